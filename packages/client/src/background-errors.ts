@@ -1,0 +1,60 @@
+import { RelayError } from "@a2a-relay/protocol";
+
+/** What an agent was doing when something went wrong behind the back of the program that runs it. */
+export type AgentActivity =
+  | "register"
+  | "heartbeat"
+  | "lease"
+  | "renew"
+  | "task"
+  | "message"
+  | "report"
+  | "settle";
+
+export type OnAgentError = (error: Error, activity: AgentActivity) => void;
+
+const WARNED_KINDS_MAX = 100;
+
+/** Where failures of background work go, so that none becomes an unhandled rejection. */
+export class BackgroundErrors {
+  readonly #agentId: string;
+  readonly #onError: OnAgentError | undefined;
+  readonly #warned = new Set<string>();
+
+  constructor(agentId: string, onError: OnAgentError | undefined) {
+    this.#agentId = agentId;
+    this.#onError = onError;
+  }
+
+  report(reason: unknown, activity: AgentActivity): void {
+    const error = reason instanceof Error ? reason : new Error(String(reason));
+    if (this.#onError === undefined) {
+      this.#warnOnce(error, activity);
+      return;
+    }
+    try {
+      // An async callback fits the type as well, and its rejection is nobody else's to catch.
+      void Promise.resolve(this.#onError(error, activity)).catch((failure: unknown) =>
+        this.#warnOnce(failure, "report"),
+      );
+    } catch (failure) {
+      this.#warnOnce(failure, "report");
+    }
+  }
+
+  /** After it works again, the next failure is news. */
+  recovered(activity: AgentActivity): void {
+    for (const kind of this.#warned) if (kind.startsWith(`${activity} `)) this.#warned.delete(kind);
+  }
+
+  /** A relay that is away for an hour should not fill a log. */
+  #warnOnce(reason: unknown, activity: AgentActivity): void {
+    const text = reason instanceof Error ? reason.message : String(reason);
+    const kind = `${activity} ${reason instanceof RelayError ? reason.code : text}`;
+    if (this.#warned.has(kind)) return;
+    if (this.#warned.size >= WARNED_KINDS_MAX) this.#warned.clear();
+    this.#warned.add(kind);
+    // oxlint-disable-next-line no-console -- the documented default of a program that set no `onError`
+    console.warn(`a2a-relay agent ${this.#agentId}, ${activity}: ${text}`);
+  }
+}

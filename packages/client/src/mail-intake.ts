@@ -1,0 +1,134 @@
+import { type LeaseRef, RelayError } from "@a2a-relay/protocol";
+import type { BackgroundErrors } from "./background-errors.ts";
+import type { CallOptions } from "./http-exchange.ts";
+import type { LeaseRenewal } from "./lease-renewal.ts";
+import type { LeasedItem } from "./leased-mail.ts";
+import { pause } from "./pause.ts";
+import type { FilledAgentOptions } from "./relay-agent-options.ts";
+import type { RelayClient } from "./relay-client.ts";
+import { type RetryDelays, retryDelayMs } from "./retry-delay.ts";
+import { isAway, isUnknownAgent } from "./until-reached.ts";
+
+export interface MailIntakeParts {
+  readonly client: RelayClient;
+  readonly options: FilledAgentOptions;
+  readonly delays: RetryDelays;
+  readonly renewal: LeaseRenewal;
+  readonly errors: BackgroundErrors;
+  /** Handles one message. Never rejects. */
+  readonly work: (item: LeasedItem) => Promise<void>;
+  /** Makes the relay know the agent again after it lost it. */
+  readonly register: () => Promise<void>;
+  /** Ends the intake: nothing new is begun afterwards. */
+  readonly signal: AbortSignal;
+}
+
+/** Leases mail whenever there is room for it, and comes back by itself when the relay was away. */
+export class MailIntake {
+  readonly #parts: MailIntakeParts;
+  readonly #working = new Set<Promise<void>>();
+  /** Leased, but the agent was told to stop before it could begin. */
+  readonly #unbegun: LeaseRef[] = [];
+  /** A lease was asked for and its answer got lost: mail may lie under a lease that nobody here knows. */
+  #mayBeStranded = false;
+  #onRoom = (): void => {};
+
+  constructor(parts: MailIntakeParts) {
+    this.#parts = parts;
+    parts.signal.addEventListener("abort", () => this.#onRoom(), { once: true });
+  }
+
+  /** Runs until the signal is aborted. Never rejects. */
+  async run(): Promise<void> {
+    const { signal, delays, errors } = this.#parts;
+    let failures = 0;
+    while (!signal.aborted) {
+      try {
+        await this.#takeMail();
+        if (failures > 0) errors.recovered("lease");
+        failures = 0;
+      } catch (reason) {
+        if (signal.aborted) break;
+        failures += 1;
+        errors.report(reason, "lease");
+        await pause(retryDelayMs(failures, delays), { signal }).catch(() => undefined);
+      }
+    }
+  }
+
+  /** Resolves when every handler has ended and the relay has heard of it. */
+  async idle(): Promise<void> {
+    while (this.#working.size > 0) await Promise.all(this.#working);
+  }
+
+  /**
+   * Gives back what was leased to this worker but not begun. Otherwise such mail would lie there until an
+   * operator finds it, unless its sender declared it idempotent.
+   */
+  async releaseUnbegun(options: CallOptions): Promise<void> {
+    const { client } = this.#parts;
+    const { id } = this.#parts.options;
+    const leases = this.#unbegun.splice(0);
+    if (this.#mayBeStranded) leases.push(...(await this.#stranded(options)));
+    if (leases.length > 0) await client.release(id, { leases }, options);
+    this.#mayBeStranded = false;
+  }
+
+  /** What the relay says this worker has, and this worker never got to see. */
+  async #stranded(options: CallOptions): Promise<readonly LeaseRef[]> {
+    const { client, renewal } = this.#parts;
+    const { id, worker } = this.#parts.options;
+    try {
+      const { entries } = await client.queue({ agent: id, state: "leased", limit: 500 }, options);
+      return entries.flatMap(({ message_id, lease }) =>
+        lease?.worker !== worker || renewal.holds(lease.id) ? [] : [{ message_id, lease_id: lease.id }],
+      );
+    } catch (reason) {
+      // An agent whose credential does not open the queue leaves this to an operator.
+      if (reason instanceof RelayError && reason.code === "permission_denied") return [];
+      throw reason;
+    }
+  }
+
+  async #takeMail(): Promise<void> {
+    const { client, options, signal } = this.#parts;
+    const { id, leaseMs, waitMs, worker } = options;
+    const room = options.concurrency - this.#working.size;
+    if (room === 0) {
+      await this.#room();
+      return;
+    }
+    await this.releaseUnbegun({ signal });
+    const request = { max: room, lease_ms: leaseMs, wait_ms: waitMs, worker };
+    this.#mayBeStranded = true;
+    try {
+      const { messages } = await client.lease(id, request, { signal });
+      this.#mayBeStranded = false;
+      for (const item of messages) this.#begin(item);
+    } catch (reason) {
+      // The relay answered, so it leased nothing.
+      if (!signal.aborted && !isAway(reason)) this.#mayBeStranded = false;
+      if (isUnknownAgent(reason)) await this.#parts.register();
+      throw reason;
+    }
+  }
+
+  #begin(item: LeasedItem): void {
+    if (this.#parts.signal.aborted) {
+      this.#unbegun.push({ message_id: item.message_id, lease_id: item.lease.id });
+      return;
+    }
+    const done = this.#parts.work(item).finally(() => {
+      this.#working.delete(done);
+      this.#onRoom();
+    });
+    this.#working.add(done);
+  }
+
+  #room(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#onRoom = resolve;
+      if (this.#parts.signal.aborted) resolve();
+    });
+  }
+}

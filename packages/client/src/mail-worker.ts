@@ -1,0 +1,192 @@
+import { isTerminal, POSTMASTER, RelayError, type TaskView } from "@a2a-relay/protocol";
+import { AgentMessage } from "./agent-message.ts";
+import { AgentTask, completionOf, type TaskReply } from "./agent-task.ts";
+import type { LeaseRenewal } from "./lease-renewal.ts";
+import { type LeasedItem, LeasedMail } from "./leased-mail.ts";
+import { type Outcome, reasonText } from "./outcome.ts";
+import { pause } from "./pause.ts";
+import { Settlement, type SettlementParts } from "./settlement.ts";
+import type { AwaitedResults } from "./task-request.ts";
+import { untilReached } from "./until-reached.ts";
+
+export type TaskHandler = (task: AgentTask) => TaskReply | Promise<TaskReply>;
+export type MessageHandler = (message: AgentMessage) => unknown;
+
+export interface MailHandlers {
+  task?: TaskHandler;
+  message?: MessageHandler;
+}
+
+export interface MailWorkerParts extends SettlementParts {
+  readonly renewal: LeaseRenewal;
+  readonly awaited: AwaitedResults;
+  /** Read for each message, since a handler may be set after the worker was made. */
+  readonly handlers: Readonly<MailHandlers>;
+}
+
+/** Takes one leased message through its handler to its outcome. */
+export class MailWorker {
+  readonly #parts: MailWorkerParts;
+  readonly #settlement: Settlement;
+  /** The last in line for each task, or for each message that belongs to none. */
+  readonly #turns = new Map<string, Promise<void>>();
+
+  constructor(parts: MailWorkerParts) {
+    this.#parts = parts;
+    this.#settlement = new Settlement(parts);
+  }
+
+  /** Never rejects. The lease is kept alive until the relay knows the outcome. */
+  async work(item: LeasedItem): Promise<void> {
+    const mail = new LeasedMail(item);
+    this.#parts.renewal.hold(mail);
+    try {
+      await this.#inTurn(mail);
+    } catch (reason) {
+      await this.#giveBack(mail, reason);
+    } finally {
+      this.#parts.renewal.drop(mail);
+    }
+  }
+
+  /** The relay would not say what the mail is about: it gets time to get over that, then its mail back. */
+  async #giveBack(mail: LeasedMail, reason: unknown): Promise<void> {
+    const { delays, errors, signal } = this.#parts;
+    if (signal.aborted) return;
+    errors.report(reason, "task");
+    await pause(delays.maxMs, { signal }).catch(() => undefined);
+    await this.#settlement.settle(mail, { act: "release" });
+  }
+
+  /**
+   * One handler at a time for each task: what a requester adds waits until the turn before has ended. The
+   * same goes for a message that comes again while its handler still runs under a lost lease.
+   */
+  async #inTurn(mail: LeasedMail): Promise<void> {
+    const line = mail.item.task_id ?? mail.item.message_id;
+    const before = this.#turns.get(line);
+    const turn = before === undefined ? this.#handle(mail) : this.#handleAfter(before, mail);
+    // What waits in line must not fail because of what went before it.
+    const ended = turn.catch(() => undefined);
+    this.#turns.set(line, ended);
+    try {
+      await turn;
+    } finally {
+      if (this.#turns.get(line) === ended) this.#turns.delete(line);
+    }
+  }
+
+  async #handleAfter(before: Promise<void>, mail: LeasedMail): Promise<void> {
+    if (isCanceledNotice(mail.item)) {
+      // The notice is about the very work that is in line before it, so it does not wait for its end.
+      await this.#parts.renewal.renewNow();
+      await this.#settlement.settle(mail, { act: "acknowledge" });
+      return;
+    }
+    await before;
+    // The turn before may have finished the task, and this mail with it.
+    await this.#parts.renewal.renewNow();
+    if (!mail.signal.aborted) await this.#handle(mail);
+  }
+
+  async #handle(mail: LeasedMail): Promise<void> {
+    const known = this.#parts.finished.outcome(mail.item.message_id);
+    const outcome = known ?? (await this.#outcomeOf(mail));
+    if (outcome !== undefined) await this.#settlement.settle(mail, outcome);
+  }
+
+  async #outcomeOf(mail: LeasedMail): Promise<Outcome | undefined> {
+    if (this.#parts.awaited.accept(mail.item)) return { act: "acknowledge" };
+    const view = await this.#taskOf(mail);
+    if (view === undefined) return this.#runMessage(mail);
+    // Finished while its mail was on the way: there is nothing left to do.
+    if (isTerminal(view.state)) return { act: "acknowledge" };
+    return this.#runTask(mail, view);
+  }
+
+  /** The task that this mail wants this agent to work on; undefined when it only brings news. */
+  async #taskOf(mail: LeasedMail): Promise<TaskView | undefined> {
+    const { client, agentId, delays, errors, signal } = this.#parts;
+    const { task_id: taskId, message, sender_agent_id: sender } = mail.item;
+    if (taskId === undefined || sender === POSTMASTER) return undefined;
+    if (message.type === "status" || message.type === "memory") return undefined;
+    const onAway = (error: RelayError): void => errors.report(error, "task");
+    try {
+      const task = await untilReached(() => client.task(taskId, { signal }), { signal, delays, onAway });
+      return task.assignee === agentId ? task : undefined;
+    } catch (reason) {
+      if (reason instanceof RelayError && reason.code === "not_found") return undefined;
+      throw reason;
+    }
+  }
+
+  async #runTask(mail: LeasedMail, view: TaskView): Promise<Outcome | undefined> {
+    const { handlers, errors } = this.#parts;
+    if (handlers.task === undefined) return { act: "reject", reason: "this agent takes no tasks" };
+    let decided: Outcome | undefined;
+    const decide = (outcome: Outcome): void => {
+      decided = outcome;
+    };
+    try {
+      const reply = await handlers.task(new AgentTask({ ...this.#parts, mail, view, decide }));
+      // Even with the lease lost: if nobody took the work over, the relay still accepts its result.
+      return isCanceled(mail) ? undefined : (decided ?? completionOf(reply));
+    } catch (reason) {
+      if (mail.signal.aborted) return outcomeOfAborted(mail, "fail");
+      errors.report(reason, "task");
+      return { act: "fail", reason: reasonText(reason) };
+    }
+  }
+
+  async #runMessage(mail: LeasedMail): Promise<Outcome | undefined> {
+    const { handlers, errors } = this.#parts;
+    if (handlers.message === undefined) {
+      const { type, from, id } = mail.item.message;
+      const text = `${type} ${id} from ${from} was acknowledged unread: this agent has no onMessage handler`;
+      errors.report(new Error(text), "message");
+      return { act: "acknowledge" };
+    }
+    try {
+      await handlers.message(new AgentMessage({ ...this.#parts, mail }));
+      return { act: "acknowledge" };
+    } catch (reason) {
+      if (mail.signal.aborted) return outcomeOfAborted(mail, "fail_mail");
+      errors.report(reason, "message");
+      return { act: "fail_mail", reason: reasonText(reason) };
+    }
+  }
+}
+
+/** A handler that was told to stop and did so leaves nothing behind, unless it was this agent that stopped. */
+function outcomeOfAborted(mail: LeasedMail, act: "fail" | "fail_mail"): Outcome | undefined {
+  if (!(mail.signal.reason instanceof AgentStopping)) return undefined;
+  // Work that may be done twice is done by another; of other work nobody can say how far it came.
+  if (isIdempotent(mail.item)) return { act: "release" };
+  return { act, reason: "the agent was stopped in the middle of this work" };
+}
+
+/** Why the signal of unfinished work is aborted when its agent stops. */
+export class AgentStopping extends RelayError {
+  constructor() {
+    super("unavailable", "this agent is stopping");
+  }
+}
+
+function isIdempotent(item: LeasedItem): boolean {
+  const idempotency = item.message["idempotency"];
+  return (
+    typeof idempotency === "object" &&
+    idempotency !== null &&
+    "duplicate_safety" in idempotency &&
+    idempotency.duplicate_safety === "idempotent"
+  );
+}
+
+function isCanceled(mail: LeasedMail): boolean {
+  const reason: unknown = mail.signal.reason;
+  return reason instanceof RelayError && reason.code === "task_canceled";
+}
+
+function isCanceledNotice(item: LeasedItem): boolean {
+  return item.sender_agent_id === POSTMASTER && item.message["task_state"] === "canceled";
+}

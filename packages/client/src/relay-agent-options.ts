@@ -1,0 +1,84 @@
+import { type AgentCard, LIMITS, parseAgentId, type RegisterRequest, type Skill } from "@a2a-relay/protocol";
+import type { OnAgentError } from "./background-errors.ts";
+import { createIdempotencyKey } from "./idempotency-key.ts";
+import { parseInteger, type RelayClientOptions } from "./relay-client-options.ts";
+
+export interface RelayAgentOptions extends RelayClientOptions {
+  /** The agent's address, e.g. `translator@demo`. Processes that share it share its work. */
+  readonly id: string;
+  readonly displayName?: string | undefined;
+  readonly aliases?: readonly string[] | undefined;
+  readonly skills?: readonly Skill[] | undefined;
+  /** An A2A card, possibly partial; the relay fills it. */
+  readonly card?: AgentCard | undefined;
+  /**
+   * How long the agent counts as online after its last sign of life, in milliseconds. Given, the agent sends
+   * a heartbeat every third of it. Absent: it shows no presence. Its mailbox takes mail either way.
+   */
+  readonly ttlMs?: number | undefined;
+  /**
+   * How many messages are handled at a time. Default 4, since handlers mostly wait for something else; with
+   * 1 they are handled in the order in which they were accepted.
+   */
+  readonly concurrency?: number | undefined;
+  /**
+   * How long a message is this process's own without a renewal, in milliseconds; it is renewed every third
+   * of that while a handler runs. Idempotent work of a process that died is given to another after this
+   * time. Default 60,000.
+   */
+  readonly leaseMs?: number | undefined;
+  /** How long the relay holds an empty answer back, in milliseconds. Default 20,000. */
+  readonly waitMs?: number | undefined;
+  /** How long `stop` waits for handlers before it aborts their signals, in milliseconds. Default 10,000. */
+  readonly drainMs?: number | undefined;
+  /**
+   * Hears of failures in the background: the relay is away, a handler threw, a result was refused. The agent
+   * goes on after each of them. Absent: a warning on the console, once for each kind until it works again.
+   */
+  readonly onError?: OnAgentError | undefined;
+}
+
+export interface FilledAgentOptions {
+  readonly id: string;
+  readonly registration: RegisterRequest;
+  readonly ttlMs: number | undefined;
+  readonly concurrency: number;
+  readonly leaseMs: number;
+  readonly waitMs: number;
+  readonly drainMs: number;
+  /** Names this process among the agent's workers. Never shared, or one would release another's work. */
+  readonly worker: string;
+}
+
+export function fillAgentOptions(options: RelayAgentOptions): FilledAgentOptions {
+  const id = parseAgentId(options.id, "id");
+  const ttlMs =
+    options.ttlMs === undefined
+      ? undefined
+      : parseInteger("ttlMs", options.ttlMs, { min: LIMITS.agentTtlMsMin, max: LIMITS.agentTtlMsMax });
+  return Object.freeze({
+    id,
+    registration: registrationOf(id, options, ttlMs),
+    ttlMs,
+    concurrency: parseInteger("concurrency", options.concurrency ?? 4, { min: 1, max: LIMITS.leaseCountMax }),
+    leaseMs: parseInteger("leaseMs", options.leaseMs ?? 60_000, {
+      min: LIMITS.leaseMsMin,
+      max: LIMITS.leaseMsMax,
+    }),
+    waitMs: parseInteger("waitMs", options.waitMs ?? 20_000, { min: 0, max: LIMITS.waitMsMax }),
+    drainMs: parseInteger("drainMs", options.drainMs ?? 10_000, { min: 0, max: 3_600_000 }),
+    worker: `worker-${createIdempotencyKey()}`,
+  });
+}
+
+function registrationOf(id: string, options: RelayAgentOptions, ttlMs: number | undefined): RegisterRequest {
+  const { displayName, aliases, skills, card } = options;
+  return {
+    agent_id: id,
+    ...(displayName === undefined ? {} : { display_name: displayName }),
+    ...(aliases === undefined ? {} : { aliases: [...aliases] }),
+    ...(skills === undefined ? {} : { skills: [...skills] }),
+    ...(card === undefined ? {} : { card }),
+    ...(ttlMs === undefined ? {} : { ttl_ms: ttlMs }),
+  };
+}

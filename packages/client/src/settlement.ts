@@ -1,0 +1,101 @@
+import { RelayError } from "@a2a-relay/protocol";
+import type { BackgroundErrors } from "./background-errors.ts";
+import type { FinishedMail } from "./finished-mail.ts";
+import type { LeasedMail } from "./leased-mail.ts";
+import type { Outcome } from "./outcome.ts";
+import type { RelayClient } from "./relay-client.ts";
+import type { RetryDelays } from "./retry-delay.ts";
+import { untilReached } from "./until-reached.ts";
+
+export interface SettlementParts {
+  readonly client: RelayClient;
+  readonly agentId: string;
+  readonly finished: FinishedMail;
+  readonly errors: BackgroundErrors;
+  readonly delays: RetryDelays;
+  readonly signal: AbortSignal;
+}
+
+/** Tells the relay what became of a message, for as long as it takes the relay to hear it. */
+export class Settlement {
+  readonly #parts: SettlementParts;
+
+  constructor(parts: SettlementParts) {
+    this.#parts = parts;
+  }
+
+  /** Never rejects: what the relay refuses is reported, and nothing is left to do about it. */
+  async settle(mail: LeasedMail, outcome: Outcome): Promise<void> {
+    const { finished, errors, signal, delays } = this.#parts;
+    const { message_id: messageId } = mail.item;
+    // Released mail is to be worked on again, by whoever gets it.
+    if (outcome.act !== "release") finished.remember(messageId, outcome);
+    const onAway = (error: RelayError): void => errors.report(error, "settle");
+    try {
+      await untilReached(() => this.#tell(mail, outcome), { signal, delays, onAway });
+      if (outcome.act === "ask") await this.settle(mail, { act: "acknowledge" });
+      else finished.forget(messageId);
+    } catch (reason) {
+      if (signal.aborted) return;
+      await this.#refused(mail, outcome, reason);
+    }
+  }
+
+  async #refused(mail: LeasedMail, outcome: Outcome, reason: unknown): Promise<void> {
+    const { finished, errors } = this.#parts;
+    const code = reason instanceof RelayError ? reason.code : "internal";
+    if (code === "task_canceled") {
+      finished.forget(mail.item.message_id);
+      return;
+    }
+    errors.report(reason, "settle");
+    // The requester should hear that there was an answer and why it does not get it.
+    if (outcome.act === "complete" && (code === "too_large" || code === "invalid_argument")) {
+      const text = `the answer was refused by the relay: ${(reason as RelayError).message}`;
+      await this.settle(mail, { act: "fail", reason: text.slice(0, 500).toWellFormed() });
+      return;
+    }
+    // Another worker may give the mail back, and the relay may get over its fault; until then it is kept.
+    if (code !== "lease_lost" && code !== "internal") finished.forget(mail.item.message_id);
+  }
+
+  /** Each act may happen twice without harm, since the reply to the first may get lost. */
+  async #tell(mail: LeasedMail, outcome: Outcome): Promise<void> {
+    const { client, agentId, signal } = this.#parts;
+    const { task_id: taskId = "" } = mail.item;
+    const { message_id, lease_id } = mail.ref;
+    switch (outcome.act) {
+      case "acknowledge":
+        return this.#acknowledge(mail);
+      case "complete":
+        await client.completeTask(taskId, { ...outcome.request, lease_id }, { signal });
+        return;
+      case "fail":
+        await client.failTask(taskId, { reason: outcome.reason, lease_id }, { signal });
+        return;
+      case "reject":
+        await client.rejectTask(taskId, { reason: outcome.reason, lease_id }, { signal });
+        return;
+      case "ask":
+      case "hand_over":
+        await client.send({ ...outcome.message, lease_id }, { signal });
+        return;
+      case "fail_mail":
+        await client.failMail(agentId, { message_id, lease_id, reason: outcome.reason }, { signal });
+        return;
+      case "release":
+        await client.release(agentId, { leases: [mail.ref] }, { signal });
+        return;
+    }
+  }
+
+  async #acknowledge(mail: LeasedMail): Promise<void> {
+    const { client, agentId, signal } = this.#parts;
+    const { results } = await client.ack(agentId, { leases: [mail.ref] }, { signal });
+    for (const result of results) {
+      if (result.ok) continue;
+      const { code, message, details } = result.error;
+      throw new RelayError(code, message, { details });
+    }
+  }
+}

@@ -1,0 +1,127 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+
+/** A request as it came over a real socket. */
+export interface WireRequest {
+  readonly method: string;
+  readonly path: string;
+  readonly query: URLSearchParams;
+  readonly headers: IncomingMessage["headers"];
+  readonly body: Readonly<Record<string, unknown>>;
+  /** Aborted when the client has gone. */
+  readonly signal: AbortSignal;
+}
+
+export type WireAnswer =
+  | { readonly status?: number; readonly headers?: Record<string, string>; readonly json: unknown }
+  | { readonly status?: number; readonly headers?: Record<string, string>; readonly text: string }
+  /** The connection ends without a word. */
+  | "reset"
+  /** The connection ends in the middle of the answer. */
+  | "reset_midway"
+  /** Nothing ever comes. */
+  | "silence";
+
+export type Respond = (request: WireRequest) => WireAnswer | Promise<WireAnswer>;
+
+/** A real HTTP server on loopback whose every answer, and every fault, is up to the test. */
+export class WireServer {
+  /** What came in so far, oldest first. */
+  readonly requests: WireRequest[] = [];
+  readonly #respond: Respond;
+  readonly #watchers = new Set<(request: WireRequest) => void>();
+  #server: Server | undefined;
+  #port = 0;
+
+  private constructor(respond: Respond) {
+    this.#respond = respond;
+  }
+
+  static async start(respond: Respond): Promise<WireServer> {
+    const wire = new WireServer(respond);
+    await wire.open();
+    return wire;
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${this.#port}`;
+  }
+
+  /** Listens, on the same port as before if it was open before. */
+  async open(): Promise<void> {
+    const server = createServer((request, response) => {
+      this.#serve(request, response).catch(() => response.destroy());
+    });
+    await new Promise<void>((resolve) => {
+      server.listen(this.#port, "127.0.0.1", resolve);
+    });
+    this.#server = server;
+    this.#port = (server.address() as AddressInfo).port;
+  }
+
+  /** Refuses connections from now on; those that are open break. */
+  async close(): Promise<void> {
+    const server = this.#server;
+    if (server === undefined) return;
+    this.#server = undefined;
+    const closed = new Promise((resolve) => server.close(resolve));
+    server.closeAllConnections();
+    await closed;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  /** The next request to come that fits. Ask before causing it. */
+  next(fits: (request: WireRequest) => boolean): Promise<WireRequest> {
+    return new Promise((resolve) => {
+      const watch = (request: WireRequest): void => {
+        if (!fits(request)) return;
+        this.#watchers.delete(watch);
+        resolve(request);
+      };
+      this.#watchers.add(watch);
+    });
+  }
+
+  async #serve(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
+    const gone = new AbortController();
+    response.on("close", () => gone.abort());
+    const request = await readRequest(incoming, gone.signal);
+    this.requests.push(request);
+    for (const watch of this.#watchers) watch(request);
+    const answer = await this.#respond(request);
+    if (answer === "silence") return;
+    if (answer === "reset") {
+      incoming.socket.destroy();
+      return;
+    }
+    if (answer === "reset_midway") {
+      response.writeHead(200, { "content-type": "application/json", "content-length": "1000" });
+      response.write('{"half": "an an', () => incoming.socket.destroy());
+      return;
+    }
+    const isJson = "json" in answer;
+    response.writeHead(answer.status ?? 200, {
+      "content-type": isJson ? "application/json" : "text/html",
+      ...answer.headers,
+    });
+    response.end(isJson ? JSON.stringify(answer.json) : answer.text);
+  }
+}
+
+async function readRequest(incoming: IncomingMessage, signal: AbortSignal): Promise<WireRequest> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of incoming) chunks.push(chunk as Buffer);
+  const text = Buffer.concat(chunks).toString("utf8");
+  const url = new URL(incoming.url ?? "/", "http://localhost");
+  return {
+    method: incoming.method ?? "",
+    path: url.pathname,
+    query: url.searchParams,
+    headers: incoming.headers,
+    body: text === "" ? {} : (JSON.parse(text) as Record<string, unknown>),
+    signal,
+  };
+}

@@ -1,0 +1,64 @@
+import { type Static, Type } from "typebox";
+import { LIMITS } from "./limits.ts";
+
+const name = Type.String({ minLength: 1, maxLength: LIMITS.idCharsMax });
+
+export const SkillSchema = Type.Object(
+  {
+    id: name,
+    description: Type.Optional(Type.String({ maxLength: LIMITS.reasonCharsMax })),
+    tags: Type.Optional(Type.Record(Type.String(), Type.String())),
+  },
+  { additionalProperties: true, title: "Skill" },
+);
+export type Skill = Static<typeof SkillSchema>;
+
+/** An A2A agent card, possibly partial: kept as its owner wrote it, completed only when it is served. */
+export type AgentCard = Readonly<Record<string, unknown>>;
+export const AgentCardSchema = Type.Unsafe<AgentCard>(
+  Type.Object({}, { additionalProperties: true, title: "AgentCard" }),
+);
+
+export const RegisterRequestSchema = Type.Object(
+  {
+    agent_id: Type.Optional(name),
+    card: Type.Optional(AgentCardSchema),
+    agent_card: Type.Optional(AgentCardSchema),
+    aliases: Type.Optional(Type.Array(name, { maxItems: LIMITS.aliasesMax, uniqueItems: true })),
+    display_name: Type.Optional(Type.String({ minLength: 1, maxLength: LIMITS.displayNameCharsMax })),
+    callback_url: Type.Optional(
+      Type.Union([Type.String({ maxLength: LIMITS.urlCharsMax }), Type.Null()]),
+    ),
+    skills: Type.Optional(Type.Array(SkillSchema, { maxItems: LIMITS.skillsMax })),
+    representative_queries: Type.Optional(
+      Type.Array(Type.String({ maxLength: LIMITS.reasonCharsMax }), { maxItems: LIMITS.queriesMax }),
+    ),
+    ttl_ms: Type.Optional(
+      Type.Union([
+        Type.Integer({ minimum: LIMITS.agentTtlMsMin, maximum: LIMITS.agentTtlMsMax }),
+        Type.Null(),
+      ]),
+    ),
+  },
+  { additionalProperties: false, title: "RegisterRequest" },
+);
+export type RegisterRequest = Static<typeof RegisterRequestSchema>;
+
+export const PRESENCES = ["online", "offline", "unknown"] as const;
+export type Presence = (typeof PRESENCES)[number];
+
+/** An agent as the API shows it. */
+export interface AgentView {
+  readonly agent_id: string;
+  readonly display_name: string;
+  readonly slug: string;
+  readonly aliases: readonly string[];
+  readonly skills: readonly Skill[];
+  readonly representative_queries: readonly string[];
+  readonly callback_url?: string;
+  readonly ttl_ms?: number;
+  readonly presence: Presence;
+  readonly registered_at: string;
+  readonly last_seen_at?: string;
+  readonly agent_card: AgentCard;
+}

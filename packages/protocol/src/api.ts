@@ -1,0 +1,374 @@
+import { type Static, type TSchema, Type } from "typebox";
+import type { AgentView } from "./agent.ts";
+import {
+  DELIVERY_STATES,
+  type DeliveryView,
+  DUPLICATE_RISKS,
+  type LeaseView,
+  type Receipt,
+  type ReceiptStep,
+} from "./delivery.ts";
+import { LIMITS } from "./limits.ts";
+import { type Message, MessageInputSchema } from "./message.ts";
+import type { ErrorBody } from "./relay-error.ts";
+import { TASK_STATES, type TaskView } from "./task.ts";
+
+/** Query strings carry numbers as text; the core reads both. */
+const count = (maximum: number, fallback: number): TSchema =>
+  Type.Optional(Type.Integer({ minimum: 1, maximum, default: fallback }));
+const id = Type.String({ minLength: 1, maxLength: LIMITS.idCharsMax });
+const cursor = Type.Optional(
+  Type.String({ maxLength: 40, description: "A cursor from an earlier answer; mail after it." }),
+);
+const waitMs = Type.Optional(Type.Integer({ minimum: 0, maximum: LIMITS.waitMsMax, default: 0 }));
+const reason = Type.String({ minLength: 1, maxLength: LIMITS.reasonCharsMax, pattern: "\\S" });
+
+export const BatchRequestSchema = Type.Object({
+  messages: Type.Array(MessageInputSchema, { minItems: 1, maxItems: LIMITS.batchMessagesMax }),
+  atomic: Type.Optional(Type.Boolean({ default: false, description: "All or none." })),
+});
+export type BatchRequest = Static<typeof BatchRequestSchema>;
+
+export const MailboxReadSchema = Type.Object({
+  since: cursor,
+  limit: count(LIMITS.readLimitMax, LIMITS.readLimitDefault),
+  wait_ms: waitMs,
+  peek: Type.Optional(Type.Boolean({ default: false, description: "Look without marking as delivered." })),
+});
+
+export interface MailboxRead {
+  readonly since?: string;
+  readonly limit?: number;
+  readonly wait_ms?: number;
+  readonly peek?: boolean;
+}
+
+const leaseRef = Type.Object({ message_id: id, lease_id: id });
+export type LeaseRef = Static<typeof leaseRef>;
+
+export const AckRequestSchema = Type.Object({
+  message_ids: Type.Optional(Type.Array(id, { maxItems: LIMITS.ackMax })),
+  leases: Type.Optional(Type.Array(leaseRef, { maxItems: LIMITS.ackMax })),
+});
+export type AckRequest = Static<typeof AckRequestSchema>;
+
+const leaseMs = Type.Integer({ minimum: LIMITS.leaseMsMin, maximum: LIMITS.leaseMsMax });
+
+export const LeaseRequestSchema = Type.Object({
+  max: count(LIMITS.leaseCountMax, 1),
+  lease_ms: Type.Optional(
+    Type.Union([leaseMs, Type.Null()], { description: "Absent: until somebody acts on it." }),
+  ),
+  wait_ms: waitMs,
+  worker: Type.Optional(id),
+});
+export interface LeaseRequest {
+  readonly max?: number;
+  readonly lease_ms?: number | null;
+  readonly wait_ms?: number;
+  readonly worker?: string;
+}
+
+export const RenewRequestSchema = Type.Object({
+  leases: Type.Array(leaseRef, { minItems: 1, maxItems: LIMITS.ackMax }),
+  lease_ms: leaseMs,
+});
+export type RenewRequest = Static<typeof RenewRequestSchema>;
+
+export const ReleaseRequestSchema = Type.Object({
+  leases: Type.Array(leaseRef, { minItems: 1, maxItems: LIMITS.ackMax }),
+});
+export type ReleaseRequest = Static<typeof ReleaseRequestSchema>;
+
+export const FailRequestSchema = Type.Object({ message_id: id, lease_id: Type.Optional(id), reason });
+export type FailRequest = Static<typeof FailRequestSchema>;
+
+export const RepairRequestSchema = Type.Object({
+  message_id: Type.Optional(id),
+  task_id: Type.Optional(id),
+  reason,
+  command: Type.Union([
+    Type.Object({
+      action: Type.Literal("requeue"),
+      lease_id: Type.Optional(id),
+      duplicate_risk: Type.Enum(DUPLICATE_RISKS),
+    }),
+    Type.Object({
+      action: Type.Literal("force_error"),
+      lease_id: Type.Optional(id),
+      message: reason,
+    }),
+  ]),
+});
+export type RepairRequest = Static<typeof RepairRequestSchema>;
+
+export const RetryStaleRequestSchema = Type.Object({
+  enabled: Type.Optional(Type.Boolean({ default: false })),
+  min_lease_age_ms: Type.Optional(Type.Integer({ minimum: 0, default: 300_000 })),
+  max_attempts: Type.Optional(Type.Integer({ minimum: 1, default: 3 })),
+  max_requeues: Type.Optional(Type.Integer({ minimum: 0, maximum: 1_000, default: 1 })),
+  scan_limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000, default: 100 })),
+});
+export type RetryStaleRequest = Static<typeof RetryStaleRequestSchema>;
+export type RetryStalePolicy = Required<RetryStaleRequest>;
+
+export const AgentsQuerySchema = Type.Object({
+  page_token: Type.Optional(Type.String({ maxLength: LIMITS.idCharsMax })),
+  limit: count(LIMITS.listLimitMax, LIMITS.listLimitDefault),
+});
+export interface AgentsQuery {
+  readonly page_token?: string;
+  readonly limit?: number;
+}
+
+export const TasksQuerySchema = Type.Object({
+  state: Type.Optional(Type.Enum(TASK_STATES)),
+  agent: Type.Optional(id),
+  thread_id: Type.Optional(id),
+  parent: Type.Optional(id),
+  since: cursor,
+  limit: count(LIMITS.listLimitMax, LIMITS.listLimitDefault),
+});
+export interface TasksQuery {
+  readonly state?: (typeof TASK_STATES)[number];
+  readonly agent?: string;
+  readonly thread_id?: string;
+  readonly parent?: string;
+  readonly since?: string;
+  readonly limit?: number;
+}
+
+export const ThreadsQuerySchema = Type.Object({
+  agent: Type.Optional(id),
+  before: cursor,
+  limit: count(LIMITS.listLimitMax, LIMITS.listLimitDefault),
+});
+export interface ThreadsQuery {
+  readonly agent?: string;
+  readonly before?: string;
+  readonly limit?: number;
+}
+
+export const EventsQuerySchema = Type.Object({
+  since: cursor,
+  type: Type.Optional(Type.String({ maxLength: LIMITS.idCharsMax })),
+  agent: Type.Optional(id),
+  thread: Type.Optional(id),
+  limit: count(LIMITS.listLimitMax, LIMITS.listLimitDefault),
+  wait_ms: waitMs,
+});
+export interface EventsQuery {
+  readonly since?: string;
+  readonly type?: string;
+  readonly agent?: string;
+  readonly thread?: string;
+  readonly limit?: number;
+  readonly wait_ms?: number;
+}
+
+export const QueueQuerySchema = Type.Object({
+  state: Type.Optional(Type.Enum(DELIVERY_STATES)),
+  agent: Type.Optional(id),
+  min_lease_age_ms: Type.Optional(Type.Integer({ minimum: 0 })),
+  deadline_within_ms: Type.Optional(Type.Integer({ minimum: 0 })),
+  limit: count(LIMITS.listLimitMax, LIMITS.listLimitDefault),
+});
+export interface QueueQuery {
+  readonly state?: (typeof DELIVERY_STATES)[number];
+  readonly agent?: string;
+  readonly min_lease_age_ms?: number;
+  readonly deadline_within_ms?: number;
+  readonly limit?: number;
+}
+
+export interface RegisterResponse {
+  readonly agent_id: string;
+  readonly created: boolean;
+  readonly agent: AgentView;
+}
+
+export interface AgentsResponse {
+  readonly items: readonly AgentView[];
+  readonly agents: readonly AgentView[];
+  readonly total: number;
+  readonly pageToken?: string;
+}
+
+export interface SendResponse {
+  readonly message: Message;
+  readonly receipt: Receipt;
+}
+
+export type BatchItem =
+  | ({ readonly status: 200 | 201 } & SendResponse)
+  | ({ readonly status: number } & ErrorBody);
+
+export interface BatchResponse {
+  readonly results: readonly BatchItem[];
+}
+
+export interface MessageResponse {
+  readonly message: Message;
+  readonly delivery?: DeliveryView;
+  readonly task_id?: string;
+  readonly receipts: readonly ReceiptStep[];
+}
+
+export interface MailboxItem {
+  readonly id: string;
+  readonly message_id: string;
+  readonly task_id?: string;
+  readonly status: "PENDING" | "DELIVERED";
+  readonly sender_agent_id: string;
+  readonly message: Message;
+  readonly a2a_payload: Readonly<Record<string, unknown>>;
+  readonly lease?: LeaseView;
+}
+
+export interface MailboxResponse {
+  readonly messages: readonly MailboxItem[];
+  readonly cursor: string;
+}
+
+export interface LeaseResponse {
+  readonly messages: readonly (MailboxItem & { readonly lease: LeaseView })[];
+}
+
+export type ItemResult =
+  | { readonly message_id: string; readonly ok: true; readonly lease?: LeaseView }
+  | ({ readonly message_id: string; readonly ok: false } & ErrorBody);
+
+export interface AckResponse {
+  readonly acknowledged: number;
+  readonly results: readonly ItemResult[];
+}
+
+export interface RenewResponse {
+  readonly renewed: number;
+  readonly results: readonly ItemResult[];
+}
+
+export interface ReleaseResponse {
+  readonly released: number;
+  readonly results: readonly ItemResult[];
+}
+
+export interface TasksResponse {
+  readonly tasks: readonly TaskView[];
+  readonly cursor?: string;
+}
+
+export interface ThreadView {
+  readonly thread_id: string;
+  readonly subject: string;
+  readonly participants: readonly string[];
+  readonly message_count: number;
+  readonly open_count: number;
+  readonly first_at: string;
+  readonly last_at: string;
+}
+
+export interface ThreadsResponse {
+  readonly threads: readonly ThreadView[];
+  readonly cursor?: string;
+}
+
+export interface ThreadResponse {
+  readonly thread_id: string;
+  readonly messages: readonly (Message & { readonly delivery_state?: string })[];
+  readonly truncated: boolean;
+}
+
+export interface EventView {
+  readonly seq: number;
+  readonly type: string;
+  readonly at: string;
+  readonly actor: string;
+  readonly agent?: string;
+  readonly message_id?: string;
+  readonly task_id?: string;
+  readonly thread_id?: string;
+  readonly data: Readonly<Record<string, unknown>>;
+  readonly hash: string;
+}
+
+export interface EventsResponse {
+  readonly events: readonly EventView[];
+  readonly cursor: string;
+  readonly has_more: boolean;
+}
+
+export interface QueueEntry {
+  readonly message_id: string;
+  readonly task_id?: string;
+  readonly recipient: string;
+  readonly sender: string;
+  readonly kind: string;
+  readonly subject: string;
+  readonly state: string;
+  readonly attempt: number;
+  readonly duplicate_safety: string;
+  readonly accepted_at: string;
+  readonly deadline_ms?: number;
+  readonly lease_age_ms?: number;
+  readonly lease?: LeaseView;
+}
+
+export interface QueueResponse {
+  readonly entries: readonly QueueEntry[];
+  readonly totals: Readonly<Record<string, number>>;
+}
+
+export interface RepairResponse {
+  readonly message_id: string;
+  readonly task_id?: string;
+  readonly action: "requeued" | "forced_error";
+  readonly state: string;
+  readonly attempt: number;
+}
+
+export const RETRY_SKIP_REASONS = [
+  "disabled",
+  "lease_too_young",
+  "missing_idempotency",
+  "unsafe_duplicate_safety",
+  "max_attempts_reached",
+  "limit_reached",
+  "lease_lost",
+] as const;
+export type RetrySkipReason = (typeof RETRY_SKIP_REASONS)[number];
+
+export interface RetryStaleResponse {
+  readonly policy: RetryStalePolicy;
+  readonly considered: number;
+  readonly requeued: readonly {
+    readonly message_id: string;
+    readonly task_id?: string;
+    readonly lease_id: string;
+    readonly attempt: number;
+    readonly idempotency_key: string;
+  }[];
+  readonly skipped: readonly {
+    readonly message_id: string;
+    readonly task_id?: string;
+    readonly reason: RetrySkipReason;
+    readonly attempt: number;
+    readonly lease_age_ms: number;
+  }[];
+}
+
+export interface VerifyResponse {
+  readonly ok: boolean;
+  readonly events: number;
+  readonly messages: number;
+  readonly first_seq: number;
+  readonly last_seq: number;
+  readonly head: string;
+  readonly problem?: string;
+}
+
+export interface HealthResponse {
+  readonly status: "ok";
+  readonly version: string;
+}
+

@@ -1,0 +1,58 @@
+const SECOND_MS = 1_000;
+const MINUTE_MS = 60 * SECOND_MS;
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
+const MIB = 1024 * 1024;
+
+/**
+ * Every bound of the protocol, with its unit in the name. `docs/reference/limits.md` explains each one;
+ * a test compares the two.
+ */
+export const LIMITS = {
+  /** One HTTP request body, and so one message. */
+  bodyBytesMax: 1 * MIB,
+  /** The body of one `POST /messages/batch`: more than one message's worth, still bounded. */
+  batchBodyBytesMax: 16 * MIB,
+  /** What is read and thrown away after a body proved too large, so that the 413 reaches its client. */
+  drainBytesMax: 64 * MIB,
+  drainMsMax: 10 * SECOND_MS,
+  /** Nesting of JSON in a message; deeper input is an attack on parsers, not a letter. */
+  jsonDepthMax: 64,
+  batchMessagesMax: 500,
+  idCharsMax: 200,
+  aliasesMax: 20,
+  displayNameCharsMax: 200,
+  skillsMax: 100,
+  queriesMax: 50,
+  subjectCharsMax: 500,
+  partsMax: 100,
+  idempotencyKeyCharsMax: 200,
+  reasonCharsMax: 2_000,
+  urlCharsMax: 2_000,
+  artifactsMax: 100,
+  /** Open mail of one agent; the next send is answered `mailbox_full`. */
+  mailboxOpenMax: 100_000,
+  readLimitDefault: 50,
+  readLimitMax: 500,
+  ackMax: 1_000,
+  leaseCountMax: 100,
+  leaseMsMin: 100,
+  leaseMsMax: 24 * HOUR_MS,
+  /** A worker that never answers ends here: automatic requeues stop and the mail is dead. */
+  leaseAttemptsMax: 3,
+  waitMsMax: 60 * SECOND_MS,
+  /** Long polls that may wait at one time. */
+  waitersMax: 20_000,
+  /** TCP connections one relay holds open. */
+  connectionsMax: 30_000,
+  messageTtlMsDefault: 7 * DAY_MS,
+  messageTtlMsMax: 365 * DAY_MS,
+  agentTtlMsMin: SECOND_MS,
+  agentTtlMsMax: 365 * DAY_MS,
+  listLimitDefault: 100,
+  listLimitMax: 500,
+  /** Journal rows or messages one filtered listing may walk before it answers with a cursor. */
+  scanRowsMax: 20_000,
+  treeTasksMax: 1_000,
+  sendKeyKeptMs: 14 * DAY_MS,
+} as const;

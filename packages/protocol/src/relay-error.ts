@@ -1,0 +1,65 @@
+/** Every code that can cross a boundary. `docs/reference/errors.md` lists the same ones; a test compares them. */
+export const RELAY_ERROR_CODES = [
+  "invalid_argument",
+  "unauthenticated",
+  "permission_denied",
+  "not_found",
+  "unknown_recipient",
+  "ambiguous_recipient",
+  "conflict",
+  "lease_required",
+  "lease_lost",
+  "task_canceled",
+  "task_finished",
+  "wrong_state",
+  "too_large",
+  "unsupported_media_type",
+  "mailbox_full",
+  "resource_exhausted",
+  "storage_full",
+  "unavailable",
+  "internal",
+] as const;
+
+export type RelayErrorCode = (typeof RELAY_ERROR_CODES)[number];
+
+export type RelayErrorDetails = Readonly<Record<string, unknown>>;
+
+export interface RelayErrorOptions extends ErrorOptions {
+  /** What a program needs beyond the sentence: the candidates, the state, the lease. Crosses the wire. */
+  readonly details?: RelayErrorDetails | undefined;
+}
+
+/** The one error type that crosses a boundary. Wires map `code`; people read `message`. */
+export class RelayError extends Error {
+  override readonly name: string = "RelayError";
+  readonly code: RelayErrorCode;
+  readonly details: RelayErrorDetails | undefined;
+
+  constructor(code: RelayErrorCode, message: string, options: RelayErrorOptions = {}) {
+    super(message, options);
+    this.code = code;
+    this.details = options.details;
+  }
+
+  /** Whatever we did not raise ourselves is `internal`; its text goes to the log, never to the peer. */
+  static from(reason: unknown): RelayError {
+    if (reason instanceof RelayError) return reason;
+    return new RelayError("internal", "internal error; the relay's log says more", {
+      cause: reason,
+    });
+  }
+}
+
+export function isRelayErrorCode(value: unknown): value is RelayErrorCode {
+  return (RELAY_ERROR_CODES as readonly unknown[]).includes(value);
+}
+
+/** The native wire's error body: `{"error":{code,message,details?}}`. */
+export interface ErrorBody {
+  readonly error: {
+    readonly code: RelayErrorCode;
+    readonly message: string;
+    readonly details?: RelayErrorDetails;
+  };
+}

@@ -1,0 +1,101 @@
+import { type Static, Type } from "typebox";
+import { LIMITS } from "./limits.ts";
+import { type Artifact, ArtifactSchema, PartsSchema } from "./part.ts";
+
+export const TASK_STATES = [
+  "submitted",
+  "working",
+  "input-required",
+  "auth-required",
+  "completed",
+  "failed",
+  "canceled",
+  "rejected",
+] as const;
+export type TaskState = (typeof TASK_STATES)[number];
+
+export const TERMINAL_TASK_STATES = ["completed", "failed", "canceled", "rejected"] as const;
+export type TerminalTaskState = (typeof TERMINAL_TASK_STATES)[number];
+
+export function isTerminal(state: TaskState): state is TerminalTaskState {
+  return (TERMINAL_TASK_STATES as readonly string[]).includes(state);
+}
+
+export const RESULT_STATUSES = ["ok", "error", "partial"] as const;
+export type ResultStatus = (typeof RESULT_STATUSES)[number];
+
+/** One step of a task's way from agent to agent. */
+export interface HandoffStep {
+  readonly from: string;
+  readonly to: string;
+  readonly message_id: string;
+  readonly at: string;
+}
+
+/** A task as the API shows it. */
+export interface TaskView {
+  readonly id: string;
+  readonly state: TaskState;
+  readonly requester: string;
+  readonly assignee: string;
+  readonly thread_id: string;
+  readonly message_id: string;
+  readonly subject: string;
+  readonly parent?: string;
+  readonly deadline_ms?: number;
+  readonly status_text?: string;
+  readonly result_status?: ResultStatus;
+  readonly result_message_id?: string;
+  readonly artifacts: readonly Artifact[];
+  readonly handoffs: readonly HandoffStep[];
+  readonly created_at: string;
+  readonly updated_at: string;
+}
+
+export interface TaskTreeView {
+  readonly task: TaskView;
+  readonly children: readonly TaskTreeView[];
+}
+
+const reason = Type.String({ minLength: 1, maxLength: LIMITS.reasonCharsMax });
+const leaseId = Type.Optional(
+  Type.String({
+    minLength: 1,
+    maxLength: LIMITS.idCharsMax,
+    description: "The lease under which the work was done; required while the task's mail is leased.",
+  }),
+);
+const text = Type.Optional(Type.String({ description: "Plain text for the requester." }));
+
+export const TaskStatusRequestSchema = Type.Object({
+  state: Type.Enum(["working", "input-required", "auth-required"] as const),
+  text,
+  parts: Type.Optional(PartsSchema),
+  lease_id: leaseId,
+});
+export type TaskStatusRequest = Static<typeof TaskStatusRequestSchema>;
+
+export const TaskArtifactRequestSchema = Type.Object({
+  artifact: ArtifactSchema,
+  append: Type.Optional(
+    Type.Boolean({ description: "Add these parts to the artifact of the same id instead of replacing it." }),
+  ),
+  lease_id: leaseId,
+});
+export type TaskArtifactRequest = Static<typeof TaskArtifactRequestSchema>;
+
+export const TaskCompleteRequestSchema = Type.Object({
+  text,
+  parts: Type.Optional(PartsSchema),
+  artifacts: Type.Optional(Type.Array(ArtifactSchema, { maxItems: LIMITS.artifactsMax })),
+  result_status: Type.Optional(Type.Enum(["ok", "partial"] as const)),
+  lease_id: leaseId,
+});
+export type TaskCompleteRequest = Static<typeof TaskCompleteRequestSchema>;
+
+export const TaskFailRequestSchema = Type.Object({ reason, lease_id: leaseId });
+export type TaskFailRequest = Static<typeof TaskFailRequestSchema>;
+
+export const TaskCancelRequestSchema = Type.Object({ reason: Type.Optional(reason) });
+export type TaskCancelRequest = Static<typeof TaskCancelRequestSchema>;
+

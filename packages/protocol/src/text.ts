@@ -1,0 +1,61 @@
+import { LIMITS } from "./limits.ts";
+import { RelayError } from "./relay-error.ts";
+
+/**
+ * Refuses what no store and no wire can carry faithfully: lone surrogates anywhere, and nesting so deep
+ * that a recursive reader would fall over. `where` names the value in the error.
+ */
+export function assertCleanJson(value: unknown, where: string, depth = 0): void {
+  if (typeof value === "string") {
+    if (value.isWellFormed()) return;
+    throw new RelayError("invalid_argument", `${where}: has a lone surrogate; send valid Unicode`);
+  }
+  if (typeof value !== "object" || value === null) return;
+  if (depth >= LIMITS.jsonDepthMax) {
+    throw new RelayError(
+      "invalid_argument",
+      `${where}: is nested deeper than ${LIMITS.jsonDepthMax} levels`,
+    );
+  }
+  if (Array.isArray(value)) {
+    for (const item of value) assertCleanJson(item, where, depth + 1);
+    return;
+  }
+  for (const key in value) {
+    const path = depth === 0 ? key : where;
+    assertCleanJson(key, where, depth + 1);
+    assertCleanJson((value as Record<string, unknown>)[key], path, depth + 1);
+  }
+}
+
+const ISO_INSTANT =
+  /^(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2}):(\d{2})(?:\.\d{1,9})?(?:Z|[+-]\d{2}:\d{2})$/;
+
+/** An ISO 8601 instant with a time zone, from 1970 on, as epoch milliseconds. */
+export function parseInstant(input: unknown, field: string): number {
+  if (typeof input === "string") {
+    const fields = ISO_INSTANT.exec(input);
+    const atMs = fields === null ? Number.NaN : Date.parse(input);
+    if (fields !== null && atMs >= 0 && isRealDay(fields)) return atMs;
+  }
+  throw new RelayError(
+    "invalid_argument",
+    `${field}: expected an ISO 8601 time with a zone, from 1970 on, such as 2026-05-08T08:30:00Z; got ${quote(input)}`,
+  );
+}
+
+export function formatInstant(atMs: number): string {
+  return new Date(atMs).toISOString();
+}
+
+/** A value as it is shown in an error: short, on one line. */
+export function quote(value: unknown): string {
+  const text = JSON.stringify(value) ?? String(value);
+  return text.length <= 80 ? text : `${text.slice(0, 77).toWellFormed()}...`;
+}
+
+/** Date.parse turns 30 February into 2 March; a letter's date should mean what it says. */
+function isRealDay(fields: RegExpExecArray): boolean {
+  const [year, month, day] = [Number(fields[1]), Number(fields[2]), Number(fields[3])];
+  return new Date(Date.UTC(year, month - 1, day)).getUTCDate() === day;
+}

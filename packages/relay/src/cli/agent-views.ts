@@ -1,0 +1,54 @@
+import type { RelayClient } from "@a2a-relay/client";
+import type { AgentView, Presence } from "@a2a-relay/protocol";
+import { formatTime } from "./duration.ts";
+import { factLines } from "./facts.ts";
+import { given } from "./given.ts";
+import type { Paint, TextStyle } from "./paint.ts";
+import type { Column } from "./table.ts";
+import { visibleLine } from "./terminal-text.ts";
+
+export const AGENT_COLUMNS: readonly Column<AgentView>[] = [
+  { title: "ID", text: (agent) => agent.agent_id },
+  { title: "NAME", text: (agent) => agent.display_name, flexible: true },
+  { title: "PRESENCE", text: (agent) => agent.presence, style: (agent) => PRESENCE_STYLE[agent.presence] },
+  { title: "ALIASES", text: (agent) => agent.aliases.join(", "), flexible: true },
+  { title: "SKILLS", text: (agent) => agent.skills.map((skill) => skill.id).join(", "), flexible: true },
+  { title: "LAST SEEN", text: (agent) => formatTime(agent.last_seen_at ?? "") },
+];
+
+const PRESENCE_STYLE: Readonly<Record<Presence, TextStyle>> = {
+  online: "green",
+  offline: "red",
+  unknown: "dim",
+};
+
+export function agentLines(agent: AgentView, paint: Paint): readonly string[] {
+  return [
+    paint("bold", visibleLine(agent.agent_id)),
+    ...factLines([
+      ["name", agent.display_name],
+      ["slug", agent.slug],
+      ["aliases", agent.aliases.join(", ")],
+      ["presence", agent.presence],
+      ["skills", agent.skills.map((skill) => skill.id).join(", ")],
+      ["callback", agent.callback_url],
+      ["registered", formatTime(agent.registered_at)],
+      ["last seen", formatTime(agent.last_seen_at ?? "")],
+    ]),
+  ];
+}
+
+/** Every agent of the relay, page by page. */
+export async function allAgents(
+  client: RelayClient,
+  call: { readonly signal: AbortSignal },
+): Promise<readonly AgentView[]> {
+  const agents: AgentView[] = [];
+  let pageToken: string | undefined;
+  do {
+    const page = await client.agents(given({ page_token: pageToken, limit: 500 }), call);
+    agents.push(...page.agents);
+    pageToken = page.pageToken;
+  } while (pageToken !== undefined);
+  return agents;
+}

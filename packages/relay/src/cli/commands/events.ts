@@ -1,0 +1,85 @@
+import { type EventsQuery, type EventView, LIMITS } from "@a2a-relay/protocol";
+import type { CommandContext } from "../command-context.ts";
+import type { CommandLine } from "../command-line.ts";
+import { formatTime } from "../duration.ts";
+import { given } from "../given.ts";
+import { createKeepTrying, longPollMs } from "../keep-trying.ts";
+import { durationOption, parseCount } from "../option-parsers.ts";
+import type { Column } from "../table.ts";
+import { visibleLine } from "../terminal-text.ts";
+
+interface EventsOptions {
+  readonly follow?: boolean;
+  readonly since?: string;
+  readonly type?: string;
+  readonly agent?: string;
+  readonly thread?: string;
+  readonly limit: number;
+  readonly interval: number;
+}
+
+const COLUMNS: readonly Column<EventView>[] = [
+  { title: "SEQ", text: (event) => String(event.seq) },
+  { title: "TIME", text: (event) => formatTime(event.at) },
+  { title: "EVENT", text: (event) => event.type, style: () => "cyan" },
+  { title: "BY", text: (event) => event.actor },
+  { title: "AGENT", text: (event) => event.agent ?? "" },
+  { title: "MESSAGE", text: (event) => event.message_id ?? "" },
+  { title: "TASK", text: (event) => event.task_id ?? "", flexible: true },
+  { title: "THREAD", text: (event) => event.thread_id ?? "", flexible: true },
+];
+
+export function addEvents(line: CommandLine): void {
+  line
+    .command("events", "Show the journal: what happened, in order.", [
+      "a2a-relay events --follow --type message.dead",
+      "a2a-relay events --agent zhiwei@known-blocks1 --json",
+    ])
+    .option("-f, --follow", "go on with new events as they come")
+    .option("--since <cursor>", "only events after this cursor of an earlier answer")
+    .option("--type <type>", "only this type, such as message.accepted")
+    .option("--agent <agent>", "only what this agent did or what happened to it")
+    .option("--thread <id>", "only this conversation")
+    .option("--limit <n>", "at most this many at a time", parseCount, LIMITS.listLimitDefault)
+    .addOption(durationOption("--interval <duration>", "how long one request waits for events", "30s"))
+    .action(
+      line.run<EventsOptions>(async (context, options) => {
+        if (options.follow === true) await follow(context, options);
+        else await showPage(context, options);
+      }),
+    );
+}
+
+async function showPage({ client, output, signal }: CommandContext, options: EventsOptions): Promise<void> {
+  const answer = await client.events(queryOf(options, options.since), { signal });
+  await output.show(answer, () =>
+    answer.events.length === 0 ? ["no events"] : output.table(answer.events, COLUMNS),
+  );
+  if (answer.has_more) await output.note(`there are more: --since ${answer.cursor}`);
+}
+
+async function follow(context: CommandContext, options: EventsOptions): Promise<never> {
+  const { client, output, signal } = context;
+  const keepTrying = createKeepTrying(context);
+  const waitMs = longPollMs(options.interval);
+  let since = options.since;
+  for (;;) {
+    const query = { ...queryOf(options, since), wait_ms: waitMs };
+    const page = await keepTrying(() => client.events(query, { signal }));
+    for (const event of page.events) await output.showNext(event, () => [eventLine(event)]);
+    since = page.cursor;
+  }
+}
+
+function queryOf(options: EventsOptions, since: string | undefined): EventsQuery {
+  const { type, agent, thread, limit } = options;
+  return given({ since, type, agent, thread, limit });
+}
+
+function eventLine(event: EventView): string {
+  return visibleLine(
+    COLUMNS.map((column) => column.text(event))
+      .filter((text) => text !== "")
+      .join("  "),
+  );
+}

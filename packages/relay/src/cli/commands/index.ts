@@ -1,0 +1,44 @@
+import type { CommandLine } from "../command-line.ts";
+import { readVersion } from "../version.ts";
+import { addAck } from "./ack.ts";
+import { addAgents } from "./agents.ts";
+import { addConfig } from "./config.ts";
+import { addContacts } from "./contacts.ts";
+import { addDoctor } from "./doctor.ts";
+import { addEvents } from "./events.ts";
+import { addForceError } from "./force-error.ts";
+import { addInbox } from "./inbox.ts";
+import { addPoll } from "./poll.ts";
+import { addReply } from "./reply.ts";
+import { addRequeue } from "./requeue.ts";
+import { addRetryStale } from "./retry-stale.ts";
+import { addSend } from "./send.ts";
+import { addServe } from "./serve.ts";
+import { addStatus } from "./status.ts";
+import { addTask } from "./task.ts";
+import { addThreads } from "./threads.ts";
+import { addTimeline } from "./timeline.ts";
+import { addWait } from "./wait.ts";
+import { addWatch } from "./watch.ts";
+
+type AddCommand = (line: CommandLine) => void;
+
+/** In the order of the help: what people do first comes first. */
+const GROUPS: readonly (readonly [heading: string, commands: readonly AddCommand[]])[] = [
+  ["Relay:", [addServe, addConfig, addDoctor]],
+  ["Mail:", [addSend, addInbox, addPoll, addWatch, addWait, addAck, addReply, addThreads, addTimeline]],
+  ["Agents and tasks:", [addAgents, addContacts, addTask]],
+  ["Operators:", [addStatus, addEvents, addRequeue, addForceError, addRetryStale]],
+];
+
+export function addCommands(line: CommandLine): void {
+  const { program } = line;
+  program
+    .description("A post office for AI agents.")
+    .version(readVersion(), "-V, --version", "print the version")
+    .addHelpText("after", "\nExamples:\n  $ a2a-relay serve\n  $ a2a-relay help send");
+  for (const [heading, commands] of GROUPS) {
+    program.commandsGroup(heading);
+    for (const add of commands) add(line);
+  }
+}

@@ -1,0 +1,85 @@
+import { type EventView, LIMITS, type Message } from "@a2a-relay/protocol";
+import type { CommandContext } from "../command-context.ts";
+import type { CommandLine } from "../command-line.ts";
+import { formatTime } from "../duration.ts";
+import { given } from "../given.ts";
+import type { Column } from "../table.ts";
+import { visibleLine } from "../terminal-text.ts";
+
+interface TimelineOptions {
+  readonly markdown?: boolean;
+}
+
+// A conversation longer than this is read with `events --thread`, page by page.
+const EVENTS_MAX = 10_000;
+
+export function addTimeline(line: CommandLine): void {
+  line
+    .command("timeline <thread-id>", "Show everything that happened in a conversation, in order.", [
+      "a2a-relay timeline thread_lulu_zhiwei_hello",
+      "a2a-relay timeline thread_lulu_zhiwei_hello --markdown > timeline.md",
+    ])
+    .option("--markdown", "print a Markdown list")
+    .action(
+      line.run<TimelineOptions, [string]>(async (context, options, threadId) => {
+        const { client, output, signal } = context;
+        const { messages } = await client.thread(threadId, { signal });
+        const events = await eventsOfThread(context, threadId);
+        const letters = new Map(messages.map((message) => [message.id, message]));
+        await output.show({ thread_id: threadId, count: events.length, events }, () =>
+          options.markdown === true
+            ? markdownLines(threadId, events, letters)
+            : output.table(events, columns(letters)),
+        );
+      }),
+    );
+}
+
+async function eventsOfThread(context: CommandContext, threadId: string): Promise<readonly EventView[]> {
+  const events: EventView[] = [];
+  let since: string | undefined;
+  while (events.length < EVENTS_MAX) {
+    const query = given({ thread: threadId, since, limit: LIMITS.listLimitMax });
+    const page = await context.client.events(query, { signal: context.signal });
+    events.push(...page.events);
+    if (!page.has_more) return events;
+    since = page.cursor;
+  }
+  await context.output.note(`only the first ${EVENTS_MAX} events are shown`);
+  return events;
+}
+
+type Letters = ReadonlyMap<string, Message>;
+
+function columns(letters: Letters): readonly Column<EventView>[] {
+  return [
+    { title: "TIME", text: (event) => formatTime(event.at) },
+    { title: "EVENT", text: (event) => event.type, style: () => "cyan" },
+    { title: "BY", text: (event) => event.actor },
+    { title: "MESSAGE", text: (event) => event.message_id ?? "" },
+    { title: "WHAT", text: (event) => whatHappened(event, letters), flexible: true },
+  ];
+}
+
+/** The letter itself when it came in; the reason, when one was given. */
+function whatHappened(event: EventView, letters: Letters): string {
+  const letter = event.type === "message.accepted" ? letters.get(event.message_id ?? "") : undefined;
+  if (letter !== undefined) return `${letter.type} ${letter.from} -> ${letter.to}: ${letter.subject}`;
+  const { reason } = event.data;
+  return typeof reason === "string" ? reason : "";
+}
+
+function markdownLines(threadId: string, events: readonly EventView[], letters: Letters): readonly string[] {
+  const items = events.map((event) => {
+    const what = whatHappened(event, letters);
+    const message = event.message_id === undefined ? "" : `; message_id=${event.message_id}`;
+    return visibleLine(
+      `- ${formatTime(event.at)}: ${event.type}; actor=${event.actor}${message}${what === "" ? "" : `; ${what}`}`,
+    );
+  });
+  return [
+    visibleLine(`# Timeline ${threadId}`),
+    "",
+    ...(items.length === 0 ? ["_No events found._"] : items),
+  ];
+}

@@ -1,0 +1,125 @@
+import { LIMITS } from "@a2a-relay/protocol";
+import { InvalidArgumentError } from "commander";
+import type { CommandContext } from "../command-context.ts";
+import type { CommandLine } from "../command-line.ts";
+import { ExecWorker } from "../exec-worker.ts";
+import { EXIT, type ExitCode } from "../exit-codes.ts";
+import { given } from "../given.ts";
+import { createKeepTrying, longPollMs } from "../keep-trying.ts";
+import {
+  addMailFilterOptions,
+  createMailFilter,
+  type MailFilter,
+  type MailFilterOptions,
+} from "../mail-filter.ts";
+import { messageLines } from "../message-text.ts";
+import { durationOption, parseCount } from "../option-parsers.ts";
+import { reportItems } from "../item-results.ts";
+
+interface WatchOptions extends MailFilterOptions {
+  readonly agent: string;
+  readonly ack?: boolean;
+  readonly once?: boolean;
+  readonly since?: string;
+  readonly interval: number;
+  readonly exec?: boolean;
+  readonly reply?: boolean;
+  readonly lease: number;
+  readonly timeout?: number;
+  readonly maxAttempts?: number;
+}
+
+export function addWatch(line: CommandLine): void {
+  const command = line
+    .command("watch [program...]", "Print mail as it comes, or run a program for each message.", [
+      "a2a-relay watch --agent zhiwei@known-blocks1 --allow-from lulu@kamac --ack",
+      "a2a-relay watch --agent zhiwei@known-blocks1 --exec --reply -- ./answer --style short",
+    ])
+    .requiredOption("--agent <agent>", "whose mail")
+    .option("--ack", "acknowledge what was printed")
+    .option("--once", "end after the first message")
+    .option("--since <cursor>", "only mail after this cursor of an earlier answer")
+    .addOption(durationOption("--interval <duration>", "how long one request waits for mail", "30s"))
+    .option(
+      "--exec",
+      "run the program after -- for each message, which it gets as JSON on stdin; no shell is involved. Exit code 0 acknowledges, anything else gives the message back",
+    )
+    .option("--reply", "with --exec: answer with what the program prints; that completes a task")
+    .addOption(
+      durationOption(
+        "--lease <duration>",
+        "with --exec: how long a lease holds; it is renewed while the program runs",
+        "60s",
+      ),
+    )
+    .addOption(durationOption("--timeout <duration>", "with --exec: end the program after this long"))
+    .option(
+      "--max-attempts <n>",
+      "with --exec: after this many failures the message is dead and its sender is told",
+      parseCount,
+    );
+  addMailFilterOptions(command).action(
+    line.run<WatchOptions, [readonly string[]]>(async (context, options, program) => {
+      assertConsistent(options, program);
+      const { client, signal } = context;
+      const filter = await createMailFilter(client, options, { signal });
+      return options.exec === true
+        ? await execute(context, options, filter, program)
+        : await print(context, options, filter);
+    }),
+  );
+}
+
+function assertConsistent(options: WatchOptions, program: readonly string[]): void {
+  if (options.exec === true && program.length === 0) {
+    throw new InvalidArgumentError(
+      "--exec needs a program after --, such as: watch --agent me --exec -- ./answer",
+    );
+  }
+  if (options.exec !== true && program.length > 0) {
+    throw new InvalidArgumentError(`${JSON.stringify(program[0])} is not run without --exec`);
+  }
+  if (options.exec !== true && options.reply === true) throw new InvalidArgumentError("--reply needs --exec");
+}
+
+async function execute(
+  context: CommandContext,
+  options: WatchOptions,
+  filter: MailFilter,
+  argv: readonly string[],
+): Promise<ExitCode> {
+  const worker = new ExecWorker(context, {
+    agent: options.agent,
+    argv,
+    filter,
+    reply: options.reply === true,
+    leaseMs: options.lease,
+    waitMs: longPollMs(options.interval),
+    timeoutMs: options.timeout,
+    attemptsMax: options.maxAttempts,
+  });
+  let succeeded = await worker.handleNext();
+  while (options.once !== true) succeeded = await worker.handleNext();
+  return succeeded ? EXIT.ok : EXIT.failure;
+}
+
+async function print(context: CommandContext, options: WatchOptions, filter: MailFilter): Promise<ExitCode> {
+  const { client, output, signal } = context;
+  const keepTrying = createKeepTrying(context);
+  const limit = options.once === true ? 1 : LIMITS.readLimitDefault;
+  let { since } = options;
+  for (;;) {
+    const query = given({ since, limit, wait_ms: longPollMs(options.interval) });
+    const page = await keepTrying(() => client.readMailbox(options.agent, query, { signal }));
+    since = page.cursor;
+    const allowed = page.messages.filter((item) => filter(item.message) === undefined);
+    for (const item of allowed) await output.showNext(item, () => messageLines(item, output.paint));
+    const ids = allowed.map((item) => item.message_id);
+    let code: ExitCode = EXIT.ok;
+    if (options.ack === true && ids.length > 0) {
+      const { results } = await keepTrying(() => client.ack(options.agent, { message_ids: ids }, { signal }));
+      code = await reportItems(output, "acknowledged", results);
+    }
+    if (options.once === true && ids.length > 0) return code;
+  }
+}

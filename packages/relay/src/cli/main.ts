@@ -1,0 +1,34 @@
+import type { Writable } from "node:stream";
+import { processEnvironment } from "../config/environment.ts";
+import { EXIT } from "./exit-codes.ts";
+import { runCli } from "./run-cli.ts";
+
+const ending = new AbortController();
+for (const name of ["SIGINT", "SIGTERM"] as const) {
+  process.on(name, () => {
+    // The first signal asks to finish, the second one insists.
+    if (ending.signal.aborted) process.exit(EXIT.interrupted);
+    ending.abort();
+  });
+}
+// A reader that goes away is noticed where the write is awaited.
+for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {});
+
+const exitCode = await runCli(process.argv.slice(2), {
+  stdin: process.stdin,
+  stdout: process.stdout,
+  stderr: process.stderr,
+  env: processEnvironment(),
+  workingDirectory: process.cwd(),
+  signal: ending.signal,
+});
+await Promise.all([flush(process.stdout), flush(process.stderr)]);
+// A half-read stdin would keep the process alive.
+process.exit(exitCode);
+
+function flush(stream: Writable): Promise<void> {
+  return new Promise((resolve) => {
+    if (stream.destroyed) resolve();
+    else stream.write("", () => resolve());
+  });
+}

@@ -1,0 +1,64 @@
+const SEGMENTER = new Intl.Segmenter();
+
+// Scripts and symbols that terminals draw two cells wide (East Asian Width W and F), and emoji.
+const WIDE =
+  /^[\p{Script=Han}\p{Script=Hangul}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Bopomofo}\p{Script=Yi}\u3000-\u303e\u31c0-\u31ef\u3200-\u33ff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6\p{Emoji_Presentation}]/u;
+const NARROW_HALF = /^[\uff61-\uffdc\uffe8-\uffee]/;
+const NO_WIDTH = /^[\p{Mn}\p{Me}\p{Cf}]+$/u;
+const EMOJI_STYLE = /\ufe0f/;
+
+/** How many cells of a terminal the text takes. */
+export function displayWidth(text: string): number {
+  if (/^[\x20-\x7e]*$/.test(text)) return text.length;
+  let width = 0;
+  for (const { segment } of SEGMENTER.segment(text)) width += segmentWidth(segment);
+  return width;
+}
+
+/** Pads with blanks up to the width. */
+export function padDisplay(text: string, width: number): string {
+  return text + " ".repeat(Math.max(0, width - displayWidth(text)));
+}
+
+/** Shortens to the width, never in the middle of a character, and says so with an ellipsis. */
+export function truncateDisplay(text: string, width: number): string {
+  if (displayWidth(text) <= width) return text;
+  let kept = "";
+  let used = 0;
+  for (const { segment } of SEGMENTER.segment(text)) {
+    used += segmentWidth(segment);
+    if (used > width - 1) break;
+    kept += segment;
+  }
+  return `${kept}…`;
+}
+
+/**
+ * Makes everything visible that could move the cursor, change colours, reorder or hide text: what others
+ * write is shown on an operator's terminal and must not be able to lie there. Joiners of letters and emoji
+ * stay, they are part of honest words.
+ */
+export function visibleLine(text: string): string {
+  return text.toWellFormed().replaceAll(/[\p{Cc}\p{Zl}\p{Zp}]|(?![\u200c\u200d])\p{Cf}/gu, picture);
+}
+
+/** The same for text of many lines: line breaks and tabs stay. */
+export function visibleText(text: string): string {
+  return text
+    .replaceAll("\r\n", "\n")
+    .split("\n")
+    .map((line) => line.split("\t").map(visibleLine).join("\t"))
+    .join("\n");
+}
+
+function segmentWidth(segment: string): number {
+  if (NO_WIDTH.test(segment)) return 0;
+  return (WIDE.test(segment) && !NARROW_HALF.test(segment)) || EMOJI_STYLE.test(segment) ? 2 : 1;
+}
+
+function picture(character: string): string {
+  const code = character.codePointAt(0) ?? 0;
+  if (code < 0x20) return String.fromCodePoint(0x2400 + code);
+  if (code === 0x7f) return "\u2421";
+  return `<U+${code.toString(16).toUpperCase().padStart(4, "0")}>`;
+}

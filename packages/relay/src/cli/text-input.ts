@@ -1,0 +1,39 @@
+import { LIMITS, RelayError } from "@a2a-relay/protocol";
+import type { CliIo } from "./cli-io.ts";
+
+/** The text of an option; `-` reads it from stdin, without the line break that ends its last line. */
+export async function readTextOption(value: string, io: CliIo): Promise<string> {
+  if (value !== "-") return value;
+  const bytes = await readAll(io);
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes).replace(/\r?\n$/, "");
+  } catch (cause) {
+    throw new RelayError("invalid_argument", "stdin is not UTF-8 text; send files as a reference instead", {
+      cause,
+    });
+  }
+}
+
+async function readAll(io: CliIo): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  const stop = (): void => void io.stdin.destroy(new Error("interrupted"));
+  io.signal.addEventListener("abort", stop, { once: true });
+  try {
+    io.signal.throwIfAborted();
+    for await (const chunk of io.stdin as AsyncIterable<Buffer | string>) {
+      const bytes = typeof chunk === "string" ? Buffer.from(chunk) : chunk;
+      size += bytes.length;
+      if (size > LIMITS.bodyBytesMax) {
+        throw new RelayError(
+          "too_large",
+          `stdin holds more than ${LIMITS.bodyBytesMax} bytes, the most a message may have`,
+        );
+      }
+      chunks.push(bytes);
+    }
+  } finally {
+    io.signal.removeEventListener("abort", stop);
+  }
+  return Buffer.concat(chunks);
+}

@@ -1,0 +1,86 @@
+import { isLoopbackHost } from "./loopback.ts";
+import type { RelayConfig, RetryScheduler } from "./relay-config.ts";
+import { type ConfigSources, type EffectiveSetting, SettingReader } from "./setting-reader.ts";
+import { RELAY_URL, SETTINGS } from "./settings.ts";
+
+export interface LoadedConfig {
+  readonly config: RelayConfig;
+  readonly settings: readonly EffectiveSetting[];
+  /** Variables that look like ours but name no setting: most likely misspelt. */
+  readonly unknownVariables: readonly string[];
+}
+
+/** Fills, validates and freezes the configuration. */
+export function loadConfig(sources: ConfigSources): RelayConfig {
+  return loadConfigWithSources(sources).config;
+}
+
+export function loadConfigWithSources(sources: ConfigSources): LoadedConfig {
+  const reader = new SettingReader(sources);
+  const config = fill(reader);
+  validateRelations(config, reader);
+  return { config, settings: reader.settings, unknownVariables: unknownVariables(sources) };
+}
+
+function fill(reader: SettingReader): RelayConfig {
+  return Object.freeze({
+    host: reader.read(SETTINGS.host),
+    port: reader.read(SETTINGS.port),
+    dataDirectory: reader.read(SETTINGS.dataDirectory),
+    publicUrl: reader.read(SETTINGS.publicUrl),
+    apiKey: reader.read(SETTINGS.apiKey),
+    allowedOrigins: Object.freeze([...reader.read(SETTINGS.allowedOrigins)]),
+    logLevel: reader.read(SETTINGS.logLevel),
+    messageTtlMs: reader.read(SETTINGS.messageTtlMs),
+    mailboxOpenMax: reader.read(SETTINGS.mailboxOpenMax),
+    leaseAttemptsMax: reader.read(SETTINGS.leaseAttemptsMax),
+    sweepIntervalMs: reader.read(SETTINGS.sweepIntervalMs),
+    mailRetentionMs: reader.read(SETTINGS.mailRetentionMs),
+    journalRetentionMs: reader.read(SETTINGS.journalRetentionMs),
+    checkpointPages: reader.read(SETTINGS.checkpointPages),
+    drainMs: reader.read(SETTINGS.drainMs),
+    retryScheduler: readRetryScheduler(reader),
+  });
+}
+
+function readRetryScheduler(reader: SettingReader): RetryScheduler | undefined {
+  const enabled = reader.read(SETTINGS.autoRetryScheduler);
+  // Read even when the scheduler is off: a mistake is told at start, not on the day it is switched on.
+  const intervalMs = reader.read(SETTINGS.autoRetryIntervalMs);
+  const policy = Object.freeze({
+    min_lease_age_ms: reader.read(SETTINGS.autoRetryMinLeaseAgeMs),
+    max_attempts: reader.read(SETTINGS.autoRetryMaxAttempts),
+    max_requeues: reader.read(SETTINGS.autoRetryMaxRequeues),
+    scan_limit: reader.read(SETTINGS.autoRetryScanLimit),
+  });
+  if (policy.max_requeues > policy.scan_limit) {
+    reader.refuse(
+      SETTINGS.autoRetryMaxRequeues,
+      `at most A2A_RELAY_AUTO_RETRY_SCAN_LIMIT (${policy.scan_limit}); a scan cannot requeue more than it looks at`,
+    );
+  }
+  return enabled ? Object.freeze({ intervalMs, policy }) : undefined;
+}
+
+function validateRelations(config: RelayConfig, reader: SettingReader): void {
+  if (!isLoopbackHost(config.host) && config.apiKey === undefined) {
+    reader.refuse(
+      SETTINGS.host,
+      "a loopback address, because other machines could reach this one and no API key is set; set A2A_RELAY_API_KEY or bind 127.0.0.1",
+    );
+  }
+  // Receipts are derived from events, so that mail must not outlive its events.
+  const { mailRetentionMs, journalRetentionMs } = config;
+  if (journalRetentionMs !== 0 && (mailRetentionMs === 0 || journalRetentionMs < mailRetentionMs)) {
+    reader.refuse(
+      SETTINGS.journalRetentionMs,
+      `0 (for ever) or at least A2A_RELAY_MAIL_RETENTION_MS (${mailRetentionMs === 0 ? "0, for ever" : mailRetentionMs}), because the receipts of mail are read from its events`,
+    );
+  }
+}
+
+function unknownVariables(sources: ConfigSources): readonly string[] {
+  const known = new Set([...Object.values(SETTINGS), RELAY_URL].flatMap((setting) => setting.variables));
+  const present = new Set([...Object.keys(sources.env), ...Object.keys(sources.dotenv)]);
+  return [...present].filter((name) => name.startsWith("A2A_RELAY_") && !known.has(name)).toSorted();
+}

@@ -1,0 +1,42 @@
+import type { RetryStalePolicy } from "@a2a-relay/protocol";
+
+/** Everything that can be set, filled and validated once by `loadConfig`; frozen from then on. */
+export interface RelayConfig {
+  /** The address to listen on. Anything but loopback needs an API key. Default 127.0.0.1. */
+  readonly host: string;
+  /** 0 picks a free port. Default 8080. */
+  readonly port: number;
+  /** Where the database, its lock and the archive live. Default ~/.a2a-relay. */
+  readonly dataDirectory: string;
+  /** The address the relay tells others, without a slash at the end. Default: where it listens. */
+  readonly publicUrl: string | undefined;
+  /** When set, every request needs it as a bearer token. */
+  readonly apiKey: string | undefined;
+  /** Origins of browser pages that may call the relay, beside its own. */
+  readonly allowedOrigins: readonly string[];
+  readonly logLevel: "silent" | "error" | "warn" | "info" | "debug";
+  /** How long unread mail is kept when its sender does not say. Default 7 days. */
+  readonly messageTtlMs: number;
+  /** Open mail one agent may have. Default 100,000. */
+  readonly mailboxOpenMax: number;
+  /** Leases a message may have before an automatic requeue gives up on it. Default 3. */
+  readonly leaseAttemptsMax: number;
+  /** How often the relay looks for expired mail, timed-out leases and passed deadlines. Default 1 s. */
+  readonly sweepIntervalMs: number;
+  /** How long settled mail stays before it is archived. Default 30 days; 0 keeps it for ever. */
+  readonly mailRetentionMs: number;
+  /** How long events stay before they are archived. Default 90 days; 0 keeps them for ever. */
+  readonly journalRetentionMs: number;
+  /** WAL pages after which SQLite checkpoints by itself even under load. Default 16,000. */
+  readonly checkpointPages: number;
+  /** The opt-in scheduler of `retry-stale`: undefined is off. */
+  readonly retryScheduler: RetryScheduler | undefined;
+  /** How long a stopping relay waits for requests under way. Default 8 s, so that it is gone within 10. */
+  readonly drainMs: number;
+}
+
+export interface RetryScheduler {
+  /** Default 60 s. */
+  readonly intervalMs: number;
+  readonly policy: Omit<RetryStalePolicy, "enabled">;
+}

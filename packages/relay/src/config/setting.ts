@@ -1,0 +1,55 @@
+/** Says what was expected instead; the caller adds the setting's name, its value and where it came from. */
+export type Complain = (expected: string) => never;
+
+/** One thing that can be set: its names, what it means, what it is when nobody sets it. */
+export interface Setting<Value> {
+  /** Environment variables, the preferred one first. */
+  readonly variables: readonly [string, ...string[]];
+  /** The long flag, without dashes. */
+  readonly flag: string;
+  /** What stands for the value in help texts. */
+  readonly placeholder: string;
+  readonly meaning: string;
+  readonly fallback: Value;
+  readonly parse: (text: string, complain: Complain) => Value;
+  /** A secret is never shown, neither in errors nor by `config`. */
+  readonly secret?: boolean;
+}
+
+type Names = Pick<Setting<unknown>, "variables" | "flag" | "meaning">;
+
+export interface IntegerOptions extends Names {
+  readonly fallback: number;
+  readonly minimum: number;
+  readonly maximum: number;
+  /** Why a bound is where it is, or what a special value does. */
+  readonly remark?: string;
+}
+
+export function integerSetting(options: IntegerOptions): Setting<number> {
+  const { minimum, maximum, remark, ...names } = options;
+  const range = `a whole number from ${minimum} to ${maximum}`;
+  const expected = remark === undefined ? range : `${range} (${remark})`;
+  return {
+    ...names,
+    placeholder: "n",
+    parse(text, complain) {
+      const value = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN;
+      return value >= minimum && value <= maximum ? value : complain(expected);
+    },
+  };
+}
+
+const SWITCH: ReadonlyMap<string, boolean> = new Map([
+  ...["1", "true", "yes", "on"].map((word) => [word, true] as const),
+  ...["0", "false", "no", "off"].map((word) => [word, false] as const),
+]);
+
+export function switchSetting(names: Names & { readonly fallback: boolean }): Setting<boolean> {
+  return {
+    ...names,
+    placeholder: "on|off",
+    parse: (text, complain) =>
+      SWITCH.get(text.toLowerCase()) ?? complain("1, true, yes or on, or 0, false, no or off"),
+  };
+}

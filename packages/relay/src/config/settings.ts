@@ -1,0 +1,294 @@
+import { isIP } from "node:net";
+import { homedir } from "node:os";
+import { join, resolve } from "node:path";
+import { LIMITS } from "@a2a-relay/protocol";
+import type { RelayConfig } from "./relay-config.ts";
+import { type Complain, integerSetting, type Setting, switchSetting } from "./setting.ts";
+
+const SECOND_MS = 1_000;
+const HOUR_MS = 3_600 * SECOND_MS;
+const DAY_MS = 24 * HOUR_MS;
+const RETENTION_MS_MAX = 36_500 * DAY_MS;
+
+const LOG_LEVELS = [
+  "silent",
+  "error",
+  "warn",
+  "info",
+  "debug",
+] as const satisfies readonly RelayConfig["logLevel"][];
+const API_KEY_CHARS_MIN = 16;
+const API_KEY_CHARS_MAX = 512;
+
+const host: Setting<string> = {
+  variables: ["HOST"],
+  flag: "host",
+  placeholder: "address",
+  meaning: "The address to listen on. Anything but loopback needs an API key.",
+  fallback: "127.0.0.1",
+  parse: parseHost,
+};
+
+const port = integerSetting({
+  variables: ["PORT"],
+  flag: "port",
+  meaning: "The port to listen on; 0 picks a free one.",
+  fallback: 8080,
+  minimum: 0,
+  maximum: 65_535,
+  remark: "0 picks a free port",
+});
+
+const dataDirectory: Setting<string> = {
+  variables: ["A2A_RELAY_DATA"],
+  flag: "data",
+  placeholder: "directory",
+  meaning: "Where the database, its lock and the archive live.",
+  fallback: join(homedir(), ".a2a-relay"),
+  parse: (text, complain) => {
+    if (text.includes("\0")) return complain("a directory path");
+    // Only a shell expands the tilde; a path from .env arrives with it.
+    return text === "~" || text.startsWith("~/") ? join(homedir(), text.slice(1)) : resolve(text);
+  },
+};
+
+const publicUrl: Setting<string | undefined> = {
+  variables: ["A2A_RELAY_PUBLIC_URL"],
+  flag: "public-url",
+  placeholder: "url",
+  meaning: "The address the relay tells others. Without it: where it listens.",
+  fallback: undefined,
+  parse: parsePublicUrl,
+};
+
+const apiKey: Setting<string | undefined> = {
+  variables: ["A2A_RELAY_API_KEY", "RELAY_API_KEY"],
+  flag: "api-key",
+  placeholder: "key",
+  meaning: "When set, every request needs it as a bearer token. At least 16 characters.",
+  fallback: undefined,
+  secret: true,
+  parse: (text, complain) =>
+    /^[\x21-\x7e]+$/.test(text) && text.length >= API_KEY_CHARS_MIN && text.length <= API_KEY_CHARS_MAX
+      ? text
+      : complain(
+          `${API_KEY_CHARS_MIN} to ${API_KEY_CHARS_MAX} printable ASCII characters without blanks; make one with: openssl rand -hex 24`,
+        ),
+};
+
+const allowedOrigins: Setting<readonly string[]> = {
+  variables: ["A2A_RELAY_ALLOWED_ORIGINS"],
+  flag: "allowed-origins",
+  placeholder: "origins",
+  meaning: "Origins of browser pages that may call the relay beside its own, separated by commas.",
+  fallback: [],
+  parse: parseOrigins,
+};
+
+const logLevel: Setting<RelayConfig["logLevel"]> = {
+  variables: ["A2A_RELAY_LOG_LEVEL"],
+  flag: "log-level",
+  placeholder: "level",
+  meaning: `How much the relay writes to its log: ${LOG_LEVELS.join(", ")}.`,
+  fallback: "info",
+  parse: (text, complain) =>
+    LOG_LEVELS.find((level) => level === text) ?? complain(`one of ${LOG_LEVELS.join(", ")}`),
+};
+
+const messageTtlMs = integerSetting({
+  variables: ["A2A_RELAY_MESSAGE_TTL_MS"],
+  flag: "message-ttl-ms",
+  meaning: "How long unread mail is kept when its sender does not say.",
+  fallback: LIMITS.messageTtlMsDefault,
+  minimum: SECOND_MS,
+  maximum: LIMITS.messageTtlMsMax,
+});
+
+const mailboxOpenMax = integerSetting({
+  variables: ["A2A_RELAY_MAILBOX_OPEN_MAX"],
+  flag: "mailbox-open-max",
+  meaning: "Open mail one agent may have; the next send is answered mailbox_full.",
+  fallback: LIMITS.mailboxOpenMax,
+  minimum: 1,
+  maximum: 10_000_000,
+});
+
+const leaseAttemptsMax = integerSetting({
+  variables: ["A2A_RELAY_LEASE_ATTEMPTS_MAX"],
+  flag: "lease-attempts-max",
+  meaning: "Leases a message may have before an automatic requeue gives up on it.",
+  fallback: LIMITS.leaseAttemptsMax,
+  minimum: 1,
+  maximum: 1_000,
+});
+
+const sweepIntervalMs = integerSetting({
+  variables: ["A2A_RELAY_SWEEP_INTERVAL_MS"],
+  flag: "sweep-interval-ms",
+  meaning: "How often the relay looks for expired mail, timed-out leases and passed deadlines.",
+  fallback: SECOND_MS,
+  minimum: 10,
+  maximum: HOUR_MS,
+});
+
+const mailRetentionMs = integerSetting({
+  variables: ["A2A_RELAY_MAIL_RETENTION_MS"],
+  flag: "mail-retention-ms",
+  meaning: "How long settled mail stays before it is archived; 0 keeps it for ever.",
+  fallback: 30 * DAY_MS,
+  minimum: 0,
+  maximum: RETENTION_MS_MAX,
+  remark: "0 keeps settled mail for ever",
+});
+
+const journalRetentionMs = integerSetting({
+  variables: ["A2A_RELAY_JOURNAL_RETENTION_MS"],
+  flag: "journal-retention-ms",
+  meaning: "How long events stay before they are archived; 0 keeps them for ever.",
+  fallback: 90 * DAY_MS,
+  minimum: 0,
+  maximum: RETENTION_MS_MAX,
+  remark: "0 keeps events for ever",
+});
+
+const checkpointPages = integerSetting({
+  variables: ["A2A_RELAY_CHECKPOINT_PAGES"],
+  flag: "checkpoint-pages",
+  meaning: "WAL pages after which SQLite checkpoints by itself even under load.",
+  fallback: 16_000,
+  minimum: 1,
+  maximum: 10_000_000,
+});
+
+const drainMs = integerSetting({
+  variables: ["A2A_RELAY_DRAIN_MS"],
+  flag: "drain-ms",
+  meaning: "How long a stopping relay waits for requests under way.",
+  fallback: 8 * SECOND_MS,
+  minimum: 0,
+  maximum: 600 * SECOND_MS,
+});
+
+const autoRetryScheduler = switchSetting({
+  variables: ["A2A_RELAY_AUTO_RETRY_SCHEDULER"],
+  flag: "auto-retry-scheduler",
+  meaning: "Whether the relay runs retry-stale by itself. Only work declared idempotent is requeued.",
+  fallback: false,
+});
+
+const autoRetryIntervalMs = integerSetting({
+  variables: ["A2A_RELAY_AUTO_RETRY_INTERVAL_MS"],
+  flag: "auto-retry-interval-ms",
+  meaning: "How often the retry scheduler scans.",
+  fallback: 60 * SECOND_MS,
+  minimum: 1,
+  maximum: DAY_MS,
+  remark: "to scan never, switch A2A_RELAY_AUTO_RETRY_SCHEDULER off",
+});
+
+const autoRetryMinLeaseAgeMs = integerSetting({
+  variables: ["A2A_RELAY_AUTO_RETRY_MIN_LEASE_AGE_MS"],
+  flag: "auto-retry-min-lease-age-ms",
+  meaning: "The age from which the retry scheduler takes a lease for stale.",
+  fallback: 300 * SECOND_MS,
+  minimum: 0,
+  maximum: RETENTION_MS_MAX,
+});
+
+const autoRetryMaxAttempts = integerSetting({
+  variables: ["A2A_RELAY_AUTO_RETRY_MAX_ATTEMPTS"],
+  flag: "auto-retry-max-attempts",
+  meaning: "Attempts after which the retry scheduler leaves a message to an operator.",
+  fallback: 3,
+  minimum: 1,
+  maximum: 1_000_000,
+});
+
+const autoRetryMaxRequeues = integerSetting({
+  variables: ["A2A_RELAY_AUTO_RETRY_MAX_REQUEUES"],
+  flag: "auto-retry-max-requeues",
+  meaning: "Messages one scan may requeue.",
+  fallback: 1,
+  minimum: 0,
+  maximum: 1_000,
+});
+
+const autoRetryScanLimit = integerSetting({
+  variables: ["A2A_RELAY_AUTO_RETRY_SCAN_LIMIT"],
+  flag: "auto-retry-scan-limit",
+  meaning: "Leases one scan looks at, oldest first.",
+  fallback: 100,
+  minimum: 1,
+  maximum: 1_000,
+});
+
+/** For every command that talks to a relay. */
+export const RELAY_URL: Setting<string> = {
+  variables: ["A2A_RELAY_URL"],
+  flag: "relay",
+  placeholder: "url",
+  meaning: "The relay to talk to.",
+  fallback: "http://127.0.0.1:8080",
+  parse: parsePublicUrl,
+};
+
+/** Everything that can be set. `docs/reference/configuration.md` lists the same; a test compares them. */
+export const SETTINGS = {
+  host,
+  port,
+  dataDirectory,
+  publicUrl,
+  apiKey,
+  allowedOrigins,
+  logLevel,
+  messageTtlMs,
+  mailboxOpenMax,
+  leaseAttemptsMax,
+  sweepIntervalMs,
+  mailRetentionMs,
+  journalRetentionMs,
+  checkpointPages,
+  drainMs,
+  autoRetryScheduler,
+  autoRetryIntervalMs,
+  autoRetryMinLeaseAgeMs,
+  autoRetryMaxAttempts,
+  autoRetryMaxRequeues,
+  autoRetryScanLimit,
+} as const;
+
+function parseHost(text: string, complain: Complain): string {
+  const bare = text.replace(/^\[(.*)\]$/, "$1");
+  if (isIP(bare) !== 0 || /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/i.test(bare)) return bare;
+  return complain("an IP address or a host name, without a scheme or a port, such as 127.0.0.1");
+}
+
+function parsePublicUrl(text: string, complain: Complain): string {
+  const url = URL.parse(text);
+  const plain =
+    url !== null &&
+    (url.protocol === "https:" || url.protocol === "http:") &&
+    `${url.username}${url.password}${url.search}${url.hash}` === "";
+  if (!plain)
+    return complain(
+      "an http or https URL without user, query and fragment, such as https://relay.example.org",
+    );
+  return url.href.replace(/\/+$/, "");
+}
+
+function parseOrigins(text: string, complain: Complain): readonly string[] {
+  const origins = text
+    .split(",")
+    .map((origin) => origin.trim())
+    .filter((origin) => origin !== "");
+  const bad = origins.find((origin) => {
+    const url = URL.parse(origin);
+    return url === null || !url.protocol.startsWith("http") || url.origin !== origin.replace(/\/$/, "");
+  });
+  if (bad !== undefined) {
+    return complain(
+      `origins such as https://app.example.org, separated by commas; ${JSON.stringify(bad)} is none, and "*" would let every web page in`,
+    );
+  }
+  return origins.map((origin) => origin.replace(/\/$/, ""));
+}

@@ -1,0 +1,41 @@
+import { type AgentId, parseAddress, POSTMASTER, RelayError } from "@a2a-relay/protocol";
+import type { AgentStore } from "./agent-store.ts";
+
+/** Turns what people write into the one agent they mean, or says why it cannot. */
+export class Directory {
+  readonly #store: AgentStore;
+
+  constructor(store: AgentStore) {
+    this.#store = store;
+  }
+
+  /** An exact id wins over aliases and display names; a name that two agents share is an error. */
+  async resolve(tenant: string, input: unknown, field: string): Promise<AgentId> {
+    const address = parseAddress(input, field);
+    if (address.kind !== "name") {
+      throw new RelayError(
+        "invalid_argument",
+        `${field}: ${address.kind} addresses are not served by this relay; name an agent id or alias`,
+      );
+    }
+    const { name } = address;
+    if (name === POSTMASTER) {
+      throw new RelayError("unknown_recipient", `${field}: ${POSTMASTER} sends notices and reads no mail`);
+    }
+    const [first, ...others] = await this.#store.agentsNamed(tenant, name);
+    if (first === undefined) {
+      throw new RelayError(
+        "unknown_recipient",
+        `${field}: nobody is registered as "${name}"; GET /agents lists who is`,
+        { details: { name } },
+      );
+    }
+    if (first === name || others.length === 0) return first;
+    const candidates = [first, ...others];
+    throw new RelayError(
+      "ambiguous_recipient",
+      `${field}: "${name}" may be ${candidates.join(" or ")}; use the full id`,
+      { details: { name, candidates } },
+    );
+  }
+}

@@ -1,0 +1,43 @@
+import { RelayError } from "@a2a-relay/protocol";
+import type { Changes, Clash, RelayStore } from "./relay-store.ts";
+
+const ATTEMPTS_MAX = 20;
+
+/** What a rule decided: the change to write, if any, and the answer once it is written. */
+export interface Decision<Answer> {
+  readonly changes: Changes | undefined;
+  readonly answer: Answer;
+}
+
+/**
+ * Reads, decides and commits until nobody else was faster. `decide` runs again from fresh reads after a
+ * clash and is told what clashed.
+ */
+export async function decideAndCommit<Answer>(
+  store: RelayStore,
+  decide: (clash: Clash | undefined) => Promise<Decision<Answer>>,
+): Promise<Answer> {
+  let clash: Clash | undefined;
+  for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt += 1) {
+    const { changes, answer } = await decide(clash);
+    if (changes === undefined) return answer;
+    const outcome = await store.commit(changes);
+    if (outcome.committed) return answer;
+    clash = outcome.clash;
+  }
+  throw new RelayError("unavailable", "too many callers change this at the same time; try again");
+}
+
+/** Several parts of one act as one change. */
+export function combine(tenant: string, parts: readonly Partial<Changes>[]): Changes {
+  return {
+    tenant,
+    events: parts.flatMap((part) => part.events ?? []),
+    agents: parts.flatMap((part) => part.agents ?? []),
+    messages: parts.flatMap((part) => part.messages ?? []),
+    sendKeys: parts.flatMap((part) => part.sendKeys ?? []),
+    deliveries: parts.flatMap((part) => part.deliveries ?? []),
+    tasks: parts.flatMap((part) => part.tasks ?? []),
+    artifacts: parts.flatMap((part) => part.artifacts ?? []),
+  };
+}

@@ -1,0 +1,54 @@
+import type { AgentRecord } from "../agents/agent-record.ts";
+import type { AgentStore } from "../agents/agent-store.ts";
+import type { EventDraft } from "../journal/event.ts";
+import type { JournalStore } from "../journal/journal-store.ts";
+import type { DeliveryRecord } from "../mailboxes/delivery-record.ts";
+import type { MailboxStore } from "../mailboxes/mailbox-store.ts";
+import type { MessageRecord, SendKey } from "../messages/message-record.ts";
+import type { MessageStore } from "../messages/message-store.ts";
+import type { ArtifactRecord, TaskRecord } from "../tasks/task-record.ts";
+import type { TaskStore } from "../tasks/task-store.ts";
+import type { ChangeFeed } from "./change-feed.ts";
+
+/**
+ * What one act changes: plain data, decided by the core, written whole or not at all. Records that are
+ * updated carry the version that was read; the store refuses them if somebody else was faster.
+ */
+export interface Changes {
+  readonly tenant: string;
+  readonly events: readonly EventDraft[];
+  /** Version 0 is a new agent. */
+  readonly agents?: readonly AgentRecord[];
+  readonly messages?: readonly MessageRecord[];
+  readonly sendKeys?: readonly SendKey[];
+  /** Version 0 is new. A delivery that is or becomes available gets the next position. */
+  readonly deliveries?: readonly DeliveryRecord[];
+  /** Version 0 is new. */
+  readonly tasks?: readonly TaskRecord[];
+  /** Put by id: a known artifact is replaced in its place. */
+  readonly artifacts?: readonly ArtifactRecord[];
+}
+
+/** Why nothing was written: what another caller took or changed first. */
+export type Clash = "agent" | "agent_name" | "message_id" | "send_key" | "delivery" | "task";
+
+export type CommitOutcome =
+  | { readonly committed: true }
+  | { readonly committed: false; readonly clash: Clash };
+
+/**
+ * What the core asks of storage: facts to read, and few verbs that are atomic. The behaviour is fixed by
+ * `testing/relay-store.contract.ts`; a behaviour that is not there is not promised.
+ *
+ * Every write is durable once its promise resolves. A full disk is `storage_full`, and nothing of that
+ * caller's change is written.
+ */
+export interface RelayStore
+  extends AgentStore, MessageStore, MailboxStore, TaskStore, JournalStore, AsyncDisposable {
+  readonly feed: ChangeFeed;
+  /** Writes all of it in one commit together with its events, or nothing. */
+  commit(changes: Changes): Promise<CommitOutcome>;
+  /** A real, durable write that leaves no trace in the journal. */
+  probe(nowMs: number): Promise<void>;
+}
+

@@ -1,0 +1,95 @@
+import { hash } from "node:crypto";
+
+export const EVENT_TYPES = [
+  "agent.registered",
+  "agent.updated",
+  "agent.removed",
+  "message.accepted",
+  "message.noticed",
+  "message.delivered",
+  "message.leased",
+  "message.released",
+  "message.requeued",
+  "message.acknowledged",
+  "message.replied",
+  "message.proposal_accepted",
+  "message.proposal_declined",
+  "message.expired",
+  "message.withdrawn",
+  "message.dead",
+  "task.working",
+  "task.input-required",
+  "task.auth-required",
+  "task.handed_off",
+  "task.completed",
+  "task.failed",
+  "task.canceled",
+  "task.rejected",
+  "retry.scanned",
+] as const;
+export type EventType = (typeof EVENT_TYPES)[number];
+
+/** A fact about to be recorded. It carries digests, never bodies. */
+export interface EventDraft {
+  readonly type: EventType;
+  readonly atMs: number;
+  /** Who did it: an agent, `operator`, or the postmaster. */
+  readonly actor: string;
+  /** The agent it happened to: whose mailbox, whose registration. */
+  readonly agentId: string | null;
+  readonly messageId: string | null;
+  readonly taskId: string | null;
+  readonly threadId: string | null;
+  readonly data: Readonly<Record<string, unknown>>;
+}
+
+/** A recorded fact with its place in the chain. `dataJson` is the exact text that was hashed. */
+export interface EventRecord extends Omit<EventDraft, "data"> {
+  readonly tenant: string;
+  readonly seq: number;
+  readonly dataJson: string;
+  readonly hash: string;
+}
+
+/** The end of a tenant's chain: what the next event is hashed onto. */
+export interface ChainHead {
+  readonly seq: number;
+  readonly hash: string;
+}
+
+export const GENESIS: ChainHead = { seq: 0, hash: "0".repeat(64) };
+
+/** Places a fact behind the head. Stores call it inside the commit that writes the change itself. */
+export function sealEvent(tenant: string, head: ChainHead, draft: EventDraft): EventRecord {
+  const unsealed = {
+    tenant,
+    seq: head.seq + 1,
+    type: draft.type,
+    atMs: draft.atMs,
+    actor: draft.actor,
+    agentId: draft.agentId,
+    messageId: draft.messageId,
+    taskId: draft.taskId,
+    threadId: draft.threadId,
+    dataJson: JSON.stringify(draft.data),
+  };
+  return { ...unsealed, hash: eventHash(head.hash, unsealed) };
+}
+
+/** Every column takes part, so that no edit of any of them goes unseen. */
+export function eventHash(previousHash: string, event: Omit<EventRecord, "hash">): string {
+  const fields = JSON.stringify([
+    previousHash,
+    event.tenant,
+    event.seq,
+    event.type,
+    event.atMs,
+    event.actor,
+    event.agentId,
+    event.messageId,
+    event.taskId,
+    event.threadId,
+    event.dataJson,
+  ]);
+  return hash("sha256", fields, "hex");
+}

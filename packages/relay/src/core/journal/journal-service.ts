@@ -1,0 +1,146 @@
+import {
+  type EventsQuery,
+  EventsQuerySchema,
+  type EventsResponse,
+  type EventView,
+  formatInstant,
+  LIMITS,
+  type Message,
+  parseRecordId,
+  quote,
+  RelayError,
+  type ThreadResponse,
+  type ThreadsQuery,
+  ThreadsQuerySchema,
+  type ThreadsResponse,
+  type VerifyResponse,
+} from "@a2a-relay/protocol";
+import { authorize } from "../access/authorize.ts";
+import type { Principal } from "../access/principal.ts";
+import type { Directory } from "../agents/directory.ts";
+import { journalTopic } from "../environment/change-feed.ts";
+import type { Clock } from "../environment/clock.ts";
+import { parseCursor } from "../environment/cursor.ts";
+import type { RelayStore } from "../environment/relay-store.ts";
+import { parserOf } from "../environment/schema-check.ts";
+import { EVENT_TYPES, type EventRecord } from "./event.ts";
+import { verifyChain } from "./verify-chain.ts";
+
+export interface JournalParts {
+  readonly store: RelayStore;
+  readonly directory: Directory;
+  readonly clock: Clock;
+}
+
+const parseEvents = parserOf(EventsQuerySchema, "query");
+const parseThreads = parserOf(ThreadsQuerySchema, "query");
+
+/** The record of all that happened, as operators read it: events, threads, and the proof of the chain. */
+export class JournalService {
+  readonly #store: RelayStore;
+  readonly #directory: Directory;
+  readonly #clock: Clock;
+
+  constructor(parts: JournalParts) {
+    this.#store = parts.store;
+    this.#directory = parts.directory;
+    this.#clock = parts.clock;
+  }
+
+  async events(
+    principal: Principal,
+    input: unknown,
+    { signal }: { readonly signal?: AbortSignal | undefined } = {},
+  ): Promise<EventsResponse> {
+    authorize(principal, "events.read");
+    const query = parseEvents(input) as EventsQuery;
+    assertKnownType(query.type);
+    const { tenant } = principal;
+    const filter = {
+      tenant,
+      type: query.type,
+      agentId: query.agent,
+      threadId: query.thread,
+      limit: query.limit ?? LIMITS.listLimitDefault,
+      scanRowsMax: LIMITS.scanRowsMax,
+    };
+    using watch = this.#store.feed.watch(journalTopic(tenant));
+    const endMs = this.#clock.nowMs() + (query.wait_ms ?? 0);
+    let afterSeq = parseCursor(query.since, "since");
+    for (;;) {
+      const page = await this.#store.events({ ...filter, afterSeq });
+      const leftMs = endMs - this.#clock.nowMs();
+      const done = page.events.length > 0 || page.hasMore || leftMs <= 0 || signal?.aborted === true;
+      if (done || !(await watch.changed({ timeoutMs: leftMs, signal }))) {
+        return { events: page.events.map(viewEvent), cursor: String(page.lastSeq), has_more: page.hasMore };
+      }
+      afterSeq = page.lastSeq;
+    }
+  }
+
+  async threads(principal: Principal, input: unknown): Promise<ThreadsResponse> {
+    authorize(principal, "threads.read");
+    const query = parseThreads(input) as ThreadsQuery;
+    const { tenant } = principal;
+    const page = await this.#store.threads({
+      tenant,
+      agent: query.agent === undefined ? undefined : await this.#directory.resolve(tenant, query.agent, "agent"),
+      beforePosition: query.before === undefined ? Number.MAX_SAFE_INTEGER : parseCursor(query.before, "before"),
+      limit: query.limit ?? LIMITS.listLimitDefault,
+      scanRowsMax: LIMITS.scanRowsMax,
+    });
+    return {
+      threads: page.threads.map((thread) => ({
+        thread_id: thread.threadId,
+        subject: (JSON.parse(thread.firstMessageJson) as Message).subject,
+        participants: thread.participants,
+        message_count: thread.messageCount,
+        open_count: thread.openCount,
+        first_at: formatInstant(thread.firstAtMs),
+        last_at: formatInstant(thread.lastAtMs),
+      })),
+      ...(page.nextPosition === undefined ? {} : { cursor: String(page.nextPosition) }),
+    };
+  }
+
+  async thread(principal: Principal, threadId: string): Promise<ThreadResponse> {
+    authorize(principal, "threads.read");
+    const limit = LIMITS.listLimitMax;
+    const found = await this.#store.thread(principal.tenant, parseRecordId(threadId, "thread_id"), limit + 1);
+    if (found.length === 0) throw new RelayError("not_found", `there is no thread ${threadId}`);
+    const messages = found.slice(0, limit).map(({ message, delivery }) => ({
+      ...(JSON.parse(message.json) as Message),
+      ...(delivery === undefined ? {} : { delivery_state: delivery.state }),
+    }));
+    return { thread_id: threadId, messages, truncated: found.length > limit };
+  }
+
+  async verify(principal: Principal): Promise<VerifyResponse> {
+    authorize(principal, "journal.verify");
+    return verifyChain(this.#store, this.#clock, principal.tenant);
+  }
+}
+
+function viewEvent(event: EventRecord): EventView {
+  return {
+    seq: event.seq,
+    type: event.type,
+    at: formatInstant(event.atMs),
+    actor: event.actor,
+    ...(event.agentId === null ? {} : { agent: event.agentId }),
+    ...(event.messageId === null ? {} : { message_id: event.messageId }),
+    ...(event.taskId === null ? {} : { task_id: event.taskId }),
+    ...(event.threadId === null ? {} : { thread_id: event.threadId }),
+    data: JSON.parse(event.dataJson) as Readonly<Record<string, unknown>>,
+    hash: event.hash,
+  };
+}
+
+/** A filter that can never match is a mistake, not an empty list. */
+function assertKnownType(type: string | undefined): void {
+  if (type === undefined || (EVENT_TYPES as readonly string[]).includes(type)) return;
+  throw new RelayError(
+    "invalid_argument",
+    `type: there are no events of type ${quote(type)}; there are ${EVENT_TYPES.join(", ")}`,
+  );
+}

@@ -1,0 +1,43 @@
+import type { ChainHead, EventRecord } from "./event.ts";
+
+export interface EventFilter {
+  readonly tenant: string;
+  readonly afterSeq: number;
+  readonly type: string | undefined;
+  /** The actor, or the agent it happened to. */
+  readonly agentId: string | undefined;
+  readonly threadId: string | undefined;
+  readonly limit: number;
+  readonly scanRowsMax: number;
+}
+
+export interface EventPage {
+  readonly events: readonly EventRecord[];
+  /** The last event looked at, returned or not: where the next page starts. */
+  readonly lastSeq: number;
+  readonly hasMore: boolean;
+}
+
+export interface RetiredMail {
+  readonly messageId: string;
+  readonly line: Readonly<Record<string, unknown>>;
+}
+
+export interface JournalStore {
+  events(filter: EventFilter): Promise<EventPage>;
+  eventsOfMessage(tenant: string, messageId: string): Promise<readonly EventRecord[]>;
+  chainHead(tenant: string): Promise<ChainHead>;
+  /** What retention left behind: the last event that was archived, or the genesis. */
+  chainAnchor(tenant: string): Promise<ChainHead>;
+
+  /** Settled mail older than the time, whose task (if any) is finished too. Oldest first. */
+  retirableMail(tenant: string, settledBeforeMs: number, limit: number): Promise<readonly RetiredMail[]>;
+  /** Forgets mail, its delivery, and the task it began; starts the clock of its send keys. */
+  retireMail(tenant: string, messageIds: readonly string[], nowMs: number): Promise<void>;
+  /** The oldest events before the time, in order. */
+  retirableEvents(tenant: string, beforeMs: number, limit: number): Promise<readonly EventRecord[]>;
+  /** Forgets all events up to and including the anchor, and remembers it. */
+  retireEvents(tenant: string, anchor: ChainHead): Promise<void>;
+  /** Send keys whose message went before the time. Answers how many were forgotten. */
+  forgetSendKeys(goneBeforeMs: number): Promise<number>;
+}

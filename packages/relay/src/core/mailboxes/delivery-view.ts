@@ -1,0 +1,56 @@
+import {
+  type DeliveryView,
+  formatInstant,
+  isSettled,
+  type LeaseView,
+  type MailboxItem,
+  type Message,
+} from "@a2a-relay/protocol";
+import { toA2aPayload } from "../messages/a2a-payload.ts";
+import type { DeliveryRecord } from "./delivery-record.ts";
+import type { Mail } from "./mailbox-store.ts";
+
+/** A delivery as the API shows it. */
+export function viewDelivery(delivery: DeliveryRecord): DeliveryView {
+  const lease = viewLease(delivery);
+  return {
+    message_id: delivery.messageId,
+    recipient: delivery.agentId,
+    state: delivery.state,
+    attempt: delivery.attempt,
+    ...(delivery.deliveredAtMs === null ? {} : { delivered_at: formatInstant(delivery.deliveredAtMs) }),
+    ...(isSettled(delivery.state) ? {} : { expires_at: formatInstant(delivery.expiresAtMs) }),
+    ...(delivery.settledAtMs === null ? {} : { settled_at: formatInstant(delivery.settledAtMs) }),
+    ...(delivery.reason === null ? {} : { reason: delivery.reason }),
+    ...(lease === undefined ? {} : { lease }),
+  };
+}
+
+export function viewLease(delivery: DeliveryRecord): LeaseView | undefined {
+  if (delivery.state !== "leased" || delivery.leaseId === null || delivery.leasedAtMs === null) {
+    return undefined;
+  }
+  return {
+    id: delivery.leaseId,
+    attempt: delivery.attempt,
+    ...(delivery.worker === null ? {} : { worker: delivery.worker }),
+    leased_at: formatInstant(delivery.leasedAtMs),
+    ...(delivery.leaseExpiresAtMs === null ? {} : { expires_at: formatInstant(delivery.leaseExpiresAtMs) }),
+  };
+}
+
+export function viewMail(mail: Mail): MailboxItem {
+  const { delivery } = mail;
+  const message = JSON.parse(mail.message.json) as Message;
+  const lease = viewLease(delivery);
+  return {
+    id: delivery.messageId,
+    message_id: delivery.messageId,
+    ...(delivery.taskId === null ? {} : { task_id: delivery.taskId }),
+    status: delivery.deliveredAtMs === null && lease === undefined ? "PENDING" : "DELIVERED",
+    sender_agent_id: delivery.sender,
+    message,
+    a2a_payload: toA2aPayload(message),
+    ...(lease === undefined ? {} : { lease }),
+  };
+}

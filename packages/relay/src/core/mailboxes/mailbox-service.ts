@@ -1,0 +1,285 @@
+import {
+  type AckRequest,
+  AckRequestSchema,
+  type AckResponse,
+  type AgentId,
+  FailRequestSchema,
+  type ItemResult,
+  type LeaseRef,
+  type LeaseRequest,
+  LeaseRequestSchema,
+  type LeaseResponse,
+  LIMITS,
+  type MailboxItem,
+  type MailboxRead,
+  MailboxReadSchema,
+  type MailboxResponse,
+  type MessageResponse,
+  RelayError,
+  ReleaseRequestSchema,
+  type ReleaseResponse,
+  RenewRequestSchema,
+  type RenewResponse,
+} from "@a2a-relay/protocol";
+import { authorize, type Verb } from "../access/authorize.ts";
+import type { Principal } from "../access/principal.ts";
+import type { Directory } from "../agents/directory.ts";
+import { mailboxTopic } from "../environment/change-feed.ts";
+import type { Clock } from "../environment/clock.ts";
+import { combine, decideAndCommit } from "../environment/commit-retry.ts";
+import { parseCursor } from "../environment/cursor.ts";
+import type { Identifiers } from "../environment/identifiers.ts";
+import type { RelayStore } from "../environment/relay-store.ts";
+import { parserOf } from "../environment/schema-check.ts";
+import type { EventDraft } from "../journal/event.ts";
+import { deliveryEvent, freeReservations } from "../tasks/task-changes.ts";
+import type { DeliveryRecord } from "./delivery-record.ts";
+import { acknowledge, assertMayFinish, fail, release } from "./delivery-state.ts";
+import { viewDelivery, viewLease, viewMail } from "./delivery-view.ts";
+import type { Mail } from "./mailbox-store.ts";
+import { undeliveredChanges } from "./undelivered.ts";
+
+export interface MailboxParts {
+  readonly store: RelayStore;
+  readonly directory: Directory;
+  readonly clock: Clock;
+  readonly ids: Identifiers;
+}
+
+export interface Waiting {
+  readonly signal?: AbortSignal | undefined;
+}
+
+const parseRead = parserOf(MailboxReadSchema, "query");
+const parseLease = parserOf(LeaseRequestSchema, "lease");
+const parseAck = parserOf(AckRequestSchema, "ack");
+const parseRenew = parserOf(RenewRequestSchema, "renew");
+const parseRelease = parserOf(ReleaseRequestSchema, "release");
+const parseFail = parserOf(FailRequestSchema, "fail");
+
+/** Taking mail, the two ways there are: read + ack, and lease + ack. Both are at-least-once. */
+export class MailboxService {
+  readonly #store: RelayStore;
+  readonly #directory: Directory;
+  readonly #clock: Clock;
+  readonly #ids: Identifiers;
+  readonly #messageTtlMs: number;
+
+  constructor(parts: MailboxParts, settings: { readonly messageTtlMs: number }) {
+    this.#store = parts.store;
+    this.#directory = parts.directory;
+    this.#clock = parts.clock;
+    this.#ids = parts.ids;
+    this.#messageTtlMs = settings.messageTtlMs;
+  }
+
+  /** Available mail, oldest first, again and again until it is acknowledged. Reading only leaves a mark. */
+  async read(
+    principal: Principal,
+    agent: string,
+    input: unknown,
+    { signal }: Waiting = {},
+  ): Promise<MailboxResponse> {
+    const query = parseRead(input) as MailboxRead;
+    const agentId = await this.#mailboxOf(principal, agent, "mailbox.read");
+    const { tenant } = principal;
+    const afterPosition = parseCursor(query.since, "since");
+    const limit = query.limit ?? LIMITS.readLimitDefault;
+    const look = (): Promise<readonly Mail[]> =>
+      this.#store.availableMail({ tenant, agentId, afterPosition, limit, nowMs: this.#clock.nowMs() });
+    const mail = await this.#waitFor(tenant, agentId, query.wait_ms ?? 0, signal, look);
+    if (query.peek !== true) await this.#markDelivered(principal, agentId, mail);
+    const cursor = mail.at(-1)?.delivery.position ?? afterPosition;
+    return { messages: mail.map(viewMail), cursor: String(cursor) };
+  }
+
+  async lease(
+    principal: Principal,
+    agent: string,
+    input: unknown,
+    { signal }: Waiting = {},
+  ): Promise<LeaseResponse> {
+    const request = parseLease(input) as LeaseRequest;
+    const agentId = await this.#mailboxOf(principal, agent, "mailbox.settle");
+    const { tenant } = principal;
+    const take = (): Promise<readonly Mail[]> => {
+      const nowMs = this.#clock.nowMs();
+      return this.#store.lease(
+        {
+          tenant,
+          agentId,
+          worker: request.worker ?? null,
+          leaseIds: Array.from({ length: request.max ?? 1 }, () => this.#ids.lease()),
+          nowMs,
+          leaseExpiresAtMs: request.lease_ms == null ? null : nowMs + request.lease_ms,
+        },
+        (delivery) => leasedEvent(delivery, nowMs),
+      );
+    };
+    const mail = await this.#waitFor(tenant, agentId, request.wait_ms ?? 0, signal, take);
+    await this.#store.touchAgent(tenant, agentId, this.#clock.nowMs());
+    return { messages: mail.map(viewMail) as (MailboxItem & { lease: NonNullable<MailboxItem["lease"]> })[] };
+  }
+
+  /** One bad id does not fail the rest. Acknowledging twice is harmless and counted once. */
+  async ack(principal: Principal, agent: string, input: unknown): Promise<AckResponse> {
+    const request: AckRequest = parseAck(input);
+    const agentId = await this.#mailboxOf(principal, agent, "mailbox.settle");
+    const ids = (request.message_ids ?? []).map((message_id) => ({ message_id, lease_id: undefined }));
+    let acknowledged = 0;
+    const results = await this.#each([...ids, ...(request.leases ?? [])], async (item) => {
+      const settled = await this.#change(principal, agentId, item.message_id, (delivery, nowMs) =>
+        acknowledge(delivery, item.lease_id, nowMs),
+      );
+      if (settled !== undefined) acknowledged += 1;
+      return undefined;
+    });
+    return { acknowledged, results };
+  }
+
+  async release(principal: Principal, agent: string, input: unknown): Promise<ReleaseResponse> {
+    const request = parseRelease(input);
+    const agentId = await this.#mailboxOf(principal, agent, "mailbox.settle");
+    const results = await this.#each(request.leases, async (item) => {
+      await this.#change(principal, agentId, item.message_id, (delivery) => release(delivery, item.lease_id));
+      return undefined;
+    });
+    return { released: results.filter((result) => result.ok).length, results };
+  }
+
+  /** Extends leases; a renewal is not journaled. */
+  async renew(principal: Principal, agent: string, input: unknown): Promise<RenewResponse> {
+    const request = parseRenew(input);
+    const agentId = await this.#mailboxOf(principal, agent, "mailbox.settle");
+    const renewed = await this.#store.renewLeases(
+      principal.tenant,
+      agentId,
+      request.leases.map((ref) => ({ messageId: ref.message_id, leaseId: ref.lease_id })),
+      this.#clock.nowMs() + request.lease_ms,
+    );
+    const results = await this.#each(request.leases, async (item) => {
+      const delivery = renewed.get(item.message_id);
+      if (delivery !== undefined) return viewLease(delivery);
+      throw await this.#whyLost(principal.tenant, agentId, item);
+    });
+    return { renewed: renewed.size, results };
+  }
+
+  /** The mail can never be done: it is dead, and its sender is told why. */
+  async fail(principal: Principal, agent: string, input: unknown): Promise<Pick<MessageResponse, "delivery">> {
+    const request = parseFail(input);
+    const agentId = await this.#mailboxOf(principal, agent, "mailbox.settle");
+    const { tenant } = principal;
+    return decideAndCommit(this.#store, async () => {
+      const nowMs = this.#clock.nowMs();
+      const stationery = { ids: this.#ids, nowMs, messageTtlMs: this.#messageTtlMs };
+      const delivery = await this.#deliveryIn(tenant, agentId, request.message_id);
+      const dead = fail(delivery, request.lease_id, request.reason, nowMs);
+      const by = { actor: agentId, resultFrom: agentId };
+      const changes = await undeliveredChanges(this.#store, stationery, dead, by);
+      return { changes: combine(tenant, changes), answer: { delivery: viewDelivery(dead) } };
+    });
+  }
+
+  async #mailboxOf(principal: Principal, agent: string, verb: Verb): Promise<AgentId> {
+    const agentId = await this.#directory.resolve(principal.tenant, agent, "agent_id");
+    authorize(principal, verb, { agentId });
+    return agentId;
+  }
+
+  /** Looks at once; when there is nothing, looks again whenever the mailbox changes, until the time is over. */
+  async #waitFor(
+    tenant: string,
+    agentId: AgentId,
+    waitMs: number,
+    signal: AbortSignal | undefined,
+    look: () => Promise<readonly Mail[]>,
+  ): Promise<readonly Mail[]> {
+    if (waitMs === 0) return look();
+    using watch = this.#store.feed.watch(mailboxTopic(tenant, agentId));
+    const endMs = this.#clock.nowMs() + waitMs;
+    for (;;) {
+      const mail = await look();
+      const leftMs = endMs - this.#clock.nowMs();
+      if (mail.length > 0 || leftMs <= 0 || signal?.aborted === true) return mail;
+      if (!(await watch.changed({ timeoutMs: leftMs, signal }))) return mail;
+    }
+  }
+
+  async #markDelivered(principal: Principal, agentId: AgentId, mail: readonly Mail[]): Promise<void> {
+    const nowMs = this.#clock.nowMs();
+    await this.#store.touchAgent(principal.tenant, agentId, nowMs);
+    const unread = mail.filter(({ delivery }) => delivery.deliveredAtMs === null);
+    if (unread.length === 0) return;
+    await this.#store.markDelivered(
+      principal.tenant,
+      unread.map(({ delivery }) => delivery.messageId),
+      nowMs,
+      (delivery) => deliveryEvent("message.delivered", delivery, agentId, nowMs, {}),
+    );
+  }
+
+  /** One rule on one delivery, committed with its event. Undefined when nothing had to change. */
+  async #change(
+    principal: Principal,
+    agentId: AgentId,
+    messageId: string,
+    rule: (delivery: DeliveryRecord, nowMs: number) => DeliveryRecord | undefined,
+  ): Promise<DeliveryRecord | undefined> {
+    const { tenant } = principal;
+    return decideAndCommit(this.#store, async () => {
+      const nowMs = this.#clock.nowMs();
+      const changed = rule(await this.#deliveryIn(tenant, agentId, messageId), nowMs);
+      if (changed === undefined) return { changes: undefined, answer: undefined };
+      const type = changed.state === "available" ? "message.released" : "message.acknowledged";
+      const event = deliveryEvent(type, changed, agentId, nowMs, {});
+      const act = { deliveries: [changed], events: [event] };
+      const freed = await freeReservations(this.#store, changed);
+      return { changes: combine(tenant, [act, freed]), answer: changed };
+    });
+  }
+
+  async #each<Item extends Pick<LeaseRef, "message_id">>(
+    items: readonly Item[],
+    act: (item: Item) => Promise<ReturnType<typeof viewLease>>,
+  ): Promise<readonly ItemResult[]> {
+    return Promise.all(
+      items.map(async (item): Promise<ItemResult> => {
+        const { message_id } = item;
+        try {
+          const lease = await act(item);
+          return { message_id, ok: true, ...(lease === undefined ? {} : { lease }) };
+        } catch (reason) {
+          const { code, message, details } = RelayError.from(reason);
+          return {
+            message_id,
+            ok: false,
+            error: { code, message, ...(details === undefined ? {} : { details }) },
+          };
+        }
+      }),
+    );
+  }
+
+  async #deliveryIn(tenant: string, agentId: AgentId, messageId: string): Promise<DeliveryRecord> {
+    const delivery = await this.#store.delivery(tenant, messageId);
+    if (delivery?.agentId === agentId) return delivery;
+    throw new RelayError("not_found", `${agentId} has no message ${messageId}`);
+  }
+
+  async #whyLost(tenant: string, agentId: AgentId, ref: LeaseRef): Promise<RelayError> {
+    try {
+      const delivery = await this.#deliveryIn(tenant, agentId, ref.message_id);
+      assertMayFinish(delivery, ref.lease_id);
+      return new RelayError("lease_lost", `message ${ref.message_id} is ${delivery.state}, no longer leased`);
+    } catch (reason) {
+      return RelayError.from(reason);
+    }
+  }
+}
+
+function leasedEvent(delivery: DeliveryRecord, atMs: number): EventDraft {
+  const { attempt, leaseId, worker } = delivery;
+  const data = { attempt, lease_id: leaseId, ...(worker === null ? {} : { worker }) };
+  return deliveryEvent("message.leased", delivery, delivery.agentId, atMs, data);
+}

@@ -1,0 +1,87 @@
+import type { AgentId, DeliveryState } from "@a2a-relay/protocol";
+import type { EventDraft } from "../journal/event.ts";
+import type { MessageRecord } from "../messages/message-record.ts";
+import type { DeliveryRecord } from "./delivery-record.ts";
+
+/** A delivery together with the letter it delivers. */
+export interface Mail {
+  readonly delivery: DeliveryRecord;
+  readonly message: MessageRecord;
+}
+
+export interface MailboxReadQuery {
+  readonly tenant: string;
+  readonly agentId: AgentId;
+  readonly afterPosition: number;
+  readonly limit: number;
+  readonly nowMs: number;
+}
+
+export interface MailboxLeaseQuery {
+  readonly tenant: string;
+  readonly agentId: AgentId;
+  readonly worker: string | null;
+  /** One fresh id for each delivery that may be leased; its length is the most that is leased. */
+  readonly leaseIds: readonly string[];
+  readonly nowMs: number;
+  readonly leaseExpiresAtMs: number | null;
+}
+
+/** Which open or settled mail an operator looks at. */
+export interface QueueFilter {
+  readonly tenant: string;
+  readonly agentId: AgentId | undefined;
+  readonly state: DeliveryState | undefined;
+  /** Hides leases younger than this; other mail stays. */
+  readonly leasedBeforeMs: number | undefined;
+  /** Keeps only mail whose task is due by then. */
+  readonly deadlineBeforeMs: number | undefined;
+  readonly limit: number;
+}
+
+export interface MailboxStore {
+  /** Available, unexpired mail after the position, oldest first. */
+  availableMail(query: MailboxReadQuery): Promise<readonly Mail[]>;
+  /**
+   * Marks as delivered those of the messages that are still available and unmarked, and records `event` for
+   * each of them, in one commit.
+   */
+  markDelivered(
+    tenant: string,
+    messageIds: readonly string[],
+    deliveredAtMs: number,
+    event: (delivery: DeliveryRecord) => EventDraft,
+  ): Promise<void>;
+  /**
+   * Picks the oldest available, unexpired mail and leases it in one atomic step, so that two callers are
+   * never handed the same message; records `event` for each.
+   */
+  lease(
+    query: MailboxLeaseQuery,
+    event: (delivery: DeliveryRecord) => EventDraft,
+  ): Promise<readonly Mail[]>;
+  /** Extends leases without an event: renewals are not journaled. Answers those that were still current. */
+  renewLeases(
+    tenant: string,
+    agentId: AgentId,
+    leases: readonly { readonly messageId: string; readonly leaseId: string }[],
+    leaseExpiresAtMs: number,
+  ): Promise<ReadonlyMap<string, DeliveryRecord>>;
+  delivery(tenant: string, messageId: string): Promise<DeliveryRecord | undefined>;
+  openDeliveriesOfTask(tenant: string, taskId: string): Promise<readonly DeliveryRecord[]>;
+  openDeliveriesOfAgent(
+    tenant: string,
+    agentId: AgentId,
+    limit: number,
+  ): Promise<readonly DeliveryRecord[]>;
+  countOpen(tenant: string, agentId: AgentId): Promise<number>;
+  /** Held and available mail whose time is over. */
+  expiredDeliveries(nowMs: number, limit: number): Promise<readonly DeliveryRecord[]>;
+  /** Leased idempotent mail whose finite lease has run out. */
+  timedOutLeases(nowMs: number, limit: number): Promise<readonly DeliveryRecord[]>;
+  queue(filter: QueueFilter): Promise<readonly Mail[]>;
+  /** Leased mail only, oldest lease first. */
+  leasedMail(tenant: string, limit: number): Promise<readonly DeliveryRecord[]>;
+  /** How many deliveries are in each open state. */
+  countOpenByState(tenant: string): Promise<ReadonlyMap<DeliveryState, number>>;
+}

@@ -1,0 +1,134 @@
+import { isTerminal, POSTMASTER } from "@a2a-relay/protocol";
+import type { Clock } from "../environment/clock.ts";
+import { combine, decideAndCommit } from "../environment/commit-retry.ts";
+import type { Identifiers } from "../environment/identifiers.ts";
+import type { RelayStore } from "../environment/relay-store.ts";
+import type { Stationery } from "../messages/notices.ts";
+import { deliveryEvent, freeReservations, withdrawWork, workMail } from "../tasks/task-changes.ts";
+import { endingDigest, endTask } from "../tasks/task-result.ts";
+import type { DeliveryRecord } from "./delivery-record.ts";
+import { expire, timeOut } from "./delivery-state.ts";
+import { GIVEN_UP_BY_RELAY, isRegistered, undeliveredChanges } from "./undelivered.ts";
+
+export interface SweepSettings {
+  readonly messageTtlMs: number;
+  readonly leaseAttemptsMax: number;
+}
+
+export interface SweepReport {
+  readonly expired: number;
+  readonly timedOut: number;
+  readonly overdue: number;
+  /** A full step was needed: there is probably more to do at once. */
+  readonly more: boolean;
+}
+
+/** Rows handled in one step, so that a sweep never keeps requests waiting. */
+const STEP_ROWS = 200;
+
+/** What the clock does by itself: mail expires, idempotent leases run out, deadlines pass. */
+export class Sweep {
+  readonly #store: RelayStore;
+  readonly #clock: Clock;
+  readonly #ids: Identifiers;
+  readonly #settings: SweepSettings;
+
+  constructor(
+    parts: { readonly store: RelayStore; readonly clock: Clock; readonly ids: Identifiers },
+    settings: SweepSettings,
+  ) {
+    this.#store = parts.store;
+    this.#clock = parts.clock;
+    this.#ids = parts.ids;
+    this.#settings = settings;
+  }
+
+  /** One bounded step of each. */
+  async step(): Promise<SweepReport> {
+    const nowMs = this.#clock.nowMs();
+    const overdue = await this.#store.overdueTasks(nowMs, STEP_ROWS);
+    await Promise.all(overdue.map((task) => this.#fail(task.tenant, task.id)));
+    const timedOut = await this.#store.timedOutLeases(nowMs, STEP_ROWS);
+    await Promise.all(timedOut.map((delivery) => this.#timeOut(delivery)));
+    const expired = await this.#store.expiredDeliveries(nowMs, STEP_ROWS);
+    await Promise.all(expired.map((delivery) => this.#expire(delivery)));
+    const counts = { expired: expired.length, timedOut: timedOut.length, overdue: overdue.length };
+    return { ...counts, more: Object.values(counts).includes(STEP_ROWS) };
+  }
+
+  async #expire(observed: DeliveryRecord): Promise<void> {
+    await this.#settle(observed, (delivery, { nowMs }) => {
+      const open = delivery.state === "held" || delivery.state === "available";
+      return open && delivery.expiresAtMs <= nowMs ? expire(delivery, nowMs) : undefined;
+    });
+  }
+
+  async #timeOut(observed: DeliveryRecord): Promise<void> {
+    await this.#settle(observed, (delivery, { nowMs }) =>
+      timeOut(delivery, nowMs, this.#settings.leaseAttemptsMax),
+    );
+  }
+
+  async #settle(
+    observed: DeliveryRecord,
+    rule: (delivery: DeliveryRecord, stationery: Stationery) => DeliveryRecord | undefined,
+  ): Promise<void> {
+    const { tenant, messageId } = observed;
+    await decideAndCommit(this.#store, async () => {
+      const stationery = this.#stationery();
+      const delivery = await this.#store.delivery(tenant, messageId);
+      const next = delivery === undefined ? undefined : rule(delivery, stationery);
+      if (delivery === undefined || next === undefined) return { changes: undefined, answer: undefined };
+      if (next.state !== "available") {
+        const parts = await undeliveredChanges(this.#store, stationery, next, GIVEN_UP_BY_RELAY);
+        return { changes: combine(tenant, parts), answer: undefined };
+      }
+      const event = deliveryEvent("message.requeued", next, POSTMASTER, stationery.nowMs, {
+        reason: "its lease ran out",
+        duplicate_risk: "idempotent",
+        lease_id: delivery.leaseId,
+        attempt: delivery.attempt,
+      });
+      const freed = await freeReservations(this.#store, delivery);
+      return {
+        changes: combine(tenant, [{ deliveries: [next], events: [event] }, freed]),
+        answer: undefined,
+      };
+    });
+  }
+
+  /** A task that is not finished by its deadline has failed; its open mail is withdrawn. */
+  async #fail(tenant: string, taskId: string): Promise<void> {
+    await decideAndCommit(this.#store, async () => {
+      const stationery = this.#stationery();
+      const task = await this.#store.task(tenant, taskId);
+      if (task === undefined || isTerminal(task.state) || task.deadlineMs === null) {
+        return { changes: undefined, answer: undefined };
+      }
+      const reason = `not finished by its deadline, ${new Date(task.deadlineMs).toISOString()}`;
+      const mail = workMail(task, await this.#store.openDeliveriesOfTask(tenant, taskId));
+      const ended = endTask(
+        task,
+        {
+          state: "failed",
+          resultStatus: "error",
+          text: reason,
+          parts: undefined,
+          digest: endingDigest("failed", { reason }),
+          actor: POSTMASTER,
+          sender: POSTMASTER,
+        },
+        stationery,
+        await isRegistered(this.#store, tenant, task.requester),
+        await this.#store.artifacts(tenant, taskId),
+      );
+      const withdrawn = withdrawWork(mail, POSTMASTER, stationery.nowMs, reason);
+      return { changes: combine(tenant, [withdrawn, ended.changes]), answer: undefined };
+    });
+  }
+
+  #stationery(): Stationery {
+    const { messageTtlMs } = this.#settings;
+    return { ids: this.#ids, nowMs: this.#clock.nowMs(), messageTtlMs };
+  }
+}

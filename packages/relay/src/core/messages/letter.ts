@@ -1,0 +1,144 @@
+import {
+  type AgentId,
+  type DuplicateSafety,
+  formatInstant,
+  LIMITS,
+  type Message,
+  MESSAGE_VERSION,
+  type MessageKind,
+  RelayError,
+} from "@a2a-relay/protocol";
+import type { Changes } from "../environment/relay-store.ts";
+import type { EventDraft } from "../journal/event.ts";
+import type { DeliveryRecord } from "../mailboxes/delivery-record.ts";
+import { digestOfText } from "./canonical-json.ts";
+
+/** Everything a letter needs to be kept and put into a mailbox. */
+export interface Letter {
+  readonly tenant: string;
+  readonly id: string;
+  readonly sender: AgentId;
+  readonly recipient: AgentId;
+  readonly kind: MessageKind;
+  readonly subject: string;
+  readonly body: string;
+  readonly threadId: string;
+  readonly taskId: string | undefined;
+  readonly replyTo: string | undefined;
+  readonly acceptedAtMs: number;
+  readonly expiresAtMs: number;
+  readonly duplicateSafety: DuplicateSafety;
+  readonly idempotencyKey: string | undefined;
+  readonly quiet: boolean;
+  readonly reservedFor: string | undefined;
+  /** The sender's other members, kept as they came. */
+  readonly more: Readonly<Record<string, unknown>>;
+}
+
+export interface Posted {
+  readonly message: Message;
+  readonly changes: Pick<Required<Changes>, "messages" | "deliveries" | "events">;
+}
+
+/** Puts a letter into its mailbox: the message, its delivery and the event that says so. */
+export function post(letter: Letter, actor: string = letter.sender): Posted {
+  const message = writeMessage(letter);
+  const json = JSON.stringify(message);
+  if (Buffer.byteLength(json) > LIMITS.bodyBytesMax) {
+    throw new RelayError("too_large", `message: at most ${LIMITS.bodyBytesMax} bytes as JSON`);
+  }
+  const { tenant, id, sender, recipient, kind, threadId } = letter;
+  const taskId = letter.taskId ?? null;
+  const record = {
+    tenant,
+    id,
+    sender,
+    recipient,
+    kind,
+    threadId,
+    taskId,
+    acceptedAtMs: letter.acceptedAtMs,
+    json,
+  };
+  const accepted: EventDraft = {
+    type: "message.accepted",
+    atMs: letter.acceptedAtMs,
+    actor,
+    agentId: recipient,
+    messageId: id,
+    taskId,
+    threadId,
+    data: { kind, from: sender, digest: digestOfText(json) },
+  };
+  return {
+    message,
+    changes: { messages: [record], deliveries: [newDelivery(letter)], events: [accepted] },
+  };
+}
+
+function writeMessage(letter: Letter): Message {
+  const { more } = letter;
+  return {
+    version: MESSAGE_VERSION,
+    id: letter.id,
+    from: letter.sender,
+    to: letter.recipient,
+    type: letter.kind,
+    subject: letter.subject,
+    body: letter.body,
+    created_at: (more["created_at"] as string | undefined) ?? formatInstant(letter.acceptedAtMs),
+    urgency: "normal",
+    needs_reply: false,
+    ...(letter.replyTo === undefined ? {} : { reply_to: letter.replyTo }),
+    thread_id: letter.threadId,
+    ...(letter.taskId === undefined ? {} : { task_id: letter.taskId }),
+    status: "new",
+    ...moreMembers(more),
+  } as Message;
+}
+
+const WRITTEN = new Set([
+  "version",
+  "id",
+  "from",
+  "to",
+  "type",
+  "subject",
+  "body",
+  "created_at",
+  "reply_to",
+  "thread_id",
+  "task_id",
+]);
+
+function moreMembers(more: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const members: Record<string, unknown> = {};
+  for (const member in more) if (!WRITTEN.has(member)) members[member] = more[member];
+  return members;
+}
+
+function newDelivery(letter: Letter): DeliveryRecord {
+  return {
+    tenant: letter.tenant,
+    messageId: letter.id,
+    agentId: letter.recipient,
+    sender: letter.sender,
+    taskId: letter.taskId ?? null,
+    state: "available",
+    position: 0,
+    deliveredAtMs: null,
+    attempt: 0,
+    leaseId: null,
+    worker: null,
+    leasedAtMs: null,
+    leaseExpiresAtMs: null,
+    reservedFor: letter.reservedFor ?? null,
+    expiresAtMs: letter.expiresAtMs,
+    settledAtMs: null,
+    reason: null,
+    duplicateSafety: letter.duplicateSafety,
+    idempotencyKey: letter.idempotencyKey ?? null,
+    quiet: letter.quiet,
+    version: 0,
+  };
+}

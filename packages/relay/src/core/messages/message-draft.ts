@@ -1,0 +1,156 @@
+import {
+  type DuplicateSafety,
+  LIMITS,
+  type MessageInput,
+  MessageInputSchema,
+  type MessageKind,
+  parseAddress,
+  parseInstant,
+  parseRecordId,
+  quote,
+  RelayError,
+  textOfParts,
+} from "@a2a-relay/protocol";
+import { parserOf } from "../environment/schema-check.ts";
+import { digestOf } from "./canonical-json.ts";
+
+/** A letter that was read and checked by itself, before anything is known about who and where. */
+export interface MessageDraft {
+  readonly kind: MessageKind;
+  readonly from: string | undefined;
+  readonly to: string;
+  readonly subject: string;
+  readonly body: string;
+  readonly id: string | undefined;
+  readonly threadId: string | undefined;
+  readonly replyTo: string | undefined;
+  readonly taskId: string | undefined;
+  readonly parentId: string | undefined;
+  readonly deadlineMs: number | undefined;
+  readonly expiresAtMs: number | undefined;
+  readonly duplicateSafety: DuplicateSafety;
+  readonly idempotencyKey: string | undefined;
+  readonly leaseId: string | undefined;
+  /** The sender's own members without `null`s: what is kept and what is compared. */
+  readonly given: Omit<MessageInput, "lease_id">;
+}
+
+const parseInput = parserOf(MessageInputSchema, "message");
+
+/** Reads the a2a.v1 JSON in any of its complete or partial forms. */
+export function parseMessageDraft(input: unknown): MessageDraft {
+  const { lease_id: leaseId, ...given } = withoutNulls(parseInput(input));
+  assertNoAttachments(given.attachments);
+  parseAddress(given.to);
+  const idempotency = readIdempotency(given);
+  const body = given.body ?? textOfParts(given.parts ?? []);
+  if (body === "" && given.parts === undefined && given.type !== "heartbeat") {
+    throw new RelayError("invalid_argument", "message: body or parts is missing; a letter says something");
+  }
+  if (given.created_at !== undefined) parseInstant(given.created_at, "created_at");
+  if (given.signature !== undefined) assertSignedWhole(given);
+  return {
+    kind: given.type ?? "note",
+    from: given.from,
+    to: given.to,
+    subject: given.subject ?? subjectOf(body),
+    body,
+    id: optionalId(given.id, "id"),
+    threadId: optionalId(given.thread_id, "thread_id"),
+    replyTo: optionalId(given.reply_to, "reply_to"),
+    taskId: optionalId(given.task_id, "task_id"),
+    parentId: optionalId(given.parent, "parent"),
+    deadlineMs: given.deadline_ms ?? undefined,
+    expiresAtMs: given.expires_at === undefined ? undefined : parseInstant(given.expires_at, "expires_at"),
+    ...idempotency,
+    leaseId: leaseId ?? undefined,
+    given,
+  };
+}
+
+/** Members that a retry of the same letter may carry differently. */
+const NOT_COMPARED = new Set([
+  "id",
+  "created_at",
+  "status",
+  "signature",
+  "key_id",
+  "nonce",
+  "signed_at",
+  "traceparent",
+  "tracestate",
+  "from",
+  "to",
+]);
+
+/** What makes two sends the same letter; `from` and `to` are compared as resolved, by the key's scope. */
+export function contentDigest(draft: MessageDraft): string {
+  const compared = Object.entries(draft.given).filter(([member]) => !NOT_COMPARED.has(member));
+  return digestOf(Object.fromEntries(compared));
+}
+
+/** The key under which a retry is recognised: the sender's key, or the id it chose itself. */
+export function sendKeyOf(draft: MessageDraft): string | undefined {
+  if (draft.idempotencyKey !== undefined) return draft.idempotencyKey;
+  return draft.id === undefined ? undefined : `id:${draft.id}`;
+}
+
+type Given = { [Member in keyof MessageInput]?: Exclude<MessageInput[Member], null> } & MessageInput;
+
+function withoutNulls(input: MessageInput): Given {
+  for (const member in input) {
+    if ((input as Record<string, unknown>)[member] === null) {
+      return Object.fromEntries(Object.entries(input).filter(([, value]) => value !== null)) as Given;
+    }
+  }
+  return input as Given;
+}
+
+function readIdempotency(given: Given): {
+  readonly duplicateSafety: DuplicateSafety;
+  readonly idempotencyKey: string | undefined;
+} {
+  const long = given.idempotency ?? undefined;
+  const short = given.idempotency_key ?? undefined;
+  if (long !== undefined && short !== undefined && long.key !== short) {
+    throw new RelayError(
+      "invalid_argument",
+      `idempotency.key ${quote(long.key)} and idempotency_key ${quote(short)} differ; send one of them`,
+    );
+  }
+  return { duplicateSafety: long?.duplicate_safety ?? "unsafe", idempotencyKey: long?.key ?? short };
+}
+
+function assertNoAttachments(attachments: unknown): void {
+  const empty =
+    attachments === undefined ||
+    attachments === "" ||
+    attachments === false ||
+    (Array.isArray(attachments) && attachments.length === 0);
+  if (empty) return;
+  throw new RelayError(
+    "invalid_argument",
+    "attachments: are not carried; put a reference (URL, path, hash) into parts or body",
+  );
+}
+
+/** What the relay would fill in was not signed, so a signed letter brings it. */
+function assertSignedWhole(given: Given): void {
+  const missing = (["id", "created_at", "thread_id"] as const).filter((member) => given[member] === undefined);
+  if (missing.length === 0) return;
+  throw new RelayError("invalid_argument", `signature: a signed message must bring ${missing.join(", ")}`);
+}
+
+function optionalId(value: string | null | undefined, field: string): string | undefined {
+  return value === undefined || value === null ? undefined : parseRecordId(value, field);
+}
+
+const SUBJECT_DERIVED_CHARS = 80;
+
+/** The first line, short enough for a list. */
+function subjectOf(body: string): string {
+  const line = body.trimStart().split("\n", 1)[0]?.trim() ?? "";
+  const chars = [...line.slice(0, LIMITS.subjectCharsMax)];
+  if (chars.length === 0) return "(no subject)";
+  return chars.length <= SUBJECT_DERIVED_CHARS ? line : `${chars.slice(0, SUBJECT_DERIVED_CHARS - 1).join("")}…`;
+}

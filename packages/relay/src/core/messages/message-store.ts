@@ -1,0 +1,42 @@
+import type { AgentId } from "@a2a-relay/protocol";
+import type { DeliveryRecord } from "../mailboxes/delivery-record.ts";
+import type { MessageRecord, SendKey } from "./message-record.ts";
+
+export interface ThreadSummary {
+  readonly threadId: string;
+  readonly lastPosition: number;
+  readonly messageCount: number;
+  readonly openCount: number;
+  readonly firstAtMs: number;
+  readonly lastAtMs: number;
+  readonly participants: readonly string[];
+  readonly firstMessageJson: string;
+}
+
+export interface ThreadMessage {
+  readonly message: MessageRecord;
+  readonly delivery: DeliveryRecord | undefined;
+}
+
+export interface MessageStore {
+  message(tenant: string, id: string): Promise<MessageRecord | undefined>;
+  sendKey(
+    tenant: string,
+    sender: AgentId,
+    recipient: AgentId,
+    key: string,
+  ): Promise<SendKey | undefined>;
+  /** All messages of a thread, in the order they were accepted. */
+  thread(tenant: string, threadId: string, limit: number): Promise<readonly ThreadMessage[]>;
+  /**
+   * Threads by their newest message, newest first, before `beforePosition`. Walks at most `scanRowsMax`
+   * messages; `nextPosition` is where to go on, or undefined at the end.
+   */
+  threads(query: {
+    readonly tenant: string;
+    readonly agent: AgentId | undefined;
+    readonly beforePosition: number;
+    readonly limit: number;
+    readonly scanRowsMax: number;
+  }): Promise<{ readonly threads: readonly ThreadSummary[]; readonly nextPosition: number | undefined }>;
+}

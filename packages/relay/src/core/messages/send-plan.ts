@@ -1,0 +1,98 @@
+import { type AgentId, type Artifact, type Message, type Receipt, RelayError } from "@a2a-relay/protocol";
+import { combine } from "../environment/commit-retry.ts";
+import type { Changes } from "../environment/relay-store.ts";
+import type { DeliveryRecord } from "../mailboxes/delivery-record.ts";
+import type { TaskRecord } from "../tasks/task-record.ts";
+import { type Letter, type Posted, post } from "./letter.ts";
+import type { MessageDraft } from "./message-draft.ts";
+import type { MessageRecord, SendKey } from "./message-record.ts";
+import type { Stationery } from "./notices.ts";
+import { effectOf } from "./task-effect.ts";
+
+/** All that is known when it is decided what a letter does. */
+export interface SendContext {
+  readonly tenant: string;
+  readonly sender: AgentId;
+  readonly recipient: AgentId;
+  readonly draft: MessageDraft;
+  /** The id under which the message will be kept. */
+  readonly messageId: string;
+  /** What `reply_to` names. */
+  readonly original: MessageRecord | undefined;
+  readonly originalDelivery: DeliveryRecord | undefined;
+  /** The task the letter belongs to, and that task's open mail. */
+  readonly task: TaskRecord | undefined;
+  readonly taskMail: readonly DeliveryRecord[];
+  readonly artifacts: readonly Artifact[];
+  readonly parent: TaskRecord | undefined;
+  readonly sendKey: { readonly key: string; readonly digest: string } | undefined;
+  readonly stationery: Stationery;
+}
+
+export interface SendPlan {
+  readonly message: Message;
+  readonly receipt: Receipt;
+  readonly changes: Changes;
+}
+
+/** What a letter does beyond lying in a mailbox: the task it makes, moves or finishes, and what it settles. */
+export interface Effect {
+  readonly taskId: string | undefined;
+  readonly quiet: boolean;
+  readonly reservedFor: string | undefined;
+  readonly changes: Partial<Changes>;
+}
+
+/** Pure: the same context gives the same plan. */
+export function planSend(context: SendContext): SendPlan {
+  const { tenant, recipient, sender, sendKey } = context;
+  const threadId = threadOf(context);
+  const effect = effectOf(context, threadId);
+  const { message, changes }: Posted = post(letterOf(context, threadId, effect));
+  const receipt: Receipt = {
+    message_id: message.id,
+    stage: "accepted",
+    recipient,
+    thread_id: threadId,
+    ...(effect.taskId === undefined ? {} : { task_id: effect.taskId }),
+  };
+  const keys: SendKey[] =
+    sendKey === undefined
+      ? []
+      : [{ tenant, sender, recipient, ...sendKey, messageId: message.id, threadId, taskId: effect.taskId ?? null }];
+  return { message, receipt, changes: combine(tenant, [changes, effect.changes, { sendKeys: keys }]) };
+}
+
+function threadOf(context: SendContext): string {
+  const { draft, task, original, stationery } = context;
+  return draft.threadId ?? task?.threadId ?? original?.threadId ?? stationery.ids.thread();
+}
+
+function letterOf(context: SendContext, threadId: string, effect: Effect): Letter {
+  const { draft, stationery } = context;
+  return {
+    tenant: context.tenant,
+    id: context.messageId,
+    sender: context.sender,
+    recipient: context.recipient,
+    kind: draft.kind,
+    subject: draft.subject,
+    body: draft.body,
+    threadId,
+    taskId: effect.taskId,
+    replyTo: draft.replyTo,
+    acceptedAtMs: stationery.nowMs,
+    expiresAtMs: expiryOf(draft, stationery),
+    duplicateSafety: draft.duplicateSafety,
+    idempotencyKey: draft.idempotencyKey,
+    quiet: effect.quiet,
+    reservedFor: effect.reservedFor,
+    more: draft.given,
+  };
+}
+
+function expiryOf(draft: MessageDraft, { nowMs, messageTtlMs }: Stationery): number {
+  if (draft.expiresAtMs === undefined) return nowMs + messageTtlMs;
+  if (draft.expiresAtMs > nowMs) return draft.expiresAtMs;
+  throw new RelayError("invalid_argument", `expires_at: ${draft.given.expires_at ?? ""} has already passed`);
+}

@@ -1,0 +1,194 @@
+import { type AgentId, type Message, type Receipt, RelayError } from "@a2a-relay/protocol";
+import { authorize } from "../access/authorize.ts";
+import type { Principal } from "../access/principal.ts";
+import type { Directory } from "../agents/directory.ts";
+import type { Clock } from "../environment/clock.ts";
+import type { Identifiers } from "../environment/identifiers.ts";
+import type { Clash, RelayStore } from "../environment/relay-store.ts";
+import { contentDigest, type MessageDraft, sendKeyOf } from "./message-draft.ts";
+import type { SendKey } from "./message-record.ts";
+import { planSend, type SendContext, type SendPlan } from "./send-plan.ts";
+import { answerDigest } from "./task-effect.ts";
+
+export interface SendAnswer {
+  /** False when the same letter had been accepted before. */
+  readonly created: boolean;
+  readonly message: Message;
+  readonly receipt: Receipt;
+}
+
+export interface MessageSettings {
+  readonly messageTtlMs: number;
+  readonly mailboxOpenMax: number;
+}
+
+export interface MessageParts {
+  readonly store: RelayStore;
+  readonly directory: Directory;
+  readonly clock: Clock;
+  readonly ids: Identifiers;
+}
+
+/** A letter whose sender and recipient are known agents. */
+export interface AddressedDraft {
+  readonly draft: MessageDraft;
+  readonly sender: AgentId;
+  readonly recipient: AgentId;
+  readonly messageId: string;
+}
+
+/** Either what is to be written, or what was answered to the same letter before. */
+export type Planned = { readonly plan: SendPlan } | { readonly before: SendAnswer };
+
+/** Gathers what a letter touches and lets the pure rules decide. Writes nothing. */
+export class SendPlanner {
+  readonly #store: RelayStore;
+  readonly #directory: Directory;
+  readonly #clock: Clock;
+  readonly #ids: Identifiers;
+  readonly #settings: MessageSettings;
+
+  constructor(parts: MessageParts, settings: MessageSettings) {
+    this.#store = parts.store;
+    this.#directory = parts.directory;
+    this.#clock = parts.clock;
+    this.#ids = parts.ids;
+    this.#settings = settings;
+  }
+
+  /** Who writes to whom, and may they. */
+  async address(principal: Principal, draft: MessageDraft): Promise<AddressedDraft> {
+    const { tenant } = principal;
+    const from = draft.from ?? (principal.kind === "agent" ? principal.agentId : undefined);
+    if (from === undefined) {
+      throw new RelayError("invalid_argument", "from: is missing; an operator must say who sends");
+    }
+    const sender = await this.#directory.resolve(tenant, from, "from");
+    authorize(principal, "messages.send", { agentId: sender });
+    const recipient = await this.#directory.resolve(tenant, draft.to, "to");
+    if (recipient === sender && draft.kind !== "heartbeat") {
+      throw new RelayError("invalid_argument", `to: ${recipient} cannot write to itself`);
+    }
+    return { draft, sender, recipient, messageId: draft.id ?? this.#ids.message() };
+  }
+
+  async plan(
+    principal: Principal,
+    addressed: AddressedDraft,
+    clash: Clash | undefined,
+  ): Promise<Planned> {
+    const { tenant } = principal;
+    const { draft, sender, recipient, messageId } = addressed;
+    const key = sendKeyOf(draft);
+    const sendKey = key === undefined ? undefined : { key, digest: contentDigest(draft) };
+    if (sendKey !== undefined) {
+      const known = await this.#store.sendKey(tenant, sender, recipient, sendKey.key);
+      if (known !== undefined) return { before: await this.#sentBefore(known, sendKey.digest) };
+    }
+    if (clash === "message_id") {
+      throw new RelayError("conflict", `id: a message ${messageId} exists already; choose another id`);
+    }
+    const context: SendContext = {
+      tenant,
+      ...addressed,
+      sendKey,
+      ...(await this.#surroundings(principal, draft, sender)),
+      stationery: {
+        ids: this.#ids,
+        nowMs: this.#clock.nowMs(),
+        messageTtlMs: this.#settings.messageTtlMs,
+      },
+    };
+    const before = await this.#answeredBefore(context);
+    if (before !== undefined) return { before };
+    await this.#assertRoom(tenant, recipient);
+    return { plan: planSend(context) };
+  }
+
+  /** What the letter refers to, as it stands now. */
+  async #surroundings(
+    principal: Principal,
+    draft: MessageDraft,
+    sender: AgentId,
+  ): Promise<Pick<SendContext, "original" | "originalDelivery" | "task" | "taskMail" | "artifacts" | "parent">> {
+    const { tenant } = principal;
+    const store = this.#store;
+    const original = draft.replyTo === undefined ? undefined : await store.message(tenant, draft.replyTo);
+    const mine = original?.sender === sender || original?.recipient === sender;
+    if (draft.kind === "reply" && draft.replyTo !== undefined && !mine) {
+      throw new RelayError("not_found", `reply_to: ${sender} has no message ${draft.replyTo}`);
+    }
+    const answers = draft.kind === "reply" || draft.kind === "status" || draft.kind === "handoff";
+    const taskId = draft.taskId ?? (answers && mine ? (original?.taskId ?? undefined) : undefined);
+    const task = taskId === undefined ? undefined : await store.task(tenant, taskId);
+    if (draft.taskId !== undefined && task === undefined) {
+      throw new RelayError("not_found", `task_id: there is no task ${draft.taskId}`);
+    }
+    const parent = draft.parentId === undefined ? undefined : await store.task(tenant, draft.parentId);
+    if (draft.parentId !== undefined && parent === undefined) {
+      throw new RelayError("not_found", `parent: there is no task ${draft.parentId}`);
+    }
+    if (parent !== undefined) {
+      authorize(principal, "tasks.read", { parties: [parent.requester, parent.assignee] });
+    }
+    const decides = draft.given.decision !== undefined && mine && original !== undefined;
+    return {
+      original: mine ? original : undefined,
+      originalDelivery: decides ? await store.delivery(tenant, original.id) : undefined,
+      task,
+      taskMail: task === undefined ? [] : await store.openDeliveriesOfTask(tenant, task.id),
+      artifacts: task === undefined ? [] : await store.artifacts(tenant, task.id),
+      parent,
+    };
+  }
+
+  async #sentBefore(known: SendKey, digest: string): Promise<SendAnswer> {
+    if (known.digest !== digest) {
+      throw new RelayError(
+        "conflict",
+        `idempotency: "${known.key}" was already used for other content (message ${known.messageId}); use a new key`,
+        { details: { message_id: known.messageId } },
+      );
+    }
+    return this.#storedAnswer(known.tenant, known.messageId, known);
+  }
+
+  /** A second, identical answer to a finished task is the first one again. */
+  async #answeredBefore(context: SendContext): Promise<SendAnswer | undefined> {
+    const { task, tenant } = context;
+    if (task?.resultMessageId == null || task.resultDigest !== answerDigest(context)) return undefined;
+    return this.#storedAnswer(tenant, task.resultMessageId, {
+      recipient: task.requester,
+      threadId: task.threadId,
+      taskId: task.id,
+    });
+  }
+
+  async #storedAnswer(
+    tenant: string,
+    messageId: string,
+    about: Pick<SendKey, "recipient" | "threadId" | "taskId">,
+  ): Promise<SendAnswer> {
+    const record = await this.#store.message(tenant, messageId);
+    const receipt: Receipt = {
+      message_id: messageId,
+      stage: "accepted",
+      recipient: about.recipient,
+      thread_id: about.threadId,
+      ...(about.taskId === null ? {} : { task_id: about.taskId }),
+    };
+    // The key outlives its message by weeks: a late retry still gets its receipt, with the letter's id only.
+    const message = record === undefined ? { id: messageId } : (JSON.parse(record.json) as Message);
+    return { created: false, message: message as Message, receipt };
+  }
+
+  async #assertRoom(tenant: string, recipient: AgentId): Promise<void> {
+    const open = await this.#store.countOpen(tenant, recipient);
+    if (open < this.#settings.mailboxOpenMax) return;
+    throw new RelayError(
+      "mailbox_full",
+      `the mailbox of ${recipient} holds ${open} unsettled messages, its limit; try again when it has read some`,
+      { details: { open, limit: this.#settings.mailboxOpenMax } },
+    );
+  }
+}

@@ -1,0 +1,232 @@
+import { isTerminal, RelayError, type TaskState } from "@a2a-relay/protocol";
+import { combine } from "../environment/commit-retry.ts";
+import type { EventDraft } from "../journal/event.ts";
+import { acknowledge } from "../mailboxes/delivery-state.ts";
+import { acknowledgeWork, assertHoldsTask, deliveryEvent, taskEvent, workMail } from "../tasks/task-changes.ts";
+import type { TaskRecord } from "../tasks/task-record.ts";
+import { endedTask, endingDigest, endingEvent, STATUS_TEXT_CHARS } from "../tasks/task-result.ts";
+import { assertInTime, assertUnfinished, moveTask } from "../tasks/task-state.ts";
+import { contentDigest } from "./message-draft.ts";
+import type { Effect, SendContext } from "./send-plan.ts";
+
+const QUIET_KINDS: ReadonlySet<string> = new Set(["status", "heartbeat"]);
+
+/** Decides by kind and by who writes what a letter does to a task. */
+export function effectOf(context: SendContext, threadId: string): Effect {
+  const { draft, task, sender } = context;
+  if (draft.given.decision !== undefined) return decideProposal(context);
+  if (task === undefined) {
+    return draft.kind === "request" || draft.kind === "handoff" ? newTask(context, threadId) : plain(context);
+  }
+  if (sender === task.assignee) return fromAssignee(context, task);
+  if (sender === task.requester) return followUp(context, task);
+  throw new RelayError(
+    "permission_denied",
+    `task_id: task ${task.id} is between ${task.requester} and ${task.assignee}`,
+  );
+}
+
+/** The state that an assignee's letter puts its task into, or undefined when it is only mail. */
+export function answerState(context: SendContext): TaskState | undefined {
+  const { draft, task, sender } = context;
+  if (task === undefined || sender !== task.assignee) return undefined;
+  if (draft.kind === "reply") return draft.given.needs_reply === true ? "input-required" : "completed";
+  return draft.kind === "status" ? draft.given.task_state : undefined;
+}
+
+/** What a repeated answer is compared by. */
+export function answerDigest(context: SendContext): string | undefined {
+  const state = answerState(context);
+  return state !== undefined && isTerminal(state)
+    ? endingDigest(state, contentDigest(context.draft))
+    : undefined;
+}
+
+function plain(context: SendContext): Effect {
+  const { draft, task } = context;
+  return {
+    taskId: task?.id,
+    quiet: QUIET_KINDS.has(draft.kind),
+    reservedFor: undefined,
+    changes: { events: repliedEvents(context) },
+  };
+}
+
+function newTask(context: SendContext, threadId: string): Effect {
+  const { draft, stationery } = context;
+  const { nowMs } = stationery;
+  if (draft.deadlineMs !== undefined && draft.deadlineMs <= nowMs) {
+    throw new RelayError("invalid_argument", `deadline_ms: ${draft.deadlineMs} has already passed`);
+  }
+  const task: TaskRecord = {
+    tenant: context.tenant,
+    id: stationery.ids.task(),
+    requester: context.sender,
+    assignee: context.recipient,
+    state: "submitted",
+    threadId,
+    messageId: context.messageId,
+    subject: draft.subject,
+    parentId: context.parent?.id ?? null,
+    deadlineMs: draft.deadlineMs ?? null,
+    statusText: null,
+    resultStatus: null,
+    resultMessageId: null,
+    resultDigest: null,
+    handoffs: [],
+    createdAtMs: nowMs,
+    updatedAtMs: nowMs,
+    version: 0,
+  };
+  return { taskId: task.id, quiet: false, reservedFor: undefined, changes: { tasks: [task] } };
+}
+
+function fromAssignee(context: SendContext, task: TaskRecord): Effect {
+  const { draft, recipient } = context;
+  if (draft.kind === "handoff") return handOff(context, task);
+  if (draft.kind === "request") {
+    throw new RelayError(
+      "invalid_argument",
+      `task_id: ${task.id} is yours to work on; pass it on with a handoff, or ask anew with parent`,
+    );
+  }
+  const state = answerState(context);
+  if (state === undefined) return plain(context);
+  if (recipient !== task.requester) {
+    throw new RelayError("invalid_argument", `to: an answer to task ${task.id} goes to ${task.requester}`);
+  }
+  return answer(context, task, state);
+}
+
+function answer(context: SendContext, task: TaskRecord, state: TaskState): Effect {
+  const { draft, sender, messageId, stationery, taskMail } = context;
+  const { nowMs } = stationery;
+  assertUnfinished(task);
+  assertInTime(task, nowMs);
+  if (state === "submitted" || state === "canceled") {
+    throw new RelayError("invalid_argument", `task_state: the agent that works cannot set ${state}`);
+  }
+  const mail = workMail(task, taskMail);
+  assertHoldsTask(mail, draft.leaseId);
+  const quiet = isTerminal(state) || draft.kind === "status";
+  const base = { taskId: task.id, quiet, reservedFor: undefined };
+  if (!isTerminal(state)) {
+    const moved = { ...moveTask(task, state, nowMs), statusText: shortText(draft.body) };
+    return { ...base, changes: { tasks: [moved], events: [taskEvent(moved, sender, { message_id: messageId })] } };
+  }
+  const ending = {
+    state,
+    resultStatus: state === "completed" ? ("ok" as const) : ("error" as const),
+    text: draft.body,
+    digest: endingDigest(state, contentDigest(draft)),
+    actor: sender,
+  };
+  const ended = endedTask(task, ending, messageId, nowMs);
+  return {
+    ...base,
+    changes: combine(task.tenant, [
+      acknowledgeWork(mail, sender, nowMs),
+      { tasks: [ended], events: [endingEvent(ended, ending, context.artifacts)] },
+    ]),
+  };
+}
+
+/** The requester adds to a task: the agent that holds it is the one to hear it. */
+function followUp(context: SendContext, task: TaskRecord): Effect {
+  const { draft, sender, recipient, stationery, taskMail } = context;
+  if (draft.kind === "handoff") {
+    throw new RelayError("permission_denied", `only ${task.assignee}, who works on task ${task.id}, hands it over`);
+  }
+  assertUnfinished(task);
+  assertInTime(task, stationery.nowMs);
+  if (recipient !== task.assignee) {
+    throw new RelayError("invalid_argument", `to: task ${task.id} is with ${task.assignee} now`);
+  }
+  const holder = workMail(task, taskMail).find((delivery) => delivery.state === "leased");
+  const waiting = task.state === "input-required" || task.state === "auth-required";
+  const moved = waiting ? moveTask(task, "working", stationery.nowMs) : undefined;
+  return {
+    taskId: task.id,
+    quiet: QUIET_KINDS.has(draft.kind),
+    reservedFor: holder?.worker ?? undefined,
+    changes:
+      moved === undefined
+        ? { events: repliedEvents(context) }
+        : { tasks: [moved], events: [...repliedEvents(context), taskEvent(moved, sender, {})] },
+  };
+}
+
+/** Moves the task to another agent; the requester stays and the way is kept. */
+function handOff(context: SendContext, task: TaskRecord): Effect {
+  const { sender, recipient, messageId, stationery, taskMail, draft } = context;
+  const { nowMs } = stationery;
+  if (recipient === task.requester) {
+    throw new RelayError("invalid_argument", `to: ${recipient} asked for task ${task.id}; reject it instead`);
+  }
+  assertInTime(task, nowMs);
+  const submitted = moveTask(task, "submitted", nowMs);
+  const mail = workMail(task, taskMail);
+  assertHoldsTask(mail, draft.leaseId);
+  const step = { from: sender, to: recipient, message_id: messageId, at: new Date(nowMs).toISOString() };
+  const moved: TaskRecord = {
+    ...submitted,
+    assignee: recipient,
+    messageId,
+    statusText: null,
+    handoffs: [...task.handoffs, step],
+  };
+  const event: EventDraft = {
+    ...taskEvent(moved, sender, { from: sender, to: recipient, new_message_id: messageId }),
+    messageId: task.messageId,
+  };
+  return {
+    taskId: task.id,
+    quiet: false,
+    reservedFor: undefined,
+    changes: combine(task.tenant, [acknowledgeWork(mail, sender, nowMs), { tasks: [moved], events: [event] }]),
+  };
+}
+
+/** A memory is only ever proposed: its recipient says yes or no, and the proposer is told by this letter. */
+function decideProposal(context: SendContext): Effect {
+  const { original, originalDelivery, sender, draft, stationery } = context;
+  if (original?.kind !== "memory" || original.recipient !== sender || originalDelivery === undefined) {
+    throw new RelayError("invalid_argument", "decision: reply_to must name a memory that was proposed to you");
+  }
+  const type =
+    draft.given.decision === "accepted" ? "message.proposal_accepted" : "message.proposal_declined";
+  const settled = acknowledge(originalDelivery, draft.leaseId, stationery.nowMs);
+  const event = deliveryEvent(type, originalDelivery, sender, stationery.nowMs, {});
+  const acknowledged =
+    settled === undefined
+      ? []
+      : [deliveryEvent("message.acknowledged", settled, sender, stationery.nowMs, {})];
+  return {
+    taskId: undefined,
+    quiet: true,
+    reservedFor: undefined,
+    changes: { deliveries: settled === undefined ? [] : [settled], events: [...acknowledged, event] },
+  };
+}
+
+/** The answered letter's receipts say that it was replied to. */
+function repliedEvents(context: SendContext): readonly EventDraft[] {
+  const { draft, original, sender, stationery } = context;
+  if (draft.kind !== "reply" || original === undefined || original.recipient !== sender) return [];
+  return [
+    {
+      type: "message.replied",
+      atMs: stationery.nowMs,
+      actor: sender,
+      agentId: original.sender,
+      messageId: original.id,
+      taskId: original.taskId,
+      threadId: original.threadId,
+      data: { reply_id: context.messageId },
+    },
+  ];
+}
+
+function shortText(text: string): string | null {
+  return text === "" ? null : text.slice(0, STATUS_TEXT_CHARS).toWellFormed();
+}

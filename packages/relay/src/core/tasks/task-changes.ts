@@ -1,0 +1,110 @@
+import type { TaskState } from "@a2a-relay/protocol";
+import type { Changes, RelayStore } from "../environment/relay-store.ts";
+import type { EventDraft, EventType } from "../journal/event.ts";
+import type { DeliveryRecord } from "../mailboxes/delivery-record.ts";
+import { acknowledge, assertMayFinish, CANCELED_REASON, withdraw } from "../mailboxes/delivery-state.ts";
+import type { TaskRecord } from "./task-record.ts";
+
+/** Open mail of the task on the side of the agent that works on it. */
+export function workMail(task: TaskRecord, deliveries: readonly DeliveryRecord[]): readonly DeliveryRecord[] {
+  return deliveries.filter((delivery) => delivery.agentId === task.assignee);
+}
+
+/** Fencing for a task: while any of its mail is leased, the caller must hold one of those leases. */
+export function assertHoldsTask(mail: readonly DeliveryRecord[], leaseId: string | undefined): void {
+  const leased = mail.filter((delivery) => delivery.state === "leased");
+  const [first] = leased;
+  if (first === undefined) return;
+  if (leased.some((delivery) => delivery.leaseId === leaseId)) return;
+  assertMayFinish(first, leaseId);
+}
+
+/** The work is done: all of its mail is settled in the same commit. */
+export function acknowledgeWork(
+  mail: readonly DeliveryRecord[],
+  actor: string,
+  nowMs: number,
+): Partial<Changes> {
+  const settled = mail
+    .map((delivery) => acknowledge(delivery, delivery.leaseId ?? undefined, nowMs))
+    .filter((delivery) => delivery !== undefined);
+  return {
+    deliveries: settled,
+    events: settled.map((delivery) => deliveryEvent("message.acknowledged", delivery, actor, nowMs, {})),
+  };
+}
+
+export function withdrawWork(
+  mail: readonly DeliveryRecord[],
+  actor: string,
+  nowMs: number,
+  reason: string = CANCELED_REASON,
+): Partial<Changes> {
+  const withdrawn = mail.map((delivery) => withdraw(delivery, reason, nowMs));
+  return {
+    deliveries: withdrawn,
+    events: withdrawn.map((delivery) =>
+      deliveryEvent("message.withdrawn", delivery, actor, nowMs, { reason }),
+    ),
+  };
+}
+
+/** A follow-up that waited for the worker of this lease waits for anybody once that lease is over. */
+export async function freeReservations(
+  store: RelayStore,
+  delivery: DeliveryRecord,
+): Promise<Pick<Changes, "deliveries">> {
+  if (delivery.taskId === null) return {};
+  const open = await store.openDeliveriesOfTask(delivery.tenant, delivery.taskId);
+  const reserved = open.filter(
+    (other) => other.messageId !== delivery.messageId && other.reservedFor !== null,
+  );
+  return { deliveries: reserved.map((other) => ({ ...other, reservedFor: null })) };
+}
+
+const STATE_EVENTS = {
+  working: "task.working",
+  "input-required": "task.input-required",
+  "auth-required": "task.auth-required",
+  completed: "task.completed",
+  failed: "task.failed",
+  canceled: "task.canceled",
+  rejected: "task.rejected",
+} as const satisfies Record<Exclude<TaskState, "submitted">, EventType>;
+
+/** The task's new state as a fact; it hangs on the message that asked for the work, so its receipts show it. */
+export function taskEvent(
+  task: TaskRecord,
+  actor: string,
+  data: Readonly<Record<string, unknown>>,
+): EventDraft {
+  return {
+    type: task.state === "submitted" ? "task.handed_off" : STATE_EVENTS[task.state],
+    atMs: task.updatedAtMs,
+    actor,
+    agentId: task.assignee,
+    messageId: task.messageId,
+    taskId: task.id,
+    threadId: task.threadId,
+    data,
+  };
+}
+
+export function deliveryEvent(
+  type: EventType,
+  delivery: DeliveryRecord,
+  actor: string,
+  atMs: number,
+  data: Readonly<Record<string, unknown>>,
+): EventDraft {
+  return {
+    type,
+    atMs,
+    actor,
+    agentId: delivery.agentId,
+    messageId: delivery.messageId,
+    taskId: delivery.taskId,
+    threadId: null,
+    data,
+  };
+}

@@ -1,0 +1,31 @@
+import type { AgentId, Artifact, HandoffStep, ResultStatus, TaskState } from "@a2a-relay/protocol";
+
+/** The work that a request or handoff asks for. */
+export interface TaskRecord {
+  readonly tenant: string;
+  readonly id: string;
+  readonly requester: AgentId;
+  readonly assignee: AgentId;
+  readonly state: TaskState;
+  readonly threadId: string;
+  /** The message that asked for it, or that handed it over last: its receipts show the work. */
+  readonly messageId: string;
+  readonly subject: string;
+  readonly parentId: string | null;
+  readonly deadlineMs: number | null;
+  readonly statusText: string | null;
+  readonly resultStatus: ResultStatus | null;
+  readonly resultMessageId: string | null;
+  /** Compares a repeated completion with the accepted one. */
+  readonly resultDigest: string | null;
+  readonly handoffs: readonly HandoffStep[];
+  readonly createdAtMs: number;
+  readonly updatedAtMs: number;
+  readonly version: number;
+}
+
+export interface ArtifactRecord {
+  readonly tenant: string;
+  readonly taskId: string;
+  readonly artifact: Artifact;
+}

@@ -1,0 +1,101 @@
+import type { AgentId, Artifact, Part, ResultStatus, TerminalTaskState } from "@a2a-relay/protocol";
+import type { Changes } from "../environment/relay-store.ts";
+import type { EventDraft } from "../journal/event.ts";
+import { digestOf } from "../messages/canonical-json.ts";
+import { post } from "../messages/letter.ts";
+import type { Stationery } from "../messages/notices.ts";
+import { taskEvent } from "./task-changes.ts";
+import type { TaskRecord } from "./task-record.ts";
+import { moveTask } from "./task-state.ts";
+
+/** How a task ends. */
+export interface Ending {
+  readonly state: TerminalTaskState;
+  readonly resultStatus: ResultStatus;
+  readonly text: string;
+  readonly parts: readonly Part[] | undefined;
+  /** Tells a repeated ending from a different one. */
+  readonly digest: string;
+  /** Who ended it, as the journal names them. */
+  readonly actor: string;
+  /** Who the result mail is from: the agent that worked, or the postmaster where nobody did. */
+  readonly sender: AgentId;
+}
+
+export function endingDigest(state: TerminalTaskState, content: unknown): string {
+  return digestOf([state, content]);
+}
+
+/** The one terminal change of a task together with the one result mail to its requester. */
+export function endTask(
+  task: TaskRecord,
+  ending: Ending,
+  stationery: Stationery,
+  requesterIsRegistered: boolean,
+  artifacts: readonly Artifact[],
+): { readonly task: TaskRecord; readonly changes: Partial<Changes> } {
+  const resultMessageId = requesterIsRegistered ? stationery.ids.message() : null;
+  const ended = endedTask(task, ending, resultMessageId, stationery.nowMs);
+  const event = endingEvent(ended, ending, artifacts);
+  if (resultMessageId === null) return { task: ended, changes: { tasks: [ended], events: [event] } };
+  const mail = post({
+    tenant: task.tenant,
+    id: resultMessageId,
+    sender: ending.sender,
+    recipient: task.requester,
+    kind: "reply",
+    subject: `Re: ${task.subject}`.slice(0, 500),
+    body: ending.text,
+    threadId: task.threadId,
+    taskId: task.id,
+    replyTo: task.messageId,
+    acceptedAtMs: stationery.nowMs,
+    expiresAtMs: stationery.nowMs + stationery.messageTtlMs,
+    duplicateSafety: "idempotent",
+    idempotencyKey: undefined,
+    quiet: true,
+    reservedFor: undefined,
+    more: {
+      ...(ending.parts === undefined ? {} : { parts: ending.parts }),
+      task_state: ending.state,
+      result_status: ending.resultStatus,
+    },
+  });
+  return {
+    task: ended,
+    changes: { ...mail.changes, tasks: [ended], events: [event, ...mail.changes.events] },
+  };
+}
+
+/** The task after its end, for endings whose mail is the agent's own reply. */
+export function endedTask(
+  task: TaskRecord,
+  ending: Pick<Ending, "state" | "resultStatus" | "text" | "digest">,
+  resultMessageId: string | null,
+  nowMs: number,
+): TaskRecord {
+  return {
+    ...moveTask(task, ending.state, nowMs),
+    resultStatus: ending.resultStatus,
+    resultDigest: ending.digest,
+    resultMessageId,
+    statusText: ending.text === "" ? null : ending.text.slice(0, STATUS_TEXT_CHARS).toWellFormed(),
+  };
+}
+
+/** Artifacts came without events of their own; one digest at the end vouches for all of them. */
+export function endingEvent(
+  ended: TaskRecord,
+  ending: Pick<Ending, "actor" | "digest" | "resultStatus">,
+  artifacts: readonly Artifact[],
+): EventDraft {
+  return taskEvent(ended, ending.actor, {
+    result_status: ending.resultStatus,
+    result_message_id: ended.resultMessageId,
+    digest: ending.digest,
+    ...(artifacts.length === 0 ? {} : { artifacts: artifacts.length, artifacts_digest: digestOf(artifacts) }),
+  });
+}
+
+/** A task shows the beginning of what was said last; the whole text is in the mail. */
+export const STATUS_TEXT_CHARS = 2_000;

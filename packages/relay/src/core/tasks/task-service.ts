@@ -1,0 +1,317 @@
+import {
+  type AgentId,
+  type Artifact,
+  isTerminal,
+  LIMITS,
+  POSTMASTER,
+  parseRecordId,
+  RelayError,
+  TaskArtifactRequestSchema,
+  type TaskCancelRequest,
+  TaskCancelRequestSchema,
+  type TaskCompleteRequest,
+  TaskCompleteRequestSchema,
+  TaskFailRequestSchema,
+  TaskStatusRequestSchema,
+  type TasksQuery,
+  TasksQuerySchema,
+  type TasksResponse,
+  type TaskTreeView,
+  type TaskView,
+  textOfParts,
+} from "@a2a-relay/protocol";
+import { authorize, type Verb } from "../access/authorize.ts";
+import type { Principal } from "../access/principal.ts";
+import type { Directory } from "../agents/directory.ts";
+import type { Clock } from "../environment/clock.ts";
+import { combine, type Decision, decideAndCommit } from "../environment/commit-retry.ts";
+import type { Identifiers } from "../environment/identifiers.ts";
+import type { Changes, RelayStore } from "../environment/relay-store.ts";
+import { parserOf } from "../environment/schema-check.ts";
+import type { DeliveryRecord } from "../mailboxes/delivery-record.ts";
+import { isRegistered } from "../mailboxes/undelivered.ts";
+import { canceledNotice, type Stationery } from "../messages/notices.ts";
+import { putArtifact, readArtifact } from "./artifacts.ts";
+import { acknowledgeWork, assertHoldsTask, taskEvent, withdrawWork, workMail } from "./task-changes.ts";
+import type { TaskRecord } from "./task-record.ts";
+import { type Ending, endingDigest, endTask, STATUS_TEXT_CHARS } from "./task-result.ts";
+import { assertInTime, assertUnfinished, moveTask } from "./task-state.ts";
+import { viewTask } from "./task-view.ts";
+
+export interface TaskParts {
+  readonly store: RelayStore;
+  readonly directory: Directory;
+  readonly clock: Clock;
+  readonly ids: Identifiers;
+}
+
+const parseStatus = parserOf(TaskStatusRequestSchema, "status");
+const parseArtifact = parserOf(TaskArtifactRequestSchema, "artifact");
+const parseComplete = parserOf(TaskCompleteRequestSchema, "complete");
+const parseFail = parserOf(TaskFailRequestSchema, "fail");
+const parseCancel = parserOf(TaskCancelRequestSchema, "cancel");
+const parseTasks = parserOf(TasksQuerySchema, "query");
+
+/** What the agent that works on a task does with it, and what its requester may ask. */
+export class TaskService {
+  readonly #store: RelayStore;
+  readonly #directory: Directory;
+  readonly #clock: Clock;
+  readonly #ids: Identifiers;
+  readonly #messageTtlMs: number;
+
+  constructor(parts: TaskParts, settings: { readonly messageTtlMs: number }) {
+    this.#store = parts.store;
+    this.#directory = parts.directory;
+    this.#clock = parts.clock;
+    this.#ids = parts.ids;
+    this.#messageTtlMs = settings.messageTtlMs;
+  }
+
+  async get(principal: Principal, id: string): Promise<TaskView> {
+    const task = await this.#visible(principal, id);
+    return this.#view(task);
+  }
+
+  async list(principal: Principal, input: unknown): Promise<TasksResponse> {
+    const query = parseTasks(input) as TasksQuery;
+    const { tenant } = principal;
+    const asked =
+      query.agent === undefined ? undefined : await this.#directory.resolve(tenant, query.agent, "agent");
+    const agentId = asked ?? (principal.kind === "agent" ? principal.agentId : undefined);
+    authorize(principal, "tasks.list", agentId === undefined ? {} : { agentId });
+    const limit = query.limit ?? LIMITS.listLimitDefault;
+    const tasks = await this.#store.tasks({
+      tenant,
+      agentId,
+      state: query.state,
+      threadId: query.thread_id,
+      parentId: query.parent,
+      afterId: query.since ?? "",
+      limit,
+    });
+    const last = tasks.length === limit ? tasks.at(-1) : undefined;
+    return {
+      tasks: await Promise.all(tasks.map((task) => this.#view(task))),
+      ...(last === undefined ? {} : { cursor: last.id }),
+    };
+  }
+
+  /** The task and all that came of it, to a bounded size. */
+  async tree(principal: Principal, id: string): Promise<TaskTreeView> {
+    const root = await this.#visible(principal, id);
+    let left = LIMITS.treeTasksMax;
+    const grow = async (task: TaskRecord): Promise<TaskTreeView> => {
+      left -= 1;
+      const children = left > 0 ? await this.#children(task, left) : [];
+      const grown: TaskTreeView[] = [];
+      for (const child of children) if (left > 0) grown.push(await grow(child));
+      return { task: await this.#view(task), children: grown };
+    };
+    return grow(root);
+  }
+
+  async reportStatus(principal: Principal, id: string, input: unknown): Promise<TaskView> {
+    const request = parseStatus(input);
+    const text = request.text ?? textOfParts(request.parts ?? []);
+    return this.#work(principal, id, request.lease_id, (task, _mail, { nowMs }) => {
+      const statusText = text === "" ? null : text.slice(0, STATUS_TEXT_CHARS).toWellFormed();
+      const moved = { ...moveTask(task, request.state, nowMs), statusText };
+      return { task: moved, changes: [{ tasks: [moved], events: [taskEvent(moved, task.assignee, {})] }] };
+    });
+  }
+
+  /** Artifacts are kept as they come; the journal gets their digest with the end of the task. */
+  async addArtifact(principal: Principal, id: string, input: unknown): Promise<TaskView> {
+    const request = parseArtifact(input);
+    return this.#work(principal, id, request.lease_id, (task, _mail, { nowMs }, known) => {
+      const next = readArtifact(request.artifact, () => this.#ids.task());
+      const artifact = putArtifact(known, next, request.append === true);
+      const touched = { ...task, updatedAtMs: nowMs };
+      return {
+        task: touched,
+        changes: [{ tasks: [touched], artifacts: [{ tenant: task.tenant, taskId: task.id, artifact }] }],
+      };
+    });
+  }
+
+  async complete(principal: Principal, id: string, input: unknown): Promise<TaskView> {
+    const request: TaskCompleteRequest = parseComplete(input ?? {});
+    const { lease_id: leaseId, ...content } = request;
+    const artifacts = (request.artifacts ?? []).map((each) => readArtifact(each, () => this.#ids.task()));
+    const text = request.text ?? (textOfParts(request.parts ?? artifacts.flatMap(({ parts }) => parts)) || "done");
+    return this.#end(principal, id, leaseId, artifacts, {
+      state: "completed",
+      resultStatus: request.result_status ?? "ok",
+      text,
+      parts: request.parts,
+      digest: endingDigest("completed", content),
+    });
+  }
+
+  async fail(principal: Principal, id: string, input: unknown): Promise<TaskView> {
+    return this.#endBadly(principal, id, input, "failed");
+  }
+
+  async reject(principal: Principal, id: string, input: unknown): Promise<TaskView> {
+    return this.#endBadly(principal, id, input, "rejected");
+  }
+
+  /** Final at once: open mail is withdrawn and whoever holds the work is told. Canceling twice is harmless. */
+  async cancel(principal: Principal, id: string, input: unknown): Promise<TaskView> {
+    const request: TaskCancelRequest = parseCancel(input ?? {});
+    const reason = request.reason ?? "its requester no longer needs it";
+    return decideAndCommit(this.#store, async () => {
+      const task = await this.#visible(principal, id);
+      authorize(principal, "tasks.cancel", { agentId: task.requester });
+      if (task.state === "canceled") return { changes: undefined, answer: await this.#view(task) };
+      assertUnfinished(task);
+      const stationery = this.#stationery();
+      const mail = workMail(task, await this.#store.openDeliveriesOfTask(task.tenant, task.id));
+      const actor = principal.kind === "agent" ? principal.agentId : task.requester;
+      const ended = await this.#ended(task, stationery, {
+        state: "canceled",
+        resultStatus: "error",
+        text: reason,
+        parts: undefined,
+        digest: endingDigest("canceled", {}),
+        actor,
+        sender: POSTMASTER,
+      }, await this.#store.artifacts(task.tenant, task.id));
+      const held = mail.some((delivery) => delivery.state === "leased");
+      const parts = [withdrawWork(mail, actor, stationery.nowMs), ended.changes];
+      if (held) parts.push(canceledNotice(stationery, task, reason).changes);
+      return { changes: combine(task.tenant, parts), answer: await this.#view(ended.task) };
+    });
+  }
+
+  async #endBadly(
+    principal: Principal,
+    id: string,
+    input: unknown,
+    state: "failed" | "rejected",
+  ): Promise<TaskView> {
+    const { reason, lease_id: leaseId } = parseFail(input);
+    const digest = endingDigest(state, { reason });
+    const ending = { state, resultStatus: "error", text: reason, parts: undefined, digest } as const;
+    return this.#end(principal, id, leaseId, [], ending);
+  }
+
+  /** One ending is accepted; the same one again is answered as before, another one is refused. */
+  async #end(
+    principal: Principal,
+    id: string,
+    leaseId: string | undefined,
+    artifacts: readonly Artifact[],
+    how: Omit<Ending, "actor" | "sender">,
+  ): Promise<TaskView> {
+    return this.#decide(principal, id, "tasks.work", async (task) => {
+      if (isTerminal(task.state) && task.state === how.state && task.resultDigest === how.digest) {
+        return { changes: undefined, answer: await this.#view(task) };
+      }
+      const { mail, stationery, known } = await this.#grip(task, leaseId);
+      const put = artifacts.map((each) => putArtifact(known, each, false));
+      const ending: Ending = { ...how, actor: task.assignee, sender: task.assignee };
+      const ended = await this.#ended(task, stationery, ending, merged(known, put));
+      const changes = combine(task.tenant, [
+        acknowledgeWork(mail, task.assignee, stationery.nowMs),
+        ended.changes,
+        { artifacts: put.map((artifact) => ({ tenant: task.tenant, taskId: task.id, artifact })) },
+      ]);
+      return { changes, answer: viewTask(ended.task, merged(known, put)) };
+    });
+  }
+
+  async #work(
+    principal: Principal,
+    id: string,
+    leaseId: string | undefined,
+    rule: (
+      task: TaskRecord,
+      mail: readonly DeliveryRecord[],
+      stationery: Stationery,
+      known: readonly Artifact[],
+    ) => { readonly task: TaskRecord; readonly changes: readonly Partial<Changes>[] },
+  ): Promise<TaskView> {
+    return this.#decide(principal, id, "tasks.work", async (task) => {
+      const { mail, stationery, known } = await this.#grip(task, leaseId);
+      const { task: moved, changes } = rule(task, mail, stationery, known);
+      const put = changes.flatMap((part) => part.artifacts ?? []).map(({ artifact }) => artifact);
+      return { changes: combine(task.tenant, changes), answer: viewTask(moved, merged(known, put)) };
+    });
+  }
+
+  async #decide(
+    principal: Principal,
+    id: string,
+    verb: Verb,
+    decide: (task: TaskRecord) => Promise<Decision<TaskView>>,
+  ): Promise<TaskView> {
+    return decideAndCommit(this.#store, async () => {
+      const task = await this.#visible(principal, id);
+      authorize(principal, verb, { agentId: task.assignee });
+      return decide(task);
+    });
+  }
+
+  /** The task can be worked on now, and by this caller. */
+  async #grip(
+    task: TaskRecord,
+    leaseId: string | undefined,
+  ): Promise<{
+    readonly mail: readonly DeliveryRecord[];
+    readonly stationery: Stationery;
+    readonly known: readonly Artifact[];
+  }> {
+    const stationery = this.#stationery();
+    assertUnfinished(task);
+    assertInTime(task, stationery.nowMs);
+    const mail = workMail(task, await this.#store.openDeliveriesOfTask(task.tenant, task.id));
+    assertHoldsTask(mail, leaseId);
+    return { mail, stationery, known: await this.#store.artifacts(task.tenant, task.id) };
+  }
+
+  async #ended(
+    task: TaskRecord,
+    stationery: Stationery,
+    ending: Ending,
+    artifacts: readonly Artifact[],
+  ): Promise<ReturnType<typeof endTask>> {
+    const registered = await isRegistered(this.#store, task.tenant, task.requester);
+    return endTask(task, ending, stationery, registered, artifacts);
+  }
+
+  #stationery(): Stationery {
+    return { ids: this.#ids, nowMs: this.#clock.nowMs(), messageTtlMs: this.#messageTtlMs };
+  }
+
+  async #visible(principal: Principal, id: string): Promise<TaskRecord> {
+    const task = await this.#store.task(principal.tenant, parseRecordId(id, "task_id"));
+    if (task === undefined) throw new RelayError("not_found", `there is no task ${id}`);
+    const parties: readonly AgentId[] = [task.requester, task.assignee];
+    authorize(principal, "tasks.read", { parties });
+    return task;
+  }
+
+  async #children(task: TaskRecord, limit: number): Promise<readonly TaskRecord[]> {
+    return this.#store.tasks({
+      tenant: task.tenant,
+      agentId: undefined,
+      state: undefined,
+      threadId: undefined,
+      parentId: task.id,
+      afterId: "",
+      limit,
+    });
+  }
+
+  async #view(task: TaskRecord): Promise<TaskView> {
+    return viewTask(task, await this.#store.artifacts(task.tenant, task.id));
+  }
+}
+
+function merged(known: readonly Artifact[], put: readonly Artifact[]): readonly Artifact[] {
+  const byId = new Map([...known, ...put].map((artifact) => [artifact.artifactId, artifact]));
+  return [...byId.values()];
+}
+

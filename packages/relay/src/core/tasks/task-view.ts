@@ -1,0 +1,24 @@
+import { type Artifact, formatInstant, type TaskView } from "@a2a-relay/protocol";
+import type { TaskRecord } from "./task-record.ts";
+
+/** A task as the API shows it. */
+export function viewTask(task: TaskRecord, artifacts: readonly Artifact[]): TaskView {
+  return {
+    id: task.id,
+    state: task.state,
+    requester: task.requester,
+    assignee: task.assignee,
+    thread_id: task.threadId,
+    message_id: task.messageId,
+    subject: task.subject,
+    ...(task.parentId === null ? {} : { parent: task.parentId }),
+    ...(task.deadlineMs === null ? {} : { deadline_ms: task.deadlineMs }),
+    ...(task.statusText === null ? {} : { status_text: task.statusText }),
+    ...(task.resultStatus === null ? {} : { result_status: task.resultStatus }),
+    ...(task.resultMessageId === null ? {} : { result_message_id: task.resultMessageId }),
+    artifacts,
+    handoffs: task.handoffs,
+    created_at: formatInstant(task.createdAtMs),
+    updated_at: formatInstant(task.updatedAtMs),
+  };
+}

@@ -1,0 +1,4 @@
+export { loadConfig } from "./config/load-config.ts";
+export type { RelayConfig } from "./config/relay-config.ts";
+export { type RelayOverrides, type RunningRelay, startRelay } from "./server/start-relay.ts";
+export { VERSION } from "./server/version.ts";

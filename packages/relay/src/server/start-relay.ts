@@ -1,0 +1,119 @@
+import { randomFillSync } from "node:crypto";
+import { mkdirSync } from "node:fs";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { RelayError } from "@a2a-relay/protocol";
+import type { FastifyInstance } from "fastify";
+import { type Logger, pino } from "pino";
+import { startBackgroundWork } from "../background/background-work.ts";
+import type { RelayConfig } from "../config/relay-config.ts";
+import { ApiKeyAuthenticator, type Authenticator, LocalTrust } from "../core/access/authenticator.ts";
+import { DEFAULT_TENANT } from "../core/access/principal.ts";
+import type { Clock } from "../core/environment/clock.ts";
+import { TimeOrderedIds } from "../core/environment/time-ordered-ids.ts";
+import { createCore } from "../core/relay-core.ts";
+import { JsonlArchive } from "../stores/archive/jsonl-archive.ts";
+import { SqliteRelayStore } from "../stores/sqlite/sqlite-relay-store.ts";
+import { createHttpServer } from "../transports/http/http-server.ts";
+import { VERSION } from "./version.ts";
+
+/** A relay that is up: what the CLI's `serve`, the tests and an embedding program hold. */
+export interface RunningRelay extends AsyncDisposable {
+  /** Where it listens, e.g. http://127.0.0.1:8080. */
+  readonly url: string;
+}
+
+/** Parts that a test or an embedding program may bring itself. */
+export interface RelayOverrides {
+  readonly authenticator?: Authenticator;
+  readonly clock?: Clock;
+}
+
+/** The process cannot know what is on disk after a failed fsync; whoever supervises it starts a new one. */
+const EXIT_DISK_FAILED = 70;
+
+const systemClock: Clock = { nowMs: () => Date.now(), nextTurn: () => nextTurn() };
+
+/** The only place that knows every part. */
+export async function startRelay(config: RelayConfig, overrides: RelayOverrides = {}): Promise<RunningRelay> {
+  const log = pino({ level: config.logLevel }, pino.destination({ dest: 2, sync: true }));
+  const clock = overrides.clock ?? systemClock;
+  await using stack = new AsyncDisposableStack();
+  const store = stack.use(await openStore(config, log));
+  const ids = new TimeOrderedIds(clock, (bytes) => void randomFillSync(bytes));
+  const archive = new JsonlArchive(join(config.dataDirectory, "archive"), clock);
+  const core = createCore({ store, clock, ids, archive }, config);
+  const stopping = new AbortController();
+  const app = createHttpServer(
+    {
+      core,
+      authenticator: overrides.authenticator ?? authenticatorOf(config),
+      openMail: () => store.countOpenByState(DEFAULT_TENANT),
+      log,
+      stopping: stopping.signal,
+    },
+    { version: VERSION, hosts: knownHosts(config), allowedOrigins: config.allowedOrigins },
+  );
+  stack.defer(() => drain(app, stopping, config.drainMs));
+  const url = await listen(app, config);
+  stack.use(startBackgroundWork(core, config, (reason) => log.error({ err: reason }, "background work failed")));
+  const running = stack.move();
+  return { url, [Symbol.asyncDispose]: () => running.disposeAsync() };
+}
+
+async function openStore(config: RelayConfig, log: Logger): Promise<SqliteRelayStore> {
+  try {
+    mkdirSync(config.dataDirectory, { recursive: true, mode: 0o700 });
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new RelayError(
+      "unavailable",
+      `cannot create the data directory ${config.dataDirectory}: ${why}; choose another with --data`,
+      { cause },
+    );
+  }
+  return SqliteRelayStore.open({
+    path: join(config.dataDirectory, "relay.sqlite"),
+    checkpointPages: config.checkpointPages,
+    onFatal: (reason) => {
+      log.fatal({ err: reason }, "the disk failed; stopping, because what is on it is not known");
+      process.exit(EXIT_DISK_FAILED);
+    },
+  });
+}
+
+function authenticatorOf(config: RelayConfig): Authenticator {
+  return config.apiKey === undefined ? new LocalTrust() : new ApiKeyAuthenticator(config.apiKey);
+}
+
+/** Under local trust only known names may be used; a key needs no such help. */
+function knownHosts(config: RelayConfig): readonly string[] | undefined {
+  if (config.apiKey !== undefined) return undefined;
+  const publicHost = config.publicUrl === undefined ? [] : [new URL(config.publicUrl).hostname];
+  return [config.host.includes(":") ? `[${config.host}]` : config.host, ...publicHost];
+}
+
+async function listen(app: FastifyInstance, config: RelayConfig): Promise<string> {
+  const { host, port } = config;
+  try {
+    await app.listen({ host, port });
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException;
+    const why =
+      code === "EADDRINUSE"
+        ? `port ${port} on ${host} is already in use; stop the other program or choose another with PORT or --port`
+        : `cannot listen on ${host}:${port}: ${(cause as Error).message}`;
+    throw new RelayError("unavailable", why, { cause });
+  }
+  const address = app.server.address() as AddressInfo;
+  return `http://${host.includes(":") ? `[${host}]` : host}:${address.port}`;
+}
+
+/** Lets requests under way finish, answers whoever waits, and cuts the rest off when the time is over. */
+async function drain(app: FastifyInstance, stopping: AbortController, drainMs: number): Promise<void> {
+  stopping.abort();
+  const timer = setTimeout(() => app.server.closeAllConnections(), drainMs);
+  await app.close();
+  clearTimeout(timer);
+}

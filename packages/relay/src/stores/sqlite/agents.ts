@@ -1,0 +1,169 @@
+import type { DatabaseSync } from "node:sqlite";
+import type { AgentId } from "@a2a-relay/protocol";
+import type { AgentRecord, AgentWithPresence } from "../../core/agents/agent-record.ts";
+import { ClashError } from "./clash.ts";
+import { prepare, type Row, type Statement } from "./database.ts";
+import { AGENT_COLUMNS, agentFromRow } from "./rows.ts";
+
+/** Enough for an error message to name candidates; more would only cost a reader of a popular name. */
+const NAMED_AGENTS_MAX = 100;
+
+const SELECT = `
+  select ${AGENT_COLUMNS} from agent a
+  left join presence p on p.tenant = a.tenant and p.agent_id = a.id
+  where a.tenant = ? and a.id = ?`;
+const PAGE = `
+  select ${AGENT_COLUMNS} from agent a indexed by agent_present
+  left join presence p on p.tenant = a.tenant and p.agent_id = a.id
+  where a.tenant = ? and a.removed_at_ms is null and a.id > ? order by a.id limit ?`;
+const COUNT = "select count(*) from agent indexed by agent_present where tenant = ? and removed_at_ms is null";
+const NAMED = `
+  select agent_id from agent_name where tenant = ? and name = ?
+  order by case kind when 'id' then 0 when 'alias' then 1 else 2 end, agent_id
+  limit ${NAMED_AGENTS_MAX}`;
+
+const INSERT = `
+  insert into agent (display_name, aliases_json, card_json, skills_json, representative_queries_json,
+    callback_url, ttl_ms, registered_at_ms, removed_at_ms, version, tenant, id)
+  values (?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?) on conflict do nothing`;
+const UPDATE = `
+  update agent set display_name = ?, aliases_json = ?, card_json = ?, skills_json = ?,
+    representative_queries_json = ?, callback_url = ?, ttl_ms = ?, registered_at_ms = ?, removed_at_ms = ?,
+    version = version + 1
+  where tenant = ? and id = ? and version = ?`;
+
+// The id of a removed agent stays reserved, so it is no alias for others.
+const NAME_TAKEN = `
+  select 1 from agent_name where tenant = ?1 and name = ?2 and agent_id <> ?3 and kind in ('id', 'alias')
+  union all
+  select 1 from agent where tenant = ?1 and id = ?2 and id <> ?3
+  limit 1`;
+const FORGET_NAMES = "delete from agent_name where tenant = ? and agent_id = ?";
+// The strongest kind is written first and stays.
+const INSERT_NAME = `
+  insert into agent_name (tenant, name, agent_id, kind) values (?, ?, ?, ?) on conflict do nothing`;
+
+const SAVE_PRESENCE = `
+  insert into presence (tenant, agent_id, last_seen_at_ms)
+  select tenant, id, ?3 from agent where tenant = ?1 and id = ?2
+  on conflict do update set last_seen_at_ms = max(last_seen_at_ms, excluded.last_seen_at_ms)`;
+
+interface Sighting {
+  readonly tenant: string;
+  readonly agentId: AgentId;
+  readonly seenAtMs: number;
+}
+
+/** Agents, the names they answer to, and when they were last seen. */
+export class Agents {
+  readonly #select: Statement;
+  readonly #page: Statement;
+  readonly #count: Statement;
+  readonly #named: Statement;
+  readonly #insert: Statement;
+  readonly #update: Statement;
+  readonly #nameTaken: Statement;
+  readonly #forgetNames: Statement;
+  readonly #insertName: Statement;
+  readonly #savePresence: Statement;
+  /** Sightings not yet on disk: every request is one, so they are gathered. */
+  readonly #sightings = new Map<string, Sighting>();
+
+  constructor(database: DatabaseSync) {
+    this.#select = prepare(database, SELECT);
+    this.#page = prepare(database, PAGE);
+    this.#count = prepare(database, COUNT);
+    this.#named = prepare(database, NAMED);
+    this.#insert = prepare(database, INSERT);
+    this.#update = prepare(database, UPDATE);
+    this.#nameTaken = prepare(database, NAME_TAKEN);
+    this.#forgetNames = prepare(database, FORGET_NAMES);
+    this.#insertName = prepare(database, INSERT_NAME);
+    this.#savePresence = prepare(database, SAVE_PRESENCE);
+  }
+
+  agent(tenant: string, id: AgentId): AgentWithPresence | undefined {
+    const row = this.#select.get(tenant, id);
+    return row === undefined ? undefined : this.#withSighting(row);
+  }
+
+  agentsNamed(tenant: string, name: string): readonly AgentId[] {
+    return this.#named.all(tenant, name).map((row) => row[0] as AgentId);
+  }
+
+  agents(
+    tenant: string,
+    page: { readonly afterId: string; readonly limit: number },
+  ): readonly AgentWithPresence[] {
+    return this.#page.all(tenant, page.afterId, page.limit).map((row) => this.#withSighting(row));
+  }
+
+  countAgents(tenant: string): number {
+    return Number(this.#count.get(tenant)?.[0]);
+  }
+
+  /** Inside a commit. */
+  put(agent: AgentRecord): void {
+    const values = [
+      agent.displayName,
+      JSON.stringify(agent.aliases),
+      JSON.stringify(agent.card),
+      JSON.stringify(agent.skills),
+      JSON.stringify(agent.representativeQueries),
+      agent.callbackUrl,
+      agent.ttlMs,
+      agent.registeredAtMs,
+      agent.removedAtMs,
+      agent.tenant,
+      agent.id,
+    ];
+    const { changes } =
+      agent.version === 0 ? this.#insert.run(...values) : this.#update.run(...values, agent.version);
+    if (changes === 0) throw new ClashError("agent");
+    this.#forgetNames.run(agent.tenant, agent.id);
+    if (agent.removedAtMs === null) this.#putNames(agent);
+  }
+
+  /** Presence waits in memory until `savePresence`; reads see it at once. */
+  touch(tenant: string, agentId: AgentId, seenAtMs: number): void {
+    const key = sightingKey(tenant, agentId);
+    const known = this.#sightings.get(key);
+    if (known !== undefined && known.seenAtMs >= seenAtMs) return;
+    this.#sightings.set(key, { tenant, agentId, seenAtMs });
+  }
+
+  /** Inside a commit. Answers what was written, to be forgotten once it is on disk. */
+  savePresence(): readonly Sighting[] {
+    const sightings = [...this.#sightings.values()];
+    for (const { tenant, agentId, seenAtMs } of sightings) this.#savePresence.run(tenant, agentId, seenAtMs);
+    return sightings;
+  }
+
+  forgetSightings(saved: readonly Sighting[]): void {
+    for (const sighting of saved) {
+      const key = sightingKey(sighting.tenant, sighting.agentId);
+      if (this.#sightings.get(key) === sighting) this.#sightings.delete(key);
+    }
+  }
+
+  #putNames(agent: AgentRecord): void {
+    for (const name of [agent.id, ...agent.aliases]) {
+      if (this.#nameTaken.get(agent.tenant, name, agent.id) !== undefined) throw new ClashError("agent_name");
+    }
+    this.#insertName.run(agent.tenant, agent.id, agent.id, "id");
+    for (const alias of agent.aliases) this.#insertName.run(agent.tenant, alias, agent.id, "alias");
+    this.#insertName.run(agent.tenant, agent.displayName, agent.id, "display_name");
+  }
+
+  #withSighting(row: Row): AgentWithPresence {
+    const { agent, lastSeenAtMs } = agentFromRow(row);
+    const seenAtMs = this.#sightings.get(sightingKey(agent.tenant, agent.id))?.seenAtMs ?? null;
+    if (seenAtMs === null || lastSeenAtMs === null) return { agent, lastSeenAtMs: seenAtMs ?? lastSeenAtMs };
+    return { agent, lastSeenAtMs: Math.max(seenAtMs, lastSeenAtMs) };
+  }
+}
+
+// No id holds a line break.
+function sightingKey(tenant: string, agentId: AgentId): string {
+  return `${tenant}\n${agentId}`;
+}

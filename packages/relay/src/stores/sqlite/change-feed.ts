@@ -1,0 +1,152 @@
+import { LIMITS, RelayError } from "@a2a-relay/protocol";
+import type { ChangeFeed, Topic, Watch } from "../../core/environment/change-feed.ts";
+
+/** Timeouts are rounded up to this, so that one timer serves every reader that waits. */
+const TICK_MS = 50;
+
+export interface ChangeFeedOptions {
+  /** How many readers may watch at one time. */
+  readonly watchesMax?: number | undefined;
+}
+
+/** The change feed of one process. A reader that waits costs one small object and no timer of its own. */
+export class InProcessChangeFeed implements ChangeFeed, Disposable {
+  readonly #watchesMax: number;
+  readonly #topics = new Map<Topic, Set<TopicWatch>>();
+  readonly #deadlines = new Map<number, Set<TopicWatch>>();
+  #watchCount = 0;
+  #nextTick = 0;
+  #timer: NodeJS.Timeout | undefined;
+  #closed = false;
+
+  constructor(options: ChangeFeedOptions = {}) {
+    this.#watchesMax = options.watchesMax ?? LIMITS.waitersMax;
+  }
+
+  watch(topic: Topic): Watch {
+    if (this.#closed) throw new RelayError("unavailable", "the relay is stopping");
+    if (this.#watchCount >= this.#watchesMax) {
+      throw new RelayError(
+        "resource_exhausted",
+        `${this.#watchesMax} readers are waiting already; ask again without wait_ms, or later`,
+      );
+    }
+    const watch = new TopicWatch(this, topic);
+    const watches = this.#topics.get(topic);
+    if (watches === undefined) this.#topics.set(topic, new Set([watch]));
+    else watches.add(watch);
+    this.#watchCount += 1;
+    return watch;
+  }
+
+  notify(topics: readonly Topic[]): void {
+    if (this.#watchCount === 0) return;
+    for (const topic of topics) {
+      for (const watch of this.#topics.get(topic) ?? []) watch.notify();
+    }
+  }
+
+  /** Ends every wait: readers that wait are told that nothing changed. */
+  [Symbol.dispose](): void {
+    this.#closed = true;
+    for (const watches of this.#topics.values()) {
+      for (const watch of watches) watch[Symbol.dispose]();
+    }
+  }
+
+  /** For `TopicWatch` only. */
+  forget(watch: TopicWatch): void {
+    const watches = this.#topics.get(watch.topic);
+    if (watches?.delete(watch) !== true) return;
+    if (watches.size === 0) this.#topics.delete(watch.topic);
+    this.#watchCount -= 1;
+  }
+
+  /** For `TopicWatch` only: ends its wait once the time is over. Answers the tick to cancel it by. */
+  expire(watch: TopicWatch, timeoutMs: number): number {
+    const tick = Math.ceil((performance.now() + timeoutMs) / TICK_MS);
+    const watches = this.#deadlines.get(tick);
+    if (watches === undefined) this.#deadlines.set(tick, new Set([watch]));
+    else watches.add(watch);
+    if (this.#timer === undefined) {
+      this.#nextTick = Math.floor(performance.now() / TICK_MS);
+      this.#timer = setInterval(() => this.#tick(), TICK_MS);
+    }
+    return tick;
+  }
+
+  /** For `TopicWatch` only. */
+  cancel(watch: TopicWatch, tick: number): void {
+    const watches = this.#deadlines.get(tick);
+    watches?.delete(watch);
+    if (watches?.size === 0) this.#deadlines.delete(tick);
+    if (this.#deadlines.size > 0) return;
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+  }
+
+  #tick(): void {
+    const now = Math.floor(performance.now() / TICK_MS);
+    for (; this.#nextTick <= now; this.#nextTick += 1) {
+      for (const watch of this.#deadlines.get(this.#nextTick) ?? []) watch.end(false);
+    }
+  }
+}
+
+interface Wait {
+  readonly resolve: (changed: boolean) => void;
+  readonly tick: number;
+  readonly signal: AbortSignal | undefined;
+}
+
+class TopicWatch implements Watch {
+  readonly topic: Topic;
+  readonly #feed: InProcessChangeFeed;
+  readonly #onAbort = (): void => this.end(false);
+  #changed = false;
+  #disposed = false;
+  #wait: Wait | undefined;
+
+  constructor(feed: InProcessChangeFeed, topic: Topic) {
+    this.#feed = feed;
+    this.topic = topic;
+  }
+
+  changed(options: {
+    readonly timeoutMs: number;
+    readonly signal?: AbortSignal | undefined;
+  }): Promise<boolean> {
+    this.end(false);
+    if (this.#changed) {
+      this.#changed = false;
+      return Promise.resolve(true);
+    }
+    const isOver = this.#disposed || options.timeoutMs <= 0 || options.signal?.aborted === true;
+    if (isOver) return Promise.resolve(false);
+    const { promise, resolve } = Promise.withResolvers<boolean>();
+    const tick = this.#feed.expire(this, options.timeoutMs);
+    this.#wait = { resolve, tick, signal: options.signal };
+    options.signal?.addEventListener("abort", this.#onAbort, { once: true });
+    return promise;
+  }
+
+  notify(): void {
+    if (this.#wait === undefined) this.#changed = true;
+    else this.end(true);
+  }
+
+  end(changed: boolean): void {
+    const wait = this.#wait;
+    if (wait === undefined) return;
+    this.#wait = undefined;
+    this.#feed.cancel(this, wait.tick);
+    wait.signal?.removeEventListener("abort", this.#onAbort);
+    wait.resolve(changed);
+  }
+
+  [Symbol.dispose](): void {
+    this.#disposed = true;
+    this.end(false);
+    this.#feed.forget(this);
+  }
+}

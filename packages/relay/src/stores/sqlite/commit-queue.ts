@@ -1,0 +1,150 @@
+import type { DatabaseSync } from "node:sqlite";
+import { RelayError } from "@a2a-relay/protocol";
+import type { Topic } from "../../core/environment/change-feed.ts";
+import { prepare, type Statement } from "./database.ts";
+import type { Ledger } from "./ledger.ts";
+import { isFatal, relayErrorFrom } from "./sqlite-error.ts";
+
+/** Jobs that share one commit: past this the gain is small and the first caller waits long. */
+const BATCH_JOBS_MAX = 256;
+/** Jobs that may wait: far more than the requests a healthy relay has under way. */
+const WAITING_JOBS_MAX = 50_000;
+
+interface Waiting {
+  readonly run: () => unknown;
+  readonly resolve: (value: unknown) => void;
+  readonly reject: (reason: unknown) => void;
+}
+
+type Outcome = { readonly value: unknown } | { readonly error: unknown };
+
+export interface CommitQueueHooks {
+  /** After each commit, once the callers have their answers. */
+  readonly onCommit: (topics: readonly Topic[]) => void;
+  /** The disk did not confirm a write: the process must end. */
+  readonly onFatal: (error: unknown) => void;
+}
+
+/**
+ * Group commit: all jobs that wait in one turn of the event loop share one transaction and one fsync. Each
+ * job has its own savepoint, so its failure is its own; nobody is answered before the commit.
+ */
+export class CommitQueue {
+  readonly #database: DatabaseSync;
+  readonly #ledger: Ledger;
+  readonly #hooks: CommitQueueHooks;
+  readonly #begin: Statement;
+  readonly #commit: Statement;
+  readonly #savepoint: Statement;
+  readonly #release: Statement;
+  readonly #rollBackTo: Statement;
+  #waiting: Waiting[] = [];
+  #scheduled: NodeJS.Immediate | undefined;
+  #closed: RelayError | undefined;
+
+  constructor(database: DatabaseSync, ledger: Ledger, hooks: CommitQueueHooks) {
+    this.#database = database;
+    this.#ledger = ledger;
+    this.#hooks = hooks;
+    this.#begin = prepare(database, "begin immediate");
+    this.#commit = prepare(database, "commit");
+    this.#savepoint = prepare(database, "savepoint job");
+    this.#release = prepare(database, "release job");
+    this.#rollBackTo = prepare(database, "rollback to job");
+  }
+
+  get isIdle(): boolean {
+    return this.#waiting.length === 0;
+  }
+
+  /** The job runs synchronously inside the next batch. What it throws undoes it alone. */
+  submit<T>(job: () => T): Promise<T> {
+    const { promise, resolve, reject } = Promise.withResolvers<T>();
+    if (this.#closed !== undefined) {
+      reject(this.#closed);
+    } else if (this.#waiting.length >= WAITING_JOBS_MAX) {
+      reject(new RelayError("resource_exhausted", "too many writes are waiting for the disk; try again"));
+    } else {
+      this.#waiting.push({ run: job, resolve: resolve as (value: unknown) => void, reject });
+      this.#scheduled ??= setImmediate(() => this.#turn());
+    }
+    return promise;
+  }
+
+  /** Runs what still waits, then refuses everything with `reason`. */
+  close(reason: RelayError): void {
+    while (this.#waiting.length > 0 && this.#closed === undefined) this.#runBatch();
+    this.#refuse(reason);
+  }
+
+  #turn(): void {
+    this.#scheduled = undefined;
+    this.#runBatch();
+    if (this.#waiting.length > 0) this.#scheduled ??= setImmediate(() => this.#turn());
+  }
+
+  #runBatch(): void {
+    const batch = this.#waiting.splice(0, BATCH_JOBS_MAX);
+    if (batch.length === 0) return;
+    const start = this.#ledger.mark();
+    const outcomes: Outcome[] = [];
+    let during: "statement" | "commit" = "statement";
+    try {
+      this.#begin.run();
+      for (const job of batch) outcomes.push(this.#runJob(job));
+      this.#ledger.save();
+      during = "commit";
+      this.#commit.run();
+    } catch (error) {
+      this.#abandon(batch, error, during);
+      this.#ledger.rollBackTo(start);
+      return;
+    }
+    const topics = this.#ledger.settle();
+    answer(batch, outcomes);
+    this.#hooks.onCommit(topics);
+  }
+
+  /** Throws only when the whole transaction is lost, which a full disk may do on its own. */
+  #runJob(job: Waiting): Outcome {
+    const start = this.#ledger.mark();
+    this.#savepoint.run();
+    try {
+      const value = job.run();
+      this.#release.run();
+      return { value };
+    } catch (error) {
+      if (!this.#database.isTransaction || isFatal(error, "statement")) throw error;
+      this.#rollBackTo.run();
+      this.#release.run();
+      this.#ledger.rollBackTo(start);
+      return { error };
+    }
+  }
+
+  #abandon(batch: readonly Waiting[], error: unknown, during: "statement" | "commit"): void {
+    const fatal = isFatal(error, during);
+    if (!fatal && this.#database.isTransaction) this.#database.exec("rollback");
+    const reason = relayErrorFrom(error);
+    for (const job of batch) job.reject(reason);
+    if (!fatal) return;
+    this.#refuse(new RelayError("unavailable", "the disk failed; the relay is stopping", { cause: error }));
+    this.#hooks.onFatal(error);
+  }
+
+  #refuse(reason: RelayError): void {
+    if (this.#scheduled !== undefined) clearImmediate(this.#scheduled);
+    this.#scheduled = undefined;
+    this.#closed ??= reason;
+    for (const job of this.#waiting.splice(0)) job.reject(reason);
+  }
+}
+
+function answer(batch: readonly Waiting[], outcomes: readonly Outcome[]): void {
+  for (const [index, job] of batch.entries()) {
+    const outcome = outcomes[index];
+    if (outcome === undefined) continue;
+    if ("error" in outcome) job.reject(outcome.error);
+    else job.resolve(outcome.value);
+  }
+}

@@ -1,0 +1,133 @@
+import type { DatabaseSync } from "node:sqlite";
+import type { AgentId, DeliveryState } from "@a2a-relay/protocol";
+import type { Topic } from "../../core/environment/change-feed.ts";
+import { type ChainHead, GENESIS } from "../../core/journal/event.ts";
+import { prepare, type Statement } from "./database.ts";
+import { OpenCounts } from "./open-counts.ts";
+
+const POSITION = "select position from store_head";
+const SAVE_POSITION = "update store_head set position = ?";
+const CHAIN_HEADS = "select tenant, seq, hash from chain_head";
+const SAVE_CHAIN_HEAD = `
+  insert into chain_head (tenant, seq, hash) values (?, ?, ?)
+  on conflict do update set seq = excluded.seq, hash = excluded.hash`;
+
+/** A point of a batch that can be returned to. */
+export interface LedgerMark {
+  readonly position: number;
+  readonly undoLength: number;
+  readonly topicsLength: number;
+}
+
+/**
+ * What the store keeps in memory beside its rows: the last position, the end of each tenant's chain, how
+ * much mail is open, and whom the running batch will wake. It moves with every job and goes back with
+ * every rollback; the rows that keep it are written once a batch.
+ */
+export class Ledger {
+  readonly #savePosition: Statement;
+  readonly #saveChainHead: Statement;
+  readonly #chainHeads = new Map<string, ChainHead>();
+  readonly #savedChainHeads = new Map<string, ChainHead>();
+  readonly #movedChains = new Set<string>();
+  readonly #counts: OpenCounts;
+  readonly #undo: (() => void)[] = [];
+  #topics: Topic[] = [];
+  #position: number;
+  #savedPosition: number;
+
+  constructor(database: DatabaseSync) {
+    this.#savePosition = prepare(database, SAVE_POSITION);
+    this.#saveChainHead = prepare(database, SAVE_CHAIN_HEAD);
+    this.#position = Number(prepare(database, POSITION).get()?.[0]);
+    this.#savedPosition = this.#position;
+    for (const [tenant, seq, hash] of prepare(database, CHAIN_HEADS).all()) {
+      const head = { seq: Number(seq), hash: String(hash) };
+      this.#chainHeads.set(String(tenant), head);
+      this.#savedChainHeads.set(String(tenant), head);
+    }
+    this.#counts = new OpenCounts(database);
+  }
+
+  /** One counter for refs and positions of all tenants: never the same number twice. */
+  nextPosition(): number {
+    this.#position += 1;
+    return this.#position;
+  }
+
+  chainHead(tenant: string): ChainHead {
+    return this.#chainHeads.get(tenant) ?? GENESIS;
+  }
+
+  moveChainHead(tenant: string, head: ChainHead): void {
+    const before = this.chainHead(tenant);
+    this.#undo.push(() => this.#chainHeads.set(tenant, before));
+    this.#chainHeads.set(tenant, head);
+    this.#movedChains.add(tenant);
+  }
+
+  /** `undefined` stands for mail that did not exist before. */
+  moveDelivery(
+    tenant: string,
+    agentId: AgentId,
+    from: DeliveryState | undefined,
+    to: DeliveryState | undefined,
+  ): void {
+    if (from === to) return;
+    this.#undo.push(() => this.#counts.move(tenant, agentId, to, from));
+    this.#counts.move(tenant, agentId, from, to);
+  }
+
+  countOpen(tenant: string, agentId: AgentId): number {
+    return this.#counts.open(tenant, agentId);
+  }
+
+  countAvailable(tenant: string, agentId: AgentId): number {
+    return this.#counts.available(tenant, agentId);
+  }
+
+  countOpenByState(tenant: string): ReadonlyMap<DeliveryState, number> {
+    return this.#counts.byState(tenant);
+  }
+
+  /** Whoever waits for the topic is woken once the batch is on disk. */
+  wake(topic: Topic): void {
+    this.#topics.push(topic);
+  }
+
+  mark(): LedgerMark {
+    return {
+      position: this.#position,
+      undoLength: this.#undo.length,
+      topicsLength: this.#topics.length,
+    };
+  }
+
+  rollBackTo(mark: LedgerMark): void {
+    for (let step = this.#undo.length; step > mark.undoLength; step -= 1) this.#undo.pop()?.();
+    this.#topics.length = mark.topicsLength;
+    this.#position = mark.position;
+  }
+
+  /** Writes the heads that moved, as the last act before the commit. */
+  save(): void {
+    if (this.#position !== this.#savedPosition) this.#savePosition.run(this.#position);
+    for (const tenant of this.#movedChains) {
+      const head = this.chainHead(tenant);
+      if (head !== (this.#savedChainHeads.get(tenant) ?? GENESIS)) {
+        this.#saveChainHead.run(tenant, head.seq, head.hash);
+      }
+    }
+  }
+
+  /** After the commit: nothing can be undone any more. Answers whom to wake. */
+  settle(): readonly Topic[] {
+    this.#savedPosition = this.#position;
+    for (const tenant of this.#movedChains) this.#savedChainHeads.set(tenant, this.chainHead(tenant));
+    this.#movedChains.clear();
+    this.#undo.length = 0;
+    const topics = this.#topics;
+    this.#topics = [];
+    return topics;
+  }
+}

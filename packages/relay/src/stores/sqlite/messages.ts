@@ -1,0 +1,128 @@
+import type { DatabaseSync } from "node:sqlite";
+import type { AgentId } from "@a2a-relay/protocol";
+import type { MessageRecord, SendKey } from "../../core/messages/message-record.ts";
+import type { ThreadMessage } from "../../core/messages/message-store.ts";
+import { ClashError } from "./clash.ts";
+import { prepare, type Statement } from "./database.ts";
+import type { Ledger } from "./ledger.ts";
+import {
+  deliveryColumns,
+  deliveryFromRow,
+  MESSAGE_COLUMN_COUNT,
+  MESSAGE_COLUMNS,
+  messageFromRow,
+  SEND_KEY_COLUMNS,
+  sendKeyFromRow,
+} from "./rows.ts";
+
+const SELECT = `select ${MESSAGE_COLUMNS} from message m where m.tenant = ? and m.id = ?`;
+const SELECT_BY_REF = `select ${MESSAGE_COLUMNS} from message m where m.ref = ?`;
+const REF = "select ref from message where tenant = ? and id = ?";
+const SEND_KEY = `
+  select ${SEND_KEY_COLUMNS} from send_key where tenant = ? and sender = ? and recipient = ? and key = ?`;
+const THREAD = `
+  select ${MESSAGE_COLUMNS}, ${deliveryColumns("d.")} from message m
+  left join delivery d on d.ref = m.ref
+  where m.tenant = ? and m.thread_id = ? order by m.ref limit ?`;
+
+const INSERT = `
+  insert into message
+    (ref, tenant, id, sender, recipient, kind, thread_id, task_id, accepted_at_ms, send_keys_json, json)
+  values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing`;
+const INSERT_SEND_KEY = `
+  insert into send_key (tenant, sender, recipient, key, digest, message_id, thread_id, task_id)
+  values (?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing`;
+
+/** Letters, the keys under which they were sent, and the threads they make. */
+export class Messages {
+  readonly #ledger: Ledger;
+  readonly #select: Statement;
+  readonly #selectByRef: Statement;
+  readonly #ref: Statement;
+  readonly #sendKey: Statement;
+  readonly #thread: Statement;
+  readonly #insert: Statement;
+  readonly #insertSendKey: Statement;
+
+  constructor(database: DatabaseSync, ledger: Ledger) {
+    this.#ledger = ledger;
+    this.#select = prepare(database, SELECT);
+    this.#selectByRef = prepare(database, SELECT_BY_REF);
+    this.#ref = prepare(database, REF);
+    this.#sendKey = prepare(database, SEND_KEY);
+    this.#thread = prepare(database, THREAD);
+    this.#insert = prepare(database, INSERT);
+    this.#insertSendKey = prepare(database, INSERT_SEND_KEY);
+  }
+
+  message(tenant: string, id: string): MessageRecord | undefined {
+    const row = this.#select.get(tenant, id);
+    return row === undefined ? undefined : messageFromRow(row);
+  }
+
+  messageByRef(ref: number): MessageRecord {
+    const row = this.#selectByRef.get(ref);
+    if (row === undefined) throw new Error(`delivery ${ref} has lost its message`);
+    return messageFromRow(row);
+  }
+
+  ref(tenant: string, id: string): number | undefined {
+    return this.#ref.get(tenant, id)?.[0] as number | undefined;
+  }
+
+  sendKey(tenant: string, sender: AgentId, recipient: AgentId, key: string): SendKey | undefined {
+    const row = this.#sendKey.get(tenant, sender, recipient, key);
+    return row === undefined ? undefined : sendKeyFromRow(row);
+  }
+
+  thread(tenant: string, threadId: string, limit: number): readonly ThreadMessage[] {
+    return this.#thread.all(tenant, threadId, limit).map((row) => ({
+      message: messageFromRow(row),
+      delivery: row[MESSAGE_COLUMN_COUNT] === null ? undefined : deliveryFromRow(row, MESSAGE_COLUMN_COUNT),
+    }));
+  }
+
+  /** Inside a commit. Answers the ref, which is also the place in the order of acceptance. */
+  insert(message: MessageRecord, sendKeys: readonly SendKey[]): number {
+    const ref = this.#ledger.nextPosition();
+    const keys = sendKeys.filter((sendKey) => sendKey.messageId === message.id);
+    const { changes } = this.#insert.run(
+      ref,
+      message.tenant,
+      message.id,
+      message.sender,
+      message.recipient,
+      message.kind,
+      message.threadId,
+      message.taskId,
+      message.acceptedAtMs,
+      keys.length === 0 ? null : sendKeysJson(keys),
+      message.json,
+    );
+    if (changes === 0) throw new ClashError("message_id");
+    return ref;
+  }
+
+  /** Inside a commit. */
+  insertSendKey(sendKey: SendKey): void {
+    const { changes } = this.#insertSendKey.run(
+      sendKey.tenant,
+      sendKey.sender,
+      sendKey.recipient,
+      sendKey.key,
+      sendKey.digest,
+      sendKey.messageId,
+      sendKey.threadId,
+      sendKey.taskId,
+    );
+    if (changes === 0) throw new ClashError("send_key");
+  }
+}
+
+/** What is left of a send key in its message's row: enough to find it again. */
+export type SendKeyName = readonly [sender: string, recipient: string, key: string];
+
+function sendKeysJson(keys: readonly SendKey[]): string {
+  const names: readonly SendKeyName[] = keys.map(({ sender, recipient, key }) => [sender, recipient, key]);
+  return JSON.stringify(names);
+}

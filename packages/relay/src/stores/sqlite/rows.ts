@@ -1,0 +1,167 @@
+import type { AgentId, Artifact, DeliveryState, DuplicateSafety, MessageKind } from "@a2a-relay/protocol";
+import type { ResultStatus, TaskState } from "@a2a-relay/protocol";
+import type { AgentRecord, AgentWithPresence } from "../../core/agents/agent-record.ts";
+import type { EventRecord, EventType } from "../../core/journal/event.ts";
+import type { DeliveryRecord } from "../../core/mailboxes/delivery-record.ts";
+import type { MessageRecord, SendKey } from "../../core/messages/message-record.ts";
+import type { TaskRecord } from "../../core/tasks/task-record.ts";
+import type { Row } from "./database.ts";
+
+// Each list of columns belongs to the mapper below it: the same order, and nothing else in the statement
+// before them than what `offset` says.
+
+export const AGENT_COLUMNS = `a.tenant, a.id, a.display_name, a.aliases_json, a.card_json, a.skills_json,
+  a.representative_queries_json, a.callback_url, a.ttl_ms, a.registered_at_ms, a.removed_at_ms, a.version,
+  p.last_seen_at_ms`;
+
+export function agentFromRow(row: Row): AgentWithPresence {
+  return {
+    agent: {
+      tenant: row[0] as string,
+      id: row[1] as AgentId,
+      displayName: row[2] as string,
+      aliases: parse<AgentRecord["aliases"]>(row[3]),
+      card: parse<AgentRecord["card"]>(row[4]),
+      skills: parse<AgentRecord["skills"]>(row[5]),
+      representativeQueries: parse<AgentRecord["representativeQueries"]>(row[6]),
+      callbackUrl: row[7] as string | null,
+      ttlMs: row[8] as number | null,
+      registeredAtMs: row[9] as number,
+      removedAtMs: row[10] as number | null,
+      version: row[11] as number,
+    },
+    lastSeenAtMs: row[12] as number | null,
+  };
+}
+
+export const MESSAGE_COLUMNS = `m.tenant, m.id, m.sender, m.recipient, m.kind, m.thread_id, m.task_id,
+  m.accepted_at_ms, m.json`;
+export const MESSAGE_COLUMN_COUNT = 9;
+
+export function messageFromRow(row: Row, offset = 0): MessageRecord {
+  return {
+    tenant: row[offset] as string,
+    id: row[offset + 1] as string,
+    sender: row[offset + 2] as AgentId,
+    recipient: row[offset + 3] as AgentId,
+    kind: row[offset + 4] as MessageKind,
+    threadId: row[offset + 5] as string,
+    taskId: row[offset + 6] as string | null,
+    acceptedAtMs: row[offset + 7] as number,
+    json: row[offset + 8] as string,
+  };
+}
+
+export const SEND_KEY_COLUMNS =
+  "tenant, sender, recipient, key, digest, message_id, thread_id, task_id";
+
+export function sendKeyFromRow(row: Row): SendKey {
+  return {
+    tenant: row[0] as string,
+    sender: row[1] as AgentId,
+    recipient: row[2] as AgentId,
+    key: row[3] as string,
+    digest: row[4] as string,
+    messageId: row[5] as string,
+    threadId: row[6] as string,
+    taskId: row[7] as string | null,
+  };
+}
+
+/** The columns of a delivery; `alias` ends in a dot where the statement joins, and is empty in `returning`. */
+export function deliveryColumns(alias: "" | "d."): string {
+  return [
+    "ref tenant message_id agent_id sender task_id state position delivered_at_ms attempt lease_id worker",
+    "leased_at_ms lease_expires_at_ms reserved_for expires_at_ms settled_at_ms reason duplicate_safety",
+    "idempotency_key quiet version",
+  ]
+    .flatMap((line) => line.split(" "))
+    .map((column) => alias + column)
+    .join(", ");
+}
+
+export function refFromRow(row: Row, offset = 0): number {
+  return row[offset] as number;
+}
+
+export function deliveryFromRow(row: Row, offset = 0): DeliveryRecord {
+  return {
+    tenant: row[offset + 1] as string,
+    messageId: row[offset + 2] as string,
+    agentId: row[offset + 3] as AgentId,
+    sender: row[offset + 4] as AgentId,
+    taskId: row[offset + 5] as string | null,
+    state: row[offset + 6] as DeliveryState,
+    position: row[offset + 7] as number,
+    deliveredAtMs: row[offset + 8] as number | null,
+    attempt: row[offset + 9] as number,
+    leaseId: row[offset + 10] as string | null,
+    worker: row[offset + 11] as string | null,
+    leasedAtMs: row[offset + 12] as number | null,
+    leaseExpiresAtMs: row[offset + 13] as number | null,
+    reservedFor: row[offset + 14] as string | null,
+    expiresAtMs: row[offset + 15] as number,
+    settledAtMs: row[offset + 16] as number | null,
+    reason: row[offset + 17] as string | null,
+    duplicateSafety: row[offset + 18] as DuplicateSafety,
+    idempotencyKey: row[offset + 19] as string | null,
+    quiet: row[offset + 20] === 1,
+    version: row[offset + 21] as number,
+  };
+}
+
+export const DELIVERY_COLUMN_COUNT = 22;
+
+export const TASK_COLUMNS = `tenant, id, requester, assignee, state, thread_id, message_id, subject, parent_id,
+  deadline_ms, status_text, result_status, result_message_id, result_digest, handoffs_json, created_at_ms,
+  updated_at_ms, version`;
+
+export function taskFromRow(row: Row): TaskRecord {
+  return {
+    tenant: row[0] as string,
+    id: row[1] as string,
+    requester: row[2] as AgentId,
+    assignee: row[3] as AgentId,
+    state: row[4] as TaskState,
+    threadId: row[5] as string,
+    messageId: row[6] as string,
+    subject: row[7] as string,
+    parentId: row[8] as string | null,
+    deadlineMs: row[9] as number | null,
+    statusText: row[10] as string | null,
+    resultStatus: row[11] as ResultStatus | null,
+    resultMessageId: row[12] as string | null,
+    resultDigest: row[13] as string | null,
+    handoffs: parse<TaskRecord["handoffs"]>(row[14]),
+    createdAtMs: row[15] as number,
+    updatedAtMs: row[16] as number,
+    version: row[17] as number,
+  };
+}
+
+export function artifactFromRow(row: Row): Artifact {
+  return parse<Artifact>(row[0]);
+}
+
+export const EVENT_COLUMNS =
+  "tenant, seq, type, at_ms, actor, agent_id, message_id, task_id, thread_id, data_json, hash";
+
+export function eventFromRow(row: Row): EventRecord {
+  return {
+    tenant: row[0] as string,
+    seq: row[1] as number,
+    type: row[2] as EventType,
+    atMs: row[3] as number,
+    actor: row[4] as string,
+    agentId: row[5] as string | null,
+    messageId: row[6] as string | null,
+    taskId: row[7] as string | null,
+    threadId: row[8] as string | null,
+    dataJson: row[9] as string,
+    hash: row[10] as string,
+  };
+}
+
+function parse<T>(json: Row[number] | undefined): T {
+  return JSON.parse(json as string) as T;
+}

@@ -1,0 +1,67 @@
+import { AgentsQuerySchema, RegisterRequestSchema } from "@a2a-relay/protocol";
+import type { AgentService } from "../../core/agents/agent-service.ts";
+import { type Answer, type Call, param, type Route } from "./route.ts";
+
+const tag = "Agents";
+
+/** The address book over HTTP. */
+export function agentRoutes(agents: AgentService): readonly Route[] {
+  const register = async ({ principal, body }: Call): Promise<Answer> => {
+    const answer = await agents.register(principal, body);
+    return { status: answer.created ? 201 : 200, body: answer };
+  };
+  const registration = {
+    method: "POST",
+    tag,
+    body: RegisterRequestSchema,
+    answers: { 201: "Registered", 200: "Updated; what was left out stays as it was" },
+    handle: register,
+  } as const;
+  return [
+    { ...registration, path: "/agents/register", summary: "Register an agent, or update it" },
+    { ...registration, path: "/api/agents", summary: "The same as POST /agents/register" },
+    {
+      method: "GET",
+      path: "/agents",
+      tag,
+      summary: "List agents by id",
+      query: AgentsQuerySchema,
+      answers: { 200: "Agents, and a pageToken when there are more" },
+      handle: async ({ principal, query }) => ({ body: await agents.list(principal, query) }),
+    },
+    {
+      method: "GET",
+      path: "/agents/{id}",
+      tag,
+      summary: "One agent, by id or alias",
+      answers: { 200: "The agent" },
+      handle: async (call) => ({ body: await agents.get(call.principal, param(call, "id")) }),
+    },
+    ...["/agents/{id}/card", "/agents/{id}/.well-known/agent.json"].map(
+      (path): Route => ({
+        method: "GET",
+        path,
+        tag,
+        summary: "The agent's A2A card, completed by the relay",
+        answers: { 200: "The card" },
+        handle: async (call) => ({ body: await agents.card(call.principal, param(call, "id")) }),
+      }),
+    ),
+    {
+      method: "DELETE",
+      path: "/agents/{id}",
+      tag,
+      summary: "Deregister: open mail is withdrawn, its senders are told",
+      answers: { 200: "Which agent was removed" },
+      handle: async (call) => ({ body: await agents.remove(call.principal, param(call, "id")) }),
+    },
+    {
+      method: "POST",
+      path: "/agents/{id}/heartbeat",
+      tag,
+      summary: "Say that the agent is there",
+      answers: { 200: "The agent with its presence" },
+      handle: async (call) => ({ body: await agents.heartbeat(call.principal, param(call, "id")) }),
+    },
+  ];
+}

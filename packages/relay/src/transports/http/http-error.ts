@@ -1,0 +1,58 @@
+import { type ErrorBody, RelayError, type RelayErrorCode } from "@a2a-relay/protocol";
+
+/** `satisfies` makes a new code without a status a compile error. */
+export const HTTP_STATUS = {
+  invalid_argument: 400,
+  unauthenticated: 401,
+  permission_denied: 403,
+  not_found: 404,
+  unknown_recipient: 404,
+  ambiguous_recipient: 409,
+  conflict: 409,
+  lease_required: 409,
+  lease_lost: 409,
+  task_canceled: 409,
+  task_finished: 409,
+  wrong_state: 409,
+  too_large: 413,
+  unsupported_media_type: 415,
+  mailbox_full: 429,
+  resource_exhausted: 429,
+  storage_full: 507,
+  unavailable: 503,
+  internal: 500,
+} as const satisfies Record<RelayErrorCode, number>;
+
+/** Codes after which the same call may succeed by itself, and how long to wait. */
+export const RETRY_AFTER_S: Partial<Record<RelayErrorCode, number>> = {
+  mailbox_full: 5,
+  resource_exhausted: 1,
+  storage_full: 30,
+  unavailable: 1,
+};
+
+export function statusOf(error: RelayError): number {
+  return HTTP_STATUS[error.code];
+}
+
+export function toErrorBody(error: RelayError): ErrorBody {
+  const { code, message, details } = error;
+  return { error: { code, message, ...(details === undefined ? {} : { details }) } };
+}
+
+/** The web server's own complaints, in our words. */
+export function fromServerError(reason: unknown): RelayError {
+  if (reason instanceof RelayError) return reason;
+  const { code, statusCode, message } = reason as {
+    readonly code?: string;
+    readonly statusCode?: number;
+    readonly message?: string;
+  };
+  if (code === "FST_ERR_CTP_INVALID_MEDIA_TYPE") {
+    return new RelayError("unsupported_media_type", "send JSON with Content-Type: application/json");
+  }
+  if (statusCode !== undefined && statusCode >= 400 && statusCode < 500) {
+    return new RelayError("invalid_argument", message ?? "the request is not valid", { cause: reason });
+  }
+  return RelayError.from(reason);
+}

@@ -1,0 +1,183 @@
+import type { Readable } from "node:stream";
+import { LIMITS, RelayError } from "@a2a-relay/protocol";
+import Fastify, {
+  type FastifyBaseLogger,
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+} from "fastify";
+import type { Authenticator } from "../../core/access/authenticator.ts";
+import { DEFAULT_TENANT, operatorOf } from "../../core/access/principal.ts";
+import type { RelayCore } from "../../core/relay-core.ts";
+import { agentRoutes } from "./agent-routes.ts";
+import { fromServerError, RETRY_AFTER_S, statusOf, toErrorBody } from "./http-error.ts";
+import { HttpMetrics } from "./http-metrics.ts";
+import { LocalGuard, type LocalGuardSettings } from "./local-guard.ts";
+import { mailboxRoutes } from "./mailbox-routes.ts";
+import { messageRoutes } from "./message-routes.ts";
+import { operatorRoutes } from "./operator-routes.ts";
+import { readQuery } from "./query.ts";
+import { readJsonBody } from "./read-body.ts";
+import type { Answer, Call, Route } from "./route.ts";
+import { serviceRoutes } from "./service-routes.ts";
+import { taskRoutes } from "./task-routes.ts";
+
+export interface HttpServerParts {
+  readonly core: RelayCore;
+  readonly authenticator: Authenticator;
+  readonly openMail: () => Promise<ReadonlyMap<string, number>>;
+  readonly log: FastifyBaseLogger;
+  /** Aborted when the relay stops: whoever waits is answered at once. */
+  readonly stopping: AbortSignal;
+}
+
+export interface HttpServerSettings extends LocalGuardSettings {
+  readonly version: string;
+}
+
+const JSON_TYPE = "application/json; charset=utf-8";
+const REQUEST_TIMEOUT_MS = 30_000;
+const PARAM_CHARS_MAX = 1_000;
+
+/** All native routes, as data. */
+export function nativeRoutes(core: RelayCore, metrics: HttpMetrics, version: string): readonly Route[] {
+  const others = [
+    ...agentRoutes(core.agents),
+    ...messageRoutes(core.messages),
+    ...mailboxRoutes(core.mailboxes),
+    ...taskRoutes(core.tasks),
+    ...operatorRoutes(core.journal, core.repairs),
+  ];
+  return [...others, ...serviceRoutes({ readiness: core.readiness, metrics, version, others })];
+}
+
+/** Reads the wire, calls the core, writes the wire. No rules live here. */
+export function createHttpServer(parts: HttpServerParts, settings: HttpServerSettings): FastifyInstance {
+  const metrics = new HttpMetrics(parts.openMail);
+  const guard = new LocalGuard(settings);
+  const app = Fastify({
+    loggerInstance: parts.log,
+    disableRequestLogging: true,
+    // The limit is enforced while reading, where the rest can be drained.
+    bodyLimit: Number.MAX_SAFE_INTEGER,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    routerOptions: { maxParamLength: PARAM_CHARS_MAX },
+    forceCloseConnections: "idle",
+  });
+  app.server.maxConnections = LIMITS.connectionsMax;
+  readBodies(app);
+  guardRequests(app, guard);
+  app.setErrorHandler((reason, request, reply) => sendError(fromServerError(reason), request, reply));
+  app.setNotFoundHandler((request, reply) => {
+    const what = `there is no ${request.method} ${request.url.split("?", 1)[0] ?? ""} here; GET /docs lists all`;
+    return sendError(new RelayError("not_found", what), request, reply);
+  });
+  app.addHook("onResponse", (request, reply, done) => {
+    const route = request.routeOptions.url ?? "none";
+    metrics.record(request.method, route, reply.statusCode, reply.elapsedTime / 1_000);
+    done();
+  });
+  const waiting = new WaitingCalls(parts.stopping);
+  for (const route of nativeRoutes(parts.core, metrics, settings.version)) mount(app, route, parts, waiting);
+  return app;
+}
+
+function mount(
+  app: FastifyInstance,
+  route: Route,
+  parts: HttpServerParts,
+  waiting: WaitingCalls,
+): void {
+  app.route({
+    method: route.method,
+    url: route.path.replaceAll(/\{(\w+)\}/g, ":$1"),
+    config: { bodyBytesMax: route.bodyBytesMax ?? LIMITS.bodyBytesMax },
+    handler: async (request, reply) => {
+      const principal =
+        route.open === true
+          ? operatorOf(DEFAULT_TENANT)
+          : await parts.authenticator.authenticate(bearerOf(request));
+      const call: Call = {
+        principal,
+        params: request.params as Record<string, string>,
+        query: readQuery(route.query, request.query),
+        body: request.body,
+        signal: route.waits === true ? waiting.signalFor(reply) : undefined,
+      };
+      return sendAnswer(await route.handle(call), reply);
+    },
+  });
+}
+
+function sendAnswer({ status = 200, body, contentType }: Answer, reply: FastifyReply): FastifyReply {
+  void reply.code(status).header("content-type", contentType ?? JSON_TYPE);
+  return reply.send(contentType === undefined ? JSON.stringify(body) : body);
+}
+
+function sendError(error: RelayError, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  if (error.code === "internal") request.log.error({ err: error.cause ?? error }, "internal error");
+  const retryAfterS = RETRY_AFTER_S[error.code];
+  if (retryAfterS !== undefined) void reply.header("retry-after", retryAfterS);
+  if (error.code === "unauthenticated") void reply.header("www-authenticate", "Bearer");
+  // What is left of an oversized body must not be read as the next request.
+  if (error.code === "too_large" && !request.raw.complete) void reply.header("connection", "close");
+  return sendAnswer({ status: statusOf(error), body: toErrorBody(error) }, reply);
+}
+
+function readBodies(app: FastifyInstance): void {
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser("application/json", (request: FastifyRequest, payload: Readable) => {
+    const { bodyBytesMax } = request.routeOptions.config as { readonly bodyBytesMax?: number };
+    return readJsonBody(payload, bodyBytesMax ?? LIMITS.bodyBytesMax);
+  });
+}
+
+function guardRequests(app: FastifyInstance, guard: LocalGuard): void {
+  app.addHook("onRequest", (request, reply, done) => {
+    const { host, origin } = request.headers;
+    try {
+      guard.check(host, origin);
+    } catch (reason) {
+      done(reason as Error);
+      return;
+    }
+    if (origin !== undefined && guard.allowsOrigin(origin)) {
+      void reply.header("access-control-allow-origin", origin).header("vary", "origin");
+      if (request.method === "OPTIONS") {
+        void reply
+          .code(204)
+          .header("access-control-allow-methods", "GET, POST, DELETE")
+          .header("access-control-allow-headers", "authorization, content-type")
+          .send();
+        return;
+      }
+    }
+    done();
+  });
+}
+
+function bearerOf(request: FastifyRequest): string | undefined {
+  const header = request.headers.authorization;
+  return header === undefined ? undefined : /^bearer +(\S+)$/i.exec(header)?.[1];
+}
+
+/** Those who wait: answered at once when the relay stops, forgotten when their client has gone. */
+class WaitingCalls {
+  readonly #waiting = new Set<AbortController>();
+
+  constructor(stopping: AbortSignal) {
+    stopping.addEventListener("abort", () => {
+      for (const controller of this.#waiting) controller.abort();
+    });
+  }
+
+  signalFor(reply: FastifyReply): AbortSignal {
+    const controller = new AbortController();
+    this.#waiting.add(controller);
+    reply.raw.once("close", () => {
+      this.#waiting.delete(controller);
+      if (!reply.raw.writableFinished) controller.abort();
+    });
+    return controller.signal;
+  }
+}

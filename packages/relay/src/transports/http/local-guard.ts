@@ -1,0 +1,52 @@
+import { RelayError } from "@a2a-relay/protocol";
+
+/** Which hosts and pages may talk to the relay. */
+export interface LocalGuardSettings {
+  /** Host names under which the relay is known, beside loopback; undefined: any, because a key is needed. */
+  readonly hosts: readonly string[] | undefined;
+  /** Origins of pages that may call it, beside its own. */
+  readonly allowedOrigins: readonly string[];
+}
+
+const LOOPBACK_NAMES = ["localhost", "127.0.0.1", "[::1]"];
+
+/**
+ * Keeps local trust narrow: a page of another origin, or a foreign name that was made to point at this
+ * machine, is not a user of this machine.
+ */
+export class LocalGuard {
+  readonly #hosts: ReadonlySet<string> | undefined;
+  readonly #allowedOrigins: ReadonlySet<string>;
+
+  constructor(settings: LocalGuardSettings) {
+    this.#hosts = settings.hosts === undefined ? undefined : new Set([...LOOPBACK_NAMES, ...settings.hosts]);
+    this.#allowedOrigins = new Set(settings.allowedOrigins);
+  }
+
+  check(host: string | undefined, origin: string | undefined): void {
+    if (this.#hosts !== undefined && !this.#hosts.has(hostName(host ?? ""))) {
+      throw new RelayError(
+        "permission_denied",
+        `the relay is not called "${host ?? ""}"; set A2A_RELAY_PUBLIC_URL if it should be`,
+      );
+    }
+    if (origin === undefined || this.allowsOrigin(origin) || isOwnOrigin(origin, host)) return;
+    throw new RelayError(
+      "permission_denied",
+      `pages of ${origin} may not call this relay; allow them with A2A_RELAY_ALLOWED_ORIGINS`,
+    );
+  }
+
+  /** Whether the answer may be shown to the page. */
+  allowsOrigin(origin: string): boolean {
+    return this.#allowedOrigins.has(origin);
+  }
+}
+
+function isOwnOrigin(origin: string, host: string | undefined): boolean {
+  return origin === `http://${host ?? ""}` || origin === `https://${host ?? ""}`;
+}
+
+function hostName(host: string): string {
+  return host.toLowerCase().replace(/:\d+$/, "");
+}

@@ -1,0 +1,87 @@
+import { RELAY_ERROR_CODES } from "@a2a-relay/protocol";
+import type { TSchema } from "typebox";
+import type { Route } from "./route.ts";
+
+type Json = Readonly<Record<string, unknown>>;
+
+const ERROR_SCHEMA: Json = {
+  type: "object",
+  required: ["error"],
+  properties: {
+    error: {
+      type: "object",
+      required: ["code", "message"],
+      properties: {
+        code: { type: "string", enum: RELAY_ERROR_CODES },
+        message: { type: "string", description: "What was wrong, with which value, and what to do." },
+        details: { type: "object", additionalProperties: true },
+      },
+    },
+  },
+};
+
+/** TypeBox schemas are JSON Schema, and OpenAPI 3.1 takes them as they are: no second description. */
+export function openApiDocument(routes: readonly Route[], version: string): Json {
+  const paths: Record<string, Record<string, Json>> = {};
+  for (const route of routes) {
+    paths[route.path] = { ...paths[route.path], [route.method.toLowerCase()]: operationOf(route) };
+  }
+  return {
+    openapi: "3.1.0",
+    info: {
+      title: "a2a-relay",
+      version,
+      description: "A post office for AI agents. Errors have one shape and a closed list of codes.",
+    },
+    tags: [...new Set(routes.map((route) => route.tag))].map((name) => ({ name })),
+    paths,
+    components: {
+      schemas: { Error: ERROR_SCHEMA },
+      securitySchemes: { apiKey: { type: "http", scheme: "bearer" } },
+    },
+  };
+}
+
+function operationOf(route: Route): Json {
+  const failure = {
+    description: "An error",
+    content: { "application/json": { schema: { $ref: "#/components/schemas/Error" } } },
+  };
+  const answers = Object.entries(route.answers).map(([status, description]) => [status, { description }]);
+  return {
+    tags: [route.tag],
+    summary: route.summary,
+    operationId: operationId(route),
+    parameters: [...pathParameters(route.path), ...queryParameters(route.query)],
+    ...(route.body === undefined
+      ? {}
+      : { requestBody: { content: { "application/json": { schema: route.body } } } }),
+    responses: { ...Object.fromEntries(answers), default: failure },
+    security: route.open === true ? [{}] : [{}, { apiKey: [] }],
+  };
+}
+
+function operationId(route: Route): string {
+  const words = route.path.split(/[^A-Za-z0-9]+/).filter((word) => word !== "");
+  return [route.method.toLowerCase(), ...words].join("_");
+}
+
+function pathParameters(path: string): readonly Json[] {
+  return [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => ({
+    name,
+    in: "path",
+    required: true,
+    schema: { type: "string" },
+  }));
+}
+
+function queryParameters(schema: TSchema | undefined): readonly Json[] {
+  const properties = (schema as { readonly properties?: Readonly<Record<string, Json>> } | undefined)?.properties;
+  return Object.entries(properties ?? {}).map(([name, property]) => ({
+    name,
+    in: "query",
+    required: false,
+    schema: property,
+    ...(property["description"] === undefined ? {} : { description: property["description"] }),
+  }));
+}

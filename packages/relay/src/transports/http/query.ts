@@ -1,0 +1,23 @@
+import type { TSchema } from "typebox";
+
+/**
+ * A query string carries everything as text; this reads numbers and truth values where the schema has them.
+ * What does not read as one stays text, and the core says what is wrong with it.
+ */
+export function readQuery(schema: TSchema | undefined, raw: unknown): unknown {
+  const properties = (schema as { readonly properties?: Record<string, { readonly type?: string }> } | undefined)
+    ?.properties;
+  const query: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(raw as Record<string, unknown>)) {
+    query[name] = readValue(properties?.[name]?.type, value);
+  }
+  return query;
+}
+
+function readValue(type: string | undefined, value: unknown): unknown {
+  if (typeof value !== "string") return value;
+  if (type === "integer" && /^-?\d{1,16}$/.test(value)) return Number(value);
+  if (type === "boolean" && (value === "true" || value === "1")) return true;
+  if (type === "boolean" && (value === "false" || value === "0")) return false;
+  return value;
+}

@@ -1,0 +1,52 @@
+import { isUtf8 } from "node:buffer";
+import type { Readable } from "node:stream";
+import { LIMITS, RelayError } from "@a2a-relay/protocol";
+
+/**
+ * Reads a JSON body. A body over the limit is read on and thrown away, up to a bound, before the refusal: a
+ * client that is still sending would otherwise see a reset connection instead of the 413.
+ */
+export function readJsonBody(stream: Readable, bytesMax: number): Promise<unknown> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let bytes = 0;
+    let drainTimer: NodeJS.Timeout | undefined;
+    const tooLarge = (): void => {
+      clearTimeout(drainTimer);
+      reject(new RelayError("too_large", `body: at most ${bytesMax} bytes`, { details: { limit: bytesMax } }));
+    };
+    stream.on("data", (chunk: Buffer) => {
+      bytes += chunk.length;
+      if (bytes <= bytesMax) {
+        chunks.push(chunk);
+        return;
+      }
+      chunks.length = 0;
+      drainTimer ??= setTimeout(tooLarge, LIMITS.drainMsMax);
+      if (bytes > LIMITS.drainBytesMax) tooLarge();
+    });
+    stream.on("end", () => {
+      if (bytes > bytesMax) return tooLarge();
+      try {
+        resolve(parseJson(chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks)));
+      } catch (reason) {
+        reject(reason as Error);
+      }
+    });
+    stream.on("error", (cause) => {
+      clearTimeout(drainTimer);
+      reject(new RelayError("invalid_argument", "body: the connection broke before it was complete", { cause }));
+    });
+  });
+}
+
+function parseJson(bytes: Buffer): unknown {
+  if (bytes.length === 0) return undefined;
+  if (!isUtf8(bytes)) throw new RelayError("invalid_argument", "body: is not valid UTF-8");
+  try {
+    return JSON.parse(bytes.toString("utf8"));
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message.slice(0, 200) : "cannot be read";
+    throw new RelayError("invalid_argument", `body: is not valid JSON: ${why}`, { cause });
+  }
+}

@@ -1,0 +1,43 @@
+import type { TSchema } from "typebox";
+import type { Principal } from "../../core/access/principal.ts";
+
+/** A request, read from the wire and not yet understood. */
+export interface Call {
+  readonly principal: Principal;
+  readonly params: Readonly<Record<string, string>>;
+  readonly query: unknown;
+  readonly body: unknown;
+  /** Aborted when the client has gone or the relay is stopping; only for routes that wait. */
+  readonly signal: AbortSignal | undefined;
+}
+
+export interface Answer {
+  readonly status?: number;
+  readonly body: unknown;
+  /** `application/json` unless said otherwise; other types are sent as they are. */
+  readonly contentType?: string;
+}
+
+/** One route as data: the server mounts it, the OpenAPI document and the docs page describe it. */
+export interface Route {
+  readonly method: "GET" | "POST" | "DELETE";
+  /** With `{name}` for a parameter. */
+  readonly path: string;
+  readonly tag: string;
+  readonly summary: string;
+  readonly query?: TSchema;
+  readonly body?: TSchema;
+  /** Success statuses and what they mean. */
+  readonly answers: Readonly<Record<number, string>>;
+  /** Anybody may call it, with or without a key. */
+  readonly open?: boolean;
+  /** May wait for mail, so it needs to know when nobody waits for the answer any more. */
+  readonly waits?: boolean;
+  readonly bodyBytesMax?: number;
+  handle(call: Call): Promise<Answer>;
+}
+
+/** A parameter that the route's own path promises. */
+export function param(call: Call, name: string): string {
+  return call.params[name] ?? "";
+}

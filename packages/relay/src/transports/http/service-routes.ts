@@ -1,0 +1,74 @@
+import type { Readiness } from "../../core/environment/readiness.ts";
+import { authorize } from "../../core/access/authorize.ts";
+import { docsPage } from "./docs-page.ts";
+import type { HttpMetrics } from "./http-metrics.ts";
+import { openApiDocument } from "./openapi.ts";
+import type { Route } from "./route.ts";
+
+const tag = "Service";
+
+/** Health, readiness, metrics and the description of all routes, themselves included. */
+export function serviceRoutes(parts: {
+  readonly readiness: Readiness;
+  readonly metrics: HttpMetrics;
+  readonly version: string;
+  readonly others: readonly Route[];
+}): readonly Route[] {
+  const { readiness, metrics, version, others } = parts;
+  const routes: readonly Route[] = [
+    {
+      method: "GET",
+      path: "/health",
+      tag,
+      summary: "The process is alive",
+      open: true,
+      answers: { 200: "Alive" },
+      handle: async () => ({ body: { status: "ok", version } }),
+    },
+    {
+      method: "GET",
+      path: "/ready",
+      tag,
+      summary: "A write reaches the disk",
+      open: true,
+      answers: { 200: "Ready" },
+      handle: async () => {
+        await readiness.check();
+        return { body: { status: "ready", version } };
+      },
+    },
+    {
+      method: "GET",
+      path: "/metrics",
+      tag,
+      summary: "Prometheus metrics",
+      answers: { 200: "Metrics in Prometheus text format" },
+      handle: async ({ principal }) => {
+        authorize(principal, "metrics.read");
+        return { body: await metrics.text(), contentType: metrics.contentType };
+      },
+    },
+    {
+      method: "GET",
+      path: "/openapi.json",
+      tag,
+      summary: "This API as OpenAPI 3.1",
+      open: true,
+      answers: { 200: "The document" },
+      handle: async () => ({ body: openApiDocument([...others, ...routes], version) }),
+    },
+    {
+      method: "GET",
+      path: "/docs",
+      tag,
+      summary: "This API for people",
+      open: true,
+      answers: { 200: "A page" },
+      handle: async () => ({
+        body: docsPage([...others, ...routes], version),
+        contentType: "text/html; charset=utf-8",
+      }),
+    },
+  ];
+  return routes;
+}
