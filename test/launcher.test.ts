@@ -4,7 +4,9 @@ import { once } from "node:events";
 import { cp, mkdir, mkdtemp, realpath, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { delimiter, dirname, join, sep } from "node:path";
+import { text } from "node:stream/consumers";
 import { describe, it } from "node:test";
+import { setTimeout } from "node:timers/promises";
 
 const LAUNCHER = join(import.meta.dirname, "..", "packages", "relay", "bin", "a2a-relay.js");
 const TIMEOUT_MS = 30_000;
@@ -16,9 +18,9 @@ const version: string = process.version;
 const words: readonly string[] = process.argv.slice(2);
 if (words[0] === "exit") process.exit(Number(words[1]));
 if (words[0] === "hang") {
-  process.on("SIGTERM", () => process.exit(7));
+  process.on("SIGTERM", () => process.stdout.write("told to stop", () => process.exit(7)));
   setInterval(() => {}, 1_000);
-  process.stdout.write("ready\\n");
+  process.stdout.write(process.pid + " is ready\\n");
 } else {
   process.stdout.write(JSON.stringify({ version, words, origin, file: import.meta.url }));
 }
@@ -49,6 +51,35 @@ describe("the launcher in a checkout", { timeout: TIMEOUT_MS }, () => {
   it("passes on the exit code", async () => {
     await using checkout = await makeCheckout();
     assert.equal(spawnSync(process.execPath, [checkout.launcher, "exit", "3"]).status, 3);
+  });
+});
+
+describe("the launcher under npm", { timeout: TIMEOUT_MS, skip: noSignals() }, () => {
+  for (const [command, environment] of [
+    ["npm exec", { npm_lifecycle_event: "npx" }],
+    ["npm start", { npm_lifecycle_event: "start", npm_package_name: "a2a-relay-workspace" }],
+  ] as const) {
+    it(`stops when the shell of ${command} ends without passing a signal on`, async () => {
+      await using checkout = await makeCheckout();
+      const shell = await startUnderShell(checkout.launcher, environment);
+      shell.kill("SIGTERM");
+      assert.equal(await text(shell.stdout), "told to stop");
+    });
+  }
+
+  it("goes on when the shell of somebody's own script ends, which may have meant it to", async () => {
+    await using checkout = await makeCheckout();
+    const shell = await startUnderShell(checkout.launcher, {
+      npm_lifecycle_event: "up",
+      npm_package_name: "mine",
+    });
+    const ended = once(shell, "exit");
+    shell.kill("SIGKILL");
+    await ended;
+    // Long enough for the launcher to look twice at its parent.
+    const next = await Promise.race([once(shell.stdout, "data"), setTimeout(1_000, "silence")]);
+    process.kill(shell.programPid, "SIGKILL");
+    assert.equal(next, "silence");
   });
 });
 
@@ -174,9 +205,9 @@ function noSignals(): string | false {
 /** The launcher in a tree of the checkout's shape, with stand-ins for everything around it. */
 async function makeCheckout() {
   const root = await realpath(await mkdtemp(join(tmpdir(), "a2a-relay-launcher-")));
-  const write = async (path: string, text: string, mode = 0o644): Promise<void> => {
+  const write = async (path: string, content: string, mode = 0o644): Promise<void> => {
     await mkdir(dirname(join(root, path)), { recursive: true });
-    await writeFile(join(root, path), text, { mode });
+    await writeFile(join(root, path), content, { mode });
   };
   const launcher = join(root, "packages", "relay", "bin", "a2a-relay.js");
   await mkdir(dirname(launcher), { recursive: true });
@@ -216,6 +247,16 @@ function run(path: string, words: readonly string[]): Said {
   const { status, stdout, stderr } = spawnSync(path, words, { encoding: "utf8" });
   assert.equal(status, 0, stderr);
   return JSON.parse(stdout) as Said;
+}
+
+/** The launcher as npm starts it, below a shell that waits for it. */
+async function startUnderShell(launcher: string, environment: NodeJS.ProcessEnv) {
+  const shell = spawn("sh", ["-c", `"${process.execPath}" "${launcher}" hang; true`], {
+    env: { ...process.env, ...environment },
+    stdio: ["ignore", "pipe", "ignore"],
+  });
+  const [ready] = (await once(shell.stdout, "data")) as [Buffer];
+  return Object.assign(shell, { programPid: Number.parseInt(ready.toString(), 10) });
 }
 
 async function startHanging(path: string, words: readonly string[]): Promise<ChildProcess> {

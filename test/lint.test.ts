@@ -105,7 +105,7 @@ const FORBIDDEN: readonly (readonly [title: string, rule: string, example: Case]
     "typescript(no-explicit-any)",
     { folder: CORE, line: `export function a(input: any): void { void input; }` },
   ],
-  ["==", "eslint(eqeqeq)", { folder: CORE, line: `export const a = (b: unknown): boolean => b == null;` }],
+  ["==", "eslint(eqeqeq)", { folder: CORE, line: `export const a = (b: unknown): boolean => b == 1;` }],
   [
     "the environment outside config/",
     "node(no-process-env)",

@@ -4,6 +4,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { basename, dirname, extname, join } from "node:path";
 import { describe, it } from "node:test";
 import { LIMITS, RELAY_ERROR_CODES } from "@a2a-relay/protocol";
+import { HTTP_STATUS } from "../packages/relay/src/transports/http/http-error.ts";
 
 const ROOT = join(import.meta.dirname, "..");
 const LINE_CHARS_MAX = 120;
@@ -137,9 +138,12 @@ describe("the documentation", () => {
     }
   });
 
-  it("lists every error code, and none that does not exist", () => {
-    const codes = tableIn("docs/reference/errors.md").map(([code]) => code);
-    assert.deepEqual(codes, [...RELAY_ERROR_CODES]);
+  it("lists every error code with its HTTP status, and none that does not exist", () => {
+    const listed = tableIn("docs/reference/errors.md").map(([code, status]) => [code, Number(status)]);
+    assert.deepEqual(
+      listed,
+      RELAY_ERROR_CODES.map((code) => [code, HTTP_STATUS[code]]),
+    );
   });
 
   it("lists every limit with its value, and none that does not exist", () => {

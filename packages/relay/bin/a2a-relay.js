@@ -10,8 +10,10 @@ import { isatty } from "node:tty";
 import { fileURLToPath, pathToFileURL } from "node:url";
 
 const NODE_MAJOR_MIN = 24;
+const PARENT_CHECK_MS = 200;
 const here = dirname(fileURLToPath(import.meta.url));
 
+if (isRunByNpm()) stopWithParent();
 if (majorOf(process.versions.node) >= NODE_MAJOR_MIN) {
   await runHere();
 } else {
@@ -40,6 +42,29 @@ async function runHere() {
       nextResolve(specifier, { ...context, conditions: [...context.conditions, "source"] }),
   });
   await import(pathToFileURL(source).href);
+}
+
+/** `npm exec`, `npx`, or `npm start` in a checkout: whoever stops npm means this program. */
+function isRunByNpm() {
+  const { npm_lifecycle_event: event, npm_package_name: name } = process.env;
+  return event === "npx" || (event === "start" && name === "a2a-relay-workspace");
+}
+
+/**
+ * npm puts a shell between itself and us, which ends at a SIGTERM without passing it on. Without this, stopping
+ * npm would leave the relay running.
+ */
+function stopWithParent() {
+  const parent = process.ppid;
+  let toldAlready = false;
+  for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => (toldAlready = true));
+  let missed = 0;
+  const check = () => {
+    missed = process.ppid === parent ? 0 : missed + 1;
+    // At the second look: a signal from the terminal that ended the shell has arrived here too by then.
+    if (missed === 2 && !toldAlready) process.kill(process.pid, "SIGTERM");
+  };
+  setInterval(check, PARENT_CHECK_MS).unref();
 }
 
 /** The Node that `npm install` brought along: its platform package, or whatever npm scripts call `node`. */
@@ -78,7 +103,7 @@ function runWith(path) {
     process.exitCode = 1;
   });
   child.on("exit", (code, signal) => {
-    for (const name of signals) process.off(name, forward);
+    for (const name of signals) process.removeAllListeners(name);
     if (signal === null) process.exitCode = code;
     else process.kill(process.pid, signal);
   });
