@@ -1,4 +1,4 @@
-import { AgentService } from "./agents/agent-service.ts";
+import { AgentService, type AgentSettings } from "./agents/agent-service.ts";
 import { Directory } from "./agents/directory.ts";
 import type { Archive } from "./environment/archive.ts";
 import type { Clock } from "./environment/clock.ts";
@@ -20,8 +20,7 @@ export interface CoreParts {
   readonly archive: Archive;
 }
 
-export interface CoreSettings {
-  readonly messageTtlMs: number;
+export interface CoreSettings extends AgentSettings {
   readonly mailboxOpenMax: number;
   readonly leaseAttemptsMax: number;
   readonly mailRetentionMs: number;

@@ -43,7 +43,9 @@ export async function startRelay(config: RelayConfig, overrides: RelayOverrides 
   const store = stack.use(await openStore(config, log));
   const ids = new TimeOrderedIds(clock, (bytes) => void randomFillSync(bytes));
   const archive = new JsonlArchive(join(config.dataDirectory, "archive"), clock);
-  const core = createCore({ store, clock, ids, archive }, config);
+  let url = "";
+  const publicUrl = (): string => config.publicUrl ?? url;
+  const core = createCore({ store, clock, ids, archive }, { ...config, publicUrl });
   const stopping = new AbortController();
   const app = createHttpServer(
     {
@@ -53,10 +55,10 @@ export async function startRelay(config: RelayConfig, overrides: RelayOverrides 
       log,
       stopping: stopping.signal,
     },
-    { version: VERSION, hosts: knownHosts(config), allowedOrigins: config.allowedOrigins },
+    { version: VERSION, publicUrl, hosts: knownHosts(config), allowedOrigins: config.allowedOrigins },
   );
   stack.defer(() => drain(app, stopping, config.drainMs));
-  const url = await listen(app, config);
+  url = await listen(app, config);
   stack.use(startBackgroundWork(core, config, (reason) => log.error({ err: reason }, "background work failed")));
   const running = stack.move();
   return { url, [Symbol.asyncDispose]: () => running.disposeAsync() };

@@ -5,11 +5,12 @@ import type { AgentRecord } from "./agent-record.ts";
  * The card as it is served: what its owner wrote, completed with what A2A requires. The owner's words always
  * win.
  */
-export function serveCard(agent: AgentRecord): AgentCard {
+export function serveCard(agent: AgentRecord, publicUrl: string): AgentCard {
   return {
     name: agent.displayName,
     description: `${agent.displayName}, reachable through this relay`,
     version: "1.0.0",
+    documentationUrl: `${publicUrl}/docs`,
     supportedInterfaces: [],
     capabilities: { streaming: false, pushNotifications: false },
     defaultInputModes: ["text/plain"],

@@ -37,6 +37,12 @@ export interface AgentParts {
   readonly ids: Identifiers;
 }
 
+export interface AgentSettings {
+  readonly messageTtlMs: number;
+  /** The address the relay tells others; known once it listens. */
+  readonly publicUrl: () => string;
+}
+
 const RESERVED: ReadonlySet<string> = new Set([POSTMASTER, "operator"]);
 const WITHDRAWN_AT_ONCE = 100;
 
@@ -50,13 +56,15 @@ export class AgentService {
   readonly #clock: Clock;
   readonly #ids: Identifiers;
   readonly #messageTtlMs: number;
+  readonly #publicUrl: () => string;
 
-  constructor(parts: AgentParts, settings: { readonly messageTtlMs: number }) {
+  constructor(parts: AgentParts, settings: AgentSettings) {
     this.#store = parts.store;
     this.#directory = parts.directory;
     this.#clock = parts.clock;
     this.#ids = parts.ids;
     this.#messageTtlMs = settings.messageTtlMs;
+    this.#publicUrl = settings.publicUrl;
   }
 
   /** Makes the agent known, or changes what it says of itself: fields that are left out stay as they were. */
@@ -86,7 +94,7 @@ export class AgentService {
   }
 
   async card(principal: Principal, name: string): Promise<AgentCard> {
-    return serveCard((await this.#known(principal, name)).agent);
+    return serveCard((await this.#known(principal, name)).agent, this.#publicUrl());
   }
 
   async list(principal: Principal, input: unknown): Promise<AgentsResponse> {
@@ -189,7 +197,7 @@ export class AgentService {
       presence: presenceOf(agent, lastSeenAtMs, this.#clock.nowMs()),
       registered_at: formatInstant(agent.registeredAtMs),
       ...(lastSeenAtMs === null ? {} : { last_seen_at: formatInstant(lastSeenAtMs) }),
-      agent_card: serveCard(agent),
+      agent_card: serveCard(agent, this.#publicUrl()),
     };
   }
 

@@ -17,9 +17,9 @@ export function parserOf<Schema extends TSchema>(
 ): (input: unknown) => Static<Schema> {
   const compiled = Compile(schema);
   return (input) => {
-    if (!compiled.Check(input)) throw describeFailure(compiled.Errors(input) as Failure[], input, what);
+    if (!compiled.Check(input)) throw describeFailure(compiled.Errors(input), input, what);
     assertCleanJson(input, what);
-    return input as Static<Schema>;
+    return input;
   };
 }
 
@@ -48,8 +48,7 @@ function describeFailure(failures: readonly Failure[], input: unknown, what: str
 /** Of a failed union the branch that came furthest tells most; "must match anyOf" tells nothing. */
 function mostTelling(failures: readonly Failure[]): Failure | undefined {
   const concrete = failures.filter((failure) => failure.keyword !== "anyOf");
-  const ranked = [...concrete].sort((a, b) => weight(b) - weight(a));
-  return ranked[0] ?? failures[0];
+  return concrete.toSorted((a, b) => weight(b) - weight(a))[0] ?? failures[0];
 }
 
 function weight(failure: Failure): number {

@@ -23,6 +23,7 @@ import type { Clock } from "../environment/clock.ts";
 import { parseCursor } from "../environment/cursor.ts";
 import type { RelayStore } from "../environment/relay-store.ts";
 import { parserOf } from "../environment/schema-check.ts";
+import type { Waiting } from "../environment/waiting.ts";
 import { EVENT_TYPES, type EventRecord } from "./event.ts";
 import { verifyChain } from "./verify-chain.ts";
 
@@ -50,7 +51,7 @@ export class JournalService {
   async events(
     principal: Principal,
     input: unknown,
-    { signal }: { readonly signal?: AbortSignal | undefined } = {},
+    { signal }: Waiting = {},
   ): Promise<EventsResponse> {
     authorize(principal, "events.read");
     const query = parseEvents(input) as EventsQuery;

@@ -29,6 +29,7 @@ export interface DeliveryRecord {
   readonly idempotencyKey: string | null;
   /** Notices, results, status and heartbeats never cause notices. */
   readonly quiet: boolean;
+  readonly threadId: string;
   readonly version: number;
 }
 

@@ -31,6 +31,7 @@ import { parseCursor } from "../environment/cursor.ts";
 import type { Identifiers } from "../environment/identifiers.ts";
 import type { RelayStore } from "../environment/relay-store.ts";
 import { parserOf } from "../environment/schema-check.ts";
+import { isGone, type Waiting } from "../environment/waiting.ts";
 import type { EventDraft } from "../journal/event.ts";
 import { deliveryEvent, freeReservations } from "../tasks/task-changes.ts";
 import type { DeliveryRecord } from "./delivery-record.ts";
@@ -44,10 +45,6 @@ export interface MailboxParts {
   readonly directory: Directory;
   readonly clock: Clock;
   readonly ids: Identifiers;
-}
-
-export interface Waiting {
-  readonly signal?: AbortSignal | undefined;
 }
 
 const parseRead = parserOf(MailboxReadSchema, "query");
@@ -78,7 +75,7 @@ export class MailboxService {
     principal: Principal,
     agent: string,
     input: unknown,
-    { signal }: Waiting = {},
+    waiting: Waiting = {},
   ): Promise<MailboxResponse> {
     const query = parseRead(input) as MailboxRead;
     const agentId = await this.#mailboxOf(principal, agent, "mailbox.read");
@@ -87,8 +84,8 @@ export class MailboxService {
     const limit = query.limit ?? LIMITS.readLimitDefault;
     const look = (): Promise<readonly Mail[]> =>
       this.#store.availableMail({ tenant, agentId, afterPosition, limit, nowMs: this.#clock.nowMs() });
-    const mail = await this.#waitFor(tenant, agentId, query.wait_ms ?? 0, signal, look);
-    if (query.peek !== true) await this.#markDelivered(principal, agentId, mail);
+    const mail = await this.#waitFor(tenant, agentId, query.wait_ms ?? 0, waiting, look);
+    if (query.peek !== true && !isGone(waiting)) await this.#markDelivered(principal, agentId, mail);
     const cursor = mail.at(-1)?.delivery.position ?? afterPosition;
     return { messages: mail.map(viewMail), cursor: String(cursor) };
   }
@@ -97,7 +94,7 @@ export class MailboxService {
     principal: Principal,
     agent: string,
     input: unknown,
-    { signal }: Waiting = {},
+    waiting: Waiting = {},
   ): Promise<LeaseResponse> {
     const request = parseLease(input) as LeaseRequest;
     const agentId = await this.#mailboxOf(principal, agent, "mailbox.settle");
@@ -116,7 +113,8 @@ export class MailboxService {
         (delivery) => leasedEvent(delivery, nowMs),
       );
     };
-    const mail = await this.#waitFor(tenant, agentId, request.wait_ms ?? 0, signal, take);
+    const mail = await this.#waitFor(tenant, agentId, request.wait_ms ?? 0, waiting, take);
+    if (isGone(waiting)) await this.#giveBack(principal, agentId, mail);
     await this.#store.touchAgent(tenant, agentId, this.#clock.nowMs());
     return { messages: mail.map(viewMail) as (MailboxItem & { lease: NonNullable<MailboxItem["lease"]> })[] };
   }
@@ -192,7 +190,7 @@ export class MailboxService {
     tenant: string,
     agentId: AgentId,
     waitMs: number,
-    signal: AbortSignal | undefined,
+    { signal }: Waiting,
     look: () => Promise<readonly Mail[]>,
   ): Promise<readonly Mail[]> {
     if (waitMs === 0) return look();
@@ -204,6 +202,17 @@ export class MailboxService {
       if (mail.length > 0 || leftMs <= 0 || signal?.aborted === true) return mail;
       if (!(await watch.changed({ timeoutMs: leftMs, signal }))) return mail;
     }
+  }
+
+  /** A worker that hung up while its lease was being written would never know of it. */
+  async #giveBack(principal: Principal, agentId: AgentId, mail: readonly Mail[]): Promise<void> {
+    await Promise.all(
+      mail.map(({ delivery }) =>
+        this.#change(principal, agentId, delivery.messageId, (leased) =>
+          release(leased, delivery.leaseId ?? ""),
+        ),
+      ),
+    );
   }
 
   async #markDelivered(principal: Principal, agentId: AgentId, mail: readonly Mail[]): Promise<void> {

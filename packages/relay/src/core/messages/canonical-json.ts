@@ -7,7 +7,7 @@ export function canonicalJson(value: unknown): string {
   const record = value as Record<string, unknown>;
   const members = Object.keys(record)
     .filter((key) => record[key] !== undefined)
-    .sort()
+    .toSorted()
     .map((key) => `${JSON.stringify(key)}:${canonicalJson(record[key])}`);
   return `{${members.join(",")}}`;
 }

@@ -94,7 +94,7 @@ function writeMessage(letter: Letter): Message {
     ...(letter.taskId === undefined ? {} : { task_id: letter.taskId }),
     status: "new",
     ...moreMembers(more),
-  } as Message;
+  };
 }
 
 const WRITTEN = new Set([
@@ -139,6 +139,7 @@ function newDelivery(letter: Letter): DeliveryRecord {
     duplicateSafety: letter.duplicateSafety,
     idempotencyKey: letter.idempotencyKey ?? null,
     quiet: letter.quiet,
+    threadId: letter.threadId,
     version: 0,
   };
 }

@@ -150,7 +150,7 @@ const SUBJECT_DERIVED_CHARS = 80;
 /** The first line, short enough for a list. */
 function subjectOf(body: string): string {
   const line = body.trimStart().split("\n", 1)[0]?.trim() ?? "";
-  const chars = [...line.slice(0, LIMITS.subjectCharsMax)];
+  const chars = Array.from(line.slice(0, LIMITS.subjectCharsMax));
   if (chars.length === 0) return "(no subject)";
   return chars.length <= SUBJECT_DERIVED_CHARS ? line : `${chars.slice(0, SUBJECT_DERIVED_CHARS - 1).join("")}…`;
 }

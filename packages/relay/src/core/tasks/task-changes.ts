@@ -104,7 +104,7 @@ export function deliveryEvent(
     agentId: delivery.agentId,
     messageId: delivery.messageId,
     taskId: delivery.taskId,
-    threadId: null,
+    threadId: delivery.threadId,
     data,
   };
 }

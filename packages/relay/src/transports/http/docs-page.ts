@@ -1,24 +1,5 @@
-import type { Route } from "./route.ts";
-
-interface Property {
-  readonly type?: string;
-  readonly enum?: readonly unknown[];
-  readonly anyOf?: readonly Property[];
-  readonly items?: Property;
-  readonly title?: string;
-  readonly default?: unknown;
-  readonly minimum?: number;
-  readonly maximum?: number;
-  readonly maxLength?: number;
-  readonly maxItems?: number;
-  readonly description?: string;
-  readonly const?: unknown;
-}
-
-interface ObjectSchema {
-  readonly properties?: Readonly<Record<string, Property>>;
-  readonly required?: readonly string[];
-}
+import type { TSchema } from "typebox";
+import { fieldsOf, type Property, type Route } from "./route.ts";
 
 /** The same routes as in the OpenAPI document, as one page that needs no script and no network. */
 export function docsPage(routes: readonly Route[], version: string): string {
@@ -47,8 +28,8 @@ function routeBlock(route: Route): string {
 ${fields("Query", route.query)}${fields("Body", route.body)}<ul>${answers}</ul></details>`;
 }
 
-function fields(title: string, schema: unknown): string {
-  const { properties = {}, required = [] } = (schema ?? {}) as ObjectSchema;
+function fields(title: string, schema: TSchema | undefined): string {
+  const { properties, required } = fieldsOf(schema);
   const rows = Object.entries(properties).map(([name, property]) => {
     const must = required.includes(name) ? " <b>required</b>" : "";
     return `<tr><td><code>${escape(name)}</code>${must}</td><td>${escape(typeOf(property))}</td>
@@ -91,7 +72,9 @@ h1{margin-bottom:.2rem}h1 small{font-weight:400;opacity:.6;font-size:1rem}h2{mar
 h3{font-size:.9rem;margin:1rem 0 .3rem}nav a{margin-right:1rem}
 details{border:1px solid var(--line);border-radius:8px;padding:.5rem .8rem;margin:.4rem 0}
 summary{cursor:pointer}summary>span:last-child{opacity:.75;margin-left:.4rem}
-.method{display:inline-block;min-width:4.2rem;text-align:center;border-radius:5px;font:600 .75rem/1.7 ui-monospace,monospace;color:#fff;margin-right:.4rem}
+.method{display:inline-block;min-width:4.2rem;text-align:center;border-radius:5px;color:#fff;
+font:600 .75rem/1.7 ui-monospace,monospace;margin-right:.4rem}
 .GET{background:#2b6cb0}.POST{background:#2f855a}.DELETE{background:#c53030}
-table{border-collapse:collapse;width:100%;font-size:.88rem}td{border-top:1px solid var(--line);padding:.3rem .6rem .3rem 0;vertical-align:top}
+table{border-collapse:collapse;width:100%;font-size:.88rem}
+td{border-top:1px solid var(--line);padding:.3rem .6rem .3rem 0;vertical-align:top}
 code{font:.9em ui-monospace,monospace}ul{margin:.8rem 0 .2rem;padding-left:1.2rem}`;

@@ -1,13 +1,9 @@
 import type { Readable } from "node:stream";
 import { LIMITS, RelayError } from "@a2a-relay/protocol";
-import Fastify, {
-  type FastifyBaseLogger,
-  type FastifyInstance,
-  type FastifyReply,
-  type FastifyRequest,
-} from "fastify";
+import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import type { Authenticator } from "../../core/access/authenticator.ts";
 import { DEFAULT_TENANT, operatorOf } from "../../core/access/principal.ts";
+import { CALLER_GONE } from "../../core/environment/waiting.ts";
 import type { RelayCore } from "../../core/relay-core.ts";
 import { agentRoutes } from "./agent-routes.ts";
 import { fromServerError, RETRY_AFTER_S, statusOf, toErrorBody } from "./http-error.ts";
@@ -26,13 +22,20 @@ export interface HttpServerParts {
   readonly core: RelayCore;
   readonly authenticator: Authenticator;
   readonly openMail: () => Promise<ReadonlyMap<string, number>>;
-  readonly log: FastifyBaseLogger;
+  readonly log: ErrorLog;
   /** Aborted when the relay stops: whoever waits is answered at once. */
   readonly stopping: AbortSignal;
 }
 
+/** Where errors go that a client must not see. */
+export interface ErrorLog {
+  error(about: Readonly<Record<string, unknown>>, text: string): void;
+}
+
 export interface HttpServerSettings extends LocalGuardSettings {
   readonly version: string;
+  /** The address the relay tells others; known once it listens. */
+  readonly publicUrl: () => string;
 }
 
 const JSON_TYPE = "application/json; charset=utf-8";
@@ -40,7 +43,11 @@ const REQUEST_TIMEOUT_MS = 30_000;
 const PARAM_CHARS_MAX = 1_000;
 
 /** All native routes, as data. */
-export function nativeRoutes(core: RelayCore, metrics: HttpMetrics, version: string): readonly Route[] {
+export function nativeRoutes(
+  core: RelayCore,
+  metrics: HttpMetrics,
+  about: Pick<HttpServerSettings, "version" | "publicUrl">,
+): readonly Route[] {
   const others = [
     ...agentRoutes(core.agents),
     ...messageRoutes(core.messages),
@@ -48,7 +55,7 @@ export function nativeRoutes(core: RelayCore, metrics: HttpMetrics, version: str
     ...taskRoutes(core.tasks),
     ...operatorRoutes(core.journal, core.repairs),
   ];
-  return [...others, ...serviceRoutes({ readiness: core.readiness, metrics, version, others })];
+  return [...others, ...serviceRoutes({ readiness: core.readiness, metrics, about, others })];
 }
 
 /** Reads the wire, calls the core, writes the wire. No rules live here. */
@@ -56,8 +63,6 @@ export function createHttpServer(parts: HttpServerParts, settings: HttpServerSet
   const metrics = new HttpMetrics(parts.openMail);
   const guard = new LocalGuard(settings);
   const app = Fastify({
-    loggerInstance: parts.log,
-    disableRequestLogging: true,
     // The limit is enforced while reading, where the rest can be drained.
     bodyLimit: Number.MAX_SAFE_INTEGER,
     requestTimeout: REQUEST_TIMEOUT_MS,
@@ -67,7 +72,13 @@ export function createHttpServer(parts: HttpServerParts, settings: HttpServerSet
   app.server.maxConnections = LIMITS.connectionsMax;
   readBodies(app);
   guardRequests(app, guard);
-  app.setErrorHandler((reason, request, reply) => sendError(fromServerError(reason), request, reply));
+  app.setErrorHandler((reason, request, reply) => {
+    const error = fromServerError(reason);
+    if (error.code === "internal") {
+      parts.log.error({ err: error.cause ?? error, method: request.method, url: request.url }, "internal error");
+    }
+    return sendError(error, request, reply);
+  });
   app.setNotFoundHandler((request, reply) => {
     const what = `there is no ${request.method} ${request.url.split("?", 1)[0] ?? ""} here; GET /docs lists all`;
     return sendError(new RelayError("not_found", what), request, reply);
@@ -78,7 +89,7 @@ export function createHttpServer(parts: HttpServerParts, settings: HttpServerSet
     done();
   });
   const waiting = new WaitingCalls(parts.stopping);
-  for (const route of nativeRoutes(parts.core, metrics, settings.version)) mount(app, route, parts, waiting);
+  for (const route of nativeRoutes(parts.core, metrics, settings)) mount(app, route, parts, waiting);
   return app;
 }
 
@@ -115,7 +126,6 @@ function sendAnswer({ status = 200, body, contentType }: Answer, reply: FastifyR
 }
 
 function sendError(error: RelayError, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  if (error.code === "internal") request.log.error({ err: error.cause ?? error }, "internal error");
   const retryAfterS = RETRY_AFTER_S[error.code];
   if (retryAfterS !== undefined) void reply.header("retry-after", retryAfterS);
   if (error.code === "unauthenticated") void reply.header("www-authenticate", "Bearer");
@@ -176,7 +186,7 @@ class WaitingCalls {
     this.#waiting.add(controller);
     reply.raw.once("close", () => {
       this.#waiting.delete(controller);
-      if (!reply.raw.writableFinished) controller.abort();
+      if (!reply.raw.writableFinished) controller.abort(CALLER_GONE);
     });
     return controller.signal;
   }

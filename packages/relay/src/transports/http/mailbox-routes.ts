@@ -6,13 +6,26 @@ import {
   ReleaseRequestSchema,
   RenewRequestSchema,
 } from "@a2a-relay/protocol";
+import type { TSchema } from "typebox";
+import type { Principal } from "../../core/access/principal.ts";
 import type { MailboxService } from "../../core/mailboxes/mailbox-service.ts";
 import { param, type Route } from "./route.ts";
 
 const tag = "Mailbox";
 
+type MailVerb = (principal: Principal, agent: string, input: unknown) => Promise<unknown>;
+
 /** Taking mail over HTTP. */
 export function mailboxRoutes(mailboxes: MailboxService): readonly Route[] {
+  const verb = (name: string, summary: string, body: TSchema, answer: string, act: MailVerb): Route => ({
+    method: "POST",
+    path: `/mailbox/{agent_id}/${name}`,
+    tag,
+    summary,
+    body,
+    answers: { 200: answer },
+    handle: async (call) => ({ body: await act(call.principal, param(call, "agent_id"), call.body) }),
+  });
   return [
     {
       method: "GET",
@@ -26,17 +39,13 @@ export function mailboxRoutes(mailboxes: MailboxService): readonly Route[] {
         body: await mailboxes.read(call.principal, param(call, "agent_id"), call.query, call),
       }),
     },
-    {
-      method: "POST",
-      path: "/mailbox/{agent_id}/ack",
-      tag,
-      summary: "Acknowledge mail as dealt with",
-      body: AckRequestSchema,
-      answers: { 200: "How many were acknowledged, and a result for each" },
-      handle: async (call) => ({
-        body: await mailboxes.ack(call.principal, param(call, "agent_id"), call.body),
-      }),
-    },
+    verb(
+      "ack",
+      "Acknowledge mail as dealt with",
+      AckRequestSchema,
+      "How many were acknowledged, and a result for each",
+      (...args) => mailboxes.ack(...args),
+    ),
     {
       method: "POST",
       path: "/mailbox/{agent_id}/lease",
@@ -49,38 +58,22 @@ export function mailboxRoutes(mailboxes: MailboxService): readonly Route[] {
         body: await mailboxes.lease(call.principal, param(call, "agent_id"), call.body ?? {}, call),
       }),
     },
-    {
-      method: "POST",
-      path: "/mailbox/{agent_id}/renew",
-      tag,
-      summary: "Extend leases",
-      body: RenewRequestSchema,
-      answers: { 200: "How many were renewed, and a result for each" },
-      handle: async (call) => ({
-        body: await mailboxes.renew(call.principal, param(call, "agent_id"), call.body),
-      }),
-    },
-    {
-      method: "POST",
-      path: "/mailbox/{agent_id}/release",
-      tag,
-      summary: "Give leased mail back unfinished",
-      body: ReleaseRequestSchema,
-      answers: { 200: "How many were released, and a result for each" },
-      handle: async (call) => ({
-        body: await mailboxes.release(call.principal, param(call, "agent_id"), call.body),
-      }),
-    },
-    {
-      method: "POST",
-      path: "/mailbox/{agent_id}/fail",
-      tag,
-      summary: "Give up on a message: it is dead and its sender is told why",
-      body: FailRequestSchema,
-      answers: { 200: "The delivery as it stands" },
-      handle: async (call) => ({
-        body: await mailboxes.fail(call.principal, param(call, "agent_id"), call.body),
-      }),
-    },
+    verb("renew", "Extend leases", RenewRequestSchema, "How many were renewed, and a result for each", (...args) =>
+      mailboxes.renew(...args),
+    ),
+    verb(
+      "release",
+      "Give leased mail back unfinished",
+      ReleaseRequestSchema,
+      "How many were released, and a result for each",
+      (...args) => mailboxes.release(...args),
+    ),
+    verb(
+      "fail",
+      "Give up on a message: it is dead and its sender is told why",
+      FailRequestSchema,
+      "The delivery as it stands",
+      (...args) => mailboxes.fail(...args),
+    ),
   ];
 }

@@ -1,6 +1,6 @@
 import { RELAY_ERROR_CODES } from "@a2a-relay/protocol";
 import type { TSchema } from "typebox";
-import type { Route } from "./route.ts";
+import { fieldsOf, type Route } from "./route.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -21,7 +21,7 @@ const ERROR_SCHEMA: Json = {
 };
 
 /** TypeBox schemas are JSON Schema, and OpenAPI 3.1 takes them as they are: no second description. */
-export function openApiDocument(routes: readonly Route[], version: string): Json {
+export function openApiDocument(routes: readonly Route[], version: string, publicUrl: string): Json {
   const paths: Record<string, Record<string, Json>> = {};
   for (const route of routes) {
     paths[route.path] = { ...paths[route.path], [route.method.toLowerCase()]: operationOf(route) };
@@ -33,6 +33,7 @@ export function openApiDocument(routes: readonly Route[], version: string): Json
       version,
       description: "A post office for AI agents. Errors have one shape and a closed list of codes.",
     },
+    servers: [{ url: publicUrl }],
     tags: [...new Set(routes.map((route) => route.tag))].map((name) => ({ name })),
     paths,
     components: {
@@ -76,12 +77,11 @@ function pathParameters(path: string): readonly Json[] {
 }
 
 function queryParameters(schema: TSchema | undefined): readonly Json[] {
-  const properties = (schema as { readonly properties?: Readonly<Record<string, Json>> } | undefined)?.properties;
-  return Object.entries(properties ?? {}).map(([name, property]) => ({
+  return Object.entries(fieldsOf(schema).properties).map(([name, property]) => ({
     name,
     in: "query",
     required: false,
     schema: property,
-    ...(property["description"] === undefined ? {} : { description: property["description"] }),
+    ...(property.description === undefined ? {} : { description: property.description }),
   }));
 }

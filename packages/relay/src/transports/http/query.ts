@@ -1,15 +1,15 @@
 import type { TSchema } from "typebox";
+import { fieldsOf } from "./route.ts";
 
 /**
  * A query string carries everything as text; this reads numbers and truth values where the schema has them.
  * What does not read as one stays text, and the core says what is wrong with it.
  */
 export function readQuery(schema: TSchema | undefined, raw: unknown): unknown {
-  const properties = (schema as { readonly properties?: Record<string, { readonly type?: string }> } | undefined)
-    ?.properties;
+  const { properties } = fieldsOf(schema);
   const query: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(raw as Record<string, unknown>)) {
-    query[name] = readValue(properties?.[name]?.type, value);
+    query[name] = readValue(properties[name]?.type, value);
   }
   return query;
 }

@@ -30,7 +30,7 @@ export function readJsonBody(stream: Readable, bytesMax: number): Promise<unknow
       try {
         resolve(parseJson(chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks)));
       } catch (reason) {
-        reject(reason as Error);
+        reject(reason);
       }
     });
     stream.on("error", (cause) => {

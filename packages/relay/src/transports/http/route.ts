@@ -37,6 +37,33 @@ export interface Route {
   handle(call: Call): Promise<Answer>;
 }
 
+/** What a schema says of one field, as far as the wire and its descriptions need it. */
+export interface Property {
+  readonly type?: string;
+  readonly enum?: readonly unknown[];
+  readonly anyOf?: readonly Property[];
+  readonly items?: Property;
+  readonly title?: string;
+  readonly default?: unknown;
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly maxLength?: number;
+  readonly maxItems?: number;
+  readonly description?: string;
+  readonly const?: unknown;
+}
+
+interface ObjectSchema {
+  readonly properties?: Readonly<Record<string, Property>>;
+  readonly required?: readonly string[];
+}
+
+/** The fields of an object schema; none for any other. */
+export function fieldsOf(schema: TSchema | undefined): Required<ObjectSchema> {
+  const described: ObjectSchema = schema ?? {};
+  return { properties: described.properties ?? {}, required: described.required ?? [] };
+}
+
 /** A parameter that the route's own path promises. */
 export function param(call: Call, name: string): string {
   return call.params[name] ?? "";

@@ -11,10 +11,11 @@ const tag = "Service";
 export function serviceRoutes(parts: {
   readonly readiness: Readiness;
   readonly metrics: HttpMetrics;
-  readonly version: string;
+  readonly about: { readonly version: string; readonly publicUrl: () => string };
   readonly others: readonly Route[];
 }): readonly Route[] {
-  const { readiness, metrics, version, others } = parts;
+  const { readiness, metrics, about, others } = parts;
+  const { version } = about;
   const routes: readonly Route[] = [
     {
       method: "GET",
@@ -55,20 +56,22 @@ export function serviceRoutes(parts: {
       summary: "This API as OpenAPI 3.1",
       open: true,
       answers: { 200: "The document" },
-      handle: async () => ({ body: openApiDocument([...others, ...routes], version) }),
+      handle: async () => ({ body: openApiDocument([...others, ...routes], version, about.publicUrl()) }),
     },
-    {
-      method: "GET",
-      path: "/docs",
-      tag,
-      summary: "This API for people",
-      open: true,
-      answers: { 200: "A page" },
-      handle: async () => ({
-        body: docsPage([...others, ...routes], version),
-        contentType: "text/html; charset=utf-8",
+    ...["/docs", "/"].map(
+      (path): Route => ({
+        method: "GET",
+        path,
+        tag,
+        summary: "This API for people",
+        open: true,
+        answers: { 200: "A page" },
+        handle: async () => ({
+          body: docsPage([...others, ...routes], version),
+          contentType: "text/html; charset=utf-8",
+        }),
       }),
-    },
+    ),
   ];
   return routes;
 }

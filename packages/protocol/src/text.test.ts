@@ -1,0 +1,110 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import fc from "fast-check";
+import { LIMITS } from "./limits.ts";
+import { assertCleanJson, formatInstant, parseInstant, quote } from "./text.ts";
+
+describe("assertCleanJson", () => {
+  it("lets any JSON of ordinary depth through", () => {
+    fc.assert(fc.property(fc.jsonValue(), (value) => assertCleanJson(value, "body")));
+  });
+
+  it("names the member that holds a lone surrogate, wherever it is", () => {
+    const lone = "a\udc00";
+    assert.throws(() => assertCleanJson(lone, "body"), { code: "invalid_argument", message: /^body: / });
+    assert.throws(() => assertCleanJson({ subject: lone }, "message"), { message: /^subject: / });
+    assert.throws(() => assertCleanJson({ parts: [{ text: lone }] }, "message"), { message: /^parts: / });
+    assert.throws(() => assertCleanJson({ [lone]: 1 }, "message"), { message: /lone surrogate/ });
+  });
+
+  it("lets a surrogate pair through", () => assertCleanJson({ body: "🦊知微" }, "message"));
+
+  it("accepts the deepest nesting allowed, and refuses one more", () => {
+    assertCleanJson(nested(LIMITS.jsonDepthMax), "message");
+    assert.throws(() => assertCleanJson(nested(LIMITS.jsonDepthMax + 1), "message"), {
+      code: "invalid_argument",
+      message: /deeper than 64/,
+    });
+  });
+
+  it("is not overrun by a nesting that would overflow the stack", () => {
+    const deep = JSON.parse(`${"[".repeat(5_000)}${"]".repeat(5_000)}`) as unknown;
+    assert.throws(() => assertCleanJson(deep, "message"), { message: /deeper than 64/ });
+  });
+});
+
+describe("parseInstant", () => {
+  const instants: readonly [text: string, atMs: number][] = [
+    ["1970-01-01T00:00:00Z", 0],
+    ["2026-05-08T08:30:00Z", 1_778_229_000_000],
+    ["2026-05-08T08:30:00.25Z", 1_778_229_000_250],
+    ["2026-05-08T16:30:00+08:00", 1_778_229_000_000],
+    ["2024-02-29T00:00:00Z", 1_709_164_800_000],
+    ["9999-12-31T23:59:59.999Z", 253_402_300_799_999],
+  ];
+  for (const [text, atMs] of instants) {
+    it(`reads ${text}`, () => assert.equal(parseInstant(text, "at"), atMs));
+  }
+
+  const refused: readonly unknown[] = [
+    undefined,
+    null,
+    0,
+    1_778_229_000_000,
+    "",
+    "yesterday",
+    "2026-05-08",
+    "2026-05-08T08:30:00",
+    "2026-05-08 08:30:00Z",
+    "1969-12-31T23:59:59.999Z",
+    "1970-01-01T00:00:00+01:00",
+    "2026-02-30T00:00:00Z",
+    "2025-02-29T00:00:00Z",
+    "2026-04-31T00:00:00Z",
+    "2026-13-01T00:00:00Z",
+    "2026-00-01T00:00:00Z",
+    "2026-01-00T00:00:00Z",
+    "2026-01-01T25:00:00Z",
+    "2026-01-01T00:60:00Z",
+    "+012026-01-01T00:00:00Z",
+    "2026-01-01T00:00:00Z\n",
+    "２026-01-01T00:00:00Z",
+  ];
+  for (const input of refused) {
+    it(`refuses ${JSON.stringify(input) ?? "nothing"} and names the field`, () => {
+      assert.throws(() => parseInstant(input, "expires_at"), {
+        code: "invalid_argument",
+        message: /^expires_at: /,
+      });
+    });
+  }
+
+  it("reads back what formatInstant writes", () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 0, max: 253_402_300_799_999 }), (atMs) => {
+        assert.equal(parseInstant(formatInstant(atMs), "at"), atMs);
+      }),
+    );
+  });
+});
+
+describe("quote", () => {
+  it("shows any value on one line of at most 80 characters, well formed", () => {
+    fc.assert(
+      fc.property(fc.oneof(fc.jsonValue(), fc.string({ unit: "binary", maxLength: 200 })), (value) => {
+        const shown = quote(value);
+        assert.ok(shown.length <= 80 && shown.isWellFormed() && !/[\n\r]/.test(shown), shown);
+      }),
+    );
+  });
+
+  it("shows what JSON has no word for", () => {
+    assert.equal(quote(undefined), "undefined");
+  });
+});
+
+function nested(depth: number): unknown {
+  let value: unknown = 1;
+  for (let level = 0; level < depth; level += 1) value = [value];
+  return value;
+}
