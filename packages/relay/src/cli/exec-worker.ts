@@ -6,6 +6,7 @@ import { decideVerdict, pauseAfterFailuresMs, type Verdict } from "./exec-policy
 import { backoffMs, createKeepTrying } from "./keep-trying.ts";
 import type { MailFilter } from "./mail-filter.ts";
 import { runMessageProgram } from "./message-program.ts";
+import { replySubject } from "./message-text.ts";
 import { visibleLine } from "./terminal-text.ts";
 
 export interface ExecOptions {
@@ -50,11 +51,12 @@ export class ExecWorker {
       await this.#settle(item, { act: "fail", why: refusal });
       return true;
     }
-    const verdict = await this.#run(item);
+    const { signal } = this.#context;
+    const verdict = signal.aborted ? ({ act: "release", why: INTERRUPT } as const) : await this.#run(item);
     if (verdict !== undefined) await this.#settle(item, verdict);
     const failed = verdict === undefined || verdict.act === "release" || verdict.act === "fail";
     this.#failures = failed ? this.#failures + 1 : 0;
-    this.#context.signal.throwIfAborted();
+    signal.throwIfAborted();
     return !failed;
   }
 
@@ -159,7 +161,7 @@ export class ExecWorker {
     const { output } = this.#context;
     const { message_id: messageId } = item;
     try {
-      await this.#tell(item, verdict, { signal: AbortSignal.timeout(SETTLE_MS_MAX) });
+      await this.#untilTold(item, verdict);
     } catch (reason) {
       if (!(reason instanceof RelayError)) throw reason;
       await output.error(visibleLine(`${messageId}: could not ${verdict.act}: ${reason.message}`));
@@ -183,6 +185,19 @@ export class ExecWorker {
     }
   }
 
+  /** For as long as it takes the relay to hear it; after an interrupt only for a moment. */
+  async #untilTold(item: LeasedItem, verdict: Verdict): Promise<void> {
+    const { signal } = this.#context;
+    try {
+      signal.throwIfAborted();
+      await this.#keepTrying(() => this.#tell(item, verdict, { signal }));
+    } catch (reason) {
+      if (!signal.aborted) throw reason;
+      await this.#tell(item, verdict, { signal: AbortSignal.timeout(SETTLE_MS_MAX) });
+    }
+  }
+
+  /** Each of these may happen twice without harm. */
   async #tell(item: LeasedItem, verdict: Verdict, call: { readonly signal: AbortSignal }): Promise<void> {
     const { client } = this.#context;
     const { agent } = this.#options;
@@ -225,13 +240,15 @@ function refOf(item: LeasedItem): LeaseRef {
   return { message_id: item.message_id, lease_id: item.lease.id };
 }
 
-function replyTo({ message }: LeasedItem, text: string): MessageInput {
+function replyTo({ message, lease }: LeasedItem, text: string): MessageInput {
   return {
     from: message.to,
     to: message.from,
     type: "reply",
     reply_to: message.id,
     thread_id: message.thread_id,
+    subject: replySubject(message.subject),
     body: text,
+    idempotency_key: `reply-${lease.id}`,
   };
 }

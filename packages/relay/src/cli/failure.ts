@@ -7,6 +7,7 @@ import { visibleLine } from "./terminal-text.ts";
 
 const ADVICE: Partial<Readonly<Record<RelayErrorCode, string>>> = {
   unauthenticated: "give the relay's key with A2A_RELAY_API_KEY or --api-key",
+  unknown_recipient: "`a2a-relay agents` lists who is registered, `a2a-relay agents register` adds one",
 };
 
 /** Says on stderr why a command ended early, and answers with its exit code. */
@@ -38,11 +39,13 @@ function isBrokenPipe(reason: unknown): boolean {
   );
 }
 
+/** What the sentence itself does not say yet. */
 function detailLines(error: RelayError): readonly string[] {
-  const details = Object.entries(error.details ?? {}).map(([name, value]) => {
+  const details = Object.entries(error.details ?? {}).flatMap(([name, value]) => {
     const values: readonly unknown[] = Array.isArray(value) ? value : [value];
-    const text = values.map((one) => (typeof one === "string" ? one : JSON.stringify(one))).join(", ");
-    return visibleLine(`  ${name}: ${text}`);
+    const texts = values.map((one) => (typeof one === "string" ? one : JSON.stringify(one)));
+    const news = texts.filter((text) => !error.message.includes(text));
+    return news.length === 0 ? [] : [visibleLine(`  ${name}: ${news.join(", ")}`)];
   });
   const advice = ADVICE[error.code];
   return advice === undefined ? details : [...details, `  ${advice}`];

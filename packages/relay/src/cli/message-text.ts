@@ -28,6 +28,12 @@ export function messageLines(
   ];
 }
 
+/** What an answer is called when nobody says otherwise. */
+export function replySubject(subject: string): string {
+  if (subject === "") return "Re";
+  return subject.startsWith("Re:") ? subject : `Re: ${subject}`;
+}
+
 function identityLine(item: Pick<MailboxItem, "message" | "task_id">): string {
   const { message, task_id: taskId } = item;
   return [

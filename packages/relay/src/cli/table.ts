@@ -37,7 +37,8 @@ export function renderTable<Row>(
         const name = style(index);
         return name === undefined ? padded : paint(name, padded);
       })
-      .join(GAP);
+      .join(GAP)
+      .trimEnd();
   return [
     line(
       (index) => filled[index]?.column.title ?? "",

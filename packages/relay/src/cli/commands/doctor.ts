@@ -2,13 +2,13 @@ import { constants } from "node:fs";
 import { access, stat, statfs } from "node:fs/promises";
 import { RelayClient } from "@a2a-relay/client";
 import { isLoopbackHost } from "../../config/loopback.ts";
+import { VERSION } from "../../server/version.ts";
 import type { CommandContext } from "../command-context.ts";
 import type { CommandLine } from "../command-line.ts";
 import { formatDuration } from "../duration.ts";
 import { EXIT } from "../exit-codes.ts";
 import { loadConfigOf } from "../setting-options.ts";
 import { visibleLine } from "../terminal-text.ts";
-import { readVersion } from "../version.ts";
 
 interface Check {
   readonly name: string;
@@ -63,8 +63,7 @@ async function relayChecks(context: CommandContext): Promise<readonly Check[]> {
   const call = { signal: context.signal };
   const reachable = await examine("relay", async () => {
     const { version } = await client.health(call);
-    const own = readVersion();
-    return `${client.url} answers, version ${version}${version === own ? "" : ` (this command is ${own})`}`;
+    return `${client.url} answers, version ${version}${version === VERSION ? "" : ` (this command is ${VERSION})`}`;
   });
   if (!reachable.ok) return [reachable];
   return [

@@ -35,7 +35,7 @@ export function addEvents(line: CommandLine): void {
       "a2a-relay events --follow --type message.dead",
       "a2a-relay events --agent zhiwei@known-blocks1 --json",
     ])
-    .option("-f, --follow", "go on with new events as they come")
+    .option("-f, --follow", "show new events as they come, from now on or after --since")
     .option("--since <cursor>", "only events after this cursor of an earlier answer")
     .option("--type <type>", "only this type, such as message.accepted")
     .option("--agent <agent>", "only what this agent did or what happened to it")
@@ -62,7 +62,7 @@ async function follow(context: CommandContext, options: EventsOptions): Promise<
   const { client, output, signal } = context;
   const keepTrying = createKeepTrying(context);
   const waitMs = longPollMs(options.interval);
-  let since = options.since;
+  let since = options.since ?? "latest";
   for (;;) {
     const query = { ...queryOf(options, since), wait_ms: waitMs };
     const page = await keepTrying(() => client.events(query, { signal }));

@@ -1,6 +1,6 @@
 import type { MailboxItem } from "@a2a-relay/protocol";
 import type { CommandLine } from "../command-line.ts";
-import { formatTime } from "../duration.ts";
+import { formatDuration } from "../duration.ts";
 import { given } from "../given.ts";
 import { parseCount } from "../option-parsers.ts";
 import type { Column } from "../table.ts";
@@ -13,12 +13,11 @@ interface InboxOptions {
 
 const COLUMNS: readonly Column<MailboxItem>[] = [
   { title: "ID", text: (item) => item.message_id },
-  { title: "SENT", text: (item) => formatTime(item.message.created_at) },
+  { title: "AGE", text: (item) => formatDuration(Date.now() - Date.parse(item.message.created_at)) },
   { title: "FROM", text: (item) => item.message.from },
   { title: "TYPE", text: (item) => item.message.type, style: () => "cyan" },
   { title: "STATUS", text: (item) => item.status.toLowerCase() },
   { title: "REPLY", text: (item) => (item.message.needs_reply ? "needed" : ""), style: () => "yellow" },
-  { title: "TASK", text: (item) => item.task_id ?? "" },
   { title: "SUBJECT", text: (item) => item.message.subject, flexible: true },
 ];
 

@@ -1,5 +1,5 @@
+import { VERSION } from "../../server/version.ts";
 import type { CommandLine } from "../command-line.ts";
-import { readVersion } from "../version.ts";
 import { addAck } from "./ack.ts";
 import { addAgents } from "./agents.ts";
 import { addConfig } from "./config.ts";
@@ -35,7 +35,7 @@ export function addCommands(line: CommandLine): void {
   const { program } = line;
   program
     .description("A post office for AI agents.")
-    .version(readVersion(), "-V, --version", "print the version")
+    .version(VERSION, "-V, --version", "print the version")
     .addHelpText("after", "\nExamples:\n  $ a2a-relay serve\n  $ a2a-relay help send");
   for (const [heading, commands] of GROUPS) {
     program.commandsGroup(heading);

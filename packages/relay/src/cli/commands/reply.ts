@@ -3,6 +3,7 @@ import { InvalidArgumentError, Option } from "commander";
 import type { CommandContext } from "../command-context.ts";
 import type { CommandLine } from "../command-line.ts";
 import { given } from "../given.ts";
+import { replySubject } from "../message-text.ts";
 import { readTextOption } from "../text-input.ts";
 import { sendAndShow } from "./send.ts";
 
@@ -77,9 +78,4 @@ async function addressOf(context: CommandContext, options: ReplyOptions, replyTo
     thread_id: threadId ?? message.thread_id,
     subject: subject ?? replySubject(message.subject),
   };
-}
-
-function replySubject(subject: string): string {
-  if (subject === "") return "Re";
-  return subject.startsWith("Re:") ? subject : `Re: ${subject}`;
 }

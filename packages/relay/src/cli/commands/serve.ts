@@ -2,12 +2,13 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { RelayError } from "@a2a-relay/protocol";
 import type { RelayConfig } from "../../config/relay-config.ts";
 import { RELAY_URL } from "../../config/settings.ts";
-import { type RunningRelay, startRelay } from "../../server/start-relay.ts";
+import type { RunningRelay } from "../../server/start-relay.ts";
+import { VERSION } from "../../server/version.ts";
 import type { CommandContext } from "../command-context.ts";
 import type { CommandLine } from "../command-line.ts";
 import { EXIT, type ExitCode } from "../exit-codes.ts";
 import { addSettingOptions, loadConfigOf, type SettingFlags } from "../setting-options.ts";
-import { readVersion } from "../version.ts";
+import { visibleLine } from "../terminal-text.ts";
 
 // What the relay may take after its requests have ended: closing the database.
 const CLOSE_MS_MAX = 1_500;
@@ -24,47 +25,35 @@ export function addServe(line: CommandLine): void {
       const { config, unknownVariables } = loadConfigOf(context, options);
       for (const name of unknownVariables)
         await output.note(`${name} is set but is no setting; is it misspelt?`);
-      const relay = await start(config);
-      await output.show(greeting(relay, config), () => greetingLines(relay, config, output.paint));
+      const relay = await start(config, context);
+      if (relay === undefined) return EXIT.failure;
+      // A relay whose reader went away still has mail to carry.
+      await output
+        .show(greeting(relay, config), () => greetingLines(relay, config, output.paint))
+        .catch(() => undefined);
       await aborted(signal);
-      await output.note("stopping; a second signal stops at once");
+      await output.note("stopping; a second signal stops at once").catch(() => undefined);
       return await stop(relay, config, context);
     }),
   );
 }
 
-async function start(config: RelayConfig): Promise<RunningRelay> {
+/** Undefined when it could not start, after saying why. */
+async function start(config: RelayConfig, { output }: CommandContext): Promise<RunningRelay | undefined> {
+  // Loaded only here: the other commands start in half the time without a server in their process.
+  const { startRelay } = await import("../../server/start-relay.ts");
   try {
     return await startRelay(config);
   } catch (reason) {
-    throw explainStart(reason, config);
+    if (!(reason instanceof RelayError)) throw reason;
+    await output.error(visibleLine(reason.message));
+    return undefined;
   }
-}
-
-/** What the operating system says in codes, as a sentence with advice. */
-export function explainStart(reason: unknown, config: RelayConfig): unknown {
-  if (!(reason instanceof Error) || reason instanceof RelayError) return reason;
-  const code = "code" in reason ? reason.code : undefined;
-  const where = `${config.host}:${config.port}`;
-  const sentences: Readonly<Record<string, string>> = {
-    EADDRINUSE: `${where} is in use by another program; stop it or choose another port with --port`,
-    EADDRNOTAVAIL: `${config.host} is no address of this machine; choose another with --host`,
-    ENOTFOUND: `${config.host} is no address of this machine; choose another with --host`,
-    EACCES: `no permission to listen on ${where} or to write to ${config.dataDirectory}: ${reason.message}`,
-    EPERM: `no permission to write to ${config.dataDirectory}; choose another directory with --data`,
-    EROFS: `${config.dataDirectory} is read-only; choose another directory with --data`,
-    ENOTDIR: `${config.dataDirectory} is not a directory; choose another with --data`,
-    EEXIST: `${config.dataDirectory} is not a directory; choose another with --data`,
-    ENOSPC: `no space left on the disk of ${config.dataDirectory}`,
-  };
-  const sentence = typeof code === "string" ? sentences[code] : undefined;
-  if (sentence === undefined) return reason;
-  return new RelayError("invalid_argument", sentence, { cause: reason });
 }
 
 function greeting(relay: RunningRelay, config: RelayConfig): Readonly<Record<string, unknown>> {
   return {
-    version: readVersion(),
+    version: VERSION,
     url: relay.url,
     data: config.dataDirectory,
     api_key_required: config.apiKey !== undefined,
@@ -83,7 +72,7 @@ function greetingLines(
       : "an API key is required";
   const elsewhere = relay.url === RELAY_URL.fallback ? "" : ` --relay ${relay.url}`;
   return [
-    paint("bold", `a2a-relay ${readVersion()}`),
+    paint("bold", `a2a-relay ${VERSION}`),
     `  listening   ${paint("cyan", relay.url)}`,
     `  data        ${config.dataDirectory}`,
     `  trust       ${trust}`,

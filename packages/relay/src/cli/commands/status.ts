@@ -33,7 +33,6 @@ const COLUMNS: readonly Column<QueueEntry>[] = [
   { title: "LEASE", text: (entry) => entry.lease?.id ?? "" },
   { title: "DUE IN", text: (entry) => dueIn(entry) },
   { title: "REPEATABLE", text: (entry) => (entry.duplicate_safety === "idempotent" ? "yes" : "") },
-  { title: "TASK", text: (entry) => entry.task_id ?? "" },
   { title: "SUBJECT", text: (entry) => entry.subject, flexible: true },
 ];
 

@@ -1,0 +1,59 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { displayWidth, padDisplay, truncateDisplay, visibleLine, visibleText } from "./terminal-text.ts";
+
+describe("displayWidth", () => {
+  const widths: readonly (readonly [string, number])[] = [
+    ["", 0],
+    ["lulu", 4],
+    ["知微你好", 8],
+    ["ひらカナ", 8],
+    ["ｶﾅ", 2],
+    ["한글", 4],
+    ["（全角）", 8],
+    ["e\u0301", 1],
+    ["👍", 2],
+    ["👩‍👩‍👧", 2],
+    ["❤️", 2],
+    ["𠮷野家", 6],
+    ["žluť", 4],
+  ];
+  for (const [text, width] of widths) {
+    it(`is ${width} for ${JSON.stringify(text)}`, () => assert.equal(displayWidth(text), width));
+  }
+});
+
+describe("padDisplay", () => {
+  it("counts cells, not characters", () => {
+    assert.equal(padDisplay("知微", 6), "知微  ");
+    assert.equal(padDisplay("lulu", 2), "lulu");
+  });
+});
+
+describe("truncateDisplay", () => {
+  it("leaves what fits", () => assert.equal(truncateDisplay("知微", 4), "知微"));
+  it("never cuts through a wide character", () => {
+    assert.equal(truncateDisplay("知微你好", 6), "知微…");
+    assert.equal(truncateDisplay("知微你好", 7), "知微你…");
+  });
+});
+
+describe("visibleLine", () => {
+  it("shows what would steer the terminal", () => {
+    assert.equal(visibleLine("a\u001b[31mred\u0007\r\n\u007f\u009b2J"), "a␛[31mred␇␍␊␡<U+009B>2J");
+  });
+  it("shows what reorders or hides text", () => {
+    assert.equal(
+      visibleLine("abc\u202edcb\u2066\u200b\u2028\u{e0041}"),
+      "abc<U+202E>dcb<U+2066><U+200B><U+2028><U+E0041>",
+    );
+  });
+  it("leaves honest text alone", () => {
+    for (const text of ["知微你好", "👩‍👩‍👧", "می‌خواهم", "¿Qué?"]) assert.equal(visibleLine(text), text);
+  });
+  it("replaces half of a surrogate pair", () => assert.equal(visibleLine("a\ud800"), "a\ufffd"));
+});
+
+describe("visibleText", () => {
+  it("keeps lines and tabs", () => assert.equal(visibleText("a\r\n\tb\u001b\nc"), "a\n\tb␛\nc"));
+});

@@ -1,0 +1,208 @@
+import assert from "node:assert/strict";
+import { homedir } from "node:os";
+import { join, resolve } from "node:path";
+import { describe, it } from "node:test";
+import { RelayError } from "@a2a-relay/protocol";
+import { loadConfig, loadConfigWithSources } from "./load-config.ts";
+import type { ConfigSources } from "./setting-reader.ts";
+
+const KEY = "0123456789abcdef";
+
+function load(sources: Partial<ConfigSources> = {}): ReturnType<typeof loadConfig> {
+  return loadConfig({ flags: {}, env: {}, dotenv: {}, ...sources });
+}
+
+function refusal(sources: Partial<ConfigSources>): string {
+  try {
+    load(sources);
+  } catch (reason) {
+    assert.ok(reason instanceof RelayError);
+    assert.equal(reason.code, "invalid_argument");
+    return reason.message;
+  }
+  return assert.fail("the configuration was accepted");
+}
+
+describe("loadConfig", () => {
+  it("fills everything when nothing is set", () => {
+    assert.deepEqual(load(), {
+      host: "127.0.0.1",
+      port: 8080,
+      dataDirectory: join(homedir(), ".a2a-relay"),
+      publicUrl: undefined,
+      apiKey: undefined,
+      allowedOrigins: [],
+      logLevel: "info",
+      messageTtlMs: 604_800_000,
+      mailboxOpenMax: 100_000,
+      leaseAttemptsMax: 3,
+      sweepIntervalMs: 1_000,
+      mailRetentionMs: 2_592_000_000,
+      journalRetentionMs: 7_776_000_000,
+      checkpointPages: 16_000,
+      drainMs: 8_000,
+      retryScheduler: undefined,
+    });
+  });
+
+  it("is frozen, its lists and parts too", () => {
+    const config = load({ env: { A2A_RELAY_AUTO_RETRY_SCHEDULER: "on" } });
+    for (const part of [
+      config,
+      config.allowedOrigins,
+      config.retryScheduler,
+      config.retryScheduler?.policy,
+    ]) {
+      assert.ok(Object.isFrozen(part));
+    }
+  });
+
+  it("takes a flag before the environment, and the environment before .env", () => {
+    const dotenv = { PORT: "1", HOST: "127.0.0.3", A2A_RELAY_LOG_LEVEL: "debug" };
+    const env = { PORT: "2", HOST: "127.0.0.2" };
+    const config = load({ flags: { port: "3" }, env, dotenv });
+    assert.deepEqual([config.port, config.host, config.logLevel], [3, "127.0.0.2", "debug"]);
+  });
+
+  it("treats a variable that is set to nothing as not set", () => {
+    assert.equal(load({ env: { PORT: " ", A2A_RELAY_API_KEY: "" } }).port, 8080);
+  });
+
+  it("knows the key by both of its names and prefers the longer one", () => {
+    assert.equal(load({ env: { RELAY_API_KEY: KEY } }).apiKey, KEY);
+    assert.equal(load({ env: { RELAY_API_KEY: KEY, A2A_RELAY_API_KEY: `${KEY}2` } }).apiKey, `${KEY}2`);
+  });
+
+  it("makes the data directory absolute and knows the home directory", () => {
+    assert.equal(load({ flags: { data: "mail" } }).dataDirectory, resolve("mail"));
+    assert.equal(load({ dotenv: { A2A_RELAY_DATA: "~/mail" } }).dataDirectory, join(homedir(), "mail"));
+  });
+
+  it("takes the slash off the end of the public URL", () => {
+    const config = load({ env: { A2A_RELAY_PUBLIC_URL: "https://example.org/relay/" } });
+    assert.equal(config.publicUrl, "https://example.org/relay");
+  });
+
+  it("reads allowed origins as a list", () => {
+    const text = "https://a.example, http://localhost:3000/";
+    const config = load({ env: { A2A_RELAY_ALLOWED_ORIGINS: text } });
+    assert.deepEqual(config.allowedOrigins, ["https://a.example", "http://localhost:3000"]);
+  });
+
+  it("reads the retry scheduler with its bounds", () => {
+    const env = { A2A_RELAY_AUTO_RETRY_SCHEDULER: "Yes", A2A_RELAY_AUTO_RETRY_MAX_REQUEUES: "5" };
+    assert.deepEqual(load({ env }).retryScheduler, {
+      intervalMs: 60_000,
+      policy: { min_lease_age_ms: 300_000, max_attempts: 3, max_requeues: 5, scan_limit: 100 },
+    });
+  });
+
+  for (const [word, on] of Object.entries({
+    1: true,
+    true: true,
+    on: true,
+    0: false,
+    no: false,
+    OFF: false,
+  })) {
+    it(`reads ${word} as the scheduler ${on ? "on" : "off"}`, () => {
+      const { retryScheduler } = load({ env: { A2A_RELAY_AUTO_RETRY_SCHEDULER: word } });
+      assert.equal(retryScheduler !== undefined, on);
+    });
+  }
+
+  it("tells a mistake in the scheduler's settings even while it is off", () => {
+    const message = refusal({ env: { A2A_RELAY_AUTO_RETRY_INTERVAL_MS: "0" } });
+    assert.match(
+      message,
+      /^A2A_RELAY_AUTO_RETRY_INTERVAL_MS="0" from the environment: expected a whole number from 1/,
+    );
+  });
+});
+
+describe("loadConfig refuses", () => {
+  const cases: readonly (readonly [string, Partial<ConfigSources>, RegExp])[] = [
+    [
+      "a port that is no number",
+      { flags: { port: "http" } },
+      /^--port "http": expected a whole number from 0/,
+    ],
+    ["a port beyond 65535", { env: { PORT: "65536" } }, /^PORT="65536" from the environment/],
+    ["a negative port", { dotenv: { PORT: "-1" } }, /^PORT="-1" from \.env/],
+    ["an unknown log level", { env: { A2A_RELAY_LOG_LEVEL: "loud" } }, /expected one of silent, error/],
+    ["a host with a port", { env: { HOST: "127.0.0.1:80" } }, /without a scheme or a port/],
+    [
+      "another word for the scheduler",
+      { env: { A2A_RELAY_AUTO_RETRY_SCHEDULER: "maybe" } },
+      /expected 1, true/,
+    ],
+    ["a public URL with a query", { flags: { "public-url": "https://a.example/?b" } }, /--public-url/],
+    ["a public URL of another scheme", { flags: { "public-url": "ftp://a.example" } }, /http or https/],
+    ["every origin", { env: { A2A_RELAY_ALLOWED_ORIGINS: "*" } }, /"\*" is none/],
+    ["an origin with a path", { env: { A2A_RELAY_ALLOWED_ORIGINS: "https://a.example/x" } }, /is none/],
+    ["a time to live of nothing", { env: { A2A_RELAY_MESSAGE_TTL_MS: "0" } }, /from 1000 to/],
+    [
+      "events that go before their mail",
+      { env: { A2A_RELAY_JOURNAL_RETENTION_MS: "1" } },
+      /at least A2A_RELAY_MAIL_RETENTION_MS/,
+    ],
+    [
+      "mail for ever with events that are not",
+      { env: { A2A_RELAY_MAIL_RETENTION_MS: "0" } },
+      /\(the default\): expected 0/,
+    ],
+    [
+      "more requeues than a scan looks at",
+      { env: { A2A_RELAY_AUTO_RETRY_MAX_REQUEUES: "9", A2A_RELAY_AUTO_RETRY_SCAN_LIMIT: "8" } },
+      /at most A2A_RELAY_AUTO_RETRY_SCAN_LIMIT \(8\)/,
+    ],
+  ];
+  for (const [what, sources, expected] of cases) {
+    it(what, () => assert.match(refusal(sources), expected));
+  }
+
+  it("an API key that is short, and does not show it", () => {
+    const message = refusal({ env: { RELAY_API_KEY: "secret-15-chars" } });
+    assert.match(message, /^RELAY_API_KEY=\(15 characters\) from the environment: expected 16 to/);
+    assert.doesNotMatch(message, /secret/);
+  });
+
+  for (const host of ["0.0.0.0", "::", "192.168.1.5", "relay.example.org"]) {
+    it(`${host} without an API key, and says what to do`, () => {
+      const message = refusal({ env: { HOST: host } });
+      assert.match(message, /set A2A_RELAY_API_KEY or bind 127\.0\.0\.1/);
+      assert.equal(load({ env: { HOST: host, A2A_RELAY_API_KEY: KEY } }).host, host);
+    });
+  }
+});
+
+describe("loadConfigWithSources", () => {
+  it("says where each value comes from and hides the key", () => {
+    const { settings } = loadConfigWithSources({
+      flags: { port: "1" },
+      env: { RELAY_API_KEY: KEY },
+      dotenv: { HOST: "127.0.0.9" },
+    });
+    const find = (flag: string): unknown => settings.find((setting) => setting.flag === flag);
+    assert.deepEqual(find("--port"), { variable: "PORT", flag: "--port", source: "flag", value: 1 });
+    assert.deepEqual(find("--api-key"), {
+      variable: "RELAY_API_KEY",
+      flag: "--api-key",
+      source: "environment",
+      value: "(set)",
+    });
+    assert.deepEqual(find("--host"), {
+      variable: "HOST",
+      flag: "--host",
+      source: ".env",
+      value: "127.0.0.9",
+    });
+    assert.doesNotMatch(JSON.stringify(settings), new RegExp(KEY));
+  });
+
+  it("names variables that look like settings and are none", () => {
+    const env = { A2A_RELAY_URL: "http://127.0.0.1:1", A2A_RELAY_DRIAN_MS: "1", PATH: "/bin" };
+    const { unknownVariables } = loadConfigWithSources({ flags: {}, env, dotenv: { A2A_RELAY_PORT: "1" } });
+    assert.deepEqual(unknownVariables, ["A2A_RELAY_DRIAN_MS", "A2A_RELAY_PORT"]);
+  });
+});

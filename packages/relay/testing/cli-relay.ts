@@ -1,0 +1,45 @@
+import assert from "node:assert/strict";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { RelayClient } from "@a2a-relay/client";
+import { loadConfig } from "../src/config/load-config.ts";
+import { startRelay } from "../src/server/start-relay.ts";
+import { type CliRun, cliRun, type CliRunOptions } from "./cli-run.ts";
+
+/** A relay of its own with two agents, and command lines that talk to it. */
+export interface CliRelay extends AsyncDisposable {
+  readonly url: string;
+  readonly client: RelayClient;
+  /** Runs a command line whatever comes of it. */
+  readonly run: (argv: readonly string[], options?: CliRunOptions) => Promise<CliRun>;
+  /** Runs one that must work and answers with its stdout. */
+  readonly ok: (argv: readonly string[], options?: CliRunOptions) => Promise<string>;
+  /** The same with `--json`, read. */
+  readonly json: (argv: readonly string[], options?: CliRunOptions) => Promise<Record<string, unknown>>;
+}
+
+export const LULU = "lulu@kamac";
+export const ZHIWEI = "zhiwei@known-blocks1";
+
+export async function openCliRelay(): Promise<CliRelay> {
+  await using stack = new AsyncDisposableStack();
+  const directory = await mkdtemp(join(tmpdir(), "cli-relay-"));
+  stack.defer(() => rm(directory, { recursive: true, force: true }));
+  const flags = { port: "0", data: join(directory, "data"), "log-level": "silent" };
+  const relay = stack.use(await startRelay(loadConfig({ flags, env: {}, dotenv: {} })));
+  const client = new RelayClient({ url: relay.url });
+  await client.register({ agent_id: LULU, aliases: ["lulu"] });
+  await client.register({ agent_id: ZHIWEI, aliases: ["zhiwei"], display_name: "知微" });
+  const run: CliRelay["run"] = (argv, options = {}) =>
+    cliRun(argv, { ...options, env: { A2A_RELAY_URL: relay.url, ...options.env } });
+  const ok: CliRelay["ok"] = async (argv, options) => {
+    const { code, stdout, stderr } = await run(argv, options);
+    assert.equal(code, 0, stderr);
+    return stdout;
+  };
+  const json: CliRelay["json"] = async (argv, options) =>
+    JSON.parse(await ok([...argv, "--json"], options)) as Record<string, unknown>;
+  const running = stack.move();
+  return { url: relay.url, client, run, ok, json, [Symbol.asyncDispose]: () => running.disposeAsync() };
+}
