@@ -81,8 +81,8 @@ export class AgentTask {
   }
 
   /**
-   * Aborted with a RelayError when going on is of no use: `lease_lost`, `task_canceled`, `task_finished` (its
-   * deadline passed), or `unavailable` when this agent is stopping.
+   * Aborted with a RelayError when going on is of no use: `lease_lost`, `task_canceled`, another code when the
+   * task ended without this worker (its deadline passed), or `unavailable` when this agent is stopping.
    */
   get signal(): AbortSignal {
     return this.#parts.mail.signal;

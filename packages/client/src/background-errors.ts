@@ -11,7 +11,8 @@ export type AgentActivity =
   | "report"
   | "settle";
 
-export type OnAgentError = (error: Error, activity: AgentActivity) => void;
+/** May be async; what it returns is not looked at. */
+export type OnAgentError = (error: Error, activity: AgentActivity) => unknown;
 
 const WARNED_KINDS_MAX = 100;
 
@@ -28,23 +29,22 @@ export class BackgroundErrors {
 
   report(reason: unknown, activity: AgentActivity): void {
     const error = reason instanceof Error ? reason : new Error(String(reason));
-    if (this.#onError === undefined) {
-      this.#warnOnce(error, activity);
-      return;
-    }
-    try {
-      // An async callback fits the type as well, and its rejection is nobody else's to catch.
-      void Promise.resolve(this.#onError(error, activity)).catch((failure: unknown) =>
-        this.#warnOnce(failure, "report"),
-      );
-    } catch (failure) {
-      this.#warnOnce(failure, "report");
-    }
+    if (this.#onError === undefined) this.#warnOnce(error, activity);
+    else void this.#tell(this.#onError, error, activity);
   }
 
   /** After it works again, the next failure is news. */
   recovered(activity: AgentActivity): void {
     for (const kind of this.#warned) if (kind.startsWith(`${activity} `)) this.#warned.delete(kind);
+  }
+
+  /** Never rejects: a callback that fails must not take the agent with it. */
+  async #tell(onError: OnAgentError, error: Error, activity: AgentActivity): Promise<void> {
+    try {
+      await onError(error, activity);
+    } catch (failure) {
+      this.#warnOnce(failure, "report");
+    }
   }
 
   /** A relay that is away for an hour should not fill a log. */

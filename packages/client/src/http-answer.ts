@@ -7,10 +7,16 @@ import { parseRetryAfterMs } from "./retry-delay.ts";
  * - `not_done`: it certainly did nothing, so anything may be tried again;
  * - `unknown`: the reply got lost, so only what may safely happen twice is tried again.
  */
-export interface Failure {
+export class Failure {
   readonly error: RelayError;
   readonly outcome: "refused" | "not_done" | "unknown";
-  readonly retryAfterMs?: number | undefined;
+  readonly retryAfterMs: number;
+
+  constructor(error: RelayError, outcome: Failure["outcome"], retryAfterMs = 0) {
+    this.error = error;
+    this.outcome = outcome;
+    this.retryAfterMs = retryAfterMs;
+  }
 }
 
 export interface HttpAnswer {
@@ -25,15 +31,11 @@ export function readJson(answer: HttpAnswer, member: string): Readonly<Record<st
   if (!isSuccess(answer)) return readFailure(answer);
   const body = parseObject(answer.text);
   if (body !== undefined && Object.hasOwn(body, member)) return body;
-  return { error: foreignAnswer(answer, `without the expected ${quote(member)}`), outcome: "refused" };
+  return new Failure(foreignAnswer(answer, `without the expected ${quote(member)}`), "refused");
 }
 
 export function readText(answer: HttpAnswer): string | Failure {
   return isSuccess(answer) ? answer.text : readFailure(answer);
-}
-
-export function isFailure(value: unknown): value is Failure {
-  return typeof value === "object" && value !== null && "outcome" in value && "error" in value;
 }
 
 function isSuccess(answer: HttpAnswer): boolean {
@@ -43,7 +45,7 @@ function isSuccess(answer: HttpAnswer): boolean {
 function readFailure(answer: HttpAnswer): Failure {
   const error = relayError(answer) ?? foreignAnswer(answer, "instead of the relay's JSON");
   const retryAfterMs = parseRetryAfterMs(answer.headers.get("retry-after"));
-  return { error, outcome: outcomeOf(answer.status, error.code), retryAfterMs };
+  return new Failure(error, outcomeOf(answer.status, error.code), retryAfterMs);
 }
 
 /** A full mailbox stays full for longer than anybody waits in a call; the sender should hear of it. */

@@ -1,5 +1,6 @@
 import { quote, RelayError } from "@a2a-relay/protocol";
-import { type Failure, type HttpAnswer, isFailure, readJson, readText } from "./http-answer.ts";
+import { Failure, type HttpAnswer, readJson, readText } from "./http-answer.ts";
+import { onAbort } from "./on-abort.ts";
 import { pause } from "./pause.ts";
 import type { FilledClientOptions } from "./relay-client-options.ts";
 import { retryDelayMs } from "./retry-delay.ts";
@@ -9,11 +10,13 @@ export interface CallOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
+/** The segments of a path, as they are before encoding: an id may hold anything. */
+export type Path = readonly string[];
+
 /** One request, whatever the number of tries it takes. */
-export interface Call extends CallOptions {
+export interface Call {
   readonly method: "GET" | "POST" | "DELETE";
-  /** Begins with a slash; ids in it are encoded, see `pathOf`. */
-  readonly path: string;
+  readonly path: Path;
   readonly query?: object | undefined;
   readonly body?: object | undefined;
   /**
@@ -34,25 +37,29 @@ export class HttpExchange {
   }
 
   /** `member` is one that a true answer has; it tells the relay from whatever else listens at an address. */
-  async json<T>(call: Call, member: string): Promise<T> {
+  async json<T>(call: Call, member: string, options: CallOptions): Promise<T> {
     // The relay's answers are trusted to have the shape that the protocol package declares.
-    return (await this.#exchange(call, (answer) => readJson(answer, member))) as T;
+    return (await this.#exchange(call, options, (answer) => readJson(answer, member))) as T;
   }
 
-  text(call: Call): Promise<string> {
-    return this.#exchange(call, readText);
+  text(call: Call, options: CallOptions): Promise<string> {
+    return this.#exchange(call, options, readText);
   }
 
-  async #exchange<T>(call: Call, read: (answer: HttpAnswer) => T | Failure): Promise<T> {
-    const url = this.#options.url + call.path + queryString(call.query);
+  async #exchange<T>(
+    call: Call,
+    options: CallOptions,
+    read: (answer: HttpAnswer) => T | Failure,
+  ): Promise<T> {
+    const url = this.#options.url + encodePath(call.path) + queryString(call.query);
     const body = call.body === undefined ? undefined : toJson(call.body);
     for (let attempt = 1; ; attempt += 1) {
-      const answer = await this.#try(call, url, body);
-      const result = isFailure(answer) ? answer : read(answer);
-      if (!isFailure(result)) return result;
+      const answer = await this.#try(call, options, url, body);
+      const result = answer instanceof Failure ? answer : read(answer);
+      if (!(result instanceof Failure)) return result;
       const delayMs = this.#delayAfter(attempt, call, result);
       if (delayMs === undefined) throw result.error;
-      await pause(delayMs, call);
+      await pause(delayMs, options);
     }
   }
 
@@ -62,19 +69,21 @@ export class HttpExchange {
       (call.repeat === "always" && failure.outcome !== "refused") ||
       (call.repeat === "if_not_done" && failure.outcome === "not_done");
     if (!allowed || attempt > retries) return undefined;
-    const { retryAfterMs = 0 } = failure;
-    if (retryAfterMs > maxMs) return undefined;
-    return retryAfterMs + retryDelayMs(attempt, { firstMs, maxMs });
+    if (failure.retryAfterMs > maxMs) return undefined;
+    return failure.retryAfterMs + retryDelayMs(attempt, { firstMs, maxMs });
   }
 
-  async #try(call: Call, url: string, body: string | undefined): Promise<HttpAnswer | Failure> {
-    const { signal } = call;
+  async #try(
+    call: Call,
+    { signal }: CallOptions,
+    url: string,
+    body: string | undefined,
+  ): Promise<HttpAnswer | Failure> {
     signal?.throwIfAborted();
     const limitMs = this.#options.timeoutMs + (call.waitMs ?? 0);
     const controller = new AbortController();
-    const onAbort = (): void => controller.abort(signal?.reason);
     // AbortSignal.any would keep one dead listener for each request on a signal that lives for weeks.
-    signal?.addEventListener("abort", onAbort, { once: true });
+    const unsubscribe = onAbort(signal, () => controller.abort(signal?.reason));
     let timedOut = false;
     const timer = setTimeout(() => {
       timedOut = true;
@@ -95,7 +104,7 @@ export class HttpExchange {
       return timedOut ? timeoutFailure(call, url, limitMs) : networkFailure(this.#options.url, reason);
     } finally {
       clearTimeout(timer);
-      signal?.removeEventListener("abort", onAbort);
+      unsubscribe();
     }
   }
 
@@ -109,9 +118,8 @@ export class HttpExchange {
   }
 }
 
-/** A path whose segments may be anything a caller has as an id; none can climb out of its place. */
-export function pathOf(...segments: readonly string[]): string {
-  return segments.map((segment) => `/${encodeSegment(segment)}`).join("");
+function encodePath(path: Path): string {
+  return path.map((segment) => `/${encodeSegment(segment)}`).join("");
 }
 
 function encodeSegment(segment: string): string {
@@ -142,16 +150,14 @@ function toJson(body: object): string {
 
 function timeoutFailure(call: Call, url: string, limitMs: number): Failure {
   const message = `${call.method} ${url} got no answer within ${limitMs} ms; the relay is overloaded, or something on the way holds the connection`;
-  return { error: new RelayError("unavailable", message), outcome: "unknown" };
+  return new Failure(new RelayError("unavailable", message), "unknown");
 }
 
 function networkFailure(relayUrl: string, reason: unknown): Failure {
   const cause = reason instanceof Error && reason.cause !== undefined ? reason.cause : reason;
   const message = `cannot reach the relay at ${relayUrl}: ${textOf(cause)}; is the relay running? Start it with \`a2a-relay serve\`, or give its right address`;
-  return {
-    error: new RelayError("unavailable", message, { cause: reason }),
-    outcome: wasNeverConnected(cause) ? "not_done" : "unknown",
-  };
+  const error = new RelayError("unavailable", message, { cause: reason });
+  return new Failure(error, wasNeverConnected(cause) ? "not_done" : "unknown");
 }
 
 // Node names the cause in a code; browsers hide it on purpose, and there every failure counts as unknown.

@@ -1,4 +1,4 @@
-import { type LeaseRef, RelayError } from "@a2a-relay/protocol";
+import { type LeaseRef, LIMITS, RelayError } from "@a2a-relay/protocol";
 import type { BackgroundErrors } from "./background-errors.ts";
 import type { CallOptions } from "./http-exchange.ts";
 import type { LeaseRenewal } from "./lease-renewal.ts";
@@ -23,14 +23,17 @@ export interface MailIntakeParts {
   readonly signal: AbortSignal;
 }
 
+/** Enough to outlast a hiccup; a queue that stays closed is not for this agent to look at. */
+const LOOKS_MAX = 3;
+
 /** Leases mail whenever there is room for it, and comes back by itself when the relay was away. */
 export class MailIntake {
   readonly #parts: MailIntakeParts;
   readonly #working = new Set<Promise<void>>();
   /** Leased, but the agent was told to stop before it could begin. */
   readonly #unbegun: LeaseRef[] = [];
-  /** A lease was asked for and its answer got lost: mail may lie under a lease that nobody here knows. */
-  #mayBeStranded = false;
+  /** How often to look yet for mail that lies under a lease nobody here knows. */
+  #looksLeft = 0;
   #onRoom = (): void => {};
 
   constructor(parts: MailIntakeParts) {
@@ -69,9 +72,9 @@ export class MailIntake {
     const { client } = this.#parts;
     const { id } = this.#parts.options;
     const leases = this.#unbegun.splice(0);
-    if (this.#mayBeStranded) leases.push(...(await this.#stranded(options)));
+    if (this.#looksLeft > 0) leases.push(...(await this.#stranded(options)));
     if (leases.length > 0) await client.release(id, { leases }, options);
-    this.#mayBeStranded = false;
+    this.#looksLeft = 0;
   }
 
   /** What the relay says this worker has, and this worker never got to see. */
@@ -79,7 +82,10 @@ export class MailIntake {
     const { client, renewal } = this.#parts;
     const { id, worker } = this.#parts.options;
     try {
-      const { entries } = await client.queue({ agent: id, state: "leased", limit: 500 }, options);
+      const { entries } = await client.queue(
+        { agent: id, state: "leased", limit: LIMITS.listLimitMax },
+        options,
+      );
       return entries.flatMap(({ message_id, lease }) =>
         lease?.worker !== worker || renewal.holds(lease.id) ? [] : [{ message_id, lease_id: lease.id }],
       );
@@ -98,18 +104,28 @@ export class MailIntake {
       await this.#room();
       return;
     }
-    await this.releaseUnbegun({ signal });
+    if (this.#looksLeft > 0) await this.#tidy();
     const request = { max: room, lease_ms: leaseMs, wait_ms: waitMs, worker };
-    this.#mayBeStranded = true;
     try {
       const { messages } = await client.lease(id, request, { signal });
-      this.#mayBeStranded = false;
       for (const item of messages) this.#begin(item);
     } catch (reason) {
-      // The relay answered, so it leased nothing.
-      if (!signal.aborted && !isAway(reason)) this.#mayBeStranded = false;
+      // The relay may have leased mail to this worker, and only its answer got lost.
+      if (signal.aborted || isAway(reason)) this.#looksLeft = LOOKS_MAX;
       if (isUnknownAgent(reason)) await this.#parts.register();
       throw reason;
+    }
+  }
+
+  /** Where the queue stays closed although mail can be leased, what lies there is left to an operator. */
+  async #tidy(): Promise<void> {
+    const { errors, signal } = this.#parts;
+    try {
+      await this.releaseUnbegun({ signal });
+    } catch (reason) {
+      signal.throwIfAborted();
+      this.#looksLeft -= 1;
+      errors.report(reason, "lease");
     }
   }
 

@@ -65,6 +65,8 @@ export class MailWorker {
   async #inTurn(mail: LeasedMail): Promise<void> {
     const line = mail.item.task_id ?? mail.item.message_id;
     const before = this.#turns.get(line);
+    // Such a notice is about the very work that is in line before it, so it does not wait for its end.
+    if (before !== undefined && isCanceledNotice(mail.item)) return this.#heedCancel(mail);
     const turn = before === undefined ? this.#handle(mail) : this.#handleAfter(before, mail);
     // What waits in line must not fail because of what went before it.
     const ended = turn.catch(() => undefined);
@@ -76,13 +78,13 @@ export class MailWorker {
     }
   }
 
+  /** The renewal hears what the relay has to say about the work, and aborts its signal. */
+  async #heedCancel(mail: LeasedMail): Promise<void> {
+    await this.#parts.renewal.renewNow();
+    await this.#settlement.settle(mail, { act: "acknowledge" });
+  }
+
   async #handleAfter(before: Promise<void>, mail: LeasedMail): Promise<void> {
-    if (isCanceledNotice(mail.item)) {
-      // The notice is about the very work that is in line before it, so it does not wait for its end.
-      await this.#parts.renewal.renewNow();
-      await this.#settlement.settle(mail, { act: "acknowledge" });
-      return;
-    }
     await before;
     // The turn before may have finished the task, and this mail with it.
     await this.#parts.renewal.renewNow();

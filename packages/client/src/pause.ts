@@ -1,3 +1,5 @@
+import { onAbort } from "./on-abort.ts";
+
 /** Resolves after the time, or rejects with the signal's reason as soon as it is aborted. */
 export function pause(
   durationMs: number,
@@ -9,15 +11,15 @@ export function pause(
       reject(signal.reason);
       return;
     }
-    const onAbort = (): void => {
+    const unsubscribe = onAbort(signal, () => {
+      unsubscribe();
       clearTimeout(timer);
       reject(signal?.reason);
-    };
+    });
     const timer = setTimeout(() => {
-      signal?.removeEventListener("abort", onAbort);
+      unsubscribe();
       resolve();
     }, durationMs);
-    signal?.addEventListener("abort", onAbort, { once: true });
   });
 }
 

@@ -50,6 +50,8 @@ export interface FilledAgentOptions {
   readonly worker: string;
 }
 
+export const DRAIN_MS_RANGE = { min: 0, max: 3_600_000 };
+
 export function fillAgentOptions(options: RelayAgentOptions): FilledAgentOptions {
   const id = parseAgentId(options.id, "id");
   const ttlMs =
@@ -66,7 +68,7 @@ export function fillAgentOptions(options: RelayAgentOptions): FilledAgentOptions
       max: LIMITS.leaseMsMax,
     }),
     waitMs: parseInteger("waitMs", options.waitMs ?? 20_000, { min: 0, max: LIMITS.waitMsMax }),
-    drainMs: parseInteger("drainMs", options.drainMs ?? 10_000, { min: 0, max: 3_600_000 }),
+    drainMs: parseInteger("drainMs", options.drainMs ?? 10_000, DRAIN_MS_RANGE),
     worker: `worker-${createIdempotencyKey()}`,
   });
 }

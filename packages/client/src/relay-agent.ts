@@ -11,9 +11,15 @@ import {
   type MessageHandler,
   type TaskHandler,
 } from "./mail-worker.ts";
+import { onAbort } from "./on-abort.ts";
 import { pause, settledWithin } from "./pause.ts";
-import { type FilledAgentOptions, fillAgentOptions, type RelayAgentOptions } from "./relay-agent-options.ts";
-import { fillClientOptions } from "./relay-client-options.ts";
+import {
+  DRAIN_MS_RANGE,
+  type FilledAgentOptions,
+  fillAgentOptions,
+  type RelayAgentOptions,
+} from "./relay-agent-options.ts";
+import { fillClientOptions, parseInteger } from "./relay-client-options.ts";
 import { RelayClient } from "./relay-client.ts";
 import { AwaitedResults, TaskRequest } from "./task-request.ts";
 import { isUnknownAgent, type Patience, untilReached } from "./until-reached.ts";
@@ -23,6 +29,9 @@ export type AgentRequest = Omit<MessageInput, "from" | "type">;
 
 /** How long handlers have after their signals were aborted: enough to notice, and to tell the relay. */
 const ABORTED_MS = 1_000;
+
+/** Timers of more than 24 days fire at once, and a day without a sign of life is long enough. */
+const BEAT_MS_MAX = 86_400_000;
 
 /**
  * An agent: it registers, takes its mail under leases, hands tasks and messages to handlers, and tells the
@@ -125,7 +134,8 @@ export class RelayAgent {
    * stays registered and its mail waits for its next start.
    */
   stop(options: { readonly timeoutMs?: number | undefined } = {}): Promise<void> {
-    this.#stopped ??= this.#stop(options.timeoutMs ?? this.#options.drainMs);
+    const drainMs = parseInteger("timeoutMs", options.timeoutMs ?? this.#options.drainMs, DRAIN_MS_RANGE);
+    this.#stopped ??= this.#stop(drainMs);
     return this.#stopped;
   }
 
@@ -144,16 +154,16 @@ export class RelayAgent {
   async #start(options: CallOptions): Promise<void> {
     const { signal } = options;
     const starting = new AbortController();
-    const onStop = (): void => starting.abort(this.#taking.signal.reason);
-    const onAbort = (): void => starting.abort(signal?.reason);
-    this.#taking.signal.addEventListener("abort", onStop, { once: true });
-    signal?.addEventListener("abort", onAbort, { once: true });
-    if (signal?.aborted === true) onAbort();
+    const taking = this.#taking.signal;
+    const unsubscribes = [
+      onAbort(taking, () => starting.abort(taking.reason)),
+      onAbort(signal, () => starting.abort(signal?.reason)),
+    ];
     try {
+      signal?.throwIfAborted();
       await this.#register(starting.signal);
     } finally {
-      this.#taking.signal.removeEventListener("abort", onStop);
-      signal?.removeEventListener("abort", onAbort);
+      for (const unsubscribe of unsubscribes) unsubscribe();
     }
     this.#background = Promise.all([this.#intake.run(), this.#beat()]);
   }
@@ -170,7 +180,7 @@ export class RelayAgent {
     if (ttlMs === undefined) return;
     const { signal } = this.#taking;
     while (!signal.aborted) {
-      await pause(ttlMs / 3, { signal }).catch(() => undefined);
+      await pause(Math.min(ttlMs / 3, BEAT_MS_MAX), { signal }).catch(() => undefined);
       if (signal.aborted) return;
       try {
         await this.client.heartbeat(this.id, { signal });
@@ -188,9 +198,10 @@ export class RelayAgent {
     this.#taking.abort(new AgentStopping());
     await this.#started?.catch(() => undefined);
     await this.#background;
-    const released = this.#intake
-      .releaseUnbegun({ signal: this.#life.signal })
-      .catch((reason: unknown) => this.#errors.report(reason, "lease"));
+    const { signal } = this.#life;
+    const released = this.#intake.releaseUnbegun({ signal }).catch((reason: unknown) => {
+      if (!signal.aborted) this.#errors.report(reason, "lease");
+    });
     const ended = Promise.all([released, this.#intake.idle()]);
     await settledWithin(drainMs, ended);
     this.#renewal.loseAll(new AgentStopping());

@@ -109,7 +109,7 @@ describe("RelayClient", () => {
     await client.agentCard("翻译/../x?y#z%@demo");
     assert.equal(server.requests[0]?.path, "/agents/%E7%BF%BB%E8%AF%91%2F..%2Fx%3Fy%23z%25%40demo/card");
     for (const id of ["", ".", "..", "\ud800"]) {
-      await assert.rejects(async () => client.agent(id), { code: "invalid_argument", message: /usable id/ });
+      await assert.rejects(client.agent(id), { code: "invalid_argument", message: /usable id/ });
     }
   });
 
@@ -154,9 +154,9 @@ describe("RelayClient", () => {
     await client.completeTask("t", {
       artifacts: [{ parts: [{ text: "1" }] }, { artifact_id: "mine", parts: [{}] }],
     });
-    const [first, second] = server.requests[0]?.body["artifacts"] as Record<string, unknown>[];
-    assert.match(String(first?.["artifactId"]), /^[0-9a-f-]{36}$/);
-    assert.equal(second?.["artifactId"], undefined);
+    const sent = server.requests[0]?.body["artifacts"] as Record<string, unknown>[];
+    assert.match(String(sent[0]?.["artifactId"]), /^[0-9a-f-]{36}$/);
+    assert.equal(sent[1]?.["artifactId"], undefined);
     await client.addArtifact("t", { artifact: { parts: [{ text: "2" }] } });
     const put = server.requests[1]?.body["artifact"] as Record<string, unknown>;
     assert.match(String(put["artifactId"]), /^[0-9a-f-]{36}$/);

@@ -45,7 +45,7 @@ import type {
   ThreadsResponse,
   VerifyResponse,
 } from "@a2a-relay/protocol";
-import { type CallOptions, HttpExchange, pathOf } from "./http-exchange.ts";
+import { type CallOptions, HttpExchange, type Path } from "./http-exchange.ts";
 import { fillClientOptions, type RelayClientOptions } from "./relay-client-options.ts";
 import { withArtifactId, withIdempotencyKey } from "./repeatable.ts";
 
@@ -71,31 +71,31 @@ export class RelayClient {
   register(request: RegisterRequest, options: CallOptions = {}): Promise<RegisterResponse> {
     // Each repetition of a nameless registration would make one more agent.
     const repeat = request.agent_id === undefined ? "if_not_done" : "always";
-    const call = { method: "POST", path: "/agents/register", body: request, repeat, ...options } as const;
-    return this.#exchange.json(call, "agent");
+    const call = { method: "POST", path: ["agents", "register"], body: request, repeat } as const;
+    return this.#exchange.json(call, "agent", options);
   }
 
   agents(query: AgentsQuery = {}, options: CallOptions = {}): Promise<AgentsResponse> {
-    return this.#get("/agents", "agents", query, options);
+    return this.#get(["agents"], "agents", query, options);
   }
 
   agent(id: string, options: CallOptions = {}): Promise<AgentView> {
-    return this.#get(pathOf("agents", id), "agent_id", {}, options);
+    return this.#get(["agents", id], "agent_id", {}, options);
   }
 
   agentCard(id: string, options: CallOptions = {}): Promise<AgentCard> {
-    return this.#get(pathOf("agents", id, "card"), "name", {}, options);
+    return this.#get(["agents", id, "card"], "name", {}, options);
   }
 
   /** Closes the mailbox; what is still in it goes back to its senders with a notice. */
   async deregister(id: string, options: CallOptions = {}): Promise<void> {
-    const path = pathOf("agents", id);
-    await this.#exchange.json({ method: "DELETE", path, repeat: "always", ...options }, "removed");
+    const path = ["agents", id];
+    await this.#exchange.json({ method: "DELETE", path, repeat: "always" }, "removed", options);
   }
 
   /** Says that the agent is there; how long that holds is its `ttl_ms`. */
   heartbeat(id: string, options: CallOptions = {}): Promise<AgentView> {
-    return this.#post(pathOf("agents", id, "heartbeat"), "agent_id", {}, options);
+    return this.#post(["agents", id, "heartbeat"], "agent_id", {}, options);
   }
 
   /**
@@ -104,27 +104,27 @@ export class RelayClient {
    * pass `idempotency: { duplicate_safety: "idempotent", key }`.
    */
   send(message: MessageInput, options: CallOptions = {}): Promise<SendResponse> {
-    return this.#post("/messages", "receipt", withIdempotencyKey(message), options);
+    return this.#post(["messages"], "receipt", withIdempotencyKey(message), options);
   }
 
   /** Up to 500 messages, answered in order, each with a key as in `send`. */
   sendBatch(request: BatchRequest, options: CallOptions = {}): Promise<BatchResponse> {
     const body = { ...request, messages: request.messages.map(withIdempotencyKey) };
-    return this.#post("/messages/batch", "results", body, options);
+    return this.#post(["messages", "batch"], "results", body, options);
   }
 
   /** A message, where its delivery stands, and all its receipts. */
   message(id: string, options: CallOptions = {}): Promise<MessageResponse> {
-    return this.#get(pathOf("messages", id), "message", {}, options);
+    return this.#get(["messages", id], "message", {}, options);
   }
 
   /** Open mail, oldest first; it is returned again until acknowledged. `wait_ms` waits for the first. */
   readMailbox(agentId: string, query: MailboxRead = {}, options: CallOptions = {}): Promise<MailboxResponse> {
-    return this.#get(pathOf("mailbox", agentId), "messages", query, options, query.wait_ms);
+    return this.#get(["mailbox", agentId], "messages", query, options, query.wait_ms);
   }
 
   ack(agentId: string, request: AckRequest, options: CallOptions = {}): Promise<AckResponse> {
-    return this.#post(pathOf("mailbox", agentId, "ack"), "results", request, options);
+    return this.#post(["mailbox", agentId, "ack"], "results", request, options);
   }
 
   /**
@@ -136,43 +136,44 @@ export class RelayClient {
    * that it did nothing, the request is repeated like any other.
    */
   lease(agentId: string, request: LeaseRequest = {}, options: CallOptions = {}): Promise<LeaseResponse> {
-    const path = pathOf("mailbox", agentId, "lease");
+    const path = ["mailbox", agentId, "lease"];
     const waitMs = request.wait_ms;
     return this.#exchange.json(
-      { method: "POST", path, body: request, repeat: "if_not_done", waitMs, ...options },
+      { method: "POST", path, body: request, repeat: "if_not_done", waitMs },
       "messages",
+      options,
     );
   }
 
   renew(agentId: string, request: RenewRequest, options: CallOptions = {}): Promise<RenewResponse> {
-    return this.#post(pathOf("mailbox", agentId, "renew"), "results", request, options);
+    return this.#post(["mailbox", agentId, "renew"], "results", request, options);
   }
 
   /** Gives leased mail back unfinished. */
   release(agentId: string, request: ReleaseRequest, options: CallOptions = {}): Promise<ReleaseResponse> {
-    return this.#post(pathOf("mailbox", agentId, "release"), "results", request, options);
+    return this.#post(["mailbox", agentId, "release"], "results", request, options);
   }
 
   /** Makes mail dead and tells its sender the reason. */
   async failMail(agentId: string, request: FailRequest, options: CallOptions = {}): Promise<DeliveryView> {
-    const path = pathOf("mailbox", agentId, "fail");
+    const path = ["mailbox", agentId, "fail"];
     const answer = this.#post<{ readonly delivery: DeliveryView }>(path, "delivery", request, options);
     return (await answer).delivery;
   }
 
   tasks(query: TasksQuery = {}, options: CallOptions = {}): Promise<TasksResponse> {
-    return this.#get("/tasks", "tasks", query, options);
+    return this.#get(["tasks"], "tasks", query, options);
   }
 
   async task(id: string, options: CallOptions = {}): Promise<TaskView> {
-    const path = pathOf("tasks", id);
+    const path = ["tasks", id];
     const { task } = await this.#get<{ readonly task: TaskView }>(path, "task", {}, options);
     return task;
   }
 
   /** The task with all tasks that were made for it. */
   async taskTree(id: string, options: CallOptions = {}): Promise<TaskTreeView> {
-    const path = pathOf("tasks", id, "tree");
+    const path = ["tasks", id, "tree"];
     const { tree } = await this.#get<{ readonly tree: TaskTreeView }>(path, "tree", {}, options);
     return tree;
   }
@@ -210,21 +211,21 @@ export class RelayClient {
   }
 
   threads(query: ThreadsQuery = {}, options: CallOptions = {}): Promise<ThreadsResponse> {
-    return this.#get("/threads", "threads", query, options);
+    return this.#get(["threads"], "threads", query, options);
   }
 
   thread(id: string, options: CallOptions = {}): Promise<ThreadResponse> {
-    return this.#get(pathOf("threads", id), "messages", {}, options);
+    return this.#get(["threads", id], "messages", {}, options);
   }
 
   /** The journal after a cursor. `wait_ms` waits for the first new event. */
   events(query: EventsQuery = {}, options: CallOptions = {}): Promise<EventsResponse> {
-    return this.#get("/events", "events", query, options, query.wait_ms);
+    return this.#get(["events"], "events", query, options, query.wait_ms);
   }
 
   /** Deliveries by state, for operators. */
   queue(query: QueueQuery = {}, options: CallOptions = {}): Promise<QueueResponse> {
-    return this.#get("/queue", "entries", query, options);
+    return this.#get(["queue"], "entries", query, options);
   }
 
   /**
@@ -232,49 +233,49 @@ export class RelayClient {
    * and the second requeue would take that lease away.
    */
   repair(request: RepairRequest, options: CallOptions = {}): Promise<RepairResponse> {
-    const call = { method: "POST", path: "/repair", body: request, repeat: "if_not_done" } as const;
-    return this.#exchange.json({ ...call, ...options }, "action");
+    const call = { method: "POST", path: ["repair"], body: request, repeat: "if_not_done" } as const;
+    return this.#exchange.json(call, "action", options);
   }
 
   /** Requeues stale idempotent work within bounds. Not repeated after a lost reply: it would move more. */
   retryStale(request: RetryStaleRequest = {}, options: CallOptions = {}): Promise<RetryStaleResponse> {
-    const path = "/repair/retry-stale";
+    const path = ["repair", "retry-stale"];
     const call = { method: "POST", path, body: request, repeat: "if_not_done" } as const;
-    return this.#exchange.json({ ...call, ...options }, "requeued");
+    return this.#exchange.json(call, "requeued", options);
   }
 
   /** Walks the whole hash chain; on a long journal that takes its time. */
   verifyJournal(options: CallOptions = {}): Promise<VerifyResponse> {
     const waitMs = VERIFY_MS_MAX;
-    const call = { method: "GET", path: "/journal/verify", repeat: "always", waitMs } as const;
-    return this.#exchange.json({ ...call, ...options }, "ok");
+    const call = { method: "GET", path: ["journal", "verify"], repeat: "always", waitMs } as const;
+    return this.#exchange.json(call, "ok", options);
   }
 
   /** Whether the process is alive. Asked once: the answer is about now. */
   health(options: CallOptions = {}): Promise<HealthResponse> {
-    return this.#exchange.json({ method: "GET", path: "/health", repeat: "never", ...options }, "status");
+    return this.#exchange.json({ method: "GET", path: ["health"], repeat: "never" }, "status", options);
   }
 
   /** Whether the relay can write. `unavailable` when it cannot. Asked once: the answer is about now. */
   async ready(options: CallOptions = {}): Promise<void> {
-    await this.#exchange.json({ method: "GET", path: "/ready", repeat: "never", ...options }, "status");
+    await this.#exchange.json({ method: "GET", path: ["ready"], repeat: "never" }, "status", options);
   }
 
   /** The relay's figures in the Prometheus text format. */
   metrics(options: CallOptions = {}): Promise<string> {
-    return this.#exchange.text({ method: "GET", path: "/metrics", repeat: "always", ...options });
+    return this.#exchange.text({ method: "GET", path: ["metrics"], repeat: "always" }, options);
   }
 
   openapi(options: CallOptions = {}): Promise<Readonly<Record<string, unknown>>> {
-    return this.#get("/openapi.json", "openapi", {}, options);
+    return this.#get(["openapi.json"], "openapi", {}, options);
   }
 
-  #get<T>(path: string, member: string, query: object, options: CallOptions, waitMs?: number): Promise<T> {
-    return this.#exchange.json({ method: "GET", path, query, repeat: "always", waitMs, ...options }, member);
+  #get<T>(path: Path, member: string, query: object, options: CallOptions, waitMs?: number): Promise<T> {
+    return this.#exchange.json({ method: "GET", path, query, repeat: "always", waitMs }, member, options);
   }
 
-  #post<T>(path: string, member: string, body: object, options: CallOptions): Promise<T> {
-    return this.#exchange.json({ method: "POST", path, body, repeat: "always", ...options }, member);
+  #post<T>(path: Path, member: string, body: object, options: CallOptions): Promise<T> {
+    return this.#exchange.json({ method: "POST", path, body, repeat: "always" }, member, options);
   }
 
   async #changeTask(
@@ -284,8 +285,8 @@ export class RelayClient {
     options: CallOptions,
     repeat: "always" | "if_not_done" = "always",
   ): Promise<TaskView> {
-    const call = { method: "POST", path: pathOf("tasks", id, act), body, repeat, ...options } as const;
-    const { task } = await this.#exchange.json<{ readonly task: TaskView }>(call, "task");
+    const call = { method: "POST", path: ["tasks", id, act], body, repeat } as const;
+    const { task } = await this.#exchange.json<{ readonly task: TaskView }>(call, "task", options);
     return task;
   }
 }

@@ -1,8 +1,8 @@
-import { RelayError } from "@a2a-relay/protocol";
+import { RelayError, type RelayErrorCode } from "@a2a-relay/protocol";
 import type { BackgroundErrors } from "./background-errors.ts";
 import type { FinishedMail } from "./finished-mail.ts";
 import type { LeasedMail } from "./leased-mail.ts";
-import type { Outcome } from "./outcome.ts";
+import { type Outcome, reasonText } from "./outcome.ts";
 import type { RelayClient } from "./relay-client.ts";
 import type { RetryDelays } from "./retry-delay.ts";
 import { untilReached } from "./until-reached.ts";
@@ -15,6 +15,18 @@ export interface SettlementParts {
   readonly delays: RetryDelays;
   readonly signal: AbortSignal;
 }
+
+const ANSWERS: ReadonlySet<Outcome["act"]> = new Set(["complete", "reject", "ask", "hand_over"]);
+
+/** What is wrong with the answer itself: too long, empty, or for somebody whom nobody knows. */
+const BAD_ANSWER_CODES: ReadonlySet<RelayErrorCode> = new Set([
+  "ambiguous_recipient",
+  "invalid_argument",
+  "mailbox_full",
+  "permission_denied",
+  "too_large",
+  "unknown_recipient",
+]);
 
 /** Tells the relay what became of a message, for as long as it takes the relay to hear it. */
 export class Settlement {
@@ -35,6 +47,7 @@ export class Settlement {
       await untilReached(() => this.#tell(mail, outcome), { signal, delays, onAway });
       if (outcome.act === "ask") await this.settle(mail, { act: "acknowledge" });
       else finished.forget(messageId);
+      errors.recovered("settle");
     } catch (reason) {
       if (signal.aborted) return;
       await this.#refused(mail, outcome, reason);
@@ -49,10 +62,10 @@ export class Settlement {
       return;
     }
     errors.report(reason, "settle");
-    // The requester should hear that there was an answer and why it does not get it.
-    if (outcome.act === "complete" && (code === "too_large" || code === "invalid_argument")) {
-      const text = `the answer was refused by the relay: ${(reason as RelayError).message}`;
-      await this.settle(mail, { act: "fail", reason: text.slice(0, 500).toWellFormed() });
+    // The requester should hear that there was an answer, and why it does not get it.
+    if (ANSWERS.has(outcome.act) && BAD_ANSWER_CODES.has(code)) {
+      const why = reasonText(`the answer was refused by the relay: ${reasonText(reason)}`);
+      await this.settle(mail, { act: "fail", reason: why });
       return;
     }
     // Another worker may give the mail back, and the relay may get over its fault; until then it is kept.

@@ -1,5 +1,6 @@
 import {
   isTerminal,
+  LIMITS,
   type MailboxItem,
   type Message,
   type Receipt,
@@ -9,7 +10,9 @@ import {
   type TaskView,
 } from "@a2a-relay/protocol";
 import type { CallOptions } from "./http-exchange.ts";
+import { onAbort } from "./on-abort.ts";
 import { pause } from "./pause.ts";
+import { parseInteger } from "./relay-client-options.ts";
 import type { RelayClient } from "./relay-client.ts";
 import { isAway } from "./until-reached.ts";
 
@@ -30,7 +33,8 @@ export interface ResultOptions extends CallOptions {
   readonly timeoutMs?: number | undefined;
 }
 
-const RESULT_TIMEOUT_MS = 300_000;
+const RESULT_MS_DEFAULT = 300_000;
+const RESULT_MS_RANGE = { min: 0, max: LIMITS.messageTtlMsMax };
 const POLL_MS_FIRST = 100;
 const POLL_MS_MAX = 2_000;
 
@@ -80,12 +84,13 @@ export class TaskRequest {
    * when mail about it arrives at the running agent; that mail then does not go to `onMessage`.
    */
   async result(options: ResultOptions = {}): Promise<TaskOutcome> {
-    const { timeoutMs = RESULT_TIMEOUT_MS, signal } = options;
+    const { signal } = options;
+    const timeoutMs = parseInteger("timeoutMs", options.timeoutMs ?? RESULT_MS_DEFAULT, RESULT_MS_RANGE);
     const endMs = Date.now() + timeoutMs;
     let nap = new AbortController();
     const wake = (): void => nap.abort();
     const unwatch = this.#awaited.watch(this.taskId, wake);
-    signal?.addEventListener("abort", wake);
+    const unsubscribe = onAbort(signal, wake);
     try {
       for (let pollMs = POLL_MS_FIRST; ; pollMs = Math.min(POLL_MS_MAX, pollMs * 1.5)) {
         // Before looking: news that come between the look and the nap cut the nap short.
@@ -98,7 +103,7 @@ export class TaskRequest {
       }
     } finally {
       unwatch();
-      signal?.removeEventListener("abort", wake);
+      unsubscribe();
     }
   }
 

@@ -33,7 +33,7 @@ export class WireServer {
   #server: Server | undefined;
   #port = 0;
 
-  private constructor(respond: Respond) {
+  constructor(respond: Respond) {
     this.#respond = respond;
   }
 
