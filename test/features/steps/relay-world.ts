@@ -1,0 +1,112 @@
+import assert from "node:assert/strict";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import {
+  type LeaseResponse,
+  type MailboxItem,
+  type Receipt,
+  RelayClient,
+  RelayError,
+} from "@a2a-relay/client";
+import { After, Before, setDefaultTimeout, setWorldConstructor, World } from "@cucumber/cucumber";
+import { loadConfig, startRelay } from "a2a-relay";
+import { type ChildRelay, startChildRelay } from "../../support/child-relay.ts";
+
+export type LeasedLetter = LeaseResponse["messages"][number];
+
+/** Long enough for a busy machine; a relay that works answers at once. */
+export const PATIENCE_MS = 10_000;
+
+setDefaultTimeout(60_000);
+
+/** What one scenario knows. "The letter" is the last one sent, "it" in "it finds" is the last reader. */
+export class RelayWorld extends World {
+  ownProcess = false;
+  refusal: RelayError | undefined;
+  found: readonly MailboxItem[] = [];
+  /** What each worker holds. */
+  readonly held = new Map<string, LeasedLetter>();
+  readonly receipts: Receipt[] = [];
+  readonly #parts = new AsyncDisposableStack();
+  #directory: string | undefined;
+  #child: ChildRelay | undefined;
+  #client: RelayClient | undefined;
+  #aheadMs = 0;
+
+  get client(): RelayClient {
+    assert.ok(this.#client, "no relay was started");
+    return this.#client;
+  }
+
+  /** The receipt of the letter that the scenario is about. */
+  get receipt(): Receipt {
+    const receipt = this.receipts.at(-1);
+    assert.ok(receipt, "no letter was sent");
+    return receipt;
+  }
+
+  get taskId(): string {
+    const { task_id: taskId } = this.receipt;
+    assert.ok(taskId, "the letter asked for nothing");
+    return taskId;
+  }
+
+  /** Starts a relay on a free port; started again, it goes on with the data it had. */
+  async start(): Promise<void> {
+    this.#directory ??= await mkdtemp(join(tmpdir(), "a2a-relay-feature-"));
+    const url = this.ownProcess
+      ? await this.#startProcess(this.#directory)
+      : await this.#startHere(this.#directory);
+    this.#client = new RelayClient({ url });
+  }
+
+  async kill(): Promise<void> {
+    assert.ok(this.#child, "only a relay in its own process can be killed");
+    await this.#child.kill("SIGKILL");
+  }
+
+  /** Moves the relay's clock, so that nobody has to wait for days. */
+  letPass(durationMs: number): void {
+    this.#aheadMs += durationMs;
+  }
+
+  /** For acts that the relay is expected to refuse. */
+  async attempt(act: () => Promise<unknown>): Promise<void> {
+    this.refusal = undefined;
+    try {
+      await act();
+    } catch (reason) {
+      assert.ok(reason instanceof RelayError, `not refused but broken: ${String(reason)}`);
+      this.refusal = reason;
+    }
+  }
+
+  async end(): Promise<void> {
+    await this.#parts.disposeAsync();
+    if (this.#directory !== undefined) await rm(this.#directory, { recursive: true, force: true });
+  }
+
+  async #startHere(dataDirectory: string): Promise<string> {
+    const flags = { port: "0", data: dataDirectory, "sweep-interval-ms": "10", "log-level": "silent" };
+    const clock = { nowMs: () => Date.now() + this.#aheadMs, nextTurn: () => nextTurn() };
+    const relay = await startRelay(loadConfig({ flags, env: {}, dotenv: {} }), { clock });
+    return this.#parts.use(relay).url;
+  }
+
+  async #startProcess(dataDirectory: string): Promise<string> {
+    this.#child = this.#parts.use(await startChildRelay({ dataDirectory }));
+    return this.#child.url;
+  }
+}
+
+setWorldConstructor(RelayWorld);
+
+Before({ tags: "@own-process" }, function (this: RelayWorld) {
+  this.ownProcess = true;
+});
+
+After(async function (this: RelayWorld) {
+  await this.end();
+});
