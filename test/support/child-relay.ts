@@ -35,6 +35,8 @@ export interface ChildRelay extends AsyncDisposable {
   readonly dataDirectory: string;
   readonly exited: Promise<ChildExit>;
   stderr(): string;
+  /** Waits until it has said something matching on stderr. */
+  said(words: RegExp): Promise<void>;
   /** Sends the signal to this one process and waits for its end. */
   kill(signal: NodeJS.Signals): Promise<ChildExit>;
 }
@@ -128,16 +130,13 @@ class Child implements Omit<ChildRelay, "url"> {
 
   /** The address, from the first thing it says. */
   async listening(): Promise<string> {
-    const spoken = new Promise<string>((resolve) => {
-      this.#process.stdout.on("data", () => {
-        const url = /"url": "(http:[^"]+)"/.exec(this.#stdout)?.[1];
-        if (url !== undefined) resolve(url);
-      });
-    });
-    const ended = this.exited.then(({ code, signal }): never => {
-      throw new Error(`the relay ended (${signal ?? code}) instead of listening:\n${this.#stderr}`);
-    });
-    return this.#within(START_MS_MAX, "listen", Promise.race([spoken, ended]));
+    const address = /"url": "(http:[^"]+)"/;
+    await this.#heard(this.#process.stdout, "listen", () => address.test(this.#stdout));
+    return address.exec(this.#stdout)?.[1] ?? "";
+  }
+
+  async said(words: RegExp): Promise<void> {
+    await this.#heard(this.#process.stderr, `say ${String(words)}`, () => words.test(this.#stderr));
   }
 
   async ended(msMax: number, what: string): Promise<ChildExit> {
@@ -153,6 +152,21 @@ class Child implements Omit<ChildRelay, "url"> {
     this.#process.kill("SIGKILL");
     await this.exited.catch(() => undefined);
     await rm(this.#home, { recursive: true, force: true });
+  }
+
+  async #heard(stream: Readable, what: string, isThere: () => boolean): Promise<void> {
+    const heard = new Promise<void>((resolve) => {
+      const look = (): void => {
+        if (isThere()) resolve();
+      };
+      stream.on("data", look);
+      look();
+    });
+    const ended = this.exited.then(({ code, signal }): void => {
+      if (isThere()) return;
+      throw new Error(`the relay ended (${signal ?? code}) and did not ${what}:\n${this.#stderr}`);
+    });
+    await this.#within(START_MS_MAX, what, Promise.race([heard, ended]));
   }
 
   async #within<Value>(msMax: number, what: string, promise: Promise<Value>): Promise<Value> {

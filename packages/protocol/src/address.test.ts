@@ -57,7 +57,11 @@ describe("parseAgentId", () => {
     ["angle brackets", "<a>"],
   ];
   for (const [what, input] of refused) {
-    it(`refuses ${what}`, () => assert.equal(codeOf(() => parseAgentId(input)), "invalid_argument"));
+    it(`refuses ${what}`, () =>
+      assert.equal(
+        codeOf(() => parseAgentId(input)),
+        "invalid_argument",
+      ));
   }
 
   it("says that a long id is too large, and names the field", () => {
@@ -81,17 +85,29 @@ describe("parseAddress", () => {
   it("tells names, skills and URLs apart", () => {
     assert.deepEqual(parseAddress("kames"), { kind: "name", name: "kames" });
     assert.deepEqual(parseAddress("skill:translate"), { kind: "skill", skill: "translate" });
-    assert.deepEqual(parseAddress("https://a.example/x?y=1"), { kind: "url", url: "https://a.example/x?y=1" });
+    assert.deepEqual(parseAddress("https://a.example/x?y=1"), {
+      kind: "url",
+      url: "https://a.example/x?y=1",
+    });
     assert.deepEqual(parseAddress("HTTP://a.example"), { kind: "url", url: "HTTP://a.example" });
   });
 
   it("refuses URLs that are none, and those that are too long", () => {
-    assert.equal(codeOf(() => parseAddress("https://")), "invalid_argument");
-    assert.equal(codeOf(() => parseAddress(`https://a.example/${"x".repeat(2_000)}`)), "invalid_argument");
+    assert.equal(
+      codeOf(() => parseAddress("https://")),
+      "invalid_argument",
+    );
+    assert.equal(
+      codeOf(() => parseAddress(`https://a.example/${"x".repeat(2_000)}`)),
+      "invalid_argument",
+    );
   });
 
   it("takes other schemes for names, which have no slash", () => {
-    assert.equal(codeOf(() => parseAddress("ftp://a.example")), "invalid_argument");
+    assert.equal(
+      codeOf(() => parseAddress("ftp://a.example")),
+      "invalid_argument",
+    );
     assert.deepEqual(parseAddress("urn:a2a:lulu"), { kind: "name", name: "urn:a2a:lulu" });
   });
 });

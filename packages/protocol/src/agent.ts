@@ -26,9 +26,7 @@ export const RegisterRequestSchema = Type.Object(
     agent_card: Type.Optional(AgentCardSchema),
     aliases: Type.Optional(Type.Array(name, { maxItems: LIMITS.aliasesMax, uniqueItems: true })),
     display_name: Type.Optional(Type.String({ minLength: 1, maxLength: LIMITS.displayNameCharsMax })),
-    callback_url: Type.Optional(
-      Type.Union([Type.String({ maxLength: LIMITS.urlCharsMax }), Type.Null()]),
-    ),
+    callback_url: Type.Optional(Type.Union([Type.String({ maxLength: LIMITS.urlCharsMax }), Type.Null()])),
     skills: Type.Optional(Type.Array(SkillSchema, { maxItems: LIMITS.skillsMax })),
     representative_queries: Type.Optional(
       Type.Array(Type.String({ maxLength: LIMITS.reasonCharsMax }), { maxItems: LIMITS.queriesMax }),

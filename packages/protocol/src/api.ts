@@ -1,4 +1,5 @@
 import { type Static, type TSchema, Type } from "typebox";
+import { exactly } from "./exactly.ts";
 import type { AgentView } from "./agent.ts";
 import {
   DELIVERY_STATES,
@@ -23,13 +24,13 @@ const cursor = Type.Optional(
 const waitMs = Type.Optional(Type.Integer({ minimum: 0, maximum: LIMITS.waitMsMax, default: 0 }));
 const reason = Type.String({ minLength: 1, maxLength: LIMITS.reasonCharsMax, pattern: "\\S" });
 
-export const BatchRequestSchema = Type.Object({
+export const BatchRequestSchema = exactly({
   messages: Type.Array(MessageInputSchema, { minItems: 1, maxItems: LIMITS.batchMessagesMax }),
   atomic: Type.Optional(Type.Boolean({ default: false, description: "All or none." })),
 });
 export type BatchRequest = Static<typeof BatchRequestSchema>;
 
-export const MailboxReadSchema = Type.Object({
+export const MailboxReadSchema = exactly({
   since: cursor,
   limit: count(LIMITS.readLimitMax, LIMITS.readLimitDefault),
   wait_ms: waitMs,
@@ -43,10 +44,11 @@ export interface MailboxRead {
   readonly peek?: boolean;
 }
 
+/** A whole lease may be handed back as it came, so other members are let through. */
 const leaseRef = Type.Object({ message_id: id, lease_id: id });
 export type LeaseRef = Static<typeof leaseRef>;
 
-export const AckRequestSchema = Type.Object({
+export const AckRequestSchema = exactly({
   message_ids: Type.Optional(Type.Array(id, { maxItems: LIMITS.ackMax })),
   leases: Type.Optional(Type.Array(leaseRef, { maxItems: LIMITS.ackMax })),
 });
@@ -54,7 +56,7 @@ export type AckRequest = Static<typeof AckRequestSchema>;
 
 const leaseMs = Type.Integer({ minimum: LIMITS.leaseMsMin, maximum: LIMITS.leaseMsMax });
 
-export const LeaseRequestSchema = Type.Object({
+export const LeaseRequestSchema = exactly({
   max: count(LIMITS.leaseCountMax, 1),
   lease_ms: Type.Optional(
     Type.Union([leaseMs, Type.Null()], { description: "Absent: until somebody acts on it." }),
@@ -69,31 +71,33 @@ export interface LeaseRequest {
   readonly worker?: string;
 }
 
-export const RenewRequestSchema = Type.Object({
-  leases: Type.Array(leaseRef, { minItems: 1, maxItems: LIMITS.ackMax }),
-  lease_ms: leaseMs,
-});
+/** Many leases as a list, or one by its own two fields. */
+const leaseRefs = {
+  leases: Type.Optional(Type.Array(leaseRef, { minItems: 1, maxItems: LIMITS.ackMax })),
+  message_id: Type.Optional(id),
+  lease_id: Type.Optional(id),
+};
+
+export const RenewRequestSchema = exactly({ ...leaseRefs, lease_ms: leaseMs });
 export type RenewRequest = Static<typeof RenewRequestSchema>;
 
-export const ReleaseRequestSchema = Type.Object({
-  leases: Type.Array(leaseRef, { minItems: 1, maxItems: LIMITS.ackMax }),
-});
+export const ReleaseRequestSchema = exactly(leaseRefs);
 export type ReleaseRequest = Static<typeof ReleaseRequestSchema>;
 
-export const FailRequestSchema = Type.Object({ message_id: id, lease_id: Type.Optional(id), reason });
+export const FailRequestSchema = exactly({ message_id: id, lease_id: Type.Optional(id), reason });
 export type FailRequest = Static<typeof FailRequestSchema>;
 
-export const RepairRequestSchema = Type.Object({
+export const RepairRequestSchema = exactly({
   message_id: Type.Optional(id),
   task_id: Type.Optional(id),
   reason,
   command: Type.Union([
-    Type.Object({
+    exactly({
       action: Type.Literal("requeue"),
       lease_id: Type.Optional(id),
       duplicate_risk: Type.Enum(DUPLICATE_RISKS),
     }),
-    Type.Object({
+    exactly({
       action: Type.Literal("force_error"),
       lease_id: Type.Optional(id),
       message: reason,
@@ -102,7 +106,7 @@ export const RepairRequestSchema = Type.Object({
 });
 export type RepairRequest = Static<typeof RepairRequestSchema>;
 
-export const RetryStaleRequestSchema = Type.Object({
+export const RetryStaleRequestSchema = exactly({
   enabled: Type.Optional(Type.Boolean({ default: false })),
   min_lease_age_ms: Type.Optional(Type.Integer({ minimum: 0, default: 300_000 })),
   max_attempts: Type.Optional(Type.Integer({ minimum: 1, default: 3 })),
@@ -112,7 +116,7 @@ export const RetryStaleRequestSchema = Type.Object({
 export type RetryStaleRequest = Static<typeof RetryStaleRequestSchema>;
 export type RetryStalePolicy = Required<RetryStaleRequest>;
 
-export const AgentsQuerySchema = Type.Object({
+export const AgentsQuerySchema = exactly({
   page_token: Type.Optional(Type.String({ maxLength: LIMITS.idCharsMax })),
   limit: count(LIMITS.listLimitMax, LIMITS.listLimitDefault),
 });
@@ -121,7 +125,7 @@ export interface AgentsQuery {
   readonly limit?: number;
 }
 
-export const TasksQuerySchema = Type.Object({
+export const TasksQuerySchema = exactly({
   state: Type.Optional(Type.Enum(TASK_STATES)),
   agent: Type.Optional(id),
   thread_id: Type.Optional(id),
@@ -138,7 +142,7 @@ export interface TasksQuery {
   readonly limit?: number;
 }
 
-export const ThreadsQuerySchema = Type.Object({
+export const ThreadsQuerySchema = exactly({
   agent: Type.Optional(id),
   before: cursor,
   limit: count(LIMITS.listLimitMax, LIMITS.listLimitDefault),
@@ -149,8 +153,13 @@ export interface ThreadsQuery {
   readonly limit?: number;
 }
 
-export const EventsQuerySchema = Type.Object({
-  since: cursor,
+export const EventsQuerySchema = exactly({
+  since: Type.Optional(
+    Type.String({
+      maxLength: 40,
+      description: "A cursor from an earlier answer, or latest to start at the end.",
+    }),
+  ),
   type: Type.Optional(Type.String({ maxLength: LIMITS.idCharsMax })),
   agent: Type.Optional(id),
   thread: Type.Optional(id),
@@ -166,7 +175,7 @@ export interface EventsQuery {
   readonly wait_ms?: number;
 }
 
-export const QueueQuerySchema = Type.Object({
+export const QueueQuerySchema = exactly({
   state: Type.Optional(Type.Enum(DELIVERY_STATES)),
   agent: Type.Optional(id),
   min_lease_age_ms: Type.Optional(Type.Integer({ minimum: 0 })),
@@ -289,6 +298,7 @@ export interface EventView {
   readonly task_id?: string;
   readonly thread_id?: string;
   readonly data: Readonly<Record<string, unknown>>;
+  readonly previous_hash: string;
   readonly hash: string;
 }
 
@@ -371,4 +381,3 @@ export interface HealthResponse {
   readonly status: "ok";
   readonly version: string;
 }
-

@@ -26,6 +26,8 @@ export type DuplicateSafety = (typeof DUPLICATE_SAFETIES)[number];
 const id = Type.String({ minLength: 1, maxLength: LIMITS.idCharsMax });
 const nullableId = Type.Optional(Type.Union([id, Type.Null()]));
 const nullableText = Type.Optional(Type.Union([Type.String(), Type.Null()]));
+/** The last millisecond that a date can name. */
+const LATEST_MS = 8_640_000_000_000_000;
 const key = Type.String({ minLength: 1, maxLength: LIMITS.idempotencyKeyCharsMax, pattern: "\\S" });
 
 /**
@@ -50,7 +52,7 @@ export const MessageInputSchema = Type.Object(
     task_id: nullableId,
     parent: nullableId,
     deadline_ms: Type.Optional(
-      Type.Union([Type.Integer({ minimum: 0 }), Type.Null()], {
+      Type.Union([Type.Integer({ minimum: 0, maximum: LATEST_MS }), Type.Null()], {
         description: "The absolute time, in epoch milliseconds, by which the task must be finished.",
       }),
     ),
@@ -62,10 +64,7 @@ export const MessageInputSchema = Type.Object(
     status: Type.Optional(Type.String()),
     idempotency_key: Type.Optional(Type.Union([key, Type.Null()])),
     idempotency: Type.Optional(
-      Type.Union([
-        Type.Object({ duplicate_safety: Type.Enum(DUPLICATE_SAFETIES), key }),
-        Type.Null(),
-      ]),
+      Type.Union([Type.Object({ duplicate_safety: Type.Enum(DUPLICATE_SAFETIES), key }), Type.Null()]),
     ),
     signature: nullableText,
     key_id: nullableText,

@@ -1,4 +1,5 @@
 import { type Static, Type } from "typebox";
+import { exactly } from "./exactly.ts";
 import { LIMITS } from "./limits.ts";
 import { type Artifact, ArtifactSchema, PartsSchema } from "./part.ts";
 
@@ -57,7 +58,7 @@ export interface TaskTreeView {
   readonly children: readonly TaskTreeView[];
 }
 
-const reason = Type.String({ minLength: 1, maxLength: LIMITS.reasonCharsMax });
+const reason = Type.String({ minLength: 1, maxLength: LIMITS.reasonCharsMax, pattern: "\\S" });
 const leaseId = Type.Optional(
   Type.String({
     minLength: 1,
@@ -67,7 +68,7 @@ const leaseId = Type.Optional(
 );
 const text = Type.Optional(Type.String({ description: "Plain text for the requester." }));
 
-export const TaskStatusRequestSchema = Type.Object({
+export const TaskStatusRequestSchema = exactly({
   state: Type.Enum(["working", "input-required", "auth-required"] as const),
   text,
   parts: Type.Optional(PartsSchema),
@@ -75,7 +76,7 @@ export const TaskStatusRequestSchema = Type.Object({
 });
 export type TaskStatusRequest = Static<typeof TaskStatusRequestSchema>;
 
-export const TaskArtifactRequestSchema = Type.Object({
+export const TaskArtifactRequestSchema = exactly({
   artifact: ArtifactSchema,
   append: Type.Optional(
     Type.Boolean({ description: "Add these parts to the artifact of the same id instead of replacing it." }),
@@ -84,7 +85,7 @@ export const TaskArtifactRequestSchema = Type.Object({
 });
 export type TaskArtifactRequest = Static<typeof TaskArtifactRequestSchema>;
 
-export const TaskCompleteRequestSchema = Type.Object({
+export const TaskCompleteRequestSchema = exactly({
   text,
   parts: Type.Optional(PartsSchema),
   artifacts: Type.Optional(Type.Array(ArtifactSchema, { maxItems: LIMITS.artifactsMax })),
@@ -93,9 +94,8 @@ export const TaskCompleteRequestSchema = Type.Object({
 });
 export type TaskCompleteRequest = Static<typeof TaskCompleteRequestSchema>;
 
-export const TaskFailRequestSchema = Type.Object({ reason, lease_id: leaseId });
+export const TaskFailRequestSchema = exactly({ reason, lease_id: leaseId });
 export type TaskFailRequest = Static<typeof TaskFailRequestSchema>;
 
-export const TaskCancelRequestSchema = Type.Object({ reason: Type.Optional(reason) });
+export const TaskCancelRequestSchema = exactly({ reason: Type.Optional(reason) });
 export type TaskCancelRequest = Static<typeof TaskCancelRequestSchema>;
-

@@ -101,6 +101,11 @@ describe("quote", () => {
   it("shows what JSON has no word for", () => {
     assert.equal(quote(undefined), "undefined");
   });
+
+  it("does not fall over what is nested too deeply to be shown", () => {
+    const deep = JSON.parse(`${"[".repeat(100_000)}${"]".repeat(100_000)}`) as unknown;
+    assert.match(quote(deep), /too deeply nested/);
+  });
 });
 
 function nested(depth: number): unknown {

@@ -12,10 +12,7 @@ export function assertCleanJson(value: unknown, where: string, depth = 0): void 
   }
   if (typeof value !== "object" || value === null) return;
   if (depth >= LIMITS.jsonDepthMax) {
-    throw new RelayError(
-      "invalid_argument",
-      `${where}: is nested deeper than ${LIMITS.jsonDepthMax} levels`,
-    );
+    throw new RelayError("invalid_argument", `${where}: is nested deeper than ${LIMITS.jsonDepthMax} levels`);
   }
   if (Array.isArray(value)) {
     for (const item of value) assertCleanJson(item, where, depth + 1);
@@ -28,8 +25,7 @@ export function assertCleanJson(value: unknown, where: string, depth = 0): void 
   }
 }
 
-const ISO_INSTANT =
-  /^(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2}):(\d{2})(?:\.\d{1,9})?(?:Z|[+-]\d{2}:\d{2})$/;
+const ISO_INSTANT = /^(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2}):(\d{2})(?:\.\d{1,9})?(?:Z|[+-]\d{2}:\d{2})$/;
 
 /** An ISO 8601 instant with a time zone, from 1970 on, as epoch milliseconds. */
 export function parseInstant(input: unknown, field: string): number {
@@ -50,8 +46,17 @@ export function formatInstant(atMs: number): string {
 
 /** A value as it is shown in an error: short, on one line. */
 export function quote(value: unknown): string {
-  const text = JSON.stringify(value) ?? String(value);
+  const text = jsonOf(value);
   return text.length <= 80 ? text : `${text.slice(0, 77).toWellFormed()}...`;
+}
+
+/** Nesting that would overrun a recursive writer is only named. */
+function jsonOf(value: unknown): string {
+  try {
+    return JSON.stringify(value) ?? String(value);
+  } catch {
+    return "(too deeply nested to be shown)";
+  }
 }
 
 /** Date.parse turns 30 February into 2 March; a letter's date should mean what it says. */

@@ -11,8 +11,8 @@ export interface LoadedConfig {
 }
 
 /** Fills, validates and freezes the configuration. */
-export function loadConfig(sources: ConfigSources): RelayConfig {
-  return loadConfigWithSources(sources).config;
+export function loadConfig(sources: Partial<ConfigSources> = {}): RelayConfig {
+  return loadConfigWithSources({ flags: {}, env: {}, dotenv: {}, ...sources }).config;
 }
 
 export function loadConfigWithSources(sources: ConfigSources): LoadedConfig {

@@ -1,7 +1,8 @@
 import { randomFillSync } from "node:crypto";
-import { mkdirSync } from "node:fs";
-import type { AddressInfo } from "node:net";
-import { join } from "node:path";
+import { existsSync, mkdirSync } from "node:fs";
+import type { IncomingMessage, Server } from "node:http";
+import type { AddressInfo, Socket } from "node:net";
+import { dirname, join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { RelayError } from "@a2a-relay/protocol";
 import type { FastifyInstance } from "fastify";
@@ -33,6 +34,8 @@ export interface RelayOverrides {
 /** The process cannot know what is on disk after a failed fsync; whoever supervises it starts a new one. */
 const EXIT_DISK_FAILED = 70;
 
+const IDLE_LOOK_MS = 50;
+
 const systemClock: Clock = { nowMs: () => Date.now(), nextTurn: () => nextTurn() };
 
 /** The only place that knows every part. */
@@ -57,16 +60,19 @@ export async function startRelay(config: RelayConfig, overrides: RelayOverrides 
     },
     { version: VERSION, publicUrl, hosts: knownHosts(config), allowedOrigins: config.allowedOrigins },
   );
-  stack.defer(() => drain(app, stopping, config.drainMs));
+  const unused = new UnusedConnections(app.server);
+  stack.defer(() => drain(app, unused, stopping, config.drainMs));
   url = await listen(app, config);
-  stack.use(startBackgroundWork(core, config, (reason) => log.error({ err: reason }, "background work failed")));
+  stack.use(
+    startBackgroundWork(core, config, (reason) => log.error({ err: reason }, "background work failed")),
+  );
   const running = stack.move();
   return { url, [Symbol.asyncDispose]: () => running.disposeAsync() };
 }
 
 async function openStore(config: RelayConfig, log: Logger): Promise<SqliteRelayStore> {
   try {
-    mkdirSync(config.dataDirectory, { recursive: true, mode: 0o700 });
+    makeDirectory(config.dataDirectory);
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause);
     throw new RelayError(
@@ -83,6 +89,13 @@ async function openStore(config: RelayConfig, log: Logger): Promise<SqliteRelayS
       process.exit(EXIT_DISK_FAILED);
     },
   });
+}
+
+/** Step by step from the first parent that exists: a recursive mkdir never returns for a path under /proc. */
+function makeDirectory(path: string): void {
+  if (existsSync(path)) return;
+  makeDirectory(dirname(path));
+  mkdirSync(path, { mode: 0o700 });
 }
 
 function authenticatorOf(config: RelayConfig): Authenticator {
@@ -113,9 +126,36 @@ async function listen(app: FastifyInstance, config: RelayConfig): Promise<string
 }
 
 /** Lets requests under way finish, answers whoever waits, and cuts the rest off when the time is over. */
-async function drain(app: FastifyInstance, stopping: AbortController, drainMs: number): Promise<void> {
+async function drain(
+  app: FastifyInstance,
+  unused: UnusedConnections,
+  stopping: AbortController,
+  drainMs: number,
+): Promise<void> {
   stopping.abort();
   const timer = setTimeout(() => app.server.closeAllConnections(), drainMs);
-  await app.close();
+  // A kept connection is idle again once its last request was answered, so it is looked for more than once.
+  const tidy = setInterval(() => app.server.closeIdleConnections(), IDLE_LOOK_MS);
+  const closed = app.close();
+  unused.close();
+  await closed;
+  clearInterval(tidy);
   clearTimeout(timer);
+}
+
+/** Connections that never carried a request: Node does not count them as idle, and clients open them ahead. */
+class UnusedConnections {
+  readonly #sockets = new Set<Socket>();
+
+  constructor(server: Server) {
+    server.on("connection", (socket: Socket) => {
+      this.#sockets.add(socket);
+      socket.once("close", () => this.#sockets.delete(socket));
+    });
+    server.on("request", ({ socket }: IncomingMessage) => this.#sockets.delete(socket));
+  }
+
+  close(): void {
+    for (const socket of this.#sockets) socket.destroy();
+  }
 }

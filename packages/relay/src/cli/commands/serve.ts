@@ -79,8 +79,8 @@ function greetingLines(
     `  docs        ${relay.url}/docs`,
     "",
     "Try next, in another terminal:",
-    `  a2a-relay agents register --id hello@here${elsewhere}`,
-    `  a2a-relay doctor${elsewhere}`,
+    `  npx a2a-relay agents register --id hello@here${elsewhere}`,
+    `  npx a2a-relay doctor${elsewhere}`,
   ];
 }
 

@@ -213,10 +213,10 @@ export class AgentService {
   }
 }
 
-function readAgentId(input: string): AgentId {
-  const id = parseAgentId(input);
+function readAgentId(input: string, field = "agent_id"): AgentId {
+  const id = parseAgentId(input, field);
   if (!RESERVED.has(id) && !/^(skill:|https?:)/i.test(id)) return id;
-  throw new RelayError("invalid_argument", `agent_id: ${quote(id)} is reserved; choose another id`);
+  throw new RelayError("invalid_argument", `${field}: ${quote(id)} is reserved; choose another one`);
 }
 
 function fillRecord(
@@ -235,7 +235,7 @@ function fillRecord(
     tenant,
     id,
     displayName: request.display_name ?? before?.displayName ?? cardName ?? id,
-    aliases: (request.aliases ?? before?.aliases ?? []).map((alias) => parseAgentId(alias, "aliases")),
+    aliases: (request.aliases ?? before?.aliases ?? []).map((alias) => readAgentId(alias, "aliases")),
     card,
     skills: request.skills ?? before?.skills ?? [],
     representativeQueries: request.representative_queries ?? before?.representativeQueries ?? [],

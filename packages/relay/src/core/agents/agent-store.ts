@@ -12,6 +12,6 @@ export interface AgentStore {
     page: { readonly afterId: string; readonly limit: number },
   ): Promise<readonly AgentWithPresence[]>;
   countAgents(tenant: string): Promise<number>;
-  /** Presence only: no event, no version. */
+  /** Presence only: no event, no version, and on disk within a second rather than at once. */
   touchAgent(tenant: string, id: AgentId, seenAtMs: number): Promise<void>;
 }

@@ -22,6 +22,12 @@ export interface ChangeFeed {
 }
 
 export interface Watch extends Disposable {
-  /** True once something changed since the last call (or since `watch`), false when the time is over. */
-  changed(options: { readonly timeoutMs: number; readonly signal?: AbortSignal | undefined }): Promise<boolean>;
+  /**
+   * True once something changed since the last call (or since `watch`); false when the time is over, the
+   * signal is aborted, or the store closes.
+   */
+  changed(options: {
+    readonly timeoutMs: number;
+    readonly signal?: AbortSignal | undefined;
+  }): Promise<boolean>;
 }

@@ -51,4 +51,3 @@ export interface RelayStore
   /** A real, durable write that leaves no trace in the journal. */
   probe(nowMs: number): Promise<void>;
 }
-

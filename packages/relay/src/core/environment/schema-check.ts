@@ -5,6 +5,7 @@ import { Compile } from "typebox/compile";
 /** What a failed keyword says, reduced to what a person needs. */
 interface Failure {
   readonly keyword: string;
+  readonly schemaPath: string;
   readonly instancePath: string;
   readonly params: Readonly<Record<string, unknown>>;
   readonly message: string;
@@ -15,10 +16,22 @@ export function parserOf<Schema extends TSchema>(
   schema: Schema,
   what: string,
 ): (input: unknown) => Static<Schema> {
+  const parseShape = shapeParserOf(schema, what);
+  return (input) => {
+    const parsed = parseShape(input);
+    assertCleanJson(parsed, what);
+    return parsed;
+  };
+}
+
+/** The same for what only wraps other input: each piece of it still has to pass its own parser. */
+export function shapeParserOf<Schema extends TSchema>(
+  schema: Schema,
+  what: string,
+): (input: unknown) => Static<Schema> {
   const compiled = Compile(schema);
   return (input) => {
     if (!compiled.Check(input)) throw describeFailure(compiled.Errors(input), input, what);
-    assertCleanJson(input, what);
     return input;
   };
 }
@@ -45,10 +58,40 @@ function describeFailure(failures: readonly Failure[], input: unknown, what: str
   );
 }
 
-/** Of a failed union the branch that came furthest tells most; "must match anyOf" tells nothing. */
+/** Says of a part that failed nothing that its other failures do not say better. */
+const TELLS_NOTHING: ReadonlySet<string> = new Set(["anyOf", "boolean"]);
+
+/**
+ * Of a failed union, only branches whose constants fit were meant, and the one that came furthest tells most;
+ * "must match anyOf" tells nothing, nor does the schema `false` behind an unknown field.
+ */
 function mostTelling(failures: readonly Failure[]): Failure | undefined {
-  const concrete = failures.filter((failure) => failure.keyword !== "anyOf");
-  return concrete.toSorted((a, b) => weight(b) - weight(a))[0] ?? failures[0];
+  const mistaken = failures.filter(({ keyword }) => keyword === "const").map((failure) => branchOf(failure));
+  const meant = failures.filter(
+    (failure) => !mistaken.includes(branchOf(failure)) || branchOf(failure) === "",
+  );
+  const concrete = (meant.some(isConcrete) ? meant : failures).filter(isConcrete);
+  const telling = concrete.toSorted((a, b) => weight(b) - weight(a))[0] ?? failures[0];
+  return telling?.keyword === "const" ? oneOf(telling, failures) : telling;
+}
+
+/** Where each branch wanted another constant, any of them would have done. */
+function oneOf(failure: Failure, failures: readonly Failure[]): Failure {
+  const alike = failures.filter(
+    ({ keyword, instancePath }) => keyword === "const" && instancePath === failure.instancePath,
+  );
+  if (alike.length === 1) return failure;
+  const allowedValues = alike.map(({ params }) => params["allowedValue"]);
+  return { ...failure, keyword: "enum", params: { allowedValues } };
+}
+
+function isConcrete({ keyword }: Failure): boolean {
+  return !TELLS_NOTHING.has(keyword);
+}
+
+/** The branch of a union in which it failed, or nothing. */
+function branchOf({ schemaPath }: Failure): string {
+  return /^.*\/anyOf\/\d+/.exec(schemaPath)?.[0] ?? "";
 }
 
 function weight(failure: Failure): number {

@@ -25,6 +25,7 @@ export const EVENT_TYPES = [
   "task.failed",
   "task.canceled",
   "task.rejected",
+  "mail.retired",
   "retry.scanned",
 ] as const;
 export type EventType = (typeof EVENT_TYPES)[number];
@@ -48,8 +49,13 @@ export interface EventRecord extends Omit<EventDraft, "data"> {
   readonly tenant: string;
   readonly seq: number;
   readonly dataJson: string;
+  /** The hash of the event before, so that a page of events can be checked by itself. */
+  readonly previousHash: string;
   readonly hash: string;
 }
+
+/** How `mail.retired` names a letter: its id, and the event that had accepted it. */
+export type RetiredMessage = readonly [messageId: string, acceptedSeq: number];
 
 /** The end of a tenant's chain: what the next event is hashed onto. */
 export interface ChainHead {
@@ -72,14 +78,15 @@ export function sealEvent(tenant: string, head: ChainHead, draft: EventDraft): E
     taskId: draft.taskId,
     threadId: draft.threadId,
     dataJson: JSON.stringify(draft.data),
+    previousHash: head.hash,
   };
-  return { ...unsealed, hash: eventHash(head.hash, unsealed) };
+  return { ...unsealed, hash: eventHash(unsealed) };
 }
 
 /** Every column takes part, so that no edit of any of them goes unseen. */
-export function eventHash(previousHash: string, event: Omit<EventRecord, "hash">): string {
+export function eventHash(event: Omit<EventRecord, "hash">): string {
   const fields = JSON.stringify([
-    previousHash,
+    event.previousHash,
     event.tenant,
     event.seq,
     event.type,

@@ -33,6 +33,9 @@ export interface JournalParts {
   readonly clock: Clock;
 }
 
+/** A cursor that starts at the end: what happens from now on. */
+const LATEST = "latest";
+
 const parseEvents = parserOf(EventsQuerySchema, "query");
 const parseThreads = parserOf(ThreadsQuerySchema, "query");
 
@@ -48,11 +51,7 @@ export class JournalService {
     this.#clock = parts.clock;
   }
 
-  async events(
-    principal: Principal,
-    input: unknown,
-    { signal }: Waiting = {},
-  ): Promise<EventsResponse> {
+  async events(principal: Principal, input: unknown, { signal }: Waiting = {}): Promise<EventsResponse> {
     authorize(principal, "events.read");
     const query = parseEvents(input) as EventsQuery;
     assertKnownType(query.type);
@@ -60,14 +59,15 @@ export class JournalService {
     const filter = {
       tenant,
       type: query.type,
-      agentId: query.agent,
+      agentId: query.agent === undefined ? undefined : await this.#agentNamed(tenant, query.agent),
       threadId: query.thread,
       limit: query.limit ?? LIMITS.listLimitDefault,
       scanRowsMax: LIMITS.scanRowsMax,
     };
     using watch = this.#store.feed.watch(journalTopic(tenant));
     const endMs = this.#clock.nowMs() + (query.wait_ms ?? 0);
-    let afterSeq = parseCursor(query.since, "since");
+    let afterSeq =
+      query.since === LATEST ? (await this.#store.chainHead(tenant)).seq : parseCursor(query.since, "since");
     for (;;) {
       const page = await this.#store.events({ ...filter, afterSeq });
       const leftMs = endMs - this.#clock.nowMs();
@@ -85,8 +85,10 @@ export class JournalService {
     const { tenant } = principal;
     const page = await this.#store.threads({
       tenant,
-      agent: query.agent === undefined ? undefined : await this.#directory.resolve(tenant, query.agent, "agent"),
-      beforePosition: query.before === undefined ? Number.MAX_SAFE_INTEGER : parseCursor(query.before, "before"),
+      agent:
+        query.agent === undefined ? undefined : await this.#directory.resolve(tenant, query.agent, "agent"),
+      beforePosition:
+        query.before === undefined ? Number.MAX_SAFE_INTEGER : parseCursor(query.before, "before"),
       limit: query.limit ?? LIMITS.listLimitDefault,
       scanRowsMax: LIMITS.scanRowsMax,
     });
@@ -116,6 +118,12 @@ export class JournalService {
     return { thread_id: threadId, messages, truncated: found.length > limit };
   }
 
+  /** Who left still has a past, so a name that nobody carries any more is taken as the id it was. */
+  async #agentNamed(tenant: string, name: string): Promise<string> {
+    const [first, ...others] = await this.#store.agentsNamed(tenant, name);
+    return first === undefined || others.length > 0 ? name : first;
+  }
+
   async verify(principal: Principal): Promise<VerifyResponse> {
     authorize(principal, "journal.verify");
     return verifyChain(this.#store, this.#clock, principal.tenant);
@@ -133,6 +141,7 @@ function viewEvent(event: EventRecord): EventView {
     ...(event.taskId === null ? {} : { task_id: event.taskId }),
     ...(event.threadId === null ? {} : { thread_id: event.threadId }),
     data: JSON.parse(event.dataJson) as Readonly<Record<string, unknown>>,
+    previous_hash: event.previousHash,
     hash: event.hash,
   };
 }

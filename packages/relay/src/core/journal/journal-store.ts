@@ -1,4 +1,4 @@
-import type { ChainHead, EventRecord } from "./event.ts";
+import type { ChainHead, EventDraft, EventRecord } from "./event.ts";
 
 export interface EventFilter {
   readonly tenant: string;
@@ -30,10 +30,20 @@ export interface JournalStore {
   /** What retention left behind: the last event that was archived, or the genesis. */
   chainAnchor(tenant: string): Promise<ChainHead>;
 
-  /** Settled mail older than the time, whose task (if any) is finished too. Oldest first. */
+  /**
+   * Mail settled before the time, whose task (if any) is finished too, oldest first. A letter to somebody
+   * without a mailbox is as old as its acceptance.
+   */
   retirableMail(tenant: string, settledBeforeMs: number, limit: number): Promise<readonly RetiredMail[]>;
-  /** Forgets mail, its delivery, and the task it began; starts the clock of its send keys. */
-  retireMail(tenant: string, messageIds: readonly string[], nowMs: number): Promise<void>;
+  /** Forgets mail, its delivery, and the task it began; starts the clock of its send keys; records `event`. */
+  retireMail(
+    tenant: string,
+    messageIds: readonly string[],
+    nowMs: number,
+    event?: EventDraft,
+  ): Promise<void>;
+  /** The last event that is really there, whatever the head says. */
+  lastEventSeq(tenant: string): Promise<number>;
   /** The oldest events before the time, in order. */
   retirableEvents(tenant: string, beforeMs: number, limit: number): Promise<readonly EventRecord[]>;
   /** Forgets all events up to and including the anchor, and remembers it. */

@@ -1,7 +1,8 @@
-import { LIMITS } from "@a2a-relay/protocol";
+import { LIMITS, POSTMASTER } from "@a2a-relay/protocol";
 import type { Archive } from "../environment/archive.ts";
 import type { Clock } from "../environment/clock.ts";
 import type { RelayStore } from "../environment/relay-store.ts";
+import type { EventDraft, RetiredMessage } from "./event.ts";
 
 export interface RetentionSettings {
   /** 0 keeps mail for ever. */
@@ -52,9 +53,25 @@ export class Retention {
     if (keptMs === 0) return 0;
     const mail = await this.#store.retirableMail(tenant, nowMs - keptMs, STEP_ROWS);
     if (mail.length === 0) return 0;
-    await this.#archive.append("messages", mail.map(({ line }) => JSON.stringify(line)));
-    await this.#store.retireMail(tenant, mail.map(({ messageId }) => messageId), nowMs);
+    await this.#archive.append(
+      "messages",
+      mail.map(({ line }) => JSON.stringify(line)),
+    );
+    const messageIds = mail.map(({ messageId }) => messageId);
+    await this.#store.retireMail(tenant, messageIds, nowMs, await this.#retired(tenant, messageIds, nowMs));
     return mail.length;
+  }
+
+  /** What left, and which event had accepted it: a letter that is missing without this was removed by hand. */
+  async #retired(tenant: string, messageIds: readonly string[], nowMs: number): Promise<EventDraft> {
+    const messages: RetiredMessage[] = [];
+    for (const messageId of messageIds) {
+      const events = await this.#store.eventsOfMessage(tenant, messageId);
+      const accepted = events.find(({ type }) => type === "message.accepted");
+      messages.push([messageId, accepted?.seq ?? 0]);
+    }
+    const nobody = { agentId: null, messageId: null, taskId: null, threadId: null };
+    return { type: "mail.retired", atMs: nowMs, actor: POSTMASTER, ...nobody, data: { messages } };
   }
 
   async #retireEvents(tenant: string, nowMs: number): Promise<number> {
@@ -63,7 +80,10 @@ export class Retention {
     const events = await this.#store.retirableEvents(tenant, nowMs - keptMs, STEP_ROWS);
     const last = events.at(-1);
     if (last === undefined) return 0;
-    await this.#archive.append("events", events.map((event) => JSON.stringify(event)));
+    await this.#archive.append(
+      "events",
+      events.map((event) => JSON.stringify(event)),
+    );
     await this.#store.retireEvents(tenant, { seq: last.seq, hash: last.hash });
     return events.length;
   }

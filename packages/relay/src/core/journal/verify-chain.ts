@@ -2,46 +2,24 @@ import type { VerifyResponse } from "@a2a-relay/protocol";
 import type { Clock } from "../environment/clock.ts";
 import type { RelayStore } from "../environment/relay-store.ts";
 import { digestOfText } from "../messages/canonical-json.ts";
-import { type ChainHead, type EventRecord, eventHash } from "./event.ts";
+import { type ChainHead, type EventRecord, eventHash, type RetiredMessage } from "./event.ts";
 
 const PAGE_ROWS = 1_000;
 
 /**
  * Walks the whole chain from its anchor: every event must hash onto the one before, the last must be the
- * head, and every letter that is still kept must be the one that was accepted.
+ * head, every letter that is still kept must be the one that was accepted, and every letter that is not must
+ * have been retired.
  */
 export async function verifyChain(store: RelayStore, clock: Clock, tenant: string): Promise<VerifyResponse> {
-  const anchor = await store.chainAnchor(tenant);
-  const goal = await store.chainHead(tenant);
-  let reached: ChainHead = anchor;
-  let messages = 0;
-  const report = (problem?: string): VerifyResponse => ({
-    ok: problem === undefined,
-    events: reached.seq - anchor.seq,
-    messages,
-    first_seq: anchor.seq + 1,
-    last_seq: reached.seq,
-    head: reached.hash,
-    ...(problem === undefined ? {} : { problem }),
-  });
-  while (reached.seq < goal.seq) {
-    const page = await store.events({ ...EVERYTHING, tenant, afterSeq: reached.seq });
-    if (page.events.length === 0) return report(`events ${reached.seq + 1} to ${goal.seq} are missing`);
-    for (const event of page.events) {
-      if (event.seq > goal.seq) break;
-      const broken = brokenLink(reached, event);
-      if (broken !== undefined) return report(broken);
-      const changed = await changedMessage(store, event);
-      if (changed !== undefined) return report(changed);
-      if (event.type === "message.accepted") messages += 1;
-      reached = { seq: event.seq, hash: event.hash };
-    }
+  const walk = new ChainWalk(store, tenant, await store.chainAnchor(tenant));
+  for (;;) {
+    const head = await store.chainHead(tenant);
+    if (walk.reached.seq >= head.seq) return walk.report(await walk.end(head));
+    const problem = await walk.page(head);
+    if (problem !== undefined) return walk.report(problem);
     await clock.nextTurn();
   }
-  if (reached.seq === goal.seq && reached.hash !== goal.hash) {
-    return report(`the head says ${goal.hash}, the chain ends in ${reached.hash}`);
-  }
-  return report();
 }
 
 const EVERYTHING = {
@@ -52,19 +30,95 @@ const EVERYTHING = {
   scanRowsMax: PAGE_ROWS,
 } as const;
 
+class ChainWalk {
+  readonly #store: RelayStore;
+  readonly #tenant: string;
+  readonly #anchor: ChainHead;
+  reached: ChainHead;
+  #messages = 0;
+  /**
+   * Letters that are gone and letters that were retired cancel each other out here, in whatever order they
+   * are met, so that millions of them need no memory.
+   */
+  #unaccounted = 0n;
+
+  constructor(store: RelayStore, tenant: string, anchor: ChainHead) {
+    this.#store = store;
+    this.#tenant = tenant;
+    this.#anchor = anchor;
+    this.reached = anchor;
+  }
+
+  report(problem: string | undefined): VerifyResponse {
+    return {
+      ok: problem === undefined,
+      events: this.reached.seq - this.#anchor.seq,
+      messages: this.#messages,
+      first_seq: this.#anchor.seq + 1,
+      last_seq: this.reached.seq,
+      head: this.reached.hash,
+      ...(problem === undefined ? {} : { problem }),
+    };
+  }
+
+  /** The next events; a sentence about the first thing that is wrong with them. */
+  async page(head: ChainHead): Promise<string | undefined> {
+    const page = await this.#store.events({
+      ...EVERYTHING,
+      tenant: this.#tenant,
+      afterSeq: this.reached.seq,
+    });
+    if (page.events.length === 0) return `events ${this.reached.seq + 1} to ${head.seq} are missing`;
+    for (const event of page.events) {
+      const problem = brokenLink(this.reached, event) ?? (await this.#checkMail(event));
+      if (problem !== undefined) return problem;
+      this.reached = { seq: event.seq, hash: event.hash };
+    }
+    return undefined;
+  }
+
+  /** What can only be told once the end is reached. */
+  async end(head: ChainHead): Promise<string | undefined> {
+    if (this.reached.hash !== head.hash) {
+      return `the head says ${head.hash}, the chain ends in ${this.reached.hash}`;
+    }
+    const last = await this.#store.lastEventSeq(this.#tenant);
+    if (last > head.seq) return `event ${last} was put behind the head of the chain, ${head.seq}`;
+    if (this.#unaccounted === 0n) return undefined;
+    return "a message that was accepted is gone, and retention did not take it";
+  }
+
+  async #checkMail(event: EventRecord): Promise<string | undefined> {
+    if (event.type === "mail.retired") this.#account(event);
+    if (event.type !== "message.accepted" || event.messageId === null) return undefined;
+    this.#messages += 1;
+    const message = await this.#store.message(event.tenant, event.messageId);
+    if (message === undefined) {
+      this.#unaccounted ^= markOf(event.messageId);
+      return undefined;
+    }
+    const { digest } = JSON.parse(event.dataJson) as { readonly digest: string };
+    if (digestOfText(message.json) === digest) return undefined;
+    return `message ${event.messageId} is not the one that event ${event.seq} accepted`;
+  }
+
+  #account(event: EventRecord): void {
+    const { messages } = JSON.parse(event.dataJson) as { readonly messages: readonly RetiredMessage[] };
+    for (const [messageId, acceptedSeq] of messages) {
+      // Those whose acceptance lies before the anchor were not met on this walk.
+      if (acceptedSeq > this.#anchor.seq) this.#unaccounted ^= markOf(messageId);
+    }
+  }
+}
+
 function brokenLink(previous: ChainHead, event: EventRecord): string | undefined {
   if (event.seq !== previous.seq + 1) {
     return `event ${previous.seq + 1} is missing: ${event.seq} follows ${previous.seq}`;
   }
-  if (eventHash(previous.hash, event) === event.hash) return undefined;
+  if (event.previousHash === previous.hash && eventHash(event) === event.hash) return undefined;
   return `event ${event.seq} (${event.type}) was changed after it was recorded`;
 }
 
-async function changedMessage(store: RelayStore, event: EventRecord): Promise<string | undefined> {
-  if (event.type !== "message.accepted" || event.messageId === null) return undefined;
-  const message = await store.message(event.tenant, event.messageId);
-  if (message === undefined) return undefined;
-  const { digest } = JSON.parse(event.dataJson) as { readonly digest: string };
-  if (digestOfText(message.json) === digest) return undefined;
-  return `message ${event.messageId} is not the one that event ${event.seq} accepted`;
+function markOf(messageId: string): bigint {
+  return BigInt(`0x${digestOfText(messageId)}`);
 }

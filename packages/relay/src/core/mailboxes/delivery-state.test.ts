@@ -43,15 +43,16 @@ const EDGES: readonly [DeliveryState, DeliveryAct, DeliveryState][] = [
 const GRANT = { leaseId: "l2", worker: "w2", leasedAtMs: NOON_MS, leaseExpiresAtMs: NOON_MS + 1_000 };
 
 /** Each act as a service performs it, by the right of the current lease where there is one. */
-const ACTS: Readonly<Partial<Record<DeliveryAct, (delivery: DeliveryRecord) => DeliveryRecord | undefined>>> = {
-  lease: (delivery) => lease(delivery, GRANT),
-  release: (delivery) => release(delivery, delivery.leaseId ?? "l1"),
-  requeue: (delivery) => requeue(delivery, undefined),
-  acknowledge: (delivery) => acknowledge(delivery, delivery.leaseId ?? undefined, NOON_MS),
-  fail: (delivery) => fail(delivery, delivery.leaseId ?? undefined, "no", NOON_MS),
-  expire: (delivery) => expire(delivery, NOON_MS),
-  withdraw: (delivery) => withdraw(delivery, "no longer wanted", NOON_MS),
-};
+const ACTS: Readonly<Partial<Record<DeliveryAct, (delivery: DeliveryRecord) => DeliveryRecord | undefined>>> =
+  {
+    lease: (delivery) => lease(delivery, GRANT),
+    release: (delivery) => release(delivery, delivery.leaseId ?? "l1"),
+    requeue: (delivery) => requeue(delivery, undefined),
+    acknowledge: (delivery) => acknowledge(delivery, delivery.leaseId ?? undefined, NOON_MS),
+    fail: (delivery) => fail(delivery, delivery.leaseId ?? undefined, "no", NOON_MS),
+    expire: (delivery) => expire(delivery, NOON_MS),
+    withdraw: (delivery) => withdraw(delivery, "no longer wanted", NOON_MS),
+  };
 
 function inState(state: DeliveryState): DeliveryRecord {
   if (state === "leased") return aLeasedDelivery();
@@ -66,7 +67,7 @@ describe("the delivery machine", () => {
         return next === undefined ? [] : [[state, act, next]];
       }),
     );
-    const byName = (a: readonly string[], b: readonly string[]): number => a.join() < b.join() ? -1 : 1;
+    const byName = (a: readonly string[], b: readonly string[]): number => (a.join() < b.join() ? -1 : 1);
     assert.deepEqual(edges.toSorted(byName), [...EDGES].toSorted(byName));
   });
 
@@ -129,7 +130,11 @@ describe("fencing", () => {
 
   it("refuses whoever holds an earlier lease, and says which attempt is under way", async () => {
     for (const finish of [acknowledge, failing]) {
-      const error = await refused(() => finish(overtaken, "l1", NOON_MS), "lease_lost", /lease l1 on message m1/);
+      const error = await refused(
+        () => finish(overtaken, "l1", NOON_MS),
+        "lease_lost",
+        /lease l1 on message m1/,
+      );
       assert.deepEqual(error.details, { message_id: "m1", attempt: 2 });
     }
     await refused(() => release(overtaken, "l1"), "lease_lost");
@@ -192,7 +197,11 @@ describe("an operator's repair", () => {
   it("needs no lease id, and checks the one it was given", async () => {
     assert.equal(requeue(aLeasedDelivery(), undefined).state, "available");
     assert.equal(requeue(aLeasedDelivery(), "l1").state, "available");
-    const error = await refused(() => requeue(aLeasedDelivery(), "l0"), "lease_lost", /under lease l1, not l0/);
+    const error = await refused(
+      () => requeue(aLeasedDelivery(), "l0"),
+      "lease_lost",
+      /under lease l1, not l0/,
+    );
     assert.deepEqual(error.details, { expected: "l0", actual: "l1" });
     await refused(() => forceError(aLeasedDelivery(), "l0", "no", NOON_MS), "lease_lost");
   });
@@ -226,7 +235,10 @@ describe("the clock alone", () => {
 
   it("never touches unsafe work", () => {
     assert.equal(timeOut({ ...due, duplicateSafety: "unsafe" }, NOON_MS + 1_000_000, 3), undefined);
-    assert.equal(timeOut({ ...due, duplicateSafety: "unsafe", attempt: 9 }, NOON_MS + 1_000_000, 3), undefined);
+    assert.equal(
+      timeOut({ ...due, duplicateSafety: "unsafe", attempt: 9 }, NOON_MS + 1_000_000, 3),
+      undefined,
+    );
   });
 
   it("never touches a lease without an end", () => {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { isSettled, type MailboxItem, RelayError } from "@a2a-relay/protocol";
+import { type AgentId, isSettled, type MailboxItem, RelayError } from "@a2a-relay/protocol";
 import fc from "fast-check";
 import { type CoreOnMemory, coreOnMemory, DAY_MS, LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
 import { DeliveryModel, type ModelMail, type Outcome } from "../../../testing/delivery-model.ts";
@@ -8,18 +8,39 @@ import { DEFAULT_TENANT } from "../access/principal.ts";
 
 /** One step of a history. Numbers pick among what is there, counted from the newest. */
 type Act =
-  | { readonly act: "send"; readonly agent: Agent; readonly kind: Kind; readonly safe: boolean; readonly ttlMs: number }
+  | {
+      readonly act: "send";
+      readonly agent: Agent;
+      readonly kind: Kind;
+      readonly safe: boolean;
+      readonly ttlMs: number;
+    }
   | { readonly act: "resend"; readonly pick: number }
   | { readonly act: "read"; readonly agent: Agent; readonly limit: number }
-  | { readonly act: "lease"; readonly agent: Agent; readonly max: number; readonly leaseMs: number | undefined }
+  | {
+      readonly act: "lease";
+      readonly agent: Agent;
+      readonly max: number;
+      readonly leaseMs: number | undefined;
+    }
   | { readonly act: "ack" | "fail"; readonly pick: number; readonly bare: boolean }
   | { readonly act: "release" | "renew"; readonly pick: number }
-  | { readonly act: "requeue" | "forceError"; readonly pick: number; readonly guard: Guard; readonly guardPick: number }
-  | { readonly act: "retryStale"; readonly minAgeMs: number; readonly attempts: number; readonly requeues: number }
+  | {
+      readonly act: "requeue" | "forceError";
+      readonly pick: number;
+      readonly guard: Guard;
+      readonly guardPick: number;
+    }
+  | {
+      readonly act: "retryStale";
+      readonly minAgeMs: number;
+      readonly attempts: number;
+      readonly requeues: number;
+    }
   | { readonly act: "advance"; readonly ms: number }
   | { readonly act: "sweep" };
 
-type Agent = typeof LULU | typeof ZHIWEI;
+type Agent = AgentId;
 type Kind = "note" | "alert" | "request" | "status";
 type Guard = "none" | "current" | "any";
 
@@ -39,7 +60,10 @@ const ACT: fc.Arbitrary<Act> = fc.oneof(
     }),
   },
   { weight: 1, arbitrary: fc.record({ act: fc.constant("resend" as const), pick }) },
-  { weight: 2, arbitrary: fc.record({ act: fc.constant("read" as const), agent, limit: fc.integer({ min: 1, max: 3 }) }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({ act: fc.constant("read" as const), agent, limit: fc.integer({ min: 1, max: 3 }) }),
+  },
   {
     weight: 6,
     arbitrary: fc.record({
@@ -72,7 +96,10 @@ const ACT: fc.Arbitrary<Act> = fc.oneof(
       requeues: fc.integer({ min: 0, max: 2 }),
     }),
   },
-  { weight: 3, arbitrary: fc.record({ act: fc.constant("advance" as const), ms: fc.constantFrom(1, 500, 999, 1_000) }) },
+  {
+    weight: 3,
+    arbitrary: fc.record({ act: fc.constant("advance" as const), ms: fc.constantFrom(1, 500, 999, 1_000) }),
+  },
   { weight: 3, arbitrary: fc.record({ act: fc.constant("sweep" as const) }) },
 );
 
@@ -169,7 +196,10 @@ class History {
   async #lease(to: Agent, max: number, ms: number | undefined): Promise<void> {
     const { mailboxes, operator } = this.#core;
     const expected = this.#model.lease(to, max);
-    const { messages } = await mailboxes.lease(operator, to, { max, ...(ms === undefined ? {} : { lease_ms: ms }) });
+    const { messages } = await mailboxes.lease(operator, to, {
+      max,
+      ...(ms === undefined ? {} : { lease_ms: ms }),
+    });
     assert.deepEqual(
       idsOf(messages),
       expected.map(({ id }) => id),
@@ -223,8 +253,9 @@ class History {
     if (grant === undefined) return;
     const { repairs, operator } = this.#core;
     const mail = this.#model.get(grant.messageId);
-    const observed = guard === "none" ? undefined : guard === "current" ? mail.leaseId : other?.leaseId;
-    const expected = act === "requeue" ? this.#model.requeue(mail, observed) : this.#model.forceError(mail, observed);
+    const observed = { none: undefined, current: mail.leaseId, any: other?.leaseId }[guard];
+    const expected =
+      act === "requeue" ? this.#model.requeue(mail, observed) : this.#model.forceError(mail, observed);
     const lease = observed === undefined ? {} : { lease_id: observed };
     const command =
       act === "requeue"
@@ -237,7 +268,12 @@ class History {
   async #retryStale(minAgeMs: number, attempts: number, requeues: number): Promise<void> {
     const { repairs, operator } = this.#core;
     const expected = this.#model.retryStale({ minAgeMs, attempts, requeues });
-    const policy = { enabled: true, min_lease_age_ms: minAgeMs, max_attempts: attempts, max_requeues: requeues };
+    const policy = {
+      enabled: true,
+      min_lease_age_ms: minAgeMs,
+      max_attempts: attempts,
+      max_requeues: requeues,
+    };
     const report = await repairs.retryStale(operator, policy);
     assert.deepEqual(
       report.requeued.map(({ message_id }) => message_id),
@@ -267,7 +303,10 @@ class History {
   /** A letter nobody sent must be the one that tells a sender about this act. */
   #meet(owner: string, item: MailboxItem): void {
     const about = item.message.reply_to ?? "";
-    assert.ok(this.#model.effects.untold.delete(about), `a letter nobody expected: ${JSON.stringify(item.message)}`);
+    assert.ok(
+      this.#model.effects.untold.delete(about),
+      `a letter nobody expected: ${JSON.stringify(item.message)}`,
+    );
     assert.equal(this.#model.get(about).sender, owner);
     const expiresAtMs = this.#model.nowMs + 7 * DAY_MS;
     const id = item.message_id;
@@ -297,7 +336,7 @@ describe("a history of mail", () => {
         for (const act of acts) await history.perform(act);
         await assertJournalHolds(core);
       }),
-      { numRuns: 60, interruptAfterTimeLimit: 8_000 },
+      { numRuns: 60, plugins: [fc.interruptAfterTimeLimit(8_000)] },
     );
   });
 });
@@ -343,7 +382,10 @@ async function outcomeOf(done: Promise<unknown>): Promise<Outcome> {
 }
 
 function outcomeOfItem(
-  item: { readonly ok: true } | { readonly ok: false; readonly error: { readonly code: Outcome } } | undefined,
+  item:
+    | { readonly ok: true }
+    | { readonly ok: false; readonly error: { readonly code: Outcome } }
+    | undefined,
 ): Outcome | undefined {
   if (item === undefined) return undefined;
   return item.ok ? "ok" : item.error.code;

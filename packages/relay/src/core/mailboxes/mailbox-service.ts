@@ -16,6 +16,7 @@ import {
   type MailboxResponse,
   type MessageResponse,
   RelayError,
+  type ReleaseRequest,
   ReleaseRequestSchema,
   type ReleaseResponse,
   RenewRequestSchema,
@@ -123,6 +124,9 @@ export class MailboxService {
   async ack(principal: Principal, agent: string, input: unknown): Promise<AckResponse> {
     const request: AckRequest = parseAck(input);
     const agentId = await this.#mailboxOf(principal, agent, "mailbox.settle");
+    if (request.message_ids === undefined && request.leases === undefined) {
+      throw new RelayError("invalid_argument", "ack: give message_ids or leases");
+    }
     const ids = (request.message_ids ?? []).map((message_id) => ({ message_id, lease_id: undefined }));
     let acknowledged = 0;
     const results = await this.#each([...ids, ...(request.leases ?? [])], async (item) => {
@@ -138,7 +142,7 @@ export class MailboxService {
   async release(principal: Principal, agent: string, input: unknown): Promise<ReleaseResponse> {
     const request = parseRelease(input);
     const agentId = await this.#mailboxOf(principal, agent, "mailbox.settle");
-    const results = await this.#each(request.leases, async (item) => {
+    const results = await this.#each(leasesOf(request), async (item) => {
       await this.#change(principal, agentId, item.message_id, (delivery) => release(delivery, item.lease_id));
       return undefined;
     });
@@ -149,22 +153,27 @@ export class MailboxService {
   async renew(principal: Principal, agent: string, input: unknown): Promise<RenewResponse> {
     const request = parseRenew(input);
     const agentId = await this.#mailboxOf(principal, agent, "mailbox.settle");
+    const leases = leasesOf(request);
     const renewed = await this.#store.renewLeases(
       principal.tenant,
       agentId,
-      request.leases.map((ref) => ({ messageId: ref.message_id, leaseId: ref.lease_id })),
+      leases.map((ref) => ({ messageId: ref.message_id, leaseId: ref.lease_id })),
       this.#clock.nowMs() + request.lease_ms,
     );
-    const results = await this.#each(request.leases, async (item) => {
+    const results = await this.#each(leases, async (item) => {
       const delivery = renewed.get(item.message_id);
-      if (delivery !== undefined) return viewLease(delivery);
+      if (delivery?.leaseId === item.lease_id) return viewLease(delivery);
       throw await this.#whyLost(principal.tenant, agentId, item);
     });
     return { renewed: renewed.size, results };
   }
 
   /** The mail can never be done: it is dead, and its sender is told why. */
-  async fail(principal: Principal, agent: string, input: unknown): Promise<Pick<MessageResponse, "delivery">> {
+  async fail(
+    principal: Principal,
+    agent: string,
+    input: unknown,
+  ): Promise<Pick<MessageResponse, "delivery">> {
     const request = parseFail(input);
     const agentId = await this.#mailboxOf(principal, agent, "mailbox.settle");
     const { tenant } = principal;
@@ -220,12 +229,17 @@ export class MailboxService {
     await this.#store.touchAgent(principal.tenant, agentId, nowMs);
     const unread = mail.filter(({ delivery }) => delivery.deliveredAtMs === null);
     if (unread.length === 0) return;
-    await this.#store.markDelivered(
-      principal.tenant,
-      unread.map(({ delivery }) => delivery.messageId),
-      nowMs,
-      (delivery) => deliveryEvent("message.delivered", delivery, agentId, nowMs, {}),
-    );
+    try {
+      await this.#store.markDelivered(
+        principal.tenant,
+        unread.map(({ delivery }) => delivery.messageId),
+        nowMs,
+        (delivery) => deliveryEvent("message.delivered", delivery, agentId, nowMs, {}),
+      );
+    } catch (reason) {
+      // A full disk keeps nobody from reading: the mark can come with a later read.
+      if (RelayError.from(reason).code !== "storage_full") throw reason;
+    }
   }
 
   /** One rule on one delivery, committed with its event. Undefined when nothing had to change. */
@@ -285,6 +299,18 @@ export class MailboxService {
       return RelayError.from(reason);
     }
   }
+}
+
+function leasesOf(request: ReleaseRequest): readonly LeaseRef[] {
+  const { leases, message_id, lease_id } = request;
+  if (leases !== undefined && message_id === undefined && lease_id === undefined) return leases;
+  if (leases === undefined && message_id !== undefined && lease_id !== undefined) {
+    return [{ message_id, lease_id }];
+  }
+  throw new RelayError(
+    "invalid_argument",
+    "leases: give a list of {message_id, lease_id}, or the two for one",
+  );
 }
 
 function leasedEvent(delivery: DeliveryRecord, atMs: number): EventDraft {

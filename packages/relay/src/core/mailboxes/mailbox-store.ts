@@ -56,10 +56,7 @@ export interface MailboxStore {
    * Picks the oldest available, unexpired mail and leases it in one atomic step, so that two callers are
    * never handed the same message; records `event` for each.
    */
-  lease(
-    query: MailboxLeaseQuery,
-    event: (delivery: DeliveryRecord) => EventDraft,
-  ): Promise<readonly Mail[]>;
+  lease(query: MailboxLeaseQuery, event: (delivery: DeliveryRecord) => EventDraft): Promise<readonly Mail[]>;
   /** Extends leases without an event: renewals are not journaled. Answers those that were still current. */
   renewLeases(
     tenant: string,
@@ -69,16 +66,17 @@ export interface MailboxStore {
   ): Promise<ReadonlyMap<string, DeliveryRecord>>;
   delivery(tenant: string, messageId: string): Promise<DeliveryRecord | undefined>;
   openDeliveriesOfTask(tenant: string, taskId: string): Promise<readonly DeliveryRecord[]>;
-  openDeliveriesOfAgent(
-    tenant: string,
-    agentId: AgentId,
-    limit: number,
-  ): Promise<readonly DeliveryRecord[]>;
+  openDeliveriesOfAgent(tenant: string, agentId: AgentId, limit: number): Promise<readonly DeliveryRecord[]>;
   countOpen(tenant: string, agentId: AgentId): Promise<number>;
   /** Held and available mail whose time is over. */
   expiredDeliveries(nowMs: number, limit: number): Promise<readonly DeliveryRecord[]>;
   /** Leased idempotent mail whose finite lease has run out. */
   timedOutLeases(nowMs: number, limit: number): Promise<readonly DeliveryRecord[]>;
+  /**
+   * Without a state, open mail: what waits first, oldest first (the next to expire where all agents are asked
+   * for), then leases, oldest first. Settled mail comes newest first.
+   */
+  /** Without a state: leases first, oldest first, because they are what gets stuck; then what waits. */
   queue(filter: QueueFilter): Promise<readonly Mail[]>;
   /** Leased mail only, oldest lease first. */
   leasedMail(tenant: string, limit: number): Promise<readonly DeliveryRecord[]>;

@@ -2,7 +2,7 @@ import { type AgentId, isTerminal, POSTMASTER } from "@a2a-relay/protocol";
 import type { Changes, RelayStore } from "../environment/relay-store.ts";
 import type { EventType } from "../journal/event.ts";
 import { type Stationery, undeliverableNotice } from "../messages/notices.ts";
-import { deliveryEvent } from "../tasks/task-changes.ts";
+import { deliveryEvent, withdrawWork, workMail } from "../tasks/task-changes.ts";
 import { endingDigest, endTask } from "../tasks/task-result.ts";
 import type { DeliveryRecord } from "./delivery-record.ts";
 
@@ -22,7 +22,8 @@ export const GIVEN_UP_BY_RELAY: GivenUpBy = { actor: POSTMASTER, resultFrom: POS
 
 /**
  * All that follows when mail is settled without having been done: the event, the end of the task it asked
- * for with its result mail, or else a notice to the sender. Exactly one letter tells the sender.
+ * for with its result mail and what else was sent about it, or else a notice to the sender. Exactly one
+ * letter tells the sender.
  */
 export async function undeliveredChanges(
   store: RelayStore,
@@ -60,12 +61,19 @@ export async function undeliveredChanges(
       requesterIsRegistered,
       await store.artifacts(tenant, task.id),
     );
-    return [settled, ended.changes];
+    const open = await store.openDeliveriesOfTask(tenant, task.id);
+    const others = workMail(task, open).filter((other) => other.messageId !== messageId);
+    const withdrawn = withdrawWork(others, by.actor, stationery.nowMs, `its task failed: ${text}`);
+    if (task.requester === delivery.sender) return [settled, withdrawn, ended.changes];
+    // Whoever handed the task over is told apart from whoever asked for it.
+    return [settled, withdrawn, ended.changes, ...(await notice(senderIsRegistered))];
   }
-  if (delivery.quiet || !senderIsRegistered) return [settled];
-  const original = await store.message(tenant, messageId);
-  if (original === undefined) return [settled];
-  return [settled, undeliverableNotice(stationery, original, delivery).changes];
+  return [settled, ...(await notice(senderIsRegistered && !delivery.quiet))];
+
+  async function notice(wanted: boolean): Promise<readonly Partial<Changes>[]> {
+    const original = wanted ? await store.message(tenant, messageId) : undefined;
+    return original === undefined ? [] : [undeliverableNotice(stationery, original, delivery).changes];
+  }
 }
 
 /** Only somebody with a mailbox can be told. */

@@ -136,7 +136,9 @@ function assertNoAttachments(attachments: unknown): void {
 
 /** What the relay would fill in was not signed, so a signed letter brings it. */
 function assertSignedWhole(given: Given): void {
-  const missing = (["id", "created_at", "thread_id"] as const).filter((member) => given[member] === undefined);
+  const missing = (["id", "created_at", "thread_id"] as const).filter(
+    (member) => given[member] === undefined,
+  );
   if (missing.length === 0) return;
   throw new RelayError("invalid_argument", `signature: a signed message must bring ${missing.join(", ")}`);
 }
@@ -152,5 +154,7 @@ function subjectOf(body: string): string {
   const line = body.trimStart().split("\n", 1)[0]?.trim() ?? "";
   const chars = Array.from(line.slice(0, LIMITS.subjectCharsMax));
   if (chars.length === 0) return "(no subject)";
-  return chars.length <= SUBJECT_DERIVED_CHARS ? line : `${chars.slice(0, SUBJECT_DERIVED_CHARS - 1).join("")}…`;
+  return chars.length <= SUBJECT_DERIVED_CHARS
+    ? line
+    : `${chars.slice(0, SUBJECT_DERIVED_CHARS - 1).join("")}…`;
 }

@@ -1,21 +1,24 @@
 import {
   type BatchItem,
   BatchRequestSchema,
+  LIMITS,
   type Message,
   type MessageResponse,
   parseRecordId,
   type Receipt,
   RelayError,
 } from "@a2a-relay/protocol";
+import { Type } from "typebox";
 import { authorize } from "../access/authorize.ts";
 import type { Principal } from "../access/principal.ts";
 import type { Clock } from "../environment/clock.ts";
 import { combine, decideAndCommit } from "../environment/commit-retry.ts";
 import type { Identifiers } from "../environment/identifiers.ts";
 import type { RelayStore } from "../environment/relay-store.ts";
-import { parserOf } from "../environment/schema-check.ts";
+import { shapeParserOf } from "../environment/schema-check.ts";
 import { receiptsOf } from "../journal/receipts.ts";
 import { viewDelivery } from "../mailboxes/delivery-view.ts";
+import { assertIndependent } from "./atomic-batch.ts";
 import { parseMessageDraft } from "./message-draft.ts";
 import {
   type AddressedDraft,
@@ -26,7 +29,12 @@ import {
   SendPlanner,
 } from "./send-planner.ts";
 
-const parseBatch = parserOf(BatchRequestSchema, "batch");
+/** The letters are read one by one, so that a bad one is answered for itself. */
+const AnyLettersSchema = Type.Object({
+  messages: Type.Array(Type.Unknown(), { minItems: 1, maxItems: LIMITS.batchMessagesMax }),
+  atomic: BatchRequestSchema.properties.atomic,
+});
+const parseBatch = shapeParserOf(AnyLettersSchema, "batch");
 
 /** Accepting letters: who, where to, allowed, seen before, what does it do; then one commit. */
 export class MessageService {
@@ -130,7 +138,9 @@ export class MessageService {
       for (const [index, letter] of addressed.entries()) {
         planned.push(await naming(index, () => this.#planner.plan(principal, letter, clash)));
       }
-      const changes = planned.flatMap((each) => ("plan" in each ? [each.plan.changes] : []));
+      const plans = planned.map((each) => ("plan" in each ? each.plan.changes : undefined));
+      assertIndependent(plans);
+      const changes = plans.filter((each) => each !== undefined);
       return {
         changes: changes.length === 0 ? undefined : combine(principal.tenant, changes),
         answer: planned.map((each) => toItem(toAnswer(each))),

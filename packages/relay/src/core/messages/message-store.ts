@@ -20,12 +20,7 @@ export interface ThreadMessage {
 
 export interface MessageStore {
   message(tenant: string, id: string): Promise<MessageRecord | undefined>;
-  sendKey(
-    tenant: string,
-    sender: AgentId,
-    recipient: AgentId,
-    key: string,
-  ): Promise<SendKey | undefined>;
+  sendKey(tenant: string, sender: AgentId, recipient: AgentId, key: string): Promise<SendKey | undefined>;
   /** All messages of a thread, in the order they were accepted. */
   thread(tenant: string, threadId: string, limit: number): Promise<readonly ThreadMessage[]>;
   /**

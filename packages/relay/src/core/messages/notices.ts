@@ -21,7 +21,7 @@ export function undeliverableNotice(
   const subject = subjectOf(original);
   return post({
     ...relayLetter(stationery, original.tenant, original.sender),
-    subject: `Undeliverable: ${subject}`.slice(0, SUBJECT_CHARS),
+    subject: `Undeliverable: ${subject}`.slice(0, SUBJECT_CHARS).toWellFormed(),
     body: [
       `Your ${original.kind} "${subject}" to ${delivery.agentId} is ${delivery.state}: ${delivery.reason ?? ""}.`,
       `Message: ${original.id}. Nobody will act on it any more; send it again if it still matters.`,
@@ -37,7 +37,7 @@ export function undeliverableNotice(
 export function canceledNotice(stationery: Stationery, task: TaskRecord, reason: string): Posted {
   return post({
     ...relayLetter(stationery, task.tenant, task.assignee),
-    subject: `Canceled: ${task.subject}`.slice(0, SUBJECT_CHARS),
+    subject: `Canceled: ${task.subject}`.slice(0, SUBJECT_CHARS).toWellFormed(),
     body: `Task ${task.id} was canceled: ${reason}. Stop working on it; a result will be refused.`,
     threadId: task.threadId,
     taskId: task.id,

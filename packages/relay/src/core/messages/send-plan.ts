@@ -1,4 +1,11 @@
-import { type AgentId, type Artifact, type Message, type Receipt, RelayError } from "@a2a-relay/protocol";
+import {
+  type AgentId,
+  type Artifact,
+  LIMITS,
+  type Message,
+  type Receipt,
+  RelayError,
+} from "@a2a-relay/protocol";
 import { combine } from "../environment/commit-retry.ts";
 import type { Changes } from "../environment/relay-store.ts";
 import type { DeliveryRecord } from "../mailboxes/delivery-record.ts";
@@ -23,6 +30,8 @@ export interface SendContext {
   /** The task the letter belongs to, and that task's open mail. */
   readonly task: TaskRecord | undefined;
   readonly taskMail: readonly DeliveryRecord[];
+  /** The mail that asked for the task, settled or not. */
+  readonly taskAsked: DeliveryRecord | undefined;
   readonly artifacts: readonly Artifact[];
   readonly parent: TaskRecord | undefined;
   readonly sendKey: { readonly key: string; readonly digest: string } | undefined;
@@ -59,7 +68,17 @@ export function planSend(context: SendContext): SendPlan {
   const keys: SendKey[] =
     sendKey === undefined
       ? []
-      : [{ tenant, sender, recipient, ...sendKey, messageId: message.id, threadId, taskId: effect.taskId ?? null }];
+      : [
+          {
+            tenant,
+            sender,
+            recipient,
+            ...sendKey,
+            messageId: message.id,
+            threadId,
+            taskId: effect.taskId ?? null,
+          },
+        ];
   return { message, receipt, changes: combine(tenant, [changes, effect.changes, { sendKeys: keys }]) };
 }
 
@@ -93,6 +112,13 @@ function letterOf(context: SendContext, threadId: string, effect: Effect): Lette
 
 function expiryOf(draft: MessageDraft, { nowMs, messageTtlMs }: Stationery): number {
   if (draft.expiresAtMs === undefined) return nowMs + messageTtlMs;
-  if (draft.expiresAtMs > nowMs) return draft.expiresAtMs;
-  throw new RelayError("invalid_argument", `expires_at: ${draft.given.expires_at ?? ""} has already passed`);
+  const given = draft.given.expires_at ?? "";
+  if (draft.expiresAtMs <= nowMs) {
+    throw new RelayError("invalid_argument", `expires_at: ${given} has already passed`);
+  }
+  if (draft.expiresAtMs > nowMs + LIMITS.messageTtlMsMax) {
+    const days = LIMITS.messageTtlMsMax / (24 * 60 * 60 * 1_000);
+    throw new RelayError("invalid_argument", `expires_at: ${given} is more than ${days} days away`);
+  }
+  return draft.expiresAtMs;
 }

@@ -72,11 +72,7 @@ export class SendPlanner {
     return { draft, sender, recipient, messageId: draft.id ?? this.#ids.message() };
   }
 
-  async plan(
-    principal: Principal,
-    addressed: AddressedDraft,
-    clash: Clash | undefined,
-  ): Promise<Planned> {
+  async plan(principal: Principal, addressed: AddressedDraft, clash: Clash | undefined): Promise<Planned> {
     const { tenant } = principal;
     const { draft, sender, recipient, messageId } = addressed;
     const key = sendKeyOf(draft);
@@ -110,7 +106,12 @@ export class SendPlanner {
     principal: Principal,
     draft: MessageDraft,
     sender: AgentId,
-  ): Promise<Pick<SendContext, "original" | "originalDelivery" | "task" | "taskMail" | "artifacts" | "parent">> {
+  ): Promise<
+    Pick<
+      SendContext,
+      "original" | "originalDelivery" | "task" | "taskMail" | "taskAsked" | "artifacts" | "parent"
+    >
+  > {
     const { tenant } = principal;
     const store = this.#store;
     const original = draft.replyTo === undefined ? undefined : await store.message(tenant, draft.replyTo);
@@ -137,6 +138,7 @@ export class SendPlanner {
       originalDelivery: decides ? await store.delivery(tenant, original.id) : undefined,
       task,
       taskMail: task === undefined ? [] : await store.openDeliveriesOfTask(tenant, task.id),
+      taskAsked: task === undefined ? undefined : await store.delivery(tenant, task.messageId),
       artifacts: task === undefined ? [] : await store.artifacts(tenant, task.id),
       parent,
     };

@@ -2,7 +2,13 @@ import { isTerminal, RelayError, type TaskState } from "@a2a-relay/protocol";
 import { combine } from "../environment/commit-retry.ts";
 import type { EventDraft } from "../journal/event.ts";
 import { acknowledge } from "../mailboxes/delivery-state.ts";
-import { acknowledgeWork, assertHoldsTask, deliveryEvent, taskEvent, workMail } from "../tasks/task-changes.ts";
+import {
+  acknowledgeWork,
+  assertHoldsTask,
+  deliveryEvent,
+  taskEvent,
+  workMail,
+} from "../tasks/task-changes.ts";
 import type { TaskRecord } from "../tasks/task-record.ts";
 import { endedTask, endingDigest, endingEvent, STATUS_TEXT_CHARS } from "../tasks/task-result.ts";
 import { assertInTime, assertUnfinished, moveTask } from "../tasks/task-state.ts";
@@ -19,7 +25,15 @@ export function effectOf(context: SendContext, threadId: string): Effect {
     return draft.kind === "request" || draft.kind === "handoff" ? newTask(context, threadId) : plain(context);
   }
   if (sender === task.assignee) return fromAssignee(context, task);
-  if (sender === task.requester) return followUp(context, task);
+  if (sender === task.requester) {
+    // An answer to a result is conversation: the task is over, the thread goes on.
+    const isOver = isTerminal(task.state) && draft.taskId === undefined && draft.kind !== "handoff";
+    return isOver ? { ...plain(context), taskId: undefined } : followUp(context, task);
+  }
+  // Whoever only names a task learns nothing about it; whoever came by its mail knows of it already.
+  if (draft.taskId !== undefined) {
+    throw new RelayError("not_found", `task_id: there is no task ${draft.taskId}`);
+  }
   throw new RelayError(
     "permission_denied",
     `task_id: task ${task.id} is between ${task.requester} and ${task.assignee}`,
@@ -107,12 +121,15 @@ function answer(context: SendContext, task: TaskRecord, state: TaskState): Effec
     throw new RelayError("invalid_argument", `task_state: the agent that works cannot set ${state}`);
   }
   const mail = workMail(task, taskMail);
-  assertHoldsTask(mail, draft.leaseId);
+  assertHoldsTask(mail, context.taskAsked, draft.leaseId);
   const quiet = isTerminal(state) || draft.kind === "status";
   const base = { taskId: task.id, quiet, reservedFor: undefined };
   if (!isTerminal(state)) {
     const moved = { ...moveTask(task, state, nowMs), statusText: shortText(draft.body) };
-    return { ...base, changes: { tasks: [moved], events: [taskEvent(moved, sender, { message_id: messageId })] } };
+    return {
+      ...base,
+      changes: { tasks: [moved], events: [taskEvent(moved, sender, { message_id: messageId })] },
+    };
   }
   const ending = {
     state,
@@ -135,7 +152,10 @@ function answer(context: SendContext, task: TaskRecord, state: TaskState): Effec
 function followUp(context: SendContext, task: TaskRecord): Effect {
   const { draft, sender, recipient, stationery, taskMail } = context;
   if (draft.kind === "handoff") {
-    throw new RelayError("permission_denied", `only ${task.assignee}, who works on task ${task.id}, hands it over`);
+    throw new RelayError(
+      "permission_denied",
+      `only ${task.assignee}, who works on task ${task.id}, hands it over`,
+    );
   }
   assertUnfinished(task);
   assertInTime(task, stationery.nowMs);
@@ -163,10 +183,11 @@ function handOff(context: SendContext, task: TaskRecord): Effect {
   if (recipient === task.requester) {
     throw new RelayError("invalid_argument", `to: ${recipient} asked for task ${task.id}; reject it instead`);
   }
+  assertUnfinished(task);
   assertInTime(task, nowMs);
   const submitted = moveTask(task, "submitted", nowMs);
   const mail = workMail(task, taskMail);
-  assertHoldsTask(mail, draft.leaseId);
+  assertHoldsTask(mail, context.taskAsked, draft.leaseId);
   const step = { from: sender, to: recipient, message_id: messageId, at: new Date(nowMs).toISOString() };
   const moved: TaskRecord = {
     ...submitted,
@@ -183,7 +204,10 @@ function handOff(context: SendContext, task: TaskRecord): Effect {
     taskId: task.id,
     quiet: false,
     reservedFor: undefined,
-    changes: combine(task.tenant, [acknowledgeWork(mail, sender, nowMs), { tasks: [moved], events: [event] }]),
+    changes: combine(task.tenant, [
+      acknowledgeWork(mail, sender, nowMs),
+      { tasks: [moved], events: [event] },
+    ]),
   };
 }
 
@@ -191,7 +215,10 @@ function handOff(context: SendContext, task: TaskRecord): Effect {
 function decideProposal(context: SendContext): Effect {
   const { original, originalDelivery, sender, draft, stationery } = context;
   if (original?.kind !== "memory" || original.recipient !== sender || originalDelivery === undefined) {
-    throw new RelayError("invalid_argument", "decision: reply_to must name a memory that was proposed to you");
+    throw new RelayError(
+      "invalid_argument",
+      "decision: reply_to must name a memory that was proposed to you",
+    );
   }
   const type =
     draft.given.decision === "accepted" ? "message.proposal_accepted" : "message.proposal_declined";

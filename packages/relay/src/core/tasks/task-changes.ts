@@ -1,4 +1,4 @@
-import type { TaskState } from "@a2a-relay/protocol";
+import { RelayError, type TaskState } from "@a2a-relay/protocol";
 import type { Changes, RelayStore } from "../environment/relay-store.ts";
 import type { EventDraft, EventType } from "../journal/event.ts";
 import type { DeliveryRecord } from "../mailboxes/delivery-record.ts";
@@ -10,13 +10,27 @@ export function workMail(task: TaskRecord, deliveries: readonly DeliveryRecord[]
   return deliveries.filter((delivery) => delivery.agentId === task.assignee);
 }
 
-/** Fencing for a task: while any of its mail is leased, the caller must hold one of those leases. */
-export function assertHoldsTask(mail: readonly DeliveryRecord[], leaseId: string | undefined): void {
+/**
+ * Fencing for a task: while any of its mail is leased, the caller must hold one of those leases. When none is,
+ * only whoever held it last may still come with a lease, also after somebody settled `asked`, the mail that
+ * asked for the work.
+ */
+export function assertHoldsTask(
+  mail: readonly DeliveryRecord[],
+  asked: DeliveryRecord | undefined,
+  leaseId: string | undefined,
+): void {
   const leased = mail.filter((delivery) => delivery.state === "leased");
-  const [first] = leased;
-  if (first === undefined) return;
   if (leased.some((delivery) => delivery.leaseId === leaseId)) return;
-  assertMayFinish(first, leaseId);
+  const [held] = leased;
+  if (held !== undefined) assertMayFinish(held, leaseId);
+  if (leaseId === undefined || asked === undefined || asked.leaseId === null) return;
+  if ([asked, ...mail].some((delivery) => delivery.leaseId === leaseId)) return;
+  throw new RelayError(
+    "lease_lost",
+    `lease ${leaseId} on message ${asked.messageId} was taken over; whatever it did must not be finished`,
+    { details: { message_id: asked.messageId, attempt: asked.attempt } },
+  );
 }
 
 /** The work is done: all of its mail is settled in the same commit. */

@@ -1,8 +1,15 @@
-import type { AgentId, Artifact, Part, ResultStatus, TerminalTaskState } from "@a2a-relay/protocol";
+import {
+  type AgentId,
+  type Artifact,
+  LIMITS,
+  type Part,
+  type ResultStatus,
+  type TerminalTaskState,
+} from "@a2a-relay/protocol";
 import type { Changes } from "../environment/relay-store.ts";
 import type { EventDraft } from "../journal/event.ts";
 import { digestOf } from "../messages/canonical-json.ts";
-import { post } from "../messages/letter.ts";
+import { type Letter, type Posted, post } from "../messages/letter.ts";
 import type { Stationery } from "../messages/notices.ts";
 import { taskEvent } from "./task-changes.ts";
 import type { TaskRecord } from "./task-record.ts";
@@ -39,22 +46,11 @@ export function endTask(
   const event = endingEvent(ended, ending, artifacts);
   if (resultMessageId === null) return { task: ended, changes: { tasks: [ended], events: [event] } };
   const mail = post({
-    tenant: task.tenant,
+    ...taskLetter(task, stationery),
     id: resultMessageId,
     sender: ending.sender,
-    recipient: task.requester,
     kind: "reply",
-    subject: `Re: ${task.subject}`.slice(0, 500),
     body: ending.text,
-    threadId: task.threadId,
-    taskId: task.id,
-    replyTo: task.messageId,
-    acceptedAtMs: stationery.nowMs,
-    expiresAtMs: stationery.nowMs + stationery.messageTtlMs,
-    duplicateSafety: "idempotent",
-    idempotencyKey: undefined,
-    quiet: true,
-    reservedFor: undefined,
     more: {
       ...(ending.parts === undefined ? {} : { parts: ending.parts }),
       task_state: ending.state,
@@ -64,6 +60,47 @@ export function endTask(
   return {
     task: ended,
     changes: { ...mail.changes, tasks: [ended], events: [event, ...mail.changes.events] },
+  };
+}
+
+/** The mail that asks the requester for input or for authorisation. */
+export function askRequester(
+  task: TaskRecord,
+  question: { readonly text: string; readonly parts: readonly Part[] | undefined },
+  stationery: Stationery,
+): Posted {
+  return post({
+    ...taskLetter(task, stationery),
+    id: stationery.ids.message(),
+    sender: task.assignee,
+    kind: "status",
+    body: question.text === "" ? `The task is ${task.state}.` : question.text,
+    more: {
+      ...(question.parts === undefined ? {} : { parts: question.parts }),
+      needs_reply: true,
+      task_state: task.state,
+    },
+  });
+}
+
+/** What all mail about a task to its requester has in common. */
+function taskLetter(
+  task: TaskRecord,
+  stationery: Stationery,
+): Omit<Letter, "id" | "sender" | "kind" | "body" | "more"> {
+  return {
+    tenant: task.tenant,
+    recipient: task.requester,
+    subject: `Re: ${task.subject}`.slice(0, LIMITS.subjectCharsMax).toWellFormed(),
+    threadId: task.threadId,
+    taskId: task.id,
+    replyTo: task.messageId,
+    acceptedAtMs: stationery.nowMs,
+    expiresAtMs: stationery.nowMs + stationery.messageTtlMs,
+    duplicateSafety: "idempotent",
+    idempotencyKey: undefined,
+    quiet: true,
+    reservedFor: undefined,
   };
 }
 

@@ -20,7 +20,7 @@ import {
   type TaskView,
   textOfParts,
 } from "@a2a-relay/protocol";
-import { authorize, type Verb } from "../access/authorize.ts";
+import { authorize, isAllowed, type Verb } from "../access/authorize.ts";
 import type { Principal } from "../access/principal.ts";
 import type { Directory } from "../agents/directory.ts";
 import type { Clock } from "../environment/clock.ts";
@@ -34,7 +34,7 @@ import { canceledNotice, type Stationery } from "../messages/notices.ts";
 import { putArtifact, readArtifact } from "./artifacts.ts";
 import { acknowledgeWork, assertHoldsTask, taskEvent, withdrawWork, workMail } from "./task-changes.ts";
 import type { TaskRecord } from "./task-record.ts";
-import { type Ending, endingDigest, endTask, STATUS_TEXT_CHARS } from "./task-result.ts";
+import { askRequester, type Ending, endingDigest, endTask, STATUS_TEXT_CHARS } from "./task-result.ts";
 import { assertInTime, assertUnfinished, moveTask } from "./task-state.ts";
 import { viewTask } from "./task-view.ts";
 
@@ -97,7 +97,7 @@ export class TaskService {
     };
   }
 
-  /** The task and all that came of it, to a bounded size. */
+  /** The task and what came of it, as far as the caller takes part in it, to a bounded size. */
   async tree(principal: Principal, id: string): Promise<TaskTreeView> {
     const root = await this.#visible(principal, id);
     let left = LIMITS.treeTasksMax;
@@ -105,19 +105,27 @@ export class TaskService {
       left -= 1;
       const children = left > 0 ? await this.#children(task, left) : [];
       const grown: TaskTreeView[] = [];
-      for (const child of children) if (left > 0) grown.push(await grow(child));
+      for (const child of children) {
+        const parties = [child.requester, child.assignee];
+        if (left > 0 && isAllowed(principal, "tasks.read", { parties })) grown.push(await grow(child));
+      }
       return { task: await this.#view(task), children: grown };
     };
     return grow(root);
   }
 
+  /** Progress is seen on the task; a question is also mail, because somebody must hear it to answer. */
   async reportStatus(principal: Principal, id: string, input: unknown): Promise<TaskView> {
     const request = parseStatus(input);
     const text = request.text ?? textOfParts(request.parts ?? []);
-    return this.#work(principal, id, request.lease_id, (task, _mail, { nowMs }) => {
+    return this.#work(principal, id, request.lease_id, (task, _mail, stationery) => {
+      const { nowMs } = stationery;
       const statusText = text === "" ? null : text.slice(0, STATUS_TEXT_CHARS).toWellFormed();
       const moved = { ...moveTask(task, request.state, nowMs), statusText };
-      return { task: moved, changes: [{ tasks: [moved], events: [taskEvent(moved, task.assignee, {})] }] };
+      const change = { tasks: [moved], events: [taskEvent(moved, task.assignee, {})] };
+      if (request.state === "working") return { task: moved, changes: [change] };
+      const question = askRequester(moved, { text, parts: request.parts }, stationery);
+      return { task: moved, changes: [change, question.changes] };
     });
   }
 
@@ -139,7 +147,8 @@ export class TaskService {
     const request: TaskCompleteRequest = parseComplete(input ?? {});
     const { lease_id: leaseId, ...content } = request;
     const artifacts = (request.artifacts ?? []).map((each) => readArtifact(each, () => this.#ids.task()));
-    const text = request.text ?? (textOfParts(request.parts ?? artifacts.flatMap(({ parts }) => parts)) || "done");
+    const text =
+      request.text ?? (textOfParts(request.parts ?? artifacts.flatMap(({ parts }) => parts)) || "done");
     return this.#end(principal, id, leaseId, artifacts, {
       state: "completed",
       resultStatus: request.result_status ?? "ok",
@@ -169,15 +178,20 @@ export class TaskService {
       const stationery = this.#stationery();
       const mail = workMail(task, await this.#store.openDeliveriesOfTask(task.tenant, task.id));
       const actor = principal.kind === "agent" ? principal.agentId : task.requester;
-      const ended = await this.#ended(task, stationery, {
-        state: "canceled",
-        resultStatus: "error",
-        text: reason,
-        parts: undefined,
-        digest: endingDigest("canceled", {}),
-        actor,
-        sender: POSTMASTER,
-      }, await this.#store.artifacts(task.tenant, task.id));
+      const ended = await this.#ended(
+        task,
+        stationery,
+        {
+          state: "canceled",
+          resultStatus: "error",
+          text: reason,
+          parts: undefined,
+          digest: endingDigest("canceled", {}),
+          actor,
+          sender: POSTMASTER,
+        },
+        await this.#store.artifacts(task.tenant, task.id),
+      );
       const held = mail.some((delivery) => delivery.state === "leased");
       const parts = [withdrawWork(mail, actor, stationery.nowMs), ended.changes];
       if (held) parts.push(canceledNotice(stationery, task, reason).changes);
@@ -210,7 +224,8 @@ export class TaskService {
         return { changes: undefined, answer: await this.#view(task) };
       }
       const { mail, stationery, known } = await this.#grip(task, leaseId);
-      const put = artifacts.map((each) => putArtifact(known, each, false));
+      const put: Artifact[] = [];
+      for (const each of artifacts) put.push(putArtifact(merged(known, put), each, false));
       const ending: Ending = { ...how, actor: task.assignee, sender: task.assignee };
       const ended = await this.#ended(task, stationery, ending, merged(known, put));
       const changes = combine(task.tenant, [
@@ -267,7 +282,7 @@ export class TaskService {
     assertUnfinished(task);
     assertInTime(task, stationery.nowMs);
     const mail = workMail(task, await this.#store.openDeliveriesOfTask(task.tenant, task.id));
-    assertHoldsTask(mail, leaseId);
+    assertHoldsTask(mail, await this.#store.delivery(task.tenant, task.messageId), leaseId);
     return { mail, stationery, known: await this.#store.artifacts(task.tenant, task.id) };
   }
 
@@ -314,4 +329,3 @@ function merged(known: readonly Artifact[], put: readonly Artifact[]): readonly 
   const byId = new Map([...known, ...put].map((artifact) => [artifact.artifactId, artifact]));
   return [...byId.values()];
 }
-

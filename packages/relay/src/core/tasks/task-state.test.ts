@@ -47,10 +47,10 @@ describe("assertUnfinished", () => {
 });
 
 describe("assertInTime", () => {
-  it("holds until the very millisecond of the deadline, and not one longer", async () => {
+  it("holds until the millisecond before the deadline, and is over at that very one", async () => {
     const task = aTask({ deadlineMs: NOON_MS });
-    assertInTime(task, NOON_MS);
-    await refused(() => assertInTime(task, NOON_MS + 1), "task_finished", /2026-05-08T12:00:00.000Z/);
+    assertInTime(task, NOON_MS - 1);
+    await refused(() => assertInTime(task, NOON_MS), "task_finished", /2026-05-08T12:00:00.000Z/);
   });
 
   it("never ends a task without a deadline", () => {

@@ -39,16 +39,14 @@ export function assertUnfinished(task: TaskRecord): void {
   if (task.state === "canceled") {
     throw new RelayError("task_canceled", `task ${task.id} was canceled; stop working on it`, { details });
   }
-  throw new RelayError(
-    "task_finished",
-    `task ${task.id} is already ${task.state}; its first result stands`,
-    { details },
-  );
+  throw new RelayError("task_finished", `task ${task.id} is already ${task.state}; its first result stands`, {
+    details,
+  });
 }
 
 /** A deadline that has passed binds even before the sweep has noticed it. */
 export function assertInTime(task: TaskRecord, nowMs: number): void {
-  if (task.deadlineMs === null || nowMs <= task.deadlineMs) return;
+  if (task.deadlineMs === null || nowMs < task.deadlineMs) return;
   throw new RelayError(
     "task_finished",
     `task ${task.id} was due at ${new Date(task.deadlineMs).toISOString()}; it can no longer be worked on`,

@@ -16,7 +16,8 @@ const PAGE = `
   select ${AGENT_COLUMNS} from agent a indexed by agent_present
   left join presence p on p.tenant = a.tenant and p.agent_id = a.id
   where a.tenant = ? and a.removed_at_ms is null and a.id > ? order by a.id limit ?`;
-const COUNT = "select count(*) from agent indexed by agent_present where tenant = ? and removed_at_ms is null";
+const COUNT =
+  "select count(*) from agent indexed by agent_present where tenant = ? and removed_at_ms is null";
 const NAMED = `
   select agent_id from agent_name where tenant = ? and name = ?
   order by case kind when 'id' then 0 when 'alias' then 1 else 2 end, agent_id
@@ -38,7 +39,8 @@ const NAME_TAKEN = `
   union all
   select 1 from agent where tenant = ?1 and id = ?2 and id <> ?3
   limit 1`;
-const FORGET_NAMES = "delete from agent_name where tenant = ? and agent_id = ?";
+const FORGET_NAMES = `
+  delete from agent_name indexed by agent_name_of_agent where tenant = ? and agent_id = ?`;
 // The strongest kind is written first and stays.
 const INSERT_NAME = `
   insert into agent_name (tenant, name, agent_id, kind) values (?, ?, ?, ?) on conflict do nothing`;

@@ -41,10 +41,12 @@ export class Checkpoints {
 
   afterCommit(): void {
     this.#commits += 1;
-    const [, pages, done] = this.#status?.get() ?? [];
-    const backlogPages = Number(pages ?? 0) - Number(done ?? 0);
-    if (backlogPages >= this.#options.checkpointPages) this.#run();
-    else if (backlogPages >= IDLE_PAGES_MIN && this.#timer === undefined) this.#runWhenIdle();
+    this.#attempt(() => {
+      const [, pages, done] = this.#status?.get() ?? [];
+      const backlogPages = Number(pages ?? 0) - Number(done ?? 0);
+      if (backlogPages >= this.#options.checkpointPages) this.#passive.get();
+      else if (backlogPages >= IDLE_PAGES_MIN && this.#timer === undefined) this.#runWhenIdle();
+    });
   }
 
   /** Before closing: leaves one file behind, and no log to replay. */

@@ -17,15 +17,14 @@ export class DatabaseLock implements Disposable {
   }
 
   static acquire(path: string): DatabaseLock {
-    const lockPath = `${path}.lock`;
     let database: DatabaseSync | undefined;
     try {
-      database = new DatabaseSync(lockPath);
+      database = new DatabaseSync(lockPath(path));
       database.exec("begin exclusive");
       return new DatabaseLock(database);
     } catch (error) {
       database?.close();
-      if (sqliteCode(error) !== BUSY) throw openErrorFrom(error, lockPath);
+      if (sqliteCode(error) !== BUSY) throw openErrorFrom(error, lockPath(path));
       throw new RelayError(
         "unavailable",
         `${path} is already in use by another relay; stop it or choose another --data directory`,
@@ -38,4 +37,8 @@ export class DatabaseLock implements Disposable {
   [Symbol.dispose](): void {
     this.#database.close();
   }
+}
+
+export function lockPath(path: string): string {
+  return `${path}.lock`;
 }

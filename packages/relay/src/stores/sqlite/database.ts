@@ -2,7 +2,7 @@ import { closeSync, mkdirSync, openSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync, type SQLInputValue, type SQLOutputValue } from "node:sqlite";
 import { RelayError } from "@a2a-relay/protocol";
-import { DatabaseLock } from "./database-lock.ts";
+import { DatabaseLock, lockPath } from "./database-lock.ts";
 import { migrate } from "./migrate.ts";
 import { openErrorFrom } from "./sqlite-error.ts";
 
@@ -14,6 +14,7 @@ export interface Statement {
   run(...values: SQLInputValue[]): { readonly changes: number | bigint };
   get(...values: SQLInputValue[]): Row | undefined;
   all(...values: SQLInputValue[]): Row[];
+  iterate(...values: SQLInputValue[]): Iterable<Row>;
 }
 
 export interface DatabaseOptions {
@@ -44,7 +45,7 @@ const PRAGMAS = `
 /** Opens, locks and migrates the file. Every failure is a sentence for whoever starts the relay. */
 export function openDatabase(options: DatabaseOptions): OpenDatabase {
   if (options.path === IN_MEMORY) return { database: prepareDatabase(options), lock: undefined };
-  createPrivateFile(options.path);
+  createPrivateFiles(options.path);
   const lock = DatabaseLock.acquire(options.path);
   try {
     return { database: prepareDatabase(options), lock };
@@ -85,14 +86,14 @@ function useWriteAheadLog(database: DatabaseSync, path: string): void {
   );
 }
 
-/** Mail is private: only the user who runs the relay may read the file. SQLite's side files follow it. */
-function createPrivateFile(path: string): void {
+/** Mail is private: only the user who runs the relay may read the files. SQLite's side files follow. */
+function createPrivateFiles(path: string): void {
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
     if (statSync(path, { throwIfNoEntry: false })?.isDirectory() === true) {
       throw new RelayError("unavailable", `cannot open ${path}: it is a directory, not a database file`);
     }
-    closeSync(openSync(path, "a", 0o600));
+    for (const file of [path, lockPath(path)]) closeSync(openSync(file, "a", 0o600));
   } catch (error) {
     if (error instanceof RelayError) throw error;
     throw new RelayError("unavailable", `cannot open ${path}: ${fileReason(error)}`, { cause: error });

@@ -3,6 +3,7 @@ import { setImmediate } from "node:timers/promises";
 import type { DeliveryRecord } from "../../core/mailboxes/delivery-record.ts";
 import type { Mail, QueueFilter } from "../../core/mailboxes/mailbox-store.ts";
 import { prepare, type Row, type Statement } from "./database.ts";
+import type { Ledger } from "./ledger.ts";
 import type { Messages } from "./messages.ts";
 import { DELIVERY_COLUMN_COUNT, deliveryColumns, deliveryFromRow, refFromRow } from "./rows.ts";
 
@@ -12,55 +13,53 @@ const WALK_ROWS = 500;
 const WITH_DEADLINE = `${deliveryColumns("d.")}, (select deadline_ms from task t
     where t.tenant = d.tenant and t.id = d.task_id)`;
 
-// Each walk goes on behind (?2, ?3): the key of its order, then the ref.
+// Each walk goes on where the last one ended: the key of its order, then the ref.
 const WAITING = `
   select ${WITH_DEADLINE} from delivery d indexed by delivery_expiry
-  where d.tenant = ?1 and d.state in ('held', 'available') and (d.expires_at_ms, d.ref) > (?2, ?3)
-  order by d.expires_at_ms, d.ref limit ?4`;
+  where d.tenant = ? and d.state in ('held', 'available') and (d.expires_at_ms, d.ref) > (?, ?)
+  order by d.expires_at_ms, d.ref limit ?`;
 const HELD_OF_AGENT = `
   select ${WITH_DEADLINE} from delivery d indexed by delivery_held
-  where d.tenant = ?1 and d.agent_id = ?5 and d.state = 'held' and d.ref > ?3 order by d.ref limit ?4`;
-const AVAILABLE_OF_AGENT = `
-  select ${WITH_DEADLINE} from delivery d indexed by delivery_available
-  where d.tenant = ?1 and d.agent_id = ?5 and d.state = 'available' and d.position > ?2
-  order by d.position limit ?4`;
+  where d.tenant = ? and d.agent_id = ? and d.state = 'held' and d.ref > ? order by d.ref limit ?`;
+const BY_REF = `select ${WITH_DEADLINE} from delivery d where d.ref = ?`;
 const LEASED = `
   select ${WITH_DEADLINE} from delivery d indexed by delivery_leased
-  where d.tenant = ?1 and d.state = 'leased' and (d.leased_at_ms, d.ref) > (?2, ?3)
-  order by d.leased_at_ms, d.ref limit ?4`;
+  where d.tenant = ? and d.state = 'leased' and (d.leased_at_ms, d.ref) > (?, ?)
+  order by d.leased_at_ms, d.ref limit ?`;
 const RETURNED = `
   select ${WITH_DEADLINE} from delivery d indexed by delivery_returned
-  where d.tenant = ?1 and d.state = ?5 and d.state in ('expired', 'withdrawn', 'dead') and d.ref < ?3
-  order by d.ref desc limit ?4`;
+  where d.tenant = ? and d.state = ? and d.state in ('expired', 'withdrawn', 'dead') and d.ref < ?
+  order by d.ref desc limit ?`;
 const ACKNOWLEDGED = `
-  select ${WITH_DEADLINE} from delivery d where d.ref < ?3 order by d.ref desc limit ?4`;
+  select ${WITH_DEADLINE} from delivery d where d.ref < ? order by d.ref desc limit ?`;
 
+/** Deliveries in one order, some at a time. `key` and `ref` say where the last ones ended. */
 interface Walk {
-  readonly statement: Statement;
+  readonly rows: (key: number, ref: number, limit: number) => readonly Row[];
   readonly key: (delivery: DeliveryRecord) => number;
   readonly newestFirst?: boolean;
-  /** The agent or state that the statement asks for as ?5. */
-  readonly argument?: string;
 }
 
 /** The operator's view of the mail: whatever they filter by, it is found, without holding up the mail. */
 export class DeliveryQueue {
+  readonly #ledger: Ledger;
   readonly #messages: Messages;
   readonly #waiting: Statement;
   readonly #heldOfAgent: Statement;
-  readonly #availableOfAgent: Statement;
   readonly #leased: Statement;
   readonly #returned: Statement;
   readonly #acknowledged: Statement;
+  readonly #byRef: Statement;
 
-  constructor(database: DatabaseSync, messages: Messages) {
+  constructor(database: DatabaseSync, ledger: Ledger, messages: Messages) {
+    this.#ledger = ledger;
     this.#messages = messages;
     this.#waiting = prepare(database, WAITING);
     this.#heldOfAgent = prepare(database, HELD_OF_AGENT);
-    this.#availableOfAgent = prepare(database, AVAILABLE_OF_AGENT);
     this.#leased = prepare(database, LEASED);
     this.#returned = prepare(database, RETURNED);
     this.#acknowledged = prepare(database, ACKNOWLEDGED);
+    this.#byRef = prepare(database, BY_REF);
   }
 
   async queue(filter: QueueFilter): Promise<readonly Mail[]> {
@@ -75,7 +74,7 @@ export class DeliveryQueue {
     let key = walk.newestFirst === true ? Number.MAX_SAFE_INTEGER : -1;
     let ref = key;
     for (;;) {
-      const rows = rowsOf(walk, filter.tenant, key, ref, wanted);
+      const rows = walk.rows(key, ref, wanted);
       for (const row of rows) {
         if (found.size >= filter.limit) return;
         const delivery = deliveryFromRow(row);
@@ -91,37 +90,58 @@ export class DeliveryQueue {
   }
 
   #walks(filter: QueueFilter): readonly Walk[] {
-    const { state, agentId } = filter;
-    const leased: Walk = { statement: this.#leased, key: (delivery) => delivery.leasedAtMs ?? 0 };
+    const { tenant, state } = filter;
     switch (state) {
       case undefined:
-        return [...this.#waitingWalks(agentId), leased];
+        return [this.#leasedWalk(tenant), ...this.#waitingWalks(filter)];
       case "held":
       case "available":
-        return this.#waitingWalks(agentId);
+        return this.#waitingWalks(filter);
       case "leased":
-        return [leased];
-      case "acknowledged":
-        return [{ statement: this.#acknowledged, key: () => 0, newestFirst: true }];
-      default:
-        return [{ statement: this.#returned, key: () => 0, newestFirst: true, argument: state }];
+        return [this.#leasedWalk(tenant)];
+      case "acknowledged": {
+        const rows: Walk["rows"] = (_, ref, limit) => this.#acknowledged.all(ref, limit);
+        return [{ rows, key: () => 0, newestFirst: true }];
+      }
+      default: {
+        const rows: Walk["rows"] = (_, ref, limit) => this.#returned.all(tenant, state, ref, limit);
+        return [{ rows, key: () => 0, newestFirst: true }];
+      }
     }
   }
 
-  #waitingWalks(agentId: string | undefined): readonly Walk[] {
+  #leasedWalk(tenant: string): Walk {
+    return {
+      rows: (key, ref, limit) => this.#leased.all(tenant, key, ref, limit),
+      key: (delivery) => delivery.leasedAtMs ?? 0,
+    };
+  }
+
+  #waitingWalks({ tenant, agentId }: QueueFilter): readonly Walk[] {
     if (agentId === undefined) {
-      return [{ statement: this.#waiting, key: (delivery) => delivery.expiresAtMs }];
+      const rows: Walk["rows"] = (key, ref, limit) => this.#waiting.all(tenant, key, ref, limit);
+      return [{ rows, key: (delivery) => delivery.expiresAtMs }];
     }
     return [
-      { statement: this.#heldOfAgent, key: () => 0, argument: agentId },
-      { statement: this.#availableOfAgent, key: (delivery) => delivery.position, argument: agentId },
+      { rows: (_, ref, limit) => this.#heldOfAgent.all(tenant, agentId, ref, limit), key: () => 0 },
+      {
+        rows: (position, _, limit) => this.#availableRows(tenant, agentId, position, limit),
+        key: (delivery) => delivery.position,
+      },
     ];
   }
-}
 
-function rowsOf(walk: Walk, tenant: string, key: number, ref: number, limit: number): readonly Row[] {
-  if (walk.argument === undefined) return walk.statement.all(tenant, key, ref, limit);
-  return walk.statement.all(tenant, key, ref, limit, walk.argument);
+  #availableRows(tenant: string, agentId: string, afterPosition: number, limit: number): readonly Row[] {
+    const { mailboxes } = this.#ledger;
+    const rows: Row[] = [];
+    let next = mailboxes.nextAvailable(tenant, agentId, afterPosition);
+    while (next !== undefined && rows.length < limit) {
+      const row = this.#byRef.get(next.ref);
+      if (row !== undefined) rows.push(row);
+      next = mailboxes.nextAvailable(tenant, agentId, next.position);
+    }
+    return rows;
+  }
 }
 
 function matches(delivery: DeliveryRecord, deadlineMs: unknown, filter: QueueFilter): boolean {
@@ -134,7 +154,5 @@ function matches(delivery: DeliveryRecord, deadlineMs: unknown, filter: QueueFil
     leasedBeforeMs !== undefined &&
     (delivery.leasedAtMs ?? 0) > leasedBeforeMs;
   if (isYoungLease) return false;
-  return (
-    deadlineBeforeMs === undefined || (typeof deadlineMs === "number" && deadlineMs <= deadlineBeforeMs)
-  );
+  return deadlineBeforeMs === undefined || (typeof deadlineMs === "number" && deadlineMs <= deadlineBeforeMs);
 }

@@ -1,12 +1,18 @@
 import type { DatabaseSync } from "node:sqlite";
 import { journalTopic } from "../../core/environment/change-feed.ts";
-import { type ChainHead, type EventDraft, type EventRecord, GENESIS, sealEvent } from "../../core/journal/event.ts";
+import {
+  type ChainHead,
+  type EventDraft,
+  type EventRecord,
+  GENESIS,
+  sealEvent,
+} from "../../core/journal/event.ts";
 import type { EventFilter, EventPage } from "../../core/journal/journal-store.ts";
 import { prepare, type Statement } from "./database.ts";
 import type { Ledger } from "./ledger.ts";
 import { EVENT_COLUMNS, eventFromRow } from "./rows.ts";
 
-const INSERT = `insert into event (${EVENT_COLUMNS}) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+const INSERT = `insert into event (${EVENT_COLUMNS}) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
 const PAGE = `
   select ${EVENT_COLUMNS} from event
   where tenant = ?1 and seq > ?2 and seq <= ?3 and (?4 is null or type = ?4)
@@ -16,6 +22,7 @@ const OF_MESSAGE = `
   select ${EVENT_COLUMNS} from event indexed by event_message
   where tenant = ? and message_id = ? and message_id is not null order by seq`;
 const OLDEST = `select ${EVENT_COLUMNS} from event where tenant = ? order by seq limit ?`;
+const LAST_SEQ = "select max(seq) from event where tenant = ?";
 const ANCHOR = "select seq, hash from chain_anchor where tenant = ?";
 const SAVE_ANCHOR = `
   insert into chain_anchor (tenant, seq, hash) values (?, ?, ?)
@@ -29,6 +36,7 @@ export class Journal {
   readonly #page: Statement;
   readonly #ofMessage: Statement;
   readonly #oldest: Statement;
+  readonly #lastSeq: Statement;
   readonly #anchor: Statement;
   readonly #saveAnchor: Statement;
   readonly #forget: Statement;
@@ -39,6 +47,7 @@ export class Journal {
     this.#page = prepare(database, PAGE);
     this.#ofMessage = prepare(database, OF_MESSAGE);
     this.#oldest = prepare(database, OLDEST);
+    this.#lastSeq = prepare(database, LAST_SEQ);
     this.#anchor = prepare(database, ANCHOR);
     this.#saveAnchor = prepare(database, SAVE_ANCHOR);
     this.#forget = prepare(database, FORGET);
@@ -63,6 +72,11 @@ export class Journal {
 
   chainHead(tenant: string): ChainHead {
     return this.#ledger.chainHead(tenant);
+  }
+
+  lastEventSeq(tenant: string): number {
+    const last = this.#lastSeq.get(tenant)?.[0];
+    return typeof last === "number" ? last : this.chainAnchor(tenant).seq;
   }
 
   chainAnchor(tenant: string): ChainHead {
@@ -91,6 +105,7 @@ export class Journal {
       event.taskId,
       event.threadId,
       event.dataJson,
+      event.previousHash,
       event.hash,
     );
     this.#ledger.moveChainHead(tenant, { seq: event.seq, hash: event.hash });

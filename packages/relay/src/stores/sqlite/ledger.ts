@@ -1,9 +1,8 @@
 import type { DatabaseSync } from "node:sqlite";
-import type { AgentId, DeliveryState } from "@a2a-relay/protocol";
 import type { Topic } from "../../core/environment/change-feed.ts";
 import { type ChainHead, GENESIS } from "../../core/journal/event.ts";
 import { prepare, type Statement } from "./database.ts";
-import { OpenCounts } from "./open-counts.ts";
+import { MailboxIndex, type Place } from "./mailbox-index.ts";
 
 const POSITION = "select position from store_head";
 const SAVE_POSITION = "update store_head set position = ?";
@@ -20,8 +19,8 @@ export interface LedgerMark {
 }
 
 /**
- * What the store keeps in memory beside its rows: the last position, the end of each tenant's chain, how
- * much mail is open, and whom the running batch will wake. It moves with every job and goes back with
+ * What the store keeps in memory beside its rows: the last position, the end of each tenant's chain,
+ * which mail is open, and whom the running batch will wake. It moves with every job and goes back with
  * every rollback; the rows that keep it are written once a batch.
  */
 export class Ledger {
@@ -30,7 +29,7 @@ export class Ledger {
   readonly #chainHeads = new Map<string, ChainHead>();
   readonly #savedChainHeads = new Map<string, ChainHead>();
   readonly #movedChains = new Set<string>();
-  readonly #counts: OpenCounts;
+  readonly #mailboxes: MailboxIndex;
   readonly #undo: (() => void)[] = [];
   #topics: Topic[] = [];
   #position: number;
@@ -46,7 +45,7 @@ export class Ledger {
       this.#chainHeads.set(String(tenant), head);
       this.#savedChainHeads.set(String(tenant), head);
     }
-    this.#counts = new OpenCounts(database);
+    this.#mailboxes = new MailboxIndex(database);
   }
 
   /** One counter for refs and positions of all tenants: never the same number twice. */
@@ -66,28 +65,21 @@ export class Ledger {
     this.#movedChains.add(tenant);
   }
 
-  /** `undefined` stands for mail that did not exist before. */
+  /** To be read only; it changes through `moveDelivery`. */
+  get mailboxes(): Pick<MailboxIndex, "countAvailable" | "countOpen" | "countOpenByState" | "nextAvailable"> {
+    return this.#mailboxes;
+  }
+
+  /** `undefined` stands for mail that does not exist before, or after. */
   moveDelivery(
     tenant: string,
-    agentId: AgentId,
-    from: DeliveryState | undefined,
-    to: DeliveryState | undefined,
+    agentId: string,
+    ref: number,
+    from: Place | undefined,
+    to: Place | undefined,
   ): void {
-    if (from === to) return;
-    this.#undo.push(() => this.#counts.move(tenant, agentId, to, from));
-    this.#counts.move(tenant, agentId, from, to);
-  }
-
-  countOpen(tenant: string, agentId: AgentId): number {
-    return this.#counts.open(tenant, agentId);
-  }
-
-  countAvailable(tenant: string, agentId: AgentId): number {
-    return this.#counts.available(tenant, agentId);
-  }
-
-  countOpenByState(tenant: string): ReadonlyMap<DeliveryState, number> {
-    return this.#counts.byState(tenant);
+    this.#undo.push(() => this.#mailboxes.move(tenant, agentId, ref, to, from));
+    this.#mailboxes.move(tenant, agentId, ref, from, to);
   }
 
   /** Whoever waits for the topic is woken once the batch is on disk. */

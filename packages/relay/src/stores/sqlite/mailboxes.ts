@@ -8,6 +8,7 @@ import { ClashError } from "./clash.ts";
 import { prepare, type Row, type Statement } from "./database.ts";
 import type { Journal } from "./journal.ts";
 import type { Ledger } from "./ledger.ts";
+import type { Place } from "./mailbox-index.ts";
 import type { Messages } from "./messages.ts";
 import {
   DELIVERY_COLUMN_COUNT,
@@ -20,11 +21,8 @@ import {
 
 const COLUMNS = deliveryColumns("d.");
 
-const AVAILABLE = `
-  select ${COLUMNS}, ${MESSAGE_COLUMNS} from delivery d indexed by delivery_available
-  join message m on m.ref = d.ref
-  where d.tenant = ? and d.agent_id = ? and d.state = 'available' and d.position > ? and d.expires_at_ms > ?
-  order by d.position limit ?`;
+const MAIL = `
+  select ${COLUMNS}, ${MESSAGE_COLUMNS} from delivery d join message m on m.ref = d.ref where d.ref = ?`;
 const SELECT = `
   select ${COLUMNS} from delivery d
   where d.ref = (select ref from message where tenant = ? and id = ?)`;
@@ -32,16 +30,12 @@ const STATE = "select state, position, version from delivery where ref = ?";
 const OPEN_OF_TASK = `
   select ${COLUMNS} from delivery d indexed by delivery_open_of_task
   where d.tenant = ? and d.task_id = ? and d.state in ('held', 'available', 'leased') order by d.ref`;
-const OPEN_OF_AGENT = `
-  select * from (select ${COLUMNS} from delivery d indexed by delivery_available
-    where d.tenant = ?1 and d.agent_id = ?2 and d.state = 'available' limit ?3)
-  union all
-  select * from (select ${COLUMNS} from delivery d indexed by delivery_held
-    where d.tenant = ?1 and d.agent_id = ?2 and d.state = 'held' limit ?3)
-  union all
-  select * from (select ${COLUMNS} from delivery d indexed by delivery_leased
-    where d.tenant = ?1 and d.agent_id = ?2 and d.state = 'leased' limit ?3)
-  limit ?3`;
+const HELD_OF_AGENT = `
+  select ${COLUMNS} from delivery d indexed by delivery_held
+  where d.tenant = ? and d.agent_id = ? and d.state = 'held' limit ?`;
+const LEASED_OF_AGENT = `
+  select ${COLUMNS} from delivery d indexed by delivery_leased
+  where d.tenant = ? and d.agent_id = ? and d.state = 'leased' limit ?`;
 // Steps from tenant to tenant in the index, so that no sweep reads the mail that is still good.
 const EXPIRED = `
   with recursive tenants (tenant) as (
@@ -62,7 +56,7 @@ const LEASED = `
 
 const INSERT = `
   insert into delivery (${deliveryColumns("")})
-  values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1) on conflict do nothing`;
+  values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1) on conflict do nothing`;
 const UPDATE = `
   update delivery set state = ?, position = ?, delivered_at_ms = ?, attempt = ?, lease_id = ?, worker = ?,
     leased_at_ms = ?, lease_expires_at_ms = ?, reserved_for = ?, expires_at_ms = ?, settled_at_ms = ?,
@@ -73,15 +67,11 @@ const MARK_DELIVERED = `
   where ref = (select ref from message where tenant = ? and id = ?)
     and state = 'available' and delivered_at_ms is null
   returning ${deliveryColumns("")}`;
-// One statement, so that two callers are never handed the same mail.
-const LEASE_ONE = `
+// One statement checks and takes, so that two callers are never handed the same mail.
+const LEASE = `
   update delivery set state = 'leased', attempt = attempt + 1, lease_id = ?, worker = ?, leased_at_ms = ?,
     lease_expires_at_ms = ?, version = version + 1
-  where ref = (
-    select ref from delivery indexed by delivery_available
-    where tenant = ? and agent_id = ? and state = 'available' and expires_at_ms > ?
-      and (reserved_for is null or reserved_for = ?)
-    order by position limit 1)
+  where ref = ? and state = 'available' and expires_at_ms > ? and (reserved_for is null or reserved_for = ?)
   returning ${deliveryColumns("")}`;
 const RENEW = `
   update delivery set lease_expires_at_ms = ?, version = version + 1
@@ -94,44 +84,51 @@ export class Mailboxes {
   readonly #ledger: Ledger;
   readonly #messages: Messages;
   readonly #journal: Journal;
-  readonly #available: Statement;
+  readonly #mail: Statement;
   readonly #select: Statement;
   readonly #state: Statement;
   readonly #openOfTask: Statement;
-  readonly #openOfAgent: Statement;
+  readonly #heldOfAgent: Statement;
+  readonly #leasedOfAgent: Statement;
   readonly #expired: Statement;
   readonly #timedOut: Statement;
   readonly #leased: Statement;
   readonly #insert: Statement;
   readonly #update: Statement;
   readonly #markDelivered: Statement;
-  readonly #leaseOne: Statement;
+  readonly #lease: Statement;
   readonly #renew: Statement;
 
   constructor(database: DatabaseSync, ledger: Ledger, messages: Messages, journal: Journal) {
     this.#ledger = ledger;
     this.#messages = messages;
     this.#journal = journal;
-    this.#available = prepare(database, AVAILABLE);
+    this.#mail = prepare(database, MAIL);
     this.#select = prepare(database, SELECT);
     this.#state = prepare(database, STATE);
     this.#openOfTask = prepare(database, OPEN_OF_TASK);
-    this.#openOfAgent = prepare(database, OPEN_OF_AGENT);
+    this.#heldOfAgent = prepare(database, HELD_OF_AGENT);
+    this.#leasedOfAgent = prepare(database, LEASED_OF_AGENT);
     this.#expired = prepare(database, EXPIRED);
     this.#timedOut = prepare(database, TIMED_OUT);
     this.#leased = prepare(database, LEASED);
     this.#insert = prepare(database, INSERT);
     this.#update = prepare(database, UPDATE);
     this.#markDelivered = prepare(database, MARK_DELIVERED);
-    this.#leaseOne = prepare(database, LEASE_ONE);
+    this.#lease = prepare(database, LEASE);
     this.#renew = prepare(database, RENEW);
   }
 
   availableMail(query: MailboxReadQuery): readonly Mail[] {
-    if (this.#ledger.countAvailable(query.tenant, query.agentId) === 0) return [];
-    return this.#available
-      .all(query.tenant, query.agentId, query.afterPosition, query.nowMs, query.limit)
-      .map((row) => ({ delivery: deliveryFromRow(row), message: messageFromRow(row, DELIVERY_COLUMN_COUNT) }));
+    const { tenant, agentId, nowMs, limit } = query;
+    const mail: Mail[] = [];
+    for (const row of this.#availableRows(tenant, agentId, query.afterPosition)) {
+      if (mail.length >= limit) break;
+      const delivery = deliveryFromRow(row);
+      if (delivery.expiresAtMs <= nowMs) continue;
+      mail.push({ delivery, message: messageFromRow(row, DELIVERY_COLUMN_COUNT) });
+    }
+    return mail;
   }
 
   delivery(tenant: string, messageId: string): DeliveryRecord | undefined {
@@ -144,20 +141,15 @@ export class Mailboxes {
   }
 
   openDeliveriesOfAgent(tenant: string, agentId: AgentId, limit: number): readonly DeliveryRecord[] {
-    if (this.#ledger.countOpen(tenant, agentId) === 0) return [];
-    return deliveries(this.#openOfAgent.all(tenant, agentId, limit));
-  }
-
-  countOpen(tenant: string, agentId: AgentId): number {
-    return this.#ledger.countOpen(tenant, agentId);
-  }
-
-  countAvailable(tenant: string, agentId: AgentId): number {
-    return this.#ledger.countAvailable(tenant, agentId);
-  }
-
-  countOpenByState(tenant: string): ReadonlyMap<DeliveryState, number> {
-    return this.#ledger.countOpenByState(tenant);
+    if (this.#ledger.mailboxes.countOpen(tenant, agentId) === 0) return [];
+    const open: DeliveryRecord[] = [];
+    for (const row of this.#availableRows(tenant, agentId, 0)) {
+      if (open.length >= limit) return open;
+      open.push(deliveryFromRow(row));
+    }
+    open.push(...deliveries(this.#heldOfAgent.all(tenant, agentId, limit - open.length)));
+    open.push(...deliveries(this.#leasedOfAgent.all(tenant, agentId, limit - open.length)));
+    return open;
   }
 
   expiredDeliveries(nowMs: number, limit: number): readonly DeliveryRecord[] {
@@ -194,23 +186,14 @@ export class Mailboxes {
 
   /** Inside a commit. */
   lease(query: MailboxLeaseQuery, event: (delivery: DeliveryRecord) => EventDraft): readonly Mail[] {
-    const { tenant, agentId, worker, nowMs, leaseExpiresAtMs } = query;
     const mail: Mail[] = [];
+    let position = 0;
     for (const leaseId of query.leaseIds) {
-      const row = this.#leaseOne.get(
-        leaseId,
-        worker,
-        nowMs,
-        leaseExpiresAtMs,
-        tenant,
-        agentId,
-        nowMs,
-        worker,
-      );
+      const row = this.#leaseNext(query, leaseId, position);
       if (row === undefined) break;
       const delivery = deliveryFromRow(row);
-      this.#ledger.moveDelivery(tenant, agentId, "available", "leased");
-      this.#journal.append(tenant, event(delivery));
+      position = delivery.position;
+      this.#journal.append(query.tenant, event(delivery));
       mail.push({ delivery, message: this.#messages.messageByRef(refFromRow(row)) });
     }
     return mail;
@@ -231,17 +214,47 @@ export class Mailboxes {
     return renewed;
   }
 
+  /** The oldest mail after the position that this worker may have. */
+  #leaseNext(query: MailboxLeaseQuery, leaseId: string, afterPosition: number): Row | undefined {
+    const { tenant, agentId, worker, nowMs, leaseExpiresAtMs } = query;
+    const { mailboxes } = this.#ledger;
+    let next = mailboxes.nextAvailable(tenant, agentId, afterPosition);
+    while (next !== undefined) {
+      const { ref, position } = next;
+      const row = this.#lease.get(leaseId, worker, nowMs, leaseExpiresAtMs, ref, nowMs, worker);
+      if (row !== undefined) {
+        const from = { state: "available", position } as const;
+        this.#ledger.moveDelivery(tenant, agentId, ref, from, { state: "leased", position });
+        return row;
+      }
+      next = mailboxes.nextAvailable(tenant, agentId, position);
+    }
+    return undefined;
+  }
+
+  *#availableRows(tenant: string, agentId: AgentId, afterPosition: number): Generator<Row, void> {
+    const { mailboxes } = this.#ledger;
+    let next = mailboxes.nextAvailable(tenant, agentId, afterPosition);
+    while (next !== undefined) {
+      const row = this.#mail.get(next.ref);
+      if (row !== undefined) yield row;
+      next = mailboxes.nextAvailable(tenant, agentId, next.position);
+    }
+  }
+
   #insertNew(delivery: DeliveryRecord, newRef: number | undefined): void {
     const ref = newRef ?? this.#refOf(delivery);
+    const { tenant, agentId, state } = delivery;
+    const position = state === "available" ? (newRef ?? this.#ledger.nextPosition()) : 0;
     const { changes } = this.#insert.run(
       ref,
-      delivery.tenant,
+      tenant,
       delivery.messageId,
-      delivery.agentId,
+      agentId,
       delivery.sender,
       delivery.taskId,
-      delivery.state,
-      delivery.state === "available" ? (newRef ?? this.#ledger.nextPosition()) : 0,
+      state,
+      position,
       delivery.deliveredAtMs,
       delivery.attempt,
       delivery.leaseId,
@@ -255,19 +268,23 @@ export class Mailboxes {
       delivery.duplicateSafety,
       delivery.idempotencyKey,
       delivery.quiet ? 1 : 0,
+      delivery.threadId,
     );
     if (changes === 0) throw new ClashError("delivery");
-    this.#ledger.moveDelivery(delivery.tenant, delivery.agentId, undefined, delivery.state);
+    this.#ledger.moveDelivery(tenant, agentId, ref, undefined, { state, position });
   }
 
   #updateKnown(delivery: DeliveryRecord): void {
     const ref = this.#refOf(delivery);
-    const [state, position, version] = this.#state.get(ref) ?? [];
+    const { tenant, agentId, state } = delivery;
+    const [stateBefore, positionBefore, version] = this.#state.get(ref) ?? [];
     if (version !== delivery.version) throw new ClashError("delivery");
-    const becomesAvailable = delivery.state === "available" && state !== "available";
+    const before: Place = { state: stateBefore as DeliveryState, position: positionBefore as number };
+    const becomesAvailable = state === "available" && before.state !== "available";
+    const position = becomesAvailable ? this.#ledger.nextPosition() : before.position;
     this.#update.run(
-      delivery.state,
-      becomesAvailable ? this.#ledger.nextPosition() : (position as number),
+      state,
+      position,
       delivery.deliveredAtMs,
       delivery.attempt,
       delivery.leaseId,
@@ -280,7 +297,7 @@ export class Mailboxes {
       delivery.reason,
       ref,
     );
-    this.#ledger.moveDelivery(delivery.tenant, delivery.agentId, state as DeliveryState, delivery.state);
+    if (state !== before.state) this.#ledger.moveDelivery(tenant, agentId, ref, before, { state, position });
   }
 
   /** The message may have been retired since its delivery was read. */

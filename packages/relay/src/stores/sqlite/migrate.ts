@@ -51,7 +51,7 @@ function schemaVersion(database: DatabaseSync, path: string): number {
 
 function listMigrations(): readonly Migration[] {
   return readdirSync(MIGRATIONS)
-    .sort()
+    .toSorted()
     .flatMap((name) => {
       const version = FILE_NAME.exec(name)?.[1];
       return version === undefined ? [] : [{ version: Number(version), name }];

@@ -1,7 +1,6 @@
 import type { DatabaseSync } from "node:sqlite";
 import { setImmediate } from "node:timers/promises";
 import {
-  type AgentId,
   type DeliveryState,
   formatInstant,
   isSettled,
@@ -12,7 +11,6 @@ import {
 import type { RetiredMail } from "../../core/journal/journal-store.ts";
 import type { DeliveryRecord } from "../../core/mailboxes/delivery-record.ts";
 import { prepare, type Row, type Statement } from "./database.ts";
-import type { Ledger } from "./ledger.ts";
 import type { Mailboxes } from "./mailboxes.ts";
 import type { Messages, SendKeyName } from "./messages.ts";
 import type { Tasks } from "./tasks.ts";
@@ -25,7 +23,7 @@ const WALK = `
   left join task t on t.tenant = m.tenant and t.id = m.task_id
   where m.ref > ? order by m.ref limit ?`;
 const TRACES = `
-  select m.ref, m.task_id, m.send_keys_json, d.state, d.agent_id
+  select m.ref, m.task_id, m.send_keys_json, d.state
   from message m left join delivery d on d.ref = m.ref where m.tenant = ? and m.id = ?`;
 const FORGET_MESSAGE = "delete from message where ref = ?";
 const FORGET_DELIVERY = "delete from delivery where ref = ?";
@@ -48,7 +46,6 @@ interface Stretch {
 
 /** Finds and forgets what is old and done. It walks the mail by age, so that sends pay for no index. */
 export class Retention {
-  readonly #ledger: Ledger;
   readonly #messages: Messages;
   readonly #mailboxes: Mailboxes;
   readonly #tasks: Tasks;
@@ -66,13 +63,11 @@ export class Retention {
   constructor(
     database: DatabaseSync,
     parts: {
-      readonly ledger: Ledger;
       readonly messages: Messages;
       readonly mailboxes: Mailboxes;
       readonly tasks: Tasks;
     },
   ) {
-    this.#ledger = parts.ledger;
     this.#messages = parts.messages;
     this.#mailboxes = parts.mailboxes;
     this.#tasks = parts.tasks;
@@ -106,12 +101,11 @@ export class Retention {
   /** Inside a commit. Mail that is open after all stays. */
   retireMail(tenant: string, messageIds: readonly string[], nowMs: number): void {
     for (const messageId of messageIds) {
-      const [ref, taskId, sendKeysJson, state, agentId] = this.#traces.get(tenant, messageId) ?? [];
+      const [ref, taskId, sendKeysJson, state] = this.#traces.get(tenant, messageId) ?? [];
       if (typeof ref !== "number" || (state !== null && !isSettled(state as DeliveryState))) continue;
       this.#startKeyClocks(tenant, messageId, sendKeysJson ?? null, nowMs);
       this.#forgetMessage.run(ref);
       this.#forgetDelivery.run(ref);
-      this.#ledger.moveDelivery(tenant, agentId as AgentId, state as DeliveryState, undefined);
       if (typeof taskId !== "string") continue;
       const { changes } = this.#forgetTask.run(tenant, taskId, messageId);
       if (changes !== 0) this.#forgetArtifacts.run(tenant, taskId);
@@ -123,12 +117,7 @@ export class Retention {
     return Number(this.#forgetKeys.run(goneBeforeMs, limit).changes);
   }
 
-  async #search(
-    tenant: string,
-    startRef: number,
-    settledBeforeMs: number,
-    limit: number,
-  ): Promise<Stretch> {
+  async #search(tenant: string, startRef: number, settledBeforeMs: number, limit: number): Promise<Stretch> {
     const found: string[] = [];
     let firstFoundRef = 0;
     let lastRef = startRef;

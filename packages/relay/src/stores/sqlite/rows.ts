@@ -20,10 +20,10 @@ export function agentFromRow(row: Row): AgentWithPresence {
       tenant: row[0] as string,
       id: row[1] as AgentId,
       displayName: row[2] as string,
-      aliases: parse<AgentRecord["aliases"]>(row[3]),
-      card: parse<AgentRecord["card"]>(row[4]),
-      skills: parse<AgentRecord["skills"]>(row[5]),
-      representativeQueries: parse<AgentRecord["representativeQueries"]>(row[6]),
+      aliases: parse(row[3]) as AgentRecord["aliases"],
+      card: parse(row[4]) as AgentRecord["card"],
+      skills: parse(row[5]) as AgentRecord["skills"],
+      representativeQueries: parse(row[6]) as AgentRecord["representativeQueries"],
       callbackUrl: row[7] as string | null,
       ttlMs: row[8] as number | null,
       registeredAtMs: row[9] as number,
@@ -52,8 +52,7 @@ export function messageFromRow(row: Row, offset = 0): MessageRecord {
   };
 }
 
-export const SEND_KEY_COLUMNS =
-  "tenant, sender, recipient, key, digest, message_id, thread_id, task_id";
+export const SEND_KEY_COLUMNS = "tenant, sender, recipient, key, digest, message_id, thread_id, task_id";
 
 export function sendKeyFromRow(row: Row): SendKey {
   return {
@@ -73,7 +72,7 @@ export function deliveryColumns(alias: "" | "d."): string {
   return [
     "ref tenant message_id agent_id sender task_id state position delivered_at_ms attempt lease_id worker",
     "leased_at_ms lease_expires_at_ms reserved_for expires_at_ms settled_at_ms reason duplicate_safety",
-    "idempotency_key quiet version",
+    "idempotency_key quiet thread_id version",
   ]
     .flatMap((line) => line.split(" "))
     .map((column) => alias + column)
@@ -106,11 +105,12 @@ export function deliveryFromRow(row: Row, offset = 0): DeliveryRecord {
     duplicateSafety: row[offset + 18] as DuplicateSafety,
     idempotencyKey: row[offset + 19] as string | null,
     quiet: row[offset + 20] === 1,
-    version: row[offset + 21] as number,
+    threadId: row[offset + 21] as string,
+    version: row[offset + 22] as number,
   };
 }
 
-export const DELIVERY_COLUMN_COUNT = 22;
+export const DELIVERY_COLUMN_COUNT = 23;
 
 export const TASK_COLUMNS = `tenant, id, requester, assignee, state, thread_id, message_id, subject, parent_id,
   deadline_ms, status_text, result_status, result_message_id, result_digest, handoffs_json, created_at_ms,
@@ -132,7 +132,7 @@ export function taskFromRow(row: Row): TaskRecord {
     resultStatus: row[11] as ResultStatus | null,
     resultMessageId: row[12] as string | null,
     resultDigest: row[13] as string | null,
-    handoffs: parse<TaskRecord["handoffs"]>(row[14]),
+    handoffs: parse(row[14]) as TaskRecord["handoffs"],
     createdAtMs: row[15] as number,
     updatedAtMs: row[16] as number,
     version: row[17] as number,
@@ -140,11 +140,11 @@ export function taskFromRow(row: Row): TaskRecord {
 }
 
 export function artifactFromRow(row: Row): Artifact {
-  return parse<Artifact>(row[0]);
+  return parse(row[0]) as Artifact;
 }
 
 export const EVENT_COLUMNS =
-  "tenant, seq, type, at_ms, actor, agent_id, message_id, task_id, thread_id, data_json, hash";
+  "tenant, seq, type, at_ms, actor, agent_id, message_id, task_id, thread_id, data_json, previous_hash, hash";
 
 export function eventFromRow(row: Row): EventRecord {
   return {
@@ -158,10 +158,11 @@ export function eventFromRow(row: Row): EventRecord {
     taskId: row[7] as string | null,
     threadId: row[8] as string | null,
     dataJson: row[9] as string,
-    hash: row[10] as string,
+    previousHash: row[10] as string,
+    hash: row[11] as string,
   };
 }
 
-function parse<T>(json: Row[number] | undefined): T {
-  return JSON.parse(json as string) as T;
+function parse(json: Row[number] | undefined): unknown {
+  return JSON.parse(json as string);
 }

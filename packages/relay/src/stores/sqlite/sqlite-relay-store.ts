@@ -21,7 +21,13 @@ import { InProcessChangeFeed } from "./change-feed.ts";
 import { Checkpoints } from "./checkpoints.ts";
 import { ClashError } from "./clash.ts";
 import { CommitQueue } from "./commit-queue.ts";
-import { type DatabaseOptions, type OpenDatabase, openDatabase, prepare, type Statement } from "./database.ts";
+import {
+  type DatabaseOptions,
+  type OpenDatabase,
+  openDatabase,
+  prepare,
+  type Statement,
+} from "./database.ts";
 import type { DatabaseLock } from "./database-lock.ts";
 import { DeliveryQueue } from "./delivery-queue.ts";
 import { Journal } from "./journal.ts";
@@ -77,10 +83,9 @@ export class SqliteRelayStore implements RelayStore {
     this.#threads = new Threads(database);
     this.#journal = new Journal(database, this.#ledger);
     this.#mailboxes = new Mailboxes(database, this.#ledger, this.#messages, this.#journal);
-    this.#queue = new DeliveryQueue(database, this.#messages);
+    this.#queue = new DeliveryQueue(database, this.#ledger, this.#messages);
     this.#tasks = new Tasks(database);
     this.#retention = new Retention(database, {
-      ledger: this.#ledger,
       messages: this.#messages,
       mailboxes: this.#mailboxes,
       tasks: this.#tasks,
@@ -198,7 +203,7 @@ export class SqliteRelayStore implements RelayStore {
     query: MailboxLeaseQuery,
     event: (delivery: DeliveryRecord) => EventDraft,
   ): Promise<readonly Mail[]> {
-    const isEmpty = this.#mailboxes.countAvailable(query.tenant, query.agentId) === 0;
+    const isEmpty = this.#ledger.mailboxes.countAvailable(query.tenant, query.agentId) === 0;
     if (isEmpty && this.#commits.isIdle) return [];
     return this.#write(() => this.#mailboxes.lease(query, event));
   }
@@ -229,7 +234,7 @@ export class SqliteRelayStore implements RelayStore {
   }
 
   async countOpen(tenant: string, agentId: AgentId): Promise<number> {
-    return this.#mailboxes.countOpen(tenant, agentId);
+    return this.#ledger.mailboxes.countOpen(tenant, agentId);
   }
 
   async expiredDeliveries(nowMs: number, limit: number): Promise<readonly DeliveryRecord[]> {
@@ -249,7 +254,7 @@ export class SqliteRelayStore implements RelayStore {
   }
 
   async countOpenByState(tenant: string): Promise<ReadonlyMap<DeliveryState, number>> {
-    return this.#mailboxes.countOpenByState(tenant);
+    return this.#ledger.mailboxes.countOpenByState(tenant);
   }
 
   async task(tenant: string, id: string): Promise<TaskRecord | undefined> {
@@ -293,8 +298,20 @@ export class SqliteRelayStore implements RelayStore {
     return this.#read(() => this.#retention.retirableMail(tenant, settledBeforeMs, limit));
   }
 
-  async retireMail(tenant: string, messageIds: readonly string[], nowMs: number): Promise<void> {
-    await this.#write(() => this.#retention.retireMail(tenant, messageIds, nowMs));
+  async retireMail(
+    tenant: string,
+    messageIds: readonly string[],
+    nowMs: number,
+    event?: EventDraft,
+  ): Promise<void> {
+    await this.#write(() => {
+      this.#retention.retireMail(tenant, messageIds, nowMs);
+      if (event !== undefined) this.#journal.append(tenant, event);
+    });
+  }
+
+  async lastEventSeq(tenant: string): Promise<number> {
+    return this.#read(() => this.#journal.lastEventSeq(tenant));
   }
 
   async retirableEvents(tenant: string, beforeMs: number, limit: number): Promise<readonly EventRecord[]> {
@@ -307,7 +324,7 @@ export class SqliteRelayStore implements RelayStore {
 
   /** In several commits, so that a long list of old keys holds nobody up. */
   async forgetSendKeys(goneBeforeMs: number): Promise<number> {
-    for (let forgotten = 0; ; ) {
+    for (let forgotten = 0; ;) {
       const count = await this.#write(() => this.#retention.forgetSendKeys(goneBeforeMs, FORGOTTEN_KEYS_MAX));
       forgotten += count;
       if (count < FORGOTTEN_KEYS_MAX) return forgotten;
@@ -329,7 +346,14 @@ export class SqliteRelayStore implements RelayStore {
   }
 
   #apply(changes: Changes): void {
-    const { agents = [], messages = [], sendKeys = [], deliveries = [], tasks = [], artifacts = [] } = changes;
+    const {
+      agents = [],
+      messages = [],
+      sendKeys = [],
+      deliveries = [],
+      tasks = [],
+      artifacts = [],
+    } = changes;
     for (const agent of agents) this.#agents.put(agent);
     for (const sendKey of sendKeys) this.#messages.insertSendKey(sendKey);
     const refs = new Map<string, number>();

@@ -1,4 +1,5 @@
 import type { DatabaseSync } from "node:sqlite";
+import { setImmediate } from "node:timers/promises";
 import type { MessageStore, ThreadSummary } from "../../core/messages/message-store.ts";
 import { prepare, type Statement } from "./database.ts";
 
@@ -7,6 +8,8 @@ type ThreadsPage = Awaited<ReturnType<MessageStore["threads"]>>;
 
 const WALK = "select ref, tenant, thread_id from message where ref < ? order by ref desc limit ?";
 const NEWEST = "select max(ref) from message where tenant = ? and thread_id = ?";
+const TAKES_PART = `
+  select 1 from message where tenant = ?1 and thread_id = ?2 and (sender = ?3 or recipient = ?3) limit 1`;
 // The letters themselves are read only where there is no delivery: they are long, deliveries are not.
 const SUMMARY = `
   select count(*), total(d.state in ('held', 'available', 'leased')),
@@ -14,15 +17,18 @@ const SUMMARY = `
     json_group_array(distinct coalesce(d.agent_id, m.recipient))
   from message m left join delivery d on d.ref = m.ref
   where m.tenant = ? and m.thread_id = ?`;
-const FIRST = "select accepted_at_ms, json from message where tenant = ? and thread_id = ? order by ref limit 1";
+const FIRST =
+  "select accepted_at_ms, json from message where tenant = ? and thread_id = ? order by ref limit 1";
 const ACCEPTED_AT = "select accepted_at_ms from message where ref = ?";
 
-const WALK_ROWS = 500;
+/** Messages looked at between two turns of the event loop, so that a rare filter holds nobody up. */
+const WALK_ROWS = 200;
 
 /** Threads are not stored: they are found by walking the messages back from the newest. */
 export class Threads {
   readonly #walk: Statement;
   readonly #newest: Statement;
+  readonly #takesPart: Statement;
   readonly #summary: Statement;
   readonly #first: Statement;
   readonly #acceptedAt: Statement;
@@ -30,12 +36,13 @@ export class Threads {
   constructor(database: DatabaseSync) {
     this.#walk = prepare(database, WALK);
     this.#newest = prepare(database, NEWEST);
+    this.#takesPart = prepare(database, TAKES_PART);
     this.#summary = prepare(database, SUMMARY);
     this.#first = prepare(database, FIRST);
     this.#acceptedAt = prepare(database, ACCEPTED_AT);
   }
 
-  threads(query: ThreadsQuery): ThreadsPage {
+  async threads(query: ThreadsQuery): Promise<ThreadsPage> {
     const threads: ThreadSummary[] = [];
     const seen = new Set<string>();
     let position = query.beforePosition;
@@ -48,21 +55,25 @@ export class Threads {
         budget -= 1;
         if (tenant !== query.tenant || seen.has(String(threadId))) continue;
         seen.add(String(threadId));
+        if (!this.#belongsHere(query, String(threadId), position)) continue;
         const summary = this.#summarise(query.tenant, String(threadId), position);
-        if (summary === undefined) continue;
         budget -= summary.messageCount;
-        if (query.agent !== undefined && !summary.participants.includes(query.agent)) continue;
         threads.push(summary);
         if (threads.length >= query.limit || budget <= 0) return { threads, nextPosition: position };
       }
       if (rows.length < wanted) return { threads, nextPosition: undefined };
+      await setImmediate();
     }
     return { threads, nextPosition: position };
   }
 
-  /** Undefined when the thread has a newer message, and so stood on an earlier page. */
-  #summarise(tenant: string, threadId: string, ref: number): ThreadSummary | undefined {
-    if (this.#newest.get(tenant, threadId)?.[0] !== ref) return undefined;
+  /** A thread that has a newer message stood on an earlier page. */
+  #belongsHere({ tenant, agent }: ThreadsQuery, threadId: string, ref: number): boolean {
+    if (this.#newest.get(tenant, threadId)?.[0] !== ref) return false;
+    return agent === undefined || this.#takesPart.get(tenant, threadId, agent) !== undefined;
+  }
+
+  #summarise(tenant: string, threadId: string, ref: number): ThreadSummary {
     const [count, open, senders, recipients] = this.#summary.get(tenant, threadId) ?? [];
     const [firstAtMs, firstMessageJson] = this.#first.get(tenant, threadId) ?? [];
     const participants = new Set<string>([...names(senders), ...names(recipients)]);

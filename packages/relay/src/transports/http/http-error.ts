@@ -1,4 +1,5 @@
-import { type ErrorBody, RelayError, type RelayErrorCode } from "@a2a-relay/protocol";
+import { STATUS_CODES } from "node:http";
+import { type ErrorBody, LIMITS, RelayError, type RelayErrorCode } from "@a2a-relay/protocol";
 
 /** `satisfies` makes a new code without a status a compile error. */
 export const HTTP_STATUS = {
@@ -51,8 +52,35 @@ export function fromServerError(reason: unknown): RelayError {
   if (code === "FST_ERR_CTP_INVALID_MEDIA_TYPE") {
     return new RelayError("unsupported_media_type", "send JSON with Content-Type: application/json");
   }
+  if (code === "FST_ERR_MAX_PARAM_LENGTH") {
+    return new RelayError("too_large", `path: an id has at most ${LIMITS.idCharsMax} characters`);
+  }
   if (statusCode !== undefined && statusCode >= 400 && statusCode < 500) {
     return new RelayError("invalid_argument", message ?? "the request is not valid", { cause: reason });
   }
   return RelayError.from(reason);
+}
+
+/** The answer to what was no HTTP request, as bytes for a socket that is closed behind it. */
+export function toWireAnswer(reason: { readonly code?: string }): string {
+  const error = notARequest(reason.code);
+  const status = statusOf(error);
+  const body = JSON.stringify(toErrorBody(error));
+  return [
+    `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}`,
+    "content-type: application/json; charset=utf-8",
+    `content-length: ${Buffer.byteLength(body)}`,
+    "connection: close",
+    "",
+    body,
+  ].join("\r\n");
+}
+
+function notARequest(code: string | undefined): RelayError {
+  if (code === "HPE_HEADER_OVERFLOW")
+    return new RelayError("too_large", "the request's headers are too large");
+  if (code === "ERR_HTTP_REQUEST_TIMEOUT") {
+    return new RelayError("invalid_argument", "the request did not arrive in time");
+  }
+  return new RelayError("invalid_argument", "this is not an HTTP request that can be read");
 }

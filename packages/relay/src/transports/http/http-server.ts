@@ -6,7 +6,7 @@ import { DEFAULT_TENANT, operatorOf } from "../../core/access/principal.ts";
 import { CALLER_GONE } from "../../core/environment/waiting.ts";
 import type { RelayCore } from "../../core/relay-core.ts";
 import { agentRoutes } from "./agent-routes.ts";
-import { fromServerError, RETRY_AFTER_S, statusOf, toErrorBody } from "./http-error.ts";
+import { fromServerError, RETRY_AFTER_S, statusOf, toErrorBody, toWireAnswer } from "./http-error.ts";
 import { HttpMetrics } from "./http-metrics.ts";
 import { LocalGuard, type LocalGuardSettings } from "./local-guard.ts";
 import { mailboxRoutes } from "./mailbox-routes.ts";
@@ -68,14 +68,26 @@ export function createHttpServer(parts: HttpServerParts, settings: HttpServerSet
     requestTimeout: REQUEST_TIMEOUT_MS,
     routerOptions: { maxParamLength: PARAM_CHARS_MAX },
     forceCloseConnections: "idle",
+    // A request that comes while stopping is refused in our own words.
+    return503OnClosing: false,
+    // The guard says what is wrong with a missing host, in the words and the shape of every other error.
+    http: { requireHostHeader: false },
+    frameworkErrors: (reason, request, reply) => void sendError(fromServerError(reason), request, reply),
+    clientErrorHandler: (reason, socket) => {
+      if (socket.writable) socket.write(toWireAnswer(reason));
+      socket.destroySoon();
+    },
   });
   app.server.maxConnections = LIMITS.connectionsMax;
   readBodies(app);
-  guardRequests(app, guard);
+  guardRequests(app, guard, parts.stopping);
   app.setErrorHandler((reason, request, reply) => {
     const error = fromServerError(reason);
     if (error.code === "internal") {
-      parts.log.error({ err: error.cause ?? error, method: request.method, url: request.url }, "internal error");
+      parts.log.error(
+        { err: error.cause ?? error, method: request.method, url: request.url },
+        "internal error",
+      );
     }
     return sendError(error, request, reply);
   });
@@ -93,15 +105,12 @@ export function createHttpServer(parts: HttpServerParts, settings: HttpServerSet
   return app;
 }
 
-function mount(
-  app: FastifyInstance,
-  route: Route,
-  parts: HttpServerParts,
-  waiting: WaitingCalls,
-): void {
+function mount(app: FastifyInstance, route: Route, parts: HttpServerParts, waiting: WaitingCalls): void {
   app.route({
     method: route.method,
     url: route.path.replaceAll(/\{(\w+)\}/g, ":$1"),
+    // Mail that nobody gets to see must not be marked as delivered.
+    exposeHeadRoute: route.waits !== true,
     config: { bodyBytesMax: route.bodyBytesMax ?? LIMITS.bodyBytesMax },
     handler: async (request, reply) => {
       const principal =
@@ -142,10 +151,11 @@ function readBodies(app: FastifyInstance): void {
   });
 }
 
-function guardRequests(app: FastifyInstance, guard: LocalGuard): void {
+function guardRequests(app: FastifyInstance, guard: LocalGuard, stopping: AbortSignal): void {
   app.addHook("onRequest", (request, reply, done) => {
     const { host, origin } = request.headers;
     try {
+      if (stopping.aborted) throw new RelayError("unavailable", "the relay is stopping; try again in a moment");
       guard.check(host, origin);
     } catch (reason) {
       done(reason as Error);

@@ -58,8 +58,12 @@ export function mailboxRoutes(mailboxes: MailboxService): readonly Route[] {
         body: await mailboxes.lease(call.principal, param(call, "agent_id"), call.body ?? {}, call),
       }),
     },
-    verb("renew", "Extend leases", RenewRequestSchema, "How many were renewed, and a result for each", (...args) =>
-      mailboxes.renew(...args),
+    verb(
+      "renew",
+      "Extend leases",
+      RenewRequestSchema,
+      "How many were renewed, and a result for each",
+      (...args) => mailboxes.renew(...args),
     ),
     verb(
       "release",

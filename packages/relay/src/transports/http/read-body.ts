@@ -13,7 +13,9 @@ export function readJsonBody(stream: Readable, bytesMax: number): Promise<unknow
     let drainTimer: NodeJS.Timeout | undefined;
     const tooLarge = (): void => {
       clearTimeout(drainTimer);
-      reject(new RelayError("too_large", `body: at most ${bytesMax} bytes`, { details: { limit: bytesMax } }));
+      reject(
+        new RelayError("too_large", `body: at most ${bytesMax} bytes`, { details: { limit: bytesMax } }),
+      );
     };
     stream.on("data", (chunk: Buffer) => {
       bytes += chunk.length;
@@ -28,14 +30,18 @@ export function readJsonBody(stream: Readable, bytesMax: number): Promise<unknow
     stream.on("end", () => {
       if (bytes > bytesMax) return tooLarge();
       try {
-        resolve(parseJson(chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks)));
+        resolve(
+          parseJson(chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks)),
+        );
       } catch (reason) {
         reject(reason);
       }
     });
     stream.on("error", (cause) => {
       clearTimeout(drainTimer);
-      reject(new RelayError("invalid_argument", "body: the connection broke before it was complete", { cause }));
+      reject(
+        new RelayError("invalid_argument", "body: the connection broke before it was complete", { cause }),
+      );
     });
   });
 }

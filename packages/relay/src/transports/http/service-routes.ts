@@ -58,20 +58,18 @@ export function serviceRoutes(parts: {
       answers: { 200: "The document" },
       handle: async () => ({ body: openApiDocument([...others, ...routes], version, about.publicUrl()) }),
     },
-    ...["/docs", "/"].map(
-      (path): Route => ({
-        method: "GET",
-        path,
-        tag,
-        summary: "This API for people",
-        open: true,
-        answers: { 200: "A page" },
-        handle: async () => ({
-          body: docsPage([...others, ...routes], version),
-          contentType: "text/html; charset=utf-8",
-        }),
+    ...["/docs", "/"].map((path): Route => ({
+      method: "GET",
+      path,
+      tag,
+      summary: "This API for people",
+      open: true,
+      answers: { 200: "A page" },
+      handle: async () => ({
+        body: docsPage([...others, ...routes], version),
+        contentType: "text/html; charset=utf-8",
       }),
-    ),
+    })),
   ];
   return routes;
 }

@@ -29,7 +29,7 @@ create table agent (
   version integer not null,
   primary key (tenant, id)
 ) strict;
-create index agent_present on agent (tenant, id) where removed_at_ms is null;
+create index agent_present on agent (tenant, id, removed_at_ms) where removed_at_ms is null;
 
 -- Every name under which an agent that is not removed can be found; its strongest kind only.
 create table agent_name (
@@ -66,21 +66,23 @@ create table message (
 create unique index message_id on message (tenant, id);
 create index message_thread on message (tenant, thread_id);
 
+-- Keys of the SDK begin with the time, so that with the key in front new rows lie side by side.
 create table send_key (
   tenant text not null,
+  key text not null,
   sender text not null,
   recipient text not null,
-  key text not null,
   digest text not null,
   message_id text not null,
   thread_id text not null,
   task_id text,
   gone_at_ms integer,
-  primary key (tenant, sender, recipient, key)
+  primary key (tenant, key, sender, recipient)
 ) strict, without rowid;
 create index send_key_gone on send_key (gone_at_ms) where gone_at_ms is not null;
 
--- `ref` is the ref of its message: a narrow row that changes often beside a long one that never does.
+-- `ref` is the ref of its message: a narrow row that changes often beside a long one that never does. Which
+-- mail is available in which mailbox is kept in memory, and found again through delivery_expiry.
 create table delivery (
   ref integer primary key,
   tenant text not null,
@@ -103,9 +105,9 @@ create table delivery (
   duplicate_safety text not null,
   idempotency_key text,
   quiet integer not null,
+  thread_id text not null,
   version integer not null
 ) strict;
-create index delivery_available on delivery (tenant, agent_id, position) where state = 'available';
 create index delivery_held on delivery (tenant, agent_id) where state = 'held';
 create index delivery_leased on delivery (tenant, leased_at_ms) where state = 'leased';
 create index delivery_lease_end on delivery (lease_expires_at_ms)
@@ -136,8 +138,6 @@ create table task (
   version integer not null,
   primary key (tenant, id)
 ) strict, without rowid;
-create index task_requester on task (tenant, requester, id);
-create index task_assignee on task (tenant, assignee, id);
 create index task_thread on task (tenant, thread_id, id);
 create index task_parent on task (tenant, parent_id, id) where parent_id is not null;
 create index task_unfinished on task (tenant, id)
@@ -165,6 +165,7 @@ create table event (
   task_id text,
   thread_id text,
   data_json text not null,
+  previous_hash text not null,
   hash text not null,
   primary key (tenant, seq)
 ) strict, without rowid;

@@ -1,0 +1,85 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { Repeating } from "./repeating.ts";
+
+/** Steps that a test lets go one by one. */
+function stepper() {
+  const begun: PromiseWithResolvers<void>[] = [];
+  const waiting: (() => void)[] = [];
+  return {
+    begun,
+    async next(): Promise<void> {
+      if (begun.length > 0) return;
+      await new Promise<void>((resolve) => waiting.push(resolve));
+    },
+    step: async (): Promise<void> => {
+      const gate = Promise.withResolvers<void>();
+      begun.push(gate);
+      waiting.shift()?.();
+      await gate.promise;
+    },
+  };
+}
+
+function ignore(): void {
+  assert.fail("nothing should have been reported");
+}
+
+describe("a repeating step", () => {
+  it("is run again and again until stopped, and at once when there is more to do", async () => {
+    let runs = 0;
+    const done = Promise.withResolvers<void>();
+    const step = async (): Promise<boolean> => {
+      runs += 1;
+      if (runs === 50) done.resolve();
+      return true;
+    };
+    await using _ = new Repeating(step, { intervalMs: 1, report: ignore });
+    await done.promise;
+  });
+
+  it("waits for the interval before the first run", async () => {
+    let runs = 0;
+    const step = async (): Promise<boolean> => {
+      runs += 1;
+      return false;
+    };
+    {
+      await using _ = new Repeating(step, { intervalMs: 60_000, report: ignore });
+    }
+    assert.equal(runs, 0);
+  });
+
+  it("is never run twice at a time, and stopping waits for the run under way", async () => {
+    const steps = stepper();
+    const repeating = new Repeating(
+      async () => {
+        await steps.step();
+        return true;
+      },
+      { intervalMs: 1, report: ignore },
+    );
+    await steps.next();
+    const stopping = repeating[Symbol.asyncDispose]();
+    const first = await Promise.race([
+      stopping,
+      new Promise((resolve) => setImmediate(resolve, "still running")),
+    ]);
+    assert.deepEqual([steps.begun.length, first], [1, "still running"]);
+    steps.begun[0]?.resolve();
+    await stopping;
+    assert.equal(steps.begun.length, 1);
+  });
+
+  it("that fails is reported and tried again", async () => {
+    const reported: unknown[] = [];
+    const again = Promise.withResolvers<void>();
+    const step = async (): Promise<boolean> => {
+      if (reported.length >= 2) again.resolve();
+      throw new Error("the disk is full");
+    };
+    await using _ = new Repeating(step, { intervalMs: 1, report: (reason) => reported.push(reason) });
+    await again.promise;
+    assert.match(String(reported[0]), /disk is full/);
+  });
+});

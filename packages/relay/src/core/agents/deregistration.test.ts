@@ -1,0 +1,110 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { coreOnMemory, DAY_MS, LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
+import { refused } from "../../../testing/refusal.ts";
+
+describe("deregistering", () => {
+  it("withdraws open mail, leased or not, and tells its senders", async () => {
+    await using core = await coreOnMemory();
+    const leased = (await core.send({ body: "租出" })).receipt.message_id;
+    await core.lease();
+    const waiting = (await core.send({ body: "等着" })).receipt.message_id;
+    const settled = (await core.send({ body: "看过" })).receipt.message_id;
+    await core.mailboxes.ack(core.operator, ZHIWEI, { message_ids: [settled] });
+    assert.deepEqual(await core.agents.remove(core.operator, "zhiwei"), { removed: ZHIWEI });
+    for (const messageId of [leased, waiting]) {
+      const delivery = await core.delivery(messageId);
+      assert.deepEqual([delivery.state, delivery.reason], ["withdrawn", `${ZHIWEI} is no longer registered`]);
+    }
+    assert.equal((await core.delivery(settled)).state, "acknowledged");
+    assert.deepEqual(
+      new Set((await core.mailOf(LULU)).map(({ message }) => message.reply_to)),
+      new Set([leased, waiting]),
+    );
+  });
+
+  it("ends the tasks that were asked for", async () => {
+    await using core = await coreOnMemory();
+    const { receipt } = await core.send({ type: "request" });
+    await core.agents.remove(core.operator, ZHIWEI);
+    const task = await core.tasks.get(core.operator, receipt.task_id ?? "");
+    assert.equal(task.state, "failed");
+    const results = await core.mailOf(LULU);
+    assert.deepEqual(
+      results.map(({ message }) => [message.from, message["task_state"]]),
+      [["postmaster@relay", "failed"]],
+    );
+  });
+
+  it("closes the mailbox: the name is unknown to senders, readers and lists", async () => {
+    await using core = await coreOnMemory();
+    await core.agents.remove(core.operator, ZHIWEI);
+    for (const name of [ZHIWEI, "zhiwei"]) {
+      await refused(core.send({ to: name }), "unknown_recipient");
+      await refused(core.mailboxes.read(core.operator, name, {}), "unknown_recipient");
+      await refused(core.agents.get(core.operator, name), "unknown_recipient");
+      await refused(core.agents.remove(core.operator, name), "unknown_recipient");
+      await refused(core.agents.heartbeat(core.operator, name), "unknown_recipient");
+    }
+    const { items, total } = await core.agents.list(core.operator, {});
+    assert.deepEqual([items.map(({ agent_id }) => agent_id), total], [[LULU], 1]);
+  });
+
+  it("keeps the id: another agent cannot take it as an alias", async () => {
+    await using core = await coreOnMemory();
+    await core.agents.remove(core.operator, ZHIWEI);
+    const taken = core.agents.register(core.operator, { agent_id: LULU, aliases: [ZHIWEI] });
+    await refused(taken, "conflict");
+  });
+
+  it("frees the aliases", async () => {
+    await using core = await coreOnMemory();
+    await core.agents.remove(core.operator, ZHIWEI);
+    await core.agents.register(core.operator, { agent_id: LULU, aliases: ["zhiwei"] });
+    assert.equal((await core.agents.get(core.operator, "zhiwei")).agent_id, LULU);
+  });
+
+  it("withdraws more mail than one step takes", async () => {
+    await using core = await coreOnMemory();
+    for (let index = 0; index < 250; index += 1) await core.send({ type: "status" });
+    await core.agents.remove(core.operator, ZHIWEI);
+    assert.equal(await core.store.countOpen("default", ZHIWEI), 0);
+    assert.equal((await core.journal.verify(core.operator)).ok, true);
+  });
+});
+
+describe("registering again", () => {
+  it("begins with an empty mailbox and a clean record", async () => {
+    await using core = await coreOnMemory();
+    await core.agents.register(core.operator, { agent_id: ZHIWEI, display_name: "旧", ttl_ms: 1_000 });
+    const old = (await core.send()).receipt.message_id;
+    await core.agents.remove(core.operator, ZHIWEI);
+    core.clock.advance(DAY_MS);
+    const { created, agent } = await core.agents.register(core.operator, { agent_id: ZHIWEI });
+    assert.equal(created, true);
+    assert.deepEqual(
+      [agent.display_name, agent.aliases, agent.ttl_ms, agent.registered_at],
+      [ZHIWEI, [], undefined, "2026-05-09T12:00:00.000Z"],
+    );
+    assert.equal((await core.mailOf(ZHIWEI)).length, 0);
+    assert.equal((await core.delivery(old)).state, "withdrawn");
+    const fresh = (await core.send()).receipt.message_id;
+    assert.deepEqual(
+      (await core.mailOf(ZHIWEI)).map(({ message_id }) => message_id),
+      [fresh],
+    );
+  });
+
+  it("does not see mail that a crash left open after the removal", async () => {
+    await using core = await coreOnMemory();
+    const { receipt } = await core.send();
+    const known = await core.store.agent("default", ZHIWEI);
+    assert.ok(known);
+    const agents = [{ ...known.agent, removedAtMs: core.clock.nowMs() }];
+    await core.store.commit({ tenant: "default", agents, events: [] });
+    await core.agents.register(core.operator, { agent_id: ZHIWEI });
+    assert.equal((await core.delivery(receipt.message_id)).state, "withdrawn");
+    assert.equal((await core.mailOf(ZHIWEI)).length, 0);
+    assert.equal((await core.mailOf(LULU)).length, 1);
+  });
+});

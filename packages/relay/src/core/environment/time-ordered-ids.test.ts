@@ -1,0 +1,67 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { parseAgentId, parseRecordId } from "@a2a-relay/protocol";
+import { FakeClock, NOON_MS } from "../../../testing/fake-clock.ts";
+import { TimeOrderedIds } from "./time-ordered-ids.ts";
+
+const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+
+function idsWith(clock: FakeClock, byte = 0xff): TimeOrderedIds {
+  return new TimeOrderedIds(clock, (bytes) => void bytes.fill(byte));
+}
+
+describe("ids of the relay", () => {
+  it("are UUIDs of version 7 that carry the time", () => {
+    for (const byte of [0, 0x3f, 0x7f, 0xff]) {
+      const id = idsWith(new FakeClock(), byte).task();
+      assert.match(id, UUID_V7);
+      assert.equal(Number.parseInt(id.replaceAll("-", "").slice(0, 12), 16), NOON_MS);
+    }
+  });
+
+  it("say what they are for, and are ids and addresses themselves", () => {
+    const ids = idsWith(new FakeClock());
+    assert.match(ids.message(), /^msg_/);
+    assert.match(ids.thread(), /^thread_/);
+    assert.match(ids.lease(), UUID_V7);
+    const agent = ids.agent();
+    assert.match(agent, /^urn:uuid:/);
+    assert.equal(parseAgentId(agent), agent);
+    const message = ids.message();
+    assert.equal(parseRecordId(message, "id"), message);
+  });
+
+  it("sort in the order in which they were made, also many in one millisecond", () => {
+    const clock = new FakeClock();
+    const ids = idsWith(clock);
+    const made: string[] = [];
+    for (let index = 0; index < 10_000; index += 1) {
+      if (index % 3_000 === 2_999) clock.advance(1);
+      made.push(ids.task());
+    }
+    assert.deepEqual(made.toSorted(), made);
+    assert.equal(new Set(made).size, made.length);
+  });
+
+  it("sort in that order also when the clock steps back", () => {
+    const clock = new FakeClock();
+    const ids = idsWith(clock);
+    const before = ids.task();
+    clock.advance(-60_000);
+    const after = ids.task();
+    assert.ok(before < after);
+  });
+
+  it("do not repeat their randomness within a pool", () => {
+    let filled = 0;
+    const ids = new TimeOrderedIds(new FakeClock(), (bytes) => {
+      for (let index = 0; index < bytes.length; index += 1) bytes[index] = (index * 31 + filled) % 251;
+      filled += 1;
+    });
+    const tails = Array.from({ length: 250 }, () => ids.task().slice(19));
+    assert.equal(new Set(tails).size, tails.length);
+    assert.equal(filled, 1);
+    for (let index = 0; index < 10; index += 1) ids.task();
+    assert.equal(filled, 2);
+  });
+});

@@ -1,0 +1,117 @@
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { describe, it } from "node:test";
+import type { VerifyResponse } from "@a2a-relay/protocol";
+import { coreOnMemory, LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
+import { FakeClock, NOON_MS } from "../../../testing/fake-clock.ts";
+import { SqliteRelayStore } from "../../stores/sqlite/sqlite-relay-store.ts";
+import { DEFAULT_TENANT } from "../access/principal.ts";
+import type { Changes } from "../environment/relay-store.ts";
+import { post } from "../messages/letter.ts";
+import { verifyChain } from "./verify-chain.ts";
+
+/** Writes three letters into a file, edits it behind the store's back, and verifies what is left. */
+async function verifyAfter(edit: string): Promise<VerifyResponse> {
+  const directory = mkdtempSync(join(tmpdir(), "a2a-relay-verify-"));
+  const options = {
+    path: join(directory, "relay.sqlite"),
+    checkpointPages: 1_000,
+    onFatal: (reason: unknown) => assert.fail(String(reason)),
+  };
+  try {
+    {
+      await using store = await SqliteRelayStore.open(options);
+      for (const id of ["m1", "m2", "m3"]) await store.commit(letter(id));
+    }
+    const database = new DatabaseSync(options.path);
+    database.exec(edit);
+    database.close();
+    await using store = await SqliteRelayStore.open(options);
+    return await verifyChain(store, new FakeClock(), DEFAULT_TENANT);
+  } finally {
+    rmSync(directory, { recursive: true });
+  }
+}
+
+describe("verifying the journal", () => {
+  it("finds a chain in order, from its first event to its head", async () => {
+    await using core = await coreOnMemory();
+    for (let index = 0; index < 5; index += 1) await core.send();
+    const head = await core.store.chainHead(DEFAULT_TENANT);
+    assert.deepEqual(await core.journal.verify(core.operator), {
+      ok: true,
+      events: 7,
+      messages: 5,
+      first_seq: 1,
+      last_seq: 7,
+      head: head.hash,
+    });
+  });
+
+  it("walks more events than fit on one page", async () => {
+    await using core = await coreOnMemory();
+    const messages = Array.from({ length: 400 }, () => ({ from: "lulu", to: "zhiwei", body: "x" }));
+    for (let index = 0; index < 3; index += 1) {
+      await core.messages.sendBatch(core.operator, { messages }, () => 500);
+      await core.mailboxes.lease(core.operator, "zhiwei", { max: 100 });
+    }
+    const { ok, events } = await core.journal.verify(core.operator);
+    assert.deepEqual([ok, events], [true, 2 + 3 * 500]);
+  });
+
+  it("of an empty store is in order", async () => {
+    assert.equal((await verifyAfter("select 1")).ok, true);
+  });
+
+  const edits: readonly [what: string, sql: string, words: RegExp][] = [
+    ["an event's actor", "update event set actor = 'x' where seq = 2", /event 2 .*changed/],
+    ["an event's time", "update event set at_ms = at_ms + 1 where seq = 2", /event 2 .*changed/],
+    ["an event's data", "update event set data_json = '{}' where seq = 3", /event 3 .*changed/],
+    [
+      "an event's hash",
+      "update event set hash = replace(hash, substr(hash, 1, 1), 'g') where seq = 3",
+      /event 3|head/,
+    ],
+    ["a missing event", "delete from event where seq = 2", /event 2 is missing/],
+    ["a missing last event", "delete from event where seq = 3", /3 to 3 are missing|head/],
+    ["all events gone", "delete from event", /1 to 3 are missing/],
+    [
+      "a letter's text",
+      "update message set json = replace(json, 'letter', 'Letter') where id = 'm2'",
+      /message m2/,
+    ],
+  ];
+  for (const [what, sql, words] of edits) {
+    it(`finds ${what} edited`, async () => {
+      const { ok, problem } = await verifyAfter(sql);
+      assert.equal(ok, false);
+      assert.match(problem ?? "", words);
+    });
+  }
+});
+
+function letter(id: string): Changes {
+  const { changes } = post({
+    tenant: DEFAULT_TENANT,
+    id,
+    sender: LULU,
+    recipient: ZHIWEI,
+    kind: "note",
+    subject: "letter",
+    body: "知微你好",
+    threadId: "t1",
+    taskId: undefined,
+    replyTo: undefined,
+    acceptedAtMs: NOON_MS,
+    expiresAtMs: NOON_MS + 1_000,
+    duplicateSafety: "unsafe",
+    idempotencyKey: undefined,
+    quiet: false,
+    reservedFor: undefined,
+    more: {},
+  });
+  return { tenant: DEFAULT_TENANT, ...changes };
+}

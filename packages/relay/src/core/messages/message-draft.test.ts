@@ -1,0 +1,262 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { describe, it } from "node:test";
+import { LIMITS } from "@a2a-relay/protocol";
+import { coreOnMemory } from "../../../testing/core-on-memory.ts";
+import { refused } from "../../../testing/refusal.ts";
+import { contentDigest, parseMessageDraft, sendKeyOf } from "./message-draft.ts";
+
+type Json = Readonly<Record<string, unknown>>;
+
+function golden(name: string): Json {
+  return JSON.parse(
+    readFileSync(new URL(`../../../testing/golden/${name}`, import.meta.url), "utf8"),
+  ) as Json;
+}
+
+const LETTER: Json = { to: "zhiwei@known-blocks1", body: "知微你好" };
+
+describe("a letter in a2a.v1", () => {
+  it("is kept as it came, with nothing in place of its nulls", async () => {
+    await using core = await coreOnMemory();
+    const { receipt, message } = await core.messages.send(core.operator, golden("letter.json"));
+    const kept = await core.letter(receipt.message_id);
+    assert.deepEqual(kept, { ...golden("letter-kept.json"), task_id: receipt.task_id });
+    assert.deepEqual(message, kept);
+    assert.equal(receipt.thread_id, "thread_lulu_zhiwei_hello");
+  });
+
+  it("keeps every field it may have, also those that nobody here knows", async () => {
+    await using core = await coreOnMemory();
+    await core.messages.send(core.operator, golden("letter.json"));
+    const signed = golden("signed-letter.json");
+    const { receipt } = await core.messages.send(core.operator, signed);
+    assert.deepEqual(await core.letter(receipt.message_id), signed);
+  });
+
+  it("means the same when it is written as it was kept", () => {
+    const { task_id: _, ...kept } = golden("letter-kept.json");
+    const written = parseMessageDraft(golden("letter.json"));
+    const again = parseMessageDraft(kept);
+    assert.deepEqual(again, written);
+    assert.equal(contentDigest(again), contentDigest(written));
+  });
+
+  it("needs only to whom and what", () => {
+    const draft = parseMessageDraft(LETTER);
+    assert.deepEqual(
+      [draft.kind, draft.subject, draft.body, draft.duplicateSafety, draft.idempotencyKey, draft.id],
+      ["note", "知微你好", "知微你好", "unsafe", undefined, undefined],
+    );
+  });
+});
+
+describe("null", () => {
+  const nullable = [
+    "id",
+    "created_at",
+    "reply_to",
+    "thread_id",
+    "task_id",
+    "parent",
+    "deadline_ms",
+    "idempotency_key",
+    "idempotency",
+    "signature",
+    "key_id",
+    "nonce",
+    "signed_at",
+    "expires_at",
+    "traceparent",
+    "tracestate",
+    "lease_id",
+  ];
+  for (const member of nullable) {
+    it(`means that ${member} is absent`, () => {
+      const draft = parseMessageDraft({ ...LETTER, [member]: null });
+      assert.deepEqual(draft, parseMessageDraft(LETTER));
+    });
+  }
+
+  it("means that an unknown member is absent too", () => {
+    assert.ok(!("x_note" in parseMessageDraft({ ...LETTER, x_note: null }).given));
+  });
+});
+
+describe("the body of a letter", () => {
+  it("may come as parts instead, whose text it then is", () => {
+    const parts = [{ kind: "text", text: "甲" }, { kind: "data", data: {} }, { text: "乙" }];
+    assert.equal(parseMessageDraft({ to: "a", parts }).body, "甲\n乙");
+    assert.equal(parseMessageDraft({ to: "a", parts: [{ data: {} }] }).body, "");
+  });
+
+  it("must be there, in one form or the other", async () => {
+    await refused(() => parseMessageDraft({ to: "a" }), "invalid_argument", /body or parts is missing/);
+    await refused(() => parseMessageDraft({ to: "a", body: "" }), "invalid_argument", /body or parts/);
+    assert.equal(parseMessageDraft({ to: "a", type: "heartbeat" }).body, "");
+  });
+
+  it("gives the subject its first line, shortened where people see an end", () => {
+    const subjectOf = (body: string): string => parseMessageDraft({ to: "a", body }).subject;
+    assert.equal(subjectOf("\n  第一行  \n第二行"), "第一行");
+    assert.equal(subjectOf("x".repeat(80)), "x".repeat(80));
+    assert.equal(subjectOf("x".repeat(81)), `${"x".repeat(79)}…`);
+    assert.equal(subjectOf("🦊".repeat(600)), `${"🦊".repeat(79)}…`);
+    assert.equal(subjectOf("   \n"), "(no subject)");
+    assert.equal(parseMessageDraft({ to: "a", body: "x", subject: "" }).subject, "");
+  });
+});
+
+describe("attachments", () => {
+  it("are refused in any form, and the sentence says where to put them", async () => {
+    for (const attachments of [["a.txt"], [{}], "a.txt", { name: "a" }, 1, true]) {
+      await refused(
+        () => parseMessageDraft({ ...LETTER, attachments }),
+        "invalid_argument",
+        /^attachments: .*parts or body/,
+      );
+    }
+  });
+
+  it("may be there when they are empty", () => {
+    for (const attachments of [[], null, "", false]) parseMessageDraft({ ...LETTER, attachments });
+  });
+});
+
+describe("the idempotency of a letter", () => {
+  it("is unsafe without a word, and in the short form", () => {
+    assert.equal(parseMessageDraft({ ...LETTER, idempotency_key: "k" }).duplicateSafety, "unsafe");
+    assert.equal(sendKeyOf(parseMessageDraft({ ...LETTER, idempotency_key: "k" })), "k");
+  });
+
+  it("says in the long form what a second delivery would do", () => {
+    for (const duplicate_safety of ["unsafe", "idempotent"]) {
+      const draft = parseMessageDraft({ ...LETTER, idempotency: { duplicate_safety, key: "k" } });
+      assert.deepEqual([draft.duplicateSafety, draft.idempotencyKey], [duplicate_safety, "k"]);
+    }
+  });
+
+  it("may come in both forms when they agree, and only then", async () => {
+    const idempotency = { duplicate_safety: "idempotent", key: "k" };
+    parseMessageDraft({ ...LETTER, idempotency, idempotency_key: "k" });
+    await refused(
+      () => parseMessageDraft({ ...LETTER, idempotency, idempotency_key: "other" }),
+      "invalid_argument",
+      /"k".*"other" differ/,
+    );
+  });
+
+  it("needs a key that is not blank, also for unsafe work", async () => {
+    for (const key of ["", " ", "\t\n"]) {
+      await refused(() => parseMessageDraft({ ...LETTER, idempotency_key: key }), "invalid_argument");
+      const idempotency = { duplicate_safety: "unsafe", key };
+      await refused(() => parseMessageDraft({ ...LETTER, idempotency }), "invalid_argument");
+    }
+    const idempotency = { duplicate_safety: "idempotent" };
+    await refused(() => parseMessageDraft({ ...LETTER, idempotency }), "invalid_argument");
+    const long = "k".repeat(LIMITS.idempotencyKeyCharsMax + 1);
+    await refused(() => parseMessageDraft({ ...LETTER, idempotency_key: long }), "too_large");
+  });
+
+  it("is known by the id its sender chose when there is no key", () => {
+    assert.equal(sendKeyOf(parseMessageDraft({ ...LETTER, id: "m7" })), "id:m7");
+    assert.equal(sendKeyOf(parseMessageDraft(LETTER)), undefined);
+  });
+});
+
+describe("a letter that cannot be read", () => {
+  const wrong: readonly [what: string, letter: unknown, code: "invalid_argument" | "too_large"][] = [
+    ["nothing", undefined, "invalid_argument"],
+    ["a text", "hello", "invalid_argument"],
+    ["a list", [LETTER], "invalid_argument"],
+    ["no recipient", { body: "x" }, "invalid_argument"],
+    ["a recipient that is a number", { ...LETTER, to: 7 }, "invalid_argument"],
+    ["a recipient that climbs", { ...LETTER, to: "../etc" }, "invalid_argument"],
+    ["an unknown kind", { ...LETTER, type: "shout" }, "invalid_argument"],
+    ["an unknown urgency", { ...LETTER, urgency: "asap" }, "invalid_argument"],
+    ["another version", { ...LETTER, version: "a2a.v2" }, "invalid_argument"],
+    ["a body that is a number", { ...LETTER, body: 7 }, "invalid_argument"],
+    ["a body with a lone surrogate", { ...LETTER, body: "\ud800" }, "invalid_argument"],
+    ["an unknown member with a lone surrogate", { ...LETTER, x: ["\udfff"] }, "invalid_argument"],
+    ["needs_reply in words", { ...LETTER, needs_reply: "yes" }, "invalid_argument"],
+    ["no parts at all", { to: "a", parts: [] }, "invalid_argument"],
+    ["parts that are texts", { to: "a", parts: ["x"] }, "invalid_argument"],
+    ["too many parts", { to: "a", parts: Array.from({ length: 101 }, () => ({})) }, "too_large"],
+    ["a long subject", { ...LETTER, subject: "x".repeat(501) }, "too_large"],
+    ["an id with a slash", { ...LETTER, id: "a/b" }, "invalid_argument"],
+    ["an empty id", { ...LETTER, id: "" }, "invalid_argument"],
+    ["a long id", { ...LETTER, id: "x".repeat(201) }, "too_large"],
+    ["a thread that climbs", { ...LETTER, thread_id: ".." }, "invalid_argument"],
+    ["a date of 1969", { ...LETTER, created_at: "1969-12-31T23:59:59Z" }, "invalid_argument"],
+    ["30 February", { ...LETTER, expires_at: "2027-02-30T00:00:00Z" }, "invalid_argument"],
+    ["a date without a zone", { ...LETTER, created_at: "2026-05-08T08:30:00" }, "invalid_argument"],
+    ["a deadline before 1970", { ...LETTER, deadline_ms: -1 }, "invalid_argument"],
+    ["half a millisecond", { ...LETTER, deadline_ms: 1.5 }, "invalid_argument"],
+    ["a state no task has", { ...LETTER, task_state: "done" }, "invalid_argument"],
+    ["a decision that is none", { ...LETTER, decision: "maybe" }, "invalid_argument"],
+  ];
+  for (const [what, letter, code] of wrong) {
+    it(`is refused for ${what}`, async () => {
+      await refused(() => parseMessageDraft(letter), code);
+    });
+  }
+
+  it("is refused when it is signed and lets the relay fill in what was not signed", async () => {
+    await refused(
+      () => parseMessageDraft({ ...LETTER, signature: "abc" }),
+      "invalid_argument",
+      /must bring id, created_at, thread_id/,
+    );
+    parseMessageDraft({
+      ...LETTER,
+      signature: "abc",
+      id: "m1",
+      created_at: "2026-05-08T08:30:00Z",
+      thread_id: "t1",
+    });
+  });
+});
+
+describe("the digest of a letter", () => {
+  const digest = (letter: Json): string => contentDigest(parseMessageDraft(letter));
+
+  it("does not depend on the order of members", () => {
+    const one = { to: "a", body: "x", subject: "s", x: { b: 1, a: [{ d: 1, c: 2 }] } };
+    const other = { x: { a: [{ c: 2, d: 1 }], b: 1 }, subject: "s", body: "x", to: "a" };
+    assert.equal(digest(one), digest(other));
+  });
+
+  it("does not depend on what a retry may carry anew", () => {
+    const anew = {
+      id: "m9",
+      created_at: "2026-05-08T08:30:00Z",
+      status: "sent",
+      key_id: "k",
+      nonce: "n",
+      signed_at: "2026-05-08T08:30:00Z",
+      traceparent: "00-0-0-01",
+      tracestate: "v=1",
+    };
+    assert.equal(digest({ ...LETTER, ...anew }), digest(LETTER));
+    const signed = { ...LETTER, thread_id: "t1", id: "m9", created_at: "2026-05-08T08:30:00Z" };
+    assert.equal(digest({ ...signed, signature: "abc" }), digest({ ...signed, signature: "def" }));
+  });
+
+  it("depends on everything else", () => {
+    const changes: readonly Json[] = [
+      { body: "知微" },
+      { subject: "s" },
+      { type: "alert" },
+      { urgency: "high" },
+      { needs_reply: true },
+      { thread_id: "t" },
+      { reply_to: "m" },
+      { parts: [{ text: "知微你好" }] },
+      { expires_at: "2027-01-01T00:00:00Z" },
+      { deadline_ms: 5 },
+      { x_unknown: 0 },
+    ];
+    const digests = [LETTER, ...changes.map((change) => ({ ...LETTER, ...change }))].map(digest);
+    assert.equal(new Set(digests).size, digests.length);
+  });
+});

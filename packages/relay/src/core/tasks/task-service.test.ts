@@ -1,0 +1,313 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { LIMITS, type TaskView } from "@a2a-relay/protocol";
+import { type CoreOnMemory, coreOnMemory, LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
+import { refused } from "../../../testing/refusal.ts";
+
+async function setup(): Promise<{
+  readonly core: CoreOnMemory;
+  readonly taskId: string;
+  readonly requestId: string;
+}> {
+  const core = await coreOnMemory();
+  const { receipt } = await core.send({ type: "request", subject: "看看" });
+  return { core, taskId: receipt.task_id ?? "", requestId: receipt.message_id };
+}
+
+const PARTS = [{ kind: "text", text: "第一段" }];
+
+describe("working on a task", () => {
+  it("shows its state and its last words, which may come as parts", async () => {
+    const { core, taskId } = await setup();
+    await using _ = core;
+    const { tasks, operator } = core;
+    const first = await tasks.reportStatus(operator, taskId, { state: "working", text: "在看" });
+    assert.deepEqual([first.state, first.status_text], ["working", "在看"]);
+    const second = await tasks.reportStatus(operator, taskId, { state: "input-required", parts: PARTS });
+    assert.deepEqual([second.state, second.status_text], ["input-required", "第一段"]);
+    const third = await tasks.reportStatus(operator, taskId, { state: "auth-required" });
+    assert.equal(third.status_text, undefined);
+    assert.deepEqual(await tasks.get(operator, taskId), third);
+    const long = await tasks.reportStatus(operator, taskId, {
+      state: "working",
+      text: `x${"🦊".repeat(2_000)}`,
+    });
+    assert.ok((long.status_text ?? "").length <= 2_000 && long.status_text?.isWellFormed() === true);
+  });
+
+  it("leaves a receipt on the letter that asked, once each", async () => {
+    const { core, taskId, requestId } = await setup();
+    await using _ = core;
+    await core.tasks.reportStatus(core.operator, taskId, { state: "working" });
+    await core.tasks.complete(core.operator, taskId, { text: "好了" });
+    const { receipts } = await core.messages.get(core.operator, requestId);
+    assert.deepEqual(
+      receipts.map(({ stage, by }) => [stage, by]),
+      [
+        ["accepted", LULU],
+        ["working", ZHIWEI],
+        ["acknowledged", ZHIWEI],
+        ["replied", ZHIWEI],
+      ],
+    );
+  });
+
+  it("cannot go back to submitted, nor end by a status", async () => {
+    const { core, taskId } = await setup();
+    await using _ = core;
+    for (const state of ["submitted", "completed", "canceled", "done", undefined]) {
+      await refused(core.tasks.reportStatus(core.operator, taskId, { state }), "invalid_argument");
+    }
+  });
+});
+
+describe("artifacts", () => {
+  it("are put by id: new ones at the end, known ones in their place", async () => {
+    const { core, taskId } = await setup();
+    await using _ = core;
+    const put = (artifact: object, append?: boolean): Promise<TaskView> =>
+      core.tasks.addArtifact(core.operator, taskId, {
+        artifact,
+        ...(append === undefined ? {} : { append }),
+      });
+    await put({ artifactId: "a", name: "报告", parts: PARTS });
+    await put({ artifact_id: "b", parts: [{ text: "二" }], custom: 1 });
+    await put({ artifactId: "a", parts: [{ text: "新的" }] });
+    const { artifacts } = await put({ artifactId: "b", parts: [{ text: "三" }] }, true);
+    assert.deepEqual(artifacts, [
+      { artifactId: "a", parts: [{ text: "新的" }] },
+      { artifactId: "b", custom: 1, parts: [{ text: "二" }, { text: "三" }] },
+    ]);
+    const made = await put({ parts: PARTS });
+    assert.equal(made.artifacts.length, 3);
+    assert.match(made.artifacts[2]?.artifactId ?? "", /^[0-9a-f-]{36}$/);
+  });
+
+  it("are vouched for by one digest at the end, not by an event each", async () => {
+    const { core, taskId } = await setup();
+    await using _ = core;
+    const head = await core.store.chainHead("default");
+    await core.tasks.addArtifact(core.operator, taskId, { artifact: { artifactId: "a", parts: PARTS } });
+    assert.deepEqual(await core.store.chainHead("default"), head);
+    await core.tasks.complete(core.operator, taskId, { artifacts: [{ artifactId: "b", parts: PARTS }] });
+    const [event] = (await core.journal.events(core.operator, { type: "task.completed" })).events;
+    assert.equal(event?.data["artifacts"], 2);
+    assert.match(String(event?.data["artifacts_digest"]), /^[0-9a-f]{64}$/);
+  });
+
+  it("are bounded in number and in parts, also when they come with the end", async () => {
+    const { core, taskId } = await setup();
+    await using _ = core;
+    const { tasks, operator } = core;
+    const many = (count: number, parts: readonly object[] = [{ text: "x" }]): readonly object[] =>
+      Array.from({ length: count }, (_each, index) => ({ artifactId: `n${index}`, parts }));
+    await tasks.addArtifact(operator, taskId, { artifact: { artifactId: "a", parts: PARTS } });
+    await refused(tasks.complete(operator, taskId, { artifacts: many(LIMITS.artifactsMax) }), "too_large");
+    await refused(
+      tasks.complete(operator, taskId, { artifacts: many(LIMITS.artifactsMax + 1) }),
+      "too_large",
+    );
+    const full = Array.from({ length: LIMITS.partsMax }, () => ({ text: "x" }));
+    const artifact = { artifactId: "a", parts: full };
+    await refused(tasks.addArtifact(operator, taskId, { artifact, append: true }), "too_large");
+    await tasks.complete(operator, taskId, { artifacts: many(LIMITS.artifactsMax - 1) });
+    assert.equal((await tasks.get(operator, taskId)).artifacts.length, LIMITS.artifactsMax);
+  });
+
+  it("are refused without parts, and cannot be added to before they are there", async () => {
+    const { core, taskId } = await setup();
+    await using _ = core;
+    const { tasks, operator } = core;
+    for (const artifact of [
+      undefined,
+      {},
+      { parts: [] },
+      { parts: ["x"] },
+      { artifactId: "", parts: PARTS },
+    ]) {
+      await refused(tasks.addArtifact(operator, taskId, { artifact }), "invalid_argument");
+    }
+    const artifact = { artifactId: "a", parts: PARTS };
+    await refused(tasks.addArtifact(operator, taskId, { artifact, append: true }), "not_found");
+  });
+});
+
+describe("completing", () => {
+  it("settles task and mail and makes one result, which carries text, parts and state", async () => {
+    const { core, taskId, requestId } = await setup();
+    await using _ = core;
+    const { lease_id } = await core.lease();
+    const parts = [{ kind: "data", data: { ok: true } }];
+    const request = { text: "好了", parts, result_status: "partial", lease_id };
+    const task = await core.tasks.complete(core.operator, taskId, request);
+    assert.deepEqual([task.state, task.result_status, task.status_text], ["completed", "partial", "好了"]);
+    assert.equal((await core.delivery(requestId)).state, "acknowledged");
+    const mail = await core.mailOf(LULU);
+    assert.equal(mail.length, 1);
+    const result = mail[0]?.message;
+    assert.deepEqual(
+      [
+        result?.id,
+        result?.type,
+        result?.from,
+        result?.subject,
+        result?.body,
+        result?.parts,
+        result?.reply_to,
+      ],
+      [task.result_message_id, "reply", ZHIWEI, "Re: 看看", "好了", parts, requestId],
+    );
+    assert.deepEqual([result?.["task_state"], result?.["result_status"]], ["completed", "partial"]);
+  });
+
+  it("straight from submitted implies working, and needs no words", async () => {
+    const { core, taskId } = await setup();
+    await using _ = core;
+    for (const request of [undefined, {}]) await core.tasks.complete(core.operator, taskId, request);
+    assert.equal((await core.mailOf(LULU))[0]?.message.body, "done");
+  });
+
+  it("again with the same content is answered as before, with other content refused", async () => {
+    const { core, taskId } = await setup();
+    await using _ = core;
+    const artifacts = [{ artifactId: "a", name: "报告", parts: PARTS }];
+    const first = await core.tasks.complete(core.operator, taskId, { text: "好了", artifacts });
+    core.clock.advance(1_000);
+    const reordered = {
+      artifacts: [{ parts: PARTS, name: "报告", artifactId: "a" }],
+      text: "好了",
+      lease_id: "any",
+    };
+    assert.deepEqual(await core.tasks.complete(core.operator, taskId, reordered), first);
+    for (const other of [
+      {},
+      { text: "好" },
+      { text: "好了" },
+      { text: "好了", artifacts, result_status: "partial" },
+    ]) {
+      await refused(
+        core.tasks.complete(core.operator, taskId, other),
+        "task_finished",
+        /first result stands/,
+      );
+    }
+    await refused(core.tasks.fail(core.operator, taskId, { reason: "好了" }), "task_finished");
+    await refused(core.tasks.cancel(core.operator, taskId, {}), "task_finished");
+    assert.equal((await core.mailOf(LULU)).length, 1);
+  });
+
+  it("by many at once is accepted from one of them", async () => {
+    const { core, taskId } = await setup();
+    await using _ = core;
+    const ends = Array.from({ length: 30 }, (_each, index) =>
+      index % 3 === 0
+        ? core.tasks.fail(core.operator, taskId, { reason: `${index}` })
+        : core.tasks.complete(core.operator, taskId, { text: `${index}` }),
+    );
+    const settled = await Promise.allSettled(ends);
+    assert.equal(settled.filter(({ status }) => status === "fulfilled").length, 1);
+    assert.equal((await core.mailOf(LULU)).length, 1);
+  });
+
+  it("under an old lease is refused, also after the work went back once more", async () => {
+    const { core, taskId } = await setup();
+    await using _ = core;
+    const old = await core.lease();
+    await core.mailboxes.release(core.operator, ZHIWEI, { leases: [old] });
+    assert.equal((await core.tasks.get(core.operator, taskId)).state, "submitted");
+    const newer = await core.lease();
+    const { tasks, operator } = core;
+    await refused(tasks.complete(operator, taskId, { lease_id: old.lease_id }), "lease_lost");
+    await refused(tasks.complete(operator, taskId, {}), "lease_required");
+    await core.mailboxes.release(operator, ZHIWEI, { leases: [newer] });
+    await refused(tasks.complete(operator, taskId, { lease_id: old.lease_id }), "lease_lost");
+    await tasks.complete(operator, taskId, { lease_id: newer.lease_id });
+  });
+});
+
+describe("failing and rejecting", () => {
+  for (const [verb, state] of [
+    ["fail", "failed"],
+    ["reject", "rejected"],
+  ] as const) {
+    it(`ends the task as ${state} with its reason, and the same again is harmless`, async () => {
+      const { core, taskId } = await setup();
+      await using _ = core;
+      const task = await core.tasks[verb](core.operator, taskId, { reason: "没有权限" });
+      assert.deepEqual([task.state, task.result_status, task.status_text], [state, "error", "没有权限"]);
+      assert.deepEqual(await core.tasks[verb](core.operator, taskId, { reason: "没有权限" }), task);
+      await refused(core.tasks[verb](core.operator, taskId, { reason: "别的" }), "task_finished");
+      const mail = await core.mailOf(LULU);
+      assert.deepEqual(
+        mail.map(({ message }) => [message.body, message["task_state"]]),
+        [["没有权限", state]],
+      );
+    });
+
+    it(`needs a reason to be ${state}`, async () => {
+      const { core, taskId } = await setup();
+      await using _ = core;
+      for (const reason of ["", "  ", undefined, 7]) {
+        await refused(core.tasks[verb](core.operator, taskId, { reason }), "invalid_argument");
+      }
+    });
+  }
+});
+
+describe("the list of tasks", () => {
+  it("is narrowed by state, agent, thread and parent, and goes from page to page", async () => {
+    const { core, taskId } = await setup();
+    await using _ = core;
+    const child =
+      (await core.send({ from: ZHIWEI, to: LULU, type: "request", parent: taskId })).receipt.task_id ?? "";
+    const other = (await core.send({ type: "request", thread_id: "t9" })).receipt.task_id ?? "";
+    await core.tasks.complete(core.operator, other, {});
+    const ids = async (query: object): Promise<readonly string[]> =>
+      (await core.tasks.list(core.operator, query)).tasks.map(({ id }) => id);
+    assert.deepEqual(await ids({}), [taskId, child, other]);
+    assert.deepEqual(await ids({ state: "completed" }), [other]);
+    assert.deepEqual(await ids({ thread_id: "t9" }), [other]);
+    assert.deepEqual(await ids({ parent: taskId }), [child]);
+    assert.deepEqual(await ids({ agent: "zhiwei" }), [taskId, child, other]);
+    assert.deepEqual(await ids({ state: "rejected" }), []);
+    const { tasks, cursor } = await core.tasks.list(core.operator, { limit: 2 });
+    assert.deepEqual([tasks.length, cursor], [2, child]);
+    assert.deepEqual(await ids({ limit: 2, since: cursor }), [other]);
+  });
+
+  it("is refused with a filter that makes no sense", async () => {
+    const { core } = await setup();
+    await using _ = core;
+    for (const query of [{ state: "done" }, { limit: 0 }, { agent: "" }, { agent: "a/b" }]) {
+      await refused(core.tasks.list(core.operator, query), "invalid_argument");
+    }
+    await refused(core.tasks.list(core.operator, { agent: "nobody" }), "unknown_recipient");
+  });
+});
+
+describe("a tree of tasks", () => {
+  it("shows all that came of a task, level by level", async () => {
+    const { core, taskId } = await setup();
+    await using _ = core;
+    const grow = async (parent: string): Promise<string> =>
+      (await core.send({ from: ZHIWEI, to: LULU, type: "request", parent })).receipt.task_id ?? "";
+    const child = await grow(taskId);
+    const grandchild = await grow(child);
+    const second = await grow(taskId);
+    const { task, children } = await core.tasks.tree(core.operator, taskId);
+    assert.equal(task.id, taskId);
+    assert.deepEqual(
+      children.map((each) => [each.task.id, each.children.map((leaf) => leaf.task.id)]),
+      [
+        [child, [grandchild]],
+        [second, []],
+      ],
+    );
+  });
+
+  it("is there only for a task that is there", async () => {
+    await using core = await coreOnMemory();
+    await refused(core.tasks.tree(core.operator, "nothing"), "not_found");
+    await refused(core.tasks.get(core.operator, "a/b"), "invalid_argument");
+  });
+});

@@ -1,0 +1,142 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { RelayError } from "@a2a-relay/protocol";
+import { journalTopic, type Topic } from "../../core/environment/change-feed.ts";
+import { CommitQueue } from "./commit-queue.ts";
+import { openDatabase } from "./database.ts";
+import { Ledger } from "./ledger.ts";
+
+interface Setup extends Disposable {
+  readonly queue: CommitQueue;
+  readonly ledger: Ledger;
+  /** The topics of each commit so far. */
+  readonly commits: (readonly Topic[])[];
+  insert(atMs: number): void;
+  rows(): readonly unknown[];
+  exec(sql: string): void;
+}
+
+function setup(): Setup {
+  const { database } = openDatabase({ path: ":memory:" });
+  database.exec("create table fact (at_ms integer primary key) strict");
+  const ledger = new Ledger(database);
+  const commits: (readonly Topic[])[] = [];
+  const queue = new CommitQueue(database, ledger, {
+    onCommit: (topics) => commits.push(topics),
+    onFatal: (error) => {
+      throw error;
+    },
+  });
+  const insert = database.prepare("insert into fact (at_ms) values (?)");
+  const select = database.prepare("select at_ms from fact order by at_ms");
+  return {
+    queue,
+    ledger,
+    commits,
+    insert: (atMs) => void insert.run(atMs),
+    rows: () => select.all().map((row) => row["at_ms"]),
+    exec: (sql) => database.exec(sql),
+    [Symbol.dispose]: () => database.close(),
+  };
+}
+
+describe("CommitQueue", () => {
+  it("runs everything that waits in one turn in one commit, and answers after it", async () => {
+    using store = setup();
+    const answers = Array.from({ length: 50 }, (_, index) =>
+      store.queue.submit(() => {
+        store.insert(index);
+        return index;
+      }),
+    );
+    assert.equal(store.commits.length, 0);
+    assert.deepEqual(await Promise.all(answers), [...answers.keys()]);
+    assert.equal(store.commits.length, 1);
+    assert.equal(store.rows().length, 50);
+  });
+
+  it("takes at most 256 jobs into a commit and lets other work in between", async () => {
+    using store = setup();
+    const jobs = Array.from({ length: 600 }, (_, index) => store.queue.submit(() => store.insert(index)));
+    await nextTurn();
+    assert.equal(store.commits.length, 1);
+    await Promise.all(jobs);
+    assert.equal(store.commits.length, 3);
+  });
+
+  it("undoes a job that throws, rows and memory, and no other", async () => {
+    using store = setup();
+    const topic = journalTopic("t");
+    const before = store.ledger.nextPosition();
+    const positions = await Promise.allSettled([
+      store.queue.submit(() => {
+        store.insert(1);
+        return store.ledger.nextPosition();
+      }),
+      store.queue.submit(() => {
+        store.insert(2);
+        store.ledger.nextPosition();
+        store.ledger.moveChainHead("t", { seq: 9, hash: "wrong" });
+        store.ledger.moveDelivery("t", "a", 7, undefined, { state: "available", position: 7 });
+        store.ledger.wake(topic);
+        throw new RelayError("conflict", "no");
+      }),
+      store.queue.submit(() => {
+        store.insert(3);
+        return store.ledger.nextPosition();
+      }),
+    ]);
+    assert.deepEqual(
+      positions.map((settled) => (settled.status === "fulfilled" ? settled.value : "refused")),
+      [before + 1, "refused", before + 2],
+    );
+    assert.deepEqual(store.rows(), [1, 3]);
+    assert.equal(store.ledger.chainHead("t").seq, 0);
+    assert.equal(store.ledger.mailboxes.countOpen("t", "a"), 0);
+    assert.deepEqual(store.commits, [[]]);
+  });
+
+  it("fails the whole batch, rows and memory, when the transaction is lost, and goes on", async () => {
+    using store = setup();
+    const outcomes = await Promise.allSettled([
+      store.queue.submit(() => {
+        store.insert(1);
+        store.ledger.moveChainHead("t", { seq: 1, hash: "h" });
+      }),
+      store.queue.submit(() => {
+        // What SQLite does by itself when the disk is full.
+        store.exec("rollback");
+        throw Object.assign(new Error("full"), { errcode: 13 });
+      }),
+      store.queue.submit(() => store.insert(3)),
+    ]);
+    for (const outcome of outcomes) {
+      assert.equal(outcome.status, "rejected");
+      assert.equal(RelayError.from(outcome.reason).code, "storage_full");
+    }
+    assert.deepEqual(store.rows(), []);
+    assert.equal(store.ledger.chainHead("t").seq, 0);
+    assert.deepEqual(store.commits, []);
+    await store.queue.submit(() => store.insert(4));
+    assert.deepEqual(store.rows(), [4]);
+  });
+
+  it("wakes nobody before the commit", async () => {
+    using store = setup();
+    await store.queue.submit(() => store.ledger.wake(journalTopic("t")));
+    assert.deepEqual(store.commits, [[journalTopic("t")]]);
+  });
+
+  it("runs what waits when it is closed, and refuses what comes later", async () => {
+    using store = setup();
+    const waiting = store.queue.submit(() => store.insert(1));
+    store.queue.close(new RelayError("unavailable", "closed"));
+    await waiting;
+    await assert.rejects(
+      store.queue.submit(() => store.insert(2)),
+      { code: "unavailable" },
+    );
+    assert.deepEqual(store.rows(), [1]);
+  });
+});

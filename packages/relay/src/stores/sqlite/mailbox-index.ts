@@ -1,0 +1,101 @@
+import type { DatabaseSync } from "node:sqlite";
+import type { DeliveryState } from "@a2a-relay/protocol";
+import { AvailableMail, type AvailablePlace } from "./available-mail.ts";
+import { prepare } from "./database.ts";
+
+// Both go through partial indexes, so settled mail is not read.
+const WAITING = `
+  select tenant, agent_id, state, position, ref from delivery indexed by delivery_expiry
+  where state in ('held', 'available') order by position`;
+const LEASED = `
+  select tenant, agent_id, state, position, ref from delivery indexed by delivery_leased
+  where state = 'leased'`;
+
+type OpenState = "held" | "available" | "leased";
+
+/** Where one delivery is: its state, and its place in the mailbox while it is available. */
+export interface Place {
+  readonly state: DeliveryState;
+  readonly position: number;
+}
+
+interface Mailbox {
+  held: number;
+  leased: number;
+  readonly available: AvailableMail;
+}
+
+/**
+ * Which mail is open, by mailbox. It lives in memory because the same index in the file would dirty a page
+ * of its own with every send to another agent: that doubled the size of a commit. It is read once at start,
+ * about a second for a million letters.
+ */
+export class MailboxIndex {
+  readonly #mailboxes = new Map<string, Map<string, Mailbox>>();
+  readonly #tenants = new Map<string, Record<OpenState, number>>();
+
+  constructor(database: DatabaseSync) {
+    for (const sql of [WAITING, LEASED]) {
+      for (const [tenant, agentId, state, position, ref] of prepare(database, sql).iterate()) {
+        const place = { state: state as OpenState, position: Number(position) };
+        this.move(String(tenant), String(agentId), Number(ref), undefined, place);
+      }
+    }
+  }
+
+  /** `undefined` stands for mail that does not exist before, or after. */
+  move(tenant: string, agentId: string, ref: number, from: Place | undefined, to: Place | undefined): void {
+    const mailbox = this.#mailbox(tenant, agentId);
+    const totals = entry(this.#tenants, tenant, () => ({ held: 0, available: 0, leased: 0 }));
+    if (from !== undefined && isOpen(from.state)) {
+      totals[from.state] -= 1;
+      if (from.state === "available") mailbox.available.remove(from.position);
+      else mailbox[from.state] -= 1;
+    }
+    if (to !== undefined && isOpen(to.state)) {
+      totals[to.state] += 1;
+      if (to.state === "available") mailbox.available.add(to.position, ref);
+      else mailbox[to.state] += 1;
+    }
+  }
+
+  countOpen(tenant: string, agentId: string): number {
+    const mailbox = this.#mailboxes.get(tenant)?.get(agentId);
+    return mailbox === undefined ? 0 : mailbox.held + mailbox.leased + mailbox.available.size;
+  }
+
+  countAvailable(tenant: string, agentId: string): number {
+    return this.#mailboxes.get(tenant)?.get(agentId)?.available.size ?? 0;
+  }
+
+  countOpenByState(tenant: string): ReadonlyMap<DeliveryState, number> {
+    const { held = 0, available = 0, leased = 0 } = this.#tenants.get(tenant) ?? {};
+    return new Map<DeliveryState, number>([
+      ["held", held],
+      ["available", available],
+      ["leased", leased],
+    ]);
+  }
+
+  /** The oldest available mail after the position. */
+  nextAvailable(tenant: string, agentId: string, afterPosition: number): AvailablePlace | undefined {
+    return this.#mailboxes.get(tenant)?.get(agentId)?.available.next(afterPosition);
+  }
+
+  #mailbox(tenant: string, agentId: string): Mailbox {
+    const mailboxes = entry(this.#mailboxes, tenant, () => new Map<string, Mailbox>());
+    return entry(mailboxes, agentId, () => ({ held: 0, leased: 0, available: new AvailableMail() }));
+  }
+}
+
+function isOpen(state: DeliveryState): state is OpenState {
+  return state === "available" || state === "leased" || state === "held";
+}
+
+function entry<Value>(map: Map<string, Value>, key: string, create: () => Value): Value {
+  const known = map.get(key);
+  if (known !== undefined) return known;
+  const created = create();
+  map.set(key, created);
+  return created;
+}

@@ -1,0 +1,72 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { type CoreOnMemory, coreOnMemory } from "../../../testing/core-on-memory.ts";
+import { docsPage } from "./docs-page.ts";
+import { HttpMetrics } from "./http-metrics.ts";
+import { createHttpServer, nativeRoutes } from "./http-server.ts";
+import { openApiDocument } from "./openapi.ts";
+import type { Route } from "./route.ts";
+
+const ABOUT = { version: "1.2.3", publicUrl: () => "http://relay.test" };
+
+function routesOf(core: CoreOnMemory): readonly Route[] {
+  return nativeRoutes(core, new HttpMetrics(async () => new Map()), ABOUT);
+}
+
+describe("the routes", () => {
+  it("are all mounted, and nothing else is", async () => {
+    await using core = await coreOnMemory();
+    const app = createHttpServer(
+      {
+        core,
+        authenticator: { authenticate: async () => core.operator },
+        openMail: async () => new Map(),
+        log: { error: (about) => assert.fail(JSON.stringify(about)) },
+        stopping: new AbortController().signal,
+      },
+      { ...ABOUT, hosts: [], allowedOrigins: [] },
+    );
+    const routes = routesOf(core);
+    for (const { method, path } of routes) {
+      assert.ok(app.hasRoute({ method, url: path.replaceAll(/\{(\w+)\}/g, ":$1") }), `${method} ${path}`);
+    }
+    await app.ready();
+    const mounted = [...app.printRoutes({ commonPrefix: false }).matchAll(/\(([A-Z, ]+)\)/g)]
+      .flatMap((match) => (match[1] ?? "").split(", "))
+      .filter((method) => method !== "HEAD");
+    assert.equal(mounted.length, routes.length);
+    await app.close();
+  });
+
+  it("are each described once, in the document and on the page", async () => {
+    await using core = await coreOnMemory();
+    const routes = routesOf(core);
+    const { paths } = openApiDocument(routes, "1.2.3", "http://relay.test") as {
+      readonly paths: Readonly<Record<string, Readonly<Record<string, object>>>>;
+    };
+    const described = Object.entries(paths).flatMap(([path, methods]) =>
+      Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
+    );
+    assert.deepEqual(described.toSorted(), routes.map(({ method, path }) => `${method} ${path}`).toSorted());
+    const page = docsPage(routes, "1.2.3");
+    for (const { path, summary } of routes) {
+      assert.ok(page.includes(`<code>${path}</code>`), path);
+      assert.ok(page.includes(summary.replaceAll("&", "&amp;")), summary);
+    }
+  });
+
+  it("on the page cannot break out of it", () => {
+    const evil = `<img src=x onerror="alert(1)">&`;
+    const route: Route = {
+      method: "GET",
+      path: `/${evil}`,
+      tag: evil,
+      summary: evil,
+      answers: { 200: evil },
+      handle: async () => ({ body: {} }),
+    };
+    const page = docsPage([route], evil);
+    assert.doesNotMatch(page, /<img/);
+    assert.match(page, /&lt;img src=x onerror=&quot;/);
+  });
+});

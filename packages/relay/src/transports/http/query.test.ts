@@ -1,0 +1,38 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { MailboxReadSchema } from "@a2a-relay/protocol";
+import { readQuery } from "./query.ts";
+
+describe("a query string", () => {
+  it("has numbers and truth values where the schema has them", () => {
+    assert.deepEqual(readQuery(MailboxReadSchema, { limit: "7", wait_ms: "-1", peek: "true", since: "42" }), {
+      limit: 7,
+      wait_ms: -1,
+      peek: true,
+      since: "42",
+    });
+    assert.deepEqual(readQuery(MailboxReadSchema, { peek: "0" }), { peek: false });
+    assert.deepEqual(readQuery(MailboxReadSchema, { peek: "1" }), { peek: true });
+  });
+
+  it("keeps as text what does not read as one, so that the core can say what is wrong", () => {
+    const odd = { limit: "ten", wait_ms: "1.5", peek: "TRUE" };
+    assert.deepEqual(readQuery(MailboxReadSchema, odd), odd);
+    assert.deepEqual(readQuery(MailboxReadSchema, { limit: "99999999999999999" }), {
+      limit: "99999999999999999",
+    });
+    assert.deepEqual(readQuery(MailboxReadSchema, { limit: ["1", "2"] }), { limit: ["1", "2"] });
+  });
+
+  it("keeps what the schema does not know, and reads nothing without one", () => {
+    assert.deepEqual(readQuery(MailboxReadSchema, { other: "1" }), { other: "1" });
+    assert.deepEqual(readQuery(undefined, { limit: "1" }), { limit: "1" });
+  });
+
+  it("has no prototype that a caller could set", () => {
+    const raw = JSON.parse('{"__proto__":"polluted"}') as unknown;
+    const query = readQuery(MailboxReadSchema, raw) as Record<string, unknown>;
+    assert.equal(Object.getPrototypeOf(query), Object.prototype);
+    assert.equal(({} as Record<string, unknown>)["polluted"], undefined);
+  });
+});

@@ -1,0 +1,143 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import type { AgentId } from "@a2a-relay/protocol";
+import type { AgentRecord } from "../src/core/agents/agent-record.ts";
+import type { RelayStore } from "../src/core/environment/relay-store.ts";
+import { NOON_MS } from "./fake-clock.ts";
+import { aNewAgent, clashOf, commit, LULU, type OpenStore, TENANT, ZHIWEI } from "./store-builders.ts";
+
+const OTHER = "other@host" as AgentId;
+
+async function stored(store: RelayStore, id: AgentId): Promise<AgentRecord> {
+  const found = await store.agent(TENANT, id);
+  assert.ok(found, `there is no agent ${id}`);
+  return found.agent;
+}
+
+async function put(store: RelayStore, agent: AgentRecord): Promise<void> {
+  await commit(store, { agents: [agent] });
+}
+
+export function describeAgentStore(open: OpenStore): void {
+  describe("agents", () => {
+    it("gives back what was registered, in any script", async () => {
+      await using store = await open();
+      const agent = aNewAgent({
+        aliases: ["小微", "wei"],
+        callbackUrl: "https://a.example/钩",
+        ttlMs: 5_000,
+      });
+      await put(store, agent);
+      assert.deepEqual(await store.agent(TENANT, ZHIWEI), {
+        agent: { ...agent, version: 1 },
+        lastSeenAtMs: null,
+      });
+      assert.equal(await store.agent(TENANT, LULU), undefined);
+    });
+
+    it("updates by version and refuses a stale one", async () => {
+      await using store = await open();
+      await put(store, aNewAgent());
+      const first = await stored(store, ZHIWEI);
+      await put(store, { ...first, displayName: "微" });
+      assert.equal((await stored(store, ZHIWEI)).displayName, "微");
+      assert.equal(await clashOf(store, { agents: [{ ...first, displayName: "晚了" }] }), "agent");
+      assert.equal((await stored(store, ZHIWEI)).displayName, "微");
+    });
+
+    it("refuses a second new agent of the same id, also when the first was removed", async () => {
+      await using store = await open();
+      await put(store, aNewAgent());
+      assert.equal(await clashOf(store, { agents: [aNewAgent()] }), "agent");
+      await put(store, { ...(await stored(store, ZHIWEI)), removedAtMs: NOON_MS });
+      assert.equal(await clashOf(store, { agents: [aNewAgent()] }), "agent");
+    });
+
+    it("finds an agent by id, alias and display name, the id match first", async () => {
+      await using store = await open();
+      await put(store, aNewAgent({ id: "b@host" as AgentId, displayName: "a@host", aliases: ["bee"] }));
+      await put(store, aNewAgent({ id: "a@host" as AgentId, displayName: "bee", aliases: ["ay"] }));
+      assert.deepEqual(await store.agentsNamed(TENANT, "a@host"), ["a@host", "b@host"]);
+      assert.deepEqual(await store.agentsNamed(TENANT, "bee"), ["b@host", "a@host"]);
+      assert.deepEqual(await store.agentsNamed(TENANT, "ay"), ["a@host"]);
+      assert.deepEqual(await store.agentsNamed(TENANT, "AY"), []);
+      assert.deepEqual(await store.agentsNamed(TENANT, "nobody"), []);
+    });
+
+    it("names an agent once, also when its id, alias and display name are the same", async () => {
+      await using store = await open();
+      await put(store, aNewAgent({ aliases: [ZHIWEI], displayName: ZHIWEI }));
+      assert.deepEqual(await store.agentsNamed(TENANT, ZHIWEI), [ZHIWEI]);
+    });
+
+    it("lets agents share a display name, but no alias and no id", async () => {
+      await using store = await open();
+      await put(store, aNewAgent({ aliases: ["小微"] }));
+      await put(store, aNewAgent({ id: OTHER }));
+      assert.deepEqual([...(await store.agentsNamed(TENANT, "知微"))].toSorted(), [OTHER, ZHIWEI].toSorted());
+      const third = aNewAgent({ id: "third@host" as AgentId });
+      assert.equal(await clashOf(store, { agents: [{ ...third, aliases: ["小微"] }] }), "agent_name");
+      assert.equal(await clashOf(store, { agents: [{ ...third, aliases: [OTHER] }] }), "agent_name");
+      assert.equal(await clashOf(store, { agents: [aNewAgent({ id: "小微" as AgentId })] }), "agent_name");
+      const other = await stored(store, OTHER);
+      assert.equal(await clashOf(store, { agents: [{ ...other, aliases: ["小微"] }] }), "agent_name");
+    });
+
+    it("frees the names an agent gives up, and all of them when it is removed", async () => {
+      await using store = await open();
+      await put(store, aNewAgent({ aliases: ["old", "kept"] }));
+      await put(store, { ...(await stored(store, ZHIWEI)), aliases: ["kept"] });
+      assert.deepEqual(await store.agentsNamed(TENANT, "old"), []);
+      await put(store, { ...(await stored(store, ZHIWEI)), removedAtMs: NOON_MS });
+      assert.deepEqual(await store.agentsNamed(TENANT, ZHIWEI), []);
+      assert.deepEqual(await store.agentsNamed(TENANT, "知微"), []);
+      await put(store, aNewAgent({ id: OTHER, aliases: ["kept", "old"] }));
+      assert.deepEqual(await store.agentsNamed(TENANT, "kept"), [OTHER]);
+    });
+
+    it("keeps the id of a removed agent reserved and brings the agent back by version", async () => {
+      await using store = await open();
+      await put(store, aNewAgent());
+      await put(store, { ...(await stored(store, ZHIWEI)), removedAtMs: NOON_MS });
+      assert.equal(
+        await clashOf(store, { agents: [aNewAgent({ id: OTHER, aliases: [ZHIWEI] })] }),
+        "agent_name",
+      );
+      const removed = await stored(store, ZHIWEI);
+      assert.equal(removed.removedAtMs, NOON_MS);
+      await put(store, { ...removed, removedAtMs: null });
+      assert.deepEqual(await store.agentsNamed(TENANT, ZHIWEI), [ZHIWEI]);
+    });
+
+    it("lists and counts by id the agents that are not removed", async () => {
+      await using store = await open();
+      const ids = ["a@h", "b@h", "c@h", "d@h"] as AgentId[];
+      for (const id of ids.toReversed()) await put(store, aNewAgent({ id, displayName: id }));
+      await put(store, { ...(await stored(store, "b@h" as AgentId)), removedAtMs: NOON_MS });
+      const page = async (afterId: string, limit: number): Promise<readonly string[]> =>
+        (await store.agents(TENANT, { afterId, limit })).map(({ agent }) => agent.id);
+      assert.deepEqual(await page("", 2), ["a@h", "c@h"]);
+      assert.deepEqual(await page("c@h", 2), ["d@h"]);
+      assert.equal(await store.countAgents(TENANT), 3);
+    });
+
+    it("remembers when an agent was last seen, and never goes back", async () => {
+      await using store = await open();
+      await put(store, aNewAgent());
+      const before = await store.chainHead(TENANT);
+      await store.touchAgent(TENANT, ZHIWEI, 2_000);
+      await store.touchAgent(TENANT, ZHIWEI, 1_000);
+      const seen = await store.agent(TENANT, ZHIWEI);
+      assert.equal(seen?.lastSeenAtMs, 2_000);
+      assert.equal(seen.agent.version, 1);
+      assert.equal((await store.agents(TENANT, { afterId: "", limit: 1 }))[0]?.lastSeenAtMs, 2_000);
+      assert.deepEqual(await store.chainHead(TENANT), before);
+    });
+
+    it("does not mind a sighting of somebody it does not know", async () => {
+      await using store = await open();
+      await store.touchAgent(TENANT, LULU, 2_000);
+      assert.equal(await store.agent(TENANT, LULU), undefined);
+    });
+  });
+}

@@ -1,0 +1,126 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { LIMITS } from "@a2a-relay/protocol";
+import { journalTopic, mailboxTopic, type Watch } from "../src/core/environment/change-feed.ts";
+import { refused } from "./refusal.ts";
+import {
+  aSend,
+  change,
+  commit,
+  anEvent,
+  lease,
+  LULU,
+  type OpenStore,
+  readIds,
+  send,
+  settle,
+  TENANT,
+  ZHIWEI,
+} from "./store-builders.ts";
+
+const LONG_MS = 30_000;
+const SHORT_MS = 20;
+
+export function describeChangeFeed(open: OpenStore): void {
+  describe("the change feed", () => {
+    it("wakes a reader when mail arrives, after it can be read", async () => {
+      await using store = await open();
+      using watch = store.feed.watch(mailboxTopic(TENANT, ZHIWEI));
+      const woken = watch.changed({ timeoutMs: LONG_MS });
+      const { id } = await send(store);
+      assert.equal(await woken, true);
+      assert.deepEqual(await readIds(store), [id]);
+    });
+
+    it("does not lose a change between watching and waiting", async () => {
+      await using store = await open();
+      using watch = store.feed.watch(mailboxTopic(TENANT, ZHIWEI));
+      await send(store);
+      assert.equal(await watch.changed({ timeoutMs: LONG_MS }), true);
+      assert.equal(await watch.changed({ timeoutMs: SHORT_MS }), false);
+    });
+
+    it("tells every reader, and no reader of another mailbox", async () => {
+      await using store = await open();
+      using first = store.feed.watch(mailboxTopic(TENANT, ZHIWEI));
+      using second = store.feed.watch(mailboxTopic(TENANT, ZHIWEI));
+      using other = store.feed.watch(mailboxTopic(TENANT, LULU));
+      await send(store);
+      assert.equal(await first.changed({ timeoutMs: LONG_MS }), true);
+      assert.equal(await second.changed({ timeoutMs: LONG_MS }), true);
+      assert.equal(await other.changed({ timeoutMs: SHORT_MS }), false);
+    });
+
+    it("wakes for mail that becomes available again, and not for mail that leaves", async () => {
+      await using store = await open();
+      const { id } = await send(store);
+      await lease(store);
+      using watch = store.feed.watch(mailboxTopic(TENANT, ZHIWEI));
+      await change(store, id, { state: "available" });
+      assert.equal(await watch.changed({ timeoutMs: LONG_MS }), true);
+      await settle(store, id);
+      assert.equal(await watch.changed({ timeoutMs: SHORT_MS }), false);
+    });
+
+    it("wakes a worker when mail is no longer reserved for another", async () => {
+      await using store = await open();
+      const { id } = await send(store, {}, { reservedFor: "w1" });
+      using watch = store.feed.watch(mailboxTopic(TENANT, ZHIWEI));
+      await change(store, id, { reservedFor: null });
+      assert.equal(await watch.changed({ timeoutMs: LONG_MS }), true);
+    });
+
+    it("stays silent about what was refused", async () => {
+      await using store = await open();
+      const { id } = await send(store);
+      using mailbox = store.feed.watch(mailboxTopic(TENANT, ZHIWEI));
+      using journal = store.feed.watch(journalTopic(TENANT));
+      await store.commit(aSend({ id }));
+      assert.equal(await mailbox.changed({ timeoutMs: SHORT_MS }), false);
+      assert.equal(await journal.changed({ timeoutMs: SHORT_MS }), false);
+    });
+
+    it("wakes those who follow the journal", async () => {
+      await using store = await open();
+      using watch = store.feed.watch(journalTopic(TENANT));
+      const woken = watch.changed({ timeoutMs: LONG_MS });
+      await commit(store, { events: [anEvent()] });
+      assert.equal(await woken, true);
+    });
+
+    it("ends a wait with false when its signal is aborted", async () => {
+      await using store = await open();
+      using watch = store.feed.watch(mailboxTopic(TENANT, ZHIWEI));
+      const controller = new AbortController();
+      const waiting = watch.changed({ timeoutMs: LONG_MS, signal: controller.signal });
+      controller.abort();
+      assert.equal(await waiting, false);
+      assert.equal(await watch.changed({ timeoutMs: LONG_MS, signal: controller.signal }), false);
+    });
+
+    it("ends all waits when the store closes", async () => {
+      const store = await open();
+      using watch = store.feed.watch(mailboxTopic(TENANT, ZHIWEI));
+      const waiting = watch.changed({ timeoutMs: LONG_MS });
+      await store[Symbol.asyncDispose]();
+      assert.equal(await waiting, false);
+      assert.equal(await watch.changed({ timeoutMs: LONG_MS }), false);
+    });
+
+    it("lets a bounded number of readers watch, and others once some have gone", async () => {
+      await using store = await open();
+      const watches: Watch[] = [];
+      for (let count = 0; count < LIMITS.waitersMax; count += 1) {
+        watches.push(store.feed.watch(mailboxTopic(TENANT, `agent-${count % 100}`)));
+      }
+      await refused(() => store.feed.watch(mailboxTopic(TENANT, ZHIWEI)), "resource_exhausted");
+      watches[0]?.[Symbol.dispose]();
+      watches[0]?.[Symbol.dispose]();
+      using watch = store.feed.watch(mailboxTopic(TENANT, ZHIWEI));
+      await refused(() => store.feed.watch(mailboxTopic(TENANT, ZHIWEI)), "resource_exhausted");
+      await send(store);
+      assert.equal(await watch.changed({ timeoutMs: LONG_MS }), true);
+      for (const each of watches) each[Symbol.dispose]();
+    });
+  });
+}

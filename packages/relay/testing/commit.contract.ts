@@ -1,0 +1,198 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import type { Changes } from "../src/core/environment/relay-store.ts";
+import {
+  aNewAgent,
+  aNewLetter,
+  aNewTask,
+  anEvent,
+  aSend,
+  change,
+  clashOf,
+  commit,
+  deliveryOf,
+  newId,
+  type OpenStore,
+  readIds,
+  send,
+  sendKeyOf,
+  storedDelivery,
+  TENANT,
+  ZHIWEI,
+} from "./store-builders.ts";
+
+/** A change of every kind of record, to be refused whole: `bad` brings the clash. */
+function aWideChange(bad: Partial<Changes>): { readonly changes: Changes; readonly id: string } {
+  const message = aNewLetter({ taskId: newId("task") });
+  const task = aNewTask({ id: message.taskId ?? "", messageId: message.id });
+  const { id } = message;
+  const changes: Changes = {
+    tenant: TENANT,
+    events: [anEvent({ messageId: id })],
+    agents: [aNewAgent({ id: ZHIWEI }), ...(bad.agents ?? [])],
+    messages: [message, ...(bad.messages ?? [])],
+    sendKeys: [sendKeyOf(message, id), ...(bad.sendKeys ?? [])],
+    deliveries: [deliveryOf(message), ...(bad.deliveries ?? [])],
+    tasks: [task, ...(bad.tasks ?? [])],
+    artifacts: [{ tenant: TENANT, taskId: task.id, artifact: { artifactId: "a", parts: [] } }],
+  };
+  return { changes, id };
+}
+
+export function describeCommit(open: OpenStore): void {
+  describe("commit", () => {
+    it("writes a letter, its delivery, its key, its task and its events together", async () => {
+      await using store = await open();
+      const message = aNewLetter({ kind: "request", taskId: newId("task") });
+      const task = aNewTask({ id: message.taskId ?? "", messageId: message.id });
+      await commit(store, {
+        messages: [message],
+        deliveries: [deliveryOf(message)],
+        sendKeys: [sendKeyOf(message, "钥匙")],
+        tasks: [task],
+        events: [anEvent({ messageId: message.id })],
+      });
+      assert.deepEqual(await store.message(TENANT, message.id), message);
+      const delivery = await storedDelivery(store, message.id);
+      assert.deepEqual(delivery, { ...deliveryOf(message), position: delivery.position, version: 1 });
+      assert.deepEqual(await store.task(TENANT, task.id), { ...task, version: 1 });
+      const key = await store.sendKey(TENANT, message.sender, message.recipient, "钥匙");
+      assert.deepEqual(key, sendKeyOf(message, "钥匙"));
+      assert.equal((await store.eventsOfMessage(TENANT, message.id)).length, 1);
+    });
+
+    for (const clash of ["agent", "agent_name", "message_id", "send_key", "delivery", "task"] as const) {
+      it(`writes nothing at all when another caller was faster: ${clash}`, async () => {
+        await using store = await open();
+        const known = aNewLetter();
+        const knownTask = aNewTask({ messageId: known.id });
+        const knownAgent = aNewAgent({ id: "another@host" as typeof ZHIWEI, aliases: ["又名"] });
+        await commit(store, {
+          agents: [knownAgent],
+          messages: [known],
+          deliveries: [deliveryOf(known)],
+          sendKeys: [sendKeyOf(known, "taken")],
+          tasks: [knownTask],
+        });
+        const headBefore = await store.chainHead(TENANT);
+        const stale = { ...(await storedDelivery(store, known.id)), version: 7 };
+        const bad: Record<typeof clash, Partial<Changes>> = {
+          agent: { agents: [knownAgent] },
+          agent_name: { agents: [aNewAgent({ id: "third@host" as typeof ZHIWEI, aliases: ["又名"] })] },
+          message_id: { messages: [known] },
+          send_key: { sendKeys: [sendKeyOf(known, "taken")] },
+          delivery: { deliveries: [stale] },
+          task: { tasks: [{ ...knownTask, version: 7 }] },
+        };
+        const { changes, id } = aWideChange(bad[clash]);
+        assert.equal(await clashOf(store, changes), clash);
+        assert.equal(await store.message(TENANT, id), undefined);
+        assert.equal(await store.delivery(TENANT, id), undefined);
+        assert.equal(await store.agent(TENANT, ZHIWEI), undefined);
+        assert.deepEqual(await store.agentsNamed(TENANT, ZHIWEI), []);
+        const [task] = changes.tasks ?? [];
+        assert.equal(await store.task(TENANT, task?.id ?? ""), undefined);
+        assert.deepEqual(await store.artifacts(TENANT, task?.id ?? ""), []);
+        const [key] = changes.sendKeys ?? [];
+        assert.ok(key);
+        assert.equal(await store.sendKey(TENANT, key.sender, key.recipient, key.key), undefined);
+        assert.deepEqual(await store.eventsOfMessage(TENANT, id), []);
+        assert.deepEqual(await store.chainHead(TENANT), headBefore);
+        assert.equal(await store.countOpen(TENANT, ZHIWEI), 1);
+        assert.deepEqual(await readIds(store), [known.id]);
+      });
+    }
+
+    it("refuses a second delivery of the same letter", async () => {
+      await using store = await open();
+      const message = await send(store);
+      assert.equal(await clashOf(store, { deliveries: [deliveryOf(message)] }), "delivery");
+    });
+
+    it("refuses a delivery whose letter nobody knows", async () => {
+      await using store = await open();
+      assert.equal(await clashOf(store, { deliveries: [deliveryOf(aNewLetter())] }), "delivery");
+      assert.equal(
+        await clashOf(store, { deliveries: [deliveryOf(aNewLetter(), { version: 3 })] }),
+        "delivery",
+      );
+    });
+
+    it("raises the version with every change, so that only one of two writers wins", async () => {
+      await using store = await open();
+      const { id } = await send(store);
+      const before = await storedDelivery(store, id);
+      const outcomes = await Promise.all([
+        clashOf(store, { deliveries: [{ ...before, state: "acknowledged" }] }),
+        clashOf(store, { deliveries: [{ ...before, state: "dead" }] }),
+      ]);
+      assert.deepEqual(outcomes, ["none, it was committed", "delivery"]);
+      const after = await storedDelivery(store, id);
+      assert.equal(after.state, "acknowledged");
+      assert.equal(after.version, before.version + 1);
+    });
+
+    it("keeps the others when one of many that commit at once is refused", async () => {
+      await using store = await open();
+      const taken = await send(store);
+      const changes = Array.from({ length: 60 }, (_, index) =>
+        index % 3 === 1 ? aSend({ id: taken.id }) : aSend(),
+      );
+      const outcomes = await Promise.all(changes.map((each) => store.commit(each)));
+      for (const [index, outcome] of outcomes.entries()) {
+        assert.equal(outcome.committed, index % 3 !== 1, `commit ${index}`);
+      }
+      const kept = changes.filter((_, index) => index % 3 !== 1).map(({ messages }) => messages[0].id);
+      assert.deepEqual(await readIds(store), [taken.id, ...kept]);
+      assert.equal(await store.countOpen(TENANT, ZHIWEI), 41);
+      assert.equal((await store.chainHead(TENANT)).seq, 41);
+    });
+
+    it("undoes a caller whose event cannot be made, and nobody else", async () => {
+      await using store = await open();
+      const first = await send(store);
+      const broken = store.markDelivered(TENANT, [first.id], 1, () => {
+        throw new Error("a rule is wrong");
+      });
+      const [, sent] = await Promise.all([assert.rejects(broken, { code: "internal" }), send(store)]);
+      assert.equal((await storedDelivery(store, first.id)).deliveredAtMs, null);
+      assert.deepEqual(await readIds(store), [first.id, sent.id]);
+    });
+
+    it("lets one of a hundred concurrent sends with one key through", async () => {
+      await using store = await open();
+      const changes = Array.from({ length: 100 }, () => {
+        const sent = aSend();
+        return { ...sent, sendKeys: [sendKeyOf(sent.messages[0], "same")] };
+      });
+      const outcomes = await Promise.all(changes.map((each) => clashOf(store, each)));
+      assert.equal(outcomes.filter((outcome) => outcome === "none, it was committed").length, 1);
+      assert.equal(outcomes.filter((outcome) => outcome === "send_key").length, 99);
+      assert.equal((await readIds(store)).length, 1);
+    });
+
+    it("tells of the key first when the same letter comes a second time", async () => {
+      await using store = await open();
+      const sent = aSend();
+      const changes = { ...sent, sendKeys: [sendKeyOf(sent.messages[0], "again")] };
+      await commit(store, changes);
+      assert.equal(await clashOf(store, changes), "send_key");
+    });
+
+    it("commits a change that has events only", async () => {
+      await using store = await open();
+      await commit(store, { events: [anEvent({ type: "retry.scanned" })] });
+      assert.equal((await store.chainHead(TENANT)).seq, 1);
+    });
+
+    it("answers a probe without a trace in the journal", async () => {
+      await using store = await open();
+      const { id } = await send(store);
+      const before = await store.chainHead(TENANT);
+      await store.probe(1);
+      await store.probe(2);
+      assert.deepEqual(await store.chainHead(TENANT), before);
+      assert.equal((await change(store, id, { state: "dead" })).state, "dead");
+    });
+  });
+}

@@ -1,0 +1,109 @@
+import { randomFillSync } from "node:crypto";
+import type { AgentId, DeliveryView, MailboxItem, Message, MessageInput } from "@a2a-relay/protocol";
+import { type AgentPrincipal, agentOf, DEFAULT_TENANT, operatorOf } from "../src/core/access/principal.ts";
+import type { OperatorPrincipal } from "../src/core/access/principal.ts";
+import type { Archive } from "../src/core/environment/archive.ts";
+import { TimeOrderedIds } from "../src/core/environment/time-ordered-ids.ts";
+import type { SendAnswer } from "../src/core/messages/send-planner.ts";
+import { type CoreSettings, createCore, type RelayCore } from "../src/core/relay-core.ts";
+import { SqliteRelayStore } from "../src/stores/sqlite/sqlite-relay-store.ts";
+import { FakeClock } from "./fake-clock.ts";
+
+export const LULU = "lulu@kamac" as AgentId;
+export const ZHIWEI = "zhiwei@known-blocks1" as AgentId;
+
+export const DAY_MS = 24 * 60 * 60 * 1_000;
+
+const SETTINGS: CoreSettings = {
+  messageTtlMs: 7 * DAY_MS,
+  mailboxOpenMax: 1_000,
+  leaseAttemptsMax: 3,
+  mailRetentionMs: 30 * DAY_MS,
+  journalRetentionMs: 90 * DAY_MS,
+  publicUrl: () => "http://relay.test",
+};
+
+/** An archive that a test can read back. */
+export class MemoryArchive implements Archive {
+  readonly messages: string[] = [];
+  readonly events: string[] = [];
+
+  async append(stream: "messages" | "events", lines: readonly string[]): Promise<void> {
+    this[stream].push(...lines);
+  }
+}
+
+/** The whole core over a real store in memory, under a clock that stands still, with two agents. */
+export interface CoreOnMemory extends RelayCore, AsyncDisposable {
+  readonly store: SqliteRelayStore;
+  readonly clock: FakeClock;
+  readonly archive: MemoryArchive;
+  readonly operator: OperatorPrincipal;
+  readonly lulu: AgentPrincipal;
+  readonly zhiwei: AgentPrincipal;
+  /** Sends a note from lulu to zhiwei, or what is said instead. */
+  send(letter?: Partial<MessageInput>): Promise<SendAnswer>;
+  /** All open, available mail of the agent, without marking it. */
+  mailOf(agent: string): Promise<readonly MailboxItem[]>;
+  letter(messageId: string): Promise<Message>;
+  delivery(messageId: string): Promise<DeliveryView>;
+  /** Leases the oldest mail of zhiwei. */
+  lease(options?: { readonly lease_ms?: number; readonly worker?: string }): Promise<Leased>;
+}
+
+export interface Leased {
+  readonly message_id: string;
+  readonly lease_id: string;
+  readonly attempt: number;
+}
+
+export async function coreOnMemory(settings: Partial<CoreSettings> = {}): Promise<CoreOnMemory> {
+  const clock = new FakeClock();
+  const archive = new MemoryArchive();
+  const store = await SqliteRelayStore.open({
+    path: ":memory:",
+    checkpointPages: 1_000,
+    onFatal: (reason) => {
+      throw reason;
+    },
+  });
+  const ids = new TimeOrderedIds(clock, (bytes) => void randomFillSync(bytes));
+  const core = createCore({ store, clock, ids, archive }, { ...SETTINGS, ...settings });
+  const operator = operatorOf(DEFAULT_TENANT);
+  await core.agents.register(operator, { agent_id: LULU, aliases: ["lulu"] });
+  await core.agents.register(operator, { agent_id: ZHIWEI, aliases: ["zhiwei"] });
+  return {
+    ...core,
+    store,
+    clock,
+    archive,
+    operator,
+    lulu: agentOf(DEFAULT_TENANT, LULU),
+    zhiwei: agentOf(DEFAULT_TENANT, ZHIWEI),
+    ...shorthands(core, operator),
+    [Symbol.asyncDispose]: () => store[Symbol.asyncDispose](),
+  };
+}
+
+function shorthands(
+  core: RelayCore,
+  operator: OperatorPrincipal,
+): Pick<CoreOnMemory, "send" | "mailOf" | "letter" | "delivery" | "lease"> {
+  return {
+    send: (letter = {}) =>
+      core.messages.send(operator, { from: LULU, to: ZHIWEI, body: "知微你好", ...letter }),
+    mailOf: async (agent) =>
+      (await core.mailboxes.read(operator, agent, { peek: true, limit: 500 })).messages,
+    letter: async (messageId) => (await core.messages.get(operator, messageId)).message,
+    delivery: async (messageId) => {
+      const { delivery } = await core.messages.get(operator, messageId);
+      if (delivery === undefined) throw new Error(`message ${messageId} has no delivery`);
+      return delivery;
+    },
+    lease: async (options = {}) => {
+      const [item] = (await core.mailboxes.lease(operator, ZHIWEI, options)).messages;
+      if (item === undefined) throw new Error("there was nothing to lease");
+      return { message_id: item.message_id, lease_id: item.lease.id, attempt: item.lease.attempt };
+    },
+  };
+}

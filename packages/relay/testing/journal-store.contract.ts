@@ -1,0 +1,214 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import type { RelayStore } from "../src/core/environment/relay-store.ts";
+import { eventHash, GENESIS } from "../src/core/journal/event.ts";
+import type { EventFilter, EventPage } from "../src/core/journal/journal-store.ts";
+import {
+  anEvent,
+  aSend,
+  commit,
+  eventAbout,
+  lease,
+  LULU,
+  type OpenStore,
+  send,
+  TENANT,
+  ZHIWEI,
+} from "./store-builders.ts";
+
+function page(store: RelayStore, said: Partial<EventFilter> = {}): Promise<EventPage> {
+  return store.events({
+    tenant: TENANT,
+    afterSeq: 0,
+    type: undefined,
+    agentId: undefined,
+    threadId: undefined,
+    limit: 1_000,
+    scanRowsMax: 10_000,
+    ...said,
+  });
+}
+
+async function seqs(store: RelayStore, said: Partial<EventFilter>): Promise<readonly number[]> {
+  return (await page(store, said)).events.map(({ seq }) => seq);
+}
+
+/** Recomputes the chain from its anchor to its head. */
+async function assertChainHolds(store: RelayStore): Promise<void> {
+  let previous = await store.chainAnchor(TENANT);
+  for (const event of (await page(store)).events) {
+    assert.equal(event.seq, previous.seq + 1);
+    assert.equal(event.previousHash, previous.hash);
+    assert.equal(event.hash, eventHash(event));
+    previous = event;
+  }
+  assert.deepEqual(await store.chainHead(TENANT), { seq: previous.seq, hash: previous.hash });
+}
+
+export function describeJournalStore(open: OpenStore): void {
+  describe("the journal", () => {
+    it("starts at the genesis", async () => {
+      await using store = await open();
+      assert.deepEqual(await store.chainHead(TENANT), GENESIS);
+      assert.deepEqual(await store.chainAnchor(TENANT), GENESIS);
+      assert.deepEqual(await page(store), { events: [], lastSeq: 0, hasMore: false });
+    });
+
+    it("keeps every field of an event, in any script", async () => {
+      await using store = await open();
+      const draft = anEvent({
+        type: "task.working",
+        messageId: "信",
+        taskId: "任务",
+        threadId: "话题",
+        data: { 原因: "开始了", n: 1.5 },
+      });
+      await commit(store, { events: [draft, anEvent({ agentId: null, data: {} })] });
+      const { events } = await page(store);
+      const { data, ...fields } = draft;
+      const head = { tenant: TENANT, seq: 1, previousHash: GENESIS.hash, hash: events[0]?.hash };
+      assert.deepEqual(events[0], { ...fields, ...head, dataJson: JSON.stringify(data) });
+      assert.equal(events[1]?.agentId, null);
+    });
+
+    it("is one chain without a gap, whatever commits at once and whatever is refused", async () => {
+      await using store = await open();
+      const taken = await send(store);
+      const acts: Promise<unknown>[] = [];
+      for (let count = 0; count < 40; count += 1) {
+        acts.push(store.commit(aSend()), store.commit(aSend({ id: taken.id })), lease(store));
+        acts.push(
+          store.markDelivered(TENANT, [taken.id], count, eventAbout("message.delivered")),
+          store.commit({ tenant: TENANT, events: [anEvent(), anEvent()] }),
+        );
+      }
+      await Promise.all(acts);
+      await assertChainHolds(store);
+      assert.ok((await store.chainHead(TENANT)).seq >= 1 + 40 + 80);
+    });
+
+    it("shows events page by page", async () => {
+      await using store = await open();
+      for (let count = 0; count < 5; count += 1) await commit(store, { events: [anEvent()] });
+      const first = await page(store, { limit: 2 });
+      assert.deepEqual(
+        first.events.map(({ seq }) => seq),
+        [1, 2],
+      );
+      assert.equal(first.lastSeq, 2);
+      assert.equal(first.hasMore, true);
+      const last = await page(store, { limit: 3, afterSeq: 2 });
+      assert.deepEqual(
+        last.events.map(({ seq }) => seq),
+        [3, 4, 5],
+      );
+      assert.equal(last.hasMore, false);
+      assert.deepEqual(await page(store, { afterSeq: 5 }), { events: [], lastSeq: 5, hasMore: false });
+    });
+
+    it("filters by type, by thread, and by the agent that did it or to whom it happened", async () => {
+      await using store = await open();
+      await commit(store, {
+        events: [
+          anEvent({ type: "message.accepted", actor: LULU, agentId: ZHIWEI, threadId: "话题" }),
+          anEvent({ type: "message.dead", actor: "operator", agentId: ZHIWEI }),
+          anEvent({ type: "message.dead", actor: "operator", agentId: null, threadId: "话题" }),
+        ],
+      });
+      assert.deepEqual(await seqs(store, { type: "message.dead" }), [2, 3]);
+      assert.deepEqual(await seqs(store, { threadId: "话题" }), [1, 3]);
+      assert.deepEqual(await seqs(store, { agentId: ZHIWEI }), [1, 2]);
+      assert.deepEqual(await seqs(store, { agentId: LULU }), [1]);
+      assert.deepEqual(await seqs(store, { agentId: ZHIWEI, type: "message.dead" }), [2]);
+    });
+
+    it("walks a bounded number of events and says where to go on", async () => {
+      await using store = await open();
+      await commit(store, { events: Array.from({ length: 20 }, () => anEvent()) });
+      await commit(store, { events: [anEvent({ type: "agent.removed" })] });
+      const filter = { type: "agent.removed", scanRowsMax: 8 };
+      const first = await page(store, filter);
+      assert.deepEqual(first, { events: [], lastSeq: 8, hasMore: true });
+      const second = await page(store, { ...filter, afterSeq: first.lastSeq });
+      assert.deepEqual(second, { events: [], lastSeq: 16, hasMore: true });
+      const third = await page(store, { ...filter, afterSeq: second.lastSeq });
+      assert.deepEqual(
+        third.events.map(({ seq }) => seq),
+        [21],
+      );
+      assert.equal(third.lastSeq, 21);
+      assert.equal(third.hasMore, false);
+    });
+
+    it("tells the story of one letter", async () => {
+      await using store = await open();
+      const { id } = await send(store);
+      await send(store);
+      await lease(store);
+      const story = await store.eventsOfMessage(TENANT, id);
+      assert.deepEqual(
+        story.map(({ seq, type }) => [seq, type]),
+        [
+          [1, "message.accepted"],
+          [3, "message.leased"],
+        ],
+      );
+      assert.deepEqual(story[0], (await page(store)).events[0]);
+      assert.deepEqual(await store.eventsOfMessage(TENANT, "unknown"), []);
+    });
+
+    it("lets go of its beginning and remembers where it was cut", async () => {
+      await using store = await open();
+      for (let count = 1; count <= 6; count += 1)
+        await commit(store, { events: [anEvent({ atMs: count * 10 })] });
+      const old = await store.retirableEvents(TENANT, 40, 10);
+      assert.deepEqual(
+        old.map(({ seq }) => seq),
+        [1, 2, 3],
+      );
+      assert.equal((await store.retirableEvents(TENANT, 40, 2)).length, 2);
+      const anchor = { seq: 3, hash: old.at(-1)?.hash ?? "" };
+      await store.retireEvents(TENANT, anchor);
+      assert.deepEqual(await store.chainAnchor(TENANT), anchor);
+      assert.deepEqual(
+        (await page(store)).events.map(({ seq }) => seq),
+        [4, 5, 6],
+      );
+      await commit(store, { events: [anEvent({ atMs: 70 })] });
+      await assertChainHolds(store);
+    });
+
+    it("retires only a beginning: an old event behind a young one stays", async () => {
+      await using store = await open();
+      for (const atMs of [10, 99, 20]) await commit(store, { events: [anEvent({ atMs })] });
+      assert.deepEqual(
+        (await store.retirableEvents(TENANT, 50, 10)).map(({ seq }) => seq),
+        [1],
+      );
+    });
+
+    it("never moves its anchor back", async () => {
+      await using store = await open();
+      await commit(store, { events: [anEvent(), anEvent(), anEvent()] });
+      const { events } = await page(store);
+      const anchorAt = (seq: number): { seq: number; hash: string } => ({
+        seq,
+        hash: events[seq - 1]?.hash ?? "",
+      });
+      await store.retireEvents(TENANT, anchorAt(2));
+      await store.retireEvents(TENANT, anchorAt(1));
+      assert.deepEqual(await store.chainAnchor(TENANT), anchorAt(2));
+    });
+
+    it("goes on after all of its events are retired", async () => {
+      await using store = await open();
+      await commit(store, { events: [anEvent(), anEvent()] });
+      const head = await store.chainHead(TENANT);
+      await store.retireEvents(TENANT, head);
+      assert.deepEqual(await page(store), { events: [], lastSeq: 2, hasMore: false });
+      await commit(store, { events: [anEvent()] });
+      await assertChainHolds(store);
+      assert.equal((await store.chainHead(TENANT)).seq, 3);
+    });
+  });
+}

@@ -1,0 +1,172 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import type { AgentId } from "@a2a-relay/protocol";
+import type { RelayStore } from "../src/core/environment/relay-store.ts";
+import type { MessageStore, ThreadSummary } from "../src/core/messages/message-store.ts";
+import {
+  aNewLetter,
+  aSend,
+  commit,
+  LULU,
+  type OpenStore,
+  send,
+  sendKeyOf,
+  settle,
+  storedDelivery,
+  TENANT,
+  ZHIWEI,
+} from "./store-builders.ts";
+
+const CAROL = "carol@host" as AgentId;
+const NEWEST = Number.MAX_SAFE_INTEGER;
+
+type ThreadsQuery = Parameters<MessageStore["threads"]>[0];
+
+function threads(store: RelayStore, said: Partial<ThreadsQuery> = {}): ReturnType<RelayStore["threads"]> {
+  const query = { tenant: TENANT, agent: undefined, beforePosition: NEWEST, limit: 10, scanRowsMax: 1_000 };
+  return store.threads({ ...query, ...said });
+}
+
+function idsOf(summaries: readonly ThreadSummary[]): readonly string[] {
+  return summaries.map(({ threadId }) => threadId);
+}
+
+/** Walks all pages and answers the ids of the threads in the order they came. */
+async function allPages(store: RelayStore, said: Partial<ThreadsQuery>): Promise<readonly string[]> {
+  const ids: string[] = [];
+  let beforePosition: number | undefined = NEWEST;
+  while (beforePosition !== undefined) {
+    const page = await threads(store, { ...said, beforePosition });
+    ids.push(...idsOf(page.threads));
+    beforePosition = page.nextPosition;
+  }
+  return ids;
+}
+
+export function describeMessageStore(open: OpenStore): void {
+  describe("messages", () => {
+    it("gives back the exact text of a letter, in any script", async () => {
+      await using store = await open();
+      const json = JSON.stringify({ body: '知微你好 \u{1f44b}\u0000 "quoted"\n', 键: [1, null, true] });
+      const letter = await send(store, { id: "信-1", json, threadId: "话题" });
+      assert.deepEqual(await store.message(TENANT, "信-1"), letter);
+      assert.equal(await store.message(TENANT, "信-2"), undefined);
+    });
+
+    it("keeps a long letter whole", async () => {
+      await using store = await open();
+      const json = JSON.stringify({ body: "长".repeat(300_000) });
+      const { id } = await send(store, { json });
+      assert.equal((await store.message(TENANT, id))?.json, json);
+    });
+
+    it("keeps a letter to somebody without a mailbox", async () => {
+      await using store = await open();
+      const letter = aNewLetter();
+      await commit(store, { messages: [letter] });
+      assert.deepEqual(await store.message(TENANT, letter.id), letter);
+      assert.equal(await store.delivery(TENANT, letter.id), undefined);
+      const [inThread] = await store.thread(TENANT, letter.threadId, 10);
+      assert.deepEqual(inThread, { message: letter, delivery: undefined });
+    });
+
+    it("finds a send key by sender, recipient and key together", async () => {
+      await using store = await open();
+      const sent = aSend();
+      await commit(store, { ...sent, sendKeys: [sendKeyOf(sent.messages[0], "k")] });
+      assert.equal((await store.sendKey(TENANT, LULU, ZHIWEI, "k"))?.messageId, sent.messages[0].id);
+      assert.equal(await store.sendKey(TENANT, LULU, ZHIWEI, "K"), undefined);
+      assert.equal(await store.sendKey(TENANT, ZHIWEI, LULU, "k"), undefined);
+      const other = aSend({ recipient: CAROL });
+      await commit(store, { ...other, sendKeys: [sendKeyOf(other.messages[0], "k")] });
+      assert.equal((await store.sendKey(TENANT, LULU, CAROL, "k"))?.messageId, other.messages[0].id);
+    });
+
+    it("shows a thread in the order of acceptance, each letter with its delivery", async () => {
+      await using store = await open();
+      // Ids that do not sort like the order in which the letters come.
+      const ids = ["z", "a", "m"];
+      for (const id of ids) await send(store, { id, threadId: "话题" });
+      await send(store);
+      const thread = await store.thread(TENANT, "话题", 10);
+      assert.deepEqual(
+        thread.map(({ message }) => message.id),
+        ids,
+      );
+      assert.deepEqual(thread[0]?.delivery, await storedDelivery(store, "z"));
+      assert.equal((await store.thread(TENANT, "话题", 2)).length, 2);
+      assert.deepEqual(await store.thread(TENANT, "no such thread", 10), []);
+    });
+  });
+
+  describe("threads", () => {
+    it("come by their newest letter, newest first, with what is in them", async () => {
+      await using store = await open();
+      const first = await send(store, { threadId: "一", acceptedAtMs: 10 });
+      await send(store, { threadId: "二", acceptedAtMs: 20, recipient: CAROL });
+      const last = await send(store, { threadId: "一", acceptedAtMs: 30, sender: ZHIWEI, recipient: LULU });
+      await settle(store, first.id);
+      const { threads: found, nextPosition } = await threads(store);
+      assert.equal(nextPosition, undefined);
+      assert.deepEqual(idsOf(found), ["一", "二"]);
+      const { participants, ...summary } = found[0] ?? { participants: [] };
+      assert.deepEqual([...participants].toSorted(), [LULU, ZHIWEI].toSorted());
+      assert.deepEqual(summary, {
+        threadId: "一",
+        lastPosition: (await storedDelivery(store, last.id)).position,
+        messageCount: 2,
+        openCount: 1,
+        firstAtMs: 10,
+        lastAtMs: 30,
+        firstMessageJson: first.json,
+      });
+    });
+
+    it("can be asked for those of one agent", async () => {
+      await using store = await open();
+      await send(store, { threadId: "ours" });
+      await send(store, { threadId: "theirs", sender: CAROL, recipient: LULU });
+      assert.deepEqual(idsOf((await threads(store, { agent: ZHIWEI })).threads), ["ours"]);
+      assert.deepEqual(idsOf((await threads(store, { agent: CAROL })).threads), ["theirs"]);
+      assert.deepEqual(idsOf((await threads(store, { agent: LULU })).threads), ["theirs", "ours"]);
+    });
+
+    it("come page by page, each thread once, whatever is sent in between", async () => {
+      await using store = await open();
+      for (const threadId of ["a", "b", "a", "c", "b", "d"]) await send(store, { threadId });
+      const first = await threads(store, { limit: 2 });
+      assert.deepEqual(idsOf(first.threads), ["d", "b"]);
+      await send(store, { threadId: "c" });
+      const second = await threads(store, { limit: 2, beforePosition: first.nextPosition ?? 0 });
+      assert.deepEqual(idsOf(second.threads), ["a"]);
+      assert.deepEqual(await allPages(store, { limit: 1 }), ["c", "d", "b", "a"]);
+    });
+
+    it("are found within a bounded walk that can be gone on with", async () => {
+      await using store = await open();
+      await send(store, { threadId: "wanted", sender: CAROL });
+      for (let count = 0; count < 30; count += 1) await send(store, { threadId: `other-${count % 7}` });
+      const first = await threads(store, { agent: CAROL, scanRowsMax: 10 });
+      assert.deepEqual(first.threads, []);
+      assert.ok(first.nextPosition !== undefined);
+      assert.deepEqual(await allPages(store, { agent: CAROL, scanRowsMax: 10 }), ["wanted"]);
+    });
+
+    it("count every letter they walk over, also of threads that stood on an earlier page", async () => {
+      await using store = await open();
+      await send(store, { threadId: "old" });
+      for (let count = 0; count < 30; count += 1) await send(store, { threadId: "long" });
+      const { id } = await send(store, { threadId: "long" });
+      const { position } = await storedDelivery(store, id);
+      const page = await threads(store, { beforePosition: position, scanRowsMax: 10 });
+      assert.deepEqual(page.threads, []);
+      assert.ok(page.nextPosition !== undefined && page.nextPosition < position);
+      assert.deepEqual(await allPages(store, { scanRowsMax: 10 }), ["long", "old"]);
+    });
+
+    it("are none in an empty store", async () => {
+      await using store = await open();
+      assert.deepEqual(await threads(store), { threads: [], nextPosition: undefined });
+    });
+  });
+}

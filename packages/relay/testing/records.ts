@@ -1,0 +1,70 @@
+import type { AgentId } from "@a2a-relay/protocol";
+import { DEFAULT_TENANT } from "../src/core/access/principal.ts";
+import type { DeliveryRecord } from "../src/core/mailboxes/delivery-record.ts";
+import type { TaskRecord } from "../src/core/tasks/task-record.ts";
+import { NOON_MS } from "./fake-clock.ts";
+
+/** Mail that lies in a mailbox, with what the test says about it. */
+export function aDelivery(said: Partial<DeliveryRecord> = {}): DeliveryRecord {
+  return {
+    tenant: DEFAULT_TENANT,
+    messageId: "m1",
+    agentId: "zhiwei@known-blocks1" as AgentId,
+    sender: "lulu@kamac" as AgentId,
+    taskId: null,
+    threadId: "t1",
+    state: "available",
+    position: 1,
+    deliveredAtMs: null,
+    attempt: 0,
+    leaseId: null,
+    worker: null,
+    leasedAtMs: null,
+    leaseExpiresAtMs: null,
+    reservedFor: null,
+    expiresAtMs: NOON_MS + 1_000_000,
+    settledAtMs: null,
+    reason: null,
+    duplicateSafety: "unsafe",
+    idempotencyKey: null,
+    quiet: false,
+    version: 1,
+    ...said,
+  };
+}
+
+/** Mail under the lease `l1`, its first. */
+export function aLeasedDelivery(said: Partial<DeliveryRecord> = {}): DeliveryRecord {
+  return aDelivery({
+    state: "leased",
+    attempt: 1,
+    leaseId: "l1",
+    leasedAtMs: NOON_MS,
+    worker: "w1",
+    ...said,
+  });
+}
+
+export function aTask(said: Partial<TaskRecord> = {}): TaskRecord {
+  return {
+    tenant: DEFAULT_TENANT,
+    id: "task1",
+    requester: "lulu@kamac" as AgentId,
+    assignee: "zhiwei@known-blocks1" as AgentId,
+    state: "submitted",
+    threadId: "t1",
+    messageId: "m1",
+    subject: "hello",
+    parentId: null,
+    deadlineMs: null,
+    statusText: null,
+    resultStatus: null,
+    resultMessageId: null,
+    resultDigest: null,
+    handoffs: [],
+    createdAtMs: NOON_MS,
+    updatedAtMs: NOON_MS,
+    version: 1,
+    ...said,
+  };
+}

@@ -1,0 +1,31 @@
+import { describe } from "node:test";
+import type { RelayStore } from "../src/core/environment/relay-store.ts";
+import { describeAgentStore } from "./agent-store.contract.ts";
+import { describeChangeFeed } from "./change-feed.contract.ts";
+import { describeCommit } from "./commit.contract.ts";
+import { describeJournalStore } from "./journal-store.contract.ts";
+import { describeLeases } from "./leases.contract.ts";
+import { describeMailboxStore } from "./mailbox-store.contract.ts";
+import { describeMessageStore } from "./message-store.contract.ts";
+import { describeRetention } from "./retention.contract.ts";
+import { describeTaskStore } from "./task-store.contract.ts";
+import { describeTenants } from "./tenants.contract.ts";
+
+/**
+ * What every store must do; a behaviour that is not here is not promised. `open` gives a fresh, empty store
+ * to each case.
+ */
+export function describeRelayStore(name: string, open: () => Promise<RelayStore>): void {
+  describe(`RelayStore contract: ${name}`, () => {
+    describeCommit(open);
+    describeAgentStore(open);
+    describeMessageStore(open);
+    describeMailboxStore(open);
+    describeLeases(open);
+    describeTaskStore(open);
+    describeJournalStore(open);
+    describeRetention(open);
+    describeChangeFeed(open);
+    describeTenants(open);
+  });
+}

@@ -1,0 +1,217 @@
+import assert from "node:assert/strict";
+import type { AgentId } from "@a2a-relay/protocol";
+import { DEFAULT_TENANT } from "../src/core/access/principal.ts";
+import type { AgentRecord } from "../src/core/agents/agent-record.ts";
+import type { Changes, RelayStore } from "../src/core/environment/relay-store.ts";
+import type { EventDraft } from "../src/core/journal/event.ts";
+import type { DeliveryRecord } from "../src/core/mailboxes/delivery-record.ts";
+import type { Mail, MailboxLeaseQuery } from "../src/core/mailboxes/mailbox-store.ts";
+import type { MessageRecord, SendKey } from "../src/core/messages/message-record.ts";
+import type { TaskRecord } from "../src/core/tasks/task-record.ts";
+import { NOON_MS } from "./fake-clock.ts";
+import { aDelivery, aTask } from "./records.ts";
+
+export const TENANT = DEFAULT_TENANT;
+export const OTHER_TENANT = "另一家公司";
+export const LULU = "lulu@kamac" as AgentId;
+export const ZHIWEI = "知微@known-blocks1" as AgentId;
+
+export type OpenStore = () => Promise<RelayStore>;
+
+let lastNumber = 0;
+
+/** Ids that sort in the order in which they were made, as those of the relay do. */
+export function newId(prefix: string): string {
+  lastNumber += 1;
+  return `${prefix}-${String(lastNumber).padStart(8, "0")}`;
+}
+
+export function aNewAgent(said: Partial<AgentRecord> = {}): AgentRecord {
+  return {
+    tenant: TENANT,
+    id: ZHIWEI,
+    displayName: "知微",
+    aliases: [],
+    card: { name: "知微", skills: [{ id: "翻译" }] },
+    skills: [{ id: "翻译", tags: { lang: "zh" } }],
+    representativeQueries: ["请把这段话译成英文"],
+    callbackUrl: null,
+    ttlMs: null,
+    registeredAtMs: NOON_MS,
+    removedAtMs: null,
+    version: 0,
+    ...said,
+  };
+}
+
+export function aNewLetter(said: Partial<MessageRecord> = {}): MessageRecord {
+  const id = said.id ?? newId("m");
+  return {
+    tenant: TENANT,
+    id,
+    sender: LULU,
+    recipient: ZHIWEI,
+    kind: "note",
+    threadId: `thread-of-${id}`,
+    taskId: null,
+    acceptedAtMs: NOON_MS,
+    json: JSON.stringify({ id, body: "知微你好" }),
+    ...said,
+  };
+}
+
+/** The delivery of a letter, not yet stored. */
+export function deliveryOf(message: MessageRecord, said: Partial<DeliveryRecord> = {}): DeliveryRecord {
+  return aDelivery({
+    tenant: message.tenant,
+    messageId: message.id,
+    agentId: message.recipient,
+    sender: message.sender,
+    taskId: message.taskId,
+    threadId: message.threadId,
+    position: 0,
+    version: 0,
+    ...said,
+  });
+}
+
+export function aNewTask(said: Partial<TaskRecord> = {}): TaskRecord {
+  return aTask({ id: newId("task"), requester: LULU, assignee: ZHIWEI, version: 0, ...said });
+}
+
+export function sendKeyOf(message: MessageRecord, key: string): SendKey {
+  return {
+    tenant: message.tenant,
+    sender: message.sender,
+    recipient: message.recipient,
+    key,
+    digest: `digest-of-${message.json}`,
+    messageId: message.id,
+    threadId: message.threadId,
+    taskId: message.taskId,
+  };
+}
+
+export function anEvent(said: Partial<EventDraft> = {}): EventDraft {
+  return {
+    type: "message.accepted",
+    atMs: NOON_MS,
+    actor: LULU,
+    agentId: ZHIWEI,
+    messageId: null,
+    taskId: null,
+    threadId: null,
+    data: { digest: "摘要" },
+    ...said,
+  };
+}
+
+/** What a mailbox verb records about one delivery. */
+export function eventAbout(
+  type: EventDraft["type"],
+  atMs = NOON_MS,
+): (delivery: DeliveryRecord) => EventDraft {
+  return (delivery) =>
+    anEvent({
+      type,
+      atMs,
+      actor: delivery.agentId,
+      agentId: delivery.agentId,
+      messageId: delivery.messageId,
+      data: { attempt: delivery.attempt },
+    });
+}
+
+/** The change that a send makes. */
+export function aSend(
+  letter: Partial<MessageRecord> = {},
+  delivery: Partial<DeliveryRecord> = {},
+): Changes & { readonly messages: readonly [MessageRecord] } {
+  const message = aNewLetter(letter);
+  const { tenant, id, sender, recipient, threadId, taskId, acceptedAtMs } = message;
+  return {
+    tenant,
+    messages: [message],
+    deliveries: [deliveryOf(message, delivery)],
+    events: [
+      anEvent({ atMs: acceptedAtMs, actor: sender, agentId: recipient, messageId: id, threadId, taskId }),
+    ],
+  };
+}
+
+export async function send(
+  store: RelayStore,
+  letter: Partial<MessageRecord> = {},
+  delivery: Partial<DeliveryRecord> = {},
+): Promise<MessageRecord> {
+  const changes = aSend(letter, delivery);
+  await commit(store, changes);
+  return changes.messages[0];
+}
+
+/** Commits what nobody else can have overtaken. */
+export async function commit(
+  store: RelayStore,
+  changes: Omit<Changes, "tenant" | "events"> & Partial<Changes>,
+): Promise<void> {
+  const outcome = await store.commit({ tenant: TENANT, events: [], ...changes });
+  assert.deepEqual(outcome, { committed: true });
+}
+
+/** The clash with which a change is refused. */
+export async function clashOf(store: RelayStore, changes: Partial<Changes>): Promise<string> {
+  const outcome = await store.commit({ tenant: TENANT, events: [], ...changes });
+  return outcome.committed ? "none, it was committed" : outcome.clash;
+}
+
+export async function storedDelivery(
+  store: RelayStore,
+  messageId: string,
+  tenant = TENANT,
+): Promise<DeliveryRecord> {
+  const delivery = await store.delivery(tenant, messageId);
+  assert.ok(delivery, `there is no delivery of ${messageId}`);
+  return delivery;
+}
+
+/** Changes one stored delivery, by the version it has now. */
+export async function change(
+  store: RelayStore,
+  messageId: string,
+  said: Partial<DeliveryRecord>,
+): Promise<DeliveryRecord> {
+  const before = await storedDelivery(store, messageId);
+  await commit(store, { deliveries: [{ ...before, ...said }] });
+  return storedDelivery(store, messageId);
+}
+
+export function settle(store: RelayStore, messageId: string, settledAtMs = NOON_MS): Promise<DeliveryRecord> {
+  return change(store, messageId, { state: "acknowledged", settledAtMs });
+}
+
+export function lease(store: RelayStore, said: Partial<MailboxLeaseQuery> = {}): Promise<readonly Mail[]> {
+  const nowMs = said.nowMs ?? NOON_MS;
+  const query: MailboxLeaseQuery = {
+    tenant: TENANT,
+    agentId: ZHIWEI,
+    worker: null,
+    leaseIds: [newId("lease")],
+    nowMs,
+    leaseExpiresAtMs: null,
+    ...said,
+  };
+  return store.lease(query, eventAbout("message.leased", nowMs));
+}
+
+/** Ids of the mail that a reader of the mailbox is shown. */
+export async function readIds(
+  store: RelayStore,
+  said: { readonly agentId?: AgentId; readonly afterPosition?: number; readonly nowMs?: number } = {},
+): Promise<readonly string[]> {
+  const query = { tenant: TENANT, agentId: ZHIWEI, afterPosition: 0, limit: 1_000, nowMs: NOON_MS, ...said };
+  return idsOf(await store.availableMail(query));
+}
+
+export function idsOf(mail: readonly Mail[]): readonly string[] {
+  return mail.map(({ message }) => message.id);
+}

@@ -1,0 +1,179 @@
+import { isTerminal, type RelayErrorCode, type TaskState } from "@a2a-relay/protocol";
+
+export type Outcome = "ok" | RelayErrorCode;
+
+/** A letter about a task in the mailbox of whoever works on it. */
+export interface ModelWork {
+  readonly id: string;
+  readonly taskId: string;
+  readonly agent: string;
+  state: "available" | "leased" | "settled";
+  leaseId: string | undefined;
+  worker: string | undefined;
+  reservedFor: string | undefined;
+}
+
+export interface ModelTask {
+  readonly id: string;
+  readonly requester: string;
+  readonly deadlineMs: number | undefined;
+  readonly artifacts: Set<string>;
+  assignee: string;
+  /** Every agent that worked on it before. */
+  readonly former: Set<string>;
+  messageId: string;
+  state: TaskState;
+  /** What the accepted ending said; the same one again is answered as before. */
+  ending: string | undefined;
+  handoffs: number;
+}
+
+/** The rules of tasks, said a second time and as simply as possible. */
+export class TaskModel {
+  readonly tasks = new Map<string, ModelTask>();
+  readonly work = new Map<string, ModelWork>();
+  nowMs: number;
+
+  constructor(nowMs: number) {
+    this.nowMs = nowMs;
+  }
+
+  begin(task: Pick<ModelTask, "id" | "requester" | "assignee" | "messageId" | "deadlineMs">): void {
+    this.tasks.set(task.id, {
+      ...task,
+      artifacts: new Set(),
+      former: new Set(),
+      state: "submitted",
+      ending: undefined,
+      handoffs: 0,
+    });
+    this.#deliver(task.id, task.messageId, task.assignee, undefined);
+  }
+
+  openWork(task: ModelTask): readonly ModelWork[] {
+    return [...this.work.values()].filter(
+      (work) => work.taskId === task.id && work.agent === task.assignee && work.state !== "settled",
+    );
+  }
+
+  /** Whether the worker may be handed this letter now. */
+  mayLease(work: ModelWork, worker: string): boolean {
+    return work.state === "available" && (work.reservedFor === undefined || work.reservedFor === worker);
+  }
+
+  leased(work: ModelWork, leaseId: string, worker: string): void {
+    Object.assign(work, { state: "leased", leaseId, worker } satisfies Partial<ModelWork>);
+  }
+
+  /** The letter is acknowledged or given back; whoever was reserved for this worker is free. */
+  letGo(work: ModelWork, state: "available" | "settled"): void {
+    Object.assign(work, { state, worker: undefined, reservedFor: undefined } satisfies Partial<ModelWork>);
+    for (const other of this.work.values()) {
+      if (other.taskId === work.taskId && other.state !== "settled") other.reservedFor = undefined;
+    }
+  }
+
+  /** Working on it: status and artifacts. */
+  mayWork(task: ModelTask, leaseId: string | undefined): Outcome {
+    if (task.state === "canceled") return "task_canceled";
+    if (isTerminal(task.state)) return "task_finished";
+    if (this.isOverdue(task)) return "task_finished";
+    return this.#holds(task, leaseId);
+  }
+
+  report(task: ModelTask, state: TaskState, leaseId: string | undefined): Outcome {
+    const may = this.mayWork(task, leaseId);
+    if (may === "ok") task.state = state;
+    return may;
+  }
+
+  putArtifact(task: ModelTask, artifact: string, append: boolean, leaseId: string | undefined): Outcome {
+    const may = this.mayWork(task, leaseId);
+    if (may !== "ok") return may;
+    if (append && !task.artifacts.has(artifact)) return "not_found";
+    task.artifacts.add(artifact);
+    return "ok";
+  }
+
+  end(task: ModelTask, state: TaskState, words: string, leaseId: string | undefined): Outcome {
+    const ending = `${state} ${words}`;
+    if (task.ending === ending) return "ok";
+    const may = this.mayWork(task, leaseId);
+    if (may === "ok") this.#finish(task, state, ending);
+    return may;
+  }
+
+  cancel(task: ModelTask): Outcome {
+    if (task.state === "canceled") return "ok";
+    if (isTerminal(task.state)) return "task_finished";
+    this.#finish(task, "canceled", "canceled");
+    return "ok";
+  }
+
+  mayHandOff(task: ModelTask, leaseId: string | undefined): Outcome {
+    return this.mayWork(task, leaseId);
+  }
+
+  handOff(task: ModelTask, to: string, messageId: string): void {
+    this.#settleWork(task);
+    task.former.add(task.assignee);
+    task.former.delete(to);
+    Object.assign(task, { assignee: to, messageId, state: "submitted" } satisfies Partial<ModelTask>);
+    task.handoffs += 1;
+    this.#deliver(task.id, messageId, to, undefined);
+  }
+
+  mayFollowUp(task: ModelTask): Outcome {
+    if (task.state === "canceled") return "task_canceled";
+    return isTerminal(task.state) || this.isOverdue(task) ? "task_finished" : "ok";
+  }
+
+  followUp(task: ModelTask, messageId: string): void {
+    const holder = this.openWork(task).find((work) => work.state === "leased");
+    if (task.state === "input-required" || task.state === "auth-required") task.state = "working";
+    this.#deliver(task.id, messageId, task.assignee, holder?.worker);
+  }
+
+  sweep(): void {
+    for (const task of this.tasks.values()) {
+      if (!isTerminal(task.state) && this.isOverdue(task)) this.#finish(task, "failed", "overdue");
+    }
+  }
+
+  isOverdue(task: ModelTask): boolean {
+    return task.deadlineMs !== undefined && task.deadlineMs <= this.nowMs;
+  }
+
+  #holds(task: ModelTask, leaseId: string | undefined): Outcome {
+    const open = this.openWork(task);
+    const leased = open.filter((work) => work.state === "leased");
+    if (leased.length > 0) {
+      if (leaseId === undefined) return "lease_required";
+      return leased.some((work) => work.leaseId === leaseId) ? "ok" : "lease_lost";
+    }
+    const asked = this.work.get(task.messageId)?.leaseId;
+    if (leaseId === undefined || asked === undefined || asked === leaseId) return "ok";
+    return open.some((work) => work.leaseId === leaseId) ? "ok" : "lease_lost";
+  }
+
+  #finish(task: ModelTask, state: TaskState, ending: string): void {
+    this.#settleWork(task);
+    Object.assign(task, { state, ending } satisfies Partial<ModelTask>);
+  }
+
+  #settleWork(task: ModelTask): void {
+    for (const work of this.openWork(task)) work.state = "settled";
+  }
+
+  #deliver(taskId: string, id: string, agent: string, reservedFor: string | undefined): void {
+    this.work.set(id, {
+      id,
+      taskId,
+      agent,
+      state: "available",
+      leaseId: undefined,
+      worker: undefined,
+      reservedFor,
+    });
+  }
+}

@@ -1,0 +1,166 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { type AgentId, type Artifact, TASK_STATES } from "@a2a-relay/protocol";
+import type { RelayStore } from "../src/core/environment/relay-store.ts";
+import type { TaskRecord } from "../src/core/tasks/task-record.ts";
+import type { TaskFilter } from "../src/core/tasks/task-store.ts";
+import { NOON_MS } from "./fake-clock.ts";
+import { aNewTask, clashOf, commit, LULU, type OpenStore, TENANT, ZHIWEI } from "./store-builders.ts";
+
+const CAROL = "carol@host" as AgentId;
+
+async function put(store: RelayStore, said: Partial<TaskRecord> = {}): Promise<string> {
+  const task = aNewTask(said);
+  await commit(store, { tasks: [task] });
+  return task.id;
+}
+
+async function stored(store: RelayStore, id: string): Promise<TaskRecord> {
+  const task = await store.task(TENANT, id);
+  assert.ok(task, `there is no task ${id}`);
+  return task;
+}
+
+async function find(store: RelayStore, said: Partial<TaskFilter> = {}): Promise<readonly string[]> {
+  const tasks = await store.tasks({
+    tenant: TENANT,
+    state: undefined,
+    agentId: undefined,
+    threadId: undefined,
+    parentId: undefined,
+    afterId: "",
+    limit: 100,
+    ...said,
+  });
+  return tasks.map(({ id }) => id);
+}
+
+export function describeTaskStore(open: OpenStore): void {
+  describe("tasks", () => {
+    it("gives back every field, in any script", async () => {
+      await using store = await open();
+      const task = aNewTask({
+        subject: "翻译",
+        parentId: "parent",
+        deadlineMs: NOON_MS,
+        statusText: "进行中",
+        resultStatus: "partial",
+        resultMessageId: "m9",
+        resultDigest: "d",
+        handoffs: [{ from: LULU, to: ZHIWEI, message_id: "m8", at: "2026-05-08T12:00:00.000Z" }],
+      });
+      await commit(store, { tasks: [task] });
+      assert.deepEqual(await store.task(TENANT, task.id), { ...task, version: 1 });
+      assert.equal(await store.task(TENANT, "unknown"), undefined);
+    });
+
+    it("updates by version, and lets only one of many completions through", async () => {
+      await using store = await open();
+      const before = await stored(store, await put(store));
+      const outcomes = await Promise.all(
+        Array.from({ length: 20 }, (_, index) =>
+          clashOf(store, { tasks: [{ ...before, state: "completed", resultDigest: `d${index}` }] }),
+        ),
+      );
+      assert.equal(outcomes[0], "none, it was committed");
+      assert.ok(outcomes.slice(1).every((outcome) => outcome === "task"));
+      const after = await stored(store, before.id);
+      assert.equal(after.resultDigest, "d0");
+      assert.equal(after.version, before.version + 1);
+    });
+
+    it("refuses a second new task of the same id, and a change of one that does not exist", async () => {
+      await using store = await open();
+      const id = await put(store);
+      assert.equal(await clashOf(store, { tasks: [aNewTask({ id })] }), "task");
+      assert.equal(await clashOf(store, { tasks: [aNewTask({ version: 1 })] }), "task");
+    });
+
+    it("are found by state, agent, thread and parent, alone and together, by id", async () => {
+      await using store = await open();
+      const one = await put(store, { state: "working", threadId: "话题", parentId: "root" });
+      const two = await put(store, { state: "completed", threadId: "话题", assignee: CAROL });
+      const three = await put(store, { state: "working", requester: CAROL, parentId: "root" });
+      const four = await put(store, { state: "submitted", requester: CAROL, assignee: CAROL });
+      assert.deepEqual(await find(store), [one, two, three, four]);
+      assert.deepEqual(await find(store, { state: "working" }), [one, three]);
+      assert.deepEqual(await find(store, { state: "completed" }), [two]);
+      assert.deepEqual(await find(store, { state: "failed" }), []);
+      assert.deepEqual(await find(store, { agentId: CAROL }), [two, three, four]);
+      assert.deepEqual(await find(store, { agentId: LULU }), [one, two]);
+      assert.deepEqual(await find(store, { threadId: "话题" }), [one, two]);
+      assert.deepEqual(await find(store, { parentId: "root" }), [one, three]);
+      assert.deepEqual(await find(store, { parentId: "root", agentId: CAROL }), [three]);
+      assert.deepEqual(await find(store, { threadId: "话题", state: "completed" }), [two]);
+      assert.deepEqual(await find(store, { agentId: CAROL, state: "working" }), [three]);
+    });
+
+    it("are found in each state they can have", async () => {
+      await using store = await open();
+      for (const state of TASK_STATES) {
+        const id = await put(store, { state });
+        assert.deepEqual(await find(store, { state }), [id]);
+      }
+    });
+
+    it("come page by page", async () => {
+      await using store = await open();
+      const ids: string[] = [];
+      for (let count = 0; count < 5; count += 1) ids.push(await put(store));
+      assert.deepEqual(await find(store, { limit: 2 }), ids.slice(0, 2));
+      assert.deepEqual(await find(store, { limit: 2, afterId: ids[1] ?? "" }), ids.slice(2, 4));
+      assert.deepEqual(await find(store, { limit: 2, afterId: ids[3] ?? "" }), ids.slice(4));
+      assert.deepEqual(await find(store, { limit: 2, afterId: ids[3] ?? "", agentId: ZHIWEI }), ids.slice(4));
+    });
+
+    it("are found among thousands of others", async () => {
+      await using store = await open();
+      const others = Array.from({ length: 4_100 }, () => aNewTask({ state: "completed" }));
+      await commit(store, { tasks: others });
+      const failed = await put(store, { state: "failed" });
+      assert.deepEqual(await find(store, { state: "failed", limit: 1 }), [failed]);
+      assert.deepEqual(await find(store, { state: "failed", agentId: ZHIWEI, limit: 5 }), [failed]);
+      assert.deepEqual(await find(store, { agentId: CAROL, limit: 5 }), []);
+      const hers = await put(store, { assignee: CAROL });
+      assert.deepEqual(await find(store, { agentId: CAROL, limit: 5 }), [hers]);
+      assert.equal((await find(store, { limit: 4_102 })).length, 4_102);
+    });
+
+    it("are overdue from the very moment of their deadline until they are finished", async () => {
+      await using store = await open();
+      const late = await put(store, { deadlineMs: NOON_MS + 10, state: "input-required" });
+      const later = await put(store, { deadlineMs: NOON_MS + 20 });
+      await put(store, { deadlineMs: NOON_MS + 5, state: "canceled" });
+      await put(store);
+      const overdue = async (nowMs: number, limit = 10): Promise<readonly string[]> =>
+        (await store.overdueTasks(nowMs, limit)).map(({ id }) => id);
+      assert.deepEqual(await overdue(NOON_MS + 9), []);
+      assert.deepEqual(await overdue(NOON_MS + 10), [late]);
+      assert.deepEqual(await overdue(NOON_MS + 20), [late, later]);
+      assert.deepEqual(await overdue(NOON_MS + 20, 1), [late]);
+      await commit(store, { tasks: [{ ...(await stored(store, late)), state: "failed" }] });
+      assert.deepEqual(await overdue(NOON_MS + 20), [later]);
+    });
+  });
+
+  describe("artifacts", () => {
+    it("come in the order in which they were first put; a known one is replaced in its place", async () => {
+      await using store = await open();
+      const artifact = (artifactId: string, text: string): Artifact => ({ artifactId, parts: [{ text }] });
+      const taskId = await put(store);
+      const record = (each: Artifact): { tenant: string; taskId: string; artifact: Artifact } => ({
+        tenant: TENANT,
+        taskId,
+        artifact: each,
+      });
+      await commit(store, { artifacts: [record(artifact("z", "一")), record(artifact("a", "二"))] });
+      await commit(store, { artifacts: [record(artifact("m", "三")), record(artifact("z", "新"))] });
+      assert.deepEqual(await store.artifacts(TENANT, taskId), [
+        artifact("z", "新"),
+        artifact("a", "二"),
+        artifact("m", "三"),
+      ]);
+      assert.deepEqual(await store.artifacts(TENANT, "other"), []);
+    });
+  });
+}

@@ -1,0 +1,168 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { journalTopic, mailboxTopic } from "../src/core/environment/change-feed.ts";
+import type { RelayStore } from "../src/core/environment/relay-store.ts";
+import { eventHash, GENESIS } from "../src/core/journal/event.ts";
+import { NOON_MS } from "./fake-clock.ts";
+import {
+  aNewAgent,
+  aNewTask,
+  aSend,
+  commit,
+  eventAbout,
+  lease,
+  LULU,
+  type OpenStore,
+  OTHER_TENANT,
+  sendKeyOf,
+  storedDelivery,
+  TENANT,
+  ZHIWEI,
+} from "./store-builders.ts";
+
+const FAR_MS = NOON_MS + 1_000_000_000;
+
+/** The same ids in both tenants, so that only the tenant tells the records apart. */
+async function fill(store: RelayStore, tenant: string): Promise<void> {
+  const sent = aSend({
+    tenant,
+    id: "同",
+    threadId: "话题",
+    taskId: "task",
+    json: JSON.stringify({ tenant }),
+  });
+  await commit(store, {
+    ...sent,
+    agents: [aNewAgent({ tenant, aliases: ["别名"] })],
+    sendKeys: [sendKeyOf(sent.messages[0], "key")],
+    tasks: [aNewTask({ tenant, id: "task", messageId: "同", threadId: "话题", deadlineMs: NOON_MS })],
+    artifacts: [{ tenant, taskId: "task", artifact: { artifactId: "a", parts: [{ text: tenant }] } }],
+  });
+}
+
+/** Everything the first tenant can see, through every reading verb. */
+async function seenBy(store: RelayStore, tenant: string): Promise<unknown> {
+  const filter = { tenant, state: undefined, agentId: undefined, threadId: undefined, limit: 10 };
+  const window = { afterSeq: 0, type: undefined, scanRowsMax: 100 };
+  const tasks = { parentId: undefined, afterId: "" };
+  const queue = { leasedBeforeMs: undefined, deadlineBeforeMs: undefined };
+  const reading = { agentId: ZHIWEI, afterPosition: 0, limit: 10, nowMs: NOON_MS };
+  const threads = { agent: undefined, beforePosition: Number.MAX_SAFE_INTEGER, limit: 10, scanRowsMax: 100 };
+  return {
+    agent: await store.agent(tenant, ZHIWEI),
+    named: await store.agentsNamed(tenant, "别名"),
+    agents: await store.agents(tenant, { afterId: "", limit: 10 }),
+    agentCount: await store.countAgents(tenant),
+    message: await store.message(tenant, "同"),
+    sendKey: await store.sendKey(tenant, LULU, ZHIWEI, "key"),
+    thread: await store.thread(tenant, "话题", 10),
+    threads: await store.threads({ tenant, ...threads }),
+    available: await store.availableMail({ tenant, ...reading }),
+    delivery: await store.delivery(tenant, "同"),
+    ofTask: await store.openDeliveriesOfTask(tenant, "task"),
+    ofAgent: await store.openDeliveriesOfAgent(tenant, ZHIWEI, 10),
+    open: await store.countOpen(tenant, ZHIWEI),
+    byState: [...(await store.countOpenByState(tenant))],
+    queue: await store.queue({ ...filter, ...queue }),
+    settled: await store.queue({ ...filter, ...queue, state: "acknowledged" }),
+    leased: await store.leasedMail(tenant, 10),
+    task: await store.task(tenant, "task"),
+    tasks: await store.tasks({ ...filter, ...tasks }),
+    artifacts: await store.artifacts(tenant, "task"),
+    events: await store.events({ ...filter, ...window }),
+    story: await store.eventsOfMessage(tenant, "同"),
+    head: await store.chainHead(tenant),
+    anchor: await store.chainAnchor(tenant),
+    retirable: await store.retirableMail(tenant, FAR_MS, 10),
+    oldEvents: await store.retirableEvents(tenant, FAR_MS, 10),
+  };
+}
+
+export function describeTenants(open: OpenStore): void {
+  describe("tenants", () => {
+    it("see nothing of each other, through any verb, whatever the other does", async () => {
+      await using store = await open();
+      await fill(store, TENANT);
+      const before = await seenBy(store, TENANT);
+      await fill(store, OTHER_TENANT);
+      assert.deepEqual(await seenBy(store, TENANT), before);
+
+      await lease(store, { tenant: OTHER_TENANT, leaseIds: ["l"] });
+      await store.renewLeases(OTHER_TENANT, ZHIWEI, [{ messageId: "同", leaseId: "l" }], FAR_MS);
+      await store.touchAgent(OTHER_TENANT, ZHIWEI, FAR_MS);
+      const theirs = await storedDelivery(store, "同", OTHER_TENANT);
+      const task = await store.task(OTHER_TENANT, "task");
+      assert.ok(task);
+      await commit(store, {
+        tenant: OTHER_TENANT,
+        deliveries: [{ ...theirs, state: "acknowledged", settledAtMs: NOON_MS }],
+        tasks: [{ ...task, state: "completed" }],
+      });
+      await store.markDelivered(OTHER_TENANT, ["同"], NOON_MS, eventAbout("message.delivered"));
+      assert.deepEqual(await seenBy(store, TENANT), before);
+      await store.retireMail(OTHER_TENANT, ["同"], NOON_MS);
+      await store.retireEvents(OTHER_TENANT, await store.chainHead(OTHER_TENANT));
+      await store.forgetSendKeys(FAR_MS);
+      assert.equal(await store.message(OTHER_TENANT, "同"), undefined);
+      assert.deepEqual(await seenBy(store, TENANT), before);
+    });
+
+    it("see an empty store where only others have mail", async () => {
+      await using store = await open();
+      const empty = await seenBy(store, OTHER_TENANT);
+      await fill(store, TENANT);
+      assert.deepEqual(await seenBy(store, OTHER_TENANT), empty);
+    });
+
+    it("have each their own chain, also when they commit at once", async () => {
+      await using store = await open();
+      const tenants = [TENANT, OTHER_TENANT];
+      await Promise.all(
+        Array.from({ length: 60 }, (_, index) =>
+          store.commit(aSend({ tenant: tenants[index % 2] ?? TENANT })),
+        ),
+      );
+      for (const tenant of tenants) {
+        const { events } = await store.events({
+          tenant,
+          afterSeq: 0,
+          type: undefined,
+          agentId: undefined,
+          threadId: undefined,
+          limit: 100,
+          scanRowsMax: 100,
+        });
+        assert.deepEqual(
+          events.map(({ seq }) => seq),
+          Array.from({ length: 30 }, (_, index) => index + 1),
+        );
+        let { hash } = GENESIS;
+        for (const event of events) {
+          assert.equal(event.previousHash, hash);
+          assert.equal(event.hash, eventHash(event));
+          hash = event.hash;
+        }
+      }
+    });
+
+    it("are swept alike: expiry, leases and deadlines are found for all of them", async () => {
+      await using store = await open();
+      await fill(store, TENANT);
+      await fill(store, OTHER_TENANT);
+      const tenantsOf = (found: readonly { readonly tenant: string }[]): readonly string[] =>
+        found.map(({ tenant }) => tenant).toSorted();
+      const both = [TENANT, OTHER_TENANT].toSorted();
+      assert.deepEqual(tenantsOf(await store.expiredDeliveries(FAR_MS, 10)), both);
+      assert.deepEqual(tenantsOf(await store.overdueTasks(NOON_MS, 10)), both);
+    });
+
+    it("wake only their own readers", async () => {
+      await using store = await open();
+      using mailbox = store.feed.watch(mailboxTopic(TENANT, ZHIWEI));
+      using journal = store.feed.watch(journalTopic(TENANT));
+      await fill(store, OTHER_TENANT);
+      assert.equal(await mailbox.changed({ timeoutMs: 20 }), false);
+      assert.equal(await journal.changed({ timeoutMs: 20 }), false);
+    });
+  });
+}

@@ -1,0 +1,83 @@
+import { deliveryActs, type Entry, entriesOf, type Grant } from "./history.ts";
+import { groupBy, type Verdict } from "./verdict.ts";
+
+interface TimedGrant extends Grant {
+  readonly start: number;
+  readonly end: number;
+}
+
+/** Each lease of a message has a higher attempt than those before it, and an id of its own. */
+export function checkAttemptsGrow(entries: readonly Entry[], verdict: Verdict): void {
+  const leaseIds = new Set<string>();
+  for (const [messageId, grants] of grantsByMessage(entries)) {
+    for (const [index, grant] of grants.entries()) {
+      verdict.expect(!leaseIds.has(grant.leaseId), () => `lease ${grant.leaseId} was granted twice`);
+      leaseIds.add(grant.leaseId);
+      const before = grants[index - 1];
+      if (before === undefined) continue;
+      verdict.expect(
+        grant.attempt > before.attempt,
+        () => `attempt ${grant.attempt} on message ${messageId} came after attempt ${before.attempt}`,
+      );
+    }
+  }
+}
+
+/**
+ * Mail that is leased goes to nobody else until somebody gives it back. Work that was declared idempotent
+ * is left out, because the clock may give it back too.
+ */
+export function checkOneHolder(entries: readonly Entry[], verdict: Verdict): void {
+  const returns = groupBy(
+    deliveryActs(entries).filter(
+      ({ act, outcome }) => (act === "release" || act === "requeue") && outcome !== "refused",
+    ),
+    (entry) => entry.messageId,
+  );
+  const idempotent = new Set(
+    entriesOf(entries, "send")
+      .filter((send) => send.letter.idempotent)
+      .map((send) => send.letter.body),
+  );
+  for (const [messageId, grants] of grantsByMessage(entries)) {
+    for (const [index, grant] of grants.entries()) {
+      const before = grants[index - 1];
+      // After a lease that nobody heard of, nobody knows who gave it back.
+      if (before?.attempt !== grant.attempt - 1 || idempotent.has(grant.body)) continue;
+      const returned = (returns.get(messageId) ?? []).some(
+        (entry) => entry.start < grant.end && entry.end > before.start,
+      );
+      verdict.expect(
+        returned,
+        () => `message ${messageId} was leased again (attempt ${grant.attempt}) while it was leased`,
+      );
+    }
+  }
+}
+
+/** Fencing: once a newer lease was handed out, whoever holds an older one can finish nothing. */
+export function checkStaleLeasesRefused(entries: readonly Entry[], verdict: Verdict): void {
+  const grants = grantsByMessage(entries);
+  const acts = [
+    ...entriesOf(entries, "finish"),
+    ...deliveryActs(entries).filter(({ act }) => act !== "requeue" && act !== "force_error"),
+  ];
+  for (const { act, messageId, leaseId, attempt, outcome, start } of acts) {
+    if (leaseId === undefined || attempt === undefined) continue;
+    const newer = grants.get(messageId)?.find((grant) => grant.attempt > attempt && grant.end < start);
+    if (newer === undefined) continue;
+    verdict.expect(
+      outcome !== "ok",
+      () =>
+        `${act} of message ${messageId} under attempt ${attempt} was accepted after attempt ${newer.attempt}`,
+    );
+  }
+}
+
+/** By message, in the order in which they were heard of. */
+function grantsByMessage(entries: readonly Entry[]): ReadonlyMap<string, readonly TimedGrant[]> {
+  const timed = entriesOf(entries, "lease").flatMap(({ grants, start, end }) =>
+    grants.map((grant) => ({ ...grant, start, end })),
+  );
+  return groupBy(timed, (grant) => grant.messageId);
+}

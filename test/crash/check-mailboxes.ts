@@ -1,0 +1,157 @@
+import { type DeliveryState, isSettled } from "@a2a-relay/protocol";
+import { deliveryActs, type Entry, entriesOf, type ReadEntry, type SendEntry } from "./history.ts";
+import { groupBy, type Verdict } from "./verdict.ts";
+
+/** Mail that is known to be settled is never handed out again, and stays settled the way it was. */
+export function checkSettledStaysSettled(entries: readonly Entry[], verdict: Verdict): void {
+  const settledAt = settlements(entries);
+  const handedOut = [
+    ...entriesOf(entries, "read").map(({ act, start, mail }) => ({ act, start, mail })),
+    ...entriesOf(entries, "lease").map(({ act, start, grants }) => ({ act, start, mail: grants })),
+  ];
+  for (const { act, start, mail } of handedOut) {
+    for (const { messageId } of mail) {
+      const end = settledAt.get(messageId)?.end;
+      verdict.expect(
+        end === undefined || end > start,
+        () => `message ${messageId} was settled at ${end} and came back by a ${act} at ${start}`,
+      );
+    }
+  }
+  for (const { messageId, found, start } of entriesOf(entries, "look")) {
+    const settled = settledAt.get(messageId);
+    if (settled === undefined || settled.end > start || found === undefined) continue;
+    verdict.expect(
+      settled.states.includes(found.state),
+      () => `message ${messageId} was ${settled.states.join(" or ")} and is ${found.state} now`,
+    );
+  }
+}
+
+/** Mail of one sender to one recipient is read in the order in which it was accepted. */
+export function checkOrder(entries: readonly Entry[], verdict: Verdict): void {
+  const places = new Map(
+    entriesOf(entries, "journal")
+      .flatMap((journal) => journal.events)
+      .filter((event) => event.type === "message.accepted")
+      .map((event) => [event.messageId ?? "", event.seq]),
+  );
+  for (const read of entriesOf(entries, "read")) {
+    for (const [sender, mail] of groupBy(read.mail, (item) => item.sender)) {
+      const order = mail.map((item) => places.get(item.messageId) ?? Number.NaN);
+      verdict.expect(
+        order.every((place, index) => index === 0 || place > (order[index - 1] ?? 0)),
+        () => `${read.mailbox} got mail of ${sender} out of order: ${order.join(", ")}`,
+      );
+    }
+  }
+  checkJournalOrder(entries, places, verdict);
+}
+
+/**
+ * A read that was not cut short shows every letter that was answered before it began and that nobody
+ * settled; with a cursor, every such letter that was sent after the read that gave the cursor.
+ */
+export function checkOpenMailShown(entries: readonly Entry[], verdict: Verdict): void {
+  const touched = firstSettling(entries);
+  const letters = groupBy(answeredOnce(entries), (send) => send.letter.recipient);
+  for (const [mailbox, reads] of groupBy(entriesOf(entries, "read"), (read) => read.mailbox)) {
+    const coming = (letters.get(mailbox) ?? []).toSorted((one, other) => other.end - one.end);
+    let open: SendEntry[] = [];
+    for (const read of reads.toSorted((one, other) => one.start - other.start)) {
+      while ((coming.at(-1)?.end ?? Number.POSITIVE_INFINITY) < read.start) open.push(...coming.splice(-1));
+      open = open.filter(
+        (send) => (touched.get(send.messageId ?? "") ?? Number.POSITIVE_INFINITY) > read.start,
+      );
+      if (read.outcome === "ok" && read.mail.length < read.limit) checkRead(read, open, touched, verdict);
+    }
+  }
+}
+
+function checkRead(
+  read: ReadEntry,
+  open: readonly SendEntry[],
+  touched: ReadonlyMap<string, number>,
+  verdict: Verdict,
+): void {
+  const shown = new Set(read.mail.map((item) => item.messageId));
+  for (const { messageId = "", start } of open) {
+    const before = read.cursorFrom !== undefined && start < read.cursorFrom;
+    if (before || (touched.get(messageId) ?? Number.POSITIVE_INFINITY) < read.end) continue;
+    verdict.expect(
+      shown.has(messageId),
+      () => `${read.mailbox} read its mail at ${read.start} and did not get message ${messageId}`,
+    );
+  }
+}
+
+/** Real time and the journal agree: what was answered before another letter was sent was accepted before. */
+function checkJournalOrder(
+  entries: readonly Entry[],
+  places: ReadonlyMap<string, number>,
+  verdict: Verdict,
+): void {
+  const pairs = groupBy(answeredOnce(entries), ({ letter }) => `${letter.sender} > ${letter.recipient}`);
+  for (const [pair, sends] of pairs) {
+    const byStart = sends.toSorted((one, other) => one.start - other.start);
+    const byEnd = sends.toSorted((one, other) => one.end - other.end);
+    let latest = { place: 0, messageId: "" };
+    let ended = 0;
+    for (const send of byStart) {
+      for (; (byEnd[ended]?.end ?? Number.POSITIVE_INFINITY) < send.start; ended += 1) {
+        const messageId = byEnd[ended]?.messageId ?? "";
+        const place = places.get(messageId) ?? 0;
+        if (place > latest.place) latest = { place, messageId };
+      }
+      const place = places.get(send.messageId ?? "") ?? 0;
+      verdict.expect(
+        place > latest.place,
+        () => `${pair}: message ${send.messageId} was sent after ${latest.messageId} and accepted before it`,
+      );
+    }
+  }
+}
+
+/** Answered sends of letters that were tried once, so that what happened when is known. */
+function answeredOnce(entries: readonly Entry[]): readonly SendEntry[] {
+  const attempts = groupBy(entriesOf(entries, "send"), (send) => send.letter.body);
+  return [...attempts.values()]
+    .filter((sends) => sends.length === 1)
+    .flat()
+    .filter((send) => send.outcome === "ok");
+}
+
+/** When each message was first known to be settled, and the states that are possible since. */
+function settlements(
+  entries: readonly Entry[],
+): ReadonlyMap<string, { readonly end: number; readonly states: readonly DeliveryState[] }> {
+  const first = new Map<string, { readonly end: number; readonly states: readonly DeliveryState[] }>();
+  const note = (messageId: string, end: number, ...states: readonly DeliveryState[]): void => {
+    if (end < (first.get(messageId)?.end ?? Number.POSITIVE_INFINITY)) first.set(messageId, { end, states });
+  };
+  for (const { act, messageId, outcome, end } of deliveryActs(entries)) {
+    if (outcome !== "ok") continue;
+    if (act === "ack") note(messageId, end, "acknowledged");
+    if (act === "fail" || act === "force_error") note(messageId, end, "dead");
+  }
+  for (const { messageId, outcome, end } of entriesOf(entries, "finish")) {
+    if (outcome === "ok") note(messageId, end, "acknowledged");
+  }
+  for (const { messageId, found, end } of entriesOf(entries, "look")) {
+    if (found !== undefined && isSettled(found.state)) note(messageId, end, found.state);
+  }
+  return first;
+}
+
+/** When somebody first tried to settle or take each message, whatever came of it. */
+function firstSettling(entries: readonly Entry[]): ReadonlyMap<string, number> {
+  const first = new Map<string, number>();
+  const note = (messageId: string, start: number): void => {
+    if (start < (first.get(messageId) ?? Number.POSITIVE_INFINITY)) first.set(messageId, start);
+  };
+  for (const { messageId, start } of deliveryActs(entries)) note(messageId, start);
+  for (const { grants, start } of entriesOf(entries, "lease")) {
+    for (const { messageId } of grants) note(messageId, start);
+  }
+  return first;
+}

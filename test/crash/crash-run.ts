@@ -1,0 +1,266 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type ChildRelay, runChildRelay, startChildRelay } from "../support/child-relay.ts";
+import { type Actor, Operator, Reader, Sender, Worker } from "./actors.ts";
+import { type CheckReport, checkHistory } from "./check-history.ts";
+import { type Entry, entriesOf, History } from "./history.ts";
+import { HttpConnection } from "../support/http-connection.ts";
+import { Random } from "./random.ts";
+import { RecordingClient } from "./recording-client.ts";
+
+export interface CrashRunOptions {
+  readonly kills: number;
+  readonly seed: number;
+  /** Told about progress, a line at a time. */
+  readonly say: (line: string) => void;
+}
+
+export interface CrashRunReport extends CheckReport {
+  readonly entries: readonly Entry[];
+  readonly tookMs: number;
+  /** Where the relay's files are; kept only when something was wrong. */
+  readonly directory: string;
+}
+
+const SENDERS = ["sender-1@crash", "sender-2@crash", "sender-3@crash"] as const;
+const READERS = ["reader-1@crash", "reader-2@crash"] as const;
+const WORKERS = ["worker-1@crash", "worker-2@crash"] as const;
+
+const LOAD_MS = { minimum: 20, maximum: 500 } as const;
+const ANSWERS_BEFORE_KILL = { minimum: 5, maximum: 400 } as const;
+/** Of the time the last start took: from before the relay opens its files until after it listens. */
+const STARTING = { earliest: 0.5, latest: 1.1 } as const;
+const STOPPING_MS_MAX = 60;
+/** From its sending to its answer. */
+const LARGE_BATCH_MS_MAX = 60;
+const NEVER_MS = 3_600_000;
+const VERIFY_EVERY = 5;
+const LOOKS_AT_ONCE = 16;
+const LOOKS_AFTER_RESTART_MAX = 60;
+
+/** Each as often as it stands here. */
+const KILLS = [
+  "at a random moment",
+  "at a random moment",
+  "at a random moment",
+  "at a random moment",
+  "right after an answer",
+  "right after an answer",
+  "right after an answer",
+  "right after an answer",
+  "while a large batch is written",
+  "while a large batch is written",
+  "while it starts",
+  "while it stops",
+] as const;
+type Kill = (typeof KILLS)[number];
+
+/** Kills a relay again and again while clients use it, and checks what they saw. */
+export async function crashRun(options: CrashRunOptions): Promise<CrashRunReport> {
+  const startedAtMs = performance.now();
+  const directory = await mkdtemp(join(tmpdir(), "a2a-relay-crash-"));
+  const run = new Run(directory, options);
+  const report = await run.all().then(() => checkHistory(run.entries), unfinished);
+  if (report.violations.length === 0) await rm(directory, { recursive: true, force: true });
+  return { ...report, entries: run.entries, directory, tookMs: performance.now() - startedAtMs };
+}
+
+class Run {
+  readonly #directory: string;
+  readonly #options: CrashRunOptions;
+  readonly #random: Random;
+  readonly #history = new History();
+  readonly #sender: Sender;
+  readonly #actors: readonly Actor[];
+  #kills = 0;
+  #looked = 0;
+
+  constructor(directory: string, options: CrashRunOptions) {
+    this.#directory = directory;
+    this.#options = options;
+    this.#random = new Random(options.seed);
+    const fork = (): Random => this.#random.fork();
+    const to = { readers: READERS, workers: WORKERS };
+    this.#sender = new Sender(SENDERS[0], to, fork());
+    this.#actors = [
+      this.#sender,
+      ...SENDERS.slice(1).map((name) => new Sender(name, to, fork())),
+      ...[...READERS, ...SENDERS].map((mailbox) => new Reader(mailbox, fork())),
+      ...WORKERS.flatMap((mailbox) =>
+        [1, 2].map((n) => new Worker(mailbox, `hand-${n} of ${mailbox}`, fork())),
+      ),
+      new Operator(fork()),
+    ];
+  }
+
+  get entries(): readonly Entry[] {
+    return this.#history.entries;
+  }
+
+  async all(): Promise<void> {
+    await this.#registerAll();
+    await this.#killAll();
+    await this.#lookAtAll();
+  }
+
+  async #registerAll(): Promise<void> {
+    await using relay = await this.#start();
+    using connection = new HttpConnection(relay.url);
+    const client = new RecordingClient(connection, this.#history);
+    for (const agent of [...SENDERS, ...READERS, ...WORKERS]) await client.register(agent);
+    await relay.kill("SIGTERM");
+  }
+
+  async #killAll(): Promise<void> {
+    while (this.#kills < this.#options.kills) {
+      const how = this.#random.pick(KILLS);
+      if (how === "while it starts") await this.#killWhileStarting();
+      else await this.#killUnderLoad(how);
+      this.#kills += 1;
+      if (this.#kills % 10 === 0) {
+        this.#options.say(`${this.#kills} kills, ${this.#history.entries.length} acts`);
+      }
+    }
+  }
+
+  /** The end: everything that is unknown is asked about again, and every message and task looked at. */
+  async #lookAtAll(): Promise<void> {
+    // Nothing may change between a look at the journal and a look at the mail.
+    await using relay = await this.#start({ A2A_RELAY_SWEEP_INTERVAL_MS: String(NEVER_MS) });
+    using connection = new HttpConnection(relay.url);
+    const client = new RecordingClient(connection, this.#history);
+    await Promise.all(this.#actors.map((actor) => actor.reconcile(client)));
+    await client.verify();
+    const events = await client.journal();
+    const messageIds = new Set(events.flatMap((event) => event.messageId ?? []));
+    for (const send of entriesOf(this.entries, "send")) {
+      if (send.messageId !== undefined) messageIds.add(send.messageId);
+    }
+    const taskIds = new Set(events.flatMap((event) => event.taskId ?? []));
+    for (const finish of entriesOf(this.entries, "finish")) taskIds.add(finish.taskId);
+    await atOnce([...messageIds], (id) => client.look(id));
+    await atOnce([...taskIds], (id) => client.lookAtTask(id));
+    await relay.kill("SIGTERM");
+    this.#listenToLog(relay);
+  }
+
+  async #killWhileStarting(): Promise<void> {
+    const start = this.#history.begin();
+    const tookMs = entriesOf(this.entries, "start").at(-1)?.tookMs ?? 0;
+    const share = STARTING.earliest + this.#random.next() * (STARTING.latest - STARTING.earliest);
+    const signal = AbortSignal.timeout(Math.round(tookMs * share));
+    const ended = await runChildRelay({ ...this.#settings(), signal });
+    if (ended.signal !== "SIGKILL") {
+      const text = `it ended by itself while starting (${ended.code}): ${ended.stderr}`;
+      this.#history.record(start, { act: "complaint", text });
+    }
+    this.#history.record(start, { act: "kill", how: "while it starts" satisfies Kill });
+  }
+
+  async #killUnderLoad(how: Exclude<Kill, "while it starts">): Promise<void> {
+    await using relay = await this.#start();
+    let answersLeft = Number.POSITIVE_INFINITY;
+    const due = Promise.withResolvers<void>();
+    using connection = new HttpConnection(relay.url, () => {
+      answersLeft -= 1;
+      if (answersLeft > 0) return;
+      // At once, in the very turn in which the answer was heard.
+      process.kill(relay.pid, "SIGKILL");
+      answersLeft = Number.POSITIVE_INFINITY;
+      due.resolve();
+    });
+    const client = new RecordingClient(connection, this.#history);
+    await this.#lookAtRecent(client);
+    if (this.#kills % VERIFY_EVERY === 0) await client.verify();
+    const load = Promise.all(this.#actors.map((actor) => useUntilGone(actor, client)));
+    if (how === "right after an answer") {
+      answersLeft = this.#random.integer(ANSWERS_BEFORE_KILL.minimum, ANSWERS_BEFORE_KILL.maximum);
+      await due.promise;
+    } else {
+      await sleep(this.#random.integer(LOAD_MS.minimum, LOAD_MS.maximum));
+    }
+    const large = how === "while a large batch is written" ? this.#sender.sendLarge(client) : undefined;
+    if (large !== undefined) await sleep(this.#random.integer(0, LARGE_BATCH_MS_MAX));
+    await this.#kill(relay, how);
+    await Promise.all([load, large]);
+    this.#listenToLog(relay);
+  }
+
+  async #kill(relay: ChildRelay, how: Kill): Promise<void> {
+    const start = this.#history.begin();
+    if (how === "while it stops") {
+      const stopping = relay.kill("SIGTERM");
+      await sleep(this.#random.integer(0, STOPPING_MS_MAX));
+      await Promise.all([stopping, relay.kill("SIGKILL")]);
+    } else {
+      await relay.kill("SIGKILL");
+    }
+    this.#history.record(start, { act: "kill", how });
+  }
+
+  /** What was answered shortly before the crash is what a crash may have lost. */
+  async #lookAtRecent(client: RecordingClient): Promise<void> {
+    const recent = this.entries.slice(this.#looked);
+    this.#looked = this.entries.length;
+    const sent = entriesOf(recent, "send").flatMap(({ messageId }) => messageId ?? []);
+    const finished = entriesOf(recent, "finish").flatMap(({ outcome, taskId }) =>
+      outcome === "ok" ? taskId : [],
+    );
+    await atOnce(sent.slice(-LOOKS_AFTER_RESTART_MAX), (id) => client.look(id));
+    await atOnce(finished.slice(-LOOKS_AFTER_RESTART_MAX), (id) => client.lookAtTask(id));
+  }
+
+  async #start(env: Readonly<Record<string, string>> = {}): Promise<ChildRelay> {
+    const start = this.#history.begin();
+    const startedAtMs = performance.now();
+    const relay = await startChildRelay(this.#settings(env));
+    this.#history.record(start, { act: "start", tookMs: performance.now() - startedAtMs });
+    return relay;
+  }
+
+  #settings(env: Readonly<Record<string, string>> = {}) {
+    return {
+      dataDirectory: join(this.#directory, "data"),
+      env: {
+        // A start without compiling leaves more of the time to the crashes.
+        NODE_COMPILE_CACHE: join(this.#directory, "compiled"),
+        // So few that a checkpoint follows almost every commit.
+        A2A_RELAY_CHECKPOINT_PAGES: String(this.#random.integer(20, 50)),
+        A2A_RELAY_SWEEP_INTERVAL_MS: "50",
+        ...env,
+      },
+    };
+  }
+
+  /** The relay's log has nothing to report of a run like this. */
+  #listenToLog(relay: ChildRelay): void {
+    const start = this.#history.begin();
+    for (const line of relay.stderr().split("\n")) {
+      if (/"level":(50|60)|unexpected|at .*\.ts:\d+/.test(line)) {
+        this.#history.record(start, { act: "complaint", text: line });
+      }
+    }
+  }
+}
+
+/** Without a last look at everything there is nothing to compare; why there was none is what matters. */
+function unfinished(reason: unknown): CheckReport {
+  const text = reason instanceof Error ? (reason.stack ?? reason.message) : String(reason);
+  return { violations: [{ invariant: "the relay comes up by itself", text }], checked: new Map() };
+}
+
+async function useUntilGone(actor: Actor, client: RecordingClient): Promise<void> {
+  await actor.reconcile(client);
+  while (!client.cutOff) await actor.step(client);
+}
+
+async function atOnce<Item>(items: readonly Item[], act: (item: Item) => Promise<unknown>): Promise<void> {
+  const left = items.values();
+  await Promise.all(
+    Array.from({ length: LOOKS_AT_ONCE }, async () => {
+      for (const item of left) await act(item);
+    }),
+  );
+}

@@ -1,0 +1,220 @@
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import fc from "fast-check";
+import { type HttpRelay, LULU, openHttpRelay, ZHIWEI } from "../../packages/relay/testing/http-relay.ts";
+
+/** Values at the edge of something. */
+const EDGES: readonly unknown[] = [
+  null,
+  "",
+  " ",
+  0,
+  -1,
+  1.5,
+  1e300,
+  -1e300,
+  2 ** 53,
+  2 ** 63,
+  true,
+  [],
+  {},
+  [null],
+  "..",
+  "a/b",
+  "\u0000",
+  "\ud800",
+  "知微",
+  "x".repeat(201),
+  "__proto__",
+  "1969-12-31T23:59:59Z",
+  "2026-02-30T00:00:00Z",
+  "9999-12-31T23:59:59Z",
+  "skill:x",
+  "https://a.example",
+  "postmaster@relay",
+  "operator",
+  LULU,
+  ZHIWEI,
+  "lulu",
+  "m1",
+];
+
+const anything: fc.Arbitrary<unknown> = fc.oneof(
+  fc.jsonValue({ depthSize: "small" }),
+  fc.constantFrom(...EDGES),
+);
+
+/** An object that has some of the members, of which at most two are wrong. */
+function almost(members: Readonly<Record<string, unknown>>): fc.Arbitrary<unknown> {
+  const names = Object.keys(members);
+  const wrong = fc.array(fc.tuple(fc.constantFrom(...names, "x_unknown"), anything), { maxLength: 2 });
+  const right = fc.oneof(
+    fc.constant(names),
+    fc.subarray(names),
+    fc.subarray(names, { maxLength: Math.min(3, names.length) }).map((some) => [...ALWAYS, ...some]),
+  );
+  const objects = fc.tuple(right, wrong).map(([kept, replaced]) => ({
+    ...Object.fromEntries(Object.entries(members).filter(([name]) => kept.includes(name))),
+    ...Object.fromEntries(replaced),
+  }));
+  return fc.oneof({ weight: 9, arbitrary: objects }, { weight: 1, arbitrary: anything });
+}
+
+/** Without these nothing else of a letter is looked at. */
+const ALWAYS = ["from", "to", "body", "type"];
+
+const PARTS = [{ kind: "text", text: "知微" }];
+const LEASE = { message_id: "m1", lease_id: "l1" };
+
+const BODIES: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
+  "/messages": {
+    version: "a2a.v1",
+    id: "m1",
+    from: LULU,
+    to: ZHIWEI,
+    type: "request",
+    subject: "s",
+    body: "知微你好",
+    parts: PARTS,
+    created_at: "2026-05-08T08:30:00Z",
+    urgency: "high",
+    needs_reply: true,
+    reply_to: "m1",
+    thread_id: "t1",
+    task_id: "task1",
+    parent: "task1",
+    deadline_ms: 4_000_000_000_000,
+    task_state: "working",
+    decision: "accepted",
+    attachments: [],
+    idempotency_key: "k1",
+    idempotency: { duplicate_safety: "idempotent", key: "k1" },
+    signature: "x",
+    expires_at: new Date(Date.now() + 86_400_000).toISOString(),
+    lease_id: "l1",
+  },
+  "/messages/batch": { messages: [{ from: LULU, to: ZHIWEI, body: "x" }, { body: 7 }], atomic: false },
+  "/agents/register": {
+    agent_id: "kames@kamac",
+    card: { name: "K" },
+    agent_card: {},
+    aliases: ["kames"],
+    display_name: "K",
+    callback_url: "https://a.example/hook",
+    skills: [{ id: "s", tags: { a: "b" } }],
+    representative_queries: ["q"],
+    ttl_ms: 1_000,
+  },
+  [`/mailbox/${ZHIWEI}/ack`]: { message_ids: ["m1", "m2"], leases: [LEASE] },
+  [`/mailbox/${ZHIWEI}/lease`]: { max: 1, lease_ms: 1_000, wait_ms: 0, worker: "w1" },
+  [`/mailbox/${ZHIWEI}/renew`]: { leases: [LEASE], lease_ms: 1_000 },
+  [`/mailbox/${ZHIWEI}/release`]: { leases: [LEASE] },
+  [`/mailbox/${ZHIWEI}/fail`]: { ...LEASE, reason: "坏了" },
+  "/repair": {
+    message_id: "m1",
+    task_id: "task1",
+    reason: "卡住",
+    command: { action: "requeue", duplicate_risk: "idempotent" },
+  },
+  "/repair/retry-stale": {
+    enabled: true,
+    min_lease_age_ms: 0,
+    max_attempts: 3,
+    max_requeues: 1,
+    scan_limit: 10,
+  },
+  "/tasks/{task}/status": { state: "working", text: "在看", parts: PARTS },
+  "/tasks/{task}/artifacts": { artifact: { artifactId: "a", parts: PARTS }, append: false },
+  "/tasks/{task}/cancel": { reason: "不用了" },
+};
+
+const QUERIES: Readonly<Record<string, readonly string[]>> = {
+  [`/mailbox/${ZHIWEI}`]: ["since", "limit", "peek"],
+  "/agents": ["page_token", "limit"],
+  "/tasks": ["state", "agent", "thread_id", "parent", "since", "limit"],
+  "/threads": ["agent", "before", "limit"],
+  "/events": ["since", "type", "agent", "thread", "limit"],
+  "/queue": ["state", "agent", "min_lease_age_ms", "deadline_within_ms", "limit"],
+};
+
+describe("whatever is sent", () => {
+  let relay: HttpRelay;
+  let taskId = "";
+  before(async () => {
+    relay = await openHttpRelay();
+    taskId = (await relay.send({ type: "request" })).task_id;
+  });
+  after(async () => {
+    assert.equal((await relay.get("/journal/verify")).json.ok, true);
+    await relay[Symbol.asyncDispose]();
+  });
+
+  for (const [path, members] of Object.entries(BODIES)) {
+    it(`POST ${path} answers with success or with an error of the caller`, async () => {
+      const url = path.replace("{task}", taskId);
+      await fc.assert(
+        fc.asyncProperty(almost(members), async (body) => {
+          const { status, json } = await relay.post(url, JSON.stringify(body));
+          assert.ok(status < 500, `${status}`);
+          for (const item of path === "/messages/batch" && status === 200 ? json.results : []) {
+            assert.ok(item.status < 500, JSON.stringify(item));
+          }
+        }),
+        { numRuns: 300 },
+      );
+    });
+  }
+
+  for (const [path, members] of Object.entries(BODIES)) {
+    it(`POST ${path} takes or refuses every value at the edge, member by member`, async () => {
+      const url = path.replace("{task}", taskId);
+      const always = path === "/messages" ? ALWAYS : Object.keys(members);
+      const right = Object.fromEntries(Object.entries(members).filter(([name]) => always.includes(name)));
+      for (const name of Object.keys(members)) {
+        for (const edge of EDGES) {
+          const { status } = await relay.post(url, JSON.stringify({ ...right, [name]: edge }));
+          assert.ok(status < 500, `${name}: ${String(edge)}: ${status}`);
+        }
+      }
+    });
+  }
+
+  for (const [path, names] of Object.entries(QUERIES)) {
+    it(`GET ${path} answers with success or with an error of the caller`, async () => {
+      const query = fc.array(fc.tuple(fc.constantFrom(...names), anything), { maxLength: 4 });
+      await fc.assert(
+        fc.asyncProperty(query, async (members) => {
+          const texts = members.map(([name, value]) => {
+            const text = typeof value === "string" ? value : JSON.stringify(value);
+            return `${name}=${encodeURIComponent(text.toWellFormed())}`;
+          });
+          const { status } = await relay.get(`${path}?${texts.join("&")}`);
+          assert.ok(status < 500, `${status}`);
+        }),
+        { numRuns: 100 },
+      );
+    });
+  }
+
+  it("a path answers with success or with an error of the caller", async () => {
+    const id = fc.oneof(
+      fc.string({ unit: "binary", minLength: 1, maxLength: 20 }),
+      fc.constantFrom(LULU, "..", "%"),
+    );
+    const around = fc.constantFrom(
+      "/agents/*",
+      "/messages/*",
+      "/mailbox/*",
+      "/tasks/*",
+      "/threads/*",
+      "/tasks/*/tree",
+    );
+    await fc.assert(
+      fc.asyncProperty(around, id, async (path, name) => {
+        const { status } = await relay.get(path.replace("*", () => encodeURIComponent(name.toWellFormed())));
+        assert.ok(status < 500, `${status}`);
+      }),
+      { numRuns: 200 },
+    );
+  });
+});
