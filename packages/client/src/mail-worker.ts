@@ -143,6 +143,7 @@ export class MailWorker {
   async #runMessage(mail: LeasedMail): Promise<Outcome | undefined> {
     const { handlers, errors } = this.#parts;
     if (handlers.message === undefined) {
+      if (this.#parts.awaited.isAsked(mail.item)) return { act: "acknowledge" };
       const { type, from, id } = mail.item.message;
       const text = `${type} ${id} from ${from} was acknowledged unread: this agent has no onMessage handler`;
       errors.report(new Error(text), "message");

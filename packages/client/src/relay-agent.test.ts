@@ -233,6 +233,16 @@ describe("an agent's other mail", () => {
     assert.equal((await setup.direct.message(receipt.message_id)).delivery?.state, "acknowledged");
     assert.match(setup.errors.join(), /acknowledged unread: this agent has no onMessage handler/);
   });
+
+  it("brings the answer to an own request without a warning, also before anybody asks for its result", async () => {
+    await using setup = await setupAgent();
+    await setup.agent.start();
+    const request = await setup.agent.request({ to: ASKER, body: "请回答" });
+    await setup.direct.completeTask(request.taskId, { text: "好" });
+    await setup.relay.wire.next(({ path }) => path.endsWith("/ack"));
+    assert.equal((await request.result({ timeoutMs: 5_000 })).text, "好");
+    assert.deepEqual(setup.errors, []);
+  });
 });
 
 describe("a task's signal", () => {

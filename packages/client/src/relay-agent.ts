@@ -148,6 +148,7 @@ export class RelayAgent {
   async request(message: AgentRequest, options: CallOptions = {}): Promise<TaskRequest> {
     const request = { ...message, from: this.id, type: "request" } as const;
     const { receipt } = await this.client.send(request, options);
+    this.#awaited.remember(receipt.task_id ?? "");
     return new TaskRequest(receipt, this.client, this.#awaited);
   }
 

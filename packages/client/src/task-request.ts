@@ -37,10 +37,25 @@ const RESULT_MS_DEFAULT = 300_000;
 const RESULT_MS_RANGE = { min: 0, max: LIMITS.messageTtlMsMax };
 const POLL_MS_FIRST = 100;
 const POLL_MS_MAX = 2_000;
+/** Task ids an agent remembers to have asked for. */
+const ASKED_MAX = 10_000;
 
 /** Who waits for which task in this process, so that arriving mail can wake them. */
 export class AwaitedResults {
   readonly #wakers = new Map<string, Set<() => void>>();
+  readonly #asked = new Set<string>();
+
+  /** A task that this process asked for: whoever asked can still ask for its result, so no news are lost. */
+  remember(taskId: string): void {
+    this.#asked.add(taskId);
+    const [oldest] = this.#asked;
+    if (this.#asked.size > ASKED_MAX && oldest !== undefined) this.#asked.delete(oldest);
+  }
+
+  /** Whether the mail is news of a task that this process asked for. */
+  isAsked(item: MailboxItem): boolean {
+    return this.#asked.has(item.task_id ?? "") && isNews(item.message);
+  }
 
   watch(taskId: string, wake: () => void): () => void {
     const wakers = this.#wakers.get(taskId) ?? new Set();
