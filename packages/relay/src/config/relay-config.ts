@@ -27,7 +27,7 @@ export interface RelayConfig {
   readonly mailRetentionMs: number;
   /** How long events stay before they are archived. Default 90 days; 0 keeps them for ever. */
   readonly journalRetentionMs: number;
-  /** WAL pages after which SQLite checkpoints by itself even under load. Default 16,000. */
+  /** WAL pages after which SQLite checkpoints by itself even under load. Default 4,000. */
   readonly checkpointPages: number;
   /** The opt-in scheduler of `retry-stale`: undefined is off. */
   readonly retryScheduler: RetryScheduler | undefined;

@@ -88,7 +88,7 @@ async function dataCheck(context: CommandContext, data: string | undefined): Pro
     const { dataDirectory } = loadConfigOf(context, { data }).config;
     if (!isLoopbackHost(new URL(context.connection.url).hostname)) return "on another machine, not looked at";
     if ((await stat(dataDirectory).catch(() => undefined)) === undefined) {
-      return `${dataDirectory} does not exist yet; \`serve\` makes it`;
+      return `${dataDirectory} does not exist; pass --data to look at the directory of a relay that uses another`;
     }
     await access(dataDirectory, constants.R_OK | constants.W_OK | constants.X_OK);
     const { bavail, bsize } = await statfs(dataDirectory);

@@ -14,6 +14,7 @@ import { addRequeue } from "./requeue.ts";
 import { addRetryStale } from "./retry-stale.ts";
 import { addSend } from "./send.ts";
 import { addServe } from "./serve.ts";
+import { addShow } from "./show.ts";
 import { addStatus } from "./status.ts";
 import { addTask } from "./task.ts";
 import { addThreads } from "./threads.ts";
@@ -26,7 +27,10 @@ type AddCommand = (line: CommandLine) => void;
 /** In the order of the help: what people do first comes first. */
 const GROUPS: readonly (readonly [heading: string, commands: readonly AddCommand[]])[] = [
   ["Relay:", [addServe, addConfig, addDoctor]],
-  ["Mail:", [addSend, addInbox, addPoll, addWatch, addWait, addAck, addReply, addThreads, addTimeline]],
+  [
+    "Mail:",
+    [addSend, addInbox, addPoll, addWatch, addWait, addAck, addReply, addShow, addThreads, addTimeline],
+  ],
   ["Agents and tasks:", [addAgents, addContacts, addTask]],
   ["Operators:", [addStatus, addEvents, addRequeue, addForceError, addRetryStale]],
 ];

@@ -45,7 +45,7 @@ describe("serve", () => {
     assert.ok(stdout.includes(directory));
     assert.match(stdout, /every user of this machine is trusted/);
     assert.match(stdout, /docs +http:\/\/127\.0\.0\.1:\d+\/docs\n/);
-    assert.match(stdout, /Try next.*:\n {2}a2a-relay \S.* --relay http.*\n {2}a2a-relay \S.*\n$/);
+    assert.match(stdout, /Try next.*:\n {2}npx a2a-relay \S.* --relay http.*\n {2}npx a2a-relay \S.*\n$/);
   });
 
   it("answers with one JSON value, works, and stops with 0", async () => {

@@ -56,7 +56,6 @@ function columns(letters: Letters): readonly Column<EventView>[] {
     { title: "TIME", text: (event) => formatTime(event.at) },
     { title: "EVENT", text: (event) => event.type, style: () => "cyan" },
     { title: "BY", text: (event) => event.actor },
-    { title: "MESSAGE", text: (event) => event.message_id ?? "" },
     { title: "WHAT", text: (event) => whatHappened(event, letters), flexible: true },
   ];
 }

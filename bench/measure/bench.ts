@@ -1,0 +1,40 @@
+import type { Figure } from "../figure.ts";
+import type { Cores } from "../machine/cores.ts";
+
+/** What every measure needs to know. */
+export interface Bench {
+  readonly cores: Cores;
+  /** On a real disk; removed when the bench ends. */
+  readonly directory: string;
+  readonly connections: number;
+  readonly rounds: number;
+  readonly roundMs: number;
+  readonly warmUpMs: number;
+  /** Stored messages at which costs are compared; the last is the promise. */
+  readonly storedMessages: readonly number[];
+  readonly growthRounds: number;
+  readonly waitingReaders: number;
+  /** Says what is being done, for people who wait. */
+  readonly progress: (text: string) => void;
+}
+
+export type Measure = (bench: Bench) => Promise<readonly Figure[]>;
+
+export const FULL: Omit<Bench, "cores" | "directory" | "progress"> = {
+  connections: 64,
+  rounds: 7,
+  roundMs: 3_000,
+  warmUpMs: 3_000,
+  storedMessages: [1_000, 100_000, 1_000_000],
+  growthRounds: 15,
+  waitingReaders: 1_000,
+};
+
+export const QUICK: typeof FULL = {
+  ...FULL,
+  rounds: 3,
+  roundMs: 1_500,
+  warmUpMs: 1_500,
+  storedMessages: [1_000, 100_000],
+  growthRounds: 7,
+};

@@ -1,0 +1,71 @@
+import { startReference, startRelay } from "../contestants/contestants.ts";
+import { type Figure, ratioOf } from "../figure.ts";
+import { assertOk, jsonOf } from "../load/connection.ts";
+import { postRequest } from "../load/http-request.ts";
+import { agentId, AGENTS, sendRequests } from "../load/letters.ts";
+import type { Bench } from "./bench.ts";
+import { rateFigures } from "./rate-figures.ts";
+import { interleave, type Runner } from "./rounds.ts";
+
+const LEASE_MS = 60_000;
+
+/** The whole life of a message, in three requests one after the other: send, lease, acknowledge. */
+export async function measureEndToEnd(bench: Bench): Promise<readonly Figure[]> {
+  await using reference = await startReference(bench);
+  await using relay = await startRelay(bench);
+  const cycle = lifeCycle();
+  const runners: readonly Runner[] = [
+    { name: "Fastify + SQLite, one row a message", server: reference, cycle },
+    { name: "relay", server: relay, cycle },
+  ];
+  const samples = await interleave(bench, runners);
+  const [rows, lives] = samples.map((sample) => sample.perSecond);
+  return [
+    ratioOf("relay / Fastify + SQLite", lives ?? [], rows ?? [], { must: { atLeast: 0.5 } }),
+    ...rateFigures(runners, samples),
+  ];
+}
+
+/** Sends to a mailbox, then leases from it and acknowledges what it got: as much as it put in. */
+export function lifeCycle(): Runner["cycle"] {
+  const sends = sendRequests();
+  const leases = leaseRequests();
+  return async (connection, number) => {
+    const agent = number % AGENTS;
+    assertOk(await connection.request(sends[agent] ?? Buffer.alloc(0)));
+    const leased = await connection.request(leases[agent] ?? Buffer.alloc(0));
+    await acknowledge(connection, agent, leasedMail(jsonOf(leased)));
+  };
+}
+
+export function leaseRequests(): readonly Buffer[] {
+  return Array.from({ length: AGENTS }, (_, index) =>
+    postRequest(`/mailbox/${agentId(index)}/lease`, { max: 1, lease_ms: LEASE_MS }),
+  );
+}
+
+export interface LeasedMail {
+  readonly message_id: string;
+  readonly lease_id: string;
+}
+
+/** The one message of a lease that must have found one. */
+export function leasedMail(answer: unknown): LeasedMail {
+  const { messages } = answer as {
+    readonly messages: readonly { readonly message_id: string; readonly lease: { readonly id: string } }[];
+  };
+  const [first] = messages;
+  if (first === undefined) throw new Error("a lease found no mail where mail had been sent");
+  return { message_id: first.message_id, lease_id: first.lease.id };
+}
+
+export async function acknowledge(
+  connection: Parameters<Runner["cycle"]>[0],
+  agent: number,
+  mail: LeasedMail,
+): Promise<void> {
+  const answer = await connection.request(postRequest(`/mailbox/${agentId(agent)}/ack`, { leases: [mail] }));
+  const { acknowledged } = jsonOf(answer) as { readonly acknowledged: number };
+  if (acknowledged !== 1)
+    throw new Error(`message ${mail.message_id} was leased and could not be acknowledged`);
+}

@@ -1,0 +1,81 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { cpuMicrosOf } from "../machine/process-usage.ts";
+import type { ServerProcess } from "../contestants/server-process.ts";
+import { closedLoop, type LoopEnd } from "../load/closed-loop.ts";
+import { type Connection, openConnections } from "../load/connection.ts";
+import type { Bench } from "./bench.ts";
+
+/** One thing to be measured, in turns with others. */
+export interface Runner {
+  readonly name: string;
+  readonly server: ServerProcess;
+  readonly cycle: (connection: Connection, number: number) => Promise<void>;
+  /** Messages that one cycle moves; 1 unless said otherwise. */
+  readonly messagesPerCycle?: number;
+}
+
+/** What was seen of a runner, round by round. */
+export interface Samples {
+  readonly perSecond: readonly number[];
+  /** Of the server, for one message; empty where the system does not tell. */
+  readonly cpuMicros: readonly number[];
+  /** How busy the load generator was: near 100 it would have been the bottleneck. */
+  readonly loadBusyPercent: readonly number[];
+}
+
+// A server that was busy a moment ago tidies up, and must not do so while the next is measured.
+const SETTLE_MS = 400;
+
+/** Rounds of all runners in turns, forwards and backwards, so that no one has the better half of the time. */
+export async function interleave(bench: Bench, runners: readonly Runner[]): Promise<readonly Samples[]> {
+  const samples = runners.map(() => newSamples());
+  for (const runner of runners) await runRound(runner, bench.connections, { afterMs: bench.warmUpMs });
+  for (let round = 0; round < bench.rounds; round += 1) {
+    bench.progress(`round ${round + 1} of ${bench.rounds}`);
+    const order = [...runners.entries()];
+    for (const [index, runner] of round % 2 === 0 ? order : order.toReversed()) {
+      const sample = await runRound(runner, bench.connections, { afterMs: bench.roundMs });
+      samples[index]?.add(sample);
+    }
+  }
+  return samples;
+}
+
+export interface RoundSample {
+  readonly perSecond: number;
+  readonly cpuMicros: number | undefined;
+  readonly loadBusyPercent: number;
+}
+
+export async function runRound(runner: Runner, connectionCount: number, end: LoopEnd): Promise<RoundSample> {
+  using connections = await openConnections(runner.server.port, connectionCount);
+  const cpuBefore = cpuMicrosOf(runner.server.pid);
+  const loadCpu = process.cpuUsage();
+  const { cycles, elapsedMs } = await closedLoop(connections, end, runner.cycle);
+  const used = process.cpuUsage(loadCpu);
+  const messages = cycles * (runner.messagesPerCycle ?? 1);
+  const cpuAfter = cpuMicrosOf(runner.server.pid);
+  await sleep(SETTLE_MS);
+  return {
+    perSecond: (messages / elapsedMs) * 1_000,
+    cpuMicros:
+      cpuBefore === undefined || cpuAfter === undefined ? undefined : (cpuAfter - cpuBefore) / messages,
+    loadBusyPercent: (used.user + used.system) / elapsedMs / 10,
+  };
+}
+
+function newSamples(): Samples & { add(sample: RoundSample): void } {
+  const perSecond: number[] = [];
+  const cpuMicros: number[] = [];
+  const loadBusyPercent: number[] = [];
+  return {
+    perSecond,
+    cpuMicros,
+    loadBusyPercent,
+    add(sample) {
+      perSecond.push(sample.perSecond);
+      if (sample.cpuMicros !== undefined) cpuMicros.push(sample.cpuMicros);
+      loadBusyPercent.push(sample.loadBusyPercent);
+    },
+  };
+}

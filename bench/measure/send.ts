@@ -1,0 +1,45 @@
+import { startBareHttp, startReference, startRelay } from "../contestants/contestants.ts";
+import { type Figure, ratioOf } from "../figure.ts";
+import { assertOk, type Connection } from "../load/connection.ts";
+import { AGENTS, KeyedSends, sendRequests } from "../load/letters.ts";
+import type { Bench } from "./bench.ts";
+import { rateFigures } from "./rate-figures.ts";
+import { interleave, type Runner } from "./rounds.ts";
+
+/** One send, answered when it is on disk, beside the least that could do so and beside HTTP alone. */
+export async function measureSend(bench: Bench): Promise<readonly Figure[]> {
+  await using bare = await startBareHttp(bench);
+  await using reference = await startReference(bench);
+  await using relay = await startRelay(bench);
+  const cycle = sendCycle();
+  const runners: readonly Runner[] = [
+    { name: "bare node:http echo, not durable", server: bare, cycle },
+    { name: "Fastify + SQLite, one row a message", server: reference, cycle },
+    { name: "relay", server: relay, cycle },
+    { name: "relay, with idempotency keys", server: relay, cycle: keyedSendCycle() },
+  ];
+  const samples = await interleave(bench, runners);
+  const [echoes, rows, sends, keyedSends] = samples.map((sample) => sample.perSecond);
+  return [
+    ratioOf("relay / Fastify + SQLite", sends ?? [], rows ?? [], {
+      must: { atLeast: 0.5 },
+      aim: { atLeast: 0.8 },
+    }),
+    ratioOf("relay / bare node:http", sends ?? [], echoes ?? [], { aim: { atLeast: 0.6 } }),
+    ratioOf("relay with keys / Fastify + SQLite", keyedSends ?? [], rows ?? []),
+    ...rateFigures(runners, samples),
+  ];
+}
+
+/** The whole cycle of a connection is one send. */
+export function sendCycle(): Runner["cycle"] {
+  const requests = sendRequests();
+  return async (connection: Connection, number: number) => {
+    assertOk(await connection.request(requests[number % AGENTS] ?? Buffer.alloc(0)));
+  };
+}
+
+function keyedSendCycle(): Runner["cycle"] {
+  const sends = new KeyedSends();
+  return async (connection, number) => assertOk(await connection.request(sends.next(number)));
+}
