@@ -123,6 +123,30 @@ describe("a relay under hostile input", () => {
     });
   }
 
+  it("refuses fields that a route does not have, so that a misspelt one is never without effect", async () => {
+    const misspelt: readonly [path: string, body: object][] = [
+      ["/agents/register", { agentid: "x" }],
+      ["/messages/batch", { messages: [{ to: "nobody" }], atomc: true }],
+      ["/mailbox/lulu/ack", { ids: ["m"] }],
+      ["/mailbox/lulu/lease", { leaseMs: 5 }],
+      ["/mailbox/lulu/fail", { message_id: "m", reason: "x", lease: "l" }],
+      ["/tasks/t/complete", { result: "x" }],
+      ["/tasks/t/cancel", { why: "x" }],
+      ["/repair/retry-stale", { enable: true }],
+    ];
+    for (const [path, body] of misspelt) {
+      await relay.refused(relay.post(path, body), "invalid_argument", /unknown field/);
+    }
+    const queries = [
+      "/mailbox/lulu?limt=1",
+      "/tasks?status=x",
+      "/events?after=1",
+      "/queue?age=1",
+      "/agents?page=2",
+    ];
+    for (const path of queries) await relay.refused(relay.get(path), "invalid_argument", /unknown field/);
+  });
+
   const types = [
     "text/plain",
     "application/x-www-form-urlencoded",

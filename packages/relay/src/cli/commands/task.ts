@@ -59,8 +59,8 @@ function addList(line: CommandLine, parent: Command): void {
     .option("--limit <n>", "at most this many", parseCount, 100)
     .action(
       line.run<ListOptions>(async ({ client, output, signal }, options) => {
-        const { state, agent, threadId, parent, since, limit } = options;
-        const query = given({ state, agent, thread_id: threadId, parent, since, limit });
+        const { state, agent, threadId, since, limit } = options;
+        const query = given({ state, agent, thread_id: threadId, parent: options.parent, since, limit });
         const answer = await client.tasks(query, { signal });
         await output.show({ count: answer.tasks.length, ...answer }, () =>
           answer.tasks.length === 0 ? ["no tasks"] : output.table(answer.tasks, COLUMNS),

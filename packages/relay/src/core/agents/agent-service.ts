@@ -23,19 +23,13 @@ import { combine, decideAndCommit } from "../environment/commit-retry.ts";
 import type { Identifiers } from "../environment/identifiers.ts";
 import type { RelayStore } from "../environment/relay-store.ts";
 import { parserOf } from "../environment/schema-check.ts";
+import type { ServiceParts } from "../environment/service-parts.ts";
 import type { EventDraft } from "../journal/event.ts";
 import { withdraw } from "../mailboxes/delivery-state.ts";
 import { undeliveredChanges } from "../mailboxes/undelivered.ts";
 import { serveCard } from "./agent-card.ts";
 import type { AgentRecord, AgentWithPresence } from "./agent-record.ts";
 import type { Directory } from "./directory.ts";
-
-export interface AgentParts {
-  readonly store: RelayStore;
-  readonly directory: Directory;
-  readonly clock: Clock;
-  readonly ids: Identifiers;
-}
 
 export interface AgentSettings {
   readonly messageTtlMs: number;
@@ -58,7 +52,7 @@ export class AgentService {
   readonly #messageTtlMs: number;
   readonly #publicUrl: () => string;
 
-  constructor(parts: AgentParts, settings: AgentSettings) {
+  constructor(parts: ServiceParts, settings: AgentSettings) {
     this.#store = parts.store;
     this.#directory = parts.directory;
     this.#clock = parts.clock;

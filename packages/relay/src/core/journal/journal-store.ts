@@ -36,12 +36,7 @@ export interface JournalStore {
    */
   retirableMail(tenant: string, settledBeforeMs: number, limit: number): Promise<readonly RetiredMail[]>;
   /** Forgets mail, its delivery, and the task it began; starts the clock of its send keys; records `event`. */
-  retireMail(
-    tenant: string,
-    messageIds: readonly string[],
-    nowMs: number,
-    event?: EventDraft,
-  ): Promise<void>;
+  retireMail(tenant: string, messageIds: readonly string[], nowMs: number, event?: EventDraft): Promise<void>;
   /** The last event that is really there, whatever the head says. */
   lastEventSeq(tenant: string): Promise<number>;
   /** The oldest events before the time, in order. */

@@ -79,6 +79,14 @@ describe("verifying the journal", () => {
     ["a missing last event", "delete from event where seq = 3", /3 to 3 are missing|head/],
     ["all events gone", "delete from event", /1 to 3 are missing/],
     [
+      "a head set back",
+      "update chain_head set (seq, hash) = (select seq, hash from event where seq = 2)",
+      /behind/,
+    ],
+    ["a head that is another", "update chain_head set hash = 'x'", /the head says x/],
+    ["a missing letter", "delete from message where id = 'm2'", /gone, and retention did not take it/],
+    ["missing letters", "delete from message", /gone/],
+    [
       "a letter's text",
       "update message set json = replace(json, 'letter', 'Letter') where id = 'm2'",
       /message m2/,

@@ -180,7 +180,11 @@ describe("acknowledging", () => {
 
   it("of nothing is nothing", async () => {
     await using core = await coreOnMemory();
-    await refused(() => core.mailboxes.ack(core.operator, ZHIWEI, {}), "invalid_argument", /message_ids or leases/);
+    await refused(
+      () => core.mailboxes.ack(core.operator, ZHIWEI, {}),
+      "invalid_argument",
+      /message_ids or leases/,
+    );
     const none = { message_ids: [], leases: [] };
     assert.equal((await core.mailboxes.ack(core.operator, ZHIWEI, none)).acknowledged, 0);
   });

@@ -32,6 +32,7 @@ import { parseCursor } from "../environment/cursor.ts";
 import type { Identifiers } from "../environment/identifiers.ts";
 import type { RelayStore } from "../environment/relay-store.ts";
 import { parserOf } from "../environment/schema-check.ts";
+import type { ServiceParts } from "../environment/service-parts.ts";
 import { isGone, type Waiting } from "../environment/waiting.ts";
 import type { EventDraft } from "../journal/event.ts";
 import { deliveryEvent, freeReservations } from "../tasks/task-changes.ts";
@@ -40,13 +41,6 @@ import { acknowledge, assertMayFinish, fail, release } from "./delivery-state.ts
 import { viewDelivery, viewLease, viewMail } from "./delivery-view.ts";
 import type { Mail } from "./mailbox-store.ts";
 import { undeliveredChanges } from "./undelivered.ts";
-
-export interface MailboxParts {
-  readonly store: RelayStore;
-  readonly directory: Directory;
-  readonly clock: Clock;
-  readonly ids: Identifiers;
-}
 
 const parseRead = parserOf(MailboxReadSchema, "query");
 const parseLease = parserOf(LeaseRequestSchema, "lease");
@@ -63,7 +57,7 @@ export class MailboxService {
   readonly #ids: Identifiers;
   readonly #messageTtlMs: number;
 
-  constructor(parts: MailboxParts, settings: { readonly messageTtlMs: number }) {
+  constructor(parts: ServiceParts, settings: { readonly messageTtlMs: number }) {
     this.#store = parts.store;
     this.#directory = parts.directory;
     this.#clock = parts.clock;

@@ -24,19 +24,13 @@ import { combine, decideAndCommit } from "../environment/commit-retry.ts";
 import type { Identifiers } from "../environment/identifiers.ts";
 import type { Changes, RelayStore } from "../environment/relay-store.ts";
 import { parserOf } from "../environment/schema-check.ts";
+import type { ServiceParts } from "../environment/service-parts.ts";
 import { deliveryEvent, freeReservations } from "../tasks/task-changes.ts";
 import type { DeliveryRecord } from "./delivery-record.ts";
 import { forceError, requeue } from "./delivery-state.ts";
 import { viewLease } from "./delivery-view.ts";
 import type { Mail } from "./mailbox-store.ts";
 import { undeliveredChanges } from "./undelivered.ts";
-
-export interface RepairParts {
-  readonly store: RelayStore;
-  readonly directory: Directory;
-  readonly clock: Clock;
-  readonly ids: Identifiers;
-}
 
 const parseQueue = parserOf(QueueQuerySchema, "query");
 const parseRepair = parserOf(RepairRequestSchema, "repair");
@@ -52,7 +46,7 @@ export class RepairService {
   readonly #ids: Identifiers;
   readonly #messageTtlMs: number;
 
-  constructor(parts: RepairParts, settings: { readonly messageTtlMs: number }) {
+  constructor(parts: ServiceParts, settings: { readonly messageTtlMs: number }) {
     this.#store = parts.store;
     this.#directory = parts.directory;
     this.#clock = parts.clock;

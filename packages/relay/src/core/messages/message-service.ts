@@ -16,13 +16,13 @@ import { combine, decideAndCommit } from "../environment/commit-retry.ts";
 import type { Identifiers } from "../environment/identifiers.ts";
 import type { RelayStore } from "../environment/relay-store.ts";
 import { shapeParserOf } from "../environment/schema-check.ts";
+import type { ServiceParts } from "../environment/service-parts.ts";
 import { receiptsOf } from "../journal/receipts.ts";
 import { viewDelivery } from "../mailboxes/delivery-view.ts";
 import { assertIndependent } from "./atomic-batch.ts";
 import { parseMessageDraft } from "./message-draft.ts";
 import {
   type AddressedDraft,
-  type MessageParts,
   type MessageSettings,
   type Planned,
   type SendAnswer,
@@ -30,10 +30,13 @@ import {
 } from "./send-planner.ts";
 
 /** The letters are read one by one, so that a bad one is answered for itself. */
-const AnyLettersSchema = Type.Object({
-  messages: Type.Array(Type.Unknown(), { minItems: 1, maxItems: LIMITS.batchMessagesMax }),
-  atomic: BatchRequestSchema.properties.atomic,
-});
+const AnyLettersSchema = Type.Object(
+  {
+    messages: Type.Array(Type.Unknown(), { minItems: 1, maxItems: LIMITS.batchMessagesMax }),
+    atomic: BatchRequestSchema.properties.atomic,
+  },
+  { additionalProperties: false },
+);
 const parseBatch = shapeParserOf(AnyLettersSchema, "batch");
 
 /** Accepting letters: who, where to, allowed, seen before, what does it do; then one commit. */
@@ -43,7 +46,7 @@ export class MessageService {
   readonly #ids: Identifiers;
   readonly #planner: SendPlanner;
 
-  constructor(parts: MessageParts, settings: MessageSettings) {
+  constructor(parts: ServiceParts, settings: MessageSettings) {
     this.#store = parts.store;
     this.#clock = parts.clock;
     this.#ids = parts.ids;

@@ -5,6 +5,7 @@ import type { Directory } from "../agents/directory.ts";
 import type { Clock } from "../environment/clock.ts";
 import type { Identifiers } from "../environment/identifiers.ts";
 import type { Clash, RelayStore } from "../environment/relay-store.ts";
+import type { ServiceParts } from "../environment/service-parts.ts";
 import { contentDigest, type MessageDraft, sendKeyOf } from "./message-draft.ts";
 import type { SendKey } from "./message-record.ts";
 import { planSend, type SendContext, type SendPlan } from "./send-plan.ts";
@@ -20,13 +21,6 @@ export interface SendAnswer {
 export interface MessageSettings {
   readonly messageTtlMs: number;
   readonly mailboxOpenMax: number;
-}
-
-export interface MessageParts {
-  readonly store: RelayStore;
-  readonly directory: Directory;
-  readonly clock: Clock;
-  readonly ids: Identifiers;
 }
 
 /** A letter whose sender and recipient are known agents. */
@@ -48,7 +42,7 @@ export class SendPlanner {
   readonly #ids: Identifiers;
   readonly #settings: MessageSettings;
 
-  constructor(parts: MessageParts, settings: MessageSettings) {
+  constructor(parts: ServiceParts, settings: MessageSettings) {
     this.#store = parts.store;
     this.#directory = parts.directory;
     this.#clock = parts.clock;

@@ -28,6 +28,7 @@ import { combine, type Decision, decideAndCommit } from "../environment/commit-r
 import type { Identifiers } from "../environment/identifiers.ts";
 import type { Changes, RelayStore } from "../environment/relay-store.ts";
 import { parserOf } from "../environment/schema-check.ts";
+import type { ServiceParts } from "../environment/service-parts.ts";
 import type { DeliveryRecord } from "../mailboxes/delivery-record.ts";
 import { isRegistered } from "../mailboxes/undelivered.ts";
 import { canceledNotice, type Stationery } from "../messages/notices.ts";
@@ -37,13 +38,6 @@ import type { TaskRecord } from "./task-record.ts";
 import { askRequester, type Ending, endingDigest, endTask, STATUS_TEXT_CHARS } from "./task-result.ts";
 import { assertInTime, assertUnfinished, moveTask } from "./task-state.ts";
 import { viewTask } from "./task-view.ts";
-
-export interface TaskParts {
-  readonly store: RelayStore;
-  readonly directory: Directory;
-  readonly clock: Clock;
-  readonly ids: Identifiers;
-}
 
 const parseStatus = parserOf(TaskStatusRequestSchema, "status");
 const parseArtifact = parserOf(TaskArtifactRequestSchema, "artifact");
@@ -60,7 +54,7 @@ export class TaskService {
   readonly #ids: Identifiers;
   readonly #messageTtlMs: number;
 
-  constructor(parts: TaskParts, settings: { readonly messageTtlMs: number }) {
+  constructor(parts: ServiceParts, settings: { readonly messageTtlMs: number }) {
     this.#store = parts.store;
     this.#directory = parts.directory;
     this.#clock = parts.clock;

@@ -155,7 +155,8 @@ function guardRequests(app: FastifyInstance, guard: LocalGuard, stopping: AbortS
   app.addHook("onRequest", (request, reply, done) => {
     const { host, origin } = request.headers;
     try {
-      if (stopping.aborted) throw new RelayError("unavailable", "the relay is stopping; try again in a moment");
+      if (stopping.aborted)
+        throw new RelayError("unavailable", "the relay is stopping; try again in a moment");
       guard.check(host, origin);
     } catch (reason) {
       done(reason as Error);
