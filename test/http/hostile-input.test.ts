@@ -137,14 +137,15 @@ describe("a relay under hostile input", () => {
     for (const [path, body] of misspelt) {
       await relay.refused(relay.post(path, body), "invalid_argument", /unknown field/);
     }
-    const queries = [
+    const misspeltQueries = [
       "/mailbox/lulu?limt=1",
       "/tasks?status=x",
       "/events?after=1",
       "/queue?age=1",
       "/agents?page=2",
     ];
-    for (const path of queries) await relay.refused(relay.get(path), "invalid_argument", /unknown field/);
+    for (const path of misspeltQueries)
+      await relay.refused(relay.get(path), "invalid_argument", /unknown field/);
   });
 
   const types = [
