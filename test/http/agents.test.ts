@@ -81,8 +81,8 @@ describe("GET /agents/{id}", () => {
 
   it("says of a stranger that nobody is registered", async () => {
     await using relay = await openHttpRelay();
-    await relay.refused(relay.get("/agents/nobody"), "unknown_recipient", /"nobody"/);
-    await relay.refused(relay.get("/agents/nobody/card"), "unknown_recipient");
+    await relay.refused(relay.get("/agents/nobody"), "unknown_agent", /"nobody"/);
+    await relay.refused(relay.get("/agents/nobody/card"), "unknown_agent");
     await relay.refused(relay.get("/agents/a%20b"), "invalid_argument");
   });
 });
@@ -104,7 +104,7 @@ describe("POST /agents/{id}/heartbeat", () => {
     await relay.post("/agents/register", { agent_id: LULU, ttl_ms: 60_000 });
     const { status, json } = await relay.post("/agents/lulu/heartbeat");
     assert.deepEqual([status, json.presence], [200, "online"]);
-    await relay.refused(relay.post("/agents/nobody/heartbeat"), "unknown_recipient");
+    await relay.refused(relay.post("/agents/nobody/heartbeat"), "unknown_agent");
   });
 });
 
@@ -114,8 +114,8 @@ describe("DELETE /agents/{id}", () => {
     await relay.send();
     const { status, json } = await relay.call("DELETE", "/agents/zhiwei");
     assert.deepEqual([status, json], [200, { removed: ZHIWEI }]);
-    await relay.refused(relay.get(`/agents/${ZHIWEI}`), "unknown_recipient");
-    await relay.refused(relay.call("DELETE", "/agents/zhiwei"), "unknown_recipient");
+    await relay.refused(relay.get(`/agents/${ZHIWEI}`), "unknown_agent");
+    await relay.refused(relay.call("DELETE", "/agents/zhiwei"), "unknown_agent");
     const { json: mailbox } = await relay.get("/mailbox/lulu");
     assert.equal(mailbox.messages.length, 1);
   });

@@ -18,8 +18,8 @@ const WAYS: Readonly<Partial<Record<RelayErrorCode, (relay: HttpRelay) => Promis
   invalid_argument: (relay) => relay.post("/messages", { ...LETTER, body: 7 }),
   permission_denied: (relay) => relay.get("/agents", { headers: { origin: "https://evil.example" } }),
   not_found: (relay) => relay.get("/messages/nothing"),
-  unknown_recipient: (relay) => relay.post("/messages", { ...LETTER, to: "nobody" }),
-  ambiguous_recipient: async (relay) => {
+  unknown_agent: (relay) => relay.post("/messages", { ...LETTER, to: "nobody" }),
+  ambiguous_agent: async (relay) => {
     for (const agent_id of ["k1", "k2"])
       await relay.post("/agents/register", { agent_id, display_name: "kames" });
     return relay.post("/messages", { ...LETTER, to: "kames" });

@@ -67,8 +67,8 @@ describe("GET /mailbox/{agent_id}", () => {
 
   it("is there only for agents that are", async () => {
     await using relay = await openHttpRelay();
-    await relay.refused(relay.get("/mailbox/nobody"), "unknown_recipient");
-    await relay.refused(relay.get("/mailbox/postmaster@relay"), "unknown_recipient");
+    await relay.refused(relay.get("/mailbox/nobody"), "unknown_agent");
+    await relay.refused(relay.get("/mailbox/postmaster@relay"), "unknown_agent");
   });
 });
 
@@ -107,7 +107,7 @@ describe("POST /mailbox/{agent_id}/ack", () => {
     await relay.refused(relay.post(`${MAILBOX}/ack`), "invalid_argument");
     const message_ids = Array.from({ length: 1_001 }, () => "m");
     await relay.refused(relay.post(`${MAILBOX}/ack`, { message_ids }), "too_large");
-    await relay.refused(relay.post("/mailbox/nobody/ack", { message_ids: [] }), "unknown_recipient");
+    await relay.refused(relay.post("/mailbox/nobody/ack", { message_ids: [] }), "unknown_agent");
   });
 });
 

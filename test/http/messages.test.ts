@@ -46,7 +46,7 @@ describe("POST /messages", () => {
   it("refuses what it cannot deliver, and nothing is half-done", async () => {
     await using relay = await openHttpRelay();
     const send = (more: object) => relay.post("/messages", { ...LETTER, ...more });
-    await relay.refused(send({ to: "nobody" }), "unknown_recipient", /GET \/agents/);
+    await relay.refused(send({ to: "nobody" }), "unknown_agent", /GET \/agents/);
     await relay.refused(send({ to: LULU }), "invalid_argument", /itself/);
     await relay.refused(send({ type: "shout" }), "invalid_argument", /one of note, request/);
     await relay.refused(send({ attachments: ["a"] }), "invalid_argument", /^attachments: /);
@@ -64,10 +64,7 @@ describe("POST /messages", () => {
     for (const agent_id of ["kames@kamac", "kames@blocks"]) {
       await relay.post("/agents/register", { agent_id, display_name: "kames" });
     }
-    const error = await relay.refused(
-      relay.post("/messages", { ...LETTER, to: "kames" }),
-      "ambiguous_recipient",
-    );
+    const error = await relay.refused(relay.post("/messages", { ...LETTER, to: "kames" }), "ambiguous_agent");
     assert.deepEqual(
       new Set(error.details?.["candidates"] as string[]),
       new Set(["kames@kamac", "kames@blocks"]),
@@ -121,7 +118,7 @@ describe("POST /messages/batch", () => {
       json.results.map((item) => [item.status, item.error?.code]),
       [
         [201, undefined],
-        [404, "unknown_recipient"],
+        [404, "unknown_agent"],
         [200, undefined],
         [409, "conflict"],
         [400, "invalid_argument"],
@@ -139,7 +136,7 @@ describe("POST /messages/batch", () => {
     await using relay = await openHttpRelay();
     const messages = [LETTER, { ...LETTER, to: "nobody" }];
     const refusal = relay.post("/messages/batch", { messages, atomic: true });
-    const error = await relay.refused(refusal, "unknown_recipient", /^messages\[1\]: .*nothing was sent/);
+    const error = await relay.refused(refusal, "unknown_agent", /^messages\[1\]: .*nothing was sent/);
     assert.equal(error.details?.["index"], 1);
     assert.deepEqual((await relay.get(`/mailbox/${ZHIWEI}`)).json.messages, []);
     const { status, json } = await relay.post("/messages/batch", {

@@ -20,7 +20,7 @@ describe("GET /threads and /threads/{id}", () => {
     await relay.refused(relay.get("/threads/..%2F"), "invalid_argument");
     await relay.refused(relay.get("/threads?limit=0"), "invalid_argument");
     await relay.refused(relay.get("/threads?before=x"), "invalid_argument");
-    await relay.refused(relay.get("/threads?agent=nobody"), "unknown_recipient");
+    await relay.refused(relay.get("/threads?agent=nobody"), "unknown_agent");
   });
 });
 

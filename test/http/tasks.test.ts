@@ -130,7 +130,7 @@ describe("GET /tasks", () => {
     const { cursor } = (await relay.get("/tasks?limit=1")).json;
     assert.deepEqual(await ids(`since=${cursor}`), [child]);
     await relay.refused(relay.get("/tasks?state=done"), "invalid_argument", /^state: /);
-    await relay.refused(relay.get("/tasks?agent=nobody"), "unknown_recipient");
+    await relay.refused(relay.get("/tasks?agent=nobody"), "unknown_agent");
   });
 });
 

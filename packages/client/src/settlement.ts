@@ -20,12 +20,12 @@ const ANSWERS: ReadonlySet<Outcome["act"]> = new Set(["complete", "reject", "ask
 
 /** What is wrong with the answer itself: too long, empty, or for somebody whom nobody knows. */
 const BAD_ANSWER_CODES: ReadonlySet<RelayErrorCode> = new Set([
-  "ambiguous_recipient",
+  "ambiguous_agent",
   "invalid_argument",
   "mailbox_full",
   "permission_denied",
   "too_large",
-  "unknown_recipient",
+  "unknown_agent",
 ]);
 
 /** Tells the relay what became of a message, for as long as it takes the relay to hear it. */

@@ -31,7 +31,7 @@ const AWAY_CODES: readonly RelayErrorCode[] = ["unavailable", "resource_exhauste
 /** After a loss of its data, the relay has to be told of the agent anew. */
 export function isUnknownAgent(reason: unknown): reason is RelayError {
   if (!(reason instanceof RelayError)) return false;
-  return reason.code === "not_found" || reason.code === "unknown_recipient";
+  return reason.code === "not_found" || reason.code === "unknown_agent";
 }
 
 export function isAway(reason: unknown): reason is RelayError {

@@ -43,7 +43,7 @@ function parseName(input: unknown, field: string): string {
   if (typeof input !== "string" || input.length === 0) {
     throw new RelayError("invalid_argument", `${field}: expected a non-empty string, got ${quote(input)}`);
   }
-  if (input.length > LIMITS.idCharsMax) {
+  if (input.length > LIMITS.idCharsMax && Array.from(input).length > LIMITS.idCharsMax) {
     throw new RelayError(
       "too_large",
       `${field}: at most ${LIMITS.idCharsMax} characters, got ${input.length}`,

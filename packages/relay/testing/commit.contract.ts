@@ -179,6 +179,17 @@ export function describeCommit(open: OpenStore): void {
       assert.equal(await clashOf(store, changes), "send_key");
     });
 
+    it("lets no more new mail into a mailbox than it has room for, however much comes at once", async () => {
+      await using store = await open();
+      const room = [{ agentId: ZHIWEI, openMax: 3 }];
+      const outcomes = await Promise.all(Array.from({ length: 8 }, () => store.commit({ ...aSend(), room })));
+      assert.equal(outcomes.filter(({ committed }) => committed).length, 3);
+      assert.deepEqual(outcomes.at(-1), { committed: false, clash: "mailbox" });
+      assert.equal(await store.countOpen(TENANT, ZHIWEI), 3);
+      await commit(store, aSend());
+      assert.equal(await store.countOpen(TENANT, ZHIWEI), 4);
+    });
+
     it("commits a change that has events only", async () => {
       await using store = await open();
       await commit(store, { events: [anEvent({ type: "retry.scanned" })] });

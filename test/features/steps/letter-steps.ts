@@ -6,11 +6,11 @@ import { PATIENCE_MS, type RelayWorld } from "./relay-world.ts";
 /** Why the relay may say no, in the words of the features. */
 const REASONS: Readonly<Record<string, RelayErrorCode>> = {
   "another worker has taken over": "lease_lost",
-  "nobody has that name": "unknown_recipient",
+  "nobody has that name": "unknown_agent",
   "the key belongs to another letter": "conflict",
   "the task is finished": "task_finished",
   "the task was canceled": "task_canceled",
-  "two agents have that name": "ambiguous_recipient",
+  "two agents have that name": "ambiguous_agent",
 };
 
 const UNITS_MS: Readonly<Record<string, number>> = {

@@ -7,7 +7,7 @@ import { visibleLine } from "./terminal-text.ts";
 
 const ADVICE: Partial<Readonly<Record<RelayErrorCode, string>>> = {
   unauthenticated: "give the relay's key with A2A_RELAY_API_KEY or --api-key",
-  unknown_recipient: "`a2a-relay agents` lists who is registered, `a2a-relay agents register` adds one",
+  unknown_agent: "`a2a-relay agents` lists who is registered, `a2a-relay agents register` adds one",
 };
 
 /** Says on stderr why a command ended early, and answers with its exit code. */

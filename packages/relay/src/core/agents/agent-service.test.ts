@@ -204,7 +204,7 @@ describe("a name", () => {
     for (const agent_id of ["kames@kamac", "kames@blocks"]) {
       await core.agents.register(core.operator, { agent_id, display_name: "kames" });
     }
-    const error = await refused(core.send({ to: "kames" }), "ambiguous_recipient", /use the full id/);
+    const error = await refused(core.send({ to: "kames" }), "ambiguous_agent", /use the full id/);
     assert.deepEqual(
       new Set(error.details?.["candidates"] as string[]),
       new Set(["kames@kamac", "kames@blocks"]),

@@ -6,6 +6,7 @@ import {
   type AgentsResponse,
   type AgentView,
   formatInstant,
+  isTerminal,
   LIMITS,
   POSTMASTER,
   parseAgentId,
@@ -15,6 +16,8 @@ import {
   RegisterRequestSchema,
   type RegisterResponse,
   RelayError,
+  TASK_STATES,
+  type TaskState,
 } from "@a2a-relay/protocol";
 import { authorize } from "../access/authorize.ts";
 import { actorName, type Principal } from "../access/principal.ts";
@@ -26,7 +29,8 @@ import { parserOf } from "../environment/schema-check.ts";
 import type { ServiceParts } from "../environment/service-parts.ts";
 import type { EventDraft } from "../journal/event.ts";
 import { withdraw } from "../mailboxes/delivery-state.ts";
-import { undeliveredChanges } from "../mailboxes/undelivered.ts";
+import { failedTaskChanges, undeliveredChanges } from "../mailboxes/undelivered.ts";
+import type { Stationery } from "../messages/notices.ts";
 import { serveCard } from "./agent-card.ts";
 import type { AgentRecord, AgentWithPresence } from "./agent-record.ts";
 import type { Directory } from "./directory.ts";
@@ -39,6 +43,7 @@ export interface AgentSettings {
 
 const RESERVED: ReadonlySet<string> = new Set([POSTMASTER, "operator"]);
 const WITHDRAWN_AT_ONCE = 100;
+const UNFINISHED = TASK_STATES.filter((state) => !isTerminal(state));
 
 const parseRegister = parserOf(RegisterRequestSchema, "registration");
 const parseQuery = parserOf(AgentsQuerySchema, "query");
@@ -134,9 +139,38 @@ export class AgentService {
     if (known === undefined || known.removedAtMs === null) return;
     for (;;) {
       const open = await this.#store.openDeliveriesOfAgent(tenant, id, WITHDRAWN_AT_ONCE);
-      if (open.length === 0) return;
+      if (open.length === 0) break;
       await Promise.all(open.map((delivery) => this.#withdraw(principal, tenant, delivery.messageId)));
     }
+    for (const state of UNFINISHED) await this.#failTasks(principal, id, state);
+  }
+
+  /** Work that the agent had taken on, its mail already acknowledged: nobody will finish it. */
+  async #failTasks(principal: Principal, id: AgentId, state: TaskState): Promise<void> {
+    const { tenant } = principal;
+    const any = { threadId: undefined, parentId: undefined };
+    let afterId = "";
+    for (;;) {
+      const page = { tenant, agentId: id, state, ...any, afterId, limit: WITHDRAWN_AT_ONCE };
+      const tasks = await this.#store.tasks(page);
+      const own = tasks.filter(({ assignee }) => assignee === id);
+      await Promise.all(own.map((task) => this.#failTask(principal, task.id)));
+      const last = tasks.at(-1);
+      if (last === undefined) return;
+      afterId = last.id;
+    }
+  }
+
+  async #failTask(principal: Principal, taskId: string): Promise<void> {
+    const { tenant } = principal;
+    await decideAndCommit(this.#store, async () => {
+      const task = await this.#store.task(tenant, taskId);
+      if (task === undefined || isTerminal(task.state)) return { changes: undefined, answer: undefined };
+      const reason = `${task.assignee} is no longer registered`;
+      const by = { actor: actorName(principal), resultFrom: POSTMASTER };
+      const changes = await failedTaskChanges(this.#store, this.#stationery(), task, reason, by);
+      return { changes: combine(tenant, changes), answer: undefined };
+    });
   }
 
   async #withdraw(principal: Principal, tenant: string, messageId: string): Promise<void> {
@@ -145,14 +179,17 @@ export class AgentService {
       if (delivery === undefined || delivery.settledAtMs !== null) {
         return { changes: undefined, answer: undefined };
       }
-      const nowMs = this.#clock.nowMs();
+      const stationery = this.#stationery();
       const reason = `${delivery.agentId} is no longer registered`;
-      const stationery = { ids: this.#ids, nowMs, messageTtlMs: this.#messageTtlMs };
       const by = { actor: actorName(principal), resultFrom: POSTMASTER };
-      const withdrawn = withdraw(delivery, reason, nowMs);
+      const withdrawn = withdraw(delivery, reason, stationery.nowMs);
       const changes = await undeliveredChanges(this.#store, stationery, withdrawn, by);
       return { changes: combine(tenant, changes), answer: undefined };
     });
+  }
+
+  #stationery(): Stationery {
+    return { ids: this.#ids, nowMs: this.#clock.nowMs(), messageTtlMs: this.#messageTtlMs };
   }
 
   async #known(principal: Principal, name: string): Promise<AgentWithPresence> {

@@ -36,15 +36,37 @@ describe("deregistering", () => {
     );
   });
 
+  it("ends the tasks whose mail was acknowledged, and tells their requesters", async () => {
+    await using core = await coreOnMemory();
+    const { receipt } = await core.send({ type: "request", body: "请翻译" });
+    await core.mailboxes.ack(core.operator, ZHIWEI, { message_ids: [receipt.message_id] });
+    await core.agents.remove(core.operator, ZHIWEI);
+    const task = await core.tasks.get(core.operator, receipt.task_id ?? "");
+    assert.equal(task.state, "failed");
+    const [result, ...others] = await core.mailOf(LULU);
+    assert.equal(others.length, 0);
+    assert.match(result?.message.body ?? "", /no longer registered/);
+  });
+
+  it("still answers a retry of what was sent before", async () => {
+    await using core = await coreOnMemory();
+    const sent = await core.send({ idempotency_key: "k", body: "你好" });
+    await core.agents.remove(core.operator, ZHIWEI);
+    const again = await core.send({ to: ZHIWEI, idempotency_key: "k", body: "你好" });
+    assert.equal(again.created, false);
+    assert.deepEqual(again.receipt, sent.receipt);
+    await refused(core.send({ to: ZHIWEI, idempotency_key: "k2", body: "你好" }), "unknown_agent");
+  });
+
   it("closes the mailbox: the name is unknown to senders, readers and lists", async () => {
     await using core = await coreOnMemory();
     await core.agents.remove(core.operator, ZHIWEI);
     for (const name of [ZHIWEI, "zhiwei"]) {
-      await refused(core.send({ to: name }), "unknown_recipient");
-      await refused(core.mailboxes.read(core.operator, name, {}), "unknown_recipient");
-      await refused(core.agents.get(core.operator, name), "unknown_recipient");
-      await refused(core.agents.remove(core.operator, name), "unknown_recipient");
-      await refused(core.agents.heartbeat(core.operator, name), "unknown_recipient");
+      await refused(core.send({ to: name }), "unknown_agent");
+      await refused(core.mailboxes.read(core.operator, name, {}), "unknown_agent");
+      await refused(core.agents.get(core.operator, name), "unknown_agent");
+      await refused(core.agents.remove(core.operator, name), "unknown_agent");
+      await refused(core.agents.heartbeat(core.operator, name), "unknown_agent");
     }
     const { items, total } = await core.agents.list(core.operator, {});
     assert.deepEqual([items.map(({ agent_id }) => agent_id), total], [[LULU], 1]);

@@ -20,12 +20,12 @@ export class Directory {
     }
     const { name } = address;
     if (name === POSTMASTER) {
-      throw new RelayError("unknown_recipient", `${field}: ${POSTMASTER} sends notices and reads no mail`);
+      throw new RelayError("unknown_agent", `${field}: ${POSTMASTER} sends notices and reads no mail`);
     }
     const [first, ...others] = await this.#store.agentsNamed(tenant, name);
     if (first === undefined) {
       throw new RelayError(
-        "unknown_recipient",
+        "unknown_agent",
         `${field}: nobody is registered as "${name}"; GET /agents lists who is`,
         { details: { name } },
       );
@@ -33,7 +33,7 @@ export class Directory {
     if (first === name || others.length === 0) return first;
     const candidates = [first, ...others];
     throw new RelayError(
-      "ambiguous_recipient",
+      "ambiguous_agent",
       `${field}: "${name}" may be ${candidates.join(" or ")}; use the full id`,
       { details: { name, candidates } },
     );

@@ -58,6 +58,7 @@ describe("deciding and committing", () => {
       messages: [],
       sendKeys: [],
       deliveries: [],
+      room: [],
       tasks: [],
       artifacts: [],
     });

@@ -37,6 +37,7 @@ export function combine(tenant: string, parts: readonly Partial<Changes>[]): Cha
     messages: parts.flatMap((part) => part.messages ?? []),
     sendKeys: parts.flatMap((part) => part.sendKeys ?? []),
     deliveries: parts.flatMap((part) => part.deliveries ?? []),
+    room: parts.flatMap((part) => part.room ?? []),
     tasks: parts.flatMap((part) => part.tasks ?? []),
     artifacts: parts.flatMap((part) => part.artifacts ?? []),
   };

@@ -1,3 +1,4 @@
+import type { AgentId } from "@a2a-relay/protocol";
 import type { AgentRecord } from "../agents/agent-record.ts";
 import type { AgentStore } from "../agents/agent-store.ts";
 import type { EventDraft } from "../journal/event.ts";
@@ -23,14 +24,21 @@ export interface Changes {
   readonly sendKeys?: readonly SendKey[];
   /** Version 0 is new. A delivery that is or becomes available gets the next position. */
   readonly deliveries?: readonly DeliveryRecord[];
+  /** New mail of these agents is refused while their mailbox holds that much; other new mail never is. */
+  readonly room?: readonly MailboxRoom[];
   /** Version 0 is new. */
   readonly tasks?: readonly TaskRecord[];
   /** Put by id: a known artifact is replaced in its place. */
   readonly artifacts?: readonly ArtifactRecord[];
 }
 
+export interface MailboxRoom {
+  readonly agentId: AgentId;
+  readonly openMax: number;
+}
+
 /** Why nothing was written: what another caller took or changed first. */
-export type Clash = "agent" | "agent_name" | "message_id" | "send_key" | "delivery" | "task";
+export type Clash = "agent" | "agent_name" | "message_id" | "send_key" | "delivery" | "mailbox" | "task";
 
 export type CommitOutcome =
   | { readonly committed: true }

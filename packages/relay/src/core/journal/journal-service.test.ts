@@ -138,7 +138,7 @@ describe("threads", () => {
       threads.map(({ thread_id }) => thread_id),
       ["t4"],
     );
-    await refused(core.journal.threads(core.operator, { agent: "nobody" }), "unknown_recipient");
+    await refused(core.journal.threads(core.operator, { agent: "nobody" }), "unknown_agent");
     await refused(core.journal.threads(core.operator, { before: "x" }), "invalid_argument");
   });
 

@@ -52,7 +52,7 @@ describe("verifying the journal", () => {
   });
 
   it("walks more events than fit on one page", async () => {
-    await using core = await coreOnMemory();
+    await using core = await coreOnMemory({ mailboxOpenMax: 10_000 });
     const messages = Array.from({ length: 400 }, () => ({ from: "lulu", to: "zhiwei", body: "x" }));
     for (let index = 0; index < 3; index += 1) {
       await core.messages.sendBatch(core.operator, { messages }, () => 500);

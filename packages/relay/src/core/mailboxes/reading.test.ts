@@ -167,7 +167,7 @@ describe("reading a mailbox", () => {
 
   it("is refused for an agent that nobody knows", async () => {
     await using core = await coreOnMemory();
-    await refused(core.mailboxes.read(core.operator, "nobody", {}), "unknown_recipient");
+    await refused(core.mailboxes.read(core.operator, "nobody", {}), "unknown_agent");
     await refused(core.mailboxes.read(core.operator, "../etc", {}), "invalid_argument");
   });
 });

@@ -355,6 +355,6 @@ describe("the queue", () => {
       { deadline_within_ms: "soon" },
     ];
     for (const query of wrong) await refused(core.repairs.queue(core.operator, query), "invalid_argument");
-    await refused(core.repairs.queue(core.operator, { agent: "nobody" }), "unknown_recipient");
+    await refused(core.repairs.queue(core.operator, { agent: "nobody" }), "unknown_agent");
   });
 });

@@ -4,11 +4,10 @@ import { combine, decideAndCommit } from "../environment/commit-retry.ts";
 import type { Identifiers } from "../environment/identifiers.ts";
 import type { RelayStore } from "../environment/relay-store.ts";
 import type { Stationery } from "../messages/notices.ts";
-import { deliveryEvent, freeReservations, withdrawWork, workMail } from "../tasks/task-changes.ts";
-import { endingDigest, endTask } from "../tasks/task-result.ts";
+import { deliveryEvent, freeReservations } from "../tasks/task-changes.ts";
 import type { DeliveryRecord } from "./delivery-record.ts";
 import { expire, timeOut } from "./delivery-state.ts";
-import { GIVEN_UP_BY_RELAY, isRegistered, undeliveredChanges } from "./undelivered.ts";
+import { failedTaskChanges, GIVEN_UP_BY_RELAY, undeliveredChanges } from "./undelivered.ts";
 
 export interface SweepSettings {
   readonly messageTtlMs: number;
@@ -106,24 +105,8 @@ export class Sweep {
         return { changes: undefined, answer: undefined };
       }
       const reason = `not finished by its deadline, ${new Date(task.deadlineMs).toISOString()}`;
-      const mail = workMail(task, await this.#store.openDeliveriesOfTask(tenant, taskId));
-      const ended = endTask(
-        task,
-        {
-          state: "failed",
-          resultStatus: "error",
-          text: reason,
-          parts: undefined,
-          digest: endingDigest("failed", { reason }),
-          actor: POSTMASTER,
-          sender: POSTMASTER,
-        },
-        stationery,
-        await isRegistered(this.#store, tenant, task.requester),
-        await this.#store.artifacts(tenant, taskId),
-      );
-      const withdrawn = withdrawWork(mail, POSTMASTER, stationery.nowMs, reason);
-      return { changes: combine(tenant, [withdrawn, ended.changes]), answer: undefined };
+      const parts = await failedTaskChanges(this.#store, stationery, task, reason, GIVEN_UP_BY_RELAY);
+      return { changes: combine(tenant, parts), answer: undefined };
     });
   }
 

@@ -4,6 +4,7 @@ import type { EventType } from "../journal/event.ts";
 import { type Stationery, undeliverableNotice } from "../messages/notices.ts";
 import { deliveryEvent, withdrawWork, workMail } from "../tasks/task-changes.ts";
 import { endingDigest, endTask } from "../tasks/task-result.ts";
+import type { TaskRecord } from "../tasks/task-record.ts";
 import type { DeliveryRecord } from "./delivery-record.ts";
 
 const UNDELIVERED_EVENTS: Readonly<Partial<Record<DeliveryRecord["state"], EventType>>> = {
@@ -38,42 +39,78 @@ export async function undeliveredChanges(
     deliveries: [delivery],
     events: [deliveryEvent(type, delivery, by.actor, stationery.nowMs, { reason, ...data })],
   };
-  const senderIsRegistered = await isRegistered(store, tenant, delivery.sender);
   const task = delivery.taskId === null ? undefined : await store.task(tenant, delivery.taskId);
-  if (task !== undefined && task.messageId === messageId && !isTerminal(task.state)) {
-    const text = reason ?? `the mail is ${delivery.state}`;
-    const requesterIsRegistered =
-      task.requester === delivery.sender
-        ? senderIsRegistered
-        : await isRegistered(store, tenant, task.requester);
-    const ended = endTask(
-      task,
-      {
-        state: "failed",
-        resultStatus: "error",
-        text,
-        parts: undefined,
-        digest: endingDigest("failed", { reason: text }),
-        actor: by.actor,
-        sender: by.resultFrom,
-      },
-      stationery,
-      requesterIsRegistered,
-      await store.artifacts(tenant, task.id),
-    );
-    const open = await store.openDeliveriesOfTask(tenant, task.id);
-    const others = workMail(task, open).filter((other) => other.messageId !== messageId);
-    const withdrawn = withdrawWork(others, by.actor, stationery.nowMs, `its task failed: ${text}`);
-    if (task.requester === delivery.sender) return [settled, withdrawn, ended.changes];
-    // Whoever handed the task over is told apart from whoever asked for it.
-    return [settled, withdrawn, ended.changes, ...(await notice(senderIsRegistered))];
+  if (task === undefined || task.messageId !== messageId || isTerminal(task.state)) {
+    return [settled, ...(await senderNotice(store, stationery, delivery))];
   }
-  return [settled, ...(await notice(senderIsRegistered && !delivery.quiet))];
+  const text = reason ?? `the mail is ${delivery.state}`;
+  const failed = await failedTaskChanges(store, stationery, task, text, by, messageId);
+  // Whoever handed the task over is told apart from whoever asked for it.
+  const told = task.requester === delivery.sender ? [] : await senderNotice(store, stationery, delivery);
+  return [settled, ...failed, ...told];
+}
 
-  async function notice(wanted: boolean): Promise<readonly Partial<Changes>[]> {
-    const original = wanted ? await store.message(tenant, messageId) : undefined;
-    return original === undefined ? [] : [undeliverableNotice(stationery, original, delivery).changes];
+/**
+ * A task that nobody will finish any more: it has failed, what else was sent about it is withdrawn, and its
+ * requester gets the result. `settledId` is mail that is settled already.
+ */
+export async function failedTaskChanges(
+  store: RelayStore,
+  stationery: Stationery,
+  task: TaskRecord,
+  reason: string,
+  by: GivenUpBy,
+  settledId?: string,
+): Promise<readonly Partial<Changes>[]> {
+  const ended = endTask(
+    task,
+    {
+      state: "failed",
+      resultStatus: "error",
+      text: reason,
+      parts: undefined,
+      digest: endingDigest("failed", { reason }),
+      actor: by.actor,
+      sender: by.resultFrom,
+    },
+    stationery,
+    await isRegistered(store, task.tenant, task.requester),
+    await store.artifacts(task.tenant, task.id),
+  );
+  const open = await store.openDeliveriesOfTask(task.tenant, task.id);
+  const mail = workMail(task, open).filter((other) => other.messageId !== settledId);
+  const why = `its task failed: ${reason}`;
+  return [...(await withdrawnChanges(store, stationery, task, mail, by.actor, why)), ended.changes];
+}
+
+/** Mail that is no longer wanted. Its sender is told, unless it is the requester, who gets the task's result. */
+export async function withdrawnChanges(
+  store: RelayStore,
+  stationery: Stationery,
+  task: TaskRecord,
+  mail: readonly DeliveryRecord[],
+  actor: string,
+  reason: string,
+): Promise<readonly Partial<Changes>[]> {
+  const withdrawn = withdrawWork(mail, actor, stationery.nowMs, reason);
+  const notices: Partial<Changes>[] = [];
+  for (const delivery of withdrawn.deliveries ?? []) {
+    if (delivery.sender === task.requester) continue;
+    notices.push(...(await senderNotice(store, stationery, delivery)));
   }
+  return [withdrawn, ...notices];
+}
+
+/** Nobody is told about quiet mail, and only somebody with a mailbox can be. */
+async function senderNotice(
+  store: RelayStore,
+  stationery: Stationery,
+  delivery: DeliveryRecord,
+): Promise<readonly Partial<Changes>[]> {
+  const { tenant, messageId, sender, quiet } = delivery;
+  if (quiet || !(await isRegistered(store, tenant, sender))) return [];
+  const original = await store.message(tenant, messageId);
+  return original === undefined ? [] : [undeliverableNotice(stationery, original, delivery).changes];
 }
 
 /** Only somebody with a mailbox can be told. */

@@ -52,10 +52,7 @@ describe("a batch", () => {
       results.map(({ status }) => status),
       [201, 400, 201, 400, 201],
     );
-    assert.equal(
-      results[1] !== undefined && "error" in results[1] && results[1].error.code,
-      "unknown_recipient",
-    );
+    assert.equal(results[1] !== undefined && "error" in results[1] && results[1].error.code, "unknown_agent");
     assert.deepEqual(
       (await core.mailOf(ZHIWEI)).map(({ message }) => message.body),
       ["一", "二", "三"],
@@ -214,5 +211,20 @@ describe("an atomic batch", () => {
     const error = await refused(batch(core, two, true), "conflict", new RegExp(`task ${taskId}`));
     assert.deepEqual(error.details, { index: 1, other: 0 });
     assert.equal((await core.mailOf(ZHIWEI)).length, 3);
+  });
+
+  it("lets no more letters in than the mailbox has room for", async () => {
+    await using core = await coreOnMemory({ mailboxOpenMax: 2 });
+    const messages = Array.from({ length: 5 }, (_, index) => ({
+      from: "lulu",
+      to: "zhiwei",
+      body: `${index}`,
+    }));
+    const items = await core.messages.sendBatch(core.operator, { messages }, () => 429);
+    assert.deepEqual(
+      items.map(({ status }) => status),
+      [201, 201, 429, 429, 429],
+    );
+    assert.equal((await core.mailOf("zhiwei")).length, 2);
   });
 });

@@ -207,4 +207,15 @@ describe("a follow-up", () => {
     assert.equal((await core.tasks.get(core.operator, taskId)).state, "completed");
     assert.equal((await core.mailOf(ZHIWEI))[0]?.message.body, "谢谢");
   });
+
+  it("that is canceled before it was taken tells whoever handed the task over", async () => {
+    const { core, taskId } = await setup();
+    await using _ = core;
+    await core.messages.send(core.zhiwei, { to: KAMES, type: "handoff", task_id: taskId, body: "交给你" });
+    await core.tasks.cancel(core.lulu, taskId, {});
+    const [notice, ...others] = await core.mailOf(ZHIWEI);
+    assert.equal(others.length, 0);
+    assert.match(notice?.message.body ?? "", /is withdrawn: the task was canceled/);
+    assert.equal((await core.mailOf(LULU)).length, 1);
+  });
 });

@@ -234,7 +234,7 @@ describe("a heartbeat", () => {
 
   it("still needs a recipient that exists", async () => {
     await using core = await coreOnMemory();
-    await refused(core.send({ type: "heartbeat", to: "nobody" }), "unknown_recipient");
+    await refused(core.send({ type: "heartbeat", to: "nobody" }), "unknown_agent");
   });
 });
 
@@ -273,10 +273,10 @@ describe("any letter", () => {
 
   it("needs a sender and a recipient that are known", async () => {
     await using core = await coreOnMemory();
-    await refused(core.send({ to: "nobody" }), "unknown_recipient", /^to: .*"nobody"/);
-    await refused(core.send({ from: "nobody" }), "unknown_recipient", /^from: /);
-    await refused(core.send({ to: "postmaster@relay" }), "unknown_recipient", /reads no mail/);
-    await refused(core.send({ from: "postmaster@relay" }), "unknown_recipient");
+    await refused(core.send({ to: "nobody" }), "unknown_agent", /^to: .*"nobody"/);
+    await refused(core.send({ from: "nobody" }), "unknown_agent", /^from: /);
+    await refused(core.send({ to: "postmaster@relay" }), "unknown_agent", /reads no mail/);
+    await refused(core.send({ from: "postmaster@relay" }), "unknown_agent");
     await refused(core.send({ to: "skill:translate" }), "invalid_argument", /skill addresses/);
     await refused(core.send({ to: "https://a.example/agent" }), "invalid_argument", /url addresses/);
     const anonymous = { to: ZHIWEI, body: "x" };

@@ -34,6 +34,8 @@ export interface SendContext {
   readonly taskAsked: DeliveryRecord | undefined;
   readonly artifacts: readonly Artifact[];
   readonly parent: TaskRecord | undefined;
+  /** How much open mail the recipient may have. */
+  readonly mailboxOpenMax: number;
   readonly sendKey: { readonly key: string; readonly digest: string } | undefined;
   readonly stationery: Stationery;
 }
@@ -54,7 +56,7 @@ export interface Effect {
 
 /** Pure: the same context gives the same plan. */
 export function planSend(context: SendContext): SendPlan {
-  const { tenant, recipient, sender, sendKey } = context;
+  const { tenant, recipient, sender, sendKey, mailboxOpenMax: openMax } = context;
   const threadId = threadOf(context);
   const effect = effectOf(context, threadId);
   const { message, changes }: Posted = post(letterOf(context, threadId, effect));
@@ -79,7 +81,15 @@ export function planSend(context: SendContext): SendPlan {
             taskId: effect.taskId ?? null,
           },
         ];
-  return { message, receipt, changes: combine(tenant, [changes, effect.changes, { sendKeys: keys }]) };
+  return {
+    message,
+    receipt,
+    changes: combine(tenant, [
+      changes,
+      effect.changes,
+      { sendKeys: keys, room: [{ agentId: recipient, openMax }] },
+    ]),
+  };
 }
 
 function threadOf(context: SendContext): string {

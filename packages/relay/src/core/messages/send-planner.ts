@@ -59,11 +59,24 @@ export class SendPlanner {
     }
     const sender = await this.#directory.resolve(tenant, from, "from");
     authorize(principal, "messages.send", { agentId: sender });
-    const recipient = await this.#directory.resolve(tenant, draft.to, "to");
+    const recipient = await this.#recipientOf(tenant, sender, draft);
     if (recipient === sender && draft.kind !== "heartbeat") {
       throw new RelayError("invalid_argument", `to: ${recipient} cannot write to itself`);
     }
     return { draft, sender, recipient, messageId: draft.id ?? this.#ids.message() };
+  }
+
+  /** Who a retry was sent to stays known to its key, also after that agent has left. */
+  async #recipientOf(tenant: string, sender: AgentId, draft: MessageDraft): Promise<AgentId> {
+    try {
+      return await this.#directory.resolve(tenant, draft.to, "to");
+    } catch (reason) {
+      const key = sendKeyOf(draft);
+      if (key === undefined || RelayError.from(reason).code !== "unknown_agent") throw reason;
+      const known = await this.#store.sendKey(tenant, sender, draft.to as AgentId, key);
+      if (known === undefined) throw reason;
+      return known.recipient;
+    }
   }
 
   async plan(principal: Principal, addressed: AddressedDraft, clash: Clash | undefined): Promise<Planned> {
@@ -81,6 +94,7 @@ export class SendPlanner {
     const context: SendContext = {
       tenant,
       ...addressed,
+      mailboxOpenMax: this.#settings.mailboxOpenMax,
       sendKey,
       ...(await this.#surroundings(principal, draft, sender)),
       stationery: {

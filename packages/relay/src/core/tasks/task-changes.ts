@@ -2,7 +2,7 @@ import { RelayError, type TaskState } from "@a2a-relay/protocol";
 import type { Changes, RelayStore } from "../environment/relay-store.ts";
 import type { EventDraft, EventType } from "../journal/event.ts";
 import type { DeliveryRecord } from "../mailboxes/delivery-record.ts";
-import { acknowledge, assertMayFinish, CANCELED_REASON, withdraw } from "../mailboxes/delivery-state.ts";
+import { acknowledge, assertMayFinish, withdraw } from "../mailboxes/delivery-state.ts";
 import type { TaskRecord } from "./task-record.ts";
 
 /** Open mail of the task on the side of the agent that works on it. */
@@ -52,7 +52,7 @@ export function withdrawWork(
   mail: readonly DeliveryRecord[],
   actor: string,
   nowMs: number,
-  reason: string = CANCELED_REASON,
+  reason: string,
 ): Partial<Changes> {
   const withdrawn = mail.map((delivery) => withdraw(delivery, reason, nowMs));
   return {

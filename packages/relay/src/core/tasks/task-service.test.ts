@@ -281,7 +281,7 @@ describe("the list of tasks", () => {
     for (const query of [{ state: "done" }, { limit: 0 }, { agent: "" }, { agent: "a/b" }]) {
       await refused(core.tasks.list(core.operator, query), "invalid_argument");
     }
-    await refused(core.tasks.list(core.operator, { agent: "nobody" }), "unknown_recipient");
+    await refused(core.tasks.list(core.operator, { agent: "nobody" }), "unknown_agent");
   });
 });
 

@@ -30,10 +30,11 @@ import type { Changes, RelayStore } from "../environment/relay-store.ts";
 import { parserOf } from "../environment/schema-check.ts";
 import type { ServiceParts } from "../environment/service-parts.ts";
 import type { DeliveryRecord } from "../mailboxes/delivery-record.ts";
-import { isRegistered } from "../mailboxes/undelivered.ts";
+import { CANCELED_REASON } from "../mailboxes/delivery-state.ts";
+import { isRegistered, withdrawnChanges } from "../mailboxes/undelivered.ts";
 import { canceledNotice, type Stationery } from "../messages/notices.ts";
 import { putArtifact, readArtifact } from "./artifacts.ts";
-import { acknowledgeWork, assertHoldsTask, taskEvent, withdrawWork, workMail } from "./task-changes.ts";
+import { acknowledgeWork, assertHoldsTask, taskEvent, workMail } from "./task-changes.ts";
 import type { TaskRecord } from "./task-record.ts";
 import { askRequester, type Ending, endingDigest, endTask, STATUS_TEXT_CHARS } from "./task-result.ts";
 import { assertInTime, assertUnfinished, moveTask } from "./task-state.ts";
@@ -187,7 +188,8 @@ export class TaskService {
         await this.#store.artifacts(task.tenant, task.id),
       );
       const held = mail.some((delivery) => delivery.state === "leased");
-      const parts = [withdrawWork(mail, actor, stationery.nowMs), ended.changes];
+      const withdrawn = await withdrawnChanges(this.#store, stationery, task, mail, actor, CANCELED_REASON);
+      const parts = [...withdrawn, ended.changes];
       if (held) parts.push(canceledNotice(stationery, task, reason).changes);
       return { changes: combine(task.tenant, parts), answer: await this.#view(ended.task) };
     });

@@ -1,6 +1,7 @@
 import type { DatabaseSync } from "node:sqlite";
 import type { AgentId, DeliveryState } from "@a2a-relay/protocol";
 import { mailboxTopic } from "../../core/environment/change-feed.ts";
+import type { MailboxRoom } from "../../core/environment/relay-store.ts";
 import type { EventDraft } from "../../core/journal/event.ts";
 import type { DeliveryRecord } from "../../core/mailboxes/delivery-record.ts";
 import type { Mail, MailboxLeaseQuery, MailboxReadQuery } from "../../core/mailboxes/mailbox-store.ts";
@@ -162,6 +163,18 @@ export class Mailboxes {
 
   leasedMail(tenant: string, limit: number): readonly DeliveryRecord[] {
     return deliveries(this.#leased.all(tenant, limit));
+  }
+
+  /** Inside a commit: all that came before in the same batch counts. */
+  assertRoom(delivery: DeliveryRecord, room: readonly MailboxRoom[]): void {
+    if (delivery.version !== 0) return;
+    const bound = room.find(({ agentId }) => agentId === delivery.agentId);
+    if (
+      bound === undefined ||
+      this.#ledger.mailboxes.countOpen(delivery.tenant, delivery.agentId) < bound.openMax
+    )
+      return;
+    throw new ClashError("mailbox");
   }
 
   /** Inside a commit. `ref` is known when the message is written in the same commit. */

@@ -358,7 +358,10 @@ export class SqliteRelayStore implements RelayStore {
     for (const sendKey of sendKeys) this.#messages.insertSendKey(sendKey);
     const refs = new Map<string, number>();
     for (const message of messages) refs.set(message.id, this.#messages.insert(message, sendKeys));
-    for (const delivery of deliveries) this.#mailboxes.put(delivery, refs.get(delivery.messageId));
+    for (const delivery of deliveries) {
+      this.#mailboxes.assertRoom(delivery, changes.room ?? []);
+      this.#mailboxes.put(delivery, refs.get(delivery.messageId));
+    }
     for (const task of tasks) this.#tasks.put(task);
     for (const artifact of artifacts) this.#tasks.putArtifact(artifact);
     for (const event of changes.events) this.#journal.append(changes.tenant, event);
