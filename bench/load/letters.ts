@@ -2,12 +2,18 @@ import { postRequest } from "./http-request.ts";
 
 export const AGENTS = 100;
 const BODY_BYTES = 1024;
+const KEY_DIGITS = 12;
 
-/** Plain prose with some Chinese, so that neither an all-ASCII shortcut nor its absence decides. */
-const PROSE =
-  "The build of the parser is green again; Zhiwei, please read the notes on the lexer before noon. ";
+const ENGLISH = "The build of the parser is green again; please read the notes on the lexer before noon. ";
+/** Outside of Latin-1, JavaScript keeps a text in two bytes a character, and every step with it costs more. */
+const CHINESE = "解析器的构建已恢复正常，知微，请在中午之前阅读词法分析器的说明。";
 
-export const BODY_TEXT = bodyOf(BODY_BYTES);
+export type Language = "english" | "chinese";
+
+const BODIES: Readonly<Record<Language, string>> = {
+  english: bodyOf(ENGLISH),
+  chinese: bodyOf(CHINESE),
+};
 
 export function agentId(index: number): string {
   return `agent-${index % AGENTS}@bench`;
@@ -20,14 +26,16 @@ export function letterTo(recipient: number, more: Readonly<Record<string, unknow
     to: agentId(recipient),
     type: "note",
     subject: "build notes",
-    body: BODY_TEXT,
+    body: BODIES.english,
     ...more,
   };
 }
 
 /** One send to each agent, ready to be written to a socket. */
-export function sendRequests(): readonly Buffer[] {
-  return Array.from({ length: AGENTS }, (_, index) => postRequest("/messages", letterTo(index)));
+export function sendRequests(language: Language = "english"): readonly Buffer[] {
+  return Array.from({ length: AGENTS }, (_, index) =>
+    postRequest("/messages", letterTo(index, { body: BODIES[language] })),
+  );
 }
 
 /** Sends whose idempotency key is new each time: its digits are overwritten in place. */
@@ -55,10 +63,8 @@ export class KeyedSends {
   }
 }
 
-const KEY_DIGITS = 12;
-
-function bodyOf(bytesMax: number): string {
-  let text = "";
-  while (Buffer.byteLength(text) + Buffer.byteLength(PROSE) <= bytesMax) text += PROSE;
-  return text.padEnd(text.length + bytesMax - Buffer.byteLength(text), ".");
+/** The sentence again and again, filled up to the byte. */
+function bodyOf(sentence: string): string {
+  const text = sentence.repeat(Math.floor(BODY_BYTES / Buffer.byteLength(sentence)));
+  return text.padEnd(text.length + BODY_BYTES - Buffer.byteLength(text), ".");
 }

@@ -23,7 +23,7 @@ export type Measure = (bench: Bench) => Promise<readonly Figure[]>;
 export const FULL: Omit<Bench, "cores" | "directory" | "progress"> = {
   connections: 64,
   rounds: 7,
-  roundMs: 3_000,
+  roundMs: 2_500,
   warmUpMs: 3_000,
   storedMessages: [1_000, 100_000, 1_000_000],
   growthRounds: 15,
@@ -33,7 +33,7 @@ export const FULL: Omit<Bench, "cores" | "directory" | "progress"> = {
 export const QUICK: typeof FULL = {
   ...FULL,
   rounds: 3,
-  roundMs: 1_500,
+  roundMs: 1_000,
   warmUpMs: 1_500,
   storedMessages: [1_000, 100_000],
   growthRounds: 7,

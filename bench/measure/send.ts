@@ -1,7 +1,7 @@
 import { startBareHttp, startReference, startRelay } from "../contestants/contestants.ts";
 import { type Figure, ratioOf } from "../figure.ts";
 import { assertOk, type Connection } from "../load/connection.ts";
-import { AGENTS, KeyedSends, sendRequests } from "../load/letters.ts";
+import { AGENTS, KeyedSends, type Language, sendRequests } from "../load/letters.ts";
 import type { Bench } from "./bench.ts";
 import { rateFigures } from "./rate-figures.ts";
 import { interleave, type Runner } from "./rounds.ts";
@@ -17,9 +17,13 @@ export async function measureSend(bench: Bench): Promise<readonly Figure[]> {
     { name: "Fastify + SQLite, one row a message", server: reference, cycle },
     { name: "relay", server: relay, cycle },
     { name: "relay, with idempotency keys", server: relay, cycle: keyedSendCycle() },
+    { name: "Fastify + SQLite, Chinese text", server: reference, cycle: sendCycle("chinese") },
+    { name: "relay, Chinese text", server: relay, cycle: sendCycle("chinese") },
   ];
   const samples = await interleave(bench, runners);
-  const [echoes, rows, sends, keyedSends] = samples.map((sample) => sample.perSecond);
+  const [echoes, rows, sends, keyedSends, chineseRows, chineseSends] = samples.map(
+    (sample) => sample.perSecond,
+  );
   return [
     ratioOf("relay / Fastify + SQLite", sends ?? [], rows ?? [], {
       must: { atLeast: 0.5 },
@@ -27,13 +31,14 @@ export async function measureSend(bench: Bench): Promise<readonly Figure[]> {
     }),
     ratioOf("relay / bare node:http", sends ?? [], echoes ?? [], { aim: { atLeast: 0.6 } }),
     ratioOf("relay with keys / Fastify + SQLite", keyedSends ?? [], rows ?? []),
+    ratioOf("relay / Fastify + SQLite, Chinese text", chineseSends ?? [], chineseRows ?? []),
     ...rateFigures(runners, samples),
   ];
 }
 
 /** The whole cycle of a connection is one send. */
-export function sendCycle(): Runner["cycle"] {
-  const requests = sendRequests();
+export function sendCycle(language: Language = "english"): Runner["cycle"] {
+  const requests = sendRequests(language);
   return async (connection: Connection, number: number) => {
     assertOk(await connection.request(requests[number % AGENTS] ?? Buffer.alloc(0)));
   };

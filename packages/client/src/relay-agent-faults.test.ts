@@ -50,7 +50,7 @@ describe("an agent on a bad wire", () => {
     });
   }
 
-  it("tells the outcome again, and does not work again, when mail comes back whose acknowledgement got lost", async () => {
+  it("tells the outcome again, and does not work again, when an acknowledgement got lost", async () => {
     await using setup = await setupAgent({ retries: 0, leaseMs: 100, retryDelayMs: 20, retryDelayMsMax: 20 });
     let runs = 0;
     const done = gate();
