@@ -26,14 +26,18 @@ const EXIT_BROKEN = 1;
 const EXIT_USAGE = 2;
 const EXIT_INTERRUPTED = 130;
 
-try {
-  const options = readOptions(process.argv.slice(2));
-  if (options === "help") console.log(USAGE);
-  else await run(options);
-} catch (error) {
-  console.error(error instanceof Error ? error.message : error);
-  console.error(USAGE);
-  process.exitCode = EXIT_USAGE;
+const asked = readOptionsOrExplain();
+if (asked === "help") console.log(USAGE);
+else if (asked !== undefined) await run(asked);
+
+function readOptionsOrExplain(): ReturnType<typeof readOptions> | undefined {
+  try {
+    return readOptions(process.argv.slice(2));
+  } catch (error) {
+    console.error(`${error instanceof Error ? error.message : String(error)}\n\n${USAGE}`);
+    process.exitCode = EXIT_USAGE;
+    return undefined;
+  }
 }
 
 async function run(options: BenchOptions): Promise<void> {

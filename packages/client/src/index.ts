@@ -71,6 +71,7 @@ export type {
   TasksResponse,
   TaskState,
   TaskStatusRequest,
+  TaskSummary,
   TaskTreeView,
   TaskView,
   ThreadResponse,

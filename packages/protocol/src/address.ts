@@ -34,9 +34,16 @@ export function parseAddress(input: unknown, field = "to"): Address {
     if (input.length <= LIMITS.urlCharsMax && URL.canParse(input)) return { kind: "url", url: input };
     throw new RelayError("invalid_argument", `${field}: ${quote(input)} is not a usable URL`);
   }
-  const name = parseName(input, field);
+  const name = parseDisplayName(input) ?? parseName(input, field);
   if (name.startsWith("skill:")) return { kind: "skill", skill: name.slice("skill:".length) };
   return { kind: "name", name };
+}
+
+/** People are also written to by the name they show, and that may have blanks in it. */
+function parseDisplayName(input: unknown): string | undefined {
+  if (typeof input !== "string" || !input.includes(" ") || input !== input.trim()) return undefined;
+  const isName = input.length <= LIMITS.displayNameCharsMax && !FORBIDDEN.test(input.replaceAll(" ", ""));
+  return isName && input.isWellFormed() ? input : undefined;
 }
 
 function parseName(input: unknown, field: string): string {

@@ -12,7 +12,7 @@ import {
 import { LIMITS } from "./limits.ts";
 import { type Message, MessageInputSchema } from "./message.ts";
 import type { ErrorBody } from "./relay-error.ts";
-import { TASK_STATES, type TaskView } from "./task.ts";
+import { TASK_STATES, type TaskSummary } from "./task.ts";
 
 /** Query strings carry numbers as text; the core reads both. */
 const count = (maximum: number, fallback: number): TSchema =>
@@ -263,7 +263,7 @@ export interface ReleaseResponse {
 }
 
 export interface TasksResponse {
-  readonly tasks: readonly TaskView[];
+  readonly tasks: readonly TaskSummary[];
   readonly cursor?: string;
 }
 

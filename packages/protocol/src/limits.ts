@@ -2,7 +2,8 @@ const SECOND_MS = 1_000;
 const MINUTE_MS = 60 * SECOND_MS;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
-const MIB = 1024 * 1024;
+const KIB = 1024;
+const MIB = 1024 * KIB;
 
 /**
  * Every bound of the protocol, with its unit in the name. `docs/reference/limits.md` explains each one;
@@ -20,6 +21,8 @@ export const LIMITS = {
   jsonDepthMax: 64,
   batchMessagesMax: 500,
   idCharsMax: 200,
+  /** What one agent says of itself, as JSON: lists of agents carry all of it. */
+  registrationBytesMax: 64 * KIB,
   aliasesMax: 20,
   displayNameCharsMax: 200,
   skillsMax: 100,
@@ -30,8 +33,12 @@ export const LIMITS = {
   reasonCharsMax: 2_000,
   urlCharsMax: 2_000,
   artifactsMax: 100,
+  /** All artifacts of one task, as JSON: every answer about the task carries them. */
+  taskArtifactBytesMax: 8 * MIB,
   /** Open mail of one agent; the next send is answered `mailbox_full`. */
   mailboxOpenMax: 100_000,
+  /** The letters of one answer, as JSON; what does not fit comes with the next. Always at least one letter. */
+  answerBytesMax: 8 * MIB,
   readLimitDefault: 50,
   readLimitMax: 500,
   ackMax: 1_000,

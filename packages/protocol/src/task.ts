@@ -53,8 +53,11 @@ export interface TaskView {
   readonly updated_at: string;
 }
 
+/** A task among others: what it made is asked for task by task. */
+export type TaskSummary = Omit<TaskView, "artifacts"> & { readonly artifact_count: number };
+
 export interface TaskTreeView {
-  readonly task: TaskView;
+  readonly task: TaskSummary;
   readonly children: readonly TaskTreeView[];
 }
 

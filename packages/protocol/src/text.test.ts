@@ -100,11 +100,37 @@ describe("quote", () => {
 
   it("shows what JSON has no word for", () => {
     assert.equal(quote(undefined), "undefined");
+    assert.equal(quote(Number.NaN), "NaN");
+    assert.equal(quote(7n), "7");
   });
 
-  it("does not fall over what is nested too deeply to be shown", () => {
+  it("shows JSON as it is, cut off where it is too long", () => {
+    fc.assert(
+      fc.property(fc.jsonValue(), (value) => {
+        const whole = JSON.stringify(JSON.parse(JSON.stringify(value)));
+        const cut = `${whole.slice(0, 77).toWellFormed()}...`;
+        assert.equal(quote(JSON.parse(whole)), whole.length <= 80 ? whole : cut);
+      }),
+      { numRuns: 1_000 },
+    );
+  });
+
+  it("does not fall over what is nested too deeply", () => {
     const deep = JSON.parse(`${"[".repeat(100_000)}${"]".repeat(100_000)}`) as unknown;
-    assert.match(quote(deep), /too deeply nested/);
+    assert.equal(quote(deep), `${"[".repeat(77)}...`);
+  });
+
+  it("reads only the beginning of a large value", () => {
+    const seen: number[] = [];
+    const items = Array.from({ length: 1_000 }, (_, index) => index);
+    const watched = new Proxy(items, {
+      get: (target, key, receiver) => {
+        if (typeof key === "string" && /^\d+$/.test(key)) seen.push(Number(key));
+        return Reflect.get(target, key, receiver) as unknown;
+      },
+    });
+    assert.match(quote(watched), /^\[0,1,2,.*\.\.\.$/);
+    assert.ok(seen.length < 100, `${seen.length} items were read`);
   });
 });
 

@@ -44,19 +44,39 @@ export function formatInstant(atMs: number): string {
   return new Date(atMs).toISOString();
 }
 
-/** A value as it is shown in an error: short, on one line. */
+const QUOTE_CHARS_MAX = 80;
+
+/** A value as it is shown in an error: short, on one line. However large it is, only its beginning is read. */
 export function quote(value: unknown): string {
-  const text = jsonOf(value);
-  return text.length <= 80 ? text : `${text.slice(0, 77).toWellFormed()}...`;
+  const text = beginningOfJson(value, QUOTE_CHARS_MAX);
+  if (text.length <= QUOTE_CHARS_MAX) return text;
+  return `${text.slice(0, QUOTE_CHARS_MAX - 3).toWellFormed()}...`;
 }
 
-/** Nesting that would overrun a recursive writer is only named. */
-function jsonOf(value: unknown): string {
-  try {
-    return JSON.stringify(value) ?? String(value);
-  } catch {
-    return "(too deeply nested to be shown)";
+/** The value as JSON, or more than `chars` characters of its beginning. */
+function beginningOfJson(value: unknown, chars: number): string {
+  if (typeof value === "string") return JSON.stringify(value.slice(0, chars + 1));
+  if (typeof value !== "object" || value === null) return String(value);
+  if (value instanceof URL) return beginningOfJson(value.href, chars);
+  let text = Array.isArray(value) ? "[" : "{";
+  const separate = (): void => {
+    if (text.length > 1) text += ",";
+  };
+  if (Array.isArray(value)) {
+    for (const item of value) {
+      separate();
+      if (text.length > chars) return text;
+      text += beginningOfJson(item, chars - text.length);
+    }
+    return `${text}]`;
   }
+  for (const key in value) {
+    separate();
+    if (text.length > chars) return text;
+    text += `${beginningOfJson(key, chars - text.length)}:`;
+    text += beginningOfJson((value as Record<string, unknown>)[key], Math.max(0, chars - text.length));
+  }
+  return `${text}}`;
 }
 
 /** Date.parse turns 30 February into 2 March; a letter's date should mean what it says. */

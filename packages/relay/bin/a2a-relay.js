@@ -30,6 +30,11 @@ if (majorOf(process.versions.node) >= NODE_MAJOR_MIN) {
 }
 
 async function runHere() {
+  if (process.channel) {
+    // Started by an older Node's launcher, which may be killed without a word.
+    process.on("disconnect", () => process.kill(process.pid, "SIGTERM"));
+    process.channel.unref();
+  }
   const source = join(here, "..", "src", "cli", "main.ts");
   // Packages hold no sources, so their presence means a checkout, where they are always the newer ones.
   if (!existsSync(source)) {
@@ -88,7 +93,10 @@ function isNewEnough(path) {
 }
 
 function runWith(path) {
-  const child = spawn(path, [fileURLToPath(import.meta.url), ...process.argv.slice(2)], { stdio: "inherit" });
+  const child = spawn(path, [fileURLToPath(import.meta.url), ...process.argv.slice(2)], {
+    // The channel tells the child when this process is gone, also when it was killed outright.
+    stdio: ["inherit", "inherit", "inherit", "ipc"],
+  });
   const onTerminal = [0, 1, 2].some((descriptor) => isatty(descriptor));
   const forward = (signal) => {
     // A terminal sends these to the child as well; a second one would look like an impatient user.

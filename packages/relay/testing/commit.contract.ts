@@ -181,6 +181,7 @@ export function describeCommit(open: OpenStore): void {
 
     it("lets no more new mail into a mailbox than it has room for, however much comes at once", async () => {
       await using store = await open();
+      await commit(store, { agents: [aNewAgent()] });
       const room = [{ agentId: ZHIWEI, openMax: 3 }];
       const outcomes = await Promise.all(Array.from({ length: 8 }, () => store.commit({ ...aSend(), room })));
       assert.equal(outcomes.filter(({ committed }) => committed).length, 3);

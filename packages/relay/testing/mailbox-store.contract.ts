@@ -10,10 +10,10 @@ import {
   change,
   commit,
   eventAbout,
-  idsOf,
   lease,
   LULU,
   type OpenStore,
+  READ,
   readIds,
   send,
   settle,
@@ -22,16 +22,17 @@ import {
   ZHIWEI,
 } from "./store-builders.ts";
 
+const EVERYTHING: QueueFilter = {
+  tenant: TENANT,
+  agentId: undefined,
+  state: undefined,
+  leasedBeforeMs: undefined,
+  deadlineBeforeMs: undefined,
+  limit: 100,
+};
+
 async function queueIds(store: RelayStore, said: Partial<QueueFilter> = {}): Promise<readonly string[]> {
-  const everything: QueueFilter = {
-    tenant: TENANT,
-    agentId: undefined,
-    state: undefined,
-    leasedBeforeMs: undefined,
-    deadlineBeforeMs: undefined,
-    limit: 100,
-  };
-  return idsOf(await store.queue({ ...everything, ...said }));
+  return (await store.queue({ ...EVERYTHING, ...said })).map(({ delivery }) => delivery.messageId);
 }
 
 async function counts(store: RelayStore): Promise<Readonly<Record<string, number>>> {
@@ -46,14 +47,13 @@ export function describeMailboxStore(open: OpenStore): void {
       const first = await send(store, { id: "z" });
       await send(store, { recipient: LULU });
       const second = await send(store, { id: "a" });
-      const query = { tenant: TENANT, agentId: ZHIWEI, afterPosition: 0, limit: 10, nowMs: NOON_MS };
-      const mail = await store.availableMail(query);
+      const mail = await store.availableMail(READ);
       assert.deepEqual(
         mail.map(({ message }) => message),
         [first, second],
       );
       assert.deepEqual(mail[0]?.delivery, await storedDelivery(store, "z"));
-      assert.deepEqual(idsOf(await store.availableMail({ ...query, limit: 1 })), ["z"]);
+      assert.deepEqual(await readIds(store, { limit: 1 }), ["z"]);
     });
 
     it("keeps the order in which concurrent senders were accepted", async () => {
@@ -262,15 +262,28 @@ export function describeMailboxStore(open: OpenStore): void {
       assert.deepEqual(await queueIds(store), [one.id, two.id, three.id, four.id]);
       assert.deepEqual(await queueIds(store, { limit: 2 }), [one.id, two.id]);
       assert.deepEqual(await queueIds(store, { limit: 1, state: "leased" }), [one.id]);
-      const [mail] = await store.queue({
-        tenant: TENANT,
-        agentId: LULU,
-        state: "held",
-        leasedBeforeMs: undefined,
-        deadlineBeforeMs: undefined,
-        limit: 5,
+    });
+
+    it("says of each letter what an operator needs to know, in any script", async () => {
+      await using store = await open();
+      const subject = '知微你好 \u{1f44b}\u0000\ud800 "quoted"\n';
+      const task = aNewTask({ deadlineMs: NOON_MS + 7 });
+      await commit(store, { tasks: [task] });
+      const json = JSON.stringify({ body: '"subject":"wrong"', inner: { subject: "wrong" }, subject });
+      const { id } = await send(store, { json, kind: "request", taskId: task.id, acceptedAtMs: NOON_MS - 3 });
+      const plain = await send(store, { json: JSON.stringify({ subject: "无任务" }) });
+      const [first, second] = await store.queue(EVERYTHING);
+      assert.deepEqual(first, {
+        delivery: await storedDelivery(store, id),
+        kind: "request",
+        subject,
+        acceptedAtMs: NOON_MS - 3,
+        deadlineMs: NOON_MS + 7,
       });
-      assert.deepEqual(mail, { message: four, delivery: await storedDelivery(store, four.id) });
+      assert.deepEqual(
+        [second?.delivery.messageId, second?.subject, second?.deadlineMs],
+        [plain.id, "无任务", null],
+      );
     });
 
     it("can be asked for one state, the newest settled mail first", async () => {

@@ -6,6 +6,7 @@ import type { MessageStore, ThreadSummary } from "../src/core/messages/message-s
 import {
   aNewLetter,
   aSend,
+  BYTES_MAX,
   commit,
   LULU,
   type OpenStore,
@@ -19,6 +20,8 @@ import {
 
 const CAROL = "carol@host" as AgentId;
 const NEWEST = Number.MAX_SAFE_INTEGER;
+
+const THREAD = { tenant: TENANT, threadId: "话题", limit: 10, bytesMax: BYTES_MAX };
 
 type ThreadsQuery = Parameters<MessageStore["threads"]>[0];
 
@@ -66,7 +69,7 @@ export function describeMessageStore(open: OpenStore): void {
       await commit(store, { messages: [letter] });
       assert.deepEqual(await store.message(TENANT, letter.id), letter);
       assert.equal(await store.delivery(TENANT, letter.id), undefined);
-      const [inThread] = await store.thread(TENANT, letter.threadId, 10);
+      const [inThread] = (await store.thread({ ...THREAD, threadId: letter.threadId })).messages;
       assert.deepEqual(inThread, { message: letter, delivery: undefined });
     });
 
@@ -88,21 +91,23 @@ export function describeMessageStore(open: OpenStore): void {
       const ids = ["z", "a", "m"];
       for (const id of ids) await send(store, { id, threadId: "话题" });
       await send(store);
-      const thread = await store.thread(TENANT, "话题", 10);
+      const { messages, hasMore } = await store.thread(THREAD);
       assert.deepEqual(
-        thread.map(({ message }) => message.id),
+        messages.map(({ message }) => message.id),
         ids,
       );
-      assert.deepEqual(thread[0]?.delivery, await storedDelivery(store, "z"));
-      assert.equal((await store.thread(TENANT, "话题", 2)).length, 2);
-      assert.deepEqual(await store.thread(TENANT, "no such thread", 10), []);
+      assert.equal(hasMore, false);
+      assert.deepEqual(messages[0]?.delivery, await storedDelivery(store, "z"));
+      const nothing = await store.thread({ ...THREAD, threadId: "no such thread" });
+      assert.deepEqual(nothing, { messages: [], hasMore: false });
     });
   });
 
   describe("threads", () => {
     it("come by their newest letter, newest first, with what is in them", async () => {
       await using store = await open();
-      const first = await send(store, { threadId: "一", acceptedAtMs: 10 });
+      const json = JSON.stringify({ body: "长".repeat(1_000), subject: "题目" });
+      const first = await send(store, { threadId: "一", acceptedAtMs: 10, json });
       await send(store, { threadId: "二", acceptedAtMs: 20, recipient: CAROL });
       const last = await send(store, { threadId: "一", acceptedAtMs: 30, sender: ZHIWEI, recipient: LULU });
       await settle(store, first.id);
@@ -118,7 +123,7 @@ export function describeMessageStore(open: OpenStore): void {
         openCount: 1,
         firstAtMs: 10,
         lastAtMs: 30,
-        firstMessageJson: first.json,
+        subject: "题目",
       });
     });
 
@@ -162,6 +167,28 @@ export function describeMessageStore(open: OpenStore): void {
       assert.deepEqual(page.threads, []);
       assert.ok(page.nextPosition !== undefined && page.nextPosition < position);
       assert.deepEqual(await allPages(store, { scanRowsMax: 10 }), ["long", "old"]);
+    });
+
+    it("count the letters of threads that nobody asked for, too", async () => {
+      await using store = await open();
+      await send(store, { threadId: "wanted", sender: CAROL });
+      for (let count = 0; count < 30; count += 1) await send(store, { threadId: "long" });
+      const page = await threads(store, { agent: CAROL, scanRowsMax: 20 });
+      assert.deepEqual(page.threads, []);
+      assert.deepEqual(await allPages(store, { agent: CAROL, scanRowsMax: 20 }), ["wanted"]);
+    });
+
+    it("of any length are counted whole, with all who took part", async () => {
+      await using store = await open();
+      await send(store, { threadId: "long", sender: CAROL, acceptedAtMs: 1 });
+      const sent = Array.from({ length: 2_100 }, () => aSend({ threadId: "long" }));
+      await Promise.all(sent.map((each) => store.commit(each)));
+      await commit(store, {
+        messages: [aNewLetter({ threadId: "long", recipient: "dora@host" as AgentId })],
+      });
+      const [found] = (await threads(store, { scanRowsMax: 20_000 })).threads;
+      assert.deepEqual([found?.messageCount, found?.openCount, found?.firstAtMs], [2_102, 2_101, 1]);
+      assert.deepEqual(found?.participants.toSorted(), [CAROL, LULU, ZHIWEI, "dora@host"].toSorted());
     });
 
     it("are none in an empty store", async () => {

@@ -1,6 +1,7 @@
 import { describe } from "node:test";
 import type { RelayStore } from "../src/core/environment/relay-store.ts";
 import { describeAgentStore } from "./agent-store.contract.ts";
+import { describeBoundedAnswers } from "./bounded-answers.contract.ts";
 import { describeChangeFeed } from "./change-feed.contract.ts";
 import { describeCommit } from "./commit.contract.ts";
 import { describeJournalStore } from "./journal-store.contract.ts";
@@ -22,6 +23,7 @@ export function describeRelayStore(name: string, open: () => Promise<RelayStore>
     describeMessageStore(open);
     describeMailboxStore(open);
     describeLeases(open);
+    describeBoundedAnswers(open);
     describeTaskStore(open);
     describeJournalStore(open);
     describeRetention(open);

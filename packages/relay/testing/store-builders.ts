@@ -5,7 +5,7 @@ import type { AgentRecord } from "../src/core/agents/agent-record.ts";
 import type { Changes, RelayStore } from "../src/core/environment/relay-store.ts";
 import type { EventDraft } from "../src/core/journal/event.ts";
 import type { DeliveryRecord } from "../src/core/mailboxes/delivery-record.ts";
-import type { Mail, MailboxLeaseQuery } from "../src/core/mailboxes/mailbox-store.ts";
+import type { Mail, MailboxLeaseQuery, MailboxReadQuery } from "../src/core/mailboxes/mailbox-store.ts";
 import type { MessageRecord, SendKey } from "../src/core/messages/message-record.ts";
 import type { TaskRecord } from "../src/core/tasks/task-record.ts";
 import { NOON_MS } from "./fake-clock.ts";
@@ -15,6 +15,9 @@ export const TENANT = DEFAULT_TENANT;
 export const OTHER_TENANT = "另一家公司";
 export const LULU = "lulu@kamac" as AgentId;
 export const ZHIWEI = "知微@known-blocks1" as AgentId;
+
+/** More than any test that does not say otherwise. */
+export const BYTES_MAX = 100_000_000;
 
 export type OpenStore = () => Promise<RelayStore>;
 
@@ -196,6 +199,7 @@ export function lease(store: RelayStore, said: Partial<MailboxLeaseQuery> = {}):
     agentId: ZHIWEI,
     worker: null,
     leaseIds: [newId("lease")],
+    bytesMax: BYTES_MAX,
     nowMs,
     leaseExpiresAtMs: null,
     ...said,
@@ -203,13 +207,22 @@ export function lease(store: RelayStore, said: Partial<MailboxLeaseQuery> = {}):
   return store.lease(query, eventAbout("message.leased", nowMs));
 }
 
+/** Everything that lies in the mailbox. */
+export const READ: MailboxReadQuery = {
+  tenant: TENANT,
+  agentId: ZHIWEI,
+  afterPosition: 0,
+  limit: 1_000,
+  bytesMax: BYTES_MAX,
+  nowMs: NOON_MS,
+};
+
 /** Ids of the mail that a reader of the mailbox is shown. */
 export async function readIds(
   store: RelayStore,
-  said: { readonly agentId?: AgentId; readonly afterPosition?: number; readonly nowMs?: number } = {},
+  said: Partial<MailboxReadQuery> = {},
 ): Promise<readonly string[]> {
-  const query = { tenant: TENANT, agentId: ZHIWEI, afterPosition: 0, limit: 1_000, nowMs: NOON_MS, ...said };
-  return idsOf(await store.availableMail(query));
+  return idsOf(await store.availableMail({ ...READ, ...said }));
 }
 
 export function idsOf(mail: readonly Mail[]): readonly string[] {

@@ -111,7 +111,10 @@ export class TaskModel {
   }
 
   mayHandOff(task: ModelTask, leaseId: string | undefined): Outcome {
-    return this.mayWork(task, leaseId);
+    const may = this.mayWork(task, leaseId);
+    const isUnread = (work: ModelWork): boolean =>
+      work.state === "available" && work.leaseId === undefined && work.id !== task.messageId;
+    return may === "ok" && this.openWork(task).some(isUnread) ? "wrong_state" : may;
   }
 
   handOff(task: ModelTask, to: string, messageId: string): void {

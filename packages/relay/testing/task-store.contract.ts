@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { type AgentId, type Artifact, TASK_STATES } from "@a2a-relay/protocol";
 import type { RelayStore } from "../src/core/environment/relay-store.ts";
-import type { TaskRecord } from "../src/core/tasks/task-record.ts";
+import type { ArtifactRecord, TaskRecord } from "../src/core/tasks/task-record.ts";
 import type { TaskFilter } from "../src/core/tasks/task-store.ts";
 import { NOON_MS } from "./fake-clock.ts";
 import { aNewTask, clashOf, commit, LULU, type OpenStore, TENANT, ZHIWEI } from "./store-builders.ts";
@@ -161,6 +161,24 @@ export function describeTaskStore(open: OpenStore): void {
         artifact("m", "三"),
       ]);
       assert.deepEqual(await store.artifacts(TENANT, "other"), []);
+    });
+
+    it("are counted for many tasks at once; a task without any is left out", async () => {
+      await using store = await open();
+      const artifacts = (taskId: string, ...ids: readonly string[]): readonly ArtifactRecord[] =>
+        ids.map((artifactId) => ({ tenant: TENANT, taskId, artifact: { artifactId, parts: [] } }));
+      const [one, two, none] = [await put(store), await put(store), await put(store)];
+      await commit(store, { artifacts: [...artifacts(one, "a", "乙", "c"), ...artifacts(two, "a")] });
+      await commit(store, { artifacts: artifacts(one, "a") });
+      const counts = await store.countArtifacts(TENANT, [none, two, one, "unknown", 'q"uote']);
+      assert.deepEqual(
+        counts,
+        new Map([
+          [one, 3],
+          [two, 1],
+        ]),
+      );
+      assert.equal((await store.countArtifacts(TENANT, [])).size, 0);
     });
   });
 }

@@ -8,12 +8,14 @@ import {
   aNewAgent,
   aNewTask,
   aSend,
+  BYTES_MAX,
   commit,
   eventAbout,
   lease,
   LULU,
   type OpenStore,
   OTHER_TENANT,
+  READ,
   sendKeyOf,
   storedDelivery,
   TENANT,
@@ -46,7 +48,6 @@ async function seenBy(store: RelayStore, tenant: string): Promise<unknown> {
   const window = { afterSeq: 0, type: undefined, scanRowsMax: 100 };
   const tasks = { parentId: undefined, afterId: "" };
   const queue = { leasedBeforeMs: undefined, deadlineBeforeMs: undefined };
-  const reading = { agentId: ZHIWEI, afterPosition: 0, limit: 10, nowMs: NOON_MS };
   const threads = { agent: undefined, beforePosition: Number.MAX_SAFE_INTEGER, limit: 10, scanRowsMax: 100 };
   return {
     agent: await store.agent(tenant, ZHIWEI),
@@ -55,9 +56,9 @@ async function seenBy(store: RelayStore, tenant: string): Promise<unknown> {
     agentCount: await store.countAgents(tenant),
     message: await store.message(tenant, "同"),
     sendKey: await store.sendKey(tenant, LULU, ZHIWEI, "key"),
-    thread: await store.thread(tenant, "话题", 10),
+    thread: await store.thread({ tenant, threadId: "话题", limit: 10, bytesMax: BYTES_MAX }),
     threads: await store.threads({ tenant, ...threads }),
-    available: await store.availableMail({ tenant, ...reading }),
+    available: await store.availableMail({ ...READ, tenant }),
     delivery: await store.delivery(tenant, "同"),
     ofTask: await store.openDeliveriesOfTask(tenant, "task"),
     ofAgent: await store.openDeliveriesOfAgent(tenant, ZHIWEI, 10),
@@ -69,6 +70,7 @@ async function seenBy(store: RelayStore, tenant: string): Promise<unknown> {
     task: await store.task(tenant, "task"),
     tasks: await store.tasks({ ...filter, ...tasks }),
     artifacts: await store.artifacts(tenant, "task"),
+    artifactCounts: [...(await store.countArtifacts(tenant, ["task"]))],
     events: await store.events({ ...filter, ...window }),
     story: await store.eventsOfMessage(tenant, "同"),
     head: await store.chainHead(tenant),

@@ -21,6 +21,8 @@ export function startBackgroundWork(
 ): AsyncDisposable {
   const stack = new AsyncDisposableStack();
   const { sweepIntervalMs, retryScheduler } = settings;
+  const removals = core.agents.finishRemovals(operatorOf(DEFAULT_TENANT)).catch(report);
+  stack.defer(() => removals);
   const sweep = async (): Promise<boolean> => (await core.sweep.step()).more;
   stack.use(new Repeating(sweep, { intervalMs: sweepIntervalMs, report }));
   const retire = async (): Promise<boolean> => (await core.retention.step(DEFAULT_TENANT)).more;

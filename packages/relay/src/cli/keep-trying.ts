@@ -20,19 +20,21 @@ export type KeepTrying = <Value>(call: () => Promise<Value>) => Promise<Value>;
 
 /**
  * For commands that run for days: once the relay has answered, they outlive its restarts. Before that an
- * unreachable relay is a wrong address, and the command ends.
+ * unreachable relay is a wrong address, and the command ends. After `untilMs` it gives up all the same.
  */
-export function createKeepTrying(context: CommandContext): KeepTrying {
+export function createKeepTrying(context: CommandContext, untilMs = Number.POSITIVE_INFINITY): KeepTrying {
   let answered = false;
   return async (call) => {
+    // Asked apart from the call, which may wait for minutes before it has anything to answer.
+    if (!answered) await context.client.health({ signal: context.signal });
+    answered = true;
     for (let failures = 1; ; failures += 1) {
       try {
-        const value = await call();
-        answered = true;
-        return value;
+        return await call();
       } catch (reason) {
-        if (!answered || !(reason instanceof RelayError) || reason.code !== "unavailable") throw reason;
-        const delayMs = backoffMs(failures);
+        const leftMs = untilMs - performance.now();
+        if (leftMs <= 0 || !(reason instanceof RelayError) || reason.code !== "unavailable") throw reason;
+        const delayMs = Math.min(leftMs, backoffMs(failures));
         await context.output.note(`relay not reachable, trying again in ${formatDuration(delayMs)}`);
         await sleep(delayMs, undefined, { signal: context.signal });
       }

@@ -10,6 +10,7 @@ export function messageLines(
 ): readonly string[] {
   const { message } = item;
   const marks = [
+    typeof message["task_state"] === "string" ? `task ${message["task_state"]}` : "",
     message.needs_reply ? "needs reply" : "",
     message.urgency === "normal" ? "" : `${message.urgency} urgency`,
   ].filter((mark) => mark !== "");

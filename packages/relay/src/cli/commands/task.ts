@@ -1,4 +1,4 @@
-import { type TaskTreeView, type TaskView, TASK_STATES } from "@a2a-relay/protocol";
+import { type TaskSummary, type TaskTreeView, type TaskView, TASK_STATES } from "@a2a-relay/protocol";
 import { type Command, Option } from "commander";
 import type { CommandContext } from "../command-context.ts";
 import type { CommandLine } from "../command-line.ts";
@@ -27,7 +27,7 @@ interface WorkOptions {
   readonly leaseId?: string;
 }
 
-const COLUMNS: readonly Column<TaskView>[] = [
+const COLUMNS: readonly Column<TaskSummary>[] = [
   { title: "TASK", text: (task) => task.id },
   { title: "STATE", text: (task) => task.state, style: (task) => stateStyle(task.state) },
   { title: "REQUESTER", text: (task) => task.requester },
@@ -201,7 +201,7 @@ function treeLines(tree: TaskTreeView, paint: Paint, indent: string): readonly s
   ];
 }
 
-function taskLine(task: TaskView, paint: Paint): string {
+function taskLine(task: Pick<TaskView, "id" | "state">, paint: Paint): string {
   return `${paint("bold", visibleLine(task.id))}  ${paint(stateStyle(task.state), task.state)}`;
 }
 

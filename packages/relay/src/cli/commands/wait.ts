@@ -4,6 +4,7 @@ import type { CommandLine } from "../command-line.ts";
 import { formatDuration } from "../duration.ts";
 import { EXIT } from "../exit-codes.ts";
 import { given } from "../given.ts";
+import { createKeepTrying } from "../keep-trying.ts";
 import { durationOption } from "../option-parsers.ts";
 import { visibleLine } from "../terminal-text.ts";
 
@@ -47,10 +48,11 @@ export function addWait(line: CommandLine): void {
 async function waitForMail(context: CommandContext, options: WaitOptions): Promise<MailboxResponse> {
   const { agent, timeout, since } = options;
   const untilMs = performance.now() + timeout;
+  const keepTrying = createKeepTrying(context, untilMs);
   for (;;) {
     const leftMs = Math.max(0, Math.ceil(untilMs - performance.now()));
     const query = given({ since, peek: true, wait_ms: Math.min(leftMs, LIMITS.waitMsMax) });
-    const page = await context.client.readMailbox(agent, query, { signal: context.signal });
+    const page = await keepTrying(() => context.client.readMailbox(agent, query, { signal: context.signal }));
     // An empty answer before its time comes from a relay that is stopping.
     if (page.messages.length > 0 || leftMs === 0) return page;
   }

@@ -47,6 +47,20 @@ describe("registering", () => {
     assert.deepEqual(await core.agents.card(core.operator, "kames"), agent.agent_card);
   });
 
+  it("says a bounded number of bytes, counted with what was said before", async () => {
+    await using core = await coreOnMemory();
+    const { agents, operator } = core;
+    const agent_id = "kames@kamac";
+    const card = (chars: number): object => ({ description: "知".repeat(chars) });
+    await refused(agents.register(operator, { agent_id, card: card(22_000) }), "too_large", /65536 bytes/);
+    await refused(agents.get(operator, agent_id), "unknown_agent");
+    const { agent } = await agents.register(operator, { agent_id, card: card(15_000) });
+    const representative_queries = Array.from({ length: 50 }, () => "问".repeat(300));
+    await refused(agents.register(operator, { agent_id, representative_queries }), "too_large");
+    assert.deepEqual(await agents.get(operator, agent_id), agent);
+    await agents.register(operator, { agent_id, representative_queries, card: {} });
+  });
+
   it("again changes what is said and leaves the rest", async () => {
     await using core = await coreOnMemory();
     const agent_id = "kames@kamac";

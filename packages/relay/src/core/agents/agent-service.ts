@@ -20,7 +20,7 @@ import {
   type TaskState,
 } from "@a2a-relay/protocol";
 import { authorize } from "../access/authorize.ts";
-import { actorName, type Principal } from "../access/principal.ts";
+import { actorName, type OperatorPrincipal, type Principal } from "../access/principal.ts";
 import type { Clock } from "../environment/clock.ts";
 import { combine, decideAndCommit } from "../environment/commit-retry.ts";
 import type { Identifiers } from "../environment/identifiers.ts";
@@ -43,6 +43,7 @@ export interface AgentSettings {
 
 const RESERVED: ReadonlySet<string> = new Set([POSTMASTER, "operator"]);
 const WITHDRAWN_AT_ONCE = 100;
+const REMOVED_AT_ONCE = 100;
 const UNFINISHED = TASK_STATES.filter((state) => !isTerminal(state));
 
 const parseRegister = parserOf(RegisterRequestSchema, "registration");
@@ -77,6 +78,7 @@ export class AgentService {
       if (clash === "agent_name") throw await this.#nameTaken(tenant, id, request.aliases ?? []);
       const known = (await this.#store.agent(tenant, id))?.agent;
       const record = fillRecord(tenant, id, request, known, this.#clock.nowMs());
+      assertRecordBytes(record);
       const created = known === undefined || known.removedAtMs !== null;
       const type = created ? "agent.registered" : "agent.updated";
       const event = this.#event(type, principal, id, { aliases: record.aliases });
@@ -130,6 +132,19 @@ export class AgentService {
     });
     await this.#finishRemoval(principal, agent.id);
     return { removed: agent.id };
+  }
+
+  /** Takes up removals that a crash interrupted; a relay does so when it starts. */
+  async finishRemovals(principal: OperatorPrincipal): Promise<void> {
+    let afterId = "";
+    for (;;) {
+      const removed = await this.#store.removedAgents(principal.tenant, { afterId, limit: REMOVED_AT_ONCE });
+      for (const id of removed) await this.#finishRemoval(principal, id);
+      const last = removed.at(-1);
+      if (last === undefined) return;
+      afterId = last;
+      await this.#clock.nextTurn();
+    }
   }
 
   /** In bounded steps, and taken up again after a crash: a new registration never sees old mail. */
@@ -276,6 +291,18 @@ function fillRecord(
     removedAtMs: null,
     version: known?.version ?? 0,
   };
+}
+
+/** Measured as a whole: what was said earlier and stays counts too. */
+function assertRecordBytes(record: AgentRecord): void {
+  const limit = LIMITS.registrationBytesMax;
+  const bytes = Buffer.byteLength(JSON.stringify(record));
+  if (bytes <= limit) return;
+  throw new RelayError(
+    "too_large",
+    `registration: an agent says at most ${limit} bytes of itself as JSON, this would be ${bytes}`,
+    { details: { limit } },
+  );
 }
 
 function readCallback(url: string | null): string | null {

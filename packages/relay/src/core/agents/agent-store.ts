@@ -11,6 +11,11 @@ export interface AgentStore {
     tenant: string,
     page: { readonly afterId: string; readonly limit: number },
   ): Promise<readonly AgentWithPresence[]>;
+  /** Ids of agents that are removed, by id, after `afterId`. */
+  removedAgents(
+    tenant: string,
+    page: { readonly afterId: string; readonly limit: number },
+  ): Promise<readonly AgentId[]>;
   countAgents(tenant: string): Promise<number>;
   /** Presence only: no event, no version, and on disk within a second rather than at once. */
   touchAgent(tenant: string, id: AgentId, seenAtMs: number): Promise<void>;

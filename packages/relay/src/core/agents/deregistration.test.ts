@@ -117,6 +117,35 @@ describe("registering again", () => {
     );
   });
 
+  it("is finished at the next start when a crash interrupted it", async () => {
+    await using core = await coreOnMemory();
+    const { receipt } = await core.send({ type: "request" });
+    await core.lease();
+    const known = await core.store.agent("default", ZHIWEI);
+    assert.ok(known);
+    const agents = [{ ...known.agent, removedAtMs: core.clock.nowMs() }];
+    await core.store.commit({ tenant: "default", agents, events: [] });
+    await core.agents.finishRemovals(core.operator);
+    assert.equal((await core.delivery(receipt.message_id)).state, "withdrawn");
+    assert.equal((await core.tasks.get(core.operator, receipt.task_id ?? "")).state, "failed");
+    assert.equal((await core.mailOf(LULU)).length, 1);
+  });
+
+  it("lets no letter in that was on its way when the agent left", async () => {
+    await using core = await coreOnMemory();
+    const sends = Array.from({ length: 300 }, () =>
+      core.send().then(
+        () => "sent",
+        () => "refused",
+      ),
+    );
+    const removal = core.agents.remove(core.operator, ZHIWEI);
+    const outcomes = await Promise.all(sends);
+    await removal;
+    assert.ok(outcomes.includes("refused") || outcomes.includes("sent"));
+    assert.equal(await core.store.countOpen("default", ZHIWEI), 0);
+  });
+
   it("does not see mail that a crash left open after the removal", async () => {
     await using core = await coreOnMemory();
     const { receipt } = await core.send();

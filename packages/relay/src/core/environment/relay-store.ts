@@ -24,7 +24,10 @@ export interface Changes {
   readonly sendKeys?: readonly SendKey[];
   /** Version 0 is new. A delivery that is or becomes available gets the next position. */
   readonly deliveries?: readonly DeliveryRecord[];
-  /** New mail of these agents is refused while their mailbox holds that much; other new mail never is. */
+  /**
+   * New mail of these agents is refused while their mailbox holds that much, and once they have left. Other new
+   * mail never is.
+   */
   readonly room?: readonly MailboxRoom[];
   /** Version 0 is new. */
   readonly tasks?: readonly TaskRecord[];

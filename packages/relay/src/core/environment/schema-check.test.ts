@@ -81,6 +81,74 @@ describe("a parser", () => {
     );
   });
 
+  describe("of input that is large", () => {
+    const parseTags = parserOf(
+      Type.Object({
+        tags: Type.Optional(Type.Record(Type.String(), Type.String())),
+        ids: Type.Optional(Type.Array(Type.String(), { maxItems: 1_000, uniqueItems: true })),
+        last: Type.Integer(),
+      }),
+      "thing",
+    );
+    const members = (count: number, value: unknown): Readonly<Record<string, unknown>> =>
+      Object.fromEntries(Array.from({ length: count }, (_, index) => [`k${index}`, value]));
+
+    it("says what is wrong as quickly as of small input", async () => {
+      const wrongIds = Array.from({ length: 200_000 }, () => 1);
+      const tooMany = Array.from({ length: 150_000 }, (_, index) => `a${index}`);
+      const began = performance.now();
+      await refused(
+        () => parseTags({ ids: wrongIds, last: 1 }),
+        "invalid_argument",
+        /^ids\.0: must be string/,
+      );
+      await refused(
+        () => parseTags({ ids: tooMany, last: 1 }),
+        "too_large",
+        /^ids: must have at most 1000 items/,
+      );
+      const took = performance.now() - began;
+      assert.ok(took < 100, `it took ${took} ms`);
+    });
+
+    it("still finds a member behind thousands of others", async () => {
+      const many = members(5_000, 1);
+      await refused(() => parseTags({ ...many, last: "x" }), "invalid_argument", /^last: must be integer/);
+      await refused(() => parseTags(many), "invalid_argument", /^thing: last is missing$/);
+    });
+
+    it("says at least that something far behind is wrong", async () => {
+      const tags = { ...members(5_000, "x"), wrong: 1 };
+      await refused(() => parseTags({ tags, last: 1 }), "invalid_argument", /^thing: a member far behind/);
+    });
+
+    it("names one of too many unknown fields, and the beginning of a long name", async () => {
+      const unknown = members(50_000, 1);
+      await refused(
+        () => parse({ name: "a", ...unknown }),
+        "invalid_argument",
+        /^thing: unknown field k0, and more of them$/,
+      );
+      const long = "长".repeat(100_000);
+      await refused(
+        () => parse({ name: "a", [long]: 1 }),
+        "invalid_argument",
+        /^thing: unknown field 长{77}\.\.\.$/,
+      );
+      await refused(() => parseTags({ tags: { [long]: 1 }, last: 1 }), "invalid_argument", /^.{1,120}$/);
+    });
+
+    it("sees a member called __proto__ as what it is", async () => {
+      const input = JSON.parse('{"name": "a", "__proto__": {"count": 0}}') as unknown;
+      await refused(() => parse(input), "invalid_argument", /^thing: unknown field __proto__$/);
+    });
+
+    it("does not fall over what is nested deeply", async () => {
+      const deep = JSON.parse(`${"[".repeat(50_000)}${"]".repeat(50_000)}`) as unknown;
+      await refused(() => parse({ name: "a", count: deep }), "invalid_argument", /^count: /);
+    });
+  });
+
   it("of a shape leaves what is inside to others", () => {
     const parseShape = shapeParserOf(Type.Object({ items: Type.Array(Type.Unknown()) }), "thing");
     assert.deepEqual(parseShape({ items: ["\ud800"] }), { items: ["\ud800"] });

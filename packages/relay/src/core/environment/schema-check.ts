@@ -1,6 +1,7 @@
 import { assertCleanJson, quote, RelayError } from "@a2a-relay/protocol";
 import type { Static, TSchema } from "typebox";
 import { Compile } from "typebox/compile";
+import { samplerOf } from "./sample.ts";
 
 /** What a failed keyword says, reduced to what a person needs. */
 interface Failure {
@@ -30,24 +31,33 @@ export function shapeParserOf<Schema extends TSchema>(
   what: string,
 ): (input: unknown) => Static<Schema> {
   const compiled = Compile(schema);
+  const sampleOf = samplerOf(schema);
   return (input) => {
-    if (!compiled.Check(input)) throw describeFailure(compiled.Errors(input), input, what);
-    return input;
+    if (compiled.Check(input)) return input;
+    const sample = sampleOf(input);
+    throw describeFailure(compiled.Errors(sample), sample, what);
   };
 }
 
 function describeFailure(failures: readonly Failure[], input: unknown, what: string): RelayError {
   const failure = mostTelling(failures);
-  if (failure === undefined) return new RelayError("invalid_argument", `${what}: is not valid`);
+  if (failure === undefined) {
+    return new RelayError("invalid_argument", `${what}: a member far behind the first ones is not valid`);
+  }
   const path = failure.instancePath.split("/").slice(1).map(unescapePointer);
-  const field = path.length === 0 ? what : path.join(".");
+  const field = fieldName(path, what);
   if (failure.keyword === "required") {
     const missing = (failure.params["requiredProperties"] as string[] | undefined)?.join(", ");
     return new RelayError("invalid_argument", `${field}: ${missing ?? "a field"} is missing`);
   }
   if (failure.keyword === "additionalProperties" || failure.keyword === "~guard") {
-    const extra = (failure.params["additionalProperties"] as string[] | undefined)?.join(", ");
+    const extra = (failure.params["additionalProperties"] as string[] | undefined)?.map(shorten).join(", ");
     return new RelayError("invalid_argument", `${field}: unknown field ${extra ?? ""}`.trimEnd());
+  }
+  if (failure.keyword === "boolean") {
+    const [owner, extra] = [path.slice(0, -1), path.slice(-1)];
+    const named = `${fieldName(owner, what)}: unknown field ${fieldName(extra, what)}`;
+    return new RelayError("invalid_argument", `${named}, and more of them`);
   }
   const got = `got ${quote(valueAt(input, path))}`;
   const tooLarge = failure.keyword === "maxLength" || failure.keyword === "maxItems";
@@ -58,12 +68,24 @@ function describeFailure(failures: readonly Failure[], input: unknown, what: str
   );
 }
 
+const NAME_CHARS_MAX = 80;
+
+function fieldName(path: readonly string[], what: string): string {
+  return path.length === 0 ? what : path.map(shorten).join(".");
+}
+
+/** A name that the caller chose, short enough for an error. */
+function shorten(name: string): string {
+  return name.length <= NAME_CHARS_MAX ? name : `${name.slice(0, NAME_CHARS_MAX - 3).toWellFormed()}...`;
+}
+
 /** Says of a part that failed nothing that its other failures do not say better. */
 const TELLS_NOTHING: ReadonlySet<string> = new Set(["anyOf", "boolean"]);
 
 /**
  * Of a failed union, only branches whose constants fit were meant, and the one that came furthest tells most;
- * "must match anyOf" tells nothing, nor does the schema `false` behind an unknown field.
+ * "must match anyOf" tells nothing. The schema `false` behind an unknown field is told only where there are so
+ * many that their list was cut off.
  */
 function mostTelling(failures: readonly Failure[]): Failure | undefined {
   const mistaken = failures.filter(({ keyword }) => keyword === "const").map((failure) => branchOf(failure));

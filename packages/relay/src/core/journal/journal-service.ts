@@ -95,7 +95,7 @@ export class JournalService {
     return {
       threads: page.threads.map((thread) => ({
         thread_id: thread.threadId,
-        subject: (JSON.parse(thread.firstMessageJson) as Message).subject,
+        subject: thread.subject,
         participants: thread.participants,
         message_count: thread.messageCount,
         open_count: thread.openCount,
@@ -108,14 +108,18 @@ export class JournalService {
 
   async thread(principal: Principal, threadId: string): Promise<ThreadResponse> {
     authorize(principal, "threads.read");
-    const limit = LIMITS.listLimitMax;
-    const found = await this.#store.thread(principal.tenant, parseRecordId(threadId, "thread_id"), limit + 1);
-    if (found.length === 0) throw new RelayError("not_found", `there is no thread ${threadId}`);
-    const messages = found.slice(0, limit).map(({ message, delivery }) => ({
+    const page = await this.#store.thread({
+      tenant: principal.tenant,
+      threadId: parseRecordId(threadId, "thread_id"),
+      limit: LIMITS.listLimitMax,
+      bytesMax: LIMITS.answerBytesMax,
+    });
+    if (page.messages.length === 0) throw new RelayError("not_found", `there is no thread ${threadId}`);
+    const messages = page.messages.map(({ message, delivery }) => ({
       ...(JSON.parse(message.json) as Message),
       ...(delivery === undefined ? {} : { delivery_state: delivery.state }),
     }));
-    return { thread_id: threadId, messages, truncated: found.length > limit };
+    return { thread_id: threadId, messages, truncated: page.hasMore };
   }
 
   /** Who left still has a past, so a name that nobody carries any more is taken as the id it was. */

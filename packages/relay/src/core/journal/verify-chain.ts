@@ -4,7 +4,9 @@ import type { RelayStore } from "../environment/relay-store.ts";
 import { digestOfText } from "../messages/canonical-json.ts";
 import { type ChainHead, type EventRecord, eventHash, type RetiredMessage } from "./event.ts";
 
-const PAGE_ROWS = 1_000;
+const PAGE_ROWS = 200;
+/** Letters digested in one turn: a few milliseconds. */
+const TURN_BYTES = 1024 * 1024;
 
 /**
  * Walks the whole chain from its anchor: every event must hash onto the one before, the last must be the
@@ -16,7 +18,7 @@ export async function verifyChain(store: RelayStore, clock: Clock, tenant: strin
   for (;;) {
     const head = await store.chainHead(tenant);
     if (walk.reached.seq >= head.seq) return walk.report(await walk.end(head));
-    const problem = await walk.page(head);
+    const problem = await walk.step(head);
     if (problem !== undefined) return walk.report(problem);
     await clock.nextTurn();
   }
@@ -41,6 +43,11 @@ class ChainWalk {
    * are met, so that millions of them need no memory.
    */
   #unaccounted = 0n;
+  /** Up to where letters were looked for while the chain had that length. */
+  readonly #looked: { lastSeq: number; readonly headSeq: number }[] = [];
+  /** Events never change, so they may wait here for a later step; letters may be retired meanwhile. */
+  #unread: readonly EventRecord[] = [];
+  #bytesLeft = TURN_BYTES;
 
   constructor(store: RelayStore, tenant: string, anchor: ChainHead) {
     this.#store = store;
@@ -61,19 +68,25 @@ class ChainWalk {
     };
   }
 
-  /** The next events; a sentence about the first thing that is wrong with them. */
-  async page(head: ChainHead): Promise<string | undefined> {
-    const page = await this.#store.events({
-      ...EVERYTHING,
-      tenant: this.#tenant,
-      afterSeq: this.reached.seq,
-    });
-    if (page.events.length === 0) return `events ${this.reached.seq + 1} to ${head.seq} are missing`;
-    for (const event of page.events) {
+  /**
+   * The next events, as many as one turn is good for; a sentence about the first thing that is wrong with
+   * them. Nobody else has a turn within a step, so that all its letters are looked for under one head.
+   */
+  async step(head: ChainHead): Promise<string | undefined> {
+    if (this.#unread.length === 0) this.#unread = await this.#page();
+    if (this.#unread.length === 0) return `events ${this.reached.seq + 1} to ${head.seq} are missing`;
+    const look = this.#look(head);
+    this.#bytesLeft = TURN_BYTES;
+    let count = 0;
+    for (const event of this.#unread) {
       const problem = brokenLink(this.reached, event) ?? (await this.#checkMail(event));
       if (problem !== undefined) return problem;
       this.reached = { seq: event.seq, hash: event.hash };
+      count += 1;
+      if (this.#bytesLeft <= 0) break;
     }
+    this.#unread = this.#unread.slice(count);
+    look.lastSeq = this.reached.seq;
     return undefined;
   }
 
@@ -88,6 +101,20 @@ class ChainWalk {
     return "a message that was accepted is gone, and retention did not take it";
   }
 
+  async #page(): Promise<readonly EventRecord[]> {
+    const filter = { ...EVERYTHING, tenant: this.#tenant, afterSeq: this.reached.seq };
+    return (await this.#store.events(filter)).events;
+  }
+
+  /** While it goes on it covers all that is met. */
+  #look(head: ChainHead): { lastSeq: number } {
+    const last = this.#looked.at(-1);
+    const look = last?.headSeq === head.seq ? last : { lastSeq: 0, headSeq: head.seq };
+    if (look !== last) this.#looked.push(look);
+    look.lastSeq = Number.MAX_SAFE_INTEGER;
+    return look;
+  }
+
   async #checkMail(event: EventRecord): Promise<string | undefined> {
     if (event.type === "mail.retired") this.#account(event);
     if (event.type !== "message.accepted" || event.messageId === null) return undefined;
@@ -97,6 +124,7 @@ class ChainWalk {
       this.#unaccounted ^= markOf(event.messageId);
       return undefined;
     }
+    this.#bytesLeft -= message.json.length;
     const { digest } = JSON.parse(event.dataJson) as { readonly digest: string };
     if (digestOfText(message.json) === digest) return undefined;
     return `message ${event.messageId} is not the one that event ${event.seq} accepted`;
@@ -105,8 +133,9 @@ class ChainWalk {
   #account(event: EventRecord): void {
     const { messages } = JSON.parse(event.dataJson) as { readonly messages: readonly RetiredMessage[] };
     for (const [messageId, acceptedSeq] of messages) {
-      // Those whose acceptance lies before the anchor were not met on this walk.
-      if (acceptedSeq > this.#anchor.seq) this.#unaccounted ^= markOf(messageId);
+      // Not met on this walk: accepted before the anchor. Met while it was still there: retired since.
+      const headSeq = this.#looked.find(({ lastSeq }) => acceptedSeq <= lastSeq)?.headSeq ?? 0;
+      if (acceptedSeq > this.#anchor.seq && event.seq <= headSeq) this.#unaccounted ^= markOf(messageId);
     }
   }
 }

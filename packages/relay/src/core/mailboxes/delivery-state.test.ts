@@ -248,7 +248,7 @@ describe("the clock alone", () => {
   it("gives up when the attempts are used up, and says how many there were", () => {
     const dead = timeOut({ ...due, attempt: 3 }, NOON_MS, 3);
     assert.deepEqual([dead?.state, dead?.settledAtMs], ["dead", NOON_MS]);
-    assert.match(dead?.reason ?? "", /ran out 3 times/);
+    assert.match(dead?.reason ?? "", /at attempt 3 of 3/);
     assert.equal(timeOut({ ...due, attempt: 4 }, NOON_MS, 3)?.state, "dead");
   });
 

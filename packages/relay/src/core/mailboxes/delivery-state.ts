@@ -115,7 +115,7 @@ export function timeOut(
   if (delivery.state !== "leased" || delivery.duplicateSafety !== "idempotent") return undefined;
   if (delivery.leaseExpiresAtMs === null || delivery.leaseExpiresAtMs > nowMs) return undefined;
   if (delivery.attempt < attemptsMax) return freed(moved(delivery, "requeue"));
-  const reason = `its lease ran out ${delivery.attempt} times without an answer`;
+  const reason = `its lease ran out without an answer at attempt ${delivery.attempt} of ${attemptsMax}`;
   return settled(moved(delivery, "fail"), reason, nowMs);
 }
 

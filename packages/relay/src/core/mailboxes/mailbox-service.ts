@@ -77,8 +77,9 @@ export class MailboxService {
     const { tenant } = principal;
     const afterPosition = parseCursor(query.since, "since");
     const limit = query.limit ?? LIMITS.readLimitDefault;
+    const page = { tenant, agentId, afterPosition, limit, bytesMax: LIMITS.answerBytesMax };
     const look = (): Promise<readonly Mail[]> =>
-      this.#store.availableMail({ tenant, agentId, afterPosition, limit, nowMs: this.#clock.nowMs() });
+      this.#store.availableMail({ ...page, nowMs: this.#clock.nowMs() });
     const mail = await this.#waitFor(tenant, agentId, query.wait_ms ?? 0, waiting, look);
     if (query.peek !== true && !isGone(waiting)) await this.#markDelivered(principal, agentId, mail);
     const cursor = mail.at(-1)?.delivery.position ?? afterPosition;
@@ -102,6 +103,7 @@ export class MailboxService {
           agentId,
           worker: request.worker ?? null,
           leaseIds: Array.from({ length: request.max ?? 1 }, () => this.#ids.lease()),
+          bytesMax: LIMITS.answerBytesMax,
           nowMs,
           leaseExpiresAtMs: request.lease_ms == null ? null : nowMs + request.lease_ms,
         },

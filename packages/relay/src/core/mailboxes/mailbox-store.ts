@@ -1,4 +1,4 @@
-import type { AgentId, DeliveryState } from "@a2a-relay/protocol";
+import type { AgentId, DeliveryState, MessageKind } from "@a2a-relay/protocol";
 import type { EventDraft } from "../journal/event.ts";
 import type { MessageRecord } from "../messages/message-record.ts";
 import type { DeliveryRecord } from "./delivery-record.ts";
@@ -14,6 +14,8 @@ export interface MailboxReadQuery {
   readonly agentId: AgentId;
   readonly afterPosition: number;
   readonly limit: number;
+  /** All letters of one answer together, as JSON. The first one comes whatever its length. */
+  readonly bytesMax: number;
   readonly nowMs: number;
 }
 
@@ -23,6 +25,8 @@ export interface MailboxLeaseQuery {
   readonly worker: string | null;
   /** One fresh id for each delivery that may be leased; its length is the most that is leased. */
   readonly leaseIds: readonly string[];
+  /** All letters of one answer together, as JSON. The first one comes whatever its length. */
+  readonly bytesMax: number;
   readonly nowMs: number;
   readonly leaseExpiresAtMs: number | null;
 }
@@ -39,8 +43,21 @@ export interface QueueFilter {
   readonly limit: number;
 }
 
+/** A delivery with what an operator sees of its letter, which may be long. */
+export interface QueuedMail {
+  readonly delivery: DeliveryRecord;
+  readonly kind: MessageKind;
+  readonly subject: string;
+  readonly acceptedAtMs: number;
+  /** Of its task. */
+  readonly deadlineMs: number | null;
+}
+
 export interface MailboxStore {
-  /** Available, unexpired mail after the position, oldest first. */
+  /**
+   * Available, unexpired mail after the position, oldest first, up to the first letter that does not fit.
+   * Expired mail that still lies in front of it costs next to nothing.
+   */
   availableMail(query: MailboxReadQuery): Promise<readonly Mail[]>;
   /**
    * Marks as delivered those of the messages that are still available and unmarked, and records `event` for
@@ -54,7 +71,8 @@ export interface MailboxStore {
   ): Promise<void>;
   /**
    * Picks the oldest available, unexpired mail and leases it in one atomic step, so that two callers are
-   * never handed the same message; records `event` for each.
+   * never handed the same message; records `event` for each. Ends before the first letter that does not fit.
+   * Mail in front of it that is expired or kept for other workers costs next to nothing.
    */
   lease(query: MailboxLeaseQuery, event: (delivery: DeliveryRecord) => EventDraft): Promise<readonly Mail[]>;
   /** Extends leases without an event: renewals are not journaled. Answers those that were still current. */
@@ -73,11 +91,10 @@ export interface MailboxStore {
   /** Leased idempotent mail whose finite lease has run out. */
   timedOutLeases(nowMs: number, limit: number): Promise<readonly DeliveryRecord[]>;
   /**
-   * Without a state, open mail: what waits first, oldest first (the next to expire where all agents are asked
-   * for), then leases, oldest first. Settled mail comes newest first.
+   * Without a state: leases first, oldest first, because they are what gets stuck; then what waits, oldest
+   * first (the next to expire where all agents are asked for). Settled mail comes newest first.
    */
-  /** Without a state: leases first, oldest first, because they are what gets stuck; then what waits. */
-  queue(filter: QueueFilter): Promise<readonly Mail[]>;
+  queue(filter: QueueFilter): Promise<readonly QueuedMail[]>;
   /** Leased mail only, oldest lease first. */
   leasedMail(tenant: string, limit: number): Promise<readonly DeliveryRecord[]>;
   /** How many deliveries are in each open state. */

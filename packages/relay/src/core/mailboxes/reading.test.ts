@@ -133,6 +133,23 @@ describe("reading a mailbox", () => {
     assert.equal((await core.mailboxes.read(core.operator, ZHIWEI, { limit: 500 })).messages.length, 51);
   });
 
+  it("gives letters that are too long for one answer in several, none of them lost", async () => {
+    await using core = await coreOnMemory();
+    const sent: string[] = [];
+    for (let index = 0; index < 10; index += 1) {
+      sent.push((await core.send({ body: "x".repeat(1_000_000) })).receipt.message_id);
+    }
+    const first = await core.mailboxes.read(core.operator, ZHIWEI, {});
+    const second = await core.mailboxes.read(core.operator, ZHIWEI, { since: first.cursor });
+    assert.deepEqual([first.messages.length, second.messages.length], [8, 2]);
+    const read = [...first.messages, ...second.messages].map((item) => item.message_id);
+    assert.deepEqual(read, sent);
+    const third = await core.mailboxes.read(core.operator, ZHIWEI, { since: second.cursor });
+    assert.deepEqual(third, { messages: [], cursor: second.cursor });
+    const leased = await core.mailboxes.lease(core.operator, ZHIWEI, { max: 100 });
+    assert.equal(leased.messages.length, 8);
+  });
+
   it("renews the agent's presence; peeking does not", async () => {
     await using core = await coreOnMemory();
     core.clock.advance(60_000);

@@ -1,7 +1,6 @@
 import {
   type DuplicateRisk,
   LIMITS,
-  type Message,
   POSTMASTER,
   type QueueEntry,
   type QueueQuery,
@@ -29,7 +28,7 @@ import { deliveryEvent, freeReservations } from "../tasks/task-changes.ts";
 import type { DeliveryRecord } from "./delivery-record.ts";
 import { forceError, requeue } from "./delivery-state.ts";
 import { viewLease } from "./delivery-view.ts";
-import type { Mail } from "./mailbox-store.ts";
+import type { QueuedMail } from "./mailbox-store.ts";
 import { undeliveredChanges } from "./undelivered.ts";
 
 const parseQueue = parserOf(QueueQuerySchema, "query");
@@ -70,7 +69,7 @@ export class RepairService {
       deadlineBeforeMs: withinMs === undefined ? undefined : nowMs + withinMs,
       limit: query.limit ?? LIMITS.listLimitDefault,
     });
-    const entries = await Promise.all(mail.map((each) => this.#viewEntry(each, nowMs)));
+    const entries = mail.map((each) => viewEntry(each, nowMs));
     const totals = Object.fromEntries(await this.#store.countOpenByState(tenant));
     return { entries, totals: { held: 0, available: 0, leased: 0, ...totals } };
   }
@@ -221,26 +220,25 @@ export class RepairService {
     if (leased !== undefined) return leased;
     throw new RelayError("wrong_state", `task ${task.id} is ${task.state} and none of its mail is leased`);
   }
+}
 
-  async #viewEntry({ delivery, message }: Mail, nowMs: number): Promise<QueueEntry> {
-    const lease = viewLease(delivery);
-    const task =
-      delivery.taskId === null ? undefined : await this.#store.task(delivery.tenant, delivery.taskId);
-    return {
-      message_id: delivery.messageId,
-      ...(delivery.taskId === null ? {} : { task_id: delivery.taskId }),
-      recipient: delivery.agentId,
-      sender: delivery.sender,
-      kind: message.kind,
-      subject: (JSON.parse(message.json) as Message).subject,
-      state: delivery.state,
-      attempt: delivery.attempt,
-      duplicate_safety: delivery.duplicateSafety,
-      accepted_at: new Date(message.acceptedAtMs).toISOString(),
-      ...(task?.deadlineMs == null ? {} : { deadline_ms: task.deadlineMs }),
-      ...(lease === undefined ? {} : { lease, lease_age_ms: leaseAgeMs(delivery, nowMs) }),
-    };
-  }
+function viewEntry(mail: QueuedMail, nowMs: number): QueueEntry {
+  const { delivery, deadlineMs } = mail;
+  const lease = viewLease(delivery);
+  return {
+    message_id: delivery.messageId,
+    ...(delivery.taskId === null ? {} : { task_id: delivery.taskId }),
+    recipient: delivery.agentId,
+    sender: delivery.sender,
+    kind: mail.kind,
+    subject: mail.subject,
+    state: delivery.state,
+    attempt: delivery.attempt,
+    duplicate_safety: delivery.duplicateSafety,
+    accepted_at: new Date(mail.acceptedAtMs).toISOString(),
+    ...(deadlineMs === null ? {} : { deadline_ms: deadlineMs }),
+    ...(lease === undefined ? {} : { lease, lease_age_ms: leaseAgeMs(delivery, nowMs) }),
+  };
 }
 
 /** In the order in which a person would ask. */

@@ -2,7 +2,7 @@ import { type AgentId, isTerminal, POSTMASTER } from "@a2a-relay/protocol";
 import type { Changes, RelayStore } from "../environment/relay-store.ts";
 import type { EventType } from "../journal/event.ts";
 import { type Stationery, undeliverableNotice } from "../messages/notices.ts";
-import { deliveryEvent, withdrawWork, workMail } from "../tasks/task-changes.ts";
+import { deliveryEvent, freeReservations, withdrawWork, workMail } from "../tasks/task-changes.ts";
 import { endingDigest, endTask } from "../tasks/task-result.ts";
 import type { TaskRecord } from "../tasks/task-record.ts";
 import type { DeliveryRecord } from "./delivery-record.ts";
@@ -41,7 +41,8 @@ export async function undeliveredChanges(
   };
   const task = delivery.taskId === null ? undefined : await store.task(tenant, delivery.taskId);
   if (task === undefined || task.messageId !== messageId || isTerminal(task.state)) {
-    return [settled, ...(await senderNotice(store, stationery, delivery))];
+    const freed = await freeReservations(store, delivery);
+    return [settled, freed, ...(await senderNotice(store, stationery, delivery))];
   }
   const text = reason ?? `the mail is ${delivery.state}`;
   const failed = await failedTaskChanges(store, stationery, task, text, by, messageId);

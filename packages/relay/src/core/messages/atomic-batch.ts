@@ -1,5 +1,6 @@
 import { RelayError } from "@a2a-relay/protocol";
 import type { Changes } from "../environment/relay-store.ts";
+import { keyName } from "./message-draft.ts";
 
 /**
  * Letters that share one commit are planned without seeing each other, so no two of them may write the same
@@ -27,7 +28,7 @@ function writtenBy(changes: Changes): ReadonlySet<string> {
   const { sendKeys = [], messages = [], deliveries = [], tasks = [] } = changes;
   const names = [
     ...sendKeys.map(
-      ({ sender, recipient, key }) => `idempotency key "${key}" from ${sender} to ${recipient}`,
+      ({ sender, recipient, key }) => `idempotency key "${keyName(key)}" from ${sender} to ${recipient}`,
     ),
     ...messages.map(({ id }) => `message id ${id}`),
     ...tasks.map(({ id }) => `task ${id}`),

@@ -41,7 +41,7 @@ export interface Posted {
 }
 
 /** Puts a letter into its mailbox: the message, its delivery and the event that says so. */
-export function post(letter: Letter, actor: string = letter.sender): Posted {
+export function post(letter: Letter): Posted {
   const message = writeMessage(letter);
   const json = JSON.stringify(message);
   if (Buffer.byteLength(json) > LIMITS.bodyBytesMax) {
@@ -63,7 +63,7 @@ export function post(letter: Letter, actor: string = letter.sender): Posted {
   const accepted: EventDraft = {
     type: "message.accepted",
     atMs: letter.acceptedAtMs,
-    actor,
+    actor: sender,
     agentId: recipient,
     messageId: id,
     taskId,

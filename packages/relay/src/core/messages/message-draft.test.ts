@@ -126,7 +126,7 @@ describe("attachments", () => {
 describe("the idempotency of a letter", () => {
   it("is unsafe without a word, and in the short form", () => {
     assert.equal(parseMessageDraft({ ...LETTER, idempotency_key: "k" }).duplicateSafety, "unsafe");
-    assert.equal(sendKeyOf(parseMessageDraft({ ...LETTER, idempotency_key: "k" })), "k");
+    assert.equal(sendKeyOf(parseMessageDraft({ ...LETTER, idempotency_key: "k" })), "key:k");
   });
 
   it("says in the long form what a second delivery would do", () => {
@@ -160,6 +160,7 @@ describe("the idempotency of a letter", () => {
 
   it("is known by the id its sender chose when there is no key", () => {
     assert.equal(sendKeyOf(parseMessageDraft({ ...LETTER, id: "m7" })), "id:m7");
+    assert.equal(sendKeyOf(parseMessageDraft({ ...LETTER, idempotency_key: "id:m7" })), "key:id:m7");
     assert.equal(sendKeyOf(parseMessageDraft(LETTER)), undefined);
   });
 });

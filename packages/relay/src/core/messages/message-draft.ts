@@ -89,10 +89,21 @@ export function contentDigest(draft: MessageDraft): string {
   return digestOf(Object.fromEntries(compared));
 }
 
+/** What makes two answers to a task the same: a worker that starts anew sends its answer under a new key. */
+export function answerDigestOf(draft: MessageDraft): string {
+  const { idempotency: _long, idempotency_key: _short, ...given } = draft.given;
+  return contentDigest({ ...draft, given });
+}
+
 /** The key under which a retry is recognised: the sender's key, or the id it chose itself. */
 export function sendKeyOf(draft: MessageDraft): string | undefined {
-  if (draft.idempotencyKey !== undefined) return draft.idempotencyKey;
+  if (draft.idempotencyKey !== undefined) return `key:${draft.idempotencyKey}`;
   return draft.id === undefined ? undefined : `id:${draft.id}`;
+}
+
+/** The key as its sender wrote it. */
+export function keyName(sendKey: string): string {
+  return sendKey.slice(sendKey.indexOf(":") + 1);
 }
 
 type Given = { [Member in keyof MessageInput]?: Exclude<MessageInput[Member], null> } & MessageInput;

@@ -137,6 +137,12 @@ export class MessageService {
       addressed.push(await naming(index, () => this.#addressAtomic(principal, input)));
     }
     return decideAndCommit<readonly BatchItem[]>(this.#store, async (clash) => {
+      if (clash === "mailbox") {
+        throw new RelayError(
+          "mailbox_full",
+          "messages: a mailbox has no room for all of them; nothing was sent",
+        );
+      }
       const planned: Planned[] = [];
       for (const [index, letter] of addressed.entries()) {
         planned.push(await naming(index, () => this.#planner.plan(principal, letter, clash)));

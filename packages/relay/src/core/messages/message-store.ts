@@ -10,7 +10,8 @@ export interface ThreadSummary {
   readonly firstAtMs: number;
   readonly lastAtMs: number;
   readonly participants: readonly string[];
-  readonly firstMessageJson: string;
+  /** Of its first message. */
+  readonly subject: string;
 }
 
 export interface ThreadMessage {
@@ -18,14 +19,28 @@ export interface ThreadMessage {
   readonly delivery: DeliveryRecord | undefined;
 }
 
+export interface ThreadQuery {
+  readonly tenant: string;
+  readonly threadId: string;
+  readonly limit: number;
+  /** All letters of one answer together, as JSON. The first one comes whatever its length. */
+  readonly bytesMax: number;
+}
+
+export interface ThreadPage {
+  readonly messages: readonly ThreadMessage[];
+  readonly hasMore: boolean;
+}
+
 export interface MessageStore {
   message(tenant: string, id: string): Promise<MessageRecord | undefined>;
   sendKey(tenant: string, sender: AgentId, recipient: AgentId, key: string): Promise<SendKey | undefined>;
-  /** All messages of a thread, in the order they were accepted. */
-  thread(tenant: string, threadId: string, limit: number): Promise<readonly ThreadMessage[]>;
+  /** The messages of a thread, in the order they were accepted, up to the first that does not fit. */
+  thread(query: ThreadQuery): Promise<ThreadPage>;
   /**
    * Threads by their newest message, newest first, before `beforePosition`. Walks at most `scanRowsMax`
-   * messages; `nextPosition` is where to go on, or undefined at the end.
+   * messages, those of each thread it looks into included, though never less than one thread;
+   * `nextPosition` is where to go on, or undefined at the end.
    */
   threads(query: {
     readonly tenant: string;

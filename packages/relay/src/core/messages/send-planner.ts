@@ -6,7 +6,7 @@ import type { Clock } from "../environment/clock.ts";
 import type { Identifiers } from "../environment/identifiers.ts";
 import type { Clash, RelayStore } from "../environment/relay-store.ts";
 import type { ServiceParts } from "../environment/service-parts.ts";
-import { contentDigest, type MessageDraft, sendKeyOf } from "./message-draft.ts";
+import { contentDigest, keyName, type MessageDraft, sendKeyOf } from "./message-draft.ts";
 import type { SendKey } from "./message-record.ts";
 import { planSend, type SendContext, type SendPlan } from "./send-plan.ts";
 import { answerDigest } from "./task-effect.ts";
@@ -88,6 +88,7 @@ export class SendPlanner {
       const known = await this.#store.sendKey(tenant, sender, recipient, sendKey.key);
       if (known !== undefined) return { before: await this.#sentBefore(known, sendKey.digest) };
     }
+    if (clash === "agent") await this.#directory.resolve(tenant, recipient, "to");
     if (clash === "message_id") {
       throw new RelayError("conflict", `id: a message ${messageId} exists already; choose another id`);
     }
@@ -156,7 +157,7 @@ export class SendPlanner {
     if (known.digest !== digest) {
       throw new RelayError(
         "conflict",
-        `idempotency: "${known.key}" was already used for other content (message ${known.messageId}); use a new key`,
+        `idempotency: "${keyName(known.key)}" was already used for other content (message ${known.messageId}); use a new key`,
         { details: { message_id: known.messageId } },
       );
     }

@@ -1,18 +1,20 @@
 import { isTerminal, RelayError, type TaskState } from "@a2a-relay/protocol";
 import { combine } from "../environment/commit-retry.ts";
 import type { EventDraft } from "../journal/event.ts";
+import type { DeliveryRecord } from "../mailboxes/delivery-record.ts";
 import { acknowledge } from "../mailboxes/delivery-state.ts";
 import {
   acknowledgeWork,
   assertHoldsTask,
   deliveryEvent,
   taskEvent,
+  unreadFollowUps,
   workMail,
 } from "../tasks/task-changes.ts";
 import type { TaskRecord } from "../tasks/task-record.ts";
 import { endedTask, endingDigest, endingEvent, STATUS_TEXT_CHARS } from "../tasks/task-result.ts";
 import { assertInTime, assertUnfinished, moveTask } from "../tasks/task-state.ts";
-import { contentDigest } from "./message-draft.ts";
+import { answerDigestOf } from "./message-draft.ts";
 import type { Effect, SendContext } from "./send-plan.ts";
 
 const QUIET_KINDS: ReadonlySet<string> = new Set(["status", "heartbeat"]);
@@ -52,7 +54,7 @@ export function answerState(context: SendContext): TaskState | undefined {
 export function answerDigest(context: SendContext): string | undefined {
   const state = answerState(context);
   return state !== undefined && isTerminal(state)
-    ? endingDigest(state, contentDigest(context.draft))
+    ? endingDigest(state, answerDigestOf(context.draft))
     : undefined;
 }
 
@@ -135,14 +137,14 @@ function answer(context: SendContext, task: TaskRecord, state: TaskState): Effec
     state,
     resultStatus: state === "completed" ? ("ok" as const) : ("error" as const),
     text: draft.body,
-    digest: endingDigest(state, contentDigest(draft)),
+    digest: endingDigest(state, answerDigestOf(draft)),
     actor: sender,
   };
   const ended = endedTask(task, ending, messageId, nowMs);
   return {
     ...base,
     changes: combine(task.tenant, [
-      acknowledgeWork(mail, sender, nowMs),
+      acknowledgeWork(task, mail, sender, nowMs),
       { tasks: [ended], events: [endingEvent(ended, ending, context.artifacts)] },
     ]),
   };
@@ -151,6 +153,12 @@ function answer(context: SendContext, task: TaskRecord, state: TaskState): Effec
 /** The requester adds to a task: the agent that holds it is the one to hear it. */
 function followUp(context: SendContext, task: TaskRecord): Effect {
   const { draft, sender, recipient, stationery, taskMail } = context;
+  if (draft.kind === "status" && draft.given.task_state !== undefined) {
+    throw new RelayError(
+      "invalid_argument",
+      `task_state: only ${task.assignee}, who works on it, reports on task ${task.id}; cancel it with POST /tasks/{id}/cancel`,
+    );
+  }
   if (draft.kind === "handoff") {
     throw new RelayError(
       "permission_denied",
@@ -164,15 +172,19 @@ function followUp(context: SendContext, task: TaskRecord): Effect {
   }
   const holder = workMail(task, taskMail).find((delivery) => delivery.state === "leased");
   const waiting = task.state === "input-required" || task.state === "auth-required";
-  const moved = waiting ? moveTask(task, "working", stationery.nowMs) : undefined;
+  const { nowMs } = stationery;
+  // Written even where nothing changes: whoever ends, hands over or frees the work meanwhile is a clash.
+  const next = waiting ? moveTask(task, "working", nowMs) : { ...task, updatedAtMs: nowMs };
+  const told = waiting ? [taskEvent(next, sender, {})] : [];
   return {
     taskId: task.id,
     quiet: QUIET_KINDS.has(draft.kind),
     reservedFor: holder?.worker ?? undefined,
-    changes:
-      moved === undefined
-        ? { events: repliedEvents(context) }
-        : { tasks: [moved], events: [...repliedEvents(context), taskEvent(moved, sender, {})] },
+    changes: {
+      tasks: [next],
+      deliveries: holder === undefined ? [] : [holder],
+      events: [...repliedEvents(context), ...told],
+    },
   };
 }
 
@@ -188,6 +200,7 @@ function handOff(context: SendContext, task: TaskRecord): Effect {
   const submitted = moveTask(task, "submitted", nowMs);
   const mail = workMail(task, taskMail);
   assertHoldsTask(mail, context.taskAsked, draft.leaseId);
+  assertAllRead(task, mail);
   const step = { from: sender, to: recipient, message_id: messageId, at: new Date(nowMs).toISOString() };
   const moved: TaskRecord = {
     ...submitted,
@@ -205,10 +218,21 @@ function handOff(context: SendContext, task: TaskRecord): Effect {
     quiet: false,
     reservedFor: undefined,
     changes: combine(task.tenant, [
-      acknowledgeWork(mail, sender, nowMs),
+      acknowledgeWork(task, mail, sender, nowMs),
       { tasks: [moved], events: [event] },
     ]),
   };
+}
+
+/** Whoever takes the task over gets the handoff only, so it must be written in knowledge of all the rest. */
+function assertAllRead(task: TaskRecord, mail: readonly DeliveryRecord[]): void {
+  const unread = unreadFollowUps(task, mail).map(({ messageId }) => messageId);
+  if (unread.length === 0) return;
+  throw new RelayError(
+    "wrong_state",
+    `task ${task.id} has mail that you have not read: ${unread.join(", ")}; read it before you hand the task over`,
+    { details: { message_ids: unread } },
+  );
 }
 
 /** A memory is only ever proposed: its recipient says yes or no, and the proposer is told by this letter. */

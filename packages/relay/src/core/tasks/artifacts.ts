@@ -24,6 +24,24 @@ export function putArtifact(known: readonly Artifact[], next: Artifact, append: 
   return { ...before, ...next, parts };
 }
 
+/** The artifacts of a task after these were put. */
+export function withArtifacts(known: readonly Artifact[], put: readonly Artifact[]): readonly Artifact[] {
+  const byId = new Map([...known, ...put].map((artifact) => [artifact.artifactId, artifact]));
+  return [...byId.values()];
+}
+
+/** Counted together, so that no way of cutting a result into pieces makes it larger. */
+export function assertArtifactBytes(artifacts: readonly Artifact[]): void {
+  const limit = LIMITS.taskArtifactBytesMax;
+  const bytes = Buffer.byteLength(JSON.stringify(artifacts));
+  if (bytes <= limit) return;
+  throw new RelayError(
+    "too_large",
+    `artifacts: those of one task have at most ${limit} bytes as JSON, these would have ${bytes}`,
+    { details: { limit } },
+  );
+}
+
 function assertRoom(count: number): void {
   if (count <= LIMITS.artifactsMax) return;
   throw new RelayError("too_large", `artifacts: a task has at most ${LIMITS.artifactsMax}`);

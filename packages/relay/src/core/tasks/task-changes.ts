@@ -33,18 +33,39 @@ export function assertHoldsTask(
   );
 }
 
-/** The work is done: all of its mail is settled in the same commit. */
+/** What was sent about the task and has not been seen by anybody who works on it. */
+export function unreadFollowUps(
+  task: TaskRecord,
+  mail: readonly DeliveryRecord[],
+): readonly DeliveryRecord[] {
+  return mail.filter(
+    ({ messageId, state, deliveredAtMs, attempt }) =>
+      messageId !== task.messageId && state === "available" && deliveredAtMs === null && attempt === 0,
+  );
+}
+
+/**
+ * The work is done: all of its mail is settled in the same commit. What nobody has read cannot be acknowledged;
+ * it is withdrawn, and its sender learns from the result that the task is over.
+ */
 export function acknowledgeWork(
+  task: TaskRecord,
   mail: readonly DeliveryRecord[],
   actor: string,
   nowMs: number,
 ): Partial<Changes> {
+  const unread = unreadFollowUps(task, mail);
   const settled = mail
+    .filter((delivery) => !unread.includes(delivery))
     .map((delivery) => acknowledge(delivery, delivery.leaseId ?? undefined, nowMs))
     .filter((delivery) => delivery !== undefined);
+  const withdrawn = withdrawWork(unread, actor, nowMs, "the task was finished before this was read");
   return {
-    deliveries: settled,
-    events: settled.map((delivery) => deliveryEvent("message.acknowledged", delivery, actor, nowMs, {})),
+    deliveries: [...settled, ...(withdrawn.deliveries ?? [])],
+    events: [
+      ...settled.map((delivery) => deliveryEvent("message.acknowledged", delivery, actor, nowMs, {})),
+      ...(withdrawn.events ?? []),
+    ],
   };
 }
 

@@ -114,6 +114,50 @@ describe("artifacts", () => {
     assert.equal((await tasks.get(operator, taskId)).artifacts.length, LIMITS.artifactsMax);
   });
 
+  it("are bounded in bytes, all of a task together, however they are cut into pieces", async () => {
+    const { core, taskId } = await setup();
+    await using _ = core;
+    const { tasks, operator } = core;
+    const parts = [{ text: "知".repeat(340_000) }];
+    const add = (artifactId: string, append: boolean): Promise<TaskView> =>
+      tasks.addArtifact(operator, taskId, { artifact: { artifactId, parts }, append });
+    for (let count = 0; count < 4; count += 1) {
+      await add(`n${count}`, false);
+      await add(`n${count}`, true);
+    }
+    const before = await tasks.get(operator, taskId);
+    core.clock.advance(1_000);
+    await refused(add("new", false), "too_large", /at most 8388608 bytes as JSON, these would have 9180/);
+    await refused(add("n0", true), "too_large");
+    const artifacts = [{ artifactId: "new", parts }];
+    await refused(tasks.complete(operator, taskId, { artifacts }), "too_large");
+    assert.deepEqual(await tasks.get(operator, taskId), before);
+    assert.deepEqual(await core.mailOf(LULU), []);
+    await add("n0", false);
+    await add("new", false);
+    await tasks.complete(operator, taskId, { text: "好了" });
+  });
+
+  it("may come from many workers at once, and all of them stay", async () => {
+    const { core, taskId } = await setup();
+    await using _ = core;
+    const { tasks, operator } = core;
+    const ids = Array.from({ length: 64 }, (_each, index) => `n${index}`);
+    await Promise.all(
+      ids.map((artifactId) =>
+        tasks.addArtifact(operator, taskId, { artifact: { artifactId, parts: PARTS } }),
+      ),
+    );
+    const { artifacts } = await tasks.get(operator, taskId);
+    assert.deepEqual(
+      artifacts.map(({ artifactId }) => artifactId),
+      ids,
+    );
+    const appended = { artifact: { artifactId: "n0", parts: PARTS }, append: true };
+    await Promise.all(ids.map(() => tasks.addArtifact(operator, taskId, appended)));
+    assert.equal((await tasks.get(operator, taskId)).artifacts[0]?.parts.length, 65);
+  });
+
   it("are refused without parts, and cannot be added to before they are there", async () => {
     const { core, taskId } = await setup();
     await using _ = core;
@@ -275,6 +319,25 @@ describe("the list of tasks", () => {
     assert.deepEqual(await ids({ limit: 2, since: cursor }), [other]);
   });
 
+  it("shows how many artifacts a task has, not what is in them", async () => {
+    const { core, taskId } = await setup();
+    await using _ = core;
+    await core.send({ type: "request" });
+    for (const artifactId of ["a", "b"]) {
+      await core.tasks.addArtifact(core.operator, taskId, { artifact: { artifactId, parts: PARTS } });
+    }
+    const { tasks } = await core.tasks.list(core.operator, {});
+    assert.deepEqual(
+      tasks.map((task) => [task.artifact_count, "artifacts" in task]),
+      [
+        [2, false],
+        [0, false],
+      ],
+    );
+    const { artifacts, ...rest } = await core.tasks.get(core.operator, taskId);
+    assert.deepEqual(tasks[0], { ...rest, artifact_count: artifacts.length });
+  });
+
   it("is refused with a filter that makes no sense", async () => {
     const { core } = await setup();
     await using _ = core;
@@ -301,6 +364,22 @@ describe("a tree of tasks", () => {
       [
         [child, [grandchild]],
         [second, []],
+      ],
+    );
+  });
+
+  it("shows how many artifacts each task has, not what is in them", async () => {
+    const { core, taskId } = await setup();
+    await using _ = core;
+    const asked = await core.send({ from: ZHIWEI, to: LULU, type: "request", parent: taskId });
+    const childId = asked.receipt.task_id ?? "";
+    await core.tasks.addArtifact(core.operator, childId, { artifact: { artifactId: "a", parts: PARTS } });
+    const { task, children } = await core.tasks.tree(core.operator, taskId);
+    assert.deepEqual(
+      [task, children[0]?.task].map((each) => [each?.artifact_count, "artifacts" in (each ?? {})]),
+      [
+        [0, false],
+        [1, false],
       ],
     );
   });

@@ -20,7 +20,7 @@ import {
   type TaskView,
   textOfParts,
 } from "@a2a-relay/protocol";
-import { authorize, isAllowed, type Verb } from "../access/authorize.ts";
+import { authorize, isAllowed } from "../access/authorize.ts";
 import type { Principal } from "../access/principal.ts";
 import type { Directory } from "../agents/directory.ts";
 import type { Clock } from "../environment/clock.ts";
@@ -29,16 +29,17 @@ import type { Identifiers } from "../environment/identifiers.ts";
 import type { Changes, RelayStore } from "../environment/relay-store.ts";
 import { parserOf } from "../environment/schema-check.ts";
 import type { ServiceParts } from "../environment/service-parts.ts";
+import { Turns } from "../environment/turns.ts";
 import type { DeliveryRecord } from "../mailboxes/delivery-record.ts";
 import { CANCELED_REASON } from "../mailboxes/delivery-state.ts";
 import { isRegistered, withdrawnChanges } from "../mailboxes/undelivered.ts";
 import { canceledNotice, type Stationery } from "../messages/notices.ts";
-import { putArtifact, readArtifact } from "./artifacts.ts";
+import { assertArtifactBytes, putArtifact, readArtifact, withArtifacts } from "./artifacts.ts";
 import { acknowledgeWork, assertHoldsTask, taskEvent, workMail } from "./task-changes.ts";
 import type { TaskRecord } from "./task-record.ts";
 import { askRequester, type Ending, endingDigest, endTask, STATUS_TEXT_CHARS } from "./task-result.ts";
 import { assertInTime, assertUnfinished, moveTask } from "./task-state.ts";
-import { viewTask } from "./task-view.ts";
+import { summarizeTask, viewTask } from "./task-view.ts";
 
 const parseStatus = parserOf(TaskStatusRequestSchema, "status");
 const parseArtifact = parserOf(TaskArtifactRequestSchema, "artifact");
@@ -54,6 +55,7 @@ export class TaskService {
   readonly #clock: Clock;
   readonly #ids: Identifiers;
   readonly #messageTtlMs: number;
+  readonly #turns = new Turns();
 
   constructor(parts: ServiceParts, settings: { readonly messageTtlMs: number }) {
     this.#store = parts.store;
@@ -86,8 +88,9 @@ export class TaskService {
       limit,
     });
     const last = tasks.length === limit ? tasks.at(-1) : undefined;
+    const counts = await this.#countArtifacts(tenant, tasks);
     return {
-      tasks: await Promise.all(tasks.map((task) => this.#view(task))),
+      tasks: tasks.map((task) => summarizeTask(task, counts.get(task.id) ?? 0)),
       ...(last === undefined ? {} : { cursor: last.id }),
     };
   }
@@ -95,18 +98,25 @@ export class TaskService {
   /** The task and what came of it, as far as the caller takes part in it, to a bounded size. */
   async tree(principal: Principal, id: string): Promise<TaskTreeView> {
     const root = await this.#visible(principal, id);
-    let left = LIMITS.treeTasksMax;
-    const grow = async (task: TaskRecord): Promise<TaskTreeView> => {
-      left -= 1;
-      const children = left > 0 ? await this.#children(task, left) : [];
-      const grown: TaskTreeView[] = [];
+    const found: TaskRecord[] = [];
+    const left = (): number => LIMITS.treeTasksMax - found.length;
+    const grow = async (task: TaskRecord): Promise<TaskNode> => {
+      found.push(task);
+      const children = left() > 0 ? await this.#children(task, left()) : [];
+      const grown: TaskNode[] = [];
       for (const child of children) {
         const parties = [child.requester, child.assignee];
-        if (left > 0 && isAllowed(principal, "tasks.read", { parties })) grown.push(await grow(child));
+        if (left() > 0 && isAllowed(principal, "tasks.read", { parties })) grown.push(await grow(child));
       }
-      return { task: await this.#view(task), children: grown };
+      return { task, children: grown };
     };
-    return grow(root);
+    const tree = await grow(root);
+    const counts = await this.#countArtifacts(principal.tenant, found);
+    const view = ({ task, children }: TaskNode): TaskTreeView => ({
+      task: summarizeTask(task, counts.get(task.id) ?? 0),
+      children: children.map(view),
+    });
+    return view(tree);
   }
 
   /** Progress is seen on the task; a question is also mail, because somebody must hear it to answer. */
@@ -165,8 +175,7 @@ export class TaskService {
   async cancel(principal: Principal, id: string, input: unknown): Promise<TaskView> {
     const request: TaskCancelRequest = parseCancel(input ?? {});
     const reason = request.reason ?? "its requester no longer needs it";
-    return decideAndCommit(this.#store, async () => {
-      const task = await this.#visible(principal, id);
+    return this.#decide(principal, id, async (task) => {
       authorize(principal, "tasks.cancel", { agentId: task.requester });
       if (task.state === "canceled") return { changes: undefined, answer: await this.#view(task) };
       assertUnfinished(task);
@@ -215,21 +224,24 @@ export class TaskService {
     artifacts: readonly Artifact[],
     how: Omit<Ending, "actor" | "sender">,
   ): Promise<TaskView> {
-    return this.#decide(principal, id, "tasks.work", async (task) => {
+    return this.#decide(principal, id, async (task) => {
+      authorize(principal, "tasks.work", { agentId: task.assignee });
       if (isTerminal(task.state) && task.state === how.state && task.resultDigest === how.digest) {
         return { changes: undefined, answer: await this.#view(task) };
       }
       const { mail, stationery, known } = await this.#grip(task, leaseId);
       const put: Artifact[] = [];
-      for (const each of artifacts) put.push(putArtifact(merged(known, put), each, false));
+      for (const each of artifacts) put.push(putArtifact(withArtifacts(known, put), each, false));
+      const all = withArtifacts(known, put);
+      if (put.length > 0) assertArtifactBytes(all);
       const ending: Ending = { ...how, actor: task.assignee, sender: task.assignee };
-      const ended = await this.#ended(task, stationery, ending, merged(known, put));
+      const ended = await this.#ended(task, stationery, ending, all);
       const changes = combine(task.tenant, [
-        acknowledgeWork(mail, task.assignee, stationery.nowMs),
+        acknowledgeWork(task, mail, task.assignee, stationery.nowMs),
         ended.changes,
         { artifacts: put.map((artifact) => ({ tenant: task.tenant, taskId: task.id, artifact })) },
       ]);
-      return { changes, answer: viewTask(ended.task, merged(known, put)) };
+      return { changes, answer: viewTask(ended.task, all) };
     });
   }
 
@@ -244,25 +256,26 @@ export class TaskService {
       known: readonly Artifact[],
     ) => { readonly task: TaskRecord; readonly changes: readonly Partial<Changes>[] },
   ): Promise<TaskView> {
-    return this.#decide(principal, id, "tasks.work", async (task) => {
+    return this.#decide(principal, id, async (task) => {
+      authorize(principal, "tasks.work", { agentId: task.assignee });
       const { mail, stationery, known } = await this.#grip(task, leaseId);
       const { task: moved, changes } = rule(task, mail, stationery, known);
       const put = changes.flatMap((part) => part.artifacts ?? []).map(({ artifact }) => artifact);
-      return { changes: combine(task.tenant, changes), answer: viewTask(moved, merged(known, put)) };
+      const all = withArtifacts(known, put);
+      if (put.length > 0) assertArtifactBytes(all);
+      return { changes: combine(task.tenant, changes), answer: viewTask(moved, all) };
     });
   }
 
+  /** One change of a task after another; only other processes, mail and sweeps can come in between. */
   async #decide(
     principal: Principal,
     id: string,
-    verb: Verb,
     decide: (task: TaskRecord) => Promise<Decision<TaskView>>,
   ): Promise<TaskView> {
-    return decideAndCommit(this.#store, async () => {
-      const task = await this.#visible(principal, id);
-      authorize(principal, verb, { agentId: task.assignee });
-      return decide(task);
-    });
+    return this.#turns.take(JSON.stringify([principal.tenant, id]), () =>
+      decideAndCommit(this.#store, async () => decide(await this.#visible(principal, id))),
+    );
   }
 
   /** The task can be worked on now, and by this caller. */
@@ -316,12 +329,19 @@ export class TaskService {
     });
   }
 
+  async #countArtifacts(tenant: string, tasks: readonly TaskRecord[]): Promise<ReadonlyMap<string, number>> {
+    return this.#store.countArtifacts(
+      tenant,
+      tasks.map(({ id }) => id),
+    );
+  }
+
   async #view(task: TaskRecord): Promise<TaskView> {
     return viewTask(task, await this.#store.artifacts(task.tenant, task.id));
   }
 }
 
-function merged(known: readonly Artifact[], put: readonly Artifact[]): readonly Artifact[] {
-  const byId = new Map([...known, ...put].map((artifact) => [artifact.artifactId, artifact]));
-  return [...byId.values()];
+interface TaskNode {
+  readonly task: TaskRecord;
+  readonly children: readonly TaskNode[];
 }

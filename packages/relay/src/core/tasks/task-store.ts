@@ -18,6 +18,8 @@ export interface TaskStore {
   tasks(filter: TaskFilter): Promise<readonly TaskRecord[]>;
   /** In the order in which they were first put. */
   artifacts(tenant: string, taskId: string): Promise<readonly Artifact[]>;
+  /** How many artifacts each of these tasks has; those without any are left out. */
+  countArtifacts(tenant: string, taskIds: readonly string[]): Promise<ReadonlyMap<string, number>>;
   /** Unfinished tasks whose deadline has passed. */
   overdueTasks(nowMs: number, limit: number): Promise<readonly TaskRecord[]>;
 }

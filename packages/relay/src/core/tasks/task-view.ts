@@ -1,8 +1,17 @@
-import { type Artifact, formatInstant, type TaskView } from "@a2a-relay/protocol";
+import { type Artifact, formatInstant, type TaskSummary, type TaskView } from "@a2a-relay/protocol";
 import type { TaskRecord } from "./task-record.ts";
 
 /** A task as the API shows it. */
 export function viewTask(task: TaskRecord, artifacts: readonly Artifact[]): TaskView {
+  return { ...membersOf(task), artifacts };
+}
+
+/** A task as lists and trees show it. */
+export function summarizeTask(task: TaskRecord, artifactCount: number): TaskSummary {
+  return { ...membersOf(task), artifact_count: artifactCount };
+}
+
+function membersOf(task: TaskRecord): Omit<TaskView, "artifacts"> {
   return {
     id: task.id,
     state: task.state,
@@ -16,7 +25,6 @@ export function viewTask(task: TaskRecord, artifacts: readonly Artifact[]): Task
     ...(task.statusText === null ? {} : { status_text: task.statusText }),
     ...(task.resultStatus === null ? {} : { result_status: task.resultStatus }),
     ...(task.resultMessageId === null ? {} : { result_message_id: task.resultMessageId }),
-    artifacts,
     handoffs: task.handoffs,
     created_at: formatInstant(task.createdAtMs),
     updated_at: formatInstant(task.updatedAtMs),

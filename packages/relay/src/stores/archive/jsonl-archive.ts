@@ -1,4 +1,4 @@
-import { mkdir, open } from "node:fs/promises";
+import { type FileHandle, mkdir, open } from "node:fs/promises";
 import { join } from "node:path";
 import type { Archive } from "../../core/environment/archive.ts";
 import type { Clock } from "../../core/environment/clock.ts";
@@ -16,8 +16,17 @@ export class JsonlArchive implements Archive {
   async append(stream: "messages" | "events", lines: readonly string[]): Promise<void> {
     await mkdir(this.#directory, { recursive: true, mode: 0o700 });
     const day = new Date(this.#clock.nowMs()).toISOString().slice(0, 10);
-    await using file = await open(join(this.#directory, `${stream}-${day}.jsonl`), "a", 0o600);
-    await file.appendFile(`${lines.join("\n")}\n`);
+    await using file = await open(join(this.#directory, `${stream}-${day}.jsonl`), "a+", 0o600);
+    // A crash may have torn the last line; the next one starts on a line of its own.
+    const start = (await endsInLine(file)) ? "" : "\n";
+    await file.appendFile(`${start}${lines.join("\n")}\n`);
     await file.sync();
   }
+}
+
+async function endsInLine(file: FileHandle): Promise<boolean> {
+  const { size } = await file.stat();
+  if (size === 0) return true;
+  const { buffer } = await file.read(Buffer.alloc(1), 0, 1, size - 1);
+  return buffer.toString() === "\n";
 }

@@ -5,6 +5,8 @@ import { ClashError } from "./clash.ts";
 import { prepare, type Row, type Statement } from "./database.ts";
 import { AGENT_COLUMNS, agentFromRow } from "./rows.ts";
 
+/** Names whose owners are remembered: more than most relays have agents. */
+const KNOWN_NAMES_MAX = 10_000;
 /** Enough for an error message to name candidates; more would only cost a reader of a popular name. */
 const NAMED_AGENTS_MAX = 100;
 
@@ -16,6 +18,10 @@ const PAGE = `
   select ${AGENT_COLUMNS} from agent a indexed by agent_present
   left join presence p on p.tenant = a.tenant and p.agent_id = a.id
   where a.tenant = ? and a.removed_at_ms is null and a.id > ? order by a.id limit ?`;
+const REMOVED = `
+  select id from agent where tenant = ? and removed_at_ms is not null and id > ? order by id limit ?`;
+const PRESENT =
+  "select 1 from agent indexed by agent_present where tenant = ? and id = ? and removed_at_ms is null";
 const COUNT =
   "select count(*) from agent indexed by agent_present where tenant = ? and removed_at_ms is null";
 const NAMED = `
@@ -60,6 +66,8 @@ interface Sighting {
 export class Agents {
   readonly #select: Statement;
   readonly #page: Statement;
+  readonly #present: Statement;
+  readonly #removed: Statement;
   readonly #count: Statement;
   readonly #named: Statement;
   readonly #insert: Statement;
@@ -70,10 +78,14 @@ export class Agents {
   readonly #savePresence: Statement;
   /** Sightings not yet on disk: every request is one, so they are gathered. */
   readonly #sightings = new Map<string, Sighting>();
+  /** Who owns a name: every request asks, and hardly any changes it. Emptied whenever an agent is written. */
+  readonly #ownersByName = new Map<string, readonly AgentId[]>();
 
   constructor(database: DatabaseSync) {
     this.#select = prepare(database, SELECT);
     this.#page = prepare(database, PAGE);
+    this.#present = prepare(database, PRESENT);
+    this.#removed = prepare(database, REMOVED);
     this.#count = prepare(database, COUNT);
     this.#named = prepare(database, NAMED);
     this.#insert = prepare(database, INSERT);
@@ -90,7 +102,13 @@ export class Agents {
   }
 
   agentsNamed(tenant: string, name: string): readonly AgentId[] {
-    return this.#named.all(tenant, name).map((row) => row[0] as AgentId);
+    const key = pairKey(tenant, name);
+    const known = this.#ownersByName.get(key);
+    if (known !== undefined) return known;
+    const owners = this.#named.all(tenant, name).map((row) => row[0] as AgentId);
+    if (this.#ownersByName.size >= KNOWN_NAMES_MAX) this.#ownersByName.clear();
+    if (owners.length > 0) this.#ownersByName.set(key, owners);
+    return owners;
   }
 
   agents(
@@ -100,12 +118,29 @@ export class Agents {
     return this.#page.all(tenant, page.afterId, page.limit).map((row) => this.#withSighting(row));
   }
 
+  removedAgents(
+    tenant: string,
+    page: { readonly afterId: string; readonly limit: number },
+  ): readonly AgentId[] {
+    return this.#removed.all(tenant, page.afterId, page.limit).map((row) => row[0] as AgentId);
+  }
+
   countAgents(tenant: string): number {
     return Number(this.#count.get(tenant)?.[0]);
   }
 
+  /**
+   * Inside a commit: the agent may have left since it was resolved. What is looked up here is not remembered,
+   * because the commit may still fail.
+   */
+  assertPresent(tenant: string, id: AgentId): void {
+    if (this.#ownersByName.get(pairKey(tenant, id))?.includes(id) === true) return;
+    if (this.#present.get(tenant, id) === undefined) throw new ClashError("agent");
+  }
+
   /** Inside a commit. */
   put(agent: AgentRecord): void {
+    this.#ownersByName.clear();
     const values = [
       agent.displayName,
       JSON.stringify(agent.aliases),
@@ -128,7 +163,7 @@ export class Agents {
 
   /** Presence waits in memory until `savePresence`; reads see it at once. */
   touch(tenant: string, agentId: AgentId, seenAtMs: number): void {
-    const key = sightingKey(tenant, agentId);
+    const key = pairKey(tenant, agentId);
     const known = this.#sightings.get(key);
     if (known !== undefined && known.seenAtMs >= seenAtMs) return;
     this.#sightings.set(key, { tenant, agentId, seenAtMs });
@@ -143,7 +178,7 @@ export class Agents {
 
   forgetSightings(saved: readonly Sighting[]): void {
     for (const sighting of saved) {
-      const key = sightingKey(sighting.tenant, sighting.agentId);
+      const key = pairKey(sighting.tenant, sighting.agentId);
       if (this.#sightings.get(key) === sighting) this.#sightings.delete(key);
     }
   }
@@ -159,13 +194,13 @@ export class Agents {
 
   #withSighting(row: Row): AgentWithPresence {
     const { agent, lastSeenAtMs } = agentFromRow(row);
-    const seenAtMs = this.#sightings.get(sightingKey(agent.tenant, agent.id))?.seenAtMs ?? null;
+    const seenAtMs = this.#sightings.get(pairKey(agent.tenant, agent.id))?.seenAtMs ?? null;
     if (seenAtMs === null || lastSeenAtMs === null) return { agent, lastSeenAtMs: seenAtMs ?? lastSeenAtMs };
     return { agent, lastSeenAtMs: Math.max(seenAtMs, lastSeenAtMs) };
   }
 }
 
-// No id holds a line break.
-function sightingKey(tenant: string, agentId: AgentId): string {
-  return `${tenant}\n${agentId}`;
+// No tenant and no name that can be asked for holds a line break.
+function pairKey(tenant: string, name: string): string {
+  return `${tenant}\n${name}`;
 }

@@ -6,15 +6,30 @@ const GAP = 0;
 export interface AvailablePlace {
   readonly position: number;
   readonly ref: number;
+  readonly expiresAtMs: number;
+  /** The worker that alone may lease it. */
+  readonly reservedFor: string | null;
+}
+
+/** What a reader or worker passes over. */
+export interface Wanted {
+  /** Mail whose time is over by then. */
+  readonly nowMs: number;
+  /** Mail that is kept for another worker; without it reservations do not matter. */
+  readonly worker?: string | null;
 }
 
 /**
  * The available mail of one mailbox, by position. New mail comes in at the end and mostly leaves at the
- * front, so two arrays with gaps do what a tree would, in 16 bytes a letter.
+ * front, so arrays with gaps do what a tree would, in 24 bytes a letter. It knows what a reader or worker must
+ * pass over, so that a mailbox full of such mail costs them a walk in memory and not one row.
  */
 export class AvailableMail {
   #positions: number[] = [];
   #refs: number[] = [];
+  #expiries: number[] = [];
+  /** By position. Few letters are kept for a worker. */
+  readonly #reservations = new Map<number, string>();
   #start = 0;
   #size = 0;
 
@@ -22,19 +37,22 @@ export class AvailableMail {
     return this.#size;
   }
 
-  add(position: number, ref: number): void {
+  add({ position, ref, expiresAtMs, reservedFor }: AvailablePlace): void {
     this.#size += 1;
+    if (reservedFor !== null) this.#reservations.set(position, reservedFor);
     const last = this.#positions.at(-1);
     if (last === undefined || last < position) {
       this.#positions.push(position);
       this.#refs.push(ref);
+      this.#expiries.push(expiresAtMs);
       return;
     }
-    // Only a rollback gives mail its old place back.
+    // Only a rollback, or a change of what is known of the mail, gives it its old place back.
     const index = this.#indexFrom(position);
-    const isKnownPlace = this.#positions[index] === position;
-    this.#positions.splice(index, isKnownPlace ? 1 : 0, position);
-    this.#refs.splice(index, isKnownPlace ? 1 : 0, ref);
+    const known = this.#positions[index] === position ? 1 : 0;
+    this.#positions.splice(index, known, position);
+    this.#refs.splice(index, known, ref);
+    this.#expiries.splice(index, known, expiresAtMs);
     this.#start = Math.min(this.#start, index);
   }
 
@@ -42,19 +60,31 @@ export class AvailableMail {
     const index = this.#indexFrom(position);
     if (this.#positions[index] !== position || this.#refs[index] === GAP) return;
     this.#refs[index] = GAP;
+    this.#reservations.delete(position);
     this.#size -= 1;
     while (this.#refs[this.#start] === GAP) this.#start += 1;
     const gaps = this.#refs.length - this.#size;
     if (gaps > GAPS_MIN && gaps > this.#size) this.#compact();
   }
 
-  /** The oldest mail after the position. */
-  next(afterPosition: number): AvailablePlace | undefined {
+  /** The oldest mail after the position, of what is wanted. */
+  next(afterPosition: number, wanted?: Wanted): AvailablePlace | undefined {
     let index = afterPosition <= 0 ? this.#start : this.#indexFrom(afterPosition + 1);
-    while (this.#refs[index] === GAP) index += 1;
+    while (index < this.#refs.length && !this.#isWanted(index, wanted)) index += 1;
     const position = this.#positions[index];
     const ref = this.#refs[index];
-    return position === undefined || ref === undefined ? undefined : { position, ref };
+    const expiresAtMs = this.#expiries[index];
+    if (position === undefined || ref === undefined || expiresAtMs === undefined) return undefined;
+    return { position, ref, expiresAtMs, reservedFor: this.#reservations.get(position) ?? null };
+  }
+
+  #isWanted(index: number, wanted: Wanted | undefined): boolean {
+    if (this.#refs[index] === GAP) return false;
+    if (wanted === undefined) return true;
+    if ((this.#expiries[index] ?? 0) <= wanted.nowMs) return false;
+    if (wanted.worker === undefined || this.#reservations.size === 0) return true;
+    const reservedFor = this.#reservations.get(this.#positions[index] ?? 0);
+    return reservedFor === undefined || reservedFor === wanted.worker;
   }
 
   /** The first index whose position is not before the given one. */
@@ -72,6 +102,7 @@ export class AvailableMail {
   #compact(): void {
     const kept = (_: number, index: number): boolean => this.#refs[index] !== GAP;
     this.#positions = this.#positions.filter(kept);
+    this.#expiries = this.#expiries.filter(kept);
     this.#refs = this.#refs.filter(kept);
     this.#start = 0;
   }

@@ -1,13 +1,20 @@
 import type { DatabaseSync } from "node:sqlite";
-import { setImmediate } from "node:timers/promises";
+import type { MessageKind } from "@a2a-relay/protocol";
 import type { DeliveryRecord } from "../../core/mailboxes/delivery-record.ts";
-import type { Mail, QueueFilter } from "../../core/mailboxes/mailbox-store.ts";
+import type { QueuedMail, QueueFilter } from "../../core/mailboxes/mailbox-store.ts";
 import { prepare, type Row, type Statement } from "./database.ts";
+import { FairShare } from "./fair-share.ts";
 import type { Ledger } from "./ledger.ts";
-import type { Messages } from "./messages.ts";
-import { DELIVERY_COLUMN_COUNT, deliveryColumns, deliveryFromRow, refFromRow } from "./rows.ts";
+import {
+  DELIVERY_COLUMN_COUNT,
+  deliveryColumns,
+  deliveryFromRow,
+  refFromRow,
+  SUBJECT_COLUMN,
+  subjectFrom,
+} from "./rows.ts";
 
-/** Deliveries looked at between two turns of the event loop, so that a rare filter holds nobody up. */
+/** Deliveries read at a time when the first did not match. */
 const WALK_ROWS = 500;
 
 const WITH_DEADLINE = `${deliveryColumns("d.")}, (select deadline_ms from task t
@@ -32,6 +39,8 @@ const RETURNED = `
   order by d.ref desc limit ?`;
 const ACKNOWLEDGED = `
   select ${WITH_DEADLINE} from delivery d where d.ref < ? order by d.ref desc limit ?`;
+const LETTER = `
+  select m.kind, m.accepted_at_ms, octet_length(m.json), ${SUBJECT_COLUMN} from message m where m.ref = ?`;
 
 /** Deliveries in one order, some at a time. `key` and `ref` say where the last ones ended. */
 interface Walk {
@@ -43,33 +52,39 @@ interface Walk {
 /** The operator's view of the mail: whatever they filter by, it is found, without holding up the mail. */
 export class DeliveryQueue {
   readonly #ledger: Ledger;
-  readonly #messages: Messages;
   readonly #waiting: Statement;
   readonly #heldOfAgent: Statement;
   readonly #leased: Statement;
   readonly #returned: Statement;
   readonly #acknowledged: Statement;
   readonly #byRef: Statement;
+  readonly #letter: Statement;
 
-  constructor(database: DatabaseSync, ledger: Ledger, messages: Messages) {
+  constructor(database: DatabaseSync, ledger: Ledger) {
     this.#ledger = ledger;
-    this.#messages = messages;
     this.#waiting = prepare(database, WAITING);
     this.#heldOfAgent = prepare(database, HELD_OF_AGENT);
     this.#leased = prepare(database, LEASED);
     this.#returned = prepare(database, RETURNED);
     this.#acknowledged = prepare(database, ACKNOWLEDGED);
     this.#byRef = prepare(database, BY_REF);
+    this.#letter = prepare(database, LETTER);
   }
 
-  async queue(filter: QueueFilter): Promise<readonly Mail[]> {
+  async queue(filter: QueueFilter): Promise<readonly QueuedMail[]> {
     // By ref: mail may move from one walk into the next between two turns, and must not show twice.
-    const found = new Map<number, Mail>();
-    for (const walk of this.#walks(filter)) await this.#collect(walk, filter, found);
+    const found = new Map<number, QueuedMail>();
+    const share = new FairShare();
+    for (const walk of this.#walks(filter)) await this.#collect(walk, filter, share, found);
     return [...found.values()];
   }
 
-  async #collect(walk: Walk, filter: QueueFilter, found: Map<number, Mail>): Promise<void> {
+  async #collect(
+    walk: Walk,
+    filter: QueueFilter,
+    share: FairShare,
+    found: Map<number, QueuedMail>,
+  ): Promise<void> {
     let wanted = filter.limit;
     let key = walk.newestFirst === true ? Number.MAX_SAFE_INTEGER : -1;
     let ref = key;
@@ -80,12 +95,24 @@ export class DeliveryQueue {
         const delivery = deliveryFromRow(row);
         ref = refFromRow(row);
         key = walk.key(delivery);
-        if (!matches(delivery, row[DELIVERY_COLUMN_COUNT], filter)) continue;
-        found.set(ref, { delivery, message: this.#messages.messageByRef(ref) });
+        const deadlineMs = row[DELIVERY_COLUMN_COUNT] as number | null;
+        if (!matches(delivery, deadlineMs, filter)) continue;
+        const letter = this.#letter.get(ref);
+        // Between two turns it may have been retired.
+        if (letter === undefined) continue;
+        const [kind, acceptedAtMs, bytes, subject] = letter;
+        found.set(ref, {
+          delivery,
+          kind: kind as MessageKind,
+          subject: subjectFrom(subject),
+          acceptedAtMs: acceptedAtMs as number,
+          deadlineMs,
+        });
+        await share.spend(1, bytes as number);
       }
       if (rows.length < wanted || found.size >= filter.limit) return;
       wanted = WALK_ROWS;
-      await setImmediate();
+      await share.spend(rows.length);
     }
   }
 
@@ -144,7 +171,7 @@ export class DeliveryQueue {
   }
 }
 
-function matches(delivery: DeliveryRecord, deadlineMs: unknown, filter: QueueFilter): boolean {
+function matches(delivery: DeliveryRecord, deadlineMs: number | null, filter: QueueFilter): boolean {
   const { tenant, agentId, state, leasedBeforeMs, deadlineBeforeMs } = filter;
   if (delivery.tenant !== tenant) return false;
   if (agentId !== undefined && delivery.agentId !== agentId) return false;
@@ -154,5 +181,5 @@ function matches(delivery: DeliveryRecord, deadlineMs: unknown, filter: QueueFil
     leasedBeforeMs !== undefined &&
     (delivery.leasedAtMs ?? 0) > leasedBeforeMs;
   if (isYoungLease) return false;
-  return deadlineBeforeMs === undefined || (typeof deadlineMs === "number" && deadlineMs <= deadlineBeforeMs);
+  return deadlineBeforeMs === undefined || (deadlineMs !== null && deadlineMs <= deadlineBeforeMs);
 }

@@ -1,22 +1,23 @@
 import type { DatabaseSync } from "node:sqlite";
 import type { DeliveryState } from "@a2a-relay/protocol";
-import { AvailableMail, type AvailablePlace } from "./available-mail.ts";
-import { prepare } from "./database.ts";
+import { AvailableMail, type AvailablePlace, type Wanted } from "./available-mail.ts";
+import { prepare, type Row } from "./database.ts";
 
 // Both go through partial indexes, so settled mail is not read.
 const WAITING = `
-  select tenant, agent_id, state, position, ref from delivery indexed by delivery_expiry
+  select tenant, agent_id, ref, state, position, expires_at_ms, reserved_for
+  from delivery indexed by delivery_expiry
   where state in ('held', 'available') order by position`;
 const LEASED = `
-  select tenant, agent_id, state, position, ref from delivery indexed by delivery_leased
+  select tenant, agent_id, ref, state, position, expires_at_ms, reserved_for
+  from delivery indexed by delivery_leased
   where state = 'leased'`;
 
 type OpenState = "held" | "available" | "leased";
 
 /** Where one delivery is: its state, and its place in the mailbox while it is available. */
-export interface Place {
+export interface Place extends Omit<AvailablePlace, "ref"> {
   readonly state: DeliveryState;
-  readonly position: number;
 }
 
 interface Mailbox {
@@ -36,9 +37,8 @@ export class MailboxIndex {
 
   constructor(database: DatabaseSync) {
     for (const sql of [WAITING, LEASED]) {
-      for (const [tenant, agentId, state, position, ref] of prepare(database, sql).iterate()) {
-        const place = { state: state as OpenState, position: Number(position) };
-        this.move(String(tenant), String(agentId), Number(ref), undefined, place);
+      for (const [tenant, agentId, ref, ...place] of prepare(database, sql).iterate()) {
+        this.move(String(tenant), String(agentId), Number(ref), undefined, placeFromRow(place));
       }
     }
   }
@@ -54,7 +54,7 @@ export class MailboxIndex {
     }
     if (to !== undefined && isOpen(to.state)) {
       totals[to.state] += 1;
-      if (to.state === "available") mailbox.available.add(to.position, ref);
+      if (to.state === "available") mailbox.available.add({ ...to, ref });
       else mailbox[to.state] += 1;
     }
   }
@@ -77,15 +77,30 @@ export class MailboxIndex {
     ]);
   }
 
-  /** The oldest available mail after the position. */
-  nextAvailable(tenant: string, agentId: string, afterPosition: number): AvailablePlace | undefined {
-    return this.#mailboxes.get(tenant)?.get(agentId)?.available.next(afterPosition);
+  /** The oldest available mail after the position, of what is wanted. */
+  nextAvailable(
+    tenant: string,
+    agentId: string,
+    afterPosition: number,
+    wanted?: Wanted,
+  ): AvailablePlace | undefined {
+    return this.#mailboxes.get(tenant)?.get(agentId)?.available.next(afterPosition, wanted);
   }
 
   #mailbox(tenant: string, agentId: string): Mailbox {
     const mailboxes = entry(this.#mailboxes, tenant, () => new Map<string, Mailbox>());
     return entry(mailboxes, agentId, () => ({ held: 0, leased: 0, available: new AvailableMail() }));
   }
+}
+
+/** The columns state, position, expires_at_ms and reserved_for, in this order. */
+export function placeFromRow([state, position, expiresAtMs, reservedFor]: Row): Place {
+  return {
+    state: state as DeliveryState,
+    position: position as number,
+    expiresAtMs: expiresAtMs as number,
+    reservedFor: reservedFor as string | null,
+  };
 }
 
 function isOpen(state: DeliveryState): state is OpenState {

@@ -1,5 +1,5 @@
 import type { DatabaseSync } from "node:sqlite";
-import type { AgentId, DeliveryState } from "@a2a-relay/protocol";
+import type { AgentId } from "@a2a-relay/protocol";
 import { mailboxTopic } from "../../core/environment/change-feed.ts";
 import type { MailboxRoom } from "../../core/environment/relay-store.ts";
 import type { EventDraft } from "../../core/journal/event.ts";
@@ -9,25 +9,32 @@ import { ClashError } from "./clash.ts";
 import { prepare, type Row, type Statement } from "./database.ts";
 import type { Journal } from "./journal.ts";
 import type { Ledger } from "./ledger.ts";
-import type { Place } from "./mailbox-index.ts";
+import { placeFromRow } from "./mailbox-index.ts";
 import type { Messages } from "./messages.ts";
 import {
   DELIVERY_COLUMN_COUNT,
   deliveryColumns,
   deliveryFromRow,
-  MESSAGE_COLUMNS,
+  ENVELOPE_COLUMNS,
+  MESSAGE_COLUMN_COUNT,
   messageFromRow,
   refFromRow,
 } from "./rows.ts";
 
 const COLUMNS = deliveryColumns("d.");
+/** The first letter of an answer comes whatever its length, so that every reader gets on. */
+const ANY_LENGTH = Number.MAX_SAFE_INTEGER;
 
+// The length of a letter stands in front of its row: one that is too long for the answer is not even read.
 const MAIL = `
-  select ${COLUMNS}, ${MESSAGE_COLUMNS} from delivery d join message m on m.ref = d.ref where d.ref = ?`;
+  select ${COLUMNS}, ${ENVELOPE_COLUMNS}, case when octet_length(m.json) <= ? then m.json end,
+    octet_length(m.json)
+  from delivery d join message m on m.ref = d.ref where d.ref = ?`;
+const BY_REF = `select ${COLUMNS} from delivery d where d.ref = ?`;
 const SELECT = `
   select ${COLUMNS} from delivery d
   where d.ref = (select ref from message where tenant = ? and id = ?)`;
-const STATE = "select state, position, version from delivery where ref = ?";
+const PLACE = "select version, state, position, expires_at_ms, reserved_for from delivery where ref = ?";
 const OPEN_OF_TASK = `
   select ${COLUMNS} from delivery d indexed by delivery_open_of_task
   where d.tenant = ? and d.task_id = ? and d.state in ('held', 'available', 'leased') order by d.ref`;
@@ -73,6 +80,7 @@ const LEASE = `
   update delivery set state = 'leased', attempt = attempt + 1, lease_id = ?, worker = ?, leased_at_ms = ?,
     lease_expires_at_ms = ?, version = version + 1
   where ref = ? and state = 'available' and expires_at_ms > ? and (reserved_for is null or reserved_for = ?)
+    and (select octet_length(json) from message where message.ref = delivery.ref) <= ?
   returning ${deliveryColumns("")}`;
 const RENEW = `
   update delivery set lease_expires_at_ms = ?, version = version + 1
@@ -87,7 +95,8 @@ export class Mailboxes {
   readonly #journal: Journal;
   readonly #mail: Statement;
   readonly #select: Statement;
-  readonly #state: Statement;
+  readonly #byRef: Statement;
+  readonly #place: Statement;
   readonly #openOfTask: Statement;
   readonly #heldOfAgent: Statement;
   readonly #leasedOfAgent: Statement;
@@ -106,7 +115,8 @@ export class Mailboxes {
     this.#journal = journal;
     this.#mail = prepare(database, MAIL);
     this.#select = prepare(database, SELECT);
-    this.#state = prepare(database, STATE);
+    this.#byRef = prepare(database, BY_REF);
+    this.#place = prepare(database, PLACE);
     this.#openOfTask = prepare(database, OPEN_OF_TASK);
     this.#heldOfAgent = prepare(database, HELD_OF_AGENT);
     this.#leasedOfAgent = prepare(database, LEASED_OF_AGENT);
@@ -122,12 +132,20 @@ export class Mailboxes {
 
   availableMail(query: MailboxReadQuery): readonly Mail[] {
     const { tenant, agentId, nowMs, limit } = query;
+    const { mailboxes } = this.#ledger;
     const mail: Mail[] = [];
-    for (const row of this.#availableRows(tenant, agentId, query.afterPosition)) {
-      if (mail.length >= limit) break;
-      const delivery = deliveryFromRow(row);
-      if (delivery.expiresAtMs <= nowMs) continue;
-      mail.push({ delivery, message: messageFromRow(row, DELIVERY_COLUMN_COUNT) });
+    let bytesLeft = query.bytesMax;
+    let position = query.afterPosition;
+    while (mail.length < limit) {
+      const next = mailboxes.nextAvailable(tenant, agentId, position, { nowMs });
+      if (next === undefined) break;
+      position = next.position;
+      const row = this.#mail.get(mail.length === 0 ? ANY_LENGTH : bytesLeft, next.ref);
+      if (row === undefined) continue;
+      const bytes = Number(row[DELIVERY_COLUMN_COUNT + MESSAGE_COLUMN_COUNT]);
+      if (mail.length > 0 && bytes > bytesLeft) break;
+      bytesLeft -= bytes;
+      mail.push({ delivery: deliveryFromRow(row), message: messageFromRow(row, DELIVERY_COLUMN_COUNT) });
     }
     return mail;
   }
@@ -144,9 +162,11 @@ export class Mailboxes {
   openDeliveriesOfAgent(tenant: string, agentId: AgentId, limit: number): readonly DeliveryRecord[] {
     if (this.#ledger.mailboxes.countOpen(tenant, agentId) === 0) return [];
     const open: DeliveryRecord[] = [];
-    for (const row of this.#availableRows(tenant, agentId, 0)) {
-      if (open.length >= limit) return open;
-      open.push(deliveryFromRow(row));
+    for (let position = 0; open.length < limit;) {
+      const next = this.#ledger.mailboxes.nextAvailable(tenant, agentId, position);
+      if (next === undefined) break;
+      position = next.position;
+      open.push(...deliveries(this.#byRef.all(next.ref)));
     }
     open.push(...deliveries(this.#heldOfAgent.all(tenant, agentId, limit - open.length)));
     open.push(...deliveries(this.#leasedOfAgent.all(tenant, agentId, limit - open.length)));
@@ -200,14 +220,17 @@ export class Mailboxes {
   /** Inside a commit. */
   lease(query: MailboxLeaseQuery, event: (delivery: DeliveryRecord) => EventDraft): readonly Mail[] {
     const mail: Mail[] = [];
+    let bytesLeft = query.bytesMax;
     let position = 0;
     for (const leaseId of query.leaseIds) {
-      const row = this.#leaseNext(query, leaseId, position);
+      const row = this.#leaseNext(query, leaseId, position, mail.length === 0 ? ANY_LENGTH : bytesLeft);
       if (row === undefined) break;
       const delivery = deliveryFromRow(row);
+      const message = this.#messages.messageByRef(refFromRow(row));
       position = delivery.position;
+      bytesLeft -= Buffer.byteLength(message.json);
       this.#journal.append(query.tenant, event(delivery));
-      mail.push({ delivery, message: this.#messages.messageByRef(refFromRow(row)) });
+      mail.push({ delivery, message });
     }
     return mail;
   }
@@ -227,32 +250,22 @@ export class Mailboxes {
     return renewed;
   }
 
-  /** The oldest mail after the position that this worker may have. */
-  #leaseNext(query: MailboxLeaseQuery, leaseId: string, afterPosition: number): Row | undefined {
+  /** The oldest mail after the position that this worker may have; none if it is too long. */
+  #leaseNext(
+    query: MailboxLeaseQuery,
+    leaseId: string,
+    afterPosition: number,
+    bytesMax: number,
+  ): Row | undefined {
     const { tenant, agentId, worker, nowMs, leaseExpiresAtMs } = query;
-    const { mailboxes } = this.#ledger;
-    let next = mailboxes.nextAvailable(tenant, agentId, afterPosition);
-    while (next !== undefined) {
-      const { ref, position } = next;
-      const row = this.#lease.get(leaseId, worker, nowMs, leaseExpiresAtMs, ref, nowMs, worker);
-      if (row !== undefined) {
-        const from = { state: "available", position } as const;
-        this.#ledger.moveDelivery(tenant, agentId, ref, from, { state: "leased", position });
-        return row;
-      }
-      next = mailboxes.nextAvailable(tenant, agentId, position);
-    }
-    return undefined;
-  }
-
-  *#availableRows(tenant: string, agentId: AgentId, afterPosition: number): Generator<Row, void> {
-    const { mailboxes } = this.#ledger;
-    let next = mailboxes.nextAvailable(tenant, agentId, afterPosition);
-    while (next !== undefined) {
-      const row = this.#mail.get(next.ref);
-      if (row !== undefined) yield row;
-      next = mailboxes.nextAvailable(tenant, agentId, next.position);
-    }
+    const next = this.#ledger.mailboxes.nextAvailable(tenant, agentId, afterPosition, { nowMs, worker });
+    if (next === undefined) return undefined;
+    const { ref, ...place } = next;
+    const row = this.#lease.get(leaseId, worker, nowMs, leaseExpiresAtMs, ref, nowMs, worker, bytesMax);
+    if (row === undefined) return undefined;
+    const from = { ...place, state: "available" } as const;
+    this.#ledger.moveDelivery(tenant, agentId, ref, from, { ...place, state: "leased" });
+    return row;
   }
 
   #insertNew(delivery: DeliveryRecord, newRef: number | undefined): void {
@@ -284,15 +297,16 @@ export class Mailboxes {
       delivery.threadId,
     );
     if (changes === 0) throw new ClashError("delivery");
-    this.#ledger.moveDelivery(tenant, agentId, ref, undefined, { state, position });
+    const { expiresAtMs, reservedFor } = delivery;
+    this.#ledger.moveDelivery(tenant, agentId, ref, undefined, { state, position, expiresAtMs, reservedFor });
   }
 
   #updateKnown(delivery: DeliveryRecord): void {
     const ref = this.#refOf(delivery);
-    const { tenant, agentId, state } = delivery;
-    const [stateBefore, positionBefore, version] = this.#state.get(ref) ?? [];
+    const { tenant, agentId, state, expiresAtMs, reservedFor } = delivery;
+    const [version, ...place] = this.#place.get(ref) ?? [];
     if (version !== delivery.version) throw new ClashError("delivery");
-    const before: Place = { state: stateBefore as DeliveryState, position: positionBefore as number };
+    const before = placeFromRow(place);
     const becomesAvailable = state === "available" && before.state !== "available";
     const position = becomesAvailable ? this.#ledger.nextPosition() : before.position;
     this.#update.run(
@@ -310,7 +324,10 @@ export class Mailboxes {
       delivery.reason,
       ref,
     );
-    if (state !== before.state) this.#ledger.moveDelivery(tenant, agentId, ref, before, { state, position });
+    const hasMoved =
+      state !== before.state || expiresAtMs !== before.expiresAtMs || reservedFor !== before.reservedFor;
+    if (!hasMoved) return;
+    this.#ledger.moveDelivery(tenant, agentId, ref, before, { state, position, expiresAtMs, reservedFor });
   }
 
   /** The message may have been retired since its delivery was read. */

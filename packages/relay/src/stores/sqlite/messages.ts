@@ -1,7 +1,7 @@
 import type { DatabaseSync } from "node:sqlite";
 import type { AgentId } from "@a2a-relay/protocol";
 import type { MessageRecord, SendKey } from "../../core/messages/message-record.ts";
-import type { ThreadMessage } from "../../core/messages/message-store.ts";
+import type { ThreadMessage, ThreadPage, ThreadQuery } from "../../core/messages/message-store.ts";
 import { ClashError } from "./clash.ts";
 import { prepare, type Statement } from "./database.ts";
 import type { Ledger } from "./ledger.ts";
@@ -75,11 +75,23 @@ export class Messages {
     return row === undefined ? undefined : sendKeyFromRow(row);
   }
 
-  thread(tenant: string, threadId: string, limit: number): readonly ThreadMessage[] {
-    return this.#thread.all(tenant, threadId, limit).map((row) => ({
-      message: messageFromRow(row),
-      delivery: row[MESSAGE_COLUMN_COUNT] === null ? undefined : deliveryFromRow(row, MESSAGE_COLUMN_COUNT),
-    }));
+  /** Row by row: of what does not fit, no more than the first letter is read. */
+  thread({ tenant, threadId, limit, bytesMax }: ThreadQuery): ThreadPage {
+    const messages: ThreadMessage[] = [];
+    let bytesLeft = bytesMax;
+    for (const row of this.#thread.iterate(tenant, threadId, limit + 1)) {
+      const message = messageFromRow(row);
+      bytesLeft -= Buffer.byteLength(message.json);
+      if (messages.length >= limit || (messages.length > 0 && bytesLeft < 0)) {
+        return { messages, hasMore: true };
+      }
+      const hasDelivery = row[MESSAGE_COLUMN_COUNT] !== null;
+      messages.push({
+        message,
+        delivery: hasDelivery ? deliveryFromRow(row, MESSAGE_COLUMN_COUNT) : undefined,
+      });
+    }
+    return { messages, hasMore: false };
   }
 
   /** Inside a commit. Answers the ref, which is also the place in the order of acceptance. */

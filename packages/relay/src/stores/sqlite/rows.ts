@@ -34,8 +34,10 @@ export function agentFromRow(row: Row): AgentWithPresence {
   };
 }
 
-export const MESSAGE_COLUMNS = `m.tenant, m.id, m.sender, m.recipient, m.kind, m.thread_id, m.task_id,
-  m.accepted_at_ms, m.json`;
+/** All but the text, for statements that decide by its length whether to read it. */
+export const ENVELOPE_COLUMNS = `m.tenant, m.id, m.sender, m.recipient, m.kind, m.thread_id, m.task_id,
+  m.accepted_at_ms`;
+export const MESSAGE_COLUMNS = `${ENVELOPE_COLUMNS}, m.json`;
 export const MESSAGE_COLUMN_COUNT = 9;
 
 export function messageFromRow(row: Row, offset = 0): MessageRecord {
@@ -50,6 +52,13 @@ export function messageFromRow(row: Row, offset = 0): MessageRecord {
     acceptedAtMs: row[offset + 7] as number,
     json: row[offset + 8] as string,
   };
+}
+
+/** Found by SQLite in the letter: a third of the time that it takes to read the letter and parse it. */
+export const SUBJECT_COLUMN = "m.json -> '$.subject'";
+
+export function subjectFrom(json: Row[number] | undefined): string {
+  return typeof json === "string" ? (parse(json) as string) : "";
 }
 
 export const SEND_KEY_COLUMNS = "tenant, sender, recipient, key, digest, message_id, thread_id, task_id";

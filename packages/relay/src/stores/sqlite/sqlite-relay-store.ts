@@ -10,10 +10,11 @@ import type {
   Mail,
   MailboxLeaseQuery,
   MailboxReadQuery,
+  QueuedMail,
   QueueFilter,
 } from "../../core/mailboxes/mailbox-store.ts";
 import type { MessageRecord, SendKey } from "../../core/messages/message-record.ts";
-import type { MessageStore, ThreadMessage } from "../../core/messages/message-store.ts";
+import type { MessageStore, ThreadPage, ThreadQuery } from "../../core/messages/message-store.ts";
 import type { TaskRecord } from "../../core/tasks/task-record.ts";
 import type { TaskFilter } from "../../core/tasks/task-store.ts";
 import { Agents } from "./agents.ts";
@@ -83,7 +84,7 @@ export class SqliteRelayStore implements RelayStore {
     this.#threads = new Threads(database);
     this.#journal = new Journal(database, this.#ledger);
     this.#mailboxes = new Mailboxes(database, this.#ledger, this.#messages, this.#journal);
-    this.#queue = new DeliveryQueue(database, this.#ledger, this.#messages);
+    this.#queue = new DeliveryQueue(database, this.#ledger);
     this.#tasks = new Tasks(database);
     this.#retention = new Retention(database, {
       messages: this.#messages,
@@ -150,6 +151,13 @@ export class SqliteRelayStore implements RelayStore {
     return this.#read(() => this.#agents.agents(tenant, page));
   }
 
+  async removedAgents(
+    tenant: string,
+    page: { readonly afterId: string; readonly limit: number },
+  ): Promise<readonly AgentId[]> {
+    return this.#read(() => this.#agents.removedAgents(tenant, page));
+  }
+
   async countAgents(tenant: string): Promise<number> {
     return this.#read(() => this.#agents.countAgents(tenant));
   }
@@ -176,8 +184,8 @@ export class SqliteRelayStore implements RelayStore {
     return this.#read(() => this.#messages.sendKey(tenant, sender, recipient, key));
   }
 
-  async thread(tenant: string, threadId: string, limit: number): Promise<readonly ThreadMessage[]> {
-    return this.#read(() => this.#messages.thread(tenant, threadId, limit));
+  async thread(query: ThreadQuery): Promise<ThreadPage> {
+    return this.#read(() => this.#messages.thread(query));
   }
 
   async threads(query: Parameters<MessageStore["threads"]>[0]): ReturnType<MessageStore["threads"]> {
@@ -245,7 +253,7 @@ export class SqliteRelayStore implements RelayStore {
     return this.#read(() => this.#mailboxes.timedOutLeases(nowMs, limit));
   }
 
-  async queue(filter: QueueFilter): Promise<readonly Mail[]> {
+  async queue(filter: QueueFilter): Promise<readonly QueuedMail[]> {
     return this.#read(() => this.#queue.queue(filter));
   }
 
@@ -267,6 +275,10 @@ export class SqliteRelayStore implements RelayStore {
 
   async artifacts(tenant: string, taskId: string): Promise<readonly Artifact[]> {
     return this.#read(() => this.#tasks.artifacts(tenant, taskId));
+  }
+
+  async countArtifacts(tenant: string, taskIds: readonly string[]): Promise<ReadonlyMap<string, number>> {
+    return this.#read(() => this.#tasks.countArtifacts(tenant, taskIds));
   }
 
   async overdueTasks(nowMs: number, limit: number): Promise<readonly TaskRecord[]> {
@@ -355,6 +367,7 @@ export class SqliteRelayStore implements RelayStore {
       artifacts = [],
     } = changes;
     for (const agent of agents) this.#agents.put(agent);
+    for (const { agentId } of changes.room ?? []) this.#agents.assertPresent(changes.tenant, agentId);
     for (const sendKey of sendKeys) this.#messages.insertSendKey(sendKey);
     const refs = new Map<string, number>();
     for (const message of messages) refs.set(message.id, this.#messages.insert(message, sendKeys));

@@ -14,6 +14,9 @@ const LAST_ID = "\u{10ffff}";
 
 const SELECT = `select ${TASK_COLUMNS} from task where tenant = ? and id = ?`;
 const ARTIFACTS = "select json from artifact where tenant = ? and task_id = ? order by ordinal";
+const COUNT_ARTIFACTS = `
+  select task_id, count(*) from artifact
+  where tenant = ? and task_id in (select value from json_each(?)) group by task_id`;
 const OVERDUE = `
   select ${TASK_COLUMNS} from task indexed by task_deadline
   where deadline_ms is not null and deadline_ms <= ?
@@ -55,6 +58,7 @@ const PUT_ARTIFACT = `
 export class Tasks {
   readonly #select: Statement;
   readonly #artifacts: Statement;
+  readonly #countArtifacts: Statement;
   readonly #overdue: Statement;
   readonly #ofParent: Statement;
   readonly #ofThread: Statement;
@@ -69,6 +73,7 @@ export class Tasks {
   constructor(database: DatabaseSync) {
     this.#select = prepare(database, SELECT);
     this.#artifacts = prepare(database, ARTIFACTS);
+    this.#countArtifacts = prepare(database, COUNT_ARTIFACTS);
     this.#overdue = prepare(database, OVERDUE);
     this.#ofParent = prepare(database, OF_PARENT);
     this.#ofThread = prepare(database, OF_THREAD);
@@ -88,6 +93,11 @@ export class Tasks {
 
   artifacts(tenant: string, taskId: string): readonly Artifact[] {
     return this.#artifacts.all(tenant, taskId).map((row) => artifactFromRow(row));
+  }
+
+  countArtifacts(tenant: string, taskIds: readonly string[]): ReadonlyMap<string, number> {
+    const rows = this.#countArtifacts.all(tenant, JSON.stringify(taskIds));
+    return new Map(rows.map((row) => [row[0] as string, row[1] as number]));
   }
 
   overdueTasks(nowMs: number, limit: number): readonly TaskRecord[] {

@@ -1,43 +1,44 @@
 import type { DatabaseSync } from "node:sqlite";
-import { setImmediate } from "node:timers/promises";
 import type { MessageStore, ThreadSummary } from "../../core/messages/message-store.ts";
 import { prepare, type Statement } from "./database.ts";
+import { FairShare } from "./fair-share.ts";
+import { SUBJECT_COLUMN, subjectFrom } from "./rows.ts";
 
 type ThreadsQuery = Parameters<MessageStore["threads"]>[0];
 type ThreadsPage = Awaited<ReturnType<MessageStore["threads"]>>;
 
 const WALK = "select ref, tenant, thread_id from message where ref < ? order by ref desc limit ?";
 const NEWEST = "select max(ref) from message where tenant = ? and thread_id = ?";
-const TAKES_PART = `
-  select 1 from message where tenant = ?1 and thread_id = ?2 and (sender = ?3 or recipient = ?3) limit 1`;
-// The letters themselves are read only where there is no delivery: they are long, deliveries are not.
-const SUMMARY = `
-  select count(*), total(d.state in ('held', 'available', 'leased')),
+// Some messages of a thread, after a ref. The message itself is read only where there is no delivery: rows
+// with letters in them lie far apart, deliveries do not.
+const PART = `
+  select count(*), max(t.ref), total(d.state in ('held', 'available', 'leased')),
     json_group_array(distinct coalesce(d.sender, m.sender)),
     json_group_array(distinct coalesce(d.agent_id, m.recipient))
-  from message m left join delivery d on d.ref = m.ref
-  where m.tenant = ? and m.thread_id = ?`;
-const FIRST =
-  "select accepted_at_ms, json from message where tenant = ? and thread_id = ? order by ref limit 1";
+  from (select ref from message where tenant = ? and thread_id = ? and ref > ? order by ref limit ?) t
+  left join delivery d on d.ref = t.ref left join message m on m.ref = t.ref and d.ref is null`;
+const FIRST = `
+  select m.accepted_at_ms, octet_length(m.json), ${SUBJECT_COLUMN} from message m
+  where m.tenant = ? and m.thread_id = ? order by m.ref limit 1`;
 const ACCEPTED_AT = "select accepted_at_ms from message where ref = ?";
 
-/** Messages looked at between two turns of the event loop, so that a rare filter holds nobody up. */
+/** Messages looked at in one step. */
 const WALK_ROWS = 200;
+/** Messages of one thread that are counted in one step. */
+const PART_ROWS = 1_000;
 
 /** Threads are not stored: they are found by walking the messages back from the newest. */
 export class Threads {
   readonly #walk: Statement;
   readonly #newest: Statement;
-  readonly #takesPart: Statement;
-  readonly #summary: Statement;
+  readonly #part: Statement;
   readonly #first: Statement;
   readonly #acceptedAt: Statement;
 
   constructor(database: DatabaseSync) {
     this.#walk = prepare(database, WALK);
     this.#newest = prepare(database, NEWEST);
-    this.#takesPart = prepare(database, TAKES_PART);
-    this.#summary = prepare(database, SUMMARY);
+    this.#part = prepare(database, PART);
     this.#first = prepare(database, FIRST);
     this.#acceptedAt = prepare(database, ACCEPTED_AT);
   }
@@ -45,49 +46,76 @@ export class Threads {
   async threads(query: ThreadsQuery): Promise<ThreadsPage> {
     const threads: ThreadSummary[] = [];
     const seen = new Set<string>();
+    const share = new FairShare();
     let position = query.beforePosition;
     let budget = query.scanRowsMax;
     while (budget > 0) {
       const wanted = Math.min(budget, WALK_ROWS);
       const rows = this.#walk.all(position, wanted);
-      for (const [ref, tenant, threadId] of rows) {
+      for (const [ref, tenant, id] of rows) {
+        const threadId = String(id);
         position = Number(ref);
         budget -= 1;
-        if (tenant !== query.tenant || seen.has(String(threadId))) continue;
-        seen.add(String(threadId));
-        if (!this.#belongsHere(query, String(threadId), position)) continue;
-        const summary = this.#summarise(query.tenant, String(threadId), position);
-        budget -= summary.messageCount;
-        threads.push(summary);
+        if (tenant !== query.tenant || seen.has(threadId)) continue;
+        seen.add(threadId);
+        // A thread that has a newer message stood on an earlier page.
+        if (this.#newest.get(tenant, threadId)?.[0] !== ref) continue;
+        const census = await this.#count(query.tenant, threadId, share);
+        budget -= census.messageCount;
+        const isWanted = query.agent === undefined || census.participants.has(query.agent);
+        if (isWanted) threads.push(await this.#summarise(query.tenant, threadId, position, census, share));
         if (threads.length >= query.limit || budget <= 0) return { threads, nextPosition: position };
       }
       if (rows.length < wanted) return { threads, nextPosition: undefined };
-      await setImmediate();
+      await share.spend(rows.length);
     }
     return { threads, nextPosition: position };
   }
 
-  /** A thread that has a newer message stood on an earlier page. */
-  #belongsHere({ tenant, agent }: ThreadsQuery, threadId: string, ref: number): boolean {
-    if (this.#newest.get(tenant, threadId)?.[0] !== ref) return false;
-    return agent === undefined || this.#takesPart.get(tenant, threadId, agent) !== undefined;
+  /** In steps, because a thread may have any length. */
+  async #count(tenant: string, threadId: string, share: FairShare): Promise<Census> {
+    const participants = new Set<string>();
+    let messageCount = 0;
+    let openCount = 0;
+    for (let position = 0; ;) {
+      const [count, last, open, senders, recipients] =
+        this.#part.get(tenant, threadId, position, PART_ROWS) ?? [];
+      messageCount += Number(count);
+      openCount += Number(open);
+      for (const name of [...names(senders), ...names(recipients)]) participants.add(name);
+      await share.spend(Number(count));
+      if (Number(count) < PART_ROWS) return { messageCount, openCount, participants };
+      position = Number(last);
+    }
   }
 
-  #summarise(tenant: string, threadId: string, ref: number): ThreadSummary {
-    const [count, open, senders, recipients] = this.#summary.get(tenant, threadId) ?? [];
-    const [firstAtMs, firstMessageJson] = this.#first.get(tenant, threadId) ?? [];
-    const participants = new Set<string>([...names(senders), ...names(recipients)]);
+  async #summarise(
+    tenant: string,
+    threadId: string,
+    ref: number,
+    { messageCount, openCount, participants }: Census,
+    share: FairShare,
+  ): Promise<ThreadSummary> {
+    const lastAtMs = Number(this.#acceptedAt.get(ref)?.[0]);
+    const [firstAtMs, bytes, subject] = this.#first.get(tenant, threadId) ?? [lastAtMs];
+    await share.spend(1, Number(bytes ?? 0));
     return {
       threadId,
       lastPosition: ref,
-      messageCount: Number(count),
-      openCount: Number(open),
+      messageCount,
+      openCount,
       firstAtMs: Number(firstAtMs),
-      lastAtMs: Number(this.#acceptedAt.get(ref)?.[0]),
+      lastAtMs,
       participants: [...participants],
-      firstMessageJson: String(firstMessageJson),
+      subject: subjectFrom(subject),
     };
   }
+}
+
+interface Census {
+  readonly messageCount: number;
+  readonly openCount: number;
+  readonly participants: ReadonlySet<string>;
 }
 
 function names(json: unknown): readonly string[] {

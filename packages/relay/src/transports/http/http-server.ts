@@ -1,8 +1,9 @@
+import assert from "node:assert/strict";
 import type { Readable } from "node:stream";
 import { LIMITS, RelayError } from "@a2a-relay/protocol";
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import type { Authenticator } from "../../core/access/authenticator.ts";
-import { DEFAULT_TENANT, operatorOf } from "../../core/access/principal.ts";
+import type { Principal } from "../../core/access/principal.ts";
 import { CALLER_GONE } from "../../core/environment/waiting.ts";
 import type { RelayCore } from "../../core/relay-core.ts";
 import { agentRoutes } from "./agent-routes.ts";
@@ -14,7 +15,7 @@ import { messageRoutes } from "./message-routes.ts";
 import { operatorRoutes } from "./operator-routes.ts";
 import { readQuery } from "./query.ts";
 import { readJsonBody } from "./read-body.ts";
-import type { Answer, Call, Route } from "./route.ts";
+import type { Answer, OpenCall, Route } from "./route.ts";
 import { serviceRoutes } from "./service-routes.ts";
 import { taskRoutes } from "./task-routes.ts";
 
@@ -105,6 +106,8 @@ export function createHttpServer(parts: HttpServerParts, settings: HttpServerSet
   return app;
 }
 
+type KnownCaller = FastifyRequest & { principal?: Principal };
+
 function mount(app: FastifyInstance, route: Route, parts: HttpServerParts, waiting: WaitingCalls): void {
   app.route({
     method: route.method,
@@ -112,19 +115,22 @@ function mount(app: FastifyInstance, route: Route, parts: HttpServerParts, waiti
     // Mail that nobody gets to see must not be marked as delivered.
     exposeHeadRoute: route.waits !== true,
     config: { bodyBytesMax: route.bodyBytesMax ?? LIMITS.bodyBytesMax },
+    // Before the body is read: a stranger's bytes are not worth parsing.
+    onRequest: async (request) => {
+      if (route.open === true) return;
+      (request as KnownCaller).principal = await parts.authenticator.authenticate(bearerOf(request));
+    },
     handler: async (request, reply) => {
-      const principal =
-        route.open === true
-          ? operatorOf(DEFAULT_TENANT)
-          : await parts.authenticator.authenticate(bearerOf(request));
-      const call: Call = {
-        principal,
+      const call: OpenCall = {
         params: request.params as Record<string, string>,
         query: readQuery(route.query, request.query),
         body: request.body,
         signal: route.waits === true ? waiting.signalFor(reply) : undefined,
       };
-      return sendAnswer(await route.handle(call), reply);
+      if (route.open === true) return sendAnswer(await route.handle(call), reply);
+      const { principal } = request as KnownCaller;
+      assert(principal !== undefined, "a caller is known before its body is read");
+      return sendAnswer(await route.handle({ ...call, principal }), reply);
     },
   });
 }
@@ -153,11 +159,11 @@ function readBodies(app: FastifyInstance): void {
 
 function guardRequests(app: FastifyInstance, guard: LocalGuard, stopping: AbortSignal): void {
   app.addHook("onRequest", (request, reply, done) => {
-    const { host, origin } = request.headers;
+    const { origin } = request.headers;
     try {
       if (stopping.aborted)
         throw new RelayError("unavailable", "the relay is stopping; try again in a moment");
-      guard.check(host, origin);
+      guard.check(request.headers);
     } catch (reason) {
       done(reason as Error);
       return;
@@ -184,9 +190,11 @@ function bearerOf(request: FastifyRequest): string | undefined {
 
 /** Those who wait: answered at once when the relay stops, forgotten when their client has gone. */
 class WaitingCalls {
+  readonly #stopping: AbortSignal;
   readonly #waiting = new Set<AbortController>();
 
   constructor(stopping: AbortSignal) {
+    this.#stopping = stopping;
     stopping.addEventListener("abort", () => {
       for (const controller of this.#waiting) controller.abort();
     });
@@ -194,6 +202,7 @@ class WaitingCalls {
 
   signalFor(reply: FastifyReply): AbortSignal {
     const controller = new AbortController();
+    if (this.#stopping.aborted) controller.abort();
     this.#waiting.add(controller);
     reply.raw.once("close", () => {
       this.#waiting.delete(controller);

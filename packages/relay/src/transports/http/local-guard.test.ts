@@ -14,12 +14,15 @@ describe("the local guard", () => {
     "[::1]:8080",
     "relay.example:443",
   ]) {
-    it(`lets the host ${host} through`, () => guard.check(host, undefined));
+    it(`lets the host ${host} through`, () => guard.check({ host }));
   }
 
+  it("asks for a host where none is named", async () => {
+    await refused(() => guard.check({}), "invalid_argument", /no Host header/);
+    await refused(() => guard.check({ host: "" }), "invalid_argument", /no Host header/);
+  });
+
   for (const host of [
-    undefined,
-    "",
     "::1",
     "example",
     "relay.example.evil",
@@ -27,15 +30,15 @@ describe("the local guard", () => {
     "relay.example:",
     "localhost:8080:1",
   ]) {
-    it(`refuses the host ${host ?? "(none)"}`, async () => {
-      await refused(() => guard.check(host, undefined), "permission_denied");
+    it(`refuses the host ${host}`, async () => {
+      await refused(() => guard.check({ host }), "permission_denied");
     });
   }
 
   it("lets its own pages and allowed ones through, and no others", async () => {
-    guard.check("localhost:8080", "http://localhost:8080");
-    guard.check("localhost:8080", "https://localhost:8080");
-    guard.check("localhost:8080", "https://page.example");
+    guard.check({ host: "localhost:8080", origin: "http://localhost:8080" });
+    guard.check({ host: "localhost:8080", origin: "https://localhost:8080" });
+    guard.check({ host: "localhost:8080", origin: "https://page.example" });
     for (const origin of [
       "http://localhost:8081",
       "http://localhost",
@@ -44,15 +47,28 @@ describe("the local guard", () => {
       "https://page.example:444",
       "http://page.example",
     ]) {
-      await refused(() => guard.check("localhost:8080", origin), "permission_denied", /may not call/);
+      await refused(
+        () => guard.check({ host: "localhost:8080", origin }),
+        "permission_denied",
+        /may not call/,
+      );
     }
   });
 
   it("asks for no name where a key is needed anyway", async () => {
     const open = new LocalGuard({ hosts: undefined, allowedOrigins: [] });
-    open.check("anything.example", undefined);
-    open.check(undefined, undefined);
-    await refused(() => open.check("anything.example", "https://evil.example"), "permission_denied");
+    open.check({ host: "anything.example" });
+    open.check({ host: "anything.example", "sec-fetch-site": "cross-site" });
+    const page = { host: "anything.example", origin: "https://evil.example" };
+    await refused(() => open.check(page), "permission_denied");
+  });
+
+  it("keeps out what a page of another site loads without an origin, but not a link to the docs", async () => {
+    const image = { host: "localhost", "sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors" } as const;
+    await refused(() => guard.check(image), "permission_denied", /other sites/);
+    guard.check({ ...image, "sec-fetch-mode": "navigate" });
+    guard.check({ ...image, "sec-fetch-site": "same-origin" });
+    guard.check({ ...image, "sec-fetch-site": "none" });
   });
 
   it("shows answers to allowed pages only", () => {

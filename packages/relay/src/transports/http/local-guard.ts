@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from "node:http";
 import { RelayError } from "@a2a-relay/protocol";
 
 /** Which hosts and pages may talk to the relay. */
@@ -7,6 +8,12 @@ export interface LocalGuardSettings {
   /** Origins of pages that may call it, beside its own. */
   readonly allowedOrigins: readonly string[];
 }
+
+/** The headers that say where a request comes from. */
+export type GuardedHeaders = Pick<
+  IncomingHttpHeaders,
+  "host" | "origin" | "sec-fetch-site" | "sec-fetch-mode"
+>;
 
 const LOOPBACK_NAMES = ["localhost", "127.0.0.1", "[::1]"];
 
@@ -23,12 +30,20 @@ export class LocalGuard {
     this.#allowedOrigins = new Set(settings.allowedOrigins);
   }
 
-  check(host: string | undefined, origin: string | undefined): void {
-    if (this.#hosts !== undefined && !this.#hosts.has(hostName(host ?? ""))) {
+  check({ host, origin, "sec-fetch-site": site, "sec-fetch-mode": mode }: GuardedHeaders): void {
+    if (host === undefined || host === "") {
+      throw new RelayError("invalid_argument", "the request has no Host header; send one");
+    }
+    if (this.#hosts !== undefined && !this.#hosts.has(hostName(host))) {
       throw new RelayError(
         "permission_denied",
-        `the relay is not called "${host ?? ""}"; set A2A_RELAY_PUBLIC_URL if it should be`,
+        `the relay is not called "${host}"; set A2A_RELAY_PUBLIC_URL if it should be`,
       );
+    }
+    // An image or a script of a foreign page comes without an origin, but a browser says where it is from.
+    const isForeign = site === "cross-site" || site === "same-site";
+    if (origin === undefined && isForeign && mode !== "navigate" && this.#hosts !== undefined) {
+      throw new RelayError("permission_denied", "pages of other sites may not call this relay");
     }
     if (origin === undefined || this.allowsOrigin(origin) || isOwnOrigin(origin, host)) return;
     throw new RelayError(
@@ -43,8 +58,8 @@ export class LocalGuard {
   }
 }
 
-function isOwnOrigin(origin: string, host: string | undefined): boolean {
-  return origin === `http://${host ?? ""}` || origin === `https://${host ?? ""}`;
+function isOwnOrigin(origin: string, host: string): boolean {
+  return origin === `http://${host}` || origin === `https://${host}`;
 }
 
 function hostName(host: string): string {

@@ -1,14 +1,18 @@
 import type { TSchema } from "typebox";
 import type { Principal } from "../../core/access/principal.ts";
 
-/** A request, read from the wire and not yet understood. */
-export interface Call {
-  readonly principal: Principal;
+/** A request, read from the wire and not yet understood, from whomever. */
+export interface OpenCall {
   readonly params: Readonly<Record<string, string>>;
   readonly query: unknown;
   readonly body: unknown;
   /** Aborted when the client has gone or the relay is stopping; only for routes that wait. */
   readonly signal: AbortSignal | undefined;
+}
+
+/** A request whose caller is known. */
+export interface Call extends OpenCall {
+  readonly principal: Principal;
 }
 
 export interface Answer {
@@ -19,7 +23,20 @@ export interface Answer {
 }
 
 /** One route as data: the server mounts it, the OpenAPI document and the docs page describe it. */
-export interface Route {
+export type Route = OpenRoute | KeyedRoute;
+
+/** Anybody may call it, with or without a key, so it never learns who did. */
+interface OpenRoute extends RouteDescription {
+  readonly open: true;
+  handle(call: OpenCall): Promise<Answer>;
+}
+
+interface KeyedRoute extends RouteDescription {
+  readonly open?: false;
+  handle(call: Call): Promise<Answer>;
+}
+
+interface RouteDescription {
   readonly method: "GET" | "POST" | "DELETE";
   /** With `{name}` for a parameter. */
   readonly path: string;
@@ -29,12 +46,9 @@ export interface Route {
   readonly body?: TSchema;
   /** Success statuses and what they mean. */
   readonly answers: Readonly<Record<number, string>>;
-  /** Anybody may call it, with or without a key. */
-  readonly open?: boolean;
   /** May wait for mail, so it needs to know when nobody waits for the answer any more. */
   readonly waits?: boolean;
   readonly bodyBytesMax?: number;
-  handle(call: Call): Promise<Answer>;
 }
 
 /** What a schema says of one field, as far as the wire and its descriptions need it. */

@@ -153,6 +153,8 @@ create table artifact (
   json text not null,
   primary key (tenant, task_id, artifact_id)
 ) strict, without rowid;
+-- Counts artifacts without reading what is in them.
+create index artifact_task on artifact (tenant, task_id);
 
 create table event (
   tenant text not null,

@@ -1,0 +1,26 @@
+/**
+ * Lets callers of this process that change the same thing take turns: each reads what the one before it wrote,
+ * so none of them clashes with another. There are never more in a queue than there are requests.
+ */
+export class Turns {
+  readonly #last = new Map<string, Promise<void>>();
+
+  /** How many things somebody has a turn at. */
+  get busy(): number {
+    return this.#last.size;
+  }
+
+  /** Runs `act` once all that came before it with the same key have ended, well or badly. */
+  async take<Answer>(key: string, act: () => Promise<Answer>): Promise<Answer> {
+    const before = this.#last.get(key);
+    const { promise: ended, resolve: end } = Promise.withResolvers<void>();
+    this.#last.set(key, ended);
+    try {
+      await before;
+      return await act();
+    } finally {
+      if (this.#last.get(key) === ended) this.#last.delete(key);
+      end();
+    }
+  }
+}
