@@ -144,18 +144,12 @@ export class SqliteRelayStore implements RelayStore {
     return this.#read(() => this.#agents.agentsNamed(tenant, name));
   }
 
-  async agents(
-    tenant: string,
-    page: { readonly afterId: string; readonly limit: number },
-  ): Promise<readonly AgentWithPresence[]> {
-    return this.#read(() => this.#agents.agents(tenant, page));
+  async agents(...asked: Parameters<RelayStore["agents"]>): Promise<readonly AgentWithPresence[]> {
+    return this.#read(() => this.#agents.agents(...asked));
   }
 
-  async removedAgents(
-    tenant: string,
-    page: { readonly afterId: string; readonly limit: number },
-  ): Promise<readonly AgentId[]> {
-    return this.#read(() => this.#agents.removedAgents(tenant, page));
+  async removedAgents(...asked: Parameters<RelayStore["removedAgents"]>): Promise<readonly AgentId[]> {
+    return this.#read(() => this.#agents.removedAgents(...asked));
   }
 
   async countAgents(tenant: string): Promise<number> {
