@@ -83,7 +83,8 @@ describe("GET /agents/{id}", () => {
     await using relay = await openHttpRelay();
     await relay.refused(relay.get("/agents/nobody"), "unknown_agent", /"nobody"/);
     await relay.refused(relay.get("/agents/nobody/card"), "unknown_agent");
-    await relay.refused(relay.get("/agents/a%20b"), "invalid_argument");
+    await relay.refused(relay.get("/agents/a%20b"), "unknown_agent");
+    await relay.refused(relay.get("/agents/a%09b"), "invalid_argument");
   });
 });
 

@@ -187,7 +187,7 @@ describe("a relay under hostile input", () => {
       400,
     ],
     ["a huge header", `GET /health HTTP/1.1\r\nHost: localhost\r\nX: ${"x".repeat(40_000)}\r\n\r\n`, 413],
-    ["no host", "GET /health HTTP/1.1\r\nConnection: close\r\n\r\n", 403],
+    ["no host", "GET /health HTTP/1.1\r\nConnection: close\r\n\r\n", 400],
   ];
   for (const [what, bytes, status] of wires) {
     it(`answers ${what} on the wire with an error of the usual shape`, async () => {

@@ -40,8 +40,12 @@ export function parseInstant(input: unknown, field: string): number {
   );
 }
 
+let lastInstant = { atMs: 0, text: new Date(0).toISOString() };
+
+/** Remembers the last one: under load, many letters are of the same millisecond. */
 export function formatInstant(atMs: number): string {
-  return new Date(atMs).toISOString();
+  if (lastInstant.atMs !== atMs) lastInstant = { atMs, text: new Date(atMs).toISOString() };
+  return lastInstant.text;
 }
 
 const QUOTE_CHARS_MAX = 80;

@@ -59,8 +59,8 @@ export function describeBoundedAnswers(open: OpenStore): void {
       await sendLetters(store, [300, 300]);
       assert.equal((await readIds(store, { bytesMax: 600 })).length, 2);
       assert.equal((await readIds(store, { bytesMax: 599 })).length, 1);
-      const { messages, hasMore } = await store.thread({ ...THREAD, bytesMax: 600 });
-      assert.deepEqual([messages.length, hasMore], [2, false]);
+      assert.equal((await store.thread({ ...THREAD, bytesMax: 600 })).messages.length, 2);
+      assert.equal((await store.thread({ ...THREAD, bytesMax: 599 })).messages.length, 1);
     });
 
     it("are leased in several, and the rest stays where it is", async () => {

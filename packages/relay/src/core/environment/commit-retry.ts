@@ -32,13 +32,27 @@ export async function decideAndCommit<Answer>(
 export function combine(tenant: string, parts: readonly Partial<Changes>[]): Changes {
   return {
     tenant,
-    events: parts.flatMap((part) => part.events ?? []),
-    agents: parts.flatMap((part) => part.agents ?? []),
-    messages: parts.flatMap((part) => part.messages ?? []),
-    sendKeys: parts.flatMap((part) => part.sendKeys ?? []),
-    deliveries: parts.flatMap((part) => part.deliveries ?? []),
-    room: parts.flatMap((part) => part.room ?? []),
-    tasks: parts.flatMap((part) => part.tasks ?? []),
-    artifacts: parts.flatMap((part) => part.artifacts ?? []),
+    events: gathered(parts, (part) => part.events),
+    agents: gathered(parts, (part) => part.agents),
+    messages: gathered(parts, (part) => part.messages),
+    sendKeys: gathered(parts, (part) => part.sendKeys),
+    deliveries: gathered(parts, (part) => part.deliveries),
+    room: gathered(parts, (part) => part.room),
+    tasks: gathered(parts, (part) => part.tasks),
+    artifacts: gathered(parts, (part) => part.artifacts),
   };
+}
+
+/** Mostly one part has any, and then its list is taken as it is: every send and every acknowledgement is here. */
+function gathered<Item>(
+  parts: readonly Partial<Changes>[],
+  of: (part: Partial<Changes>) => readonly Item[] | undefined,
+): readonly Item[] {
+  let all: readonly Item[] = [];
+  for (const part of parts) {
+    const items = of(part);
+    if (items === undefined || items.length === 0) continue;
+    all = all.length === 0 ? items : [...all, ...items];
+  }
+  return all;
 }

@@ -6,6 +6,8 @@ export type Randomness = (bytes: Uint8Array) => void;
 
 const POOL_IDS = 256;
 const RANDOM_BYTES = 8;
+const HEX_2 = hexTable(2);
+const HEX_3 = hexTable(3);
 
 /**
  * UUIDv7: 48 bits of milliseconds, a 12-bit counter that keeps ids of one millisecond in order, 62 random
@@ -18,6 +20,8 @@ export class TimeOrderedIds implements Identifiers {
   #poolOffset = this.#pool.length;
   #lastMs = 0;
   #counter = 0;
+  /** The part of the id that all ids of `#lastMs` share. */
+  #timeDigits = "";
 
   constructor(clock: Clock, fill: Randomness) {
     this.#clock = clock;
@@ -47,32 +51,40 @@ export class TimeOrderedIds implements Identifiers {
   #next(): string {
     const nowMs = this.#clock.nowMs();
     if (nowMs > this.#lastMs) {
-      this.#lastMs = nowMs;
-      this.#counter = 0;
+      this.#startMillisecond(nowMs);
     } else if (this.#counter === 0xfff) {
-      this.#lastMs += 1;
-      this.#counter = 0;
+      this.#startMillisecond(this.#lastMs + 1);
     } else {
       this.#counter += 1;
     }
-    const time = this.#lastMs.toString(16).padStart(12, "0");
-    const order = this.#counter.toString(16).padStart(3, "0");
-    const random = this.#random();
-    return `${time.slice(0, 8)}-${time.slice(8)}-7${order}-${random.slice(0, 4)}-${random.slice(4)}`;
+    return `${this.#timeDigits}${HEX_3[this.#counter] ?? ""}-${this.#random()}`;
   }
 
-  /** 16 hexadecimal digits that begin with the variant bits of a UUID. */
+  #startMillisecond(ms: number): void {
+    this.#lastMs = ms;
+    this.#counter = 0;
+    const time = ms.toString(16).padStart(12, "0");
+    this.#timeDigits = `${time.slice(0, 8)}-${time.slice(8)}-7`;
+  }
+
+  /** 16 hexadecimal digits that begin with the variant bits of a UUID, parted as a UUID's last two groups. */
   #random(): string {
     if (this.#poolOffset === this.#pool.length) {
       this.#fill(this.#pool);
       this.#poolOffset = 0;
     }
-    let digits = "";
-    for (let index = 0; index < RANDOM_BYTES; index += 1) {
-      const byte = this.#pool[this.#poolOffset + index] ?? 0;
-      digits += (index === 0 ? (byte & 0x3f) | 0x80 : byte).toString(16).padStart(2, "0");
-    }
+    const start = this.#poolOffset;
     this.#poolOffset += RANDOM_BYTES;
+    let digits = HEX_2[((this.#pool[start] ?? 0) & 0x3f) | 0x80] ?? "";
+    for (let index = 1; index < RANDOM_BYTES; index += 1) {
+      if (index === 2) digits += "-";
+      digits += HEX_2[this.#pool[start + index] ?? 0] ?? "";
+    }
     return digits;
   }
+}
+
+/** All numbers of so many hexadecimal digits, in order. */
+function hexTable(digits: number): readonly string[] {
+  return Array.from({ length: 16 ** digits }, (_, value) => value.toString(16).padStart(digits, "0"));
 }

@@ -1,14 +1,16 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { FakeClock } from "../../../testing/fake-clock.ts";
 import { Turns } from "./turns.ts";
 
 describe("turns", () => {
   it("are taken one after another, in the order in which they were asked for", async () => {
-    const turns = new Turns();
+    const clock = new FakeClock();
+    const turns = new Turns(clock);
     const seen: string[] = [];
     const act = (name: string) => async (): Promise<string> => {
       seen.push(`${name} begins`);
-      await Promise.resolve();
+      for (let turn = 0; turn < 5; turn += 1) await clock.nextTurn();
       seen.push(`${name} ends`);
       return name;
     };
@@ -18,7 +20,7 @@ describe("turns", () => {
   });
 
   it("at different things wait for nobody", async () => {
-    const turns = new Turns();
+    const turns = new Turns(new FakeClock());
     const { promise: later, resolve } = Promise.withResolvers<string>();
     const slow = turns.take("one", () => later);
     assert.equal(await turns.take("two", async () => "done"), "done");
@@ -27,7 +29,7 @@ describe("turns", () => {
   });
 
   it("go on after one that failed, which alone hears of its failure", async () => {
-    const turns = new Turns();
+    const turns = new Turns(new FakeClock());
     const failing = turns.take("x", async () => {
       throw new Error("mine");
     });
@@ -37,7 +39,7 @@ describe("turns", () => {
   });
 
   it("leave nothing behind", async () => {
-    const turns = new Turns();
+    const turns = new Turns(new FakeClock());
     const taken = ["a", "a", "b"].map((key) => turns.take(key, async () => key));
     assert.equal(turns.busy, 2);
     await Promise.all(taken);

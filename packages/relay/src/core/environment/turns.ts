@@ -1,9 +1,16 @@
+import type { Clock } from "./clock.ts";
+
 /**
  * Lets callers of this process that change the same thing take turns: each reads what the one before it wrote,
  * so none of them clashes with another. There are never more in a queue than there are requests.
  */
 export class Turns {
+  readonly #clock: Clock;
   readonly #last = new Map<string, Promise<void>>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
 
   /** How many things somebody has a turn at. */
   get busy(): number {
@@ -16,7 +23,11 @@ export class Turns {
     const { promise: ended, resolve: end } = Promise.withResolvers<void>();
     this.#last.set(key, ended);
     try {
-      await before;
+      if (before !== undefined) {
+        await before;
+        // Whoever clashed without being in the queue, such as mail about the same task, comes first now.
+        await this.#clock.nextTurn();
+      }
       return await act();
     } finally {
       if (this.#last.get(key) === ended) this.#last.delete(key);

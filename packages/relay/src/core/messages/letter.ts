@@ -37,6 +37,7 @@ export interface Letter {
 
 export interface Posted {
   readonly message: Message;
+  readonly json: string;
   readonly changes: Pick<Required<Changes>, "messages" | "deliveries" | "events">;
 }
 
@@ -72,6 +73,7 @@ export function post(letter: Letter): Posted {
   };
   return {
     message,
+    json,
     changes: { messages: [record], deliveries: [newDelivery(letter)], events: [accepted] },
   };
 }

@@ -182,13 +182,14 @@ export class MessageService {
       thread_id: threadId,
     } as Message;
     const receipt: Receipt = { message_id: messageId, stage: "accepted", recipient, thread_id: threadId };
-    return { created: true, message, receipt };
+    return { created: true, message, messageJson: JSON.stringify(message), receipt };
   }
 }
 
 function toAnswer(planned: Planned): SendAnswer {
   if ("before" in planned) return planned.before;
-  return { created: true, message: planned.plan.message, receipt: planned.plan.receipt };
+  const { message, messageJson, receipt } = planned.plan;
+  return { created: true, message, messageJson, receipt };
 }
 
 function toItem(answer: SendAnswer): BatchItem {

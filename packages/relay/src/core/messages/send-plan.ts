@@ -42,6 +42,7 @@ export interface SendContext {
 
 export interface SendPlan {
   readonly message: Message;
+  readonly messageJson: string;
   readonly receipt: Receipt;
   readonly changes: Changes;
 }
@@ -59,7 +60,7 @@ export function planSend(context: SendContext): SendPlan {
   const { tenant, recipient, sender, sendKey, mailboxOpenMax: openMax } = context;
   const threadId = threadOf(context);
   const effect = effectOf(context, threadId);
-  const { message, changes }: Posted = post(letterOf(context, threadId, effect));
+  const { message, json, changes }: Posted = post(letterOf(context, threadId, effect));
   const receipt: Receipt = {
     message_id: message.id,
     stage: "accepted",
@@ -83,6 +84,7 @@ export function planSend(context: SendContext): SendPlan {
         ];
   return {
     message,
+    messageJson: json,
     receipt,
     changes: combine(tenant, [
       changes,

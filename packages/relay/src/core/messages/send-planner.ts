@@ -15,6 +15,8 @@ export interface SendAnswer {
   /** False when the same letter had been accepted before. */
   readonly created: boolean;
   readonly message: Message;
+  /** The same as text, exactly as it is stored: a wire that speaks JSON need not write it again. */
+  readonly messageJson: string;
   readonly receipt: Receipt;
 }
 
@@ -189,8 +191,8 @@ export class SendPlanner {
       ...(about.taskId === null ? {} : { task_id: about.taskId }),
     };
     // The key outlives its message by weeks: a late retry still gets its receipt, with the letter's id only.
-    const message = record === undefined ? { id: messageId } : (JSON.parse(record.json) as Message);
-    return { created: false, message: message as Message, receipt };
+    const messageJson = record?.json ?? JSON.stringify({ id: messageId });
+    return { created: false, message: JSON.parse(messageJson) as Message, messageJson, receipt };
   }
 
   async #assertRoom(tenant: string, recipient: AgentId): Promise<void> {

@@ -55,7 +55,7 @@ export class TaskService {
   readonly #clock: Clock;
   readonly #ids: Identifiers;
   readonly #messageTtlMs: number;
-  readonly #turns = new Turns();
+  readonly #turns: Turns;
 
   constructor(parts: ServiceParts, settings: { readonly messageTtlMs: number }) {
     this.#store = parts.store;
@@ -63,6 +63,7 @@ export class TaskService {
     this.#clock = parts.clock;
     this.#ids = parts.ids;
     this.#messageTtlMs = settings.messageTtlMs;
+    this.#turns = new Turns(parts.clock);
   }
 
   async get(principal: Principal, id: string): Promise<TaskView> {

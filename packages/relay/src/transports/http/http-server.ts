@@ -135,9 +135,9 @@ function mount(app: FastifyInstance, route: Route, parts: HttpServerParts, waiti
   });
 }
 
-function sendAnswer({ status = 200, body, contentType }: Answer, reply: FastifyReply): FastifyReply {
+function sendAnswer({ status = 200, body, json, contentType }: Answer, reply: FastifyReply): FastifyReply {
   void reply.code(status).header("content-type", contentType ?? JSON_TYPE);
-  return reply.send(contentType === undefined ? JSON.stringify(body) : body);
+  return reply.send(contentType === undefined ? (json ?? JSON.stringify(body)) : body);
 }
 
 function sendError(error: RelayError, request: FastifyRequest, reply: FastifyReply): FastifyReply {

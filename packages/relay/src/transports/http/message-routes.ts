@@ -19,8 +19,9 @@ export function messageRoutes(messages: MessageService): readonly Route[] {
         200: "The same message was accepted before: the same receipt",
       },
       handle: async ({ principal, body }) => {
-        const { created, message, receipt } = await messages.send(principal, body);
-        return { status: created ? 201 : 200, body: { message, receipt } };
+        const { created, messageJson, receipt } = await messages.send(principal, body);
+        const json = `{"message":${messageJson},"receipt":${JSON.stringify(receipt)}}`;
+        return { status: created ? 201 : 200, json };
       },
     },
     {

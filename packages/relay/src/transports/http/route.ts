@@ -17,7 +17,9 @@ export interface Call extends OpenCall {
 
 export interface Answer {
   readonly status?: number;
-  readonly body: unknown;
+  readonly body?: unknown;
+  /** The body as JSON text, where it exists already. */
+  readonly json?: string;
   /** `application/json` unless said otherwise; other types are sent as they are. */
   readonly contentType?: string;
 }
