@@ -66,7 +66,8 @@ async function readAllowed(
     allowed.push(...page.messages.filter((item) => filter(item.message) === undefined));
     since = page.cursor;
     if (allowed.length >= limit) return allowed.slice(0, limit);
-    const atEnd = page.messages.length < limit;
-    if (atEnd && (allowed.length > 0 || leftMs === 0)) return allowed;
+    if (allowed.length > 0 && page.messages.length < limit) return allowed;
+    // Long letters come a few at a time: only an empty page is the end.
+    if (page.messages.length === 0 && leftMs === 0) return allowed;
   }
 }
