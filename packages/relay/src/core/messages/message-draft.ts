@@ -1,6 +1,5 @@
 import {
   type DuplicateSafety,
-  LIMITS,
   type MessageInput,
   MessageInputSchema,
   type MessageKind,
@@ -160,11 +159,14 @@ function optionalId(value: string | null | undefined, field: string): string | u
 
 const SUBJECT_DERIVED_CHARS = 80;
 
-/** The first line, short enough for a list. */
+/** The first line, short enough for a list. Looks only at the beginning: a body may be a megabyte. */
 function subjectOf(body: string): string {
-  const line = body.trimStart().split("\n", 1)[0]?.trim() ?? "";
-  const chars = Array.from(line.slice(0, LIMITS.subjectCharsMax));
-  if (chars.length === 0) return "(no subject)";
+  const start = body.trimStart().slice(0, 2 * SUBJECT_DERIVED_CHARS + 1);
+  const end = start.indexOf("\n");
+  const line = (end === -1 ? start : start.slice(0, end)).trim();
+  if (line === "") return "(no subject)";
+  if (line.length <= SUBJECT_DERIVED_CHARS) return line;
+  const chars = Array.from(line);
   return chars.length <= SUBJECT_DERIVED_CHARS
     ? line
     : `${chars.slice(0, SUBJECT_DERIVED_CHARS - 1).join("")}…`;

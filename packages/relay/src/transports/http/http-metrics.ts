@@ -1,28 +1,17 @@
-import { Counter, Gauge, Histogram, Registry } from "prom-client";
+import { Gauge, Registry } from "prom-client";
+
+const CALLS = "a2a_relay_http_requests_total";
+const SECONDS = "a2a_relay_http_request_seconds";
+/** Upper bounds of the histogram's buckets, in seconds. */
+const BUCKETS = [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10, 60] as const;
 
 /** What is measured: calls by route and status, their time, open mail by state, memory. */
 export class HttpMetrics {
   readonly #registry = new Registry();
-  readonly #calls: Counter<"method" | "route" | "status">;
-  readonly #seconds: Histogram<"route">;
-  readonly #countByCall = new Map<string, { inc(): void }>();
-  readonly #timeByRoute = new Map<string, { observe(seconds: number): void }>();
+  readonly #routes = new Map<string, RouteMetrics>();
 
   constructor(openMail: () => Promise<ReadonlyMap<string, number>>) {
     const registers = [this.#registry];
-    this.#calls = new Counter({
-      name: "a2a_relay_http_requests_total",
-      help: "Answered HTTP requests",
-      labelNames: ["method", "route", "status"],
-      registers,
-    });
-    this.#seconds = new Histogram({
-      name: "a2a_relay_http_request_seconds",
-      help: "Time to answer, long polls included",
-      labelNames: ["route"],
-      buckets: [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10, 60],
-      registers,
-    });
     new Gauge({
       name: "a2a_relay_open_deliveries",
       help: "Mail that is not settled, by state",
@@ -47,24 +36,75 @@ export class HttpMetrics {
     return this.#registry.contentType;
   }
 
-  async text(): Promise<string> {
-    return this.#registry.metrics();
+  /** The counters of one route; the same ones for the same route. */
+  route(method: string, route: string): RouteMetrics {
+    const key = `${method} ${route}`;
+    const known = this.#routes.get(key);
+    if (known !== undefined) return known;
+    const created = new RouteMetrics(method, route);
+    this.#routes.set(key, created);
+    return created;
   }
 
-  /** On the way of every request, so label lookups are remembered. */
-  record(method: string, route: string, status: number, seconds: number): void {
-    const key = `${method} ${route} ${status}`;
-    let count = this.#countByCall.get(key);
-    if (count === undefined) {
-      count = this.#calls.labels(method, route, String(status));
-      this.#countByCall.set(key, count);
-    }
-    count.inc();
-    let time = this.#timeByRoute.get(route);
-    if (time === undefined) {
-      time = this.#seconds.labels(route);
-      this.#timeByRoute.set(route, time);
-    }
-    time.observe(seconds);
+  async text(): Promise<string> {
+    const called = [...this.#routes.values()].filter((route) => route.isCalled);
+    const lines = [
+      `# HELP ${CALLS} Answered HTTP requests`,
+      `# TYPE ${CALLS} counter`,
+      ...called.flatMap((route) => route.callLines()),
+      `# HELP ${SECONDS} Time to answer, long polls included`,
+      `# TYPE ${SECONDS} histogram`,
+      ...called.flatMap((route) => route.timeLines()),
+    ];
+    return `${await this.#registry.metrics()}\n${lines.join("\n")}\n`;
+  }
+}
+
+/** Plain numbers, because every request passes here: a metrics library would cost more than the routing. */
+export class RouteMetrics {
+  readonly #method: string;
+  readonly #route: string;
+  readonly #countByStatus = new Map<number, number>();
+  readonly #countByBucket = BUCKETS.map(() => 0);
+  #count = 0;
+  #seconds = 0;
+
+  constructor(method: string, route: string) {
+    this.#method = method;
+    this.#route = route;
+  }
+
+  get isCalled(): boolean {
+    return this.#count > 0;
+  }
+
+  record(status: number, seconds: number): void {
+    this.#countByStatus.set(status, (this.#countByStatus.get(status) ?? 0) + 1);
+    this.#count += 1;
+    this.#seconds += seconds;
+    const bucket = BUCKETS.findIndex((bound) => seconds <= bound);
+    if (bucket !== -1) this.#countByBucket[bucket] = (this.#countByBucket[bucket] ?? 0) + 1;
+  }
+
+  callLines(): readonly string[] {
+    const labels = `method="${this.#method}",route="${this.#route}"`;
+    return [...this.#countByStatus].map(
+      ([status, count]) => `${CALLS}{${labels},status="${status}"} ${count}`,
+    );
+  }
+
+  timeLines(): readonly string[] {
+    const labels = `method="${this.#method}",route="${this.#route}"`;
+    let atMost = 0;
+    const buckets = BUCKETS.map((bound, index) => {
+      atMost += this.#countByBucket[index] ?? 0;
+      return `${SECONDS}_bucket{${labels},le="${bound}"} ${atMost}`;
+    });
+    return [
+      ...buckets,
+      `${SECONDS}_bucket{${labels},le="+Inf"} ${this.#count}`,
+      `${SECONDS}_sum{${labels}} ${this.#seconds}`,
+      `${SECONDS}_count{${labels}} ${this.#count}`,
+    ];
   }
 }

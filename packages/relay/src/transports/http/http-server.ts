@@ -8,7 +8,7 @@ import { CALLER_GONE } from "../../core/environment/waiting.ts";
 import type { RelayCore } from "../../core/relay-core.ts";
 import { agentRoutes } from "./agent-routes.ts";
 import { fromServerError, RETRY_AFTER_S, statusOf, toErrorBody, toWireAnswer } from "./http-error.ts";
-import { HttpMetrics } from "./http-metrics.ts";
+import { HttpMetrics, type RouteMetrics } from "./http-metrics.ts";
 import { LocalGuard, type LocalGuardSettings } from "./local-guard.ts";
 import { mailboxRoutes } from "./mailbox-routes.ts";
 import { messageRoutes } from "./message-routes.ts";
@@ -80,6 +80,7 @@ export function createHttpServer(parts: HttpServerParts, settings: HttpServerSet
     },
   });
   app.server.maxConnections = LIMITS.connectionsMax;
+  app.decorateRequest("startedAtMs", 0);
   readBodies(app);
   guardRequests(app, guard, parts.stopping);
   app.setErrorHandler((reason, request, reply) => {
@@ -94,27 +95,34 @@ export function createHttpServer(parts: HttpServerParts, settings: HttpServerSet
   });
   app.setNotFoundHandler((request, reply) => {
     const what = `there is no ${request.method} ${request.url.split("?", 1)[0] ?? ""} here; GET /docs lists all`;
+    metrics.route(request.method, "none").record(404, secondsSince(request));
     return sendError(new RelayError("not_found", what), request, reply);
   });
-  app.addHook("onResponse", (request, reply, done) => {
-    const route = request.routeOptions.url ?? "none";
-    metrics.record(request.method, route, reply.statusCode, reply.elapsedTime / 1_000);
-    done();
-  });
   const waiting = new WaitingCalls(parts.stopping);
-  for (const route of nativeRoutes(parts.core, metrics, settings)) mount(app, route, parts, waiting);
+  for (const route of nativeRoutes(parts.core, metrics, settings))
+    mount(app, route, parts, { waiting, metrics });
   return app;
 }
 
 type KnownCaller = FastifyRequest & { principal?: Principal };
 
-function mount(app: FastifyInstance, route: Route, parts: HttpServerParts, waiting: WaitingCalls): void {
+function mount(
+  app: FastifyInstance,
+  route: Route,
+  parts: HttpServerParts,
+  { waiting, metrics }: { readonly waiting: WaitingCalls; readonly metrics: HttpMetrics },
+): void {
+  const url = route.path.replaceAll(/\{(\w+)\}/g, ":$1");
+  const config: RouteConfig = {
+    bodyBytesMax: route.bodyBytesMax ?? LIMITS.bodyBytesMax,
+    metrics: metrics.route(route.method, url),
+  };
   app.route({
     method: route.method,
-    url: route.path.replaceAll(/\{(\w+)\}/g, ":$1"),
+    url,
     // Mail that nobody gets to see must not be marked as delivered.
     exposeHeadRoute: route.waits !== true,
-    config: { bodyBytesMax: route.bodyBytesMax ?? LIMITS.bodyBytesMax },
+    config,
     // Before the body is read: a stranger's bytes are not worth parsing.
     onRequest: async (request) => {
       if (route.open === true) return;
@@ -127,15 +135,22 @@ function mount(app: FastifyInstance, route: Route, parts: HttpServerParts, waiti
         body: request.body,
         signal: route.waits === true ? waiting.signalFor(reply) : undefined,
       };
-      if (route.open === true) return sendAnswer(await route.handle(call), reply);
+      if (route.open === true) return sendAnswer(await route.handle(call), request, reply);
       const { principal } = request as KnownCaller;
       assert(principal !== undefined, "a caller is known before its body is read");
-      return sendAnswer(await route.handle({ ...call, principal }), reply);
+      return sendAnswer(await route.handle({ ...call, principal }), request, reply);
     },
   });
 }
 
-function sendAnswer({ status = 200, body, json, contentType }: Answer, reply: FastifyReply): FastifyReply {
+function sendAnswer(
+  { status = 200, body, json, contentType }: Answer,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): FastifyReply {
+  // Counted here and not in a hook after the answer: those cost every request two listeners.
+  const { metrics } = request.routeOptions.config as Partial<RouteConfig>;
+  metrics?.record(status, secondsSince(request));
   void reply.code(status).header("content-type", contentType ?? JSON_TYPE);
   return reply.send(contentType === undefined ? (json ?? JSON.stringify(body)) : body);
 }
@@ -146,19 +161,32 @@ function sendError(error: RelayError, request: FastifyRequest, reply: FastifyRep
   if (error.code === "unauthenticated") void reply.header("www-authenticate", "Bearer");
   // What is left of an oversized body must not be read as the next request.
   if (error.code === "too_large" && !request.raw.complete) void reply.header("connection", "close");
-  return sendAnswer({ status: statusOf(error), body: toErrorBody(error) }, reply);
+  return sendAnswer({ status: statusOf(error), body: toErrorBody(error) }, request, reply);
+}
+
+/** What the server keeps of a route for when it is called. */
+interface RouteConfig {
+  readonly bodyBytesMax: number;
+  readonly metrics: RouteMetrics;
+}
+
+type TimedRequest = FastifyRequest & { startedAtMs: number };
+
+function secondsSince(request: FastifyRequest): number {
+  return (performance.now() - (request as TimedRequest).startedAtMs) / 1_000;
 }
 
 function readBodies(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("application/json", (request: FastifyRequest, payload: Readable) => {
-    const { bodyBytesMax } = request.routeOptions.config as { readonly bodyBytesMax?: number };
+    const { bodyBytesMax } = request.routeOptions.config as Partial<RouteConfig>;
     return readJsonBody(payload, bodyBytesMax ?? LIMITS.bodyBytesMax);
   });
 }
 
 function guardRequests(app: FastifyInstance, guard: LocalGuard, stopping: AbortSignal): void {
   app.addHook("onRequest", (request, reply, done) => {
+    (request as TimedRequest).startedAtMs = performance.now();
     const { origin } = request.headers;
     try {
       if (stopping.aborted)
