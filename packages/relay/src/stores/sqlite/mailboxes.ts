@@ -34,7 +34,9 @@ const BY_REF = `select ${COLUMNS} from delivery d where d.ref = ?`;
 const SELECT = `
   select ${COLUMNS} from delivery d
   where d.ref = (select ref from message where tenant = ? and id = ?)`;
-const PLACE = "select version, state, position, expires_at_ms, reserved_for from delivery where ref = ?";
+const PLACE = `
+  select ref, version, state, position, expires_at_ms, reserved_for from delivery
+  where ref = (select ref from message where tenant = ? and id = ?)`;
 const OPEN_OF_TASK = `
   select ${COLUMNS} from delivery d indexed by delivery_open_of_task
   where d.tenant = ? and d.task_id = ? and d.state in ('held', 'available', 'leased') order by d.ref`;
@@ -302,10 +304,10 @@ export class Mailboxes {
   }
 
   #updateKnown(delivery: DeliveryRecord): void {
-    const ref = this.#refOf(delivery);
     const { tenant, agentId, state, expiresAtMs, reservedFor } = delivery;
-    const [version, ...place] = this.#place.get(ref) ?? [];
-    if (version !== delivery.version) throw new ClashError("delivery");
+    const [ref, version, ...place] = this.#place.get(tenant, delivery.messageId) ?? [];
+    // No row: the message was retired since its delivery was read.
+    if (typeof ref !== "number" || version !== delivery.version) throw new ClashError("delivery");
     const before = placeFromRow(place);
     const becomesAvailable = state === "available" && before.state !== "available";
     const position = becomesAvailable ? this.#ledger.nextPosition() : before.position;
