@@ -36,7 +36,7 @@ export class ServerProcess implements AsyncDisposable {
     const child = spawn(command, rest, {
       // In the data directory and with a bare environment, so that no .env and no variable has a say.
       cwd: settings.directory,
-      env: { PATH: process.env["PATH"], HOME: settings.directory, LANES: process.env["LANES"] },
+      env: { PATH: process.env["PATH"], HOME: settings.directory },
       stdio: ["ignore", "pipe", "pipe"],
     });
     running.add(child);

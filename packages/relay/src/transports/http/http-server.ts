@@ -1,7 +1,13 @@
 import assert from "node:assert/strict";
 import type { Readable } from "node:stream";
 import { LIMITS, RelayError } from "@a2a-relay/protocol";
-import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
+import Fastify, {
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+  type onRequestAsyncHookHandler,
+  type onRequestHookHandler,
+} from "fastify";
 import type { Authenticator } from "../../core/access/authenticator.ts";
 import type { Principal } from "../../core/access/principal.ts";
 import { CALLER_GONE } from "../../core/environment/waiting.ts";
@@ -95,7 +101,7 @@ export function createHttpServer(parts: HttpServerParts, settings: HttpServerSet
   });
   app.setNotFoundHandler((request, reply) => {
     const what = `there is no ${request.method} ${request.url.split("?", 1)[0] ?? ""} here; GET /docs lists all`;
-    metrics.route(request.method, "none").record(404, secondsSince(request));
+    metrics.route(request.method, "none").record(404, secondsSince((request as KnownRequest).startedAtMs));
     return sendError(new RelayError("not_found", what), request, reply);
   });
   const waiting = new WaitingCalls(parts.stopping);
@@ -104,7 +110,12 @@ export function createHttpServer(parts: HttpServerParts, settings: HttpServerSet
   return app;
 }
 
-type KnownCaller = FastifyRequest & { principal?: Principal };
+/** What is known of a request before its body is read. */
+type KnownRequest = FastifyRequest & {
+  startedAtMs: number;
+  principal?: Principal;
+  route?: RouteConfig;
+};
 
 function mount(
   app: FastifyInstance,
@@ -122,12 +133,14 @@ function mount(
     url,
     // Mail that nobody gets to see must not be marked as delivered.
     exposeHeadRoute: route.waits !== true,
-    config,
-    // Before the body is read: a stranger's bytes are not worth parsing.
-    onRequest: async (request) => {
-      if (route.open === true) return;
-      (request as KnownCaller).principal = await parts.authenticator.authenticate(bearerOf(request));
-    },
+    onRequest: [
+      (request, _reply, done) => {
+        // Kept here because the framework would put its own description together at every look.
+        (request as KnownRequest).route = config;
+        done();
+      },
+      ...(route.open === true ? [] : [knowCaller(parts.authenticator)]),
+    ],
     handler: async (request, reply) => {
       const call: OpenCall = {
         params: request.params as Record<string, string>,
@@ -136,11 +149,25 @@ function mount(
         signal: route.waits === true ? waiting.signalFor(reply) : undefined,
       };
       if (route.open === true) return sendAnswer(await route.handle(call), request, reply);
-      const { principal } = request as KnownCaller;
+      const { principal } = request as KnownRequest;
       assert(principal !== undefined, "a caller is known before its body is read");
       return sendAnswer(await route.handle({ ...call, principal }), request, reply);
     },
   });
+}
+
+/** Before the body is read: a stranger's bytes are not worth parsing. */
+function knowCaller(authenticator: Authenticator): onRequestHookHandler | onRequestAsyncHookHandler {
+  const { everybody } = authenticator;
+  if (everybody === undefined) {
+    return async (request: FastifyRequest) => {
+      (request as KnownRequest).principal = await authenticator.authenticate(bearerOf(request));
+    };
+  }
+  return (request, _reply, done) => {
+    (request as KnownRequest).principal = everybody;
+    done();
+  };
 }
 
 function sendAnswer(
@@ -149,8 +176,8 @@ function sendAnswer(
   reply: FastifyReply,
 ): FastifyReply {
   // Counted here and not in a hook after the answer: those cost every request two listeners.
-  const { metrics } = request.routeOptions.config as Partial<RouteConfig>;
-  metrics?.record(status, secondsSince(request));
+  const { route, startedAtMs } = request as KnownRequest;
+  route?.metrics.record(status, secondsSince(startedAtMs));
   void reply.code(status).header("content-type", contentType ?? JSON_TYPE);
   return reply.send(contentType === undefined ? (json ?? JSON.stringify(body)) : body);
 }
@@ -170,23 +197,20 @@ interface RouteConfig {
   readonly metrics: RouteMetrics;
 }
 
-type TimedRequest = FastifyRequest & { startedAtMs: number };
-
-function secondsSince(request: FastifyRequest): number {
-  return (performance.now() - (request as TimedRequest).startedAtMs) / 1_000;
+function secondsSince(startedAtMs: number): number {
+  return (performance.now() - startedAtMs) / 1_000;
 }
 
 function readBodies(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("application/json", (request: FastifyRequest, payload: Readable) => {
-    const { bodyBytesMax } = request.routeOptions.config as Partial<RouteConfig>;
-    return readJsonBody(payload, bodyBytesMax ?? LIMITS.bodyBytesMax);
+    return readJsonBody(payload, (request as KnownRequest).route?.bodyBytesMax ?? LIMITS.bodyBytesMax);
   });
 }
 
 function guardRequests(app: FastifyInstance, guard: LocalGuard, stopping: AbortSignal): void {
   app.addHook("onRequest", (request, reply, done) => {
-    (request as TimedRequest).startedAtMs = performance.now();
+    (request as KnownRequest).startedAtMs = performance.now();
     const { origin } = request.headers;
     try {
       if (stopping.aborted)
