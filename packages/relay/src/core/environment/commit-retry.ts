@@ -48,11 +48,17 @@ function gathered<Item>(
   parts: readonly Partial<Changes>[],
   of: (part: Partial<Changes>) => readonly Item[] | undefined,
 ): readonly Item[] {
-  let all: readonly Item[] = [];
+  let first: readonly Item[] = [];
+  let all: Item[] | undefined;
   for (const part of parts) {
     const items = of(part);
     if (items === undefined || items.length === 0) continue;
-    all = all.length === 0 ? items : [...all, ...items];
+    if (first.length === 0) {
+      first = items;
+      continue;
+    }
+    all ??= [...first];
+    all.push(...items);
   }
-  return all;
+  return all ?? first;
 }

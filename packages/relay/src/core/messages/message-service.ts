@@ -14,6 +14,7 @@ import type { Principal } from "../access/principal.ts";
 import type { Clock } from "../environment/clock.ts";
 import { combine, decideAndCommit } from "../environment/commit-retry.ts";
 import type { Identifiers } from "../environment/identifiers.ts";
+import { Lanes } from "../environment/lanes.ts";
 import type { RelayStore } from "../environment/relay-store.ts";
 import { shapeParserOf } from "../environment/schema-check.ts";
 import type { ServiceParts } from "../environment/service-parts.ts";
@@ -39,12 +40,28 @@ const AnyLettersSchema = Type.Object(
 );
 const parseBatch = shapeParserOf(AnyLettersSchema, "batch");
 
+/** Letters of a batch in one change: many, yet few enough that other callers do not wait long for theirs. */
+const TOGETHER_MAX = 100;
+/** Batches under work at one time: enough to share a commit, few enough for the processor's caches. */
+const BATCHES_MAX = 4;
+
+/** A result for the wire, and with it the letter as it is stored, so that no wire has to write it again. */
+export type SentItem = BatchItem & { readonly messageJson?: string };
+
+type SendOutcome = SendAnswer | RelayError;
+
+interface PlannedLetter {
+  readonly addressed: AddressedDraft;
+  readonly planned: Planned;
+}
+
 /** Accepting letters: who, where to, allowed, seen before, what does it do; then one commit. */
 export class MessageService {
   readonly #store: RelayStore;
   readonly #clock: Clock;
   readonly #ids: Identifiers;
   readonly #planner: SendPlanner;
+  readonly #batches = new Lanes(BATCHES_MAX);
 
   constructor(parts: ServiceParts, settings: MessageSettings) {
     this.#store = parts.store;
@@ -65,15 +82,15 @@ export class MessageService {
     principal: Principal,
     input: unknown,
     statusOf: (error: RelayError) => number,
-  ): Promise<readonly BatchItem[]> {
+  ): Promise<readonly SentItem[]> {
     const { messages, atomic } = parseBatch(input);
-    if (atomic === true) return this.#sendAtomic(principal, messages);
-    const results: Promise<BatchItem>[] = [];
-    for (const message of messages) {
-      const { sent } = await this.#begin(principal, message, results);
-      results.push(sent.then(toItem, (reason: unknown) => toFailedItem(RelayError.from(reason), statusOf)));
-    }
-    return Promise.all(results);
+    return this.#batches.run(async () => {
+      if (atomic === true) return this.#sendAtomic(principal, messages);
+      const outcomes = await this.#sendEach(principal, messages);
+      return outcomes.map((outcome) =>
+        outcome instanceof RelayError ? toFailedItem(outcome, statusOf) : toItem(outcome),
+      );
+    });
   }
 
   async get(principal: Principal, id: string): Promise<MessageResponse> {
@@ -99,44 +116,67 @@ export class MessageService {
     });
   }
 
-  /**
-   * Plans one letter of a batch and hands it to the store without waiting for the disk, so that a batch is
-   * accepted in its own order and shares its commits.
-   */
-  async #begin(
-    principal: Principal,
-    input: unknown,
-    earlier: readonly Promise<unknown>[],
-  ): Promise<{ readonly sent: Promise<SendAnswer> }> {
-    try {
-      const draft = parseMessageDraft(input);
-      // It may answer a letter before it in the same batch, which must be there to be seen.
-      if (draft.replyTo !== undefined || draft.taskId !== undefined) await Promise.all(earlier);
-      const addressed = await this.#planner.address(principal, draft);
-      if (draft.kind === "heartbeat") return { sent: this.#heartbeat(principal, addressed) };
-      const planned = await this.#planner.plan(principal, addressed, undefined);
-      return { sent: this.#commitOrStartOver(principal, addressed, planned) };
-    } catch (reason) {
-      return { sent: Promise.reject(RelayError.from(reason)) };
+  /** Plans letters while earlier ones are on their way to the disk; the batch keeps its own order. */
+  async #sendEach(principal: Principal, inputs: readonly unknown[]): Promise<readonly SendOutcome[]> {
+    const groups: Promise<readonly SendOutcome[]>[] = [];
+    let letters: PlannedLetter[] = [];
+    const handOver = (): void => {
+      if (letters.length > 0) groups.push(this.#commitTogether(principal, letters));
+      letters = [];
+    };
+    for (const input of inputs) {
+      try {
+        const draft = parseMessageDraft(input);
+        // It may answer a letter before it in the same batch, which must be there to be seen.
+        if (draft.replyTo !== undefined || draft.taskId !== undefined) {
+          handOver();
+          await Promise.all(groups);
+        }
+        const addressed = await this.#planner.address(principal, draft);
+        letters.push({ addressed, planned: await this.#plan(principal, addressed) });
+      } catch (reason) {
+        handOver();
+        groups.push(Promise.resolve([RelayError.from(reason)]));
+      }
+      if (letters.length >= TOGETHER_MAX) handOver();
     }
+    handOver();
+    return (await Promise.all(groups)).flat();
   }
 
-  async #commitOrStartOver(
+  async #plan(principal: Principal, addressed: AddressedDraft): Promise<Planned> {
+    if (addressed.draft.kind === "heartbeat") return { before: await this.#heartbeat(principal, addressed) };
+    return this.#planner.plan(principal, addressed, undefined);
+  }
+
+  /** Many letters as one change cost far less. When one of them clashes, each is sent for itself. */
+  async #commitTogether(
     principal: Principal,
-    addressed: AddressedDraft,
-    planned: Planned,
-  ): Promise<SendAnswer> {
-    if ("before" in planned) return planned.before;
-    const outcome = await this.#store.commit(planned.plan.changes);
-    return outcome.committed ? toAnswer(planned) : this.#send(principal, addressed);
+    letters: readonly PlannedLetter[],
+  ): Promise<readonly SendOutcome[]> {
+    const plans = letters.flatMap(({ planned }) => ("plan" in planned ? [planned.plan.changes] : []));
+    try {
+      const isDone =
+        plans.length === 0 || (await this.#store.commit(combine(principal.tenant, plans))).committed;
+      if (isDone) return letters.map(({ planned }) => toAnswer(planned));
+    } catch (reason) {
+      const error = RelayError.from(reason);
+      return letters.map(({ planned }) => ("before" in planned ? planned.before : error));
+    }
+    const outcomes: SendOutcome[] = [];
+    for (const { addressed, planned } of letters) {
+      const sent = "before" in planned ? planned.before : this.#send(principal, addressed);
+      outcomes.push(await Promise.resolve(sent).catch((reason: unknown) => RelayError.from(reason)));
+    }
+    return outcomes;
   }
 
-  async #sendAtomic(principal: Principal, inputs: readonly unknown[]): Promise<readonly BatchItem[]> {
+  async #sendAtomic(principal: Principal, inputs: readonly unknown[]): Promise<readonly SentItem[]> {
     const addressed: AddressedDraft[] = [];
     for (const [index, input] of inputs.entries()) {
       addressed.push(await naming(index, () => this.#addressAtomic(principal, input)));
     }
-    return decideAndCommit<readonly BatchItem[]>(this.#store, async (clash) => {
+    return decideAndCommit<readonly SentItem[]>(this.#store, async (clash) => {
       if (clash === "mailbox") {
         throw new RelayError(
           "mailbox_full",
@@ -192,8 +232,8 @@ function toAnswer(planned: Planned): SendAnswer {
   return { created: true, message, messageJson, receipt };
 }
 
-function toItem(answer: SendAnswer): BatchItem {
-  return { status: answer.created ? 201 : 200, message: answer.message, receipt: answer.receipt };
+function toItem({ created, message, messageJson, receipt }: SendAnswer): SentItem {
+  return { status: created ? 201 : 200, message, receipt, messageJson };
 }
 
 function toFailedItem(error: RelayError, statusOf: (error: RelayError) => number): BatchItem {

@@ -1,10 +1,10 @@
 import type { DatabaseSync } from "node:sqlite";
 import type { AgentId } from "@a2a-relay/protocol";
 import { mailboxTopic } from "../../core/environment/change-feed.ts";
-import type { MailboxRoom } from "../../core/environment/relay-store.ts";
 import type { EventDraft } from "../../core/journal/event.ts";
 import type { DeliveryRecord } from "../../core/mailboxes/delivery-record.ts";
 import type { Mail, MailboxLeaseQuery, MailboxReadQuery } from "../../core/mailboxes/mailbox-store.ts";
+import type { AvailablePlace } from "./available-mail.ts";
 import { ClashError } from "./clash.ts";
 import { prepare, type Row, type Statement } from "./database.ts";
 import type { Journal } from "./journal.ts";
@@ -18,7 +18,6 @@ import {
   ENVELOPE_COLUMNS,
   MESSAGE_COLUMN_COUNT,
   messageFromRow,
-  refFromRow,
 } from "./rows.ts";
 
 const COLUMNS = deliveryColumns("d.");
@@ -77,18 +76,21 @@ const MARK_DELIVERED = `
   where ref = (select ref from message where tenant = ? and id = ?)
     and state = 'available' and delivered_at_ms is null
   returning ${deliveryColumns("")}`;
-// One statement checks and takes, so that two callers are never handed the same mail.
+// Without `returning`, for which SQLite builds a table each time: the row has just been read.
 const LEASE = `
-  update delivery set state = 'leased', attempt = attempt + 1, lease_id = ?, worker = ?, leased_at_ms = ?,
-    lease_expires_at_ms = ?, version = version + 1
-  where ref = ? and state = 'available' and expires_at_ms > ? and (reserved_for is null or reserved_for = ?)
-    and (select octet_length(json) from message where message.ref = delivery.ref) <= ?
-  returning ${deliveryColumns("")}`;
+  update delivery set state = 'leased', attempt = ?, lease_id = ?, worker = ?, leased_at_ms = ?,
+    lease_expires_at_ms = ?, version = ?
+  where ref = ?`;
 const RENEW = `
   update delivery set lease_expires_at_ms = ?, version = version + 1
   where ref = (select ref from message where tenant = ? and id = ?)
     and agent_id = ? and state = 'leased' and lease_id = ?
   returning ${deliveryColumns("")}`;
+
+interface NextMail extends Mail {
+  readonly place: AvailablePlace;
+  readonly bytes: number;
+}
 
 /** Deliveries: what is in whose mailbox, and who works on it. */
 export class Mailboxes {
@@ -188,14 +190,9 @@ export class Mailboxes {
   }
 
   /** Inside a commit: all that came before in the same batch counts. */
-  assertRoom(delivery: DeliveryRecord, room: readonly MailboxRoom[]): void {
-    if (delivery.version !== 0) return;
-    const bound = room.find(({ agentId }) => agentId === delivery.agentId);
-    if (
-      bound === undefined ||
-      this.#ledger.mailboxes.countOpen(delivery.tenant, delivery.agentId) < bound.openMax
-    )
-      return;
+  assertRoom(delivery: DeliveryRecord, openMax: number | undefined): void {
+    if (delivery.version !== 0 || openMax === undefined) return;
+    if (this.#ledger.mailboxes.countOpen(delivery.tenant, delivery.agentId) < openMax) return;
     throw new ClashError("mailbox");
   }
 
@@ -225,14 +222,13 @@ export class Mailboxes {
     let bytesLeft = query.bytesMax;
     let position = 0;
     for (const leaseId of query.leaseIds) {
-      const row = this.#leaseNext(query, leaseId, position, mail.length === 0 ? ANY_LENGTH : bytesLeft);
-      if (row === undefined) break;
-      const delivery = deliveryFromRow(row);
-      const message = this.#messages.messageByRef(refFromRow(row));
-      position = delivery.position;
-      bytesLeft -= Buffer.byteLength(message.json);
+      const next = this.#nextMail(query, position, mail.length === 0 ? ANY_LENGTH : bytesLeft);
+      if (next === undefined) break;
+      bytesLeft -= next.bytes;
+      position = next.delivery.position;
+      const delivery = this.#leaseTo(query, leaseId, next);
       this.#journal.append(query.tenant, event(delivery));
-      mail.push({ delivery, message });
+      mail.push({ delivery, message: next.message });
     }
     return mail;
   }
@@ -253,21 +249,26 @@ export class Mailboxes {
   }
 
   /** The oldest mail after the position that this worker may have; none if it is too long. */
-  #leaseNext(
-    query: MailboxLeaseQuery,
-    leaseId: string,
-    afterPosition: number,
-    bytesMax: number,
-  ): Row | undefined {
-    const { tenant, agentId, worker, nowMs, leaseExpiresAtMs } = query;
+  #nextMail(query: MailboxLeaseQuery, afterPosition: number, bytesMax: number): NextMail | undefined {
+    const { tenant, agentId, worker, nowMs } = query;
     const next = this.#ledger.mailboxes.nextAvailable(tenant, agentId, afterPosition, { nowMs, worker });
-    if (next === undefined) return undefined;
-    const { ref, ...place } = next;
-    const row = this.#lease.get(leaseId, worker, nowMs, leaseExpiresAtMs, ref, nowMs, worker, bytesMax);
-    if (row === undefined) return undefined;
+    const row = next === undefined ? undefined : this.#mail.get(bytesMax, next.ref);
+    const bytes = Number(row?.[DELIVERY_COLUMN_COUNT + MESSAGE_COLUMN_COUNT]);
+    if (next === undefined || row === undefined || bytes > bytesMax) return undefined;
+    const message = messageFromRow(row, DELIVERY_COLUMN_COUNT);
+    return { place: next, bytes, delivery: deliveryFromRow(row), message };
+  }
+
+  /** Nobody else can have taken it: jobs run one after the other. */
+  #leaseTo(query: MailboxLeaseQuery, leaseId: string, { place: found, delivery }: NextMail): DeliveryRecord {
+    const { tenant, agentId, worker, nowMs: leasedAtMs, leaseExpiresAtMs } = query;
+    const { ref, ...place } = found;
+    const attempt = delivery.attempt + 1;
+    const version = delivery.version + 1;
+    this.#lease.run(attempt, leaseId, worker, leasedAtMs, leaseExpiresAtMs, version, ref);
     const from = { ...place, state: "available" } as const;
     this.#ledger.moveDelivery(tenant, agentId, ref, from, { ...place, state: "leased" });
-    return row;
+    return { ...delivery, state: "leased", attempt, leaseId, worker, leasedAtMs, leaseExpiresAtMs, version };
   }
 
   #insertNew(delivery: DeliveryRecord, newRef: number | undefined): void {

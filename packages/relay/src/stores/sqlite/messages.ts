@@ -94,10 +94,16 @@ export class Messages {
     return { messages, hasMore: false };
   }
 
-  /** Inside a commit. Answers the ref, which is also the place in the order of acceptance. */
-  insert(message: MessageRecord, sendKeys: readonly SendKey[]): number {
+  /** Inside a commit. Answers each one's ref, which is also its place in the order of acceptance. */
+  insertAll(messages: readonly MessageRecord[], sendKeys: readonly SendKey[]): ReadonlyMap<string, number> {
+    const keysOf = Map.groupBy(sendKeys, (sendKey) => sendKey.messageId);
+    return new Map(
+      messages.map((message) => [message.id, this.#insertOne(message, keysOf.get(message.id) ?? [])]),
+    );
+  }
+
+  #insertOne(message: MessageRecord, sendKeys: readonly SendKey[]): number {
     const ref = this.#ledger.nextPosition();
-    const keys = sendKeys.filter((sendKey) => sendKey.messageId === message.id);
     const { changes } = this.#insert.run(
       ref,
       message.tenant,
@@ -108,7 +114,7 @@ export class Messages {
       message.threadId,
       message.taskId,
       message.acceptedAtMs,
-      keys.length === 0 ? null : sendKeysJson(keys),
+      sendKeys.length === 0 ? null : sendKeysJson(sendKeys),
       message.json,
     );
     if (changes === 0) throw new ClashError("message_id");

@@ -363,10 +363,10 @@ export class SqliteRelayStore implements RelayStore {
     for (const agent of agents) this.#agents.put(agent);
     for (const { agentId } of changes.room ?? []) this.#agents.assertPresent(changes.tenant, agentId);
     for (const sendKey of sendKeys) this.#messages.insertSendKey(sendKey);
-    const refs = new Map<string, number>();
-    for (const message of messages) refs.set(message.id, this.#messages.insert(message, sendKeys));
+    const refs = this.#messages.insertAll(messages, sendKeys);
+    const openMax = new Map(changes.room?.map((room) => [room.agentId, room.openMax]));
     for (const delivery of deliveries) {
-      this.#mailboxes.assertRoom(delivery, changes.room ?? []);
+      this.#mailboxes.assertRoom(delivery, openMax.get(delivery.agentId));
       this.#mailboxes.put(delivery, refs.get(delivery.messageId));
     }
     for (const task of tasks) this.#tasks.put(task);

@@ -1,5 +1,5 @@
 import { BatchRequestSchema, LIMITS, MessageInputSchema } from "@a2a-relay/protocol";
-import type { MessageService } from "../../core/messages/message-service.ts";
+import type { MessageService, SentItem } from "../../core/messages/message-service.ts";
 import { statusOf } from "./http-error.ts";
 import { param, type Route } from "./route.ts";
 
@@ -32,9 +32,10 @@ export function messageRoutes(messages: MessageService): readonly Route[] {
       body: BatchRequestSchema,
       bodyBytesMax: LIMITS.batchBodyBytesMax,
       answers: { 200: "One result a message, in order, each with its own status" },
-      handle: async ({ principal, body }) => ({
-        body: { results: await messages.sendBatch(principal, body, statusOf) },
-      }),
+      handle: async ({ principal, body }) => {
+        const items = await messages.sendBatch(principal, body, statusOf);
+        return { json: `{"results":[${items.map(itemJson).join(",")}]}` };
+      },
     },
     {
       method: "GET",
@@ -45,4 +46,9 @@ export function messageRoutes(messages: MessageService): readonly Route[] {
       handle: async (call) => ({ body: await messages.get(call.principal, param(call, "id")) }),
     },
   ];
+}
+
+function itemJson(item: SentItem): string {
+  if (item.messageJson === undefined || !("receipt" in item)) return JSON.stringify(item);
+  return `{"status":${item.status},"message":${item.messageJson},"receipt":${JSON.stringify(item.receipt)}}`;
 }
