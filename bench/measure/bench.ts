@@ -24,7 +24,7 @@ export const FULL: Omit<Bench, "cores" | "directory" | "progress"> = {
   connections: 64,
   rounds: 7,
   roundMs: 2_500,
-  warmUpMs: 3_000,
+  warmUpMs: 10_000,
   storedMessages: [1_000, 100_000, 1_000_000],
   growthRounds: 15,
   waitingReaders: 1_000,
@@ -34,7 +34,7 @@ export const QUICK: typeof FULL = {
   ...FULL,
   rounds: 3,
   roundMs: 1_000,
-  warmUpMs: 1_500,
+  warmUpMs: 5_000,
   storedMessages: [1_000, 100_000],
   growthRounds: 7,
 };

@@ -39,7 +39,7 @@ describe("loadConfig", () => {
       sweepIntervalMs: 1_000,
       mailRetentionMs: 2_592_000_000,
       journalRetentionMs: 7_776_000_000,
-      checkpointPages: 4_000,
+      checkpointPages: 2_000,
       drainMs: 8_000,
       retryScheduler: undefined,
     });

@@ -155,7 +155,7 @@ const checkpointPages = integerSetting({
   variables: ["A2A_RELAY_CHECKPOINT_PAGES"],
   flag: "checkpoint-pages",
   meaning: "WAL pages after which SQLite checkpoints by itself even under load.",
-  fallback: 4_000,
+  fallback: 2_000,
   minimum: 1,
   maximum: 10_000_000,
 });

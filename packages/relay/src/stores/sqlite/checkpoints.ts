@@ -3,7 +3,7 @@ import { prepare, type Statement } from "./database.ts";
 import { isFatal } from "./sqlite-error.ts";
 
 /** A backlog worth a checkpoint as soon as nothing else is to do. */
-const IDLE_PAGES_MIN = 1_000;
+const IDLE_PAGES_MIN = 500;
 /** Without a commit for this long, the burst is over. */
 const IDLE_AFTER_MS = 20;
 

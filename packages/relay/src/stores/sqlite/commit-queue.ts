@@ -2,7 +2,7 @@ import type { DatabaseSync } from "node:sqlite";
 import { RelayError } from "@a2a-relay/protocol";
 import type { Topic } from "../../core/environment/change-feed.ts";
 import { prepare, type Statement } from "./database.ts";
-import type { Ledger } from "./ledger.ts";
+import type { Ledger, LedgerMark } from "./ledger.ts";
 import { isFatal, relayErrorFrom } from "./sqlite-error.ts";
 
 /** Jobs that share one commit: past this the gain is small and the first caller waits long. */
@@ -26,8 +26,8 @@ export interface CommitQueueHooks {
 }
 
 /**
- * Group commit: all jobs that wait in one turn of the event loop share one transaction and one fsync. Each
- * job has its own savepoint, so its failure is its own; nobody is answered before the commit.
+ * Group commit: all jobs that wait in one turn of the event loop share one transaction and one fsync. The
+ * failure of a job is its own; nobody is answered before the commit.
  */
 export class CommitQueue {
   readonly #database: DatabaseSync;
@@ -35,6 +35,7 @@ export class CommitQueue {
   readonly #hooks: CommitQueueHooks;
   readonly #begin: Statement;
   readonly #commit: Statement;
+  readonly #rollBack: Statement;
   readonly #savepoint: Statement;
   readonly #release: Statement;
   readonly #rollBackTo: Statement;
@@ -48,6 +49,7 @@ export class CommitQueue {
     this.#hooks = hooks;
     this.#begin = prepare(database, "begin immediate");
     this.#commit = prepare(database, "commit");
+    this.#rollBack = prepare(database, "rollback");
     this.#savepoint = prepare(database, "savepoint job");
     this.#release = prepare(database, "release job");
     this.#rollBackTo = prepare(database, "rollback to job");
@@ -57,7 +59,10 @@ export class CommitQueue {
     return this.#waiting.length === 0;
   }
 
-  /** The job runs synchronously inside the next batch. What it throws undoes it alone. */
+  /**
+   * The job runs synchronously inside the next batch, and once more if another one of the batch fails: it
+   * changes nothing but rows and the ledger. What it throws undoes it alone.
+   */
   submit<T>(job: () => T): Promise<T> {
     const { promise, resolve, reject } = Promise.withResolvers<T>();
     if (this.#closed !== undefined) {
@@ -87,11 +92,11 @@ export class CommitQueue {
     const batch = this.#waiting.splice(0, BATCH_JOBS_MAX);
     if (batch.length === 0) return;
     const start = this.#ledger.mark();
-    const outcomes: Outcome[] = [];
+    let outcomes: readonly Outcome[];
     let during: "statement" | "commit" = "statement";
     try {
       this.#begin.run();
-      for (const job of batch) outcomes.push(this.#runJob(job));
+      outcomes = this.#runTogether(batch) ?? this.#runApart(batch, start);
       this.#ledger.save();
       during = "commit";
       this.#commit.run();
@@ -103,6 +108,24 @@ export class CommitQueue {
     const topics = this.#ledger.settle();
     answer(batch, outcomes);
     this.#hooks.onCommit(topics);
+  }
+
+  /** Nearly always nobody fails. Without savepoints SQLite need not copy every page that a job touches. */
+  #runTogether(batch: readonly Waiting[]): readonly Outcome[] | undefined {
+    try {
+      return batch.map((job) => ({ value: job.run() }));
+    } catch (error) {
+      if (!this.#database.isTransaction || isFatal(error, "statement")) throw error;
+      return undefined;
+    }
+  }
+
+  /** One of them failed: all of it again from the beginning, each with its own savepoint. */
+  #runApart(batch: readonly Waiting[], start: LedgerMark): readonly Outcome[] {
+    this.#rollBack.run();
+    this.#ledger.rollBackTo(start);
+    this.#begin.run();
+    return batch.map((job) => this.#runJob(job));
   }
 
   /** Throws only when the whole transaction is lost, which a full disk may do on its own. */
