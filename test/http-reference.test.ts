@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { describe, it } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { RelayClient } from "@a2a-relay/client";
+import { toBase58 } from "@a2a-relay/protocol";
 import { loadConfig, type RunningRelay, startRelay } from "a2a-relay";
 
 /**
@@ -24,6 +25,12 @@ const LINE_CHARS_MAX = 104;
 
 /** Ids and hashes differ each time; on the page they are numbered, so that requests can name them. */
 const ID = /[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}/g;
+/** Ids of keys and capabilities are numbered by themselves, in front of a secret that is never the same. */
+const KEPT_ID = /(key_|cap_)([0-9a-f-]{36})(\.[1-9A-HJ-NP-Za-km-z]{32,44})?/g;
+/** Public keys, also in the action of a capability, and signatures. */
+const BASE58 =
+  /(?<="(?:a2a\.(?:send|recv|respond)\.)?)(?:[1-9A-HJ-NP-Za-km-z]{32,44}|[1-9A-HJ-NP-Za-km-z]{80,88})(?=")/g;
+const NONCE = /(?<="nonce":")[1-9A-HJ-NP-Za-km-z]+(?=")/g;
 const HASH = /\b[0-9a-f]{64}\b/g;
 
 interface Exchange {
@@ -102,6 +109,8 @@ class DocumentedRelay implements AsyncDisposable {
   readonly #shownIds = new Map<string, string>();
   readonly #realIds = new Map<string, string>();
   readonly #hashes = new Map<string, string>();
+  readonly #publicKeys = new Map<string, string>();
+  #keptIds = 0;
 
   private constructor(relay: RunningRelay, data: string, clock: { nowMs: number }) {
     this.client = new RelayClient({ url: relay.url });
@@ -113,7 +122,9 @@ class DocumentedRelay implements AsyncDisposable {
   static async start(): Promise<DocumentedRelay> {
     const data = await mkdtemp(join(tmpdir(), "a2a-relay-reference-"));
     const clock = { nowMs: STARTS_AT_MS };
-    const flags = { port: "0", data, "log-level": "silent", "public-url": "http://127.0.0.1:8080" };
+    // No anchor in the middle of it, whatever time the page takes.
+    const never = { "anchor-interval-ms": "86400000" };
+    const flags = { ...never, port: "0", data, "log-level": "silent", "public-url": "http://127.0.0.1:8080" };
     const config = loadConfig({ flags, env: {}, dotenv: {} });
     const relay = await startRelay(config, {
       clock: { nowMs: () => clock.nowMs, nextTurn: () => nextTurn() },
@@ -163,17 +174,37 @@ class DocumentedRelay implements AsyncDisposable {
   }
 
   #toShown(text: string): string {
-    const ids = text.replaceAll(ID, (id) => {
-      const shown = this.#shownIds.get(id) ?? numberedId(this.#shownIds.size + 1);
-      this.#shownIds.set(id, shown);
-      this.#realIds.set(shown, id);
-      return shown;
+    const kept = text.replaceAll(KEPT_ID, (_, prefix: string, id: string, secret?: string) => {
+      if (!this.#shownIds.has(id)) this.#keptIds += 1;
+      const shown = this.#show(
+        id,
+        `019e06ea-0000-7000-8000-00000000c${String(this.#keptIds).padStart(3, "0")}`,
+      );
+      return prefix + shown + (secret === undefined ? "" : ".…");
     });
-    return ids.replaceAll(HASH, (real) => {
+    const numbered = kept.replaceAll(ID, (id) =>
+      // What was shown above is no id of the relay any more.
+      this.#realIds.has(id) ? id : this.#show(id, numberedId(this.#shownIds.size - this.#keptIds + 1)),
+    );
+    const hashed = numbered.replaceAll(HASH, (real) => {
       const shown = this.#hashes.get(real) ?? `${hash("sha256", String(this.#hashes.size)).slice(0, 8)}…`;
       this.#hashes.set(real, shown);
       return shown;
     });
+    const keyed = hashed.replaceAll(BASE58, (real: string) => {
+      const shown =
+        this.#publicKeys.get(real) ?? toBase58(hash("sha256", String(this.#publicKeys.size), "buffer"));
+      this.#publicKeys.set(real, shown);
+      return shown;
+    });
+    return keyed.replaceAll(NONCE, "TjGQfpyt5DcXDKVLxcpkFo");
+  }
+
+  #show(id: string, shownAs: string): string {
+    const shown = this.#shownIds.get(id) ?? shownAs;
+    this.#shownIds.set(id, shown);
+    this.#realIds.set(shown, id);
+    return shown;
   }
 }
 

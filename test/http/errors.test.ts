@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { RELAY_ERROR_CODES, RelayError, type RelayErrorCode } from "@a2a-relay/protocol";
+import { rootOperator } from "../../packages/relay/src/core/access/principal.ts";
 import { HTTP_STATUS, RETRY_AFTER_S } from "../../packages/relay/src/transports/http/http-error.ts";
 import {
   type HttpAnswer,
@@ -98,7 +99,7 @@ describe("an error over HTTP", () => {
       const authenticator = {
         authenticate: async () => {
           if (isInTrouble) throw new RelayError(code, "in trouble");
-          return { kind: "operator", tenant: "default" } as const;
+          return rootOperator();
         },
       };
       await using relay = await openHttpRelay({ authenticator });
@@ -116,7 +117,7 @@ describe("an error over HTTP", () => {
     const authenticator = {
       authenticate: async () => {
         if (isBroken) throw new TypeError("secret at line 7");
-        return { kind: "operator", tenant: "default" } as const;
+        return rootOperator();
       },
     };
     await using relay = await openHttpRelay({ authenticator });

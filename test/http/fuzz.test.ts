@@ -104,7 +104,12 @@ const BODIES: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
     skills: [{ id: "s", tags: { a: "b" } }],
     representative_queries: ["q"],
     ttl_ms: 1_000,
+    pubkey_b58: "7TTGKXuhDL4XHeo2J2ZfKijhY4J8wYhPMHagzdUh6ZSQ",
+    key_proof: { signed_at: new Date().toISOString(), signature_b58: "1".repeat(64) },
   },
+  "/keys": { tenant: "工作室", agent_id: LULU, verbs: ["messages.send"], expires_at: 4_000_000_000_000 },
+  "/keys/key_1/rotate": { overlap_ms: 0 },
+  "/tenants/工作室": { capabilities: "on" },
   [`/mailbox/${ZHIWEI}/ack`]: { message_ids: ["m1", "m2"], leases: [LEASE] },
   [`/mailbox/${ZHIWEI}/lease`]: { max: 1, lease_ms: 1_000, wait_ms: 0, worker: "w1" },
   [`/mailbox/${ZHIWEI}/renew`]: { leases: [LEASE], lease_ms: 1_000 },
@@ -126,15 +131,50 @@ const BODIES: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   "/tasks/{task}/status": { state: "working", text: "在看", parts: PARTS },
   "/tasks/{task}/artifacts": { artifact: { artifactId: "a", parts: PARTS }, append: false },
   "/tasks/{task}/cancel": { reason: "不用了" },
+  "/a2a/tasks": {
+    id: "c1",
+    sender: { display: LULU },
+    recipient: ZHIWEI,
+    intent_text: "翻译",
+    task_kind: "translate",
+    parent: "{task}",
+    deadline_ms: 4_000_000_000_000,
+    idempotency: { duplicate_safety: "idempotent", key: "k1" },
+  },
+  "/a2a/tasks/next": { agent: ZHIWEI, worker: "w1", wait_ms: 0 },
+  "/a2a/results": {
+    task_id: "c1",
+    status: "ok",
+    content: [
+      { type: "text", text: "好" },
+      { type: "json", value: { 页: 1 } },
+    ],
+    error_message: "坏了",
+    lease_id: "l1",
+  },
+  "/a2a/results/next": { agent: LULU, wait_ms: 0, ack: "explicit" },
+  "/a2a/results/ack": { agent: LULU, ...LEASE },
+  "/a2a/repair": {
+    task_id: "c1",
+    reason: "卡住",
+    command: { action: "requeue", duplicate_risk: "idempotent", lease_id: "l1" },
+  },
+  "/a2a/retry-stale": { policy: { enabled: true, min_lease_age_ms: 0 } },
 };
 
 const QUERIES: Readonly<Record<string, readonly string[]>> = {
   [`/mailbox/${ZHIWEI}`]: ["since", "limit", "peek"],
   "/agents": ["page_token", "limit"],
+  "/keys": ["tenant", "agent", "page_token", "limit"],
   "/tasks": ["state", "agent", "thread_id", "parent", "since", "limit"],
   "/threads": ["agent", "before", "limit"],
   "/events": ["since", "type", "agent", "thread", "limit"],
   "/queue": ["state", "agent", "min_lease_age_ms", "deadline_within_ms", "limit"],
+  "/a2a/queue": ["state_filter", "agent", "min_lease_age_ms", "deadline_within_ms", "limit"],
+  "/a2a/tasks/recent": ["agent", "limit"],
+  "/a2a/results/recent": ["agent", "limit"],
+  "/a2a/tasks/next": ["agent", "worker"],
+  "/a2a/results/next": ["agent", "ack"],
 };
 
 describe("whatever is sent", () => {
@@ -151,7 +191,7 @@ describe("whatever is sent", () => {
 
   for (const [path, members] of Object.entries(BODIES)) {
     it(`POST ${path} answers with success or with an error of the caller`, async () => {
-      const url = path.replace("{task}", taskId);
+      const url = encodeURI(path.replace("{task}", taskId));
       await fc.assert(
         fc.asyncProperty(almost(members), async (body) => {
           const { status, json } = await relay.post(url, JSON.stringify(body));
@@ -167,7 +207,7 @@ describe("whatever is sent", () => {
 
   for (const [path, members] of Object.entries(BODIES)) {
     it(`POST ${path} takes or refuses every value at the edge, member by member`, async () => {
-      const url = path.replace("{task}", taskId);
+      const url = encodeURI(path.replace("{task}", taskId));
       const always = path === "/messages" ? ALWAYS : Object.keys(members);
       const right = Object.fromEntries(Object.entries(members).filter(([name]) => always.includes(name)));
       for (const name of Object.keys(members)) {
@@ -208,11 +248,32 @@ describe("whatever is sent", () => {
       "/tasks/*",
       "/threads/*",
       "/tasks/*/tree",
+      "/t/*/agents",
+      "/t/*",
     );
     await fc.assert(
       fc.asyncProperty(around, id, async (path, name) => {
         const { status } = await relay.get(path.replace("*", () => encodeURIComponent(name.toWellFormed())));
         assert.ok(status < 500, `${status}`);
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  it("a credential answers with success or with a refusal", async () => {
+    const { key, key_id } = (await relay.post("/keys", {})).json;
+    const text = fc.string({ unit: "binary", maxLength: 60 });
+    const almostKey = fc
+      .tuple(fc.constantFrom(key, key_id, `${key_id}.`), text)
+      .map(([begin, end]) => begin + end);
+    const shown = fc
+      .tuple(fc.constantFrom("", "Bearer ", "bearer", "Basic "), fc.oneof(text, almostKey, fc.constant(key)))
+      // What a header cannot carry never leaves the client.
+      .map((words) => words.join("").replaceAll(/[^\x20-\x7e\xa0-\xff]/g, "x"));
+    await fc.assert(
+      fc.asyncProperty(shown, async (authorization) => {
+        const { status } = await relay.get("/agents", { headers: { authorization } });
+        assert.ok(status === 401 || (status === 200 && authorization.includes(key)), `${status}`);
       }),
       { numRuns: 200 },
     );

@@ -26,7 +26,7 @@ describe("a long poll", () => {
   it("for a lease, and for events, too", async () => {
     await using relay = await openHttpRelay();
     const lease = relay.post(`${MAILBOX}/lease`, { wait_ms: 60_000, worker: "w1" });
-    const events = relay.get("/events?since=2&wait_ms=60000");
+    const events = relay.get("/events?since=4&wait_ms=60000");
     await settled(relay);
     const { message_id } = await relay.send();
     assert.equal((await lease).json.messages[0]?.message_id, message_id);
@@ -72,7 +72,7 @@ describe("a long poll", () => {
     const waiting = [
       relay.get(`${MAILBOX}?wait_ms=60000`),
       relay.post(`${MAILBOX}/lease`, { wait_ms: 60_000 }),
-      relay.get("/events?since=2&wait_ms=60000"),
+      relay.get("/events?since=4&wait_ms=60000"),
     ];
     await settled(relay);
     const stopping = relay[Symbol.asyncDispose]();

@@ -31,20 +31,20 @@ describe("GET /events", () => {
     const all = (await relay.get("/events")).json;
     assert.deepEqual(
       all.events.map(({ type }) => type),
-      ["agent.registered", "agent.registered", "message.accepted"],
+      ["agent.registered", "key.created", "agent.registered", "key.created", "message.accepted"],
     );
     assert.equal(all.has_more, false);
     const count = async (query: string): Promise<number> =>
       (await relay.get(`/events?${query}`)).json.events.length;
     assert.equal(await count(`since=${all.cursor}`), 0);
     assert.equal(await count("type=message.accepted"), 1);
-    assert.equal(await count(`agent=${LULU}`), 2);
+    assert.equal(await count(`agent=${LULU}`), 3);
     assert.equal(await count("thread=t1"), 1);
     assert.equal(await count("limit=1"), 1);
     await relay.refused(
       relay.get("/events?type=letter.sent"),
       "invalid_argument",
-      /there are agent.registered/,
+      /there are access\.denied, .*agent\.registered/,
     );
     await relay.refused(relay.get("/events?since=x"), "invalid_argument");
     await relay.refused(relay.get("/events?limit=-1"), "invalid_argument");

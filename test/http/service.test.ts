@@ -9,7 +9,7 @@ describe("GET /health and /ready", () => {
     assert.deepEqual([health.status, health.json.status], [200, "ok"]);
     const ready = await relay.get("/ready");
     assert.deepEqual([ready.status, ready.json.status], [200, "ready"]);
-    assert.equal((await relay.get("/events?since=2")).json.events.length, 0, "asking is not journaled");
+    assert.equal((await relay.get("/events?since=4")).json.events.length, 0, "asking is not journaled");
   });
 });
 
@@ -25,7 +25,7 @@ describe("GET /metrics", () => {
     assert.match(text, /a2a_relay_http_requests_total\{method="POST",route="\/messages",status="201"\} 1/);
     assert.match(text, /requests_total\{method="GET",route="\/agents\/:id",status="404"\} 1/);
     assert.match(text, /requests_total\{method="GET",route="none",status="404"\} 1/);
-    assert.match(text, /a2a_relay_open_deliveries\{state="available"\} 1/);
+    assert.match(text, /a2a_relay_open_deliveries\{tenant="default",state="available"\} 1/);
     assert.match(text, /a2a_relay_http_request_seconds_bucket/);
     assert.match(text, /a2a_relay_resident_memory_bytes \d+/);
   });

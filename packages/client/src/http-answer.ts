@@ -57,7 +57,9 @@ function outcomeOf(status: number, code: RelayErrorCode): Failure["outcome"] {
 }
 
 function relayError(answer: HttpAnswer): RelayError | undefined {
-  const error = asObject(parseObject(answer.text)?.["error"]);
+  const body = parseObject(answer.text);
+  // Below /a2a/ an error is the body itself.
+  const error = body?.["kind"] === "error" ? body : asObject(body?.["error"]);
   if (error === undefined || typeof error["code"] !== "string") return undefined;
   const { code } = error;
   const message = typeof error["message"] === "string" ? error["message"] : `the relay answered ${code}`;

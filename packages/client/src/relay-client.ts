@@ -7,11 +7,24 @@ import type {
   AgentView,
   BatchRequest,
   BatchResponse,
+  CapabilitiesQuery,
+  CapabilitiesResponse,
+  CapabilityGrantRequest,
+  CapabilityRevoked,
+  CapabilityUsageResponse,
+  CapabilityView,
   DeliveryView,
   EventsQuery,
   EventsResponse,
   FailRequest,
   HealthResponse,
+  KeyCreated,
+  KeyCreateRequest,
+  KeyRotated,
+  KeyRotateRequest,
+  KeysQuery,
+  KeysResponse,
+  KeyView,
   LeaseRequest,
   LeaseResponse,
   MailboxRead,
@@ -40,6 +53,9 @@ import type {
   TaskStatusRequest,
   TaskTreeView,
   TaskView,
+  TenantChangeRequest,
+  TenantsResponse,
+  TenantView,
   ThreadResponse,
   ThreadsQuery,
   ThreadsResponse,
@@ -48,6 +64,7 @@ import type {
 import { type CallOptions, HttpExchange, type Path } from "./http-exchange.ts";
 import { fillClientOptions, type RelayClientOptions } from "./relay-client-options.ts";
 import { withArtifactId, withIdempotencyKey } from "./repeatable.ts";
+import { TaskQueueClient } from "./task-queue-client.ts";
 
 /**
  * The relay's HTTP API, one method for each route. Answers are those of the protocol package; a body that
@@ -59,15 +76,21 @@ import { withArtifactId, withIdempotencyKey } from "./repeatable.ts";
 export class RelayClient {
   /** The relay's address without a slash at the end. */
   readonly url: string;
+  /** The routes below `/a2a/`. */
+  readonly taskQueue: TaskQueueClient;
   readonly #exchange: HttpExchange;
 
   constructor(options: RelayClientOptions) {
     const filled = fillClientOptions(options);
     this.url = filled.url;
     this.#exchange = new HttpExchange(filled);
+    this.taskQueue = new TaskQueueClient(this.#exchange);
   }
 
-  /** Registers an agent or updates it. Without `agent_id` the relay assigns one. */
+  /**
+   * Registers an agent or updates it. Without `agent_id` the relay assigns one. The first answer has the agent's
+   * own `api_key`; where that answer got lost, the repetition has none, and an operator makes another.
+   */
   register(request: RegisterRequest, options: CallOptions = {}): Promise<RegisterResponse> {
     // Each repetition of a nameless registration would make one more agent.
     const repeat = request.agent_id === undefined ? "if_not_done" : "always";
@@ -244,11 +267,67 @@ export class RelayClient {
     return this.#exchange.json(call, "requeued", options);
   }
 
+  /** Allows an agent one action. Not repeated after a lost reply: that would grant it twice. */
+  grantCapability(request: CapabilityGrantRequest, options: CallOptions = {}): Promise<CapabilityView> {
+    const path = ["capabilities", "grant"];
+    const call = { method: "POST", path, body: request, repeat: "if_not_done" } as const;
+    return this.#exchange.json(call, "signature_b58", options);
+  }
+
+  /** `revoked` is false when it had been revoked before. */
+  revokeCapability(id: string, options: CallOptions = {}): Promise<CapabilityRevoked> {
+    return this.#post(["capabilities", "revoke"], "revoked", { id }, options);
+  }
+
+  capabilities(query: CapabilitiesQuery = {}, options: CallOptions = {}): Promise<CapabilitiesResponse> {
+    return this.#get(["capabilities"], "capabilities", query, options);
+  }
+
+  /** Capabilities with what is left of them, and whether they would be honoured now. */
+  capabilityUsage(
+    query: CapabilitiesQuery = {},
+    options: CallOptions = {},
+  ): Promise<CapabilityUsageResponse> {
+    return this.#get(["capabilities", "usage"], "grants", query, options);
+  }
+
   /** Walks the whole hash chain; on a long journal that takes its time. */
   verifyJournal(options: CallOptions = {}): Promise<VerifyResponse> {
     const waitMs = VERIFY_MS_MAX;
     const call = { method: "GET", path: ["journal", "verify"], repeat: "always", waitMs } as const;
     return this.#exchange.json(call, "ok", options);
+  }
+
+  /** Makes a key, which only this answer shows. Not repeated after a lost reply: it would make another. */
+  createKey(request: KeyCreateRequest = {}, options: CallOptions = {}): Promise<KeyCreated> {
+    const call = { method: "POST", path: ["keys"], body: request, repeat: "if_not_done" } as const;
+    return this.#exchange.json(call, "key", options);
+  }
+
+  keys(query: KeysQuery = {}, options: CallOptions = {}): Promise<KeysResponse> {
+    return this.#get(["keys"], "keys", query, options);
+  }
+
+  /** Makes a key in the place of another, which goes on for a while. Not repeated after a lost reply. */
+  rotateKey(id: string, request: KeyRotateRequest = {}, options: CallOptions = {}): Promise<KeyRotated> {
+    const path = ["keys", id, "rotate"];
+    const call = { method: "POST", path, body: request, repeat: "if_not_done" } as const;
+    return this.#exchange.json(call, "key", options);
+  }
+
+  /** Not repeated after a lost reply: what is revoked cannot be revoked again. */
+  revokeKey(id: string, options: CallOptions = {}): Promise<KeyView> {
+    const path = ["keys", id, "revoke"];
+    const call = { method: "POST", path, body: {}, repeat: "if_not_done" } as const;
+    return this.#exchange.json(call, "key_id", options);
+  }
+
+  tenants(options: CallOptions = {}): Promise<TenantsResponse> {
+    return this.#get(["tenants"], "tenants", {}, options);
+  }
+
+  changeTenant(tenant: string, request: TenantChangeRequest, options: CallOptions = {}): Promise<TenantView> {
+    return this.#post(["tenants", tenant], "tenant", request, options);
   }
 
   /** Whether the process is alive. Asked once: the answer is about now. */

@@ -19,6 +19,31 @@ export const AgentCardSchema = Type.Unsafe<AgentCard>(
   Type.Object({}, { additionalProperties: true, title: "AgentCard" }),
 );
 
+/**
+ * Shows that the caller holds the private half: an Ed25519 signature over the lines
+ * `a2a-relay.register.v1`, tenant, agent id, public key in base58 and `signed_at`, joined by line feeds.
+ */
+export const KeyProofSchema = Type.Object(
+  {
+    signed_at: Type.String({ maxLength: 40 }),
+    signature_b58: Type.String({ maxLength: LIMITS.idCharsMax }),
+  },
+  { additionalProperties: false, title: "KeyProof" },
+);
+export type KeyProof = Static<typeof KeyProofSchema>;
+
+/** The text that a proof of possession signs. */
+export function keyProofText(claim: {
+  readonly tenant: string;
+  readonly agent_id: string;
+  readonly pubkey_b58: string;
+  readonly signed_at: string;
+}): string {
+  return ["a2a-relay.register.v1", claim.tenant, claim.agent_id, claim.pubkey_b58, claim.signed_at].join(
+    "\n",
+  );
+}
+
 export const RegisterRequestSchema = Type.Object(
   {
     agent_id: Type.Optional(name),
@@ -37,6 +62,14 @@ export const RegisterRequestSchema = Type.Object(
         Type.Null(),
       ]),
     ),
+    pubkey_b58: Type.Optional(
+      Type.String({
+        maxLength: LIMITS.idCharsMax,
+        description:
+          "The agent's own Ed25519 public key, with key_proof. Absent: the relay holds one for it.",
+      }),
+    ),
+    key_proof: Type.Optional(KeyProofSchema),
   },
   { additionalProperties: false, title: "RegisterRequest" },
 );
@@ -56,6 +89,10 @@ export interface AgentView {
   readonly callback_url?: string;
   readonly ttl_ms?: number;
   readonly presence: Presence;
+  /** The agent's Ed25519 public key in base58. */
+  readonly pubkey_b58?: string;
+  /** The relay holds the private half. */
+  readonly custodial?: boolean;
   readonly registered_at: string;
   readonly last_seen_at?: string;
   readonly agent_card: AgentCard;

@@ -193,6 +193,8 @@ export interface QueueQuery {
 export interface RegisterResponse {
   readonly agent_id: string;
   readonly created: boolean;
+  /** The agent's own API key: in the answer to its first registration, and never again. */
+  readonly api_key?: string;
   readonly agent: AgentView;
 }
 
@@ -292,6 +294,8 @@ export interface EventView {
   readonly seq: number;
   readonly type: string;
   readonly at: string;
+  /** The hash covers it too, so that nobody can check an event without it. */
+  readonly tenant: string;
   readonly actor: string;
   readonly agent?: string;
   readonly message_id?: string;
@@ -344,6 +348,7 @@ export const RETRY_SKIP_REASONS = [
   "unsafe_duplicate_safety",
   "max_attempts_reached",
   "limit_reached",
+  "capability_scope_mismatch",
   "lease_lost",
 ] as const;
 export type RetrySkipReason = (typeof RETRY_SKIP_REASONS)[number];
@@ -374,7 +379,15 @@ export interface VerifyResponse {
   readonly first_seq: number;
   readonly last_seq: number;
   readonly head: string;
+  /** What was last seen of the chain from outside the log; absent when nothing was yet. */
+  readonly anchor?: AnchorView;
   readonly problem?: string;
+}
+
+export interface AnchorView {
+  readonly seq: number;
+  readonly hash: string;
+  readonly at: string;
 }
 
 export interface HealthResponse {

@@ -62,4 +62,24 @@ export const LIMITS = {
   scanRowsMax: 20_000,
   treeTasksMax: 1_000,
   sendKeyKeptMs: 14 * DAY_MS,
+  tenantCharsMax: 64,
+  /** Keys of one agent that work at one time: they are all revoked in one commit when it leaves. */
+  agentKeysMax: 100,
+  /** A rotated key goes on working for so long unless its owner says otherwise. */
+  keyOverlapMsDefault: 24 * HOUR_MS,
+  keyOverlapMsMax: 30 * DAY_MS,
+  /** The scope of one capability, as JSON: every check of it reads all of it. */
+  capabilityScopeBytesMax: 4 * KIB,
+  /** What one agent may hold for one action: every check looks at all of them. */
+  capabilitiesOfActionMax: 100,
+  /** How old a proof of possession may be, and how far ahead its clock. */
+  keyProofAgeMsMax: 5 * MINUTE_MS,
+  /** Refused callers without a known key that are written into the journal; the rest is counted. */
+  unauthenticatedEventsPerMinuteMax: 60,
+  /** Results kept to answer idempotent work again without doing it twice: how long, and how many a tenant. */
+  cachedResultKeptMs: 7 * DAY_MS,
+  cachedResultsMax: 10_000,
+  /** How long a result that was handed out waits to be acknowledged on the task-queue wire. */
+  resultLeaseMsDefault: MINUTE_MS,
+  queueLimitDefault: 10,
 } as const;

@@ -4,7 +4,16 @@ import type { AgentId } from "@a2a-relay/protocol";
 import type { AgentRecord } from "../src/core/agents/agent-record.ts";
 import type { RelayStore } from "../src/core/environment/relay-store.ts";
 import { NOON_MS } from "./fake-clock.ts";
-import { aNewAgent, clashOf, commit, LULU, type OpenStore, TENANT, ZHIWEI } from "./store-builders.ts";
+import {
+  aNewAgent,
+  clashOf,
+  commit,
+  LULU,
+  type OpenStore,
+  OTHER_TENANT,
+  TENANT,
+  ZHIWEI,
+} from "./store-builders.ts";
 
 const OTHER = "other@host" as AgentId;
 
@@ -26,6 +35,8 @@ export function describeAgentStore(open: OpenStore): void {
         aliases: ["小微", "wei"],
         callbackUrl: "https://a.example/钩",
         ttlMs: 5_000,
+        publicKey: "key-of-zhiwei",
+        isCustodial: true,
       });
       await put(store, agent);
       assert.deepEqual(await store.agent(TENANT, ZHIWEI), {
@@ -119,6 +130,74 @@ export function describeAgentStore(open: OpenStore): void {
       assert.deepEqual(await page("", 2), ["a@h", "c@h"]);
       assert.deepEqual(await page("c@h", 2), ["d@h"]);
       assert.equal(await store.countAgents(TENANT), 3);
+    });
+
+    it("tells the public key of an agent and finds the agent by it, until it leaves or takes another", async () => {
+      await using store = await open();
+      await put(store, aNewAgent({ publicKey: "k1" }));
+      assert.equal(await store.agentWithKey(TENANT, "k1"), ZHIWEI);
+      assert.equal(await store.publicKeyOf(TENANT, ZHIWEI), "k1");
+      await put(store, { ...(await stored(store, ZHIWEI)), publicKey: "k2" });
+      assert.equal(await store.agentWithKey(TENANT, "k1"), undefined);
+      assert.equal(await store.agentWithKey(TENANT, "k2"), ZHIWEI);
+      assert.equal(await store.publicKeyOf(TENANT, ZHIWEI), "k2");
+      await put(store, { ...(await stored(store, ZHIWEI)), removedAtMs: NOON_MS });
+      assert.equal(await store.agentWithKey(TENANT, "k2"), undefined);
+      assert.equal(await store.publicKeyOf(TENANT, ZHIWEI), undefined);
+      assert.equal((await stored(store, ZHIWEI)).publicKey, "k2");
+    });
+
+    it("knows no key of an agent that has none, or that it does not know", async () => {
+      await using store = await open();
+      await put(store, aNewAgent());
+      assert.equal(await store.publicKeyOf(TENANT, ZHIWEI), undefined);
+      assert.equal(await store.publicKeyOf(TENANT, LULU), undefined);
+      assert.equal(await store.agentWithKey(TENANT, "k1"), undefined);
+      await put(store, aNewAgent({ id: OTHER }));
+      await put(store, { ...(await stored(store, ZHIWEI)), publicKey: "k1" });
+      assert.equal(await store.publicKeyOf(TENANT, ZHIWEI), "k1");
+    });
+
+    it("lets no two agents have one key, but frees the key of an agent that leaves", async () => {
+      await using store = await open();
+      await put(store, aNewAgent({ publicKey: "k1" }));
+      assert.equal(
+        await clashOf(store, { agents: [aNewAgent({ id: OTHER, publicKey: "k1" })] }),
+        "agent_key",
+      );
+      assert.equal(await store.agent(TENANT, OTHER), undefined);
+      await put(store, aNewAgent({ id: OTHER, publicKey: "k2" }));
+      const other = await stored(store, OTHER);
+      assert.equal(await clashOf(store, { agents: [{ ...other, publicKey: "k1" }] }), "agent_key");
+      assert.equal(await store.publicKeyOf(TENANT, OTHER), "k2");
+      await put(store, { ...(await stored(store, ZHIWEI)), displayName: "微" });
+      await put(store, { ...(await stored(store, ZHIWEI)), removedAtMs: NOON_MS });
+      await put(store, { ...other, publicKey: "k1" });
+      assert.equal(await store.agentWithKey(TENANT, "k1"), OTHER);
+      await put(store, { ...(await stored(store, ZHIWEI)), displayName: "离开了" });
+      const back = { ...(await stored(store, ZHIWEI)), removedAtMs: null };
+      assert.equal(await clashOf(store, { agents: [back] }), "agent_key");
+    });
+
+    it("lets one of two agents that bring the same key at once have it", async () => {
+      await using store = await open();
+      const outcomes = await Promise.all([
+        clashOf(store, { agents: [aNewAgent({ publicKey: "k1" })] }),
+        clashOf(store, { agents: [aNewAgent({ id: OTHER, publicKey: "k1" })] }),
+      ]);
+      assert.deepEqual(outcomes, ["none, it was committed", "agent_key"]);
+      assert.equal(await store.agentWithKey(TENANT, "k1"), ZHIWEI);
+      assert.equal(await store.publicKeyOf(TENANT, OTHER), undefined);
+    });
+
+    it("keeps the private halves that it is given, by tenant and public key", async () => {
+      await using store = await open();
+      const mine = { tenant: TENANT, publicKey: "k1", privateKey: "私钥" };
+      const theirs = { tenant: OTHER_TENANT, publicKey: "k1", privateKey: "他们的" };
+      await commit(store, { custodialKeys: [mine, theirs] });
+      assert.deepEqual(await store.custodialKey(TENANT, "k1"), mine);
+      assert.deepEqual(await store.custodialKey(OTHER_TENANT, "k1"), theirs);
+      assert.equal(await store.custodialKey(TENANT, "k2"), undefined);
     });
 
     it("remembers when an agent was last seen, and never goes back", async () => {

@@ -1,13 +1,16 @@
 import { randomFillSync } from "node:crypto";
 import type { AgentId, DeliveryView, MailboxItem, Message, MessageInput } from "@a2a-relay/protocol";
+import { newKeyPair, type SigningKey, signingKey } from "../src/core/access/ed25519.ts";
 import { type AgentPrincipal, agentOf, DEFAULT_TENANT, operatorOf } from "../src/core/access/principal.ts";
 import type { OperatorPrincipal } from "../src/core/access/principal.ts";
 import type { Archive } from "../src/core/environment/archive.ts";
+import type { Randomness } from "../src/core/environment/randomness.ts";
 import { TimeOrderedIds } from "../src/core/environment/time-ordered-ids.ts";
 import type { SendAnswer } from "../src/core/messages/send-planner.ts";
 import { type CoreSettings, createCore, type RelayCore } from "../src/core/relay-core.ts";
 import { SqliteRelayStore } from "../src/stores/sqlite/sqlite-relay-store.ts";
 import { FakeClock } from "./fake-clock.ts";
+import { MemoryAnchors } from "./memory-anchors.ts";
 
 export const LULU = "lulu@kamac" as AgentId;
 export const ZHIWEI = "zhiwei@known-blocks1" as AgentId;
@@ -18,6 +21,7 @@ const SETTINGS: CoreSettings = {
   messageTtlMs: 7 * DAY_MS,
   mailboxOpenMax: 1_000,
   leaseAttemptsMax: 3,
+  capabilities: false,
   mailRetentionMs: 30 * DAY_MS,
   journalRetentionMs: 90 * DAY_MS,
   publicUrl: () => "http://relay.test",
@@ -37,7 +41,9 @@ export class MemoryArchive implements Archive {
 export interface CoreOnMemory extends RelayCore, AsyncDisposable {
   readonly store: SqliteRelayStore;
   readonly clock: FakeClock;
+  readonly identity: SigningKey;
   readonly archive: MemoryArchive;
+  readonly anchors: MemoryAnchors;
   readonly operator: OperatorPrincipal;
   readonly lulu: AgentPrincipal;
   readonly zhiwei: AgentPrincipal;
@@ -60,6 +66,7 @@ export interface Leased {
 export async function coreOnMemory(settings: Partial<CoreSettings> = {}): Promise<CoreOnMemory> {
   const clock = new FakeClock();
   const archive = new MemoryArchive();
+  const anchors = new MemoryAnchors();
   const store = await SqliteRelayStore.open({
     path: ":memory:",
     checkpointPages: 1_000,
@@ -67,8 +74,11 @@ export async function coreOnMemory(settings: Partial<CoreSettings> = {}): Promis
       throw reason;
     },
   });
-  const ids = new TimeOrderedIds(clock, (bytes) => void randomFillSync(bytes));
-  const core = createCore({ store, clock, ids, archive }, { ...SETTINGS, ...settings });
+  const randomness: Randomness = (bytes) => void randomFillSync(bytes);
+  const ids = new TimeOrderedIds(clock, randomness);
+  const identity = signingKey(newKeyPair().privateKey);
+  const parts = { store, clock, ids, randomness, identity, archive, anchors };
+  const core = createCore(parts, { ...SETTINGS, ...settings });
   const operator = operatorOf(DEFAULT_TENANT);
   await core.agents.register(operator, { agent_id: LULU, aliases: ["lulu"] });
   await core.agents.register(operator, { agent_id: ZHIWEI, aliases: ["zhiwei"] });
@@ -76,7 +86,9 @@ export async function coreOnMemory(settings: Partial<CoreSettings> = {}): Promis
     ...core,
     store,
     clock,
+    identity,
     archive,
+    anchors,
     operator,
     lulu: agentOf(DEFAULT_TENANT, LULU),
     zhiwei: agentOf(DEFAULT_TENANT, ZHIWEI),

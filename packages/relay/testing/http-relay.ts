@@ -11,6 +11,8 @@ import {
   type ErrorBody,
   type EventView,
   isRelayErrorCode,
+  type KeyRotated,
+  type KeysResponse,
   type LeaseView,
   type MailboxItem,
   type MessageResponse,
@@ -24,6 +26,7 @@ import {
   type TasksResponse,
   type TaskTreeView,
   type TaskView,
+  type TenantsResponse,
   type ThreadsResponse,
 } from "@a2a-relay/protocol";
 import { loadConfig } from "../src/config/load-config.ts";
@@ -43,6 +46,9 @@ export interface AnyBody
     Omit<QueueResponse, "entries">,
     Omit<RepairResponse, "task_id">,
     Omit<RetryStaleResponse, "skipped">,
+    Pick<KeyRotated, "key" | "key_id" | "old_key_id" | "tenant" | "verbs">,
+    Pick<KeysResponse, "keys">,
+    Pick<TenantsResponse, "tenants">,
     Pick<TasksResponse, "tasks">,
     Pick<ThreadsResponse, "threads"> {
   readonly error: ErrorBody["error"];
@@ -162,10 +168,18 @@ async function refused(
   words?: RegExp,
 ): Promise<ErrorBody["error"]> {
   const { status, json, text } = await answer;
-  assert.equal(json.error?.code, code, `${status}: ${text.slice(0, 500)}`);
+  const error = errorIn(json);
+  assert.ok(error, `not refused: ${status} ${text.slice(0, 500)}`);
+  assert.equal(error.code, code, `${status}: ${text.slice(0, 500)}`);
   assert.equal(status, HTTP_STATUS[code]);
-  if (words !== undefined) assert.match(json.error.message, words);
-  return json.error;
+  if (words !== undefined) assert.match(error.message, words);
+  return error;
+}
+
+/** The task-queue wire has its own shape for the same codes. */
+function errorIn(json: AnyBody): ErrorBody["error"] | undefined {
+  const flat = json as unknown as ErrorBody["error"] & { readonly kind?: string };
+  return flat.kind === "error" ? flat : json.error;
 }
 
 class Wire {
@@ -234,9 +248,10 @@ class Wire {
 /** Whatever the test is about: errors have one shape, and none of them is the relay's own fault. */
 function assertAnswer({ status, json, text }: HttpAnswer): void {
   if (status < 400) return;
-  const code: unknown = json.error?.code;
+  const error = errorIn(json);
+  const code: unknown = error?.code;
   assert.ok(isRelayErrorCode(code), `not an error of ours: ${status} ${text.slice(0, 500)}`);
-  assert.equal(typeof json.error.message, "string");
+  assert.equal(typeof error?.message, "string");
   assert.equal(HTTP_STATUS[code], status);
   assert.notEqual(status, 500, text);
 }

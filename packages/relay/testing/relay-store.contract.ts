@@ -1,5 +1,6 @@
 import { describe } from "node:test";
 import type { RelayStore } from "../src/core/environment/relay-store.ts";
+import { describeAccessStore } from "./access-store.contract.ts";
 import { describeAgentStore } from "./agent-store.contract.ts";
 import { describeBoundedAnswers } from "./bounded-answers.contract.ts";
 import { describeChangeFeed } from "./change-feed.contract.ts";
@@ -8,9 +9,12 @@ import { describeJournalStore } from "./journal-store.contract.ts";
 import { describeLeases } from "./leases.contract.ts";
 import { describeMailboxStore } from "./mailbox-store.contract.ts";
 import { describeMessageStore } from "./message-store.contract.ts";
+import { describeResultCache } from "./result-cache.contract.ts";
 import { describeRetention } from "./retention.contract.ts";
+import { describeMailPurposes } from "./mail-purposes.contract.ts";
 import { describeTaskStore } from "./task-store.contract.ts";
 import { describeTenants } from "./tenants.contract.ts";
+import { describeWaitingWork } from "./waiting-work.contract.ts";
 
 /**
  * What every store must do; a behaviour that is not here is not promised. `open` gives a fresh, empty store
@@ -19,12 +23,16 @@ import { describeTenants } from "./tenants.contract.ts";
 export function describeRelayStore(name: string, open: () => Promise<RelayStore>): void {
   describe(`RelayStore contract: ${name}`, () => {
     describeCommit(open);
+    describeAccessStore(open);
     describeAgentStore(open);
     describeMessageStore(open);
     describeMailboxStore(open);
+    describeMailPurposes(open);
+    describeWaitingWork(open);
     describeLeases(open);
     describeBoundedAnswers(open);
     describeTaskStore(open);
+    describeResultCache(open);
     describeJournalStore(open);
     describeRetention(open);
     describeChangeFeed(open);

@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import type { AgentId } from "@a2a-relay/protocol";
+import type { CapabilityRecord } from "../src/core/access/capability-record.ts";
+import type { KeyRecord } from "../src/core/access/key-record.ts";
 import { DEFAULT_TENANT } from "../src/core/access/principal.ts";
 import type { AgentRecord } from "../src/core/agents/agent-record.ts";
 import type { Changes, RelayStore } from "../src/core/environment/relay-store.ts";
@@ -7,7 +9,7 @@ import type { EventDraft } from "../src/core/journal/event.ts";
 import type { DeliveryRecord } from "../src/core/mailboxes/delivery-record.ts";
 import type { Mail, MailboxLeaseQuery, MailboxReadQuery } from "../src/core/mailboxes/mailbox-store.ts";
 import type { MessageRecord, SendKey } from "../src/core/messages/message-record.ts";
-import type { TaskRecord } from "../src/core/tasks/task-record.ts";
+import type { CachedResult, TaskRecord } from "../src/core/tasks/task-record.ts";
 import { NOON_MS } from "./fake-clock.ts";
 import { aDelivery, aTask } from "./records.ts";
 
@@ -40,6 +42,8 @@ export function aNewAgent(said: Partial<AgentRecord> = {}): AgentRecord {
     representativeQueries: ["请把这段话译成英文"],
     callbackUrl: null,
     ttlMs: null,
+    publicKey: null,
+    isCustodial: false,
     registeredAtMs: NOON_MS,
     removedAtMs: null,
     version: 0,
@@ -80,6 +84,60 @@ export function deliveryOf(message: MessageRecord, said: Partial<DeliveryRecord>
 
 export function aNewTask(said: Partial<TaskRecord> = {}): TaskRecord {
   return aTask({ id: newId("task"), requester: LULU, assignee: ZHIWEI, version: 0, ...said });
+}
+
+export function aNewKey(said: Partial<KeyRecord> = {}): KeyRecord {
+  const id = said.id ?? newId("key");
+  return {
+    id,
+    tenant: TENANT,
+    agentId: null,
+    verbs: null,
+    digest: `digest-of-${id}`,
+    createdAtMs: NOON_MS,
+    createdBy: "operator",
+    expiresAtMs: null,
+    revokedAtMs: null,
+    replaces: null,
+    version: 0,
+    ...said,
+  };
+}
+
+export function aNewCapability(said: Partial<CapabilityRecord> = {}): CapabilityRecord {
+  return {
+    tenant: TENANT,
+    id: newId("cap"),
+    nonce: "随机数",
+    subject: LULU,
+    subjectKey: "key-of-lulu",
+    action: "a2a.send.key-of-zhiwei",
+    writtenAction: `a2a.send.${ZHIWEI}`,
+    scope: {},
+    grantedBy: "operator",
+    parentId: null,
+    issuedAtMs: NOON_MS,
+    expiresAtMs: null,
+    revokedAtMs: null,
+    used: 0,
+    signature: "signature",
+    version: 0,
+    ...said,
+  };
+}
+
+export function aCachedResult(said: Partial<CachedResult> = {}): CachedResult {
+  return {
+    tenant: TENANT,
+    resultKey: newId("result"),
+    taskId: "task",
+    text: "译好了",
+    parts: null,
+    artifacts: [],
+    storedAtMs: NOON_MS,
+    expiresAtMs: NOON_MS + 1_000_000,
+    ...said,
+  };
 }
 
 export function sendKeyOf(message: MessageRecord, key: string): SendKey {

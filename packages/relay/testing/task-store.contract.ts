@@ -41,6 +41,8 @@ export function describeTaskStore(open: OpenStore): void {
       await using store = await open();
       const task = aNewTask({
         subject: "翻译",
+        clientId: "客户端-1",
+        resultKey: "结果",
         parentId: "parent",
         deadlineMs: NOON_MS,
         statusText: "进行中",
@@ -124,6 +126,61 @@ export function describeTaskStore(open: OpenStore): void {
       const hers = await put(store, { assignee: CAROL });
       assert.deepEqual(await find(store, { agentId: CAROL, limit: 5 }), [hers]);
       assert.equal((await find(store, { limit: 4_102 })).length, 4_102);
+    });
+
+    it("are found by client id, by those who asked for them or work on them, the newest first", async () => {
+      await using store = await open();
+      const byClientId = async (agentId: AgentId | undefined, clientId: string): Promise<readonly string[]> =>
+        (await store.tasksWithClientId(TENANT, agentId, clientId)).map(({ id }) => id);
+      const asked = await put(store, { clientId: "编号" });
+      const worked = await put(store, { clientId: "编号", requester: CAROL, assignee: LULU });
+      await put(store, { clientId: "other" });
+      await put(store);
+      assert.deepEqual(await byClientId(LULU, "编号"), [worked, asked]);
+      assert.deepEqual(await byClientId(ZHIWEI, "编号"), [asked]);
+      assert.deepEqual(await byClientId(CAROL, "编号"), [worked]);
+      assert.deepEqual(await byClientId(CAROL, "other"), []);
+      assert.deepEqual(await byClientId(undefined, "编号"), [worked, asked]);
+      assert.deepEqual(await byClientId(undefined, "nothing"), []);
+      const own = await put(store, { clientId: "own", requester: CAROL, assignee: CAROL });
+      assert.deepEqual(await byClientId(CAROL, "own"), [own]);
+      await commit(store, { tasks: [{ ...(await stored(store, asked)), assignee: CAROL }] });
+      assert.deepEqual(await byClientId(CAROL, "编号"), [worked, asked]);
+      assert.deepEqual(await byClientId(ZHIWEI, "编号"), []);
+    });
+
+    it("have a client id of their own among those of their requester, finished or not", async () => {
+      await using store = await open();
+      const first = await put(store, { clientId: "编号" });
+      await commit(store, { tasks: [{ ...(await stored(store, first)), state: "completed" }] });
+      const again = aNewTask({ clientId: "编号", assignee: CAROL });
+      assert.equal(await clashOf(store, { tasks: [again] }), "task_client_id");
+      assert.equal(await store.task(TENANT, again.id), undefined);
+      assert.equal(await clashOf(store, { tasks: [aNewTask({ id: first, clientId: "编号" })] }), "task");
+      await put(store, { clientId: "编号", requester: CAROL });
+      const outcomes = await Promise.all(
+        Array.from({ length: 5 }, () => clashOf(store, { tasks: [aNewTask({ clientId: "同时" })] })),
+      );
+      assert.deepEqual(outcomes.toSorted(), [
+        "none, it was committed",
+        ...Array.from({ length: 4 }, () => "task_client_id"),
+      ]);
+    });
+
+    it("are found by result key while they are unfinished, the oldest of them", async () => {
+      await using store = await open();
+      const found = async (): Promise<string | undefined> =>
+        (await store.unfinishedWithResultKey(TENANT, "结果"))?.id;
+      await put(store, { resultKey: "another" });
+      assert.equal(await found(), undefined);
+      const [one, two] = [await put(store, { resultKey: "结果" }), await put(store, { resultKey: "结果" })];
+      assert.equal(await found(), one);
+      await commit(store, { tasks: [{ ...(await stored(store, one)), state: "input-required" }] });
+      assert.equal(await found(), one);
+      await commit(store, { tasks: [{ ...(await stored(store, one)), state: "failed" }] });
+      assert.equal(await found(), two);
+      await commit(store, { tasks: [{ ...(await stored(store, two)), resultKey: null }] });
+      assert.equal(await found(), undefined);
     });
 
     it("are overdue from the very moment of their deadline until they are finished", async () => {

@@ -5,7 +5,10 @@ import type { RelayStore } from "../src/core/environment/relay-store.ts";
 import { eventHash, GENESIS } from "../src/core/journal/event.ts";
 import { NOON_MS } from "./fake-clock.ts";
 import {
+  aCachedResult,
   aNewAgent,
+  aNewCapability,
+  aNewKey,
   aNewTask,
   aSend,
   BYTES_MAX,
@@ -35,9 +38,23 @@ async function fill(store: RelayStore, tenant: string): Promise<void> {
   });
   await commit(store, {
     ...sent,
-    agents: [aNewAgent({ tenant, aliases: ["别名"] })],
+    agents: [aNewAgent({ tenant, aliases: ["别名"], publicKey: "pk", isCustodial: true })],
+    custodialKeys: [{ tenant, publicKey: "pk", privateKey: `of ${tenant}` }],
+    keys: [aNewKey({ tenant, agentId: ZHIWEI })],
+    capabilities: [aNewCapability({ tenant, id: "cap" })],
+    cachedResults: [aCachedResult({ tenant, resultKey: "rk", text: tenant })],
     sendKeys: [sendKeyOf(sent.messages[0], "key")],
-    tasks: [aNewTask({ tenant, id: "task", messageId: "同", threadId: "话题", deadlineMs: NOON_MS })],
+    tasks: [
+      aNewTask({
+        tenant,
+        id: "task",
+        messageId: "同",
+        threadId: "话题",
+        clientId: "编号",
+        resultKey: "rk",
+        deadlineMs: NOON_MS,
+      }),
+    ],
     artifacts: [{ tenant, taskId: "task", artifact: { artifactId: "a", parts: [{ text: tenant }] } }],
   });
 }
@@ -49,8 +66,23 @@ async function seenBy(store: RelayStore, tenant: string): Promise<unknown> {
   const tasks = { parentId: undefined, afterId: "" };
   const queue = { leasedBeforeMs: undefined, deadlineBeforeMs: undefined };
   const threads = { agent: undefined, beforePosition: Number.MAX_SAFE_INTEGER, limit: 10, scanRowsMax: 100 };
+  const page = { tenant, afterId: "", limit: 10 };
+  const capability = aNewCapability();
   return {
     agent: await store.agent(tenant, ZHIWEI),
+    withKey: await store.agentWithKey(tenant, "pk"),
+    publicKey: await store.publicKeyOf(tenant, ZHIWEI),
+    custodialKey: await store.custodialKey(tenant, "pk"),
+    keys: await store.keys({ ...page, agentId: undefined }),
+    keysOfAgent: await store.keys({ ...page, agentId: ZHIWEI }),
+    capability: await store.capability(tenant, "cap"),
+    capabilitiesFor: await store.capabilitiesFor(tenant, capability.subjectKey, capability.action),
+    capabilities: await store.capabilities({ ...page, party: undefined }),
+    capabilitiesOf: await store.capabilities({ ...page, party: capability }),
+    withClientId: await store.tasksWithClientId(tenant, LULU, "编号"),
+    withResultKey: await store.unfinishedWithResultKey(tenant, "rk"),
+    cachedResult: await store.cachedResult(tenant, "rk", NOON_MS),
+    oldestMailbox: await store.oldestMailbox(tenant, "mail", NOON_MS),
     named: await store.agentsNamed(tenant, "别名"),
     agents: await store.agents(tenant, { afterId: "", limit: 10 }),
     agentCount: await store.countAgents(tenant),
@@ -94,11 +126,15 @@ export function describeTenants(open: OpenStore): void {
       await store.touchAgent(OTHER_TENANT, ZHIWEI, FAR_MS);
       const theirs = await storedDelivery(store, "同", OTHER_TENANT);
       const task = await store.task(OTHER_TENANT, "task");
-      assert.ok(task);
+      const capability = await store.capability(OTHER_TENANT, "cap");
+      assert.ok(task && capability);
       await commit(store, {
         tenant: OTHER_TENANT,
         deliveries: [{ ...theirs, state: "acknowledged", settledAtMs: NOON_MS }],
         tasks: [{ ...task, state: "completed" }],
+        capabilities: [{ ...capability, revokedAtMs: NOON_MS }],
+        cachedResults: [aCachedResult({ tenant: OTHER_TENANT, resultKey: "rk", text: "新" })],
+        custodialKeys: [{ tenant: OTHER_TENANT, publicKey: "pk", privateKey: "新" }],
       });
       await store.markDelivered(OTHER_TENANT, ["同"], NOON_MS, eventAbout("message.delivered"));
       assert.deepEqual(await seenBy(store, TENANT), before);

@@ -6,7 +6,9 @@ import { PATIENCE_MS, type RelayWorld } from "./relay-world.ts";
 /** Why the relay may say no, in the words of the features. */
 const REASONS: Readonly<Record<string, RelayErrorCode>> = {
   "another worker has taken over": "lease_lost",
+  "it does not know them": "unauthenticated",
   "nobody has that name": "unknown_agent",
+  "that is not allowed": "permission_denied",
   "the key belongs to another letter": "conflict",
   "the task is finished": "task_finished",
   "the task was canceled": "task_canceled",

@@ -11,7 +11,7 @@ import {
   RelayError,
 } from "@a2a-relay/client";
 import { After, Before, setDefaultTimeout, setWorldConstructor, World } from "@cucumber/cucumber";
-import { loadConfig, startRelay } from "a2a-relay";
+import { loadConfig, type RunningRelay, startRelay } from "a2a-relay";
 import { type ChildRelay, startChildRelay } from "../../support/child-relay.ts";
 
 export type LeasedLetter = LeaseResponse["messages"][number];
@@ -24,14 +24,24 @@ setDefaultTimeout(60_000);
 /** What one scenario knows. "The letter" is the last one sent, "it" in "it finds" is the last reader. */
 export class RelayWorld extends World {
   ownProcess = false;
+  /** Further settings of the relay, and the operator's key where it asks for keys. */
+  readonly flags: Record<string, string> = {};
+  operatorKey: string | undefined;
+  /** The key of each agent, by its short name. */
+  readonly keys = new Map<string, string>();
   refusal: RelayError | undefined;
   found: readonly MailboxItem[] = [];
+  named: readonly string[] = [];
+  queued:
+    | { readonly id: string; readonly intent_text: string; readonly sender: { readonly display: string } }
+    | undefined;
   /** What each worker holds. */
   readonly held = new Map<string, LeasedLetter>();
   readonly receipts: Receipt[] = [];
   readonly #parts = new AsyncDisposableStack();
   #directory: string | undefined;
   #child: ChildRelay | undefined;
+  #relay: RunningRelay | undefined;
   #client: RelayClient | undefined;
   #aheadMs = 0;
 
@@ -59,7 +69,24 @@ export class RelayWorld extends World {
     const url = this.ownProcess
       ? await this.#startProcess(this.#directory)
       : await this.#startHere(this.#directory);
-    this.#client = new RelayClient({ url });
+    this.#client = this.clientWith(this.operatorKey, url);
+  }
+
+  /** The relay as whoever holds the key sees it. */
+  clientWith(apiKey: string | undefined, url = this.client.url): RelayClient {
+    return new RelayClient({ url, apiKey });
+  }
+
+  clientOf(name: string): RelayClient {
+    const key = this.keys.get(name);
+    assert.ok(key, `${name} has no key`);
+    return this.clientWith(key);
+  }
+
+  /** Stops the relay and starts it with the settings as they are now. */
+  async restart(): Promise<void> {
+    await this.#relay?.[Symbol.asyncDispose]();
+    await this.start();
   }
 
   async kill(): Promise<void> {
@@ -89,10 +116,17 @@ export class RelayWorld extends World {
   }
 
   async #startHere(dataDirectory: string): Promise<string> {
-    const flags = { port: "0", data: dataDirectory, "sweep-interval-ms": "10", "log-level": "silent" };
+    const flags = {
+      port: "0",
+      data: dataDirectory,
+      "sweep-interval-ms": "10",
+      "log-level": "silent",
+      ...this.flags,
+    };
+    const env = this.operatorKey === undefined ? {} : { A2A_RELAY_API_KEY: this.operatorKey };
     const clock = { nowMs: () => Date.now() + this.#aheadMs, nextTurn: () => nextTurn() };
-    const relay = await startRelay(loadConfig({ flags, env: {}, dotenv: {} }), { clock });
-    return this.#parts.use(relay).url;
+    this.#relay = await startRelay(loadConfig({ flags, env, dotenv: {} }), { clock });
+    return this.#parts.use(this.#relay).url;
   }
 
   async #startProcess(dataDirectory: string): Promise<string> {

@@ -1,7 +1,11 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { type CoreOnMemory, coreOnMemory, ZHIWEI } from "../../testing/core-on-memory.ts";
+import { DEFAULT_TENANT, operatorOf, rootOperator } from "../core/access/principal.ts";
 import { startBackgroundWork } from "./background-work.ts";
+
+/** Nothing within the time of a test. */
+const NEVER = { sweepIntervalMs: 60_000, anchorIntervalMs: 60_000, retryScheduler: undefined };
 
 function report(reason: unknown): void {
   assert.fail(String(reason));
@@ -19,23 +23,87 @@ async function swept(core: CoreOnMemory): Promise<void> {
 describe("what runs by itself", () => {
   it("sweeps: mail expires without anybody asking", async () => {
     await using core = await coreOnMemory();
-    await using _ = startBackgroundWork(core, { sweepIntervalMs: 1, retryScheduler: undefined }, report);
+    await using _ = startBackgroundWork(core, { ...NEVER, sweepIntervalMs: 1 }, report);
     await swept(core);
+  });
+
+  it("keeps an anchor of every journal at once", async () => {
+    await using core = await coreOnMemory();
+    await using _ = startBackgroundWork(core, NEVER, report);
+    await core.anchors.until((await core.store.chainHead(DEFAULT_TENANT)).seq);
+  });
+
+  it("keeps an anchor of every journal that moved, again and again", async () => {
+    await using core = await coreOnMemory();
+    await using _ = startBackgroundWork(core, { ...NEVER, anchorIntervalMs: 1 }, report);
+    const before = await core.store.chainHead(DEFAULT_TENANT);
+    await core.anchors.until(before.seq);
+    const { receipt } = await core.send();
+    await core.anchors.until(before.seq + 1);
+    const [event] = await core.store.eventsOfMessage(DEFAULT_TENANT, receipt.message_id);
+    assert.deepEqual(
+      core.anchors.kept.map(({ hash }) => hash),
+      [before.hash, event?.hash],
+    );
   });
 
   it("retries no stale work unless the scheduler is switched on", async () => {
     await using core = await coreOnMemory();
     const messageId = await staleWork(core);
     {
-      await using _ = startBackgroundWork(core, { sweepIntervalMs: 1, retryScheduler: undefined }, report);
+      await using _ = startBackgroundWork(core, { ...NEVER, sweepIntervalMs: 1 }, report);
       await swept(core);
     }
     assert.equal((await core.delivery(messageId)).state, "leased");
     const waiting = core.mailboxes.lease(core.operator, ZHIWEI, { wait_ms: 30_000 });
     const policy = { min_lease_age_ms: 300_000, max_attempts: 3, max_requeues: 1, scan_limit: 100 };
     const retryScheduler = { intervalMs: 1, policy };
-    await using _ = startBackgroundWork(core, { sweepIntervalMs: 60_000, retryScheduler }, report);
+    await using _ = startBackgroundWork(core, { ...NEVER, retryScheduler }, report);
     assert.equal((await waiting).messages[0]?.lease.attempt, 2);
+  });
+
+  it("works in every tenant: it takes up removals and retries stale work", async () => {
+    await using core = await coreOnMemory();
+    const acme = operatorOf("acme");
+    await core.keys.create(rootOperator(), { tenant: acme.tenant });
+    for (const agent_id of ["lulu@kamac", "kames@桌面", ZHIWEI])
+      await core.agents.register(acme, { agent_id });
+    const letter = { from: "lulu@kamac", to: ZHIWEI, body: "知微你好" };
+    const idempotency = { duplicate_safety: "idempotent", key: "k1" };
+    await core.messages.send(acme, { ...letter, idempotency });
+    await core.mailboxes.lease(acme, ZHIWEI, {});
+    const { receipt } = await core.messages.send(acme, { ...letter, to: "kames@桌面" });
+    // As a crash would leave it: the agent has left, its mail has not.
+    const leaving = await core.store.agent(acme.tenant, "kames@桌面" as typeof ZHIWEI);
+    assert.ok(leaving);
+    const removed = { ...leaving.agent, removedAtMs: core.clock.nowMs() };
+    await core.store.commit({ tenant: acme.tenant, agents: [removed], events: [] });
+    core.clock.advance(300_000);
+    const waiting = core.mailboxes.lease(acme, ZHIWEI, { wait_ms: 30_000 });
+    const policy = { min_lease_age_ms: 300_000, max_attempts: 3, max_requeues: 1, scan_limit: 100 };
+    const retryScheduler = { intervalMs: 1, policy };
+    await using _ = startBackgroundWork(core, { ...NEVER, retryScheduler }, report);
+    assert.equal((await waiting).messages[0]?.lease.attempt, 2);
+    const query = { type: "message.withdrawn", wait_ms: 30_000 };
+    const { events } = await core.journal.events(acme, query);
+    assert.equal(events[0]?.message_id, receipt.message_id);
+  });
+
+  it("in one tenant goes on when it fails in another", async () => {
+    await using core = await coreOnMemory();
+    await core.keys.create(rootOperator(), { tenant: "工作室" });
+    const done = Promise.withResolvers<string>();
+    const failures: unknown[] = [];
+    const agents = {
+      finishRemovals: async ({ tenant }: { readonly tenant: string }) => {
+        if (tenant === DEFAULT_TENANT) throw new Error("the disk is full");
+        done.resolve(tenant);
+      },
+    };
+    const broken = { ...core, agents } as unknown as CoreOnMemory;
+    await using _ = startBackgroundWork(broken, NEVER, (reason) => failures.push(reason));
+    assert.equal(await done.promise, "工作室");
+    assert.match(String(failures[0]), /disk is full/);
   });
 
   it("reports what fails and goes on", async () => {
@@ -43,11 +111,7 @@ describe("what runs by itself", () => {
     const failed = Promise.withResolvers<unknown>();
     const sweep = { step: () => Promise.reject(new Error("the disk is full")) };
     const broken = { ...core, sweep } as unknown as CoreOnMemory;
-    await using _ = startBackgroundWork(
-      broken,
-      { sweepIntervalMs: 1, retryScheduler: undefined },
-      failed.resolve,
-    );
+    await using _ = startBackgroundWork(broken, { ...NEVER, sweepIntervalMs: 1 }, failed.resolve);
     assert.match(String(await failed.promise), /disk is full/);
   });
 });

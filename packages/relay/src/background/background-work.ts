@@ -1,10 +1,11 @@
-import { DEFAULT_TENANT, operatorOf } from "../core/access/principal.ts";
+import { operatorOf } from "../core/access/principal.ts";
 import type { RelayCore } from "../core/relay-core.ts";
 import type { RetryStalePolicy } from "@a2a-relay/protocol";
 import { Repeating } from "./repeating.ts";
 
 export interface BackgroundSettings {
   readonly sweepIntervalMs: number;
+  readonly anchorIntervalMs: number;
   readonly retryScheduler:
     | { readonly intervalMs: number; readonly policy: Omit<RetryStalePolicy, "enabled"> }
     | undefined;
@@ -13,26 +14,58 @@ export interface BackgroundSettings {
 /** Old mail is in no hurry. */
 const RETENTION_INTERVAL_MS = 60_000;
 
-/** All that runs by itself: the clock's sweep, retention, and the retry scheduler where it is switched on. */
+/** All that runs by itself: the clock's sweep, anchors, retention, and the retry scheduler where it is switched on. */
 export function startBackgroundWork(
   core: RelayCore,
   settings: BackgroundSettings,
   report: (reason: unknown) => void,
 ): AsyncDisposable {
   const stack = new AsyncDisposableStack();
-  const { sweepIntervalMs, retryScheduler } = settings;
-  const removals = core.agents.finishRemovals(operatorOf(DEFAULT_TENANT)).catch(report);
+  const { sweepIntervalMs, anchorIntervalMs, retryScheduler } = settings;
+  const inEachTenant = perTenant(core, report);
+  const removals = inEachTenant(async (tenant) => {
+    await core.agents.finishRemovals(operatorOf(tenant));
+    return false;
+  }).then(() => undefined, report);
   stack.defer(() => removals);
+  // At once, so that the log says of a journal that was cut while nobody looked.
+  const anchored = core.anchoring.keepAll().catch(report);
+  stack.defer(() => anchored);
+  const anchor = async (): Promise<boolean> => {
+    await core.anchoring.keepAll();
+    return false;
+  };
+  stack.use(new Repeating(anchor, { intervalMs: anchorIntervalMs, report }));
   const sweep = async (): Promise<boolean> => (await core.sweep.step()).more;
   stack.use(new Repeating(sweep, { intervalMs: sweepIntervalMs, report }));
-  const retire = async (): Promise<boolean> => (await core.retention.step(DEFAULT_TENANT)).more;
+  const retire = (): Promise<boolean> =>
+    inEachTenant(async (tenant) => (await core.retention.step(tenant)).more);
   stack.use(new Repeating(retire, { intervalMs: RETENTION_INTERVAL_MS, report }));
   if (retryScheduler !== undefined) {
-    const scan = async (): Promise<boolean> => {
-      await core.repairs.retryOnSchedule(operatorOf(DEFAULT_TENANT), retryScheduler.policy);
-      return false;
-    };
+    const scan = (): Promise<boolean> =>
+      inEachTenant(async (tenant) => {
+        await core.repairs.retryOnSchedule(operatorOf(tenant), retryScheduler.policy);
+        return false;
+      });
     stack.use(new Repeating(scan, { intervalMs: retryScheduler.intervalMs, report }));
   }
   return stack;
+}
+
+/** One step in each tenant, whether there is more to do in any; what fails in one is reported and stops no other. */
+function perTenant(
+  core: RelayCore,
+  report: (reason: unknown) => void,
+): (step: (tenant: string) => Promise<boolean>) => Promise<boolean> {
+  return async (step) => {
+    let more = false;
+    for (const { id } of await core.tenants.all()) {
+      try {
+        more = (await step(id)) || more;
+      } catch (reason) {
+        report(reason);
+      }
+    }
+    return more;
+  };
 }

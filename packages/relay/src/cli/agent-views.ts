@@ -1,11 +1,14 @@
 import type { RelayClient } from "@a2a-relay/client";
-import type { AgentView, Presence } from "@a2a-relay/protocol";
+import type { AgentView, Presence, RegisterResponse } from "@a2a-relay/protocol";
 import { formatTime } from "./duration.ts";
 import { factLines } from "./facts.ts";
 import { given } from "./given.ts";
 import type { Paint, TextStyle } from "./paint.ts";
 import type { Column } from "./table.ts";
 import { visibleLine } from "./terminal-text.ts";
+
+/** Said under a secret. */
+export const SHOWN_ONCE = "Keep it now: it is not shown again.";
 
 export const AGENT_COLUMNS: readonly Column<AgentView>[] = [
   { title: "ID", text: (agent) => agent.agent_id },
@@ -32,10 +35,21 @@ export function agentLines(agent: AgentView, paint: Paint): readonly string[] {
       ["presence", agent.presence],
       ["skills", agent.skills.map((skill) => skill.id).join(", ")],
       ["callback", agent.callback_url],
+      ["public key", publicKeyText(agent)],
       ["registered", formatTime(agent.registered_at)],
       ["last seen", formatTime(agent.last_seen_at ?? "")],
     ]),
   ];
+}
+
+/** The one time that somebody sees the key an agent got with its registration. */
+export function ownKeyLines({ api_key: key }: RegisterResponse, paint: Paint): readonly string[] {
+  if (key === undefined) return [];
+  return [`its API key is ${paint("bold", visibleLine(key))}`, SHOWN_ONCE];
+}
+
+function publicKeyText({ pubkey_b58: publicKey, custodial }: AgentView): string | undefined {
+  return custodial === true ? `${publicKey} (held by the relay)` : publicKey;
 }
 
 /** Every agent of the relay, page by page. */

@@ -109,7 +109,9 @@ function addGlobalOptions(command: Command): Command {
       ).helpGroup(GLOBAL_HEADING),
     )
     .addOption(
-      new Option("--api-key <key>", "the relay's key (or A2A_RELAY_API_KEY)").helpGroup(GLOBAL_HEADING),
+      new Option("--api-key <key>", "your key, if the relay asks for one (or A2A_RELAY_API_KEY)").helpGroup(
+        GLOBAL_HEADING,
+      ),
     )
     .addOption(new Option("--json", "print JSON and nothing else").helpGroup(GLOBAL_HEADING))
     .addOption(new Option("--no-color", "print without colours").helpGroup(GLOBAL_HEADING));

@@ -6,7 +6,7 @@ import { Output } from "./output.ts";
 import { visibleLine } from "./terminal-text.ts";
 
 const ADVICE: Partial<Readonly<Record<RelayErrorCode, string>>> = {
-  unauthenticated: "give the relay's key with A2A_RELAY_API_KEY or --api-key",
+  unauthenticated: "give a key that works with A2A_RELAY_API_KEY or --api-key",
   unknown_agent: "`a2a-relay agents` lists who is registered, `a2a-relay agents register` adds one",
 };
 

@@ -29,8 +29,10 @@ describe("loadConfig", () => {
       host: "127.0.0.1",
       port: 8080,
       dataDirectory: join(homedir(), ".a2a-relay"),
+      anchorDirectory: join(homedir(), ".a2a-relay", "anchors"),
       publicUrl: undefined,
       apiKey: undefined,
+      capabilities: false,
       allowedOrigins: [],
       logLevel: "info",
       messageTtlMs: 604_800_000,
@@ -39,10 +41,17 @@ describe("loadConfig", () => {
       sweepIntervalMs: 1_000,
       mailRetentionMs: 2_592_000_000,
       journalRetentionMs: 7_776_000_000,
+      anchorIntervalMs: 10_000,
       checkpointPages: 2_000,
       drainMs: 8_000,
       retryScheduler: undefined,
     });
+  });
+
+  it("keeps anchors with the data unless another place is named", () => {
+    assert.equal(load({ flags: { data: "/mail" } }).anchorDirectory, resolve("/mail/anchors"));
+    const env = { A2A_RELAY_ANCHOR_DIR: "~/other-disk" };
+    assert.equal(load({ flags: { data: "/mail" }, env }).anchorDirectory, join(homedir(), "other-disk"));
   });
 
   it("is frozen, its lists and parts too", () => {

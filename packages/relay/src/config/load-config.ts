@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import { isLoopbackHost } from "./loopback.ts";
 import type { RelayConfig, RetryScheduler } from "./relay-config.ts";
 import { type ConfigSources, type EffectiveSetting, SettingReader } from "./setting-reader.ts";
@@ -23,12 +24,17 @@ export function loadConfigWithSources(sources: ConfigSources): LoadedConfig {
 }
 
 function fill(reader: SettingReader): RelayConfig {
+  const host = reader.read(SETTINGS.host);
+  const port = reader.read(SETTINGS.port);
+  const dataDirectory = reader.read(SETTINGS.dataDirectory);
   return Object.freeze({
-    host: reader.read(SETTINGS.host),
-    port: reader.read(SETTINGS.port),
-    dataDirectory: reader.read(SETTINGS.dataDirectory),
+    host,
+    port,
+    dataDirectory,
+    anchorDirectory: reader.read(SETTINGS.anchorDirectory) ?? join(dataDirectory, "anchors"),
     publicUrl: reader.read(SETTINGS.publicUrl),
     apiKey: reader.read(SETTINGS.apiKey),
+    capabilities: reader.read(SETTINGS.capabilities),
     allowedOrigins: Object.freeze([...reader.read(SETTINGS.allowedOrigins)]),
     logLevel: reader.read(SETTINGS.logLevel),
     messageTtlMs: reader.read(SETTINGS.messageTtlMs),
@@ -37,6 +43,7 @@ function fill(reader: SettingReader): RelayConfig {
     sweepIntervalMs: reader.read(SETTINGS.sweepIntervalMs),
     mailRetentionMs: reader.read(SETTINGS.mailRetentionMs),
     journalRetentionMs: reader.read(SETTINGS.journalRetentionMs),
+    anchorIntervalMs: reader.read(SETTINGS.anchorIntervalMs),
     checkpointPages: reader.read(SETTINGS.checkpointPages),
     drainMs: reader.read(SETTINGS.drainMs),
     retryScheduler: readRetryScheduler(reader),

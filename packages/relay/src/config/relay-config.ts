@@ -8,10 +8,14 @@ export interface RelayConfig {
   readonly port: number;
   /** Where the database, its lock and the archive live. Default ~/.a2a-relay. */
   readonly dataDirectory: string;
+  /** Where anchors of the journal are kept, best on another disk. Default: anchors in the data directory. */
+  readonly anchorDirectory: string;
   /** The address the relay tells others, without a slash at the end. Default: where it listens. */
   readonly publicUrl: string | undefined;
-  /** When set, every request needs it as a bearer token. */
+  /** The key of whoever runs the relay. When set, every request needs it, or one that was made here. */
   readonly apiKey: string | undefined;
+  /** Whether giving and answering tasks needs capability tokens in the default tenant. Default off. */
+  readonly capabilities: boolean;
   /** Origins of browser pages that may call the relay, beside its own. */
   readonly allowedOrigins: readonly string[];
   readonly logLevel: "silent" | "error" | "warn" | "info" | "debug";
@@ -27,6 +31,8 @@ export interface RelayConfig {
   readonly mailRetentionMs: number;
   /** How long events stay before they are archived. Default 90 days; 0 keeps them for ever. */
   readonly journalRetentionMs: number;
+  /** How often an anchor is kept of a journal that moved. Default 10 s. */
+  readonly anchorIntervalMs: number;
   /** WAL pages after which SQLite checkpoints by itself even under load. Default 4,000. */
   readonly checkpointPages: number;
   /** The opt-in scheduler of `retry-stale`: undefined is off. */

@@ -45,11 +45,16 @@ const dataDirectory: Setting<string> = {
   placeholder: "directory",
   meaning: "Where the database, its lock and the archive live.",
   fallback: join(homedir(), ".a2a-relay"),
-  parse: (text, complain) => {
-    if (text.includes("\0")) return complain("a directory path");
-    // Only a shell expands the tilde; a path from .env arrives with it.
-    return text === "~" || text.startsWith("~/") ? join(homedir(), text.slice(1)) : resolve(text);
-  },
+  parse: parseDirectory,
+};
+
+const anchorDirectory: Setting<string | undefined> = {
+  variables: ["A2A_RELAY_ANCHOR_DIR"],
+  flag: "anchor-dir",
+  placeholder: "directory",
+  meaning: "Where anchors of the journal are kept. Without it: anchors in the data directory.",
+  fallback: undefined,
+  parse: parseDirectory,
 };
 
 const publicUrl: Setting<string | undefined> = {
@@ -65,7 +70,8 @@ const apiKey: Setting<string | undefined> = {
   variables: ["A2A_RELAY_API_KEY", "RELAY_API_KEY"],
   flag: "api-key",
   placeholder: "key",
-  meaning: "When set, every request needs it as a bearer token. At least 16 characters.",
+  meaning:
+    "The key of whoever runs the relay. When set, every request needs it, or a key made with `keys create`, as a bearer token. At least 16 characters.",
   fallback: undefined,
   secret: true,
   parse: (text, complain) =>
@@ -75,6 +81,13 @@ const apiKey: Setting<string | undefined> = {
           `${API_KEY_CHARS_MIN} to ${API_KEY_CHARS_MAX} printable ASCII characters without blanks; make one with: openssl rand -hex 24`,
         ),
 };
+
+const capabilities = switchSetting({
+  variables: ["A2A_RELAY_CAPABILITIES"],
+  flag: "capabilities",
+  meaning: "Whether giving and answering tasks needs capability tokens in the default tenant.",
+  fallback: false,
+});
 
 const allowedOrigins: Setting<readonly string[]> = {
   variables: ["A2A_RELAY_ALLOWED_ORIGINS"],
@@ -149,6 +162,15 @@ const journalRetentionMs = integerSetting({
   minimum: 0,
   maximum: RETENTION_MS_MAX,
   remark: "0 keeps events for ever",
+});
+
+const anchorIntervalMs = integerSetting({
+  variables: ["A2A_RELAY_ANCHOR_INTERVAL_MS"],
+  flag: "anchor-interval-ms",
+  meaning: "How often the relay writes down, outside the journal, where the journal stands.",
+  fallback: 10 * SECOND_MS,
+  minimum: 10,
+  maximum: DAY_MS,
 });
 
 const checkpointPages = integerSetting({
@@ -237,8 +259,10 @@ export const SETTINGS = {
   host,
   port,
   dataDirectory,
+  anchorDirectory,
   publicUrl,
   apiKey,
+  capabilities,
   allowedOrigins,
   logLevel,
   messageTtlMs,
@@ -247,6 +271,7 @@ export const SETTINGS = {
   sweepIntervalMs,
   mailRetentionMs,
   journalRetentionMs,
+  anchorIntervalMs,
   checkpointPages,
   drainMs,
   autoRetryScheduler,
@@ -256,6 +281,12 @@ export const SETTINGS = {
   autoRetryMaxRequeues,
   autoRetryScanLimit,
 } as const;
+
+function parseDirectory(text: string, complain: Complain): string {
+  if (text.includes("\0")) return complain("a directory path");
+  // Only a shell expands the tilde; a path from .env arrives with it.
+  return text === "~" || text.startsWith("~/") ? join(homedir(), text.slice(1)) : resolve(text);
+}
 
 function parseHost(text: string, complain: Complain): string {
   const bare = text.replace(/^\[(.*)\]$/, "$1");

@@ -1,26 +1,43 @@
+import { Capabilities } from "./access/capabilities.ts";
+import { CapabilityService } from "./access/capability-service.ts";
+import { CapabilityValidity } from "./access/capability-validity.ts";
+import type { SigningKey } from "./access/ed25519.ts";
+import { Guard } from "./access/guard.ts";
+import { KeyMaker } from "./access/key-maker.ts";
+import { KeyService } from "./access/key-service.ts";
+import { TenantService, type TenantSettings } from "./access/tenant-service.ts";
 import { AgentService, type AgentSettings } from "./agents/agent-service.ts";
 import { Directory } from "./agents/directory.ts";
+import type { Anchors } from "./environment/anchors.ts";
 import type { Archive } from "./environment/archive.ts";
 import type { Clock } from "./environment/clock.ts";
 import type { Identifiers } from "./environment/identifiers.ts";
+import type { Randomness } from "./environment/randomness.ts";
 import { Readiness } from "./environment/readiness.ts";
 import type { RelayStore } from "./environment/relay-store.ts";
+import { Turns } from "./environment/turns.ts";
+import { Anchoring } from "./journal/anchoring.ts";
 import { JournalService } from "./journal/journal-service.ts";
 import { Retention } from "./journal/retention.ts";
 import { MailboxService } from "./mailboxes/mailbox-service.ts";
 import { RepairService } from "./mailboxes/repair-service.ts";
 import { Sweep } from "./mailboxes/sweep.ts";
 import { MessageService } from "./messages/message-service.ts";
+import { TaskQueueService } from "./task-queue/task-queue-service.ts";
 import { TaskService } from "./tasks/task-service.ts";
 
 export interface CoreParts {
   readonly store: RelayStore;
   readonly clock: Clock;
   readonly ids: Identifiers;
+  readonly randomness: Randomness;
+  /** The relay's own key, with which it signs capabilities. */
+  readonly identity: SigningKey;
   readonly archive: Archive;
+  readonly anchors: Anchors;
 }
 
-export interface CoreSettings extends AgentSettings {
+export interface CoreSettings extends AgentSettings, TenantSettings {
   readonly mailboxOpenMax: number;
   readonly leaseAttemptsMax: number;
   readonly mailRetentionMs: number;
@@ -29,28 +46,54 @@ export interface CoreSettings extends AgentSettings {
 
 /** All rules of the relay, put together once. Every wire calls these and nothing else. */
 export interface RelayCore {
+  readonly guard: Guard;
   readonly agents: AgentService;
+  readonly anchoring: Anchoring;
+  readonly capabilities: CapabilityService;
   readonly journal: JournalService;
+  readonly keys: KeyService;
   readonly mailboxes: MailboxService;
   readonly messages: MessageService;
   readonly readiness: Readiness;
   readonly repairs: RepairService;
   readonly retention: Retention;
   readonly sweep: Sweep;
+  readonly taskQueue: TaskQueueService;
   readonly tasks: TaskService;
+  readonly tenants: TenantService;
 }
 
 export function createCore(given: CoreParts, settings: CoreSettings): RelayCore {
-  const parts = { ...given, directory: new Directory(given.store) };
-  return {
-    agents: new AgentService(parts, settings),
-    journal: new JournalService(parts),
+  const guard = new Guard(given);
+  const validity = new CapabilityValidity(given);
+  const parts = {
+    ...given,
+    directory: new Directory(given.store),
+    guard,
+    keyMaker: new KeyMaker(given),
+    validity,
+    gate: new Capabilities({ ...given, guard, validity }, settings),
+    spenders: new Turns(given.clock),
+    anchoring: new Anchoring(given),
+  };
+  const services = {
     mailboxes: new MailboxService(parts, settings),
     messages: new MessageService(parts, settings),
-    readiness: new Readiness(parts),
     repairs: new RepairService(parts, settings),
     retention: new Retention(parts, settings),
-    sweep: new Sweep(parts, settings),
     tasks: new TaskService(parts, settings),
+  };
+  return {
+    ...services,
+    guard: parts.guard,
+    agents: new AgentService(parts, settings),
+    anchoring: parts.anchoring,
+    capabilities: new CapabilityService(parts),
+    journal: new JournalService(parts),
+    keys: new KeyService(parts),
+    readiness: new Readiness(parts),
+    sweep: new Sweep(parts, settings),
+    taskQueue: new TaskQueueService(parts, services),
+    tenants: new TenantService(parts, settings),
   };
 }

@@ -38,6 +38,23 @@ describe("a relay", () => {
     assert.match(VERSION, /^\d+\.\d+\.\d+/);
   });
 
+  it("has its task queue also for the program that it runs in", async () => {
+    using scratch = new Scratch();
+    const relay = await startRelay(scratch.config());
+    await using _ = relay;
+    for (const agent_id of ["lulu@kamac", "zhiwei@known-blocks1"]) {
+      await post(`${relay.url}/agents/register`, { agent_id });
+    }
+    const mailbox = relay.mailbox();
+    const waiting = mailbox.recvTask();
+    const task = { id: "t1", sender: "lulu@kamac", recipient: "zhiwei@known-blocks1", intent_text: "翻译" };
+    assert.equal((await post(`${relay.url}/a2a/tasks`, task)).status, 200);
+    assert.equal((await waiting).id, "t1");
+    const never = assert.rejects(mailbox.recvTask(), { code: "unavailable" });
+    await relay[Symbol.asyncDispose]();
+    await never;
+  });
+
   it("continues after a stop where it was", async () => {
     using scratch = new Scratch();
     const config = scratch.config();
@@ -62,6 +79,7 @@ describe("a relay", () => {
     if (process.platform === "win32") return;
     assert.equal(statSync(join(scratch.path, "data")).mode & 0o077, 0);
     assert.equal(statSync(join(scratch.path, "data", "relay.sqlite")).mode & 0o077, 0);
+    assert.equal(statSync(join(scratch.path, "data", "anchors")).mode & 0o077, 0);
   });
 
   it("refuses to be a second one on the same data", async () => {
@@ -80,11 +98,13 @@ describe("a relay", () => {
     await using _ = await startRelay({ ...second, port: 0 });
   });
 
-  it("says what is wrong with a data directory that cannot be one", async () => {
+  it("says what is wrong with a directory that cannot be one", async () => {
     using scratch = new Scratch();
     const file = join(scratch.path, "file");
     writeFileSync(file, "x");
     await refused(startRelay(scratch.config({ data: join(file, "data") })), "unavailable", /--data/);
+    const anchors = scratch.config({ "anchor-dir": join(file, "anchors") });
+    await refused(startRelay(anchors), "unavailable", /cannot create the anchor directory .*--anchor-dir/);
   });
 
   it("says of an address it does not have that it cannot listen there", async () => {

@@ -9,20 +9,27 @@ import type { FastifyInstance } from "fastify";
 import { type Logger, pino } from "pino";
 import { startBackgroundWork } from "../background/background-work.ts";
 import type { RelayConfig } from "../config/relay-config.ts";
-import { ApiKeyAuthenticator, type Authenticator, LocalTrust } from "../core/access/authenticator.ts";
-import { DEFAULT_TENANT } from "../core/access/principal.ts";
+import { type Authenticator, KeyAuthenticator } from "../core/access/authenticator.ts";
+import { rootOperator } from "../core/access/principal.ts";
+import { RefusedCallers } from "../core/access/refused-callers.ts";
 import type { Clock } from "../core/environment/clock.ts";
+import type { Randomness } from "../core/environment/randomness.ts";
 import { TimeOrderedIds } from "../core/environment/time-ordered-ids.ts";
 import { createCore } from "../core/relay-core.ts";
+import { type Mailbox, TaskQueueMailbox } from "../core/task-queue/mailbox.ts";
+import { AnchorFile } from "../stores/archive/anchor-file.ts";
 import { JsonlArchive } from "../stores/archive/jsonl-archive.ts";
 import { SqliteRelayStore } from "../stores/sqlite/sqlite-relay-store.ts";
 import { createHttpServer } from "../transports/http/http-server.ts";
+import { loadIdentity } from "./relay-identity.ts";
 import { VERSION } from "./version.ts";
 
 /** A relay that is up: what the CLI's `serve`, the tests and an embedding program hold. */
 export interface RunningRelay extends AsyncDisposable {
   /** Where it listens, e.g. http://127.0.0.1:8080. */
   readonly url: string;
+  /** The task queue of a tenant, the default one unless said otherwise, for a program that runs the relay itself. */
+  mailbox(tenant?: string): Mailbox;
 }
 
 /** Parts that a test or an embedding program may bring itself. */
@@ -44,43 +51,44 @@ export async function startRelay(config: RelayConfig, overrides: RelayOverrides 
   const clock = overrides.clock ?? systemClock;
   await using stack = new AsyncDisposableStack();
   const store = stack.use(await openStore(config, log));
-  const ids = new TimeOrderedIds(clock, (bytes) => void randomFillSync(bytes));
+  const randomness: Randomness = (bytes) => void randomFillSync(bytes);
+  const ids = new TimeOrderedIds(clock, randomness);
   const archive = new JsonlArchive(join(config.dataDirectory, "archive"), clock);
+  const anchors = openAnchors(config);
   let url = "";
   const publicUrl = (): string => config.publicUrl ?? url;
-  const core = createCore({ store, clock, ids, archive }, { ...config, publicUrl });
+  const identity = loadIdentity(config.dataDirectory);
+  const parts = { store, clock, ids, randomness, identity, archive, anchors };
+  const core = createCore(parts, { ...config, publicUrl });
+  const refusals = new RefusedCallers({ guard: core.guard, clock });
   const stopping = new AbortController();
   const app = createHttpServer(
     {
       core,
-      authenticator: overrides.authenticator ?? authenticatorOf(config),
-      openMail: () => store.countOpenByState(DEFAULT_TENANT),
+      authenticator: overrides.authenticator ?? new KeyAuthenticator({ store, clock, refusals }, config),
+      openMail: (tenant) => store.countOpenByState(tenant),
       log,
       stopping: stopping.signal,
     },
     { version: VERSION, publicUrl, hosts: knownHosts(config), allowedOrigins: config.allowedOrigins },
   );
+  const report = (reason: unknown): void => log.error({ err: reason }, "background work failed");
+  // After the last request, before the store closes: nothing that was answered is left without an anchor.
+  stack.defer(() => core.anchoring.keepAll().catch(report));
   const unused = new UnusedConnections(app.server);
   stack.defer(() => drain(app, unused, stopping, config.drainMs));
   url = await listen(app, config);
-  stack.use(
-    startBackgroundWork(core, config, (reason) => log.error({ err: reason }, "background work failed")),
-  );
+  stack.use(startBackgroundWork(core, config, report));
   const running = stack.move();
-  return { url, [Symbol.asyncDispose]: () => running.disposeAsync() };
+  return {
+    url,
+    mailbox: (tenant) => new TaskQueueMailbox(core.taskQueue, rootOperator(tenant), stopping.signal),
+    [Symbol.asyncDispose]: () => running.disposeAsync(),
+  };
 }
 
 async function openStore(config: RelayConfig, log: Logger): Promise<SqliteRelayStore> {
-  try {
-    makeDirectory(config.dataDirectory);
-  } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
-    throw new RelayError(
-      "unavailable",
-      `cannot create the data directory ${config.dataDirectory}: ${why}; choose another with --data`,
-      { cause },
-    );
-  }
+  openDirectory("data directory", config.dataDirectory, "--data");
   return SqliteRelayStore.open({
     path: join(config.dataDirectory, "relay.sqlite"),
     checkpointPages: config.checkpointPages,
@@ -91,15 +99,26 @@ async function openStore(config: RelayConfig, log: Logger): Promise<SqliteRelayS
   });
 }
 
+function openAnchors({ anchorDirectory }: RelayConfig): AnchorFile {
+  openDirectory("anchor directory", anchorDirectory, "--anchor-dir");
+  return new AnchorFile(anchorDirectory);
+}
+
+function openDirectory(what: string, path: string, flag: string): void {
+  try {
+    makeDirectory(path);
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    const sentence = `cannot create the ${what} ${path}: ${why}; choose another with ${flag}`;
+    throw new RelayError("unavailable", sentence, { cause });
+  }
+}
+
 /** Step by step from the first parent that exists: a recursive mkdir never returns for a path under /proc. */
 function makeDirectory(path: string): void {
   if (existsSync(path)) return;
   makeDirectory(dirname(path));
   mkdirSync(path, { mode: 0o700 });
-}
-
-function authenticatorOf(config: RelayConfig): Authenticator {
-  return config.apiKey === undefined ? new LocalTrust() : new ApiKeyAuthenticator(config.apiKey);
 }
 
 /** Under local trust only known names may be used; a key needs no such help. */

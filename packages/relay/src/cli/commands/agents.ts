@@ -1,7 +1,8 @@
 import { readFile } from "node:fs/promises";
 import type { RegisterRequest, Skill } from "@a2a-relay/protocol";
 import { type Command, InvalidArgumentError } from "commander";
-import { AGENT_COLUMNS, agentLines, allAgents } from "../agent-views.ts";
+import { proveKeyOf } from "../agent-key.ts";
+import { AGENT_COLUMNS, agentLines, allAgents, ownKeyLines } from "../agent-views.ts";
 import type { CommandLine } from "../command-line.ts";
 import { given } from "../given.ts";
 import { collect, durationOption } from "../option-parsers.ts";
@@ -15,6 +16,8 @@ interface RegisterOptions {
   readonly callbackUrl?: string;
   readonly ttl?: number;
   readonly card?: string;
+  readonly privateKey?: string;
+  readonly tenant?: string;
 }
 
 export function addAgents(line: CommandLine): void {
@@ -71,12 +74,15 @@ function addRegister(line: CommandLine, parent: Command): void {
     .option("--callback-url <url>", "where it can be reached")
     .addOption(durationOption("--ttl <duration>", "how long a heartbeat holds"))
     .option("--card <file>", "its A2A agent card, a JSON file; may be partial")
+    .option("--private-key <file>", "its own Ed25519 key, PEM; only the public half leaves this machine")
+    .option("--tenant <name>", "the tenant of your key, which the proof for --private-key names", "default")
     .action(
       line.run<RegisterOptions>(async ({ client, output, signal }, options) => {
         const answer = await client.register(await requestOf(options), { signal });
         await output.show(answer, () => [
           answer.created ? "registered" : "updated",
           ...agentLines(answer.agent, output.paint),
+          ...ownKeyLines(answer, output.paint),
         ]);
       }),
     );
@@ -121,6 +127,9 @@ async function requestOf(options: RegisterOptions): Promise<RegisterRequest> {
     callback_url: options.callbackUrl,
     ttl_ms: options.ttl,
     card: options.card === undefined ? undefined : await readCard(options.card),
+    ...(options.privateKey === undefined
+      ? {}
+      : await proveKeyOf(options.privateKey, { agentId: options.id, tenant: options.tenant })),
   });
 }
 

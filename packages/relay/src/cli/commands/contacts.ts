@@ -1,5 +1,5 @@
 import type { CommandLine } from "../command-line.ts";
-import { agentLines } from "../agent-views.ts";
+import { agentLines, ownKeyLines } from "../agent-views.ts";
 import { given } from "../given.ts";
 import { collect } from "../option-parsers.ts";
 import { addList, addRemove, addShow } from "./agents.ts";
@@ -30,8 +30,11 @@ export function addContacts(line: CommandLine): void {
       line.run<AddOptions>(async ({ client, output, signal }, options) => {
         const aliases = options.alias === undefined ? undefined : [...options.alias];
         const request = given({ agent_id: options.id, display_name: options.displayName, aliases });
-        const { agent } = await client.register(request, { signal });
-        await output.show(agent, () => agentLines(agent, output.paint));
+        const answer = await client.register(request, { signal });
+        await output.show(given({ ...answer.agent, api_key: answer.api_key }), () => [
+          ...agentLines(answer.agent, output.paint),
+          ...ownKeyLines(answer, output.paint),
+        ]);
       }),
     );
   addList(line, contacts);

@@ -1,13 +1,17 @@
 import { VERSION } from "../../server/version.ts";
 import type { CommandLine } from "../command-line.ts";
+import { addA2a } from "./a2a.ts";
 import { addAck } from "./ack.ts";
 import { addAgents } from "./agents.ts";
+import { addAudit } from "./audit.ts";
+import { addCapabilities } from "./capabilities.ts";
 import { addConfig } from "./config.ts";
 import { addContacts } from "./contacts.ts";
 import { addDoctor } from "./doctor.ts";
 import { addEvents } from "./events.ts";
 import { addForceError } from "./force-error.ts";
 import { addInbox } from "./inbox.ts";
+import { addKeys } from "./keys.ts";
 import { addPoll } from "./poll.ts";
 import { addReply } from "./reply.ts";
 import { addRequeue } from "./requeue.ts";
@@ -17,6 +21,7 @@ import { addServe } from "./serve.ts";
 import { addShow } from "./show.ts";
 import { addStatus } from "./status.ts";
 import { addTask } from "./task.ts";
+import { addTenants } from "./tenants.ts";
 import { addThreads } from "./threads.ts";
 import { addTimeline } from "./timeline.ts";
 import { addWait } from "./wait.ts";
@@ -32,7 +37,11 @@ const GROUPS: readonly (readonly [heading: string, commands: readonly AddCommand
     [addSend, addInbox, addPoll, addWatch, addWait, addAck, addReply, addShow, addThreads, addTimeline],
   ],
   ["Agents and tasks:", [addAgents, addContacts, addTask]],
-  ["Operators:", [addStatus, addEvents, addRequeue, addForceError, addRetryStale]],
+  ["Keys and tenants:", [addKeys, addTenants]],
+  [
+    "Operators:",
+    [addStatus, addEvents, addAudit, addCapabilities, addRequeue, addForceError, addRetryStale, addA2a],
+  ],
 ];
 
 export function addCommands(line: CommandLine): void {

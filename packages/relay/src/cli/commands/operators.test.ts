@@ -103,14 +103,14 @@ describe("events", () => {
     assert.match(stdout, /^SEQ +TIME +EVENT.*\n1 +20\S+Z +agent\.registered .*\n$/);
     assert.match(stderr, /there are more: --since 1/);
     const page = await relay.json(["events", "--since", "1"]);
-    assert.equal((page["events"] as readonly unknown[]).length, 1);
+    assert.equal((page["events"] as readonly unknown[]).length, 3);
   });
 
   it("follows the journal as lines of JSON", async () => {
     await using relay = await openCliRelay();
     const ending = new AbortController();
     let sent = false;
-    const { code, stdout } = await relay.run(["events", "--follow", "--since", "1", "--json"], {
+    const { code, stdout } = await relay.run(["events", "--follow", "--since", "2", "--json"], {
       signal: ending.signal,
       onStdout: (text) => {
         if (text.includes("message.accepted")) ending.abort();
@@ -123,7 +123,7 @@ describe("events", () => {
       .trim()
       .split("\n")
       .map((line) => (JSON.parse(line) as { type: string }).type);
-    assert.deepEqual(types, ["agent.registered", "message.accepted"]);
+    assert.deepEqual(types, ["agent.registered", "key.created", "message.accepted"]);
   });
 });
 

@@ -4,7 +4,7 @@ import type { CommandLine } from "../command-line.ts";
 import { given } from "../given.ts";
 import { repairAndShow } from "../repair.ts";
 
-interface RequeueOptions {
+export interface RequeueOptions {
   readonly reason: string;
   readonly duplicateRisk: DuplicateRisk;
   readonly leaseId?: string;
@@ -20,14 +20,7 @@ export function addRequeue(line: CommandLine): void {
       ],
     )
     .requiredOption("--reason <text>", "why; it is kept in the journal")
-    .addOption(
-      new Option(
-        "--duplicate-risk <posture>",
-        "why doing the work twice is fine: idempotent or operator-accepted",
-      )
-        .argParser(parseRisk)
-        .makeOptionMandatory(),
-    )
+    .addOption(duplicateRiskOption())
     .option("--lease-id <id>", "only if this is still its lease")
     .action(
       line.run<RequeueOptions, [string]>(async (context, options, id) => {
@@ -39,6 +32,15 @@ export function addRequeue(line: CommandLine): void {
         });
       }),
     );
+}
+
+export function duplicateRiskOption(): Option {
+  return new Option(
+    "--duplicate-risk <posture>",
+    "why doing the work twice is fine: idempotent or operator-accepted",
+  )
+    .argParser(parseRisk)
+    .makeOptionMandatory();
 }
 
 function parseRisk(text: string): DuplicateRisk {

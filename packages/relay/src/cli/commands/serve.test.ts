@@ -64,7 +64,7 @@ describe("serve", () => {
       const env = { A2A_RELAY_URL: url };
       const refused = await cliRun(["agents"], { env });
       assert.equal(refused.code, 1);
-      assert.match(refused.stderr, /give the relay's key with A2A_RELAY_API_KEY or --api-key/);
+      assert.match(refused.stderr, /give a key that works with A2A_RELAY_API_KEY or --api-key/);
       assert.equal((await cliRun(["agents"], { env: { ...env, A2A_RELAY_API_KEY: KEY } })).code, 0);
       assert.equal((await cliRun(["--api-key", KEY, "agents"], { env })).code, 0);
     };

@@ -1,42 +1,93 @@
-import { hash, timingSafeEqual } from "node:crypto";
-import { RelayError } from "@a2a-relay/protocol";
-import { DEFAULT_TENANT, operatorOf, type Principal } from "./principal.ts";
+import { timingSafeEqual } from "node:crypto";
+import { formatInstant, RelayError } from "@a2a-relay/protocol";
+import type { Clock } from "../environment/clock.ts";
+import type { AccessStore } from "./access-store.ts";
+import { hasExpired } from "./expiry.ts";
+import type { KeyRecord } from "./key-record.ts";
+import { digestOf, isSecretOf, readKeyText } from "./key-secret.ts";
+import { type Principal, rootOperator } from "./principal.ts";
+import type { RefusedCallers } from "./refused-callers.ts";
 
 /** Turns the credential of a call into who is calling. */
 export interface Authenticator {
-  /** Whom every caller is taken for, where no credential is asked. */
+  /** Whom a caller without any credential is taken for; absent: nobody comes in without one. */
   readonly everybody?: Principal;
-  /** `unauthenticated` when the credential is missing or unknown. */
-  authenticate(bearer: string | undefined): Promise<Principal>;
+  /** `authorization` as the header of that name has it. `unauthenticated` when it is missing or opens nothing. */
+  authenticate(authorization: string | undefined, transport: string): Promise<Principal>;
 }
 
-/** No keys configured: whoever can reach the loopback address is the operator. */
-export class LocalTrust implements Authenticator {
-  readonly everybody: Principal = operatorOf(DEFAULT_TENANT);
-
-  async authenticate(): Promise<Principal> {
-    return this.everybody;
-  }
+export interface KeyAuthenticatorParts {
+  readonly store: Pick<AccessStore, "key">;
+  readonly clock: Clock;
+  readonly refusals: RefusedCallers;
 }
 
-/** One key for all: whoever holds it is the operator. */
-export class ApiKeyAuthenticator implements Authenticator {
-  readonly #keyDigest: Buffer;
+const BEARER = /^bearer(?: +(.*))?$/i;
+const TOKEN = /^\S+$/;
 
-  constructor(apiKey: string) {
-    this.#keyDigest = digest(apiKey);
+/**
+ * Knows the key of the configuration, whose holder runs the relay, and those that were made here. Without a key
+ * in the configuration, whoever can reach the loopback address runs it; a key that is shown is checked all the
+ * same.
+ */
+export class KeyAuthenticator implements Authenticator {
+  readonly everybody?: Principal;
+  readonly #store: Pick<AccessStore, "key">;
+  readonly #clock: Clock;
+  readonly #refusals: RefusedCallers;
+  readonly #rootDigest: Buffer | undefined;
+
+  constructor(parts: KeyAuthenticatorParts, settings: { readonly apiKey: string | undefined }) {
+    const { apiKey } = settings;
+    this.#store = parts.store;
+    this.#clock = parts.clock;
+    this.#refusals = parts.refusals;
+    if (apiKey === undefined) this.everybody = rootOperator();
+    this.#rootDigest = apiKey === undefined ? undefined : digestOf(apiKey);
   }
 
-  async authenticate(bearer: string | undefined): Promise<Principal> {
-    if (bearer === undefined) {
-      throw new RelayError("unauthenticated", "an API key is needed: send Authorization: Bearer <key>");
+  async authenticate(authorization: string | undefined, transport: string): Promise<Principal> {
+    if (authorization === undefined) return this.everybody ?? this.#refuse("missing", transport);
+    const bearer = BEARER.exec(authorization);
+    if (bearer === null) return this.#refuse("scheme", transport);
+    const token = bearer[1] ?? "";
+    if (!TOKEN.test(token)) return this.#refuse("malformed", transport);
+    const shown = readKeyText(token);
+    const key = shown === undefined ? undefined : await this.#store.key(shown.id);
+    if (key === undefined || shown === undefined) {
+      return this.#isRoot(token) ? rootOperator() : this.#refuse("unknown", transport);
     }
-    // Digests have one length, so the comparison tells nothing about the key, not even how long it is.
-    if (timingSafeEqual(digest(bearer), this.#keyDigest)) return operatorOf(DEFAULT_TENANT);
-    throw new RelayError("unauthenticated", "this API key is not known here");
+    // Whoever does not know the secret hears nothing about the key, not even that it is there.
+    if (!isSecretOf(key, shown.secret)) return this.#refuse("unknown", transport, key);
+    if (key.revokedAtMs !== null) return this.#refuse("revoked", transport, key);
+    if (hasExpired(key.expiresAtMs, this.#clock.nowMs())) return this.#refuse("expired", transport, key);
+    return principalOf(key);
+  }
+
+  /** Digests have one length, so the comparison tells nothing about the key, not even how long it is. */
+  #isRoot(token: string): boolean {
+    return this.#rootDigest !== undefined && timingSafeEqual(digestOf(token), this.#rootDigest);
+  }
+
+  async #refuse(reason: RefusalReason, transport: string, key?: KeyRecord): Promise<never> {
+    await this.#refusals.record({ reason, transport, keyId: key?.id });
+    throw new RelayError("unauthenticated", SENTENCES[reason](key));
   }
 }
 
-function digest(text: string): Buffer {
-  return hash("sha256", text, "buffer");
+const SENTENCES = {
+  missing: () => "missing Authorization header; send Authorization: Bearer <key>",
+  scheme: () => "expected `Authorization: Bearer <token>`",
+  malformed: () => "malformed bearer token; send Authorization: Bearer <key>",
+  unknown: () => "unknown or revoked token; an operator of this relay makes keys",
+  revoked: (key) => `this key was revoked at ${formatInstant(key?.revokedAtMs ?? 0)}; ask for a new one`,
+  expired: (key) => `this key expired at ${formatInstant(key?.expiresAtMs ?? 0)}; ask for a new one`,
+} as const satisfies Record<string, (key: KeyRecord | undefined) => string>;
+type RefusalReason = keyof typeof SENTENCES;
+
+function principalOf({ id: keyId, tenant, agentId, verbs }: KeyRecord): Principal {
+  const credential = { tenant, keyId, ...(verbs === null ? {} : { verbs: new Set(verbs) }) };
+  return agentId === null
+    ? { kind: "operator", isRoot: false, ...credential }
+    : { kind: "agent", agentId, ...credential };
 }

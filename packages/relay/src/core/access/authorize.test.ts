@@ -2,9 +2,8 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { AgentId } from "@a2a-relay/protocol";
 import { LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
-import { refused } from "../../../testing/refusal.ts";
-import { authorize, type Target, VERBS, type Verb } from "./authorize.ts";
-import { actorName, agentOf, DEFAULT_TENANT, operatorOf } from "./principal.ts";
+import { denialOf, isAllowed, type Target, VERBS, type Verb } from "./authorize.ts";
+import { actorName, agentOf, DEFAULT_TENANT, operatorOf, rootOperator } from "./principal.ts";
 
 const KAMES = "kames@kamac" as AgentId;
 const operator = operatorOf(DEFAULT_TENANT);
@@ -18,19 +17,28 @@ type Extent = "anyone" | "itself" | "party" | "nobody";
 const EXTENTS: Readonly<Record<Verb, Extent>> = {
   "agents.read": "anyone",
   "agents.write": "itself",
+  "capabilities.grant": "anyone",
+  "capabilities.read": "anyone",
+  "capabilities.revoke": "anyone",
   "events.read": "nobody",
   "journal.verify": "nobody",
+  "keys.read": "nobody",
+  "keys.write": "nobody",
+  "mail.compact": "anyone",
   "mailbox.read": "itself",
   "mailbox.settle": "itself",
   "messages.read": "party",
   "messages.send": "itself",
   "metrics.read": "nobody",
   "queue.read": "nobody",
-  "repair.write": "nobody",
+  "repair.write": "anyone",
+  "task-queue.read": "anyone",
   "tasks.cancel": "itself",
   "tasks.list": "itself",
   "tasks.read": "party",
   "tasks.work": "itself",
+  "tenants.read": "nobody",
+  "tenants.write": "nobody",
   "threads.read": "nobody",
 };
 
@@ -43,7 +51,7 @@ const TARGETS: readonly (readonly [name: string, target: Target, own: boolean, p
   ["what nobody takes part in", { parties: [] }, false, false],
 ];
 
-describe("authorize", () => {
+describe("who may do what", () => {
   it("has a rule for every verb, and this table knows them all", () => {
     assert.deepEqual(Object.keys(EXTENTS).toSorted(), [...VERBS].toSorted());
   });
@@ -52,29 +60,45 @@ describe("authorize", () => {
     for (const [name, target, own, party] of TARGETS) {
       const extent = EXTENTS[verb];
       const allowed = extent === "anyone" || (extent === "itself" && own) || (extent === "party" && party);
-      it(`${allowed ? "lets" : "does not let"} an agent ${verb} on ${name}`, async () => {
-        if (allowed) return authorize(lulu, verb, target);
+      it(`${allowed ? "lets" : "does not let"} an agent ${verb} on ${name}`, () => {
+        assert.equal(isAllowed(lulu, verb, target), allowed);
         const hidden = verb === "messages.read" || verb === "tasks.read";
-        await refused(() => authorize(lulu, verb, target), hidden ? "not_found" : "permission_denied");
+        assert.equal(denialOf(lulu, verb, target).code, hidden ? "not_found" : "permission_denied");
       });
-      it(`lets an operator ${verb} on ${name}`, () => authorize(operator, verb, target));
+      it(`lets an operator ${verb} on ${name}`, () => assert.ok(isAllowed(operator, verb, target)));
     }
+
+    it(`lets nobody but the relay's own operator ${verb} in another tenant`, () => {
+      const elsewhere = { agentId: LULU, parties: [LULU], tenant: "别家" };
+      assert.equal(isAllowed(lulu, verb, elsewhere), false);
+      assert.equal(isAllowed(operator, verb, elsewhere), false);
+      assert.equal(isAllowed(rootOperator(), verb, elsewhere), true);
+      assert.equal(isAllowed(operatorOf("别家"), verb, elsewhere), true);
+    });
+
+    it(`lets a key that is limited to something else not ${verb}, whoever holds it`, () => {
+      const other = VERBS.find((each) => each !== verb) ?? verb;
+      const target = { agentId: LULU, parties: [LULU] };
+      for (const holder of [lulu, operator, rootOperator()]) {
+        assert.equal(isAllowed({ ...holder, verbs: new Set([other]) }, verb, target), false);
+        assert.equal(
+          isAllowed({ ...holder, verbs: new Set([verb]) }, verb, target),
+          isAllowed(holder, verb, target),
+        );
+      }
+    });
   }
 
-  it("judges two agents by who they are, not by what they ask", async () => {
+  it("judges two agents by who they are, not by what they ask", () => {
     for (const verb of ["mailbox.read", "messages.send", "tasks.work"] as const) {
-      authorize(zhiwei, verb, { agentId: ZHIWEI });
-      await refused(
-        () => authorize(lulu, verb, { agentId: ZHIWEI }),
-        "permission_denied",
-        /lulu@kamac may not/,
-      );
+      assert.ok(isAllowed(zhiwei, verb, { agentId: ZHIWEI }));
+      assert.equal(isAllowed(lulu, verb, { agentId: ZHIWEI }), false);
+      assert.match(denialOf(lulu, verb, { agentId: ZHIWEI }).message, /lulu@kamac may not/);
     }
   });
 
-  it("does not say whose it is that is hidden", async () => {
-    const error = await refused(() => authorize(lulu, "tasks.read", { parties: [ZHIWEI] }), "not_found");
-    assert.doesNotMatch(error.message, /zhiwei/);
+  it("does not say whose it is that is hidden", () => {
+    assert.doesNotMatch(denialOf(lulu, "tasks.read", { parties: [ZHIWEI] }).message, /zhiwei/);
   });
 });
 
@@ -82,5 +106,6 @@ describe("the journal", () => {
   it("names agents by their id and operators as such", () => {
     assert.equal(actorName(lulu), LULU);
     assert.equal(actorName(operator), "operator");
+    assert.equal(actorName({ ...operator, keyId: "key_1" }), "operator:key_1");
   });
 });

@@ -7,6 +7,8 @@ export interface Target {
   readonly agentId?: AgentId;
   /** Those who take part in the message or task. */
   readonly parties?: readonly AgentId[];
+  /** The tenant acted in, where it may be another than the caller's own. */
+  readonly tenant?: string;
 }
 
 type Rule = (caller: AgentId, target: Target) => boolean;
@@ -20,19 +22,30 @@ const party: Rule = (caller, target) => target.parties?.includes(caller) ?? fals
 const RULES = {
   "agents.read": anyone,
   "agents.write": itself,
+  // Whoever is no operator delegates what it holds itself, which the service checks.
+  "capabilities.grant": anyone,
+  "capabilities.read": anyone,
+  "capabilities.revoke": anyone,
   "events.read": operatorOnly,
   "journal.verify": operatorOnly,
+  "keys.read": operatorOnly,
+  "keys.write": operatorOnly,
+  "mail.compact": anyone,
   "mailbox.read": itself,
   "mailbox.settle": itself,
   "messages.read": party,
   "messages.send": itself,
   "metrics.read": operatorOnly,
   "queue.read": operatorOnly,
-  "repair.write": operatorOnly,
+  // An agent needs a capability for it, which the gate asks for.
+  "repair.write": anyone,
+  "task-queue.read": anyone,
   "tasks.cancel": itself,
   "tasks.list": itself,
   "tasks.read": party,
   "tasks.work": itself,
+  "tenants.read": operatorOnly,
+  "tenants.write": operatorOnly,
   "threads.read": operatorOnly,
 } as const satisfies Record<string, Rule>;
 
@@ -42,15 +55,26 @@ export const VERBS = Object.keys(RULES) as readonly Verb[];
 /** Reading what is not yours looks the same as reading what is not there. */
 const HIDDEN: ReadonlySet<Verb> = new Set<Verb>(["messages.read", "tasks.read"]);
 
-/** The one place that decides who may do what. Every service calls it before it reads or changes anything. */
-export function authorize(principal: Principal, verb: Verb, target: Target = {}): void {
-  if (principal.kind === "operator" || isAllowed(principal, verb, target)) return;
-  if (HIDDEN.has(verb)) throw new RelayError("not_found", "there is nothing here under that id");
-  const whom = target.agentId === undefined ? "" : ` for ${target.agentId}`;
-  throw new RelayError("permission_denied", `${principal.agentId} may not ${verb}${whom}`);
+/** The one place that decides who may do what. Every service asks it, through the guard, before it acts. */
+export function isAllowed(principal: Principal, verb: Verb, target: Target = {}): boolean {
+  if (principal.verbs !== undefined && !principal.verbs.has(verb)) return false;
+  if (principal.kind === "agent") {
+    return isOwnTenant(principal, target) && RULES[verb](principal.agentId, target);
+  }
+  return principal.isRoot || isOwnTenant(principal, target);
 }
 
-/** The same question where the answer only leaves something out. */
-export function isAllowed(principal: Principal, verb: Verb, target: Target): boolean {
-  return principal.kind === "operator" || RULES[verb](principal.agentId, target);
+function isOwnTenant(principal: Principal, { tenant }: Target): boolean {
+  return tenant === undefined || tenant === principal.tenant;
+}
+
+/** What the caller is told: nothing that it did not know. */
+export function denialOf(principal: Principal, verb: Verb, target: Target): RelayError {
+  if (principal.verbs !== undefined && !principal.verbs.has(verb)) {
+    return new RelayError("permission_denied", `this key may not be used for ${verb}`);
+  }
+  if (HIDDEN.has(verb)) return new RelayError("not_found", "there is nothing here under that id");
+  const who = principal.kind === "agent" ? principal.agentId : `an operator of ${principal.tenant}`;
+  const whom = target.agentId === undefined ? "" : ` for ${target.agentId}`;
+  return new RelayError("permission_denied", `${who} may not ${verb}${whom}`);
 }

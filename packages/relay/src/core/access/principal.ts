@@ -1,23 +1,37 @@
 import type { AgentId } from "@a2a-relay/protocol";
+import type { Verb } from "./authorize.ts";
 
 export const DEFAULT_TENANT = "default";
 
 /** Who is calling. `from` is checked against it, never believed. */
 export type Principal = OperatorPrincipal | AgentPrincipal;
 
-export interface OperatorPrincipal {
-  readonly kind: "operator";
+interface Credential {
   readonly tenant: string;
+  /** The key that was shown; absent under local trust and for the key of the configuration. */
+  readonly keyId?: string;
+  /** All that the key may be used for; absent: whatever its holder may do. */
+  readonly verbs?: ReadonlySet<Verb>;
 }
 
-export interface AgentPrincipal {
+export interface OperatorPrincipal extends Credential {
+  readonly kind: "operator";
+  /** Runs the relay itself, and so may act in every tenant. */
+  readonly isRoot: boolean;
+}
+
+export interface AgentPrincipal extends Credential {
   readonly kind: "agent";
-  readonly tenant: string;
   readonly agentId: AgentId;
 }
 
 export function operatorOf(tenant: string): OperatorPrincipal {
-  return { kind: "operator", tenant };
+  return { kind: "operator", tenant, isRoot: false };
+}
+
+/** Whoever runs the relay: local trust, or the key of the configuration. */
+export function rootOperator(tenant = DEFAULT_TENANT): OperatorPrincipal {
+  return { kind: "operator", tenant, isRoot: true };
 }
 
 export function agentOf(tenant: string, agentId: AgentId): AgentPrincipal {
@@ -26,5 +40,6 @@ export function agentOf(tenant: string, agentId: AgentId): AgentPrincipal {
 
 /** How the journal names the caller. */
 export function actorName(principal: Principal): string {
-  return principal.kind === "agent" ? principal.agentId : "operator";
+  if (principal.kind === "agent") return principal.agentId;
+  return principal.keyId === undefined ? "operator" : `operator:${principal.keyId}`;
 }

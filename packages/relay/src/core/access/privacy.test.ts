@@ -193,7 +193,12 @@ describe("what only operators may do", () => {
     "read a thread": (core, caller) => core.journal.thread(caller, "t1"),
     "verify the journal": (core, caller) => core.journal.verify(caller),
     "look at the queue": (core, caller) => core.repairs.queue(caller, {}),
-    repair: (core, caller) => core.repairs.repair(caller, {}),
+    repair: (core, caller) =>
+      core.repairs.repair(caller, {
+        message_id: "m1",
+        reason: "卡住了",
+        command: { action: "requeue", duplicate_risk: "operator_accepted" },
+      }),
     "retry stale work": (core, caller) => core.repairs.retryStale(caller, {}),
   };
   for (const [name, act] of Object.entries(acts)) {

@@ -11,6 +11,10 @@ export interface AgentRecord {
   readonly representativeQueries: readonly string[];
   readonly callbackUrl: string | null;
   readonly ttlMs: number | null;
+  /** Ed25519, in base58: what capabilities are compared by. Null only for agents of older stores. */
+  readonly publicKey: string | null;
+  /** The relay holds the private half, because the agent brought no key. */
+  readonly isCustodial: boolean;
   readonly registeredAtMs: number;
   /** Set while the agent is deregistered: its id stays reserved, its mailbox is closed. */
   readonly removedAtMs: number | null;
@@ -21,4 +25,12 @@ export interface AgentRecord {
 export interface AgentWithPresence {
   readonly agent: AgentRecord;
   readonly lastSeenAtMs: number | null;
+}
+
+/** The private half of a key that the relay holds for an agent. */
+export interface CustodialKey {
+  readonly tenant: string;
+  readonly publicKey: string;
+  /** PKCS #8, DER, in base64. */
+  readonly privateKey: string;
 }

@@ -26,10 +26,13 @@ describe("registering", () => {
     };
     const { agent } = await core.agents.register(core.operator, said);
     const { card, ...rest } = said;
+    assert.match(agent.pubkey_b58 ?? "", /^[1-9A-HJ-NP-Za-km-z]{32,44}$/);
     assert.deepEqual(agent, {
       ...rest,
       slug: "kames_kamac",
       presence: "online",
+      pubkey_b58: agent.pubkey_b58,
+      custodial: true,
       registered_at: "2026-05-08T12:00:00.000Z",
       last_seen_at: "2026-05-08T12:00:00.000Z",
       agent_card: {

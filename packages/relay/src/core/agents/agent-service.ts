@@ -5,35 +5,36 @@ import {
   AgentsQuerySchema,
   type AgentsResponse,
   type AgentView,
-  formatInstant,
-  isTerminal,
   LIMITS,
-  POSTMASTER,
-  parseAgentId,
-  type Presence,
   quote,
   type RegisterRequest,
   RegisterRequestSchema,
   type RegisterResponse,
   RelayError,
-  TASK_STATES,
-  type TaskState,
 } from "@a2a-relay/protocol";
-import { authorize } from "../access/authorize.ts";
+import type { Guard } from "../access/guard.ts";
+import type { KeyMaker, NewKey } from "../access/key-maker.ts";
+import { keyEvent } from "../access/key-view.ts";
 import { actorName, type OperatorPrincipal, type Principal } from "../access/principal.ts";
 import type { Clock } from "../environment/clock.ts";
-import { combine, decideAndCommit } from "../environment/commit-retry.ts";
+import { decideAndCommit } from "../environment/commit-retry.ts";
 import type { Identifiers } from "../environment/identifiers.ts";
-import type { RelayStore } from "../environment/relay-store.ts";
+import type { Changes, RelayStore } from "../environment/relay-store.ts";
 import { parserOf } from "../environment/schema-check.ts";
 import type { ServiceParts } from "../environment/service-parts.ts";
-import type { EventDraft } from "../journal/event.ts";
-import { withdraw } from "../mailboxes/delivery-state.ts";
-import { failedTaskChanges, undeliveredChanges } from "../mailboxes/undelivered.ts";
-import type { Stationery } from "../messages/notices.ts";
 import { serveCard } from "./agent-card.ts";
+import { agentEvent } from "./agent-event.ts";
+import { checkKeyProof, identify, type Identity } from "./agent-identity.ts";
+import { readAgentId } from "./agent-name.ts";
 import type { AgentRecord, AgentWithPresence } from "./agent-record.ts";
+import { AgentRemoval } from "./agent-removal.ts";
+import { viewAgent } from "./agent-view.ts";
 import type { Directory } from "./directory.ts";
+import { fillRecord, registeredBefore } from "./registration.ts";
+
+export interface AgentParts extends ServiceParts {
+  readonly keyMaker: KeyMaker;
+}
 
 export interface AgentSettings {
   readonly messageTtlMs: number;
@@ -41,53 +42,59 @@ export interface AgentSettings {
   readonly publicUrl: () => string;
 }
 
-const RESERVED: ReadonlySet<string> = new Set([POSTMASTER, "operator"]);
-const WITHDRAWN_AT_ONCE = 100;
-const REMOVED_AT_ONCE = 100;
-const UNFINISHED = TASK_STATES.filter((state) => !isTerminal(state));
-
 const parseRegister = parserOf(RegisterRequestSchema, "registration");
 const parseQuery = parserOf(AgentsQuerySchema, "query");
 
 /** The relay's address book. */
 export class AgentService {
   readonly #store: RelayStore;
+  readonly #guard: Guard;
   readonly #directory: Directory;
   readonly #clock: Clock;
   readonly #ids: Identifiers;
-  readonly #messageTtlMs: number;
+  readonly #keyMaker: KeyMaker;
+  readonly #removal: AgentRemoval;
   readonly #publicUrl: () => string;
 
-  constructor(parts: ServiceParts, settings: AgentSettings) {
+  constructor(parts: AgentParts, settings: AgentSettings) {
     this.#store = parts.store;
+    this.#guard = parts.guard;
     this.#directory = parts.directory;
     this.#clock = parts.clock;
     this.#ids = parts.ids;
-    this.#messageTtlMs = settings.messageTtlMs;
+    this.#keyMaker = parts.keyMaker;
+    this.#removal = new AgentRemoval(parts, settings);
     this.#publicUrl = settings.publicUrl;
   }
 
-  /** Makes the agent known, or changes what it says of itself: fields that are left out stay as they were. */
+  /**
+   * Makes the agent known, or changes what it says of itself: fields that are left out stay as they were. The
+   * first time it gets a key of its own, which is in this answer and nowhere else.
+   */
   async register(principal: Principal, input: unknown): Promise<RegisterResponse> {
     const request = parseRegister(input);
-    const id = readAgentId(request.agent_id ?? this.#ids.agent());
-    authorize(principal, "agents.write", { agentId: id });
+    const id = this.#idOf(request);
+    await this.#guard.authorize(principal, "agents.write", { agentId: id });
     const { tenant } = principal;
-    await this.#finishRemoval(principal, id);
-    const answer = await decideAndCommit(this.#store, async (clash) => {
+    await this.#removal.finish(principal, id);
+    const { record, apiKey } = await decideAndCommit(this.#store, async (clash) => {
       if (clash === "agent_name") throw await this.#nameTaken(tenant, id, request.aliases ?? []);
+      if (clash === "agent_key") throw keyTaken();
       const known = (await this.#store.agent(tenant, id))?.agent;
-      const record = fillRecord(tenant, id, request, known, this.#clock.nowMs());
-      assertRecordBytes(record);
-      const created = known === undefined || known.removedAtMs !== null;
-      const type = created ? "agent.registered" : "agent.updated";
-      const event = this.#event(type, principal, id, { aliases: record.aliases });
-      return { changes: { tenant, agents: [record], events: [event] }, answer: { created, record } };
+      const identity = await this.#identify(principal, request, id, known);
+      const filled = fillRecord({ tenant, id, known, identity }, request, this.#clock.nowMs());
+      const key = registeredBefore(known) === undefined ? this.#ownKey(principal, id) : undefined;
+      const changes = this.#registration(principal, filled, identity, key);
+      return { changes, answer: { record: filled, apiKey: key?.text } };
     });
     const lastSeenAtMs = this.#clock.nowMs();
     await this.#store.touchAgent(tenant, id, lastSeenAtMs);
-    const agent = this.#view({ agent: answer.record, lastSeenAtMs });
-    return { agent_id: id, created: answer.created, agent };
+    return {
+      agent_id: id,
+      created: apiKey !== undefined,
+      ...(apiKey === undefined ? {} : { api_key: apiKey }),
+      agent: this.#view({ agent: record, lastSeenAtMs }),
+    };
   }
 
   async get(principal: Principal, name: string): Promise<AgentView> {
@@ -99,7 +106,7 @@ export class AgentService {
   }
 
   async list(principal: Principal, input: unknown): Promise<AgentsResponse> {
-    authorize(principal, "agents.read");
+    await this.#guard.authorize(principal, "agents.read");
     const query = parseQuery(input) as AgentsQuery;
     const { tenant } = principal;
     const limit = query.limit ?? LIMITS.listLimitDefault;
@@ -112,103 +119,86 @@ export class AgentService {
 
   async heartbeat(principal: Principal, name: string): Promise<AgentView> {
     const { agent } = await this.#known(principal, name);
-    authorize(principal, "agents.write", { agentId: agent.id });
+    await this.#guard.authorize(principal, "agents.write", { agentId: agent.id });
     const lastSeenAtMs = this.#clock.nowMs();
     await this.#store.touchAgent(principal.tenant, agent.id, lastSeenAtMs);
     return this.#view({ agent, lastSeenAtMs });
   }
 
-  /** Closes the mailbox: open mail is withdrawn and its senders are told. The id stays reserved. */
+  /** Closes the mailbox: keys are revoked, open mail is withdrawn, its senders are told. The id stays reserved. */
   async remove(principal: Principal, name: string): Promise<{ readonly removed: AgentId }> {
     const { agent } = await this.#known(principal, name);
-    authorize(principal, "agents.write", { agentId: agent.id });
-    const { tenant } = principal;
-    await decideAndCommit(this.#store, async () => {
-      const known = (await this.#store.agent(tenant, agent.id))?.agent;
-      if (known === undefined || known.removedAtMs !== null) return { changes: undefined, answer: undefined };
-      const removed = { ...known, removedAtMs: this.#clock.nowMs() };
-      const event = this.#event("agent.removed", principal, agent.id, {});
-      return { changes: { tenant, agents: [removed], events: [event] }, answer: undefined };
-    });
-    await this.#finishRemoval(principal, agent.id);
+    await this.#guard.authorize(principal, "agents.write", { agentId: agent.id });
+    await this.#removal.remove(principal, agent.id);
     return { removed: agent.id };
   }
 
   /** Takes up removals that a crash interrupted; a relay does so when it starts. */
   async finishRemovals(principal: OperatorPrincipal): Promise<void> {
-    let afterId = "";
-    for (;;) {
-      const removed = await this.#store.removedAgents(principal.tenant, { afterId, limit: REMOVED_AT_ONCE });
-      for (const id of removed) await this.#finishRemoval(principal, id);
-      const last = removed.at(-1);
-      if (last === undefined) return;
-      afterId = last;
-      await this.#clock.nextTurn();
-    }
+    await this.#removal.finishAll(principal);
   }
 
-  /** In bounded steps, and taken up again after a crash: a new registration never sees old mail. */
-  async #finishRemoval(principal: Principal, id: AgentId): Promise<void> {
-    const { tenant } = principal;
-    const known = (await this.#store.agent(tenant, id))?.agent;
-    if (known === undefined || known.removedAtMs === null) return;
-    for (;;) {
-      const open = await this.#store.openDeliveriesOfAgent(tenant, id, WITHDRAWN_AT_ONCE);
-      if (open.length === 0) break;
-      await Promise.all(open.map((delivery) => this.#withdraw(principal, tenant, delivery.messageId)));
-    }
-    for (const state of UNFINISHED) await this.#failTasks(principal, id, state);
+  #idOf(request: RegisterRequest): AgentId {
+    if (request.agent_id !== undefined) return readAgentId(request.agent_id);
+    if (request.pubkey_b58 === undefined) return readAgentId(this.#ids.agent());
+    throw new RelayError("invalid_argument", "pubkey_b58: needs agent_id too, because key_proof names it");
   }
 
-  /** Work that the agent had taken on, its mail already acknowledged: nobody will finish it. */
-  async #failTasks(principal: Principal, id: AgentId, state: TaskState): Promise<void> {
-    const { tenant } = principal;
-    const any = { threadId: undefined, parentId: undefined };
-    let afterId = "";
-    for (;;) {
-      const page = { tenant, agentId: id, state, ...any, afterId, limit: WITHDRAWN_AT_ONCE };
-      const tasks = await this.#store.tasks(page);
-      const own = tasks.filter(({ assignee }) => assignee === id);
-      await Promise.all(own.map((task) => this.#failTask(principal, task.id)));
-      const last = tasks.at(-1);
-      if (last === undefined) return;
-      afterId = last.id;
+  /** A proof that proves nothing is a refusal, and on record like any other. */
+  async #identify(
+    principal: Principal,
+    request: RegisterRequest,
+    agentId: AgentId,
+    known: AgentRecord | undefined,
+  ): Promise<Identity> {
+    const claim = { tenant: principal.tenant, agentId, before: registeredBefore(known) };
+    try {
+      checkKeyProof(request, claim, this.#clock.nowMs());
+    } catch (reason) {
+      const error = RelayError.from(reason);
+      if (error.code !== "permission_denied") throw error;
+      await this.#guard.refuse(principal, "agents.write", { agentId }, error);
     }
+    return identify(request, claim);
   }
 
-  async #failTask(principal: Principal, taskId: string): Promise<void> {
-    const { tenant } = principal;
-    await decideAndCommit(this.#store, async () => {
-      const task = await this.#store.task(tenant, taskId);
-      if (task === undefined || isTerminal(task.state)) return { changes: undefined, answer: undefined };
-      const reason = `${task.assignee} is no longer registered`;
-      const by = { actor: actorName(principal), resultFrom: POSTMASTER };
-      const changes = await failedTaskChanges(this.#store, this.#stationery(), task, reason, by);
-      return { changes: combine(tenant, changes), answer: undefined };
+  /** Limited as the caller's own key is, so that registering is no way around the limits. */
+  #ownKey(principal: Principal, agentId: AgentId): NewKey {
+    return this.#keyMaker.make({
+      tenant: principal.tenant,
+      agentId,
+      verbs: principal.verbs === undefined ? null : [...principal.verbs],
+      createdAtMs: this.#clock.nowMs(),
+      createdBy: actorName(principal),
+      expiresAtMs: null,
+      replaces: null,
     });
   }
 
-  async #withdraw(principal: Principal, tenant: string, messageId: string): Promise<void> {
-    await decideAndCommit(this.#store, async () => {
-      const delivery = await this.#store.delivery(tenant, messageId);
-      if (delivery === undefined || delivery.settledAtMs !== null) {
-        return { changes: undefined, answer: undefined };
-      }
-      const stationery = this.#stationery();
-      const reason = `${delivery.agentId} is no longer registered`;
-      const by = { actor: actorName(principal), resultFrom: POSTMASTER };
-      const withdrawn = withdraw(delivery, reason, stationery.nowMs);
-      const changes = await undeliveredChanges(this.#store, stationery, withdrawn, by);
-      return { changes: combine(tenant, changes), answer: undefined };
-    });
-  }
-
-  #stationery(): Stationery {
-    return { ids: this.#ids, nowMs: this.#clock.nowMs(), messageTtlMs: this.#messageTtlMs };
+  #registration(
+    principal: Principal,
+    record: AgentRecord,
+    { custodialKey }: Identity,
+    key: NewKey | undefined,
+  ): Changes {
+    const by = { actor: actorName(principal), atMs: this.#clock.nowMs() };
+    const { aliases, publicKey, isCustodial } = record;
+    const type = key === undefined ? "agent.updated" : "agent.registered";
+    const data = { aliases, pubkey_b58: publicKey, custodial: isCustodial };
+    return {
+      tenant: principal.tenant,
+      agents: [record],
+      custodialKeys: custodialKey === undefined ? [] : [custodialKey],
+      keys: key === undefined ? [] : [key.record],
+      events: [
+        agentEvent(type, record.id, by, data),
+        ...(key === undefined ? [] : [keyEvent("key.created", key.record, by)]),
+      ],
+    };
   }
 
   async #known(principal: Principal, name: string): Promise<AgentWithPresence> {
-    authorize(principal, "agents.read");
+    await this.#guard.authorize(principal, "agents.read");
     const { tenant } = principal;
     const id = await this.#directory.resolve(tenant, name, "agent_id");
     const known = await this.#store.agent(tenant, id);
@@ -230,98 +220,14 @@ export class AgentService {
     return new RelayError("conflict", "aliases: one of them already belongs to another agent");
   }
 
-  #view({ agent, lastSeenAtMs }: AgentWithPresence): AgentView {
-    return {
-      agent_id: agent.id,
-      display_name: agent.displayName,
-      slug: slugOf(agent.id),
-      aliases: agent.aliases,
-      skills: agent.skills,
-      representative_queries: agent.representativeQueries,
-      ...(agent.callbackUrl === null ? {} : { callback_url: agent.callbackUrl }),
-      ...(agent.ttlMs === null ? {} : { ttl_ms: agent.ttlMs }),
-      presence: presenceOf(agent, lastSeenAtMs, this.#clock.nowMs()),
-      registered_at: formatInstant(agent.registeredAtMs),
-      ...(lastSeenAtMs === null ? {} : { last_seen_at: formatInstant(lastSeenAtMs) }),
-      agent_card: serveCard(agent, this.#publicUrl()),
-    };
-  }
-
-  #event(
-    type: EventDraft["type"],
-    principal: Principal,
-    agentId: AgentId,
-    data: Readonly<Record<string, unknown>>,
-  ): EventDraft {
-    const actor = actorName(principal);
-    const atMs = this.#clock.nowMs();
-    return { type, atMs, actor, agentId, messageId: null, taskId: null, threadId: null, data };
+  #view(found: AgentWithPresence): AgentView {
+    return viewAgent(found, { nowMs: this.#clock.nowMs(), publicUrl: this.#publicUrl() });
   }
 }
 
-function readAgentId(input: string, field = "agent_id"): AgentId {
-  const id = parseAgentId(input, field);
-  if (!RESERVED.has(id) && !/^(skill:|https?:)/i.test(id)) return id;
-  throw new RelayError("invalid_argument", `${field}: ${quote(id)} is reserved; choose another one`);
-}
-
-function fillRecord(
-  tenant: string,
-  id: AgentId,
-  request: RegisterRequest,
-  known: AgentRecord | undefined,
-  nowMs: number,
-): AgentRecord {
-  const before = known?.removedAtMs === null ? known : undefined;
-  const card = request.card ?? request.agent_card ?? before?.card ?? {};
-  const cardName = typeof card["name"] === "string" && card["name"] !== "" ? card["name"] : undefined;
-  const callbackUrl =
-    request.callback_url === undefined ? (before?.callbackUrl ?? null) : readCallback(request.callback_url);
-  return {
-    tenant,
-    id,
-    displayName: request.display_name ?? before?.displayName ?? cardName ?? id,
-    aliases: (request.aliases ?? before?.aliases ?? []).map((alias) => readAgentId(alias, "aliases")),
-    card,
-    skills: request.skills ?? before?.skills ?? [],
-    representativeQueries: request.representative_queries ?? before?.representativeQueries ?? [],
-    callbackUrl,
-    ttlMs: request.ttl_ms === undefined ? (before?.ttlMs ?? null) : request.ttl_ms,
-    registeredAtMs: before?.registeredAtMs ?? nowMs,
-    removedAtMs: null,
-    version: known?.version ?? 0,
-  };
-}
-
-/** Measured as a whole: what was said earlier and stays counts too. */
-function assertRecordBytes(record: AgentRecord): void {
-  const limit = LIMITS.registrationBytesMax;
-  const bytes = Buffer.byteLength(JSON.stringify(record));
-  if (bytes <= limit) return;
-  throw new RelayError(
-    "too_large",
-    `registration: an agent says at most ${limit} bytes of itself as JSON, this would be ${bytes}`,
-    { details: { limit } },
+function keyTaken(): RelayError {
+  return new RelayError(
+    "conflict",
+    "pubkey_b58: another agent is registered with this key; every agent has its own",
   );
-}
-
-function readCallback(url: string | null): string | null {
-  if (url === null) return null;
-  const parsed = URL.canParse(url) ? new URL(url) : undefined;
-  if (parsed !== undefined && /^https?:$/.test(parsed.protocol) && parsed.username === "") return url;
-  throw new RelayError(
-    "invalid_argument",
-    `callback_url: ${quote(url)} is not an http or https URL without credentials`,
-  );
-}
-
-/** TTL says how long an agent counts as there after it was last heard; it never closes a mailbox. */
-function presenceOf(agent: AgentRecord, lastSeenAtMs: number | null, nowMs: number): Presence {
-  if (agent.ttlMs === null || lastSeenAtMs === null) return "unknown";
-  return nowMs <= lastSeenAtMs + agent.ttlMs ? "online" : "offline";
-}
-
-/** The id as a file name or URL segment would spell it. */
-function slugOf(id: string): string {
-  return id.replaceAll(/[^A-Za-z0-9_.-]+/g, "_").replaceAll(/^_+|_+$/g, "") || "agent";
 }

@@ -1,5 +1,5 @@
 import type { AgentId } from "@a2a-relay/protocol";
-import type { AgentWithPresence } from "./agent-record.ts";
+import type { AgentWithPresence, CustodialKey } from "./agent-record.ts";
 
 export interface AgentStore {
   /** The agent, removed or not. */
@@ -17,6 +17,11 @@ export interface AgentStore {
     page: { readonly afterId: string; readonly limit: number },
   ): Promise<readonly AgentId[]>;
   countAgents(tenant: string): Promise<number>;
+  /** The agent, not removed, whose public key this is. */
+  agentWithKey(tenant: string, publicKey: string): Promise<AgentId | undefined>;
+  /** The public key of an agent that is not removed. Asked on every task, so answered from memory where possible. */
+  publicKeyOf(tenant: string, id: AgentId): Promise<string | undefined>;
+  custodialKey(tenant: string, publicKey: string): Promise<CustodialKey | undefined>;
   /** Presence only: no event, no version, and on disk within a second rather than at once. */
   touchAgent(tenant: string, id: AgentId, seenAtMs: number): Promise<void>;
 }

@@ -61,6 +61,11 @@ describe("deciding and committing", () => {
       room: [],
       tasks: [],
       artifacts: [],
+      cachedResults: [],
+      custodialKeys: [],
+      keys: [],
+      tenants: [],
+      capabilities: [],
     });
   });
 });

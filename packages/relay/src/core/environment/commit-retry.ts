@@ -9,13 +9,18 @@ export interface Decision<Answer> {
   readonly answer: Answer;
 }
 
+/** Runs an act when it is its turn. */
+export type InTurn = <Answer>(act: () => Promise<Answer>) => Promise<Answer>;
+
 /**
  * Reads, decides and commits until nobody else was faster. `decide` runs again from fresh reads after a
- * clash and is told what clashed.
+ * clash and is told what clashed. Many at once may spend the same capability, each of them a clash for all
+ * others: `spendInTurn` is how they wait for each other from their first clash on.
  */
 export async function decideAndCommit<Answer>(
   store: RelayStore,
   decide: (clash: Clash | undefined) => Promise<Decision<Answer>>,
+  spendInTurn?: InTurn,
 ): Promise<Answer> {
   let clash: Clash | undefined;
   for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt += 1) {
@@ -24,6 +29,9 @@ export async function decideAndCommit<Answer>(
     const outcome = await store.commit(changes);
     if (outcome.committed) return answer;
     clash = outcome.clash;
+    if (clash === "capability" && spendInTurn !== undefined) {
+      return spendInTurn(() => decideAndCommit(store, decide));
+    }
   }
   throw new RelayError("unavailable", "too many callers change this at the same time; try again");
 }
@@ -40,6 +48,11 @@ export function combine(tenant: string, parts: readonly Partial<Changes>[]): Cha
     room: gathered(parts, (part) => part.room),
     tasks: gathered(parts, (part) => part.tasks),
     artifacts: gathered(parts, (part) => part.artifacts),
+    cachedResults: gathered(parts, (part) => part.cachedResults),
+    custodialKeys: gathered(parts, (part) => part.custodialKeys),
+    keys: gathered(parts, (part) => part.keys),
+    tenants: gathered(parts, (part) => part.tenants),
+    capabilities: gathered(parts, (part) => part.capabilities),
   };
 }
 

@@ -1,6 +1,8 @@
 /** Ids the relay makes. All are time-ordered: random ones double the cost of a large index. */
 export interface Identifiers {
   agent(): string;
+  capability(): string;
+  key(): string;
   lease(): string;
   message(): string;
   task(): string;

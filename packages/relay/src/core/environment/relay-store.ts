@@ -1,5 +1,8 @@
 import type { AgentId } from "@a2a-relay/protocol";
-import type { AgentRecord } from "../agents/agent-record.ts";
+import type { AccessStore } from "../access/access-store.ts";
+import type { CapabilityRecord } from "../access/capability-record.ts";
+import type { KeyRecord, TenantRecord } from "../access/key-record.ts";
+import type { AgentRecord, CustodialKey } from "../agents/agent-record.ts";
 import type { AgentStore } from "../agents/agent-store.ts";
 import type { EventDraft } from "../journal/event.ts";
 import type { JournalStore } from "../journal/journal-store.ts";
@@ -7,7 +10,7 @@ import type { DeliveryRecord } from "../mailboxes/delivery-record.ts";
 import type { MailboxStore } from "../mailboxes/mailbox-store.ts";
 import type { MessageRecord, SendKey } from "../messages/message-record.ts";
 import type { MessageStore } from "../messages/message-store.ts";
-import type { ArtifactRecord, TaskRecord } from "../tasks/task-record.ts";
+import type { ArtifactRecord, CachedResult, TaskRecord } from "../tasks/task-record.ts";
 import type { TaskStore } from "../tasks/task-store.ts";
 import type { ChangeFeed } from "./change-feed.ts";
 
@@ -33,6 +36,15 @@ export interface Changes {
   readonly tasks?: readonly TaskRecord[];
   /** Put by id: a known artifact is replaced in its place. */
   readonly artifacts?: readonly ArtifactRecord[];
+  /** Put by key: the newest answer counts. */
+  readonly cachedResults?: readonly CachedResult[];
+  readonly custodialKeys?: readonly CustodialKey[];
+  /** Version 0 is new. */
+  readonly keys?: readonly KeyRecord[];
+  /** Version 0 is new. */
+  readonly tenants?: readonly TenantRecord[];
+  /** Version 0 is new. */
+  readonly capabilities?: readonly CapabilityRecord[];
 }
 
 export interface MailboxRoom {
@@ -41,7 +53,19 @@ export interface MailboxRoom {
 }
 
 /** Why nothing was written: what another caller took or changed first. */
-export type Clash = "agent" | "agent_name" | "message_id" | "send_key" | "delivery" | "mailbox" | "task";
+export type Clash =
+  | "agent"
+  | "agent_key"
+  | "agent_name"
+  | "capability"
+  | "delivery"
+  | "key"
+  | "mailbox"
+  | "message_id"
+  | "send_key"
+  | "task"
+  | "task_client_id"
+  | "tenant";
 
 export type CommitOutcome =
   | { readonly committed: true }
@@ -55,7 +79,7 @@ export type CommitOutcome =
  * caller's change is written.
  */
 export interface RelayStore
-  extends AgentStore, MessageStore, MailboxStore, TaskStore, JournalStore, AsyncDisposable {
+  extends AccessStore, AgentStore, MessageStore, MailboxStore, TaskStore, JournalStore, AsyncDisposable {
   readonly feed: ChangeFeed;
   /** Writes all of it in one commit together with its events, or nothing. */
   commit(changes: Changes): Promise<CommitOutcome>;

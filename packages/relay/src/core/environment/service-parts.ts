@@ -1,7 +1,10 @@
+import type { CapabilityGate } from "../access/capability-gate.ts";
+import type { Guard } from "../access/guard.ts";
 import type { Directory } from "../agents/directory.ts";
 import type { Clock } from "./clock.ts";
 import type { Identifiers } from "./identifiers.ts";
 import type { RelayStore } from "./relay-store.ts";
+import type { Turns } from "./turns.ts";
 
 /** What every service is made of. */
 export interface ServiceParts {
@@ -9,4 +12,8 @@ export interface ServiceParts {
   readonly directory: Directory;
   readonly clock: Clock;
   readonly ids: Identifiers;
+  readonly guard: Guard;
+  readonly gate: CapabilityGate;
+  /** Those who spend the same capability, by the agent it is about. */
+  readonly spenders: Turns;
 }

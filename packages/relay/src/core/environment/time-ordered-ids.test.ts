@@ -23,6 +23,8 @@ describe("ids of the relay", () => {
     const ids = idsWith(new FakeClock());
     assert.match(ids.message(), /^msg_/);
     assert.match(ids.thread(), /^thread_/);
+    assert.match(ids.key(), /^key_/);
+    assert.match(ids.capability(), /^cap_/);
     assert.match(ids.lease(), UUID_V7);
     const agent = ids.agent();
     assert.match(agent, /^urn:uuid:/);

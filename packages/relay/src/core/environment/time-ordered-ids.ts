@@ -1,8 +1,6 @@
 import type { Clock } from "./clock.ts";
 import type { Identifiers } from "./identifiers.ts";
-
-/** Fills the array with randomness. */
-export type Randomness = (bytes: Uint8Array) => void;
+import type { Randomness } from "./randomness.ts";
 
 const POOL_IDS = 256;
 const RANDOM_BYTES = 8;
@@ -30,6 +28,14 @@ export class TimeOrderedIds implements Identifiers {
 
   agent(): string {
     return `urn:uuid:${this.#next()}`;
+  }
+
+  capability(): string {
+    return `cap_${this.#next()}`;
+  }
+
+  key(): string {
+    return `key_${this.#next()}`;
   }
 
   lease(): string {

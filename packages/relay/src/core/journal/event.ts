@@ -1,9 +1,17 @@
 import { hash } from "node:crypto";
 
 export const EVENT_TYPES = [
+  "access.denied",
+  "access.unauthenticated",
   "agent.registered",
   "agent.updated",
   "agent.removed",
+  "capability.granted",
+  "capability.revoked",
+  "capability_check",
+  "key.created",
+  "key.revoked",
+  "key.rotated",
   "message.accepted",
   "message.noticed",
   "message.delivered",
@@ -25,6 +33,8 @@ export const EVENT_TYPES = [
   "task.failed",
   "task.canceled",
   "task.rejected",
+  "task.replayed",
+  "tenant.changed",
   "mail.retired",
   "retry.scanned",
 ] as const;

@@ -19,7 +19,9 @@ describe("the journal", () => {
       events.map(({ type, actor, agent }) => [type, actor, agent]),
       [
         ["agent.registered", "operator", LULU],
+        ["key.created", "operator", LULU],
         ["agent.registered", "operator", ZHIWEI],
+        ["key.created", "operator", ZHIWEI],
         ["message.accepted", LULU, ZHIWEI],
         ["message.delivered", ZHIWEI, ZHIWEI],
         ["message.acknowledged", ZHIWEI, ZHIWEI],
@@ -29,9 +31,9 @@ describe("the journal", () => {
     );
     assert.deepEqual(
       events.map(({ seq }) => seq),
-      [1, 2, 3, 4, 5, 6, 7],
+      [1, 2, 3, 4, 5, 6, 7, 8, 9],
     );
-    assert.deepEqual([cursor, has_more], ["7", false]);
+    assert.deepEqual([cursor, has_more], ["9", false]);
   });
 
   it("carries digests, never bodies", async () => {
@@ -56,6 +58,7 @@ describe("the journal", () => {
     assert.deepEqual(await types(core, { thread: "t1" }), ["message.accepted", "message.delivered"]);
     assert.deepEqual(await types(core, { agent: LULU }), [
       "agent.registered",
+      "key.created",
       "message.accepted",
       "message.accepted",
     ]);

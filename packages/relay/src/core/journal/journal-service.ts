@@ -2,7 +2,6 @@ import {
   type EventsQuery,
   EventsQuerySchema,
   type EventsResponse,
-  type EventView,
   formatInstant,
   LIMITS,
   type Message,
@@ -15,22 +14,26 @@ import {
   type ThreadsResponse,
   type VerifyResponse,
 } from "@a2a-relay/protocol";
-import { authorize } from "../access/authorize.ts";
+import type { Guard } from "../access/guard.ts";
 import type { Principal } from "../access/principal.ts";
 import type { Directory } from "../agents/directory.ts";
+import type { Anchors } from "../environment/anchors.ts";
 import { journalTopic } from "../environment/change-feed.ts";
 import type { Clock } from "../environment/clock.ts";
 import { parseCursor } from "../environment/cursor.ts";
 import type { RelayStore } from "../environment/relay-store.ts";
 import { parserOf } from "../environment/schema-check.ts";
 import type { Waiting } from "../environment/waiting.ts";
-import { EVENT_TYPES, type EventRecord } from "./event.ts";
+import { EVENT_TYPES } from "./event.ts";
+import { viewEvent } from "./event-view.ts";
 import { verifyChain } from "./verify-chain.ts";
 
 export interface JournalParts {
   readonly store: RelayStore;
+  readonly guard: Guard;
   readonly directory: Directory;
   readonly clock: Clock;
+  readonly anchors: Anchors;
 }
 
 /** A cursor that starts at the end: what happens from now on. */
@@ -42,17 +45,21 @@ const parseThreads = parserOf(ThreadsQuerySchema, "query");
 /** The record of all that happened, as operators read it: events, threads, and the proof of the chain. */
 export class JournalService {
   readonly #store: RelayStore;
+  readonly #guard: Guard;
   readonly #directory: Directory;
   readonly #clock: Clock;
+  readonly #anchors: Anchors;
 
   constructor(parts: JournalParts) {
     this.#store = parts.store;
+    this.#guard = parts.guard;
     this.#directory = parts.directory;
     this.#clock = parts.clock;
+    this.#anchors = parts.anchors;
   }
 
   async events(principal: Principal, input: unknown, { signal }: Waiting = {}): Promise<EventsResponse> {
-    authorize(principal, "events.read");
+    await this.#guard.authorize(principal, "events.read");
     const query = parseEvents(input) as EventsQuery;
     assertKnownType(query.type);
     const { tenant } = principal;
@@ -80,7 +87,7 @@ export class JournalService {
   }
 
   async threads(principal: Principal, input: unknown): Promise<ThreadsResponse> {
-    authorize(principal, "threads.read");
+    await this.#guard.authorize(principal, "threads.read");
     const query = parseThreads(input) as ThreadsQuery;
     const { tenant } = principal;
     const page = await this.#store.threads({
@@ -107,7 +114,7 @@ export class JournalService {
   }
 
   async thread(principal: Principal, threadId: string): Promise<ThreadResponse> {
-    authorize(principal, "threads.read");
+    await this.#guard.authorize(principal, "threads.read");
     const page = await this.#store.thread({
       tenant: principal.tenant,
       threadId: parseRecordId(threadId, "thread_id"),
@@ -129,25 +136,10 @@ export class JournalService {
   }
 
   async verify(principal: Principal): Promise<VerifyResponse> {
-    authorize(principal, "journal.verify");
-    return verifyChain(this.#store, this.#clock, principal.tenant);
+    await this.#guard.authorize(principal, "journal.verify");
+    const parts = { store: this.#store, clock: this.#clock, anchors: this.#anchors };
+    return verifyChain(parts, principal.tenant);
   }
-}
-
-function viewEvent(event: EventRecord): EventView {
-  return {
-    seq: event.seq,
-    type: event.type,
-    at: formatInstant(event.atMs),
-    actor: event.actor,
-    ...(event.agentId === null ? {} : { agent: event.agentId }),
-    ...(event.messageId === null ? {} : { message_id: event.messageId }),
-    ...(event.taskId === null ? {} : { task_id: event.taskId }),
-    ...(event.threadId === null ? {} : { thread_id: event.threadId }),
-    data: JSON.parse(event.dataJson) as Readonly<Record<string, unknown>>,
-    previous_hash: event.previousHash,
-    hash: event.hash,
-  };
 }
 
 /** A filter that can never match is a mistake, not an empty list. */

@@ -35,6 +35,8 @@ export interface JournalStore {
    * without a mailbox is as old as its acceptance.
    */
   retirableMail(tenant: string, settledBeforeMs: number, limit: number): Promise<readonly RetiredMail[]>;
+  /** What the archive keeps of these letters, whatever their age; those that are gone are left out. */
+  archiveLines(tenant: string, messageIds: readonly string[]): Promise<readonly RetiredMail[]>;
   /** Forgets mail, its delivery, and the task it began; starts the clock of its send keys; records `event`. */
   retireMail(tenant: string, messageIds: readonly string[], nowMs: number, event?: EventDraft): Promise<void>;
   /** The last event that is really there, whatever the head says. */

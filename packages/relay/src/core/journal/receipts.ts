@@ -21,6 +21,7 @@ const STAGES: Partial<Record<EventType, ReceiptStage>> = {
   "task.auth-required": "auth-required",
   "task.handed_off": "handed_off",
   "task.completed": "replied",
+  "task.replayed": "replied",
   "task.failed": "failed",
   "task.canceled": "canceled",
   "task.rejected": "rejected",

@@ -1,8 +1,11 @@
-import { LIMITS, POSTMASTER } from "@a2a-relay/protocol";
+import { LIMITS, POSTMASTER, TERMINAL_TASK_STATES, type TerminalTaskState } from "@a2a-relay/protocol";
 import type { Archive } from "../environment/archive.ts";
 import type { Clock } from "../environment/clock.ts";
 import type { RelayStore } from "../environment/relay-store.ts";
+import type { Anchoring } from "./anchoring.ts";
+import type { TaskRecord } from "../tasks/task-record.ts";
 import type { EventDraft, RetiredMessage } from "./event.ts";
+import type { RetiredMail } from "./journal-store.ts";
 
 export interface RetentionSettings {
   /** 0 keeps mail for ever. */
@@ -18,7 +21,16 @@ export interface RetentionReport {
   readonly more: boolean;
 }
 
+export interface RetentionParts {
+  readonly store: RelayStore;
+  readonly archive: Archive;
+  readonly anchoring: Anchoring;
+  readonly clock: Clock;
+}
+
 const STEP_ROWS = 200;
+/** Each has two letters to retire. */
+const COMPACTED_TASKS = STEP_ROWS / 2;
 
 /**
  * Keeps the store bounded: what is old and settled is written to the archive first and only then forgotten,
@@ -27,15 +39,14 @@ const STEP_ROWS = 200;
 export class Retention {
   readonly #store: RelayStore;
   readonly #archive: Archive;
+  readonly #anchoring: Anchoring;
   readonly #clock: Clock;
   readonly #settings: RetentionSettings;
 
-  constructor(
-    parts: { readonly store: RelayStore; readonly archive: Archive; readonly clock: Clock },
-    settings: RetentionSettings,
-  ) {
+  constructor(parts: RetentionParts, settings: RetentionSettings) {
     this.#store = parts.store;
     this.#archive = parts.archive;
+    this.#anchoring = parts.anchoring;
     this.#clock = parts.clock;
     this.#settings = settings;
   }
@@ -45,13 +56,54 @@ export class Retention {
     const messages = await this.#retireMail(tenant, nowMs);
     const events = await this.#retireEvents(tenant, nowMs);
     await this.#store.forgetSendKeys(nowMs - LIMITS.sendKeyKeptMs);
+    await this.#store.forgetCachedResults(nowMs, LIMITS.cachedResultsMax);
     return { messages, events, more: messages === STEP_ROWS || events === STEP_ROWS };
+  }
+
+  /**
+   * Retires the mail of finished tasks whose results were taken, now instead of when its time has come: what asked
+   * for the work, and what answered it. Answers how many letters went.
+   */
+  async compact(tenant: string): Promise<number> {
+    let retired = 0;
+    for (const state of TERMINAL_TASK_STATES) retired += await this.#compactTasks(tenant, state);
+    return retired;
+  }
+
+  async #compactTasks(tenant: string, state: TerminalTaskState): Promise<number> {
+    const any = { agentId: undefined, threadId: undefined, parentId: undefined };
+    let retired = 0;
+    let afterId = "";
+    for (;;) {
+      const tasks = await this.#store.tasks({ tenant, state, ...any, afterId, limit: COMPACTED_TASKS });
+      const last = tasks.at(-1);
+      if (last === undefined) return retired;
+      const messageIds: string[] = [];
+      for (const task of tasks) messageIds.push(...(await this.#mailOfTaken(task)));
+      const mail = await this.#store.archiveLines(tenant, messageIds);
+      retired += await this.#archiveAndForget(tenant, mail, this.#clock.nowMs());
+      afterId = last.id;
+      await this.#clock.nextTurn();
+    }
+  }
+
+  /** Nothing while anything about the task is open, or its result was not taken. */
+  async #mailOfTaken({ tenant, id, messageId, resultMessageId }: TaskRecord): Promise<readonly string[]> {
+    if (resultMessageId === null) return [];
+    const result = await this.#store.delivery(tenant, resultMessageId);
+    if (result?.state !== "acknowledged") return [];
+    const open = await this.#store.openDeliveriesOfTask(tenant, id);
+    return open.length === 0 ? [messageId, resultMessageId] : [];
   }
 
   async #retireMail(tenant: string, nowMs: number): Promise<number> {
     const keptMs = this.#settings.mailRetentionMs;
     if (keptMs === 0) return 0;
     const mail = await this.#store.retirableMail(tenant, nowMs - keptMs, STEP_ROWS);
+    return this.#archiveAndForget(tenant, mail, nowMs);
+  }
+
+  async #archiveAndForget(tenant: string, mail: readonly RetiredMail[], nowMs: number): Promise<number> {
     if (mail.length === 0) return 0;
     await this.#archive.append(
       "messages",
@@ -80,6 +132,8 @@ export class Retention {
     const events = await this.#store.retirableEvents(tenant, nowMs - keptMs, STEP_ROWS);
     const last = events.at(-1);
     if (last === undefined) return 0;
+    // Nothing leaves that no anchor has seen: a chain that lacks more than that was cut by somebody else.
+    await this.#anchoring.keep(tenant);
     await this.#archive.append(
       "events",
       events.map((event) => JSON.stringify(event)),

@@ -1,25 +1,44 @@
-import type { VerifyResponse } from "@a2a-relay/protocol";
+import { formatInstant, type VerifyResponse } from "@a2a-relay/protocol";
+import type { Anchor, Anchors } from "../environment/anchors.ts";
 import type { Clock } from "../environment/clock.ts";
 import type { RelayStore } from "../environment/relay-store.ts";
 import { digestOfText } from "../messages/canonical-json.ts";
 import { type ChainHead, type EventRecord, eventHash, type RetiredMessage } from "./event.ts";
+import { verifyAnchors } from "./verify-anchors.ts";
 
 const PAGE_ROWS = 200;
 /** Letters digested in one turn: a few milliseconds. */
 const TURN_BYTES = 1024 * 1024;
 
+export interface VerifyParts {
+  readonly store: RelayStore;
+  readonly clock: Clock;
+  readonly anchors: Anchors;
+}
+
 /**
- * Walks the whole chain from its anchor: every event must hash onto the one before, the last must be the
- * head, every letter that is still kept must be the one that was accepted, and every letter that is not must
- * have been retired.
+ * Walks the whole chain from where retention left it: every event must hash onto the one before, the last must
+ * be the head, every letter that is still kept must be the one that was accepted, and every letter that is not
+ * must have been retired. Then it must hold what the anchors have seen.
  */
-export async function verifyChain(store: RelayStore, clock: Clock, tenant: string): Promise<VerifyResponse> {
-  const walk = new ChainWalk(store, tenant, await store.chainAnchor(tenant));
+export async function verifyChain(parts: VerifyParts, tenant: string): Promise<VerifyResponse> {
+  const start = await parts.store.chainAnchor(tenant);
+  const walk = new ChainWalk(parts.store, tenant, start);
+  const problem = await walkToEnd(walk, parts, tenant);
+  const anchored = await verifyAnchors(parts, tenant, start);
+  return walk.report(problem ?? anchored.problem, anchored.latest);
+}
+
+async function walkToEnd(
+  walk: ChainWalk,
+  { store, clock }: VerifyParts,
+  tenant: string,
+): Promise<string | undefined> {
   for (;;) {
     const head = await store.chainHead(tenant);
-    if (walk.reached.seq >= head.seq) return walk.report(await walk.end(head));
+    if (walk.reached.seq >= head.seq) return walk.end(head);
     const problem = await walk.step(head);
-    if (problem !== undefined) return walk.report(problem);
+    if (problem !== undefined) return problem;
     await clock.nextTurn();
   }
 }
@@ -35,7 +54,7 @@ const EVERYTHING = {
 class ChainWalk {
   readonly #store: RelayStore;
   readonly #tenant: string;
-  readonly #anchor: ChainHead;
+  readonly #start: ChainHead;
   reached: ChainHead;
   #messages = 0;
   /**
@@ -49,21 +68,24 @@ class ChainWalk {
   #unread: readonly EventRecord[] = [];
   #bytesLeft = TURN_BYTES;
 
-  constructor(store: RelayStore, tenant: string, anchor: ChainHead) {
+  constructor(store: RelayStore, tenant: string, start: ChainHead) {
     this.#store = store;
     this.#tenant = tenant;
-    this.#anchor = anchor;
-    this.reached = anchor;
+    this.#start = start;
+    this.reached = start;
   }
 
-  report(problem: string | undefined): VerifyResponse {
+  report(problem: string | undefined, anchor: Anchor | undefined): VerifyResponse {
     return {
       ok: problem === undefined,
-      events: this.reached.seq - this.#anchor.seq,
+      events: this.reached.seq - this.#start.seq,
       messages: this.#messages,
-      first_seq: this.#anchor.seq + 1,
+      first_seq: this.#start.seq + 1,
       last_seq: this.reached.seq,
       head: this.reached.hash,
+      ...(anchor === undefined
+        ? {}
+        : { anchor: { seq: anchor.seq, hash: anchor.hash, at: formatInstant(anchor.atMs) } }),
       ...(problem === undefined ? {} : { problem }),
     };
   }
@@ -133,14 +155,15 @@ class ChainWalk {
   #account(event: EventRecord): void {
     const { messages } = JSON.parse(event.dataJson) as { readonly messages: readonly RetiredMessage[] };
     for (const [messageId, acceptedSeq] of messages) {
-      // Not met on this walk: accepted before the anchor. Met while it was still there: retired since.
+      // Not met on this walk: accepted before the start. Met while it was still there: retired since.
       const headSeq = this.#looked.find(({ lastSeq }) => acceptedSeq <= lastSeq)?.headSeq ?? 0;
-      if (acceptedSeq > this.#anchor.seq && event.seq <= headSeq) this.#unaccounted ^= markOf(messageId);
+      if (acceptedSeq > this.#start.seq && event.seq <= headSeq) this.#unaccounted ^= markOf(messageId);
     }
   }
 }
 
-function brokenLink(previous: ChainHead, event: EventRecord): string | undefined {
+/** What is wrong with an event that should follow the one before, as a sentence. */
+export function brokenLink(previous: ChainHead, event: EventRecord): string | undefined {
   if (event.seq !== previous.seq + 1) {
     return `event ${previous.seq + 1} is missing: ${event.seq} follows ${previous.seq}`;
   }

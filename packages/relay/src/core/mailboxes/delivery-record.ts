@@ -1,5 +1,9 @@
 import type { AgentId, DeliveryState, DuplicateSafety } from "@a2a-relay/protocol";
 
+/** What mail is for: it asks for work, it brings the result of work, or neither. */
+export const MAIL_PURPOSES = ["work", "result", "mail"] as const;
+export type MailPurpose = (typeof MAIL_PURPOSES)[number];
+
 /** One message in one mailbox. */
 export interface DeliveryRecord {
   readonly tenant: string;
@@ -7,6 +11,7 @@ export interface DeliveryRecord {
   readonly agentId: AgentId;
   readonly sender: AgentId;
   readonly taskId: string | null;
+  readonly purpose: MailPurpose;
   readonly state: DeliveryState;
   /**
    * The place in the mailbox, given in commit order each time the mail becomes available. The store fills

@@ -42,6 +42,11 @@ export const DELIVERY_TRANSITIONS: Readonly<
 /** The reason kept on mail whose task was canceled; its lease holder is told so by name. */
 export const CANCELED_REASON = "the task was canceled";
 
+/** Held mail may be taken from now on. */
+export function approve(delivery: DeliveryRecord): DeliveryRecord {
+  return { ...moved(delivery, "approve"), reason: null };
+}
+
 /** What a store does to each delivery it leases, in the one statement that also picks it. */
 export function lease(delivery: DeliveryRecord, grant: LeaseGrant): DeliveryRecord {
   return { ...moved(delivery, "lease"), ...grant, attempt: delivery.attempt + 1 };

@@ -22,7 +22,8 @@ import {
   RenewRequestSchema,
   type RenewResponse,
 } from "@a2a-relay/protocol";
-import { authorize, type Verb } from "../access/authorize.ts";
+import type { Verb } from "../access/authorize.ts";
+import type { Guard } from "../access/guard.ts";
 import type { Principal } from "../access/principal.ts";
 import type { Directory } from "../agents/directory.ts";
 import { mailboxTopic } from "../environment/change-feed.ts";
@@ -36,7 +37,7 @@ import type { ServiceParts } from "../environment/service-parts.ts";
 import { isGone, type Waiting } from "../environment/waiting.ts";
 import type { EventDraft } from "../journal/event.ts";
 import { deliveryEvent, freeReservations } from "../tasks/task-changes.ts";
-import type { DeliveryRecord } from "./delivery-record.ts";
+import type { DeliveryRecord, MailPurpose } from "./delivery-record.ts";
 import { acknowledge, assertMayFinish, fail, release } from "./delivery-state.ts";
 import { viewDelivery, viewLease, viewMail } from "./delivery-view.ts";
 import type { Mail } from "./mailbox-store.ts";
@@ -49,9 +50,22 @@ const parseRenew = parserOf(RenewRequestSchema, "renew");
 const parseRelease = parserOf(ReleaseRequestSchema, "release");
 const parseFail = parserOf(FailRequestSchema, "fail");
 
+/** Which mail another wire asks for, and how long the caller waits for it. */
+export interface Wanted {
+  readonly purpose: MailPurpose;
+  readonly waitMs: number;
+}
+
+export interface WantedLease extends Wanted {
+  readonly worker: string | null;
+  /** Null: until somebody acts on it. */
+  readonly leaseMs: number | null;
+}
+
 /** Taking mail, the two ways there are: read + ack, and lease + ack. Both are at-least-once. */
 export class MailboxService {
   readonly #store: RelayStore;
+  readonly #guard: Guard;
   readonly #directory: Directory;
   readonly #clock: Clock;
   readonly #ids: Identifiers;
@@ -59,6 +73,7 @@ export class MailboxService {
 
   constructor(parts: ServiceParts, settings: { readonly messageTtlMs: number }) {
     this.#store = parts.store;
+    this.#guard = parts.guard;
     this.#directory = parts.directory;
     this.#clock = parts.clock;
     this.#ids = parts.ids;
@@ -94,26 +109,43 @@ export class MailboxService {
   ): Promise<LeaseResponse> {
     const request = parseLease(input) as LeaseRequest;
     const agentId = await this.#mailboxOf(principal, agent, "mailbox.settle");
-    const { tenant } = principal;
-    const take = (): Promise<readonly Mail[]> => {
-      const nowMs = this.#clock.nowMs();
-      return this.#store.lease(
-        {
-          tenant,
-          agentId,
-          worker: request.worker ?? null,
-          leaseIds: Array.from({ length: request.max ?? 1 }, () => this.#ids.lease()),
-          bytesMax: LIMITS.answerBytesMax,
-          nowMs,
-          leaseExpiresAtMs: request.lease_ms == null ? null : nowMs + request.lease_ms,
-        },
-        (delivery) => leasedEvent(delivery, nowMs),
-      );
+    const wanted = {
+      purpose: undefined,
+      worker: request.worker ?? null,
+      leaseMs: request.lease_ms ?? null,
+      waitMs: request.wait_ms ?? 0,
     };
-    const mail = await this.#waitFor(tenant, agentId, request.wait_ms ?? 0, waiting, take);
-    if (isGone(waiting)) await this.#giveBack(principal, agentId, mail);
-    await this.#store.touchAgent(tenant, agentId, this.#clock.nowMs());
+    const mail = await this.#lease(principal, agentId, request.max ?? 1, wanted, waiting);
     return { messages: mail.map(viewMail) as (MailboxItem & { lease: NonNullable<MailboxItem["lease"]> })[] };
+  }
+
+  /** Leases the oldest letter of one purpose; the rest of the mailbox stays as it is. */
+  async take(
+    principal: Principal,
+    agent: string,
+    wanted: WantedLease,
+    waiting: Waiting = {},
+  ): Promise<Mail | undefined> {
+    const agentId = await this.#mailboxOf(principal, agent, "mailbox.settle");
+    const [mail] = await this.#lease(principal, agentId, 1, wanted, waiting);
+    return isGone(waiting) ? undefined : mail;
+  }
+
+  /** The oldest available letter of one purpose, without touching it. */
+  async oldest(
+    principal: Principal,
+    agent: string,
+    wanted: Wanted,
+    waiting: Waiting = {},
+  ): Promise<Mail | undefined> {
+    const agentId = await this.#mailboxOf(principal, agent, "mailbox.read");
+    const { tenant } = principal;
+    const { purpose, waitMs } = wanted;
+    const page = { tenant, agentId, purpose, afterPosition: 0, limit: 1, bytesMax: LIMITS.answerBytesMax };
+    const [mail] = await this.#waitFor(tenant, agentId, waitMs, waiting, () =>
+      this.#store.availableMail({ ...page, nowMs: this.#clock.nowMs() }),
+    );
+    return mail;
   }
 
   /** One bad id does not fail the rest. Acknowledging twice is harmless and counted once. */
@@ -186,8 +218,39 @@ export class MailboxService {
 
   async #mailboxOf(principal: Principal, agent: string, verb: Verb): Promise<AgentId> {
     const agentId = await this.#directory.resolve(principal.tenant, agent, "agent_id");
-    authorize(principal, verb, { agentId });
+    await this.#guard.authorize(principal, verb, { agentId });
     return agentId;
+  }
+
+  async #lease(
+    principal: Principal,
+    agentId: AgentId,
+    max: number,
+    wanted: Omit<WantedLease, "purpose"> & { readonly purpose: MailPurpose | undefined },
+    waiting: Waiting,
+  ): Promise<readonly Mail[]> {
+    const { tenant } = principal;
+    const { purpose, worker, leaseMs, waitMs } = wanted;
+    const take = (): Promise<readonly Mail[]> => {
+      const nowMs = this.#clock.nowMs();
+      return this.#store.lease(
+        {
+          tenant,
+          agentId,
+          worker,
+          purpose,
+          leaseIds: Array.from({ length: max }, () => this.#ids.lease()),
+          bytesMax: LIMITS.answerBytesMax,
+          nowMs,
+          leaseExpiresAtMs: leaseMs === null ? null : nowMs + leaseMs,
+        },
+        (delivery) => leasedEvent(delivery, nowMs),
+      );
+    };
+    const mail = await this.#waitFor(tenant, agentId, waitMs, waiting, take);
+    if (isGone(waiting)) await this.#giveBack(principal, agentId, mail);
+    await this.#store.touchAgent(tenant, agentId, this.#clock.nowMs());
+    return mail;
   }
 
   /** Looks at once; when there is nothing, looks again whenever the mailbox changes, until the time is over. */

@@ -1,7 +1,7 @@
 import type { AgentId, DeliveryState, MessageKind } from "@a2a-relay/protocol";
 import type { EventDraft } from "../journal/event.ts";
 import type { MessageRecord } from "../messages/message-record.ts";
-import type { DeliveryRecord } from "./delivery-record.ts";
+import type { DeliveryRecord, MailPurpose } from "./delivery-record.ts";
 
 /** A delivery together with the letter it delivers. */
 export interface Mail {
@@ -13,6 +13,8 @@ export interface MailboxReadQuery {
   readonly tenant: string;
   readonly agentId: AgentId;
   readonly afterPosition: number;
+  /** Absent: all mail. */
+  readonly purpose?: MailPurpose | undefined;
   readonly limit: number;
   /** All letters of one answer together, as JSON. The first one comes whatever its length. */
   readonly bytesMax: number;
@@ -23,6 +25,8 @@ export interface MailboxLeaseQuery {
   readonly tenant: string;
   readonly agentId: AgentId;
   readonly worker: string | null;
+  /** Absent: all mail. */
+  readonly purpose?: MailPurpose | undefined;
   /** One fresh id for each delivery that may be leased; its length is the most that is leased. */
   readonly leaseIds: readonly string[];
   /** All letters of one answer together, as JSON. The first one comes whatever its length. */
@@ -35,11 +39,17 @@ export interface MailboxLeaseQuery {
 export interface QueueFilter {
   readonly tenant: string;
   readonly agentId: AgentId | undefined;
+  /** Sender or recipient. */
+  readonly party?: AgentId | undefined;
+  /** Absent: all mail. */
+  readonly purpose?: MailPurpose | undefined;
   readonly state: DeliveryState | undefined;
   /** Hides leases younger than this; other mail stays. */
   readonly leasedBeforeMs: number | undefined;
   /** Keeps only mail whose task is due by then. */
   readonly deadlineBeforeMs: number | undefined;
+  /** Available mail of all agents as one line, in the order in which it may be taken. */
+  readonly isOneLine?: boolean;
   readonly limit: number;
 }
 
@@ -85,6 +95,10 @@ export interface MailboxStore {
   delivery(tenant: string, messageId: string): Promise<DeliveryRecord | undefined>;
   openDeliveriesOfTask(tenant: string, taskId: string): Promise<readonly DeliveryRecord[]>;
   openDeliveriesOfAgent(tenant: string, agentId: AgentId, limit: number): Promise<readonly DeliveryRecord[]>;
+  /** Whose mailbox holds the oldest available, unexpired mail of this purpose. */
+  oldestMailbox(tenant: string, purpose: MailPurpose, nowMs: number): Promise<AgentId | undefined>;
+  /** Held mail that asks for work, of all tenants, behind `after`, which may be gone: then from the beginning. */
+  heldWork(after: DeliveryRecord | undefined, limit: number): Promise<readonly DeliveryRecord[]>;
   countOpen(tenant: string, agentId: AgentId): Promise<number>;
   /** Held and available mail whose time is over. */
   expiredDeliveries(nowMs: number, limit: number): Promise<readonly DeliveryRecord[]>;

@@ -15,20 +15,38 @@ import {
   type RetryStaleResponse,
   type RetrySkipReason,
 } from "@a2a-relay/protocol";
-import { authorize } from "../access/authorize.ts";
+import type { CapabilityGate, RepairDemand, RepairWish } from "../access/capability-gate.ts";
+import type { Guard } from "../access/guard.ts";
 import { actorName, type Principal } from "../access/principal.ts";
 import type { Directory } from "../agents/directory.ts";
 import type { Clock } from "../environment/clock.ts";
-import { combine, decideAndCommit } from "../environment/commit-retry.ts";
+import { combine, type Decision, decideAndCommit, type InTurn } from "../environment/commit-retry.ts";
 import type { Identifiers } from "../environment/identifiers.ts";
 import type { Changes, RelayStore } from "../environment/relay-store.ts";
 import { parserOf } from "../environment/schema-check.ts";
 import type { ServiceParts } from "../environment/service-parts.ts";
+import type { Turns } from "../environment/turns.ts";
 import { deliveryEvent, freeReservations } from "../tasks/task-changes.ts";
-import type { DeliveryRecord } from "./delivery-record.ts";
+import type { DeliveryRecord, MailPurpose } from "./delivery-record.ts";
 import { forceError, requeue } from "./delivery-state.ts";
 import { viewLease } from "./delivery-view.ts";
 import type { QueuedMail } from "./mailbox-store.ts";
+import {
+  inFlight,
+  isSeenBy,
+  partiesOf,
+  type RepairSubject,
+  subjectOfMessage,
+  subjectOfTask,
+} from "./repair-subject.ts";
+import {
+  fillPolicy,
+  leaseAgeMs,
+  type RetryReport,
+  type SkippedLease,
+  skipReason,
+  viewReport,
+} from "./retry-policy.ts";
 import { undeliveredChanges } from "./undelivered.ts";
 
 const parseQueue = parserOf(QueueQuerySchema, "query");
@@ -37,24 +55,52 @@ const parseRetry = parserOf(RetryStaleRequestSchema, "retry-stale");
 
 const AUTOMATIC_REASON = "automatic retry policy requeued stale idempotent lease";
 
-/** What an operator sees of the queue and may do to stuck work. Always with a reason, never by itself. */
+/** What somebody wants done to stuck work. Its shape was checked by its wire, its words were not. */
+export interface RepairOrder {
+  readonly what: "message" | "task";
+  /** As the caller knows it. */
+  readonly name: string;
+  readonly reason: string;
+  readonly command:
+    | {
+        readonly action: "requeue";
+        readonly lease_id?: string | null | undefined;
+        readonly duplicate_risk: DuplicateRisk;
+      }
+    | {
+        readonly action: "force_error";
+        readonly lease_id?: string | null | undefined;
+        readonly message: string;
+      };
+}
+
+/**
+ * What an operator sees of the queue and may do to stuck work, and an agent with a capability to its own. Always
+ * with a reason, never by itself.
+ */
 export class RepairService {
   readonly #store: RelayStore;
+  readonly #guard: Guard;
+  readonly #gate: CapabilityGate;
   readonly #directory: Directory;
   readonly #clock: Clock;
   readonly #ids: Identifiers;
+  readonly #spenders: Turns;
   readonly #messageTtlMs: number;
 
   constructor(parts: ServiceParts, settings: { readonly messageTtlMs: number }) {
     this.#store = parts.store;
+    this.#guard = parts.guard;
+    this.#gate = parts.gate;
     this.#directory = parts.directory;
     this.#clock = parts.clock;
     this.#ids = parts.ids;
+    this.#spenders = parts.spenders;
     this.#messageTtlMs = settings.messageTtlMs;
   }
 
   async queue(principal: Principal, input: unknown): Promise<QueueResponse> {
-    authorize(principal, "queue.read");
+    await this.#guard.authorize(principal, "queue.read");
     const query = parseQueue(input) as QueueQuery;
     const { tenant } = principal;
     const nowMs = this.#clock.nowMs();
@@ -75,15 +121,52 @@ export class RepairService {
   }
 
   async repair(principal: Principal, input: unknown): Promise<RepairResponse> {
-    authorize(principal, "repair.write");
-    const request: RepairRequest = parseRepair(input);
-    const { command, reason } = request;
-    return decideAndCommit(this.#store, async () => {
-      const delivery = await this.#subject(principal.tenant, request);
-      return command.action === "requeue"
-        ? this.#requeue(principal, delivery, { ...command, reason })
-        : this.#forceError(principal, delivery, { ...command, reason });
-    });
+    await this.#guard.authorize(principal, "repair.write");
+    const { message_id: messageId, task_id: taskId, reason, command }: RepairRequest = parseRepair(input);
+    const { tenant } = principal;
+    if (messageId !== undefined && taskId === undefined) {
+      const find = (): Promise<RepairSubject | undefined> => subjectOfMessage(this.#store, tenant, messageId);
+      return this.order(principal, { what: "message", name: messageId, reason, command }, find);
+    }
+    if (taskId === undefined || messageId !== undefined) {
+      throw new RelayError("invalid_argument", "repair: give either message_id or task_id");
+    }
+    return this.order(principal, { what: "task", name: taskId, reason, command }, async () =>
+      subjectOfTask(this.#store, await this.#store.task(tenant, taskId)),
+    );
+  }
+
+  /**
+   * A repair in the words of any wire. `find` looks up what is meant by the name that the caller used; it is
+   * asked only after it is known that the caller may repair at all. An agent repairs what it takes part in,
+   * and hears the same of what it does not and of what is not there.
+   */
+  async order(
+    principal: Principal,
+    order: RepairOrder,
+    find: () => Promise<RepairSubject | undefined>,
+  ): Promise<RepairResponse> {
+    await this.#guard.authorize(principal, "repair.write");
+    const wish: RepairWish = { kind: "repair", action: order.command.action, name: order.name };
+    const spendInTurn: InTurn = (again) =>
+      this.#spenders.take(JSON.stringify([principal.tenant, actorName(principal)]), again);
+    const decide = async (): Promise<Decision<RepairResponse>> => {
+      await this.#gate.assertMayRepair(principal, wish);
+      const subject = await find();
+      if (subject === undefined || !isSeenBy(principal, subject)) {
+        await this.#gate.recordUnseen(principal, wish);
+        throw new RelayError(
+          "not_found",
+          `a2a repair rejected: ${order.what} ${order.name} is not visible to the authenticated peer or is no longer queued`,
+        );
+      }
+      const delivery = inFlight(subject, order.name);
+      const pass = await this.#gate.pass(principal, demandOf(wish, subject, order.command));
+      assertOrder(order, delivery);
+      const { changes, answer } = await this.#carryOut(principal, delivery, order);
+      return { changes: combine(principal.tenant, [pass, changes]), answer };
+    };
+    return decideAndCommit(this.#store, decide, spendInTurn);
   }
 
   /**
@@ -91,72 +174,94 @@ export class RepairService {
    * with `enabled` false it changes nothing and reports what it would have looked at.
    */
   async retryStale(principal: Principal, input: unknown): Promise<RetryStaleResponse> {
-    authorize(principal, "repair.write");
-    const request = parseRetry(input ?? {});
-    const policy: RetryStalePolicy = {
-      enabled: request.enabled ?? false,
-      min_lease_age_ms: request.min_lease_age_ms ?? 300_000,
-      max_attempts: request.max_attempts ?? 3,
-      max_requeues: request.max_requeues ?? 1,
-      scan_limit: request.scan_limit ?? 100,
-    };
-    const leases = await this.#store.leasedMail(principal.tenant, policy.scan_limit);
-    const requeued: RetryStaleResponse["requeued"][number][] = [];
-    const skipped: RetryStaleResponse["skipped"][number][] = [];
-    const nowMs = this.#clock.nowMs();
-    for (const delivery of leases) {
-      const full = requeued.length >= policy.max_requeues;
-      const verdict = skipReason(delivery, policy, nowMs) ?? (full ? "limit_reached" : undefined);
-      const subject = {
-        message_id: delivery.messageId,
-        ...(delivery.taskId === null ? {} : { task_id: delivery.taskId }),
-        attempt: delivery.attempt,
-      };
-      const lost = verdict === undefined && !(await this.#retry(principal, delivery));
-      const reason = verdict ?? (lost ? "lease_lost" : undefined);
-      if (reason !== undefined) {
-        skipped.push({ ...subject, reason, lease_age_ms: leaseAgeMs(delivery, nowMs) });
-      } else {
-        const key = delivery.idempotencyKey ?? "";
-        requeued.push({ ...subject, lease_id: delivery.leaseId ?? "", idempotency_key: key });
-      }
-    }
-    return { policy, considered: leases.length, requeued, skipped };
+    return viewReport(await this.retry(principal, input));
+  }
+
+  /** The same for wires that tell it in their own words. An agent's look ends at what it sent or received. */
+  async retry(principal: Principal, input: unknown, purpose?: MailPurpose): Promise<RetryReport> {
+    await this.#guard.authorize(principal, "repair.write");
+    const policy = fillPolicy(parseRetry(input ?? {}));
+    const { events = [] } = await this.#gate.pass(principal, { kind: "retry" });
+    for (const event of events) await this.#guard.record(principal.tenant, event);
+    return this.#scan(principal, policy, purpose);
   }
 
   /** The same by the clock, where an operator switched it on. A scan that looked at something is recorded. */
-  async retryOnSchedule(principal: Principal, policy: Omit<RetryStalePolicy, "enabled">): Promise<void> {
-    const report = await this.retryStale(principal, { ...policy, enabled: true });
+  async retryOnSchedule(principal: Principal, bounds: Omit<RetryStalePolicy, "enabled">): Promise<void> {
+    await this.#guard.authorize(principal, "repair.write");
+    const pass = await this.#gate.pass(principal, { kind: "retry" });
+    const report = await this.#scan(principal, { ...bounds, enabled: true }, undefined);
     if (report.considered === 0) return;
     const { considered, requeued, skipped } = report;
-    const data = { considered, requeued: requeued.length, skipped: skipped.length, policy };
+    const data = { considered, requeued: requeued.length, skipped: skipped.length, policy: bounds };
     const nobody = { agentId: null, messageId: null, taskId: null, threadId: null };
     const atMs = this.#clock.nowMs();
     await this.#store.commit({
       tenant: principal.tenant,
-      events: [{ type: "retry.scanned", atMs, actor: POSTMASTER, ...nobody, data }],
+      events: [...(pass.events ?? []), { type: "retry.scanned", atMs, actor: POSTMASTER, ...nobody, data }],
     });
   }
 
-  /** False when the lease had moved on since it was looked at. */
-  async #retry(principal: Principal, observed: DeliveryRecord): Promise<boolean> {
-    const { tenant } = principal;
+  async #scan(
+    principal: Principal,
+    policy: RetryStalePolicy,
+    purpose: MailPurpose | undefined,
+  ): Promise<RetryReport> {
+    const mail = await this.#store.queue({
+      tenant: principal.tenant,
+      agentId: undefined,
+      party: principal.kind === "agent" ? principal.agentId : undefined,
+      purpose,
+      state: "leased",
+      leasedBeforeMs: undefined,
+      deadlineBeforeMs: undefined,
+      limit: policy.scan_limit,
+    });
+    const requeued: DeliveryRecord[] = [];
+    const skipped: SkippedLease[] = [];
+    const nowMs = this.#clock.nowMs();
+    for (const { delivery } of mail) {
+      const isFull = requeued.length >= policy.max_requeues;
+      const reason =
+        skipReason(delivery, policy, nowMs) ??
+        (isFull ? "limit_reached" : await this.#retry(principal, delivery));
+      if (reason === undefined) requeued.push(delivery);
+      else skipped.push({ delivery, reason, leaseAgeMs: leaseAgeMs(delivery, nowMs) });
+    }
+    return { policy, considered: mail.length, requeued, skipped };
+  }
+
+  /** Undefined when it was requeued; else why not. */
+  async #retry(principal: Principal, observed: DeliveryRecord): Promise<RetrySkipReason | undefined> {
     const command = {
-      duplicate_risk: "idempotent" as const,
+      action: "requeue",
+      duplicate_risk: "idempotent",
       lease_id: observed.leaseId ?? undefined,
-      reason: AUTOMATIC_REASON,
-    };
+    } as const;
+    const name = observed.taskId ?? observed.messageId;
+    const what = observed.taskId === null ? "message" : "task";
+    const find = (): Promise<RepairSubject | undefined> =>
+      subjectOfMessage(this.#store, principal.tenant, observed.messageId);
     try {
-      await decideAndCommit(this.#store, async () => {
-        const delivery = await this.#store.delivery(tenant, observed.messageId);
-        return this.#requeue(principal, delivery ?? observed, command);
-      });
-      return true;
+      await this.order(principal, { what, name, reason: AUTOMATIC_REASON, command }, find);
+      return undefined;
     } catch (reason) {
       const { code } = RelayError.from(reason);
-      if (code === "lease_lost" || code === "wrong_state") return false;
+      if (code === "lease_lost" || code === "wrong_state" || code === "not_found") return "lease_lost";
+      if (code === "permission_denied") return "capability_scope_mismatch";
       throw reason;
     }
+  }
+
+  #carryOut(
+    principal: Principal,
+    delivery: DeliveryRecord,
+    { command, reason }: RepairOrder,
+  ): Promise<{ readonly changes: Changes; readonly answer: RepairResponse }> {
+    const lease_id = command.lease_id ?? undefined;
+    return command.action === "requeue"
+      ? this.#requeue(principal, delivery, { ...command, lease_id, reason })
+      : this.#forceError(principal, delivery, { ...command, lease_id, reason });
   }
 
   async #requeue(
@@ -202,24 +307,6 @@ export class RepairService {
     });
     return { changes: combine(principal.tenant, changes), answer: outcomeOf(dead, "forced_error") };
   }
-
-  async #subject(tenant: string, request: RepairRequest): Promise<DeliveryRecord> {
-    const { message_id: messageId, task_id: taskId } = request;
-    if ((messageId === undefined) === (taskId === undefined)) {
-      throw new RelayError("invalid_argument", "repair: give either message_id or task_id");
-    }
-    if (messageId !== undefined) {
-      const delivery = await this.#store.delivery(tenant, messageId);
-      if (delivery !== undefined) return delivery;
-      throw new RelayError("not_found", `there is no message ${messageId}`);
-    }
-    const task = await this.#store.task(tenant, taskId ?? "");
-    if (task === undefined) throw new RelayError("not_found", `there is no task ${taskId ?? ""}`);
-    const open = await this.#store.openDeliveriesOfTask(tenant, task.id);
-    const leased = open.find((delivery) => delivery.state === "leased");
-    if (leased !== undefined) return leased;
-    throw new RelayError("wrong_state", `task ${task.id} is ${task.state} and none of its mail is leased`);
-  }
 }
 
 function viewEntry(mail: QueuedMail, nowMs: number): QueueEntry {
@@ -241,22 +328,33 @@ function viewEntry(mail: QueuedMail, nowMs: number): QueueEntry {
   };
 }
 
-/** In the order in which a person would ask. */
-function skipReason(
-  delivery: DeliveryRecord,
-  policy: RetryStalePolicy,
-  nowMs: number,
-): RetrySkipReason | undefined {
-  if (!policy.enabled) return "disabled";
-  if (leaseAgeMs(delivery, nowMs) < policy.min_lease_age_ms) return "lease_too_young";
-  if (delivery.idempotencyKey === null) return "missing_idempotency";
-  if (delivery.duplicateSafety !== "idempotent") return "unsafe_duplicate_safety";
-  if (delivery.attempt >= policy.max_attempts) return "max_attempts_reached";
-  return undefined;
+function demandOf(wish: RepairWish, subject: RepairSubject, command: RepairOrder["command"]): RepairDemand {
+  const { task } = subject;
+  return {
+    ...wish,
+    name: task === undefined ? wish.name : (task.clientId ?? task.id),
+    parties: partiesOf(subject),
+    taskId: task?.id ?? null,
+    clientTaskId: task?.clientId ?? null,
+    leaseId: command.lease_id ?? undefined,
+    duplicateRisk: command.action === "requeue" ? command.duplicate_risk : undefined,
+  };
 }
 
-function leaseAgeMs(delivery: DeliveryRecord, nowMs: number): number {
-  return Math.max(0, nowMs - (delivery.leasedAtMs ?? nowMs));
+/** What the shape of a request does not say: that there are words in it, and that the lease is still the same. */
+function assertOrder({ what, name, reason, command }: RepairOrder, delivery: DeliveryRecord): void {
+  const refuse = (field: string): never => {
+    throw new RelayError("invalid_argument", `invalid repair request: ${field} must not be empty`);
+  };
+  if (reason.trim() === "") refuse("reason");
+  if (command.action === "force_error" && command.message.trim() === "") refuse("force_error message");
+  const observed = command.lease_id ?? delivery.leaseId;
+  if (observed === delivery.leaseId) return;
+  throw new RelayError(
+    "lease_lost",
+    `lease mismatch for ${what} ${name}: expected ${String(observed)}, actual ${String(delivery.leaseId)}; look again`,
+    { details: { expected: observed, actual: delivery.leaseId } },
+  );
 }
 
 function outcomeOf(delivery: DeliveryRecord, action: RepairResponse["action"]): RepairResponse {

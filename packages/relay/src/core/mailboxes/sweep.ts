@@ -7,6 +7,7 @@ import type { Stationery } from "../messages/notices.ts";
 import { deliveryEvent, freeReservations } from "../tasks/task-changes.ts";
 import type { DeliveryRecord } from "./delivery-record.ts";
 import { expire, timeOut } from "./delivery-state.ts";
+import { releasedChanges } from "./held-work.ts";
 import { failedTaskChanges, GIVEN_UP_BY_RELAY, undeliveredChanges } from "./undelivered.ts";
 
 export interface SweepSettings {
@@ -25,12 +26,14 @@ export interface SweepReport {
 /** Rows handled in one step, so that a sweep never keeps requests waiting. */
 const STEP_ROWS = 200;
 
-/** What the clock does by itself: mail expires, idempotent leases run out, deadlines pass. */
+/** What is done without anybody asking: mail expires, leases run out, deadlines pass, held work gets its turn. */
 export class Sweep {
   readonly #store: RelayStore;
   readonly #clock: Clock;
   readonly #ids: Identifiers;
   readonly #settings: SweepSettings;
+  /** Where the look at held work goes on. */
+  #lastHeld: DeliveryRecord | undefined;
 
   constructor(
     parts: { readonly store: RelayStore; readonly clock: Clock; readonly ids: Identifiers },
@@ -51,6 +54,7 @@ export class Sweep {
     await Promise.all(timedOut.map((delivery) => this.#timeOut(delivery)));
     const expired = await this.#store.expiredDeliveries(nowMs, STEP_ROWS);
     await Promise.all(expired.map((delivery) => this.#expire(delivery)));
+    await this.#releaseHeld();
     const counts = { expired: expired.length, timedOut: timedOut.length, overdue: overdue.length };
     return { ...counts, more: Object.values(counts).includes(STEP_ROWS) };
   }
@@ -63,9 +67,25 @@ export class Sweep {
   }
 
   async #timeOut(observed: DeliveryRecord): Promise<void> {
-    await this.#settle(observed, (delivery, { nowMs }) =>
-      timeOut(delivery, nowMs, this.#settings.leaseAttemptsMax),
-    );
+    await this.#settle(observed, (delivery, { nowMs }) => {
+      // However often its reader got lost, the result of work is kept for whoever asked for it.
+      const attemptsMax = delivery.purpose === "result" ? Infinity : this.#settings.leaseAttemptsMax;
+      return timeOut(delivery, nowMs, attemptsMax);
+    });
+  }
+
+  /** Some at a time, all in turn; one after the other, because each may wait for the one before it. */
+  async #releaseHeld(): Promise<void> {
+    const held = await this.#store.heldWork(this.#lastHeld, STEP_ROWS);
+    this.#lastHeld = held.length < STEP_ROWS ? undefined : held.at(-1);
+    for (const { tenant, messageId } of held) {
+      await decideAndCommit(this.#store, async () => {
+        const delivery = await this.#store.delivery(tenant, messageId);
+        const parts =
+          delivery === undefined ? [] : await releasedChanges(this.#store, this.#stationery(), delivery);
+        return { changes: parts.length === 0 ? undefined : combine(tenant, parts), answer: undefined };
+      });
+    }
   }
 
   async #settle(

@@ -25,7 +25,7 @@ export function assertIndependent(plans: readonly (Changes | undefined)[]): void
 
 /** What only one letter can write, as an error names it. */
 function writtenBy(changes: Changes): ReadonlySet<string> {
-  const { sendKeys = [], messages = [], deliveries = [], tasks = [] } = changes;
+  const { sendKeys = [], messages = [], deliveries = [], tasks = [], capabilities = [] } = changes;
   const names = [
     ...sendKeys.map(
       ({ sender, recipient, key }) => `idempotency key "${keyName(key)}" from ${sender} to ${recipient}`,
@@ -33,6 +33,8 @@ function writtenBy(changes: Changes): ReadonlySet<string> {
     ...messages.map(({ id }) => `message id ${id}`),
     ...tasks.map(({ id }) => `task ${id}`),
     ...deliveries.map(({ messageId }) => `mail ${messageId}`),
+    // Only those whose uses are counted are written at all.
+    ...capabilities.map(({ id }) => `limited capability ${id}`),
   ];
   return new Set(names);
 }

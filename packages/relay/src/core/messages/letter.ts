@@ -10,7 +10,7 @@ import {
 } from "@a2a-relay/protocol";
 import type { Changes } from "../environment/relay-store.ts";
 import type { EventDraft } from "../journal/event.ts";
-import type { DeliveryRecord } from "../mailboxes/delivery-record.ts";
+import type { DeliveryRecord, MailPurpose } from "../mailboxes/delivery-record.ts";
 import { digestOfText } from "./canonical-json.ts";
 
 /** Everything a letter needs to be kept and put into a mailbox. */
@@ -24,6 +24,7 @@ export interface Letter {
   readonly body: string;
   readonly threadId: string;
   readonly taskId: string | undefined;
+  readonly purpose: MailPurpose;
   readonly replyTo: string | undefined;
   readonly acceptedAtMs: number;
   readonly expiresAtMs: number;
@@ -31,6 +32,8 @@ export interface Letter {
   readonly idempotencyKey: string | undefined;
   readonly quiet: boolean;
   readonly reservedFor: string | undefined;
+  /** The task whose result it waits for before anybody may take it. */
+  readonly heldFor?: string | undefined;
   /** The sender's other members, kept as they came. */
   readonly more: Readonly<Record<string, unknown>>;
 }
@@ -69,7 +72,12 @@ export function post(letter: Letter): Posted {
     messageId: id,
     taskId,
     threadId,
-    data: { kind, from: sender, digest: digestOfText(json) },
+    data: {
+      kind,
+      from: sender,
+      digest: digestOfText(json),
+      ...(letter.heldFor === undefined ? {} : { held_for: letter.heldFor }),
+    },
   };
   return {
     message,
@@ -120,13 +128,15 @@ function moreMembers(more: Readonly<Record<string, unknown>>): Record<string, un
 }
 
 function newDelivery(letter: Letter): DeliveryRecord {
+  const { heldFor } = letter;
   return {
     tenant: letter.tenant,
     messageId: letter.id,
     agentId: letter.recipient,
     sender: letter.sender,
     taskId: letter.taskId ?? null,
-    state: "available",
+    purpose: letter.purpose,
+    state: heldFor === undefined ? "available" : "held",
     position: 0,
     deliveredAtMs: null,
     attempt: 0,
@@ -137,7 +147,7 @@ function newDelivery(letter: Letter): DeliveryRecord {
     reservedFor: letter.reservedFor ?? null,
     expiresAtMs: letter.expiresAtMs,
     settledAtMs: null,
-    reason: null,
+    reason: heldFor === undefined ? null : `waits for the result of task ${heldFor}, which asks for the same`,
     duplicateSafety: letter.duplicateSafety,
     idempotencyKey: letter.idempotencyKey ?? null,
     quiet: letter.quiet,

@@ -94,10 +94,32 @@ export function answerDigestOf(draft: MessageDraft): string {
   return contentDigest({ ...draft, given });
 }
 
-/** The key under which a retry is recognised: the sender's key, or the id it chose itself. */
-export function sendKeyOf(draft: MessageDraft): string | undefined {
+/** The name that the sender of a task gave it, and what makes two tasks of that name the same. */
+export interface TaskNaming {
+  readonly clientTaskId: string;
+  readonly digest: string;
+}
+
+const TASK_KEY = "task:";
+
+/**
+ * The key under which a retry is recognised: the name of the task, the sender's key, or the id it chose itself.
+ * The idempotency key of a named task says that its *work* may be shared, which is another thing.
+ */
+export function sendKeyOf(draft: MessageDraft, naming?: TaskNaming): string | undefined {
+  if (naming !== undefined) return `${TASK_KEY}${naming.clientTaskId}`;
   if (draft.idempotencyKey !== undefined) return `key:${draft.idempotencyKey}`;
   return draft.id === undefined ? undefined : `id:${draft.id}`;
+}
+
+export function isTaskKey(sendKey: string): boolean {
+  return sendKey.startsWith(TASK_KEY);
+}
+
+/** The stable name of an operation, which stands for it whatever the words of the request. */
+export function taskKindOf(letter: Readonly<Record<string, unknown>>): string | undefined {
+  const kind = letter["task_kind"];
+  return typeof kind === "string" && kind.trim() !== "" ? kind : undefined;
 }
 
 /** The key as its sender wrote it. */

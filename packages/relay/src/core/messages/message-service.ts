@@ -9,19 +9,20 @@ import {
   RelayError,
 } from "@a2a-relay/protocol";
 import { Type } from "typebox";
-import { authorize } from "../access/authorize.ts";
+import type { Guard } from "../access/guard.ts";
 import type { Principal } from "../access/principal.ts";
 import type { Clock } from "../environment/clock.ts";
-import { combine, decideAndCommit } from "../environment/commit-retry.ts";
+import { combine, type Decision, decideAndCommit, type InTurn } from "../environment/commit-retry.ts";
 import type { Identifiers } from "../environment/identifiers.ts";
 import { Lanes } from "../environment/lanes.ts";
-import type { RelayStore } from "../environment/relay-store.ts";
+import { Turns } from "../environment/turns.ts";
+import type { Clash, RelayStore } from "../environment/relay-store.ts";
 import { shapeParserOf } from "../environment/schema-check.ts";
 import type { ServiceParts } from "../environment/service-parts.ts";
 import { receiptsOf } from "../journal/receipts.ts";
 import { viewDelivery } from "../mailboxes/delivery-view.ts";
 import { assertIndependent } from "./atomic-batch.ts";
-import { parseMessageDraft } from "./message-draft.ts";
+import { parseMessageDraft, type TaskNaming } from "./message-draft.ts";
 import {
   type AddressedDraft,
   type MessageSettings,
@@ -58,20 +59,32 @@ interface PlannedLetter {
 /** Accepting letters: who, where to, allowed, seen before, what does it do; then one commit. */
 export class MessageService {
   readonly #store: RelayStore;
+  readonly #guard: Guard;
   readonly #clock: Clock;
   readonly #ids: Identifiers;
   readonly #planner: SendPlanner;
   readonly #batches = new Lanes(BATCHES_MAX);
+  readonly #sharers: Turns;
+  readonly #spenders: Turns;
 
   constructor(parts: ServiceParts, settings: MessageSettings) {
     this.#store = parts.store;
+    this.#guard = parts.guard;
     this.#clock = parts.clock;
     this.#ids = parts.ids;
     this.#planner = new SendPlanner(parts, settings);
+    this.#sharers = new Turns(parts.clock);
+    this.#spenders = parts.spenders;
   }
 
   async send(principal: Principal, input: unknown): Promise<SendAnswer> {
     return this.#send(principal, await this.#planner.address(principal, parseMessageDraft(input)));
+  }
+
+  /** A request whose sender names the task itself: the same name is the same task, with the same answer. */
+  async sendTask(principal: Principal, input: unknown, task: TaskNaming): Promise<SendAnswer> {
+    const draft = parseMessageDraft(input);
+    return this.#send(principal, await this.#planner.address(principal, draft, task));
   }
 
   /**
@@ -97,7 +110,7 @@ export class MessageService {
     const { tenant } = principal;
     const record = await this.#store.message(tenant, parseRecordId(id, "message_id"));
     if (record === undefined) throw new RelayError("not_found", `there is no message ${id}`);
-    authorize(principal, "messages.read", { parties: [record.sender, record.recipient] });
+    await this.#guard.authorize(principal, "messages.read", { parties: [record.sender, record.recipient] });
     const delivery = await this.#store.delivery(tenant, id);
     const events = await this.#store.eventsOfMessage(tenant, id);
     return {
@@ -109,11 +122,19 @@ export class MessageService {
   }
 
   async #send(principal: Principal, addressed: AddressedDraft): Promise<SendAnswer> {
-    if (addressed.draft.kind === "heartbeat") return this.#heartbeat(principal, addressed);
-    return decideAndCommit(this.#store, async (clash) => {
+    const { draft, sender, recipient } = addressed;
+    if (draft.kind === "heartbeat") return this.#heartbeat(principal, addressed);
+    const decide = async (clash: Clash | undefined): Promise<Decision<SendAnswer>> => {
       const planned = await this.#planner.plan(principal, addressed, clash);
       return { changes: "plan" in planned ? planned.plan.changes : undefined, answer: toAnswer(planned) };
-    });
+    };
+    const spendInTurn: InTurn = (again) =>
+      this.#spenders.take(JSON.stringify([principal.tenant, recipient]), again);
+    const act = (): Promise<SendAnswer> => decideAndCommit(this.#store, decide, spendInTurn);
+    if (draft.duplicateSafety !== "idempotent") return act();
+    // Of two that ask for the same work at the same time, the second must see the first.
+    const turn = JSON.stringify([principal.tenant, sender, recipient, draft.idempotencyKey?.trim()]);
+    return this.#sharers.take(turn, act);
   }
 
   /** Plans letters while earlier ones are on their way to the disk; the batch keeps its own order. */

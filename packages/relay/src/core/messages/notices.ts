@@ -59,6 +59,7 @@ function relayLetter(
     sender: POSTMASTER,
     recipient,
     kind: "status",
+    purpose: "mail",
     acceptedAtMs: stationery.nowMs,
     expiresAtMs: stationery.nowMs + stationery.messageTtlMs,
     duplicateSafety: "idempotent",

@@ -3,13 +3,15 @@ import {
   type Artifact,
   LIMITS,
   type Message,
+  POSTMASTER,
   type Receipt,
   RelayError,
 } from "@a2a-relay/protocol";
 import { combine } from "../environment/commit-retry.ts";
 import type { Changes } from "../environment/relay-store.ts";
-import type { DeliveryRecord } from "../mailboxes/delivery-record.ts";
-import type { TaskRecord } from "../tasks/task-record.ts";
+import type { DeliveryRecord, MailPurpose } from "../mailboxes/delivery-record.ts";
+import { withdrawWork } from "../tasks/task-changes.ts";
+import type { CachedResult, TaskRecord } from "../tasks/task-record.ts";
 import { type Letter, type Posted, post } from "./letter.ts";
 import type { MessageDraft } from "./message-draft.ts";
 import type { MessageRecord, SendKey } from "./message-record.ts";
@@ -34,6 +36,13 @@ export interface SendContext {
   readonly taskAsked: DeliveryRecord | undefined;
   readonly artifacts: readonly Artifact[];
   readonly parent: TaskRecord | undefined;
+  /** The id that the sender gives the task it asks for. */
+  readonly clientTaskId: string | undefined;
+  /** Under which the result will be remembered; undefined for work that is not idempotent. */
+  readonly resultKey: string | undefined;
+  /** What answered the same work before, and else the task that is about to. */
+  readonly cached: CachedResult | undefined;
+  readonly running: TaskRecord | undefined;
   /** How much open mail the recipient may have. */
   readonly mailboxOpenMax: number;
   readonly sendKey: { readonly key: string; readonly digest: string } | undefined;
@@ -50,8 +59,13 @@ export interface SendPlan {
 /** What a letter does beyond lying in a mailbox: the task it makes, moves or finishes, and what it settles. */
 export interface Effect {
   readonly taskId: string | undefined;
+  readonly purpose: MailPurpose;
   readonly quiet: boolean;
   readonly reservedFor: string | undefined;
+  /** The task whose result it waits for before anybody may take it. */
+  readonly heldFor?: string;
+  /** Why nobody will be given it. */
+  readonly withdrawn?: string;
   readonly changes: Partial<Changes>;
 }
 
@@ -60,7 +74,7 @@ export function planSend(context: SendContext): SendPlan {
   const { tenant, recipient, sender, sendKey, mailboxOpenMax: openMax } = context;
   const threadId = threadOf(context);
   const effect = effectOf(context, threadId);
-  const { message, json, changes }: Posted = post(letterOf(context, threadId, effect));
+  const { message, json, changes } = place(post(letterOf(context, threadId, effect)), effect, context);
   const receipt: Receipt = {
     message_id: message.id,
     stage: "accepted",
@@ -94,6 +108,21 @@ export function planSend(context: SendContext): SendPlan {
   };
 }
 
+/** Puts the letter where its effect wants it: into the mailbox, unless nobody has to act on it any more. */
+function place(posted: Posted, { withdrawn }: Effect, { stationery }: SendContext): Posted {
+  if (withdrawn === undefined) return posted;
+  const { messages, deliveries, events } = posted.changes;
+  const settled = withdrawWork(deliveries, POSTMASTER, stationery.nowMs, withdrawn);
+  return {
+    ...posted,
+    changes: {
+      messages,
+      deliveries: settled.deliveries ?? [],
+      events: [...events, ...(settled.events ?? [])],
+    },
+  };
+}
+
 function threadOf(context: SendContext): string {
   const { draft, task, original, stationery } = context;
   return draft.threadId ?? task?.threadId ?? original?.threadId ?? stationery.ids.thread();
@@ -111,13 +140,16 @@ function letterOf(context: SendContext, threadId: string, effect: Effect): Lette
     body: draft.body,
     threadId,
     taskId: effect.taskId,
+    purpose: effect.purpose,
     replyTo: draft.replyTo,
     acceptedAtMs: stationery.nowMs,
     expiresAtMs: expiryOf(draft, stationery),
-    duplicateSafety: draft.duplicateSafety,
+    // Reading a result twice does no harm, so that it may come back whenever its reader is lost.
+    duplicateSafety: effect.purpose === "result" ? "idempotent" : draft.duplicateSafety,
     idempotencyKey: draft.idempotencyKey,
     quiet: effect.quiet,
     reservedFor: effect.reservedFor,
+    heldFor: effect.heldFor,
     more: draft.given,
   };
 }

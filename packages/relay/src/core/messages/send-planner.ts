@@ -1,15 +1,24 @@
 import { type AgentId, type Message, type Receipt, RelayError } from "@a2a-relay/protocol";
-import { authorize } from "../access/authorize.ts";
+import type { Guard } from "../access/guard.ts";
 import type { Principal } from "../access/principal.ts";
+import type { CapabilityGate, Demand } from "../access/capability-gate.ts";
 import type { Directory } from "../agents/directory.ts";
 import type { Clock } from "../environment/clock.ts";
 import type { Identifiers } from "../environment/identifiers.ts";
 import type { Clash, RelayStore } from "../environment/relay-store.ts";
 import type { ServiceParts } from "../environment/service-parts.ts";
-import { contentDigest, keyName, type MessageDraft, sendKeyOf } from "./message-draft.ts";
+import {
+  contentDigest,
+  isTaskKey,
+  keyName,
+  type MessageDraft,
+  sendKeyOf,
+  type TaskNaming,
+} from "./message-draft.ts";
 import type { SendKey } from "./message-record.ts";
+import { findSameWork } from "./same-work.ts";
 import { planSend, type SendContext, type SendPlan } from "./send-plan.ts";
-import { answerDigest } from "./task-effect.ts";
+import { answerDigest, answerState } from "./task-effect.ts";
 
 export interface SendAnswer {
   /** False when the same letter had been accepted before. */
@@ -28,6 +37,8 @@ export interface MessageSettings {
 /** A letter whose sender and recipient are known agents. */
 export interface AddressedDraft {
   readonly draft: MessageDraft;
+  /** Of the task it asks for, where its sender names tasks. */
+  readonly naming: TaskNaming | undefined;
   readonly sender: AgentId;
   readonly recipient: AgentId;
   readonly messageId: string;
@@ -39,6 +50,8 @@ export type Planned = { readonly plan: SendPlan } | { readonly before: SendAnswe
 /** Gathers what a letter touches and lets the pure rules decide. Writes nothing. */
 export class SendPlanner {
   readonly #store: RelayStore;
+  readonly #guard: Guard;
+  readonly #gate: CapabilityGate;
   readonly #directory: Directory;
   readonly #clock: Clock;
   readonly #ids: Identifiers;
@@ -46,6 +59,8 @@ export class SendPlanner {
 
   constructor(parts: ServiceParts, settings: MessageSettings) {
     this.#store = parts.store;
+    this.#guard = parts.guard;
+    this.#gate = parts.gate;
     this.#directory = parts.directory;
     this.#clock = parts.clock;
     this.#ids = parts.ids;
@@ -53,27 +68,31 @@ export class SendPlanner {
   }
 
   /** Who writes to whom, and may they. */
-  async address(principal: Principal, draft: MessageDraft): Promise<AddressedDraft> {
+  async address(principal: Principal, draft: MessageDraft, naming?: TaskNaming): Promise<AddressedDraft> {
     const { tenant } = principal;
     const from = draft.from ?? (principal.kind === "agent" ? principal.agentId : undefined);
     if (from === undefined) {
       throw new RelayError("invalid_argument", "from: is missing; an operator must say who sends");
     }
     const sender = await this.#directory.resolve(tenant, from, "from");
-    authorize(principal, "messages.send", { agentId: sender });
-    const recipient = await this.#recipientOf(tenant, sender, draft);
+    await this.#guard.authorize(principal, "messages.send", { agentId: sender });
+    const recipient = await this.#recipientOf(tenant, sender, draft, sendKeyOf(draft, naming));
     if (recipient === sender && draft.kind !== "heartbeat") {
       throw new RelayError("invalid_argument", `to: ${recipient} cannot write to itself`);
     }
-    return { draft, sender, recipient, messageId: draft.id ?? this.#ids.message() };
+    return { draft, naming, sender, recipient, messageId: draft.id ?? this.#ids.message() };
   }
 
   /** Who a retry was sent to stays known to its key, also after that agent has left. */
-  async #recipientOf(tenant: string, sender: AgentId, draft: MessageDraft): Promise<AgentId> {
+  async #recipientOf(
+    tenant: string,
+    sender: AgentId,
+    draft: MessageDraft,
+    key: string | undefined,
+  ): Promise<AgentId> {
     try {
       return await this.#directory.resolve(tenant, draft.to, "to");
     } catch (reason) {
-      const key = sendKeyOf(draft);
       if (key === undefined || RelayError.from(reason).code !== "unknown_agent") throw reason;
       const known = await this.#store.sendKey(tenant, sender, draft.to as AgentId, key);
       if (known === undefined) throw reason;
@@ -83,9 +102,9 @@ export class SendPlanner {
 
   async plan(principal: Principal, addressed: AddressedDraft, clash: Clash | undefined): Promise<Planned> {
     const { tenant } = principal;
-    const { draft, sender, recipient, messageId } = addressed;
-    const key = sendKeyOf(draft);
-    const sendKey = key === undefined ? undefined : { key, digest: contentDigest(draft) };
+    const { draft, naming, sender, recipient, messageId } = addressed;
+    const key = sendKeyOf(draft, naming);
+    const sendKey = key === undefined ? undefined : { key, digest: naming?.digest ?? contentDigest(draft) };
     if (sendKey !== undefined) {
       const known = await this.#store.sendKey(tenant, sender, recipient, sendKey.key);
       if (known !== undefined) return { before: await this.#sentBefore(known, sendKey.digest) };
@@ -94,22 +113,31 @@ export class SendPlanner {
     if (clash === "message_id") {
       throw new RelayError("conflict", `id: a message ${messageId} exists already; choose another id`);
     }
+    if (clash === "task_client_id") {
+      throw new RelayError(
+        "conflict",
+        `id: ${sender} has another task "${keyName(key ?? "")}"; use a new id`,
+      );
+    }
+    const nowMs = this.#clock.nowMs();
+    const letter = { tenant, ...addressed, ...(await this.#surroundings(principal, draft, sender)) };
     const context: SendContext = {
-      tenant,
-      ...addressed,
+      ...letter,
       mailboxOpenMax: this.#settings.mailboxOpenMax,
       sendKey,
-      ...(await this.#surroundings(principal, draft, sender)),
-      stationery: {
-        ids: this.#ids,
-        nowMs: this.#clock.nowMs(),
-        messageTtlMs: this.#settings.messageTtlMs,
-      },
+      clientTaskId: naming?.clientTaskId,
+      ...(await findSameWork(this.#store, letter, nowMs)),
+      stationery: { ids: this.#ids, nowMs, messageTtlMs: this.#settings.messageTtlMs },
     };
     const before = await this.#answeredBefore(context);
     if (before !== undefined) return { before };
+    const demand = demandOf(context);
+    const pass = demand === undefined ? undefined : await this.#gate.pass(principal, demand);
     await this.#assertRoom(tenant, recipient);
-    return { plan: planSend(context) };
+    const plan = planSend(context);
+    if (pass?.events === undefined) return { plan };
+    const events = [...pass.events, ...plan.changes.events];
+    return { plan: { ...plan, changes: { ...plan.changes, ...pass, events } } };
   }
 
   /** What the letter refers to, as it stands now. */
@@ -141,7 +169,7 @@ export class SendPlanner {
       throw new RelayError("not_found", `parent: there is no task ${draft.parentId}`);
     }
     if (parent !== undefined) {
-      authorize(principal, "tasks.read", { parties: [parent.requester, parent.assignee] });
+      await this.#guard.authorize(principal, "tasks.read", { parties: [parent.requester, parent.assignee] });
     }
     const decides = draft.given.decision !== undefined && mine && original !== undefined;
     return {
@@ -157,9 +185,10 @@ export class SendPlanner {
 
   async #sentBefore(known: SendKey, digest: string): Promise<SendAnswer> {
     if (known.digest !== digest) {
+      const [field, what] = isTaskKey(known.key) ? ["id", "id"] : ["idempotency", "key"];
       throw new RelayError(
         "conflict",
-        `idempotency: "${keyName(known.key)}" was already used for other content (message ${known.messageId}); use a new key`,
+        `${field}: "${keyName(known.key)}" was already used for other content (message ${known.messageId}); use a new ${what}`,
         { details: { message_id: known.messageId } },
       );
     }
@@ -204,4 +233,22 @@ export class SendPlanner {
       { details: { open, limit: this.#settings.mailboxOpenMax } },
     );
   }
+}
+
+/** Only letters that make, move or answer a task need capabilities. */
+function demandOf(context: SendContext): Demand | undefined {
+  const { draft, task, sender, recipient } = context;
+  if (draft.kind === "request" || draft.kind === "handoff") {
+    const clientTaskId = task === undefined ? context.clientTaskId : task.clientId;
+    return { kind: "send", sender, recipient, taskId: task?.id, clientTaskId };
+  }
+  if (task === undefined || answerState(context) === undefined) return undefined;
+  return {
+    kind: "respond",
+    responder: sender,
+    requester: task.requester,
+    taskId: task.id,
+    clientTaskId: task.clientId,
+    leaseId: draft.leaseId,
+  };
 }

@@ -12,7 +12,14 @@ import {
   workMail,
 } from "../tasks/task-changes.ts";
 import type { TaskRecord } from "../tasks/task-record.ts";
-import { endedTask, endingDigest, endingEvent, STATUS_TEXT_CHARS } from "../tasks/task-result.ts";
+import {
+  endedTask,
+  endingDigest,
+  endingEvent,
+  rememberedResult,
+  STATUS_TEXT_CHARS,
+} from "../tasks/task-result.ts";
+import { replayReason, replayResult } from "../tasks/task-replay.ts";
 import { assertInTime, assertUnfinished, moveTask } from "../tasks/task-state.ts";
 import { answerDigestOf } from "./message-draft.ts";
 import type { Effect, SendContext } from "./send-plan.ts";
@@ -62,6 +69,7 @@ function plain(context: SendContext): Effect {
   const { draft, task } = context;
   return {
     taskId: task?.id,
+    purpose: "mail",
     quiet: QUIET_KINDS.has(draft.kind),
     reservedFor: undefined,
     changes: { events: repliedEvents(context) },
@@ -83,6 +91,8 @@ function newTask(context: SendContext, threadId: string): Effect {
     threadId,
     messageId: context.messageId,
     subject: draft.subject,
+    clientId: context.clientTaskId ?? null,
+    resultKey: context.resultKey ?? null,
     parentId: context.parent?.id ?? null,
     deadlineMs: draft.deadlineMs ?? null,
     statusText: null,
@@ -94,7 +104,27 @@ function newTask(context: SendContext, threadId: string): Effect {
     updatedAtMs: nowMs,
     version: 0,
   };
-  return { taskId: task.id, quiet: false, reservedFor: undefined, changes: { tasks: [task] } };
+  return {
+    taskId: task.id,
+    purpose: "work",
+    quiet: false,
+    reservedFor: undefined,
+    ...outlookOf(context, task),
+  };
+}
+
+/** Work that was done before is not done again, and work that is under way is waited for. */
+function outlookOf(
+  { cached, running, stationery }: SendContext,
+  task: TaskRecord,
+): Pick<Effect, "changes" | "heldFor" | "withdrawn"> {
+  if (cached !== undefined) {
+    const { changes } = replayResult(task, cached, stationery, true);
+    return { withdrawn: replayReason(cached), changes };
+  }
+  if (running === undefined) return { changes: { tasks: [task] } };
+  // Written though nothing changes: were it to end meanwhile, nobody would tell this one.
+  return { heldFor: running.id, changes: { tasks: [task, running] } };
 }
 
 function fromAssignee(context: SendContext, task: TaskRecord): Effect {
@@ -125,7 +155,8 @@ function answer(context: SendContext, task: TaskRecord, state: TaskState): Effec
   const mail = workMail(task, taskMail);
   assertHoldsTask(mail, context.taskAsked, draft.leaseId);
   const quiet = isTerminal(state) || draft.kind === "status";
-  const base = { taskId: task.id, quiet, reservedFor: undefined };
+  const purpose = isTerminal(state) ? ("result" as const) : ("mail" as const);
+  const base = { taskId: task.id, purpose, quiet, reservedFor: undefined };
   if (!isTerminal(state)) {
     const moved = { ...moveTask(task, state, nowMs), statusText: shortText(draft.body) };
     return {
@@ -141,10 +172,12 @@ function answer(context: SendContext, task: TaskRecord, state: TaskState): Effec
     actor: sender,
   };
   const ended = endedTask(task, ending, messageId, nowMs);
+  const content = { text: draft.body, parts: draft.given.parts };
   return {
     ...base,
     changes: combine(task.tenant, [
       acknowledgeWork(task, mail, sender, nowMs),
+      rememberedResult(ended, content, context.artifacts),
       { tasks: [ended], events: [endingEvent(ended, ending, context.artifacts)] },
     ]),
   };
@@ -178,6 +211,7 @@ function followUp(context: SendContext, task: TaskRecord): Effect {
   const told = waiting ? [taskEvent(next, sender, {})] : [];
   return {
     taskId: task.id,
+    purpose: "mail",
     quiet: QUIET_KINDS.has(draft.kind),
     reservedFor: holder?.worker ?? undefined,
     changes: {
@@ -215,6 +249,7 @@ function handOff(context: SendContext, task: TaskRecord): Effect {
   };
   return {
     taskId: task.id,
+    purpose: "work",
     quiet: false,
     reservedFor: undefined,
     changes: combine(task.tenant, [
@@ -254,6 +289,7 @@ function decideProposal(context: SendContext): Effect {
       : [deliveryEvent("message.acknowledged", settled, sender, stationery.nowMs, {})];
   return {
     taskId: undefined,
+    purpose: "mail",
     quiet: true,
     reservedFor: undefined,
     changes: { deliveries: settled === undefined ? [] : [settled], events: [...acknowledged, event] },

@@ -1,4 +1,4 @@
-import type { AgentId, Artifact, HandoffStep, ResultStatus, TaskState } from "@a2a-relay/protocol";
+import type { AgentId, Artifact, HandoffStep, Part, ResultStatus, TaskState } from "@a2a-relay/protocol";
 
 /** The work that a request or handoff asks for. */
 export interface TaskRecord {
@@ -11,6 +11,10 @@ export interface TaskRecord {
   /** The message that asked for it, or that handed it over last: its receipts show the work. */
   readonly messageId: string;
   readonly subject: string;
+  /** The id that its requester gave it on a wire where clients name tasks. */
+  readonly clientId: string | null;
+  /** Under which an `ok` result is remembered for later tasks; null for work that is not idempotent. */
+  readonly resultKey: string | null;
   readonly parentId: string | null;
   readonly deadlineMs: number | null;
   readonly statusText: string | null;
@@ -28,4 +32,16 @@ export interface ArtifactRecord {
   readonly tenant: string;
   readonly taskId: string;
   readonly artifact: Artifact;
+}
+
+/** What answered an idempotent task, kept to answer the same task again without doing it twice. */
+export interface CachedResult {
+  readonly tenant: string;
+  readonly resultKey: string;
+  readonly taskId: string;
+  readonly text: string;
+  readonly parts: readonly Part[] | null;
+  readonly artifacts: readonly Artifact[];
+  readonly storedAtMs: number;
+  readonly expiresAtMs: number;
 }

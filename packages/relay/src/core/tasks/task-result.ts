@@ -21,6 +21,10 @@ export interface Ending {
   readonly resultStatus: ResultStatus;
   readonly text: string;
   readonly parts: readonly Part[] | undefined;
+  /** What went wrong, where the result says so beside its content. */
+  readonly errorMessage?: string | undefined;
+  /** The earlier task whose result this one is ended with. */
+  readonly replayOf?: string;
   /** Tells a repeated ending from a different one. */
   readonly digest: string;
   /** Who ended it, as the journal names them. */
@@ -44,10 +48,12 @@ export function endTask(
   const resultMessageId = requesterIsRegistered ? stationery.ids.message() : null;
   const ended = endedTask(task, ending, resultMessageId, stationery.nowMs);
   const event = endingEvent(ended, ending, artifacts);
-  if (resultMessageId === null) return { task: ended, changes: { tasks: [ended], events: [event] } };
+  const end = { tasks: [ended], ...(isNews(ending) ? rememberedResult(ended, ending, artifacts) : {}) };
+  if (resultMessageId === null) return { task: ended, changes: { ...end, events: [event] } };
   const mail = post({
     ...taskLetter(task, stationery),
     id: resultMessageId,
+    purpose: "result",
     sender: ending.sender,
     kind: "reply",
     body: ending.text,
@@ -55,12 +61,36 @@ export function endTask(
       ...(ending.parts === undefined ? {} : { parts: ending.parts }),
       task_state: ending.state,
       result_status: ending.resultStatus,
+      ...(ending.errorMessage === undefined ? {} : { error_message: ending.errorMessage }),
+      ...(ending.replayOf === undefined ? {} : { replay_of: ending.replayOf }),
     },
   });
   return {
     task: ended,
-    changes: { ...mail.changes, tasks: [ended], events: [event, ...mail.changes.events] },
+    changes: { ...mail.changes, ...end, events: [event, ...mail.changes.events] },
   };
+}
+
+/** A result that tells of an error beside its content is not remembered, and none is remembered twice. */
+function isNews({ errorMessage, replayOf }: Ending): boolean {
+  return errorMessage === undefined && replayOf === undefined;
+}
+
+/**
+ * What later tasks that ask for the same work are answered with. Only plain success is: whoever asks again after
+ * anything else wants it tried again. What is too long for a letter is done again as well.
+ */
+export function rememberedResult(
+  ended: TaskRecord,
+  { text, parts }: Pick<Ending, "text" | "parts">,
+  artifacts: readonly Artifact[],
+): Pick<Changes, "cachedResults"> {
+  const { tenant, id: taskId, resultKey, updatedAtMs: storedAtMs } = ended;
+  if (resultKey === null || ended.state !== "completed" || ended.resultStatus !== "ok") return {};
+  const content = { text, parts: parts ?? null, artifacts };
+  if (Buffer.byteLength(JSON.stringify(content)) > LIMITS.bodyBytesMax) return {};
+  const expiresAtMs = storedAtMs + LIMITS.cachedResultKeptMs;
+  return { cachedResults: [{ tenant, resultKey, taskId, ...content, storedAtMs, expiresAtMs }] };
 }
 
 /** The mail that asks the requester for input or for authorisation. */
@@ -72,6 +102,7 @@ export function askRequester(
   return post({
     ...taskLetter(task, stationery),
     id: stationery.ids.message(),
+    purpose: "mail",
     sender: task.assignee,
     kind: "status",
     body: question.text === "" ? `The task is ${task.state}.` : question.text,
@@ -87,7 +118,7 @@ export function askRequester(
 function taskLetter(
   task: TaskRecord,
   stationery: Stationery,
-): Omit<Letter, "id" | "sender" | "kind" | "body" | "more"> {
+): Omit<Letter, "id" | "purpose" | "sender" | "kind" | "body" | "more"> {
   return {
     tenant: task.tenant,
     recipient: task.requester,
@@ -123,15 +154,17 @@ export function endedTask(
 /** Artifacts came without events of their own; one digest at the end vouches for all of them. */
 export function endingEvent(
   ended: TaskRecord,
-  ending: Pick<Ending, "actor" | "digest" | "resultStatus">,
+  ending: Pick<Ending, "actor" | "digest" | "replayOf" | "resultStatus">,
   artifacts: readonly Artifact[],
 ): EventDraft {
-  return taskEvent(ended, ending.actor, {
+  const event = taskEvent(ended, ending.actor, {
+    ...(ending.replayOf === undefined ? {} : { replay_of: ending.replayOf }),
     result_status: ending.resultStatus,
     result_message_id: ended.resultMessageId,
     digest: ending.digest,
     ...(artifacts.length === 0 ? {} : { artifacts: artifacts.length, artifacts_digest: digestOf(artifacts) }),
   });
+  return ending.replayOf === undefined ? event : { ...event, type: "task.replayed" };
 }
 
 /** A task shows the beginning of what was said last; the whole text is in the mail. */

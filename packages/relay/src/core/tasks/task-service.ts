@@ -20,11 +20,13 @@ import {
   type TaskView,
   textOfParts,
 } from "@a2a-relay/protocol";
-import { authorize, isAllowed } from "../access/authorize.ts";
+import { isAllowed } from "../access/authorize.ts";
+import type { CapabilityGate, GatePass } from "../access/capability-gate.ts";
+import type { Guard } from "../access/guard.ts";
 import type { Principal } from "../access/principal.ts";
 import type { Directory } from "../agents/directory.ts";
 import type { Clock } from "../environment/clock.ts";
-import { combine, type Decision, decideAndCommit } from "../environment/commit-retry.ts";
+import { combine, type Decision, decideAndCommit, type InTurn } from "../environment/commit-retry.ts";
 import type { Identifiers } from "../environment/identifiers.ts";
 import type { Changes, RelayStore } from "../environment/relay-store.ts";
 import { parserOf } from "../environment/schema-check.ts";
@@ -51,19 +53,25 @@ const parseTasks = parserOf(TasksQuerySchema, "query");
 /** What the agent that works on a task does with it, and what its requester may ask. */
 export class TaskService {
   readonly #store: RelayStore;
+  readonly #guard: Guard;
+  readonly #gate: CapabilityGate;
   readonly #directory: Directory;
   readonly #clock: Clock;
   readonly #ids: Identifiers;
   readonly #messageTtlMs: number;
   readonly #turns: Turns;
+  readonly #spenders: Turns;
 
   constructor(parts: ServiceParts, settings: { readonly messageTtlMs: number }) {
     this.#store = parts.store;
+    this.#guard = parts.guard;
+    this.#gate = parts.gate;
     this.#directory = parts.directory;
     this.#clock = parts.clock;
     this.#ids = parts.ids;
     this.#messageTtlMs = settings.messageTtlMs;
     this.#turns = new Turns(parts.clock);
+    this.#spenders = parts.spenders;
   }
 
   async get(principal: Principal, id: string): Promise<TaskView> {
@@ -77,7 +85,7 @@ export class TaskService {
     const asked =
       query.agent === undefined ? undefined : await this.#directory.resolve(tenant, query.agent, "agent");
     const agentId = asked ?? (principal.kind === "agent" ? principal.agentId : undefined);
-    authorize(principal, "tasks.list", agentId === undefined ? {} : { agentId });
+    await this.#guard.authorize(principal, "tasks.list", agentId === undefined ? {} : { agentId });
     const limit = query.limit ?? LIMITS.listLimitDefault;
     const tasks = await this.#store.tasks({
       tenant,
@@ -172,12 +180,22 @@ export class TaskService {
     return this.#endBadly(principal, id, input, "rejected");
   }
 
+  /** The same for a wire whose results have a shape of their own. */
+  async end(
+    principal: Principal,
+    id: string,
+    leaseId: string | undefined,
+    how: Omit<Ending, "actor" | "sender">,
+  ): Promise<TaskView> {
+    return this.#end(principal, id, leaseId, [], how);
+  }
+
   /** Final at once: open mail is withdrawn and whoever holds the work is told. Canceling twice is harmless. */
   async cancel(principal: Principal, id: string, input: unknown): Promise<TaskView> {
     const request: TaskCancelRequest = parseCancel(input ?? {});
     const reason = request.reason ?? "its requester no longer needs it";
     return this.#decide(principal, id, async (task) => {
-      authorize(principal, "tasks.cancel", { agentId: task.requester });
+      await this.#guard.authorize(principal, "tasks.cancel", { agentId: task.requester });
       if (task.state === "canceled") return { changes: undefined, answer: await this.#view(task) };
       assertUnfinished(task);
       const stationery = this.#stationery();
@@ -226,10 +244,11 @@ export class TaskService {
     how: Omit<Ending, "actor" | "sender">,
   ): Promise<TaskView> {
     return this.#decide(principal, id, async (task) => {
-      authorize(principal, "tasks.work", { agentId: task.assignee });
+      await this.#guard.authorize(principal, "tasks.work", { agentId: task.assignee });
       if (isTerminal(task.state) && task.state === how.state && task.resultDigest === how.digest) {
         return { changes: undefined, answer: await this.#view(task) };
       }
+      const pass = await this.#mayRespond(principal, task, leaseId);
       const { mail, stationery, known } = await this.#grip(task, leaseId);
       const put: Artifact[] = [];
       for (const each of artifacts) put.push(putArtifact(withArtifacts(known, put), each, false));
@@ -238,6 +257,7 @@ export class TaskService {
       const ending: Ending = { ...how, actor: task.assignee, sender: task.assignee };
       const ended = await this.#ended(task, stationery, ending, all);
       const changes = combine(task.tenant, [
+        pass,
         acknowledgeWork(task, mail, task.assignee, stationery.nowMs),
         ended.changes,
         { artifacts: put.map((artifact) => ({ tenant: task.tenant, taskId: task.id, artifact })) },
@@ -258,13 +278,14 @@ export class TaskService {
     ) => { readonly task: TaskRecord; readonly changes: readonly Partial<Changes>[] },
   ): Promise<TaskView> {
     return this.#decide(principal, id, async (task) => {
-      authorize(principal, "tasks.work", { agentId: task.assignee });
+      await this.#guard.authorize(principal, "tasks.work", { agentId: task.assignee });
+      const pass = await this.#mayRespond(principal, task, leaseId);
       const { mail, stationery, known } = await this.#grip(task, leaseId);
       const { task: moved, changes } = rule(task, mail, stationery, known);
       const put = changes.flatMap((part) => part.artifacts ?? []).map(({ artifact }) => artifact);
       const all = withArtifacts(known, put);
       if (put.length > 0) assertArtifactBytes(all);
-      return { changes: combine(task.tenant, changes), answer: viewTask(moved, all) };
+      return { changes: combine(task.tenant, [pass, ...changes]), answer: viewTask(moved, all) };
     });
   }
 
@@ -274,9 +295,23 @@ export class TaskService {
     id: string,
     decide: (task: TaskRecord) => Promise<Decision<TaskView>>,
   ): Promise<TaskView> {
+    let requester = "";
+    const spendInTurn: InTurn = (again) =>
+      this.#spenders.take(JSON.stringify([principal.tenant, requester]), again);
+    const decideOn = async (): Promise<Decision<TaskView>> => {
+      const task = await this.#visible(principal, id);
+      ({ requester } = task);
+      return decide(task);
+    };
     return this.#turns.take(JSON.stringify([principal.tenant, id]), () =>
-      decideAndCommit(this.#store, async () => decide(await this.#visible(principal, id))),
+      decideAndCommit(this.#store, decideOn, spendInTurn),
     );
+  }
+
+  #mayRespond(principal: Principal, task: TaskRecord, leaseId: string | undefined): Promise<GatePass> {
+    const { id: taskId, clientId: clientTaskId, assignee: responder, requester } = task;
+    const demand = { kind: "respond", responder, requester, taskId, clientTaskId, leaseId } as const;
+    return this.#gate.pass(principal, demand);
   }
 
   /** The task can be worked on now, and by this caller. */
@@ -314,7 +349,7 @@ export class TaskService {
     const task = await this.#store.task(principal.tenant, parseRecordId(id, "task_id"));
     if (task === undefined) throw new RelayError("not_found", `there is no task ${id}`);
     const parties: readonly AgentId[] = [task.requester, task.assignee];
-    authorize(principal, "tasks.read", { parties });
+    await this.#guard.authorize(principal, "tasks.read", { parties });
     return task;
   }
 

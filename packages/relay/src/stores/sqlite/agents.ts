@@ -1,6 +1,6 @@
 import type { DatabaseSync } from "node:sqlite";
 import type { AgentId } from "@a2a-relay/protocol";
-import type { AgentRecord, AgentWithPresence } from "../../core/agents/agent-record.ts";
+import type { AgentRecord, AgentWithPresence, CustodialKey } from "../../core/agents/agent-record.ts";
 import { ClashError } from "./clash.ts";
 import { prepare, type Row, type Statement } from "./database.ts";
 import { AGENT_COLUMNS, agentFromRow } from "./rows.ts";
@@ -28,15 +28,20 @@ const NAMED = `
   select agent_id from agent_name where tenant = ? and name = ?
   order by case kind when 'id' then 0 when 'alias' then 1 else 2 end, agent_id
   limit ${NAMED_AGENTS_MAX}`;
+const WITH_KEY = `
+  select id from agent indexed by agent_key
+  where tenant = ? and pubkey_b58 is not null and pubkey_b58 = ? and removed_at_ms is null`;
+const KEY_OF = "select pubkey_b58 from agent where tenant = ? and id = ? and removed_at_ms is null";
+const CUSTODIAL_KEY = "select private_key from custodial_key where tenant = ? and pubkey_b58 = ?";
 
 const INSERT = `
   insert into agent (display_name, aliases_json, card_json, skills_json, representative_queries_json,
-    callback_url, ttl_ms, registered_at_ms, removed_at_ms, version, tenant, id)
-  values (?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?) on conflict do nothing`;
+    callback_url, ttl_ms, pubkey_b58, custodial, registered_at_ms, removed_at_ms, version, tenant, id)
+  values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?) on conflict do nothing`;
 const UPDATE = `
   update agent set display_name = ?, aliases_json = ?, card_json = ?, skills_json = ?,
-    representative_queries_json = ?, callback_url = ?, ttl_ms = ?, registered_at_ms = ?, removed_at_ms = ?,
-    version = version + 1
+    representative_queries_json = ?, callback_url = ?, ttl_ms = ?, pubkey_b58 = ?, custodial = ?,
+    registered_at_ms = ?, removed_at_ms = ?, version = version + 1
   where tenant = ? and id = ? and version = ?`;
 
 // The id of a removed agent stays reserved, so it is no alias for others.
@@ -50,6 +55,9 @@ const FORGET_NAMES = `
 // The strongest kind is written first and stays.
 const INSERT_NAME = `
   insert into agent_name (tenant, name, agent_id, kind) values (?, ?, ?, ?) on conflict do nothing`;
+const PUT_CUSTODIAL_KEY = `
+  insert into custodial_key (tenant, pubkey_b58, private_key) values (?, ?, ?)
+  on conflict do update set private_key = excluded.private_key`;
 
 const SAVE_PRESENCE = `
   insert into presence (tenant, agent_id, last_seen_at_ms)
@@ -70,16 +78,22 @@ export class Agents {
   readonly #removed: Statement;
   readonly #count: Statement;
   readonly #named: Statement;
+  readonly #withKey: Statement;
+  readonly #keyOf: Statement;
+  readonly #custodialKey: Statement;
   readonly #insert: Statement;
   readonly #update: Statement;
   readonly #nameTaken: Statement;
   readonly #forgetNames: Statement;
   readonly #insertName: Statement;
+  readonly #putCustodialKey: Statement;
   readonly #savePresence: Statement;
   /** Sightings not yet on disk: every request is one, so they are gathered. */
   readonly #sightings = new Map<string, Sighting>();
   /** Who owns a name: every request asks, and hardly any changes it. Emptied whenever an agent is written. */
   readonly #ownersByName = new Map<string, readonly AgentId[]>();
+  /** Public keys by agent, likewise. */
+  readonly #keysByAgent = new Map<string, string>();
 
   constructor(database: DatabaseSync) {
     this.#select = prepare(database, SELECT);
@@ -88,11 +102,15 @@ export class Agents {
     this.#removed = prepare(database, REMOVED);
     this.#count = prepare(database, COUNT);
     this.#named = prepare(database, NAMED);
+    this.#withKey = prepare(database, WITH_KEY);
+    this.#keyOf = prepare(database, KEY_OF);
+    this.#custodialKey = prepare(database, CUSTODIAL_KEY);
     this.#insert = prepare(database, INSERT);
     this.#update = prepare(database, UPDATE);
     this.#nameTaken = prepare(database, NAME_TAKEN);
     this.#forgetNames = prepare(database, FORGET_NAMES);
     this.#insertName = prepare(database, INSERT_NAME);
+    this.#putCustodialKey = prepare(database, PUT_CUSTODIAL_KEY);
     this.#savePresence = prepare(database, SAVE_PRESENCE);
   }
 
@@ -129,6 +147,26 @@ export class Agents {
     return Number(this.#count.get(tenant)?.[0]);
   }
 
+  agentWithKey(tenant: string, publicKey: string): AgentId | undefined {
+    return this.#withKey.get(tenant, publicKey)?.[0] as AgentId | undefined;
+  }
+
+  publicKeyOf(tenant: string, id: AgentId): string | undefined {
+    const key = pairKey(tenant, id);
+    const known = this.#keysByAgent.get(key);
+    if (known !== undefined) return known;
+    const publicKey = this.#keyOf.get(tenant, id)?.[0];
+    if (typeof publicKey !== "string") return undefined;
+    if (this.#keysByAgent.size >= KNOWN_NAMES_MAX) this.#keysByAgent.clear();
+    this.#keysByAgent.set(key, publicKey);
+    return publicKey;
+  }
+
+  custodialKey(tenant: string, publicKey: string): CustodialKey | undefined {
+    const privateKey = this.#custodialKey.get(tenant, publicKey)?.[0];
+    return typeof privateKey === "string" ? { tenant, publicKey, privateKey } : undefined;
+  }
+
   /**
    * Inside a commit: the agent may have left since it was resolved. What is looked up here is not remembered,
    * because the commit may still fail.
@@ -141,6 +179,8 @@ export class Agents {
   /** Inside a commit. */
   put(agent: AgentRecord): void {
     this.#ownersByName.clear();
+    this.#keysByAgent.clear();
+    this.#assertKeyIsFree(agent);
     const values = [
       agent.displayName,
       JSON.stringify(agent.aliases),
@@ -149,6 +189,8 @@ export class Agents {
       JSON.stringify(agent.representativeQueries),
       agent.callbackUrl,
       agent.ttlMs,
+      agent.publicKey,
+      agent.isCustodial ? 1 : 0,
       agent.registeredAtMs,
       agent.removedAtMs,
       agent.tenant,
@@ -159,6 +201,11 @@ export class Agents {
     if (changes === 0) throw new ClashError("agent");
     this.#forgetNames.run(agent.tenant, agent.id);
     if (agent.removedAtMs === null) this.#putNames(agent);
+  }
+
+  /** Inside a commit. */
+  putCustodialKey({ tenant, publicKey, privateKey }: CustodialKey): void {
+    this.#putCustodialKey.run(tenant, publicKey, privateKey);
   }
 
   /** Presence waits in memory until `savePresence`; reads see it at once. */
@@ -181,6 +228,12 @@ export class Agents {
       const key = pairKey(sighting.tenant, sighting.agentId);
       if (this.#sightings.get(key) === sighting) this.#sightings.delete(key);
     }
+  }
+
+  #assertKeyIsFree({ tenant, id, publicKey, removedAtMs }: AgentRecord): void {
+    if (publicKey === null || removedAtMs !== null) return;
+    const owner = this.agentWithKey(tenant, publicKey);
+    if (owner !== undefined && owner !== id) throw new ClashError("agent_key");
   }
 
   #putNames(agent: AgentRecord): void {

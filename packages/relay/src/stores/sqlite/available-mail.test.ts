@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import fc from "fast-check";
+import { MAIL_PURPOSES } from "../../core/mailboxes/delivery-record.ts";
 import { AvailableMail, type AvailablePlace, type Wanted } from "./available-mail.ts";
 
 function walk(mail: AvailableMail, afterPosition = 0, wanted?: Wanted): readonly AvailablePlace[] {
@@ -14,7 +15,7 @@ function walk(mail: AvailableMail, afterPosition = 0, wanted?: Wanted): readonly
 }
 
 function placeAt(position: number, said: Partial<AvailablePlace> = {}): AvailablePlace {
-  return { position, ref: position + 1_000, expiresAtMs: 100, reservedFor: null, ...said };
+  return { position, ref: position + 1_000, expiresAtMs: 100, purpose: "mail", reservedFor: null, ...said };
 }
 
 describe("AvailableMail", () => {
@@ -45,11 +46,23 @@ describe("AvailableMail", () => {
     assert.deepEqual(walk(mail, 0, { nowMs: 50, worker: "w2" }), [placeAt(2), placeAt(3)]);
   });
 
+  it("passes over what is for something else, when asked to", () => {
+    const mail = new AvailableMail();
+    const work = placeAt(2, { purpose: "work" });
+    const result = placeAt(3, { purpose: "result" });
+    for (const place of [placeAt(1), work, result, placeAt(4)]) mail.add(place);
+    assert.deepEqual(walk(mail, 0, { nowMs: 0, purpose: "work" }), [work]);
+    assert.deepEqual(walk(mail, 0, { nowMs: 0, purpose: "mail" }), [placeAt(1), placeAt(4)]);
+    assert.deepEqual(walk(mail, 2, { nowMs: 0, purpose: "work" }), []);
+    assert.deepEqual(walk(mail, 0, { nowMs: 0 }), [placeAt(1), work, result, placeAt(4)]);
+  });
+
   it("does the same as a sorted list, whatever comes, goes and is undone", () => {
     const act = fc.record({
       kind: fc.constantFrom("append", "append", "remove-first", "remove-any", "undo"),
       pick: fc.nat({ max: 400 }),
       expiresAtMs: fc.nat({ max: 3 }),
+      purpose: fc.constantFrom(...MAIL_PURPOSES),
       reservedFor: fc.constantFrom(null, null, "w1", "w2"),
     });
     fc.assert(
@@ -90,17 +103,26 @@ describe("AvailableMail", () => {
           walk(mail, 0, { nowMs: 1, worker: "w1" }),
           sorted().filter(({ expiresAtMs, reservedFor }) => expiresAtMs > 1 && reservedFor !== "w2"),
         );
+        assert.deepEqual(
+          walk(mail, 0, { nowMs: 0, purpose: "work" }),
+          sorted().filter(({ expiresAtMs, purpose }) => expiresAtMs > 0 && purpose === "work"),
+        );
       }),
     );
   });
 
   it("stays small when mail only passes through", () => {
     const mail = new AvailableMail();
+    const saidOf = (position: number): Partial<AvailablePlace> => ({
+      expiresAtMs: position,
+      purpose: position % 7 === 0 ? "work" : "mail",
+    });
     for (let position = 1; position <= 100_000; position += 1) {
-      mail.add(placeAt(position, { expiresAtMs: position }));
+      mail.add(placeAt(position, saidOf(position)));
       if (position > 10) mail.remove(position - 10);
     }
     assert.equal(mail.size, 10);
-    assert.deepEqual(mail.next(0), placeAt(99_991, { expiresAtMs: 99_991 }));
+    assert.deepEqual(mail.next(0), placeAt(99_991, saidOf(99_991)));
+    assert.deepEqual(walk(mail, 0, { nowMs: 0, purpose: "work" }), [placeAt(99_995, saidOf(99_995))]);
   });
 });

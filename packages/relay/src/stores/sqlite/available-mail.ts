@@ -1,3 +1,5 @@
+import { MAIL_PURPOSES, type MailPurpose } from "../../core/mailboxes/delivery-record.ts";
+
 /** Removed places that are kept until they are worth a compaction. */
 const GAPS_MIN = 64;
 /** No delivery has this ref. */
@@ -7,6 +9,7 @@ export interface AvailablePlace {
   readonly position: number;
   readonly ref: number;
   readonly expiresAtMs: number;
+  readonly purpose: MailPurpose;
   /** The worker that alone may lease it. */
   readonly reservedFor: string | null;
 }
@@ -17,17 +20,21 @@ export interface Wanted {
   readonly nowMs: number;
   /** Mail that is kept for another worker; without it reservations do not matter. */
   readonly worker?: string | null;
+  /** Mail for anything else; without it the purpose does not matter. */
+  readonly purpose?: MailPurpose | undefined;
 }
 
 /**
  * The available mail of one mailbox, by position. New mail comes in at the end and mostly leaves at the
- * front, so arrays with gaps do what a tree would, in 24 bytes a letter. It knows what a reader or worker must
+ * front, so arrays with gaps do what a tree would, in 32 bytes a letter. It knows what a reader or worker must
  * pass over, so that a mailbox full of such mail costs them a walk in memory and not one row.
  */
 export class AvailableMail {
   #positions: number[] = [];
   #refs: number[] = [];
   #expiries: number[] = [];
+  /** Indexes of `MAIL_PURPOSES`: the strings that rows bring would each be kept. */
+  #purposes: number[] = [];
   /** By position. Few letters are kept for a worker. */
   readonly #reservations = new Map<number, string>();
   #start = 0;
@@ -37,14 +44,16 @@ export class AvailableMail {
     return this.#size;
   }
 
-  add({ position, ref, expiresAtMs, reservedFor }: AvailablePlace): void {
+  add({ position, ref, expiresAtMs, purpose, reservedFor }: AvailablePlace): void {
     this.#size += 1;
+    const purposeIndex = MAIL_PURPOSES.indexOf(purpose);
     if (reservedFor !== null) this.#reservations.set(position, reservedFor);
     const last = this.#positions.at(-1);
     if (last === undefined || last < position) {
       this.#positions.push(position);
       this.#refs.push(ref);
       this.#expiries.push(expiresAtMs);
+      this.#purposes.push(purposeIndex);
       return;
     }
     // Only a rollback, or a change of what is known of the mail, gives it its old place back.
@@ -53,6 +62,7 @@ export class AvailableMail {
     this.#positions.splice(index, known, position);
     this.#refs.splice(index, known, ref);
     this.#expiries.splice(index, known, expiresAtMs);
+    this.#purposes.splice(index, known, purposeIndex);
     this.#start = Math.min(this.#start, index);
   }
 
@@ -74,14 +84,20 @@ export class AvailableMail {
     const position = this.#positions[index];
     const ref = this.#refs[index];
     const expiresAtMs = this.#expiries[index];
-    if (position === undefined || ref === undefined || expiresAtMs === undefined) return undefined;
-    return { position, ref, expiresAtMs, reservedFor: this.#reservations.get(position) ?? null };
+    const purpose = MAIL_PURPOSES[this.#purposes[index] ?? -1];
+    if (position === undefined || ref === undefined || expiresAtMs === undefined || purpose === undefined) {
+      return undefined;
+    }
+    return { position, ref, expiresAtMs, purpose, reservedFor: this.#reservations.get(position) ?? null };
   }
 
   #isWanted(index: number, wanted: Wanted | undefined): boolean {
     if (this.#refs[index] === GAP) return false;
     if (wanted === undefined) return true;
     if ((this.#expiries[index] ?? 0) <= wanted.nowMs) return false;
+    const isForThis =
+      wanted.purpose === undefined || MAIL_PURPOSES[this.#purposes[index] ?? -1] === wanted.purpose;
+    if (!isForThis) return false;
     if (wanted.worker === undefined || this.#reservations.size === 0) return true;
     const reservedFor = this.#reservations.get(this.#positions[index] ?? 0);
     return reservedFor === undefined || reservedFor === wanted.worker;
@@ -103,6 +119,7 @@ export class AvailableMail {
     const kept = (_: number, index: number): boolean => this.#refs[index] !== GAP;
     this.#positions = this.#positions.filter(kept);
     this.#expiries = this.#expiries.filter(kept);
+    this.#purposes = this.#purposes.filter(kept);
     this.#refs = this.#refs.filter(kept);
     this.#start = 0;
   }

@@ -78,8 +78,8 @@ describe("CommitQueue", () => {
         store.insert(2);
         store.ledger.nextPosition();
         store.ledger.moveChainHead("t", { seq: 9, hash: "wrong" });
-        const place = { state: "available", position: 7, expiresAtMs: 9, reservedFor: null } as const;
-        store.ledger.moveDelivery("t", "a", 7, undefined, place);
+        const place = { state: "available", position: 7, expiresAtMs: 9, purpose: "mail" } as const;
+        store.ledger.moveDelivery("t", "a", 7, undefined, { ...place, reservedFor: null });
         store.ledger.wake(topic);
         throw new RelayError("conflict", "no");
       }),

@@ -144,7 +144,11 @@ export class DeliveryQueue {
     };
   }
 
-  #waitingWalks({ tenant, agentId }: QueueFilter): readonly Walk[] {
+  #waitingWalks({ tenant, agentId, isOneLine, purpose }: QueueFilter): readonly Walk[] {
+    if (agentId === undefined && isOneLine === true) {
+      const rows: Walk["rows"] = (position, _, limit) => this.#lineRows(tenant, position, limit, purpose);
+      return [{ rows, key: (delivery) => delivery.position }];
+    }
     if (agentId === undefined) {
       const rows: Walk["rows"] = (key, ref, limit) => this.#waiting.all(tenant, key, ref, limit);
       return [{ rows, key: (delivery) => delivery.expiresAtMs }];
@@ -156,6 +160,17 @@ export class DeliveryQueue {
         key: (delivery) => delivery.position,
       },
     ];
+  }
+
+  /** Mail for other purposes is passed over in memory. Also shown is what expired and was not swept yet. */
+  #lineRows(
+    tenant: string,
+    afterPosition: number,
+    limit: number,
+    purpose: QueueFilter["purpose"],
+  ): readonly Row[] {
+    const line = this.#ledger.mailboxes.availableInLine(tenant, afterPosition, limit, { nowMs: 0, purpose });
+    return line.map(({ ref }) => this.#byRef.get(ref)).filter((row) => row !== undefined);
   }
 
   #availableRows(tenant: string, agentId: string, afterPosition: number, limit: number): readonly Row[] {
@@ -172,9 +187,11 @@ export class DeliveryQueue {
 }
 
 function matches(delivery: DeliveryRecord, deadlineMs: number | null, filter: QueueFilter): boolean {
-  const { tenant, agentId, state, leasedBeforeMs, deadlineBeforeMs } = filter;
+  const { tenant, agentId, party, purpose, state, leasedBeforeMs, deadlineBeforeMs } = filter;
   if (delivery.tenant !== tenant) return false;
   if (agentId !== undefined && delivery.agentId !== agentId) return false;
+  if (party !== undefined && delivery.agentId !== party && delivery.sender !== party) return false;
+  if (purpose !== undefined && delivery.purpose !== purpose) return false;
   if (state !== undefined && delivery.state !== state) return false;
   const isYoungLease =
     delivery.state === "leased" &&

@@ -66,7 +66,7 @@ export class Ledger {
   }
 
   /** To be read only; it changes through `moveDelivery`. */
-  get mailboxes(): Pick<MailboxIndex, "countAvailable" | "countOpen" | "countOpenByState" | "nextAvailable"> {
+  get mailboxes(): Omit<MailboxIndex, "move"> {
     return this.#mailboxes;
   }
 

@@ -1,15 +1,16 @@
 import type { DatabaseSync } from "node:sqlite";
-import type { DeliveryState } from "@a2a-relay/protocol";
+import type { AgentId, DeliveryState } from "@a2a-relay/protocol";
+import type { MailPurpose } from "../../core/mailboxes/delivery-record.ts";
 import { AvailableMail, type AvailablePlace, type Wanted } from "./available-mail.ts";
 import { prepare, type Row } from "./database.ts";
 
 // Both go through partial indexes, so settled mail is not read.
 const WAITING = `
-  select tenant, agent_id, ref, state, position, expires_at_ms, reserved_for
+  select tenant, agent_id, ref, state, position, expires_at_ms, reserved_for, purpose
   from delivery indexed by delivery_expiry
   where state in ('held', 'available') order by position`;
 const LEASED = `
-  select tenant, agent_id, ref, state, position, expires_at_ms, reserved_for
+  select tenant, agent_id, ref, state, position, expires_at_ms, reserved_for, purpose
   from delivery indexed by delivery_leased
   where state = 'leased'`;
 
@@ -87,19 +88,57 @@ export class MailboxIndex {
     return this.#mailboxes.get(tenant)?.get(agentId)?.available.next(afterPosition, wanted);
   }
 
+  /** Looks at the front of every mailbox of the tenant: microseconds for as many agents as a relay has. */
+  oldestMailbox(tenant: string, wanted: Wanted): AgentId | undefined {
+    let oldest: AgentId | undefined;
+    let oldestPosition = Infinity;
+    for (const [agentId, { available }] of this.#mailboxes.get(tenant) ?? []) {
+      const position = available.next(0, wanted)?.position ?? Infinity;
+      if (position >= oldestPosition) continue;
+      oldest = agentId as AgentId;
+      oldestPosition = position;
+    }
+    return oldest;
+  }
+
+  /** The mail of all mailboxes of the tenant as one line, after the position. */
+  availableInLine(
+    tenant: string,
+    afterPosition: number,
+    limit: number,
+    wanted: Wanted,
+  ): readonly AvailablePlace[] {
+    const line: AvailablePlace[] = [];
+    for (const { available } of this.#mailboxes.get(tenant)?.values() ?? []) {
+      const last = line.length < limit ? Infinity : (line.at(-1)?.position ?? Infinity);
+      const found: AvailablePlace[] = [];
+      let next = available.next(afterPosition, wanted);
+      while (next !== undefined && next.position < last && found.length < limit) {
+        found.push(next);
+        next = available.next(next.position, wanted);
+      }
+      if (found.length === 0) continue;
+      line.push(...found);
+      line.sort((a, b) => a.position - b.position);
+      line.length = Math.min(line.length, limit);
+    }
+    return line;
+  }
+
   #mailbox(tenant: string, agentId: string): Mailbox {
     const mailboxes = entry(this.#mailboxes, tenant, () => new Map<string, Mailbox>());
     return entry(mailboxes, agentId, () => ({ held: 0, leased: 0, available: new AvailableMail() }));
   }
 }
 
-/** The columns state, position, expires_at_ms and reserved_for, in this order. */
-export function placeFromRow([state, position, expiresAtMs, reservedFor]: Row): Place {
+/** The columns state, position, expires_at_ms, reserved_for and purpose, in this order. */
+export function placeFromRow([state, position, expiresAtMs, reservedFor, purpose]: Row): Place {
   return {
     state: state as DeliveryState,
     position: position as number,
     expiresAtMs: expiresAtMs as number,
     reservedFor: reservedFor as string | null,
+    purpose: purpose as MailPurpose,
   };
 }
 

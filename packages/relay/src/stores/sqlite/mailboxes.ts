@@ -34,7 +34,7 @@ const SELECT = `
   select ${COLUMNS} from delivery d
   where d.ref = (select ref from message where tenant = ? and id = ?)`;
 const PLACE = `
-  select ref, version, state, position, expires_at_ms, reserved_for from delivery
+  select ref, version, state, position, expires_at_ms, reserved_for, purpose from delivery
   where ref = (select ref from message where tenant = ? and id = ?)`;
 const OPEN_OF_TASK = `
   select ${COLUMNS} from delivery d indexed by delivery_open_of_task
@@ -59,13 +59,17 @@ const TIMED_OUT = `
   where d.state = 'leased' and d.duplicate_safety = 'idempotent' and d.lease_expires_at_ms is not null
     and d.lease_expires_at_ms <= ?
   order by d.lease_expires_at_ms limit ?`;
+const HELD_WORK = `
+  select ${COLUMNS} from delivery d indexed by delivery_held
+  where d.state = 'held' and d.purpose = 'work' and (d.tenant, d.agent_id, d.ref) > (?, ?, ?)
+  order by d.tenant, d.agent_id, d.ref limit ?`;
 const LEASED = `
   select ${COLUMNS} from delivery d indexed by delivery_leased
   where d.tenant = ? and d.state = 'leased' order by d.leased_at_ms, d.ref limit ?`;
 
 const INSERT = `
   insert into delivery (${deliveryColumns("")})
-  values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1) on conflict do nothing`;
+  values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1) on conflict do nothing`;
 const UPDATE = `
   update delivery set state = ?, position = ?, delivered_at_ms = ?, attempt = ?, lease_id = ?, worker = ?,
     leased_at_ms = ?, lease_expires_at_ms = ?, reserved_for = ?, expires_at_ms = ?, settled_at_ms = ?,
@@ -106,6 +110,7 @@ export class Mailboxes {
   readonly #leasedOfAgent: Statement;
   readonly #expired: Statement;
   readonly #timedOut: Statement;
+  readonly #heldWork: Statement;
   readonly #leased: Statement;
   readonly #insert: Statement;
   readonly #update: Statement;
@@ -126,6 +131,7 @@ export class Mailboxes {
     this.#leasedOfAgent = prepare(database, LEASED_OF_AGENT);
     this.#expired = prepare(database, EXPIRED);
     this.#timedOut = prepare(database, TIMED_OUT);
+    this.#heldWork = prepare(database, HELD_WORK);
     this.#leased = prepare(database, LEASED);
     this.#insert = prepare(database, INSERT);
     this.#update = prepare(database, UPDATE);
@@ -135,13 +141,13 @@ export class Mailboxes {
   }
 
   availableMail(query: MailboxReadQuery): readonly Mail[] {
-    const { tenant, agentId, nowMs, limit } = query;
+    const { tenant, agentId, nowMs, purpose, limit } = query;
     const { mailboxes } = this.#ledger;
     const mail: Mail[] = [];
     let bytesLeft = query.bytesMax;
     let position = query.afterPosition;
     while (mail.length < limit) {
-      const next = mailboxes.nextAvailable(tenant, agentId, position, { nowMs });
+      const next = mailboxes.nextAvailable(tenant, agentId, position, { nowMs, purpose });
       if (next === undefined) break;
       position = next.position;
       const row = this.#mail.get(mail.length === 0 ? ANY_LENGTH : bytesLeft, next.ref);
@@ -183,6 +189,12 @@ export class Mailboxes {
 
   timedOutLeases(nowMs: number, limit: number): readonly DeliveryRecord[] {
     return deliveries(this.#timedOut.all(nowMs, limit));
+  }
+
+  heldWork(after: DeliveryRecord | undefined, limit: number): readonly DeliveryRecord[] {
+    const ref = after === undefined ? undefined : this.#messages.ref(after.tenant, after.messageId);
+    const start = after === undefined || ref === undefined ? ["", "", 0] : [after.tenant, after.agentId, ref];
+    return deliveries(this.#heldWork.all(...start, limit));
   }
 
   leasedMail(tenant: string, limit: number): readonly DeliveryRecord[] {
@@ -250,8 +262,9 @@ export class Mailboxes {
 
   /** The oldest mail after the position that this worker may have; none if it is too long. */
   #nextMail(query: MailboxLeaseQuery, afterPosition: number, bytesMax: number): NextMail | undefined {
-    const { tenant, agentId, worker, nowMs } = query;
-    const next = this.#ledger.mailboxes.nextAvailable(tenant, agentId, afterPosition, { nowMs, worker });
+    const { tenant, agentId, worker, purpose, nowMs } = query;
+    const wanted = { nowMs, worker, purpose };
+    const next = this.#ledger.mailboxes.nextAvailable(tenant, agentId, afterPosition, wanted);
     const row = next === undefined ? undefined : this.#mail.get(bytesMax, next.ref);
     const bytes = Number(row?.[DELIVERY_COLUMN_COUNT + MESSAGE_COLUMN_COUNT]);
     if (next === undefined || row === undefined || bytes > bytesMax) return undefined;
@@ -298,10 +311,12 @@ export class Mailboxes {
       delivery.idempotencyKey,
       delivery.quiet ? 1 : 0,
       delivery.threadId,
+      delivery.purpose,
     );
     if (changes === 0) throw new ClashError("delivery");
-    const { expiresAtMs, reservedFor } = delivery;
-    this.#ledger.moveDelivery(tenant, agentId, ref, undefined, { state, position, expiresAtMs, reservedFor });
+    const { expiresAtMs, reservedFor, purpose } = delivery;
+    const place = { state, position, expiresAtMs, reservedFor, purpose };
+    this.#ledger.moveDelivery(tenant, agentId, ref, undefined, place);
   }
 
   #updateKnown(delivery: DeliveryRecord): void {
@@ -330,7 +345,8 @@ export class Mailboxes {
     const hasMoved =
       state !== before.state || expiresAtMs !== before.expiresAtMs || reservedFor !== before.reservedFor;
     if (!hasMoved) return;
-    this.#ledger.moveDelivery(tenant, agentId, ref, before, { state, position, expiresAtMs, reservedFor });
+    const after = { ...before, state, position, expiresAtMs, reservedFor };
+    this.#ledger.moveDelivery(tenant, agentId, ref, before, after);
   }
 
   /** The message may have been retired since its delivery was read. */

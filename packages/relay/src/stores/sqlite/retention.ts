@@ -92,7 +92,11 @@ export class Retention {
       stretch = await this.#search(tenant, 0, settledBeforeMs, limit);
     }
     this.#cursors.set(tenant, nextStart(stretch));
-    return stretch.found.flatMap((messageId) => {
+    return this.archiveLines(tenant, stretch.found);
+  }
+
+  archiveLines(tenant: string, messageIds: readonly string[]): readonly RetiredMail[] {
+    return messageIds.flatMap((messageId) => {
       const line = this.#line(tenant, messageId);
       return line === undefined ? [] : [{ messageId, line }];
     });

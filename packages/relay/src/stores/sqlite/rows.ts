@@ -1,18 +1,20 @@
 import type { AgentId, Artifact, DeliveryState, DuplicateSafety, MessageKind } from "@a2a-relay/protocol";
 import type { ResultStatus, TaskState } from "@a2a-relay/protocol";
+import type { CapabilityRecord } from "../../core/access/capability-record.ts";
+import type { KeyRecord, TenantRecord } from "../../core/access/key-record.ts";
 import type { AgentRecord, AgentWithPresence } from "../../core/agents/agent-record.ts";
 import type { EventRecord, EventType } from "../../core/journal/event.ts";
-import type { DeliveryRecord } from "../../core/mailboxes/delivery-record.ts";
+import type { DeliveryRecord, MailPurpose } from "../../core/mailboxes/delivery-record.ts";
 import type { MessageRecord, SendKey } from "../../core/messages/message-record.ts";
-import type { TaskRecord } from "../../core/tasks/task-record.ts";
+import type { CachedResult, TaskRecord } from "../../core/tasks/task-record.ts";
 import type { Row } from "./database.ts";
 
 // Each list of columns belongs to the mapper below it: the same order, and nothing else in the statement
 // before them than what `offset` says.
 
 export const AGENT_COLUMNS = `a.tenant, a.id, a.display_name, a.aliases_json, a.card_json, a.skills_json,
-  a.representative_queries_json, a.callback_url, a.ttl_ms, a.registered_at_ms, a.removed_at_ms, a.version,
-  p.last_seen_at_ms`;
+  a.representative_queries_json, a.callback_url, a.ttl_ms, a.pubkey_b58, a.custodial, a.registered_at_ms,
+  a.removed_at_ms, a.version, p.last_seen_at_ms`;
 
 export function agentFromRow(row: Row): AgentWithPresence {
   return {
@@ -26,11 +28,13 @@ export function agentFromRow(row: Row): AgentWithPresence {
       representativeQueries: parse(row[6]) as AgentRecord["representativeQueries"],
       callbackUrl: row[7] as string | null,
       ttlMs: row[8] as number | null,
-      registeredAtMs: row[9] as number,
-      removedAtMs: row[10] as number | null,
-      version: row[11] as number,
+      publicKey: row[9] as string | null,
+      isCustodial: row[10] === 1,
+      registeredAtMs: row[11] as number,
+      removedAtMs: row[12] as number | null,
+      version: row[13] as number,
     },
-    lastSeenAtMs: row[12] as number | null,
+    lastSeenAtMs: row[14] as number | null,
   };
 }
 
@@ -81,7 +85,7 @@ export function deliveryColumns(alias: "" | "d."): string {
   return [
     "ref tenant message_id agent_id sender task_id state position delivered_at_ms attempt lease_id worker",
     "leased_at_ms lease_expires_at_ms reserved_for expires_at_ms settled_at_ms reason duplicate_safety",
-    "idempotency_key quiet thread_id version",
+    "idempotency_key quiet thread_id purpose version",
   ]
     .flatMap((line) => line.split(" "))
     .map((column) => alias + column)
@@ -115,15 +119,16 @@ export function deliveryFromRow(row: Row, offset = 0): DeliveryRecord {
     idempotencyKey: row[offset + 19] as string | null,
     quiet: row[offset + 20] === 1,
     threadId: row[offset + 21] as string,
-    version: row[offset + 22] as number,
+    purpose: row[offset + 22] as MailPurpose,
+    version: row[offset + 23] as number,
   };
 }
 
-export const DELIVERY_COLUMN_COUNT = 23;
+export const DELIVERY_COLUMN_COUNT = 24;
 
-export const TASK_COLUMNS = `tenant, id, requester, assignee, state, thread_id, message_id, subject, parent_id,
-  deadline_ms, status_text, result_status, result_message_id, result_digest, handoffs_json, created_at_ms,
-  updated_at_ms, version`;
+export const TASK_COLUMNS = `tenant, id, requester, assignee, state, thread_id, message_id, subject, client_id,
+  result_key, parent_id, deadline_ms, status_text, result_status, result_message_id, result_digest,
+  handoffs_json, created_at_ms, updated_at_ms, version`;
 
 export function taskFromRow(row: Row): TaskRecord {
   return {
@@ -135,21 +140,93 @@ export function taskFromRow(row: Row): TaskRecord {
     threadId: row[5] as string,
     messageId: row[6] as string,
     subject: row[7] as string,
-    parentId: row[8] as string | null,
-    deadlineMs: row[9] as number | null,
-    statusText: row[10] as string | null,
-    resultStatus: row[11] as ResultStatus | null,
-    resultMessageId: row[12] as string | null,
-    resultDigest: row[13] as string | null,
-    handoffs: parse(row[14]) as TaskRecord["handoffs"],
-    createdAtMs: row[15] as number,
-    updatedAtMs: row[16] as number,
-    version: row[17] as number,
+    clientId: row[8] as string | null,
+    resultKey: row[9] as string | null,
+    parentId: row[10] as string | null,
+    deadlineMs: row[11] as number | null,
+    statusText: row[12] as string | null,
+    resultStatus: row[13] as ResultStatus | null,
+    resultMessageId: row[14] as string | null,
+    resultDigest: row[15] as string | null,
+    handoffs: parse(row[16]) as TaskRecord["handoffs"],
+    createdAtMs: row[17] as number,
+    updatedAtMs: row[18] as number,
+    version: row[19] as number,
   };
 }
 
 export function artifactFromRow(row: Row): Artifact {
   return parse(row[0]) as Artifact;
+}
+
+export const CACHED_RESULT_COLUMNS =
+  "tenant, result_key, task_id, stored_at_ms, expires_at_ms, text, parts_json, artifacts_json";
+
+export function cachedResultFromRow(row: Row): CachedResult {
+  return {
+    tenant: row[0] as string,
+    resultKey: row[1] as string,
+    taskId: row[2] as string,
+    storedAtMs: row[3] as number,
+    expiresAtMs: row[4] as number,
+    text: row[5] as string,
+    parts: parseNullable(row[6]) as CachedResult["parts"],
+    artifacts: parse(row[7]) as CachedResult["artifacts"],
+  };
+}
+
+export const KEY_COLUMNS = `id, tenant, agent_id, verbs_json, digest, created_at_ms, created_by, expires_at_ms,
+  revoked_at_ms, replaces, version`;
+
+export function keyFromRow(row: Row): KeyRecord {
+  return {
+    id: row[0] as string,
+    tenant: row[1] as string,
+    agentId: row[2] as AgentId | null,
+    verbs: parseNullable(row[3]) as KeyRecord["verbs"],
+    digest: row[4] as string,
+    createdAtMs: row[5] as number,
+    createdBy: row[6] as string,
+    expiresAtMs: row[7] as number | null,
+    revokedAtMs: row[8] as number | null,
+    replaces: row[9] as string | null,
+    version: row[10] as number,
+  };
+}
+
+export const TENANT_COLUMNS = "id, capabilities, created_at_ms, version";
+
+export function tenantFromRow(row: Row): TenantRecord {
+  return {
+    id: row[0] as string,
+    capabilities: row[1] === 1,
+    createdAtMs: row[2] as number,
+    version: row[3] as number,
+  };
+}
+
+export const CAPABILITY_COLUMNS = `tenant, id, nonce, subject, subject_key, action, written_action, scope_json,
+  granted_by, parent_id, issued_at_ms, expires_at_ms, revoked_at_ms, used, signature, version`;
+
+export function capabilityFromRow(row: Row): CapabilityRecord {
+  return {
+    tenant: row[0] as string,
+    id: row[1] as string,
+    nonce: row[2] as string,
+    subject: row[3] as AgentId,
+    subjectKey: row[4] as string,
+    action: row[5] as string,
+    writtenAction: row[6] as string,
+    scope: parse(row[7]) as CapabilityRecord["scope"],
+    grantedBy: row[8] as string,
+    parentId: row[9] as string | null,
+    issuedAtMs: row[10] as number,
+    expiresAtMs: row[11] as number | null,
+    revokedAtMs: row[12] as number | null,
+    used: row[13] as number,
+    signature: row[14] as string,
+    version: row[15] as number,
+  };
 }
 
 export const EVENT_COLUMNS =
@@ -170,6 +247,10 @@ export function eventFromRow(row: Row): EventRecord {
     previousHash: row[10] as string,
     hash: row[11] as string,
   };
+}
+
+function parseNullable(json: Row[number] | undefined): unknown {
+  return json === null ? null : parse(json);
 }
 
 function parse(json: Row[number] | undefined): unknown {

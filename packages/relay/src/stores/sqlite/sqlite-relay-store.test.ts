@@ -291,7 +291,7 @@ describe("SqliteRelayStore", () => {
   describe("its statements", () => {
     // A few rows, and what is read once at the start.
     const mayScan =
-      /^SCAN (sqlite_schema|store_head|chain_head|tenants|t|delivery USING INDEX \w+|json_each VIRTUAL TABLE .*|\(subquery-\d+\))$/;
+      /^SCAN (sqlite_schema|store_head|chain_head|tenant|tenants|t|delivery USING INDEX \w+|json_each VIRTUAL TABLE .*|\(subquery-\d+\))$/;
 
     it("never walk a table to find a row", async (context) => {
       const prepare = context.mock.method(DatabaseSync.prototype, "prepare");

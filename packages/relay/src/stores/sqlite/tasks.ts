@@ -1,6 +1,6 @@
 import type { DatabaseSync } from "node:sqlite";
 import { setImmediate } from "node:timers/promises";
-import { type Artifact, isTerminal } from "@a2a-relay/protocol";
+import { type AgentId, type Artifact, isTerminal } from "@a2a-relay/protocol";
 import type { ArtifactRecord, TaskRecord } from "../../core/tasks/task-record.ts";
 import type { TaskFilter } from "../../core/tasks/task-store.ts";
 import { ClashError } from "./clash.ts";
@@ -9,6 +9,8 @@ import { artifactFromRow, TASK_COLUMNS, taskFromRow } from "./rows.ts";
 
 /** Tasks looked at between two turns of the event loop, so that a rare filter holds nobody up. */
 const WALK_ROWS = 2_000;
+/** Tasks that one answer names for a client id. */
+const NAMED_TASKS_MAX = 100;
 /** Behind every id. */
 const LAST_ID = "\u{10ffff}";
 
@@ -39,14 +41,24 @@ const UNFINISHED_STRETCH = `
 const UNFINISHED_STRETCH_END = `
   select id from task indexed by task_unfinished where tenant = ? and ${UNFINISHED} and id > ?
   order by id limit 1 offset ?`;
+// Few have one client id; the limit is for whoever shares one with thousands.
+const WITH_CLIENT_ID = `
+  select ${TASK_COLUMNS} from task indexed by task_client_id
+  where tenant = ?1 and client_id is not null and client_id = ?3
+    and (?2 is null or requester = ?2 or assignee = ?2)
+  order by id desc limit ${NAMED_TASKS_MAX}`;
+const UNFINISHED_WITH_RESULT_KEY = `
+  select ${TASK_COLUMNS} from task indexed by task_result_key
+  where tenant = ? and result_key is not null and result_key = ? and ${UNFINISHED} order by id limit 1`;
 
 const INSERT = `
   insert into task (${TASK_COLUMNS})
-  values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1) on conflict do nothing`;
+  values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1) on conflict do nothing`;
 const UPDATE = `
   update task set requester = ?, assignee = ?, state = ?, thread_id = ?, message_id = ?, subject = ?,
-    parent_id = ?, deadline_ms = ?, status_text = ?, result_status = ?, result_message_id = ?,
-    result_digest = ?, handoffs_json = ?, created_at_ms = ?, updated_at_ms = ?, version = version + 1
+    client_id = ?, result_key = ?, parent_id = ?, deadline_ms = ?, status_text = ?, result_status = ?,
+    result_message_id = ?, result_digest = ?, handoffs_json = ?, created_at_ms = ?, updated_at_ms = ?,
+    version = version + 1
   where tenant = ? and id = ? and version = ?`;
 const PUT_ARTIFACT = `
   insert into artifact (tenant, task_id, artifact_id, ordinal, json)
@@ -66,6 +78,8 @@ export class Tasks {
   readonly #stretchEnd: Statement;
   readonly #unfinishedStretch: Statement;
   readonly #unfinishedStretchEnd: Statement;
+  readonly #withClientId: Statement;
+  readonly #unfinishedWithResultKey: Statement;
   readonly #insert: Statement;
   readonly #update: Statement;
   readonly #putArtifact: Statement;
@@ -81,6 +95,8 @@ export class Tasks {
     this.#stretchEnd = prepare(database, STRETCH_END);
     this.#unfinishedStretch = prepare(database, UNFINISHED_STRETCH);
     this.#unfinishedStretchEnd = prepare(database, UNFINISHED_STRETCH_END);
+    this.#withClientId = prepare(database, WITH_CLIENT_ID);
+    this.#unfinishedWithResultKey = prepare(database, UNFINISHED_WITH_RESULT_KEY);
     this.#insert = prepare(database, INSERT);
     this.#update = prepare(database, UPDATE);
     this.#putArtifact = prepare(database, PUT_ARTIFACT);
@@ -102,6 +118,15 @@ export class Tasks {
 
   overdueTasks(nowMs: number, limit: number): readonly TaskRecord[] {
     return this.#overdue.all(nowMs, limit).map((row) => taskFromRow(row));
+  }
+
+  tasksWithClientId(tenant: string, agentId: AgentId | undefined, clientId: string): readonly TaskRecord[] {
+    return this.#withClientId.all(tenant, agentId ?? null, clientId).map((row) => taskFromRow(row));
+  }
+
+  unfinishedWithResultKey(tenant: string, resultKey: string): TaskRecord | undefined {
+    const row = this.#unfinishedWithResultKey.get(tenant, resultKey);
+    return row === undefined ? undefined : taskFromRow(row);
   }
 
   /**
@@ -130,11 +155,12 @@ export class Tasks {
   put(task: TaskRecord): void {
     const { tenant, id } = task;
     const values = taskValues(task);
-    const { changes } =
-      task.version === 0
-        ? this.#insert.run(tenant, id, ...values)
-        : this.#update.run(...values, tenant, id, task.version);
-    if (changes === 0) throw new ClashError("task");
+    if (task.version !== 0) {
+      if (this.#update.run(...values, tenant, id, task.version).changes === 0) throw new ClashError("task");
+      return;
+    }
+    if (this.#insert.run(tenant, id, ...values).changes !== 0) return;
+    throw new ClashError(this.#select.get(tenant, id) === undefined ? "task_client_id" : "task");
   }
 
   /** Inside a commit. */
@@ -158,6 +184,8 @@ function taskValues(task: TaskRecord): (string | number | null)[] {
     task.threadId,
     task.messageId,
     task.subject,
+    task.clientId,
+    task.resultKey,
     task.parentId,
     task.deadlineMs,
     task.statusText,

@@ -5,27 +5,25 @@ const SECONDS = "a2a_relay_http_request_seconds";
 /** Upper bounds of the histogram's buckets, in seconds. */
 const BUCKETS = [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10, 60] as const;
 
+/** Whose figures somebody may see. */
+export interface MetricsScope {
+  readonly tenants: readonly string[];
+  /** Calls, times and memory too, which are of the process and not of a tenant. */
+  readonly isProcessWide: boolean;
+}
+
 /** What is measured: calls by route and status, their time, open mail by state, memory. */
 export class HttpMetrics {
-  readonly #registry = new Registry();
+  readonly #openMail: (tenant: string) => Promise<ReadonlyMap<string, number>>;
+  readonly #process = new Registry();
   readonly #routes = new Map<string, RouteMetrics>();
 
-  constructor(openMail: () => Promise<ReadonlyMap<string, number>>) {
-    const registers = [this.#registry];
-    new Gauge({
-      name: "a2a_relay_open_deliveries",
-      help: "Mail that is not settled, by state",
-      labelNames: ["state"],
-      registers,
-      async collect() {
-        this.reset();
-        for (const [state, count] of await openMail()) this.set({ state }, count);
-      },
-    });
+  constructor(openMail: (tenant: string) => Promise<ReadonlyMap<string, number>>) {
+    this.#openMail = openMail;
     new Gauge({
       name: "a2a_relay_resident_memory_bytes",
       help: "Resident memory of the process",
-      registers,
+      registers: [this.#process],
       collect() {
         this.set(process.memoryUsage.rss());
       },
@@ -33,7 +31,7 @@ export class HttpMetrics {
   }
 
   get contentType(): string {
-    return this.#registry.contentType;
+    return this.#process.contentType;
   }
 
   /** The counters of one route; the same ones for the same route. */
@@ -46,7 +44,9 @@ export class HttpMetrics {
     return created;
   }
 
-  async text(): Promise<string> {
+  async text({ tenants, isProcessWide }: MetricsScope): Promise<string> {
+    const openMail = await this.#openMailText(tenants);
+    if (!isProcessWide) return openMail;
     const called = [...this.#routes.values()].filter((route) => route.isCalled);
     const lines = [
       `# HELP ${CALLS} Answered HTTP requests`,
@@ -56,7 +56,22 @@ export class HttpMetrics {
       `# TYPE ${SECONDS} histogram`,
       ...called.flatMap((route) => route.timeLines()),
     ];
-    return `${await this.#registry.metrics()}\n${lines.join("\n")}\n`;
+    return `${openMail}\n${await this.#process.metrics()}\n${lines.join("\n")}\n`;
+  }
+
+  /** Made anew each time, because each caller sees other tenants. */
+  async #openMailText(tenants: readonly string[]): Promise<string> {
+    const registry = new Registry();
+    const gauge = new Gauge({
+      name: "a2a_relay_open_deliveries",
+      help: "Mail that is not settled, by tenant and state",
+      labelNames: ["tenant", "state"],
+      registers: [registry],
+    });
+    for (const tenant of tenants) {
+      for (const [state, count] of await this.#openMail(tenant)) gauge.set({ tenant, state }, count);
+    }
+    return registry.metrics();
   }
 }
 

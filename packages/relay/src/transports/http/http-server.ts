@@ -5,30 +5,35 @@ import Fastify, {
   type FastifyInstance,
   type FastifyReply,
   type FastifyRequest,
-  type onRequestAsyncHookHandler,
   type onRequestHookHandler,
 } from "fastify";
 import type { Authenticator } from "../../core/access/authenticator.ts";
 import type { Principal } from "../../core/access/principal.ts";
+import type { TenantService } from "../../core/access/tenant-service.ts";
 import { CALLER_GONE } from "../../core/environment/waiting.ts";
 import type { RelayCore } from "../../core/relay-core.ts";
+import { taskQueueRoutes } from "../task-queue/task-queue-routes.ts";
 import { agentRoutes } from "./agent-routes.ts";
+import { capabilityRoutes } from "./capability-routes.ts";
 import { fromServerError, RETRY_AFTER_S, statusOf, toErrorBody, toWireAnswer } from "./http-error.ts";
 import { HttpMetrics, type RouteMetrics } from "./http-metrics.ts";
-import { LocalGuard, type LocalGuardSettings } from "./local-guard.ts";
+import { keyRoutes } from "./key-routes.ts";
+import { assertNoForeignLink, LocalGuard, type LocalGuardSettings } from "./local-guard.ts";
 import { mailboxRoutes } from "./mailbox-routes.ts";
 import { messageRoutes } from "./message-routes.ts";
 import { operatorRoutes } from "./operator-routes.ts";
 import { readQuery } from "./query.ts";
 import { readJsonBody } from "./read-body.ts";
-import type { Answer, OpenCall, Route } from "./route.ts";
+import type { Answer, OpenCall, Route, RouteFamily } from "./route.ts";
 import { serviceRoutes } from "./service-routes.ts";
 import { taskRoutes } from "./task-routes.ts";
+import { tenantOfPath, withoutTenant } from "./tenant-path.ts";
+import { tenantRoutes } from "./tenant-routes.ts";
 
 export interface HttpServerParts {
   readonly core: RelayCore;
   readonly authenticator: Authenticator;
-  readonly openMail: () => Promise<ReadonlyMap<string, number>>;
+  readonly openMail: (tenant: string) => Promise<ReadonlyMap<string, number>>;
   readonly log: ErrorLog;
   /** Aborted when the relay stops: whoever waits is answered at once. */
   readonly stopping: AbortSignal;
@@ -49,7 +54,7 @@ const JSON_TYPE = "application/json; charset=utf-8";
 const REQUEST_TIMEOUT_MS = 30_000;
 const PARAM_CHARS_MAX = 1_000;
 
-/** All native routes, as data. */
+/** All routes, as data. */
 export function nativeRoutes(
   core: RelayCore,
   metrics: HttpMetrics,
@@ -61,19 +66,27 @@ export function nativeRoutes(
     ...mailboxRoutes(core.mailboxes),
     ...taskRoutes(core.tasks),
     ...operatorRoutes(core.journal, core.repairs),
+    ...keyRoutes(core.keys),
+    ...capabilityRoutes(core.capabilities),
+    ...tenantRoutes(core.tenants),
+    ...taskQueueRoutes(core.taskQueue),
   ];
-  return [...others, ...serviceRoutes({ readiness: core.readiness, metrics, about, others })];
+  return [...others, ...serviceRoutes({ ...core, metrics, about, others })];
 }
 
 /** Reads the wire, calls the core, writes the wire. No rules live here. */
 export function createHttpServer(parts: HttpServerParts, settings: HttpServerSettings): FastifyInstance {
   const metrics = new HttpMetrics(parts.openMail);
   const guard = new LocalGuard(settings);
+  const routes = nativeRoutes(parts.core, metrics, settings);
+  const sendError = errorSenderOf(routes);
   const app = Fastify({
     // The limit is enforced while reading, where the rest can be drained.
     bodyLimit: Number.MAX_SAFE_INTEGER,
     requestTimeout: REQUEST_TIMEOUT_MS,
     routerOptions: { maxParamLength: PARAM_CHARS_MAX },
+    // Every route is also there under /t/{tenant}.
+    rewriteUrl: ({ url = "/" }) => withoutTenant(url),
     forceCloseConnections: "idle",
     // A request that comes while stopping is refused in our own words.
     return503OnClosing: false,
@@ -105,8 +118,7 @@ export function createHttpServer(parts: HttpServerParts, settings: HttpServerSet
     return sendError(new RelayError("not_found", what), request, reply);
   });
   const waiting = new WaitingCalls(parts.stopping);
-  for (const route of nativeRoutes(parts.core, metrics, settings))
-    mount(app, route, parts, { waiting, metrics });
+  for (const route of routes) mount(app, route, parts, { waiting, metrics });
   return app;
 }
 
@@ -139,7 +151,8 @@ function mount(
         (request as KnownRequest).route = config;
         done();
       },
-      ...(route.open === true ? [] : [knowCaller(parts.authenticator)]),
+      ...(route.drains === true ? [refuseForeignLinks] : []),
+      ...(route.open === true ? [] : [knowCaller(parts.authenticator, parts.core.tenants)]),
     ],
     handler: async (request, reply) => {
       const call: OpenCall = {
@@ -156,17 +169,38 @@ function mount(
   });
 }
 
-/** Before the body is read: a stranger's bytes are not worth parsing. */
-function knowCaller(authenticator: Authenticator): onRequestHookHandler | onRequestAsyncHookHandler {
-  const { everybody } = authenticator;
-  if (everybody === undefined) {
-    return async (request: FastifyRequest) => {
-      (request as KnownRequest).principal = await authenticator.authenticate(bearerOf(request));
-    };
-  }
-  return (request, _reply, done) => {
-    (request as KnownRequest).principal = everybody;
+const refuseForeignLinks: onRequestHookHandler = (request, _reply, done) => {
+  try {
+    assertNoForeignLink(request.headers);
     done();
+  } catch (reason) {
+    done(reason as Error);
+  }
+};
+
+/** Before the body is read: a stranger's bytes are not worth parsing. */
+function knowCaller(authenticator: Authenticator, tenants: TenantService): onRequestHookHandler {
+  const { everybody } = authenticator;
+  const know = async (request: FastifyRequest, done: (reason?: Error) => void): Promise<void> => {
+    try {
+      const principal = await authenticator.authenticate(request.headers.authorization, "http");
+      const tenant = tenantOfPath(request.originalUrl);
+      (request as KnownRequest).principal =
+        tenant === undefined ? principal : await tenants.enter(principal, tenant);
+    } catch (reason) {
+      done(reason as Error);
+      return;
+    }
+    done();
+  };
+  return (request, _reply, done) => {
+    const isPlain = request.headers.authorization === undefined && request.originalUrl === request.url;
+    if (everybody !== undefined && isPlain) {
+      (request as KnownRequest).principal = everybody;
+      done();
+      return;
+    }
+    void know(request, done);
   };
 }
 
@@ -182,13 +216,23 @@ function sendAnswer(
   return reply.send(contentType === undefined ? (json ?? JSON.stringify(body)) : body);
 }
 
-function sendError(error: RelayError, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  const retryAfterS = RETRY_AFTER_S[error.code];
-  if (retryAfterS !== undefined) void reply.header("retry-after", retryAfterS);
-  if (error.code === "unauthenticated") void reply.header("www-authenticate", "Bearer");
-  // What is left of an oversized body must not be read as the next request.
-  if (error.code === "too_large" && !request.raw.complete) void reply.header("connection", "close");
-  return sendAnswer({ status: statusOf(error), body: toErrorBody(error) }, request, reply);
+type SendError = (error: RelayError, request: FastifyRequest, reply: FastifyReply) => FastifyReply;
+
+/** Errors have the shape of the family that the path belongs to, whether or not there is such a route. */
+function errorSenderOf(routes: readonly Route[]): SendError {
+  const families = [...new Set(routes.flatMap(({ family }) => family ?? []))];
+  const bodyOf = (error: RelayError, url: string): object => {
+    const family: RouteFamily | undefined = families.find(({ prefix }) => url.startsWith(prefix));
+    return family === undefined ? toErrorBody(error) : family.errorBody(error);
+  };
+  return (error, request, reply) => {
+    const retryAfterS = RETRY_AFTER_S[error.code];
+    if (retryAfterS !== undefined) void reply.header("retry-after", retryAfterS);
+    if (error.code === "unauthenticated") void reply.header("www-authenticate", "Bearer");
+    // What is left of an oversized body must not be read as the next request.
+    if (error.code === "too_large" && !request.raw.complete) void reply.header("connection", "close");
+    return sendAnswer({ status: statusOf(error), body: bodyOf(error, request.url) }, request, reply);
+  };
 }
 
 /** What the server keeps of a route for when it is called. */
@@ -233,11 +277,6 @@ function guardRequests(app: FastifyInstance, guard: LocalGuard, stopping: AbortS
     }
     done();
   });
-}
-
-function bearerOf(request: FastifyRequest): string | undefined {
-  const header = request.headers.authorization;
-  return header === undefined ? undefined : /^bearer +(\S+)$/i.exec(header)?.[1];
 }
 
 /** Those who wait: answered at once when the relay stops, forgotten when their client has gone. */

@@ -58,6 +58,12 @@ export class LocalGuard {
   }
 }
 
+/** Following a link from anywhere is harmless where a GET only reads; not where it takes something away. */
+export function assertNoForeignLink({ "sec-fetch-site": site }: GuardedHeaders): void {
+  if (site !== "cross-site" && site !== "same-site") return;
+  throw new RelayError("permission_denied", "pages of other sites may not take mail with a link; use POST");
+}
+
 function isOwnOrigin(origin: string, host: string): boolean {
   return origin === `http://${host}` || origin === `https://${host}`;
 }

@@ -31,22 +31,29 @@ export function openApiDocument(routes: readonly Route[], version: string, publi
     info: {
       title: "a2a-relay",
       version,
-      description: "A post office for AI agents. Errors have one shape and a closed list of codes.",
+      description:
+        "A post office for AI agents. Errors have one shape and a closed list of codes. Every path is also there under /t/{tenant}, for whoever acts in that tenant.",
     },
     servers: [{ url: publicUrl }],
     tags: [...new Set(routes.map((route) => route.tag))].map((name) => ({ name })),
     paths,
     components: {
-      schemas: { Error: ERROR_SCHEMA },
+      schemas: { Error: ERROR_SCHEMA, ...familySchemas(routes) },
       securitySchemes: { apiKey: { type: "http", scheme: "bearer" } },
     },
   };
 }
 
+function familySchemas(routes: readonly Route[]): Json {
+  const families = routes.flatMap(({ family }) => family ?? []);
+  return Object.fromEntries(families.map(({ errorName, errorSchema }) => [errorName, errorSchema]));
+}
+
 function operationOf(route: Route): Json {
+  const shape = route.family?.errorName ?? "Error";
   const failure = {
     description: "An error",
-    content: { "application/json": { schema: { $ref: "#/components/schemas/Error" } } },
+    content: { "application/json": { schema: { $ref: `#/components/schemas/${shape}` } } },
   };
   const answers = Object.entries(route.answers).map(([status, description]) => [status, { description }]);
   return {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { MailboxReadSchema } from "@a2a-relay/protocol";
+import { MailboxReadSchema, QueueQuerySchema } from "@a2a-relay/protocol";
 import { readQuery } from "./query.ts";
 
 describe("a query string", () => {
@@ -22,6 +22,15 @@ describe("a query string", () => {
       limit: "99999999999999999",
     });
     assert.deepEqual(readQuery(MailboxReadSchema, { limit: ["1", "2"] }), { limit: ["1", "2"] });
+  });
+
+  it("has the largest number that 64 bits hold, where nothing bounds it", () => {
+    assert.deepEqual(readQuery(QueueQuerySchema, { min_lease_age_ms: "18446744073709551615" }), {
+      min_lease_age_ms: 2 ** 64,
+    });
+    assert.deepEqual(readQuery(QueueQuerySchema, { min_lease_age_ms: "1".repeat(21) }), {
+      min_lease_age_ms: "1".repeat(21),
+    });
   });
 
   it("keeps what the schema does not know, and reads nothing without one", () => {

@@ -1,5 +1,5 @@
 import type { TSchema } from "typebox";
-import { fieldsOf } from "./route.ts";
+import { fieldsOf, type Property } from "./route.ts";
 
 /**
  * A query string carries everything as text; this reads numbers and truth values where the schema has them.
@@ -9,14 +9,16 @@ export function readQuery(schema: TSchema | undefined, raw: unknown): unknown {
   const { properties } = fieldsOf(schema);
   const query: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(raw as Record<string, unknown>)) {
-    query[name] = readValue(properties[name]?.type, value);
+    query[name] = readValue(properties[name], value);
   }
   return query;
 }
 
-function readValue(type: string | undefined, value: unknown): unknown {
+function readValue({ type, maximum }: Property = {}, value: unknown): unknown {
   if (typeof value !== "string") return value;
-  if (type === "integer" && /^-?\d{1,16}$/.test(value)) return Number(value);
+  // Where nothing bounds it, somebody may send the largest number that 64 bits hold.
+  const number = maximum === undefined ? /^-?\d{1,20}$/ : /^-?\d{1,16}$/;
+  if (type === "integer" && number.test(value)) return Number(value);
   if (type === "boolean" && (value === "true" || value === "1")) return true;
   if (type === "boolean" && (value === "false" || value === "0")) return false;
   return value;

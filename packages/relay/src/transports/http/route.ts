@@ -1,3 +1,4 @@
+import type { RelayError } from "@a2a-relay/protocol";
 import type { TSchema } from "typebox";
 import type { Principal } from "../../core/access/principal.ts";
 
@@ -24,6 +25,19 @@ export interface Answer {
   readonly contentType?: string;
 }
 
+/**
+ * Routes below one path whose errors have a shape of their own. It holds for whatever is refused there: strangers,
+ * bodies that cannot be read, and paths that do not exist.
+ */
+export interface RouteFamily {
+  /** With a slash at the end. */
+  readonly prefix: string;
+  readonly errorBody: (error: RelayError) => object;
+  /** What the OpenAPI document calls the shape, and the shape. */
+  readonly errorName: string;
+  readonly errorSchema: Readonly<Record<string, unknown>>;
+}
+
 /** One route as data: the server mounts it, the OpenAPI document and the docs page describe it. */
 export type Route = OpenRoute | KeyedRoute;
 
@@ -48,6 +62,10 @@ interface RouteDescription {
   readonly body?: TSchema;
   /** Success statuses and what they mean. */
   readonly answers: Readonly<Record<number, string>>;
+  /** Absent: errors have the native shape. */
+  readonly family?: RouteFamily;
+  /** A GET that takes something away, which no link on somebody's page may do. */
+  readonly drains?: boolean;
   /** May wait for mail, so it needs to know when nobody waits for the answer any more. */
   readonly waits?: boolean;
   readonly bodyBytesMax?: number;

@@ -1,7 +1,9 @@
 import type { Readiness } from "../../core/environment/readiness.ts";
-import { authorize } from "../../core/access/authorize.ts";
+import type { Guard } from "../../core/access/guard.ts";
+import { DEFAULT_TENANT, type Principal } from "../../core/access/principal.ts";
+import type { TenantService } from "../../core/access/tenant-service.ts";
 import { docsPage } from "./docs-page.ts";
-import type { HttpMetrics } from "./http-metrics.ts";
+import type { HttpMetrics, MetricsScope } from "./http-metrics.ts";
 import { openApiDocument } from "./openapi.ts";
 import type { Route } from "./route.ts";
 
@@ -9,12 +11,14 @@ const tag = "Service";
 
 /** Health, readiness, metrics and the description of all routes, themselves included. */
 export function serviceRoutes(parts: {
+  readonly guard: Guard;
+  readonly tenants: TenantService;
   readonly readiness: Readiness;
   readonly metrics: HttpMetrics;
   readonly about: { readonly version: string; readonly publicUrl: () => string };
   readonly others: readonly Route[];
 }): readonly Route[] {
-  const { readiness, metrics, about, others } = parts;
+  const { guard, tenants, readiness, metrics, about, others } = parts;
   const { version } = about;
   const routes: readonly Route[] = [
     {
@@ -42,11 +46,12 @@ export function serviceRoutes(parts: {
       method: "GET",
       path: "/metrics",
       tag,
-      summary: "Prometheus metrics",
+      summary: "Prometheus metrics: of the whole relay for whoever runs it, of a tenant for its operators",
       answers: { 200: "Metrics in Prometheus text format" },
       handle: async ({ principal }) => {
-        authorize(principal, "metrics.read");
-        return { body: await metrics.text(), contentType: metrics.contentType };
+        await guard.authorize(principal, "metrics.read");
+        const scope = await metricsScope(principal, tenants);
+        return { body: await metrics.text(scope), contentType: metrics.contentType };
       },
     },
     {
@@ -72,4 +77,12 @@ export function serviceRoutes(parts: {
     })),
   ];
   return routes;
+}
+
+/** Whoever runs the relay sees all of it, unless it asks in a tenant. */
+async function metricsScope(principal: Principal, tenants: TenantService): Promise<MetricsScope> {
+  const { tenant } = principal;
+  const seesAll = principal.kind === "operator" && principal.isRoot && tenant === DEFAULT_TENANT;
+  if (!seesAll) return { tenants: [tenant], isProcessWide: false };
+  return { tenants: (await tenants.all()).map(({ id }) => id), isProcessWide: true };
 }

@@ -1,0 +1,33 @@
+import type { AgentId } from "@a2a-relay/protocol";
+import type { CapabilityRecord } from "./capability-record.ts";
+import type { KeyRecord, TenantRecord } from "./key-record.ts";
+
+export interface KeyFilter {
+  readonly tenant: string;
+  readonly agentId: AgentId | undefined;
+  readonly afterId: string;
+  readonly limit: number;
+}
+
+export interface CapabilityFilter {
+  readonly tenant: string;
+  /** Whose token it is, by key, or who granted it, by name; absent: everybody. */
+  readonly party: { readonly subjectKey: string; readonly grantedBy: string } | undefined;
+  readonly afterId: string;
+  readonly limit: number;
+}
+
+export interface AccessStore {
+  /** By id alone: whoever shows a key has not said yet which tenant it is of. Revoked ones too. */
+  key(id: string): Promise<KeyRecord | undefined>;
+  /** Revoked and expired ones too, by id. */
+  keys(filter: KeyFilter): Promise<readonly KeyRecord[]>;
+  /** All of them, by id; the default tenant is always there. */
+  tenants(): Promise<readonly TenantRecord[]>;
+  tenant(id: string): Promise<TenantRecord | undefined>;
+  capability(tenant: string, id: string): Promise<CapabilityRecord | undefined>;
+  /** Those of one subject for one action that are not revoked, oldest first. */
+  capabilitiesFor(tenant: string, subjectKey: string, action: string): Promise<readonly CapabilityRecord[]>;
+  /** Revoked and expired ones too, by id. */
+  capabilities(filter: CapabilityFilter): Promise<readonly CapabilityRecord[]>;
+}

@@ -1,0 +1,340 @@
+import { type AgentId, formatInstant, RelayError } from "@a2a-relay/protocol";
+import type { Clock } from "../environment/clock.ts";
+import type { RelayStore } from "../environment/relay-store.ts";
+import { pairedAction } from "./capability-action.ts";
+import {
+  actOf,
+  type Authorization,
+  authorizationBy,
+  checkEvent,
+  type CheckOutcome,
+  requiredActions,
+} from "./capability-check.ts";
+import type {
+  CapabilityGate,
+  Demand,
+  GatePass,
+  RepairDemand,
+  RepairWish,
+  RespondDemand,
+  SendDemand,
+} from "./capability-gate.ts";
+import type { CapabilityRecord } from "./capability-record.ts";
+import { scopeRefusal, type ScopedRequest } from "./capability-scope.ts";
+import type { CapabilityValidity, Fault } from "./capability-validity.ts";
+import type { Guard } from "./guard.ts";
+import { actorName, type AgentPrincipal, DEFAULT_TENANT, type Principal } from "./principal.ts";
+import type { TenantSettings } from "./tenant-service.ts";
+
+/** What one act needs of one agent. */
+interface Need {
+  readonly holder: AgentId;
+  readonly holderKey: string;
+  /** With the other's key in it, as tokens have it. */
+  readonly action: string;
+  /** With the other's name in it, for people. */
+  readonly name: string;
+  /** Undefined: whatever its scope. */
+  readonly request: ScopedRequest | undefined;
+  /** Held by somebody else than the caller, who is told nothing about it. */
+  readonly isConsent: boolean;
+}
+
+/** A capability that admits the act, and the one it was delegated from. */
+interface Found {
+  readonly capability: CapabilityRecord;
+  readonly parent: CapabilityRecord | undefined;
+}
+
+type Search = { readonly found: Found } | { readonly found: undefined; readonly why: Shortfall };
+
+interface Shortfall {
+  /** A scope that does not admit the act; undefined when there is no live capability at all. */
+  readonly scope?: string;
+  /** The nearest that there is, which does not count. */
+  readonly nearest?: Nearest;
+}
+
+interface Nearest {
+  readonly capability: CapabilityRecord;
+  readonly fault: Fault;
+}
+
+const OPEN: Promise<GatePass> = Promise.resolve({});
+
+/** Operators, local trust among them, hold all of it. */
+const EVERYTHING = "a2a.*";
+
+/** Asks for capabilities where the tenant wants them, by the caller's key, and puts every answer on record. */
+export class Capabilities implements CapabilityGate {
+  readonly #store: RelayStore;
+  readonly #clock: Clock;
+  readonly #guard: Guard;
+  readonly #validity: CapabilityValidity;
+  readonly #isOnByDefault: boolean;
+
+  constructor(
+    parts: {
+      readonly store: RelayStore;
+      readonly clock: Clock;
+      readonly guard: Guard;
+      readonly validity: CapabilityValidity;
+    },
+    settings: TenantSettings,
+  ) {
+    this.#store = parts.store;
+    this.#clock = parts.clock;
+    this.#guard = parts.guard;
+    this.#validity = parts.validity;
+    this.#isOnByDefault = settings.capabilities;
+  }
+
+  /** Every task comes by here, so the default tenant waits for nothing that it need not wait for. */
+  pass(principal: Principal, demand: Demand): Promise<GatePass> {
+    if (principal.tenant !== DEFAULT_TENANT) return this.#passElsewhere(principal, demand);
+    return this.#isOnByDefault ? this.#passGated(principal, demand) : this.#passOpen(principal, demand);
+  }
+
+  async assertMayRepair(principal: Principal, wish: RepairWish): Promise<void> {
+    if (!(await this.#isOn(principal.tenant))) {
+      await this.#passOpen(principal, wish);
+      return;
+    }
+    if (principal.kind === "operator") return;
+    const need = await this.#ownNeed(principal, wish, undefined);
+    const search = await this.#search(principal.tenant, need);
+    if (search.found === undefined) await this.#refuse(principal, wish, [need.name], need, search.why);
+  }
+
+  async recordUnseen(principal: Principal, wish: RepairWish): Promise<void> {
+    if (principal.kind === "operator") return;
+    const required = requiredActions(wish);
+    const reason = "there is no such work that the caller takes part in";
+    await this.#record(principal, wish, { required, missing: [], authorizedBy: [], passed: false, reason });
+  }
+
+  async #isOn(tenant: string): Promise<boolean> {
+    if (tenant === DEFAULT_TENANT) return this.#isOnByDefault;
+    return (await this.#store.tenant(tenant))?.capabilities ?? false;
+  }
+
+  async #passElsewhere(principal: Principal, demand: Demand): Promise<GatePass> {
+    const isOn = await this.#isOn(principal.tenant);
+    return isOn ? this.#passGated(principal, demand) : this.#passOpen(principal, demand);
+  }
+
+  #passGated(principal: Principal, demand: Demand): Promise<GatePass> {
+    return principal.kind === "operator"
+      ? this.#passOperator(principal, demand)
+      : this.#passAgent(principal, demand);
+  }
+
+  /** Without capabilities, work is anybody's to give and to answer, and only operators repair. */
+  #passOpen(principal: Principal, { kind }: Demand | RepairWish): Promise<GatePass> {
+    if (kind === "send" || kind === "respond" || principal.kind === "operator") return OPEN;
+    const verb = kind === "compact" ? "mail.compact" : "repair.write";
+    return this.#guard.refuse(principal, verb, {});
+  }
+
+  async #passOperator(principal: Principal, demand: Demand): Promise<GatePass> {
+    const required = requiredActions(demand);
+    const authorizedBy = [{ action: EVERYTHING, granted_by: actorName(principal) }];
+    const outcome = { required, missing: [], authorizedBy, passed: true };
+    return { events: [checkEvent(demand, outcome, this.#by(principal))] };
+  }
+
+  async #passAgent(principal: AgentPrincipal, demand: Demand): Promise<GatePass> {
+    const required: string[] = [];
+    const authorizedBy: Authorization[] = [];
+    const spent: CapabilityRecord[] = [];
+    for (const need of await this.#needsOf(principal, demand)) {
+      required.push(need.name);
+      const search = await this.#search(principal.tenant, need);
+      if (search.found === undefined) {
+        return this.#refuse(principal, demand, required, need, search.why);
+      }
+      authorizedBy.push(authorizationBy(need.name, search.found.capability));
+      // A look spends nothing; what is requeued after it does.
+      if (demand.kind !== "retry") spent.push(...useOf(search.found));
+    }
+    const outcome = { required, missing: [], authorizedBy, passed: true };
+    const events = [checkEvent(demand, outcome, this.#by(principal))];
+    return spent.length === 0 ? { events } : { events, capabilities: spent };
+  }
+
+  async #needsOf(principal: AgentPrincipal, demand: Demand): Promise<readonly Need[]> {
+    switch (demand.kind) {
+      case "send":
+        return this.#needsOfSend(principal, demand);
+      case "respond":
+        return [await this.#needOfRespond(principal, demand)];
+      case "repair":
+        return [await this.#ownNeed(principal, demand, await this.#requestOfRepair(principal, demand))];
+      case "retry":
+        // What it requeues is asked for one by one.
+        return [await this.#ownNeed(principal, demand, undefined)];
+      default:
+        return [await this.#ownNeed(principal, demand, BARE)];
+    }
+  }
+
+  /** The sender's own permission first, then the recipient's consent, which oneself need not give. */
+  async #needsOfSend(principal: AgentPrincipal, demand: SendDemand): Promise<readonly Need[]> {
+    const { recipient: holder } = demand;
+    const [, name = ""] = requiredActions(demand);
+    const peerKey = await this.#keyOf(principal, demand, holder);
+    const own = await this.#ownNeed(principal, demand, requestOf(demand, peerKey));
+    const sending = { ...own, action: pairedAction("send", peerKey) };
+    if (peerKey === own.holderKey) return [sending];
+    const receiving: Need = {
+      holder,
+      holderKey: peerKey,
+      action: pairedAction("recv", own.holderKey),
+      name,
+      request: requestOf(demand, own.holderKey),
+      isConsent: true,
+    };
+    return [sending, receiving];
+  }
+
+  async #needOfRespond(principal: AgentPrincipal, demand: RespondDemand): Promise<Need> {
+    const { tenant } = principal;
+    const { requester } = demand;
+    const key =
+      (await this.#store.publicKeyOf(tenant, requester)) ??
+      // Whoever has left keeps its key on record, and work for it may still be ended.
+      (await this.#store.agent(tenant, requester))?.agent.publicKey ??
+      "";
+    const own = await this.#ownNeed(principal, demand, requestOf(demand, key));
+    return { ...own, action: pairedAction("respond", key) };
+  }
+
+  /** What the caller itself must hold; the action by name, which is all there is of one without a peer. */
+  async #ownNeed(
+    principal: AgentPrincipal,
+    demand: Demand | RepairWish,
+    request: ScopedRequest | undefined,
+  ): Promise<Need> {
+    const holder = principal.agentId;
+    const [name = ""] = requiredActions(demand);
+    const holderKey = await this.#keyOf(principal, demand, holder);
+    return { holder, holderKey, action: name, name, request, isConsent: false };
+  }
+
+  async #requestOfRepair(principal: AgentPrincipal, demand: RepairDemand): Promise<ScopedRequest> {
+    const peers: string[] = [];
+    for (const party of demand.parties) {
+      const key =
+        party === principal.agentId ? undefined : await this.#store.publicKeyOf(principal.tenant, party);
+      if (key !== undefined) peers.push(key);
+    }
+    const { leaseId, duplicateRisk } = demand;
+    return { peers, taskIds: taskIdsOf(demand), leaseId, duplicateRisk };
+  }
+
+  /** One that is not counted is taken before one that is. */
+  async #search(tenant: string, need: Need): Promise<Search> {
+    const { holderKey, action, request } = need;
+    const why: { scope?: string; nearest?: Nearest } = {};
+    let limited: Found | undefined;
+    for (const capability of await this.#store.capabilitiesFor(tenant, holderKey, action)) {
+      const standing = this.#validity.standing(capability);
+      const known = standing instanceof Promise ? await standing : standing;
+      if (known.fault !== undefined) {
+        why.nearest = { capability, fault: known.fault };
+        continue;
+      }
+      const refusal = request === undefined ? undefined : scopeRefusal(capability.scope, request);
+      if (refusal !== undefined) {
+        why.scope ??= refusal;
+        continue;
+      }
+      const found = { capability, parent: known.parent };
+      if (useOf(found).length === 0) return { found };
+      limited ??= found;
+    }
+    return limited === undefined ? { found: undefined, why } : { found: limited };
+  }
+
+  async #keyOf(principal: AgentPrincipal, demand: Demand | RepairWish, agentId: AgentId): Promise<string> {
+    const key = await this.#store.publicKeyOf(principal.tenant, agentId);
+    if (key !== undefined) return key;
+    const required = requiredActions(demand);
+    const reason = `${agentId} has no public key, because it was registered by an older relay; it must register again`;
+    const outcome = { required, missing: required, authorizedBy: [], passed: false, reason };
+    await this.#record(principal, demand, outcome);
+    throw refusalOf(`${actOf(demand)} rejected: ${reason}`, outcome);
+  }
+
+  async #refuse(
+    principal: AgentPrincipal,
+    demand: Demand | RepairWish,
+    required: readonly string[],
+    need: Need,
+    why: Shortfall,
+  ): Promise<never> {
+    const missing = why.scope === undefined ? [need.name] : [];
+    const reason = why.scope ?? (why.nearest === undefined ? undefined : describeFault(why.nearest));
+    const outcome = { required, missing, authorizedBy: [], passed: false, reason };
+    await this.#record(principal, demand, outcome);
+    throw refusalOf(textOf(demand, need, why), outcome);
+  }
+
+  #record(principal: Principal, demand: Demand | RepairWish, outcome: CheckOutcome): Promise<void> {
+    return this.#guard.record(principal.tenant, checkEvent(demand, outcome, this.#by(principal)));
+  }
+
+  #by(principal: Principal): { readonly actor: string; readonly atMs: number } {
+    return { actor: actorName(principal), atMs: this.#clock.nowMs() };
+  }
+}
+
+/** Nothing that a scope could be narrowed to. */
+const BARE: ScopedRequest = { peers: [], taskIds: [], leaseId: undefined, duplicateRisk: undefined };
+
+function requestOf(demand: SendDemand | RespondDemand, peerKey: string): ScopedRequest {
+  return {
+    peers: [peerKey],
+    taskIds: taskIdsOf(demand),
+    leaseId: demand.kind === "respond" ? demand.leaseId : undefined,
+    duplicateRisk: undefined,
+  };
+}
+
+function taskIdsOf(demand: {
+  readonly taskId: string | null | undefined;
+  readonly clientTaskId: string | null | undefined;
+}): readonly string[] {
+  return [demand.taskId, demand.clientTaskId].filter((id) => id != null);
+}
+
+/** One use more of all that is counted: a delegated capability takes from what its parent has left, too. */
+function useOf({ capability, parent }: Found): readonly CapabilityRecord[] {
+  return [capability, ...(parent === undefined ? [] : [parent])]
+    .filter(({ scope }) => scope.max_uses != null)
+    .map((each) => ({ ...each, used: each.used + 1 }));
+}
+
+function describeFault({ capability, fault }: Nearest): string {
+  const { id, expiresAtMs, used, scope } = capability;
+  if (fault === "expired") return `${id} expired at ${formatInstant(expiresAtMs ?? 0)}`;
+  if (fault === "spent") return `${id} is spent: ${used} of ${String(scope.max_uses)} uses`;
+  return `${id} is ${fault}`;
+}
+
+function textOf(demand: Demand | RepairWish, need: Need, why: Shortfall): string {
+  const act = actOf(demand);
+  const { name, holder } = need;
+  if (why.scope !== undefined) {
+    const scope = need.isConsent ? `the recipient's "${name}" does not cover this` : why.scope;
+    return `${act} rejected by capability scope: ${scope}`;
+  }
+  const how = `Grant it with: a2a-relay capabilities grant ${name} --subject ${holder}`;
+  if (need.isConsent) return `${act} rejected: recipient has not granted capability "${name}". ${how}`;
+  const nearest = why.nearest === undefined ? "" : ` (${describeFault(why.nearest)})`;
+  return `${act} requires capability "${name}"${nearest}. ${how}`;
+}
+
+function refusalOf(text: string, { required, missing }: CheckOutcome): RelayError {
+  return new RelayError("permission_denied", text, { details: { required, missing } });
+}

@@ -1,0 +1,157 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { RelayError } from "@a2a-relay/protocol";
+import { LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
+import { type GatedCore, gatedCore, KAMES } from "../../../testing/gated-core.ts";
+import { refused } from "../../../testing/refusal.ts";
+
+const SEND = `a2a.send.${ZHIWEI}`;
+const RECV = `a2a.recv.${LULU}`;
+const AT_ONCE = 50;
+
+/** Lulu may ask zhiwei so many times. */
+async function limited(max_uses: number): Promise<{ readonly core: GatedCore; readonly id: string }> {
+  const core = await gatedCore();
+  await core.grant(ZHIWEI, RECV);
+  const { id } = await core.grant(LULU, SEND, { scope: { max_uses } });
+  return { core, id };
+}
+
+/** How many were accepted, and what the others were told. */
+async function tally(
+  acts: readonly Promise<unknown>[],
+): Promise<{ readonly accepted: number; readonly refusals: ReadonlySet<string> }> {
+  const outcomes = await Promise.allSettled(acts);
+  const refusals = outcomes
+    .filter((outcome) => outcome.status === "rejected")
+    .map((outcome) => RelayError.from(outcome.reason).code);
+  return { accepted: acts.length - refusals.length, refusals: new Set(refusals) };
+}
+
+describe("a limited capability", () => {
+  it("is spent use by use, and then refused with its number of uses", async () => {
+    const { core, id } = await limited(2);
+    await using _ = core;
+    await core.ask();
+    assert.equal((await core.row(id)).used, 1);
+    await core.ask();
+    await refused(core.ask(), "permission_denied", new RegExp(`${id} is spent: 2 of 2 uses`));
+    const { grants } = await core.capabilities.usage(core.lulu, {});
+    assert.deepEqual(
+      grants.map(({ budget, effective }) => [budget, effective]),
+      [[{ max_uses: 2, used: 2, remaining: 0 }, false]],
+    );
+  });
+
+  it("is not spent by what is refused for another reason", async () => {
+    const { core, id } = await limited(1);
+    await using _ = core;
+    await refused(core.ask({ deadline_ms: 1 }), "invalid_argument");
+    assert.equal((await core.row(id)).used, 0);
+    await core.ask();
+  });
+
+  it("is not spent by the same letter twice", async () => {
+    const { core, id } = await limited(1);
+    await using _ = core;
+    const first = await core.ask({ idempotency_key: "k1" });
+    const second = await core.ask({ idempotency_key: "k1" });
+    assert.deepEqual([second.created, second.receipt], [false, first.receipt]);
+    assert.equal((await core.row(id)).used, 1);
+  });
+
+  it("is left alone while there is one without limits", async () => {
+    const { core, id } = await limited(1);
+    await using _ = core;
+    await core.grant(LULU, SEND);
+    await core.ask();
+    await core.ask();
+    assert.equal((await core.row(id)).used, 0);
+  });
+
+  it(`is never overspent by ${AT_ONCE} at once, and fully spent`, async () => {
+    const { core, id } = await limited(30);
+    await using _ = core;
+    const acts = Array.from({ length: AT_ONCE }, (__, index) => core.ask({ body: `第 ${index} 个` }));
+    const { accepted, refusals } = await tally(acts);
+    assert.deepEqual([accepted, [...refusals]], [30, ["permission_denied"]]);
+    assert.equal((await core.row(id)).used, 30);
+    assert.equal((await core.mailOf(ZHIWEI)).length, 30);
+  });
+
+  it("is enough for all who come at once where there are as many uses", async () => {
+    const { core } = await limited(AT_ONCE);
+    await using _ = core;
+    const { accepted } = await tally(Array.from({ length: AT_ONCE }, () => core.ask()));
+    assert.equal(accepted, AT_ONCE);
+  });
+
+  it("that consents is shared by all who ask at once", async () => {
+    await using core = await gatedCore();
+    await core.grant(LULU, SEND);
+    await core.grant(ZHIWEI, RECV, { scope: { max_uses: 3 } });
+    const { accepted } = await tally(Array.from({ length: 10 }, () => core.ask()));
+    assert.equal(accepted, 3);
+    const error = await refused(core.ask(), "permission_denied", /recipient has not granted/);
+    // What is left of it is the recipient's business.
+    assert.doesNotMatch(error.message, /spent|cap_/);
+  });
+
+  it("to answer is not overspent by many tasks at once", async () => {
+    await using core = await gatedCore();
+    await core.letAsk();
+    const tasks: string[] = [];
+    for (let index = 0; index < 30; index += 1) tasks.push((await core.ask()).receipt.task_id ?? "");
+    await core.grant(ZHIWEI, `a2a.respond.${LULU}`, { scope: { max_uses: 25 } });
+    const { accepted, refusals } = await tally(tasks.map((id) => core.tasks.complete(core.zhiwei, id, {})));
+    assert.deepEqual([accepted, [...refusals]], [25, ["permission_denied"]]);
+  });
+});
+
+describe("a limited capability in a batch", () => {
+  const letters = (count: number): readonly object[] =>
+    Array.from({ length: count }, (_, index) => ({ to: ZHIWEI, type: "request", body: `第 ${index} 个` }));
+
+  it("pays for as many letters as it has uses", async () => {
+    const { core, id } = await limited(3);
+    await using _ = core;
+    const results = await core.messages.sendBatch(core.lulu, { messages: letters(6) }, () => 403);
+    assert.deepEqual(
+      results.map(({ status }) => status),
+      [201, 201, 201, 403, 403, 403],
+    );
+    assert.equal((await core.row(id)).used, 3);
+  });
+
+  it("cannot pay twice in one that is atomic, which is refused at once", async () => {
+    const { core, id } = await limited(9);
+    await using _ = core;
+    const batch = { messages: letters(2), atomic: true };
+    await refused(
+      core.messages.sendBatch(core.lulu, batch, () => 409),
+      "conflict",
+      new RegExp(`the same limited capability ${id}; nothing was sent`),
+    );
+    assert.equal((await core.row(id)).used, 0);
+    await core.messages.sendBatch(core.lulu, { ...batch, messages: letters(1) }, () => 409);
+    await core.grant(LULU, SEND);
+    await core.messages.sendBatch(core.lulu, batch, () => 409);
+  });
+});
+
+describe("two who spend what was delegated", () => {
+  it("share what the parent has left", async () => {
+    await using core = await gatedCore();
+    const scope = { delegable: true, max_uses: 10 };
+    const parent = await core.grant(LULU, SEND, { scope });
+    await core.grant(ZHIWEI, RECV);
+    await core.grant(ZHIWEI, `a2a.recv.${KAMES}`);
+    await core.grant(KAMES, SEND, { by: core.lulu, scope: { max_uses: 8 } });
+    const ask = (): Promise<unknown> =>
+      core.messages.send(core.kames, { to: ZHIWEI, type: "request", body: "好" });
+    const acts = Array.from({ length: 12 }, () => [core.ask(), ask()]).flat();
+    const { accepted } = await tally(acts);
+    assert.equal(accepted, 10);
+    assert.equal((await core.row(parent.id)).used, 10);
+  });
+});

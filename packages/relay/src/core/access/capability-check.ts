@@ -1,0 +1,103 @@
+import type { AgentId } from "@a2a-relay/protocol";
+import type { EventDraft } from "../journal/event.ts";
+import { pairedAction } from "./capability-action.ts";
+import type { Demand, RepairWish } from "./capability-gate.ts";
+import type { CapabilityRecord } from "./capability-record.ts";
+
+/** How one check ended, as the journal keeps it. */
+export interface CheckOutcome {
+  /** With names, as people know them. */
+  readonly required: readonly string[];
+  readonly missing: readonly string[];
+  readonly authorizedBy: readonly Authorization[];
+  readonly passed: boolean;
+  readonly reason?: string | undefined;
+}
+
+export interface Authorization {
+  readonly action: string;
+  /** Absent where an operator's own right was enough. */
+  readonly capability_id?: string;
+  readonly granted_by: string;
+}
+
+export function authorizationBy(action: string, { id, grantedBy }: CapabilityRecord): Authorization {
+  return { action, capability_id: id, granted_by: grantedBy };
+}
+
+/** One check, one entry. It hangs on no message: the receipts of a letter need not show who was allowed what. */
+export function checkEvent(
+  demand: Demand | RepairWish,
+  outcome: CheckOutcome,
+  by: { readonly actor: string; readonly atMs: number },
+): EventDraft {
+  const { required, missing, passed, authorizedBy, reason } = outcome;
+  return {
+    type: "capability_check",
+    ...by,
+    agentId: counterpartOf(demand),
+    messageId: null,
+    taskId: "taskId" in demand ? (demand.taskId ?? null) : null,
+    threadId: null,
+    data: {
+      agent_id: subjectOf(demand),
+      required_actions: required,
+      missing_actions: missing,
+      passed,
+      authorized_by: authorizedBy,
+      ...(reason === undefined ? {} : { reason }),
+    },
+  };
+}
+
+/** What the act needs, by name. */
+export function requiredActions(demand: Demand | RepairWish): readonly string[] {
+  switch (demand.kind) {
+    case "send":
+      return [pairedAction("send", demand.recipient), pairedAction("recv", demand.sender)];
+    case "respond":
+      return [pairedAction("respond", demand.requester)];
+    case "repair":
+      return [`a2a.repair.${demand.action}`];
+    case "retry":
+      return ["a2a.repair.requeue"];
+    default:
+      return ["a2a.compact"];
+  }
+}
+
+/** The act in the words of its refusal. */
+export function actOf(demand: Demand | RepairWish): string {
+  switch (demand.kind) {
+    case "send":
+      return `a2a send to ${demand.recipient}`;
+    case "respond":
+      return `a2a respond to task ${demand.clientTaskId ?? demand.taskId}`;
+    case "repair":
+      return `a2a repair of ${demand.name}`;
+    case "retry":
+      return "a2a retry-stale";
+    default:
+      return "a2a compact";
+  }
+}
+
+function subjectOf(demand: Demand | RepairWish): string {
+  switch (demand.kind) {
+    case "send":
+      return `a2a-send:${demand.recipient}`;
+    case "respond":
+      return `a2a-respond:${demand.clientTaskId ?? demand.taskId}`;
+    case "repair":
+      return `a2a-repair:${demand.name}`;
+    case "retry":
+      return "a2a-auto-retry";
+    default:
+      return "a2a:compact";
+  }
+}
+
+function counterpartOf(demand: Demand | RepairWish): AgentId | null {
+  if (demand.kind === "send") return demand.recipient;
+  return demand.kind === "respond" ? demand.requester : null;
+}

@@ -1,0 +1,99 @@
+import {
+  type CapabilityScope,
+  type DuplicateRisk,
+  formatInstant,
+  LIMITS,
+  quote,
+  RelayError,
+} from "@a2a-relay/protocol";
+import { canonicalJson } from "../messages/canonical-json.ts";
+import type { CapabilityRecord } from "./capability-record.ts";
+import { isPublicKey } from "./ed25519.ts";
+
+/** What somebody wants to do, as far as a scope can narrow it. */
+export interface ScopedRequest {
+  /** Public keys of those it is done with. */
+  readonly peers: readonly string[];
+  /** All names of the task: the relay's and its requester's. */
+  readonly taskIds: readonly string[];
+  readonly leaseId: string | undefined;
+  readonly duplicateRisk: DuplicateRisk | undefined;
+}
+
+/** Narrowings that hold one value each, in the order in which a refusal names them. */
+const NARROWINGS = ["peer_pubkey_b58", "task_id", "lease_id", "duplicate_risk"] as const;
+const UNDERSTOOD: ReadonlySet<string> = new Set([...NARROWINGS, "version", "max_uses", "delegable"]);
+
+/** One spelling for one meaning, so that a scope is signed and compared in one form. */
+export function normalizeScope(given: CapabilityScope = {}): CapabilityScope {
+  const members = Object.entries(given).filter(
+    ([name, value]) => !(UNDERSTOOD.has(name) && (value === null || value === undefined)),
+  );
+  const scope = Object.fromEntries(members) as CapabilityScope;
+  if (scope.peer_pubkey_b58 != null && !isPublicKey(scope.peer_pubkey_b58)) {
+    throw new RelayError(
+      "invalid_argument",
+      `scope.peer_pubkey_b58: ${quote(scope.peer_pubkey_b58)} is no public key; GET /agents/{id} shows an agent's pubkey_b58`,
+    );
+  }
+  const size = Buffer.byteLength(canonicalJson(scope));
+  if (size > LIMITS.capabilityScopeBytesMax) {
+    throw new RelayError(
+      "too_large",
+      `scope: ${size} bytes of JSON, at most ${LIMITS.capabilityScopeBytesMax} are kept`,
+    );
+  }
+  return scope.duplicate_risk === "operator-accepted"
+    ? { ...scope, duplicate_risk: "operator_accepted" }
+    : scope;
+}
+
+/** Why the scope does not admit the request; undefined when it does. Members it does not know narrow nothing. */
+export function scopeRefusal(scope: CapabilityScope, request: ScopedRequest): string | undefined {
+  const { peer_pubkey_b58: peer, task_id: taskId, lease_id: leaseId, duplicate_risk: risk } = scope;
+  if (peer != null && !request.peers.includes(peer)) {
+    return "peer_pubkey_b58 is the key of another agent";
+  }
+  if (taskId != null && !request.taskIds.includes(taskId)) return `task_id is ${quote(taskId)}`;
+  if (leaseId != null && request.leaseId !== leaseId) {
+    return request.leaseId === undefined
+      ? `lease_id is ${quote(leaseId)}, and the request names no lease`
+      : `lease_id is ${quote(leaseId)}`;
+  }
+  if (risk != null && request.duplicateRisk !== risk) return `duplicate_risk is ${quote(risk)}`;
+  return undefined;
+}
+
+/** How often it may still be used; undefined where that is not limited. */
+export function usesLeft({ scope, used }: Pick<CapabilityRecord, "scope" | "used">): number | undefined {
+  return scope.max_uses == null ? undefined : Math.max(0, scope.max_uses - used);
+}
+
+/** What somebody who holds `parent` may not pass on: anything that it could not do itself. */
+export function widening(
+  parent: Pick<CapabilityRecord, "scope" | "used" | "expiresAtMs">,
+  child: Pick<CapabilityRecord, "scope" | "expiresAtMs">,
+): string | undefined {
+  for (const name of narrowingsOf(parent.scope)) {
+    const kept = parent.scope[name as keyof CapabilityScope];
+    if (canonicalJson(child.scope[name as keyof CapabilityScope]) !== canonicalJson(kept)) {
+      return `scope.${name} must stay ${quote(kept)}`;
+    }
+  }
+  if (child.scope.delegable === true) return "scope.delegable: what was delegated is not delegated again";
+  const left = usesLeft(parent);
+  if (left !== undefined && (child.scope.max_uses ?? Infinity) > left) {
+    return `scope.max_uses must be at most ${left}, which is what is left`;
+  }
+  const endsMs = parent.expiresAtMs;
+  if (endsMs !== null && (child.expiresAtMs ?? Infinity) > endsMs) {
+    return `expires_at must be ${formatInstant(endsMs)} or earlier`;
+  }
+  return undefined;
+}
+
+/** Members that are not understood count too: a later relay may give them a meaning. */
+function narrowingsOf(scope: CapabilityScope): readonly string[] {
+  const strange = Object.keys(scope).filter((name) => !UNDERSTOOD.has(name));
+  return [...NARROWINGS.filter((name) => scope[name] != null), ...strange];
+}

@@ -1,0 +1,55 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { coreOnMemory, LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
+import { refused } from "../../../testing/refusal.ts";
+import { Guard } from "./guard.ts";
+
+describe("the guard", () => {
+  it("lets what is allowed pass without waiting, and without a word in the journal", async () => {
+    await using core = await coreOnMemory();
+    const head = await core.store.chainHead(core.lulu.tenant);
+    assert.equal(core.guard.authorize(core.lulu, "mailbox.read", { agentId: LULU }), undefined);
+    assert.deepEqual(await core.store.chainHead(core.lulu.tenant), head);
+  });
+
+  it("puts a refusal on record before it is answered: who, what, about whom, with which key", async () => {
+    await using core = await coreOnMemory();
+    const keyed = { ...core.lulu, keyId: "key_7" };
+    await refused(
+      Promise.resolve(core.guard.authorize(keyed, "mailbox.read", { agentId: ZHIWEI })),
+      "permission_denied",
+    );
+    const { events } = await core.journal.events(core.operator, { type: "access.denied" });
+    assert.deepEqual(
+      events.map(({ actor, agent, data }) => ({ actor, agent, data })),
+      [{ actor: LULU, agent: ZHIWEI, data: { verb: "mailbox.read", key_id: "key_7" } }],
+    );
+  });
+
+  it("records also what it hides, and one entry for each letter of a batch", async () => {
+    await using core = await coreOnMemory();
+    const { receipt } = await core.send();
+    const stranger = { ...core.lulu, agentId: "kames@kamac" as typeof LULU };
+    await refused(core.messages.get(stranger, receipt.message_id), "not_found");
+    const letter = { from: ZHIWEI, to: LULU, body: "冒名" };
+    await core.messages.sendBatch(core.lulu, { messages: [letter, letter] }, () => 403);
+    const { events } = await core.journal.events(core.operator, { type: "access.denied" });
+    assert.deepEqual(
+      events.map(({ data }) => data["verb"]),
+      ["messages.read", "messages.send", "messages.send"],
+    );
+  });
+
+  it("refuses for that reason alone whom it cannot put on record", async () => {
+    await using core = await coreOnMemory();
+    const full = Object.create(core.store, {
+      commit: { value: () => Promise.reject(new Error("no space")) },
+    }) as typeof core.store;
+    const guard = new Guard({ store: full, clock: core.clock });
+    await refused(
+      Promise.resolve(guard.authorize(core.lulu, "mailbox.read", { agentId: ZHIWEI })),
+      "unavailable",
+      /audit write failed; refusing to proceed/,
+    );
+  });
+});

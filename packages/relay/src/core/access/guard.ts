@@ -1,0 +1,55 @@
+import { RelayError } from "@a2a-relay/protocol";
+import type { Clock } from "../environment/clock.ts";
+import type { RelayStore } from "../environment/relay-store.ts";
+import type { EventDraft } from "../journal/event.ts";
+import { denialOf, isAllowed, type Target, type Verb } from "./authorize.ts";
+import { actorName, type Principal } from "./principal.ts";
+
+/** Asks who may do what, and puts every refusal on record before the caller hears of it. */
+export class Guard {
+  readonly #store: RelayStore;
+  readonly #clock: Clock;
+
+  constructor(parts: { readonly store: RelayStore; readonly clock: Clock }) {
+    this.#store = parts.store;
+    this.#clock = parts.clock;
+  }
+
+  /** Nothing to wait for when it is allowed, as it nearly always is. */
+  authorize(principal: Principal, verb: Verb, target: Target = {}): Promise<never> | undefined {
+    return isAllowed(principal, verb, target) ? undefined : this.refuse(principal, verb, target);
+  }
+
+  /** For what a rule beyond the table forbids; `error` says it in that rule's words. */
+  async refuse(
+    principal: Principal,
+    verb: Verb,
+    target: Target,
+    error: RelayError = denialOf(principal, verb, target),
+  ): Promise<never> {
+    await this.record(principal.tenant, {
+      type: "access.denied",
+      atMs: this.#clock.nowMs(),
+      actor: actorName(principal),
+      agentId: target.agentId ?? null,
+      messageId: null,
+      taskId: null,
+      threadId: null,
+      data: {
+        verb,
+        ...(principal.keyId === undefined ? {} : { key_id: principal.keyId }),
+        ...(target.tenant === undefined ? {} : { tenant: target.tenant }),
+      },
+    });
+    throw error;
+  }
+
+  /** Whoever cannot be put on record is refused for that reason alone. */
+  async record(tenant: string, event: EventDraft): Promise<void> {
+    try {
+      await this.#store.commit({ tenant, events: [event] });
+    } catch (cause) {
+      throw new RelayError("unavailable", "audit write failed; refusing to proceed", { cause });
+    }
+  }
+}

@@ -1,0 +1,40 @@
+import { toBase58 } from "@a2a-relay/protocol";
+import type { Identifiers } from "../environment/identifiers.ts";
+import type { Randomness } from "../environment/randomness.ts";
+import type { KeyRecord } from "./key-record.ts";
+import { digestOf } from "./key-secret.ts";
+
+const SECRET_BYTES = 32;
+
+/** What a new key is for. */
+export type KeyScope = Pick<
+  KeyRecord,
+  "tenant" | "agentId" | "verbs" | "createdAtMs" | "createdBy" | "expiresAtMs" | "replaces"
+>;
+
+/** A key as it is handed over, once, and as it is kept. */
+export interface NewKey {
+  /** `<key id>.<secret>` */
+  readonly text: string;
+  readonly record: KeyRecord;
+}
+
+/** Makes keys: 256 random bits behind an id that may be known. */
+export class KeyMaker {
+  readonly #ids: Identifiers;
+  readonly #fill: Randomness;
+
+  constructor(parts: { readonly ids: Identifiers; readonly randomness: Randomness }) {
+    this.#ids = parts.ids;
+    this.#fill = parts.randomness;
+  }
+
+  make(scope: KeyScope): NewKey {
+    const bytes = new Uint8Array(SECRET_BYTES);
+    this.#fill(bytes);
+    const id = this.#ids.key();
+    const secret = toBase58(bytes);
+    const record = { ...scope, id, digest: digestOf(secret).toString("hex"), revokedAtMs: null, version: 0 };
+    return { text: `${id}.${secret}`, record };
+  }
+}

@@ -1,0 +1,32 @@
+import type { AgentId } from "@a2a-relay/protocol";
+import type { Verb } from "./authorize.ts";
+
+/** An API key as it is kept: never the secret, only its digest. */
+export interface KeyRecord {
+  /** `key_…`, the public half of the key. */
+  readonly id: string;
+  readonly tenant: string;
+  /** The agent it speaks for; null: an operator of the tenant. */
+  readonly agentId: AgentId | null;
+  /** All it may be used for; null: whatever its holder may do. */
+  readonly verbs: readonly Verb[] | null;
+  /** SHA-256 of the secret, as hex. */
+  readonly digest: string;
+  readonly createdAtMs: number;
+  /** Who made it, as the journal names them. */
+  readonly createdBy: string;
+  readonly expiresAtMs: number | null;
+  readonly revokedAtMs: number | null;
+  /** The key that this one follows. */
+  readonly replaces: string | null;
+  readonly version: number;
+}
+
+/** An organisation whose agents and mail nobody else sees. */
+export interface TenantRecord {
+  readonly id: string;
+  /** Tasks need capability tokens here. The default tenant follows the configuration instead. */
+  readonly capabilities: boolean;
+  readonly createdAtMs: number;
+  readonly version: number;
+}

@@ -1,0 +1,19 @@
+import { hash, timingSafeEqual } from "node:crypto";
+import type { KeyRecord } from "./key-record.ts";
+
+const KEY_TEXT = /^(key_[0-9a-f-]{36})\.([1-9A-HJ-NP-Za-km-z]{32,44})$/;
+
+/** The parts of what somebody shows as a key; undefined when it cannot be one of ours. */
+export function readKeyText(text: string): { readonly id: string; readonly secret: string } | undefined {
+  const [, id, secret] = KEY_TEXT.exec(text) ?? [];
+  return id === undefined || secret === undefined ? undefined : { id, secret };
+}
+
+/** In constant time: how long it takes tells nothing about the secret. */
+export function isSecretOf(key: KeyRecord, secret: string): boolean {
+  return timingSafeEqual(digestOf(secret), Buffer.from(key.digest, "hex"));
+}
+
+export function digestOf(secret: string): Buffer {
+  return hash("sha256", secret, "buffer");
+}

@@ -1,0 +1,198 @@
+import {
+  type KeyCreated,
+  KeyCreateRequestSchema,
+  type KeyRotated,
+  KeyRotateRequestSchema,
+  KeysQuerySchema,
+  type KeysResponse,
+  type KeyView,
+  formatInstant,
+  LIMITS,
+  parseAgentId,
+  RelayError,
+} from "@a2a-relay/protocol";
+import { readAgentId } from "../agents/agent-name.ts";
+import type { Clock } from "../environment/clock.ts";
+import { decideAndCommit } from "../environment/commit-retry.ts";
+import type { Changes, RelayStore } from "../environment/relay-store.ts";
+import { parserOf } from "../environment/schema-check.ts";
+import { type Verb, VERBS } from "./authorize.ts";
+import { hasExpired, parseExpiry } from "./expiry.ts";
+import type { Guard } from "./guard.ts";
+import type { KeyMaker, KeyScope } from "./key-maker.ts";
+import type { KeyRecord, TenantRecord } from "./key-record.ts";
+import { keyEvent, viewKey } from "./key-view.ts";
+import { actorName, type Principal } from "./principal.ts";
+import { parseTenantName } from "./tenant-name.ts";
+import { tenantEvent } from "./tenant-view.ts";
+import { assertRoomForKey } from "./working-keys.ts";
+
+export interface KeyParts {
+  readonly store: RelayStore;
+  readonly guard: Guard;
+  readonly clock: Clock;
+  readonly keyMaker: KeyMaker;
+}
+
+const parseCreate = parserOf(KeyCreateRequestSchema, "key");
+const parseQuery = parserOf(KeysQuerySchema, "query");
+const parseRotate = parserOf(KeyRotateRequestSchema, "rotation");
+
+/** API keys: made, listed, rotated and revoked by operators. A key never makes one that may do more than itself. */
+export class KeyService {
+  readonly #store: RelayStore;
+  readonly #guard: Guard;
+  readonly #clock: Clock;
+  readonly #keyMaker: KeyMaker;
+
+  constructor(parts: KeyParts) {
+    this.#store = parts.store;
+    this.#guard = parts.guard;
+    this.#clock = parts.clock;
+    this.#keyMaker = parts.keyMaker;
+  }
+
+  /** A tenant comes into being with its first key. */
+  async create(principal: Principal, input: unknown): Promise<KeyCreated> {
+    const request = parseCreate(input ?? {});
+    const tenant = request.tenant === undefined ? principal.tenant : parseTenantName(request.tenant);
+    await this.#guard.authorize(principal, "keys.write", { tenant });
+    const verbs = parseVerbs(request.verbs);
+    await this.#assertMayHandOut(principal, verbs);
+    const nowMs = this.#clock.nowMs();
+    const { record, text } = this.#keyMaker.make({
+      tenant,
+      agentId: request.agent_id === undefined ? null : readAgentId(request.agent_id),
+      verbs,
+      createdAtMs: nowMs,
+      createdBy: actorName(principal),
+      expiresAtMs: parseExpiry(request.expires_at, nowMs),
+      replaces: null,
+    });
+    const by = { actor: actorName(principal), atMs: nowMs };
+    await decideAndCommit(this.#store, async () => {
+      await this.#assertRoomFor(record, nowMs);
+      const born = (await this.#store.tenant(tenant)) === undefined ? [newTenant(tenant, nowMs)] : [];
+      const events = [...born.map((each) => tenantEvent(each, by)), keyEvent("key.created", record, by)];
+      return { changes: { tenant, tenants: born, keys: [record], events }, answer: undefined };
+    });
+    return { ...viewKey(record, nowMs), key: text };
+  }
+
+  /** Revoked and expired ones too. */
+  async list(principal: Principal, input: unknown): Promise<KeysResponse> {
+    const query = parseQuery(input);
+    const tenant = query.tenant === undefined ? principal.tenant : parseTenantName(query.tenant);
+    await this.#guard.authorize(principal, "keys.read", { tenant });
+    if ((await this.#store.tenant(tenant)) === undefined) {
+      throw new RelayError("not_found", `there is no tenant ${tenant}; GET /tenants lists all`);
+    }
+    const limit = query.limit ?? LIMITS.listLimitDefault;
+    const agentId = query.agent === undefined ? undefined : parseAgentId(query.agent, "agent");
+    const keys = await this.#store.keys({ tenant, agentId, afterId: query.page_token ?? "", limit });
+    const nowMs = this.#clock.nowMs();
+    const last = keys.length === limit ? keys.at(-1) : undefined;
+    return {
+      keys: keys.map((key) => viewKey(key, nowMs)),
+      ...(last === undefined ? {} : { pageToken: last.id }),
+    };
+  }
+
+  /**
+   * Makes a key of the same scope, its end included, while the old one goes on for a while. Operators rotate
+   * every key of their tenant. A key of an agent rotates itself, and no other, unless its verbs leave
+   * `keys.write` out. It may do so again while it goes on: the reply with the new key may have been lost.
+   */
+  async rotate(principal: Principal, keyId: string, input: unknown): Promise<KeyRotated> {
+    const { overlap_ms: overlapMs = LIMITS.keyOverlapMsDefault } = parseRotate(input ?? {});
+    const isOwn = principal.kind === "agent" && principal.keyId === keyId && mayWriteKeys(principal);
+    if (!isOwn) await this.#guard.authorize(principal, "keys.write");
+    return this.#change(principal, keyId, async (old, nowMs) => {
+      if (!isOwn) await this.#assertMayHandOut(principal, old.verbs);
+      if (hasExpired(old.expiresAtMs, nowMs)) {
+        throw new RelayError("wrong_state", `${old.id} has expired; make a new key instead`);
+      }
+      await this.#assertRoomFor(old, nowMs);
+      const endsAtMs = Math.min(old.expiresAtMs ?? Number.POSITIVE_INFINITY, nowMs + overlapMs);
+      const { record, text } = this.#keyMaker.make(successorOf(old, actorName(principal), nowMs));
+      const ending = formatInstant(endsAtMs);
+      const by = { actor: actorName(principal), atMs: nowMs };
+      const event = keyEvent("key.rotated", record, by, { replaces: old.id, old_expires_at: ending });
+      return {
+        changes: { keys: [{ ...old, expiresAtMs: endsAtMs }, record], events: [event] },
+        answer: { ...viewKey(record, nowMs), key: text, old_key_id: old.id, old_expires_at: ending },
+      };
+    });
+  }
+
+  /** From the next request on it opens nothing. */
+  async revoke(principal: Principal, keyId: string): Promise<KeyView> {
+    await this.#guard.authorize(principal, "keys.write");
+    return this.#change(principal, keyId, async (key, nowMs) => {
+      const revoked = { ...key, revokedAtMs: nowMs };
+      const event = keyEvent("key.revoked", key, { actor: actorName(principal), atMs: nowMs });
+      return { changes: { keys: [revoked], events: [event] }, answer: viewKey(revoked, nowMs) };
+    });
+  }
+
+  /** Another tenant's key is not there, whoever asks but the relay's own operator. */
+  async #change<Answer>(
+    principal: Principal,
+    keyId: string,
+    decide: (
+      key: KeyRecord,
+      nowMs: number,
+    ) => Promise<{ readonly changes: Omit<Changes, "tenant">; readonly answer: Answer }>,
+  ): Promise<Answer> {
+    const isRoot = principal.kind === "operator" && principal.isRoot;
+    return decideAndCommit(this.#store, async () => {
+      const key = await this.#store.key(keyId);
+      if (key === undefined || (key.tenant !== principal.tenant && !isRoot)) {
+        throw new RelayError("not_found", "there is no key of that id; GET /keys lists all");
+      }
+      if (key.revokedAtMs !== null) {
+        throw new RelayError("wrong_state", `${key.id} was revoked at ${formatInstant(key.revokedAtMs)}`);
+      }
+      const { changes, answer } = await decide(key, this.#clock.nowMs());
+      return { changes: { ...changes, tenant: key.tenant }, answer };
+    });
+  }
+
+  async #assertRoomFor({ tenant, agentId }: KeyRecord, nowMs: number): Promise<void> {
+    if (agentId !== null) await assertRoomForKey(this.#store, tenant, agentId, nowMs);
+  }
+
+  /** Whoever holds a key of few verbs would else make itself one of all. */
+  async #assertMayHandOut(principal: Principal, verbs: readonly Verb[] | null): Promise<void> {
+    const { verbs: own } = principal;
+    if (own === undefined || verbs?.every((verb) => own.has(verb)) === true) return;
+    const error = new RelayError(
+      "permission_denied",
+      `verbs: a key that is limited itself hands out no more than it has: ${[...own].join(", ")}`,
+    );
+    await this.#guard.refuse(principal, "keys.write", {}, error);
+  }
+}
+
+function mayWriteKeys({ verbs }: Principal): boolean {
+  return verbs === undefined || verbs.has("keys.write");
+}
+
+function successorOf(old: KeyRecord, createdBy: string, nowMs: number): KeyScope {
+  const { tenant, agentId, verbs, expiresAtMs, id: replaces } = old;
+  return { tenant, agentId, verbs, expiresAtMs, replaces, createdBy, createdAtMs: nowMs };
+}
+
+function newTenant(id: string, nowMs: number): TenantRecord {
+  return { id, capabilities: false, createdAtMs: nowMs, version: 0 };
+}
+
+function parseVerbs(input: readonly string[] | undefined): readonly Verb[] | null {
+  if (input === undefined) return null;
+  const known: readonly string[] = VERBS;
+  const strange = input.find((verb) => !known.includes(verb));
+  if (strange === undefined) return input as readonly Verb[];
+  throw new RelayError("invalid_argument", `verbs: there is no ${strange}; known are ${VERBS.join(", ")}`, {
+    details: { known: VERBS },
+  });
+}

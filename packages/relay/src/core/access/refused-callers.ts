@@ -1,0 +1,57 @@
+import { LIMITS } from "@a2a-relay/protocol";
+import type { Clock } from "../environment/clock.ts";
+import type { Guard } from "./guard.ts";
+import { DEFAULT_TENANT } from "./principal.ts";
+
+const MINUTE_MS = 60_000;
+
+export interface RefusedCaller {
+  readonly reason: string;
+  readonly transport: string;
+  /** The key that was named, if there is one of that id. */
+  readonly keyId: string | undefined;
+}
+
+/** Puts on record who was not let in: so many a minute, the others as a number, or strangers could fill the disk. */
+export class RefusedCallers {
+  readonly #guard: Guard;
+  readonly #clock: Clock;
+  #minuteStartedAtMs = 0;
+  #recorded = 0;
+  #suppressed = 0;
+
+  constructor(parts: { readonly guard: Guard; readonly clock: Clock }) {
+    this.#guard = parts.guard;
+    this.#clock = parts.clock;
+  }
+
+  async record({ reason, transport, keyId }: RefusedCaller): Promise<void> {
+    const nowMs = this.#clock.nowMs();
+    if (Math.abs(nowMs - this.#minuteStartedAtMs) >= MINUTE_MS) {
+      this.#minuteStartedAtMs = nowMs;
+      this.#recorded = 0;
+    }
+    if (this.#recorded >= LIMITS.unauthenticatedEventsPerMinuteMax) {
+      this.#suppressed += 1;
+      return;
+    }
+    const suppressed = this.#suppressed;
+    this.#recorded += 1;
+    this.#suppressed = 0;
+    await this.#guard.record(DEFAULT_TENANT, {
+      type: "access.unauthenticated",
+      atMs: nowMs,
+      actor: "anonymous",
+      agentId: null,
+      messageId: null,
+      taskId: null,
+      threadId: null,
+      data: {
+        reason,
+        transport,
+        ...(keyId === undefined ? {} : { key_id: keyId }),
+        ...(suppressed === 0 ? {} : { suppressed }),
+      },
+    });
+  }
+}

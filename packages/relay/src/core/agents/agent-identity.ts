@@ -1,0 +1,77 @@
+import {
+  type AgentId,
+  formatInstant,
+  keyProofText,
+  LIMITS,
+  parseInstant,
+  quote,
+  type RegisterRequest,
+  RelayError,
+} from "@a2a-relay/protocol";
+import { isPublicKey, isSignedBy, newKeyPair } from "../access/ed25519.ts";
+import type { AgentRecord, CustodialKey } from "./agent-record.ts";
+
+/** The key an agent is known by, and its private half where the relay holds it. */
+export interface Identity {
+  readonly publicKey: string;
+  readonly isCustodial: boolean;
+  /** Absent unless it was made just now. */
+  readonly custodialKey?: CustodialKey;
+}
+
+/** Whose registration it is, and as what it is registered now. */
+export interface Claim {
+  readonly tenant: string;
+  readonly agentId: AgentId;
+  readonly before: AgentRecord | undefined;
+}
+
+/** The key that the agent brought, else the one it has, else one that the relay holds for it. */
+export function identify(request: RegisterRequest, { tenant, before }: Claim): Identity {
+  const { pubkey_b58: brought } = request;
+  const known = before?.publicKey ?? null;
+  if (brought !== undefined && brought !== known) return { publicKey: brought, isCustodial: false };
+  if (known !== null) return { publicKey: known, isCustodial: before?.isCustodial ?? false };
+  const { publicKey, privateKey } = newKeyPair();
+  return { publicKey, isCustodial: true, custodialKey: { tenant, publicKey, privateKey } };
+}
+
+/**
+ * A key that is new for this agent comes with a fresh signature by its private half: else anybody could take
+ * another's public key for their own. `invalid_argument` for what cannot be a proof, `permission_denied` for
+ * one that proves nothing.
+ */
+export function checkKeyProof(request: RegisterRequest, claim: Claim, nowMs: number): void {
+  const { pubkey_b58: publicKey, key_proof: proof } = request;
+  if (publicKey === undefined) {
+    if (proof === undefined) return;
+    throw new RelayError("invalid_argument", "key_proof: proves nothing without pubkey_b58; send both");
+  }
+  if (!isPublicKey(publicKey)) {
+    throw new RelayError(
+      "invalid_argument",
+      `pubkey_b58: expected the 32 bytes of an Ed25519 public key in base58, got ${quote(publicKey)}`,
+    );
+  }
+  if (proof === undefined) {
+    if (publicKey === claim.before?.publicKey) return;
+    throw new RelayError(
+      "invalid_argument",
+      "key_proof: is missing; sign tenant, agent id, key and time with the private half of pubkey_b58",
+    );
+  }
+  const signedAtMs = parseInstant(proof.signed_at, "key_proof.signed_at");
+  if (Math.abs(nowMs - signedAtMs) > LIMITS.keyProofAgeMsMax) {
+    throw new RelayError(
+      "permission_denied",
+      `key_proof: ${proof.signed_at} is more than ${LIMITS.keyProofAgeMsMax / 60_000} minutes from ${formatInstant(nowMs)}, the time here; sign anew`,
+    );
+  }
+  const { tenant, agentId: agent_id } = claim;
+  const text = keyProofText({ tenant, agent_id, pubkey_b58: publicKey, signed_at: proof.signed_at });
+  if (isSignedBy(publicKey, text, proof.signature_b58)) return;
+  throw new RelayError(
+    "permission_denied",
+    `key_proof: the signature is not one of pubkey_b58 over tenant ${tenant}, agent ${agent_id}, this key and ${proof.signed_at}`,
+  );
+}

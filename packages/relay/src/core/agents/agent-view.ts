@@ -1,0 +1,36 @@
+import { type AgentView, formatInstant, type Presence } from "@a2a-relay/protocol";
+import { serveCard } from "./agent-card.ts";
+import type { AgentRecord, AgentWithPresence } from "./agent-record.ts";
+
+/** An agent as the API shows it. */
+export function viewAgent(
+  { agent, lastSeenAtMs }: AgentWithPresence,
+  at: { readonly nowMs: number; readonly publicUrl: string },
+): AgentView {
+  return {
+    agent_id: agent.id,
+    display_name: agent.displayName,
+    slug: slugOf(agent.id),
+    aliases: agent.aliases,
+    skills: agent.skills,
+    representative_queries: agent.representativeQueries,
+    ...(agent.callbackUrl === null ? {} : { callback_url: agent.callbackUrl }),
+    ...(agent.ttlMs === null ? {} : { ttl_ms: agent.ttlMs }),
+    presence: presenceOf(agent, lastSeenAtMs, at.nowMs),
+    ...(agent.publicKey === null ? {} : { pubkey_b58: agent.publicKey, custodial: agent.isCustodial }),
+    registered_at: formatInstant(agent.registeredAtMs),
+    ...(lastSeenAtMs === null ? {} : { last_seen_at: formatInstant(lastSeenAtMs) }),
+    agent_card: serveCard(agent, at.publicUrl),
+  };
+}
+
+/** TTL says how long an agent counts as there after it was last heard; it never closes a mailbox. */
+function presenceOf(agent: AgentRecord, lastSeenAtMs: number | null, nowMs: number): Presence {
+  if (agent.ttlMs === null || lastSeenAtMs === null) return "unknown";
+  return nowMs <= lastSeenAtMs + agent.ttlMs ? "online" : "offline";
+}
+
+/** The id as a file name or URL segment would spell it. */
+function slugOf(id: string): string {
+  return id.replaceAll(/[^A-Za-z0-9_.-]+/g, "_").replaceAll(/^_+|_+$/g, "") || "agent";
+}

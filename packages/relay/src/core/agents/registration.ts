@@ -1,0 +1,70 @@
+import { type AgentId, LIMITS, quote, type RegisterRequest, RelayError } from "@a2a-relay/protocol";
+import type { Identity } from "./agent-identity.ts";
+import { readAgentId } from "./agent-name.ts";
+import type { AgentRecord } from "./agent-record.ts";
+
+/** What is on record of an agent, and who it is. */
+export interface Registrant {
+  readonly tenant: string;
+  readonly id: AgentId;
+  readonly known: AgentRecord | undefined;
+  readonly identity: Identity;
+}
+
+/** The agent as it stays registered: undefined when it never was, or has left. */
+export function registeredBefore(known: AgentRecord | undefined): AgentRecord | undefined {
+  return known?.removedAtMs === null ? known : undefined;
+}
+
+/** The record after a registration: fields that are left out stay as they were. */
+export function fillRecord(
+  { tenant, id, known, identity }: Registrant,
+  request: RegisterRequest,
+  nowMs: number,
+): AgentRecord {
+  const before = registeredBefore(known);
+  const card = request.card ?? request.agent_card ?? before?.card ?? {};
+  const cardName = typeof card["name"] === "string" && card["name"] !== "" ? card["name"] : undefined;
+  const callbackUrl =
+    request.callback_url === undefined ? (before?.callbackUrl ?? null) : readCallback(request.callback_url);
+  const record = {
+    tenant,
+    id,
+    displayName: request.display_name ?? before?.displayName ?? cardName ?? id,
+    aliases: (request.aliases ?? before?.aliases ?? []).map((alias) => readAgentId(alias, "aliases")),
+    card,
+    skills: request.skills ?? before?.skills ?? [],
+    representativeQueries: request.representative_queries ?? before?.representativeQueries ?? [],
+    callbackUrl,
+    ttlMs: request.ttl_ms === undefined ? (before?.ttlMs ?? null) : request.ttl_ms,
+    publicKey: identity.publicKey,
+    isCustodial: identity.isCustodial,
+    registeredAtMs: before?.registeredAtMs ?? nowMs,
+    removedAtMs: null,
+    version: known?.version ?? 0,
+  };
+  assertRecordBytes(record);
+  return record;
+}
+
+/** Measured as a whole: what was said earlier and stays counts too. */
+function assertRecordBytes(record: AgentRecord): void {
+  const limit = LIMITS.registrationBytesMax;
+  const bytes = Buffer.byteLength(JSON.stringify(record));
+  if (bytes <= limit) return;
+  throw new RelayError(
+    "too_large",
+    `registration: an agent says at most ${limit} bytes of itself as JSON, this would be ${bytes}`,
+    { details: { limit } },
+  );
+}
+
+function readCallback(url: string | null): string | null {
+  if (url === null) return null;
+  const parsed = URL.canParse(url) ? new URL(url) : undefined;
+  if (parsed !== undefined && /^https?:$/.test(parsed.protocol) && parsed.username === "") return url;
+  throw new RelayError(
+    "invalid_argument",
+    `callback_url: ${quote(url)} is not an http or https URL without credentials`,
+  );
+}

@@ -1,0 +1,2 @@
+/** Fills the array with randomness that nobody can guess. */
+export type Randomness = (bytes: Uint8Array) => void;

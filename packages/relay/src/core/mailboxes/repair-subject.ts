@@ -1,0 +1,64 @@
+import { type AgentId, RelayError } from "@a2a-relay/protocol";
+import type { Principal } from "../access/principal.ts";
+import type { RelayStore } from "../environment/relay-store.ts";
+import type { TaskRecord } from "../tasks/task-record.ts";
+import type { DeliveryRecord } from "./delivery-record.ts";
+
+/** What a repair is about: a letter, or the letter of a task that somebody works on. */
+export interface RepairSubject {
+  readonly task: TaskRecord | undefined;
+  /** Undefined when a task was named and none of its mail is leased. */
+  readonly delivery: DeliveryRecord | undefined;
+}
+
+export async function subjectOfMessage(
+  store: RelayStore,
+  tenant: string,
+  messageId: string,
+): Promise<RepairSubject | undefined> {
+  const delivery = await store.delivery(tenant, messageId);
+  return delivery === undefined ? undefined : subjectOfDelivery(store, delivery);
+}
+
+async function subjectOfDelivery(store: RelayStore, delivery: DeliveryRecord): Promise<RepairSubject> {
+  const { tenant, taskId } = delivery;
+  return { delivery, task: taskId === null ? undefined : await store.task(tenant, taskId) };
+}
+
+export async function subjectOfTask(
+  store: RelayStore,
+  task: TaskRecord | undefined,
+): Promise<RepairSubject | undefined> {
+  if (task === undefined) return undefined;
+  const open = await store.openDeliveriesOfTask(task.tenant, task.id);
+  return { task, delivery: open.find(({ state }) => state === "leased") };
+}
+
+/** Those who have a say in it: who wrote the letter, whose mailbox it is in, and who asked for the work. */
+export function partiesOf({ task, delivery }: RepairSubject): readonly AgentId[] {
+  const ofTask = task === undefined ? [] : [task.requester, task.assignee];
+  const ofMail = delivery === undefined ? [] : [delivery.sender, delivery.agentId];
+  return [...new Set([...ofTask, ...ofMail])];
+}
+
+export function isSeenBy(principal: Principal, subject: RepairSubject): boolean {
+  return principal.kind === "operator" || partiesOf(subject).includes(principal.agentId);
+}
+
+/** The letter that is being worked on. */
+export function inFlight({ task, delivery }: RepairSubject, name: string): DeliveryRecord {
+  if (delivery?.state === "leased") return delivery;
+  if (delivery !== undefined) {
+    throw new RelayError(
+      "wrong_state",
+      `message ${delivery.messageId} is ${delivery.state}, not leased; only leased mail can be repaired`,
+      { details: { state: delivery.state } },
+    );
+  }
+  const state = task?.state ?? "unknown";
+  throw new RelayError(
+    "wrong_state",
+    `task ${name} is not currently in flight: it is ${state} and none of its mail is leased`,
+    { details: { state } },
+  );
+}

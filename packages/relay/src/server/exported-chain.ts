@@ -1,0 +1,205 @@
+import { type EventView, formatInstant } from "@a2a-relay/protocol";
+import { textLines } from "../core/environment/text-lines.ts";
+import { type ChainHead, type EventRecord, GENESIS } from "../core/journal/event.ts";
+import { eventOfView, viewEvent } from "../core/journal/event-view.ts";
+import { brokenLink } from "../core/journal/verify-chain.ts";
+
+/** An anchor that somebody wrote down elsewhere. */
+export type NotedAnchor = ChainHead;
+
+/** What is known of an exported part of a chain. */
+export interface ExportReport {
+  readonly ok: boolean;
+  readonly tenant?: string;
+  readonly events: number;
+  readonly first_seq: number;
+  readonly last_seq: number;
+  readonly head: string;
+  readonly problem?: string;
+}
+
+/** The last line of an export: where it ends, and when it was made. */
+export interface AnchorRecord extends ChainHead {
+  readonly tenant: string;
+  readonly at: string;
+}
+
+/** A part of one tenant's chain, checked event by event. It may start anywhere: the rest is in another file. */
+export class ExportedChain {
+  #first: EventRecord | undefined;
+  #last: EventRecord | undefined;
+  readonly #noted: NotedAnchor | undefined;
+  #hashThere: string | undefined;
+
+  constructor(noted?: NotedAnchor) {
+    this.#noted = noted;
+  }
+
+  get last(): EventRecord | undefined {
+    return this.#last;
+  }
+
+  /** What is wrong with the next event, as a sentence. */
+  add(event: EventRecord): string | undefined {
+    const previous = this.#last ?? startBefore(event);
+    if (this.#last !== undefined && event.tenant !== this.#last.tenant) {
+      return `event ${event.seq} is of tenant ${event.tenant}, the others are of ${this.#last.tenant}`;
+    }
+    const problem = brokenLink(previous, event);
+    if (this.#first === undefined) {
+      this.#first = event;
+      if (this.#noted?.seq === previous.seq) this.#hashThere = previous.hash;
+    }
+    this.#last = event;
+    if (this.#noted?.seq === event.seq) this.#hashThere = event.hash;
+    return problem;
+  }
+
+  /** Several exports may stand one after the other, each with its own record. */
+  compare(record: AnchorRecord): string | undefined {
+    const last = this.#last;
+    if (last === undefined) return `the anchor record speaks of event ${record.seq}, which is not there`;
+    const fits = record.tenant === last.tenant && record.hash === last.hash && record.seq === last.seq;
+    if (fits) return undefined;
+    const difference = "some are missing or were rewritten";
+    return `the anchor record speaks of event ${record.seq}, the events end with ${last.seq}: ${difference}`;
+  }
+
+  /** What is wrong with the whole, where somebody noted an anchor. */
+  end(): string | undefined {
+    if (this.#noted === undefined) return undefined;
+    const bounds = { first: this.#first?.seq ?? 0, last: this.#last?.seq ?? 0 };
+    return notedProblem(this.#noted, { ...bounds, hash: this.#hashThere });
+  }
+
+  report(problem: string | undefined): ExportReport {
+    const first = this.#first;
+    const last = this.#last;
+    return {
+      ok: problem === undefined,
+      ...(first === undefined ? {} : { tenant: first.tenant }),
+      events: first === undefined || last === undefined ? 0 : last.seq - first.seq + 1,
+      first_seq: first?.seq ?? 0,
+      last_seq: last?.seq ?? 0,
+      head: last?.hash ?? GENESIS.hash,
+      ...(problem === undefined ? {} : { problem }),
+    };
+  }
+}
+
+/** Whether a chain from its first to its last event holds what was noted; `hash` is what it has there. */
+export function notedProblem(
+  noted: NotedAnchor,
+  chain: { readonly first: number; readonly last: number; readonly hash: string | undefined },
+): string | undefined {
+  if (chain.hash === noted.hash) return undefined;
+  if (noted.seq > chain.last) {
+    const missing = noted.seq - chain.last;
+    const events = missing === 1 ? "1 event is" : `${missing} events are`;
+    return `the anchor has seen event ${noted.seq}, but the last one here is ${chain.last}: ${events} missing`;
+  }
+  if (chain.hash === undefined) {
+    const advice = "look for it in an earlier export or in the archive";
+    return `the anchor has seen event ${noted.seq}, but the first one here is ${chain.first}: ${advice}`;
+  }
+  return `the anchor has seen event ${noted.seq} with another hash: events up to it were rewritten`;
+}
+
+/** Recomputes every hash of an export. No relay is needed for it. */
+export async function verifyExport(
+  chunks: AsyncIterable<Uint8Array>,
+  noted?: NotedAnchor,
+): Promise<ExportReport> {
+  const chain = new ExportedChain(noted);
+  let number = 0;
+  let isComplete = false;
+  for await (const { text } of textLines(chunks)) {
+    number += 1;
+    const line = readLine(text);
+    if (line === undefined) {
+      return chain.report(`line ${number} is not as the relay writes it: it was edited or cut`);
+    }
+    const problem = "event" in line ? chain.add(line.event) : chain.compare(line.anchor);
+    if (problem !== undefined) return chain.report(`line ${number}: ${problem}`);
+    isComplete = "anchor" in line;
+  }
+  if (chain.last === undefined) return chain.report("there are no events in it");
+  if (isComplete) return chain.report(chain.end());
+  const cut = "the last line is not an anchor record: the end was cut off, or the export was not finished";
+  return chain.report(chain.end() ?? cut);
+}
+
+/** The event of a view, whoever sent it; undefined when it is none. */
+export function eventFrom(value: unknown): EventRecord | undefined {
+  if (!isEventView(value)) return undefined;
+  return eventOfView(value);
+}
+
+export function eventLine(event: EventRecord): string {
+  return JSON.stringify(viewEvent(event));
+}
+
+export function anchorLine({ tenant, seq, hash, at }: AnchorRecord): string {
+  return JSON.stringify({ anchor: { tenant, seq, hash, at } });
+}
+
+/**
+ * Undefined for anything but the very text that an export has: a member that is there twice, or one that the
+ * hash does not cover, would be read by people and not by the check.
+ */
+function readLine(
+  text: string,
+): { readonly event: EventRecord } | { readonly anchor: AnchorRecord } | undefined {
+  const value = objectFrom(text);
+  const event = eventFrom(value);
+  if (event !== undefined) return eventLine(event) === text ? { event } : undefined;
+  const anchor = value?.["anchor"];
+  return isAnchorRecord(anchor) && anchorLine(anchor) === text ? { anchor } : undefined;
+}
+
+function objectFrom(text: string): Readonly<Record<string, unknown>> | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isObject(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+const REQUIRED = ["type", "tenant", "actor", "previous_hash", "hash"];
+const OPTIONAL = ["agent", "message_id", "task_id", "thread_id"];
+
+function isEventView(value: unknown): value is EventView {
+  if (!isObject(value)) return false;
+  return (
+    isSeq(value["seq"]) &&
+    isInstant(value["at"]) &&
+    isObject(value["data"]) &&
+    REQUIRED.every((name) => typeof value[name] === "string") &&
+    OPTIONAL.every((name) => value[name] === undefined || typeof value[name] === "string")
+  );
+}
+
+function isAnchorRecord(value: unknown): value is AnchorRecord {
+  if (!isObject(value)) return false;
+  const { tenant, seq, hash, at } = value;
+  return typeof tenant === "string" && isSeq(seq) && typeof hash === "string" && typeof at === "string";
+}
+
+function isSeq(value: unknown): boolean {
+  return typeof value === "number" && Number.isSafeInteger(value) && value > 0;
+}
+
+function isInstant(value: unknown): boolean {
+  const atMs = typeof value === "string" ? Date.parse(value) : Number.NaN;
+  return !Number.isNaN(atMs) && formatInstant(atMs) === value;
+}
+
+/** The first event of a chain follows the genesis; that of a later part says itself what it follows. */
+function startBefore(event: EventRecord): ChainHead {
+  return event.seq === 1 ? GENESIS : { seq: event.seq - 1, hash: event.previousHash };
+}

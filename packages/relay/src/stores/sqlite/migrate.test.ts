@@ -1,0 +1,113 @@
+import assert from "node:assert/strict";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { after, describe, it } from "node:test";
+import type { AgentId } from "@a2a-relay/protocol";
+import { NOON_MS } from "../../../testing/fake-clock.ts";
+import { idsOf, lease, readIds, send, TENANT, ZHIWEI } from "../../../testing/store-builders.ts";
+import { SqliteRelayStore } from "./sqlite-relay-store.ts";
+
+const FIRST = "0001-post-office.sql";
+
+const directory = mkdtempSync(join(tmpdir(), "a2a-relay-migrate-"));
+
+function open(path: string): Promise<SqliteRelayStore> {
+  return SqliteRelayStore.open({
+    path,
+    checkpointPages: 1_000,
+    onFatal: (error) => {
+      throw error;
+    },
+  });
+}
+
+/** A file as the first schema wrote it: an agent, a note, a request, and its result. */
+function writeFirstSchema(path: string): void {
+  using database = new DatabaseSync(path);
+  database.exec("create table schema_version (version integer primary key, name text not null) strict");
+  database.prepare("insert into schema_version values (1, ?)").run(FIRST);
+  database.exec(readFileSync(new URL(`migrations/${FIRST}`, import.meta.url), "utf8"));
+  database.exec("update store_head set position = 3");
+  database
+    .prepare("insert into agent values (?, ?, '知微', '[]', '{}', '[]', '[]', null, null, ?, null, 1)")
+    .run(TENANT, ZHIWEI, NOON_MS);
+  const insertMessage = database.prepare(
+    "insert into message values (?, ?, ?, 'lulu@kamac', ?, ?, 'thread', ?, ?, null, '{}')",
+  );
+  const insertDelivery = database.prepare(`
+    insert into delivery values (?1, ?2, ?3, ?4, 'lulu@kamac', ?5, 'available', ?1, null, 0, null, null, null, null,
+      null, ?6, null, null, 'unsafe', null, 0, 'thread', 1)`);
+  const letters = [
+    ["note", null],
+    ["request", "task"],
+    ["reply", "task"],
+  ] as const;
+  for (const [index, [kind, taskId]] of letters.entries()) {
+    insertMessage.run(index + 1, TENANT, kind, ZHIWEI, kind, taskId, NOON_MS);
+    insertDelivery.run(index + 1, TENANT, kind, ZHIWEI, taskId, NOON_MS + 1_000);
+  }
+  database
+    .prepare(
+      `insert into task values (?, 'task', 'lulu@kamac', ?, 'completed', 'thread', 'request', '翻译', null, null,
+        null, 'ok', 'reply', null, '[]', 0, 0, 1)`,
+    )
+    .run(TENANT, ZHIWEI);
+}
+
+describe("migrations", () => {
+  after(() => rmSync(directory, { recursive: true, force: true }));
+
+  it("open a file of the first schema with all that was in it, and go on in it", async () => {
+    const path = join(directory, "relay.db");
+    writeFirstSchema(path);
+    for (let round = 0; round < 2; round += 1) {
+      await using store = await open(path);
+      const found = await store.agent(TENANT, ZHIWEI);
+      assert.equal(found?.agent.displayName, "知微");
+      assert.deepEqual([found.agent.publicKey, found.agent.isCustodial], [null, false]);
+      assert.equal(await store.publicKeyOf(TENANT, ZHIWEI), undefined);
+      const task = await store.task(TENANT, "task");
+      assert.deepEqual([task?.subject, task?.clientId, task?.resultKey], ["翻译", null, null]);
+      assert.deepEqual(await readIds(store), ["note", "request", "reply"]);
+      assert.deepEqual(
+        (await store.tenants()).map(({ id }) => id),
+        [TENANT],
+      );
+    }
+    await using store = await open(path);
+    const { id } = await send(store);
+    assert.deepEqual(await readIds(store, { afterPosition: 3 }), [id]);
+  });
+
+  it("tell what the mail of an older file is for: its requests wait as work", async () => {
+    const path = join(directory, "purposes.db");
+    writeFirstSchema(path);
+    await using store = await open(path);
+    assert.deepEqual(await readIds(store, { purpose: "mail" }), ["note"]);
+    assert.deepEqual(await readIds(store, { purpose: "result" }), ["reply"]);
+    assert.equal(await store.oldestMailbox(TENANT, "work", NOON_MS), ZHIWEI);
+    assert.deepEqual(idsOf(await lease(store, { purpose: "work" })), ["request"]);
+    assert.equal(await store.oldestMailbox(TENANT, "work", NOON_MS), undefined);
+  });
+
+  it("let agents of an older file take a key, each their own", async () => {
+    const path = join(directory, "keys.db");
+    writeFirstSchema(path);
+    await using store = await open(path);
+    const agent = (await store.agent(TENANT, ZHIWEI))?.agent;
+    assert.ok(agent);
+    const outcome = await store.commit({
+      tenant: TENANT,
+      events: [],
+      agents: [{ ...agent, publicKey: "k" }],
+    });
+    assert.deepEqual(outcome, { committed: true });
+    const other = { ...agent, id: "other@host" as AgentId, publicKey: "k", version: 0 };
+    assert.deepEqual(await store.commit({ tenant: TENANT, events: [], agents: [other] }), {
+      committed: false,
+      clash: "agent_key",
+    });
+  });
+});

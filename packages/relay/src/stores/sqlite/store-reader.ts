@@ -1,0 +1,311 @@
+import type { DatabaseSync } from "node:sqlite";
+import { type AgentId, type Artifact, type DeliveryState, RelayError } from "@a2a-relay/protocol";
+import type { CapabilityFilter, KeyFilter } from "../../core/access/access-store.ts";
+import type { CapabilityRecord } from "../../core/access/capability-record.ts";
+import type { KeyRecord, TenantRecord } from "../../core/access/key-record.ts";
+import type { AgentWithPresence, CustodialKey } from "../../core/agents/agent-record.ts";
+import type { RelayStore } from "../../core/environment/relay-store.ts";
+import type { ChainHead, EventRecord } from "../../core/journal/event.ts";
+import type { EventFilter, EventPage, RetiredMail } from "../../core/journal/journal-store.ts";
+import type { DeliveryRecord, MailPurpose } from "../../core/mailboxes/delivery-record.ts";
+import type { Mail, MailboxReadQuery, QueuedMail, QueueFilter } from "../../core/mailboxes/mailbox-store.ts";
+import type { MessageRecord, SendKey } from "../../core/messages/message-record.ts";
+import type { MessageStore, ThreadPage, ThreadQuery } from "../../core/messages/message-store.ts";
+import type { CachedResult, TaskRecord } from "../../core/tasks/task-record.ts";
+import type { TaskFilter } from "../../core/tasks/task-store.ts";
+import { Access } from "./access.ts";
+import { Agents } from "./agents.ts";
+import { Capabilities } from "./capabilities.ts";
+import { DeliveryQueue } from "./delivery-queue.ts";
+import { Journal } from "./journal.ts";
+import { Ledger } from "./ledger.ts";
+import { Mailboxes } from "./mailboxes.ts";
+import { Messages } from "./messages.ts";
+import { ResultCache } from "./result-cache.ts";
+import { Retention } from "./retention.ts";
+import { relayErrorFrom } from "./sqlite-error.ts";
+import { Tasks } from "./tasks.ts";
+import { Threads } from "./threads.ts";
+
+type Write =
+  | "commit"
+  | "forgetCachedResults"
+  | "forgetSendKeys"
+  | "lease"
+  | "markDelivered"
+  | "probe"
+  | "renewLeases"
+  | "retireEvents"
+  | "retireMail"
+  | "touchAgent";
+
+/** All that a store answers without a change. */
+type Reads = Omit<RelayStore, Write | "feed" | typeof Symbol.asyncDispose>;
+
+/** The parts of a store, each over its own tables. */
+export interface StoreParts {
+  readonly access: Access;
+  readonly agents: Agents;
+  readonly capabilities: Capabilities;
+  readonly journal: Journal;
+  readonly ledger: Ledger;
+  readonly mailboxes: Mailboxes;
+  readonly messages: Messages;
+  readonly queue: DeliveryQueue;
+  readonly resultCache: ResultCache;
+  readonly retention: Retention;
+  readonly tasks: Tasks;
+  readonly threads: Threads;
+}
+
+/** The reading half of the store: what needs no place in the commit queue. */
+export abstract class StoreReader implements Reads {
+  protected readonly database: DatabaseSync;
+  protected readonly parts: StoreParts;
+
+  constructor(database: DatabaseSync) {
+    this.database = database;
+    this.parts = createParts(database);
+  }
+
+  async key(id: string): Promise<KeyRecord | undefined> {
+    return this.#read(() => this.parts.access.key(id));
+  }
+
+  async keys(filter: KeyFilter): Promise<readonly KeyRecord[]> {
+    return this.#read(() => this.parts.access.keys(filter));
+  }
+
+  async tenants(): Promise<readonly TenantRecord[]> {
+    return this.#read(() => this.parts.access.tenants());
+  }
+
+  async tenant(id: string): Promise<TenantRecord | undefined> {
+    return this.#read(() => this.parts.access.tenant(id));
+  }
+
+  async capability(tenant: string, id: string): Promise<CapabilityRecord | undefined> {
+    return this.#read(() => this.parts.capabilities.capability(tenant, id));
+  }
+
+  async capabilitiesFor(
+    tenant: string,
+    subjectKey: string,
+    action: string,
+  ): Promise<readonly CapabilityRecord[]> {
+    return this.#read(() => this.parts.capabilities.capabilitiesFor(tenant, subjectKey, action));
+  }
+
+  async capabilities(filter: CapabilityFilter): Promise<readonly CapabilityRecord[]> {
+    return this.#read(() => this.parts.capabilities.capabilities(filter));
+  }
+
+  async agent(tenant: string, id: AgentId): Promise<AgentWithPresence | undefined> {
+    return this.#read(() => this.parts.agents.agent(tenant, id));
+  }
+
+  async agentsNamed(tenant: string, name: string): Promise<readonly AgentId[]> {
+    return this.#read(() => this.parts.agents.agentsNamed(tenant, name));
+  }
+
+  async agents(...asked: Parameters<RelayStore["agents"]>): Promise<readonly AgentWithPresence[]> {
+    return this.#read(() => this.parts.agents.agents(...asked));
+  }
+
+  async removedAgents(...asked: Parameters<RelayStore["removedAgents"]>): Promise<readonly AgentId[]> {
+    return this.#read(() => this.parts.agents.removedAgents(...asked));
+  }
+
+  async countAgents(tenant: string): Promise<number> {
+    return this.#read(() => this.parts.agents.countAgents(tenant));
+  }
+
+  async agentWithKey(tenant: string, publicKey: string): Promise<AgentId | undefined> {
+    return this.#read(() => this.parts.agents.agentWithKey(tenant, publicKey));
+  }
+
+  async publicKeyOf(tenant: string, id: AgentId): Promise<string | undefined> {
+    return this.#read(() => this.parts.agents.publicKeyOf(tenant, id));
+  }
+
+  async custodialKey(tenant: string, publicKey: string): Promise<CustodialKey | undefined> {
+    return this.#read(() => this.parts.agents.custodialKey(tenant, publicKey));
+  }
+
+  async message(tenant: string, id: string): Promise<MessageRecord | undefined> {
+    return this.#read(() => this.parts.messages.message(tenant, id));
+  }
+
+  async sendKey(
+    tenant: string,
+    sender: AgentId,
+    recipient: AgentId,
+    key: string,
+  ): Promise<SendKey | undefined> {
+    return this.#read(() => this.parts.messages.sendKey(tenant, sender, recipient, key));
+  }
+
+  async thread(query: ThreadQuery): Promise<ThreadPage> {
+    return this.#read(() => this.parts.messages.thread(query));
+  }
+
+  async threads(query: Parameters<MessageStore["threads"]>[0]): ReturnType<MessageStore["threads"]> {
+    return this.#read(() => this.parts.threads.threads(query));
+  }
+
+  async availableMail(query: MailboxReadQuery): Promise<readonly Mail[]> {
+    return this.#read(() => this.parts.mailboxes.availableMail(query));
+  }
+
+  async delivery(tenant: string, messageId: string): Promise<DeliveryRecord | undefined> {
+    return this.#read(() => this.parts.mailboxes.delivery(tenant, messageId));
+  }
+
+  async openDeliveriesOfTask(tenant: string, taskId: string): Promise<readonly DeliveryRecord[]> {
+    return this.#read(() => this.parts.mailboxes.openDeliveriesOfTask(tenant, taskId));
+  }
+
+  async openDeliveriesOfAgent(
+    tenant: string,
+    agentId: AgentId,
+    limit: number,
+  ): Promise<readonly DeliveryRecord[]> {
+    return this.#read(() => this.parts.mailboxes.openDeliveriesOfAgent(tenant, agentId, limit));
+  }
+
+  async countOpen(tenant: string, agentId: AgentId): Promise<number> {
+    return this.parts.ledger.mailboxes.countOpen(tenant, agentId);
+  }
+
+  async oldestMailbox(tenant: string, purpose: MailPurpose, nowMs: number): Promise<AgentId | undefined> {
+    return this.parts.ledger.mailboxes.oldestMailbox(tenant, { purpose, nowMs });
+  }
+
+  async heldWork(after: DeliveryRecord | undefined, limit: number): Promise<readonly DeliveryRecord[]> {
+    return this.#read(() => this.parts.mailboxes.heldWork(after, limit));
+  }
+
+  async expiredDeliveries(nowMs: number, limit: number): Promise<readonly DeliveryRecord[]> {
+    return this.#read(() => this.parts.mailboxes.expiredDeliveries(nowMs, limit));
+  }
+
+  async timedOutLeases(nowMs: number, limit: number): Promise<readonly DeliveryRecord[]> {
+    return this.#read(() => this.parts.mailboxes.timedOutLeases(nowMs, limit));
+  }
+
+  async queue(filter: QueueFilter): Promise<readonly QueuedMail[]> {
+    return this.#read(() => this.parts.queue.queue(filter));
+  }
+
+  async leasedMail(tenant: string, limit: number): Promise<readonly DeliveryRecord[]> {
+    return this.#read(() => this.parts.mailboxes.leasedMail(tenant, limit));
+  }
+
+  async countOpenByState(tenant: string): Promise<ReadonlyMap<DeliveryState, number>> {
+    return this.parts.ledger.mailboxes.countOpenByState(tenant);
+  }
+
+  async task(tenant: string, id: string): Promise<TaskRecord | undefined> {
+    return this.#read(() => this.parts.tasks.task(tenant, id));
+  }
+
+  async tasks(filter: TaskFilter): Promise<readonly TaskRecord[]> {
+    return this.#read(() => this.parts.tasks.tasks(filter));
+  }
+
+  async tasksWithClientId(
+    tenant: string,
+    agentId: AgentId | undefined,
+    clientId: string,
+  ): Promise<readonly TaskRecord[]> {
+    return this.#read(() => this.parts.tasks.tasksWithClientId(tenant, agentId, clientId));
+  }
+
+  async unfinishedWithResultKey(tenant: string, resultKey: string): Promise<TaskRecord | undefined> {
+    return this.#read(() => this.parts.tasks.unfinishedWithResultKey(tenant, resultKey));
+  }
+
+  async cachedResult(tenant: string, resultKey: string, nowMs: number): Promise<CachedResult | undefined> {
+    return this.#read(() => this.parts.resultCache.cachedResult(tenant, resultKey, nowMs));
+  }
+
+  async artifacts(tenant: string, taskId: string): Promise<readonly Artifact[]> {
+    return this.#read(() => this.parts.tasks.artifacts(tenant, taskId));
+  }
+
+  async countArtifacts(tenant: string, taskIds: readonly string[]): Promise<ReadonlyMap<string, number>> {
+    return this.#read(() => this.parts.tasks.countArtifacts(tenant, taskIds));
+  }
+
+  async overdueTasks(nowMs: number, limit: number): Promise<readonly TaskRecord[]> {
+    return this.#read(() => this.parts.tasks.overdueTasks(nowMs, limit));
+  }
+
+  async events(filter: EventFilter): Promise<EventPage> {
+    return this.#read(() => this.parts.journal.events(filter));
+  }
+
+  async eventsOfMessage(tenant: string, messageId: string): Promise<readonly EventRecord[]> {
+    return this.#read(() => this.parts.journal.eventsOfMessage(tenant, messageId));
+  }
+
+  async chainHead(tenant: string): Promise<ChainHead> {
+    const { seq, hash } = this.parts.journal.chainHead(tenant);
+    return { seq, hash };
+  }
+
+  async chainAnchor(tenant: string): Promise<ChainHead> {
+    return this.#read(() => this.parts.journal.chainAnchor(tenant));
+  }
+
+  async retirableMail(
+    tenant: string,
+    settledBeforeMs: number,
+    limit: number,
+  ): Promise<readonly RetiredMail[]> {
+    return this.#read(() => this.parts.retention.retirableMail(tenant, settledBeforeMs, limit));
+  }
+
+  async archiveLines(tenant: string, messageIds: readonly string[]): Promise<readonly RetiredMail[]> {
+    return this.#read(() => this.parts.retention.archiveLines(tenant, messageIds));
+  }
+
+  async lastEventSeq(tenant: string): Promise<number> {
+    return this.#read(() => this.parts.journal.lastEventSeq(tenant));
+  }
+
+  async retirableEvents(tenant: string, beforeMs: number, limit: number): Promise<readonly EventRecord[]> {
+    return this.#read(() => this.parts.journal.retirableEvents(tenant, beforeMs, limit));
+  }
+
+  async #read<T>(query: () => T | Promise<T>): Promise<T> {
+    if (!this.database.isOpen) throw new RelayError("unavailable", "the store is closed");
+    try {
+      return await query();
+    } catch (error) {
+      throw relayErrorFrom(error);
+    }
+  }
+}
+
+function createParts(database: DatabaseSync): StoreParts {
+  const ledger = new Ledger(database);
+  const messages = new Messages(database, ledger);
+  const journal = new Journal(database, ledger);
+  const mailboxes = new Mailboxes(database, ledger, messages, journal);
+  const tasks = new Tasks(database);
+  return {
+    access: new Access(database),
+    agents: new Agents(database),
+    capabilities: new Capabilities(database),
+    journal,
+    ledger,
+    mailboxes,
+    messages,
+    queue: new DeliveryQueue(database, ledger),
+    resultCache: new ResultCache(database),
+    retention: new Retention(database, { messages, mailboxes, tasks }),
+    tasks,
+    threads: new Threads(database),
+  };
+}

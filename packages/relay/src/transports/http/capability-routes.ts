@@ -1,0 +1,54 @@
+import {
+  CapabilitiesQuerySchema,
+  CapabilityGrantRequestSchema,
+  CapabilityRevokeRequestSchema,
+} from "@a2a-relay/protocol";
+import type { CapabilityService } from "../../core/access/capability-service.ts";
+import type { Route } from "./route.ts";
+
+const tag = "Capabilities";
+
+/** Capabilities over HTTP. */
+export function capabilityRoutes(capabilities: CapabilityService): readonly Route[] {
+  return [
+    {
+      method: "POST",
+      path: "/capabilities/grant",
+      tag,
+      summary: "Allow an agent one action; an operator grants, an agent passes on what is delegable",
+      body: CapabilityGrantRequestSchema,
+      answers: { 201: "The signed capability" },
+      handle: async ({ principal, body }) => ({
+        status: 201,
+        body: await capabilities.grant(principal, body),
+      }),
+    },
+    {
+      method: "POST",
+      path: "/capabilities/revoke",
+      tag,
+      summary: "Take a capability back, and with it whatever was delegated from it",
+      body: CapabilityRevokeRequestSchema,
+      answers: { 200: "Whether it was revoked now; false when it had been before" },
+      handle: async ({ principal, body }) => ({ body: await capabilities.revoke(principal, body) }),
+    },
+    {
+      method: "GET",
+      path: "/capabilities",
+      tag,
+      summary: "Capabilities by id; an agent sees those that it holds or granted",
+      query: CapabilitiesQuerySchema,
+      answers: { 200: "Signed capabilities, and a pageToken when there are more" },
+      handle: async ({ principal, query }) => ({ body: await capabilities.list(principal, query) }),
+    },
+    {
+      method: "GET",
+      path: "/capabilities/usage",
+      tag,
+      summary: "The same with what is left of them, and whether they would be honoured now",
+      query: CapabilitiesQuerySchema,
+      answers: { 200: "Grants with their budgets, and a pageToken when there are more" },
+      handle: async ({ principal, query }) => ({ body: await capabilities.usage(principal, query) }),
+    },
+  ];
+}

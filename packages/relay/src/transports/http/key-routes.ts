@@ -1,0 +1,61 @@
+import { KeyCreateRequestSchema, KeyRotateRequestSchema, KeysQuerySchema } from "@a2a-relay/protocol";
+import type { KeyService } from "../../core/access/key-service.ts";
+import { type Answer, type Call, param, type Route } from "./route.ts";
+
+const tag = "Keys and tenants";
+
+/** API keys over HTTP. */
+export function keyRoutes(keys: KeyService): readonly Route[] {
+  const revoke = async (call: Call): Promise<Answer> => ({
+    body: await keys.revoke(call.principal, param(call, "id")),
+  });
+  return [
+    {
+      method: "POST",
+      path: "/keys",
+      tag,
+      summary:
+        "Make a key: for an operator of a tenant, or for one agent; a tenant begins with its first key",
+      body: KeyCreateRequestSchema,
+      answers: { 201: "The key, which is shown this once" },
+      handle: async ({ principal, body }) => ({ status: 201, body: await keys.create(principal, body) }),
+    },
+    {
+      method: "GET",
+      path: "/keys",
+      tag,
+      summary: "List keys by id, revoked and expired ones too; never their secrets",
+      query: KeysQuerySchema,
+      answers: { 200: "Keys, and a pageToken when there are more" },
+      handle: async ({ principal, query }) => ({ body: await keys.list(principal, query) }),
+    },
+    {
+      method: "POST",
+      path: "/keys/{id}/rotate",
+      tag,
+      summary: "Make a key of the same scope; the old one goes on for a while",
+      body: KeyRotateRequestSchema,
+      answers: { 201: "The new key, which is shown this once, and when the old one ends" },
+      handle: async (call) => ({
+        status: 201,
+        body: await keys.rotate(call.principal, param(call, "id"), call.body),
+      }),
+    },
+    {
+      method: "POST",
+      path: "/keys/{id}/revoke",
+      tag,
+      summary: "Make a key open nothing from now on",
+      answers: { 200: "The key" },
+      handle: revoke,
+    },
+    {
+      method: "DELETE",
+      path: "/keys/{id}",
+      tag,
+      summary: "The same as POST /keys/{id}/revoke",
+      answers: { 200: "The key" },
+      handle: revoke,
+    },
+  ];
+}

@@ -1,0 +1,269 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import type { AgentId } from "@a2a-relay/protocol";
+import type { CapabilityFilter, KeyFilter } from "../src/core/access/access-store.ts";
+import type { CapabilityRecord } from "../src/core/access/capability-record.ts";
+import type { RelayStore } from "../src/core/environment/relay-store.ts";
+import { NOON_MS } from "./fake-clock.ts";
+import {
+  aNewCapability,
+  aNewKey,
+  clashOf,
+  commit,
+  LULU,
+  newId,
+  type OpenStore,
+  OTHER_TENANT,
+  TENANT,
+  ZHIWEI,
+} from "./store-builders.ts";
+
+async function keyIds(store: RelayStore, said: Partial<KeyFilter> = {}): Promise<readonly string[]> {
+  const keys = await store.keys({ tenant: TENANT, agentId: undefined, afterId: "", limit: 100, ...said });
+  return keys.map(({ id }) => id);
+}
+
+async function capabilityIds(
+  store: RelayStore,
+  said: Partial<CapabilityFilter> = {},
+): Promise<readonly string[]> {
+  const filter = { tenant: TENANT, party: undefined, afterId: "", limit: 100, ...said };
+  return (await store.capabilities(filter)).map(({ id }) => id);
+}
+
+async function grant(store: RelayStore, said: Partial<CapabilityRecord> = {}): Promise<string> {
+  const capability = aNewCapability(said);
+  await commit(store, { tenant: capability.tenant, capabilities: [capability] });
+  return capability.id;
+}
+
+function describeKeys(open: OpenStore): void {
+  describe("keys", () => {
+    it("are given back by id alone, with every field, in any script", async () => {
+      await using store = await open();
+      const full = aNewKey({
+        tenant: OTHER_TENANT,
+        agentId: ZHIWEI,
+        verbs: ["messages.send", "mailbox.read"],
+        createdBy: "操作员",
+        expiresAtMs: NOON_MS + 5,
+        revokedAtMs: NOON_MS + 3,
+        replaces: "key_旧",
+      });
+      const plain = aNewKey();
+      await commit(store, { keys: [full, plain] });
+      assert.deepEqual(await store.key(full.id), { ...full, version: 1 });
+      assert.deepEqual(await store.key(plain.id), { ...plain, version: 1 });
+      assert.equal(await store.key("key_nobody"), undefined);
+    });
+
+    it("are known from the moment they are made, also to those who asked before", async () => {
+      await using store = await open();
+      const key = aNewKey();
+      assert.equal(await store.key(key.id), undefined);
+      await commit(store, { keys: [key] });
+      assert.equal((await store.key(key.id))?.digest, key.digest);
+    });
+
+    it("are changed by version: a revocation counts at once, and a stale change is refused", async () => {
+      await using store = await open();
+      const { id } = aNewKey();
+      await commit(store, { keys: [aNewKey({ id, expiresAtMs: NOON_MS })] });
+      const before = await store.key(id);
+      assert.ok(before);
+      await commit(store, { keys: [{ ...before, revokedAtMs: NOON_MS, expiresAtMs: null }] });
+      const revoked = { ...before, revokedAtMs: NOON_MS, expiresAtMs: null, version: before.version + 1 };
+      assert.deepEqual(await store.key(id), revoked);
+      assert.equal(await clashOf(store, { keys: [before] }), "key");
+      assert.deepEqual(await store.key(id), revoked);
+    });
+
+    it("never share an id, whatever the tenant, and never change tenants", async () => {
+      await using store = await open();
+      const key = aNewKey();
+      await commit(store, { keys: [key] });
+      assert.equal(await clashOf(store, { keys: [aNewKey({ id: key.id })] }), "key");
+      assert.equal(await clashOf(store, { keys: [aNewKey({ id: key.id, tenant: OTHER_TENANT })] }), "key");
+      assert.equal(await clashOf(store, { keys: [{ ...key, tenant: OTHER_TENANT, version: 1 }] }), "key");
+      assert.equal(await clashOf(store, { keys: [aNewKey({ version: 1 })] }), "key");
+      assert.equal((await store.key(key.id))?.tenant, TENANT);
+    });
+
+    it("are listed by id, of one agent or of all, revoked ones too, page by page", async () => {
+      await using store = await open();
+      const [a, b, c, d] = [newId("key"), newId("key"), newId("key"), newId("key")];
+      await commit(store, {
+        keys: [
+          aNewKey({ id: d, agentId: ZHIWEI }),
+          aNewKey({ id: c, agentId: LULU }),
+          aNewKey({ id: b, agentId: ZHIWEI, revokedAtMs: NOON_MS }),
+          aNewKey({ id: a }),
+          aNewKey({ tenant: OTHER_TENANT, agentId: ZHIWEI }),
+        ],
+      });
+      assert.deepEqual(await keyIds(store), [a, b, c, d]);
+      assert.deepEqual(await keyIds(store, { limit: 2 }), [a, b]);
+      assert.deepEqual(await keyIds(store, { afterId: b, limit: 1 }), [c]);
+      assert.deepEqual(await keyIds(store, { agentId: ZHIWEI }), [b, d]);
+      assert.deepEqual(await keyIds(store, { agentId: ZHIWEI, limit: 1 }), [b]);
+      assert.deepEqual(await keyIds(store, { agentId: ZHIWEI, afterId: b }), [d]);
+      assert.deepEqual(await keyIds(store, { agentId: "nobody@host" as AgentId }), []);
+    });
+
+    it("are as they were when something else of the same change is refused", async () => {
+      await using store = await open();
+      const kept = aNewKey();
+      await commit(store, { keys: [kept] });
+      const before = await store.key(kept.id);
+      assert.ok(before);
+      const lost = aNewKey();
+      const [refused, accepted] = await Promise.all([
+        clashOf(store, {
+          keys: [{ ...before, revokedAtMs: NOON_MS }, lost],
+          tenants: [{ id: TENANT, capabilities: true, createdAtMs: 0, version: 0 }],
+        }),
+        clashOf(store, { keys: [aNewKey()] }),
+      ]);
+      assert.deepEqual([refused, accepted], ["tenant", "none, it was committed"]);
+      assert.deepEqual(await store.key(kept.id), before);
+      assert.equal(await store.key(lost.id), undefined);
+    });
+  });
+}
+
+function describeTenantRecords(open: OpenStore): void {
+  describe("tenant records", () => {
+    const other = { id: OTHER_TENANT, capabilities: true, createdAtMs: NOON_MS, version: 0 };
+
+    it("hold the default tenant from the beginning, without capabilities", async () => {
+      await using store = await open();
+      const preset = { id: TENANT, capabilities: false, createdAtMs: 0, version: 1 };
+      assert.deepEqual(await store.tenants(), [preset]);
+      assert.deepEqual(await store.tenant(TENANT), preset);
+      assert.equal(await clashOf(store, { tenants: [{ ...preset, version: 0 }] }), "tenant");
+    });
+
+    it("are added and listed by id", async () => {
+      await using store = await open();
+      assert.equal(await store.tenant(OTHER_TENANT), undefined);
+      await commit(store, { tenants: [other, { ...other, id: "a-co", capabilities: false }] });
+      assert.deepEqual(
+        (await store.tenants()).map(({ id }) => id),
+        ["a-co", TENANT, OTHER_TENANT],
+      );
+      assert.deepEqual(await store.tenant(OTHER_TENANT), { ...other, version: 1 });
+    });
+
+    it("are changed by version, and the change counts at once", async () => {
+      await using store = await open();
+      await commit(store, { tenants: [other] });
+      const before = await store.tenant(OTHER_TENANT);
+      assert.ok(before);
+      await commit(store, { tenants: [{ ...before, capabilities: false }] });
+      assert.deepEqual(await store.tenant(OTHER_TENANT), { ...before, capabilities: false, version: 2 });
+      assert.equal(await clashOf(store, { tenants: [before] }), "tenant");
+      assert.equal(await clashOf(store, { tenants: [{ ...other, id: "unknown", version: 1 }] }), "tenant");
+      assert.equal((await store.tenant(OTHER_TENANT))?.capabilities, false);
+    });
+  });
+}
+
+function describeCapabilities(open: OpenStore): void {
+  describe("capabilities", () => {
+    it("are given back with every field, in any script", async () => {
+      await using store = await open();
+      const capability = aNewCapability({
+        subject: "知微@known-blocks1" as AgentId,
+        writtenAction: "a2a.send.知微",
+        scope: { version: 1, task_id: "任务", max_uses: 3, delegable: true },
+        parentId: "cap_父",
+        expiresAtMs: NOON_MS + 7,
+        revokedAtMs: NOON_MS + 5,
+        used: 2,
+      });
+      await commit(store, { capabilities: [capability] });
+      assert.deepEqual(await store.capability(TENANT, capability.id), { ...capability, version: 1 });
+      assert.equal(await store.capability(TENANT, "cap_nobody"), undefined);
+      assert.equal(await store.capability(OTHER_TENANT, capability.id), undefined);
+    });
+
+    it("are found by subject and action while not revoked, oldest first", async () => {
+      await using store = await open();
+      const younger = await grant(store, { issuedAtMs: NOON_MS + 2 });
+      const older = await grant(store, { issuedAtMs: NOON_MS + 1, expiresAtMs: NOON_MS + 3 });
+      await grant(store, { revokedAtMs: NOON_MS });
+      await grant(store, { subjectKey: "another" });
+      await grant(store, { action: "a2a.compact" });
+      await grant(store, { tenant: OTHER_TENANT });
+      const { subjectKey, action } = aNewCapability();
+      const found = await store.capabilitiesFor(TENANT, subjectKey, action);
+      assert.deepEqual(
+        found.map(({ id }) => id),
+        [older, younger],
+      );
+      assert.deepEqual(await store.capabilitiesFor(TENANT, subjectKey, "a2a.retry"), []);
+    });
+
+    it("count from the moment they are granted until they are revoked, also to those who asked before", async () => {
+      await using store = await open();
+      const { subjectKey, action } = aNewCapability();
+      const inForce = (): Promise<readonly CapabilityRecord[]> =>
+        store.capabilitiesFor(TENANT, subjectKey, action);
+      assert.deepEqual(await inForce(), []);
+      await grant(store);
+      const [before] = await inForce();
+      assert.ok(before);
+      await commit(store, { capabilities: [{ ...before, used: 1 }] });
+      assert.deepEqual(await inForce(), [{ ...before, used: 1, version: 2 }]);
+      await commit(store, { capabilities: [{ ...before, version: 2, revokedAtMs: NOON_MS }] });
+      assert.deepEqual(await inForce(), []);
+    });
+
+    it("let only one of many take the last use", async () => {
+      await using store = await open();
+      const id = await grant(store, { scope: { max_uses: 1 } });
+      const before = await store.capability(TENANT, id);
+      assert.ok(before);
+      const outcomes = await Promise.all(
+        Array.from({ length: 20 }, () => clashOf(store, { capabilities: [{ ...before, used: 1 }] })),
+      );
+      assert.equal(outcomes[0], "none, it was committed");
+      assert.ok(outcomes.slice(1).every((outcome) => outcome === "capability"));
+      assert.equal((await store.capability(TENANT, id))?.used, 1);
+    });
+
+    it("never share an id in one tenant, and are not changed before they exist", async () => {
+      await using store = await open();
+      const id = await grant(store);
+      assert.equal(await clashOf(store, { capabilities: [aNewCapability({ id })] }), "capability");
+      assert.equal(await clashOf(store, { capabilities: [aNewCapability({ version: 1 })] }), "capability");
+      await grant(store, { id, tenant: OTHER_TENANT, subjectKey: "theirs" });
+      assert.equal((await store.capability(OTHER_TENANT, id))?.subjectKey, "theirs");
+      assert.notEqual((await store.capability(TENANT, id))?.subjectKey, "theirs");
+    });
+
+    it("are listed by id, of one party or of all, revoked ones too, page by page", async () => {
+      await using store = await open();
+      const [a, b, c, d] = [newId("cap"), newId("cap"), newId("cap"), newId("cap")];
+      await grant(store, { id: d, subjectKey: "k1", grantedBy: "操作员" });
+      await grant(store, { id: c, subjectKey: "k2", grantedBy: "操作员" });
+      await grant(store, { id: b, subjectKey: "k2", grantedBy: "lulu" });
+      await grant(store, { id: a, subjectKey: "k1", grantedBy: "lulu", revokedAtMs: NOON_MS });
+      await grant(store, { subjectKey: "k1", grantedBy: "lulu", tenant: OTHER_TENANT });
+      assert.deepEqual(await capabilityIds(store), [a, b, c, d]);
+      assert.deepEqual(await capabilityIds(store, { afterId: a, limit: 2 }), [b, c]);
+      const party = { subjectKey: "k1", grantedBy: "lulu" };
+      assert.deepEqual(await capabilityIds(store, { party }), [a, b, d]);
+      assert.deepEqual(await capabilityIds(store, { party, limit: 2 }), [a, b]);
+      assert.deepEqual(await capabilityIds(store, { party, afterId: a, limit: 1 }), [b]);
+      assert.deepEqual(await capabilityIds(store, { party, afterId: b }), [d]);
+      assert.deepEqual(await capabilityIds(store, { party: { subjectKey: "?", grantedBy: "?" } }), []);
+    });
+  });
+}
+
+export function describeAccessStore(open: OpenStore): void {
+  describeKeys(open);
+  describeTenantRecords(open);
+  describeCapabilities(open);
+}

@@ -1,0 +1,63 @@
+import assert from "node:assert/strict";
+import type { AgentId, CapabilityScope, CapabilityView, EventView } from "@a2a-relay/protocol";
+import type { CapabilityRecord } from "../src/core/access/capability-record.ts";
+import { type AgentPrincipal, agentOf, DEFAULT_TENANT } from "../src/core/access/principal.ts";
+import type { SendAnswer } from "../src/core/messages/send-planner.ts";
+import { type CoreOnMemory, coreOnMemory, LULU, ZHIWEI } from "./core-on-memory.ts";
+
+export const KAMES = "kames@kamac" as AgentId;
+
+/** A core whose default tenant wants capabilities, with three agents and nothing granted. */
+export interface GatedCore extends CoreOnMemory {
+  readonly kames: AgentPrincipal;
+  /** As the operator, unless somebody else grants. */
+  grant(
+    subject: string,
+    action: string,
+    more?: { readonly scope?: CapabilityScope; readonly expires_at?: number; readonly by?: AgentPrincipal },
+  ): Promise<CapabilityView>;
+  /** All that lulu needs to ask zhiwei for work, without limits. */
+  letAsk(): Promise<void>;
+  /** A request from lulu to zhiwei, by lulu itself. */
+  ask(letter?: object): Promise<SendAnswer>;
+  /** What the checks since the last call put on record. */
+  checks(): Promise<readonly EventView[]>;
+  keyOf(agent: AgentId): Promise<string>;
+  /** A row as it is in the store. */
+  row(id: string): Promise<CapabilityRecord>;
+}
+
+export async function gatedCore(): Promise<GatedCore> {
+  const core = await coreOnMemory({ capabilities: true });
+  await core.agents.register(core.operator, { agent_id: KAMES, aliases: ["kames"], display_name: "凯姆斯" });
+  let cursor = "0";
+  const grant: GatedCore["grant"] = (subject, action, { by, ...more } = {}) =>
+    core.capabilities.grant(by ?? core.operator, { subject, action, ...more });
+  return {
+    ...core,
+    kames: agentOf(DEFAULT_TENANT, KAMES),
+    grant,
+    letAsk: async () => {
+      await grant(LULU, `a2a.send.${ZHIWEI}`);
+      await grant(ZHIWEI, `a2a.recv.${LULU}`);
+    },
+    ask: (letter = {}) =>
+      core.messages.send(core.lulu, { to: ZHIWEI, type: "request", body: "帮我看看", ...letter }),
+    checks: async () => {
+      const query = { type: "capability_check", since: cursor };
+      const page = await core.journal.events(core.operator, query);
+      ({ cursor } = page);
+      return page.events;
+    },
+    keyOf: async (agent) => {
+      const key = await core.store.publicKeyOf(DEFAULT_TENANT, agent);
+      assert.ok(key !== undefined, `${agent} has no public key`);
+      return key;
+    },
+    row: async (id) => {
+      const row = await core.store.capability(DEFAULT_TENANT, id);
+      assert.ok(row !== undefined, `there is no ${id}`);
+      return row;
+    },
+  };
+}

@@ -1,0 +1,27 @@
+import type { Anchor, Anchors } from "../src/core/environment/anchors.ts";
+
+/** Anchors that a test can read back and edit. */
+export class MemoryAnchors implements Anchors {
+  kept: Anchor[] = [];
+  #watching: (() => void)[] = [];
+
+  async latest(): Promise<ReadonlyMap<string, Anchor>> {
+    return new Map(this.kept.map((anchor) => [anchor.tenant, anchor]));
+  }
+
+  async *history(tenant: string): AsyncGenerator<Anchor, void, void> {
+    yield* this.kept.filter((anchor) => anchor.tenant === tenant);
+  }
+
+  async keep(anchors: readonly Anchor[]): Promise<void> {
+    this.kept.push(...anchors);
+    for (const look of this.#watching.splice(0)) look();
+  }
+
+  /** Ends once an anchor has seen the event. */
+  async until(seq: number): Promise<void> {
+    while (this.kept.every((anchor) => anchor.seq < seq)) {
+      await new Promise<void>((resolve) => this.#watching.push(resolve));
+    }
+  }
+}
