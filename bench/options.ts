@@ -1,6 +1,6 @@
 import { parseArgs } from "node:util";
 
-export const MEASURES = ["send", "e2e", "batch", "latency", "memory", "growth"] as const;
+export const MEASURES = ["send", "e2e", "batch", "latency", "memory", "growth", "trust"] as const;
 export type MeasureName = (typeof MEASURES)[number];
 
 export interface BenchOptions {

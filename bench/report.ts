@@ -14,6 +14,7 @@ export const TITLES: Readonly<Record<MeasureName, string>> = {
   latency: "Latency at 200 messages a second",
   memory: "Memory of waiting readers",
   growth: "Cost of an act as the store grows",
+  trust: "What keys and capabilities cost: requests for work a second",
 };
 
 export function machineLines(machine: Machine): readonly string[] {

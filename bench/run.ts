@@ -10,6 +10,7 @@ import { measureGrowth } from "./measure/growth.ts";
 import { measureLatency } from "./measure/latency.ts";
 import { measureMemory } from "./measure/memory.ts";
 import { measureSend } from "./measure/send.ts";
+import { measureTrust } from "./measure/trust.ts";
 import { type BenchOptions, type MeasureName, readOptions, USAGE } from "./options.ts";
 import { isBroken, machineLines, type MeasureReport, tableLines } from "./report.ts";
 
@@ -20,6 +21,7 @@ const MEASURE: Readonly<Record<MeasureName, Measure>> = {
   latency: measureLatency,
   memory: measureMemory,
   growth: measureGrowth,
+  trust: measureTrust,
 };
 
 const EXIT_BROKEN = 1;

@@ -1,7 +1,7 @@
 import { mkdtempSync } from "node:fs";
 import { join } from "node:path";
 import type { Bench } from "../measure/bench.ts";
-import { registerAgents, relayArgs } from "./relay.ts";
+import { grantAll, registerAgents, relayArgs } from "./relay.ts";
 import { ServerProcess } from "./server-process.ts";
 
 export function startBareHttp(bench: Bench): Promise<ServerProcess> {
@@ -22,6 +22,22 @@ export async function startRelay(bench: Bench, directory = freshDirectory(bench)
   await registerAgents(relay);
   return relay;
 }
+
+/** A relay that asks for keys, and for capabilities too where it is told so; with the key of each agent. */
+export async function startKeyedRelay(
+  bench: Bench,
+  { capabilities }: { readonly capabilities: boolean },
+): Promise<{ readonly relay: ServerProcess; readonly keys: readonly string[] }> {
+  const directory = freshDirectory(bench);
+  const args = [...relayArgs(directory), "--capabilities", capabilities ? "on" : "off"];
+  const env = { A2A_RELAY_API_KEY: OPERATOR_KEY };
+  const relay = await ServerProcess.start("relay", args, { directory, cores: bench.cores, env });
+  const keys = await registerAgents(relay, { operatorKey: OPERATOR_KEY });
+  if (capabilities) await grantAll(relay, OPERATOR_KEY);
+  return { relay, keys };
+}
+
+const OPERATOR_KEY = "bench-operator-key-0123456789abcdef";
 
 export function freshDirectory(bench: Bench): string {
   return mkdtempSync(join(bench.directory, "server-"));

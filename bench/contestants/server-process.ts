@@ -30,13 +30,17 @@ export class ServerProcess implements AsyncDisposable {
   static async start(
     name: string,
     args: readonly string[],
-    settings: { readonly directory: string; readonly cores: Cores },
+    settings: {
+      readonly directory: string;
+      readonly cores: Cores;
+      readonly env?: Readonly<Record<string, string>>;
+    },
   ): Promise<ServerProcess> {
     const [command = "", ...rest] = onServerCore(settings.cores, [process.execPath, ...args]);
     const child = spawn(command, rest, {
       // In the data directory and with a bare environment, so that no .env and no variable has a say.
       cwd: settings.directory,
-      env: { PATH: process.env["PATH"], HOME: settings.directory },
+      env: { PATH: process.env["PATH"], HOME: settings.directory, ...settings.env },
       stdio: ["ignore", "pipe", "pipe"],
     });
     running.add(child);

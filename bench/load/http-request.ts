@@ -5,9 +5,11 @@ export function getRequest(path: string): Buffer {
   return Buffer.from(`GET ${path} HTTP/1.1\r\n${HOST}\r\n`);
 }
 
-export function postRequest(path: string, body: unknown): Buffer {
+export function postRequest(path: string, body: unknown, key?: string): Buffer {
   const json = JSON.stringify(body);
   const length = Buffer.byteLength(json);
-  const head = `POST ${path} HTTP/1.1\r\n${HOST}Content-Type: application/json\r\nContent-Length: ${length}\r\n\r\n`;
+  const credential = key === undefined ? "" : `Authorization: Bearer ${key}\r\n`;
+  const type = "Content-Type: application/json\r\n";
+  const head = `POST ${path} HTTP/1.1\r\n${HOST}${credential}${type}Content-Length: ${length}\r\n\r\n`;
   return Buffer.from(head + json);
 }

@@ -58,7 +58,7 @@ async function sampleOnce(bench: Bench): Promise<Sample> {
   const settings = { directory, cores: bench.cores };
   await using relay = await ServerProcess.start("relay", relayArgs(directory), settings);
   const ids = Array.from({ length: bench.waitingReaders }, (_, index) => `reader-${index}@bench`);
-  await registerAgents(relay, ids);
+  await registerAgents(relay, { ids });
   await sleep(SETTLE_MS);
   const idleKib = residentKibOf(relay.pid);
   using connections = await openConnections(relay.port, ids.length);

@@ -1,0 +1,40 @@
+import { startKeyedRelay, startRelay } from "../contestants/contestants.ts";
+import { type Figure, ratioOf } from "../figure.ts";
+import { assertOk } from "../load/connection.ts";
+import { postRequest } from "../load/http-request.ts";
+import { AGENTS, letterTo } from "../load/letters.ts";
+import type { Bench } from "./bench.ts";
+import { rateFigures } from "./rate-figures.ts";
+import { interleave, type Runner } from "./rounds.ts";
+
+/** What keys and capabilities cost: the same requests on an open relay, with keys, and with both. */
+export async function measureTrust(bench: Bench): Promise<readonly Figure[]> {
+  await using open = await startRelay(bench);
+  const keyed = await startKeyedRelay(bench, { capabilities: false });
+  await using keyedRelay = keyed.relay;
+  const gated = await startKeyedRelay(bench, { capabilities: true });
+  await using gatedRelay = gated.relay;
+  const runners: readonly Runner[] = [
+    { name: "open", server: open, cycle: askCycle() },
+    { name: "a key for each agent", server: keyedRelay, cycle: askCycle(keyed.keys) },
+    { name: "keys and capabilities", server: gatedRelay, cycle: askCycle(gated.keys) },
+  ];
+  const samples = await interleave(bench, runners);
+  const [opened = [], withKeys = [], withBoth = []] = samples.map((sample) => sample.perSecond);
+  const must = { atLeast: 0.85 };
+  return [
+    ratioOf("with keys / open", withKeys, opened, { must }),
+    ratioOf("with keys and capabilities / open", withBoth, opened, { must }),
+    ...rateFigures(runners, samples),
+  ];
+}
+
+/** One request for work a cycle, to each agent in turn from the one after it. */
+function askCycle(keys?: readonly string[]): Runner["cycle"] {
+  const requests = Array.from({ length: AGENTS }, (_, index) =>
+    postRequest("/messages", letterTo(index, { type: "request" }), keys?.[(index + 1) % AGENTS]),
+  );
+  return async (connection, number) => {
+    assertOk(await connection.request(requests[number % AGENTS] ?? Buffer.alloc(0)));
+  };
+}
