@@ -110,6 +110,21 @@ const BODIES: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   "/keys": { tenant: "工作室", agent_id: LULU, verbs: ["messages.send"], expires_at: 4_000_000_000_000 },
   "/keys/key_1/rotate": { overlap_ms: 0 },
   "/tenants/工作室": { capabilities: "on" },
+  "/capabilities/grant": {
+    subject: LULU,
+    action: `a2a.send.${ZHIWEI}`,
+    scope: {
+      version: 1,
+      peer_pubkey_b58: "7TTGKXuhDL4XHeo2J2ZfKijhY4J8wYhPMHagzdUh6ZSQ",
+      task_id: "task1",
+      lease_id: "l1",
+      duplicate_risk: "operator-accepted",
+      max_uses: 3,
+      delegable: true,
+    },
+    expires_at: 4_000_000_000_000,
+  },
+  "/capabilities/revoke": { id: "cap_1" },
   [`/mailbox/${ZHIWEI}/ack`]: { message_ids: ["m1", "m2"], leases: [LEASE] },
   [`/mailbox/${ZHIWEI}/lease`]: { max: 1, lease_ms: 1_000, wait_ms: 0, worker: "w1" },
   [`/mailbox/${ZHIWEI}/renew`]: { leases: [LEASE], lease_ms: 1_000 },
@@ -131,6 +146,15 @@ const BODIES: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   "/tasks/{task}/status": { state: "working", text: "在看", parts: PARTS },
   "/tasks/{task}/artifacts": { artifact: { artifactId: "a", parts: PARTS }, append: false },
   "/tasks/{task}/cancel": { reason: "不用了" },
+  "/tasks/{task}/complete": {
+    text: "好了",
+    parts: PARTS,
+    artifacts: [],
+    result_status: "partial",
+    lease_id: "l1",
+  },
+  "/tasks/{task}/fail": { reason: "坏了", lease_id: "l1" },
+  "/tasks/{task}/reject": { reason: "不会", lease_id: "l1" },
   "/a2a/tasks": {
     id: "c1",
     sender: { display: LULU },
@@ -166,6 +190,8 @@ const QUERIES: Readonly<Record<string, readonly string[]>> = {
   [`/mailbox/${ZHIWEI}`]: ["since", "limit", "peek"],
   "/agents": ["page_token", "limit"],
   "/keys": ["tenant", "agent", "page_token", "limit"],
+  "/capabilities": ["page_token", "limit"],
+  "/capabilities/usage": ["page_token", "limit"],
   "/tasks": ["state", "agent", "thread_id", "parent", "since", "limit"],
   "/threads": ["agent", "before", "limit"],
   "/events": ["since", "type", "agent", "thread", "limit"],
@@ -177,6 +203,12 @@ const QUERIES: Readonly<Record<string, readonly string[]>> = {
   "/a2a/results/next": ["agent", "ack"],
 };
 
+/** As far as an OpenAPI document says what a route reads. */
+interface Described {
+  readonly requestBody?: unknown;
+  readonly parameters?: readonly { readonly in: string }[];
+}
+
 describe("whatever is sent", () => {
   let relay: HttpRelay;
   let taskId = "";
@@ -187,6 +219,23 @@ describe("whatever is sent", () => {
   after(async () => {
     assert.equal((await relay.get("/journal/verify")).json.ok, true);
     await relay[Symbol.asyncDispose]();
+  });
+
+  it("is tried on every route that reads a body or a query", async () => {
+    const { paths } = (await relay.get("/openapi.json")).json as unknown as {
+      readonly paths: Readonly<Record<string, Readonly<Record<string, Described>>>>;
+    };
+    const isTried = (path: string, tried: object): boolean => {
+      const pattern = new RegExp(`^${path.replaceAll(/[.]/g, "\\.").replaceAll(/\{\w+\}/g, "[^/]+")}$`);
+      return Object.keys(tried).some((each) => pattern.test(each));
+    };
+    for (const [path, methods] of Object.entries(paths)) {
+      // The same as POST /agents/register.
+      if (path === "/api/agents") continue;
+      if (methods["post"]?.requestBody !== undefined) assert.ok(isTried(path, BODIES), `POST ${path}`);
+      const hasQuery = methods["get"]?.parameters?.some((parameter) => parameter.in === "query");
+      if (hasQuery === true) assert.ok(isTried(path, QUERIES), `GET ${path}`);
+    }
   });
 
   for (const [path, members] of Object.entries(BODIES)) {

@@ -72,10 +72,7 @@ describe("asking for work", () => {
       required_actions: [SEND, RECV],
       missing_actions: [],
       passed: true,
-      authorized_by: [
-        { action: SEND, capability_id: send.id, granted_by: "operator" },
-        { action: RECV, capability_id: recv.id, granted_by: "operator" },
-      ],
+      authorized_by: [send.id, recv.id],
     });
     const { events } = await core.journal.events(core.operator, {});
     const at = events.findIndex(({ type }) => type === "capability_check");
@@ -295,13 +292,8 @@ describe("operators", () => {
     assert.deepEqual(
       checks.map(({ actor, data }) => [actor, data["agent_id"], data["passed"], data["authorized_by"]]),
       [
-        ["operator", `a2a-send:${ZHIWEI}`, true, [{ action: "a2a.*", granted_by: "operator" }]],
-        [
-          "operator",
-          `a2a-respond:${receipt.task_id ?? ""}`,
-          true,
-          [{ action: "a2a.*", granted_by: "operator" }],
-        ],
+        ["operator", `a2a-send:${ZHIWEI}`, true, ["operator"]],
+        ["operator", `a2a-respond:${receipt.task_id ?? ""}`, true, ["operator"]],
       ],
     );
   });

@@ -2,14 +2,7 @@ import { type AgentId, formatInstant, RelayError } from "@a2a-relay/protocol";
 import type { Clock } from "../environment/clock.ts";
 import type { RelayStore } from "../environment/relay-store.ts";
 import { pairedAction } from "./capability-action.ts";
-import {
-  actOf,
-  type Authorization,
-  authorizationBy,
-  checkEvent,
-  type CheckOutcome,
-  requiredActions,
-} from "./capability-check.ts";
+import { actOf, checkEvent, type CheckOutcome, requiredActions } from "./capability-check.ts";
 import type {
   CapabilityGate,
   Demand,
@@ -61,9 +54,6 @@ interface Nearest {
 }
 
 const OPEN: Promise<GatePass> = Promise.resolve({});
-
-/** Operators, local trust among them, hold all of it. */
-const EVERYTHING = "a2a.*";
 
 /** Asks for capabilities where the tenant wants them, by the caller's key, and puts every answer on record. */
 export class Capabilities implements CapabilityGate {
@@ -138,14 +128,14 @@ export class Capabilities implements CapabilityGate {
 
   async #passOperator(principal: Principal, demand: Demand): Promise<GatePass> {
     const required = requiredActions(demand);
-    const authorizedBy = [{ action: EVERYTHING, granted_by: actorName(principal) }];
-    const outcome = { required, missing: [], authorizedBy, passed: true };
-    return { events: [checkEvent(demand, outcome, this.#by(principal))] };
+    const by = this.#by(principal);
+    const outcome = { required, missing: [], authorizedBy: [by.actor], passed: true };
+    return { events: [checkEvent(demand, outcome, by)] };
   }
 
   async #passAgent(principal: AgentPrincipal, demand: Demand): Promise<GatePass> {
     const required: string[] = [];
-    const authorizedBy: Authorization[] = [];
+    const authorizedBy: string[] = [];
     const spent: CapabilityRecord[] = [];
     for (const need of await this.#needsOf(principal, demand)) {
       required.push(need.name);
@@ -153,7 +143,7 @@ export class Capabilities implements CapabilityGate {
       if (search.found === undefined) {
         return this.#refuse(principal, demand, required, need, search.why);
       }
-      authorizedBy.push(authorizationBy(need.name, search.found.capability));
+      authorizedBy.push(search.found.capability.id);
       // A look spends nothing; what is requeued after it does.
       if (demand.kind !== "retry") spent.push(...useOf(search.found));
     }
@@ -180,18 +170,26 @@ export class Capabilities implements CapabilityGate {
 
   /** The sender's own permission first, then the recipient's consent, which oneself need not give. */
   async #needsOfSend(principal: AgentPrincipal, demand: SendDemand): Promise<readonly Need[]> {
-    const { recipient: holder } = demand;
-    const [, name = ""] = requiredActions(demand);
-    const peerKey = await this.#keyOf(principal, demand, holder);
-    const own = await this.#ownNeed(principal, demand, requestOf(demand, peerKey));
-    const sending = { ...own, action: pairedAction("send", peerKey) };
-    if (peerKey === own.holderKey) return [sending];
+    const { agentId: sender } = principal;
+    const { recipient } = demand;
+    const [sendName = "", recvName = ""] = requiredActions(demand);
+    const peerKey = await this.#keyOf(principal, demand, recipient);
+    const ownKey = await this.#keyOf(principal, demand, sender);
+    const sending: Need = {
+      holder: sender,
+      holderKey: ownKey,
+      action: pairedAction("send", peerKey),
+      name: sendName,
+      request: requestOf(demand, peerKey),
+      isConsent: false,
+    };
+    if (peerKey === ownKey) return [sending];
     const receiving: Need = {
-      holder,
+      holder: recipient,
       holderKey: peerKey,
-      action: pairedAction("recv", own.holderKey),
-      name,
-      request: requestOf(demand, own.holderKey),
+      action: pairedAction("recv", ownKey),
+      name: recvName,
+      request: requestOf(demand, ownKey),
       isConsent: true,
     };
     return [sending, receiving];
@@ -308,8 +306,11 @@ function taskIdsOf(demand: {
   return [demand.taskId, demand.clientTaskId].filter((id) => id != null);
 }
 
+const NO_USES: readonly CapabilityRecord[] = [];
+
 /** One use more of all that is counted: a delegated capability takes from what its parent has left, too. */
 function useOf({ capability, parent }: Found): readonly CapabilityRecord[] {
+  if (capability.scope.max_uses == null && parent === undefined) return NO_USES;
   return [capability, ...(parent === undefined ? [] : [parent])]
     .filter(({ scope }) => scope.max_uses != null)
     .map((each) => ({ ...each, used: each.used + 1 }));

@@ -2,27 +2,16 @@ import type { AgentId } from "@a2a-relay/protocol";
 import type { EventDraft } from "../journal/event.ts";
 import { pairedAction } from "./capability-action.ts";
 import type { Demand, RepairWish } from "./capability-gate.ts";
-import type { CapabilityRecord } from "./capability-record.ts";
 
 /** How one check ended, as the journal keeps it. */
 export interface CheckOutcome {
   /** With names, as people know them. */
   readonly required: readonly string[];
   readonly missing: readonly string[];
-  readonly authorizedBy: readonly Authorization[];
+  /** The capability for each of the required actions, in their order, or the operator whose own right it was. */
+  readonly authorizedBy: readonly string[];
   readonly passed: boolean;
   readonly reason?: string | undefined;
-}
-
-export interface Authorization {
-  readonly action: string;
-  /** Absent where an operator's own right was enough. */
-  readonly capability_id?: string;
-  readonly granted_by: string;
-}
-
-export function authorizationBy(action: string, { id, grantedBy }: CapabilityRecord): Authorization {
-  return { action, capability_id: id, granted_by: grantedBy };
 }
 
 /** One check, one entry. It hangs on no message: the receipts of a letter need not show who was allowed what. */

@@ -1,11 +1,11 @@
-/** How a caller that waits is stopped: last argument of whatever waits. */
+/** How a caller that waits is stopped, and whether it is still there: last argument of whatever waits. */
 export interface Waiting {
+  /** Aborted when waiting is of no use any more. Looked at only by those who really wait. */
   readonly signal?: AbortSignal | undefined;
+  /** Nobody is left to read the answer. */
+  readonly isGone?: (() => boolean) | undefined;
 }
 
-/** The reason of an abort when nobody is left to read the answer. Any other abort only ends the waiting. */
-export const CALLER_GONE = "the caller has gone";
-
-export function isGone({ signal }: Waiting): boolean {
-  return signal?.aborted === true && signal.reason === CALLER_GONE;
+export function isGone(waiting: Waiting): boolean {
+  return waiting.isGone?.() ?? false;
 }

@@ -258,10 +258,11 @@ export class MailboxService {
     tenant: string,
     agentId: AgentId,
     waitMs: number,
-    { signal }: Waiting,
+    waiting: Waiting,
     look: () => Promise<readonly Mail[]>,
   ): Promise<readonly Mail[]> {
     if (waitMs === 0) return look();
+    const { signal } = waiting;
     using watch = this.#store.feed.watch(mailboxTopic(tenant, agentId));
     const endMs = this.#clock.nowMs() + waitMs;
     for (;;) {

@@ -84,9 +84,7 @@ describe("an agent that repairs", () => {
         [check?.type, check?.data["agent_id"], check?.data["passed"], check?.task_id],
         ["capability_check", `a2a-repair:${work.task_id}`, true, work.task_id],
       );
-      assert.deepEqual(check?.data["authorized_by"], [
-        { action: REQUEUE, capability_id: id, granted_by: "operator" },
-      ]);
+      assert.deepEqual(check?.data["authorized_by"], [id]);
       assert.deepEqual([requeued?.type, requeued?.actor], ["message.requeued", core[who].agentId]);
     });
   }

@@ -5,7 +5,6 @@ import { LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
 import { anOkResult, aQueueTask, coreWithQueue, KAMES } from "../../../testing/queue-tasks.ts";
 import { refused } from "../../../testing/refusal.ts";
 import { DEFAULT_TENANT } from "../access/principal.ts";
-import { CALLER_GONE } from "../environment/waiting.ts";
 
 const NOTHING = { kind: "a2a_task_opt", task: null };
 const NO_RESULT = { kind: "a2a_result_opt", result: null };
@@ -67,8 +66,8 @@ describe("the next task", () => {
   it("goes back when whoever waited for it has gone", async () => {
     await using core = await coreWithQueue();
     await core.queueTask();
-    const gone = AbortSignal.abort(CALLER_GONE);
-    assert.deepEqual(await core.taskQueue.nextTask(core.zhiwei, {}, { signal: gone }), NOTHING);
+    const gone = { signal: AbortSignal.abort(), isGone: () => true };
+    assert.deepEqual(await core.taskQueue.nextTask(core.zhiwei, {}, gone), NOTHING);
     assert.equal((await core.mailOf(ZHIWEI)).length, 1);
   });
 
@@ -155,8 +154,8 @@ describe("the next result", () => {
     assert.equal((await waiting).result?.task_id, id);
     await core.queueTask();
     await core.finishTask();
-    const gone = AbortSignal.abort(CALLER_GONE);
-    assert.deepEqual(await core.taskQueue.nextResult(core.lulu, {}, "now", { signal: gone }), NO_RESULT);
+    const gone = { signal: AbortSignal.abort(), isGone: () => true };
+    assert.deepEqual(await core.taskQueue.nextResult(core.lulu, {}, "now", gone), NO_RESULT);
     assert.equal((await core.taskQueue.recentResults(core.lulu, {})).results.length, 1);
   });
 

@@ -61,7 +61,8 @@ export class Capabilities {
   }
 
   capabilitiesFor(tenant: string, subjectKey: string, action: string): readonly CapabilityRecord[] {
-    const key = JSON.stringify([tenant, subjectKey, action]);
+    // None of the three can hold a line break.
+    const key = `${tenant}\n${subjectKey}\n${action}`;
     const known = this.#known.get(key);
     if (known !== undefined) return known;
     const found = this.#inForce.all(tenant, subjectKey, action).map((row) => capabilityFromRow(row));

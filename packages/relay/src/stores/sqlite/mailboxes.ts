@@ -9,7 +9,7 @@ import { ClashError } from "./clash.ts";
 import { prepare, type Row, type Statement } from "./database.ts";
 import type { Journal } from "./journal.ts";
 import type { Ledger } from "./ledger.ts";
-import { placeFromRow } from "./mailbox-index.ts";
+import { type Place, placeFromRow } from "./mailbox-index.ts";
 import type { Messages } from "./messages.ts";
 import {
   DELIVERY_COLUMN_COUNT,
@@ -18,6 +18,7 @@ import {
   ENVELOPE_COLUMNS,
   MESSAGE_COLUMN_COUNT,
   messageFromRow,
+  refFromRow,
 } from "./rows.ts";
 
 const COLUMNS = deliveryColumns("d.");
@@ -74,7 +75,7 @@ const UPDATE = `
   update delivery set state = ?, position = ?, delivered_at_ms = ?, attempt = ?, lease_id = ?, worker = ?,
     leased_at_ms = ?, lease_expires_at_ms = ?, reserved_for = ?, expires_at_ms = ?, settled_at_ms = ?,
     reason = ?, version = version + 1
-  where ref = ?`;
+  where ref = ? and version = ?`;
 const MARK_DELIVERED = `
   update delivery set delivered_at_ms = ?, version = version + 1
   where ref = (select ref from message where tenant = ? and id = ?)
@@ -90,6 +91,14 @@ const RENEW = `
   where ref = (select ref from message where tenant = ? and id = ?)
     and agent_id = ? and state = 'leased' and lease_id = ?
   returning ${deliveryColumns("")}`;
+
+/** Deliveries read and not yet changed: as many as may be under work in a few turns. */
+const FOUND_MAX = 1_000;
+
+interface KnownPlace {
+  readonly delivery: DeliveryRecord;
+  readonly ref: number;
+}
 
 interface NextMail extends Mail {
   readonly place: AvailablePlace;
@@ -117,6 +126,8 @@ export class Mailboxes {
   readonly #markDelivered: Statement;
   readonly #lease: Statement;
   readonly #renew: Statement;
+  /** Where what was read last was found: whoever reads mail mostly changes it next. */
+  readonly #found = new Map<string, KnownPlace>();
 
   constructor(database: DatabaseSync, ledger: Ledger, messages: Messages, journal: Journal) {
     this.#ledger = ledger;
@@ -162,7 +173,11 @@ export class Mailboxes {
 
   delivery(tenant: string, messageId: string): DeliveryRecord | undefined {
     const row = this.#select.get(tenant, messageId);
-    return row === undefined ? undefined : deliveryFromRow(row);
+    if (row === undefined) return undefined;
+    const delivery = deliveryFromRow(row);
+    if (this.#found.size >= FOUND_MAX) this.#found.clear();
+    this.#found.set(messageId, { delivery, ref: refFromRow(row) });
+    return delivery;
   }
 
   openDeliveriesOfTask(tenant: string, taskId: string): readonly DeliveryRecord[] {
@@ -321,13 +336,10 @@ export class Mailboxes {
 
   #updateKnown(delivery: DeliveryRecord): void {
     const { tenant, agentId, state, expiresAtMs, reservedFor } = delivery;
-    const [ref, version, ...place] = this.#place.get(tenant, delivery.messageId) ?? [];
-    // No row: the message was retired since its delivery was read.
-    if (typeof ref !== "number" || version !== delivery.version) throw new ClashError("delivery");
-    const before = placeFromRow(place);
+    const { ref, before } = this.#placeOf(delivery);
     const becomesAvailable = state === "available" && before.state !== "available";
     const position = becomesAvailable ? this.#ledger.nextPosition() : before.position;
-    this.#update.run(
+    const { changes } = this.#update.run(
       state,
       position,
       delivery.deliveredAtMs,
@@ -341,12 +353,28 @@ export class Mailboxes {
       delivery.settledAtMs,
       delivery.reason,
       ref,
+      delivery.version,
     );
+    if (changes === 0) throw new ClashError("delivery");
     const hasMoved =
       state !== before.state || expiresAtMs !== before.expiresAtMs || reservedFor !== before.reservedFor;
     if (!hasMoved) return;
     const after = { ...before, state, position, expiresAtMs, reservedFor };
     this.#ledger.moveDelivery(tenant, agentId, ref, before, after);
+  }
+
+  /** Of the version that the change was made from: all that moves mail makes a new version. */
+  #placeOf({ tenant, messageId, version }: DeliveryRecord): { readonly ref: number; readonly before: Place } {
+    const found = this.#found.get(messageId);
+    this.#found.delete(messageId);
+    if (found?.delivery.tenant === tenant && found.delivery.version === version) {
+      const { state, position, expiresAtMs, reservedFor, purpose } = found.delivery;
+      return { ref: found.ref, before: { state, position, expiresAtMs, reservedFor, purpose } };
+    }
+    const [ref, current, ...place] = this.#place.get(tenant, messageId) ?? [];
+    // No row: the message was retired since its delivery was read.
+    if (typeof ref !== "number" || current !== version) throw new ClashError("delivery");
+    return { ref, before: placeFromRow(place) };
   }
 
   /** The message may have been retired since its delivery was read. */

@@ -68,7 +68,7 @@ export abstract class StoreReader implements Reads {
     this.parts = createParts(database);
   }
 
-  async key(id: string): Promise<KeyRecord | undefined> {
+  key(id: string): Promise<KeyRecord | undefined> {
     return this.#read(() => this.parts.access.key(id));
   }
 
@@ -181,7 +181,7 @@ export abstract class StoreReader implements Reads {
     return this.parts.ledger.mailboxes.oldestMailbox(tenant, { purpose, nowMs });
   }
 
-  async heldWork(after: DeliveryRecord | undefined, limit: number): Promise<readonly DeliveryRecord[]> {
+  heldWork(after: DeliveryRecord | undefined, limit: number): Promise<readonly DeliveryRecord[]> {
     return this.#read(() => this.parts.mailboxes.heldWork(after, limit));
   }
 
@@ -254,7 +254,7 @@ export abstract class StoreReader implements Reads {
     return { seq, hash };
   }
 
-  async chainAnchor(tenant: string): Promise<ChainHead> {
+  chainAnchor(tenant: string): Promise<ChainHead> {
     return this.#read(() => this.parts.journal.chainAnchor(tenant));
   }
 
@@ -278,14 +278,22 @@ export abstract class StoreReader implements Reads {
     return this.#read(() => this.parts.journal.retirableEvents(tenant, beforeMs, limit));
   }
 
-  async #read<T>(query: () => T | Promise<T>): Promise<T> {
-    if (!this.database.isOpen) throw new RelayError("unavailable", "the store is closed");
+  /** What is known at once is answered in the next turn of the promises and not three later: all requests come here. */
+  #read<T>(query: () => T | Promise<T>): Promise<T> {
+    if (!this.database.isOpen) {
+      return Promise.reject(new RelayError("unavailable", "the store is closed"));
+    }
     try {
-      return await query();
+      const found = query();
+      return found instanceof Promise ? found.catch(rethrow) : Promise.resolve(found);
     } catch (error) {
-      throw relayErrorFrom(error);
+      return Promise.reject(relayErrorFrom(error));
     }
   }
+}
+
+function rethrow(error: unknown): never {
+  throw relayErrorFrom(error);
 }
 
 function createParts(database: DatabaseSync): StoreParts {

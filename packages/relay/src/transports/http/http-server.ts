@@ -10,7 +10,6 @@ import Fastify, {
 import type { Authenticator } from "../../core/access/authenticator.ts";
 import type { Principal } from "../../core/access/principal.ts";
 import type { TenantService } from "../../core/access/tenant-service.ts";
-import { CALLER_GONE } from "../../core/environment/waiting.ts";
 import type { RelayCore } from "../../core/relay-core.ts";
 import { taskQueueRoutes } from "../task-queue/task-queue-routes.ts";
 import { agentRoutes } from "./agent-routes.ts";
@@ -24,7 +23,7 @@ import { messageRoutes } from "./message-routes.ts";
 import { operatorRoutes } from "./operator-routes.ts";
 import { readQuery } from "./query.ts";
 import { readJsonBody } from "./read-body.ts";
-import type { Answer, OpenCall, Route, RouteFamily } from "./route.ts";
+import type { Answer, Call, OpenCall, Route, RouteFamily } from "./route.ts";
 import { serviceRoutes } from "./service-routes.ts";
 import { taskRoutes } from "./task-routes.ts";
 import { tenantOfPath, withoutTenant } from "./tenant-path.ts";
@@ -155,16 +154,21 @@ function mount(
       ...(route.open === true ? [] : [knowCaller(parts.authenticator, parts.core.tenants)]),
     ],
     handler: async (request, reply) => {
-      const call: OpenCall = {
+      const open: OpenCall = {
         params: request.params as Record<string, string>,
         query: readQuery(route.query, request.query),
         body: request.body,
-        signal: route.waits === true ? waiting.signalFor(reply) : undefined,
+        // Most calls never wait, so nothing is set up for them.
+        get signal() {
+          return waiting.signalFor(reply);
+        },
+        isGone: () => reply.raw.destroyed && !reply.raw.writableFinished,
       };
-      if (route.open === true) return sendAnswer(await route.handle(call), request, reply);
+      if (route.open === true) return sendAnswer(await route.handle(open), request, reply);
       const { principal } = request as KnownRequest;
       assert(principal !== undefined, "a caller is known before its body is read");
-      return sendAnswer(await route.handle({ ...call, principal }), request, reply);
+      const call: Call = Object.assign(open, { principal });
+      return sendAnswer(await route.handle(call), request, reply);
     },
   });
 }
@@ -297,7 +301,7 @@ class WaitingCalls {
     this.#waiting.add(controller);
     reply.raw.once("close", () => {
       this.#waiting.delete(controller);
-      if (!reply.raw.writableFinished) controller.abort(CALLER_GONE);
+      if (!reply.raw.writableFinished) controller.abort();
     });
     return controller.signal;
   }

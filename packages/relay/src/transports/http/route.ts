@@ -7,8 +7,10 @@ export interface OpenCall {
   readonly params: Readonly<Record<string, string>>;
   readonly query: unknown;
   readonly body: unknown;
-  /** Aborted when the client has gone or the relay is stopping; only for routes that wait. */
-  readonly signal: AbortSignal | undefined;
+  /** Aborted when the client has gone or the relay is stopping; made when it is first asked for. */
+  readonly signal: AbortSignal;
+  /** Nobody is left to read the answer. */
+  readonly isGone: () => boolean;
 }
 
 /** A request whose caller is known. */
