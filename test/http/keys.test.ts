@@ -135,7 +135,7 @@ describe("keys over HTTP", () => {
     await relay.refused(
       relay.post("/agents/register", { agent_id: "nina@desk" }, as(key)),
       "permission_denied",
-      /kames@桌面 may not agents\.write for nina@desk/,
+      /kames@桌面 may not use agents\.write for nina@desk/,
     );
     const own = await register(relay, key, "kames@桌面");
     const { json } = await relay.get("/agents/kames@%E6%A1%8C%E9%9D%A2", as(own));

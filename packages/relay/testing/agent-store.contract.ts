@@ -64,15 +64,25 @@ export function describeAgentStore(open: OpenStore): void {
       assert.equal(await clashOf(store, { agents: [aNewAgent()] }), "agent");
     });
 
-    it("finds an agent by id, alias and display name, the id match first", async () => {
+    it("finds an agent by id, alias and display name, which means nobody where it is an id or alias", async () => {
       await using store = await open();
       await put(store, aNewAgent({ id: "b@host" as AgentId, displayName: "a@host", aliases: ["bee"] }));
       await put(store, aNewAgent({ id: "a@host" as AgentId, displayName: "bee", aliases: ["ay"] }));
-      assert.deepEqual(await store.agentsNamed(TENANT, "a@host"), ["a@host", "b@host"]);
-      assert.deepEqual(await store.agentsNamed(TENANT, "bee"), ["b@host", "a@host"]);
+      assert.deepEqual(await store.agentsNamed(TENANT, "a@host"), ["a@host"]);
+      assert.deepEqual(await store.agentsNamed(TENANT, "bee"), ["b@host"]);
       assert.deepEqual(await store.agentsNamed(TENANT, "ay"), ["a@host"]);
       assert.deepEqual(await store.agentsNamed(TENANT, "AY"), []);
       assert.deepEqual(await store.agentsNamed(TENANT, "nobody"), []);
+    });
+
+    it("finds nobody by the id of an agent that has left, whatever others show as their name", async () => {
+      await using store = await open();
+      await put(store, aNewAgent({ id: "a@host" as AgentId }));
+      await put(store, aNewAgent({ id: "b@host" as AgentId, displayName: "a@host" }));
+      const left = (await store.agent(TENANT, "a@host" as AgentId))?.agent;
+      assert.ok(left !== undefined);
+      await put(store, { ...left, removedAtMs: 1 });
+      assert.deepEqual(await store.agentsNamed(TENANT, "a@host"), []);
     });
 
     it("names an agent once, also when its id, alias and display name are the same", async () => {

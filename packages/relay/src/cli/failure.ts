@@ -39,9 +39,10 @@ function isBrokenPipe(reason: unknown): boolean {
   );
 }
 
-/** What the sentence itself does not say yet. */
+/** What the sentence itself does not say yet. What is missing it says; all that was needed would only confuse. */
 function detailLines(error: RelayError): readonly string[] {
-  const details = Object.entries(error.details ?? {}).flatMap(([name, value]) => {
+  const { required: _, ...told } = error.details ?? {};
+  const details = Object.entries(told).flatMap(([name, value]) => {
     const values: readonly unknown[] = Array.isArray(value) ? value : [value];
     const texts = values.map((one) => (typeof one === "string" ? one : JSON.stringify(one)));
     const news = texts.filter((text) => !error.message.includes(text));

@@ -38,6 +38,27 @@ describe("capabilities grant", () => {
     assert.deepEqual([code, stdout], [1, ""]);
     assert.match(stderr, /no wildcards/);
   });
+
+  it("is what somebody is told to do who lacks one, and not a word of those that are there", async () => {
+    await using relay = await openCliRelay();
+    await relay.ok(["keys", "create", "--tenant", "acme"]);
+    await relay.ok(["tenants", "set", "acme", "--capabilities", "on"]);
+    const acme = { env: { A2A_RELAY_URL: `${relay.url}/t/acme` } };
+    const { api_key } = await relay.json(["agents", "register", "--id", LULU], acme);
+    await relay.ok(["agents", "register", "--id", ZHIWEI], acme);
+    await relay.ok(["capabilities", "grant", `a2a.send.${ZHIWEI}`, "--subject", LULU], acme);
+    const send = ["send", "--from", LULU, "--to", ZHIWEI, "--type", "request", "--body", "x"];
+    const { code, stderr } = await relay.run([...send, "--api-key", String(api_key)]);
+    assert.equal(code, 1);
+    assert.match(
+      stderr,
+      new RegExp(`^error: .* capabilities grant a2a.recv.${LULU} --subject ${ZHIWEI}\\n$`),
+    );
+    assert.match(
+      await relay.ok(["events", "--type", "capability_check"], acme),
+      new RegExp(`a2a-send:${ZHIWEI} refused without a2a.recv.${LULU}\\n$`),
+    );
+  });
 });
 
 describe("capabilities list, usage and revoke", () => {

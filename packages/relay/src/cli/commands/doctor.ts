@@ -77,7 +77,7 @@ async function relayChecks(context: CommandContext): Promise<readonly Check[]> {
       const { ok, events, problem } = await client.verifyJournal(call);
       if (ok) return `the chain of ${events} events is unbroken`;
       throw new Error(
-        `the journal was changed: ${problem ?? "no details"}; restore the data directory from a backup`,
+        `the journal was changed: ${problem ?? "no details"}; copy the data directory before you change anything`,
       );
     }),
   ];

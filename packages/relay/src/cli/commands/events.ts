@@ -2,6 +2,7 @@ import { type EventsQuery, type EventView, LIMITS } from "@a2a-relay/protocol";
 import type { CommandContext } from "../command-context.ts";
 import type { CommandLine } from "../command-line.ts";
 import { formatTime } from "../duration.ts";
+import { eventGist } from "../event-gist.ts";
 import { given } from "../given.ts";
 import { createKeepTrying, longPollMs } from "../keep-trying.ts";
 import { durationOption, parseCount } from "../option-parsers.ts";
@@ -27,6 +28,7 @@ const COLUMNS: readonly Column<EventView>[] = [
   { title: "MESSAGE", text: (event) => event.message_id ?? "" },
   { title: "TASK", text: (event) => event.task_id ?? "", flexible: true },
   { title: "THREAD", text: (event) => event.thread_id ?? "", flexible: true },
+  { title: "WHAT", text: eventGist, flexible: true },
 ];
 
 export function addEvents(line: CommandLine): void {

@@ -62,7 +62,7 @@ function addCreate(line: CommandLine, parent: Command): void {
       { parent },
     )
     .option("--tenant <name>", "the tenant it acts in, which begins with its first key (default: your own)")
-    .option("--agent <agent>", "the agent it speaks for, registered or not (default: an operator)")
+    .option("--agent <agent>", "the agent it speaks for, by its id, registered or not (default: an operator)")
     .option("--verb <verb>", "all it may be used for; may be repeated (default: everything)", collect)
     .addOption(
       new Option("--expires <when>", "a duration from now or a time (default: never)").argParser(

@@ -106,6 +106,15 @@ describe("events", () => {
     assert.equal((page["events"] as readonly unknown[]).length, 3);
   });
 
+  it("says what was refused, and which key was made", async () => {
+    await using relay = await openCliRelay();
+    const { key, key_id } = await relay.client.createKey({ agent_id: ZHIWEI });
+    const denied = await relay.run(["inbox", "--agent", LULU, "--api-key", key]);
+    assert.equal(denied.code, 1);
+    assert.match(await relay.ok(["events", "--type", "access.denied"]), /WHAT\n.*mailbox\.read\n$/);
+    assert.ok((await relay.ok(["events", "--type", "key.created"])).includes(key_id));
+  });
+
   it("follows the journal as lines of JSON", async () => {
     await using relay = await openCliRelay();
     const ending = new AbortController();

@@ -59,6 +59,7 @@ describe("serve", () => {
   it("asks for the key when there is one, and says so", async () => {
     const look = async (stdout: string): Promise<void> => {
       assert.match(stdout, /an API key is required/);
+      assert.match(stdout, /Try next, in another terminal, with the same A2A_RELAY_API_KEY:\n/);
       assert.doesNotMatch(stdout, new RegExp(KEY));
       const [, url = ""] = /listening +(\S+)/.exec(stdout) ?? [];
       const env = { A2A_RELAY_URL: url };

@@ -70,6 +70,7 @@ function greetingLines(
     config.apiKey === undefined
       ? "every user of this machine is trusted; set A2A_RELAY_API_KEY to ask for a key"
       : "an API key is required";
+  const withKey = config.apiKey === undefined ? "" : ", with the same A2A_RELAY_API_KEY";
   const elsewhere = relay.url === RELAY_URL.fallback ? "" : ` --relay ${relay.url}`;
   return [
     paint("bold", `a2a-relay ${VERSION}`),
@@ -78,7 +79,7 @@ function greetingLines(
     `  trust       ${trust}`,
     `  docs        ${relay.url}/docs`,
     "",
-    "Try next, in another terminal:",
+    `Try next, in another terminal${withKey}:`,
     `  npx a2a-relay agents register --id hello@here${elsewhere}`,
     `  npx a2a-relay doctor${elsewhere}`,
   ];

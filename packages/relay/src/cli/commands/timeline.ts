@@ -2,6 +2,7 @@ import { type EventView, LIMITS, type Message } from "@a2a-relay/protocol";
 import type { CommandContext } from "../command-context.ts";
 import type { CommandLine } from "../command-line.ts";
 import { formatTime } from "../duration.ts";
+import { eventGist } from "../event-gist.ts";
 import { given } from "../given.ts";
 import type { Column } from "../table.ts";
 import { visibleLine } from "../terminal-text.ts";
@@ -60,12 +61,11 @@ function columns(letters: Letters): readonly Column<EventView>[] {
   ];
 }
 
-/** The letter itself when it came in; the reason, when one was given. */
+/** The letter itself when it came in; of other events, what there is to say. */
 function whatHappened(event: EventView, letters: Letters): string {
   const letter = event.type === "message.accepted" ? letters.get(event.message_id ?? "") : undefined;
   if (letter !== undefined) return `${letter.type} ${letter.from} -> ${letter.to}: ${letter.subject}`;
-  const { reason } = event.data;
-  return typeof reason === "string" ? reason : "";
+  return eventGist(event);
 }
 
 function markdownLines(threadId: string, events: readonly EventView[], letters: Letters): readonly string[] {

@@ -4,7 +4,7 @@ import type { KeyCreateRequest } from "@a2a-relay/protocol";
 import { type CoreOnMemory, coreOnMemory, LULU } from "../../../testing/core-on-memory.ts";
 import { refused } from "../../../testing/refusal.ts";
 import { KeyAuthenticator } from "./authenticator.ts";
-import { rootOperator } from "./principal.ts";
+import { operatorOf, rootOperator } from "./principal.ts";
 import { RefusedCallers } from "./refused-callers.ts";
 
 const ROOT_KEY = "0123456789abcdef";
@@ -174,6 +174,19 @@ describe("callers that are refused", () => {
         reason,
         transport: "http",
       })),
+    );
+  });
+
+  it("that name a key of another tenant are on record there, and nowhere else", async () => {
+    await using core = await coreOnMemory();
+    const { key_id } = await newKey(core, { tenant: "acme" });
+    const guessed = `Bearer ${key_id}.${"1".repeat(43)}`;
+    await refused(authenticatorOf(core, ROOT_KEY).authenticate(guessed, "http"), "unauthenticated");
+    assert.deepEqual(await refusals(core), []);
+    const { events } = await core.journal.events(operatorOf("acme"), { type: "access.unauthenticated" });
+    assert.deepEqual(
+      events.map(({ data }) => data["key_id"]),
+      [key_id],
     );
   });
 

@@ -70,7 +70,7 @@ export class KeyAuthenticator implements Authenticator {
   }
 
   async #refuse(reason: RefusalReason, transport: string, key?: KeyRecord): Promise<never> {
-    await this.#refusals.record({ reason, transport, keyId: key?.id });
+    await this.#refusals.record({ reason, transport, key });
     throw new RelayError("unauthenticated", SENTENCES[reason](key));
   }
 }
@@ -85,8 +85,13 @@ const SENTENCES = {
 } as const satisfies Record<string, (key: KeyRecord | undefined) => string>;
 type RefusalReason = keyof typeof SENTENCES;
 
-function principalOf({ id: keyId, tenant, agentId, verbs }: KeyRecord): Principal {
-  const credential = { tenant, keyId, ...(verbs === null ? {} : { verbs: new Set(verbs) }) };
+function principalOf({ id: keyId, tenant, agentId, verbs, expiresAtMs }: KeyRecord): Principal {
+  const credential = {
+    tenant,
+    keyId,
+    ...(verbs === null ? {} : { verbs: new Set(verbs) }),
+    ...(expiresAtMs === null ? {} : { expiresAtMs }),
+  };
   return agentId === null
     ? { kind: "operator", isRoot: false, ...credential }
     : { kind: "agent", agentId, ...credential };

@@ -97,6 +97,30 @@ describe("who may do what", () => {
     }
   });
 
+  it("says what it would take", () => {
+    assert.match(
+      denialOf(lulu, "keys.read", {}).message,
+      /^lulu@kamac may not use keys\.read; it takes .* operator$/,
+    );
+    assert.match(
+      denialOf(lulu, "mailbox.read", { agentId: ZHIWEI }).message,
+      /for zhiwei\S+; .* itself only$/,
+    );
+    assert.match(
+      denialOf(operator, "keys.write", { tenant: "别家" }).message,
+      /in another tenant; whoever runs/,
+    );
+    const few = { ...operator, verbs: new Set<Verb>(["events.read"]) };
+    assert.match(
+      denialOf(few, "keys.read", {}).message,
+      /not be used for keys\.read; it is limited to events\.read$/,
+    );
+  });
+
+  it("does not name the tenant that is another's", () => {
+    assert.doesNotMatch(denialOf(operator, "keys.write", { tenant: "别家" }).message, /别家/);
+  });
+
   it("does not say whose it is that is hidden", () => {
     assert.doesNotMatch(denialOf(lulu, "tasks.read", { parties: [ZHIWEI] }).message, /zhiwei/);
   });

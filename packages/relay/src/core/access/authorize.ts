@@ -68,13 +68,30 @@ function isOwnTenant(principal: Principal, { tenant }: Target): boolean {
   return tenant === undefined || tenant === principal.tenant;
 }
 
-/** What the caller is told: nothing that it did not know. */
-export function denialOf(principal: Principal, verb: Verb, target: Target): RelayError {
+/** What the caller is told: nothing that it did not know. `unseen` is what it hears of what is not there. */
+export function denialOf(
+  principal: Principal,
+  verb: Verb,
+  target: Target,
+  unseen = "there is nothing here under that id",
+): RelayError {
   if (principal.verbs !== undefined && !principal.verbs.has(verb)) {
-    return new RelayError("permission_denied", `this key may not be used for ${verb}`);
+    const known = [...principal.verbs].join(", ");
+    return new RelayError(
+      "permission_denied",
+      `this key may not be used for ${verb}; it is limited to ${known}`,
+    );
   }
-  if (HIDDEN.has(verb)) return new RelayError("not_found", "there is nothing here under that id");
+  if (HIDDEN.has(verb)) return new RelayError("not_found", unseen);
+  return new RelayError("permission_denied", denialSentence(principal, verb, target));
+}
+
+function denialSentence(principal: Principal, verb: Verb, target: Target): string {
   const who = principal.kind === "agent" ? principal.agentId : `an operator of ${principal.tenant}`;
+  if (!isOwnTenant(principal, target)) {
+    return `${who} may not use ${verb} in another tenant; whoever runs the relay may`;
+  }
+  if (RULES[verb] === operatorOnly) return `${who} may not use ${verb}; it takes the key of an operator`;
   const whom = target.agentId === undefined ? "" : ` for ${target.agentId}`;
-  return new RelayError("permission_denied", `${who} may not ${verb}${whom}`);
+  return `${who} may not use ${verb}${whom}; an agent acts for itself only`;
 }

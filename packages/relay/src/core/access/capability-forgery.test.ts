@@ -126,7 +126,11 @@ describe("a capability in time", () => {
     await core.grant(LULU, SEND, { expires_at: core.clock.nowMs() + 1 });
     await core.grant(LULU, SEND, { scope: { task_id: "another" } });
     core.clock.advance(2);
-    await refused(core.ask(), "permission_denied", /rejected by capability scope: task_id is "another"/);
+    await refused(
+      core.ask(),
+      "permission_denied",
+      /rejected by capability scope: it is for task_id "another" only/,
+    );
     await core.grant(LULU, SEND);
     await core.ask();
   });
@@ -168,6 +172,16 @@ describe("what was delegated", () => {
       grants.map(({ effective }) => effective),
       [false, false],
     );
+  });
+
+  it("ends when whoever passed it on leaves, or becomes another by its key", async () => {
+    const { core, ask } = await delegated();
+    await using _ = core;
+    await ask();
+    await core.agents.remove(core.operator, LULU);
+    await refused(ask(), "permission_denied", /is without its parent/);
+    await core.agents.register(core.operator, { agent_id: LULU });
+    await refused(ask(), "permission_denied", /is without its parent/);
   });
 
   it("spends what its parent has left, and no more than that", async () => {

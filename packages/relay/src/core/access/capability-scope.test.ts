@@ -92,8 +92,8 @@ describe("a scope", () => {
 
   const refusedScopes: readonly (readonly [scope: CapabilityScope, words: RegExp])[] = [
     [{ peer_pubkey_b58: OTHER }, /peer_pubkey_b58/],
-    [{ task_id: "t2" }, /task_id is "t2"/],
-    [{ lease_id: "l2" }, /lease_id is "l2"$/],
+    [{ task_id: "t2" }, /for task_id "t2" only$/],
+    [{ lease_id: "l2" }, /for lease_id "l2" only$/],
     [{ duplicate_risk: "operator_accepted" }, /duplicate_risk/],
     [{ peer_pubkey_b58: KEY, task_id: "t1", lease_id: "l1", duplicate_risk: "operator_accepted" }, /risk/],
   ];

@@ -52,15 +52,15 @@ export function normalizeScope(given: CapabilityScope = {}): CapabilityScope {
 export function scopeRefusal(scope: CapabilityScope, request: ScopedRequest): string | undefined {
   const { peer_pubkey_b58: peer, task_id: taskId, lease_id: leaseId, duplicate_risk: risk } = scope;
   if (peer != null && !request.peers.includes(peer)) {
-    return "peer_pubkey_b58 is the key of another agent";
+    return "it is for the peer_pubkey_b58 of another agent";
   }
-  if (taskId != null && !request.taskIds.includes(taskId)) return `task_id is ${quote(taskId)}`;
+  if (taskId != null && !request.taskIds.includes(taskId)) return `it is for task_id ${quote(taskId)} only`;
   if (leaseId != null && request.leaseId !== leaseId) {
     return request.leaseId === undefined
-      ? `lease_id is ${quote(leaseId)}, and the request names no lease`
-      : `lease_id is ${quote(leaseId)}`;
+      ? `it is for lease_id ${quote(leaseId)} only, and the request names no lease`
+      : `it is for lease_id ${quote(leaseId)} only`;
   }
-  if (risk != null && request.duplicateRisk !== risk) return `duplicate_risk is ${quote(risk)}`;
+  if (risk != null && request.duplicateRisk !== risk) return `it is for duplicate_risk ${quote(risk)} only`;
   return undefined;
 }
 

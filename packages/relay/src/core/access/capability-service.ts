@@ -77,13 +77,13 @@ export class CapabilityService {
       if (principal.kind === "agent" && subject.agentId === principal.agentId) {
         await this.#denyGrant(principal, `${subject.agentId} may not grant a capability to itself`);
       }
-      await this.#assertRoom(principal.tenant, subject, grant.action);
+      const ended = await this.#makeRoom(principal.tenant, subject, grant.action);
       const capability = this.#minted(principal, subject, grant, parent);
       const by = { actor: capability.grantedBy, atMs: capability.issuedAtMs };
       const changes = {
         tenant: principal.tenant,
         // Unchanged, but of the version that was looked at: it may have been revoked or spent meanwhile.
-        capabilities: [capability, ...(parent === undefined ? [] : [parent])],
+        capabilities: [capability, ...(parent === undefined ? [] : [parent]), ...ended],
         events: [capabilityEvent("capability.granted", capability, by)],
       };
       return { changes, answer: viewCapability(capability) };
@@ -224,13 +224,19 @@ export class CapabilityService {
     return mint(draft, identity);
   }
 
-  /** Every check looks at all of them, so their number is bounded. */
-  async #assertRoom(tenant: string, subject: Keyed, action: string): Promise<void> {
+  /**
+   * Every check looks at all that are not revoked, so their number is bounded. Answers those that have expired, as
+   * revoked, once there are so many.
+   */
+  async #makeRoom(tenant: string, subject: Keyed, action: string): Promise<readonly CapabilityRecord[]> {
     const { store, clock } = this.#parts;
     const nowMs = clock.nowMs();
     const held = await store.capabilitiesFor(tenant, subject.key, action);
+    if (held.length < LIMITS.capabilitiesOfActionMax) return [];
     const live = held.filter(({ expiresAtMs }) => expiresAtMs === null || nowMs <= expiresAtMs);
-    if (live.length < LIMITS.capabilitiesOfActionMax) return;
+    if (live.length < LIMITS.capabilitiesOfActionMax) {
+      return held.filter((each) => !live.includes(each)).map((each) => ({ ...each, revokedAtMs: nowMs }));
+    }
     throw new RelayError(
       "resource_exhausted",
       `${subject.agentId} holds ${live.length} capabilities for this action, the most there may be; revoke some first`,

@@ -1,4 +1,5 @@
 import type { Clock } from "../environment/clock.ts";
+import type { AgentStore } from "../agents/agent-store.ts";
 import type { AccessStore } from "./access-store.ts";
 import type { CapabilityRecord } from "./capability-record.ts";
 import { usesLeft } from "./capability-scope.ts";
@@ -17,11 +18,15 @@ const ROOTED: Standing = { fault: undefined, parent: undefined };
 
 /** Says of each capability whether it counts now. */
 export class CapabilityValidity {
-  readonly #store: AccessStore;
+  readonly #store: AccessStore & Pick<AgentStore, "agentWithKey">;
   readonly #clock: Clock;
   readonly #signatures: SignatureCheck;
 
-  constructor(parts: { readonly store: AccessStore; readonly clock: Clock; readonly identity: SigningKey }) {
+  constructor(parts: {
+    readonly store: AccessStore & Pick<AgentStore, "agentWithKey">;
+    readonly clock: Clock;
+    readonly identity: SigningKey;
+  }) {
     this.#store = parts.store;
     this.#clock = parts.clock;
     this.#signatures = new SignatureCheck(parts.identity.publicKey);
@@ -34,11 +39,12 @@ export class CapabilityValidity {
     return capability.parentId === null ? ROOTED : this.#standingOfChild(capability, capability.parentId);
   }
 
-  /** A delegated capability dies with the one it came from, and is spent with it. */
+  /** A delegated capability dies with the one it came from, is spent with it, and goes when its holder goes. */
   async #standingOfChild(child: CapabilityRecord, parentId: string): Promise<Standing> {
     const parent = await this.#store.capability(child.tenant, parentId);
-    const holds = parent !== undefined && this.#faultOf(parent) === undefined;
-    return holds ? { fault: undefined, parent } : { fault: "without its parent" };
+    if (parent === undefined || this.#faultOf(parent) !== undefined) return { fault: "without its parent" };
+    const holder = await this.#store.agentWithKey(child.tenant, parent.subjectKey);
+    return holder === undefined ? { fault: "without its parent" } : { fault: undefined, parent };
   }
 
   #faultOf(capability: CapabilityRecord): Fault | undefined {

@@ -3,6 +3,7 @@ import type { Clock } from "../environment/clock.ts";
 import type { RelayStore } from "../environment/relay-store.ts";
 import type { EventDraft } from "../journal/event.ts";
 import { denialOf, isAllowed, type Target, type Verb } from "./authorize.ts";
+import { hasExpired } from "./expiry.ts";
 import { actorName, type Principal } from "./principal.ts";
 
 /** Asks who may do what, and puts every refusal on record before the caller hears of it. */
@@ -15,9 +16,23 @@ export class Guard {
     this.#clock = parts.clock;
   }
 
-  /** Nothing to wait for when it is allowed, as it nearly always is. */
-  authorize(principal: Principal, verb: Verb, target: Target = {}): Promise<never> | undefined {
-    return isAllowed(principal, verb, target) ? undefined : this.refuse(principal, verb, target);
+  /**
+   * Nothing to wait for when it is allowed, as it nearly always is. `unseen` is what the caller hears of what it may
+   * not know of, in the words for what is not there.
+   */
+  authorize(
+    principal: Principal,
+    verb: Verb,
+    target: Target = {},
+    unseen?: string,
+  ): Promise<never> | undefined {
+    if (isAllowed(principal, verb, target)) return undefined;
+    return this.refuse(principal, verb, target, denialOf(principal, verb, target, unseen));
+  }
+
+  /** For whoever has waited: its key may have ended meanwhile, and what came since is not for it. */
+  assertStillKnown({ keyId }: Principal): Promise<void> | undefined {
+    return keyId === undefined ? undefined : this.#assertWorks(keyId);
   }
 
   /** For what a rule beyond the table forbids; `error` says it in that rule's words. */
@@ -42,6 +57,12 @@ export class Guard {
       },
     });
     throw error;
+  }
+
+  async #assertWorks(keyId: string): Promise<void> {
+    const key = await this.#store.key(keyId);
+    if (key?.revokedAtMs === null && !hasExpired(key.expiresAtMs, this.#clock.nowMs())) return;
+    throw new RelayError("unauthenticated", "this key ended while its holder waited; ask for a new one");
   }
 
   /** Whoever cannot be put on record is refused for that reason alone. */

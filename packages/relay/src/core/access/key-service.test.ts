@@ -61,6 +61,22 @@ describe("a new key", () => {
     assert.equal((await core.keys.list(ROOT, { tenant: "acme" })).keys.length, 3);
   });
 
+  it("is for an id: a name of another agent is no id, and one that nobody has may become one", async () => {
+    await using core = await coreOnMemory();
+    const wanted = { agent_id: "nina@desk", aliases: ["nina"], display_name: "妮娜" };
+    await core.agents.register(core.operator, wanted);
+    for (const agent_id of ["nina", "妮娜"]) {
+      await refused(
+        core.keys.create(ROOT, { agent_id }),
+        "conflict",
+        /is a name of nina@desk; a key needs the id/,
+      );
+    }
+    assert.equal((await core.keys.create(ROOT, { agent_id: "nina@desk" })).agent_id, "nina@desk");
+    assert.equal((await core.keys.create(ROOT, { agent_id: "nina@home" })).agent_id, "nina@home");
+    assert.equal((await core.keys.create(ROOT, { tenant: "别家", agent_id: "nina" })).agent_id, "nina");
+  });
+
   it("takes a tenant's name in one spelling", async () => {
     await using core = await coreOnMemory();
     await core.keys.create(ROOT, { tenant: "cafe\u0301" });
@@ -224,7 +240,7 @@ describe("rotation", () => {
       await refused(
         core.keys.rotate(caller, keyId, {}),
         "permission_denied",
-        /lulu@kamac may not keys\.write/,
+        /lulu@kamac may not use keys\.write/,
       );
     }
     await refused(core.keys.revoke(caller, own.key_id), "permission_denied");

@@ -1,4 +1,5 @@
 import {
+  type AgentId,
   type KeyCreated,
   KeyCreateRequestSchema,
   type KeyRotated,
@@ -9,6 +10,7 @@ import {
   formatInstant,
   LIMITS,
   parseAgentId,
+  quote,
   RelayError,
 } from "@a2a-relay/protocol";
 import { readAgentId } from "../agents/agent-name.ts";
@@ -58,15 +60,16 @@ export class KeyService {
     const tenant = request.tenant === undefined ? principal.tenant : parseTenantName(request.tenant);
     await this.#guard.authorize(principal, "keys.write", { tenant });
     const verbs = parseVerbs(request.verbs);
-    await this.#assertMayHandOut(principal, verbs);
     const nowMs = this.#clock.nowMs();
+    const expiresAtMs = parseExpiry(request.expires_at, nowMs);
+    await this.#assertMayHandOut(principal, { verbs, expiresAtMs });
     const { record, text } = this.#keyMaker.make({
       tenant,
-      agentId: request.agent_id === undefined ? null : readAgentId(request.agent_id),
+      agentId: request.agent_id === undefined ? null : await this.#readAgent(tenant, request.agent_id),
       verbs,
       createdAtMs: nowMs,
       createdBy: actorName(principal),
-      expiresAtMs: parseExpiry(request.expires_at, nowMs),
+      expiresAtMs,
       replaces: null,
     });
     const by = { actor: actorName(principal), atMs: nowMs };
@@ -108,7 +111,7 @@ export class KeyService {
     const isOwn = principal.kind === "agent" && principal.keyId === keyId && mayWriteKeys(principal);
     if (!isOwn) await this.#guard.authorize(principal, "keys.write");
     return this.#change(principal, keyId, async (old, nowMs) => {
-      if (!isOwn) await this.#assertMayHandOut(principal, old.verbs);
+      if (!isOwn) await this.#assertMayHandOut(principal, old);
       if (hasExpired(old.expiresAtMs, nowMs)) {
         throw new RelayError("wrong_state", `${old.id} has expired; make a new key instead`);
       }
@@ -158,19 +161,36 @@ export class KeyService {
     });
   }
 
+  /** Its id, whether it is registered or not. A key for another name of an agent would open nothing. */
+  async #readAgent(tenant: string, input: string): Promise<AgentId> {
+    const id = readAgentId(input);
+    const named = await this.#store.agentsNamed(tenant, id);
+    if (named.length === 0 || named.includes(id)) return id;
+    const others = named.join(" and ");
+    throw new RelayError(
+      "conflict",
+      `agent_id: ${quote(id)} is a name of ${others}; a key needs the id itself`,
+    );
+  }
+
   async #assertRoomFor({ tenant, agentId }: KeyRecord, nowMs: number): Promise<void> {
     if (agentId !== null) await assertRoomForKey(this.#store, tenant, agentId, nowMs);
   }
 
-  /** Whoever holds a key of few verbs would else make itself one of all. */
-  async #assertMayHandOut(principal: Principal, verbs: readonly Verb[] | null): Promise<void> {
-    const { verbs: own } = principal;
-    if (own === undefined || verbs?.every((verb) => own.has(verb)) === true) return;
-    const error = new RelayError(
-      "permission_denied",
-      `verbs: a key that is limited itself hands out no more than it has: ${[...own].join(", ")}`,
-    );
-    await this.#guard.refuse(principal, "keys.write", {}, error);
+  /** Whoever holds a key of few verbs, or one that ends, would else make itself one of all and for ever. */
+  async #assertMayHandOut(
+    principal: Principal,
+    { verbs, expiresAtMs }: Pick<KeyRecord, "verbs" | "expiresAtMs">,
+  ): Promise<void> {
+    const { verbs: own, expiresAtMs: endsAtMs } = principal;
+    if (own !== undefined && verbs?.every((verb) => own.has(verb)) !== true) {
+      const most = `verbs: a key that is limited itself hands out no more than it has: ${[...own].join(", ")}`;
+      await this.#guard.refuse(principal, "keys.write", {}, new RelayError("permission_denied", most));
+    }
+    if (endsAtMs !== undefined && (expiresAtMs ?? Number.POSITIVE_INFINITY) > endsAtMs) {
+      const last = `expires_at: a key that ends hands out none that ends later than itself, ${formatInstant(endsAtMs)}`;
+      await this.#guard.refuse(principal, "keys.write", {}, new RelayError("permission_denied", last));
+    }
   }
 }
 

@@ -12,6 +12,8 @@ interface Credential {
   readonly keyId?: string;
   /** All that the key may be used for; absent: whatever its holder may do. */
   readonly verbs?: ReadonlySet<Verb>;
+  /** When the key ends; absent: never. */
+  readonly expiresAtMs?: number;
 }
 
 export interface OperatorPrincipal extends Credential {

@@ -8,8 +8,8 @@ import { agentOf, DEFAULT_TENANT, type Principal } from "./principal.ts";
 const KAMES = "kames@kamac" as AgentId;
 
 /** A request from lulu to zhiwei, and kames, who has nothing to do with it. */
-async function setup() {
-  const core = await coreOnMemory();
+async function setup(settings: Parameters<typeof coreOnMemory>[0] = {}) {
+  const core = await coreOnMemory(settings);
   await core.agents.register(core.operator, { agent_id: KAMES });
   const { receipt } = await core.send({ type: "request", body: "只给知微" });
   const kames = agentOf(DEFAULT_TENANT, KAMES);
@@ -95,6 +95,12 @@ describe("what is between two agents", () => {
     const hidden = await refused(core.messages.get(kames, messageId), "not_found");
     assert.doesNotMatch(hidden.message, /lulu|zhiwei/);
     assert.equal(hidden.details, unknown.details);
+    assert.equal(hidden.message.replace(messageId, "nothing"), unknown.message);
+    const noTask = await refused(core.tasks.get(kames, "nothing"), "not_found");
+    const hiddenTask = await refused(core.tasks.get(kames, taskId), "not_found");
+    assert.equal(hiddenTask.message.replace(taskId, "nothing"), noTask.message);
+    const { events } = await core.journal.events(core.operator, { type: "access.denied" });
+    assert.equal(events.length, 4, "a look at what is not there is on record like the other");
     await refused(core.tasks.get(kames, taskId), "not_found");
     await refused(core.tasks.tree(kames, taskId), "not_found");
     await refused(
@@ -102,6 +108,24 @@ describe("what is between two agents", () => {
       "not_found",
     );
   });
+
+  for (const [member, capabilities] of [
+    ["task_id", true],
+    ["task_id", false],
+    ["parent", true],
+    ["parent", false],
+  ] as const) {
+    const where = capabilities ? "with capabilities on" : "with capabilities off";
+    it(`does not exist for a third that names it as ${member}, ${where}`, async () => {
+      const { core, kames, taskId } = await setup({ capabilities });
+      await using _ = core;
+      const send = (id: string) =>
+        core.messages.send(kames, { to: ZHIWEI, type: "request", body: "x", [member]: id });
+      const unknown = await refused(send("nothing"), "not_found");
+      const hidden = await refused(send(taskId), "not_found");
+      assert.equal(hidden.message.replace(taskId, "nothing"), unknown.message);
+    });
+  }
 
   it("is shown to both of them", async () => {
     const { core, messageId, taskId } = await setup();

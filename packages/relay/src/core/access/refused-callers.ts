@@ -1,6 +1,7 @@
 import { LIMITS } from "@a2a-relay/protocol";
 import type { Clock } from "../environment/clock.ts";
 import type { Guard } from "./guard.ts";
+import type { KeyRecord } from "./key-record.ts";
 import { DEFAULT_TENANT } from "./principal.ts";
 
 const MINUTE_MS = 60_000;
@@ -8,8 +9,8 @@ const MINUTE_MS = 60_000;
 export interface RefusedCaller {
   readonly reason: string;
   readonly transport: string;
-  /** The key that was named, if there is one of that id. */
-  readonly keyId: string | undefined;
+  /** The key that was named, if there is one of that id. It is nobody's business but its tenant's. */
+  readonly key: Pick<KeyRecord, "id" | "tenant"> | undefined;
 }
 
 /** Puts on record who was not let in: so many a minute, the others as a number, or strangers could fill the disk. */
@@ -25,7 +26,7 @@ export class RefusedCallers {
     this.#clock = parts.clock;
   }
 
-  async record({ reason, transport, keyId }: RefusedCaller): Promise<void> {
+  async record({ reason, transport, key }: RefusedCaller): Promise<void> {
     const nowMs = this.#clock.nowMs();
     if (Math.abs(nowMs - this.#minuteStartedAtMs) >= MINUTE_MS) {
       this.#minuteStartedAtMs = nowMs;
@@ -38,7 +39,7 @@ export class RefusedCallers {
     const suppressed = this.#suppressed;
     this.#recorded += 1;
     this.#suppressed = 0;
-    await this.#guard.record(DEFAULT_TENANT, {
+    await this.#guard.record(key?.tenant ?? DEFAULT_TENANT, {
       type: "access.unauthenticated",
       atMs: nowMs,
       actor: "anonymous",
@@ -49,7 +50,7 @@ export class RefusedCallers {
       data: {
         reason,
         transport,
-        ...(keyId === undefined ? {} : { key_id: keyId }),
+        ...(key === undefined ? {} : { key_id: key.id }),
         ...(suppressed === 0 ? {} : { suppressed }),
       },
     });

@@ -162,7 +162,10 @@ export class AgentService {
     return identify(request, claim);
   }
 
-  /** Limited as the caller's own key is, so that registering is no way around the limits. */
+  /**
+   * Limited as the caller's own key is, so that registering is no way around the limits; an agent that registers
+   * itself gets none that ends later than the one it came with.
+   */
   #ownKey(principal: Principal, agentId: AgentId): NewKey {
     return this.#keyMaker.make({
       tenant: principal.tenant,
@@ -170,7 +173,7 @@ export class AgentService {
       verbs: principal.verbs === undefined ? null : [...principal.verbs],
       createdAtMs: this.#clock.nowMs(),
       createdBy: actorName(principal),
-      expiresAtMs: null,
+      expiresAtMs: principal.kind === "agent" ? (principal.expiresAtMs ?? null) : null,
       replaces: null,
     });
   }

@@ -28,6 +28,19 @@ function bringing(core: CoreOnMemory, claimed: Claimed = {}): RegisterRequest {
   };
 }
 
+describe("a name that is a public key", () => {
+  it("is only for whoever has that key", async () => {
+    await using core = await coreOnMemory();
+    const { pubkey_b58: lulu = "" } = await core.agents.get(core.operator, LULU);
+    for (const more of [{ agent_id: lulu }, { aliases: [lulu] }, { display_name: lulu }]) {
+      const request = { agent_id: KAMES, ...more };
+      await refused(core.agents.register(core.operator, request), "invalid_argument", /is a public key/);
+    }
+    const { agent } = await core.agents.register(core.lulu, { agent_id: LULU, aliases: [lulu] });
+    assert.deepEqual(agent.aliases, [lulu]);
+  });
+});
+
 describe("an agent that brings no key", () => {
   it("gets one that the relay holds, and keeps it", async () => {
     await using core = await coreOnMemory();

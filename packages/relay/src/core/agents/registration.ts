@@ -1,4 +1,5 @@
 import { type AgentId, LIMITS, quote, type RegisterRequest, RelayError } from "@a2a-relay/protocol";
+import { isPublicKey } from "../access/ed25519.ts";
 import type { Identity } from "./agent-identity.ts";
 import { readAgentId } from "./agent-name.ts";
 import type { AgentRecord } from "./agent-record.ts";
@@ -43,8 +44,19 @@ export function fillRecord(
     removedAtMs: null,
     version: known?.version ?? 0,
   };
+  assertNoForeignKey(record);
   assertRecordBytes(record);
   return record;
+}
+
+/** A text that is a public key means whoever has that key, so nobody else may be called by it. */
+function assertNoForeignKey({ id, aliases, displayName, publicKey }: AgentRecord): void {
+  const taken = [id, ...aliases, displayName].find((name) => name !== publicKey && isPublicKey(name));
+  if (taken === undefined) return;
+  throw new RelayError(
+    "invalid_argument",
+    `registration: ${quote(taken)} is a public key and not this agent's; choose another name`,
+  );
 }
 
 /** Measured as a whole: what was said earlier and stays counts too. */

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { anEvent } from "../../../testing/store-builders.ts";
 import { coreOnMemory } from "../../../testing/core-on-memory.ts";
 import { refused } from "../../../testing/refusal.ts";
 import { DEFAULT_TENANT } from "../access/principal.ts";
@@ -49,24 +50,22 @@ describe("deciding and committing", () => {
     assert.equal(tries, 20);
   });
 
-  it("combines the parts of one act in their order", () => {
-    const combined = combine("t", [{ tasks: [] }, { sendKeys: [] }, {}]);
-    assert.deepEqual(combined, {
-      tenant: "t",
-      events: [],
-      agents: [],
-      messages: [],
-      sendKeys: [],
-      deliveries: [],
-      room: [],
-      tasks: [],
-      artifacts: [],
-      cachedResults: [],
-      custodialKeys: [],
-      keys: [],
-      tenants: [],
-      capabilities: [],
-    });
+  it("combines the parts of one act in their order, and changes none of them", () => {
+    const [first, second, third] = ["一", "二", "三"].map((actor) => anEvent({ actor }));
+    assert.ok(first && second && third);
+    const parts = [
+      { events: [first], tasks: [] },
+      {},
+      { events: [second] },
+      { sendKeys: [], events: [third] },
+    ];
+    const before = structuredClone(parts);
+    assert.deepEqual(combine("t", parts), { tenant: "t", events: [first, second, third] });
+    assert.deepEqual(parts, before);
+  });
+
+  it("combines nothing into a change without events", () => {
+    assert.deepEqual(combine("t", [{ tasks: [] }, {}]), { tenant: "t", events: [] });
   });
 });
 

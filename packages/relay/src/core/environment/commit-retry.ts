@@ -36,42 +36,27 @@ export async function decideAndCommit<Answer>(
   throw new RelayError("unavailable", "too many callers change this at the same time; try again");
 }
 
-/** Several parts of one act as one change. */
+/**
+ * Several parts of one act as one change, with only what there is. Mostly one part has any of a sort, and then its
+ * list is taken as it is: every send and every acknowledgement comes by here.
+ */
 export function combine(tenant: string, parts: readonly Partial<Changes>[]): Changes {
-  return {
-    tenant,
-    events: gathered(parts, (part) => part.events),
-    agents: gathered(parts, (part) => part.agents),
-    messages: gathered(parts, (part) => part.messages),
-    sendKeys: gathered(parts, (part) => part.sendKeys),
-    deliveries: gathered(parts, (part) => part.deliveries),
-    room: gathered(parts, (part) => part.room),
-    tasks: gathered(parts, (part) => part.tasks),
-    artifacts: gathered(parts, (part) => part.artifacts),
-    cachedResults: gathered(parts, (part) => part.cachedResults),
-    custodialKeys: gathered(parts, (part) => part.custodialKeys),
-    keys: gathered(parts, (part) => part.keys),
-    tenants: gathered(parts, (part) => part.tenants),
-    capabilities: gathered(parts, (part) => part.capabilities),
-  };
-}
-
-/** Mostly one part has any, and then its list is taken as it is: every send and every acknowledgement is here. */
-function gathered<Item>(
-  parts: readonly Partial<Changes>[],
-  of: (part: Partial<Changes>) => readonly Item[] | undefined,
-): readonly Item[] {
-  let first: readonly Item[] = [];
-  let all: Item[] | undefined;
+  const combined: Record<string, readonly unknown[]> = {};
+  const own = new Map<string, unknown[]>();
   for (const part of parts) {
-    const items = of(part);
-    if (items === undefined || items.length === 0) continue;
-    if (first.length === 0) {
-      first = items;
-      continue;
+    for (const sort in part) {
+      const items = (part as Readonly<Record<string, unknown>>)[sort];
+      if (!Array.isArray(items) || items.length === 0) continue;
+      const before = combined[sort];
+      if (before === undefined) {
+        combined[sort] = items;
+        continue;
+      }
+      const all = own.get(sort) ?? [...before];
+      all.push(...(items as readonly unknown[]));
+      own.set(sort, all);
+      combined[sort] = all;
     }
-    all ??= [...first];
-    all.push(...items);
   }
-  return all ?? first;
+  return { events: [], ...combined, tenant };
 }

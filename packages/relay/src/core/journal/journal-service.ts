@@ -82,6 +82,7 @@ export class JournalService {
       if (done || !(await watch.changed({ timeoutMs: leftMs, signal }))) {
         return { events: page.events.map(viewEvent), cursor: String(page.lastSeq), has_more: page.hasMore };
       }
+      await this.#guard.assertStillKnown(principal);
       afterSeq = page.lastSeq;
     }
   }

@@ -23,17 +23,19 @@ import {
   type RenewResponse,
 } from "@a2a-relay/protocol";
 import type { Verb } from "../access/authorize.ts";
+import type { CapabilityGate } from "../access/capability-gate.ts";
 import type { Guard } from "../access/guard.ts";
 import type { Principal } from "../access/principal.ts";
 import type { Directory } from "../agents/directory.ts";
 import { mailboxTopic } from "../environment/change-feed.ts";
 import type { Clock } from "../environment/clock.ts";
-import { combine, decideAndCommit } from "../environment/commit-retry.ts";
+import { combine, type Decision, decideAndCommit, type InTurn } from "../environment/commit-retry.ts";
 import { parseCursor } from "../environment/cursor.ts";
 import type { Identifiers } from "../environment/identifiers.ts";
 import type { RelayStore } from "../environment/relay-store.ts";
 import { parserOf } from "../environment/schema-check.ts";
 import type { ServiceParts } from "../environment/service-parts.ts";
+import type { Turns } from "../environment/turns.ts";
 import { isGone, type Waiting } from "../environment/waiting.ts";
 import type { EventDraft } from "../journal/event.ts";
 import { deliveryEvent, freeReservations } from "../tasks/task-changes.ts";
@@ -41,7 +43,7 @@ import type { DeliveryRecord, MailPurpose } from "./delivery-record.ts";
 import { acknowledge, assertMayFinish, fail, release } from "./delivery-state.ts";
 import { viewDelivery, viewLease, viewMail } from "./delivery-view.ts";
 import type { Mail } from "./mailbox-store.ts";
-import { undeliveredChanges } from "./undelivered.ts";
+import { demandOfGivingUp, undeliveredChanges } from "./undelivered.ts";
 
 const parseRead = parserOf(MailboxReadSchema, "query");
 const parseLease = parserOf(LeaseRequestSchema, "lease");
@@ -66,17 +68,21 @@ export interface WantedLease extends Wanted {
 export class MailboxService {
   readonly #store: RelayStore;
   readonly #guard: Guard;
+  readonly #gate: CapabilityGate;
   readonly #directory: Directory;
   readonly #clock: Clock;
   readonly #ids: Identifiers;
+  readonly #spenders: Turns;
   readonly #messageTtlMs: number;
 
   constructor(parts: ServiceParts, settings: { readonly messageTtlMs: number }) {
     this.#store = parts.store;
     this.#guard = parts.guard;
+    this.#gate = parts.gate;
     this.#directory = parts.directory;
     this.#clock = parts.clock;
     this.#ids = parts.ids;
+    this.#spenders = parts.spenders;
     this.#messageTtlMs = settings.messageTtlMs;
   }
 
@@ -95,7 +101,7 @@ export class MailboxService {
     const page = { tenant, agentId, afterPosition, limit, bytesMax: LIMITS.answerBytesMax };
     const look = (): Promise<readonly Mail[]> =>
       this.#store.availableMail({ ...page, nowMs: this.#clock.nowMs() });
-    const mail = await this.#waitFor(tenant, agentId, query.wait_ms ?? 0, waiting, look);
+    const mail = await this.#waitFor(principal, agentId, query.wait_ms ?? 0, waiting, look);
     if (query.peek !== true && !isGone(waiting)) await this.#markDelivered(principal, agentId, mail);
     const cursor = mail.at(-1)?.delivery.position ?? afterPosition;
     return { messages: mail.map(viewMail), cursor: String(cursor) };
@@ -142,7 +148,7 @@ export class MailboxService {
     const { tenant } = principal;
     const { purpose, waitMs } = wanted;
     const page = { tenant, agentId, purpose, afterPosition: 0, limit: 1, bytesMax: LIMITS.answerBytesMax };
-    const [mail] = await this.#waitFor(tenant, agentId, waitMs, waiting, () =>
+    const [mail] = await this.#waitFor(principal, agentId, waitMs, waiting, () =>
       this.#store.availableMail({ ...page, nowMs: this.#clock.nowMs() }),
     );
     return mail;
@@ -205,15 +211,19 @@ export class MailboxService {
     const request = parseFail(input);
     const agentId = await this.#mailboxOf(principal, agent, "mailbox.settle");
     const { tenant } = principal;
-    return decideAndCommit(this.#store, async () => {
+    const spendInTurn: InTurn = (again) => this.#spenders.take(JSON.stringify([tenant, agentId]), again);
+    const decide = async (): Promise<Decision<Pick<MessageResponse, "delivery">>> => {
       const nowMs = this.#clock.nowMs();
       const stationery = { ids: this.#ids, nowMs, messageTtlMs: this.#messageTtlMs };
       const delivery = await this.#deliveryIn(tenant, agentId, request.message_id);
+      const demand = await demandOfGivingUp(this.#store, delivery, request.lease_id);
+      const pass = demand === undefined ? {} : await this.#gate.pass(principal, demand);
       const dead = fail(delivery, request.lease_id, request.reason, nowMs);
       const by = { actor: agentId, resultFrom: agentId };
       const changes = await undeliveredChanges(this.#store, stationery, dead, by);
-      return { changes: combine(tenant, changes), answer: { delivery: viewDelivery(dead) } };
-    });
+      return { changes: combine(tenant, [pass, ...changes]), answer: { delivery: viewDelivery(dead) } };
+    };
+    return decideAndCommit(this.#store, decide, spendInTurn);
   }
 
   async #mailboxOf(principal: Principal, agent: string, verb: Verb): Promise<AgentId> {
@@ -247,7 +257,7 @@ export class MailboxService {
         (delivery) => leasedEvent(delivery, nowMs),
       );
     };
-    const mail = await this.#waitFor(tenant, agentId, waitMs, waiting, take);
+    const mail = await this.#waitFor(principal, agentId, waitMs, waiting, take);
     if (isGone(waiting)) await this.#giveBack(principal, agentId, mail);
     await this.#store.touchAgent(tenant, agentId, this.#clock.nowMs());
     return mail;
@@ -255,7 +265,7 @@ export class MailboxService {
 
   /** Looks at once; when there is nothing, looks again whenever the mailbox changes, until the time is over. */
   async #waitFor(
-    tenant: string,
+    principal: Principal,
     agentId: AgentId,
     waitMs: number,
     waiting: Waiting,
@@ -263,13 +273,14 @@ export class MailboxService {
   ): Promise<readonly Mail[]> {
     if (waitMs === 0) return look();
     const { signal } = waiting;
-    using watch = this.#store.feed.watch(mailboxTopic(tenant, agentId));
+    using watch = this.#store.feed.watch(mailboxTopic(principal.tenant, agentId));
     const endMs = this.#clock.nowMs() + waitMs;
     for (;;) {
       const mail = await look();
       const leftMs = endMs - this.#clock.nowMs();
       if (mail.length > 0 || leftMs <= 0 || signal?.aborted === true) return mail;
       if (!(await watch.changed({ timeoutMs: leftMs, signal }))) return mail;
+      await this.#guard.assertStillKnown(principal);
     }
   }
 

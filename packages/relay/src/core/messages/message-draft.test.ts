@@ -107,6 +107,21 @@ describe("the body of a letter", () => {
   });
 });
 
+describe("the state of a task", () => {
+  for (const type of ["note", "request", "alert", "handoff", "memory", "heartbeat"] as const) {
+    it(`is nothing that a ${type} says`, async () => {
+      const letter = { to: "知微", type, body: "好了", task_state: "completed" };
+      await refused(() => parseMessageDraft(letter), "invalid_argument", /^task_state: .*send a status/);
+    });
+  }
+
+  it("is said by a status, and may stand in a reply", () => {
+    for (const type of ["status", "reply"] as const) {
+      parseMessageDraft({ to: "知微", type, body: "好了", task_state: "completed" });
+    }
+  });
+});
+
 describe("attachments", () => {
   it("are refused in any form, and the sentence says where to put them", async () => {
     for (const attachments of [["a.txt"], [{}], "a.txt", { name: "a" }, 1, true]) {

@@ -46,6 +46,7 @@ export function parseMessageDraft(input: unknown): MessageDraft {
   if (body === "" && given.parts === undefined && given.type !== "heartbeat") {
     throw new RelayError("invalid_argument", "message: body or parts is missing; a letter says something");
   }
+  assertSaysState(given);
   if (given.created_at !== undefined) parseInstant(given.created_at, "created_at");
   if (given.signature !== undefined) assertSignedWhole(given);
   return {
@@ -163,6 +164,15 @@ function assertNoAttachments(attachments: unknown): void {
   throw new RelayError(
     "invalid_argument",
     "attachments: are not carried; put a reference (URL, path, hash) into parts or body",
+  );
+}
+
+/** Anywhere else it would look as if the task had moved, though nothing had. */
+function assertSaysState({ type = "note", task_state: state }: Given): void {
+  if (state === undefined || type === "status" || type === "reply") return;
+  throw new RelayError(
+    "invalid_argument",
+    `task_state: a ${type} does not say how a task stands; send a status, or leave it out`,
   );
 }
 

@@ -109,8 +109,11 @@ export class MessageService {
   async get(principal: Principal, id: string): Promise<MessageResponse> {
     const { tenant } = principal;
     const record = await this.#store.message(tenant, parseRecordId(id, "message_id"));
-    if (record === undefined) throw new RelayError("not_found", `there is no message ${id}`);
-    await this.#guard.authorize(principal, "messages.read", { parties: [record.sender, record.recipient] });
+    // Asked also of what is not there: else how it is refused would tell the two apart.
+    const parties = record === undefined ? [] : [record.sender, record.recipient];
+    const unseen = `there is no message ${id}`;
+    await this.#guard.authorize(principal, "messages.read", { parties }, unseen);
+    if (record === undefined) throw new RelayError("not_found", unseen);
     const delivery = await this.#store.delivery(tenant, id);
     const events = await this.#store.eventsOfMessage(tenant, id);
     return {

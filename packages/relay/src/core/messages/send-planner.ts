@@ -119,6 +119,7 @@ export class SendPlanner {
         `id: ${sender} has another task "${keyName(key ?? "")}"; use a new id`,
       );
     }
+    if (naming !== undefined) await this.#assertOwnName(tenant, naming);
     const nowMs = this.#clock.nowMs();
     const letter = { tenant, ...addressed, ...(await this.#surroundings(principal, draft, sender)) };
     const context: SendContext = {
@@ -138,6 +139,12 @@ export class SendPlanner {
     if (pass?.events === undefined) return { plan };
     const events = [...pass.events, ...plan.changes.events];
     return { plan: { ...plan, changes: { ...plan.changes, ...pass, events } } };
+  }
+
+  /** A task that is called as another one is in the relay would be taken for it, by workers and by scopes. */
+  async #assertOwnName(tenant: string, { clientTaskId }: TaskNaming): Promise<void> {
+    if ((await this.#store.task(tenant, clientTaskId)) === undefined) return;
+    throw new RelayError("conflict", `id: "${clientTaskId}" is the relay's own name of a task; use a new id`);
   }
 
   /** What the letter refers to, as it stands now. */
@@ -161,15 +168,16 @@ export class SendPlanner {
     const answers = draft.kind === "reply" || draft.kind === "status" || draft.kind === "handoff";
     const taskId = draft.taskId ?? (answers && mine ? (original?.taskId ?? undefined) : undefined);
     const task = taskId === undefined ? undefined : await store.task(tenant, taskId);
-    if (draft.taskId !== undefined && task === undefined) {
+    // Whoever only names a task learns nothing about it, not even by what else it may not do.
+    if (draft.taskId !== undefined && task?.requester !== sender && task?.assignee !== sender) {
       throw new RelayError("not_found", `task_id: there is no task ${draft.taskId}`);
     }
     const parent = draft.parentId === undefined ? undefined : await store.task(tenant, draft.parentId);
-    if (draft.parentId !== undefined && parent === undefined) {
-      throw new RelayError("not_found", `parent: there is no task ${draft.parentId}`);
-    }
-    if (parent !== undefined) {
-      await this.#guard.authorize(principal, "tasks.read", { parties: [parent.requester, parent.assignee] });
+    if (draft.parentId !== undefined) {
+      const parties = parent === undefined ? [] : [parent.requester, parent.assignee];
+      const unseen = `parent: there is no task ${draft.parentId}`;
+      await this.#guard.authorize(principal, "tasks.read", { parties }, unseen);
+      if (parent === undefined) throw new RelayError("not_found", unseen);
     }
     const decides = draft.given.decision !== undefined && mine && original !== undefined;
     return {

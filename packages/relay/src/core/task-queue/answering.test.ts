@@ -284,17 +284,23 @@ describe("a task's name", () => {
     await using core = await coreWithQueue();
     const { receipt } = await core.send({ type: "request", body: "真的" });
     const victim = receipt.task_id ?? "";
-    await core.taskQueue.sendTask(core.kames, aQueueTask({ id: victim, sender: KAMES, intent_text: "假的" }));
-    const first = await core.taskQueue.nextTask(core.zhiwei, {});
-    const second = await core.taskQueue.nextTask(core.zhiwei, {});
-    await refused(core.taskQueue.postResult(core.zhiwei, anOkResult(victim)), "conflict");
-    const forged = { ...anOkResult(victim, "假的答案"), lease_id: second.lease?.lease_id };
-    await core.taskQueue.postResult(core.zhiwei, forged);
-    assert.equal((await core.tasks.get(core.lulu, victim)).state, "submitted");
-    const real = { ...anOkResult(victim, "真的答案"), lease_id: first.lease?.lease_id };
-    await core.taskQueue.postResult(core.zhiwei, real);
-    const { result } = await core.taskQueue.nextResult(core.lulu, {}, "now");
-    assert.deepEqual(result?.content, [{ type: "text", text: "真的答案" }]);
+    const forged = aQueueTask({ id: victim, sender: KAMES, intent_text: "假的" });
+    await refused(core.taskQueue.sendTask(core.kames, forged), "conflict", /the relay's own name of a task/);
+    assert.equal((await core.mailOf(ZHIWEI)).length, 1);
+  });
+
+  it("does not get an answer that was given to another's task of that name and is sent again", async () => {
+    await using core = await coreWithQueue();
+    const id = await core.queueTask();
+    await core.taskQueue.nextTask(core.zhiwei, {});
+    const secret = anOkResult(id, "只给lulu");
+    await core.taskQueue.postResult(core.zhiwei, secret);
+    await core.taskQueue.sendTask(core.kames, aQueueTask({ id, sender: KAMES, intent_text: "也给我" }));
+    const { lease } = await core.taskQueue.nextTask(core.zhiwei, {});
+    await refused(core.taskQueue.postResult(core.zhiwei, secret), "conflict", /pass lease_id/);
+    assert.deepEqual((await core.taskQueue.recentResults(core.kames, {})).results, []);
+    await core.taskQueue.postResult(core.zhiwei, { ...secret, lease_id: lease?.lease_id });
+    assert.equal((await core.taskQueue.recentResults(core.kames, {})).results.length, 1);
   });
 });
 

@@ -44,14 +44,13 @@ export class QueueAgents {
         ? (await this.#store.agentsNamed(tenant, display)).includes(own)
         : (await this.#store.publicKeyOf(tenant, own)) === pubkey;
     if (isOwn) return own;
+    const rejected = `a2a send rejected: task.sender ${quote(display)} does not match authenticated peer ${quote(own)}`;
+    const why = pubkey === undefined ? "" : `: its key is not ${quote(pubkey)}`;
     return this.#guard.refuse(
       principal,
       "messages.send",
       {},
-      new RelayError(
-        "permission_denied",
-        `a2a send rejected: task.sender ${quote(display)} does not match authenticated peer ${quote(own)}`,
-      ),
+      new RelayError("permission_denied", `${rejected}${why}`),
     );
   }
 

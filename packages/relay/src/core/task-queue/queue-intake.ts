@@ -1,8 +1,10 @@
 import type { AgentId } from "@a2a-relay/protocol";
+import type { Guard } from "../access/guard.ts";
 import type { Principal } from "../access/principal.ts";
 import { journalTopic } from "../environment/change-feed.ts";
 import type { Clock } from "../environment/clock.ts";
 import type { RelayStore } from "../environment/relay-store.ts";
+import type { ServiceParts } from "../environment/service-parts.ts";
 import { isGone, type Waiting } from "../environment/waiting.ts";
 import type { MailboxService, Wanted, WantedLease } from "../mailboxes/mailbox-service.ts";
 import type { Mail } from "../mailboxes/mailbox-store.ts";
@@ -16,11 +18,13 @@ type TakeFrom = (agent: string, waitMs: number) => Promise<Mail | undefined>;
 /** Takes work and results: an agent its own, an operator somebody's, or the oldest of all where it names nobody. */
 export class QueueIntake {
   readonly #store: RelayStore;
+  readonly #guard: Guard;
   readonly #clock: Clock;
   readonly #mailboxes: MailboxService;
 
-  constructor(parts: { readonly store: RelayStore; readonly clock: Clock }, mailboxes: MailboxService) {
+  constructor(parts: Pick<ServiceParts, "store" | "clock" | "guard">, mailboxes: MailboxService) {
     this.#store = parts.store;
+    this.#guard = parts.guard;
     this.#clock = parts.clock;
     this.#mailboxes = mailboxes;
   }
@@ -76,6 +80,7 @@ export class QueueIntake {
       const leftMs = endMs - this.#clock.nowMs();
       if (mail !== undefined || leftMs <= 0 || signal?.aborted === true) return mail;
       if (!(await watch.changed({ timeoutMs: leftMs, signal }))) return undefined;
+      await this.#guard.assertStillKnown(principal);
     }
   }
 

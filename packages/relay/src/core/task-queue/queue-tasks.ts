@@ -39,7 +39,9 @@ export class QueueTasks {
     if (unfinished.length === 0) {
       return given.find(({ resultDigest }) => resultDigest === digest) ?? given[0];
     }
-    return this.#theOne(unfinished, name, leaseId);
+    // Without a lease it may be what ended another's task of that name, sent again, and is not for this requester.
+    const repeated = given.filter(({ state, resultDigest }) => isTerminal(state) && resultDigest === digest);
+    return this.#theOne(leaseId === undefined ? [...unfinished, ...repeated] : unfinished, name, leaseId);
   }
 
   /** What a repair is about: the task, and its work while somebody has it. */
@@ -103,7 +105,7 @@ export class QueueTasks {
     const ids = tasks.map(({ id }) => id);
     throw new RelayError(
       "conflict",
-      `task_id: ${quote(name)} is the name of ${ids.length} unfinished tasks: ${ids.join(", ")}; use the relay's own id, or pass lease_id`,
+      `task_id: ${quote(name)} is the name of ${ids.length} tasks: ${ids.join(", ")}; use the relay's own id, or pass lease_id`,
       { details: { task_ids: ids } },
     );
   }

@@ -192,10 +192,13 @@ describe("the sender of a task", () => {
     ];
     for (const sender of claims) {
       const shown = typeof sender === "string" ? sender : sender.display;
+      const why = typeof sender === "string" ? "" : `: its key is not "${sender.pubkey}"`;
       await refused(
         core.queueTask({ sender }),
         "permission_denied",
-        new RegExp(`^a2a send rejected: task.sender "${shown}" does not match authenticated peer "${LULU}"$`),
+        new RegExp(
+          `^a2a send rejected: task.sender "${shown}" does not match authenticated peer "${LULU}"${why}$`,
+        ),
       );
     }
     assert.equal((await core.mailOf(ZHIWEI)).length, 0);

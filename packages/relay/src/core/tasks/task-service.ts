@@ -347,9 +347,11 @@ export class TaskService {
 
   async #visible(principal: Principal, id: string): Promise<TaskRecord> {
     const task = await this.#store.task(principal.tenant, parseRecordId(id, "task_id"));
-    if (task === undefined) throw new RelayError("not_found", `there is no task ${id}`);
-    const parties: readonly AgentId[] = [task.requester, task.assignee];
-    await this.#guard.authorize(principal, "tasks.read", { parties });
+    // Asked also of what is not there: else how it is refused would tell the two apart.
+    const parties: readonly AgentId[] = task === undefined ? [] : [task.requester, task.assignee];
+    const unseen = `there is no task ${id}`;
+    await this.#guard.authorize(principal, "tasks.read", { parties }, unseen);
+    if (task === undefined) throw new RelayError("not_found", unseen);
     return task;
   }
 

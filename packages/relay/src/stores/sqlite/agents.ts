@@ -24,8 +24,12 @@ const PRESENT =
   "select 1 from agent indexed by agent_present where tenant = ? and id = ? and removed_at_ms is null";
 const COUNT =
   "select count(*) from agent indexed by agent_present where tenant = ? and removed_at_ms is null";
+// Anybody may show any name, so one that is shown means nobody where it is the id or alias of somebody, also of
+// somebody who has left.
 const NAMED = `
-  select agent_id from agent_name where tenant = ? and name = ?
+  select agent_id from agent_name where tenant = ?1 and name = ?2 and (kind in ('id', 'alias') or not exists (
+    select 1 from agent_name where tenant = ?1 and name = ?2 and kind in ('id', 'alias')
+    union all select 1 from agent where tenant = ?1 and id = ?2))
   order by case kind when 'id' then 0 when 'alias' then 1 else 2 end, agent_id
   limit ${NAMED_AGENTS_MAX}`;
 const WITH_KEY = `
