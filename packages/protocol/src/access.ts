@@ -58,6 +58,8 @@ export interface KeyView {
   readonly expires_at?: string;
   readonly revoked_at?: string;
   readonly replaces?: string;
+  /** The newest key that a rotation made of this one. It goes on working when this one is revoked. */
+  readonly replaced_by?: string;
 }
 
 /** The one answer that has the secret: `key` is shown here and never again. */

@@ -49,6 +49,7 @@ function describeKeys(open: OpenStore): void {
         expiresAtMs: NOON_MS + 5,
         revokedAtMs: NOON_MS + 3,
         replaces: "key_旧",
+        replacedBy: "key_新",
       });
       const plain = aNewKey();
       await commit(store, { keys: [full, plain] });
@@ -71,8 +72,9 @@ function describeKeys(open: OpenStore): void {
       await commit(store, { keys: [aNewKey({ id, expiresAtMs: NOON_MS })] });
       const before = await store.key(id);
       assert.ok(before);
-      await commit(store, { keys: [{ ...before, revokedAtMs: NOON_MS, expiresAtMs: null }] });
-      const revoked = { ...before, revokedAtMs: NOON_MS, expiresAtMs: null, version: before.version + 1 };
+      const change = { revokedAtMs: NOON_MS, expiresAtMs: null, replacedBy: "key_新" };
+      await commit(store, { keys: [{ ...before, ...change }] });
+      const revoked = { ...before, ...change, version: before.version + 1 };
       assert.deepEqual(await store.key(id), revoked);
       assert.equal(await clashOf(store, { keys: [before] }), "key");
       assert.deepEqual(await store.key(id), revoked);

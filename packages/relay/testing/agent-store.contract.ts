@@ -157,6 +157,19 @@ export function describeAgentStore(open: OpenStore): void {
       assert.equal((await stored(store, ZHIWEI)).publicKey, "k2");
     });
 
+    it("tells since when an id is its agent's, and of nobody else", async () => {
+      await using store = await open();
+      await put(store, aNewAgent());
+      assert.equal(await store.othersBeforeMs(TENANT, ZHIWEI), 0);
+      await put(store, { ...(await stored(store, ZHIWEI)), removedAtMs: NOON_MS });
+      assert.equal(await store.othersBeforeMs(TENANT, ZHIWEI), 0);
+      await put(store, { ...(await stored(store, ZHIWEI)), removedAtMs: null, othersBeforeMs: NOON_MS + 7 });
+      assert.equal(await store.othersBeforeMs(TENANT, ZHIWEI), NOON_MS + 7);
+      assert.equal((await stored(store, ZHIWEI)).othersBeforeMs, NOON_MS + 7);
+      assert.equal(await store.othersBeforeMs(OTHER_TENANT, ZHIWEI), 0);
+      assert.equal(await store.othersBeforeMs(TENANT, LULU), 0);
+    });
+
     it("knows no key of an agent that has none, or that it does not know", async () => {
       await using store = await open();
       await put(store, aNewAgent());

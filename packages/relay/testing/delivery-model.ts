@@ -5,6 +5,8 @@ export interface ModelMail {
   readonly id: string;
   readonly agent: string;
   readonly sender: string;
+  /** Work, when it is given up, is told of by its result; other mail by a notice, which is mail again. */
+  readonly purpose: "mail" | "work" | "result";
   readonly quiet: boolean;
   readonly idempotent: boolean;
   readonly keyed: boolean;
@@ -58,6 +60,13 @@ export class DeliveryModel {
       delivered: false,
     });
     this.#toEnd(mail.agent, mail.id);
+  }
+
+  /** The letter that tells a sender what became of their mail. */
+  tell(about: ModelMail, letter: Pick<ModelMail, "id" | "sender" | "expiresAtMs">): void {
+    const purpose = about.purpose === "work" ? "result" : "mail";
+    this.add({ ...letter, agent: about.sender, purpose, quiet: true, idempotent: true, keyed: false });
+    this.effects.returned.add(letter.id);
   }
 
   /** What a reader of the mailbox sees now, in order. */
@@ -160,7 +169,8 @@ export class DeliveryModel {
     for (const mail of this.mail.values()) {
       const over = mail.state === "leased" && mail.leaseEndMs !== undefined && mail.leaseEndMs <= this.nowMs;
       if (!over || !mail.idempotent) continue;
-      if (mail.attempt < ATTEMPTS_MAX) this.#return(mail);
+      // However often it is taken, a result is kept until it expires.
+      if (mail.purpose === "result" || mail.attempt < ATTEMPTS_MAX) this.#return(mail);
       else this.#undelivered(mail, "dead");
     }
     for (const mail of this.mail.values()) {

@@ -45,6 +45,7 @@ export function aNewAgent(said: Partial<AgentRecord> = {}): AgentRecord {
     publicKey: null,
     isCustodial: false,
     registeredAtMs: NOON_MS,
+    othersBeforeMs: 0,
     removedAtMs: null,
     version: 0,
     ...said,
@@ -99,6 +100,7 @@ export function aNewKey(said: Partial<KeyRecord> = {}): KeyRecord {
     expiresAtMs: null,
     revokedAtMs: null,
     replaces: null,
+    replacedBy: null,
     version: 0,
     ...said,
   };

@@ -34,11 +34,16 @@ describe("keys", () => {
     const [next = ""] = KEY.exec(rotated) ?? [];
     assert.match(rotated, new RegExp(`The old key, ${id}, ends at 2`));
     for (const either of [key, next]) await relay.ok(["inbox", "--agent", "lulu"], as(either));
-    assert.equal(await relay.ok(["keys", "revoke", id]), `revoked ${id}\n`);
+    const [, nextId = ""] = KEY.exec(rotated) ?? [];
+    const revoked = await relay.ok(["keys", "revoke", id]);
+    assert.match(revoked, new RegExp(`^revoked ${id}\nIts successor, ${nextId}, goes on working`));
+    const [advice = ""] = /keys revoke key_\S+$/m.exec(revoked) ?? [];
     const { code, stderr } = await relay.run(["inbox", "--agent", "lulu"], as(key));
     assert.notEqual(code, 0);
     assert.match(stderr, /was revoked at/);
     await relay.ok(["inbox", "--agent", "lulu"], as(next));
+    assert.equal(await relay.ok(advice.split(" ")), `revoked ${nextId}\n`);
+    assert.notEqual((await relay.run(["inbox", "--agent", "lulu"], as(next))).code, 0);
   });
 
   it("come as JSON, with verbs, and by tenant", async () => {

@@ -114,9 +114,16 @@ function addRevoke(line: CommandLine, parent: Command): void {
     .action(
       line.run<object, [string]>(async ({ client, output, signal }, _options, id) => {
         const key = await client.revokeKey(id, { signal });
-        await output.show(key, () => [visibleLine(`revoked ${key.key_id}`)]);
+        await output.show(key, () => [visibleLine(`revoked ${key.key_id}`), ...successorLines(key)]);
       }),
     );
+}
+
+/** Whoever revokes a key that leaked may not know that it was rotated. */
+function successorLines({ replaced_by: successor }: KeyView): readonly string[] {
+  if (successor === undefined) return [];
+  const goesOn = `Its successor, ${successor}, goes on working unless it has ended as well`;
+  return [visibleLine(`${goesOn}; to revoke it too: a2a-relay keys revoke ${successor}`)];
 }
 
 function addRotate(line: CommandLine, parent: Command): void {

@@ -7,6 +7,8 @@ export interface Target {
   readonly agentId?: AgentId;
   /** Those who take part in the message or task. */
   readonly parties?: readonly AgentId[];
+  /** When what it is about came to be: whoever had the caller's id before took it with them. */
+  readonly atMs?: number | undefined;
   /** The tenant acted in, where it may be another than the caller's own. */
   readonly tenant?: string;
 }

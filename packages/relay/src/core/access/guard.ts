@@ -4,7 +4,7 @@ import type { RelayStore } from "../environment/relay-store.ts";
 import type { EventDraft } from "../journal/event.ts";
 import { denialOf, isAllowed, type Target, type Verb } from "./authorize.ts";
 import { hasExpired } from "./expiry.ts";
-import { actorName, type Principal } from "./principal.ts";
+import { actorName, type AgentPrincipal, type Principal } from "./principal.ts";
 
 /** Asks who may do what, and puts every refusal on record before the caller hears of it. */
 export class Guard {
@@ -25,9 +25,23 @@ export class Guard {
     verb: Verb,
     target: Target = {},
     unseen?: string,
-  ): Promise<never> | undefined {
-    if (isAllowed(principal, verb, target)) return undefined;
-    return this.refuse(principal, verb, target, denialOf(principal, verb, target, unseen));
+  ): Promise<void> | undefined {
+    if (!isAllowed(principal, verb, target)) {
+      return this.refuse(principal, verb, target, denialOf(principal, verb, target, unseen));
+    }
+    if (target.atMs === undefined || principal.kind === "operator") return undefined;
+    return this.#assertNotOthers(principal, verb, target, unseen);
+  }
+
+  async #assertNotOthers(
+    principal: AgentPrincipal,
+    verb: Verb,
+    target: Target,
+    unseen: string | undefined,
+  ): Promise<void> {
+    const { tenant, agentId } = principal;
+    if ((target.atMs ?? 0) >= (await this.#store.othersBeforeMs(tenant, agentId))) return;
+    await this.refuse(principal, verb, target, denialOf(principal, verb, target, unseen));
   }
 
   /** For whoever has waited: its key may have ended meanwhile, and what came since is not for it. */

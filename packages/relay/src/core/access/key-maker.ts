@@ -34,7 +34,8 @@ export class KeyMaker {
     this.#fill(bytes);
     const id = this.#ids.key();
     const secret = toBase58(bytes);
-    const record = { ...scope, id, digest: digestOf(secret).toString("hex"), revokedAtMs: null, version: 0 };
+    const digest = digestOf(secret).toString("hex");
+    const record = { ...scope, id, digest, revokedAtMs: null, replacedBy: null, version: 0 };
     return { text: `${id}.${secret}`, record };
   }
 }

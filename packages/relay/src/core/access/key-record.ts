@@ -19,6 +19,8 @@ export interface KeyRecord {
   readonly revokedAtMs: number | null;
   /** The key that this one follows. */
   readonly replaces: string | null;
+  /** The newest key that follows this one. */
+  readonly replacedBy: string | null;
   readonly version: number;
 }
 

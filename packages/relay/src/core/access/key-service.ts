@@ -105,30 +105,38 @@ export class KeyService {
    * Makes a key of the same scope, its end included, while the old one goes on for a while. Operators rotate
    * every key of their tenant. A key of an agent rotates itself, and no other, unless its verbs leave
    * `keys.write` out. It may do so again while it goes on: the reply with the new key may have been lost.
+   * The next successor then ends when the lost one should have, not when the old key does.
    */
   async rotate(principal: Principal, keyId: string, input: unknown): Promise<KeyRotated> {
     const { overlap_ms: overlapMs = LIMITS.keyOverlapMsDefault } = parseRotate(input ?? {});
-    const isOwn = principal.kind === "agent" && principal.keyId === keyId && mayWriteKeys(principal);
-    if (!isOwn) await this.#guard.authorize(principal, "keys.write");
+    const isOwn = principal.keyId === keyId;
+    const isOwnOfAgent = isOwn && principal.kind === "agent" && mayWriteKeys(principal);
+    if (!isOwnOfAgent) await this.#guard.authorize(principal, "keys.write");
     return this.#change(principal, keyId, async (old, nowMs) => {
-      if (!isOwn) await this.#assertMayHandOut(principal, old);
+      const expiresAtMs = await this.#plannedEnd(old);
+      // A key that was rotated ends before its successors, and may be given one again all the same.
+      if (!isOwn) await this.#assertMayHandOut(principal, { verbs: old.verbs, expiresAtMs });
       if (hasExpired(old.expiresAtMs, nowMs)) {
         throw new RelayError("wrong_state", `${old.id} has expired; make a new key instead`);
       }
       await this.#assertRoomFor(old, nowMs);
       const endsAtMs = Math.min(old.expiresAtMs ?? Number.POSITIVE_INFINITY, nowMs + overlapMs);
-      const { record, text } = this.#keyMaker.make(successorOf(old, actorName(principal), nowMs));
+      const scope = successorOf({ ...old, expiresAtMs }, actorName(principal), nowMs);
+      const { record, text } = this.#keyMaker.make(scope);
       const ending = formatInstant(endsAtMs);
       const by = { actor: actorName(principal), atMs: nowMs };
       const event = keyEvent("key.rotated", record, by, { replaces: old.id, old_expires_at: ending });
       return {
-        changes: { keys: [{ ...old, expiresAtMs: endsAtMs }, record], events: [event] },
+        changes: {
+          keys: [{ ...old, expiresAtMs: endsAtMs, replacedBy: record.id }, record],
+          events: [event],
+        },
         answer: { ...viewKey(record, nowMs), key: text, old_key_id: old.id, old_expires_at: ending },
       };
     });
   }
 
-  /** From the next request on it opens nothing. */
+  /** From the next request on it opens nothing. Its successor goes on; the answer names it. */
   async revoke(principal: Principal, keyId: string): Promise<KeyView> {
     await this.#guard.authorize(principal, "keys.write");
     return this.#change(principal, keyId, async (key, nowMs) => {
@@ -136,6 +144,17 @@ export class KeyService {
       const event = keyEvent("key.revoked", key, { actor: actorName(principal), atMs: nowMs });
       return { changes: { keys: [revoked], events: [event] }, answer: viewKey(revoked, nowMs) };
     });
+  }
+
+  /** When the key was to end before it was rotated: its last successor has kept that, revoked or not. */
+  async #plannedEnd(key: KeyRecord): Promise<number | null> {
+    let last = key;
+    while (last.replacedBy !== null) {
+      const successor = await this.#store.key(last.replacedBy);
+      if (successor === undefined) break;
+      last = successor;
+    }
+    return last.expiresAtMs;
   }
 
   /** Another tenant's key is not there, whoever asks but the relay's own operator. */

@@ -15,6 +15,7 @@ export function viewKey(key: KeyRecord, nowMs: number): KeyView {
     ...(key.expiresAtMs === null ? {} : { expires_at: formatInstant(key.expiresAtMs) }),
     ...(key.revokedAtMs === null ? {} : { revoked_at: formatInstant(key.revokedAtMs) }),
     ...(key.replaces === null ? {} : { replaces: key.replaces }),
+    ...(key.replacedBy === null ? {} : { replaced_by: key.replacedBy }),
   };
 }
 

@@ -16,6 +16,11 @@ export interface AgentRecord {
   /** The relay holds the private half, because the agent brought no key. */
   readonly isCustodial: boolean;
   readonly registeredAtMs: number;
+  /**
+   * Before then the id was somebody else's: an owner that left, and took its mail and tasks with it. 0 where nobody
+   * had it before.
+   */
+  readonly othersBeforeMs: number;
   /** Set while the agent is deregistered: its id stays reserved, its mailbox is closed. */
   readonly removedAtMs: number | null;
   readonly version: number;

@@ -21,6 +21,8 @@ export interface AgentStore {
   agentWithKey(tenant: string, publicKey: string): Promise<AgentId | undefined>;
   /** The public key of an agent that is not removed. Asked on every task, so answered from memory where possible. */
   publicKeyOf(tenant: string, id: AgentId): Promise<string | undefined>;
+  /** `othersBeforeMs` of an agent that is not removed, else 0. Answered from memory where possible. */
+  othersBeforeMs(tenant: string, id: AgentId): Promise<number>;
   custodialKey(tenant: string, publicKey: string): Promise<CustodialKey | undefined>;
   /** Presence only: no event, no version, and on disk within a second rather than at once. */
   touchAgent(tenant: string, id: AgentId, seenAtMs: number): Promise<void>;

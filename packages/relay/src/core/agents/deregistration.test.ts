@@ -159,3 +159,52 @@ describe("registering again", () => {
     assert.equal((await core.mailOf(LULU)).length, 1);
   });
 });
+
+describe("an id that somebody else had before", () => {
+  /** lulu asked zhiwei for something and left; the id is given to somebody new. */
+  async function takenOver() {
+    const core = await coreOnMemory();
+    const { receipt } = await core.send({ type: "request", body: "前任的秘密" });
+    core.clock.advance(1_000);
+    await core.agents.remove(core.operator, LULU);
+    core.clock.advance(1_000);
+    await core.agents.register(core.operator, { agent_id: LULU });
+    return { core, messageId: receipt.message_id, taskId: receipt.task_id ?? "" };
+  }
+
+  it("does not open what was written or asked then", async () => {
+    const { core, messageId, taskId } = await takenOver();
+    await using _ = core;
+    await refused(core.messages.get(core.lulu, messageId), "not_found");
+    await refused(core.tasks.get(core.lulu, taskId), "not_found");
+    await refused(core.tasks.tree(core.lulu, taskId), "not_found");
+    await refused(core.tasks.cancel(core.lulu, taskId, {}), "not_found");
+    for (const more of [{ task_id: taskId }, { type: "request", parent: taskId }] as const) {
+      await refused(core.messages.send(core.lulu, { to: ZHIWEI, body: "是我", ...more }), "not_found");
+    }
+    assert.deepEqual((await core.tasks.list(core.lulu, {})).tasks, []);
+    assert.equal((await core.tasks.list(core.operator, {})).tasks.length, 1);
+    assert.equal((await core.messages.get(core.operator, messageId)).message.body, "前任的秘密");
+  });
+
+  it("gets neither the result nor the notice that the other would have got", async () => {
+    const { core, taskId } = await takenOver();
+    await using _ = core;
+    await core.tasks.complete(core.zhiwei, taskId, { text: "只给前任" });
+    assert.deepEqual(await core.mailOf(LULU), []);
+    assert.equal((await core.tasks.get(core.zhiwei, taskId)).state, "completed");
+  });
+
+  it("opens what came since, and everything to whoever never left", async () => {
+    const { core } = await takenOver();
+    await using _ = core;
+    const { receipt } = await core.messages.send(core.lulu, { to: ZHIWEI, type: "request", body: "新的" });
+    assert.equal((await core.tasks.get(core.lulu, receipt.task_id ?? "")).state, "submitted");
+    assert.equal((await core.tasks.list(core.lulu, {})).tasks.length, 1);
+    assert.equal((await core.tasks.list(core.zhiwei, {})).tasks.length, 2);
+    // Saying more of oneself is no new registration.
+    core.clock.advance(1_000);
+    await core.agents.register(core.lulu, { agent_id: LULU, display_name: "露露" });
+    assert.equal((await core.messages.get(core.lulu, receipt.message_id)).message.body, "新的");
+  });
+});

@@ -41,6 +41,7 @@ export function fillRecord(
     publicKey: identity.publicKey,
     isCustodial: identity.isCustodial,
     registeredAtMs: before?.registeredAtMs ?? nowMs,
+    othersBeforeMs: before?.othersBeforeMs ?? (known === undefined ? 0 : nowMs),
     removedAtMs: null,
     version: known?.version ?? 0,
   };

@@ -69,8 +69,7 @@ export class TimeOrderedIds implements Identifiers {
   #startMillisecond(ms: number): void {
     this.#lastMs = ms;
     this.#counter = 0;
-    const time = ms.toString(16).padStart(12, "0");
-    this.#timeDigits = `${time.slice(0, 8)}-${time.slice(8)}-7`;
+    this.#timeDigits = timeDigits(ms);
   }
 
   /** 16 hexadecimal digits that begin with the variant bits of a UUID, parted as a UUID's last two groups. */
@@ -91,6 +90,12 @@ export class TimeOrderedIds implements Identifiers {
 }
 
 /** All numbers of so many hexadecimal digits, in order. */
+/** How the ids of a millisecond begin: before all of them, and behind all earlier ones. */
+export function timeDigits(ms: number): string {
+  const time = ms.toString(16).padStart(12, "0");
+  return `${time.slice(0, 8)}-${time.slice(8)}-7`;
+}
+
 function hexTable(digits: number): readonly string[] {
   return Array.from({ length: 16 ** digits }, (_, value) => value.toString(16).padStart(digits, "0"));
 }

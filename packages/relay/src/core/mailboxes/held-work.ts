@@ -5,7 +5,7 @@ import { deliveryEvent, withdrawWork } from "../tasks/task-changes.ts";
 import { replayReason, replayResult } from "../tasks/task-replay.ts";
 import type { DeliveryRecord } from "./delivery-record.ts";
 import { approve } from "./delivery-state.ts";
-import { isRegistered } from "./undelivered.ts";
+import { isStillThere } from "./undelivered.ts";
 
 /**
  * What becomes of held work once the task that it waited for is over: it is answered with that task's result, or
@@ -24,7 +24,7 @@ export async function releasedChanges(
   const { nowMs } = stationery;
   const cached = await store.cachedResult(tenant, task.resultKey, nowMs);
   if (cached !== undefined) {
-    const registered = await isRegistered(store, tenant, task.requester);
+    const registered = await isStillThere(store, tenant, task.requester, task.createdAtMs);
     const { changes } = replayResult(task, cached, stationery, registered);
     return [withdrawWork([delivery], POSTMASTER, nowMs, replayReason(cached)), changes];
   }

@@ -182,8 +182,8 @@ class History {
     assert.equal(created, true);
     const id = receipt.message_id;
     this.#sent.push({ letter, id });
-    const quiet = kind === "status";
-    this.#model.add({ id, agent: to, sender: from, quiet, idempotent: safe, keyed: true, expiresAtMs });
+    const traits = { purpose: kind === "request" ? "work" : "mail", quiet: kind === "status" } as const;
+    this.#model.add({ id, agent: to, sender: from, ...traits, idempotent: safe, keyed: true, expiresAtMs });
   }
 
   async #resend(index: number): Promise<void> {
@@ -307,12 +307,10 @@ class History {
       this.#model.effects.untold.delete(about),
       `a letter nobody expected: ${JSON.stringify(item.message)}`,
     );
-    assert.equal(this.#model.get(about).sender, owner);
+    const original = this.#model.get(about);
+    assert.equal(original.sender, owner);
     const expiresAtMs = this.#model.nowMs + 7 * DAY_MS;
-    const id = item.message_id;
-    const sender = item.sender_agent_id;
-    this.#model.add({ id, agent: owner, sender, quiet: true, idempotent: true, keyed: false, expiresAtMs });
-    this.#model.effects.returned.add(id);
+    this.#model.tell(original, { id: item.message_id, sender: item.sender_agent_id, expiresAtMs });
   }
 
   async #compareMail(mail: ModelMail): Promise<void> {

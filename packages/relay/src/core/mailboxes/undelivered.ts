@@ -88,7 +88,7 @@ export async function failedTaskChanges(
       sender: by.resultFrom,
     },
     stationery,
-    await isRegistered(store, task.tenant, task.requester),
+    await isStillThere(store, task.tenant, task.requester, task.createdAtMs),
     await store.artifacts(task.tenant, task.id),
   );
   const open = await store.openDeliveriesOfTask(task.tenant, task.id);
@@ -122,13 +122,20 @@ async function senderNotice(
   delivery: DeliveryRecord,
 ): Promise<readonly Partial<Changes>[]> {
   const { tenant, messageId, sender, quiet } = delivery;
-  if (quiet || !(await isRegistered(store, tenant, sender))) return [];
-  const original = await store.message(tenant, messageId);
-  return original === undefined ? [] : [undeliverableNotice(stationery, original, delivery).changes];
+  const original = quiet ? undefined : await store.message(tenant, messageId);
+  if (original === undefined) return [];
+  const { acceptedAtMs } = original;
+  if (!(await isStillThere(store, tenant, sender, acceptedAtMs))) return [];
+  return [undeliverableNotice(stationery, original, delivery).changes];
 }
 
-/** Only somebody with a mailbox can be told. */
-export async function isRegistered(store: RelayStore, tenant: string, agentId: AgentId): Promise<boolean> {
-  const known = await store.agent(tenant, agentId);
-  return known !== undefined && known.agent.removedAtMs === null;
+/** Only somebody with a mailbox can be told, and nobody who has the id of whoever wrote then. */
+export async function isStillThere(
+  store: RelayStore,
+  tenant: string,
+  agentId: AgentId,
+  atMs: number,
+): Promise<boolean> {
+  const agent = (await store.agent(tenant, agentId))?.agent;
+  return agent?.removedAtMs === null && agent.othersBeforeMs <= atMs;
 }

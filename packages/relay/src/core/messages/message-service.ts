@@ -112,7 +112,8 @@ export class MessageService {
     // Asked also of what is not there: else how it is refused would tell the two apart.
     const parties = record === undefined ? [] : [record.sender, record.recipient];
     const unseen = `there is no message ${id}`;
-    await this.#guard.authorize(principal, "messages.read", { parties }, unseen);
+    const atMs = record?.acceptedAtMs;
+    await this.#guard.authorize(principal, "messages.read", { parties, atMs }, unseen);
     if (record === undefined) throw new RelayError("not_found", unseen);
     const delivery = await this.#store.delivery(tenant, id);
     const events = await this.#store.eventsOfMessage(tenant, id);

@@ -172,11 +172,16 @@ export class SendPlanner {
     if (draft.taskId !== undefined && task?.requester !== sender && task?.assignee !== sender) {
       throw new RelayError("not_found", `task_id: there is no task ${draft.taskId}`);
     }
+    if (task !== undefined && (task.requester === sender || task.assignee === sender)) {
+      const unseen = `task_id: there is no task ${task.id}`;
+      const target = { parties: [task.requester, task.assignee], atMs: task.createdAtMs };
+      await this.#guard.authorize(principal, "tasks.read", target, unseen);
+    }
     const parent = draft.parentId === undefined ? undefined : await store.task(tenant, draft.parentId);
     if (draft.parentId !== undefined) {
       const parties = parent === undefined ? [] : [parent.requester, parent.assignee];
       const unseen = `parent: there is no task ${draft.parentId}`;
-      await this.#guard.authorize(principal, "tasks.read", { parties }, unseen);
+      await this.#guard.authorize(principal, "tasks.read", { parties, atMs: parent?.createdAtMs }, unseen);
       if (parent === undefined) throw new RelayError("not_found", unseen);
     }
     const decides = draft.given.decision !== undefined && mine && original !== undefined;

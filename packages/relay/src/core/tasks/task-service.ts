@@ -28,13 +28,14 @@ import type { Directory } from "../agents/directory.ts";
 import type { Clock } from "../environment/clock.ts";
 import { combine, type Decision, decideAndCommit, type InTurn } from "../environment/commit-retry.ts";
 import type { Identifiers } from "../environment/identifiers.ts";
+import { timeDigits } from "../environment/time-ordered-ids.ts";
 import type { Changes, RelayStore } from "../environment/relay-store.ts";
 import { parserOf } from "../environment/schema-check.ts";
 import type { ServiceParts } from "../environment/service-parts.ts";
 import { Turns } from "../environment/turns.ts";
 import type { DeliveryRecord } from "../mailboxes/delivery-record.ts";
 import { CANCELED_REASON } from "../mailboxes/delivery-state.ts";
-import { isRegistered, withdrawnChanges } from "../mailboxes/undelivered.ts";
+import { isStillThere, withdrawnChanges } from "../mailboxes/undelivered.ts";
 import { canceledNotice, type Stationery } from "../messages/notices.ts";
 import { assertArtifactBytes, putArtifact, readArtifact, withArtifacts } from "./artifacts.ts";
 import { acknowledgeWork, assertHoldsTask, taskEvent, workMail } from "./task-changes.ts";
@@ -93,7 +94,7 @@ export class TaskService {
       state: query.state,
       threadId: query.thread_id,
       parentId: query.parent,
-      afterId: query.since ?? "",
+      afterId: await this.#startOf(principal, query.since ?? ""),
       limit,
     });
     const last = tasks.length === limit ? tasks.at(-1) : undefined;
@@ -337,8 +338,17 @@ export class TaskService {
     ending: Ending,
     artifacts: readonly Artifact[],
   ): Promise<ReturnType<typeof endTask>> {
-    const registered = await isRegistered(this.#store, task.tenant, task.requester);
+    const registered = await isStillThere(this.#store, task.tenant, task.requester, task.createdAtMs);
     return endTask(task, ending, stationery, registered, artifacts);
+  }
+
+  /** Ids begin with the time, so what an earlier owner of the caller's id had lies before all that is its own. */
+  async #startOf(principal: Principal, since: string): Promise<string> {
+    if (principal.kind === "operator") return since;
+    const othersBeforeMs = await this.#store.othersBeforeMs(principal.tenant, principal.agentId);
+    if (othersBeforeMs === 0) return since;
+    const start = timeDigits(othersBeforeMs);
+    return since > start ? since : start;
   }
 
   #stationery(): Stationery {
@@ -350,7 +360,7 @@ export class TaskService {
     // Asked also of what is not there: else how it is refused would tell the two apart.
     const parties: readonly AgentId[] = task === undefined ? [] : [task.requester, task.assignee];
     const unseen = `there is no task ${id}`;
-    await this.#guard.authorize(principal, "tasks.read", { parties }, unseen);
+    await this.#guard.authorize(principal, "tasks.read", { parties, atMs: task?.createdAtMs }, unseen);
     if (task === undefined) throw new RelayError("not_found", unseen);
     return task;
   }

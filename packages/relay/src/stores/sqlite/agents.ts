@@ -35,17 +35,19 @@ const NAMED = `
 const WITH_KEY = `
   select id from agent indexed by agent_key
   where tenant = ? and pubkey_b58 is not null and pubkey_b58 = ? and removed_at_ms is null`;
-const KEY_OF = "select pubkey_b58 from agent where tenant = ? and id = ? and removed_at_ms is null";
+const OWNER = `
+  select pubkey_b58, others_before_ms from agent where tenant = ? and id = ? and removed_at_ms is null`;
 const CUSTODIAL_KEY = "select private_key from custodial_key where tenant = ? and pubkey_b58 = ?";
 
 const INSERT = `
   insert into agent (display_name, aliases_json, card_json, skills_json, representative_queries_json,
-    callback_url, ttl_ms, pubkey_b58, custodial, registered_at_ms, removed_at_ms, version, tenant, id)
-  values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?) on conflict do nothing`;
+    callback_url, ttl_ms, pubkey_b58, custodial, registered_at_ms, others_before_ms, removed_at_ms, version,
+    tenant, id)
+  values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?) on conflict do nothing`;
 const UPDATE = `
   update agent set display_name = ?, aliases_json = ?, card_json = ?, skills_json = ?,
     representative_queries_json = ?, callback_url = ?, ttl_ms = ?, pubkey_b58 = ?, custodial = ?,
-    registered_at_ms = ?, removed_at_ms = ?, version = version + 1
+    registered_at_ms = ?, others_before_ms = ?, removed_at_ms = ?, version = version + 1
   where tenant = ? and id = ? and version = ?`;
 
 // The id of a removed agent stays reserved, so it is no alias for others.
@@ -74,6 +76,12 @@ interface Sighting {
   readonly seenAtMs: number;
 }
 
+/** Whose the id is: by which key, and since when. */
+interface Owner {
+  readonly publicKey: string | undefined;
+  readonly othersBeforeMs: number;
+}
+
 /** Agents, the names they answer to, and when they were last seen. */
 export class Agents {
   readonly #select: Statement;
@@ -83,7 +91,7 @@ export class Agents {
   readonly #count: Statement;
   readonly #named: Statement;
   readonly #withKey: Statement;
-  readonly #keyOf: Statement;
+  readonly #owner: Statement;
   readonly #custodialKey: Statement;
   readonly #insert: Statement;
   readonly #update: Statement;
@@ -97,7 +105,7 @@ export class Agents {
   /** Who owns a name: every request asks, and hardly any changes it. Emptied whenever an agent is written. */
   readonly #ownersByName = new Map<string, readonly AgentId[]>();
   /** Public keys by agent, likewise. */
-  readonly #keysByAgent = new Map<string, string>();
+  readonly #owners = new Map<string, Owner>();
 
   constructor(database: DatabaseSync) {
     this.#select = prepare(database, SELECT);
@@ -107,7 +115,7 @@ export class Agents {
     this.#count = prepare(database, COUNT);
     this.#named = prepare(database, NAMED);
     this.#withKey = prepare(database, WITH_KEY);
-    this.#keyOf = prepare(database, KEY_OF);
+    this.#owner = prepare(database, OWNER);
     this.#custodialKey = prepare(database, CUSTODIAL_KEY);
     this.#insert = prepare(database, INSERT);
     this.#update = prepare(database, UPDATE);
@@ -156,14 +164,24 @@ export class Agents {
   }
 
   publicKeyOf(tenant: string, id: AgentId): string | undefined {
+    return this.#ownerOf(tenant, id)?.publicKey;
+  }
+
+  othersBeforeMs(tenant: string, id: AgentId): number {
+    return this.#ownerOf(tenant, id)?.othersBeforeMs ?? 0;
+  }
+
+  #ownerOf(tenant: string, id: AgentId): Owner | undefined {
     const key = pairKey(tenant, id);
-    const known = this.#keysByAgent.get(key);
+    const known = this.#owners.get(key);
     if (known !== undefined) return known;
-    const publicKey = this.#keyOf.get(tenant, id)?.[0];
-    if (typeof publicKey !== "string") return undefined;
-    if (this.#keysByAgent.size >= KNOWN_NAMES_MAX) this.#keysByAgent.clear();
-    this.#keysByAgent.set(key, publicKey);
-    return publicKey;
+    const row = this.#owner.get(tenant, id);
+    if (row === undefined) return undefined;
+    const [publicKey, othersBeforeMs] = row as readonly [string | null, number];
+    const owner = { publicKey: publicKey ?? undefined, othersBeforeMs };
+    if (this.#owners.size >= KNOWN_NAMES_MAX) this.#owners.clear();
+    this.#owners.set(key, owner);
+    return owner;
   }
 
   custodialKey(tenant: string, publicKey: string): CustodialKey | undefined {
@@ -183,7 +201,7 @@ export class Agents {
   /** Inside a commit. */
   put(agent: AgentRecord): void {
     this.#ownersByName.clear();
-    this.#keysByAgent.clear();
+    this.#owners.clear();
     this.#assertKeyIsFree(agent);
     const values = [
       agent.displayName,
@@ -196,6 +214,7 @@ export class Agents {
       agent.publicKey,
       agent.isCustodial ? 1 : 0,
       agent.registeredAtMs,
+      agent.othersBeforeMs,
       agent.removedAtMs,
       agent.tenant,
       agent.id,

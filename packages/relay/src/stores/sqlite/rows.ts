@@ -14,7 +14,7 @@ import type { Row } from "./database.ts";
 
 export const AGENT_COLUMNS = `a.tenant, a.id, a.display_name, a.aliases_json, a.card_json, a.skills_json,
   a.representative_queries_json, a.callback_url, a.ttl_ms, a.pubkey_b58, a.custodial, a.registered_at_ms,
-  a.removed_at_ms, a.version, p.last_seen_at_ms`;
+  a.others_before_ms, a.removed_at_ms, a.version, p.last_seen_at_ms`;
 
 export function agentFromRow(row: Row): AgentWithPresence {
   return {
@@ -31,10 +31,11 @@ export function agentFromRow(row: Row): AgentWithPresence {
       publicKey: row[9] as string | null,
       isCustodial: row[10] === 1,
       registeredAtMs: row[11] as number,
-      removedAtMs: row[12] as number | null,
-      version: row[13] as number,
+      othersBeforeMs: row[12] as number,
+      removedAtMs: row[13] as number | null,
+      version: row[14] as number,
     },
-    lastSeenAtMs: row[14] as number | null,
+    lastSeenAtMs: row[15] as number | null,
   };
 }
 
@@ -176,7 +177,7 @@ export function cachedResultFromRow(row: Row): CachedResult {
 }
 
 export const KEY_COLUMNS = `id, tenant, agent_id, verbs_json, digest, created_at_ms, created_by, expires_at_ms,
-  revoked_at_ms, replaces, version`;
+  revoked_at_ms, replaces, replaced_by, version`;
 
 export function keyFromRow(row: Row): KeyRecord {
   return {
@@ -190,7 +191,8 @@ export function keyFromRow(row: Row): KeyRecord {
     expiresAtMs: row[7] as number | null,
     revokedAtMs: row[8] as number | null,
     replaces: row[9] as string | null,
-    version: row[10] as number,
+    replacedBy: row[10] as string | null,
+    version: row[11] as number,
   };
 }
 

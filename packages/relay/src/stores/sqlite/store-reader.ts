@@ -72,104 +72,95 @@ export abstract class StoreReader implements Reads {
     return this.#read(() => this.parts.access.key(id));
   }
 
-  async keys(filter: KeyFilter): Promise<readonly KeyRecord[]> {
+  keys(filter: KeyFilter): Promise<readonly KeyRecord[]> {
     return this.#read(() => this.parts.access.keys(filter));
   }
 
-  async tenants(): Promise<readonly TenantRecord[]> {
+  tenants(): Promise<readonly TenantRecord[]> {
     return this.#read(() => this.parts.access.tenants());
   }
 
-  async tenant(id: string): Promise<TenantRecord | undefined> {
+  tenant(id: string): Promise<TenantRecord | undefined> {
     return this.#read(() => this.parts.access.tenant(id));
   }
 
-  async capability(tenant: string, id: string): Promise<CapabilityRecord | undefined> {
+  capability(tenant: string, id: string): Promise<CapabilityRecord | undefined> {
     return this.#read(() => this.parts.capabilities.capability(tenant, id));
   }
 
-  async capabilitiesFor(
-    tenant: string,
-    subjectKey: string,
-    action: string,
-  ): Promise<readonly CapabilityRecord[]> {
+  capabilitiesFor(tenant: string, subjectKey: string, action: string): Promise<readonly CapabilityRecord[]> {
     return this.#read(() => this.parts.capabilities.capabilitiesFor(tenant, subjectKey, action));
   }
 
-  async capabilities(filter: CapabilityFilter): Promise<readonly CapabilityRecord[]> {
+  capabilities(filter: CapabilityFilter): Promise<readonly CapabilityRecord[]> {
     return this.#read(() => this.parts.capabilities.capabilities(filter));
   }
 
-  async agent(tenant: string, id: AgentId): Promise<AgentWithPresence | undefined> {
+  agent(tenant: string, id: AgentId): Promise<AgentWithPresence | undefined> {
     return this.#read(() => this.parts.agents.agent(tenant, id));
   }
 
-  async agentsNamed(tenant: string, name: string): Promise<readonly AgentId[]> {
+  agentsNamed(tenant: string, name: string): Promise<readonly AgentId[]> {
     return this.#read(() => this.parts.agents.agentsNamed(tenant, name));
   }
 
-  async agents(...asked: Parameters<RelayStore["agents"]>): Promise<readonly AgentWithPresence[]> {
+  agents(...asked: Parameters<RelayStore["agents"]>): Promise<readonly AgentWithPresence[]> {
     return this.#read(() => this.parts.agents.agents(...asked));
   }
 
-  async removedAgents(...asked: Parameters<RelayStore["removedAgents"]>): Promise<readonly AgentId[]> {
+  removedAgents(...asked: Parameters<RelayStore["removedAgents"]>): Promise<readonly AgentId[]> {
     return this.#read(() => this.parts.agents.removedAgents(...asked));
   }
 
-  async countAgents(tenant: string): Promise<number> {
+  countAgents(tenant: string): Promise<number> {
     return this.#read(() => this.parts.agents.countAgents(tenant));
   }
 
-  async agentWithKey(tenant: string, publicKey: string): Promise<AgentId | undefined> {
+  agentWithKey(tenant: string, publicKey: string): Promise<AgentId | undefined> {
     return this.#read(() => this.parts.agents.agentWithKey(tenant, publicKey));
   }
 
-  async publicKeyOf(tenant: string, id: AgentId): Promise<string | undefined> {
+  othersBeforeMs(tenant: string, id: AgentId): Promise<number> {
+    return this.#read(() => this.parts.agents.othersBeforeMs(tenant, id));
+  }
+
+  publicKeyOf(tenant: string, id: AgentId): Promise<string | undefined> {
     return this.#read(() => this.parts.agents.publicKeyOf(tenant, id));
   }
 
-  async custodialKey(tenant: string, publicKey: string): Promise<CustodialKey | undefined> {
+  custodialKey(tenant: string, publicKey: string): Promise<CustodialKey | undefined> {
     return this.#read(() => this.parts.agents.custodialKey(tenant, publicKey));
   }
 
-  async message(tenant: string, id: string): Promise<MessageRecord | undefined> {
+  message(tenant: string, id: string): Promise<MessageRecord | undefined> {
     return this.#read(() => this.parts.messages.message(tenant, id));
   }
 
-  async sendKey(
-    tenant: string,
-    sender: AgentId,
-    recipient: AgentId,
-    key: string,
-  ): Promise<SendKey | undefined> {
+  sendKey(tenant: string, sender: AgentId, recipient: AgentId, key: string): Promise<SendKey | undefined> {
     return this.#read(() => this.parts.messages.sendKey(tenant, sender, recipient, key));
   }
 
-  async thread(query: ThreadQuery): Promise<ThreadPage> {
+  thread(query: ThreadQuery): Promise<ThreadPage> {
     return this.#read(() => this.parts.messages.thread(query));
   }
 
-  async threads(query: Parameters<MessageStore["threads"]>[0]): ReturnType<MessageStore["threads"]> {
+  threads(query: Parameters<MessageStore["threads"]>[0]): ReturnType<MessageStore["threads"]> {
     return this.#read(() => this.parts.threads.threads(query));
   }
 
-  async availableMail(query: MailboxReadQuery): Promise<readonly Mail[]> {
+  availableMail(query: MailboxReadQuery): Promise<readonly Mail[]> {
     return this.#read(() => this.parts.mailboxes.availableMail(query));
   }
 
-  async delivery(tenant: string, messageId: string): Promise<DeliveryRecord | undefined> {
+  delivery(tenant: string, messageId: string): Promise<DeliveryRecord | undefined> {
     return this.#read(() => this.parts.mailboxes.delivery(tenant, messageId));
   }
 
-  async openDeliveriesOfTask(tenant: string, taskId: string): Promise<readonly DeliveryRecord[]> {
+  openDeliveriesOfTask(tenant: string, taskId: string): Promise<readonly DeliveryRecord[]> {
     return this.#read(() => this.parts.mailboxes.openDeliveriesOfTask(tenant, taskId));
   }
 
-  async openDeliveriesOfAgent(
-    tenant: string,
-    agentId: AgentId,
-    limit: number,
-  ): Promise<readonly DeliveryRecord[]> {
+  openDeliveriesOfAgent(tenant: string, agentId: AgentId, limit: number): Promise<readonly DeliveryRecord[]> {
     return this.#read(() => this.parts.mailboxes.openDeliveriesOfAgent(tenant, agentId, limit));
   }
 
@@ -185,19 +176,19 @@ export abstract class StoreReader implements Reads {
     return this.#read(() => this.parts.mailboxes.heldWork(after, limit));
   }
 
-  async expiredDeliveries(nowMs: number, limit: number): Promise<readonly DeliveryRecord[]> {
+  expiredDeliveries(nowMs: number, limit: number): Promise<readonly DeliveryRecord[]> {
     return this.#read(() => this.parts.mailboxes.expiredDeliveries(nowMs, limit));
   }
 
-  async timedOutLeases(nowMs: number, limit: number): Promise<readonly DeliveryRecord[]> {
+  timedOutLeases(nowMs: number, limit: number): Promise<readonly DeliveryRecord[]> {
     return this.#read(() => this.parts.mailboxes.timedOutLeases(nowMs, limit));
   }
 
-  async queue(filter: QueueFilter): Promise<readonly QueuedMail[]> {
+  queue(filter: QueueFilter): Promise<readonly QueuedMail[]> {
     return this.#read(() => this.parts.queue.queue(filter));
   }
 
-  async leasedMail(tenant: string, limit: number): Promise<readonly DeliveryRecord[]> {
+  leasedMail(tenant: string, limit: number): Promise<readonly DeliveryRecord[]> {
     return this.#read(() => this.parts.mailboxes.leasedMail(tenant, limit));
   }
 
@@ -205,15 +196,15 @@ export abstract class StoreReader implements Reads {
     return this.parts.ledger.mailboxes.countOpenByState(tenant);
   }
 
-  async task(tenant: string, id: string): Promise<TaskRecord | undefined> {
+  task(tenant: string, id: string): Promise<TaskRecord | undefined> {
     return this.#read(() => this.parts.tasks.task(tenant, id));
   }
 
-  async tasks(filter: TaskFilter): Promise<readonly TaskRecord[]> {
+  tasks(filter: TaskFilter): Promise<readonly TaskRecord[]> {
     return this.#read(() => this.parts.tasks.tasks(filter));
   }
 
-  async tasksWithClientId(
+  tasksWithClientId(
     tenant: string,
     agentId: AgentId | undefined,
     clientId: string,
@@ -221,31 +212,31 @@ export abstract class StoreReader implements Reads {
     return this.#read(() => this.parts.tasks.tasksWithClientId(tenant, agentId, clientId));
   }
 
-  async unfinishedWithResultKey(tenant: string, resultKey: string): Promise<TaskRecord | undefined> {
+  unfinishedWithResultKey(tenant: string, resultKey: string): Promise<TaskRecord | undefined> {
     return this.#read(() => this.parts.tasks.unfinishedWithResultKey(tenant, resultKey));
   }
 
-  async cachedResult(tenant: string, resultKey: string, nowMs: number): Promise<CachedResult | undefined> {
+  cachedResult(tenant: string, resultKey: string, nowMs: number): Promise<CachedResult | undefined> {
     return this.#read(() => this.parts.resultCache.cachedResult(tenant, resultKey, nowMs));
   }
 
-  async artifacts(tenant: string, taskId: string): Promise<readonly Artifact[]> {
+  artifacts(tenant: string, taskId: string): Promise<readonly Artifact[]> {
     return this.#read(() => this.parts.tasks.artifacts(tenant, taskId));
   }
 
-  async countArtifacts(tenant: string, taskIds: readonly string[]): Promise<ReadonlyMap<string, number>> {
+  countArtifacts(tenant: string, taskIds: readonly string[]): Promise<ReadonlyMap<string, number>> {
     return this.#read(() => this.parts.tasks.countArtifacts(tenant, taskIds));
   }
 
-  async overdueTasks(nowMs: number, limit: number): Promise<readonly TaskRecord[]> {
+  overdueTasks(nowMs: number, limit: number): Promise<readonly TaskRecord[]> {
     return this.#read(() => this.parts.tasks.overdueTasks(nowMs, limit));
   }
 
-  async events(filter: EventFilter): Promise<EventPage> {
+  events(filter: EventFilter): Promise<EventPage> {
     return this.#read(() => this.parts.journal.events(filter));
   }
 
-  async eventsOfMessage(tenant: string, messageId: string): Promise<readonly EventRecord[]> {
+  eventsOfMessage(tenant: string, messageId: string): Promise<readonly EventRecord[]> {
     return this.#read(() => this.parts.journal.eventsOfMessage(tenant, messageId));
   }
 
@@ -258,23 +249,19 @@ export abstract class StoreReader implements Reads {
     return this.#read(() => this.parts.journal.chainAnchor(tenant));
   }
 
-  async retirableMail(
-    tenant: string,
-    settledBeforeMs: number,
-    limit: number,
-  ): Promise<readonly RetiredMail[]> {
+  retirableMail(tenant: string, settledBeforeMs: number, limit: number): Promise<readonly RetiredMail[]> {
     return this.#read(() => this.parts.retention.retirableMail(tenant, settledBeforeMs, limit));
   }
 
-  async archiveLines(tenant: string, messageIds: readonly string[]): Promise<readonly RetiredMail[]> {
+  archiveLines(tenant: string, messageIds: readonly string[]): Promise<readonly RetiredMail[]> {
     return this.#read(() => this.parts.retention.archiveLines(tenant, messageIds));
   }
 
-  async lastEventSeq(tenant: string): Promise<number> {
+  lastEventSeq(tenant: string): Promise<number> {
     return this.#read(() => this.parts.journal.lastEventSeq(tenant));
   }
 
-  async retirableEvents(tenant: string, beforeMs: number, limit: number): Promise<readonly EventRecord[]> {
+  retirableEvents(tenant: string, beforeMs: number, limit: number): Promise<readonly EventRecord[]> {
     return this.#read(() => this.parts.journal.retirableEvents(tenant, beforeMs, limit));
   }
 

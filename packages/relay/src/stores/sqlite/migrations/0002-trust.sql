@@ -3,6 +3,7 @@
 
 alter table agent add column pubkey_b58 text;
 alter table agent add column custodial integer not null default 0;
+alter table agent add column others_before_ms integer not null default 0;
 -- A removed agent keeps its key on record, but does not keep others from it.
 create unique index agent_key on agent (tenant, pubkey_b58)
   where pubkey_b58 is not null and removed_at_ms is null;
@@ -41,6 +42,7 @@ create table api_key (
   expires_at_ms integer,
   revoked_at_ms integer,
   replaces text,
+  replaced_by text,
   version integer not null
 ) strict, without rowid;
 create index api_key_of_tenant on api_key (tenant, id);
