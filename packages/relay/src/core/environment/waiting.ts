@@ -3,7 +3,7 @@ export interface Waiting {
   /** Aborted when waiting is of no use any more. Looked at only by those who really wait. */
   readonly signal?: AbortSignal | undefined;
   /** Nobody is left to read the answer. */
-  readonly isGone?: (() => boolean) | undefined;
+  isGone?(): boolean;
 }
 
 export function isGone(waiting: Waiting): boolean {

@@ -15,6 +15,7 @@ import { taskQueueRoutes } from "../task-queue/task-queue-routes.ts";
 import { agentRoutes } from "./agent-routes.ts";
 import { capabilityRoutes } from "./capability-routes.ts";
 import { fromServerError, RETRY_AFTER_S, statusOf, toErrorBody, toWireAnswer } from "./http-error.ts";
+import { HttpCall, HttpOpenCall, WaitingCalls } from "./http-call.ts";
 import { HttpMetrics, type RouteMetrics } from "./http-metrics.ts";
 import { keyRoutes } from "./key-routes.ts";
 import { assertNoForeignLink, LocalGuard, type LocalGuardSettings } from "./local-guard.ts";
@@ -23,7 +24,7 @@ import { messageRoutes } from "./message-routes.ts";
 import { operatorRoutes } from "./operator-routes.ts";
 import { readQuery } from "./query.ts";
 import { readJsonBody } from "./read-body.ts";
-import type { Answer, Call, OpenCall, Route, RouteFamily } from "./route.ts";
+import type { Answer, Route, RouteFamily } from "./route.ts";
 import { serviceRoutes } from "./service-routes.ts";
 import { taskRoutes } from "./task-routes.ts";
 import { tenantOfPath, withoutTenant } from "./tenant-path.ts";
@@ -154,20 +155,14 @@ function mount(
       ...(route.open === true ? [] : [knowCaller(parts.authenticator, parts.core.tenants)]),
     ],
     handler: async (request, reply) => {
-      const open: OpenCall = {
-        params: request.params as Record<string, string>,
-        query: readQuery(route.query, request.query),
-        body: request.body,
-        // Most calls never wait, so nothing is set up for them.
-        get signal() {
-          return waiting.signalFor(reply);
-        },
-        isGone: () => reply.raw.destroyed && !reply.raw.writableFinished,
-      };
-      if (route.open === true) return sendAnswer(await route.handle(open), request, reply);
+      const query = readQuery(route.query, request.query);
+      if (route.open === true) {
+        const call = new HttpOpenCall(request, query, reply, waiting);
+        return sendAnswer(await route.handle(call), request, reply);
+      }
       const { principal } = request as KnownRequest;
       assert(principal !== undefined, "a caller is known before its body is read");
-      const call: Call = Object.assign(open, { principal });
+      const call = new HttpCall(principal, request, query, reply, waiting);
       return sendAnswer(await route.handle(call), request, reply);
     },
   });
@@ -281,28 +276,4 @@ function guardRequests(app: FastifyInstance, guard: LocalGuard, stopping: AbortS
     }
     done();
   });
-}
-
-/** Those who wait: answered at once when the relay stops, forgotten when their client has gone. */
-class WaitingCalls {
-  readonly #stopping: AbortSignal;
-  readonly #waiting = new Set<AbortController>();
-
-  constructor(stopping: AbortSignal) {
-    this.#stopping = stopping;
-    stopping.addEventListener("abort", () => {
-      for (const controller of this.#waiting) controller.abort();
-    });
-  }
-
-  signalFor(reply: FastifyReply): AbortSignal {
-    const controller = new AbortController();
-    if (this.#stopping.aborted) controller.abort();
-    this.#waiting.add(controller);
-    reply.raw.once("close", () => {
-      this.#waiting.delete(controller);
-      if (!reply.raw.writableFinished) controller.abort();
-    });
-    return controller.signal;
-  }
 }

@@ -10,7 +10,7 @@ export interface OpenCall {
   /** Aborted when the client has gone or the relay is stopping; made when it is first asked for. */
   readonly signal: AbortSignal;
   /** Nobody is left to read the answer. */
-  readonly isGone: () => boolean;
+  isGone(): boolean;
 }
 
 /** A request whose caller is known. */

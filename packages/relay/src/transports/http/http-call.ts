@@ -1,0 +1,62 @@
+import type { FastifyReply, FastifyRequest } from "fastify";
+import type { Principal } from "../../core/access/principal.ts";
+import type { Call, OpenCall } from "./route.ts";
+
+/** A request as its route sees it. Most calls never wait, so nothing is set up for those that might. */
+export class HttpOpenCall implements OpenCall {
+  readonly params: Readonly<Record<string, string>>;
+  readonly query: unknown;
+  readonly body: unknown;
+  readonly #reply: FastifyReply;
+  readonly #waiting: WaitingCalls;
+
+  constructor(request: FastifyRequest, query: unknown, reply: FastifyReply, waiting: WaitingCalls) {
+    this.params = request.params as Readonly<Record<string, string>>;
+    this.query = query;
+    this.body = request.body;
+    this.#reply = reply;
+    this.#waiting = waiting;
+  }
+
+  get signal(): AbortSignal {
+    return this.#waiting.signalFor(this.#reply);
+  }
+
+  isGone(): boolean {
+    const { raw } = this.#reply;
+    return raw.destroyed && !raw.writableFinished;
+  }
+}
+
+export class HttpCall extends HttpOpenCall implements Call {
+  readonly principal: Principal;
+
+  constructor(principal: Principal, ...open: ConstructorParameters<typeof HttpOpenCall>) {
+    super(...open);
+    this.principal = principal;
+  }
+}
+
+/** Those who wait: answered at once when the relay stops, forgotten when their client has gone. */
+export class WaitingCalls {
+  readonly #stopping: AbortSignal;
+  readonly #waiting = new Set<AbortController>();
+
+  constructor(stopping: AbortSignal) {
+    this.#stopping = stopping;
+    stopping.addEventListener("abort", () => {
+      for (const controller of this.#waiting) controller.abort();
+    });
+  }
+
+  signalFor(reply: FastifyReply): AbortSignal {
+    const controller = new AbortController();
+    if (this.#stopping.aborted) controller.abort();
+    this.#waiting.add(controller);
+    reply.raw.once("close", () => {
+      this.#waiting.delete(controller);
+      if (!reply.raw.writableFinished) controller.abort();
+    });
+    return controller.signal;
+  }
+}
