@@ -4,7 +4,7 @@ import type { Clock } from "../environment/clock.ts";
 import type { AccessStore } from "./access-store.ts";
 import { hasExpired } from "./expiry.ts";
 import type { KeyRecord } from "./key-record.ts";
-import { digestOf, isSecretOf, readKeyText } from "./key-secret.ts";
+import { digestOf, isSecret, readKeyText } from "./key-secret.ts";
 import { type Principal, rootOperator } from "./principal.ts";
 import type { RefusedCallers } from "./refused-callers.ts";
 
@@ -22,6 +22,12 @@ export interface KeyAuthenticatorParts {
   readonly refusals: RefusedCallers;
 }
 
+/** What a key's record comes down to at every request. */
+interface Holder {
+  readonly principal: Principal;
+  readonly digest: Uint8Array;
+}
+
 const BEARER = /^bearer(?: +(.*))?$/i;
 const TOKEN = /^\S+$/;
 
@@ -36,6 +42,8 @@ export class KeyAuthenticator implements Authenticator {
   readonly #clock: Clock;
   readonly #refusals: RefusedCallers;
   readonly #rootDigest: Buffer | undefined;
+  /** By the record itself: a key that was changed is another record. */
+  readonly #holders = new WeakMap<KeyRecord, Holder>();
 
   constructor(parts: KeyAuthenticatorParts, settings: { readonly apiKey: string | undefined }) {
     const { apiKey } = settings;
@@ -58,10 +66,19 @@ export class KeyAuthenticator implements Authenticator {
       return this.#isRoot(token) ? rootOperator() : this.#refuse("unknown", transport);
     }
     // Whoever does not know the secret hears nothing about the key, not even that it is there.
-    if (!isSecretOf(key, shown.secret)) return this.#refuse("unknown", transport, key);
+    const holder = this.#holderOf(key);
+    if (!isSecret(shown.secret, holder.digest)) return this.#refuse("unknown", transport, key);
     if (key.revokedAtMs !== null) return this.#refuse("revoked", transport, key);
     if (hasExpired(key.expiresAtMs, this.#clock.nowMs())) return this.#refuse("expired", transport, key);
-    return principalOf(key);
+    return holder.principal;
+  }
+
+  #holderOf(key: KeyRecord): Holder {
+    const known = this.#holders.get(key);
+    if (known !== undefined) return known;
+    const holder = { principal: principalOf(key), digest: Buffer.from(key.digest, "hex") };
+    this.#holders.set(key, holder);
+    return holder;
   }
 
   /** Digests have one length, so the comparison tells nothing about the key, not even how long it is. */

@@ -137,7 +137,9 @@ export class Capabilities implements CapabilityGate {
     const required: string[] = [];
     const authorizedBy: string[] = [];
     const spent: CapabilityRecord[] = [];
-    for (const need of await this.#needsOf(principal, demand)) {
+    const needs =
+      demand.kind === "send" ? this.#needsOfSend(principal, demand) : this.#needsOf(principal, demand);
+    for (const need of await needs) {
       required.push(need.name);
       const search = await this.#search(principal.tenant, need);
       if (search.found === undefined) {
@@ -152,10 +154,11 @@ export class Capabilities implements CapabilityGate {
     return spent.length === 0 ? { events } : { events, capabilities: spent };
   }
 
-  async #needsOf(principal: AgentPrincipal, demand: Demand): Promise<readonly Need[]> {
+  async #needsOf(
+    principal: AgentPrincipal,
+    demand: Exclude<Demand, { readonly kind: "send" }>,
+  ): Promise<readonly Need[]> {
     switch (demand.kind) {
-      case "send":
-        return this.#needsOfSend(principal, demand);
       case "respond":
         return [await this.#needOfRespond(principal, demand)];
       case "repair":
@@ -173,8 +176,13 @@ export class Capabilities implements CapabilityGate {
     const { agentId: sender } = principal;
     const { recipient } = demand;
     const [sendName = "", recvName = ""] = requiredActions(demand);
-    const peerKey = await this.#keyOf(principal, demand, recipient);
-    const ownKey = await this.#keyOf(principal, demand, sender);
+    const { tenant } = principal;
+    const peerKey =
+      (await this.#store.publicKeyOf(tenant, recipient)) ??
+      (await this.#refuseKeyless(principal, demand, recipient));
+    const ownKey =
+      (await this.#store.publicKeyOf(tenant, sender)) ??
+      (await this.#refuseKeyless(principal, demand, sender));
     const sending: Need = {
       holder: sender,
       holderKey: ownKey,
@@ -215,7 +223,9 @@ export class Capabilities implements CapabilityGate {
   ): Promise<Need> {
     const holder = principal.agentId;
     const [name = ""] = requiredActions(demand);
-    const holderKey = await this.#keyOf(principal, demand, holder);
+    const holderKey =
+      (await this.#store.publicKeyOf(principal.tenant, holder)) ??
+      (await this.#refuseKeyless(principal, demand, holder));
     return { holder, holderKey, action: name, name, request, isConsent: false };
   }
 
@@ -254,9 +264,11 @@ export class Capabilities implements CapabilityGate {
     return limited === undefined ? { found: undefined, why } : { found: limited };
   }
 
-  async #keyOf(principal: AgentPrincipal, demand: Demand | RepairWish, agentId: AgentId): Promise<string> {
-    const key = await this.#store.publicKeyOf(principal.tenant, agentId);
-    if (key !== undefined) return key;
+  async #refuseKeyless(
+    principal: AgentPrincipal,
+    demand: Demand | RepairWish,
+    agentId: AgentId,
+  ): Promise<never> {
     const required = requiredActions(demand);
     const reason = `${agentId} has no public key, because it was registered by an older relay; it must register again`;
     const outcome = { required, missing: required, authorizedBy: [], passed: false, reason };

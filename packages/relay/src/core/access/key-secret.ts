@@ -1,5 +1,4 @@
 import { hash, timingSafeEqual } from "node:crypto";
-import type { KeyRecord } from "./key-record.ts";
 
 const KEY_TEXT = /^(key_[0-9a-f-]{36})\.([1-9A-HJ-NP-Za-km-z]{32,44})$/;
 
@@ -10,8 +9,8 @@ export function readKeyText(text: string): { readonly id: string; readonly secre
 }
 
 /** In constant time: how long it takes tells nothing about the secret. */
-export function isSecretOf(key: KeyRecord, secret: string): boolean {
-  return timingSafeEqual(digestOf(secret), Buffer.from(key.digest, "hex"));
+export function isSecret(secret: string, digest: Uint8Array): boolean {
+  return timingSafeEqual(digestOf(secret), digest);
 }
 
 export function digestOf(secret: string): Buffer {

@@ -1,4 +1,4 @@
-import type { DatabaseSync } from "node:sqlite";
+import type { DatabaseSync, SQLInputValue } from "node:sqlite";
 import { journalTopic } from "../../core/environment/change-feed.ts";
 import {
   type ChainHead,
@@ -12,7 +12,10 @@ import { prepare, type Statement } from "./database.ts";
 import type { Ledger } from "./ledger.ts";
 import { EVENT_COLUMNS, eventFromRow } from "./rows.ts";
 
-const INSERT = `insert into event (${EVENT_COLUMNS}) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+const INSERT = `insert into event (${EVENT_COLUMNS}) values `;
+const INSERTED = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+/** Events that one statement writes: together they cost less. */
+const TOGETHER_MAX = 16;
 const PAGE = `
   select ${EVENT_COLUMNS} from event
   where tenant = ?1 and seq > ?2 and seq <= ?3 and (?4 is null or type = ?4)
@@ -32,7 +35,8 @@ const FORGET = "delete from event where tenant = ? and seq <= ?";
 /** Events and the hash chain they make. */
 export class Journal {
   readonly #ledger: Ledger;
-  readonly #insert: Statement;
+  /** For one event, for two, and so on. */
+  readonly #inserts: readonly Statement[];
   readonly #page: Statement;
   readonly #ofMessage: Statement;
   readonly #oldest: Statement;
@@ -43,7 +47,9 @@ export class Journal {
 
   constructor(database: DatabaseSync, ledger: Ledger) {
     this.#ledger = ledger;
-    this.#insert = prepare(database, INSERT);
+    this.#inserts = Array.from({ length: TOGETHER_MAX }, (_, index) =>
+      prepare(database, INSERT + Array.from({ length: index + 1 }, () => INSERTED).join(", ")),
+    );
     this.#page = prepare(database, PAGE);
     this.#ofMessage = prepare(database, OF_MESSAGE);
     this.#oldest = prepare(database, OLDEST);
@@ -92,23 +98,29 @@ export class Journal {
   }
 
   /** Inside a commit. */
-  append(tenant: string, draft: EventDraft): void {
-    const event = sealEvent(tenant, this.#ledger.chainHead(tenant), draft);
-    this.#insert.run(
-      event.tenant,
-      event.seq,
-      event.type,
-      event.atMs,
-      event.actor,
-      event.agentId,
-      event.messageId,
-      event.taskId,
-      event.threadId,
-      event.dataJson,
-      event.previousHash,
-      event.hash,
-    );
-    this.#ledger.moveChainHead(tenant, { seq: event.seq, hash: event.hash });
+  append(tenant: string, drafts: readonly EventDraft[]): void {
+    if (drafts.length === 0) return;
+    let head = this.#ledger.chainHead(tenant);
+    for (let start = 0; start < drafts.length; start += TOGETHER_MAX) {
+      const values: SQLInputValue[] = [];
+      for (const draft of drafts.slice(start, start + TOGETHER_MAX)) {
+        const event = sealEvent(tenant, head, draft);
+        head = { seq: event.seq, hash: event.hash };
+        values.push(
+          event.tenant,
+          event.seq,
+          event.type,
+          event.atMs,
+          event.actor,
+          event.agentId,
+          event.messageId,
+        );
+        values.push(event.taskId, event.threadId, event.dataJson, event.previousHash, event.hash);
+      }
+      const count = Math.min(TOGETHER_MAX, drafts.length - start);
+      this.#inserts[count - 1]?.run(...values);
+    }
+    this.#ledger.moveChainHead(tenant, head);
     this.#ledger.wake(journalTopic(tenant));
   }
 

@@ -239,7 +239,7 @@ export class Mailboxes {
   ): void {
     for (const messageId of messageIds) {
       const row = this.#markDelivered.get(deliveredAtMs, tenant, messageId);
-      if (row !== undefined) this.#journal.append(tenant, event(deliveryFromRow(row)));
+      if (row !== undefined) this.#journal.append(tenant, [event(deliveryFromRow(row))]);
     }
   }
 
@@ -254,7 +254,7 @@ export class Mailboxes {
       bytesLeft -= next.bytes;
       position = next.delivery.position;
       const delivery = this.#leaseTo(query, leaseId, next);
-      this.#journal.append(query.tenant, event(delivery));
+      this.#journal.append(query.tenant, [event(delivery)]);
       mail.push({ delivery, message: next.message });
     }
     return mail;

@@ -140,7 +140,7 @@ export class SqliteRelayStore extends StoreReader implements RelayStore {
   ): Promise<void> {
     await this.#write(() => {
       this.parts.retention.retireMail(tenant, messageIds, nowMs);
-      if (event !== undefined) this.parts.journal.append(tenant, event);
+      if (event !== undefined) this.parts.journal.append(tenant, [event]);
     });
   }
 
@@ -203,7 +203,7 @@ export class SqliteRelayStore extends StoreReader implements RelayStore {
     for (const task of changes.tasks ?? []) tasks.put(task);
     for (const artifact of changes.artifacts ?? []) tasks.putArtifact(artifact);
     for (const result of changes.cachedResults ?? []) resultCache.put(result);
-    for (const event of changes.events) journal.append(changes.tenant, event);
+    journal.append(changes.tenant, changes.events);
   }
 
   async #savePresence(): Promise<void> {

@@ -183,7 +183,8 @@ function knowCaller(authenticator: Authenticator, tenants: TenantService): onReq
   const know = async (request: FastifyRequest, done: (reason?: Error) => void): Promise<void> => {
     try {
       const principal = await authenticator.authenticate(request.headers.authorization, "http");
-      const tenant = tenantOfPath(request.originalUrl);
+      const isPlain = request.originalUrl === request.url;
+      const tenant = isPlain ? undefined : tenantOfPath(request.originalUrl);
       (request as KnownRequest).principal =
         tenant === undefined ? principal : await tenants.enter(principal, tenant);
     } catch (reason) {
