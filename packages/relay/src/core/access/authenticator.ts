@@ -14,10 +14,12 @@ export interface Authenticator {
   readonly everybody?: Principal;
   /** `authorization` as the header of that name has it. `unauthenticated` when it is missing or opens nothing. */
   authenticate(authorization: string | undefined, transport: string): Promise<Principal>;
+  /** The same at once, where that is possible; undefined says nothing, also about a key that opens nothing. */
+  known?(authorization: string): Principal | undefined;
 }
 
 export interface KeyAuthenticatorParts {
-  readonly store: Pick<AccessStore, "key">;
+  readonly store: Pick<AccessStore, "key" | "keyAtHand">;
   readonly clock: Clock;
   readonly refusals: RefusedCallers;
 }
@@ -38,7 +40,7 @@ const TOKEN = /^\S+$/;
  */
 export class KeyAuthenticator implements Authenticator {
   readonly everybody?: Principal;
-  readonly #store: Pick<AccessStore, "key">;
+  readonly #store: Pick<AccessStore, "key" | "keyAtHand">;
   readonly #clock: Clock;
   readonly #refusals: RefusedCallers;
   readonly #rootDigest: Buffer | undefined;
@@ -54,6 +56,14 @@ export class KeyAuthenticator implements Authenticator {
     this.#rootDigest = apiKey === undefined ? undefined : digestOf(apiKey);
   }
 
+  known(authorization: string): Principal | undefined {
+    const shown = readKeyText(BEARER.exec(authorization)?.[1] ?? "");
+    const key = shown === undefined ? undefined : this.#store.keyAtHand(shown.id);
+    if (key === undefined || shown === undefined) return undefined;
+    const holder = this.#holderOf(key);
+    return this.#faultOf(key, holder, shown.secret) === undefined ? holder.principal : undefined;
+  }
+
   async authenticate(authorization: string | undefined, transport: string): Promise<Principal> {
     if (authorization === undefined) return this.everybody ?? this.#refuse("missing", transport);
     const bearer = BEARER.exec(authorization);
@@ -65,12 +75,16 @@ export class KeyAuthenticator implements Authenticator {
     if (key === undefined || shown === undefined) {
       return this.#isRoot(token) ? rootOperator() : this.#refuse("unknown", transport);
     }
-    // Whoever does not know the secret hears nothing about the key, not even that it is there.
     const holder = this.#holderOf(key);
-    if (!isSecret(shown.secret, holder.digest)) return this.#refuse("unknown", transport, key);
-    if (key.revokedAtMs !== null) return this.#refuse("revoked", transport, key);
-    if (hasExpired(key.expiresAtMs, this.#clock.nowMs())) return this.#refuse("expired", transport, key);
-    return holder.principal;
+    const fault = this.#faultOf(key, holder, shown.secret);
+    return fault === undefined ? holder.principal : this.#refuse(fault, transport, key);
+  }
+
+  /** Whoever does not know the secret hears nothing about the key, not even that it is there. */
+  #faultOf(key: KeyRecord, holder: Holder, secret: string): RefusalReason | undefined {
+    if (!isSecret(secret, holder.digest)) return "unknown";
+    if (key.revokedAtMs !== null) return "revoked";
+    return hasExpired(key.expiresAtMs, this.#clock.nowMs()) ? "expired" : undefined;
   }
 
   #holderOf(key: KeyRecord): Holder {

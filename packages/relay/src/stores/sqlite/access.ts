@@ -66,6 +66,10 @@ export class Access {
     return row === undefined ? undefined : remember(this.#knownKeys, keyFromRow(row));
   }
 
+  keyAtHand(id: string): KeyRecord | undefined {
+    return this.#knownKeys.get(id);
+  }
+
   keys({ tenant, agentId, afterId, limit }: KeyFilter): readonly KeyRecord[] {
     const rows =
       agentId === undefined

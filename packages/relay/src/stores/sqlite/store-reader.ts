@@ -68,6 +68,10 @@ export abstract class StoreReader implements Reads {
     this.parts = createParts(database);
   }
 
+  keyAtHand(id: string): KeyRecord | undefined {
+    return this.database.isOpen ? this.parts.access.keyAtHand(id) : undefined;
+  }
+
   key(id: string): Promise<KeyRecord | undefined> {
     return this.#read(() => this.parts.access.key(id));
   }

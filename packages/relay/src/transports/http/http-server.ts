@@ -194,13 +194,15 @@ function knowCaller(authenticator: Authenticator, tenants: TenantService): onReq
     done();
   };
   return (request, _reply, done) => {
-    const isPlain = request.headers.authorization === undefined && request.originalUrl === request.url;
-    if (everybody !== undefined && isPlain) {
-      (request as KnownRequest).principal = everybody;
-      done();
+    const { authorization } = request.headers;
+    const isPlain = request.originalUrl === request.url;
+    const atOnce = authorization === undefined ? everybody : authenticator.known?.(authorization);
+    if (!isPlain || atOnce === undefined) {
+      void know(request, done);
       return;
     }
-    void know(request, done);
+    (request as KnownRequest).principal = atOnce;
+    done();
   };
 }
 
