@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { AgentId } from "@a2a-relay/protocol";
 import type { RelayStore } from "../src/core/environment/relay-store.ts";
-import type { QueueFilter } from "../src/core/mailboxes/mailbox-store.ts";
 import { NOON_MS } from "./fake-clock.ts";
 import {
   change,
@@ -18,22 +17,10 @@ import {
   storedDelivery,
   TENANT,
   ZHIWEI,
+  queueIds,
 } from "./store-builders.ts";
 
 const CAROL = "carol@host" as AgentId;
-
-async function queueIds(store: RelayStore, said: Partial<QueueFilter>): Promise<readonly string[]> {
-  const mail = await store.queue({
-    tenant: TENANT,
-    agentId: undefined,
-    state: undefined,
-    leasedBeforeMs: undefined,
-    deadlineBeforeMs: undefined,
-    limit: 100,
-    ...said,
-  });
-  return mail.map(({ delivery }) => delivery.messageId);
-}
 
 export function describeMailPurposes(open: OpenStore): void {
   describe("mail of one purpose", () => {

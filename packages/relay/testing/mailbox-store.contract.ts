@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { AgentId } from "@a2a-relay/protocol";
 import type { RelayStore } from "../src/core/environment/relay-store.ts";
-import type { QueueFilter } from "../src/core/mailboxes/mailbox-store.ts";
 import { NOON_MS } from "./fake-clock.ts";
 import {
   aNewTask,
@@ -20,20 +19,9 @@ import {
   storedDelivery,
   TENANT,
   ZHIWEI,
+  queueIds,
+  QUEUE,
 } from "./store-builders.ts";
-
-const EVERYTHING: QueueFilter = {
-  tenant: TENANT,
-  agentId: undefined,
-  state: undefined,
-  leasedBeforeMs: undefined,
-  deadlineBeforeMs: undefined,
-  limit: 100,
-};
-
-async function queueIds(store: RelayStore, said: Partial<QueueFilter> = {}): Promise<readonly string[]> {
-  return (await store.queue({ ...EVERYTHING, ...said })).map(({ delivery }) => delivery.messageId);
-}
 
 async function counts(store: RelayStore): Promise<Readonly<Record<string, number>>> {
   const byState = await store.countOpenByState(TENANT);
@@ -272,7 +260,7 @@ export function describeMailboxStore(open: OpenStore): void {
       const json = JSON.stringify({ body: '"subject":"wrong"', inner: { subject: "wrong" }, subject });
       const { id } = await send(store, { json, kind: "request", taskId: task.id, acceptedAtMs: NOON_MS - 3 });
       const plain = await send(store, { json: JSON.stringify({ subject: "无任务" }) });
-      const [first, second] = await store.queue(EVERYTHING);
+      const [first, second] = await store.queue(QUEUE);
       assert.deepEqual(first, {
         delivery: await storedDelivery(store, id),
         kind: "request",

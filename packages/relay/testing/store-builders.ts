@@ -7,7 +7,12 @@ import type { AgentRecord } from "../src/core/agents/agent-record.ts";
 import type { Changes, RelayStore } from "../src/core/environment/relay-store.ts";
 import type { EventDraft } from "../src/core/journal/event.ts";
 import type { DeliveryRecord } from "../src/core/mailboxes/delivery-record.ts";
-import type { Mail, MailboxLeaseQuery, MailboxReadQuery } from "../src/core/mailboxes/mailbox-store.ts";
+import type {
+  Mail,
+  MailboxLeaseQuery,
+  MailboxReadQuery,
+  QueueFilter,
+} from "../src/core/mailboxes/mailbox-store.ts";
 import type { MessageRecord, SendKey } from "../src/core/messages/message-record.ts";
 import type { CachedResult, TaskRecord } from "../src/core/tasks/task-record.ts";
 import { NOON_MS } from "./fake-clock.ts";
@@ -265,6 +270,24 @@ export function lease(store: RelayStore, said: Partial<MailboxLeaseQuery> = {}):
     ...said,
   };
   return store.lease(query, eventAbout("message.leased", nowMs));
+}
+
+/** All mail that an operator can look at. */
+export const QUEUE: QueueFilter = {
+  tenant: TENANT,
+  agentId: undefined,
+  state: undefined,
+  leasedBeforeMs: undefined,
+  deadlineBeforeMs: undefined,
+  limit: 100,
+};
+
+/** Ids of the mail that an operator is shown. */
+export async function queueIds(
+  store: RelayStore,
+  said: Partial<QueueFilter> = {},
+): Promise<readonly string[]> {
+  return (await store.queue({ ...QUEUE, ...said })).map(({ delivery }) => delivery.messageId);
 }
 
 /** Everything that lies in the mailbox. */

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import { NOON_MS } from "../../../testing/fake-clock.ts";
-import { idsOf, lease, readIds, send, settle, TENANT } from "../../../testing/store-builders.ts";
+import { idsOf, lease, QUEUE, readIds, send, settle, TENANT } from "../../../testing/store-builders.ts";
 import { SqliteRelayStore } from "./sqlite-relay-store.ts";
 
 const LONG = JSON.stringify({ body: "x".repeat(1_000_000), subject: "长信" });
@@ -33,14 +33,6 @@ async function turnsDuring(act: () => Promise<unknown>): Promise<number> {
   return turns;
 }
 
-const QUEUE = {
-  tenant: TENANT,
-  agentId: undefined,
-  state: undefined,
-  leasedBeforeMs: undefined,
-  deadlineBeforeMs: undefined,
-  limit: 100,
-};
 const THREADS = {
   tenant: TENANT,
   agent: undefined,
