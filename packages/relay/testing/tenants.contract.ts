@@ -98,7 +98,7 @@ async function seenBy(store: RelayStore, tenant: string): Promise<unknown> {
     byState: [...(await store.countOpenByState(tenant))],
     queue: await store.queue({ ...filter, ...queue }),
     settled: await store.queue({ ...filter, ...queue, state: "acknowledged" }),
-    leased: await store.leasedMail(tenant, 10),
+    leased: await store.queue({ ...filter, ...queue, state: "leased" }),
     task: await store.task(tenant, "task"),
     tasks: await store.tasks({ ...filter, ...tasks }),
     artifacts: await store.artifacts(tenant, "task"),

@@ -109,8 +109,6 @@ export interface MailboxStore {
    * first (the next to expire where all agents are asked for). Settled mail comes newest first.
    */
   queue(filter: QueueFilter): Promise<readonly QueuedMail[]>;
-  /** Leased mail only, oldest lease first. */
-  leasedMail(tenant: string, limit: number): Promise<readonly DeliveryRecord[]>;
   /** How many deliveries are in each open state. */
   countOpenByState(tenant: string): Promise<ReadonlyMap<DeliveryState, number>>;
 }

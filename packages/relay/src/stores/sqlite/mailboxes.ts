@@ -64,9 +64,6 @@ const HELD_WORK = `
   select ${COLUMNS} from delivery d indexed by delivery_held
   where d.state = 'held' and d.purpose = 'work' and (d.tenant, d.agent_id, d.ref) > (?, ?, ?)
   order by d.tenant, d.agent_id, d.ref limit ?`;
-const LEASED = `
-  select ${COLUMNS} from delivery d indexed by delivery_leased
-  where d.tenant = ? and d.state = 'leased' order by d.leased_at_ms, d.ref limit ?`;
 
 const INSERT = `
   insert into delivery (${deliveryColumns("")})
@@ -120,7 +117,6 @@ export class Mailboxes {
   readonly #expired: Statement;
   readonly #timedOut: Statement;
   readonly #heldWork: Statement;
-  readonly #leased: Statement;
   readonly #insert: Statement;
   readonly #update: Statement;
   readonly #markDelivered: Statement;
@@ -143,7 +139,6 @@ export class Mailboxes {
     this.#expired = prepare(database, EXPIRED);
     this.#timedOut = prepare(database, TIMED_OUT);
     this.#heldWork = prepare(database, HELD_WORK);
-    this.#leased = prepare(database, LEASED);
     this.#insert = prepare(database, INSERT);
     this.#update = prepare(database, UPDATE);
     this.#markDelivered = prepare(database, MARK_DELIVERED);
@@ -210,10 +205,6 @@ export class Mailboxes {
     const ref = after === undefined ? undefined : this.#messages.ref(after.tenant, after.messageId);
     const start = after === undefined || ref === undefined ? ["", "", 0] : [after.tenant, after.agentId, ref];
     return deliveries(this.#heldWork.all(...start, limit));
-  }
-
-  leasedMail(tenant: string, limit: number): readonly DeliveryRecord[] {
-    return deliveries(this.#leased.all(tenant, limit));
   }
 
   /** Inside a commit: all that came before in the same batch counts. */

@@ -30,6 +30,7 @@ import {
   lease,
   newId,
   OTHER_TENANT,
+  QUEUE,
   readIds,
   send,
   sendKeyOf,
@@ -340,7 +341,7 @@ async function contents(store: SqliteRelayStore, messageId: string): Promise<unk
     readable: await readIds(store),
     open: [await store.countOpen(TENANT, ZHIWEI), await store.countOpen(OTHER_TENANT, ZHIWEI)],
     byState: [...(await store.countOpenByState(TENANT))],
-    leased: await store.leasedMail(TENANT, 10),
+    leased: await store.queue({ ...QUEUE, state: "leased" }),
     heads: [await store.chainHead(TENANT), await store.chainHead(OTHER_TENANT)],
     story: await store.eventsOfMessage(TENANT, messageId),
   };

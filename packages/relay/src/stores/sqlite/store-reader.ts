@@ -192,10 +192,6 @@ export abstract class StoreReader implements Reads {
     return this.#read(() => this.parts.queue.queue(filter));
   }
 
-  leasedMail(tenant: string, limit: number): Promise<readonly DeliveryRecord[]> {
-    return this.#read(() => this.parts.mailboxes.leasedMail(tenant, limit));
-  }
-
   async countOpenByState(tenant: string): Promise<ReadonlyMap<DeliveryState, number>> {
     return this.parts.ledger.mailboxes.countOpenByState(tenant);
   }
