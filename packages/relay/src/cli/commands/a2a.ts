@@ -4,6 +4,7 @@ import type { CommandContext } from "../command-context.ts";
 import type { CommandLine } from "../command-line.ts";
 import { given } from "../given.ts";
 import { parseCount } from "../option-parsers.ts";
+import { addRetryPolicyOptions, type RetryPolicyOptions, retryPolicyOf } from "../retry-policy.ts";
 import { duplicateRiskOption, type RequeueOptions } from "./requeue.ts";
 
 interface StatusOptions {
@@ -17,14 +18,6 @@ interface ForceErrorOptions {
   readonly reason: string;
   readonly message: string;
   readonly leaseId?: string;
-}
-
-interface RetryStaleOptions {
-  readonly enable?: boolean;
-  readonly minLeaseAgeMs?: number;
-  readonly maxAttempts?: number;
-  readonly maxRequeues?: number;
-  readonly scanLimit?: number;
 }
 
 const LIMIT_DEFAULT = 10;
@@ -114,35 +107,22 @@ function addForceError(line: CommandLine, parent: Command): void {
 }
 
 function addRetryStale(line: CommandLine, parent: Command): void {
-  line
-    .command(
-      "retry-stale",
-      "Requeue stale tasks that were declared idempotent. Looks only, unless enabled.",
-      ["a2a-relay a2a retry-stale --enable --min-lease-age-ms 600000"],
-      { parent },
-    )
-    .option("--enable", "really requeue")
-    .option("--min-lease-age-ms <ms>", "the age from which a lease is stale (default: 300000)", parseCount)
-    .option("--max-attempts <n>", "leave what was tried this often (default: 3)", parseCount)
-    .option("--max-requeues <n>", "requeue at most this many (default: 1)", parseCount)
-    .option("--scan-limit <n>", "look at this many leases, oldest first (default: 100)", parseCount)
-    .action(
-      line.run<RetryStaleOptions>(async ({ client, output, signal }, options) => {
-        const policy = given({
-          enabled: options.enable,
-          min_lease_age_ms: options.minLeaseAgeMs,
-          max_attempts: options.maxAttempts,
-          max_requeues: options.maxRequeues,
-          scan_limit: options.scanLimit,
-        });
-        const { report } = await client.taskQueue.retryStale(policy, { signal });
-        const { considered, requeued, skipped } = report;
-        await output.show({ kind: "a2a_auto_retry", report }, () => [
-          `considered ${considered} task(s), requeued ${requeued.length}, skipped ${skipped.length}`,
-          ...(report.policy.enabled ? [] : ["automatic retry disabled; pass --enable to mutate"]),
-        ]);
-      }),
-    );
+  const command = line.command(
+    "retry-stale",
+    "Requeue stale tasks that were declared idempotent. Looks only, unless enabled.",
+    ["a2a-relay a2a retry-stale --enable --min-lease-age-ms 600000"],
+    { parent },
+  );
+  addRetryPolicyOptions(command).action(
+    line.run<RetryPolicyOptions>(async ({ client, output, signal }, options) => {
+      const { report } = await client.taskQueue.retryStale(retryPolicyOf(options), { signal });
+      const { considered, requeued, skipped } = report;
+      await output.show({ kind: "a2a_auto_retry", report }, () => [
+        `considered ${considered} task(s), requeued ${requeued.length}, skipped ${skipped.length}`,
+        ...(report.policy.enabled ? [] : ["automatic retry disabled; pass --enable to mutate"]),
+      ]);
+    }),
+  );
 }
 
 function addCompact(line: CommandLine, parent: Command): void {
