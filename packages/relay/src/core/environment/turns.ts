@@ -17,6 +17,11 @@ export class Turns {
     return this.#last.size;
   }
 
+  /** A way to wait for one's turn at what the names stand for. */
+  at(...names: readonly string[]): <Answer>(act: () => Promise<Answer>) => Promise<Answer> {
+    return (act) => this.take(JSON.stringify(names), act);
+  }
+
   /** Runs `act` once all that came before it with the same key have ended, well or badly. */
   async take<Answer>(key: string, act: () => Promise<Answer>): Promise<Answer> {
     const before = this.#last.get(key);

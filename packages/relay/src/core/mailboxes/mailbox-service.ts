@@ -29,7 +29,7 @@ import type { Principal } from "../access/principal.ts";
 import type { Directory } from "../agents/directory.ts";
 import { mailboxTopic } from "../environment/change-feed.ts";
 import type { Clock } from "../environment/clock.ts";
-import { combine, type Decision, decideAndCommit, type InTurn } from "../environment/commit-retry.ts";
+import { combine, type Decision, decideAndCommit } from "../environment/commit-retry.ts";
 import { parseCursor } from "../environment/cursor.ts";
 import type { Identifiers } from "../environment/identifiers.ts";
 import type { RelayStore } from "../environment/relay-store.ts";
@@ -211,7 +211,7 @@ export class MailboxService {
     const request = parseFail(input);
     const agentId = await this.#mailboxOf(principal, agent, "mailbox.settle");
     const { tenant } = principal;
-    const spendInTurn: InTurn = (again) => this.#spenders.take(JSON.stringify([tenant, agentId]), again);
+    const spendInTurn = this.#spenders.at(tenant, agentId);
     const decide = async (): Promise<Decision<Pick<MessageResponse, "delivery">>> => {
       const nowMs = this.#clock.nowMs();
       const stationery = { ids: this.#ids, nowMs, messageTtlMs: this.#messageTtlMs };

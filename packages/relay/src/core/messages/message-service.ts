@@ -12,7 +12,7 @@ import { Type } from "typebox";
 import type { Guard } from "../access/guard.ts";
 import type { Principal } from "../access/principal.ts";
 import type { Clock } from "../environment/clock.ts";
-import { combine, type Decision, decideAndCommit, type InTurn } from "../environment/commit-retry.ts";
+import { combine, type Decision, decideAndCommit } from "../environment/commit-retry.ts";
 import type { Identifiers } from "../environment/identifiers.ts";
 import { Lanes } from "../environment/lanes.ts";
 import { Turns } from "../environment/turns.ts";
@@ -132,8 +132,7 @@ export class MessageService {
       const planned = await this.#planner.plan(principal, addressed, clash);
       return { changes: "plan" in planned ? planned.plan.changes : undefined, answer: toAnswer(planned) };
     };
-    const spendInTurn: InTurn = (again) =>
-      this.#spenders.take(JSON.stringify([principal.tenant, recipient]), again);
+    const spendInTurn = this.#spenders.at(principal.tenant, recipient);
     const act = (): Promise<SendAnswer> => decideAndCommit(this.#store, decide, spendInTurn);
     if (draft.duplicateSafety !== "idempotent") return act();
     // Of two that ask for the same work at the same time, the second must see the first.

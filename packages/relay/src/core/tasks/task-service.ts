@@ -26,7 +26,7 @@ import type { Guard } from "../access/guard.ts";
 import type { Principal } from "../access/principal.ts";
 import type { Directory } from "../agents/directory.ts";
 import type { Clock } from "../environment/clock.ts";
-import { combine, type Decision, decideAndCommit, type InTurn } from "../environment/commit-retry.ts";
+import { combine, type Decision, decideAndCommit } from "../environment/commit-retry.ts";
 import type { Identifiers } from "../environment/identifiers.ts";
 import { timeDigits } from "../environment/time-ordered-ids.ts";
 import type { Changes, RelayStore } from "../environment/relay-store.ts";
@@ -297,8 +297,7 @@ export class TaskService {
     decide: (task: TaskRecord) => Promise<Decision<TaskView>>,
   ): Promise<TaskView> {
     let requester = "";
-    const spendInTurn: InTurn = (again) =>
-      this.#spenders.take(JSON.stringify([principal.tenant, requester]), again);
+    const spendInTurn = this.#spenders.at(principal.tenant, requester);
     const decideOn = async (): Promise<Decision<TaskView>> => {
       const task = await this.#visible(principal, id);
       ({ requester } = task);
