@@ -32,7 +32,7 @@ const EXTENTS: Readonly<Record<Verb, Extent>> = {
   "metrics.read": "nobody",
   "queue.read": "nobody",
   "repair.write": "anyone",
-  "task-queue.read": "anyone",
+  "task-queue.read": "itself",
   "tasks.cancel": "itself",
   "tasks.list": "itself",
   "tasks.read": "party",

@@ -41,7 +41,7 @@ const RULES = {
   "queue.read": operatorOnly,
   // An agent needs a capability for it, which the gate asks for.
   "repair.write": anyone,
-  "task-queue.read": anyone,
+  "task-queue.read": itself,
   "tasks.cancel": itself,
   "tasks.list": itself,
   "tasks.read": party,

@@ -1,7 +1,7 @@
 import { RelayError } from "@a2a-relay/protocol";
 import type { Clock } from "../environment/clock.ts";
 import type { RelayStore } from "../environment/relay-store.ts";
-import type { EventDraft } from "../journal/event.ts";
+import { ABOUT_NOBODY, type EventDraft } from "../journal/event.ts";
 import { denialOf, isAllowed, type Target, type Verb } from "./authorize.ts";
 import { hasExpired } from "./expiry.ts";
 import { actorName, type AgentPrincipal, type Principal } from "./principal.ts";
@@ -49,23 +49,23 @@ export class Guard {
     return keyId === undefined ? undefined : this.#assertWorks(keyId);
   }
 
-  /** For what a rule beyond the table forbids; `error` says it in that rule's words. */
+  /** For what a rule beyond the table forbids; `error` says it in that rule's words, `more` goes on record. */
   async refuse(
     principal: Principal,
     verb: Verb,
     target: Target,
     error: RelayError = denialOf(principal, verb, target),
+    more: Readonly<Record<string, unknown>> = {},
   ): Promise<never> {
     await this.record(principal.tenant, {
       type: "access.denied",
       atMs: this.#clock.nowMs(),
       actor: actorName(principal),
+      ...ABOUT_NOBODY,
       agentId: target.agentId ?? null,
-      messageId: null,
-      taskId: null,
-      threadId: null,
       data: {
         verb,
+        ...more,
         ...(principal.keyId === undefined ? {} : { key_id: principal.keyId }),
         ...(target.tenant === undefined ? {} : { tenant: target.tenant }),
       },

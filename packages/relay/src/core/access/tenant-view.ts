@@ -1,5 +1,5 @@
 import { formatInstant, type TenantView } from "@a2a-relay/protocol";
-import type { EventDraft } from "../journal/event.ts";
+import { ABOUT_NOBODY, type EventDraft } from "../journal/event.ts";
 import type { TenantRecord } from "./key-record.ts";
 
 export function viewTenant({ id, capabilities, createdAtMs }: TenantRecord): TenantView {
@@ -21,8 +21,7 @@ export function tenantEvent(
     created: tenant.version === 0,
     capabilities: onOrOff(tenant.capabilities),
   };
-  const nobody = { agentId: null, messageId: null, taskId: null, threadId: null };
-  return { type: "tenant.changed", ...by, ...nobody, data };
+  return { type: "tenant.changed", ...by, ...ABOUT_NOBODY, data };
 }
 
 function onOrOff(isOn: boolean): "on" | "off" {

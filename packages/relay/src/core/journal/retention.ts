@@ -4,7 +4,7 @@ import type { Clock } from "../environment/clock.ts";
 import type { RelayStore } from "../environment/relay-store.ts";
 import type { Anchoring } from "./anchoring.ts";
 import type { TaskRecord } from "../tasks/task-record.ts";
-import type { EventDraft, RetiredMessage } from "./event.ts";
+import { ABOUT_NOBODY, type EventDraft, type RetiredMessage } from "./event.ts";
 import type { RetiredMail } from "./journal-store.ts";
 
 export interface RetentionSettings {
@@ -122,8 +122,7 @@ export class Retention {
       const accepted = events.find(({ type }) => type === "message.accepted");
       messages.push([messageId, accepted?.seq ?? 0]);
     }
-    const nobody = { agentId: null, messageId: null, taskId: null, threadId: null };
-    return { type: "mail.retired", atMs: nowMs, actor: POSTMASTER, ...nobody, data: { messages } };
+    return { type: "mail.retired", atMs: nowMs, actor: POSTMASTER, ...ABOUT_NOBODY, data: { messages } };
   }
 
   async #retireEvents(tenant: string, nowMs: number): Promise<number> {

@@ -20,12 +20,13 @@ import type { Guard } from "../access/guard.ts";
 import { actorName, type Principal } from "../access/principal.ts";
 import type { Directory } from "../agents/directory.ts";
 import type { Clock } from "../environment/clock.ts";
-import { combine, type Decision, decideAndCommit, type InTurn } from "../environment/commit-retry.ts";
+import { combine, type Decision, decideAndCommit } from "../environment/commit-retry.ts";
 import type { Identifiers } from "../environment/identifiers.ts";
 import type { Changes, RelayStore } from "../environment/relay-store.ts";
 import { parserOf } from "../environment/schema-check.ts";
 import type { ServiceParts } from "../environment/service-parts.ts";
 import type { Turns } from "../environment/turns.ts";
+import { ABOUT_NOBODY } from "../journal/event.ts";
 import { deliveryEvent, freeReservations } from "../tasks/task-changes.ts";
 import type { DeliveryRecord, MailPurpose } from "./delivery-record.ts";
 import { forceError, requeue } from "./delivery-state.ts";
@@ -148,8 +149,7 @@ export class RepairService {
   ): Promise<RepairResponse> {
     await this.#guard.authorize(principal, "repair.write");
     const wish: RepairWish = { kind: "repair", action: order.command.action, name: order.name };
-    const spendInTurn: InTurn = (again) =>
-      this.#spenders.take(JSON.stringify([principal.tenant, actorName(principal)]), again);
+    const spendInTurn = this.#spenders.at(principal.tenant, actorName(principal));
     const decide = async (): Promise<Decision<RepairResponse>> => {
       await this.#gate.assertMayRepair(principal, wish);
       const subject = await find();
@@ -194,11 +194,13 @@ export class RepairService {
     if (report.considered === 0) return;
     const { considered, requeued, skipped } = report;
     const data = { considered, requeued: requeued.length, skipped: skipped.length, policy: bounds };
-    const nobody = { agentId: null, messageId: null, taskId: null, threadId: null };
     const atMs = this.#clock.nowMs();
     await this.#store.commit({
       tenant: principal.tenant,
-      events: [...(pass.events ?? []), { type: "retry.scanned", atMs, actor: POSTMASTER, ...nobody, data }],
+      events: [
+        ...(pass.events ?? []),
+        { type: "retry.scanned", atMs, actor: POSTMASTER, ...ABOUT_NOBODY, data },
+      ],
     });
   }
 

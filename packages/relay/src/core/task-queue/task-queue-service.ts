@@ -31,7 +31,7 @@ import {
 import type { Verb } from "../access/authorize.ts";
 import type { CapabilityGate } from "../access/capability-gate.ts";
 import type { Guard } from "../access/guard.ts";
-import { actorName, type Principal } from "../access/principal.ts";
+import type { Principal } from "../access/principal.ts";
 import type { Directory } from "../agents/directory.ts";
 import type { Clock } from "../environment/clock.ts";
 import { combine, decideAndCommit } from "../environment/commit-retry.ts";
@@ -141,7 +141,7 @@ export class TaskQueueService {
 
   async recentTasks(principal: Principal, input: unknown): Promise<A2ATasks> {
     const query: QueueRecent = parseRecent(input);
-    const party = await this.#reader(principal, query.agent);
+    const party = await this.#acting(principal, query.agent, "task-queue.read");
     const entries = await this.#view.tasks({
       tenant: principal.tenant,
       party,
@@ -167,7 +167,7 @@ export class TaskQueueService {
     const leaseId = result.lease_id ?? undefined;
     const about = { name, leaseId, digest: ending.digest };
     const task = await this.#named.answered(principal.tenant, worker, about);
-    if (task === undefined) throw await this.#neverDispatched(principal, name);
+    if (task === undefined) return this.#refuseUnknown(principal, name);
     const isOver = isTerminal(task.state);
     const lease = leaseId ?? (isOver ? undefined : await this.#named.leaseOf(task, name));
     await this.#services.tasks.end(principal, task.id, lease, ending);
@@ -215,7 +215,7 @@ export class TaskQueueService {
 
   async recentResults(principal: Principal, input: unknown): Promise<A2AResults> {
     const query: QueueRecent = parseRecent(input);
-    const agentId = await this.#reader(principal, query.agent);
+    const agentId = await this.#acting(principal, query.agent, "task-queue.read");
     const limit = query.limit ?? LIMITS.queueLimitDefault;
     const look = { tenant: principal.tenant, agentId, nowMs: this.#clock.nowMs(), limit };
     return { kind: "a2a_results", results: await this.#view.results(look) };
@@ -225,7 +225,7 @@ export class TaskQueueService {
   async queue(principal: Principal, input: unknown): Promise<A2AQueue> {
     const query: TaskQueueQuery = parseQueue(input);
     const { min_lease_age_ms: ageMs, deadline_within_ms: withinMs, state_filter: state } = query;
-    const party = await this.#reader(principal, query.agent);
+    const party = await this.#acting(principal, query.agent, "task-queue.read");
     const { tenant } = principal;
     const limit = query.limit ?? LIMITS.queueLimitDefault;
     const nowMs = this.#clock.nowMs();
@@ -289,16 +289,6 @@ export class TaskQueueService {
     return { kind: "a2a_compacted", dropped: await this.#services.retention.compact(tenant) };
   }
 
-  /** Whose queue the caller sees: an agent its own, an operator any, or everybody's. */
-  async #reader(principal: Principal, agent: string | undefined): Promise<AgentId | undefined> {
-    await this.#guard.authorize(principal, "task-queue.read");
-    const own = principal.kind === "agent" ? principal.agentId : undefined;
-    if (agent === undefined) return own;
-    const agentId = await this.#directory.resolve(principal.tenant, agent, "agent");
-    if (own === undefined || own === agentId) return agentId;
-    return this.#guard.refuse(principal, "task-queue.read", { agentId });
-  }
-
   /** For whom the caller acts, if it may: an agent for itself, an operator for whom it names, or for anybody. */
   async #acting(principal: Principal, agent: string | undefined, verb: Verb): Promise<AgentId | undefined> {
     const own = principal.kind === "agent" ? principal.agentId : undefined;
@@ -308,20 +298,11 @@ export class TaskQueueService {
     return agentId;
   }
 
-  async #neverDispatched(principal: Principal, name: string): Promise<RelayError> {
-    const nobody = { agentId: null, messageId: null, taskId: null, threadId: null };
-    const key = principal.keyId === undefined ? {} : { key_id: principal.keyId };
-    await this.#guard.record(principal.tenant, {
-      type: "access.denied",
-      atMs: this.#clock.nowMs(),
-      actor: actorName(principal),
-      ...nobody,
-      data: { verb: "tasks.work", reason: "unknown_task", task_id: name, ...key },
-    });
-    return new RelayError(
-      "not_found",
-      `a2a respond rejected: task_id ${name} was never dispatched through this daemon`,
-    );
+  /** The same for a task that is not there and for one that is another's. */
+  #refuseUnknown(principal: Principal, name: string): Promise<never> {
+    const rejected = `a2a respond rejected: task_id ${name} was never dispatched through this daemon`;
+    const error = new RelayError("not_found", rejected);
+    return this.#guard.refuse(principal, "tasks.work", {}, error, { reason: "unknown_task", task_id: name });
   }
 
   async #shownIdOf(tenant: string, taskId: string | null): Promise<string> {
