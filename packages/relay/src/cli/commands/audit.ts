@@ -11,7 +11,7 @@ import {
   type NotedAnchor,
   notedProblem,
   verifyExport,
-} from "../../server/exported-chain.ts";
+} from "../../server/offline-audit.ts";
 import type { CliIo, CliWritable } from "../cli-io.ts";
 import type { CommandContext } from "../command-context.ts";
 import type { CommandLine } from "../command-line.ts";

@@ -76,6 +76,11 @@ export interface ChainHead {
   readonly hash: string;
 }
 
+/** How many events are not there, for a sentence about it. */
+export function missingEventsText(count: number): string {
+  return count === 1 ? "1 event is missing" : `${count} events are missing`;
+}
+
 export const GENESIS: ChainHead = { seq: 0, hash: "0".repeat(64) };
 
 /** Places a fact behind the head. Stores call it inside the commit that writes the change itself. */

@@ -2,7 +2,7 @@ import { formatInstant, RelayError } from "@a2a-relay/protocol";
 import type { Anchor, Anchors } from "../environment/anchors.ts";
 import type { Clock } from "../environment/clock.ts";
 import type { RelayStore } from "../environment/relay-store.ts";
-import type { ChainHead } from "./event.ts";
+import { type ChainHead, missingEventsText } from "./event.ts";
 
 /** Anchors compared in one turn. */
 const TURN_ANCHORS = 200;
@@ -74,8 +74,8 @@ async function missingEvents(store: RelayStore, anchor: Anchor): Promise<string 
   const head = await store.chainHead(anchor.tenant);
   const missing = anchor.seq - head.seq;
   if (missing <= 0) return undefined;
-  const events = missing === 1 ? "1 event is" : `${missing} events are`;
-  return `${witness(anchor)}, but the chain ends with event ${head.seq}: ${events} missing`;
+  const events = missingEventsText(missing);
+  return `${witness(anchor)}, but the chain ends with event ${head.seq}: ${events}`;
 }
 
 async function hashAt(store: RelayStore, tenant: string, seq: number): Promise<string | undefined> {

@@ -1,8 +1,8 @@
 import { type EventView, formatInstant } from "@a2a-relay/protocol";
-import { textLines } from "../core/environment/text-lines.ts";
-import { type ChainHead, type EventRecord, GENESIS } from "../core/journal/event.ts";
-import { eventOfView, viewEvent } from "../core/journal/event-view.ts";
-import { brokenLink } from "../core/journal/verify-chain.ts";
+import { textLines } from "../environment/text-lines.ts";
+import { type ChainHead, type EventRecord, GENESIS, missingEventsText } from "./event.ts";
+import { eventOfView, viewEvent } from "./event-view.ts";
+import { brokenLink } from "./verify-chain.ts";
 
 /** An anchor that somebody wrote down elsewhere. */
 export type NotedAnchor = ChainHead;
@@ -94,9 +94,8 @@ export function notedProblem(
 ): string | undefined {
   if (chain.hash === noted.hash) return undefined;
   if (noted.seq > chain.last) {
-    const missing = noted.seq - chain.last;
-    const events = missing === 1 ? "1 event is" : `${missing} events are`;
-    return `the anchor has seen event ${noted.seq}, but the last one here is ${chain.last}: ${events} missing`;
+    const missing = missingEventsText(noted.seq - chain.last);
+    return `the anchor has seen event ${noted.seq}, but the last one here is ${chain.last}: ${missing}`;
   }
   if (chain.hash === undefined) {
     const advice = "look for it in an earlier export or in the archive";
