@@ -119,7 +119,6 @@ export const CapabilityGrantRequestSchema = exactly({
 export type CapabilityGrantRequest = Static<typeof CapabilityGrantRequestSchema>;
 
 export const CapabilityRevokeRequestSchema = exactly({ id });
-export type CapabilityRevokeRequest = Static<typeof CapabilityRevokeRequestSchema>;
 
 export const CapabilitiesQuerySchema = exactly({
   page_token: Type.Optional(id),

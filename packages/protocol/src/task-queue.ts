@@ -182,7 +182,6 @@ export const A2ARetryStaleSchema = exactly({
   policy: Type.Optional(RetryStaleRequestSchema),
   ...RetryStaleRequestSchema.properties,
 });
-export type A2ARetryStale = Static<typeof A2ARetryStaleSchema>;
 
 export interface A2ARetryReport {
   readonly policy: {

@@ -1,24 +1,15 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { LIMITS, RelayError, type TaskView } from "@a2a-relay/protocol";
-import { type CoreOnMemory, coreOnMemory, LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
+import { LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
+import { askedTask } from "../../../testing/asked-task.ts";
 import { refused } from "../../../testing/refusal.ts";
-
-async function setup(): Promise<{
-  readonly core: CoreOnMemory;
-  readonly taskId: string;
-  readonly requestId: string;
-}> {
-  const core = await coreOnMemory();
-  const { receipt } = await core.send({ type: "request", subject: "看看" });
-  return { core, taskId: receipt.task_id ?? "", requestId: receipt.message_id };
-}
 
 const PARTS = [{ kind: "text", text: "第一段" }];
 
 describe("artifacts", () => {
   it("are put by id: new ones at the end, known ones in their place", async () => {
-    const { core, taskId } = await setup();
+    const { core, taskId } = await askedTask();
     await using _ = core;
     const put = (artifact: object, append?: boolean): Promise<TaskView> =>
       core.tasks.addArtifact(core.operator, taskId, {
@@ -39,7 +30,7 @@ describe("artifacts", () => {
   });
 
   it("are vouched for by one digest at the end, not by an event each", async () => {
-    const { core, taskId } = await setup();
+    const { core, taskId } = await askedTask();
     await using _ = core;
     const head = await core.store.chainHead("default");
     await core.tasks.addArtifact(core.operator, taskId, { artifact: { artifactId: "a", parts: PARTS } });
@@ -51,7 +42,7 @@ describe("artifacts", () => {
   });
 
   it("are bounded in number and in parts, also when they come with the end", async () => {
-    const { core, taskId } = await setup();
+    const { core, taskId } = await askedTask();
     await using _ = core;
     const { tasks, operator } = core;
     const many = (count: number, parts: readonly object[] = [{ text: "x" }]): readonly object[] =>
@@ -70,7 +61,7 @@ describe("artifacts", () => {
   });
 
   it("are bounded in bytes, all of a task together, however they are cut into pieces", async () => {
-    const { core, taskId } = await setup();
+    const { core, taskId } = await askedTask();
     await using _ = core;
     const { tasks, operator } = core;
     const parts = [{ text: "知".repeat(340_000) }];
@@ -94,7 +85,7 @@ describe("artifacts", () => {
   });
 
   it("may come from many workers at once, and all of them stay", async () => {
-    const { core, taskId } = await setup();
+    const { core, taskId } = await askedTask();
     await using _ = core;
     const { tasks, operator } = core;
     const ids = Array.from({ length: 64 }, (_each, index) => `n${index}`);
@@ -114,7 +105,7 @@ describe("artifacts", () => {
   });
 
   it("do not keep out a reply that ends the task while many of them come", async () => {
-    const { core, taskId, requestId } = await setup();
+    const { core, taskId, requestId } = await askedTask();
     await using _ = core;
     const { tasks, operator } = core;
     const adding = Promise.allSettled(
@@ -131,7 +122,7 @@ describe("artifacts", () => {
   });
 
   it("are refused without parts, and cannot be added to before they are there", async () => {
-    const { core, taskId } = await setup();
+    const { core, taskId } = await askedTask();
     await using _ = core;
     const { tasks, operator } = core;
     for (const artifact of [

@@ -1,23 +1,14 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { type CoreOnMemory, coreOnMemory, LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
+import { coreOnMemory, LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
+import { askedTask } from "../../../testing/asked-task.ts";
 import { refused } from "../../../testing/refusal.ts";
-
-async function setup(): Promise<{
-  readonly core: CoreOnMemory;
-  readonly taskId: string;
-  readonly requestId: string;
-}> {
-  const core = await coreOnMemory();
-  const { receipt } = await core.send({ type: "request", subject: "看看" });
-  return { core, taskId: receipt.task_id ?? "", requestId: receipt.message_id };
-}
 
 const PARTS = [{ kind: "text", text: "第一段" }];
 
 describe("working on a task", () => {
   it("shows its state and its last words, which may come as parts", async () => {
-    const { core, taskId } = await setup();
+    const { core, taskId } = await askedTask();
     await using _ = core;
     const { tasks, operator } = core;
     const first = await tasks.reportStatus(operator, taskId, { state: "working", text: "在看" });
@@ -35,7 +26,7 @@ describe("working on a task", () => {
   });
 
   it("leaves a receipt on the letter that asked, once each", async () => {
-    const { core, taskId, requestId } = await setup();
+    const { core, taskId, requestId } = await askedTask();
     await using _ = core;
     await core.tasks.reportStatus(core.operator, taskId, { state: "working" });
     await core.tasks.complete(core.operator, taskId, { text: "好了" });
@@ -52,7 +43,7 @@ describe("working on a task", () => {
   });
 
   it("cannot go back to submitted, nor end by a status", async () => {
-    const { core, taskId } = await setup();
+    const { core, taskId } = await askedTask();
     await using _ = core;
     for (const state of ["submitted", "completed", "canceled", "done", undefined]) {
       await refused(core.tasks.reportStatus(core.operator, taskId, { state }), "invalid_argument");
@@ -62,7 +53,7 @@ describe("working on a task", () => {
 
 describe("completing", () => {
   it("settles task and mail and makes one result, which carries text, parts and state", async () => {
-    const { core, taskId, requestId } = await setup();
+    const { core, taskId, requestId } = await askedTask();
     await using _ = core;
     const { lease_id } = await core.lease();
     const parts = [{ kind: "data", data: { ok: true } }];
@@ -89,14 +80,14 @@ describe("completing", () => {
   });
 
   it("straight from submitted implies working, and needs no words", async () => {
-    const { core, taskId } = await setup();
+    const { core, taskId } = await askedTask();
     await using _ = core;
     for (const request of [undefined, {}]) await core.tasks.complete(core.operator, taskId, request);
     assert.equal((await core.mailOf(LULU))[0]?.message.body, "done");
   });
 
   it("again with the same content is answered as before, with other content refused", async () => {
-    const { core, taskId } = await setup();
+    const { core, taskId } = await askedTask();
     await using _ = core;
     const artifacts = [{ artifactId: "a", name: "报告", parts: PARTS }];
     const first = await core.tasks.complete(core.operator, taskId, { text: "好了", artifacts });
@@ -125,7 +116,7 @@ describe("completing", () => {
   });
 
   it("by many at once is accepted from one of them", async () => {
-    const { core, taskId } = await setup();
+    const { core, taskId } = await askedTask();
     await using _ = core;
     const ends = Array.from({ length: 30 }, (_each, index) =>
       index % 3 === 0
@@ -138,7 +129,7 @@ describe("completing", () => {
   });
 
   it("under an old lease is refused, also after the work went back once more", async () => {
-    const { core, taskId } = await setup();
+    const { core, taskId } = await askedTask();
     await using _ = core;
     const old = await core.lease();
     await core.mailboxes.release(core.operator, ZHIWEI, { leases: [old] });
@@ -159,7 +150,7 @@ describe("failing and rejecting", () => {
     ["reject", "rejected"],
   ] as const) {
     it(`ends the task as ${state} with its reason, and the same again is harmless`, async () => {
-      const { core, taskId } = await setup();
+      const { core, taskId } = await askedTask();
       await using _ = core;
       const task = await core.tasks[verb](core.operator, taskId, { reason: "没有权限" });
       assert.deepEqual([task.state, task.result_status, task.status_text], [state, "error", "没有权限"]);
@@ -173,7 +164,7 @@ describe("failing and rejecting", () => {
     });
 
     it(`needs a reason to be ${state}`, async () => {
-      const { core, taskId } = await setup();
+      const { core, taskId } = await askedTask();
       await using _ = core;
       for (const reason of ["", "  ", undefined, 7]) {
         await refused(core.tasks[verb](core.operator, taskId, { reason }), "invalid_argument");
@@ -184,7 +175,7 @@ describe("failing and rejecting", () => {
 
 describe("the list of tasks", () => {
   it("is narrowed by state, agent, thread and parent, and goes from page to page", async () => {
-    const { core, taskId } = await setup();
+    const { core, taskId } = await askedTask();
     await using _ = core;
     const child =
       (await core.send({ from: ZHIWEI, to: LULU, type: "request", parent: taskId })).receipt.task_id ?? "";
@@ -204,7 +195,7 @@ describe("the list of tasks", () => {
   });
 
   it("shows how many artifacts a task has, not what is in them", async () => {
-    const { core, taskId } = await setup();
+    const { core, taskId } = await askedTask();
     await using _ = core;
     await core.send({ type: "request" });
     for (const artifactId of ["a", "b"]) {
@@ -223,7 +214,7 @@ describe("the list of tasks", () => {
   });
 
   it("is refused with a filter that makes no sense", async () => {
-    const { core } = await setup();
+    const { core } = await askedTask();
     await using _ = core;
     for (const query of [{ state: "done" }, { limit: 0 }, { agent: "" }, { agent: "a/b" }]) {
       await refused(core.tasks.list(core.operator, query), "invalid_argument");
@@ -234,7 +225,7 @@ describe("the list of tasks", () => {
 
 describe("a tree of tasks", () => {
   it("shows all that came of a task, level by level", async () => {
-    const { core, taskId } = await setup();
+    const { core, taskId } = await askedTask();
     await using _ = core;
     const grow = async (parent: string): Promise<string> =>
       (await core.send({ from: ZHIWEI, to: LULU, type: "request", parent })).receipt.task_id ?? "";
@@ -253,7 +244,7 @@ describe("a tree of tasks", () => {
   });
 
   it("shows how many artifacts each task has, not what is in them", async () => {
-    const { core, taskId } = await setup();
+    const { core, taskId } = await askedTask();
     await using _ = core;
     const asked = await core.send({ from: ZHIWEI, to: LULU, type: "request", parent: taskId });
     const childId = asked.receipt.task_id ?? "";

@@ -1,0 +1,14 @@
+import { type CoreOnMemory, coreOnMemory } from "./core-on-memory.ts";
+
+/** A core in which lulu has asked zhiwei for something. */
+export interface AskedTask {
+  readonly core: CoreOnMemory;
+  readonly taskId: string;
+  readonly requestId: string;
+}
+
+export async function askedTask(): Promise<AskedTask> {
+  const core = await coreOnMemory();
+  const { receipt } = await core.send({ type: "request", subject: "看看" });
+  return { core, taskId: receipt.task_id ?? "", requestId: receipt.message_id };
+}
