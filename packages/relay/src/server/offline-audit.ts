@@ -1,4 +1,5 @@
-// An export is checked where no relay runs. The command line knows the core only through the server, so it comes by here.
+// An export is checked where no relay runs. The command line knows the core only through the server,
+// so it comes by here.
 export {
   anchorLine,
   eventFrom,
