@@ -82,4 +82,27 @@ export const LIMITS = {
   /** How long a result that was handed out waits to be acknowledged on the task-queue wire. */
   resultLeaseMsDefault: MINUTE_MS,
   queueLimitDefault: 10,
+  /** The letters of one step of a stream, as JSON: all that a connection holds for a reader. Always at least one. */
+  streamPageBytesMax: 64 * KIB,
+  streamPageMessagesMax: 200,
+  /** Requests of one socket that are under way at one time; the next ones are read when there is room. */
+  socketRequestsMax: 64,
+  /** Answers that a socket holds for a reader that does not take them; then it is asked nothing more. */
+  socketBufferBytesMax: 1 * MIB,
+  /** What is kept of the answer to a push. */
+  pushAnswerBytesMax: 1 * KIB,
+  /** Tries of one push, and how far apart the first and the last may lie. */
+  pushAttemptsMax: 20,
+  pushAttemptMsMax: 7 * DAY_MS,
+  /** Pushes under way at one time, to one endpoint and to all of them. */
+  pushesOfEndpointMax: 8,
+  pushesUnderWayMax: 200,
+  /** A receiver that asks for more patience than this gets no more than this. */
+  pushRetryAfterMsMax: 1 * HOUR_MS,
+  /** A replaced push secret goes on signing for so long unless its owner says otherwise. */
+  pushSecretOverlapMsDefault: 24 * HOUR_MS,
+  pushSecretOverlapMsMax: 30 * DAY_MS,
+  /** How old a signed message may be that comes in by webhook, and how far ahead its clock. */
+  signedMessageAgeMsMax: 5 * MINUTE_MS,
+  nonceCharsMax: 200,
 } as const;

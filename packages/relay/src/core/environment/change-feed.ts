@@ -1,5 +1,16 @@
 /** What a reader can wait for. */
-export type Topic = `mailbox:${string}:${string}` | `journal:${string}`;
+export type Topic =
+  | `mailbox:${string}:${string}`
+  | `task:${string}:${string}`
+  | `journal:${string}`
+  | typeof PUSH_ENDPOINTS_TOPIC;
+
+/** Something about where agents are called has changed, in any tenant. */
+export const PUSH_ENDPOINTS_TOPIC = "push-endpoints";
+
+export function taskTopic(tenant: string, taskId: string): Topic {
+  return `task:${tenant}:${taskId}`;
+}
 
 export function mailboxTopic(tenant: string, agentId: string): Topic {
   return `mailbox:${tenant}:${agentId}`;
@@ -27,6 +38,7 @@ export interface Watch extends Disposable {
    * signal is aborted, or the store closes.
    */
   changed(options: {
+    /** Infinity waits without a time. */
     readonly timeoutMs: number;
     readonly signal?: AbortSignal | undefined;
   }): Promise<boolean>;

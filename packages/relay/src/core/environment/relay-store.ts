@@ -11,6 +11,8 @@ import type { MailboxStore } from "../mailboxes/mailbox-store.ts";
 import type { MessageRecord, SendKey } from "../messages/message-record.ts";
 import type { MessageStore } from "../messages/message-store.ts";
 import type { ArtifactRecord, CachedResult, TaskRecord } from "../tasks/task-record.ts";
+import type { PushAttempt, PushEndpoint, PushRecord } from "../push/push-record.ts";
+import type { PushStore } from "../push/push-store.ts";
 import type { TaskStore } from "../tasks/task-store.ts";
 import type { ChangeFeed } from "./change-feed.ts";
 
@@ -45,6 +47,21 @@ export interface Changes {
   readonly tenants?: readonly TenantRecord[];
   /** Version 0 is new. */
   readonly capabilities?: readonly CapabilityRecord[];
+  /** Version 0 is new. Whoever waits for the topic of endpoints is woken. */
+  readonly pushEndpoints?: readonly PushEndpoint[];
+  /** Version 0 is new. */
+  readonly pushes?: readonly PushRecord[];
+  /** Added to what is there. */
+  readonly pushAttempts?: readonly PushAttempt[];
+  /** Used once: one that is known clashes. */
+  readonly nonces?: readonly UsedNonce[];
+}
+
+/** What a signed message was told apart by. It is kept until nobody could show it again in time. */
+export interface UsedNonce {
+  readonly keyId: string;
+  readonly nonce: string;
+  readonly expiresAtMs: number;
 }
 
 export interface MailboxRoom {
@@ -62,6 +79,9 @@ export type Clash =
   | "key"
   | "mailbox"
   | "message_id"
+  | "nonce"
+  | "push"
+  | "push_endpoint"
   | "send_key"
   | "task"
   | "task_client_id"
@@ -79,10 +99,20 @@ export type CommitOutcome =
  * caller's change is written.
  */
 export interface RelayStore
-  extends AccessStore, AgentStore, MessageStore, MailboxStore, TaskStore, JournalStore, AsyncDisposable {
+  extends
+    AccessStore,
+    AgentStore,
+    MessageStore,
+    MailboxStore,
+    TaskStore,
+    JournalStore,
+    PushStore,
+    AsyncDisposable {
   readonly feed: ChangeFeed;
   /** Writes all of it in one commit together with its events, or nothing. */
   commit(changes: Changes): Promise<CommitOutcome>;
+  /** Forgets nonces whose time is over. Answers how many. */
+  forgetNonces(expiredBeforeMs: number): Promise<number>;
   /** A real, durable write that leaves no trace in the journal. */
   probe(nowMs: number): Promise<void>;
 }

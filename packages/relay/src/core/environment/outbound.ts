@@ -1,0 +1,42 @@
+/** A request that the relay makes to somebody else's server. */
+export interface OutboundRequest {
+  readonly url: string;
+  readonly method: "GET" | "POST";
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: string;
+  /** From the look-up of the name to the last byte of the answer. */
+  readonly timeoutMs: number;
+  /** What is read of the answer; the rest is thrown away with the connection. */
+  readonly answerBytesMax: number;
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface OutboundAnswer {
+  readonly status: number;
+  /** By lower-case name; the first of several. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** The beginning of the body as text. Bytes that are no UTF-8 are replaced. */
+  readonly text: string;
+}
+
+/** Why there was no answer, in a closed list; `message` says it to people without telling what lies behind a guard. */
+export class OutboundFailure extends Error {
+  override readonly name: string = "OutboundFailure";
+  readonly code: OutboundFailureCode;
+
+  constructor(code: OutboundFailureCode, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+  }
+}
+export const OUTBOUND_FAILURE_CODES = ["blocked", "unreachable", "tls", "timeout", "protocol", "aborted"] as const;
+export type OutboundFailureCode = (typeof OUTBOUND_FAILURE_CODES)[number];
+
+/**
+ * The only way out: every request of the relay to somebody else goes through it. It refuses addresses that the
+ * operator did not allow (`blocked`), connects to the very address it has checked, and follows no redirect.
+ */
+export interface Outbound {
+  /** Throws only `OutboundFailure`; any status is an answer. */
+  request(request: OutboundRequest): Promise<OutboundAnswer>;
+}

@@ -1,0 +1,58 @@
+import type { AgentId, PushMode, PushState } from "@a2a-relay/protocol";
+
+/** Where and how one agent is called. */
+export interface PushEndpoint {
+  readonly tenant: string;
+  readonly agentId: AgentId;
+  readonly mode: PushMode;
+  readonly url: string;
+  /** Only that there is mail, not the letter. */
+  readonly isNotice: boolean;
+  /** The agent chose that an answer of 2xx acknowledges. */
+  readonly acknowledges: boolean;
+  /** `whsec_…`. Kept as it is, because signing needs it. */
+  readonly secret: string;
+  /** The one before it, which signs too for a while. */
+  readonly oldSecret: string | null;
+  readonly oldSecretUntilMs: number | null;
+  readonly state: "active" | "disabled";
+  readonly reason: string | null;
+  /** Failures in a row. */
+  readonly failures: number;
+  /** The circuit is open: nothing is tried before then. */
+  readonly openUntilMs: number | null;
+  /** Mail up to this position of the mailbox has been taken up for pushing. */
+  readonly afterPosition: number;
+  /** 0 is new. */
+  readonly version: number;
+}
+
+/** One message that is, or was, pushed. */
+export interface PushRecord {
+  readonly tenant: string;
+  readonly messageId: string;
+  readonly agentId: AgentId;
+  readonly state: PushState;
+  readonly reason: string | null;
+  /** How many attempts there were in all; the number of the last one. */
+  readonly attempts: number;
+  /** How many of them belong to earlier rounds: a replay or a requeue begins a new one. */
+  readonly attemptsBefore: number;
+  readonly createdAtMs: number;
+  /** While pending: when it is tried next. */
+  readonly nextAtMs: number | null;
+  /** 0 is new. */
+  readonly version: number;
+}
+
+export interface PushAttempt {
+  readonly tenant: string;
+  readonly messageId: string;
+  readonly attempt: number;
+  readonly atMs: number;
+  readonly durationMs: number;
+  readonly status: number | null;
+  readonly error: string | null;
+  /** The beginning of what came back. */
+  readonly answer: string | null;
+}

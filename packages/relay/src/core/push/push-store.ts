@@ -1,0 +1,29 @@
+import type { AgentId, PushState } from "@a2a-relay/protocol";
+import type { PushAttempt, PushEndpoint, PushRecord } from "./push-record.ts";
+
+export interface PushFilter {
+  readonly tenant: string;
+  readonly agentId: AgentId;
+  readonly state: PushState | undefined;
+  readonly limit: number;
+}
+
+/** Pushes are changed through `commit` (`pushEndpoints`, `pushes`, `pushAttempts`), like everything else. */
+export interface PushStore {
+  pushEndpoint(tenant: string, agentId: AgentId): Promise<PushEndpoint | undefined>;
+  /** Active endpoints of all tenants, in a fixed order, behind `after`. */
+  activePushEndpoints(
+    after: Pick<PushEndpoint, "tenant" | "agentId"> | undefined,
+    limit: number,
+  ): Promise<readonly PushEndpoint[]>;
+  push(tenant: string, messageId: string): Promise<PushRecord | undefined>;
+  /** Oldest first. */
+  pushAttempts(tenant: string, messageId: string): Promise<readonly PushAttempt[]>;
+  /** Pending pushes of one endpoint whose time has come, the longest due first. */
+  duePushes(tenant: string, agentId: AgentId, nowMs: number, limit: number): Promise<readonly PushRecord[]>;
+  /** When the next pending push of the endpoint is due; undefined when there is none. */
+  nextPushAtMs(tenant: string, agentId: AgentId): Promise<number | undefined>;
+  /** Newest first. */
+  pushesOf(filter: PushFilter): Promise<readonly PushRecord[]>;
+  countPendingPushes(tenant: string, agentId: AgentId): Promise<number>;
+}
