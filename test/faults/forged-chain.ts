@@ -4,11 +4,15 @@ import { type EventRecord, eventHash } from "../../packages/relay/src/core/journ
 
 const DEFAULT_TENANT = "default";
 
+/** The events of the tenant that is the first parameter. */
+const IN_CHAIN = "place >> 33 = (select number from chain_head where tenant = ?1)";
+
 /** Takes the last events of a chain and makes its head look as if they had never been. */
 export function cutTail(database: string, count: number, tenant = DEFAULT_TENANT): void {
   using file = new DatabaseSync(database);
   const cut = file.prepare(
-    "delete from event where tenant = ?1 and seq > (select max(seq) - ?2 from event where tenant = ?1)",
+    `delete from event where place in (
+       select place from event where ${IN_CHAIN} order by place desc limit ?2)`,
   );
   assert.equal(Number(cut.run(tenant, count).changes), count);
   resetHead(file, tenant);
@@ -19,20 +23,21 @@ export function rewrite(database: string, seq: number, actor: string, tenant = D
   using file = new DatabaseSync(database);
   const rows = file
     .prepare(
-      `select tenant, seq, type, at_ms as atMs, actor, agent_id as agentId, message_id as messageId,
-         task_id as taskId, thread_id as threadId, data_json as dataJson, previous_hash as previousHash, hash
-       from event where tenant = ? and seq >= ? order by seq`,
+      `select ?1 as tenant, seq, type, at_ms as atMs, actor, agent_id as agentId, message_id as messageId,
+         task_id as taskId, thread_id as threadId, data_json as dataJson,
+         lower(hex(previous_hash)) as previousHash, lower(hex(hash)) as hash
+       from event where ${IN_CHAIN} and seq >= ?2 order by place`,
     )
     .all(tenant, seq) as unknown as readonly EventRecord[];
   const update = file.prepare(
-    "update event set actor = ?, previous_hash = ?, hash = ? where tenant = ? and seq = ?",
+    `update event set actor = ?3, previous_hash = unhex(?4), hash = unhex(?5) where ${IN_CHAIN} and seq = ?2`,
   );
   assert.ok(rows.length > 0);
   let previousHash = rows[0]?.previousHash ?? "";
   for (const row of rows) {
     const forged = { ...row, previousHash, actor: row.seq === seq ? actor : row.actor };
     previousHash = eventHash(forged);
-    update.run(forged.actor, forged.previousHash, previousHash, tenant, row.seq);
+    update.run(tenant, row.seq, forged.actor, forged.previousHash, previousHash);
   }
   resetHead(file, tenant);
 }
@@ -41,7 +46,7 @@ export function rewrite(database: string, seq: number, actor: string, tenant = D
 export function pretendRetention(database: string, tenant = DEFAULT_TENANT): void {
   using file = new DatabaseSync(database);
   const head = { seq: 1_000, hash: "e".repeat(64) };
-  file.prepare("delete from event where tenant = ?").run(tenant);
+  file.prepare(`delete from event where ${IN_CHAIN}`).run(tenant);
   file.prepare("delete from message where tenant = ?").run(tenant);
   file.prepare("delete from delivery where tenant = ?").run(tenant);
   file.prepare("insert or replace into chain_anchor values (?, ?, ?)").run(tenant, head.seq, head.hash);
@@ -51,7 +56,7 @@ export function pretendRetention(database: string, tenant = DEFAULT_TENANT): voi
 function resetHead(file: DatabaseSync, tenant: string): void {
   const reset = file.prepare(
     `update chain_head set (seq, hash) = (
-       select seq, hash from event where tenant = ?1 order by seq desc limit 1) where tenant = ?1`,
+       select seq, lower(hex(hash)) from event where ${IN_CHAIN} order by place desc limit 1) where tenant = ?1`,
   );
   assert.equal(Number(reset.run(tenant).changes), 1);
 }

@@ -52,9 +52,9 @@ describe("a journal that somebody edited while the relay was stopped", { timeout
   it("shows two events that changed places", () =>
     assertFound(
       /^event 4 .*changed/,
-      "update event set seq = -4 where seq = 4",
-      "update event set seq = 4 where seq = 5",
-      "update event set seq = 5 where seq = -4",
+      "update event set place = -4 where place = 4",
+      "update event set place = 4 where place = 5",
+      "update event set place = 5 where place = -4",
     ));
 
   it("shows a letter whose text was changed", () =>
@@ -70,8 +70,9 @@ describe("a journal that somebody edited while the relay was stopped", { timeout
   it("shows an event that was put behind the last one", () =>
     assertFound(
       /was put behind the head/,
-      `insert into event select tenant, seq + 1, type, at_ms, actor, agent_id, message_id, task_id, thread_id,
-         data_json, previous_hash, hash from event order by seq desc limit 1`,
+      `insert into event (place, type, at_ms, actor, data_json, previous_hash, hash)
+         select place + 1, type, at_ms, actor, data_json, previous_hash, hash
+         from event order by place desc limit 1`,
     ));
 
   it("shows a letter whose bytes changed on the disk", async () => {

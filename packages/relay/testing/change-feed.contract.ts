@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { LIMITS } from "@a2a-relay/protocol";
-import { journalTopic, mailboxTopic, type Watch } from "../src/core/environment/change-feed.ts";
+import { journalTopic, mailboxTopic, taskTopic, type Watch } from "../src/core/environment/change-feed.ts";
 import { refused } from "./refusal.ts";
 import {
   aSend,
@@ -48,6 +48,15 @@ export function describeChangeFeed(open: OpenStore): void {
       await send(store);
       assert.equal(await first.changed({ timeoutMs: LONG_MS }), true);
       assert.equal(await second.changed({ timeoutMs: LONG_MS }), true);
+      assert.equal(await other.changed({ timeoutMs: SHORT_MS }), false);
+    });
+
+    it("wakes whoever follows a task when something happens to it, and nobody who follows another", async () => {
+      await using store = await open();
+      using watch = store.feed.watch(taskTopic(TENANT, "活-1"));
+      using other = store.feed.watch(taskTopic(TENANT, "活-2"));
+      await commit(store, { events: [anEvent({ taskId: "活-1" })] });
+      assert.equal(await watch.changed({ timeoutMs: LONG_MS }), true);
       assert.equal(await other.changed({ timeoutMs: SHORT_MS }), false);
     });
 

@@ -122,6 +122,20 @@ export function describeJournalStore(open: OpenStore): void {
       assert.deepEqual(await seqs(store, { agentId: ZHIWEI, type: "message.dead" }), [2]);
     });
 
+    it("finds the events of one task without a walk, and goes on behind them", async () => {
+      await using store = await open();
+      const others = Array.from({ length: 20 }, () => anEvent());
+      await commit(store, { events: [anEvent({ taskId: "活-1" }), ...others, anEvent({ taskId: "活-1" })] });
+      await commit(store, { events: [anEvent({ taskId: "活-2" })] });
+      const filter = { taskId: "活-1", scanRowsMax: 8 };
+      assert.deepEqual(await seqs(store, filter), [1, 22]);
+      assert.deepEqual(await seqs(store, { ...filter, afterSeq: 1 }), [22]);
+      assert.deepEqual(await seqs(store, { ...filter, type: "agent.removed" }), []);
+      const { lastSeq, hasMore } = await page(store, { ...filter, limit: 1 });
+      assert.deepEqual([lastSeq, hasMore], [1, true]);
+      assert.equal((await page(store, filter)).lastSeq, 23);
+    });
+
     it("walks a bounded number of events and says where to go on", async () => {
       await using store = await open();
       await commit(store, { events: Array.from({ length: 20 }, () => anEvent()) });

@@ -127,6 +127,27 @@ export function describeMessageStore(open: OpenStore): void {
       });
     });
 
+    it("begin with the letter they are named after, and go on with those that name them", async () => {
+      await using store = await open();
+      const threadId = "thread_0198-甲";
+      const first = await send(store, { id: "msg_0198-甲", threadId, acceptedAtMs: 10 });
+      await send(store, { id: "msg_0198-乙", threadId: "thread_0198-乙" });
+      await send(store, { id: "msg_0198-丙", threadId: "another", acceptedAtMs: 15 });
+      const last = await send(store, { threadId, acceptedAtMs: 20, sender: ZHIWEI, recipient: LULU });
+      const { messages } = await store.thread({ ...THREAD, threadId });
+      assert.deepEqual(
+        messages.map(({ message, delivery }) => [message.id, message.threadId, delivery?.threadId]),
+        [first.id, last.id].map((id) => [id, threadId, threadId]),
+      );
+      const { threads: found } = await threads(store);
+      assert.deepEqual(idsOf(found), [threadId, "another", "thread_0198-乙"]);
+      assert.deepEqual([found[0]?.messageCount, found[0]?.firstAtMs, found[0]?.lastAtMs], [2, 10, 20]);
+      assert.deepEqual(await allPages(store, { limit: 1 }), idsOf(found));
+      for (const unused of ["thread_0198-丙", "foreign0198-甲", "msg_0198-甲"]) {
+        assert.deepEqual((await store.thread({ ...THREAD, threadId: unused })).messages, [], unused);
+      }
+    });
+
     it("can be asked for those of one agent", async () => {
       await using store = await open();
       await send(store, { threadId: "ours" });

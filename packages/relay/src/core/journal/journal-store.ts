@@ -7,6 +7,8 @@ export interface EventFilter {
   /** The actor, or the agent it happened to. */
   readonly agentId: string | undefined;
   readonly threadId: string | undefined;
+  /** Found without a walk, however far apart they lie. */
+  readonly taskId?: string | undefined;
   readonly limit: number;
   readonly scanRowsMax: number;
 }

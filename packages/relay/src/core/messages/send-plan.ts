@@ -14,6 +14,7 @@ import { withdrawWork } from "../tasks/task-changes.ts";
 import type { CachedResult, TaskRecord } from "../tasks/task-record.ts";
 import { type Letter, type Posted, post } from "./letter.ts";
 import type { MessageDraft } from "./message-draft.ts";
+import { ownThreadId } from "./own-thread.ts";
 import type { MessageRecord, SendKey } from "./message-record.ts";
 import type { Stationery } from "./notices.ts";
 import { effectOf } from "./task-effect.ts";
@@ -124,8 +125,11 @@ function place(posted: Posted, { withdrawn }: Effect, { stationery }: SendContex
 }
 
 function threadOf(context: SendContext): string {
-  const { draft, task, original, stationery } = context;
-  return draft.threadId ?? task?.threadId ?? original?.threadId ?? stationery.ids.thread();
+  const { draft, task, original, stationery, messageId } = context;
+  const ofOther = draft.threadId ?? task?.threadId ?? original?.threadId;
+  if (ofOther !== undefined) return ofOther;
+  // Whoever names a letter may name it like one that is long gone, whose thread this is not.
+  return (draft.id === undefined ? ownThreadId(messageId) : undefined) ?? stationery.ids.thread();
 }
 
 function letterOf(context: SendContext, threadId: string, effect: Effect): Letter {

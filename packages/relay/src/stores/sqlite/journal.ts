@@ -1,5 +1,5 @@
 import type { DatabaseSync, SQLInputValue } from "node:sqlite";
-import { journalTopic } from "../../core/environment/change-feed.ts";
+import { journalTopic, taskTopic } from "../../core/environment/change-feed.ts";
 import {
   type ChainHead,
   type EventDraft,
@@ -10,27 +10,32 @@ import {
 import type { EventFilter, EventPage } from "../../core/journal/journal-store.ts";
 import { prepare, type Statement } from "./database.ts";
 import type { Ledger } from "./ledger.ts";
-import { EVENT_COLUMNS, eventFromRow } from "./rows.ts";
+import { CHAIN_PLACES, EVENT_COLUMNS, eventFromRow } from "./rows.ts";
 
 const INSERT = `insert into event (${EVENT_COLUMNS}) values `;
-const INSERTED = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+const INSERTED = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 /** Events that one statement writes: together they cost less. */
 const TOGETHER_MAX = 16;
 const PAGE = `
   select ${EVENT_COLUMNS} from event
-  where tenant = ?1 and seq > ?2 and seq <= ?3 and (?4 is null or type = ?4)
-    and (?5 is null or actor = ?5 or agent_id = ?5) and (?6 is null or thread_id = ?6)
-  order by seq limit ?7`;
+  where place > ?1 and place <= ?2 and (?3 is null or type = ?3)
+    and (?4 is null or actor = ?4 or agent_id = ?4) and (?5 is null or thread_id = ?5)
+  order by place limit ?6`;
+const OF_TASK = `
+  select ${EVENT_COLUMNS} from event indexed by event_task
+  where task_id = ?7 and task_id is not null and place > ?1 and place <= ?2 and (?3 is null or type = ?3)
+    and (?4 is null or actor = ?4 or agent_id = ?4) and (?5 is null or thread_id = ?5)
+  order by place limit ?6`;
 const OF_MESSAGE = `
   select ${EVENT_COLUMNS} from event indexed by event_message
-  where tenant = ? and message_id = ? and message_id is not null order by seq`;
-const OLDEST = `select ${EVENT_COLUMNS} from event where tenant = ? order by seq limit ?`;
-const LAST_SEQ = "select max(seq) from event where tenant = ?";
+  where message_id = ? and message_id is not null and place > ? and place <= ? order by place`;
+const OLDEST = `select ${EVENT_COLUMNS} from event where place > ? and place <= ? order by place limit ?`;
+const LAST = "select max(place) from event where place > ? and place <= ?";
 const ANCHOR = "select seq, hash from chain_anchor where tenant = ?";
 const SAVE_ANCHOR = `
   insert into chain_anchor (tenant, seq, hash) values (?, ?, ?)
   on conflict do update set seq = excluded.seq, hash = excluded.hash where excluded.seq > seq`;
-const FORGET = "delete from event where tenant = ? and seq <= ?";
+const FORGET = "delete from event where place > ? and place <= ?";
 
 /** Events and the hash chain they make. */
 export class Journal {
@@ -38,9 +43,10 @@ export class Journal {
   /** For one event, for two, and so on. */
   readonly #inserts: readonly Statement[];
   readonly #page: Statement;
+  readonly #ofTask: Statement;
   readonly #ofMessage: Statement;
   readonly #oldest: Statement;
-  readonly #lastSeq: Statement;
+  readonly #last: Statement;
   readonly #anchor: Statement;
   readonly #saveAnchor: Statement;
   readonly #forget: Statement;
@@ -51,9 +57,10 @@ export class Journal {
       prepare(database, INSERT + Array.from({ length: index + 1 }, () => INSERTED).join(", ")),
     );
     this.#page = prepare(database, PAGE);
+    this.#ofTask = prepare(database, OF_TASK);
     this.#ofMessage = prepare(database, OF_MESSAGE);
     this.#oldest = prepare(database, OLDEST);
-    this.#lastSeq = prepare(database, LAST_SEQ);
+    this.#last = prepare(database, LAST);
     this.#anchor = prepare(database, ANCHOR);
     this.#saveAnchor = prepare(database, SAVE_ANCHOR);
     this.#forget = prepare(database, FORGET);
@@ -61,19 +68,23 @@ export class Journal {
 
   /** The chain has no gaps, so where a bounded walk ended is known without looking. */
   events(filter: EventFilter): EventPage {
-    const head = this.chainHead(filter.tenant).seq;
-    const start = Math.max(filter.afterSeq, this.chainAnchor(filter.tenant).seq);
-    const end = Math.max(filter.afterSeq, Math.min(head, start + filter.scanRowsMax));
-    const { tenant, type = null, agentId = null, threadId = null, limit } = filter;
-    const events = this.#page
-      .all(tenant, filter.afterSeq, end, type, agentId, threadId, limit)
-      .map((row) => eventFromRow(row));
+    const { tenant, afterSeq, type = null, agentId = null, threadId = null, taskId, limit } = filter;
+    const head = this.chainHead(tenant).seq;
+    const start = Math.max(afterSeq, this.chainAnchor(tenant).seq);
+    // Events of one task are found without a walk.
+    const scanned = taskId === undefined ? start + filter.scanRowsMax : head;
+    const end = Math.max(afterSeq, Math.min(head, scanned));
+    const { first } = this.#places(tenant);
+    const wanted = [first + afterSeq, first + end, type, agentId, threadId, limit] as const;
+    const rows = taskId === undefined ? this.#page.all(...wanted) : this.#ofTask.all(...wanted, taskId);
+    const events = rows.map((row) => eventFromRow(tenant, row));
     const lastSeq = events.length === limit ? (events.at(-1)?.seq ?? end) : end;
     return { events, lastSeq, hasMore: lastSeq < head };
   }
 
   eventsOfMessage(tenant: string, messageId: string): readonly EventRecord[] {
-    return this.#ofMessage.all(tenant, messageId).map((row) => eventFromRow(row));
+    const { first, last } = this.#places(tenant);
+    return this.#ofMessage.all(messageId, first, last).map((row) => eventFromRow(tenant, row));
   }
 
   chainHead(tenant: string): ChainHead {
@@ -81,8 +92,9 @@ export class Journal {
   }
 
   lastEventSeq(tenant: string): number {
-    const last = this.#lastSeq.get(tenant)?.[0];
-    return typeof last === "number" ? last : this.chainAnchor(tenant).seq;
+    const { first, last } = this.#places(tenant);
+    const place = this.#last.get(first, last)?.[0];
+    return typeof place === "number" ? place - first : this.chainAnchor(tenant).seq;
   }
 
   chainAnchor(tenant: string): ChainHead {
@@ -92,7 +104,8 @@ export class Journal {
 
   /** Only a beginning of the chain can go, so the walk stops at the first event that must stay. */
   retirableEvents(tenant: string, beforeMs: number, limit: number): readonly EventRecord[] {
-    const events = this.#oldest.all(tenant, limit).map((row) => eventFromRow(row));
+    const { first, last } = this.#places(tenant);
+    const events = this.#oldest.all(first, last, limit).map((row) => eventFromRow(tenant, row));
     const kept = events.findIndex((event) => event.atMs >= beforeMs);
     return kept === -1 ? events : events.slice(0, kept);
   }
@@ -100,22 +113,20 @@ export class Journal {
   /** Inside a commit. */
   append(tenant: string, drafts: readonly EventDraft[]): void {
     if (drafts.length === 0) return;
+    const first = this.#ledger.takeChainNumber(tenant) * CHAIN_PLACES;
     let head = this.#ledger.chainHead(tenant);
+    let previousHash = Buffer.from(head.hash, "hex");
     for (let start = 0; start < drafts.length; start += TOGETHER_MAX) {
       const values: SQLInputValue[] = [];
       for (const draft of drafts.slice(start, start + TOGETHER_MAX)) {
         const event = sealEvent(tenant, head, draft);
         head = { seq: event.seq, hash: event.hash };
-        values.push(
-          event.tenant,
-          event.seq,
-          event.type,
-          event.atMs,
-          event.actor,
-          event.agentId,
-          event.messageId,
-        );
-        values.push(event.taskId, event.threadId, event.dataJson, event.previousHash, event.hash);
+        const hash = Buffer.from(event.hash, "hex");
+        const { type, atMs, actor, agentId, messageId, taskId, threadId, dataJson } = event;
+        values.push(first + event.seq, type, atMs, actor, agentId, messageId, taskId, threadId, dataJson);
+        values.push(previousHash, hash);
+        previousHash = hash;
+        if (taskId !== null) this.#ledger.wake(taskTopic(tenant, taskId));
       }
       const count = Math.min(TOGETHER_MAX, drafts.length - start);
       this.#inserts[count - 1]?.run(...values);
@@ -126,7 +137,15 @@ export class Journal {
 
   /** Inside a commit. */
   retireEvents(tenant: string, anchor: ChainHead): void {
+    const { first } = this.#places(tenant);
     this.#saveAnchor.run(tenant, anchor.seq, anchor.hash);
-    this.#forget.run(tenant, anchor.seq);
+    this.#forget.run(first, first + anchor.seq);
+  }
+
+  /** Between which places the tenant's events lie; nowhere while it has none. */
+  #places(tenant: string): { readonly first: number; readonly last: number } {
+    const number = this.#ledger.chainNumber(tenant);
+    if (number === undefined) return { first: 0, last: 0 };
+    return { first: number * CHAIN_PLACES, last: (number + 1) * CHAIN_PLACES - 1 };
   }
 }

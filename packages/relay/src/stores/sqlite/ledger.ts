@@ -6,9 +6,9 @@ import { MailboxIndex, type Place } from "./mailbox-index.ts";
 
 const POSITION = "select position from store_head";
 const SAVE_POSITION = "update store_head set position = ?";
-const CHAIN_HEADS = "select tenant, seq, hash from chain_head";
+const CHAIN_HEADS = "select tenant, seq, hash, number from chain_head";
 const SAVE_CHAIN_HEAD = `
-  insert into chain_head (tenant, seq, hash) values (?, ?, ?)
+  insert into chain_head (tenant, seq, hash, number) values (?, ?, ?, ?)
   on conflict do update set seq = excluded.seq, hash = excluded.hash`;
 
 /** A point of a batch that can be returned to. */
@@ -29,6 +29,9 @@ export class Ledger {
   readonly #chainHeads = new Map<string, ChainHead>();
   readonly #savedChainHeads = new Map<string, ChainHead>();
   readonly #movedChains = new Set<string>();
+  /** By which a tenant's events are kept; given once, when its first event is. */
+  readonly #chainNumbers = new Map<string, number>();
+  #nextChainNumber = 0;
   readonly #mailboxes: MailboxIndex;
   readonly #undo: (() => void)[] = [];
   #topics: Topic[] = [];
@@ -40,7 +43,9 @@ export class Ledger {
     this.#saveChainHead = prepare(database, SAVE_CHAIN_HEAD);
     this.#position = Number(prepare(database, POSITION).get()?.[0]);
     this.#savedPosition = this.#position;
-    for (const [tenant, seq, hash] of prepare(database, CHAIN_HEADS).all()) {
+    for (const [tenant, seq, hash, number] of prepare(database, CHAIN_HEADS).all()) {
+      this.#chainNumbers.set(String(tenant), Number(number));
+      this.#nextChainNumber = Math.max(this.#nextChainNumber, Number(number) + 1);
       const head = { seq: Number(seq), hash: String(hash) };
       this.#chainHeads.set(String(tenant), head);
       this.#savedChainHeads.set(String(tenant), head);
@@ -56,6 +61,21 @@ export class Ledger {
 
   chainHead(tenant: string): ChainHead {
     return this.#chainHeads.get(tenant) ?? GENESIS;
+  }
+
+  /** Undefined while the tenant has no events. */
+  chainNumber(tenant: string): number | undefined {
+    return this.#chainNumbers.get(tenant);
+  }
+
+  /** Inside a commit. A number of a commit that came to nothing stays the tenant's; nobody else gets it. */
+  takeChainNumber(tenant: string): number {
+    const known = this.#chainNumbers.get(tenant);
+    if (known !== undefined) return known;
+    const number = this.#nextChainNumber;
+    this.#nextChainNumber += 1;
+    this.#chainNumbers.set(tenant, number);
+    return number;
   }
 
   moveChainHead(tenant: string, head: ChainHead): void {
@@ -107,7 +127,7 @@ export class Ledger {
     for (const tenant of this.#movedChains) {
       const head = this.chainHead(tenant);
       if (head !== (this.#savedChainHeads.get(tenant) ?? GENESIS)) {
-        this.#saveChainHead.run(tenant, head.seq, head.hash);
+        this.#saveChainHead.run(tenant, head.seq, head.hash, this.takeChainNumber(tenant));
       }
     }
   }

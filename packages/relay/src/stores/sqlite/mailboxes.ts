@@ -19,6 +19,7 @@ import {
   MESSAGE_COLUMN_COUNT,
   messageFromRow,
   refFromRow,
+  threadColumn,
 } from "./rows.ts";
 
 const COLUMNS = deliveryColumns("d.");
@@ -316,7 +317,7 @@ export class Mailboxes {
       delivery.duplicateSafety,
       delivery.idempotencyKey,
       delivery.quiet ? 1 : 0,
-      delivery.threadId,
+      threadColumn(delivery.threadId, delivery.messageId),
       delivery.purpose,
     );
     if (changes === 0) throw new ClashError("delivery");

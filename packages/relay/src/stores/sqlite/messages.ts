@@ -1,6 +1,7 @@
 import type { DatabaseSync } from "node:sqlite";
 import type { AgentId } from "@a2a-relay/protocol";
 import type { MessageRecord, SendKey } from "../../core/messages/message-record.ts";
+import { beginnerOf } from "../../core/messages/own-thread.ts";
 import type { ThreadMessage, ThreadPage, ThreadQuery } from "../../core/messages/message-store.ts";
 import { ClashError } from "./clash.ts";
 import { prepare, type Statement } from "./database.ts";
@@ -13,7 +14,17 @@ import {
   messageFromRow,
   SEND_KEY_COLUMNS,
   sendKeyFromRow,
+  threadColumn,
 } from "./rows.ts";
+
+/**
+ * The letters of a thread in order, up to a limit, which is the last parameter: those that name it, and the one that
+ * began it, which is older than all of them.
+ */
+export const THREAD_REFS = `
+  select ref from message where tenant = ?1 and thread_id = ?2 and thread_id <> '' and ref > ?4
+  union all select ref from message where tenant = ?1 and id = ?3 and thread_id = '' and ref > ?4
+  order by ref limit ?5`;
 
 const SELECT = `select ${MESSAGE_COLUMNS} from message m where m.tenant = ? and m.id = ?`;
 const SELECT_BY_REF = `select ${MESSAGE_COLUMNS} from message m where m.ref = ?`;
@@ -21,9 +32,8 @@ const REF = "select ref from message where tenant = ? and id = ?";
 const SEND_KEY = `
   select ${SEND_KEY_COLUMNS} from send_key where tenant = ? and sender = ? and recipient = ? and key = ?`;
 const THREAD = `
-  select ${MESSAGE_COLUMNS}, ${deliveryColumns("d.")} from message m
-  left join delivery d on d.ref = m.ref
-  where m.tenant = ? and m.thread_id = ? order by m.ref limit ?`;
+  select ${MESSAGE_COLUMNS}, ${deliveryColumns("d.")} from (${THREAD_REFS}) t
+  join message m on m.ref = t.ref left join delivery d on d.ref = t.ref order by t.ref`;
 
 const INSERT = `
   insert into message
@@ -79,7 +89,7 @@ export class Messages {
   thread({ tenant, threadId, limit, bytesMax }: ThreadQuery): ThreadPage {
     const messages: ThreadMessage[] = [];
     let bytesLeft = bytesMax;
-    for (const row of this.#thread.iterate(tenant, threadId, limit + 1)) {
+    for (const row of this.#thread.iterate(tenant, threadId, beginnerOf(threadId) ?? null, 0, limit + 1)) {
       const message = messageFromRow(row);
       bytesLeft -= Buffer.byteLength(message.json);
       if (messages.length >= limit || (messages.length > 0 && bytesLeft < 0)) {
@@ -111,7 +121,7 @@ export class Messages {
       message.sender,
       message.recipient,
       message.kind,
-      message.threadId,
+      threadColumn(message.threadId, message.id),
       message.taskId,
       message.acceptedAtMs,
       sendKeys.length === 0 ? null : sendKeysJson(sendKeys),

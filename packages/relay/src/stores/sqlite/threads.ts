@@ -1,25 +1,30 @@
 import type { DatabaseSync } from "node:sqlite";
+import { beginnerOf } from "../../core/messages/own-thread.ts";
 import type { MessageStore, ThreadSummary } from "../../core/messages/message-store.ts";
 import { prepare, type Statement } from "./database.ts";
 import { FairShare } from "./fair-share.ts";
-import { SUBJECT_COLUMN, subjectFrom } from "./rows.ts";
+import { THREAD_REFS } from "./messages.ts";
+import { SUBJECT_COLUMN, subjectFrom, threadFrom } from "./rows.ts";
 
 type ThreadsQuery = Parameters<MessageStore["threads"]>[0];
 type ThreadsPage = Awaited<ReturnType<MessageStore["threads"]>>;
 
-const WALK = "select ref, tenant, thread_id from message where ref < ? order by ref desc limit ?";
-const NEWEST = "select max(ref) from message where tenant = ? and thread_id = ?";
+const WALK = "select ref, tenant, thread_id, id from message where ref < ? order by ref desc limit ?";
+const NEWEST = `
+  select max(ref) from (
+    select max(ref) as ref from message where tenant = ?1 and thread_id = ?2 and thread_id <> ''
+    union all select ref from message where tenant = ?1 and id = ?3 and thread_id = '')`;
 // Some messages of a thread, after a ref. The message itself is read only where there is no delivery: rows
 // with letters in them lie far apart, deliveries do not.
 const PART = `
   select count(*), max(t.ref), total(d.state in ('held', 'available', 'leased')),
     json_group_array(distinct coalesce(d.sender, m.sender)),
     json_group_array(distinct coalesce(d.agent_id, m.recipient))
-  from (select ref from message where tenant = ? and thread_id = ? and ref > ? order by ref limit ?) t
+  from (${THREAD_REFS}) t
   left join delivery d on d.ref = t.ref left join message m on m.ref = t.ref and d.ref is null`;
 const FIRST = `
-  select m.accepted_at_ms, octet_length(m.json), ${SUBJECT_COLUMN} from message m
-  where m.tenant = ? and m.thread_id = ? order by m.ref limit 1`;
+  select m.accepted_at_ms, octet_length(m.json), ${SUBJECT_COLUMN} from (${THREAD_REFS}) t
+  join message m on m.ref = t.ref`;
 const ACCEPTED_AT = "select accepted_at_ms from message where ref = ?";
 
 /** Messages looked at in one step. */
@@ -52,14 +57,14 @@ export class Threads {
     while (budget > 0) {
       const wanted = Math.min(budget, WALK_ROWS);
       const rows = this.#walk.all(position, wanted);
-      for (const [ref, tenant, id] of rows) {
-        const threadId = String(id);
+      for (const [ref, tenant, thread, id] of rows) {
+        const threadId = threadFrom(thread, id);
         position = Number(ref);
         budget -= 1;
         if (tenant !== query.tenant || seen.has(threadId)) continue;
         seen.add(threadId);
         // A thread that has a newer message stood on an earlier page.
-        if (this.#newest.get(tenant, threadId)?.[0] !== ref) continue;
+        if (this.#newest.get(tenant, threadId, beginnerOf(threadId) ?? null)?.[0] !== ref) continue;
         const census = await this.#count(query.tenant, threadId, share);
         budget -= census.messageCount;
         const isWanted = query.agent === undefined || census.participants.has(query.agent);
@@ -79,7 +84,7 @@ export class Threads {
     let openCount = 0;
     for (let position = 0; ;) {
       const [count, last, open, senders, recipients] =
-        this.#part.get(tenant, threadId, position, PART_ROWS) ?? [];
+        this.#part.get(tenant, threadId, beginnerOf(threadId) ?? null, position, PART_ROWS) ?? [];
       messageCount += Number(count);
       openCount += Number(open);
       for (const name of [...names(senders), ...names(recipients)]) participants.add(name);
@@ -97,7 +102,13 @@ export class Threads {
     share: FairShare,
   ): Promise<ThreadSummary> {
     const lastAtMs = Number(this.#acceptedAt.get(ref)?.[0]);
-    const [firstAtMs, bytes, subject] = this.#first.get(tenant, threadId) ?? [lastAtMs];
+    const [firstAtMs, bytes, subject] = this.#first.get(
+      tenant,
+      threadId,
+      beginnerOf(threadId) ?? null,
+      0,
+      1,
+    ) ?? [lastAtMs];
     await share.spend(1, Number(bytes ?? 0));
     return {
       threadId,
