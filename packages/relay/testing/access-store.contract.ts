@@ -65,6 +65,7 @@ function describeKeys(open: OpenStore): void {
         revokedAtMs: NOON_MS + 3,
         replaces: "key_旧",
         replacedBy: "key_新",
+        signingSecret: "whsec_秘密",
       });
       const plain = aNewKey();
       await commit(store, { keys: [full, plain] });

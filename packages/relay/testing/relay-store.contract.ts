@@ -9,6 +9,8 @@ import { describeJournalStore } from "./journal-store.contract.ts";
 import { describeLeases } from "./leases.contract.ts";
 import { describeMailboxStore } from "./mailbox-store.contract.ts";
 import { describeMessageStore } from "./message-store.contract.ts";
+import { describeNonces } from "./nonces.contract.ts";
+import { describePushStore } from "./push-store.contract.ts";
 import { describeResultCache } from "./result-cache.contract.ts";
 import { describeRetention } from "./retention.contract.ts";
 import { describeMailPurposes } from "./mail-purposes.contract.ts";
@@ -34,6 +36,8 @@ export function describeRelayStore(name: string, open: () => Promise<RelayStore>
     describeTaskStore(open);
     describeResultCache(open);
     describeJournalStore(open);
+    describePushStore(open);
+    describeNonces(open);
     describeRetention(open);
     describeChangeFeed(open);
     describeTenants(open);

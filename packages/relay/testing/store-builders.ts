@@ -14,6 +14,7 @@ import type {
   QueueFilter,
 } from "../src/core/mailboxes/mailbox-store.ts";
 import type { MessageRecord, SendKey } from "../src/core/messages/message-record.ts";
+import type { PushAttempt, PushEndpoint, PushRecord } from "../src/core/push/push-record.ts";
 import type { CachedResult, TaskRecord } from "../src/core/tasks/task-record.ts";
 import { NOON_MS } from "./fake-clock.ts";
 import { aDelivery, aTask } from "./records.ts";
@@ -106,6 +107,7 @@ export function aNewKey(said: Partial<KeyRecord> = {}): KeyRecord {
     revokedAtMs: null,
     replaces: null,
     replacedBy: null,
+    signingSecret: null,
     version: 0,
     ...said,
   };
@@ -143,6 +145,58 @@ export function aCachedResult(said: Partial<CachedResult> = {}): CachedResult {
     artifacts: [],
     storedAtMs: NOON_MS,
     expiresAtMs: NOON_MS + 1_000_000,
+    ...said,
+  };
+}
+
+export function aNewPushEndpoint(said: Partial<PushEndpoint> = {}): PushEndpoint {
+  return {
+    tenant: TENANT,
+    agentId: ZHIWEI,
+    mode: "webhook",
+    url: "https://zhiwei.example/收信",
+    isNotice: false,
+    acknowledges: false,
+    secret: "whsec_c2VjcmV0",
+    oldSecret: null,
+    oldSecretUntilMs: null,
+    state: "active",
+    reason: null,
+    failures: 0,
+    openUntilMs: null,
+    afterPosition: 0,
+    version: 0,
+    ...said,
+  };
+}
+
+/** The push of a letter, not yet stored. */
+export function pushOf(message: MessageRecord, said: Partial<PushRecord> = {}): PushRecord {
+  return {
+    tenant: message.tenant,
+    messageId: message.id,
+    agentId: message.recipient,
+    state: "pending",
+    reason: null,
+    attempts: 0,
+    attemptsBefore: 0,
+    createdAtMs: NOON_MS,
+    nextAtMs: NOON_MS,
+    version: 0,
+    ...said,
+  };
+}
+
+export function attemptOf(push: PushRecord, said: Partial<PushAttempt> = {}): PushAttempt {
+  return {
+    tenant: push.tenant,
+    messageId: push.messageId,
+    attempt: 1,
+    atMs: NOON_MS,
+    durationMs: 12,
+    status: 503,
+    error: null,
+    answer: "稍后再来",
     ...said,
   };
 }

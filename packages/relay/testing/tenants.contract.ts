@@ -9,8 +9,10 @@ import {
   aNewAgent,
   aNewCapability,
   aNewKey,
+  aNewPushEndpoint,
   aNewTask,
   aSend,
+  attemptOf,
   BYTES_MAX,
   commit,
   eventAbout,
@@ -18,6 +20,7 @@ import {
   LULU,
   type OpenStore,
   OTHER_TENANT,
+  pushOf,
   READ,
   sendKeyOf,
   storedDelivery,
@@ -36,8 +39,13 @@ async function fill(store: RelayStore, tenant: string): Promise<void> {
     taskId: "task",
     json: JSON.stringify({ tenant }),
   });
+  const push = pushOf(sent.messages[0], { reason: tenant });
   await commit(store, {
     ...sent,
+    pushEndpoints: [aNewPushEndpoint({ tenant, url: `https://${tenant}.example` })],
+    pushes: [push],
+    pushAttempts: [attemptOf(push, { answer: tenant })],
+    nonces: [{ keyId: "key", nonce: "随机数", expiresAtMs: NOON_MS }],
     agents: [aNewAgent({ tenant, aliases: ["别名"], publicKey: "pk", isCustodial: true })],
     custodialKeys: [{ tenant, publicKey: "pk", privateKey: `of ${tenant}` }],
     keys: [aNewKey({ tenant, agentId: ZHIWEI })],
@@ -99,6 +107,13 @@ async function seenBy(store: RelayStore, tenant: string): Promise<unknown> {
     queue: await store.queue({ ...filter, ...queue }),
     settled: await store.queue({ ...filter, ...queue, state: "acknowledged" }),
     leased: await store.queue({ ...filter, ...queue, state: "leased" }),
+    pushEndpoint: await store.pushEndpoint(tenant, ZHIWEI),
+    push: await store.push(tenant, "同"),
+    pushAttempts: await store.pushAttempts(tenant, "同"),
+    duePushes: await store.duePushes(tenant, ZHIWEI, FAR_MS, 10),
+    nextPushAtMs: await store.nextPushAtMs(tenant, ZHIWEI),
+    pushesOf: await store.pushesOf({ tenant, agentId: ZHIWEI, state: undefined, limit: 10 }),
+    pendingPushes: await store.countPendingPushes(tenant, ZHIWEI),
     task: await store.task(tenant, "task"),
     tasks: await store.tasks({ ...filter, ...tasks }),
     artifacts: await store.artifacts(tenant, "task"),
@@ -127,12 +142,17 @@ export function describeTenants(open: OpenStore): void {
       const theirs = await storedDelivery(store, "同", OTHER_TENANT);
       const task = await store.task(OTHER_TENANT, "task");
       const capability = await store.capability(OTHER_TENANT, "cap");
-      assert.ok(task && capability);
+      const endpoint = await store.pushEndpoint(OTHER_TENANT, ZHIWEI);
+      const push = await store.push(OTHER_TENANT, "同");
+      assert.ok(task && capability && endpoint && push);
       await commit(store, {
         tenant: OTHER_TENANT,
         deliveries: [{ ...theirs, state: "acknowledged", settledAtMs: NOON_MS }],
         tasks: [{ ...task, state: "completed" }],
         capabilities: [{ ...capability, revokedAtMs: NOON_MS }],
+        pushEndpoints: [{ ...endpoint, state: "disabled" }],
+        pushes: [{ ...push, state: "failed", nextAtMs: null }],
+        pushAttempts: [attemptOf(push, { attempt: 2 })],
         cachedResults: [aCachedResult({ tenant: OTHER_TENANT, resultKey: "rk", text: "新" })],
         custodialKeys: [{ tenant: OTHER_TENANT, publicKey: "pk", privateKey: "新" }],
       });
@@ -183,7 +203,7 @@ export function describeTenants(open: OpenStore): void {
       }
     });
 
-    it("are swept alike: expiry, leases and deadlines are found for all of them", async () => {
+    it("are swept alike: expiry, leases, deadlines and endpoints are found for all of them", async () => {
       await using store = await open();
       await fill(store, TENANT);
       await fill(store, OTHER_TENANT);
@@ -192,6 +212,7 @@ export function describeTenants(open: OpenStore): void {
       const both = [TENANT, OTHER_TENANT].toSorted();
       assert.deepEqual(tenantsOf(await store.expiredDeliveries(FAR_MS, 10)), both);
       assert.deepEqual(tenantsOf(await store.overdueTasks(NOON_MS, 10)), both);
+      assert.deepEqual(tenantsOf(await store.activePushEndpoints(undefined, 10)), both);
     });
 
     it("wake only their own readers", async () => {

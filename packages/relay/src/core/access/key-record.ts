@@ -1,7 +1,7 @@
 import type { AgentId } from "@a2a-relay/protocol";
 import type { Verb } from "./authorize.ts";
 
-/** An API key as it is kept: never the secret, only its digest. */
+/** An API key as it is kept: only the digest of its secret, unless the relay has to check signatures with it. */
 export interface KeyRecord {
   /** `key_…`, the public half of the key. */
   readonly id: string;
@@ -21,6 +21,8 @@ export interface KeyRecord {
   readonly replaces: string | null;
   /** The newest key that follows this one. */
   readonly replacedBy: string | null;
+  /** The secret itself, kept only for keys that sign messages; null for bearer keys. */
+  readonly signingSecret: string | null;
   readonly version: number;
 }
 

@@ -56,6 +56,18 @@ describe("retention of mail", () => {
     assert.deepEqual([report.ok, report.events], [true, 1]);
   });
 
+  it("forgets the nonces of signed messages when their time is over", async () => {
+    await using core = await coreOnMemory(SETTINGS);
+    const nonce = { keyId: "key", nonce: "随机数", expiresAtMs: core.clock.nowMs() };
+    const change = { tenant: DEFAULT_TENANT, events: [], nonces: [nonce] };
+    assert.deepEqual(await core.store.commit(change), { committed: true });
+    await core.retention.step(DEFAULT_TENANT);
+    assert.deepEqual(await core.store.commit(change), { committed: false, clash: "nonce" });
+    core.clock.advance(1);
+    await core.retention.step(DEFAULT_TENANT);
+    assert.deepEqual(await core.store.commit(change), { committed: true });
+  });
+
   it("keeps open mail, and mail of a task that is not finished", async () => {
     await using core = await coreOnMemory({ ...SETTINGS, messageTtlMs: 300 * DAY_MS });
     const open = (await core.send()).receipt.message_id;

@@ -56,6 +56,7 @@ export class Retention {
     const messages = await this.#retireMail(tenant, nowMs);
     const events = await this.#retireEvents(tenant, nowMs);
     await this.#store.forgetSendKeys(nowMs - LIMITS.sendKeyKeptMs);
+    await this.#store.forgetNonces(nowMs);
     await this.#store.forgetCachedResults(nowMs, LIMITS.cachedResultsMax);
     return { messages, events, more: messages === STEP_ROWS || events === STEP_ROWS };
   }

@@ -17,11 +17,12 @@ const KEYS_OF_AGENT = `
   where tenant = ? and agent_id is not null and agent_id = ? and id > ? order by id limit ?`;
 const INSERT_KEY = `
   insert into api_key (agent_id, verbs_json, digest, created_at_ms, created_by, expires_at_ms, revoked_at_ms,
-    replaces, replaced_by, version, id, tenant)
-  values (?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?) on conflict do nothing`;
+    replaces, replaced_by, signing_secret, version, id, tenant)
+  values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?) on conflict do nothing`;
 const UPDATE_KEY = `
   update api_key set agent_id = ?, verbs_json = ?, digest = ?, created_at_ms = ?, created_by = ?,
-    expires_at_ms = ?, revoked_at_ms = ?, replaces = ?, replaced_by = ?, version = version + 1
+    expires_at_ms = ?, revoked_at_ms = ?, replaces = ?, replaced_by = ?, signing_secret = ?,
+    version = version + 1
   where id = ? and tenant = ? and version = ?`;
 
 const TENANT = `select ${TENANT_COLUMNS} from tenant where id = ?`;
@@ -102,6 +103,7 @@ export class Access {
       key.revokedAtMs,
       key.replaces,
       key.replacedBy,
+      key.signingSecret,
       key.id,
       key.tenant,
     ];

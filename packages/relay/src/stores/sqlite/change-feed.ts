@@ -28,7 +28,7 @@ export class InProcessChangeFeed implements ChangeFeed, Disposable {
     if (this.#watchCount >= this.#watchesMax) {
       throw new RelayError(
         "resource_exhausted",
-        `${this.#watchesMax} readers are waiting already; ask again without wait_ms, or later`,
+        `${this.#watchesMax} readers are waiting already; ask again without waiting, or later`,
       );
     }
     const watch = new TopicWatch(this, topic);
@@ -62,8 +62,9 @@ export class InProcessChangeFeed implements ChangeFeed, Disposable {
     this.#watchCount -= 1;
   }
 
-  /** For `TopicWatch` only: ends its wait once the time is over. Answers the tick to cancel it by. */
-  expire(watch: TopicWatch, timeoutMs: number): number {
+  /** For `TopicWatch` only: ends its wait once the time is over. Answers the tick to cancel it by, if there is one. */
+  expire(watch: TopicWatch, timeoutMs: number): number | undefined {
+    if (timeoutMs === Infinity) return undefined;
     const tick = Math.ceil((performance.now() + timeoutMs) / TICK_MS);
     const watches = this.#deadlines.get(tick);
     if (watches === undefined) this.#deadlines.set(tick, new Set([watch]));
@@ -76,7 +77,8 @@ export class InProcessChangeFeed implements ChangeFeed, Disposable {
   }
 
   /** For `TopicWatch` only. */
-  cancel(watch: TopicWatch, tick: number): void {
+  cancel(watch: TopicWatch, tick: number | undefined): void {
+    if (tick === undefined) return;
     const watches = this.#deadlines.get(tick);
     watches?.delete(watch);
     if (watches?.size === 0) this.#deadlines.delete(tick);
@@ -95,7 +97,8 @@ export class InProcessChangeFeed implements ChangeFeed, Disposable {
 
 interface Wait {
   readonly resolve: (changed: boolean) => void;
-  readonly tick: number;
+  /** Absent: it waits without a time. */
+  readonly tick: number | undefined;
   readonly signal: AbortSignal | undefined;
 }
 

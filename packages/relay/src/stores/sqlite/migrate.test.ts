@@ -6,10 +6,21 @@ import { DatabaseSync } from "node:sqlite";
 import { after, describe, it } from "node:test";
 import type { AgentId } from "@a2a-relay/protocol";
 import { NOON_MS } from "../../../testing/fake-clock.ts";
-import { idsOf, lease, readIds, send, TENANT, ZHIWEI } from "../../../testing/store-builders.ts";
+import {
+  aNewPushEndpoint,
+  commit,
+  idsOf,
+  lease,
+  pushOf,
+  readIds,
+  send,
+  TENANT,
+  ZHIWEI,
+} from "../../../testing/store-builders.ts";
 import { SqliteRelayStore } from "./sqlite-relay-store.ts";
 
 const FIRST = "0001-post-office.sql";
+const SECOND = "0002-trust.sql";
 
 const directory = mkdtempSync(join(tmpdir(), "a2a-relay-migrate-"));
 
@@ -56,6 +67,19 @@ function writeFirstSchema(path: string): void {
     .run(TENANT, ZHIWEI);
 }
 
+/** A file as the second schema wrote it, with a key in it. */
+function writeSecondSchema(path: string): void {
+  writeFirstSchema(path);
+  using database = new DatabaseSync(path);
+  database.prepare("insert into schema_version values (2, ?)").run(SECOND);
+  database.exec(readFileSync(new URL(`migrations/${SECOND}`, import.meta.url), "utf8"));
+  database
+    .prepare(
+      "insert into api_key values ('key_一', ?, ?, null, 'digest', 0, '操作员', null, null, null, null, 1)",
+    )
+    .run(TENANT, ZHIWEI);
+}
+
 describe("migrations", () => {
   after(() => rmSync(directory, { recursive: true, force: true }));
 
@@ -90,6 +114,23 @@ describe("migrations", () => {
     assert.equal(await store.oldestMailbox(TENANT, "work", NOON_MS), ZHIWEI);
     assert.deepEqual(idsOf(await lease(store, { purpose: "work" })), ["request"]);
     assert.equal(await store.oldestMailbox(TENANT, "work", NOON_MS), undefined);
+  });
+
+  it("keep the keys of an older file, which sign nothing, and let its mail be pushed", async () => {
+    const path = join(directory, "second.db");
+    writeSecondSchema(path);
+    await using store = await open(path);
+    const key = await store.key("key_一");
+    assert.deepEqual([key?.agentId, key?.createdBy, key?.signingSecret], [ZHIWEI, "操作员", null]);
+    const note = await store.message(TENANT, "note");
+    assert.ok(key && note);
+    await commit(store, {
+      keys: [{ ...key, signingSecret: "whsec_秘密" }],
+      pushEndpoints: [aNewPushEndpoint()],
+      pushes: [pushOf(note)],
+    });
+    assert.equal((await store.key("key_一"))?.signingSecret, "whsec_秘密");
+    assert.equal(await store.countPendingPushes(TENANT, ZHIWEI), 1);
   });
 
   it("let agents of an older file take a key, each their own", async () => {

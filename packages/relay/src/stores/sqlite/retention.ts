@@ -13,6 +13,7 @@ import type { DeliveryRecord } from "../../core/mailboxes/delivery-record.ts";
 import { prepare, type Row, type Statement } from "./database.ts";
 import type { Mailboxes } from "./mailboxes.ts";
 import type { Messages, SendKeyName } from "./messages.ts";
+import type { Pushes } from "./pushes.ts";
 import type { Tasks } from "./tasks.ts";
 
 const WALK_ROWS = 500;
@@ -48,6 +49,7 @@ interface Stretch {
 export class Retention {
   readonly #messages: Messages;
   readonly #mailboxes: Mailboxes;
+  readonly #pushes: Pushes;
   readonly #tasks: Tasks;
   readonly #walk: Statement;
   readonly #traces: Statement;
@@ -65,11 +67,13 @@ export class Retention {
     parts: {
       readonly messages: Messages;
       readonly mailboxes: Mailboxes;
+      readonly pushes: Pushes;
       readonly tasks: Tasks;
     },
   ) {
     this.#messages = parts.messages;
     this.#mailboxes = parts.mailboxes;
+    this.#pushes = parts.pushes;
     this.#tasks = parts.tasks;
     this.#walk = prepare(database, WALK);
     this.#traces = prepare(database, TRACES);
@@ -110,6 +114,7 @@ export class Retention {
       this.#startKeyClocks(tenant, messageId, sendKeysJson ?? null, nowMs);
       this.#forgetMessage.run(ref);
       this.#forgetDelivery.run(ref);
+      this.#pushes.forget(tenant, messageId);
       if (typeof taskId !== "string") continue;
       const { changes } = this.#forgetTask.run(tenant, taskId, messageId);
       if (changes !== 0) this.#forgetArtifacts.run(tenant, taskId);

@@ -321,7 +321,7 @@ describe("SqliteRelayStore", () => {
       for (let round = 0; round < 40; round += 1) {
         await Promise.all(Array.from({ length: 10 }, () => send(store, aNewLetter())));
       }
-      assert.ok(statSync(`${path}-wal`).size < pages * 4_096 * 3);
+      assert.ok(statSync(`${path}-wal`).size < pages * 8_192 * 3);
       assert.equal((await readIds(store)).length, 400);
     });
   });

@@ -30,6 +30,8 @@ export interface SqliteRelayStoreOptions extends DatabaseOptions {
 const PRESENCE_DELAY_MS = 1_000;
 /** Send keys forgotten in one commit. */
 const FORGOTTEN_KEYS_MAX = 1_000;
+/** Nonces forgotten in one commit. */
+const FORGOTTEN_NONCES_MAX = 1_000;
 /** Results forgotten in one commit: they may be long. */
 const FORGOTTEN_RESULTS_MAX = 100;
 
@@ -170,6 +172,15 @@ export class SqliteRelayStore extends StoreReader implements RelayStore {
     }
   }
 
+  /** In several commits as well. */
+  async forgetNonces(expiredBeforeMs: number): Promise<number> {
+    for (let forgotten = 0; ;) {
+      const count = await this.#write(() => this.parts.nonces.forget(expiredBeforeMs, FORGOTTEN_NONCES_MAX));
+      forgotten += count;
+      if (count < FORGOTTEN_NONCES_MAX) return forgotten;
+    }
+  }
+
   /** Finishes what waits and leaves one tidy file. After a disk failure it leaves the file alone. */
   async [Symbol.asyncDispose](): Promise<void> {
     clearTimeout(this.#presenceTimer);
@@ -186,7 +197,9 @@ export class SqliteRelayStore extends StoreReader implements RelayStore {
 
   #apply(changes: Changes): void {
     const { access, agents, capabilities, journal, mailboxes, messages, resultCache, tasks } = this.parts;
+    const { nonces, pushes } = this.parts;
     const { sendKeys = [] } = changes;
+    for (const nonce of changes.nonces ?? []) nonces.use(changes.tenant, nonce);
     for (const key of changes.keys ?? []) access.putKey(key);
     for (const tenant of changes.tenants ?? []) access.putTenant(tenant);
     for (const capability of changes.capabilities ?? []) capabilities.put(capability);
@@ -203,6 +216,9 @@ export class SqliteRelayStore extends StoreReader implements RelayStore {
     for (const task of changes.tasks ?? []) tasks.put(task);
     for (const artifact of changes.artifacts ?? []) tasks.putArtifact(artifact);
     for (const result of changes.cachedResults ?? []) resultCache.put(result);
+    for (const endpoint of changes.pushEndpoints ?? []) pushes.putEndpoint(endpoint);
+    for (const push of changes.pushes ?? []) pushes.put(push);
+    for (const attempt of changes.pushAttempts ?? []) pushes.addAttempt(attempt);
     journal.append(changes.tenant, changes.events);
   }
 

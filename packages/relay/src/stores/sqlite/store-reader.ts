@@ -11,6 +11,8 @@ import type { DeliveryRecord, MailPurpose } from "../../core/mailboxes/delivery-
 import type { Mail, MailboxReadQuery, QueuedMail, QueueFilter } from "../../core/mailboxes/mailbox-store.ts";
 import type { MessageRecord, SendKey } from "../../core/messages/message-record.ts";
 import type { MessageStore, ThreadPage, ThreadQuery } from "../../core/messages/message-store.ts";
+import type { PushAttempt, PushEndpoint, PushRecord } from "../../core/push/push-record.ts";
+import type { PushFilter } from "../../core/push/push-store.ts";
 import type { CachedResult, TaskRecord } from "../../core/tasks/task-record.ts";
 import type { TaskFilter } from "../../core/tasks/task-store.ts";
 import { Access } from "./access.ts";
@@ -21,6 +23,8 @@ import { Journal } from "./journal.ts";
 import { Ledger } from "./ledger.ts";
 import { Mailboxes } from "./mailboxes.ts";
 import { Messages } from "./messages.ts";
+import { Nonces } from "./nonces.ts";
+import { Pushes } from "./pushes.ts";
 import { ResultCache } from "./result-cache.ts";
 import { Retention } from "./retention.ts";
 import { relayErrorFrom } from "./sqlite-error.ts";
@@ -30,6 +34,7 @@ import { Threads } from "./threads.ts";
 type Write =
   | "commit"
   | "forgetCachedResults"
+  | "forgetNonces"
   | "forgetSendKeys"
   | "lease"
   | "markDelivered"
@@ -51,6 +56,8 @@ export interface StoreParts {
   readonly ledger: Ledger;
   readonly mailboxes: Mailboxes;
   readonly messages: Messages;
+  readonly nonces: Nonces;
+  readonly pushes: Pushes;
   readonly queue: DeliveryQueue;
   readonly resultCache: ResultCache;
   readonly retention: Retention;
@@ -265,6 +272,40 @@ export abstract class StoreReader implements Reads {
     return this.#read(() => this.parts.journal.retirableEvents(tenant, beforeMs, limit));
   }
 
+  pushEndpoint(tenant: string, agentId: AgentId): Promise<PushEndpoint | undefined> {
+    return this.#read(() => this.parts.pushes.endpoint(tenant, agentId));
+  }
+
+  activePushEndpoints(
+    ...asked: Parameters<RelayStore["activePushEndpoints"]>
+  ): Promise<readonly PushEndpoint[]> {
+    return this.#read(() => this.parts.pushes.activeEndpoints(...asked));
+  }
+
+  push(tenant: string, messageId: string): Promise<PushRecord | undefined> {
+    return this.#read(() => this.parts.pushes.push(tenant, messageId));
+  }
+
+  pushAttempts(tenant: string, messageId: string): Promise<readonly PushAttempt[]> {
+    return this.#read(() => this.parts.pushes.attempts(tenant, messageId));
+  }
+
+  duePushes(...asked: Parameters<RelayStore["duePushes"]>): Promise<readonly PushRecord[]> {
+    return this.#read(() => this.parts.pushes.due(...asked));
+  }
+
+  nextPushAtMs(tenant: string, agentId: AgentId): Promise<number | undefined> {
+    return this.#read(() => this.parts.pushes.nextAtMs(tenant, agentId));
+  }
+
+  pushesOf(filter: PushFilter): Promise<readonly PushRecord[]> {
+    return this.#read(() => this.parts.pushes.ofAgent(filter));
+  }
+
+  countPendingPushes(tenant: string, agentId: AgentId): Promise<number> {
+    return this.#read(() => this.parts.pushes.countPending(tenant, agentId));
+  }
+
   /** What is known at once is answered in the next turn of the promises and not three later: all requests come here. */
   #read<T>(query: () => T | Promise<T>): Promise<T> {
     if (!this.database.isOpen) {
@@ -289,6 +330,7 @@ function createParts(database: DatabaseSync): StoreParts {
   const journal = new Journal(database, ledger);
   const mailboxes = new Mailboxes(database, ledger, messages, journal);
   const tasks = new Tasks(database);
+  const pushes = new Pushes(database, ledger);
   return {
     access: new Access(database),
     agents: new Agents(database),
@@ -297,9 +339,11 @@ function createParts(database: DatabaseSync): StoreParts {
     ledger,
     mailboxes,
     messages,
+    nonces: new Nonces(database),
+    pushes,
     queue: new DeliveryQueue(database, ledger),
     resultCache: new ResultCache(database),
-    retention: new Retention(database, { messages, mailboxes, tasks }),
+    retention: new Retention(database, { messages, mailboxes, pushes, tasks }),
     tasks,
     threads: new Threads(database),
   };

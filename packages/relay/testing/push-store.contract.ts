@@ -1,0 +1,374 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { type AgentId, LIMITS, PUSH_STATES } from "@a2a-relay/protocol";
+import { mailboxTopic, PUSH_ENDPOINTS_TOPIC } from "../src/core/environment/change-feed.ts";
+import type { Changes, RelayStore } from "../src/core/environment/relay-store.ts";
+import type { PushEndpoint, PushRecord } from "../src/core/push/push-record.ts";
+import type { PushFilter } from "../src/core/push/push-store.ts";
+import { NOON_MS } from "./fake-clock.ts";
+import {
+  aNewLetter,
+  aNewPushEndpoint,
+  anEvent,
+  aSend,
+  attemptOf,
+  clashOf,
+  commit,
+  LULU,
+  type OpenStore,
+  OTHER_TENANT,
+  pushOf,
+  readIds,
+  send,
+  settle,
+  TENANT,
+  ZHIWEI,
+} from "./store-builders.ts";
+
+const LONG_MS = 30_000;
+const SHORT_MS = 20;
+
+async function storedEndpoint(store: RelayStore, said: Partial<PushEndpoint> = {}): Promise<PushEndpoint> {
+  const endpoint = aNewPushEndpoint(said);
+  await commit(store, { tenant: endpoint.tenant, pushEndpoints: [endpoint] });
+  const stored = await store.pushEndpoint(endpoint.tenant, endpoint.agentId);
+  assert.ok(stored);
+  return stored;
+}
+
+/** A letter that was taken up for pushing. */
+async function storedPush(
+  store: RelayStore,
+  said: Partial<PushRecord> = {},
+  letter: Parameters<typeof send>[1] = {},
+): Promise<PushRecord> {
+  const message = await send(store, letter);
+  await commit(store, { tenant: message.tenant, pushes: [pushOf(message, said)] });
+  const stored = await store.push(message.tenant, message.id);
+  assert.ok(stored);
+  return stored;
+}
+
+async function dueIds(store: RelayStore, nowMs = NOON_MS, limit = 100): Promise<readonly string[]> {
+  return (await store.duePushes(TENANT, ZHIWEI, nowMs, limit)).map(({ messageId }) => messageId);
+}
+
+async function listedIds(store: RelayStore, said: Partial<PushFilter> = {}): Promise<readonly string[]> {
+  const filter = { tenant: TENANT, agentId: ZHIWEI, state: undefined, limit: 100, ...said };
+  return (await store.pushesOf(filter)).map(({ messageId }) => messageId);
+}
+
+export function describePushStore(open: OpenStore): void {
+  describeEndpoints(open);
+  describePushes(open);
+  describeDuePushes(open);
+  describeAttempts(open);
+}
+
+function describeEndpoints(open: OpenStore): void {
+  describe("push endpoints", () => {
+    it("are given back with every field, in any script", async () => {
+      await using store = await open();
+      const full = aNewPushEndpoint({
+        url: "https://知微.example/收信?a=1",
+        isNotice: true,
+        acknowledges: false,
+        secret: "whsec_新",
+        oldSecret: "whsec_旧",
+        oldSecretUntilMs: NOON_MS + 1,
+        state: "disabled",
+        reason: "它说：不再来",
+        failures: 7,
+        openUntilMs: NOON_MS + 2,
+        afterPosition: Number.MAX_SAFE_INTEGER,
+      });
+      const plain = aNewPushEndpoint({ agentId: LULU, acknowledges: true });
+      await commit(store, { pushEndpoints: [full, plain] });
+      assert.deepEqual(await store.pushEndpoint(TENANT, ZHIWEI), { ...full, version: 1 });
+      assert.deepEqual(await store.pushEndpoint(TENANT, LULU), { ...plain, version: 1 });
+      assert.equal(await store.pushEndpoint(TENANT, "无人@host" as AgentId), undefined);
+    });
+
+    it("are changed by version, and a stale change is refused", async () => {
+      await using store = await open();
+      const before = await storedEndpoint(store);
+      const change = { state: "disabled", reason: "gone", failures: 3, afterPosition: 9 } as const;
+      await commit(store, { pushEndpoints: [{ ...before, ...change }] });
+      const changed = { ...before, ...change, version: before.version + 1 };
+      assert.deepEqual(await store.pushEndpoint(TENANT, ZHIWEI), changed);
+      assert.equal(await clashOf(store, { pushEndpoints: [before] }), "push_endpoint");
+      assert.equal(await clashOf(store, { pushEndpoints: [aNewPushEndpoint()] }), "push_endpoint");
+      const unknown = aNewPushEndpoint({ agentId: LULU, version: 1 });
+      assert.equal(await clashOf(store, { pushEndpoints: [unknown] }), "push_endpoint");
+      assert.deepEqual(await store.pushEndpoint(TENANT, ZHIWEI), changed);
+    });
+
+    it("are listed while they are active, of all tenants, page by page in a fixed order", async () => {
+      await using store = await open();
+      const agents = ["a@host", "b@host", "知微@host"] as AgentId[];
+      const expected: string[] = [];
+      for (const tenant of [TENANT, OTHER_TENANT]) {
+        for (const agentId of agents) {
+          await storedEndpoint(store, { tenant, agentId });
+          expected.push(`${tenant} ${agentId}`);
+        }
+        await storedEndpoint(store, { tenant, agentId: "c@host" as AgentId, state: "disabled" });
+      }
+      const all = await store.activePushEndpoints(undefined, 100);
+      const found = all.map(({ tenant, agentId }) => `${tenant} ${agentId}`);
+      assert.deepEqual(found.toSorted(), expected.toSorted());
+      const paged: PushEndpoint[] = [];
+      for (let count = 0; count < all.length; count += 2) {
+        paged.push(...(await store.activePushEndpoints(paged.at(-1), 2)));
+      }
+      assert.deepEqual(paged, all);
+      assert.deepEqual(await store.activePushEndpoints(paged.at(-1), 2), []);
+    });
+
+    it("leave the list when they are disabled, and the place in it is found without them", async () => {
+      await using store = await open();
+      const first = await storedEndpoint(store, { agentId: "a@host" as AgentId });
+      const second = await storedEndpoint(store, { agentId: "b@host" as AgentId });
+      await commit(store, { pushEndpoints: [{ ...first, state: "disabled" }] });
+      assert.deepEqual(await store.activePushEndpoints(undefined, 10), [second]);
+      assert.deepEqual(await store.activePushEndpoints(first, 10), [second]);
+      assert.deepEqual(await store.activePushEndpoints(second, 10), []);
+      await commit(store, { pushEndpoints: [{ ...first, version: 2 }] });
+      assert.equal((await store.activePushEndpoints(undefined, 10)).length, 2);
+    });
+
+    it("wake whoever waits for them, once they can be read, whatever the tenant", async () => {
+      await using store = await open();
+      using watch = store.feed.watch(PUSH_ENDPOINTS_TOPIC);
+      const woken = watch.changed({ timeoutMs: LONG_MS });
+      const endpoint = aNewPushEndpoint({ tenant: OTHER_TENANT });
+      await commit(store, { tenant: OTHER_TENANT, pushEndpoints: [endpoint] });
+      assert.equal(await woken, true);
+      const stored = await store.pushEndpoint(OTHER_TENANT, ZHIWEI);
+      assert.ok(stored);
+      await commit(store, { tenant: OTHER_TENANT, pushEndpoints: [{ ...stored, state: "disabled" }] });
+      assert.equal(await watch.changed({ timeoutMs: LONG_MS }), true);
+    });
+
+    it("wake nobody when the change is refused, or is about a push or other mail", async () => {
+      await using store = await open();
+      const endpoint = await storedEndpoint(store);
+      using watch = store.feed.watch(PUSH_ENDPOINTS_TOPIC);
+      using mailbox = store.feed.watch(mailboxTopic(TENANT, LULU));
+      assert.equal(await clashOf(store, { pushEndpoints: [{ ...endpoint, version: 7 }] }), "push_endpoint");
+      const known = await send(store);
+      assert.equal(await clashOf(store, { pushEndpoints: [endpoint], messages: [known] }), "message_id");
+      await storedPush(store);
+      assert.equal(await watch.changed({ timeoutMs: SHORT_MS }), false);
+      await commit(store, { pushEndpoints: [endpoint] });
+      assert.equal(await watch.changed({ timeoutMs: LONG_MS }), true);
+      assert.equal(await mailbox.changed({ timeoutMs: SHORT_MS }), false);
+    });
+  });
+}
+
+function describePushes(open: OpenStore): void {
+  describe("pushes", () => {
+    it("are given back with every field, in every state", async () => {
+      await using store = await open();
+      const said = { reason: "连接被拒绝", attempts: 5, attemptsBefore: 4, createdAtMs: 3, nextAtMs: null };
+      for (const state of PUSH_STATES) {
+        const message = await send(store);
+        const [plain, full] = [pushOf(message), pushOf(message, { ...said, state, version: 1 })];
+        await commit(store, { pushes: [plain] });
+        assert.deepEqual(await store.push(TENANT, message.id), { ...plain, version: 1 });
+        await commit(store, { pushes: [full] });
+        assert.deepEqual(await store.push(TENANT, message.id), { ...full, version: 2 });
+      }
+      assert.equal(await store.push(TENANT, "unknown"), undefined);
+    });
+
+    it("are changed by version, so that only one of two writers wins", async () => {
+      await using store = await open();
+      const before = await storedPush(store);
+      const outcomes = await Promise.all([
+        clashOf(store, { pushes: [{ ...before, state: "delivered", nextAtMs: null }] }),
+        clashOf(store, { pushes: [{ ...before, state: "failed", nextAtMs: null }] }),
+      ]);
+      assert.deepEqual(outcomes, ["none, it was committed", "push"]);
+      const after = await store.push(TENANT, before.messageId);
+      assert.deepEqual([after?.state, after?.version], ["delivered", 2]);
+      assert.equal(await clashOf(store, { pushes: [{ ...before, version: 0 }] }), "push");
+    });
+
+    it("are refused for a letter that nobody knows, also when it has just gone", async () => {
+      await using store = await open();
+      assert.equal(await clashOf(store, { pushes: [pushOf(aNewLetter())] }), "push");
+      const message = await send(store);
+      await settle(store, message.id);
+      await store.retireMail(TENANT, [message.id], NOON_MS);
+      assert.equal(await clashOf(store, { pushes: [pushOf(message)] }), "push");
+      const elsewhere = await send(store, { tenant: OTHER_TENANT });
+      assert.equal(await clashOf(store, { pushes: [pushOf(elsewhere, { tenant: TENANT })] }), "push");
+    });
+
+    it("are written together with the letter and the cursor, or not at all", async () => {
+      await using store = await open();
+      const endpoint = await storedEndpoint(store);
+      const sent = aSend();
+      const push = pushOf(sent.messages[0]);
+      await commit(store, { ...sent, pushes: [push], pushEndpoints: [{ ...endpoint, afterPosition: 5 }] });
+      assert.ok(await store.push(TENANT, push.messageId));
+      assert.equal((await store.pushEndpoint(TENANT, ZHIWEI))?.afterPosition, 5);
+    });
+
+    for (const clash of ["push", "push_endpoint", "nonce", "message_id"] as const) {
+      it(`write nothing at all when another caller was faster: ${clash}`, async () => {
+        await using store = await open();
+        const nonce = { keyId: "key", nonce: "用过", expiresAtMs: NOON_MS };
+        const fresh = { ...nonce, nonce: "没用过" };
+        const endpoint = await storedEndpoint(store);
+        const known = await storedPush(store);
+        const letter = await store.message(TENANT, known.messageId);
+        assert.ok(letter);
+        await commit(store, { nonces: [nonce] });
+        const sent = aSend();
+        const [message] = sent.messages;
+        const stale = { ...known, version: 7 };
+        const bad: Record<typeof clash, Partial<Changes>> = {
+          push: { pushes: [pushOf(message), stale] },
+          push_endpoint: { pushEndpoints: [endpoint, aNewPushEndpoint({ agentId: LULU, version: 3 })] },
+          nonce: { nonces: [fresh, nonce] },
+          message_id: { messages: [message, letter] },
+        };
+        const head = await store.chainHead(TENANT);
+        const changes: Changes = {
+          ...sent,
+          events: [anEvent({ messageId: message.id })],
+          pushEndpoints: [{ ...endpoint, afterPosition: 9 }],
+          pushes: [pushOf(message), { ...known, state: "delivered" }],
+          pushAttempts: [attemptOf(known), attemptOf(pushOf(message))],
+          nonces: [fresh],
+          ...bad[clash],
+        };
+        assert.equal(await clashOf(store, changes), clash);
+        assert.deepEqual(await store.pushEndpoint(TENANT, ZHIWEI), endpoint);
+        assert.deepEqual(await store.push(TENANT, known.messageId), known);
+        assert.deepEqual(await store.pushAttempts(TENANT, known.messageId), []);
+        assert.equal(await store.push(TENANT, message.id), undefined);
+        assert.deepEqual(await readIds(store), [known.messageId]);
+        assert.deepEqual(await store.chainHead(TENANT), head);
+        await commit(store, { nonces: [fresh] });
+      });
+    }
+
+    it("are listed newest first, of one state or of all, as many as asked for", async () => {
+      await using store = await open();
+      const ids: string[] = [];
+      for (const [index, state] of [...PUSH_STATES, ...PUSH_STATES].entries()) {
+        // Two of each moment: the newer letter first.
+        const createdAtMs = NOON_MS + Math.floor(index / 2);
+        ids.unshift((await storedPush(store, { state, createdAtMs })).messageId);
+      }
+      await storedPush(store, { agentId: LULU }, { recipient: LULU });
+      assert.deepEqual(await listedIds(store), ids);
+      assert.deepEqual(await listedIds(store, { limit: 3 }), ids.slice(0, 3));
+      const failed = PUSH_STATES.toReversed().indexOf("failed");
+      const expected = [ids[failed], ids[failed + PUSH_STATES.length]];
+      assert.deepEqual(await listedIds(store, { state: "failed" }), expected);
+      assert.deepEqual(await listedIds(store, { state: "failed", limit: 1 }), expected.slice(0, 1));
+      assert.deepEqual(await listedIds(store, { agentId: "无人@host" as AgentId }), []);
+    });
+  });
+}
+
+function describeDuePushes(open: OpenStore): void {
+  describe("due pushes", () => {
+    it("are those whose time has come to the very millisecond, the longest due first", async () => {
+      await using store = await open();
+      const late = await storedPush(store, { nextAtMs: NOON_MS });
+      const early = await storedPush(store, { nextAtMs: NOON_MS - 10 });
+      const equal = await storedPush(store, { nextAtMs: NOON_MS });
+      const future = await storedPush(store, { nextAtMs: NOON_MS + 1 });
+      const due = [early.messageId, late.messageId, equal.messageId];
+      assert.deepEqual(await dueIds(store), due);
+      assert.deepEqual(await dueIds(store, NOON_MS, 2), due.slice(0, 2));
+      assert.deepEqual(await dueIds(store, NOON_MS + 1), [...due, future.messageId]);
+      assert.deepEqual(await store.duePushes(TENANT, LULU, NOON_MS + 1, 10), []);
+      assert.deepEqual((await store.duePushes(TENANT, ZHIWEI, NOON_MS, 1))[0], early);
+    });
+
+    it("are pending ones only, and again when a new round begins", async () => {
+      await using store = await open();
+      for (const state of PUSH_STATES) {
+        if (state !== "pending") await storedPush(store, { state, nextAtMs: NOON_MS });
+      }
+      const push = await storedPush(store);
+      await commit(store, { pushes: [{ ...push, state: "failed", attempts: 4, nextAtMs: null }] });
+      assert.deepEqual(await dueIds(store), []);
+      assert.equal(await store.countPendingPushes(TENANT, ZHIWEI), 0);
+      assert.equal(await store.nextPushAtMs(TENANT, ZHIWEI), undefined);
+      const failed = await store.push(TENANT, push.messageId);
+      assert.ok(failed);
+      await commit(store, {
+        pushes: [{ ...failed, state: "pending", attemptsBefore: 4, nextAtMs: NOON_MS }],
+      });
+      assert.deepEqual(await dueIds(store), [push.messageId]);
+    });
+
+    it("are counted, and the next time is known, for each agent", async () => {
+      await using store = await open();
+      assert.equal(await store.nextPushAtMs(TENANT, ZHIWEI), undefined);
+      assert.equal(await store.countPendingPushes(TENANT, ZHIWEI), 0);
+      const first = await storedPush(store, { nextAtMs: NOON_MS + 5 });
+      await storedPush(store, { nextAtMs: NOON_MS + 9 });
+      await storedPush(store, { nextAtMs: NOON_MS + 1 }, { recipient: LULU });
+      assert.equal(await store.nextPushAtMs(TENANT, ZHIWEI), NOON_MS + 5);
+      assert.equal(await store.countPendingPushes(TENANT, ZHIWEI), 2);
+      await commit(store, { pushes: [{ ...first, nextAtMs: NOON_MS + 30 }] });
+      assert.equal(await store.nextPushAtMs(TENANT, ZHIWEI), NOON_MS + 9);
+      assert.equal(await store.nextPushAtMs(TENANT, LULU), NOON_MS + 1);
+      assert.equal(await store.countPendingPushes(TENANT, LULU), 1);
+    });
+  });
+}
+
+function describeAttempts(open: OpenStore): void {
+  describe("push attempts", () => {
+    it("are given back oldest first, with every field, added to what is there", async () => {
+      await using store = await open();
+      const push = await storedPush(store);
+      const answer = "应".repeat(LIMITS.pushAnswerBytesMax / 4);
+      const answered = attemptOf(push, { attempt: 10, status: 500, answer });
+      const silent = attemptOf(push, { attempt: 2, status: null, error: "没有回答", answer: null });
+      await commit(store, { pushAttempts: [answered] });
+      await commit(store, { pushAttempts: [silent] });
+      assert.deepEqual(await store.pushAttempts(TENANT, push.messageId), [silent, answered]);
+      assert.deepEqual(await store.pushAttempts(TENANT, "unknown"), []);
+    });
+
+    it("are made once each, and belong to a push", async () => {
+      await using store = await open();
+      const push = await storedPush(store);
+      await commit(store, { pushAttempts: [attemptOf(push)] });
+      assert.equal(await clashOf(store, { pushAttempts: [attemptOf(push, { status: 200 })] }), "push");
+      assert.equal(await clashOf(store, { pushAttempts: [attemptOf(pushOf(aNewLetter()))] }), "push");
+      assert.deepEqual(await store.pushAttempts(TENANT, push.messageId), [attemptOf(push)]);
+    });
+
+    it("go with their push when the letter is retired, and with no other", async () => {
+      await using store = await open();
+      const gone = await storedPush(store);
+      const kept = await storedPush(store);
+      const waiting = await storedPush(store);
+      const all = [gone, kept, waiting];
+      await commit(store, { pushAttempts: all.map((push) => attemptOf(push)) });
+      for (const { messageId } of [gone, kept]) await settle(store, messageId);
+      await store.retireMail(TENANT, [gone.messageId, waiting.messageId], NOON_MS);
+      assert.equal(await store.push(TENANT, gone.messageId), undefined);
+      assert.deepEqual(await store.pushAttempts(TENANT, gone.messageId), []);
+      assert.deepEqual(await dueIds(store), [kept.messageId, waiting.messageId]);
+      assert.deepEqual(await listedIds(store), [waiting.messageId, kept.messageId]);
+      for (const push of [kept, waiting]) {
+        assert.deepEqual(await store.pushAttempts(TENANT, push.messageId), [attemptOf(push)]);
+      }
+      const late = { pushes: [{ ...gone, attempts: 2 }], pushAttempts: [attemptOf(gone, { attempt: 2 })] };
+      assert.equal(await clashOf(store, late), "push");
+    });
+  });
+}
