@@ -34,6 +34,7 @@ describe("loadConfig", () => {
       apiKey: undefined,
       capabilities: false,
       allowedOrigins: [],
+      egressAllow: [],
       logLevel: "info",
       messageTtlMs: 604_800_000,
       mailboxOpenMax: 100_000,
@@ -44,6 +45,10 @@ describe("loadConfig", () => {
       anchorIntervalMs: 10_000,
       checkpointPages: 2_000,
       drainMs: 8_000,
+      heartbeatMs: 15_000,
+      streamStallMs: 30_000,
+      pushAttemptsMs: [0, 5_000, 30_000, 120_000],
+      pushTimeoutMs: 15_000,
       retryScheduler: undefined,
     });
   });
@@ -59,6 +64,7 @@ describe("loadConfig", () => {
     for (const part of [
       config,
       config.allowedOrigins,
+      config.egressAllow,
       config.retryScheduler,
       config.retryScheduler?.policy,
     ]) {
@@ -92,10 +98,30 @@ describe("loadConfig", () => {
     assert.equal(config.publicUrl, "https://example.org/relay");
   });
 
+  it("reads the times of a push as a list", () => {
+    const times = (A2A_RELAY_PUSH_ATTEMPTS_MS: string) => load({ env: { A2A_RELAY_PUSH_ATTEMPTS_MS } });
+    assert.deepEqual(times("0, 50,50 ,604800000").pushAttemptsMs, [0, 50, 50, 604_800_000]);
+    assert.deepEqual(times("7").pushAttemptsMs, [7]);
+    const tooMany = Array.from({ length: 21 }, (_, index) => index).join(",");
+    for (const wrong of ["5,4", "0,,5", "-1", "0,1.5", "1e3", "soon", "604800001", tooMany]) {
+      assert.match(
+        refusal({ env: { A2A_RELAY_PUSH_ATTEMPTS_MS: wrong } }),
+        /A2A_RELAY_PUSH_ATTEMPTS_MS=.*: expected 1 to 20 whole numbers from 0 to 604800000, none smaller/,
+        wrong,
+      );
+    }
+  });
+
   it("reads allowed origins as a list", () => {
     const text = "https://a.example, http://localhost:3000/";
     const config = load({ env: { A2A_RELAY_ALLOWED_ORIGINS: text } });
     assert.deepEqual(config.allowedOrigins, ["https://a.example", "http://localhost:3000"]);
+  });
+
+  it("reads what it may call beside public addresses as a list of CIDRs", () => {
+    const config = load({ env: { A2A_RELAY_EGRESS_ALLOW: "10.0.0.0/8, 127.0.0.1" } });
+    assert.deepEqual(config.egressAllow, ["10.0.0.0/8", "127.0.0.1/32"]);
+    assert.deepEqual(load({}).egressAllow, []);
   });
 
   it("reads the retry scheduler with its bounds", () => {
@@ -149,6 +175,7 @@ describe("loadConfig refuses", () => {
     ["a public URL of another scheme", { flags: { "public-url": "ftp://a.example" } }, /http or https/],
     ["every origin", { env: { A2A_RELAY_ALLOWED_ORIGINS: "*" } }, /"\*" is none/],
     ["an origin with a path", { env: { A2A_RELAY_ALLOWED_ORIGINS: "https://a.example/x" } }, /is none/],
+    ["a name to call", { flags: { "egress-allow": "localhost" } }, /^--egress-allow .*"localhost" is none/],
     ["a time to live of nothing", { env: { A2A_RELAY_MESSAGE_TTL_MS: "0" } }, /from 1000 to/],
     [
       "events that go before their mail",

@@ -36,6 +36,7 @@ function fill(reader: SettingReader): RelayConfig {
     apiKey: reader.read(SETTINGS.apiKey),
     capabilities: reader.read(SETTINGS.capabilities),
     allowedOrigins: Object.freeze([...reader.read(SETTINGS.allowedOrigins)]),
+    egressAllow: Object.freeze([...reader.read(SETTINGS.egressAllow)]),
     logLevel: reader.read(SETTINGS.logLevel),
     messageTtlMs: reader.read(SETTINGS.messageTtlMs),
     mailboxOpenMax: reader.read(SETTINGS.mailboxOpenMax),
@@ -46,6 +47,10 @@ function fill(reader: SettingReader): RelayConfig {
     anchorIntervalMs: reader.read(SETTINGS.anchorIntervalMs),
     checkpointPages: reader.read(SETTINGS.checkpointPages),
     drainMs: reader.read(SETTINGS.drainMs),
+    heartbeatMs: reader.read(SETTINGS.heartbeatMs),
+    streamStallMs: reader.read(SETTINGS.streamStallMs),
+    pushAttemptsMs: Object.freeze([...reader.read(SETTINGS.pushAttemptsMs)]),
+    pushTimeoutMs: reader.read(SETTINGS.pushTimeoutMs),
     retryScheduler: readRetryScheduler(reader),
   });
 }

@@ -18,6 +18,8 @@ export interface RelayConfig {
   readonly capabilities: boolean;
   /** Origins of browser pages that may call the relay, beside its own. */
   readonly allowedOrigins: readonly string[];
+  /** CIDRs that the relay may call though they are not public, each with its prefix. */
+  readonly egressAllow: readonly string[];
   readonly logLevel: "silent" | "error" | "warn" | "info" | "debug";
   /** How long unread mail is kept when its sender does not say. Default 7 days. */
   readonly messageTtlMs: number;
@@ -39,6 +41,14 @@ export interface RelayConfig {
   readonly retryScheduler: RetryScheduler | undefined;
   /** How long a stopping relay waits for requests under way. Default 8 s, so that it is gone within 10. */
   readonly drainMs: number;
+  /** How often a stream on which nothing comes gives a sign of life. Default 15 s. */
+  readonly heartbeatMs: number;
+  /** How long a reader of a stream may take for what it was sent. Default 30 s. */
+  readonly streamStallMs: number;
+  /** When pushes are tried, counted from the first try. Default 0, 5 s, 30 s and 120 s. */
+  readonly pushAttemptsMs: readonly number[];
+  /** How long a receiver of a push may take to answer. Default 15 s. */
+  readonly pushTimeoutMs: number;
 }
 
 export interface RetryScheduler {

@@ -2,6 +2,7 @@ import { isIP } from "node:net";
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { LIMITS } from "@a2a-relay/protocol";
+import { parseCidrs } from "./cidrs.ts";
 import type { RelayConfig } from "./relay-config.ts";
 import { type Complain, integerSetting, type Setting, switchSetting } from "./setting.ts";
 
@@ -98,6 +99,15 @@ const allowedOrigins: Setting<readonly string[]> = {
   parse: parseOrigins,
 };
 
+const egressAllow: Setting<readonly string[]> = {
+  variables: ["A2A_RELAY_EGRESS_ALLOW"],
+  flag: "egress-allow",
+  placeholder: "cidrs",
+  meaning: "Addresses that the relay may call though they are not public: CIDRs, separated by commas.",
+  fallback: [],
+  parse: parseCidrs,
+};
+
 const logLevel: Setting<RelayConfig["logLevel"]> = {
   variables: ["A2A_RELAY_LOG_LEVEL"],
   flag: "log-level",
@@ -191,6 +201,42 @@ const drainMs = integerSetting({
   maximum: 600 * SECOND_MS,
 });
 
+const heartbeatMs = integerSetting({
+  variables: ["A2A_RELAY_HEARTBEAT_MS"],
+  flag: "heartbeat-ms",
+  meaning: "How often a stream on which nothing comes gives a sign of life.",
+  fallback: 15 * SECOND_MS,
+  minimum: 10,
+  maximum: 600 * SECOND_MS,
+});
+
+const streamStallMs = integerSetting({
+  variables: ["A2A_RELAY_STREAM_STALL_MS"],
+  flag: "stream-stall-ms",
+  meaning: "How long a reader of a stream may take for what it was sent before it is cut off.",
+  fallback: 30 * SECOND_MS,
+  minimum: 10,
+  maximum: 600 * SECOND_MS,
+});
+
+const pushAttemptsMs: Setting<readonly number[]> = {
+  variables: ["A2A_RELAY_PUSH_ATTEMPTS_MS"],
+  flag: "push-attempts-ms",
+  placeholder: "times",
+  meaning: "When a push is tried, in milliseconds counted from the first try, separated by commas.",
+  fallback: [0, 5 * SECOND_MS, 30 * SECOND_MS, 120 * SECOND_MS],
+  parse: parseAttempts,
+};
+
+const pushTimeoutMs = integerSetting({
+  variables: ["A2A_RELAY_PUSH_TIMEOUT_MS"],
+  flag: "push-timeout-ms",
+  meaning: "How long a receiver of a push may take to answer.",
+  fallback: 15 * SECOND_MS,
+  minimum: 10,
+  maximum: 600 * SECOND_MS,
+});
+
 const autoRetryScheduler = switchSetting({
   variables: ["A2A_RELAY_AUTO_RETRY_SCHEDULER"],
   flag: "auto-retry-scheduler",
@@ -264,6 +310,7 @@ export const SETTINGS = {
   apiKey,
   capabilities,
   allowedOrigins,
+  egressAllow,
   logLevel,
   messageTtlMs,
   mailboxOpenMax,
@@ -274,6 +321,10 @@ export const SETTINGS = {
   anchorIntervalMs,
   checkpointPages,
   drainMs,
+  heartbeatMs,
+  streamStallMs,
+  pushAttemptsMs,
+  pushTimeoutMs,
   autoRetryScheduler,
   autoRetryIntervalMs,
   autoRetryMinLeaseAgeMs,
@@ -322,4 +373,15 @@ function parseOrigins(text: string, complain: Complain): readonly string[] {
     );
   }
   return origins.map((origin) => origin.replace(/\/$/, ""));
+}
+
+function parseAttempts(text: string, complain: Complain): readonly number[] {
+  const texts = text.split(",").map((each) => each.trim());
+  const times = texts.map((each) => (/^\d{1,16}$/.test(each) ? Number(each) : Number.NaN));
+  const isUsable = (atMs: number, index: number): boolean =>
+    atMs <= LIMITS.pushAttemptMsMax && (index === 0 || atMs >= (times[index - 1] ?? 0));
+  if (times.length <= LIMITS.pushAttemptsMax && times.every(isUsable)) return times;
+  return complain(
+    `1 to ${LIMITS.pushAttemptsMax} whole numbers from 0 to ${LIMITS.pushAttemptMsMax}, none smaller than the one before it, such as 0,5000,30000,120000`,
+  );
 }

@@ -1,5 +1,6 @@
 import { type AgentId, LIMITS, quote, type RegisterRequest, RelayError } from "@a2a-relay/protocol";
 import { isPublicKey } from "../access/ed25519.ts";
+import type { EgressPolicy } from "../environment/egress-policy.ts";
 import type { Identity } from "./agent-identity.ts";
 import { readAgentId } from "./agent-name.ts";
 import type { AgentRecord } from "./agent-record.ts";
@@ -21,13 +22,15 @@ export function registeredBefore(known: AgentRecord | undefined): AgentRecord | 
 export function fillRecord(
   { tenant, id, known, identity }: Registrant,
   request: RegisterRequest,
-  nowMs: number,
+  { nowMs, egress }: { readonly nowMs: number; readonly egress: EgressPolicy },
 ): AgentRecord {
   const before = registeredBefore(known);
   const card = request.card ?? request.agent_card ?? before?.card ?? {};
   const cardName = typeof card["name"] === "string" && card["name"] !== "" ? card["name"] : undefined;
   const callbackUrl =
-    request.callback_url === undefined ? (before?.callbackUrl ?? null) : readCallback(request.callback_url);
+    request.callback_url === undefined
+      ? (before?.callbackUrl ?? null)
+      : readCallback(request.callback_url, egress);
   const record = {
     tenant,
     id,
@@ -72,12 +75,8 @@ function assertRecordBytes(record: AgentRecord): void {
   );
 }
 
-function readCallback(url: string | null): string | null {
-  if (url === null) return null;
-  const parsed = URL.canParse(url) ? new URL(url) : undefined;
-  if (parsed !== undefined && /^https?:$/.test(parsed.protocol) && parsed.username === "") return url;
-  throw new RelayError(
-    "invalid_argument",
-    `callback_url: ${quote(url)} is not an http or https URL without credentials`,
-  );
+/** Kept as it was said. Where a name leads is found out whenever it is called. */
+function readCallback(url: string | null, egress: EgressPolicy): string | null {
+  if (url !== null) egress.checkUrl(url, "callback_url");
+  return url;
 }

@@ -1,0 +1,120 @@
+import { quote } from "@a2a-relay/protocol";
+import type { Dispatcher } from "undici";
+import {
+  type OutboundAnswer,
+  OutboundFailure,
+  type OutboundRequest,
+} from "../../core/environment/outbound.ts";
+import { exchangeFailure } from "./failure.ts";
+
+type Headers = Parameters<NonNullable<Dispatcher.DispatchHandler["onResponseStart"]>>[2];
+
+/** Answers of the kind "go on" before the real one. */
+const ANNOUNCEMENTS_MAX = 16;
+
+/** One request and its answer, until the answer is whole, long enough or too late. Undici reports to it. */
+export class Exchange implements Dispatcher.DispatchHandler {
+  readonly answer: Promise<OutboundAnswer>;
+  readonly #resolve: (answer: OutboundAnswer) => void;
+  readonly #reject: (failure: OutboundFailure) => void;
+  readonly #host: string;
+  readonly #bytesMax: number;
+  readonly #timer: NodeJS.Timeout;
+  readonly #signal: AbortSignal | undefined;
+  readonly #chunks: Buffer[] = [];
+  #announcements = 0;
+  #bytes = 0;
+  #status = 0;
+  #headers: Readonly<Record<string, string>> = {};
+  #controller: Dispatcher.DispatchController | undefined;
+  #isOver = false;
+
+  constructor(host: string, request: Pick<OutboundRequest, "timeoutMs" | "answerBytesMax" | "signal">) {
+    const { promise, resolve, reject } = Promise.withResolvers<OutboundAnswer>();
+    this.answer = promise;
+    this.#resolve = resolve;
+    this.#reject = reject;
+    this.#host = host;
+    this.#bytesMax = request.answerBytesMax;
+    this.#timer = setTimeout(() => this.#timeOut(request.timeoutMs), request.timeoutMs);
+    this.#signal = request.signal;
+    this.#signal?.addEventListener("abort", this.#abort, { once: true });
+    if (this.#signal?.aborted === true) this.#abort();
+  }
+
+  /** Whether the answer is settled; then nothing more may be sent for it. */
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller;
+    // It was given up while it waited for a connection, and whoever asked has been told so.
+    if (this.#isOver) controller.abort(new Error("given up"));
+  }
+
+  onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: Headers): void {
+    if (status < 200) return this.#countAnnouncement();
+    this.#status = status;
+    this.#headers = Object.fromEntries(
+      Object.entries(headers).map(([name, value]) => [name, firstOf(value)] as const),
+    );
+  }
+
+  onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    this.#chunks.push(chunk.subarray(0, this.#bytesMax - this.#bytes));
+    this.#bytes += chunk.length;
+    if (this.#bytes > this.#bytesMax) this.#succeed();
+  }
+
+  onResponseEnd(): void {
+    this.#succeed();
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController, reason: Error): void {
+    this.#fail(exchangeFailure(this.#host, reason));
+  }
+
+  /** Of the kind "go on": the answer is still to come, though not for ever. */
+  #countAnnouncement(): void {
+    this.#announcements += 1;
+    if (this.#announcements <= ANNOUNCEMENTS_MAX) return;
+    this.#fail(new OutboundFailure("protocol", `${quote(this.#host)} announces its answer again and again`));
+  }
+
+  readonly #abort = (): void => {
+    this.#fail(new OutboundFailure("aborted", "the request was given up", { cause: this.#signal?.reason }));
+  };
+
+  #timeOut(timeoutMs: number): void {
+    this.#fail(
+      new OutboundFailure("timeout", `${quote(this.#host)} gave no whole answer within ${timeoutMs} ms`),
+    );
+  }
+
+  #succeed(): void {
+    const isCut = this.#bytes > this.#bytesMax;
+    // Told that more may come, the decoder leaves out a character that the cut went through.
+    const text = new TextDecoder().decode(Buffer.concat(this.#chunks), { stream: isCut });
+    this.#resolve({ status: this.#status, headers: this.#headers, text });
+    this.#end();
+  }
+
+  #fail(failure: OutboundFailure): void {
+    this.#reject(failure);
+    this.#end();
+  }
+
+  /** Undici closes the connection of an exchange that is aborted before its end, and ignores it afterwards. */
+  #end(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    clearTimeout(this.#timer);
+    this.#signal?.removeEventListener("abort", this.#abort);
+    this.#controller?.abort(new Error("over"));
+  }
+}
+
+function firstOf(value: string | string[] | undefined): string {
+  return (Array.isArray(value) ? value[0] : value) ?? "";
+}

@@ -1,0 +1,89 @@
+import { quote, RelayError } from "@a2a-relay/protocol";
+import type { EgressPolicy } from "../../core/environment/egress-policy.ts";
+import {
+  type Outbound,
+  type OutboundAnswer,
+  OutboundFailure,
+  type OutboundRequest,
+} from "../../core/environment/outbound.ts";
+import { CheckedConnector, type Dial, dialTcp, type Resolve, resolveBySystem } from "./checked-connector.ts";
+import { Exchange } from "./exchange.ts";
+import { stopping } from "./failure.ts";
+import { OriginPools } from "./origin-pools.ts";
+
+export interface GuardedOutboundParts {
+  readonly policy: EgressPolicy;
+  /** By default the operating system's. */
+  readonly resolve?: Resolve;
+  /** By default TCP. */
+  readonly dial?: Dial;
+}
+
+const HEADER_NAME = /^[!#$%&'*+\-.^_`|~\da-z]+$/i;
+/** Printable ASCII, blanks and tabs: no end of a line, and nothing that servers read in different ways. */
+const HEADER_VALUE = /^[\t\x20-\x7e]*$/;
+
+/** They say where a request ends, where it goes or through whom, and follow from the URL and the body alone. */
+const OWN_HEADERS: ReadonlySet<string> = new Set([
+  "connection",
+  "content-length",
+  "expect",
+  "host",
+  "keep-alive",
+  "proxy-authorization",
+  "proxy-connection",
+  "te",
+  "trailer",
+  "transfer-encoding",
+  "upgrade",
+]);
+
+/** The way out over HTTP/1.1, with connections kept for a while. A redirect is an answer like any other. */
+export class GuardedOutbound implements Outbound, AsyncDisposable {
+  readonly #policy: EgressPolicy;
+  readonly #connector: CheckedConnector;
+  readonly #pools: OriginPools;
+  #isDisposed = false;
+
+  constructor({ policy, resolve = resolveBySystem, dial = dialTcp }: GuardedOutboundParts) {
+    this.#policy = policy;
+    this.#connector = new CheckedConnector(policy, resolve, dial);
+    this.#pools = new OriginPools(this.#connector.connect);
+  }
+
+  async request(request: OutboundRequest): Promise<OutboundAnswer> {
+    if (this.#isDisposed) throw stopping();
+    const url = this.#checkedUrl(request.url);
+    assertHeaders(request.headers);
+    const exchange = new Exchange(url.host, request);
+    if (!exchange.isOver) {
+      const { method, headers, body = null } = request;
+      this.#pools
+        .of(url.origin)
+        .dispatch({ path: `${url.pathname}${url.search}`, method, headers, body }, exchange);
+    }
+    return exchange.answer;
+  }
+
+  /** Once more, because the operator may have changed what is allowed since the URL was registered. */
+  #checkedUrl(text: string): URL {
+    try {
+      return this.#policy.checkUrl(text, "url");
+    } catch (reason) {
+      throw new OutboundFailure("blocked", RelayError.from(reason).message, { cause: reason });
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#isDisposed = true;
+    this.#connector[Symbol.dispose]();
+    await this.#pools[Symbol.asyncDispose]();
+  }
+}
+
+function assertHeaders(headers: OutboundRequest["headers"]): void {
+  for (const [name, value] of Object.entries(headers)) {
+    if (HEADER_NAME.test(name) && !OWN_HEADERS.has(name.toLowerCase()) && HEADER_VALUE.test(value)) continue;
+    throw new OutboundFailure("protocol", `the header ${quote(name)} cannot be sent; nothing was sent`);
+  }
+}

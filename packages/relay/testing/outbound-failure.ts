@@ -1,0 +1,18 @@
+import assert from "node:assert/strict";
+import { OutboundFailure, type OutboundFailureCode } from "../src/core/environment/outbound.ts";
+
+/** The failure that must come instead of an answer, with this code and, where it matters, these words. */
+export async function outboundFailure(
+  act: Promise<unknown>,
+  code: OutboundFailureCode,
+  words?: RegExp,
+): Promise<OutboundFailure> {
+  const reason: unknown = await act.then(
+    () => undefined,
+    (failure: unknown) => failure,
+  );
+  assert.ok(reason instanceof OutboundFailure, `${code} was expected, not ${String(reason)}`);
+  assert.equal(reason.code, code, reason.message);
+  if (words !== undefined) assert.match(reason.message, words);
+  return reason;
+}
