@@ -8,7 +8,18 @@ const id = Type.String({ minLength: 1, maxLength: LIMITS.idCharsMax });
 const instant = Type.Union([Type.String({ maxLength: 40 }), Type.Integer({ minimum: 0 })]);
 const tenant = Type.String({ minLength: 1, maxLength: LIMITS.tenantCharsMax });
 
+/** A key is shown with every request, or it signs messages and is never shown again. */
+export const KEY_USES = ["bearer", "sign"] as const;
+export type KeyUse = (typeof KEY_USES)[number];
+
 export const KeyCreateRequestSchema = exactly({
+  use: Type.Optional(
+    Type.Enum(KEY_USES, {
+      default: "bearer",
+      description:
+        "`sign` makes a secret that signs messages for POST /api/a2a/inbox and opens nothing else.",
+    }),
+  ),
   tenant: Type.Optional(tenant),
   agent_id: Type.Optional(id),
   verbs: Type.Optional(
@@ -49,6 +60,7 @@ export const KEY_STATES = ["active", "expired", "revoked"] as const;
 /** A key as the API shows it: never the secret. */
 export interface KeyView {
   readonly key_id: string;
+  readonly use: KeyUse;
   readonly tenant: string;
   readonly agent_id?: string;
   readonly verbs?: readonly string[];

@@ -1,5 +1,6 @@
 import { type Static, Type } from "typebox";
 import { LIMITS } from "./limits.ts";
+import { PUSH_MODES, type PushMode } from "./push.ts";
 
 const name = Type.String({ minLength: 1, maxLength: LIMITS.idCharsMax });
 
@@ -52,6 +53,19 @@ export const RegisterRequestSchema = Type.Object(
     aliases: Type.Optional(Type.Array(name, { maxItems: LIMITS.aliasesMax, uniqueItems: true })),
     display_name: Type.Optional(Type.String({ minLength: 1, maxLength: LIMITS.displayNameCharsMax })),
     callback_url: Type.Optional(Type.Union([Type.String({ maxLength: LIMITS.urlCharsMax }), Type.Null()])),
+    push: Type.Optional(
+      Type.Union([Type.Enum(PUSH_MODES), Type.Null()], {
+        description: "How mail is sent to callback_url as it comes. Null switches it off; absent: as before.",
+      }),
+    ),
+    notice: Type.Optional(
+      Type.Boolean({ description: "Push only that there is mail, not the letter. False unless it was set." }),
+    ),
+    push_ack: Type.Optional(
+      Type.Boolean({
+        description: "A push that is answered with 2xx is acknowledged, not only delivered. False unless it was set.",
+      }),
+    ),
     skills: Type.Optional(Type.Array(SkillSchema, { maxItems: LIMITS.skillsMax })),
     representative_queries: Type.Optional(
       Type.Array(Type.String({ maxLength: LIMITS.reasonCharsMax }), { maxItems: LIMITS.queriesMax }),
@@ -87,6 +101,8 @@ export interface AgentView {
   readonly skills: readonly Skill[];
   readonly representative_queries: readonly string[];
   readonly callback_url?: string;
+  /** How mail is sent there; absent when it is not. */
+  readonly push?: PushMode;
   readonly ttl_ms?: number;
   readonly presence: Presence;
   /** The agent's Ed25519 public key in base58. */

@@ -11,6 +11,7 @@ import {
 } from "./delivery.ts";
 import { LIMITS } from "./limits.ts";
 import { type Message, MessageInputSchema } from "./message.ts";
+import type { PushView } from "./push.ts";
 import type { ErrorBody } from "./relay-error.ts";
 import { TASK_STATES, type TaskSummary } from "./task.ts";
 
@@ -195,6 +196,8 @@ export interface RegisterResponse {
   readonly created: boolean;
   /** The agent's own API key: in the answer to its first registration, and never again. */
   readonly api_key?: string;
+  /** What pushes to the agent are signed with: in the answer that first asks for push, and never again. */
+  readonly push_secret?: string;
   readonly agent: AgentView;
 }
 
@@ -223,6 +226,8 @@ export interface MessageResponse {
   readonly delivery?: DeliveryView;
   readonly task_id?: string;
   readonly receipts: readonly ReceiptStep[];
+  /** Absent where it was not pushed. */
+  readonly push?: PushView;
 }
 
 export interface MailboxItem {

@@ -42,6 +42,7 @@ export const RECEIPT_STAGES = [
   "expired",
   "withdrawn",
   "dead",
+  "push_failed",
 ] as const;
 export type ReceiptStage = (typeof RECEIPT_STAGES)[number];
 

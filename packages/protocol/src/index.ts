@@ -3,6 +3,7 @@ export * from "./address.ts";
 export * from "./agent.ts";
 export * from "./api.ts";
 export * from "./base58.ts";
+export * from "./canonical-json.ts";
 export * from "./delivery.ts";
 export * from "./limits.ts";
 export * from "./message.ts";

@@ -105,4 +105,6 @@ export const LIMITS = {
   /** How old a signed message may be that comes in by webhook, and how far ahead its clock. */
   signedMessageAgeMsMax: 5 * MINUTE_MS,
   nonceCharsMax: 200,
+  /** All signatures of one message: about ten, for a sender that signs with several secrets. */
+  signatureCharsMax: 500,
 } as const;

@@ -83,6 +83,28 @@ export const MessageInputSchema = Type.Object(
 );
 export type MessageInput = Static<typeof MessageInputSchema>;
 
+const signedText = (charsMax: number, description: string) =>
+  Type.String({ minLength: 1, maxLength: charsMax, description });
+
+/**
+ * A letter that says itself who sent it, for `POST /api/a2a/inbox`. The signature is over the canonical JSON of all
+ * its other members, known and unknown ones.
+ */
+export const SignedMessageSchema = Type.Object(
+  {
+    ...MessageInputSchema.properties,
+    key_id: signedText(LIMITS.idCharsMax, "The signing key; its agent is the sender."),
+    nonce: signedText(LIMITS.nonceCharsMax, "Never used before with this key."),
+    signed_at: signedText(40, "ISO 8601, within minutes of the relay's clock."),
+    signature: signedText(
+      LIMITS.signatureCharsMax,
+      "`v1,` and the HMAC-SHA256 in base64; of several, separated by blanks, one has to be right.",
+    ),
+  },
+  { additionalProperties: true, title: "SignedMessage" },
+);
+export type SignedMessage = Static<typeof SignedMessageSchema>;
+
 /** A letter as the relay keeps it: immutable, complete, already checked. */
 export interface Message {
   readonly version: typeof MESSAGE_VERSION;

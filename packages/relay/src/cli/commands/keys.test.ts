@@ -62,6 +62,27 @@ describe("keys", () => {
   });
 });
 
+describe("keys create --sign", () => {
+  it("makes a secret that signs, shown once beside the id that goes with each message", async () => {
+    await using relay = await openCliRelay();
+    const created = await relay.ok(["keys", "create", "--agent", LULU, "--sign"]);
+    const [secret = ""] = /^whsec_[A-Za-z0-9+/]{43}=$/m.exec(created) ?? [];
+    const [, id = ""] = /^ {2}id +(key_[0-9a-f-]{36})$/m.exec(created) ?? [];
+    assert.match(created, /^ {2}use +signs messages$/m);
+    assert.match(created, /not shown again/);
+    const table = await relay.ok(["keys", "list", "--agent", LULU]);
+    assert.match(table, /^ID +FOR +USE +STATE/);
+    assert.match(table, new RegExp(`^${id} +lulu@kamac +sign +active`, "m"));
+    assert.ok(secret !== "" && !table.includes(secret.slice(6)));
+    assert.notEqual((await relay.run(["inbox", "--agent", "lulu"], as(secret))).code, 0);
+    const rotated = await relay.json(["keys", "rotate", id]);
+    assert.deepEqual([rotated["use"], rotated["replaces"]], ["sign", id]);
+    const { code, stderr } = await relay.run(["keys", "create", "--sign"]);
+    assert.equal(code, 1);
+    assert.match(stderr, /agent_id: a signing key needs one/);
+  });
+});
+
 describe("tenants", () => {
   it("are listed, and have their capabilities switched", async () => {
     await using relay = await openCliRelay();

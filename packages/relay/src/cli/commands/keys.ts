@@ -16,6 +16,7 @@ interface CreateOptions {
   readonly agent?: string;
   readonly verb?: readonly string[];
   readonly expires?: number;
+  readonly sign?: true;
 }
 
 interface ListOptions {
@@ -32,6 +33,7 @@ const STATE_STYLE: Readonly<Record<KeyView["state"], TextStyle>> = {
 const COLUMNS: readonly Column<KeyView>[] = [
   { title: "ID", text: (key) => key.key_id },
   { title: "FOR", text: (key) => key.agent_id ?? "operator", flexible: true },
+  { title: "USE", text: (key) => (key.use === "sign" ? "sign" : "") },
   { title: "STATE", text: (key) => key.state, style: (key) => STATE_STYLE[key.state] },
   { title: "VERBS", text: (key) => key.verbs?.join(", ") ?? "", flexible: true },
   { title: "CREATED", text: (key) => formatTime(key.created_at) },
@@ -58,6 +60,7 @@ function addCreate(line: CommandLine, parent: Command): void {
         "a2a-relay keys create --agent lulu@kamac",
         "a2a-relay keys create --tenant acme --expires 90d",
         "a2a-relay keys create --verb events.read --verb metrics.read",
+        "a2a-relay keys create --agent lulu@kamac --sign",
       ],
       { parent },
     )
@@ -69,9 +72,11 @@ function addCreate(line: CommandLine, parent: Command): void {
         (text: string) => parseMomentMs(text),
       ),
     )
+    .option("--sign", "a secret that signs messages for POST /api/a2a/inbox and opens nothing else")
     .action(
       line.run<CreateOptions>(async ({ client, output, signal }, options) => {
         const request = given({
+          use: options.sign === true ? ("sign" as const) : undefined,
           tenant: options.tenant,
           agent_id: options.agent,
           verbs: options.verb === undefined ? undefined : [...options.verb],
@@ -153,6 +158,7 @@ function newKeyLines(key: KeyCreated, paint: Paint): readonly string[] {
       ["id", key.key_id],
       ["tenant", key.tenant],
       ["for", key.agent_id ?? "an operator"],
+      ["use", key.use === "sign" ? "signs messages" : undefined],
       ["verbs", key.verbs?.join(", ")],
       ["expires", formatTime(key.expires_at ?? "")],
     ]),

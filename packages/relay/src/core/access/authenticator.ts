@@ -3,6 +3,7 @@ import { formatInstant, RelayError } from "@a2a-relay/protocol";
 import type { Clock } from "../environment/clock.ts";
 import type { AccessStore } from "./access-store.ts";
 import { hasExpired } from "./expiry.ts";
+import { principalOf } from "./key-principal.ts";
 import type { KeyRecord } from "./key-record.ts";
 import { digestOf, isSecret, readKeyText } from "./key-secret.ts";
 import { type Principal, rootOperator } from "./principal.ts";
@@ -80,9 +81,12 @@ export class KeyAuthenticator implements Authenticator {
     return fault === undefined ? holder.principal : this.#refuse(fault, transport, key);
   }
 
-  /** Whoever does not know the secret hears nothing about the key, not even that it is there. */
+  /**
+   * Whoever does not know the secret hears nothing about the key, not even that it is there. A secret that signs
+   * messages is none that is shown.
+   */
   #faultOf(key: KeyRecord, holder: Holder, secret: string): RefusalReason | undefined {
-    if (!isSecret(secret, holder.digest)) return "unknown";
+    if (!isSecret(secret, holder.digest) || key.signingSecret !== null) return "unknown";
     if (key.revokedAtMs !== null) return "revoked";
     return hasExpired(key.expiresAtMs, this.#clock.nowMs()) ? "expired" : undefined;
   }
@@ -115,15 +119,3 @@ const SENTENCES = {
   expired: (key) => `this key expired at ${formatInstant(key?.expiresAtMs ?? 0)}; ask for a new one`,
 } as const satisfies Record<string, (key: KeyRecord | undefined) => string>;
 type RefusalReason = keyof typeof SENTENCES;
-
-function principalOf({ id: keyId, tenant, agentId, verbs, expiresAtMs }: KeyRecord): Principal {
-  const credential = {
-    tenant,
-    keyId,
-    ...(verbs === null ? {} : { verbs: new Set(verbs) }),
-    ...(expiresAtMs === null ? {} : { expiresAtMs }),
-  };
-  return agentId === null
-    ? { kind: "operator", isRoot: false, ...credential }
-    : { kind: "agent", agentId, ...credential };
-}

@@ -30,6 +30,8 @@ const EXTENTS: Readonly<Record<Verb, Extent>> = {
   "messages.read": "party",
   "messages.send": "itself",
   "metrics.read": "nobody",
+  "push.read": "itself",
+  "push.write": "itself",
   "queue.read": "nobody",
   "repair.write": "anyone",
   "task-queue.read": "itself",

@@ -38,6 +38,8 @@ const RULES = {
   "messages.read": party,
   "messages.send": itself,
   "metrics.read": operatorOnly,
+  "push.read": itself,
+  "push.write": itself,
   "queue.read": operatorOnly,
   // An agent needs a capability for it, which the gate asks for.
   "repair.write": anyone,

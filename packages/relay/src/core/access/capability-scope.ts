@@ -1,4 +1,5 @@
 import {
+  canonicalJson,
   type CapabilityScope,
   type DuplicateRisk,
   formatInstant,
@@ -6,7 +7,6 @@ import {
   quote,
   RelayError,
 } from "@a2a-relay/protocol";
-import { canonicalJson } from "../messages/canonical-json.ts";
 import type { CapabilityRecord } from "./capability-record.ts";
 import { isPublicKey } from "./ed25519.ts";
 

@@ -1,4 +1,4 @@
-import { canonicalJson } from "../messages/canonical-json.ts";
+import { canonicalJson } from "@a2a-relay/protocol";
 import type { CapabilityRecord } from "./capability-record.ts";
 import { isSignedBy, type SigningKey } from "./ed25519.ts";
 

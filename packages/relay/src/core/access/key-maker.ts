@@ -1,8 +1,9 @@
-import { toBase58 } from "@a2a-relay/protocol";
+import { type KeyUse, toBase58 } from "@a2a-relay/protocol";
 import type { Identifiers } from "../environment/identifiers.ts";
 import type { Randomness } from "../environment/randomness.ts";
 import type { KeyRecord } from "./key-record.ts";
 import { digestOf } from "./key-secret.ts";
+import { writeSigningSecret } from "./signing-secret.ts";
 
 const SECRET_BYTES = 32;
 
@@ -14,7 +15,7 @@ export type KeyScope = Pick<
 
 /** A key as it is handed over, once, and as it is kept. */
 export interface NewKey {
-  /** `<key id>.<secret>` */
+  /** `<key id>.<secret>`, or the secret alone where it signs: the id goes with each message. */
   readonly text: string;
   readonly record: KeyRecord;
 }
@@ -29,13 +30,15 @@ export class KeyMaker {
     this.#fill = parts.randomness;
   }
 
-  make(scope: KeyScope): NewKey {
+  make(scope: KeyScope, use: KeyUse = "bearer"): NewKey {
     const bytes = new Uint8Array(SECRET_BYTES);
     this.#fill(bytes);
     const id = this.#ids.key();
-    const secret = toBase58(bytes);
+    const signs = use === "sign";
+    const secret = signs ? writeSigningSecret(bytes) : toBase58(bytes);
     const digest = digestOf(secret).toString("hex");
-    const record = { ...scope, id, digest, revokedAtMs: null, replacedBy: null, version: 0 };
-    return { text: `${id}.${secret}`, record };
+    const signingSecret = signs ? secret : null;
+    const record = { ...scope, id, digest, signingSecret, revokedAtMs: null, replacedBy: null, version: 0 };
+    return { text: signs ? secret : `${id}.${secret}`, record };
   }
 }

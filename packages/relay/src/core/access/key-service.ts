@@ -23,7 +23,7 @@ import { hasExpired, parseExpiry } from "./expiry.ts";
 import type { Guard } from "./guard.ts";
 import type { KeyMaker, KeyScope } from "./key-maker.ts";
 import type { KeyRecord, TenantRecord } from "./key-record.ts";
-import { keyEvent, viewKey } from "./key-view.ts";
+import { keyEvent, useOf, viewKey } from "./key-view.ts";
 import { actorName, type Principal } from "./principal.ts";
 import { parseTenantName } from "./tenant-name.ts";
 import { tenantEvent } from "./tenant-view.ts";
@@ -60,10 +60,11 @@ export class KeyService {
     const tenant = request.tenant === undefined ? principal.tenant : parseTenantName(request.tenant);
     await this.#guard.authorize(principal, "keys.write", { tenant });
     const verbs = parseVerbs(request.verbs);
+    if (request.use === "sign") assertMaySign(request.agent_id, verbs);
     const nowMs = this.#clock.nowMs();
     const expiresAtMs = parseExpiry(request.expires_at, nowMs);
     await this.#assertMayHandOut(principal, { verbs, expiresAtMs });
-    const { record, text } = this.#keyMaker.make({
+    const scope = {
       tenant,
       agentId: request.agent_id === undefined ? null : await this.#readAgent(tenant, request.agent_id),
       verbs,
@@ -71,7 +72,8 @@ export class KeyService {
       createdBy: actorName(principal),
       expiresAtMs,
       replaces: null,
-    });
+    };
+    const { record, text } = this.#keyMaker.make(scope, request.use);
     const by = { actor: actorName(principal), atMs: nowMs };
     await decideAndCommit(this.#store, async () => {
       await this.#assertRoomFor(record, nowMs);
@@ -122,7 +124,7 @@ export class KeyService {
       await this.#assertRoomFor(old, nowMs);
       const endsAtMs = Math.min(old.expiresAtMs ?? Number.POSITIVE_INFINITY, nowMs + overlapMs);
       const scope = successorOf({ ...old, expiresAtMs }, actorName(principal), nowMs);
-      const { record, text } = this.#keyMaker.make(scope);
+      const { record, text } = this.#keyMaker.make(scope, useOf(old));
       const ending = formatInstant(endsAtMs);
       const by = { actor: actorName(principal), atMs: nowMs };
       const event = keyEvent("key.rotated", record, by, { replaces: old.id, old_expires_at: ending });
@@ -220,6 +222,22 @@ function mayWriteKeys({ verbs }: Principal): boolean {
 function successorOf(old: KeyRecord, createdBy: string, nowMs: number): KeyScope {
   const { tenant, agentId, verbs, expiresAtMs, id: replaces } = old;
   return { tenant, agentId, verbs, expiresAtMs, replaces, createdBy, createdAtMs: nowMs };
+}
+
+/** What it signs is a letter from one agent, and nothing else can be asked for with it. */
+function assertMaySign(agentId: string | undefined, verbs: readonly Verb[] | null): void {
+  if (agentId === undefined) {
+    throw new RelayError(
+      "invalid_argument",
+      "agent_id: a signing key needs one; it signs what that agent sends",
+    );
+  }
+  const other = verbs?.find((verb) => verb !== "messages.send");
+  if (other === undefined) return;
+  throw new RelayError(
+    "invalid_argument",
+    `verbs: a signing key is good for messages.send alone, not for ${other}; leave verbs out`,
+  );
 }
 
 function newTenant(id: string, nowMs: number): TenantRecord {

@@ -1,4 +1,4 @@
-import { formatInstant, type KeyView } from "@a2a-relay/protocol";
+import { formatInstant, type KeyUse, type KeyView } from "@a2a-relay/protocol";
 import type { EventDraft } from "../journal/event.ts";
 import { hasExpired } from "./expiry.ts";
 import type { KeyRecord } from "./key-record.ts";
@@ -6,6 +6,7 @@ import type { KeyRecord } from "./key-record.ts";
 export function viewKey(key: KeyRecord, nowMs: number): KeyView {
   return {
     key_id: key.id,
+    use: useOf(key),
     tenant: key.tenant,
     ...(key.agentId === null ? {} : { agent_id: key.agentId }),
     ...(key.verbs === null ? {} : { verbs: key.verbs }),
@@ -17,6 +18,10 @@ export function viewKey(key: KeyRecord, nowMs: number): KeyView {
     ...(key.replaces === null ? {} : { replaces: key.replaces }),
     ...(key.replacedBy === null ? {} : { replaced_by: key.replacedBy }),
   };
+}
+
+export function useOf({ signingSecret }: KeyRecord): KeyUse {
+  return signingSecret === null ? "bearer" : "sign";
 }
 
 /** What the journal keeps of a key: never its secret, nor its digest. */
@@ -35,6 +40,7 @@ export function keyEvent(
     threadId: null,
     data: {
       key_id: key.id,
+      ...(key.signingSecret === null ? {} : { use: useOf(key) }),
       ...(key.agentId === null ? {} : { agent_id: key.agentId }),
       ...(key.verbs === null ? {} : { verbs: key.verbs }),
       ...(key.expiresAtMs === null ? {} : { expires_at: formatInstant(key.expiresAtMs) }),

@@ -11,7 +11,7 @@ import {
 import type { Changes } from "../environment/relay-store.ts";
 import type { EventDraft } from "../journal/event.ts";
 import type { DeliveryRecord, MailPurpose } from "../mailboxes/delivery-record.ts";
-import { digestOfText } from "./canonical-json.ts";
+import { digestOfText } from "./digest.ts";
 
 /** Everything a letter needs to be kept and put into a mailbox. */
 export interface Letter {

@@ -11,7 +11,7 @@ import {
   textOfParts,
 } from "@a2a-relay/protocol";
 import { parserOf } from "../environment/schema-check.ts";
-import { digestOf } from "./canonical-json.ts";
+import { digestOf } from "./digest.ts";
 
 /** A letter that was read and checked by itself, before anything is known about who and where. */
 export interface MessageDraft {

@@ -5,6 +5,7 @@ import {
   type Message,
   type MessageResponse,
   parseRecordId,
+  type PushView,
   type Receipt,
   RelayError,
 } from "@a2a-relay/protocol";
@@ -16,13 +17,15 @@ import { combine, type Decision, decideAndCommit } from "../environment/commit-r
 import type { Identifiers } from "../environment/identifiers.ts";
 import { Lanes } from "../environment/lanes.ts";
 import { Turns } from "../environment/turns.ts";
-import type { Clash, RelayStore } from "../environment/relay-store.ts";
+import type { Changes, Clash, RelayStore, UsedNonce } from "../environment/relay-store.ts";
 import { shapeParserOf } from "../environment/schema-check.ts";
 import type { ServiceParts } from "../environment/service-parts.ts";
 import { receiptsOf } from "../journal/receipts.ts";
 import { viewDelivery } from "../mailboxes/delivery-view.ts";
+import { viewPush } from "../push/push-view.ts";
 import { assertIndependent } from "./atomic-batch.ts";
 import { parseMessageDraft, type TaskNaming } from "./message-draft.ts";
+import type { MessageRecord } from "./message-record.ts";
 import {
   type AddressedDraft,
   type MessageSettings,
@@ -81,6 +84,11 @@ export class MessageService {
     return this.#send(principal, await this.#planner.address(principal, parseMessageDraft(input)));
   }
 
+  /** One that counts once: whatever is written of it, that its nonce was used is written with it. */
+  async sendOnce(principal: Principal, input: unknown, nonce: UsedNonce): Promise<SendAnswer> {
+    return this.#send(principal, await this.#planner.address(principal, parseMessageDraft(input)), nonce);
+  }
+
   /** A request whose sender names the task itself: the same name is the same task, with the same answer. */
   async sendTask(principal: Principal, input: unknown, task: TaskNaming): Promise<SendAnswer> {
     const draft = parseMessageDraft(input);
@@ -117,20 +125,38 @@ export class MessageService {
     if (record === undefined) throw new RelayError("not_found", unseen);
     const delivery = await this.#store.delivery(tenant, id);
     const events = await this.#store.eventsOfMessage(tenant, id);
+    const push = await this.#pushOf(principal, record);
     return {
       message: JSON.parse(record.json) as Message,
       ...(delivery === undefined ? {} : { delivery: viewDelivery(delivery) }),
       ...(record.taskId === null ? {} : { task_id: record.taskId }),
       receipts: receiptsOf(events),
+      ...(push === undefined ? {} : { push }),
     };
   }
 
-  async #send(principal: Principal, addressed: AddressedDraft): Promise<SendAnswer> {
+  async #pushOf(principal: Principal, { tenant, id, recipient }: MessageRecord): Promise<PushView | undefined> {
+    const push = await this.#store.push(tenant, id);
+    if (push === undefined) return undefined;
+    // What the recipient's server says is nothing for whoever wrote to the recipient.
+    const withAnswers = principal.kind === "operator" || principal.agentId === recipient;
+    return viewPush(push, await this.#store.pushAttempts(tenant, id), { withAnswers });
+  }
+
+  async #send(principal: Principal, addressed: AddressedDraft, nonce?: UsedNonce): Promise<SendAnswer> {
     const { draft, sender, recipient } = addressed;
-    if (draft.kind === "heartbeat") return this.#heartbeat(principal, addressed);
+    if (draft.kind === "heartbeat") {
+      if (nonce !== undefined) await this.#use(principal.tenant, nonce);
+      return this.#heartbeat(principal, addressed);
+    }
     const decide = async (clash: Clash | undefined): Promise<Decision<SendAnswer>> => {
+      if (clash === "nonce") throw nonceUsed();
       const planned = await this.#planner.plan(principal, addressed, clash);
-      return { changes: "plan" in planned ? planned.plan.changes : undefined, answer: toAnswer(planned) };
+      const changes = "plan" in planned ? planned.plan.changes : undefined;
+      return {
+        changes: nonce === undefined ? changes : using(nonce, principal.tenant, changes),
+        answer: toAnswer(planned),
+      };
     };
     const spendInTurn = this.#spenders.at(principal.tenant, recipient);
     const act = (): Promise<SendAnswer> => decideAndCommit(this.#store, decide, spendInTurn);
@@ -227,6 +253,11 @@ export class MessageService {
     throw new RelayError("invalid_argument", "type: a heartbeat cannot be part of an atomic batch");
   }
 
+  async #use(tenant: string, nonce: UsedNonce): Promise<void> {
+    const { committed } = await this.#store.commit(using(nonce, tenant, undefined));
+    if (!committed) throw nonceUsed();
+  }
+
   /** Renews presence and is not kept as mail. */
   async #heartbeat(principal: Principal, addressed: AddressedDraft): Promise<SendAnswer> {
     const { draft, sender, recipient, messageId } = addressed;
@@ -254,6 +285,15 @@ function toAnswer(planned: Planned): SendAnswer {
   if ("before" in planned) return planned.before;
   const { message, messageJson, receipt } = planned.plan;
   return { created: true, message, messageJson, receipt };
+}
+
+/** Also what was accepted before, and so changes nothing more, is answered once for each nonce. */
+function using(nonce: UsedNonce, tenant: string, changes: Changes | undefined): Changes {
+  return combine(tenant, [changes ?? {}, { nonces: [nonce] }]);
+}
+
+function nonceUsed(): RelayError {
+  return new RelayError("conflict", "nonce: this nonce was used already; sign again with a fresh one");
 }
 
 function toItem({ created, message, messageJson, receipt }: SendAnswer): SentItem {

@@ -1,6 +1,8 @@
-import { hash } from "node:crypto";
-
-/** JSON with sorted keys: the same content gives the same text, however a client ordered it. */
+/**
+ * JSON with sorted keys: the same content gives the same text, however a client ordered it. Keys are sorted by their
+ * UTF-16 code units at every level, there are no blanks, and what is undefined is left out. Signatures and digests are
+ * made over this text, so it is part of the wire.
+ */
 export function canonicalJson(value: unknown): string {
   if (typeof value !== "object" || value === null) return JSON.stringify(value) ?? "null";
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(",")}]`;
@@ -10,13 +12,4 @@ export function canonicalJson(value: unknown): string {
     .toSorted()
     .map((key) => `${JSON.stringify(key)}:${canonicalJson(record[key])}`);
   return `{${members.join(",")}}`;
-}
-
-export function digestOf(value: unknown): string {
-  return hash("sha256", canonicalJson(value), "hex");
-}
-
-/** The digest of a text exactly as it is stored. */
-export function digestOfText(text: string): string {
-  return hash("sha256", text, "hex");
 }
