@@ -1,6 +1,7 @@
 import { operatorOf } from "../core/access/principal.ts";
 import type { RelayCore } from "../core/relay-core.ts";
 import type { RetryStalePolicy } from "@a2a-relay/protocol";
+import { Pusher } from "./pusher.ts";
 import { Repeating } from "./repeating.ts";
 
 export interface BackgroundSettings {
@@ -14,7 +15,7 @@ export interface BackgroundSettings {
 /** Old mail is in no hurry. */
 const RETENTION_INTERVAL_MS = 60_000;
 
-/** All that runs by itself: the clock's sweep, anchors, retention, and the retry scheduler where it is switched on. */
+/** All that runs by itself: pushes, the clock's sweep, anchors, retention, and the retry scheduler where it is on. */
 export function startBackgroundWork(
   core: RelayCore,
   settings: BackgroundSettings,
@@ -41,6 +42,7 @@ export function startBackgroundWork(
   const retire = (): Promise<boolean> =>
     inEachTenant(async (tenant) => (await core.retention.step(tenant)).more);
   stack.use(new Repeating(retire, { intervalMs: RETENTION_INTERVAL_MS, report }));
+  stack.use(new Pusher(core.pushDelivery, report));
   if (retryScheduler !== undefined) {
     const scan = (): Promise<boolean> =>
       inEachTenant(async (tenant) => {

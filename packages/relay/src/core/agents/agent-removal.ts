@@ -9,6 +9,7 @@ import type { RelayStore } from "../environment/relay-store.ts";
 import { withdraw } from "../mailboxes/delivery-state.ts";
 import { failedTaskChanges, undeliveredChanges } from "../mailboxes/undelivered.ts";
 import type { Stationery } from "../messages/notices.ts";
+import { forgotten } from "../push/push-endpoint.ts";
 import { agentEvent } from "./agent-event.ts";
 
 export interface RemovalParts {
@@ -35,7 +36,7 @@ export class AgentRemoval {
     this.#messageTtlMs = settings.messageTtlMs;
   }
 
-  /** Its keys open nothing from here on. Its open mail is withdrawn and the senders are told. */
+  /** Its keys open nothing and nobody is called from here on. Its open mail is withdrawn and the senders are told. */
   async remove(principal: Principal, id: AgentId): Promise<void> {
     const { tenant } = principal;
     await decideAndCommit(this.#store, async () => {
@@ -48,9 +49,11 @@ export class AgentRemoval {
         agentEvent("agent.removed", id, by, {}),
         ...keys.map((key) => keyEvent("key.revoked", key, by)),
       ];
+      const endpoint = await this.#store.pushEndpoint(tenant, id);
       const changes = {
         tenant,
         agents: [{ ...known, removedAtMs: nowMs }],
+        pushEndpoints: endpoint === undefined ? [] : [forgotten(endpoint)],
         keys: keys.map((key) => ({ ...key, revokedAtMs: nowMs })),
         events,
       };

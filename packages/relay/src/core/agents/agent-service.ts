@@ -18,10 +18,15 @@ import { keyEvent } from "../access/key-view.ts";
 import { actorName, type OperatorPrincipal, type Principal } from "../access/principal.ts";
 import type { Clock } from "../environment/clock.ts";
 import { decideAndCommit } from "../environment/commit-retry.ts";
+import type { EgressPolicy } from "../environment/egress-policy.ts";
 import type { Identifiers } from "../environment/identifiers.ts";
+import type { Randomness } from "../environment/randomness.ts";
 import type { Changes, RelayStore } from "../environment/relay-store.ts";
 import { parserOf } from "../environment/schema-check.ts";
 import type { ServiceParts } from "../environment/service-parts.ts";
+import { endpointAfter } from "../push/push-endpoint.ts";
+import type { PushEndpoint } from "../push/push-record.ts";
+import { newPushSecret } from "../push/standard-webhook.ts";
 import { serveCard } from "./agent-card.ts";
 import { agentEvent } from "./agent-event.ts";
 import { checkKeyProof, identify, type Identity } from "./agent-identity.ts";
@@ -34,6 +39,8 @@ import { fillRecord, registeredBefore } from "./registration.ts";
 
 export interface AgentParts extends ServiceParts {
   readonly keyMaker: KeyMaker;
+  readonly egress: EgressPolicy;
+  readonly randomness: Randomness;
 }
 
 export interface AgentSettings {
@@ -53,6 +60,8 @@ export class AgentService {
   readonly #clock: Clock;
   readonly #ids: Identifiers;
   readonly #keyMaker: KeyMaker;
+  readonly #egress: EgressPolicy;
+  readonly #randomness: Randomness;
   readonly #removal: AgentRemoval;
   readonly #publicUrl: () => string;
 
@@ -63,13 +72,16 @@ export class AgentService {
     this.#clock = parts.clock;
     this.#ids = parts.ids;
     this.#keyMaker = parts.keyMaker;
+    this.#egress = parts.egress;
+    this.#randomness = parts.randomness;
     this.#removal = new AgentRemoval(parts, settings);
     this.#publicUrl = settings.publicUrl;
   }
 
   /**
    * Makes the agent known, or changes what it says of itself: fields that are left out stay as they were. The
-   * first time it gets a key of its own, which is in this answer and nowhere else.
+   * first time it gets a key of its own, which is in this answer and nowhere else; so is the secret that pushes are
+   * signed with, when it first asks for them.
    */
   async register(principal: Principal, input: unknown): Promise<RegisterResponse> {
     const request = parseRegister(input);
@@ -77,23 +89,30 @@ export class AgentService {
     await this.#guard.authorize(principal, "agents.write", { agentId: id });
     const { tenant } = principal;
     await this.#removal.finish(principal, id);
-    const { record, apiKey } = await decideAndCommit(this.#store, async (clash) => {
+    const { record, endpoint, ...secrets } = await decideAndCommit(this.#store, async (clash) => {
       if (clash === "agent_name") throw await this.#nameTaken(tenant, id, request.aliases ?? []);
       if (clash === "agent_key") throw keyTaken();
       const known = (await this.#store.agent(tenant, id))?.agent;
       const identity = await this.#identify(principal, request, id, known);
-      const filled = fillRecord({ tenant, id, known, identity }, request, this.#clock.nowMs());
+      const filled = fillRecord({ tenant, id, known, identity }, request, {
+        nowMs: this.#clock.nowMs(),
+        egress: this.#egress,
+      });
       const key = registeredBefore(known) === undefined ? this.#ownKey(principal, id) : undefined;
-      const changes = this.#registration(principal, filled, identity, key);
-      return { changes, answer: { record: filled, apiKey: key?.text } };
+      const push = await this.#push(request, filled);
+      return {
+        changes: this.#registration(principal, filled, identity, key, push.changed),
+        answer: { record: filled, endpoint: push.endpoint, apiKey: key?.text, pushSecret: push.secret },
+      };
     });
     const lastSeenAtMs = this.#clock.nowMs();
     await this.#store.touchAgent(tenant, id, lastSeenAtMs);
     return {
       agent_id: id,
-      created: apiKey !== undefined,
-      ...(apiKey === undefined ? {} : { api_key: apiKey }),
-      agent: this.#view({ agent: record, lastSeenAtMs }),
+      created: secrets.apiKey !== undefined,
+      ...(secrets.apiKey === undefined ? {} : { api_key: secrets.apiKey }),
+      ...(secrets.pushSecret === undefined ? {} : { push_secret: secrets.pushSecret }),
+      agent: this.#viewWith({ agent: record, lastSeenAtMs }, endpoint),
     };
   }
 
@@ -111,7 +130,7 @@ export class AgentService {
     const { tenant } = principal;
     const limit = query.limit ?? LIMITS.listLimitDefault;
     const found = await this.#store.agents(tenant, { afterId: query.page_token ?? "", limit });
-    const items = found.map((each) => this.#view(each));
+    const items = await Promise.all(found.map((each) => this.#view(each)));
     const last = items.length === limit ? items.at(-1) : undefined;
     const total = await this.#store.countAgents(tenant);
     return { items, agents: items, total, ...(last === undefined ? {} : { pageToken: last.agent_id }) };
@@ -183,20 +202,40 @@ export class AgentService {
     record: AgentRecord,
     { custodialKey }: Identity,
     key: NewKey | undefined,
+    pushEndpoints: readonly PushEndpoint[],
   ): Changes {
     const by = { actor: actorName(principal), atMs: this.#clock.nowMs() };
     const { aliases, publicKey, isCustodial } = record;
     const type = key === undefined ? "agent.updated" : "agent.registered";
-    const data = { aliases, pubkey_b58: publicKey, custodial: isCustodial };
+    const [endpoint] = pushEndpoints;
+    const push = endpoint === undefined ? {} : { push: endpoint.state === "active" ? endpoint.mode : null };
+    const data = { aliases, pubkey_b58: publicKey, custodial: isCustodial, ...push };
     return {
       tenant: principal.tenant,
       agents: [record],
+      pushEndpoints,
       custodialKeys: custodialKey === undefined ? [] : [custodialKey],
       keys: key === undefined ? [] : [key.record],
       events: [
         agentEvent(type, record.id, by, data),
         ...(key === undefined ? [] : [keyEvent("key.created", key.record, by)]),
       ],
+    };
+  }
+
+  /** Where its mail is sent after this registration. */
+  async #push(request: RegisterRequest, { tenant, id, callbackUrl }: AgentRecord): Promise<PushAfter> {
+    const before = await this.#store.pushEndpoint(tenant, id);
+    // It may have been registered when the operator still allowed it.
+    if (request.push === "webhook" && callbackUrl !== null)
+      this.#egress.checkUrl(callbackUrl, "callback_url");
+    const wish = { ...request, tenant, agentId: id, callbackUrl };
+    const endpoint = endpointAfter(before, wish, () => newPushSecret(this.#randomness));
+    const isChanged = JSON.stringify(endpoint) !== JSON.stringify(before);
+    return {
+      endpoint,
+      changed: endpoint === undefined || !isChanged ? [] : [endpoint],
+      secret: endpoint?.secret === before?.secret ? undefined : endpoint?.secret,
     };
   }
 
@@ -223,9 +262,26 @@ export class AgentService {
     return new RelayError("conflict", "aliases: one of them already belongs to another agent");
   }
 
-  #view(found: AgentWithPresence): AgentView {
-    return viewAgent(found, { nowMs: this.#clock.nowMs(), publicUrl: this.#publicUrl() });
+  async #view(found: AgentWithPresence): Promise<AgentView> {
+    const { tenant, id, callbackUrl } = found.agent;
+    return this.#viewWith(
+      found,
+      callbackUrl === null ? undefined : await this.#store.pushEndpoint(tenant, id),
+    );
   }
+
+  #viewWith(found: AgentWithPresence, endpoint: PushEndpoint | undefined): AgentView {
+    const at = { nowMs: this.#clock.nowMs(), publicUrl: this.#publicUrl() };
+    return viewAgent(found, endpoint, at);
+  }
+}
+
+interface PushAfter {
+  readonly endpoint: PushEndpoint | undefined;
+  /** The endpoint, if this registration changed it. */
+  readonly changed: readonly PushEndpoint[];
+  /** A new one, for its owner to see. */
+  readonly secret: string | undefined;
 }
 
 function keyTaken(): RelayError {

@@ -1,10 +1,12 @@
 import { type AgentView, formatInstant, type Presence } from "@a2a-relay/protocol";
+import type { PushEndpoint } from "../push/push-record.ts";
 import { serveCard } from "./agent-card.ts";
 import type { AgentRecord, AgentWithPresence } from "./agent-record.ts";
 
 /** An agent as the API shows it. */
 export function viewAgent(
   { agent, lastSeenAtMs }: AgentWithPresence,
+  endpoint: PushEndpoint | undefined,
   at: { readonly nowMs: number; readonly publicUrl: string },
 ): AgentView {
   return {
@@ -15,6 +17,7 @@ export function viewAgent(
     skills: agent.skills,
     representative_queries: agent.representativeQueries,
     ...(agent.callbackUrl === null ? {} : { callback_url: agent.callbackUrl }),
+    ...(endpoint?.state === "active" ? { push: endpoint.mode } : {}),
     ...(agent.ttlMs === null ? {} : { ttl_ms: agent.ttlMs }),
     presence: presenceOf(agent, lastSeenAtMs, at.nowMs),
     ...(agent.publicKey === null ? {} : { pubkey_b58: agent.publicKey, custodial: agent.isCustodial }),

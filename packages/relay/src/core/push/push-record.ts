@@ -39,6 +39,8 @@ export interface PushRecord {
   /** How many of them belong to earlier rounds: a replay or a requeue begins a new one. */
   readonly attemptsBefore: number;
   readonly createdAtMs: number;
+  /** Its place in the mailbox when it was taken up: of those due at the same time the first comes first. */
+  readonly position: number;
   /** While pending: when it is tried next. */
   readonly nextAtMs: number | null;
   /** 0 is new. */

@@ -19,7 +19,7 @@ export interface PushStore {
   push(tenant: string, messageId: string): Promise<PushRecord | undefined>;
   /** Oldest first. */
   pushAttempts(tenant: string, messageId: string): Promise<readonly PushAttempt[]>;
-  /** Pending pushes of one endpoint whose time has come, the longest due first. */
+  /** Pending pushes of one endpoint whose time has come, the longest due first, then by position. */
   duePushes(tenant: string, agentId: AgentId, nowMs: number, limit: number): Promise<readonly PushRecord[]>;
   /** When the next pending push of the endpoint is due; undefined when there is none. */
   nextPushAtMs(tenant: string, agentId: AgentId): Promise<number | undefined>;

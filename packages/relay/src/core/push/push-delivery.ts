@@ -1,0 +1,234 @@
+import { LIMITS, type PushMode } from "@a2a-relay/protocol";
+import { mailboxTopic, PUSH_ENDPOINTS_TOPIC, type Watch } from "../environment/change-feed.ts";
+import type { Clock } from "../environment/clock.ts";
+import { combine, decideAndCommit } from "../environment/commit-retry.ts";
+import { type Outbound, OutboundFailure } from "../environment/outbound.ts";
+import type { Changes, RelayStore } from "../environment/relay-store.ts";
+import type { Mail } from "../mailboxes/mailbox-store.ts";
+import { freeReservations } from "../tasks/task-changes.ts";
+import { attemptsAllowed } from "./circuit.ts";
+import { arrivedChanges, failedChanges, type PushedMail } from "./push-changes.ts";
+import { outcomeOfFailure, type PushOutcome } from "./push-outcome.ts";
+import type { PushAttempt, PushEndpoint, PushRecord } from "./push-record.ts";
+import { dropped, dropReason, takenUp } from "./push-round.ts";
+import { firstAttemptAtMs } from "./push-schedule.ts";
+import type { PushSender } from "./push-sender.ts";
+import { WebhookSender, type WebhookSettings } from "./webhook-sender.ts";
+
+export interface PushParts {
+  readonly store: RelayStore;
+  readonly clock: Clock;
+  readonly outbound: Outbound;
+}
+
+export interface PushSettings extends WebhookSettings {
+  /** When attempts are made, counted from the first. */
+  readonly pushAttemptsMs: readonly number[];
+  /** How long a receiver may take to answer. */
+  readonly pushTimeoutMs: number;
+}
+
+/** Whose endpoint it is. */
+export type EndpointKey = Pick<PushEndpoint, "tenant" | "agentId">;
+
+/** What there is to do for an endpoint. */
+export interface PushAgenda {
+  /** Messages to be tried now. */
+  readonly due: readonly string[];
+  /** How long nothing else falls due, unless something changes. */
+  readonly waitMs: number;
+}
+
+/** `idle`: there was nothing to try, or it was stopped; nothing is on record of it. */
+export type AttemptResult = PushOutcome["kind"] | "dropped" | "idle";
+
+interface Tried extends Pick<PushAttempt, "status" | "error" | "answer"> {
+  readonly outcome: PushOutcome;
+}
+
+/** Mail taken up in one commit: few enough that other callers do not wait long for theirs. */
+const TAKEN_UP_MAX = 100;
+const ENDPOINTS_MAX = 500;
+const ANY_TIME = Number.MAX_SAFE_INTEGER;
+
+/** Takes mail to where agents are called. All of it is on disk, so that whoever comes next goes on from there. */
+export class PushDelivery {
+  readonly #store: RelayStore;
+  readonly #clock: Clock;
+  readonly #outbound: Outbound;
+  readonly #settings: PushSettings;
+  readonly #senders: Readonly<Record<PushMode, PushSender>>;
+
+  constructor(parts: PushParts, settings: PushSettings) {
+    this.#store = parts.store;
+    this.#clock = parts.clock;
+    this.#outbound = parts.outbound;
+    this.#settings = settings;
+    this.#senders = { webhook: new WebhookSender(settings) };
+  }
+
+  watchEndpoints(): Watch {
+    return this.#store.feed.watch(PUSH_ENDPOINTS_TOPIC);
+  }
+
+  watchMailbox({ tenant, agentId }: EndpointKey): Watch {
+    return this.#store.feed.watch(mailboxTopic(tenant, agentId));
+  }
+
+  async *activeEndpoints(): AsyncGenerator<PushEndpoint> {
+    let last: PushEndpoint | undefined;
+    do {
+      const page = await this.#store.activePushEndpoints(last, ENDPOINTS_MAX);
+      yield* page;
+      last = page.length < ENDPOINTS_MAX ? undefined : page.at(-1);
+    } while (last !== undefined);
+  }
+
+  /** Mail behind the cursor becomes pushes, and the cursor moves, in one commit. True while there may be more. */
+  async takeUp({ tenant, agentId }: EndpointKey): Promise<boolean> {
+    return decideAndCommit(this.#store, async () => {
+      const endpoint = await this.#store.pushEndpoint(tenant, agentId);
+      if (endpoint?.state !== "active") return { changes: undefined, answer: false };
+      const mail = await this.#mailBehind(endpoint);
+      const last = mail.at(-1);
+      if (last === undefined) return { changes: undefined, answer: false };
+      const pushes = await this.#takenUp(mail);
+      const moved = { ...endpoint, afterPosition: last.delivery.position };
+      return { changes: { tenant, pushes, pushEndpoints: [moved], events: [] }, answer: true };
+    });
+  }
+
+  /** What to try next beside what is under way, and when to look again. */
+  async agenda(
+    { tenant, agentId }: EndpointKey,
+    underWay: ReadonlySet<string>,
+    attemptsMax: number,
+  ): Promise<PushAgenda> {
+    const endpoint = await this.#store.pushEndpoint(tenant, agentId);
+    if (endpoint?.state !== "active") return { due: [], waitMs: Infinity };
+    const nowMs = this.#clock.nowMs();
+    // One more than can be under way, so that there is always one to see that is not, if there is one at all.
+    const first = await this.#store.duePushes(tenant, agentId, ANY_TIME, LIMITS.pushesOfEndpointMax + 1);
+    const waiting = first.filter(({ messageId }) => !underWay.has(messageId));
+    const room = Math.max(attemptsAllowed(endpoint, nowMs, attemptsMax) - underWay.size, 0);
+    const due = waiting.filter((push) => isDue(push, nowMs)).slice(0, room);
+    const next = waiting[due.length];
+    const isOpen = endpoint.openUntilMs !== null && nowMs < endpoint.openUntilMs;
+    const nextAtMs = isOpen ? endpoint.openUntilMs : next?.nextAtMs;
+    // What is due and finds no room waits for the end of one that is under way.
+    const isTimed = next !== undefined && nextAtMs != null && nextAtMs > nowMs;
+    return { due: due.map(({ messageId }) => messageId), waitMs: isTimed ? nextAtMs - nowMs : Infinity };
+  }
+
+  /** Looks at the mail once more, then calls the endpoint and puts on record what came of it. */
+  async attempt(key: EndpointKey, messageId: string, signal: AbortSignal): Promise<AttemptResult> {
+    const { tenant, agentId } = key;
+    const endpoint = await this.#store.pushEndpoint(tenant, agentId);
+    const push = await this.#store.push(tenant, messageId);
+    if (signal.aborted || endpoint?.state !== "active" || push?.state !== "pending") return "idle";
+    const delivery = await this.#store.delivery(tenant, messageId);
+    const message = await this.#store.message(tenant, messageId);
+    const reason = dropReason(delivery, this.#clock.nowMs());
+    if (reason !== undefined || delivery === undefined || message === undefined) {
+      return this.#drop(push, reason ?? "the message is no longer kept");
+    }
+    const atMs = this.#clock.nowMs();
+    const tried = await this.#call(endpoint, { delivery, message }, atMs, signal);
+    if (tried === undefined) return "idle";
+    await this.#record(endpoint, push, tried, { atMs, endedAtMs: this.#clock.nowMs() });
+    if (tried.outcome.kind === "delivered") {
+      await this.#store.touchAgent(tenant, agentId, this.#clock.nowMs());
+    }
+    return tried.outcome.kind;
+  }
+
+  async #mailBehind({ tenant, agentId, afterPosition }: PushEndpoint): Promise<readonly Mail[]> {
+    const nowMs = this.#clock.nowMs();
+    const page = { limit: TAKEN_UP_MAX, bytesMax: LIMITS.answerBytesMax };
+    return this.#store.availableMail({ tenant, agentId, afterPosition, nowMs, ...page });
+  }
+
+  async #takenUp(mail: readonly Mail[]): Promise<readonly PushRecord[]> {
+    const nowMs = this.#clock.nowMs();
+    const pushes: PushRecord[] = [];
+    for (const { delivery, message } of mail) {
+      const firstAtMs = firstAttemptAtMs(message.acceptedAtMs, this.#settings.pushAttemptsMs);
+      const known = await this.#store.push(delivery.tenant, delivery.messageId);
+      const push = takenUp(known, delivery, { nowMs, firstAtMs });
+      if (push !== undefined) pushes.push(push);
+    }
+    return pushes;
+  }
+
+  /** No request, no attempt: whoever took the mail has it. */
+  async #drop({ tenant, messageId }: PushRecord, reason: string): Promise<"dropped"> {
+    return decideAndCommit(this.#store, async () => {
+      const push = await this.#store.push(tenant, messageId);
+      const isPending = push?.state === "pending";
+      const changes = isPending ? { tenant, pushes: [dropped(push, reason)], events: [] } : undefined;
+      return { changes, answer: "dropped" };
+    });
+  }
+
+  /** Undefined when it was stopped before anything came of it: then it counts as not tried. */
+  async #call(
+    endpoint: PushEndpoint,
+    mail: Mail,
+    atMs: number,
+    signal: AbortSignal,
+  ): Promise<Tried | undefined> {
+    const sender = this.#senders[endpoint.mode];
+    try {
+      const answer = await this.#outbound.request({
+        ...sender.requestOf(endpoint, mail, atMs),
+        url: endpoint.url,
+        timeoutMs: this.#settings.pushTimeoutMs,
+        answerBytesMax: LIMITS.pushAnswerBytesMax,
+        signal,
+      });
+      return { status: answer.status, error: null, answer: answer.text, outcome: sender.outcomeOf(answer) };
+    } catch (reason) {
+      if (!(reason instanceof OutboundFailure)) throw reason;
+      if (reason.code === "aborted" && signal.aborted) return undefined;
+      const outcome = outcomeOfFailure(reason);
+      return { status: null, error: outcome.reason, answer: null, outcome };
+    }
+  }
+
+  async #record(
+    sent: PushEndpoint,
+    { tenant, agentId, messageId }: PushRecord,
+    { outcome, ...answered }: Tried,
+    { atMs, endedAtMs }: { readonly atMs: number; readonly endedAtMs: number },
+  ): Promise<void> {
+    await decideAndCommit(this.#store, async () => {
+      const push = await this.#store.push(tenant, messageId);
+      // Its mail was retired meanwhile, and all that was known of its push with it.
+      if (push === undefined) return { changes: undefined, answer: undefined };
+      const attempt = push.attempts + 1;
+      const made = { tenant, messageId, attempt, atMs, durationMs: endedAtMs - atMs, ...answered };
+      const delivery = await this.#store.delivery(tenant, messageId);
+      const endpoint = await this.#store.pushEndpoint(tenant, agentId);
+      const parts = await this.#outcomeChanges({ push, delivery, endpoint }, sent, outcome, endedAtMs);
+      return { changes: combine(tenant, [{ pushAttempts: [made] }, ...parts]), answer: undefined };
+    });
+  }
+
+  async #outcomeChanges(
+    pushed: PushedMail,
+    sent: PushEndpoint,
+    outcome: PushOutcome,
+    nowMs: number,
+  ): Promise<readonly Partial<Changes>[]> {
+    if (outcome.kind !== "delivered") {
+      return [failedChanges(pushed, outcome, { nowMs, offsetsMs: this.#settings.pushAttemptsMs })];
+    }
+    const arrived = arrivedChanges(pushed, sent, nowMs);
+    const settled = arrived.deliveries?.find(({ state }) => state === "acknowledged");
+    return settled === undefined ? [arrived] : [arrived, await freeReservations(this.#store, settled)];
+  }
+}
+
+function isDue({ nextAtMs }: PushRecord, nowMs: number): boolean {
+  return nextAtMs !== null && nextAtMs <= nowMs;
+}

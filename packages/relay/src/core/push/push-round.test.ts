@@ -1,0 +1,65 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { DELIVERY_STATES } from "@a2a-relay/protocol";
+import { aDelivery } from "../../../testing/records.ts";
+import { dropReason, failedOnce, newPush, takenUp } from "./push-round.ts";
+
+const AT = { nowMs: 1_000, firstAtMs: 900 };
+const DELIVERY = aDelivery({ state: "available", position: 7, deliveredAtMs: null, expiresAtMs: 2_000 });
+const READ = { ...DELIVERY, deliveredAtMs: 500 };
+const PUSH = { ...newPush(DELIVERY, AT), attempts: 4, version: 2 };
+
+describe("mail that is taken up for pushing", () => {
+  it("is pushed for the first time, also when it was read before", () => {
+    const first = {
+      state: "pending",
+      position: 7,
+      attempts: 0,
+      attemptsBefore: 0,
+      createdAtMs: 1_000,
+      nextAtMs: 900,
+    };
+    for (const delivery of [DELIVERY, READ]) {
+      const { tenant, messageId, agentId } = delivery;
+      const expected = { tenant, messageId, agentId, reason: null, version: 0, ...first };
+      assert.deepEqual(takenUp(undefined, delivery, AT), expected);
+    }
+  });
+
+  for (const state of ["failed", "dropped", "delivered"] as const) {
+    it(`begins a new round with all its attempts after it was ${state} and came back`, () => {
+      const known = { ...PUSH, state, reason: "why", position: 3, nextAtMs: null };
+      const expected = { ...PUSH, state: "pending", reason: null, attemptsBefore: 4, nextAtMs: 900 };
+      assert.deepEqual(takenUp(known, DELIVERY, AT), expected);
+    });
+  }
+
+  it("stays as it is while it is pending, and once it was delivered and waits for its acknowledgement", () => {
+    assert.equal(takenUp(PUSH, DELIVERY, AT), undefined);
+    assert.equal(takenUp({ ...PUSH, state: "delivered" }, READ, AT), undefined);
+  });
+});
+
+describe("a push", () => {
+  for (const state of DELIVERY_STATES) {
+    it(`of mail that is ${state} is ${state === "available" ? "made" : "dropped, with that reason"}`, () => {
+      const reason = dropReason({ ...DELIVERY, state }, 1_999);
+      assert.equal(reason, state === "available" ? undefined : `the message is ${state}`);
+    });
+  }
+
+  it("of mail whose time is over, or that is no longer kept, is dropped", () => {
+    assert.equal(dropReason(DELIVERY, 2_000), "the message is expired");
+    assert.equal(dropReason(undefined, 0), "the message is no longer kept");
+  });
+
+  it("that failed waits for its next time, or is given up when there is none", () => {
+    const again = failedOnce(PUSH, "the endpoint answered 500", 5_000);
+    assert.deepEqual([again.state, again.attempts, again.nextAtMs], ["pending", 5, 5_000]);
+    const over = failedOnce(PUSH, "the endpoint answered 500", undefined);
+    assert.deepEqual(
+      [over.state, over.attempts, over.nextAtMs, over.reason],
+      ["failed", 5, null, "the endpoint answered 500"],
+    );
+  });
+});

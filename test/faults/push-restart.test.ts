@@ -1,0 +1,177 @@
+import assert from "node:assert/strict";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, it } from "node:test";
+import { RelayClient } from "@a2a-relay/client";
+import type { EventView, MessageResponse } from "@a2a-relay/protocol";
+import { type ChildRelay, startChildRelay } from "../support/child-relay.ts";
+import { eventually } from "../support/eventually.ts";
+import { answers, PushReceiver, signaturesBy, with200 } from "../support/push-receiver.ts";
+import { assertVerifies } from "./post.ts";
+
+const LULU = "lulu@kamac";
+const ZHIWEI = "zhiwei@known-blocks1";
+
+/** Data that outlives the relays that work on it. */
+class Data implements AsyncDisposable {
+  readonly #path: string;
+
+  private constructor(path: string) {
+    this.#path = path;
+  }
+
+  static async create(): Promise<Data> {
+    return new Data(await mkdtemp(join(tmpdir(), "push-restart-")));
+  }
+
+  relay(attemptsMs = "0,20,40,60"): Promise<ChildRelay> {
+    const env = {
+      A2A_RELAY_EGRESS_ALLOW: "127.0.0.0/8",
+      A2A_RELAY_PUSH_ATTEMPTS_MS: attemptsMs,
+      A2A_RELAY_PUSH_TIMEOUT_MS: "20000",
+    };
+    return startChildRelay({ dataDirectory: join(this.#path, "data"), env });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await rm(this.#path, { recursive: true, force: true });
+  }
+}
+
+/** Registers both and answers with the secret. */
+async function register(client: RelayClient, url: string): Promise<string> {
+  await client.register({ agent_id: LULU });
+  const answer = await client.register({ agent_id: ZHIWEI, callback_url: url, push: "webhook" });
+  return answer.push_secret ?? "";
+}
+
+async function send(client: RelayClient, body: string): Promise<string> {
+  return (await client.send({ from: LULU, to: ZHIWEI, body })).receipt.message_id;
+}
+
+/** The letter, once something of this kind has happened to it. */
+async function until(client: RelayClient, type: string, messageId: string): Promise<MessageResponse> {
+  for (let since = "0"; ;) {
+    const page = await client.events({ type, since, wait_ms: 20_000 });
+    assert.ok(page.events.length > 0, `${type} never came`);
+    if (page.events.some((event: EventView) => event.message_id === messageId)) {
+      return client.message(messageId);
+    }
+    since = page.cursor;
+  }
+}
+
+describe("a push after kill -9", () => {
+  it("in the middle of it comes again with the same id, and no mail is lost", async () => {
+    await using data = await Data.create();
+    await using receiver = await PushReceiver.open(() => undefined);
+    const ids: string[] = [];
+    let secret = "";
+    {
+      await using relay = await data.relay();
+      const client = new RelayClient({ url: relay.url });
+      secret = await register(client, receiver.url);
+      for (const body of ["第一封", "第二封", "第三封"]) ids.push(await send(client, body));
+      // It holds the request open, and never answers.
+      await receiver.arrived(1);
+      await relay.kill("SIGKILL");
+    }
+    const before = receiver.requests.length;
+    receiver.answering = with200;
+    await using relay = await data.relay();
+    const client = new RelayClient({ url: relay.url });
+    for (const id of ids) {
+      const { push, delivery } = await until(client, "message.delivered", id);
+      assert.deepEqual([push?.state, delivery?.state], ["delivered", "available"]);
+      // The one that was cut off counts as not tried: nobody knows what came of it.
+      assert.equal(push?.attempts.length, 1);
+    }
+    const [cut] = receiver.requests;
+    assert.equal(cut?.id, ids[0]);
+    assert.equal(receiver.requests.slice(before).filter(({ id }) => id === cut?.id).length, 1);
+    assert.ok(receiver.requests.every((request) => signaturesBy(secret, request) === 1));
+    await assertVerifies(relay.url);
+  });
+
+  it("goes on with the attempts that are left, and then says that they are used up", async () => {
+    await using data = await Data.create();
+    await using receiver = await PushReceiver.open(answers(500));
+    let id = "";
+    {
+      await using relay = await data.relay("0,20,600000,600020");
+      const client = new RelayClient({ url: relay.url });
+      await register(client, receiver.url);
+      id = await send(client, "你好");
+      await receiver.arrived(2);
+      await eventually(
+        () => client.message(id),
+        ({ push }) => push?.attempts.length === 2,
+      );
+      await relay.kill("SIGKILL");
+    }
+    await using relay = await data.relay("0,20,600000,600020");
+    const client = new RelayClient({ url: relay.url });
+    const waiting = await client.message(id);
+    assert.deepEqual([waiting.push?.state, waiting.push?.attempts.length], ["pending", 2]);
+    assert.ok(Date.parse(waiting.push?.next_attempt_at ?? "") > Date.now() + 60_000);
+    assert.equal(receiver.requests.length, 2);
+    await relay.kill("SIGKILL");
+    // With a later relay whose schedule is over, the next failure is the last.
+    await using last = await data.relay("0,20");
+    const lastClient = new RelayClient({ url: last.url });
+    await lastClient.replayPushes(ZHIWEI, { since: "2026-01-01T00:00:00Z" });
+    const { push, receipts, delivery } = await until(lastClient, "message.push_failed", id);
+    assert.deepEqual(
+      push?.attempts.map(({ attempt, status }) => [attempt, status]),
+      [1, 2, 3, 4].map((attempt) => [attempt, 500]),
+    );
+    assert.deepEqual([push?.state, delivery?.state], ["failed", "available"]);
+    assert.equal(receipts.at(-1)?.stage, "push_failed");
+  });
+
+  it("leaves an open circuit open, a disabled endpoint disabled, and the secrets as they were", async () => {
+    await using data = await Data.create();
+    await using receiver = await PushReceiver.open(answers(503));
+    let secrets: readonly string[] = [];
+    let openUntil: string | undefined;
+    {
+      await using relay = await data.relay("0");
+      const client = new RelayClient({ url: relay.url });
+      const first = await register(client, receiver.url);
+      secrets = [first, (await client.rotatePushSecret(ZHIWEI, {})).push_secret];
+      for (let index = 0; index < 6; index += 1) await send(client, `第 ${index} 封`);
+      const view = await eventually(
+        () => client.push(ZHIWEI),
+        ({ circuit }) => circuit === "open",
+      );
+      openUntil = view.open_until;
+      await relay.kill("SIGKILL");
+    }
+    {
+      await using relay = await data.relay("0");
+      const client = new RelayClient({ url: relay.url });
+      const view = await client.push(ZHIWEI);
+      assert.deepEqual([view.circuit, view.open_until, view.failures], ["open", openUntil, 5]);
+      receiver.answering = answers(410);
+      // Registering again closes the circuit, so that the sixth letter is tried at last.
+      await client.register({ agent_id: ZHIWEI, push: "webhook" });
+      const [, , , , , sixth] = await receiver.arrived(6);
+      assert.ok(sixth);
+      assert.deepEqual(
+        secrets.map((secret) => signaturesBy(secret, sixth)),
+        [1, 1],
+      );
+      await until(client, "message.push_failed", sixth.id);
+      await relay.kill("SIGKILL");
+    }
+    await using relay = await data.relay("0");
+    const client = new RelayClient({ url: relay.url });
+    const view = await client.push(ZHIWEI);
+    assert.deepEqual([view.state, view.pending], ["disabled", 0]);
+    await send(client, "没人来取");
+    assert.equal((await client.readMailbox(ZHIWEI, { peek: true })).messages.length, 7);
+    assert.equal(receiver.requests.length, 6);
+    await assertVerifies(relay.url);
+  });
+});
