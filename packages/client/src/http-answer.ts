@@ -1,5 +1,12 @@
 import { isRelayErrorCode, quote, RelayError, type RelayErrorCode } from "@a2a-relay/protocol";
 import { parseRetryAfterMs } from "./retry-delay.ts";
+import { TransportBlocked } from "./transport-blocked.ts";
+
+/**
+ * When a failed try may be followed by another: `always` for what may happen twice without harm,
+ * `if_not_done` for what may not, `never` for questions about this very moment.
+ */
+export type Repeat = "always" | "if_not_done" | "never";
 
 /**
  * Why a try gave no result, and whether the relay acted on it:
@@ -16,6 +23,13 @@ export class Failure {
     this.error = error;
     this.outcome = outcome;
     this.retryAfterMs = retryAfterMs;
+  }
+
+  allows(repeat: Repeat): boolean {
+    return (
+      (repeat === "always" && this.outcome !== "refused") ||
+      (repeat === "if_not_done" && this.outcome === "not_done")
+    );
   }
 }
 
@@ -36,6 +50,25 @@ export function readJson(answer: HttpAnswer, member: string): Readonly<Record<st
 
 export function readText(answer: HttpAnswer): string | Failure {
   return isSuccess(answer) ? answer.text : readFailure(answer);
+}
+
+/** Why there is no stream. It is tried again whatever the relay's own fault may be, but not what the caller did. */
+export function readStreamFailure(answer: HttpAnswer): Failure {
+  const error = relayError(answer);
+  if (error === undefined && answer.status < 500) return foreignStream(answer);
+  const failure = readFailure(answer);
+  const isItsFault = answer.status >= 500 && failure.outcome === "refused";
+  return isItsFault ? new Failure(failure.error, "not_done", failure.retryAfterMs) : failure;
+}
+
+/** Somebody who is no relay answers for it here, and perhaps only here. */
+function foreignStream(answer: HttpAnswer): Failure {
+  const error = foreignAnswer(answer, "instead of a stream of events");
+  const isBlocked = error.code === "unavailable";
+  return new Failure(
+    isBlocked ? new TransportBlocked(error.message) : error,
+    outcomeOf(answer.status, error.code),
+  );
 }
 
 function isSuccess(answer: HttpAnswer): boolean {
@@ -61,14 +94,19 @@ function relayError(answer: HttpAnswer): RelayError | undefined {
   // Below /a2a/ an error is the body itself.
   const error = body?.["kind"] === "error" ? body : asObject(body?.["error"]);
   if (error === undefined || typeof error["code"] !== "string") return undefined;
-  const { code } = error;
+  return readError(error, codeOfStatus(answer.status));
+}
+
+/** A newer relay may know codes that this client does not; `family` is what else is known of them. */
+export function readError(
+  error: Readonly<Record<string, unknown>>,
+  family: RelayErrorCode | undefined,
+): RelayError {
+  const code = String(error["code"]);
   const message = typeof error["message"] === "string" ? error["message"] : `the relay answered ${code}`;
   const details = asObject(error["details"]);
   if (isRelayErrorCode(code)) return new RelayError(code, message, { details });
-  // A newer relay may know codes that this client does not; the status says what family they are of.
-  return new RelayError(codeOfStatus(answer.status) ?? "internal", message, {
-    details: { ...details, code },
-  });
+  return new RelayError(family ?? "internal", message, { details: { ...details, code } });
 }
 
 function foreignAnswer(answer: HttpAnswer, how: string): RelayError {

@@ -1,5 +1,12 @@
 import { quote, RelayError } from "@a2a-relay/protocol";
-import { Failure, type HttpAnswer, readJson, readText } from "./http-answer.ts";
+import {
+  Failure,
+  type HttpAnswer,
+  readJson,
+  readStreamFailure,
+  readText,
+  type Repeat,
+} from "./http-answer.ts";
 import { onAbort } from "./on-abort.ts";
 import { pause } from "./pause.ts";
 import type { FilledClientOptions } from "./relay-client-options.ts";
@@ -19,13 +26,17 @@ export interface Call {
   readonly path: Path;
   readonly query?: object | undefined;
   readonly body?: object | undefined;
-  /**
-   * When a failed try may be followed by another: `always` for what may happen twice without harm,
-   * `if_not_done` for what may not, `never` for questions about this very moment.
-   */
-  readonly repeat: "always" | "if_not_done" | "never";
+  readonly repeat: Repeat;
   /** How long the relay itself may hold the answer back. */
   readonly waitMs?: number | undefined;
+  /** For what proves itself who it is from: the key of this client is not shown. */
+  readonly isAnonymous?: boolean | undefined;
+}
+
+/** One try at an answer that goes on. */
+export interface StreamCall extends Pick<Call, "path" | "query"> {
+  /** How long the answer may take to begin. */
+  readonly limitMs: number;
 }
 
 /** Requests and answers over `fetch`: time limits, tries, and every failure as one RelayError. */
@@ -46,15 +57,32 @@ export class HttpExchange {
     return this.#exchange(call, options, readText);
   }
 
+  /** The body of a stream, or why there is none; undefined where the relay says that nothing more will come. */
+  async stream(call: StreamCall, options: CallOptions): Promise<EventBody | Failure | undefined> {
+    const { limitMs } = call;
+    const headers = { ...this.#headers(), accept: EVENT_STREAM };
+    return this.#try({ method: "GET", url: this.urlOf(call), headers, limitMs }, options, readStream);
+  }
+
+  urlOf({ path, query }: Pick<Call, "path" | "query">): string {
+    return this.#options.url + encodePath(path) + queryString(query);
+  }
+
   async #exchange<T>(
     call: Call,
     options: CallOptions,
     read: (answer: HttpAnswer) => T | Failure,
   ): Promise<T> {
-    const url = this.#options.url + encodePath(call.path) + queryString(call.query);
     const body = call.body === undefined ? undefined : toJson(call.body);
+    const sent = {
+      method: call.method,
+      url: this.urlOf(call),
+      headers: this.#headers(call, body),
+      body,
+      limitMs: this.#options.timeoutMs + (call.waitMs ?? 0),
+    };
     for (let attempt = 1; ; attempt += 1) {
-      const answer = await this.#try(call, options, url, body);
+      const answer = await this.#try(sent, options, readAnswer);
       const result = answer instanceof Failure ? answer : read(answer);
       if (!(result instanceof Failure)) return result;
       const delayMs = this.#delayAfter(attempt, call, result);
@@ -65,22 +93,17 @@ export class HttpExchange {
 
   #delayAfter(attempt: number, call: Call, failure: Failure): number | undefined {
     const { retries, retryDelayMs: firstMs, retryDelayMsMax: maxMs } = this.#options;
-    const allowed =
-      (call.repeat === "always" && failure.outcome !== "refused") ||
-      (call.repeat === "if_not_done" && failure.outcome === "not_done");
-    if (!allowed || attempt > retries) return undefined;
+    if (!failure.allows(call.repeat) || attempt > retries) return undefined;
     if (failure.retryAfterMs > maxMs) return undefined;
     return failure.retryAfterMs + retryDelayMs(attempt, { firstMs, maxMs });
   }
 
-  async #try(
-    call: Call,
+  async #try<T>(
+    { url, method, headers, body, limitMs }: SentRequest,
     { signal }: CallOptions,
-    url: string,
-    body: string | undefined,
-  ): Promise<HttpAnswer | Failure> {
+    read: (response: Response, url: string) => Promise<T>,
+  ): Promise<T | Failure> {
     signal?.throwIfAborted();
-    const limitMs = this.#options.timeoutMs + (call.waitMs ?? 0);
     const controller = new AbortController();
     // AbortSignal.any would keep one dead listener for each request on a signal that lives for weeks.
     const unsubscribe = onAbort(signal, () => controller.abort(signal?.reason));
@@ -91,31 +114,57 @@ export class HttpExchange {
     }, limitMs);
     try {
       const response = await this.#options.fetch(url, {
-        method: call.method,
-        headers: this.#headers(body !== undefined),
+        method,
+        headers,
         signal: controller.signal,
         // A followed redirect would turn a POST into a GET; the caller is told the new address instead.
         redirect: "manual",
         ...(body === undefined ? {} : { body }),
       });
-      return { url, status: response.status, headers: response.headers, text: await response.text() };
+      return await read(response, url);
     } catch (reason) {
       signal?.throwIfAborted();
-      return timedOut ? timeoutFailure(call, url, limitMs) : networkFailure(this.#options.url, reason);
+      return timedOut
+        ? timeoutFailure(`${method} ${url}`, limitMs)
+        : networkFailure(this.#options.url, reason);
     } finally {
       clearTimeout(timer);
       unsubscribe();
     }
   }
 
-  #headers(hasBody: boolean): Record<string, string> {
+  #headers(call: Pick<Call, "isAnonymous"> = {}, body?: string): Record<string, string> {
     const { apiKey } = this.#options;
     return {
       accept: "application/json",
-      ...(hasBody ? { "content-type": "application/json" } : {}),
-      ...(apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }),
+      ...(body === undefined ? {} : { "content-type": "application/json" }),
+      ...(apiKey === undefined || call.isAnonymous === true ? {} : { authorization: `Bearer ${apiKey}` }),
     };
   }
+}
+
+interface SentRequest {
+  readonly method: Call["method"];
+  readonly url: string;
+  readonly headers: Record<string, string>;
+  readonly body?: string | undefined;
+  readonly limitMs: number;
+}
+
+export type EventBody = ReadableStream<Uint8Array>;
+
+const EVENT_STREAM = "text/event-stream";
+
+async function readAnswer(response: Response, url: string): Promise<HttpAnswer> {
+  return { url, status: response.status, headers: response.headers, text: await response.text() };
+}
+
+async function readStream(response: Response, url: string): Promise<EventBody | Failure | undefined> {
+  const { status, headers, body } = response;
+  if (status === 204) return undefined;
+  const isStream = headers.get("content-type")?.startsWith(EVENT_STREAM) === true;
+  if (status === 200 && isStream && body !== null) return body;
+  return readStreamFailure(await readAnswer(response, url));
 }
 
 function encodePath(path: Path): string {
@@ -138,7 +187,7 @@ function queryString(query: object | undefined): string {
   return parameters.size === 0 ? "" : `?${parameters}`;
 }
 
-function toJson(body: object): string {
+export function toJson(body: object): string {
   try {
     return JSON.stringify(body);
   } catch (cause) {
@@ -148,9 +197,16 @@ function toJson(body: object): string {
   }
 }
 
-function timeoutFailure(call: Call, url: string, limitMs: number): Failure {
-  const message = `${call.method} ${url} got no answer within ${limitMs} ms; the relay is overloaded, or something on the way holds the connection`;
-  return new Failure(new RelayError("unavailable", message), "unknown");
+function timeoutFailure(what: string, limitMs: number): Failure {
+  const message = `${what} got no answer within ${limitMs} ms; the relay is overloaded, or something on the way holds the connection`;
+  return new Failure(new LateAnswer(message), "unknown");
+}
+
+/** Nothing came in time, and nobody knows why. */
+export class LateAnswer extends RelayError {
+  constructor(message: string) {
+    super("unavailable", message);
+  }
 }
 
 function networkFailure(relayUrl: string, reason: unknown): Failure {

@@ -1,12 +1,27 @@
 export { RelayClient } from "./relay-client.ts";
 export type { Fetch, RelayClientOptions } from "./relay-client-options.ts";
 export type { CallOptions } from "./http-exchange.ts";
+export type {
+  EventsStreamQuery,
+  StreamedEvent,
+  StreamedMail,
+  StreamedNotice,
+  StreamedTaskEvent,
+} from "./live-client.ts";
+export type { FollowOptions } from "./resumed-stream.ts";
+export type { MailFrame } from "./mail-frames.ts";
+export type { SocketChannel } from "./socket-channel.ts";
+export type { WebSocketConstructor, WebSocketEvent, WebSocketLike } from "./socket-connection.ts";
+export type { SocketOptions } from "./socket-options.ts";
+export { TransportBlocked } from "./transport-blocked.ts";
 export type { TaskQueueClient } from "./task-queue-client.ts";
 export { createIdempotencyKey } from "./idempotency-key.ts";
 export { type KeyProofOptions, proveKey } from "./key-proof.ts";
+export { type MessageSigning, signMessage } from "./sign-message.ts";
+export { verifyWebhook, type WebhookVerification } from "./verify-webhook.ts";
 
 export { type AgentRequest, RelayAgent } from "./relay-agent.ts";
-export type { RelayAgentOptions } from "./relay-agent-options.ts";
+export type { MailTransportChoice, RelayAgentOptions } from "./relay-agent-options.ts";
 export type { MessageHandler, TaskHandler } from "./mail-worker.ts";
 export type { AgentTask, TaskReply, TaskReplyParts } from "./agent-task.ts";
 export type { AgentMessage } from "./agent-message.ts";
@@ -77,11 +92,21 @@ export type {
   MailboxItem,
   MailboxRead,
   MailboxResponse,
+  MailNotice,
+  MailSocketQuery,
+  MailStreamQuery,
   Message,
   MessageInput,
   MessageKind,
   MessageResponse,
   Part,
+  PushEndpointView,
+  PushPayload,
+  PushQuery,
+  PushReplayed,
+  PushReplayRequest,
+  PushRotated,
+  PushRotateRequest,
   QueueAgent,
   QueueContent,
   QueueEntry,
@@ -107,10 +132,13 @@ export type {
   RetryStaleRequest,
   RetryStaleResponse,
   SendResponse,
+  SignedMessage,
   Skill,
   TaskArtifactRequest,
   TaskCancelRequest,
   TaskCompleteRequest,
+  TaskEventsQuery,
+  TaskEventView,
   TaskFailRequest,
   TaskQueueQuery,
   TasksQuery,

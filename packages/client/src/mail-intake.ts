@@ -3,6 +3,7 @@ import type { BackgroundErrors } from "./background-errors.ts";
 import type { CallOptions } from "./http-exchange.ts";
 import type { LeaseRenewal } from "./lease-renewal.ts";
 import type { LeasedItem } from "./leased-mail.ts";
+import type { MailSource } from "./mail-source.ts";
 import { pause } from "./pause.ts";
 import type { FilledAgentOptions } from "./relay-agent-options.ts";
 import type { RelayClient } from "./relay-client.ts";
@@ -11,6 +12,7 @@ import { isAway, isUnknownAgent } from "./until-reached.ts";
 
 export interface MailIntakeParts {
   readonly client: RelayClient;
+  readonly source: MailSource;
   readonly options: FilledAgentOptions;
   readonly delays: RetryDelays;
   readonly renewal: LeaseRenewal;
@@ -97,8 +99,8 @@ export class MailIntake {
   }
 
   async #takeMail(): Promise<void> {
-    const { client, options, signal } = this.#parts;
-    const { id, leaseMs, waitMs, worker } = options;
+    const { source, options, signal } = this.#parts;
+    const { leaseMs, waitMs, worker } = options;
     const room = options.concurrency - this.#working.size;
     if (room === 0) {
       await this.#room();
@@ -107,7 +109,7 @@ export class MailIntake {
     if (this.#looksLeft > 0) await this.#tidy();
     const request = { max: room, lease_ms: leaseMs, wait_ms: waitMs, worker };
     try {
-      const { messages } = await client.lease(id, request, { signal });
+      const { messages } = await source.lease(request, { signal });
       for (const item of messages) this.#begin(item);
     } catch (reason) {
       // The relay may have leased mail to this worker, and only its answer got lost.

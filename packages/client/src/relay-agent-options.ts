@@ -1,4 +1,12 @@
-import { type AgentCard, LIMITS, parseAgentId, type RegisterRequest, type Skill } from "@a2a-relay/protocol";
+import {
+  type AgentCard,
+  LIMITS,
+  parseAgentId,
+  quote,
+  type RegisterRequest,
+  RelayError,
+  type Skill,
+} from "@a2a-relay/protocol";
 import type { OnAgentError } from "./background-errors.ts";
 import { createIdempotencyKey } from "./idempotency-key.ts";
 import { parseInteger, type RelayClientOptions } from "./relay-client-options.ts";
@@ -29,6 +37,11 @@ export interface RelayAgentOptions extends RelayClientOptions {
   readonly leaseMs?: number | undefined;
   /** How long the relay holds an empty answer back, in milliseconds. Default 20,000. */
   readonly waitMs?: number | undefined;
+  /**
+   * How the agent hears of mail. `auto` takes a WebSocket where one can be opened, else a stream of server-sent events,
+   * else long polls, and comes back to the better one when it can. Default `auto`.
+   */
+  readonly transport?: MailTransportChoice | undefined;
   /** How long `stop` waits for handlers before it aborts their signals, in milliseconds. Default 10,000. */
   readonly drainMs?: number | undefined;
   /**
@@ -45,10 +58,14 @@ export interface FilledAgentOptions {
   readonly concurrency: number;
   readonly leaseMs: number;
   readonly waitMs: number;
+  readonly transport: MailTransportChoice;
   readonly drainMs: number;
   /** Names this process among the agent's workers. Never shared, or one would release another's work. */
   readonly worker: string;
 }
+
+export const MAIL_TRANSPORT_CHOICES = ["auto", "websocket", "sse", "poll"] as const;
+export type MailTransportChoice = (typeof MAIL_TRANSPORT_CHOICES)[number];
 
 export const DRAIN_MS_RANGE = { min: 0, max: 3_600_000 };
 
@@ -68,9 +85,17 @@ export function fillAgentOptions(options: RelayAgentOptions): FilledAgentOptions
       max: LIMITS.leaseMsMax,
     }),
     waitMs: parseInteger("waitMs", options.waitMs ?? 20_000, { min: 0, max: LIMITS.waitMsMax }),
+    transport: parseTransport(options.transport ?? "auto"),
     drainMs: parseInteger("drainMs", options.drainMs ?? 10_000, DRAIN_MS_RANGE),
     worker: `worker-${createIdempotencyKey()}`,
   });
+}
+
+function parseTransport(input: unknown): MailTransportChoice {
+  const choice = MAIL_TRANSPORT_CHOICES.find((known) => known === input);
+  if (choice !== undefined) return choice;
+  const choices = MAIL_TRANSPORT_CHOICES.join(", ");
+  throw new RelayError("invalid_argument", `transport: expected one of ${choices}, got ${quote(input)}`);
 }
 
 function registrationOf(id: string, options: RelayAgentOptions, ttlMs: number | undefined): RegisterRequest {

@@ -4,6 +4,8 @@ import { FinishedMail } from "./finished-mail.ts";
 import type { CallOptions } from "./http-exchange.ts";
 import { LeaseRenewal } from "./lease-renewal.ts";
 import { MailIntake } from "./mail-intake.ts";
+import type { MailSource } from "./mail-source.ts";
+import { createMailSource } from "./mail-transports.ts";
 import {
   AgentStopping,
   type MailHandlers,
@@ -50,6 +52,7 @@ export class RelayAgent {
   readonly #handlers: MailHandlers = {};
   readonly #awaited = new AwaitedResults();
   readonly #renewal: LeaseRenewal;
+  readonly #source: MailSource;
   readonly #intake: MailIntake;
   readonly #patience: Omit<Patience, "signal">;
   /** Aborted first: nothing new is begun. */
@@ -61,7 +64,8 @@ export class RelayAgent {
   #background: Promise<unknown> = Promise.resolve();
 
   constructor(options: RelayAgentOptions) {
-    const { retryDelayMs: firstMs, retryDelayMsMax: maxMs } = fillClientOptions(options);
+    const filled = fillClientOptions(options);
+    const { retryDelayMs: firstMs, retryDelayMsMax: maxMs } = filled;
     this.#options = fillAgentOptions(options);
     this.id = this.#options.id;
     this.client = new RelayClient(options);
@@ -85,8 +89,13 @@ export class RelayAgent {
       awaited: this.#awaited,
       handlers: this.#handlers,
     });
+    this.#source = createMailSource(
+      { client: this.client, agentId: this.id, options: filled },
+      this.#options.transport,
+    );
     this.#intake = new MailIntake({
       ...parts,
+      source: this.#source,
       options: this.#options,
       renewal: this.#renewal,
       work: (item) => worker.work(item),
@@ -199,6 +208,8 @@ export class RelayAgent {
     this.#taking.abort(new AgentStopping());
     await this.#started?.catch(() => undefined);
     await this.#background;
+    // First, so that nothing is leased any more when what was leased unheard is looked for.
+    await this.#source.close();
     const { signal } = this.#life;
     const released = this.#intake.releaseUnbegun({ signal }).catch((reason: unknown) => {
       if (!signal.aborted) this.#errors.report(reason, "lease");

@@ -6,8 +6,9 @@ const url = "http://127.0.0.1:8080";
 
 describe("fillClientOptions", () => {
   it("fills what is absent and freezes the result", () => {
-    const { fetch, ...filled } = fillClientOptions({ url });
+    const { fetch, webSocket, ...filled } = fillClientOptions({ url });
     assert.equal(typeof fetch, "function");
+    assert.equal(webSocket(), globalThis.WebSocket);
     assert.deepEqual(filled, {
       url,
       apiKey: undefined,

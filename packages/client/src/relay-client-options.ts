@@ -1,4 +1,5 @@
 import { quote, RelayError } from "@a2a-relay/protocol";
+import type { WebSocketConstructor } from "./socket-connection.ts";
 
 /** The part of `fetch` that the client uses, so that a test or a proxy agent can stand in for it. */
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
@@ -10,6 +11,8 @@ export interface RelayClientOptions {
   readonly apiKey?: string | undefined;
   /** Stands in for the global `fetch`. */
   readonly fetch?: Fetch | undefined;
+  /** Stands in for the global `WebSocket`, and is needed where there is none, as in Node 20. */
+  readonly webSocket?: WebSocketConstructor | undefined;
   /**
    * How long one try of a request may take, in milliseconds; a long poll gets its `wait_ms` on top.
    * Default 15,000: well above what a busy relay needs, well below what a person waits for.
@@ -30,6 +33,8 @@ export interface FilledClientOptions {
   readonly url: string;
   readonly apiKey: string | undefined;
   readonly fetch: Fetch;
+  /** Undefined where there is none. */
+  readonly webSocket: () => WebSocketConstructor | undefined;
   readonly timeoutMs: number;
   readonly retries: number;
   readonly retryDelayMs: number;
@@ -42,6 +47,7 @@ export function fillClientOptions(options: RelayClientOptions): FilledClientOpti
     apiKey: parseApiKey(options.apiKey),
     // Looked up at each call, because instrumentation replaces the global one after modules are loaded.
     fetch: options.fetch ?? ((url: string, init: RequestInit) => globalThis.fetch(url, init)),
+    webSocket: () => options.webSocket ?? globalThis.WebSocket,
     timeoutMs: parseInteger("timeoutMs", options.timeoutMs ?? 15_000, { min: 1, max: 3_600_000 }),
     retries: parseInteger("retries", options.retries ?? 4, { min: 0, max: 100 }),
     retryDelayMs: parseInteger("retryDelayMs", options.retryDelayMs ?? 200, { min: 0, max: 600_000 }),

@@ -44,6 +44,7 @@ import type {
   RetryStaleRequest,
   RetryStaleResponse,
   SendResponse,
+  SignedMessage,
   TaskArtifactRequest,
   TaskCancelRequest,
   TaskCompleteRequest,
@@ -62,6 +63,7 @@ import type {
   VerifyResponse,
 } from "@a2a-relay/protocol";
 import { type CallOptions, HttpExchange, type Path } from "./http-exchange.ts";
+import { LiveClient } from "./live-client.ts";
 import { fillClientOptions, type RelayClientOptions } from "./relay-client-options.ts";
 import { withArtifactId, withIdempotencyKey } from "./repeatable.ts";
 import { TaskQueueClient } from "./task-queue-client.ts";
@@ -73,7 +75,7 @@ import { TaskQueueClient } from "./task-queue-client.ts";
  * Every failure is a RelayError with a code of the closed list; only an aborted `signal` rejects with its own
  * reason. Requests are tried again by themselves where that can do no harm, see each method.
  */
-export class RelayClient {
+export class RelayClient extends LiveClient {
   /** The relay's address without a slash at the end. */
   readonly url: string;
   /** The routes below `/a2a/`. */
@@ -82,9 +84,11 @@ export class RelayClient {
 
   constructor(options: RelayClientOptions) {
     const filled = fillClientOptions(options);
+    const exchange = new HttpExchange(filled);
+    super(filled, exchange);
     this.url = filled.url;
-    this.#exchange = new HttpExchange(filled);
-    this.taskQueue = new TaskQueueClient(this.#exchange);
+    this.#exchange = exchange;
+    this.taskQueue = new TaskQueueClient(exchange);
   }
 
   /**
@@ -134,6 +138,16 @@ export class RelayClient {
   sendBatch(request: BatchRequest, options: CallOptions = {}): Promise<BatchResponse> {
     const body = { ...request, messages: request.messages.map(withIdempotencyKey) };
     return this.#post(["messages", "batch"], "results", body, options);
+  }
+
+  /**
+   * Sends a message that was signed with `signMessage`; no other key is shown. Not repeated after a lost reply: its
+   * nonce would be refused. Signed anew it is the same message, by its id, and gets the same receipt.
+   */
+  inbox(message: SignedMessage, options: CallOptions = {}): Promise<SendResponse> {
+    const path = ["api", "a2a", "inbox"];
+    const call = { method: "POST", path, body: message, repeat: "if_not_done", isAnonymous: true } as const;
+    return this.#exchange.json(call, "receipt", options);
   }
 
   /** A message, where its delivery stands, and all its receipts. */

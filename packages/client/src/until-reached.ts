@@ -35,5 +35,9 @@ export function isUnknownAgent(reason: unknown): reason is RelayError {
 }
 
 export function isAway(reason: unknown): reason is RelayError {
-  return reason instanceof RelayError && AWAY_CODES.includes(reason.code);
+  return reason instanceof RelayError && isAwayCode(reason.code);
+}
+
+export function isAwayCode(code: RelayErrorCode): boolean {
+  return AWAY_CODES.includes(code);
 }

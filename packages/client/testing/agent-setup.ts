@@ -30,6 +30,8 @@ export async function setupAgent(options: Partial<RelayAgentOptions> = {}): Prom
     retries: 1,
     retryDelayMs: 5,
     retryDelayMsMax: 20,
+    // The wire speaks plain requests and answers only.
+    transport: "poll",
     onError: (error, activity) => {
       errors.push(`${activity} ${"code" in error ? String(error.code) : error.message}`);
     },

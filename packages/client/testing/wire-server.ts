@@ -15,12 +15,17 @@ export interface WireRequest {
 export type WireAnswer =
   | { readonly status?: number; readonly headers?: Record<string, string>; readonly json: unknown }
   | { readonly status?: number; readonly headers?: Record<string, string>; readonly text: string }
+  | { readonly stream: Stream }
   /** The connection ends without a word. */
   | "reset"
   /** The connection ends in the middle of the answer. */
   | "reset_midway"
   /** Nothing ever comes. */
   | "silence";
+
+/** Writes server-sent events as it likes, and says how they end. */
+export type Stream = (write: (text: string) => void) => StreamEnd | Promise<StreamEnd>;
+export type StreamEnd = "end" | "reset" | "silence";
 
 export type Respond = (request: WireRequest) => WireAnswer | Promise<WireAnswer>;
 
@@ -102,6 +107,7 @@ export class WireServer {
       response.write('{"half": "an an', () => incoming.socket.destroy());
       return;
     }
+    if ("stream" in answer) return streamTo(response, answer.stream);
     const isJson = "json" in answer;
     response.writeHead(answer.status ?? 200, {
       "content-type": isJson ? "application/json" : "text/html",
@@ -109,6 +115,21 @@ export class WireServer {
     });
     response.end(isJson ? JSON.stringify(answer.json) : answer.text);
   }
+}
+
+async function streamTo(response: ServerResponse, stream: Stream): Promise<void> {
+  response.writeHead(200, { "content-type": "text/event-stream" });
+  response.flushHeaders();
+  // What was written last has to leave before the connection breaks, or the test would not know how far it came.
+  let left = Promise.resolve();
+  const end = await stream((text) => {
+    left = new Promise((resolve) => {
+      response.write(text, () => resolve());
+    });
+  });
+  await left;
+  if (end === "end") response.end();
+  if (end === "reset") response.socket?.destroySoon();
 }
 
 async function readRequest(incoming: IncomingMessage, signal: AbortSignal): Promise<WireRequest> {

@@ -35,6 +35,7 @@ export function agentLines(agent: AgentView, paint: Paint): readonly string[] {
       ["presence", agent.presence],
       ["skills", agent.skills.map((skill) => skill.id).join(", ")],
       ["callback", agent.callback_url],
+      ["push", agent.push],
       ["public key", publicKeyText(agent)],
       ["registered", formatTime(agent.registered_at)],
       ["last seen", formatTime(agent.last_seen_at ?? "")],
@@ -42,10 +43,14 @@ export function agentLines(agent: AgentView, paint: Paint): readonly string[] {
   ];
 }
 
-/** The one time that somebody sees the key an agent got with its registration. */
-export function ownKeyLines({ api_key: key }: RegisterResponse, paint: Paint): readonly string[] {
-  if (key === undefined) return [];
-  return [`its API key is ${paint("bold", visibleLine(key))}`, SHOWN_ONCE];
+/** The one time that somebody sees the secrets an agent got with its registration. */
+export function ownKeyLines(answer: RegisterResponse, paint: Paint): readonly string[] {
+  const { api_key: key, push_secret: secret } = answer;
+  const lines = [
+    ...(key === undefined ? [] : [`its API key is ${paint("bold", visibleLine(key))}`]),
+    ...(secret === undefined ? [] : [`pushes are signed with ${paint("bold", visibleLine(secret))}`]),
+  ];
+  return lines.length === 0 ? [] : [...lines, SHOWN_ONCE];
 }
 
 function publicKeyText({ pubkey_b58: publicKey, custodial }: AgentView): string | undefined {

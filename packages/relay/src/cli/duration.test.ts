@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { formatDuration, formatTime, parseDurationMs, parseMomentMs } from "./duration.ts";
+import { formatDuration, formatTime, parseDurationMs, parseMomentMs, parsePastMs } from "./duration.ts";
 
 describe("parseDurationMs", () => {
   const good: readonly (readonly [string, number])[] = [
@@ -30,6 +30,17 @@ describe("parseMomentMs", () => {
   for (const text of ["tomorrow", "2026-05-08", "2026-05-08T08:30:00", "5x"]) {
     it(`refuses ${text}`, () => assert.throws(() => parseMomentMs(text, 0), /Expected a duration/));
   }
+});
+
+describe("parsePastMs", () => {
+  it("reads a duration before now, not before the beginning of time", () => {
+    assert.equal(parsePastMs("2h", 7_201_000), 1_000);
+    assert.equal(parsePastMs("30d", 1_000), 0);
+  });
+  it("reads a time with a zone", () => {
+    assert.equal(parsePastMs("2026-05-08T08:30:00Z", 0), Date.UTC(2026, 4, 8, 8, 30));
+  });
+  it("refuses anything else", () => assert.throws(() => parsePastMs("yesterday", 0), /Expected a duration/));
 });
 
 describe("formatDuration", () => {

@@ -31,6 +31,12 @@ export function parseMomentMs(text: string, nowMs: number = Date.now()): number 
   }
 }
 
+/** A moment in the past: a duration before now, or an ISO 8601 time with a zone. */
+export function parsePastMs(text: string, nowMs: number = Date.now()): number {
+  const isDuration = /^\d+(\.\d+)?[a-z]*$/.test(text);
+  return isDuration ? Math.max(0, nowMs - parseDurationMs(text)) : parseMomentMs(text, nowMs);
+}
+
 /** Short and rounded, for tables: `850ms`, `12s`, `5m`, `3h`, `4d`. */
 export function formatDuration(durationMs: number): string {
   if (durationMs < 1_000) return `${Math.max(0, Math.round(durationMs))}ms`;

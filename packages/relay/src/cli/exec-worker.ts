@@ -3,7 +3,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type LeaseRef, type LeaseResponse, type MessageInput, RelayError } from "@a2a-relay/protocol";
 import type { CommandContext } from "./command-context.ts";
 import { decideVerdict, pauseAfterFailuresMs, type Verdict } from "./exec-policy.ts";
-import { backoffMs, createKeepTrying } from "./keep-trying.ts";
+import { createKeepTrying, type KeepTrying } from "./keep-trying.ts";
+import { MailBell } from "./mail-bell.ts";
 import type { MailFilter } from "./mail-filter.ts";
 import { runMessageProgram } from "./message-program.ts";
 import { replySubject } from "./message-text.ts";
@@ -29,17 +30,24 @@ const INTERRUPT = "an interrupt";
 const LEASE_LOST = "the loss of its lease";
 
 /** Takes one message after the other under a lease and runs a program for each. */
-export class ExecWorker {
+export class ExecWorker implements Disposable {
   readonly #context: CommandContext;
   readonly #options: ExecOptions;
   readonly #worker = `watch-${randomUUID()}`;
-  readonly #keepTrying: ReturnType<typeof createKeepTrying>;
+  readonly #keepTrying: KeepTrying;
+  readonly #bell: MailBell;
   #failures = 0;
 
   constructor(context: CommandContext, options: ExecOptions) {
     this.#context = context;
     this.#options = options;
     this.#keepTrying = createKeepTrying(context);
+    const { agent, waitMs } = options;
+    this.#bell = new MailBell(context, { agent, waitMs, keepTrying: this.#keepTrying });
+  }
+
+  [Symbol.dispose](): void {
+    this.#bell[Symbol.dispose]();
   }
 
   /** Waits for the next message and handles it. False when its program failed. */
@@ -61,20 +69,16 @@ export class ExecWorker {
   }
 
   /**
-   * Waits by looking and only then takes: a wait that is interrupted must not leave mail under a lease that
+   * Takes without waiting, and waits without taking: a wait that is interrupted must not leave mail under a lease that
    * nobody knows of.
    */
   async #take(): Promise<LeasedItem> {
-    const { client, signal } = this.#context;
-    const { agent, leaseMs, waitMs } = this.#options;
+    const { agent, leaseMs } = this.#options;
     for (;;) {
-      const look = { peek: true, limit: 1, wait_ms: waitMs };
-      const { messages: waiting } = await this.#keepTrying(() => client.readMailbox(agent, look, { signal }));
-      if (waiting.length === 0) continue;
+      const { rings } = this.#bell;
       const [item] = await this.#keepTrying(() => this.#lease(agent, leaseMs));
       if (item !== undefined) return item;
-      // Another worker was faster, or the mail is kept for another one: a moment later it looks different.
-      await sleep(backoffMs(1), undefined, { signal });
+      await this.#bell.rung(rings);
     }
   }
 

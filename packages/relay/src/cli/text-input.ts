@@ -4,7 +4,7 @@ import type { CliIo } from "./cli-io.ts";
 /** The text of an option; `-` reads it from stdin, without the line break that ends its last line. */
 export async function readTextOption(value: string, io: CliIo): Promise<string> {
   if (value !== "-") return value;
-  const bytes = await readAll(io);
+  const bytes = await readStdin(io, LIMITS.bodyBytesMax, "the most a message may have");
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(bytes).replace(/\r?\n$/, "");
   } catch (cause) {
@@ -14,7 +14,8 @@ export async function readTextOption(value: string, io: CliIo): Promise<string> 
   }
 }
 
-async function readAll(io: CliIo): Promise<Buffer> {
+/** All that comes on stdin, byte for byte. `why` says what the bound is. */
+export async function readStdin(io: CliIo, bytesMax: number, why: string): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let size = 0;
   const stop = (): void => void io.stdin.destroy(new Error("interrupted"));
@@ -24,11 +25,8 @@ async function readAll(io: CliIo): Promise<Buffer> {
     for await (const chunk of io.stdin as AsyncIterable<Buffer | string>) {
       const bytes = typeof chunk === "string" ? Buffer.from(chunk) : chunk;
       size += bytes.length;
-      if (size > LIMITS.bodyBytesMax) {
-        throw new RelayError(
-          "too_large",
-          `stdin holds more than ${LIMITS.bodyBytesMax} bytes, the most a message may have`,
-        );
+      if (size > bytesMax) {
+        throw new RelayError("too_large", `stdin holds more than ${bytesMax} bytes, ${why}`);
       }
       chunks.push(bytes);
     }

@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import type { RegisterRequest, Skill } from "@a2a-relay/protocol";
-import { type Command, InvalidArgumentError } from "commander";
+import { type Command, InvalidArgumentError, Option } from "commander";
 import { proveKeyOf } from "../agent-key.ts";
 import { AGENT_COLUMNS, agentLines, allAgents, ownKeyLines } from "../agent-views.ts";
 import type { CommandLine } from "../command-line.ts";
@@ -14,11 +14,16 @@ interface RegisterOptions {
   readonly alias?: readonly string[];
   readonly skill?: readonly Skill[];
   readonly callbackUrl?: string;
+  readonly push?: "webhook" | "off";
+  readonly notice?: Switch;
+  readonly pushAck?: Switch;
   readonly ttl?: number;
   readonly card?: string;
   readonly privateKey?: string;
   readonly tenant?: string;
 }
+
+type Switch = "on" | "off";
 
 export function addAgents(line: CommandLine): void {
   const agents = line.command("agents", "List, show, register and remove agents.", [
@@ -72,6 +77,14 @@ function addRegister(line: CommandLine, parent: Command): void {
     .option("--alias <name>", "another name it is found by; may be repeated", collect)
     .option("--skill <id[:description]>", "what it can do; may be repeated", parseSkill)
     .option("--callback-url <url>", "where it can be reached")
+    .addOption(
+      new Option("--push <webhook|off>", "whether mail is sent there as it comes").choices([
+        "webhook",
+        "off",
+      ]),
+    )
+    .addOption(switchOption("--notice <on|off>", "push only that there is mail, not the letter"))
+    .addOption(switchOption("--push-ack <on|off>", "a push that is answered with 2xx is acknowledged"))
     .addOption(durationOption("--ttl <duration>", "how long a heartbeat holds"))
     .option("--card <file>", "its A2A agent card, a JSON file; may be partial")
     .option("--private-key <file>", "its own Ed25519 key, PEM; only the public half leaves this machine")
@@ -125,12 +138,23 @@ async function requestOf(options: RegisterOptions): Promise<RegisterRequest> {
     aliases: options.alias === undefined ? undefined : [...options.alias],
     skills: options.skill === undefined ? undefined : [...options.skill],
     callback_url: options.callbackUrl,
+    push: options.push === "off" ? null : options.push,
+    notice: isOn(options.notice),
+    push_ack: isOn(options.pushAck),
     ttl_ms: options.ttl,
     card: options.card === undefined ? undefined : await readCard(options.card),
     ...(options.privateKey === undefined
       ? {}
       : await proveKeyOf(options.privateKey, { agentId: options.id, tenant: options.tenant })),
   });
+}
+
+function switchOption(flags: string, description: string): Option {
+  return new Option(flags, description).choices(["on", "off"]);
+}
+
+function isOn(text: Switch | undefined): boolean | undefined {
+  return text === undefined ? undefined : text === "on";
 }
 
 async function readCard(path: string): Promise<Record<string, unknown>> {

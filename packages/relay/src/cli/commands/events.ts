@@ -3,8 +3,8 @@ import type { CommandContext } from "../command-context.ts";
 import type { CommandLine } from "../command-line.ts";
 import { formatTime } from "../duration.ts";
 import { eventGist } from "../event-gist.ts";
+import { followEvents } from "../followed-mail.ts";
 import { given } from "../given.ts";
-import { createKeepTrying, longPollMs } from "../keep-trying.ts";
 import { durationOption, parseCount } from "../option-parsers.ts";
 import type { Column } from "../table.ts";
 import { visibleLine } from "../terminal-text.ts";
@@ -43,7 +43,13 @@ export function addEvents(line: CommandLine): void {
     .option("--agent <agent>", "only what this agent did or what happened to it")
     .option("--thread <id>", "only this conversation")
     .option("--limit <n>", "at most this many at a time", parseCount, LIMITS.listLimitDefault)
-    .addOption(durationOption("--interval <duration>", "how long one request waits for events", "30s"))
+    .addOption(
+      durationOption(
+        "--interval <duration>",
+        "how long one request waits for events, where no stream comes through",
+        "30s",
+      ),
+    )
     .action(
       line.run<EventsOptions>(async (context, options) => {
         if (options.follow === true) await follow(context, options);
@@ -60,16 +66,12 @@ async function showPage({ client, output, signal }: CommandContext, options: Eve
   if (answer.has_more) await output.note(`there are more: --since ${answer.cursor}`);
 }
 
-async function follow(context: CommandContext, options: EventsOptions): Promise<never> {
-  const { client, output, signal } = context;
-  const keepTrying = createKeepTrying(context);
-  const waitMs = longPollMs(options.interval);
-  let since = options.since ?? "latest";
-  for (;;) {
-    const query = { ...queryOf(options, since), wait_ms: waitMs };
-    const page = await keepTrying(() => client.events(query, { signal }));
-    for (const event of page.events) await output.showNext(event, () => [eventLine(event)]);
-    since = page.cursor;
+async function follow(context: CommandContext, options: EventsOptions): Promise<void> {
+  const { output } = context;
+  const since = options.since ?? "latest";
+  const query = { ...queryOf(options, since), since };
+  for await (const event of followEvents(context, query, options.interval)) {
+    await output.showNext(event, () => [eventLine(event)]);
   }
 }
 

@@ -13,6 +13,7 @@ import { addForceError } from "./force-error.ts";
 import { addInbox } from "./inbox.ts";
 import { addKeys } from "./keys.ts";
 import { addPoll } from "./poll.ts";
+import { addPush } from "./push.ts";
 import { addReply } from "./reply.ts";
 import { addRequeue } from "./requeue.ts";
 import { addRetryStale } from "./retry-stale.ts";
@@ -26,6 +27,7 @@ import { addThreads } from "./threads.ts";
 import { addTimeline } from "./timeline.ts";
 import { addWait } from "./wait.ts";
 import { addWatch } from "./watch.ts";
+import { addWebhook } from "./webhook.ts";
 
 type AddCommand = (line: CommandLine) => void;
 
@@ -36,7 +38,7 @@ const GROUPS: readonly (readonly [heading: string, commands: readonly AddCommand
     "Mail:",
     [addSend, addInbox, addPoll, addWatch, addWait, addAck, addReply, addShow, addThreads, addTimeline],
   ],
-  ["Agents and tasks:", [addAgents, addContacts, addTask]],
+  ["Agents and tasks:", [addAgents, addContacts, addPush, addTask, addWebhook]],
   ["Keys and tenants:", [addKeys, addTenants]],
   [
     "Operators:",

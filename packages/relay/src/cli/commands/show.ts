@@ -1,4 +1,4 @@
-import type { DeliveryView, ReceiptStep } from "@a2a-relay/protocol";
+import type { DeliveryView, PushView, ReceiptStep } from "@a2a-relay/protocol";
 import type { CommandLine } from "../command-line.ts";
 import { formatTime } from "../duration.ts";
 import { messageLines } from "../message-text.ts";
@@ -22,7 +22,9 @@ export function addShow(line: CommandLine): void {
         const answer = await client.message(messageId, { signal });
         await output.show(answer, () => [
           ...messageLines(answer, output.paint),
-          ...(answer.delivery === undefined ? [] : [visibleLine(deliveryLine(answer.delivery)), ""]),
+          ...(answer.delivery === undefined ? [] : [visibleLine(deliveryLine(answer.delivery))]),
+          ...(answer.push === undefined ? [] : [visibleLine(pushLine(answer.push))]),
+          ...(answer.delivery === undefined ? [] : [""]),
           ...output.table(answer.receipts, RECEIPTS),
         ]);
       }),
@@ -33,6 +35,11 @@ function deliveryLine(delivery: DeliveryView): string {
   const { state, lease, reason } = delivery;
   const holder = lease === undefined ? "" : ` by ${lease.worker ?? "a worker"}, attempt ${lease.attempt}`;
   return `${state}${holder}${reason === undefined ? "" : `: ${reason}`}`;
+}
+
+function pushLine({ state, attempts, reason }: PushView): string {
+  const tries = attempts.length === 1 ? "1 try" : `${attempts.length} tries`;
+  return `push ${state} after ${tries}${reason === undefined ? "" : `: ${reason}`}`;
 }
 
 function attemptText(step: ReceiptStep): string {

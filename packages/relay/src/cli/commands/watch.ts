@@ -1,11 +1,11 @@
-import { LIMITS } from "@a2a-relay/protocol";
 import { InvalidArgumentError } from "commander";
 import type { CommandContext } from "../command-context.ts";
 import type { CommandLine } from "../command-line.ts";
 import { ExecWorker } from "../exec-worker.ts";
 import { EXIT, type ExitCode } from "../exit-codes.ts";
-import { given } from "../given.ts";
-import { createKeepTrying, longPollMs } from "../keep-trying.ts";
+import { followMail, pollMail } from "../followed-mail.ts";
+import { GroupedAcks } from "../grouped-acks.ts";
+import { longPollMs } from "../keep-trying.ts";
 import {
   addMailFilterOptions,
   createMailFilter,
@@ -14,7 +14,6 @@ import {
 } from "../mail-filter.ts";
 import { messageLines } from "../message-text.ts";
 import { durationOption, parseCount } from "../option-parsers.ts";
-import { reportItems } from "../item-results.ts";
 
 interface WatchOptions extends MailFilterOptions {
   readonly agent: string;
@@ -39,7 +38,13 @@ export function addWatch(line: CommandLine): void {
     .option("--ack", "acknowledge what was printed")
     .option("--once", "end after the first message")
     .option("--since <cursor>", "only mail after this cursor of an earlier answer")
-    .addOption(durationOption("--interval <duration>", "how long one request waits for mail", "30s"))
+    .addOption(
+      durationOption(
+        "--interval <duration>",
+        "how long one request waits for mail, where no stream comes through",
+        "30s",
+      ),
+    )
     .option(
       "--exec",
       "run the program after -- for each message, which it gets as JSON on stdin; no shell is involved. Exit code 0 acknowledges, anything else gives the message back",
@@ -88,7 +93,7 @@ async function execute(
   filter: MailFilter,
   argv: readonly string[],
 ): Promise<ExitCode> {
-  const worker = new ExecWorker(context, {
+  using worker = new ExecWorker(context, {
     agent: options.agent,
     argv,
     filter,
@@ -104,22 +109,17 @@ async function execute(
 }
 
 async function print(context: CommandContext, options: WatchOptions, filter: MailFilter): Promise<ExitCode> {
-  const { client, output, signal } = context;
-  const keepTrying = createKeepTrying(context);
-  const limit = options.once === true ? 1 : LIMITS.readLimitDefault;
-  let { since } = options;
-  for (;;) {
-    const query = given({ since, limit, wait_ms: longPollMs(options.interval) });
-    const page = await keepTrying(() => client.readMailbox(options.agent, query, { signal }));
-    since = page.cursor;
-    const allowed = page.messages.filter((item) => filter(item.message) === undefined);
-    for (const item of allowed) await output.showNext(item, () => messageLines(item, output.paint));
-    const ids = allowed.map((item) => item.message_id);
-    let code: ExitCode = EXIT.ok;
-    if (options.ack === true && ids.length > 0) {
-      const { results } = await keepTrying(() => client.ack(options.agent, { message_ids: ids }, { signal }));
-      code = await reportItems(output, "acknowledged", results);
-    }
-    if (options.once === true && ids.length > 0) return code;
+  const { output } = context;
+  const { agent, since, interval: intervalMs } = options;
+  const acks = new GroupedAcks(context, agent);
+  const followed = { agent, since, intervalMs, signal: AbortSignal.any([context.signal, acks.failed]) };
+  // A stream shows, and marks, more than the one letter that is wanted.
+  const mail = options.once === true ? pollMail(context, followed, 1) : followMail(context, followed);
+  for await (const item of mail) {
+    if (filter(item.message) !== undefined) continue;
+    await output.showNext(item, () => messageLines(item, output.paint));
+    if (options.ack === true) acks.add(item.message_id);
+    if (options.once === true) break;
   }
+  return acks.settled();
 }

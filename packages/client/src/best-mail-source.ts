@@ -1,0 +1,122 @@
+import type { LeaseRequest, LeaseResponse } from "@a2a-relay/protocol";
+import type { MailSource, MailTransport } from "./mail-source.ts";
+import { TransportBlocked } from "./transport-blocked.ts";
+
+export interface BestMailSourceOptions {
+  /** How long a way that was closed is left alone. */
+  readonly againMs?: number | undefined;
+  readonly random?: (() => number) | undefined;
+  readonly nowMs?: (() => number) | undefined;
+}
+
+/** A proxy seldom changes its mind; still, the agent should not need a restart to notice. */
+const AGAIN_MS = 120_000;
+
+interface Opened {
+  readonly source: MailSource;
+  /** Its place among the transports. */
+  readonly rank: number;
+}
+
+/**
+ * Takes mail in the best way that is open. A way that is closed is left alone for some minutes and then tried again
+ * beside the one that works. When the relay itself is away, nothing is concluded from that.
+ */
+export class BestMailSource implements MailSource {
+  readonly #transports: readonly MailTransport[];
+  readonly #againMs: number;
+  readonly #random: () => number;
+  readonly #nowMs: () => number;
+  /** Until when each of the transports is left alone. */
+  readonly #closedUntilMs: number[];
+  readonly #life = new AbortController();
+  #current: Opened | undefined;
+  #better: Opened | undefined;
+  #trying: Promise<void> | undefined;
+
+  /** `transports`: best first. */
+  constructor(transports: readonly MailTransport[], options: BestMailSourceOptions = {}) {
+    this.#transports = transports;
+    this.#againMs = options.againMs ?? AGAIN_MS;
+    this.#random = options.random ?? Math.random;
+    this.#nowMs = options.nowMs ?? (() => performance.now());
+    this.#closedUntilMs = transports.map(() => 0);
+  }
+
+  async lease(request: LeaseRequest, options: { readonly signal: AbortSignal }): Promise<LeaseResponse> {
+    const { signal } = options;
+    await this.#choose(signal);
+    const source = this.#current?.source;
+    if (source === undefined) throw new TransportBlocked("no way to the relay is open");
+    try {
+      return await source.lease(request, options);
+    } catch (reason) {
+      // After an absence of the relay, the best way may be another one.
+      if (!signal.aborted) await this.#leave();
+      throw reason;
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#life.abort();
+    await this.#trying;
+    await this.#better?.source.close();
+    await this.#leave();
+  }
+
+  async #leave(): Promise<void> {
+    const current = this.#current;
+    this.#current = undefined;
+    await current?.source.close();
+  }
+
+  async #choose(signal: AbortSignal): Promise<void> {
+    if (this.#better !== undefined) {
+      await this.#leave();
+      this.#current = this.#better;
+      this.#better = undefined;
+    }
+    this.#current ??= await this.#open(this.#transports.length, signal);
+    const { rank } = this.#current;
+    const isWorthIt = this.#transports.some((_, index) => index < rank && this.#isOpen(index));
+    if (isWorthIt) this.#trying ??= this.#tryBetter(rank);
+  }
+
+  /** Beside the one that works, since it may take its time. Never rejects. */
+  async #tryBetter(rank: number): Promise<void> {
+    try {
+      this.#better = await this.#open(rank, this.#life.signal);
+    } catch {
+      for (let index = 0; index < rank; index += 1) this.#markClosed(index);
+    } finally {
+      this.#trying = undefined;
+    }
+  }
+
+  /** The best of the first so many that is open. */
+  async #open(count: number, signal: AbortSignal): Promise<Opened> {
+    let blocked = new TransportBlocked("no way to the relay is open");
+    for (const [rank, transport] of this.#transports.slice(0, count).entries()) {
+      // Alone it is tried in any case: there is no other.
+      if (!this.#isOpen(rank) && this.#transports.length > 1) continue;
+      try {
+        return { source: await transport.open({ signal }), rank };
+      } catch (reason) {
+        signal.throwIfAborted();
+        if (!(reason instanceof TransportBlocked)) throw reason;
+        this.#markClosed(rank);
+        blocked = reason;
+      }
+    }
+    throw blocked;
+  }
+
+  #isOpen(rank: number): boolean {
+    return (this.#closedUntilMs[rank] ?? 0) <= this.#nowMs();
+  }
+
+  /** With jitter, so that all agents behind a proxy do not try it in the same moment. */
+  #markClosed(rank: number): void {
+    this.#closedUntilMs[rank] = this.#nowMs() + this.#againMs * (1 + this.#random());
+  }
+}

@@ -1,0 +1,180 @@
+import type {
+  AckRequest,
+  AckResponse,
+  BatchRequest,
+  BatchResponse,
+  DeliveryView,
+  FailRequest,
+  LeaseRequest,
+  LeaseResponse,
+  MessageInput,
+  ReleaseRequest,
+  ReleaseResponse,
+  RenewRequest,
+  RenewResponse,
+  SendResponse,
+  SocketFrame,
+  SocketVerb,
+} from "@a2a-relay/protocol";
+import { Failure, type Repeat } from "./http-answer.ts";
+import type { CallOptions, HttpExchange } from "./http-exchange.ts";
+import { type MailFrame, MailFrames } from "./mail-frames.ts";
+import { onAbort } from "./on-abort.ts";
+import { pause } from "./pause.ts";
+import { ReconnectingSocket } from "./reconnecting-socket.ts";
+import type { FilledClientOptions } from "./relay-client-options.ts";
+import { withIdempotencyKey } from "./repeatable.ts";
+import { type RetryDelays, retryDelayMs } from "./retry-delay.ts";
+import type { SocketAddress } from "./socket-connection.ts";
+import type { SocketOptions } from "./socket-options.ts";
+import { SocketRequests } from "./socket-requests.ts";
+import { IDLE_MS } from "./sse-reader.ts";
+import { TransportBlocked } from "./transport-blocked.ts";
+import { whyBlocked } from "./why-blocked.ts";
+
+export interface SocketChannelParts {
+  readonly exchange: HttpExchange;
+  readonly options: FilledClientOptions;
+  readonly agentId: string;
+  readonly idleMs?: number | undefined;
+  readonly random?: (() => number) | undefined;
+}
+
+/**
+ * An agent's mailbox over one WebSocket: what is asked is answered over it, and mail comes by itself. It is opened again
+ * whenever it breaks, and goes on after the last mail that came.
+ *
+ * What was asked when it broke is asked again where that can do no harm, as over HTTP. A lease is not: the relay may
+ * have leased mail already, and a second one would leave it lying under a lease that nobody knows.
+ */
+export class SocketChannel {
+  readonly #parts: SocketChannelParts;
+  readonly #socket: ReconnectingSocket;
+  readonly #requests = new SocketRequests();
+  readonly #frames: MailFrames;
+  readonly #delays: RetryDelays;
+  readonly #random: () => number;
+
+  private constructor(parts: SocketChannelParts, options: SocketOptions) {
+    const { since, openMs, onAway, signal: _, ...query } = options;
+    const { timeoutMs, retryDelayMs: firstMs, retryDelayMsMax: maxMs } = parts.options;
+    this.#parts = parts;
+    this.#delays = { firstMs, maxMs };
+    this.#random = parts.random ?? Math.random;
+    this.#frames = new MailFrames(since, () => this.#socket.reopen());
+    this.#socket = new ReconnectingSocket({
+      address: () => this.#addressOf(query),
+      whyClosed: (call) => whyBlocked(parts.exchange, parts.agentId, "no WebSocket can be opened", call),
+      delays: this.#delays,
+      openMs: openMs ?? timeoutMs,
+      idleMs: parts.idleMs ?? IDLE_MS,
+      random: this.#random,
+      onFrame: (frame) => this.#heard(frame),
+      onEnd: (end) => this.#requests.broke(end),
+      onOver: (error) => this.#frames.end(error),
+      onAway: onAway ?? (() => {}),
+    });
+  }
+
+  /** Rejects when the first socket cannot be opened, be it that only this way to the relay is closed. */
+  static async open(parts: SocketChannelParts, options: SocketOptions): Promise<SocketChannel> {
+    const { signal } = options;
+    signal?.throwIfAborted();
+    const channel = new SocketChannel(parts, options);
+    const unsubscribe = onAbort(signal, () => void channel.close());
+    try {
+      await channel.#socket.open();
+      return channel;
+    } catch (reason) {
+      signal?.throwIfAborted();
+      throw reason;
+    } finally {
+      unsubscribe();
+    }
+  }
+
+  /** Behind the last mail that came. */
+  get cursor(): string | undefined {
+    return this.#frames.cursor;
+  }
+
+  /** Mail as it comes, a page at a time, for one reader. Ends when the channel is closed. */
+  mail(): AsyncIterable<MailFrame> {
+    return this.#frames;
+  }
+
+  /** As `RelayClient.send`. */
+  send(message: MessageInput, options: CallOptions = {}): Promise<SendResponse> {
+    return this.#ask("send", withIdempotencyKey(message), options);
+  }
+
+  sendBatch(request: BatchRequest, options: CallOptions = {}): Promise<BatchResponse> {
+    return this.#ask(
+      "send_batch",
+      { ...request, messages: request.messages.map(withIdempotencyKey) },
+      options,
+    );
+  }
+
+  /** What is leased after its caller has aborted the signal is given back. */
+  lease(request: LeaseRequest = {}, options: CallOptions = {}): Promise<LeaseResponse> {
+    return this.#ask("lease", request, options, { repeat: "if_not_done", waitMs: request.wait_ms });
+  }
+
+  renew(request: RenewRequest, options: CallOptions = {}): Promise<RenewResponse> {
+    return this.#ask("renew", request, options);
+  }
+
+  release(request: ReleaseRequest, options: CallOptions = {}): Promise<ReleaseResponse> {
+    return this.#ask("release", request, options);
+  }
+
+  ack(request: AckRequest, options: CallOptions = {}): Promise<AckResponse> {
+    return this.#ask("ack", request, options);
+  }
+
+  async fail(request: FailRequest, options: CallOptions = {}): Promise<DeliveryView> {
+    return (await this.#ask<{ readonly delivery: DeliveryView }>("fail", request, options)).delivery;
+  }
+
+  /** Ends it for good. What was asked and not answered yet rejects. */
+  close(): Promise<void> {
+    return this.#socket.close();
+  }
+
+  async #ask<T>(
+    verb: SocketVerb,
+    input: object,
+    { signal }: CallOptions,
+    how: { readonly repeat: Repeat; readonly waitMs?: number | undefined } = { repeat: "always" },
+  ): Promise<T> {
+    const { timeoutMs, retries } = this.#parts.options;
+    const limitMs = timeoutMs + (how.waitMs ?? 0);
+    for (let attempt = 1; ; attempt += 1) {
+      const connection = await this.#socket.connected({ signal, limitMs: timeoutMs });
+      const result = await this.#requests.ask(connection, { verb, input, limitMs, signal });
+      // The relay's answers are trusted to have the shape that the protocol package declares.
+      if (!(result instanceof Failure)) return result as T;
+      if (!result.allows(how.repeat) || attempt > retries) throw result.error;
+      await pause(retryDelayMs(attempt, this.#delays, this.#random), { signal });
+    }
+  }
+
+  #heard(frame: SocketFrame): void {
+    if (frame.type === "answer") this.#requests.answered(frame);
+    else if (frame.type === "mail" || frame.type === "notice") this.#frames.add(frame);
+  }
+
+  #addressOf(query: object): SocketAddress {
+    const { exchange, options, agentId } = this.#parts;
+    const { apiKey } = options;
+    const WebSocket = options.webSocket();
+    if (WebSocket === undefined) {
+      throw new TransportBlocked(
+        "there is no WebSocket here; give one as `webSocket`, such as that of the ws package",
+      );
+    }
+    const path = ["mailbox", agentId, "ws"];
+    return { WebSocket, apiKey, url: exchange.urlOf({ path, query: { ...query, since: this.cursor } }) };
+  }
+}

@@ -1,0 +1,31 @@
+import type { LeaseRequest, LeaseResponse } from "@a2a-relay/protocol";
+import type { MailSource } from "./mail-source.ts";
+import { SocketChannel, type SocketChannelParts } from "./socket-channel.ts";
+
+/** A socket that takes longer to open is not worth waiting for: there are other ways. */
+const OPEN_MS = 5_000;
+
+/** Leases over a socket that is otherwise quiet: the answer comes when the mail does. */
+export class SocketMailSource implements MailSource {
+  readonly #channel: SocketChannel;
+
+  private constructor(channel: SocketChannel) {
+    this.#channel = channel;
+  }
+
+  static async open(
+    parts: SocketChannelParts,
+    options: { readonly signal: AbortSignal },
+  ): Promise<SocketMailSource> {
+    const { signal } = options;
+    return new SocketMailSource(await SocketChannel.open(parts, { quiet: true, openMs: OPEN_MS, signal }));
+  }
+
+  lease(request: LeaseRequest, options: { readonly signal: AbortSignal }): Promise<LeaseResponse> {
+    return this.#channel.lease(request, options);
+  }
+
+  close(): Promise<void> {
+    return this.#channel.close();
+  }
+}

@@ -1,0 +1,178 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { ProxiedRelay } from "../../../../client/testing/proxied-relay.ts";
+import { LULU, ZHIWEI } from "../../../testing/cli-relay.ts";
+import { type CliRun, cliRun } from "../../../testing/cli-run.ts";
+
+const NODE = process.execPath;
+const STREAM = `GET /mailbox/${encodeURIComponent(ZHIWEI)}/stream`;
+const READ = `GET /mailbox/${encodeURIComponent(ZHIWEI)}`;
+
+interface Running {
+  readonly ended: Promise<CliRun>;
+  /** Resolves once stdout holds the text. */
+  prints(text: string): Promise<void>;
+  /** Ends it as Ctrl-C does. */
+  interrupt(): Promise<CliRun>;
+}
+
+async function open(): Promise<ProxiedRelay> {
+  const relay = await ProxiedRelay.start();
+  for (const agent_id of [LULU, ZHIWEI]) await relay.direct.register({ agent_id });
+  return relay;
+}
+
+function start(relay: ProxiedRelay, argv: readonly string[]): Running {
+  const ending = new AbortController();
+  let printed = "";
+  let wake = (): void => {};
+  const ended = cliRun(
+    [...argv, "--relay", relay.url].toSorted((a, b) => Number(a === "--") - Number(b === "--")),
+    {
+      signal: ending.signal,
+      onStdout: (text) => {
+        printed = text;
+        wake();
+      },
+    },
+  );
+  return {
+    ended,
+    async prints(text) {
+      while (!printed.includes(text)) await new Promise<void>((resolve) => (wake = resolve));
+    },
+    interrupt: () => {
+      ending.abort();
+      return ended;
+    },
+  };
+}
+
+async function send(relay: ProxiedRelay, body: string): Promise<string> {
+  return (await relay.direct.send({ from: LULU, to: ZHIWEI, subject: "x", body })).receipt.message_id;
+}
+
+function bodies({ stdout }: CliRun): readonly string[] {
+  const lines = stdout.trim().split("\n");
+  return lines.map((line) => (JSON.parse(line) as { message: { body: string } }).message.body);
+}
+
+describe("watch", () => {
+  it("prints mail as it comes over a stream, once each, also when the relay is restarted and the stream is cut", async () => {
+    await using relay = await open();
+    await send(relay, "之前");
+    const watch = start(relay, ["watch", "--agent", ZHIWEI, "--json"]);
+    await watch.prints("之前");
+    await relay.stopRelay();
+    await relay.startRelay();
+    await send(relay, "重启之后");
+    await watch.prints("重启之后");
+    relay.cut();
+    await send(relay, "断线之后");
+    await watch.prints("断线之后");
+    const run = await watch.interrupt();
+    assert.equal(run.code, 130);
+    assert.deepEqual(bodies(run), ["之前", "重启之后", "断线之后"]);
+    assert.ok(relay.seen.includes(STREAM));
+    assert.ok(!relay.seen.includes(READ));
+  });
+
+  it("acknowledges what it printed, and only then", async () => {
+    await using relay = await open();
+    const watch = start(relay, ["watch", "--agent", ZHIWEI, "--ack"]);
+    for (const body of ["一", "二", "三"]) await send(relay, body);
+    await watch.prints("三");
+    while ((await relay.direct.queue({ agent: ZHIWEI })).entries.length > 0)
+      await relay.direct.events({ wait_ms: 50, since: "latest" });
+    await watch.interrupt();
+  });
+
+  it("asks again and again where no stream comes through", async () => {
+    await using relay = await open();
+    relay.streams = "refuse";
+    await send(relay, "one");
+    const watch = start(relay, ["watch", "--agent", ZHIWEI, "--json", "--interval", "5s"]);
+    await watch.prints("one");
+    await send(relay, "two");
+    await watch.prints("two");
+    assert.deepEqual(bodies(await watch.interrupt()), ["one", "two"]);
+    assert.ok(relay.seen.includes(READ));
+  });
+
+  it("ends with the relay's word about an agent that nobody knows", async () => {
+    await using relay = await open();
+    const { code, stderr } = await start(relay, ["watch", "--agent", "nobody@demo"]).ended;
+    assert.equal(code, 1);
+    assert.match(stderr, /nobody is registered as "nobody@demo"/);
+  });
+});
+
+describe("watch --exec", () => {
+  for (const streams of ["pass", "refuse"] as const) {
+    const how = streams === "pass" ? "by a stream of notices" : "by looking, where no stream comes through";
+    it(`waits for mail ${how}, and runs the program once for each message`, async () => {
+      await using relay = await open();
+      relay.streams = streams;
+      const code = "process.stdin.on('data', (d) => console.log(JSON.parse(d).body))";
+      const watch = start(relay, [
+        "watch",
+        "--agent",
+        ZHIWEI,
+        "--relay",
+        relay.url,
+        "--exec",
+        "--",
+        NODE,
+        "-e",
+        code,
+      ]);
+      for (const body of ["一", "二"]) {
+        const id = await send(relay, body);
+        await watch.prints(body);
+        while ((await relay.direct.message(id)).delivery?.state !== "acknowledged") {
+          await relay.direct.events({ wait_ms: 50, since: "latest" });
+        }
+      }
+      const { stdout } = await watch.interrupt();
+      assert.equal(stdout, "一\n二\n");
+      assert.equal(relay.seen.includes(READ), streams === "refuse");
+    });
+  }
+});
+
+describe("events --follow", () => {
+  for (const streams of ["pass", "refuse"] as const) {
+    it(`shows what happens from now on, across a restart, with streams that ${streams}`, async () => {
+      await using relay = await open();
+      relay.streams = streams;
+      const before = await send(relay, "before");
+      const follow = start(relay, [
+        "events",
+        "--follow",
+        "--type",
+        "message.accepted",
+        "--json",
+        "--interval",
+        "5s",
+      ]);
+      const polls = streams === "pass" ? 2 : 3;
+      await relay.came((line) => line === "GET /events", polls);
+      // The request came; that it is being answered shows in the first event that is not missed.
+      const first = await untilSeen(relay, follow);
+      await relay.stopRelay();
+      await relay.startRelay();
+      const second = await send(relay, "after the restart");
+      await follow.prints(second);
+      const { stdout } = await follow.interrupt();
+      assert.ok(stdout.includes(first));
+      assert.ok(!stdout.includes(before));
+    });
+  }
+});
+
+/** Sends until one of the letters is shown; answers with the last. */
+async function untilSeen(relay: ProxiedRelay, follow: Running): Promise<string> {
+  const id = await send(relay, "now");
+  await follow.prints(id);
+  return id;
+}

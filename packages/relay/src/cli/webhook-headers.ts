@@ -1,0 +1,52 @@
+import { InvalidArgumentError } from "commander";
+
+const SIGNED = ["id", "timestamp", "signature"] as const;
+
+export interface WebhookHeaderOptions {
+  /** The text of a file: the head of the request as it came, or its headers as a JSON object. */
+  readonly head?: string | undefined;
+  readonly id?: string | undefined;
+  readonly timestamp?: string | undefined;
+  readonly signature?: string | undefined;
+}
+
+/** The three headers that Standard Webhooks signs with, from a file, from options, or some from each. */
+export function webhookHeaders(options: WebhookHeaderOptions): Readonly<Record<string, string>> {
+  const headers = options.head === undefined ? {} : parseHead(options.head);
+  for (const name of SIGNED) {
+    const given = options[name];
+    if (given !== undefined) headers[`webhook-${name}`] = given;
+  }
+  const missing = SIGNED.filter((name) => headers[`webhook-${name}`] === undefined);
+  if (missing.length === 0) return headers;
+  const names = missing.map((name) => `webhook-${name}`).join(", ");
+  throw new InvalidArgumentError(
+    `${names}: not given; give the request's headers with --headers, or each with --id, --timestamp and --signature`,
+  );
+}
+
+function parseHead(text: string): Record<string, string> {
+  return text.trimStart().startsWith("{") ? parseJsonHeaders(text) : parseHeaderLines(text);
+}
+
+/** As `curl` and proxies write them; lines without a name, such as the first one of a request, are left out. */
+function parseHeaderLines(text: string): Record<string, string> {
+  const headers: Record<string, string> = {};
+  for (const line of text.split(/\r?\n/)) {
+    const match = /^([\w-]+):\s*(.*?)\s*$/.exec(line);
+    if (match?.[1] !== undefined) headers[match[1].toLowerCase()] = match[2] ?? "";
+  }
+  return headers;
+}
+
+function parseJsonHeaders(text: string): Record<string, string> {
+  try {
+    const object = JSON.parse(text) as Record<string, unknown>;
+    return Object.fromEntries(
+      Object.entries(object).map(([name, value]) => [name.toLowerCase(), String(value)]),
+    );
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new InvalidArgumentError(`--headers: begins like JSON and is none: ${why}`);
+  }
+}
