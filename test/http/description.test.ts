@@ -43,6 +43,8 @@ const PROMISED = [
   "POST /messages/batch",
   "GET /messages/{id}",
   "GET /mailbox/{agent_id}",
+  "GET /mailbox/{agent_id}/stream",
+  "GET /mailbox/{agent_id}/ws",
   "POST /mailbox/{agent_id}/ack",
   "POST /mailbox/{agent_id}/lease",
   "POST /mailbox/{agent_id}/renew",
@@ -57,6 +59,7 @@ const PROMISED = [
   "GET /tasks/{id}",
   "GET /tasks",
   "GET /tasks/{id}/tree",
+  "GET /tasks/{id}/events",
   "GET /threads",
   "GET /threads/{id}",
   "GET /events",
@@ -137,7 +140,7 @@ describe("the description of the API", () => {
         assert.ok(description.length > 0, where);
       }
       assert.ok(
-        Object.keys(operation.responses).some((status) => status.startsWith("2")),
+        Object.keys(operation.responses).some((status) => status.startsWith("2") || status === "101"),
         where,
       );
       for (const scheme of operation.security.flatMap((each) => Object.keys(each))) {
@@ -192,6 +195,21 @@ describe("the description of the API", () => {
     const text = JSON.stringify(document.components.schemas["Error"]);
     for (const code of RELAY_ERROR_CODES) assert.ok(text.includes(`"${code}"`), code);
     for (const [path, , { responses }] of operations()) assert.ok("default" in responses, path);
+  });
+
+  it("says which answers are streams, and how to go on with one", () => {
+    const streams = operations().filter(([, , { responses }]) =>
+      Object.keys(responses["200"]?.content ?? {}).includes("text/event-stream"),
+    );
+    assert.deepEqual(streams.map(([path]) => path).toSorted(), [
+      "/events",
+      "/mailbox/{agent_id}/stream",
+      "/tasks/{id}/events",
+    ]);
+    for (const [path, , { parameters }] of streams) {
+      const names = parameters.map((parameter) => `${parameter.in} ${parameter.name}`);
+      assert.ok(names.includes("header Last-Event-ID") && names.includes("query since"), path);
+    }
   });
 
   it("is there for people too: one page, every route on it, nothing loaded from elsewhere", async () => {

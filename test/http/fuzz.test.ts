@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import fc from "fast-check";
 import { type HttpRelay, LULU, openHttpRelay, ZHIWEI } from "../../packages/relay/testing/http-relay.ts";
+import { letterOf, sign } from "../../packages/relay/testing/signed-letter.ts";
 
 /** Values at the edge of something. */
 const EDGES: readonly unknown[] = [
@@ -94,6 +95,7 @@ const BODIES: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
     lease_id: "l1",
   },
   "/messages/batch": { messages: [{ from: LULU, to: ZHIWEI, body: "x" }, { body: 7 }], atomic: false },
+  "/api/a2a/inbox": { ...letterOf({ key_id: "key_1" }), signature: `v1,${"A".repeat(43)}=` },
   "/agents/register": {
     agent_id: "kames@kamac",
     card: { name: "K" },
@@ -101,13 +103,24 @@ const BODIES: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
     aliases: ["kames"],
     display_name: "K",
     callback_url: "https://a.example/hook",
+    push: null,
+    notice: true,
+    push_ack: false,
     skills: [{ id: "s", tags: { a: "b" } }],
     representative_queries: ["q"],
     ttl_ms: 1_000,
     pubkey_b58: "7TTGKXuhDL4XHeo2J2ZfKijhY4J8wYhPMHagzdUh6ZSQ",
     key_proof: { signed_at: new Date().toISOString(), signature_b58: "1".repeat(64) },
   },
-  "/keys": { tenant: "工作室", agent_id: LULU, verbs: ["messages.send"], expires_at: 4_000_000_000_000 },
+  [`/agents/${ZHIWEI}/push/rotate`]: { overlap_ms: 0 },
+  [`/agents/${ZHIWEI}/push/replay`]: { since: "2026-05-08T08:30:00Z" },
+  "/keys": {
+    use: "sign",
+    tenant: "工作室",
+    agent_id: LULU,
+    verbs: ["messages.send"],
+    expires_at: 4_000_000_000_000,
+  },
   "/keys/key_1/rotate": { overlap_ms: 0 },
   "/tenants/工作室": { capabilities: "on" },
   "/capabilities/grant": {
@@ -188,7 +201,11 @@ const BODIES: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
 
 const QUERIES: Readonly<Record<string, readonly string[]>> = {
   [`/mailbox/${ZHIWEI}`]: ["since", "limit", "peek"],
+  [`/mailbox/${ZHIWEI}/stream`]: ["since", "peek", "notice"],
+  [`/mailbox/${ZHIWEI}/ws`]: ["since", "peek", "notice", "quiet"],
+  "/tasks/{task}/events": ["since"],
   "/agents": ["page_token", "limit"],
+  [`/agents/${ZHIWEI}/push`]: ["state", "limit"],
   "/keys": ["tenant", "agent", "page_token", "limit"],
   "/capabilities": ["page_token", "limit"],
   "/capabilities/usage": ["page_token", "limit"],
@@ -268,16 +285,34 @@ describe("whatever is sent", () => {
     });
   }
 
+  it("a letter that is signed, whatever it says, is answered with success or with an error of the caller", async () => {
+    const { json: key } = await relay.post("/keys", { agent_id: LULU, use: "sign" });
+    const { signature: _, ...members } = BODIES["/messages"] ?? {};
+    const letters = almost({ ...members, ...letterOf(key) });
+    await fc.assert(
+      fc.asyncProperty(letters, fc.uuid(), async (letter, nonce) => {
+        const said = typeof letter === "object" ? letter : {};
+        const body = sign(key, { ...said, nonce, key_id: key.key_id, signed_at: new Date().toISOString() });
+        const { status } = await relay.post("/api/a2a/inbox", JSON.stringify(body));
+        assert.ok(status < 500 && status !== 401, `${status}`);
+      }),
+      { numRuns: 300 },
+    );
+  });
+
   for (const [path, names] of Object.entries(QUERIES)) {
     it(`GET ${path} answers with success or with an error of the caller`, async () => {
       const query = fc.array(fc.tuple(fc.constantFrom(...names), anything), { maxLength: 4 });
+      // Some routes answer with a stream where one is asked for.
+      const accept = fc.constantFrom("application/json", "text/event-stream");
       await fc.assert(
-        fc.asyncProperty(query, async (members) => {
+        fc.asyncProperty(query, accept, async (members, accepted) => {
           const texts = members.map(([name, value]) => {
             const text = typeof value === "string" ? value : JSON.stringify(value);
             return `${name}=${encodeURIComponent(text.toWellFormed())}`;
           });
-          const { status } = await relay.get(`${path}?${texts.join("&")}`);
+          const url = `${path.replace("{task}", taskId)}?${texts.join("&")}`;
+          const { status } = await relay.get(url, { headers: { accept: accepted } });
           assert.ok(status < 500, `${status}`);
         }),
         { numRuns: 100 },

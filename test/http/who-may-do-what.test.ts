@@ -17,6 +17,7 @@ class World implements AsyncDisposable, Fixture {
   messageId = "";
   taskId = "";
   keyId = "";
+  signingKey = { key_id: "", key: "" };
   capabilityId = "";
 
   private constructor(relay: HttpRelay) {
@@ -52,6 +53,8 @@ class World implements AsyncDisposable, Fixture {
     this.messageId = receipt.message_id;
     this.taskId = receipt.task_id;
     this.keyId = String((await this.as("root", "POST", "/keys", { agent_id: LULU }))["key_id"]);
+    const signing = await this.as("root", "POST", "/keys", { agent_id: LULU, use: "sign" });
+    this.signingKey = { key_id: String(signing["key_id"]), key: String(signing["key"]) };
     const grant = { subject: LULU, action: "a2a.send.zhiwei" };
     this.capabilityId = String((await this.as("root", "POST", "/capabilities/grant", grant))["id"]);
   }

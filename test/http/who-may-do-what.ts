@@ -1,3 +1,5 @@
+import { letterOf, sign, type SigningKeyShown } from "../../packages/relay/testing/signed-letter.ts";
+
 export const CALLERS = [
   "root",
   "operator",
@@ -16,6 +18,8 @@ export interface Fixture {
   readonly messageId: string;
   readonly taskId: string;
   readonly keyId: string;
+  /** Signs for lulu. */
+  readonly signingKey: SigningKeyShown;
   readonly capabilityId: string;
 }
 
@@ -87,6 +91,17 @@ export const ROUTES: readonly Row[] = [
   { route: "GET /agents/{id}/.well-known/agent.json", to: AGENTS, params: agent },
   { route: "POST /agents/{id}/heartbeat", to: LULUS, params: agent },
   { route: "DELETE /agents/{id}", to: LULUS, params: agent },
+  // Nobody is called for lulu, which those who may know are told.
+  { route: "GET /agents/{id}/push", to: LULUS, params: agent, answers: [404], elsewhere: 404 },
+  { route: "POST /agents/{id}/push/rotate", to: LULUS, params: agent, answers: [404], elsewhere: 404 },
+  {
+    route: "POST /agents/{id}/push/replay",
+    to: LULUS,
+    params: agent,
+    body: () => ({ since: "2026-05-08T08:30:00Z" }),
+    answers: [404],
+    elsewhere: 404,
+  },
 
   {
     route: "POST /messages",
@@ -100,9 +115,17 @@ export const ROUTES: readonly Row[] = [
     body: () => ({ atomic: true, messages: [{ from: LULU, to: "zhiwei", body: "好" }] }),
     elsewhere: 404,
   },
+  {
+    // Whoever brings it: the signature says who sent it. Others are refused in `inbox.test.ts`.
+    ...open("POST /api/a2a/inbox"),
+    body: ({ signingKey }) => sign(signingKey, letterOf(signingKey, { to: "kames@desk" })),
+  },
   { route: "GET /messages/{id}", to: LULUS, hidden: ["kames"], params: message, elsewhere: 404 },
 
   { route: "GET /mailbox/{agent_id}", to: LULUS, params: agent },
+  { route: "GET /mailbox/{agent_id}/stream", to: LULUS, params: agent },
+  // Whoever may have the socket is told to ask for it as one.
+  { route: "GET /mailbox/{agent_id}/ws", to: LULUS, params: agent, answers: [400] },
   mailbox("ack", ({ messageId }) => ({ message_ids: [messageId] })),
   mailbox("lease", () => ({})),
   mailbox("renew", (fixture) => ({ ...LEASE(fixture), lease_ms: 1_000 })),
@@ -115,6 +138,7 @@ export const ROUTES: readonly Row[] = [
   { route: "GET /tasks", to: AGENTS },
   { route: "GET /tasks/{id}", to: LULUS, hidden: ["kames"], params: task, elsewhere: 404 },
   { route: "GET /tasks/{id}/tree", to: LULUS, hidden: ["kames"], params: task, elsewhere: 404 },
+  { route: "GET /tasks/{id}/events", to: LULUS, hidden: ["kames"], params: task, elsewhere: 404 },
   work("status", { state: "working" }),
   work("artifacts", { artifact: { parts: [{ kind: "text", text: "月亮" }] } }),
   work("complete", { text: "好了" }),

@@ -97,6 +97,16 @@ export function describeChangeFeed(open: OpenStore): void {
       assert.equal(await woken, true);
     });
 
+    it("waits without a time where that is asked for", async () => {
+      await using store = await open();
+      using watch = store.feed.watch(mailboxTopic(TENANT, ZHIWEI));
+      using other = store.feed.watch(mailboxTopic(TENANT, ZHIWEI));
+      const woken = watch.changed({ timeoutMs: Infinity });
+      assert.equal(await other.changed({ timeoutMs: SHORT_MS }), false);
+      await send(store);
+      assert.equal(await woken, true);
+    });
+
     it("ends a wait with false when its signal is aborted", async () => {
       await using store = await open();
       using watch = store.feed.watch(mailboxTopic(TENANT, ZHIWEI));

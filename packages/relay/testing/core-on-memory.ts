@@ -4,11 +4,14 @@ import { newKeyPair, type SigningKey, signingKey } from "../src/core/access/ed25
 import { type AgentPrincipal, agentOf, DEFAULT_TENANT, operatorOf } from "../src/core/access/principal.ts";
 import type { OperatorPrincipal } from "../src/core/access/principal.ts";
 import type { Archive } from "../src/core/environment/archive.ts";
+import { EgressPolicy } from "../src/core/environment/egress-policy.ts";
+import type { Outbound } from "../src/core/environment/outbound.ts";
 import type { Randomness } from "../src/core/environment/randomness.ts";
 import { TimeOrderedIds } from "../src/core/environment/time-ordered-ids.ts";
 import type { SendAnswer } from "../src/core/messages/send-planner.ts";
 import { type CoreSettings, createCore, type RelayCore } from "../src/core/relay-core.ts";
 import { SqliteRelayStore } from "../src/stores/sqlite/sqlite-relay-store.ts";
+import { GuardedOutbound } from "../src/transports/egress/guarded-outbound.ts";
 import { FakeClock } from "./fake-clock.ts";
 import { MemoryAnchors } from "./memory-anchors.ts";
 
@@ -24,6 +27,10 @@ const SETTINGS: CoreSettings = {
   capabilities: false,
   mailRetentionMs: 30 * DAY_MS,
   journalRetentionMs: 90 * DAY_MS,
+  heartbeatMs: 15_000,
+  pushAttemptsMs: [0, 5_000, 30_000, 120_000],
+  pushTimeoutMs: 15_000,
+  userAgent: "a2a-relay/test",
   publicUrl: () => "http://relay.test",
 };
 
@@ -63,7 +70,11 @@ export interface Leased {
   readonly attempt: number;
 }
 
-export async function coreOnMemory(settings: Partial<CoreSettings> = {}): Promise<CoreOnMemory> {
+/** `outside` stands for everybody else's servers; without it they are called for real. */
+export async function coreOnMemory(
+  settings: Partial<CoreSettings> = {},
+  outside?: Outbound,
+): Promise<CoreOnMemory> {
   const clock = new FakeClock();
   const archive = new MemoryArchive();
   const anchors = new MemoryAnchors();
@@ -77,7 +88,10 @@ export async function coreOnMemory(settings: Partial<CoreSettings> = {}): Promis
   const randomness: Randomness = (bytes) => void randomFillSync(bytes);
   const ids = new TimeOrderedIds(clock, randomness);
   const identity = signingKey(newKeyPair().privateKey);
-  const parts = { store, clock, ids, randomness, identity, archive, anchors };
+  const egress = new EgressPolicy(["127.0.0.0/8"]);
+  const guarded = new GuardedOutbound({ policy: egress });
+  const outbound = outside ?? guarded;
+  const parts = { store, clock, ids, randomness, identity, archive, anchors, egress, outbound };
   const core = createCore(parts, { ...SETTINGS, ...settings });
   const operator = operatorOf(DEFAULT_TENANT);
   await core.agents.register(operator, { agent_id: LULU, aliases: ["lulu"] });
@@ -93,7 +107,10 @@ export async function coreOnMemory(settings: Partial<CoreSettings> = {}): Promis
     lulu: agentOf(DEFAULT_TENANT, LULU),
     zhiwei: agentOf(DEFAULT_TENANT, ZHIWEI),
     ...shorthands(core, operator),
-    [Symbol.asyncDispose]: () => store[Symbol.asyncDispose](),
+    [Symbol.asyncDispose]: async () => {
+      await guarded[Symbol.asyncDispose]();
+      await store[Symbol.asyncDispose]();
+    },
   };
 }
 

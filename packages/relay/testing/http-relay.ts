@@ -39,10 +39,10 @@ export const ZHIWEI = "zhiwei@known-blocks1";
 /** Every member that some answer has; a test looks at those of its own route. */
 export interface AnyBody
   extends
-    Omit<AgentView, "agent_card">,
+    Omit<AgentView, "agent_card" | "push">,
     Required<AgentsResponse>,
     Omit<RegisterResponse, "agent">,
-    Required<Omit<MessageResponse, "task_id">>,
+    Required<Omit<MessageResponse, "push" | "task_id">>,
     Omit<QueueResponse, "entries">,
     Omit<RepairResponse, "task_id">,
     Omit<RetryStaleResponse, "skipped">,
@@ -96,7 +96,10 @@ export interface HttpRelay extends AsyncDisposable {
   readonly url: string;
   readonly port: number;
   readonly dataDirectory: string;
-  /** The path goes onto the wire as it is written, dots and all. A string or Buffer as body does too. */
+  /**
+   * The path goes onto the wire as it is written, dots and all. A string or Buffer as body does too. Of a stream
+   * the answer is its beginning, and nobody listens any longer.
+   */
   call(method: string, path: string, body?: unknown, options?: CallOptions): Promise<HttpAnswer>;
   get(path: string, options?: CallOptions): Promise<HttpAnswer>;
   post(path: string, body?: unknown, options?: CallOptions): Promise<HttpAnswer>;
@@ -216,11 +219,17 @@ class Wire {
       },
       (answer) => {
         const chunks: Buffer[] = [];
-        answer.on("data", (chunk: Buffer) => chunks.push(chunk));
-        answer.on("error", reject);
-        answer.on("end", () => {
+        const done = (): void => {
           const text = Buffer.concat(chunks).toString();
           resolve({ status: answer.statusCode ?? 0, headers: answer.headers, text, json: readJson(text) });
+        };
+        answer.on("data", (chunk: Buffer) => chunks.push(chunk));
+        answer.on("error", reject);
+        answer.on("end", done);
+        if (answer.headers["content-type"]?.startsWith("text/event-stream") !== true) return;
+        answer.once("data", () => {
+          done();
+          sent.destroy();
         });
       },
     );

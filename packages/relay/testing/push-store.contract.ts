@@ -293,6 +293,14 @@ function describeDuePushes(open: OpenStore): void {
       assert.deepEqual((await store.duePushes(TENANT, ZHIWEI, NOON_MS, 1))[0], early);
     });
 
+    it("come in the order of their mailbox where they are due at the same time, whatever their ids", async () => {
+      await using store = await open();
+      const third = await storedPush(store, { position: 30 });
+      const first = await storedPush(store, { position: 10 });
+      const second = await storedPush(store, { position: 20 });
+      assert.deepEqual(await dueIds(store), [first.messageId, second.messageId, third.messageId]);
+    });
+
     it("are pending ones only, and again when a new round begins", async () => {
       await using store = await open();
       for (const state of PUSH_STATES) {

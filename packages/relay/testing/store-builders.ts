@@ -181,6 +181,7 @@ export function pushOf(message: MessageRecord, said: Partial<PushRecord> = {}): 
     attempts: 0,
     attemptsBefore: 0,
     createdAtMs: NOON_MS,
+    position: 0,
     nextAtMs: NOON_MS,
     version: 0,
     ...said,

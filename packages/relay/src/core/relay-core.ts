@@ -5,13 +5,17 @@ import type { SigningKey } from "./access/ed25519.ts";
 import { Guard } from "./access/guard.ts";
 import { KeyMaker } from "./access/key-maker.ts";
 import { KeyService } from "./access/key-service.ts";
+import { RefusedCallers } from "./access/refused-callers.ts";
 import { TenantService, type TenantSettings } from "./access/tenant-service.ts";
 import { AgentService, type AgentSettings } from "./agents/agent-service.ts";
 import { Directory } from "./agents/directory.ts";
 import type { Anchors } from "./environment/anchors.ts";
 import type { Archive } from "./environment/archive.ts";
 import type { Clock } from "./environment/clock.ts";
+import type { EgressPolicy } from "./environment/egress-policy.ts";
 import type { Identifiers } from "./environment/identifiers.ts";
+import type { Outbound } from "./environment/outbound.ts";
+import { Pace } from "./environment/pace.ts";
 import type { Randomness } from "./environment/randomness.ts";
 import { Readiness } from "./environment/readiness.ts";
 import type { RelayStore } from "./environment/relay-store.ts";
@@ -23,6 +27,9 @@ import { MailboxService } from "./mailboxes/mailbox-service.ts";
 import { RepairService } from "./mailboxes/repair-service.ts";
 import { Sweep } from "./mailboxes/sweep.ts";
 import { MessageService } from "./messages/message-service.ts";
+import { SignedInbox } from "./messages/signed-inbox.ts";
+import { PushDelivery, type PushSettings } from "./push/push-delivery.ts";
+import { PushService } from "./push/push-service.ts";
 import { TaskQueueService } from "./task-queue/task-queue-service.ts";
 import { TaskService } from "./tasks/task-service.ts";
 
@@ -35,13 +42,18 @@ export interface CoreParts {
   readonly identity: SigningKey;
   readonly archive: Archive;
   readonly anchors: Anchors;
+  /** Which addresses agents may ask the relay to call. */
+  readonly egress: EgressPolicy;
+  readonly outbound: Outbound;
 }
 
-export interface CoreSettings extends AgentSettings, TenantSettings {
+export interface CoreSettings extends AgentSettings, PushSettings, TenantSettings {
   readonly mailboxOpenMax: number;
   readonly leaseAttemptsMax: number;
   readonly mailRetentionMs: number;
   readonly journalRetentionMs: number;
+  /** How often a stream on which nothing comes gives a sign of life. */
+  readonly heartbeatMs: number;
 }
 
 /** All rules of the relay, put together once. Every wire calls these and nothing else. */
@@ -50,11 +62,15 @@ export interface RelayCore {
   readonly agents: AgentService;
   readonly anchoring: Anchoring;
   readonly capabilities: CapabilityService;
+  readonly inbox: SignedInbox;
   readonly journal: JournalService;
   readonly keys: KeyService;
   readonly mailboxes: MailboxService;
   readonly messages: MessageService;
+  readonly pushDelivery: PushDelivery;
+  readonly pushes: PushService;
   readonly readiness: Readiness;
+  readonly refusals: RefusedCallers;
   readonly repairs: RepairService;
   readonly retention: Retention;
   readonly sweep: Sweep;
@@ -74,14 +90,17 @@ export function createCore(given: CoreParts, settings: CoreSettings): RelayCore 
     validity,
     gate: new Capabilities({ ...given, guard, validity }, settings),
     spenders: new Turns(given.clock),
+    pace: new Pace(given.clock),
     anchoring: new Anchoring(given),
   };
   const services = {
     mailboxes: new MailboxService(parts, settings),
     messages: new MessageService(parts, settings),
+    refusals: new RefusedCallers(parts),
     repairs: new RepairService(parts, settings),
     retention: new Retention(parts, settings),
     tasks: new TaskService(parts, settings),
+    tenants: new TenantService(parts, settings),
   };
   return {
     ...services,
@@ -89,11 +108,13 @@ export function createCore(given: CoreParts, settings: CoreSettings): RelayCore 
     agents: new AgentService(parts, settings),
     anchoring: parts.anchoring,
     capabilities: new CapabilityService(parts),
-    journal: new JournalService(parts),
+    inbox: new SignedInbox({ ...parts, ...services }),
+    journal: new JournalService(parts, settings),
     keys: new KeyService(parts),
+    pushDelivery: new PushDelivery(parts, settings),
+    pushes: new PushService(parts),
     readiness: new Readiness(parts),
     sweep: new Sweep(parts, settings),
     taskQueue: new TaskQueueService(parts, services),
-    tenants: new TenantService(parts, settings),
   };
 }

@@ -11,8 +11,8 @@ import { startBackgroundWork } from "../background/background-work.ts";
 import type { RelayConfig } from "../config/relay-config.ts";
 import { type Authenticator, KeyAuthenticator } from "../core/access/authenticator.ts";
 import { rootOperator } from "../core/access/principal.ts";
-import { RefusedCallers } from "../core/access/refused-callers.ts";
 import type { Clock } from "../core/environment/clock.ts";
+import { EgressPolicy } from "../core/environment/egress-policy.ts";
 import type { Randomness } from "../core/environment/randomness.ts";
 import { TimeOrderedIds } from "../core/environment/time-ordered-ids.ts";
 import { createCore } from "../core/relay-core.ts";
@@ -20,6 +20,7 @@ import { type Mailbox, TaskQueueMailbox } from "../core/task-queue/mailbox.ts";
 import { AnchorFile } from "../stores/archive/anchor-file.ts";
 import { JsonlArchive } from "../stores/archive/jsonl-archive.ts";
 import { SqliteRelayStore } from "../stores/sqlite/sqlite-relay-store.ts";
+import { GuardedOutbound } from "../transports/egress/guarded-outbound.ts";
 import { createHttpServer } from "../transports/http/http-server.ts";
 import { loadIdentity } from "./relay-identity.ts";
 import { VERSION } from "./version.ts";
@@ -58,9 +59,11 @@ export async function startRelay(config: RelayConfig, overrides: RelayOverrides 
   let url = "";
   const publicUrl = (): string => config.publicUrl ?? url;
   const identity = loadIdentity(config.dataDirectory);
-  const parts = { store, clock, ids, randomness, identity, archive, anchors };
-  const core = createCore(parts, { ...config, publicUrl });
-  const refusals = new RefusedCallers({ guard: core.guard, clock });
+  const egress = new EgressPolicy(config.egressAllow);
+  const outbound = stack.use(new GuardedOutbound({ policy: egress }));
+  const parts = { store, clock, ids, randomness, identity, archive, anchors, egress, outbound };
+  const core = createCore(parts, { ...config, publicUrl, userAgent: `a2a-relay/${VERSION}` });
+  const { refusals } = core;
   const stopping = new AbortController();
   const app = createHttpServer(
     {
@@ -70,7 +73,7 @@ export async function startRelay(config: RelayConfig, overrides: RelayOverrides 
       log,
       stopping: stopping.signal,
     },
-    { version: VERSION, publicUrl, hosts: knownHosts(config), allowedOrigins: config.allowedOrigins },
+    { ...config, version: VERSION, publicUrl, hosts: knownHosts(config) },
   );
   const report = (reason: unknown): void => log.error({ err: reason }, "background work failed");
   // After the last request, before the store closes: nothing that was answered is left without an anchor.
@@ -171,7 +174,8 @@ class UnusedConnections {
       this.#sockets.add(socket);
       socket.once("close", () => this.#sockets.delete(socket));
     });
-    server.on("request", ({ socket }: IncomingMessage) => this.#sockets.delete(socket));
+    const used = ({ socket }: IncomingMessage): boolean => this.#sockets.delete(socket);
+    server.on("request", used).on("upgrade", used);
   }
 
   close(): void {

@@ -3,6 +3,7 @@ import type { Guard } from "../access/guard.ts";
 import type { Directory } from "../agents/directory.ts";
 import type { Clock } from "./clock.ts";
 import type { Identifiers } from "./identifiers.ts";
+import type { Pace } from "./pace.ts";
 import type { RelayStore } from "./relay-store.ts";
 import type { Turns } from "./turns.ts";
 
@@ -16,4 +17,6 @@ export interface ServiceParts {
   readonly gate: CapabilityGate;
   /** Those who spend the same capability, by the agent it is about. */
   readonly spenders: Turns;
+  /** Of all who follow something and have much to catch up on. */
+  readonly pace: Pace;
 }

@@ -25,6 +25,7 @@ export const EVENT_TYPES = [
   "message.expired",
   "message.withdrawn",
   "message.dead",
+  "message.push_failed",
   "task.working",
   "task.input-required",
   "task.auth-required",
@@ -36,6 +37,9 @@ export const EVENT_TYPES = [
   "task.replayed",
   "tenant.changed",
   "mail.retired",
+  "push.disabled",
+  "push.replayed",
+  "push.rotated",
   "retry.scanned",
 ] as const;
 export type EventType = (typeof EVENT_TYPES)[number];

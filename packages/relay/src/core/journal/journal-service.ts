@@ -21,11 +21,14 @@ import type { Anchors } from "../environment/anchors.ts";
 import { journalTopic } from "../environment/change-feed.ts";
 import type { Clock } from "../environment/clock.ts";
 import { parseCursor } from "../environment/cursor.ts";
+import { follow } from "../environment/follow.ts";
+import type { Pace } from "../environment/pace.ts";
 import type { RelayStore } from "../environment/relay-store.ts";
 import { parserOf } from "../environment/schema-check.ts";
 import type { Waiting } from "../environment/waiting.ts";
 import { EVENT_TYPES } from "./event.ts";
 import { viewEvent } from "./event-view.ts";
+import type { EventFilter } from "./journal-store.ts";
 import { verifyChain } from "./verify-chain.ts";
 
 export interface JournalParts {
@@ -34,10 +37,26 @@ export interface JournalParts {
   readonly directory: Directory;
   readonly clock: Clock;
   readonly anchors: Anchors;
+  readonly pace: Pace;
 }
+
+export interface JournalSettings {
+  /** How often a stream without events gives a sign of life. */
+  readonly heartbeatMs: number;
+}
+
+/** Some of what happened, and the cursor behind it. */
+export type EventsPage = Omit<EventsResponse, "has_more">;
 
 /** A cursor that starts at the end: what happens from now on. */
 const LATEST = "latest";
+
+/** Which events somebody asks for, from where on, and how long it would wait for one. */
+interface EventsWanted {
+  readonly filter: Omit<EventFilter, "afterSeq">;
+  readonly afterSeq: number;
+  readonly waitMs: number;
+}
 
 const parseEvents = parserOf(EventsQuerySchema, "query");
 const parseThreads = parserOf(ThreadsQuerySchema, "query");
@@ -49,32 +68,24 @@ export class JournalService {
   readonly #directory: Directory;
   readonly #clock: Clock;
   readonly #anchors: Anchors;
+  readonly #pace: Pace;
+  readonly #heartbeatMs: number;
 
-  constructor(parts: JournalParts) {
+  constructor(parts: JournalParts, settings: JournalSettings) {
     this.#store = parts.store;
     this.#guard = parts.guard;
     this.#directory = parts.directory;
     this.#clock = parts.clock;
     this.#anchors = parts.anchors;
+    this.#pace = parts.pace;
+    this.#heartbeatMs = settings.heartbeatMs;
   }
 
   async events(principal: Principal, input: unknown, { signal }: Waiting = {}): Promise<EventsResponse> {
-    await this.#guard.authorize(principal, "events.read");
-    const query = parseEvents(input) as EventsQuery;
-    assertKnownType(query.type);
-    const { tenant } = principal;
-    const filter = {
-      tenant,
-      type: query.type,
-      agentId: query.agent === undefined ? undefined : await this.#agentNamed(tenant, query.agent),
-      threadId: query.thread,
-      limit: query.limit ?? LIMITS.listLimitDefault,
-      scanRowsMax: LIMITS.scanRowsMax,
-    };
-    using watch = this.#store.feed.watch(journalTopic(tenant));
-    const endMs = this.#clock.nowMs() + (query.wait_ms ?? 0);
-    let afterSeq =
-      query.since === LATEST ? (await this.#store.chainHead(tenant)).seq : parseCursor(query.since, "since");
+    const { filter, waitMs, ...start } = await this.#read(principal, input);
+    using watch = this.#store.feed.watch(journalTopic(principal.tenant));
+    const endMs = this.#clock.nowMs() + waitMs;
+    let { afterSeq } = start;
     for (;;) {
       const page = await this.#store.events({ ...filter, afterSeq });
       const leftMs = endMs - this.#clock.nowMs();
@@ -85,6 +96,30 @@ export class JournalService {
       await this.#guard.assertStillKnown(principal);
       afterSeq = page.lastSeq;
     }
+  }
+
+  /** What happens, page by page, until the caller has gone. Refuses before the first page. */
+  async follow(
+    principal: Principal,
+    input: unknown,
+    { signal }: Waiting = {},
+  ): Promise<AsyncIterable<EventsPage>> {
+    const { filter, ...start } = await this.#read(principal, input);
+    let { afterSeq } = start;
+    const limit = Math.min(filter.limit, LIMITS.streamPageMessagesMax);
+    return follow({
+      watch: this.#store.feed.watch(journalTopic(principal.tenant)),
+      pace: this.#pace,
+      pulseMs: this.#heartbeatMs,
+      signal,
+      look: async () => {
+        const { events, hasMore, lastSeq } = await this.#store.events({ ...filter, limit, afterSeq });
+        afterSeq = lastSeq;
+        const page = { events: events.map(viewEvent), cursor: String(lastSeq) };
+        return { page, isEmpty: events.length === 0, hasMore };
+      },
+      stillAllowed: () => this.#guard.assertStillKnown(principal),
+    });
   }
 
   async threads(principal: Principal, input: unknown): Promise<ThreadsResponse> {
@@ -128,6 +163,30 @@ export class JournalService {
       ...(delivery === undefined ? {} : { delivery_state: delivery.state }),
     }));
     return { thread_id: threadId, messages, truncated: page.hasMore };
+  }
+
+  /** What is asked for, by whoever may ask. */
+  async #read(principal: Principal, input: unknown): Promise<EventsWanted> {
+    await this.#guard.authorize(principal, "events.read");
+    const query = parseEvents(input) as EventsQuery;
+    assertKnownType(query.type);
+    const { tenant } = principal;
+    return {
+      filter: {
+        tenant,
+        type: query.type,
+        agentId: query.agent === undefined ? undefined : await this.#agentNamed(tenant, query.agent),
+        threadId: query.thread,
+        taskId: undefined,
+        limit: query.limit ?? LIMITS.listLimitDefault,
+        scanRowsMax: LIMITS.scanRowsMax,
+      },
+      afterSeq:
+        query.since === LATEST
+          ? (await this.#store.chainHead(tenant)).seq
+          : parseCursor(query.since, "since"),
+      waitMs: query.wait_ms ?? 0,
+    };
   }
 
   /** Who left still has a past, so a name that nobody carries any more is taken as the id it was. */

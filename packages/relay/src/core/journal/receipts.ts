@@ -16,6 +16,7 @@ const STAGES: Partial<Record<EventType, ReceiptStage>> = {
   "message.expired": "expired",
   "message.withdrawn": "withdrawn",
   "message.dead": "dead",
+  "message.push_failed": "push_failed",
   "task.working": "working",
   "task.input-required": "input-required",
   "task.auth-required": "auth-required",

@@ -2,7 +2,7 @@ import { formatInstant, type VerifyResponse } from "@a2a-relay/protocol";
 import type { Anchor, Anchors } from "../environment/anchors.ts";
 import type { Clock } from "../environment/clock.ts";
 import type { RelayStore } from "../environment/relay-store.ts";
-import { digestOfText } from "../messages/canonical-json.ts";
+import { digestOfText } from "../messages/digest.ts";
 import { type ChainHead, type EventRecord, eventHash, type RetiredMessage } from "./event.ts";
 import { verifyAnchors } from "./verify-anchors.ts";
 

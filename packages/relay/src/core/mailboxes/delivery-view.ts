@@ -4,6 +4,7 @@ import {
   isSettled,
   type LeaseView,
   type MailboxItem,
+  type MailNotice,
   type Message,
 } from "@a2a-relay/protocol";
 import { toA2aPayload } from "../messages/a2a-payload.ts";
@@ -47,10 +48,42 @@ export function viewMail(mail: Mail): MailboxItem {
     id: delivery.messageId,
     message_id: delivery.messageId,
     ...(delivery.taskId === null ? {} : { task_id: delivery.taskId }),
-    status: delivery.deliveredAtMs === null && lease === undefined ? "PENDING" : "DELIVERED",
+    status: statusOf(delivery, lease),
     sender_agent_id: delivery.sender,
     message,
     a2a_payload: toA2aPayload(message),
     ...(lease === undefined ? {} : { lease }),
   };
+}
+
+/** The same as JSON text. The letter is JSON already, and writing it again would cost more than all the rest. */
+export function mailJson(mail: Mail): string {
+  const { delivery } = mail;
+  const message = JSON.parse(mail.message.json) as Message;
+  const lease = viewLease(delivery);
+  const id = JSON.stringify(delivery.messageId);
+  const task = delivery.taskId === null ? "" : `"task_id":${JSON.stringify(delivery.taskId)},`;
+  const payload = JSON.stringify(toA2aPayload(message));
+  const held = lease === undefined ? "" : `,"lease":${JSON.stringify(lease)}`;
+  return (
+    `{"id":${id},"message_id":${id},${task}"status":"${statusOf(delivery, lease)}",` +
+    `"sender_agent_id":${JSON.stringify(delivery.sender)},` +
+    `"message":${mail.message.json},"a2a_payload":${payload}${held}}`
+  );
+}
+
+export function viewNotice({ delivery, message: { json } }: Mail): MailNotice {
+  const { type, subject, urgency } = JSON.parse(json) as Message;
+  return {
+    message_id: delivery.messageId,
+    ...(delivery.taskId === null ? {} : { task_id: delivery.taskId }),
+    sender_agent_id: delivery.sender,
+    type,
+    subject,
+    urgency,
+  };
+}
+
+function statusOf({ deliveredAtMs }: DeliveryRecord, lease: LeaseView | undefined): MailboxItem["status"] {
+  return deliveredAtMs === null && lease === undefined ? "PENDING" : "DELIVERED";
 }

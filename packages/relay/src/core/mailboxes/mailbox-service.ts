@@ -14,6 +14,8 @@ import {
   type MailboxRead,
   MailboxReadSchema,
   type MailboxResponse,
+  type MailStreamQuery,
+  MailStreamQuerySchema,
   type MessageResponse,
   RelayError,
   type ReleaseRequest,
@@ -38,14 +40,18 @@ import type { ServiceParts } from "../environment/service-parts.ts";
 import type { Turns } from "../environment/turns.ts";
 import { isGone, type Waiting } from "../environment/waiting.ts";
 import type { EventDraft } from "../journal/event.ts";
-import { deliveryEvent, freeReservations } from "../tasks/task-changes.ts";
+import { deliveryEvent } from "../tasks/task-changes.ts";
+import { markDelivered, unreadIn } from "./delivered-mark.ts";
+import { DeliveryChanges, type DeliveryOutcome, type DeliveryWish } from "./delivery-changes.ts";
 import type { DeliveryRecord, MailPurpose } from "./delivery-record.ts";
 import { acknowledge, assertMayFinish, fail, release } from "./delivery-state.ts";
 import { viewDelivery, viewLease, viewMail } from "./delivery-view.ts";
+import { followMailbox, type MailPage } from "./mail-stream.ts";
 import type { Mail } from "./mailbox-store.ts";
 import { demandOfGivingUp, undeliveredChanges } from "./undelivered.ts";
 
 const parseRead = parserOf(MailboxReadSchema, "query");
+const parseStream = parserOf(MailStreamQuerySchema, "query");
 const parseLease = parserOf(LeaseRequestSchema, "lease");
 const parseAck = parserOf(AckRequestSchema, "ack");
 const parseRenew = parserOf(RenewRequestSchema, "renew");
@@ -64,8 +70,15 @@ export interface WantedLease extends Wanted {
   readonly leaseMs: number | null;
 }
 
+export interface MailboxSettings {
+  readonly messageTtlMs: number;
+  /** How often a stream without mail gives a sign of life. */
+  readonly heartbeatMs: number;
+}
+
 /** Taking mail, the two ways there are: read + ack, and lease + ack. Both are at-least-once. */
 export class MailboxService {
+  readonly #parts: ServiceParts;
   readonly #store: RelayStore;
   readonly #guard: Guard;
   readonly #gate: CapabilityGate;
@@ -73,9 +86,11 @@ export class MailboxService {
   readonly #clock: Clock;
   readonly #ids: Identifiers;
   readonly #spenders: Turns;
-  readonly #messageTtlMs: number;
+  readonly #changes: DeliveryChanges;
+  readonly #settings: MailboxSettings;
 
-  constructor(parts: ServiceParts, settings: { readonly messageTtlMs: number }) {
+  constructor(parts: ServiceParts, settings: MailboxSettings) {
+    this.#parts = parts;
     this.#store = parts.store;
     this.#guard = parts.guard;
     this.#gate = parts.gate;
@@ -83,7 +98,8 @@ export class MailboxService {
     this.#clock = parts.clock;
     this.#ids = parts.ids;
     this.#spenders = parts.spenders;
-    this.#messageTtlMs = settings.messageTtlMs;
+    this.#changes = new DeliveryChanges(parts);
+    this.#settings = settings;
   }
 
   /** Available mail, oldest first, again and again until it is acknowledged. Reading only leaves a mark. */
@@ -102,9 +118,23 @@ export class MailboxService {
     const look = (): Promise<readonly Mail[]> =>
       this.#store.availableMail({ ...page, nowMs: this.#clock.nowMs() });
     const mail = await this.#waitFor(principal, agentId, query.wait_ms ?? 0, waiting, look);
-    if (query.peek !== true && !isGone(waiting)) await this.#markDelivered(principal, agentId, mail);
+    if (query.peek !== true && !isGone(waiting)) {
+      await markDelivered(this.#parts, tenant, agentId, unreadIn(mail));
+    }
     const cursor = mail.at(-1)?.delivery.position ?? afterPosition;
     return { messages: mail.map(viewMail), cursor: String(cursor) };
+  }
+
+  /** Open mail and whatever comes, page by page, until the caller has gone. Refuses before the first page. */
+  async follow(
+    principal: Principal,
+    agent: string,
+    input: unknown,
+    waiting: Waiting = {},
+  ): Promise<AsyncIterable<MailPage>> {
+    const query: MailStreamQuery = parseStream(input);
+    const agentId = await this.#mailboxOf(principal, agent, "mailbox.read");
+    return followMailbox(this.#parts, this.#settings, { principal, agentId, query }, waiting);
   }
 
   async lease(
@@ -162,24 +192,25 @@ export class MailboxService {
       throw new RelayError("invalid_argument", "ack: give message_ids or leases");
     }
     const ids = (request.message_ids ?? []).map((message_id) => ({ message_id, lease_id: undefined }));
-    let acknowledged = 0;
-    const results = await this.#each([...ids, ...(request.leases ?? [])], async (item) => {
-      const settled = await this.#change(principal, agentId, item.message_id, (delivery, nowMs) =>
-        acknowledge(delivery, item.lease_id, nowMs),
-      );
-      if (settled !== undefined) acknowledged += 1;
-      return undefined;
-    });
-    return { acknowledged, results };
+    const wishes = [...ids, ...(request.leases ?? [])].map(({ message_id: messageId, lease_id }) => ({
+      messageId,
+      rule: (delivery: DeliveryRecord, nowMs: number) => acknowledge(delivery, lease_id, nowMs),
+    }));
+    const outcomes = await this.#changes.changeAll(principal.tenant, agentId, wishes);
+    const acknowledged = outcomes.filter(
+      (each) => each !== undefined && !(each instanceof RelayError),
+    ).length;
+    return { acknowledged, results: resultsOf(wishes, outcomes) };
   }
 
   async release(principal: Principal, agent: string, input: unknown): Promise<ReleaseResponse> {
     const request = parseRelease(input);
     const agentId = await this.#mailboxOf(principal, agent, "mailbox.settle");
-    const results = await this.#each(leasesOf(request), async (item) => {
-      await this.#change(principal, agentId, item.message_id, (delivery) => release(delivery, item.lease_id));
-      return undefined;
-    });
+    const wishes = leasesOf(request).map(({ message_id: messageId, lease_id }) => ({
+      messageId,
+      rule: (delivery: DeliveryRecord) => release(delivery, lease_id),
+    }));
+    const results = resultsOf(wishes, await this.#changes.changeAll(principal.tenant, agentId, wishes));
     return { released: results.filter((result) => result.ok).length, results };
   }
 
@@ -194,11 +225,14 @@ export class MailboxService {
       leases.map((ref) => ({ messageId: ref.message_id, leaseId: ref.lease_id })),
       this.#clock.nowMs() + request.lease_ms,
     );
-    const results = await this.#each(leases, async (item) => {
-      const delivery = renewed.get(item.message_id);
-      if (delivery?.leaseId === item.lease_id) return viewLease(delivery);
-      throw await this.#whyLost(principal.tenant, agentId, item);
-    });
+    const results = await Promise.all(
+      leases.map(async (item): Promise<ItemResult> => {
+        const delivery = renewed.get(item.message_id);
+        const lease = delivery?.leaseId === item.lease_id ? viewLease(delivery) : undefined;
+        if (lease !== undefined) return { message_id: item.message_id, ok: true, lease };
+        return failedItem(item.message_id, await this.#whyLost(principal.tenant, agentId, item));
+      }),
+    );
     return { renewed: renewed.size, results };
   }
 
@@ -214,8 +248,8 @@ export class MailboxService {
     const spendInTurn = this.#spenders.at(tenant, agentId);
     const decide = async (): Promise<Decision<Pick<MessageResponse, "delivery">>> => {
       const nowMs = this.#clock.nowMs();
-      const stationery = { ids: this.#ids, nowMs, messageTtlMs: this.#messageTtlMs };
-      const delivery = await this.#deliveryIn(tenant, agentId, request.message_id);
+      const stationery = { ids: this.#ids, nowMs, messageTtlMs: this.#settings.messageTtlMs };
+      const delivery = await this.#changes.deliveryIn(tenant, agentId, request.message_id);
       const demand = await demandOfGivingUp(this.#store, delivery, request.lease_id);
       const pass = demand === undefined ? {} : await this.#gate.pass(principal, demand);
       const dead = fail(delivery, request.lease_id, request.reason, nowMs);
@@ -285,85 +319,18 @@ export class MailboxService {
   }
 
   /** A worker that hung up while its lease was being written would never know of it. */
-  async #giveBack(principal: Principal, agentId: AgentId, mail: readonly Mail[]): Promise<void> {
+  async #giveBack({ tenant }: Principal, agentId: AgentId, mail: readonly Mail[]): Promise<void> {
     await Promise.all(
-      mail.map(({ delivery }) =>
-        this.#change(principal, agentId, delivery.messageId, (leased) =>
-          release(leased, delivery.leaseId ?? ""),
-        ),
-      ),
-    );
-  }
-
-  async #markDelivered(principal: Principal, agentId: AgentId, mail: readonly Mail[]): Promise<void> {
-    const nowMs = this.#clock.nowMs();
-    await this.#store.touchAgent(principal.tenant, agentId, nowMs);
-    const unread = mail.filter(({ delivery }) => delivery.deliveredAtMs === null);
-    if (unread.length === 0) return;
-    try {
-      await this.#store.markDelivered(
-        principal.tenant,
-        unread.map(({ delivery }) => delivery.messageId),
-        nowMs,
-        (delivery) => deliveryEvent("message.delivered", delivery, agentId, nowMs, {}),
-      );
-    } catch (reason) {
-      // A full disk keeps nobody from reading: the mark can come with a later read.
-      if (RelayError.from(reason).code !== "storage_full") throw reason;
-    }
-  }
-
-  /** One rule on one delivery, committed with its event. Undefined when nothing had to change. */
-  async #change(
-    principal: Principal,
-    agentId: AgentId,
-    messageId: string,
-    rule: (delivery: DeliveryRecord, nowMs: number) => DeliveryRecord | undefined,
-  ): Promise<DeliveryRecord | undefined> {
-    const { tenant } = principal;
-    return decideAndCommit(this.#store, async () => {
-      const nowMs = this.#clock.nowMs();
-      const changed = rule(await this.#deliveryIn(tenant, agentId, messageId), nowMs);
-      if (changed === undefined) return { changes: undefined, answer: undefined };
-      const type = changed.state === "available" ? "message.released" : "message.acknowledged";
-      const event = deliveryEvent(type, changed, agentId, nowMs, {});
-      const act = { deliveries: [changed], events: [event] };
-      const freed = await freeReservations(this.#store, changed);
-      return { changes: combine(tenant, [act, freed]), answer: changed };
-    });
-  }
-
-  async #each<Item extends Pick<LeaseRef, "message_id">>(
-    items: readonly Item[],
-    act: (item: Item) => Promise<ReturnType<typeof viewLease>>,
-  ): Promise<readonly ItemResult[]> {
-    return Promise.all(
-      items.map(async (item): Promise<ItemResult> => {
-        const { message_id } = item;
-        try {
-          const lease = await act(item);
-          return { message_id, ok: true, ...(lease === undefined ? {} : { lease }) };
-        } catch (reason) {
-          const { code, message, details } = RelayError.from(reason);
-          return {
-            message_id,
-            ok: false,
-            error: { code, message, ...(details === undefined ? {} : { details }) },
-          };
-        }
+      mail.map(({ delivery: { messageId, leaseId } }) => {
+        const rule = (leased: DeliveryRecord): DeliveryRecord => release(leased, leaseId ?? "");
+        return this.#changes.change(tenant, agentId, { messageId, rule });
       }),
     );
   }
 
-  async #deliveryIn(tenant: string, agentId: AgentId, messageId: string): Promise<DeliveryRecord> {
-    const delivery = await this.#store.delivery(tenant, messageId);
-    if (delivery?.agentId === agentId) return delivery;
-    throw new RelayError("not_found", `${agentId} has no message ${messageId}`);
-  }
-
   async #whyLost(tenant: string, agentId: AgentId, ref: LeaseRef): Promise<RelayError> {
     try {
-      const delivery = await this.#deliveryIn(tenant, agentId, ref.message_id);
+      const delivery = await this.#changes.deliveryIn(tenant, agentId, ref.message_id);
       assertMayFinish(delivery, ref.lease_id);
       return new RelayError("lease_lost", `message ${ref.message_id} is ${delivery.state}, no longer leased`);
     } catch (reason) {
@@ -382,6 +349,20 @@ function leasesOf(request: ReleaseRequest): readonly LeaseRef[] {
     "invalid_argument",
     "leases: give a list of {message_id, lease_id}, or the two for one",
   );
+}
+
+function resultsOf(
+  wishes: readonly DeliveryWish[],
+  outcomes: readonly DeliveryOutcome[],
+): readonly ItemResult[] {
+  return wishes.map(({ messageId: message_id }, index) => {
+    const outcome = outcomes[index];
+    return outcome instanceof RelayError ? failedItem(message_id, outcome) : { message_id, ok: true };
+  });
+}
+
+function failedItem(message_id: string, { code, message, details }: RelayError): ItemResult {
+  return { message_id, ok: false, error: { code, message, ...(details === undefined ? {} : { details }) } };
 }
 
 function leasedEvent(delivery: DeliveryRecord, atMs: number): EventDraft {

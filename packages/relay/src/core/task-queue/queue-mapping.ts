@@ -22,7 +22,7 @@ import {
 } from "@a2a-relay/protocol";
 import type { DeliveryRecord } from "../mailboxes/delivery-record.ts";
 import type { RetryReport } from "../mailboxes/retry-policy.ts";
-import { digestOf } from "../messages/canonical-json.ts";
+import { digestOf } from "../messages/digest.ts";
 import { taskKindOf } from "../messages/message-draft.ts";
 import type { TaskRecord } from "../tasks/task-record.ts";
 import { type Ending, endingDigest } from "../tasks/task-result.ts";

@@ -8,7 +8,7 @@ import {
 } from "@a2a-relay/protocol";
 import type { Changes } from "../environment/relay-store.ts";
 import type { EventDraft } from "../journal/event.ts";
-import { digestOf } from "../messages/canonical-json.ts";
+import { digestOf } from "../messages/digest.ts";
 import { type Letter, type Posted, post } from "../messages/letter.ts";
 import type { Stationery } from "../messages/notices.ts";
 import { taskEvent } from "./task-changes.ts";

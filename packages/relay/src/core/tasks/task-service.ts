@@ -1,11 +1,8 @@
 import {
-  type AgentId,
   type Artifact,
   isTerminal,
   LIMITS,
   POSTMASTER,
-  parseRecordId,
-  RelayError,
   TaskArtifactRequestSchema,
   type TaskCancelRequest,
   TaskCancelRequestSchema,
@@ -39,10 +36,12 @@ import { isStillThere, withdrawnChanges } from "../mailboxes/undelivered.ts";
 import { canceledNotice, type Stationery } from "../messages/notices.ts";
 import { assertArtifactBytes, putArtifact, readArtifact, withArtifacts } from "./artifacts.ts";
 import { acknowledgeWork, assertHoldsTask, taskEvent, workMail } from "./task-changes.ts";
+import { TaskEvents, type TaskEventsPage } from "./task-events.ts";
 import type { TaskRecord } from "./task-record.ts";
 import { askRequester, type Ending, endingDigest, endTask, STATUS_TEXT_CHARS } from "./task-result.ts";
 import { assertInTime, assertUnfinished, moveTask } from "./task-state.ts";
 import { summarizeTask, viewTask } from "./task-view.ts";
+import { visibleTask } from "./visible-task.ts";
 
 const parseStatus = parserOf(TaskStatusRequestSchema, "status");
 const parseArtifact = parserOf(TaskArtifactRequestSchema, "artifact");
@@ -51,8 +50,16 @@ const parseFail = parserOf(TaskFailRequestSchema, "fail");
 const parseCancel = parserOf(TaskCancelRequestSchema, "cancel");
 const parseTasks = parserOf(TasksQuerySchema, "query");
 
+export interface TaskSettings {
+  readonly messageTtlMs: number;
+  /** How often a stream without events gives a sign of life. */
+  readonly heartbeatMs: number;
+}
+
 /** What the agent that works on a task does with it, and what its requester may ask. */
 export class TaskService {
+  readonly #parts: ServiceParts;
+  readonly #events: TaskEvents;
   readonly #store: RelayStore;
   readonly #guard: Guard;
   readonly #gate: CapabilityGate;
@@ -63,7 +70,9 @@ export class TaskService {
   readonly #turns: Turns;
   readonly #spenders: Turns;
 
-  constructor(parts: ServiceParts, settings: { readonly messageTtlMs: number }) {
+  constructor(parts: ServiceParts, settings: TaskSettings) {
+    this.#parts = parts;
+    this.#events = new TaskEvents(parts, settings);
     this.#store = parts.store;
     this.#guard = parts.guard;
     this.#gate = parts.gate;
@@ -76,8 +85,13 @@ export class TaskService {
   }
 
   async get(principal: Principal, id: string): Promise<TaskView> {
-    const task = await this.#visible(principal, id);
+    const task = await visibleTask(this.#parts, principal, id);
     return this.#view(task);
+  }
+
+  /** What happened to the task and what will, page by page, to its end. Refuses before the first page. */
+  follow(...asked: Parameters<TaskEvents["follow"]>): Promise<AsyncIterable<TaskEventsPage>> {
+    return this.#events.follow(...asked);
   }
 
   async list(principal: Principal, input: unknown): Promise<TasksResponse> {
@@ -107,7 +121,7 @@ export class TaskService {
 
   /** The task and what came of it, as far as the caller takes part in it, to a bounded size. */
   async tree(principal: Principal, id: string): Promise<TaskTreeView> {
-    const root = await this.#visible(principal, id);
+    const root = await visibleTask(this.#parts, principal, id);
     const found: TaskRecord[] = [];
     const left = (): number => LIMITS.treeTasksMax - found.length;
     const grow = async (task: TaskRecord): Promise<TaskNode> => {
@@ -299,7 +313,7 @@ export class TaskService {
     let requester = "";
     const spendInTurn = this.#spenders.at(principal.tenant, requester);
     const decideOn = async (): Promise<Decision<TaskView>> => {
-      const task = await this.#visible(principal, id);
+      const task = await visibleTask(this.#parts, principal, id);
       ({ requester } = task);
       return decide(task);
     };
@@ -352,16 +366,6 @@ export class TaskService {
 
   #stationery(): Stationery {
     return { ids: this.#ids, nowMs: this.#clock.nowMs(), messageTtlMs: this.#messageTtlMs };
-  }
-
-  async #visible(principal: Principal, id: string): Promise<TaskRecord> {
-    const task = await this.#store.task(principal.tenant, parseRecordId(id, "task_id"));
-    // Asked also of what is not there: else how it is refused would tell the two apart.
-    const parties: readonly AgentId[] = task === undefined ? [] : [task.requester, task.assignee];
-    const unseen = `there is no task ${id}`;
-    await this.#guard.authorize(principal, "tasks.read", { parties, atMs: task?.createdAtMs }, unseen);
-    if (task === undefined) throw new RelayError("not_found", unseen);
-    return task;
   }
 
   async #children(task: TaskRecord, limit: number): Promise<readonly TaskRecord[]> {

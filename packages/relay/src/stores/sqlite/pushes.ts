@@ -33,7 +33,7 @@ const PUSH = `select ${PUSH_COLUMNS} from push where tenant = ? and message_id =
 const DUE = `
   select ${PUSH_COLUMNS} from push indexed by push_due
   where tenant = ? and agent_id = ? and state = 'pending' and next_at_ms <= ?
-  order by next_at_ms, message_id limit ?`;
+  order by next_at_ms, position, message_id limit ?`;
 const NEXT_AT = `
   select min(next_at_ms) from push indexed by push_due where tenant = ? and agent_id = ? and state = 'pending'`;
 const OF_AGENT = `
@@ -43,13 +43,14 @@ const COUNT_PENDING = `
   select count(*) from push indexed by push_due where tenant = ? and agent_id = ? and state = 'pending'`;
 // Mail may be retired between the look at it and this: nobody would ever remove such a push.
 const INSERT_PUSH = `
-  insert into push (agent_id, state, reason, attempts, attempts_before, created_at_ms, next_at_ms, version,
-    tenant, message_id)
-  select ?1, ?2, ?3, ?4, ?5, ?6, ?7, 1, ?8, ?9 where exists (select 1 from message where tenant = ?8 and id = ?9)
+  insert into push (agent_id, state, reason, attempts, attempts_before, created_at_ms, position, next_at_ms,
+    version, tenant, message_id)
+  select ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 1, ?9, ?10
+  where exists (select 1 from message where tenant = ?9 and id = ?10)
   on conflict do nothing`;
 const UPDATE_PUSH = `
   update push set agent_id = ?, state = ?, reason = ?, attempts = ?, attempts_before = ?, created_at_ms = ?,
-    next_at_ms = ?, version = version + 1
+    position = ?, next_at_ms = ?, version = version + 1
   where tenant = ? and message_id = ? and version = ?`;
 const FORGET_PUSH = "delete from push where tenant = ? and message_id = ?";
 
@@ -178,6 +179,7 @@ export class Pushes {
       push.attempts,
       push.attemptsBefore,
       push.createdAtMs,
+      push.position,
       push.nextAtMs,
       push.tenant,
       push.messageId,

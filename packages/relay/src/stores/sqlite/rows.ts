@@ -267,7 +267,7 @@ export function pushEndpointFromRow(row: Row): PushEndpoint {
 }
 
 export const PUSH_COLUMNS = `tenant, message_id, agent_id, state, reason, attempts, attempts_before, created_at_ms,
-  next_at_ms, version`;
+  position, next_at_ms, version`;
 
 export function pushFromRow(row: Row): PushRecord {
   return {
@@ -279,8 +279,9 @@ export function pushFromRow(row: Row): PushRecord {
     attempts: row[5] as number,
     attemptsBefore: row[6] as number,
     createdAtMs: row[7] as number,
-    nextAtMs: row[8] as number | null,
-    version: row[9] as number,
+    position: row[8] as number,
+    nextAtMs: row[9] as number | null,
+    version: row[10] as number,
   };
 }
 

@@ -1,21 +1,40 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Principal } from "../../core/access/principal.ts";
 import type { Call, OpenCall } from "./route.ts";
+import { tenantOfPath } from "./tenant-path.ts";
+
+const EVENT_STREAM = /(?:^|,)\s*text\/event-stream\s*(?:[,;]|$)/i;
 
 /** A request as its route sees it. Most calls never wait, so nothing is set up for those that might. */
 export class HttpOpenCall implements OpenCall {
   readonly params: Readonly<Record<string, string>>;
   readonly query: unknown;
   readonly body: unknown;
+  readonly #request: FastifyRequest;
   readonly #reply: FastifyReply;
   readonly #waiting: WaitingCalls;
 
   constructor(request: FastifyRequest, query: unknown, reply: FastifyReply, waiting: WaitingCalls) {
+    this.#request = request;
     this.params = request.params as Readonly<Record<string, string>>;
     this.query = query;
     this.body = request.body;
     this.#reply = reply;
     this.#waiting = waiting;
+  }
+
+  get tenant(): string | undefined {
+    const { originalUrl, url } = this.#request;
+    return originalUrl === url ? undefined : tenantOfPath(originalUrl);
+  }
+
+  get lastEventId(): string | undefined {
+    const id = this.#request.headers["last-event-id"];
+    return Array.isArray(id) ? id.join() : id;
+  }
+
+  get wantsEvents(): boolean {
+    return EVENT_STREAM.test(this.#request.headers.accept ?? "");
   }
 
   get signal(): AbortSignal {

@@ -1,4 +1,5 @@
 import { Gauge, Registry } from "prom-client";
+import { StreamMeter } from "../streams/stream-meter.ts";
 
 const CALLS = "a2a_relay_http_requests_total";
 const SECONDS = "a2a_relay_http_request_seconds";
@@ -12,8 +13,9 @@ export interface MetricsScope {
   readonly isProcessWide: boolean;
 }
 
-/** What is measured: calls by route and status, their time, open mail by state, memory. */
+/** What is measured: calls by route and status, their time, streams, open mail by state, memory. */
 export class HttpMetrics {
+  readonly streams = new StreamMeter();
   readonly #openMail: (tenant: string) => Promise<ReadonlyMap<string, number>>;
   readonly #process = new Registry();
   readonly #routes = new Map<string, RouteMetrics>();
@@ -55,6 +57,7 @@ export class HttpMetrics {
       `# HELP ${SECONDS} Time to answer, long polls included`,
       `# TYPE ${SECONDS} histogram`,
       ...called.flatMap((route) => route.timeLines()),
+      ...this.streams.lines(),
     ];
     return `${openMail}\n${await this.#process.metrics()}\n${lines.join("\n")}\n`;
   }

@@ -1,4 +1,3 @@
-import assert from "node:assert/strict";
 import type { Readable } from "node:stream";
 import { LIMITS, RelayError } from "@a2a-relay/protocol";
 import Fastify, {
@@ -8,26 +7,41 @@ import Fastify, {
   type onRequestHookHandler,
 } from "fastify";
 import type { Authenticator } from "../../core/access/authenticator.ts";
-import type { Principal } from "../../core/access/principal.ts";
-import type { TenantService } from "../../core/access/tenant-service.ts";
 import type { RelayCore } from "../../core/relay-core.ts";
+import type { EventStream } from "../streams/event-stream.ts";
+import { Pulses } from "../streams/pulses.ts";
+import { socketRoutes } from "../streams/socket-routes.ts";
+import type { SocketHost } from "../streams/socket-session.ts";
+import { writeEvents } from "../streams/sse-writer.ts";
+import { streamRoutes } from "../streams/stream-routes.ts";
 import { taskQueueRoutes } from "../task-queue/task-queue-routes.ts";
 import { agentRoutes } from "./agent-routes.ts";
 import { capabilityRoutes } from "./capability-routes.ts";
 import { fromServerError, RETRY_AFTER_S, statusOf, toErrorBody, toWireAnswer } from "./http-error.ts";
-import { HttpCall, HttpOpenCall, WaitingCalls } from "./http-call.ts";
-import { HttpMetrics, type RouteMetrics } from "./http-metrics.ts";
+import { HttpOpenCall, WaitingCalls } from "./http-call.ts";
+import { HttpMetrics } from "./http-metrics.ts";
+import { inboxRoutes } from "./inbox-routes.ts";
 import { keyRoutes } from "./key-routes.ts";
+import {
+  callOf,
+  describeRoute,
+  knowCaller,
+  type KnownRequest,
+  type Place,
+  secondsSince,
+} from "./known-request.ts";
 import { assertNoForeignLink, LocalGuard, type LocalGuardSettings } from "./local-guard.ts";
 import { mailboxRoutes } from "./mailbox-routes.ts";
 import { messageRoutes } from "./message-routes.ts";
 import { operatorRoutes } from "./operator-routes.ts";
+import { pushRoutes } from "./push-routes.ts";
 import { readQuery } from "./query.ts";
 import { readJsonBody } from "./read-body.ts";
-import type { Answer, Route, RouteFamily } from "./route.ts";
+import type { Answer, Route, RouteFamily, SocketRoute } from "./route.ts";
 import { serviceRoutes } from "./service-routes.ts";
+import { mountSockets, upgradesTo } from "./socket-mount.ts";
 import { taskRoutes } from "./task-routes.ts";
-import { tenantOfPath, withoutTenant } from "./tenant-path.ts";
+import { withoutTenant } from "./tenant-path.ts";
 import { tenantRoutes } from "./tenant-routes.ts";
 
 export interface HttpServerParts {
@@ -48,6 +62,10 @@ export interface HttpServerSettings extends LocalGuardSettings {
   readonly version: string;
   /** The address the relay tells others; known once it listens. */
   readonly publicUrl: () => string;
+  /** How often a socket is asked whether it is still there. */
+  readonly heartbeatMs: number;
+  /** How long a reader of a stream may take for what it was sent. */
+  readonly streamStallMs: number;
 }
 
 const JSON_TYPE = "application/json; charset=utf-8";
@@ -62,8 +80,12 @@ export function nativeRoutes(
 ): readonly Route[] {
   const others = [
     ...agentRoutes(core.agents),
+    ...pushRoutes(core.pushes),
     ...messageRoutes(core.messages),
+    ...inboxRoutes(core.inbox),
     ...mailboxRoutes(core.mailboxes),
+    ...streamRoutes(core),
+    ...socketRoutes(core),
     ...taskRoutes(core.tasks),
     ...operatorRoutes(core.journal, core.repairs),
     ...keyRoutes(core.keys),
@@ -91,7 +113,7 @@ export function createHttpServer(parts: HttpServerParts, settings: HttpServerSet
     // A request that comes while stopping is refused in our own words.
     return503OnClosing: false,
     // The guard says what is wrong with a missing host, in the words and the shape of every other error.
-    http: { requireHostHeader: false },
+    http: { requireHostHeader: false, shouldUpgradeCallback: upgradesTo(routes) },
     frameworkErrors: (reason, request, reply) => void sendError(fromServerError(reason), request, reply),
     clientErrorHandler: (reason, socket) => {
       if (socket.writable) socket.write(toWireAnswer(reason));
@@ -117,53 +139,40 @@ export function createHttpServer(parts: HttpServerParts, settings: HttpServerSet
     metrics.route(request.method, "none").record(404, secondsSince((request as KnownRequest).startedAtMs));
     return sendError(new RelayError("not_found", what), request, reply);
   });
+  const onFailure = (reason: unknown): void => parts.log.error({ err: reason }, "a stream failed");
+  const { heartbeatMs, streamStallMs: stallMs } = settings;
+  const host = { meter: metrics.streams, pulses: new Pulses(heartbeatMs), stallMs, onFailure };
+  const { authenticator, core } = parts;
   const waiting = new WaitingCalls(parts.stopping);
-  for (const route of routes) mount(app, route, parts, { waiting, metrics });
+  const place: Place = { authenticator, tenants: core.tenants, waiting, metrics, host };
+  for (const route of routes) if (route.socket !== true) mount(app, route, place);
+  mountSockets(app, routes, place);
   return app;
 }
 
-/** What is known of a request before its body is read. */
-type KnownRequest = FastifyRequest & {
-  startedAtMs: number;
-  principal?: Principal;
-  route?: RouteConfig;
-};
-
-function mount(
-  app: FastifyInstance,
-  route: Route,
-  parts: HttpServerParts,
-  { waiting, metrics }: { readonly waiting: WaitingCalls; readonly metrics: HttpMetrics },
-): void {
-  const url = route.path.replaceAll(/\{(\w+)\}/g, ":$1");
-  const config: RouteConfig = {
-    bodyBytesMax: route.bodyBytesMax ?? LIMITS.bodyBytesMax,
-    metrics: metrics.route(route.method, url),
-  };
+function mount(app: FastifyInstance, route: Exclude<Route, SocketRoute>, place: Place): void {
+  const { waiting, host } = place;
+  const { url, know } = describeRoute(route, place.metrics);
   app.route({
     method: route.method,
     url,
     // Mail that nobody gets to see must not be marked as delivered.
     exposeHeadRoute: route.waits !== true,
     onRequest: [
-      (request, _reply, done) => {
-        // Kept here because the framework would put its own description together at every look.
-        (request as KnownRequest).route = config;
-        done();
-      },
+      know,
       ...(route.drains === true ? [refuseForeignLinks] : []),
-      ...(route.open === true ? [] : [knowCaller(parts.authenticator, parts.core.tenants)]),
+      ...(route.open === true ? [] : [knowCaller(place)]),
     ],
     handler: async (request, reply) => {
-      const query = readQuery(route.query, request.query);
       if (route.open === true) {
+        const query = readQuery(route.query, request.query);
         const call = new HttpOpenCall(request, query, reply, waiting);
         return sendAnswer(await route.handle(call), request, reply);
       }
-      const { principal } = request as KnownRequest;
-      assert(principal !== undefined, "a caller is known before its body is read");
-      const call = new HttpCall(principal, request, query, reply, waiting);
-      return sendAnswer(await route.handle(call), request, reply);
+      const answer = await route.handle(callOf(route, request, reply, waiting));
+      if (route.streams === "on request") vary(reply, "accept");
+      if (answer.events === undefined) return sendAnswer(answer, request, reply);
+      return sendEvents(answer.events, request, reply, host);
     },
   });
 }
@@ -177,35 +186,6 @@ const refuseForeignLinks: onRequestHookHandler = (request, _reply, done) => {
   }
 };
 
-/** Before the body is read: a stranger's bytes are not worth parsing. */
-function knowCaller(authenticator: Authenticator, tenants: TenantService): onRequestHookHandler {
-  const { everybody } = authenticator;
-  const know = async (request: FastifyRequest, done: (reason?: Error) => void): Promise<void> => {
-    try {
-      const principal = await authenticator.authenticate(request.headers.authorization, "http");
-      const isPlain = request.originalUrl === request.url;
-      const tenant = isPlain ? undefined : tenantOfPath(request.originalUrl);
-      (request as KnownRequest).principal =
-        tenant === undefined ? principal : await tenants.enter(principal, tenant);
-    } catch (reason) {
-      done(reason as Error);
-      return;
-    }
-    done();
-  };
-  return (request, _reply, done) => {
-    const { authorization } = request.headers;
-    const isPlain = request.originalUrl === request.url;
-    const atOnce = authorization === undefined ? everybody : authenticator.known?.(authorization);
-    if (!isPlain || atOnce === undefined) {
-      void know(request, done);
-      return;
-    }
-    (request as KnownRequest).principal = atOnce;
-    done();
-  };
-}
-
 function sendAnswer(
   { status = 200, body, json, contentType }: Answer,
   request: FastifyRequest,
@@ -216,6 +196,27 @@ function sendAnswer(
   route?.metrics.record(status, secondsSince(startedAtMs));
   void reply.code(status).header("content-type", contentType ?? JSON_TYPE);
   return reply.send(contentType === undefined ? (json ?? JSON.stringify(body)) : body);
+}
+
+/** From here on it is written past the framework, which knows only answers that end. */
+async function sendEvents(
+  stream: EventStream,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  host: SocketHost,
+): Promise<FastifyReply> {
+  const first = await stream.next();
+  const { route, startedAtMs } = request as KnownRequest;
+  route?.metrics.record(first === undefined ? 204 : 200, secondsSince(startedAtMs));
+  if (first === undefined) return reply.code(204).send();
+  reply.hijack();
+  void writeEvents(stream, first, reply.raw, { headers: { ...reply.getHeaders() }, host });
+  return reply;
+}
+
+function vary(reply: FastifyReply, by: string): void {
+  const known = reply.getHeader("vary");
+  void reply.header("vary", known === undefined ? by : `${String(known)}, ${by}`);
 }
 
 type SendError = (error: RelayError, request: FastifyRequest, reply: FastifyReply) => FastifyReply;
@@ -233,18 +234,13 @@ function errorSenderOf(routes: readonly Route[]): SendError {
     if (error.code === "unauthenticated") void reply.header("www-authenticate", "Bearer");
     // What is left of an oversized body must not be read as the next request.
     if (error.code === "too_large" && !request.raw.complete) void reply.header("connection", "close");
+    // What was to become a socket is no connection for further requests.
+    if (request.headers.upgrade !== undefined) {
+      void reply.header("connection", "close");
+      reply.raw.once("finish", () => request.raw.socket.destroySoon());
+    }
     return sendAnswer({ status: statusOf(error), body: bodyOf(error, request.url) }, request, reply);
   };
-}
-
-/** What the server keeps of a route for when it is called. */
-interface RouteConfig {
-  readonly bodyBytesMax: number;
-  readonly metrics: RouteMetrics;
-}
-
-function secondsSince(startedAtMs: number): number {
-  return (performance.now() - startedAtMs) / 1_000;
 }
 
 function readBodies(app: FastifyInstance): void {
@@ -272,7 +268,7 @@ function guardRequests(app: FastifyInstance, guard: LocalGuard, stopping: AbortS
         void reply
           .code(204)
           .header("access-control-allow-methods", "GET, POST, DELETE")
-          .header("access-control-allow-headers", "authorization, content-type")
+          .header("access-control-allow-headers", "authorization, content-type, last-event-id")
           .send();
         return;
       }

@@ -1,7 +1,8 @@
 import { BatchRequestSchema, LIMITS, MessageInputSchema } from "@a2a-relay/protocol";
 import type { MessageService, SentItem } from "../../core/messages/message-service.ts";
+import type { SendAnswer } from "../../core/messages/send-planner.ts";
 import { statusOf } from "./http-error.ts";
-import { param, type Route } from "./route.ts";
+import { type Answer, param, type Route } from "./route.ts";
 
 const tag = "Messages";
 
@@ -18,11 +19,7 @@ export function messageRoutes(messages: MessageService): readonly Route[] {
         201: "Accepted: the complete message and its receipt",
         200: "The same message was accepted before: the same receipt",
       },
-      handle: async ({ principal, body }) => {
-        const { created, messageJson, receipt } = await messages.send(principal, body);
-        const json = `{"message":${messageJson},"receipt":${JSON.stringify(receipt)}}`;
-        return { status: created ? 201 : 200, json };
-      },
+      handle: async ({ principal, body }) => answerOf(await messages.send(principal, body)),
     },
     {
       method: "POST",
@@ -32,10 +29,9 @@ export function messageRoutes(messages: MessageService): readonly Route[] {
       body: BatchRequestSchema,
       bodyBytesMax: LIMITS.batchBodyBytesMax,
       answers: { 200: "One result a message, in order, each with its own status" },
-      handle: async ({ principal, body }) => {
-        const items = await messages.sendBatch(principal, body, statusOf);
-        return { json: `{"results":[${items.map(itemJson).join(",")}]}` };
-      },
+      handle: async ({ principal, body }) => ({
+        json: batchJson(await messages.sendBatch(principal, body, statusOf)),
+      }),
     },
     {
       method: "GET",
@@ -46,6 +42,19 @@ export function messageRoutes(messages: MessageService): readonly Route[] {
       handle: async (call) => ({ body: await messages.get(call.principal, param(call, "id")) }),
     },
   ];
+}
+
+/** The letter as it is stored, and its receipt. */
+export function answerOf(answer: SendAnswer): Answer {
+  return { status: answer.created ? 201 : 200, json: sentJson(answer) };
+}
+
+export function sentJson({ messageJson, receipt }: Pick<SendAnswer, "messageJson" | "receipt">): string {
+  return `{"message":${messageJson},"receipt":${JSON.stringify(receipt)}}`;
+}
+
+export function batchJson(items: readonly SentItem[]): string {
+  return `{"results":[${items.map(itemJson).join(",")}]}`;
 }
 
 function itemJson(item: SentItem): string {

@@ -24,13 +24,13 @@ describe("the routes", () => {
         log: { error: (about) => assert.fail(JSON.stringify(about)) },
         stopping: new AbortController().signal,
       },
-      { ...ABOUT, hosts: [], allowedOrigins: [] },
+      { ...ABOUT, hosts: [], allowedOrigins: [], heartbeatMs: 15_000, streamStallMs: 30_000 },
     );
+    await app.ready();
     const routes = routesOf(core);
     for (const { method, path } of routes) {
       assert.ok(app.hasRoute({ method, url: path.replaceAll(/\{(\w+)\}/g, ":$1") }), `${method} ${path}`);
     }
-    await app.ready();
     const mounted = [...app.printRoutes({ commonPrefix: false }).matchAll(/\(([A-Z, ]+)\)/g)]
       .flatMap((match) => (match[1] ?? "").split(", "))
       .filter((method) => method !== "HEAD");

@@ -55,18 +55,40 @@ function operationOf(route: Route): Json {
     description: "An error",
     content: { "application/json": { schema: { $ref: `#/components/schemas/${shape}` } } },
   };
-  const answers = Object.entries(route.answers).map(([status, description]) => [status, { description }]);
+  const answers = Object.entries(route.answers).map(([status, description]) => [
+    status,
+    { description, ...(status === "200" ? streamContent(route) : {}) },
+  ]);
   return {
     tags: [route.tag],
     summary: route.summary,
     operationId: operationId(route),
-    parameters: [...pathParameters(route.path), ...queryParameters(route.query)],
+    parameters: [
+      ...pathParameters(route.path),
+      ...queryParameters(route.query),
+      ...(route.streams === undefined ? [] : [LAST_EVENT_ID]),
+    ],
     ...(route.body === undefined
       ? {}
       : { requestBody: { content: { "application/json": { schema: route.body } } } }),
     responses: { ...Object.fromEntries(answers), default: failure },
     security: route.open === true ? [{}] : [{}, { apiKey: [] }],
   };
+}
+
+/** Where a stream broke off: browsers send it by themselves when they come back. */
+const LAST_EVENT_ID: Json = {
+  name: "Last-Event-ID",
+  in: "header",
+  required: false,
+  schema: { type: "string", maxLength: 40 },
+  description: "For a stream: the id of the last event that came. Wins over `since`.",
+};
+
+function streamContent({ streams }: Route): Json {
+  if (streams === undefined) return {};
+  const events = { "text/event-stream": { schema: { type: "string" } } };
+  return { content: streams === "always" ? events : { "application/json": {}, ...events } };
 }
 
 function operationId(route: Route): string {

@@ -7,7 +7,8 @@ import {
 } from "@a2a-relay/protocol";
 import type { JournalService } from "../../core/journal/journal-service.ts";
 import type { RepairService } from "../../core/mailboxes/repair-service.ts";
-import { param, type Route } from "./route.ts";
+import { factStream } from "../streams/event-stream.ts";
+import { param, resumed, type Route } from "./route.ts";
 
 const tag = "Operators";
 
@@ -38,8 +39,12 @@ export function operatorRoutes(journal: JournalService, repairs: RepairService):
       summary: "The journal after a cursor; a filtered page looks at a bounded number of events",
       query: EventsQuerySchema,
       waits: true,
+      streams: "on request",
       answers: { 200: "Events, the cursor behind them, and whether there is more" },
-      handle: async (call) => ({ body: await journal.events(call.principal, call.query, call) }),
+      handle: async (call) =>
+        call.wantsEvents
+          ? { events: factStream("events", await journal.follow(call.principal, resumed(call), call)) }
+          : { body: await journal.events(call.principal, call.query, call) },
     },
     {
       method: "GET",

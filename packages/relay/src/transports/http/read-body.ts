@@ -46,13 +46,14 @@ export function readJsonBody(stream: Readable, bytesMax: number): Promise<unknow
   });
 }
 
-function parseJson(bytes: Buffer): unknown {
+/** `what` is how errors name it. */
+export function parseJson(bytes: Buffer, what = "body"): unknown {
   if (bytes.length === 0) return undefined;
-  if (!isUtf8(bytes)) throw new RelayError("invalid_argument", "body: is not valid UTF-8");
+  if (!isUtf8(bytes)) throw new RelayError("invalid_argument", `${what}: is not valid UTF-8`);
   try {
     return JSON.parse(bytes.toString("utf8"));
   } catch (cause) {
     const why = cause instanceof Error ? cause.message.slice(0, 200) : "cannot be read";
-    throw new RelayError("invalid_argument", `body: is not valid JSON: ${why}`, { cause });
+    throw new RelayError("invalid_argument", `${what}: is not valid JSON: ${why}`, { cause });
   }
 }

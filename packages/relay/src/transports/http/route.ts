@@ -1,9 +1,13 @@
 import type { RelayError } from "@a2a-relay/protocol";
 import type { TSchema } from "typebox";
 import type { Principal } from "../../core/access/principal.ts";
+import type { EventStream } from "../streams/event-stream.ts";
+import type { SocketSession } from "../streams/socket-session.ts";
 
 /** A request, read from the wire and not yet understood, from whomever. */
 export interface OpenCall {
+  /** The tenant whose path was called; undefined: the plain path. */
+  readonly tenant: string | undefined;
   readonly params: Readonly<Record<string, string>>;
   readonly query: unknown;
   readonly body: unknown;
@@ -11,6 +15,10 @@ export interface OpenCall {
   readonly signal: AbortSignal;
   /** Nobody is left to read the answer. */
   isGone(): boolean;
+  /** Where a stream broke off, as its reader says in `Last-Event-ID`. */
+  readonly lastEventId: string | undefined;
+  /** The answer should be a stream of events, where it can be. */
+  readonly wantsEvents: boolean;
 }
 
 /** A request whose caller is known. */
@@ -23,6 +31,8 @@ export interface Answer {
   readonly body?: unknown;
   /** The body as JSON text, where it exists already. */
   readonly json?: string;
+  /** An answer that goes on. One without a first event is 204, which tells browsers not to come back. */
+  readonly events?: EventStream;
   /** `application/json` unless said otherwise; other types are sent as they are. */
   readonly contentType?: string;
 }
@@ -41,17 +51,26 @@ export interface RouteFamily {
 }
 
 /** One route as data: the server mounts it, the OpenAPI document and the docs page describe it. */
-export type Route = OpenRoute | KeyedRoute;
+export type Route = OpenRoute | KeyedRoute | SocketRoute;
 
 /** Anybody may call it, with or without a key, so it never learns who did. */
 interface OpenRoute extends RouteDescription {
   readonly open: true;
+  readonly socket?: false;
   handle(call: OpenCall): Promise<Answer>;
 }
 
 interface KeyedRoute extends RouteDescription {
   readonly open?: false;
+  readonly socket?: false;
   handle(call: Call): Promise<Answer>;
+}
+
+/** Becomes a socket. Whoever may not have it is refused before, like any other caller. */
+export interface SocketRoute extends RouteDescription {
+  readonly open?: false;
+  readonly socket: true;
+  accept(call: Call): Promise<SocketSession>;
 }
 
 interface RouteDescription {
@@ -66,6 +85,8 @@ interface RouteDescription {
   readonly answers: Readonly<Record<number, string>>;
   /** Absent: errors have the native shape. */
   readonly family?: RouteFamily;
+  /** The answer is a stream of events, for all or for those who ask for one. */
+  readonly streams?: "always" | "on request";
   /** A GET that takes something away, which no link on somebody's page may do. */
   readonly drains?: boolean;
   /** May wait for mail, so it needs to know when nobody waits for the answer any more. */
@@ -98,6 +119,11 @@ interface ObjectSchema {
 export function fieldsOf(schema: TSchema | undefined): Required<ObjectSchema> {
   const described: ObjectSchema = schema ?? {};
   return { properties: described.properties ?? {}, required: described.required ?? [] };
+}
+
+/** The query of a stream. A reader that lost one says where it was, and that counts. */
+export function resumed({ query, lastEventId }: Call): unknown {
+  return lastEventId === undefined ? query : { ...(query as object), since: lastEventId };
 }
 
 /** A parameter that the route's own path promises. */

@@ -32,11 +32,12 @@ create table push (
   attempts integer not null,
   attempts_before integer not null,
   created_at_ms integer not null,
+  position integer not null,
   next_at_ms integer,
   version integer not null,
   primary key (tenant, message_id)
 ) strict, without rowid;
-create index push_due on push (tenant, agent_id, next_at_ms) where state = 'pending';
+create index push_due on push (tenant, agent_id, next_at_ms, position) where state = 'pending';
 -- With the state in front of the time: the few that failed are found without a walk through all that arrived.
 create index push_of_agent on push (tenant, agent_id, state, created_at_ms);
 

@@ -1,0 +1,61 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { LIMITS } from "@a2a-relay/protocol";
+import { type CoreOnMemory, coreOnMemory, ZHIWEI } from "../../../testing/core-on-memory.ts";
+import { FollowedPages } from "../../../testing/followed.ts";
+import { refused } from "../../../testing/refusal.ts";
+import { operatorOf } from "../access/principal.ts";
+import type { EventsPage } from "./journal-service.ts";
+
+async function follow(
+  core: CoreOnMemory,
+  query: object = {},
+  principal = core.operator,
+): Promise<FollowedPages<EventsPage>> {
+  const left = new AbortController();
+  return new FollowedPages(await core.journal.follow(principal, query, left), left);
+}
+
+describe("following the journal", () => {
+  it("tells all that happened, in pages, and then what happens", async () => {
+    await using core = await coreOnMemory();
+    for (let count = 0; count < LIMITS.streamPageMessagesMax; count += 1) await core.send();
+    const all = await core.journal.events(core.operator, { limit: 500 });
+    await using events = await follow(core, { limit: 500 });
+    const [first, second] = [await events.next(), await events.next()];
+    assert.deepEqual([...(first?.events ?? []), ...(second?.events ?? [])], all.events);
+    assert.equal(first?.events.length, LIMITS.streamPageMessagesMax);
+    const next = events.next();
+    await core.send();
+    assert.equal((await next)?.events[0]?.type, "message.accepted");
+  });
+
+  it("starts at the end where that is asked for", async () => {
+    await using core = await coreOnMemory();
+    await core.send();
+    await using events = await follow(core, { since: "latest" });
+    assert.deepEqual((await events.next())?.events, []);
+    const next = events.next();
+    await core.mailboxes.read(core.operator, ZHIWEI, {});
+    assert.equal((await next)?.events[0]?.type, "message.delivered");
+  });
+
+  it("tells only what matches, and moves its cursor past the rest", async () => {
+    await using core = await coreOnMemory({ heartbeatMs: 20 });
+    await core.send({ thread_id: "甲" });
+    await core.send({ thread_id: "乙" });
+    await using events = await follow(core, { thread: "甲", type: "message.accepted" });
+    assert.equal((await events.next())?.events.length, 1);
+    const head = await core.store.chainHead("default");
+    assert.deepEqual(await events.next(), { events: [], cursor: String(head.seq) });
+  });
+
+  it("is for operators, in their own tenant", async () => {
+    await using core = await coreOnMemory();
+    await refused(core.journal.follow(core.zhiwei, {}), "permission_denied");
+    await refused(follow(core, { type: "no.such" }), "invalid_argument", /there are no events of type/);
+    await refused(follow(core, { since: "x" }), "invalid_argument");
+    await using others = await follow(core, {}, operatorOf("acme"));
+    assert.deepEqual((await others.next())?.events, []);
+  });
+});

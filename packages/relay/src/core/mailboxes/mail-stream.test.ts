@@ -1,0 +1,257 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { LIMITS, type MailNotice } from "@a2a-relay/protocol";
+import { type CoreOnMemory, coreOnMemory, DAY_MS, LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
+import { bodiesOf, followMail, itemsOf } from "../../../testing/followed.ts";
+import { refused } from "../../../testing/refusal.ts";
+
+const PULSE_MS = 20;
+
+async function sendAll(core: CoreOnMemory, bodies: readonly string[]): Promise<readonly string[]> {
+  const ids: string[] = [];
+  for (const body of bodies) ids.push((await core.send({ body })).receipt.message_id);
+  return ids;
+}
+
+async function deliveredEvents(core: CoreOnMemory): Promise<number> {
+  return (await core.journal.events(core.operator, { type: "message.delivered" })).events.length;
+}
+
+describe("following a mailbox", () => {
+  it("starts with all open mail, oldest first, and goes on with what comes", async () => {
+    await using core = await coreOnMemory();
+    await sendAll(core, ["一", "二"]);
+    await using mail = await followMail(core);
+    assert.deepEqual(bodiesOf(await mail.next()), ["一", "二"]);
+    const coming = mail.next();
+    await core.send({ body: "三" });
+    assert.deepEqual(bodiesOf(await coming), ["三"]);
+  });
+
+  it("shows at once that there is nothing", async () => {
+    await using core = await coreOnMemory();
+    await using mail = await followMail(core, { since: "7" });
+    assert.deepEqual(await mail.next(), { mail: [], cursor: "7" });
+  });
+
+  it("shows each letter as reading shows it", async () => {
+    await using core = await coreOnMemory();
+    await core.send({
+      type: "request",
+      subject: "“引号”\n",
+      body: "带\u2028行",
+      parts: [{ kind: "text", text: "部分" }],
+    });
+    await core.send({ urgency: "high", needs_reply: true });
+    const { messages } = await core.mailboxes.read(core.operator, ZHIWEI, { peek: true });
+    await using mail = await followMail(core);
+    assert.deepEqual(itemsOf(await mail.next()), messages);
+  });
+
+  it("goes on from each cursor without a gap and without a repeat", async () => {
+    await using core = await coreOnMemory();
+    const ids = await sendAll(core, ["一", "二", "三", "四", "五"]);
+    await using all = await followMail(core, { peek: true });
+    const cursors = ((await all.next())?.mail ?? []).map(({ cursor }) => cursor);
+    for (const [index, since] of cursors.entries()) {
+      await using rest = await followMail(core, { since, peek: true });
+      assert.deepEqual(
+        itemsOf(await rest.next()).map(({ message_id }) => message_id),
+        ids.slice(index + 1),
+      );
+    }
+  });
+
+  it("shows mail again that was given back, to a reader that is far beyond its first place", async () => {
+    await using core = await coreOnMemory();
+    await sendAll(core, ["一", "二"]);
+    await using mail = await followMail(core);
+    const first = await mail.next();
+    const { message_id, lease_id } = await core.lease();
+    await core.mailboxes.release(core.operator, ZHIWEI, { message_id, lease_id });
+    const again = await mail.next();
+    assert.deepEqual(bodiesOf(again), ["一"]);
+    assert.ok(Number(again?.cursor) > Number(first?.cursor));
+  });
+
+  it("passes over mail that is leased, acknowledged or expired", async () => {
+    await using core = await coreOnMemory();
+    const [, second = ""] = await sendAll(core, ["租", "认", "期"]);
+    await core.lease();
+    await core.mailboxes.ack(core.operator, ZHIWEI, { message_ids: [second] });
+    core.clock.advance(8 * DAY_MS);
+    await core.send({ body: "新" });
+    await using mail = await followMail(core);
+    assert.deepEqual(bodiesOf(await mail.next()), ["新"]);
+  });
+
+  it("comes in pages of a bounded number and size, and never less than a letter", async () => {
+    await using core = await coreOnMemory();
+    const count = LIMITS.streamPageMessagesMax + 3;
+    for (let sent = 0; sent < count; sent += 1) await core.send({ body: String(sent) });
+    const long = "长".repeat(LIMITS.streamPageBytesMax / 3);
+    await sendAll(core, [long, long, "短"]);
+    await using mail = await followMail(core);
+    const lengths: number[] = [];
+    for (let seen = 0; seen < count + 3;) {
+      const bodies = bodiesOf(await mail.next());
+      lengths.push(bodies.length);
+      seen += bodies.length;
+    }
+    assert.deepEqual(lengths, [LIMITS.streamPageMessagesMax, 3, 1, 1, 1]);
+  });
+
+  it("reads nothing ahead of a reader that does not ask", async () => {
+    await using core = await coreOnMemory();
+    await sendAll(core, ["一"]);
+    await using mail = await followMail(core);
+    await mail.next();
+    const [second = "", third = ""] = await sendAll(core, ["二", "三"]);
+    await core.mailboxes.ack(core.operator, ZHIWEI, { message_ids: [second] });
+    assert.deepEqual(
+      itemsOf(await mail.next()).map(({ message_id }) => message_id),
+      [third],
+    );
+  });
+
+  it("shows notices instead of letters where that is asked for", async () => {
+    await using core = await coreOnMemory();
+    const { receipt } = await core.send({ type: "request", subject: "看看", body: "秘密", urgency: "high" });
+    await using mail = await followMail(core, { notice: true });
+    const [notice] = (await mail.next())?.mail ?? [];
+    assert.deepEqual(JSON.parse(notice?.json ?? "") as MailNotice, {
+      message_id: receipt.message_id,
+      task_id: receipt.task_id,
+      sender_agent_id: LULU,
+      type: "request",
+      subject: "看看",
+      urgency: "high",
+    });
+  });
+});
+
+describe("a reader that follows a mailbox", () => {
+  it("leaves a mark on what it took, a moment later, and none on what it did not take", async () => {
+    await using core = await coreOnMemory({ heartbeatMs: PULSE_MS });
+    const [first = ""] = await sendAll(core, ["一"]);
+    await using mail = await followMail(core);
+    await mail.next();
+    assert.equal((await core.delivery(first)).delivered_at, undefined);
+    // Asking for the next page says that this one was taken; a sign of life comes once there was time to mark it.
+    await mail.next();
+    assert.notEqual((await core.delivery(first)).delivered_at, undefined);
+    assert.equal(await deliveredEvents(core), 1);
+  });
+
+  it("marks what it took when it leaves", async () => {
+    await using core = await coreOnMemory();
+    const [first = ""] = await sendAll(core, ["一"]);
+    const mail = await followMail(core);
+    await mail.next();
+    const ended = mail.next();
+    await nextTurn();
+    mail.hangUp();
+    assert.equal(await ended, undefined);
+    assert.notEqual((await core.delivery(first)).delivered_at, undefined);
+  });
+
+  it("marks mail in time also when more of it keeps coming", async () => {
+    await using core = await coreOnMemory();
+    const [first = ""] = await sendAll(core, ["一"]);
+    await using mail = await followMail(core);
+    for (const body of ["二", "三"]) {
+      await mail.next();
+      core.clock.advance(1_000);
+      await core.send({ body });
+    }
+    await mail.next();
+    await core.store.probe(0);
+    assert.notEqual((await core.delivery(first)).delivered_at, undefined);
+  });
+
+  it("saves the mark of mail that it acknowledges at once", async () => {
+    await using core = await coreOnMemory({ heartbeatMs: PULSE_MS });
+    const message_ids = await sendAll(core, ["一", "二"]);
+    await using mail = await followMail(core);
+    await mail.next();
+    assert.equal((await core.mailboxes.ack(core.zhiwei, ZHIWEI, { message_ids })).acknowledged, 2);
+    await mail.next();
+    assert.equal(await deliveredEvents(core), 0);
+  });
+
+  for (const query of [{ peek: true }, { notice: true }]) {
+    it(`leaves no mark, and is not seen itself, with ${JSON.stringify(query)}`, async () => {
+      await using core = await coreOnMemory({ heartbeatMs: PULSE_MS });
+      await sendAll(core, ["一"]);
+      const before = await core.store.agent("default", ZHIWEI);
+      core.clock.advance(1_000);
+      await using mail = await followMail(core, query);
+      for (let step = 0; step < 3; step += 1) await mail.next();
+      assert.equal(await deliveredEvents(core), 0);
+      assert.equal((await core.store.agent("default", ZHIWEI))?.lastSeenAtMs, before?.lastSeenAtMs);
+    });
+  }
+
+  it("gets a sign of life when nothing comes, and counts as there", async () => {
+    await using core = await coreOnMemory({ heartbeatMs: PULSE_MS });
+    await using mail = await followMail(core);
+    await mail.next();
+    core.clock.advance(60_000);
+    assert.deepEqual(await mail.next(), { mail: [], cursor: "0" });
+    assert.equal((await core.store.agent("default", ZHIWEI))?.lastSeenAtMs, core.clock.nowMs());
+  });
+
+  it("is refused before there is a page", async () => {
+    await using core = await coreOnMemory();
+    await refused(followMail(core, { since: "昨天" }), "invalid_argument", /^since: "昨天" is not a cursor/);
+    await refused(followMail(core, { limit: 3 }), "invalid_argument", /unknown field limit/);
+    await refused(followMail(core, {}, core.lulu), "permission_denied");
+    await refused(core.mailboxes.follow(core.operator, "nobody", {}), "unknown_agent");
+  });
+
+  it("is told no more once its key has ended", async () => {
+    await using core = await coreOnMemory();
+    const { key_id } = await core.keys.create(core.operator, { agent_id: ZHIWEI });
+    await using mail = await followMail(core, {}, { ...core.zhiwei, keyId: key_id });
+    await mail.next();
+    const next = mail.next();
+    await core.keys.revoke(core.operator, key_id);
+    await core.send({ body: "不是给他的了" });
+    await refused(next, "unauthenticated");
+  });
+
+  it("is told so at the next sign of life, where nothing comes", async () => {
+    await using core = await coreOnMemory({ heartbeatMs: PULSE_MS });
+    const { key_id } = await core.keys.create(core.operator, { agent_id: ZHIWEI });
+    await using mail = await followMail(core, {}, { ...core.zhiwei, keyId: key_id });
+    await mail.next();
+    await core.keys.revoke(core.operator, key_id);
+    await refused(mail.next(), "unauthenticated");
+  });
+
+  it("comes to an end when it has gone, or the store has closed", async () => {
+    const core = await coreOnMemory();
+    const gone = await followMail(core);
+    const staying = await followMail(core);
+    await gone.next();
+    await staying.next();
+    const [one, other] = [gone.next(), staying.next()];
+    gone.hangUp();
+    assert.equal(await one, undefined);
+    await core[Symbol.asyncDispose]();
+    assert.equal(await other, undefined);
+  });
+
+  it("leaves nothing behind that waits, also if it never asked for a page", async () => {
+    await using core = await coreOnMemory();
+    for (let count = 0; count <= LIMITS.waitersMax; count += 1) {
+      const left = new AbortController();
+      await core.mailboxes.follow(core.zhiwei, ZHIWEI, {}, left);
+      left.abort();
+    }
+    await core.mailboxes.follow(core.zhiwei, ZHIWEI, {}, { signal: AbortSignal.abort() });
+    await using mail = await followMail(core);
+    assert.deepEqual(bodiesOf(await mail.next()), []);
+  });
+});

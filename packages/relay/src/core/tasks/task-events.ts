@@ -1,0 +1,151 @@
+import {
+  formatInstant,
+  isTerminal,
+  LIMITS,
+  type TaskEventsQuery,
+  TaskEventsQuerySchema,
+  type TaskEventView,
+} from "@a2a-relay/protocol";
+import { isAllowed } from "../access/authorize.ts";
+import type { Guard } from "../access/guard.ts";
+import type { Principal } from "../access/principal.ts";
+import { taskTopic } from "../environment/change-feed.ts";
+import { parseCursor } from "../environment/cursor.ts";
+import { follow, type Sight } from "../environment/follow.ts";
+import type { Pace } from "../environment/pace.ts";
+import type { RelayStore } from "../environment/relay-store.ts";
+import { parserOf } from "../environment/schema-check.ts";
+import type { Waiting } from "../environment/waiting.ts";
+import type { EventRecord, EventType } from "../journal/event.ts";
+import type { TaskRecord } from "./task-record.ts";
+import { visibleTask } from "./visible-task.ts";
+
+/** Some of what happened to a task, and the cursor behind it. */
+export interface TaskEventsPage {
+  readonly events: readonly TaskEventView[];
+  readonly cursor: string;
+}
+
+interface TaskEventsParts {
+  readonly store: RelayStore;
+  readonly guard: Guard;
+  readonly pace: Pace;
+}
+
+const parseQuery = parserOf(TaskEventsQuerySchema, "query");
+
+const ENDINGS: ReadonlySet<EventType> = new Set<EventType>([
+  "task.completed",
+  "task.failed",
+  "task.canceled",
+  "task.rejected",
+  "task.replayed",
+]);
+
+/** What happens to one task, in the order of the journal, up to its end. */
+export class TaskEvents {
+  readonly #parts: TaskEventsParts;
+  readonly #heartbeatMs: number;
+
+  constructor(parts: TaskEventsParts, settings: { readonly heartbeatMs: number }) {
+    this.#parts = parts;
+    this.#heartbeatMs = settings.heartbeatMs;
+  }
+
+  async follow(
+    principal: Principal,
+    id: string,
+    input: unknown,
+    { signal }: Waiting,
+  ): Promise<AsyncIterable<TaskEventsPage>> {
+    const query: TaskEventsQuery = parseQuery(input);
+    let afterSeq = parseCursor(query.since, "since");
+    const { tenant, id: taskId } = await visibleTask(this.#parts, principal, id);
+    const { guard, pace, store } = this.#parts;
+    return follow({
+      watch: store.feed.watch(taskTopic(tenant, taskId)),
+      pace,
+      pulseMs: this.#heartbeatMs,
+      signal,
+      look: async () => {
+        const { seq, ...sight } = await this.#look(principal, taskId, afterSeq);
+        afterSeq = seq;
+        return sight;
+      },
+      stillAllowed: () => guard.assertStillKnown(principal),
+    });
+  }
+
+  /** Whoever takes part no longer, because the task was handed on, has seen the last of it. */
+  async #look(
+    principal: Principal,
+    taskId: string,
+    afterSeq: number,
+  ): Promise<Sight<TaskEventsPage> & { readonly seq: number }> {
+    const task = await this.#parts.store.task(principal.tenant, taskId);
+    if (task === undefined || !isParty(principal, task)) {
+      const page = { events: [], cursor: String(afterSeq) };
+      return { page, seq: afterSeq, isEmpty: true, isLast: true };
+    }
+    const { events, lastSeq, hasMore } = await this.#eventsAfter(task, afterSeq);
+    const end = events.findIndex(({ type }) => ENDINGS.has(type));
+    const isLast = end !== -1 || (isTerminal(task.state) && !hasMore);
+    // What is told of a task behind its end is about the mail with its result.
+    const shown = isLast ? events.slice(0, end + 1) : events;
+    const seq = isLast ? (shown.at(-1)?.seq ?? lastSeq) : lastSeq;
+    const page = { events: shown.map(viewTaskEvent), cursor: String(seq) };
+    return { page, seq, isEmpty: shown.length === 0, hasMore, isLast };
+  }
+
+  /** A walk past the events of other tasks goes on until there is something to show, or nothing left. */
+  async #eventsAfter(
+    task: TaskRecord,
+    afterSeq: number,
+  ): Promise<{
+    readonly events: readonly EventRecord[];
+    readonly lastSeq: number;
+    readonly hasMore: boolean;
+  }> {
+    const { store, pace } = this.#parts;
+    const filter = {
+      tenant: task.tenant,
+      type: undefined,
+      agentId: undefined,
+      threadId: undefined,
+      taskId: task.id,
+      limit: LIMITS.streamPageMessagesMax,
+      scanRowsMax: LIMITS.scanRowsMax,
+    };
+    for (let seq = afterSeq; ;) {
+      const { events, lastSeq, hasMore } = await store.events({ ...filter, afterSeq: seq });
+      const told = events.filter(isAboutTask);
+      if (told.length > 0 || !hasMore) return { events: told, lastSeq, hasMore };
+      seq = lastSeq;
+      await pace.step();
+    }
+  }
+}
+
+function isParty(principal: Principal, { requester, assignee }: TaskRecord): boolean {
+  return isAllowed(principal, "tasks.read", { parties: [requester, assignee] });
+}
+
+/** Who was allowed what, and how, is for operators. */
+function isAboutTask({ type }: EventRecord): boolean {
+  return type.startsWith("task.") || type.startsWith("message.");
+}
+
+/** A lease id is a secret between the relay and its holder. */
+function viewTaskEvent(event: EventRecord): TaskEventView {
+  const { lease_id: _, ...data } = JSON.parse(event.dataJson) as Readonly<Record<string, unknown>>;
+  return {
+    seq: event.seq,
+    type: event.type,
+    at: formatInstant(event.atMs),
+    actor: event.actor,
+    ...(event.agentId === null ? {} : { agent: event.agentId }),
+    ...(event.messageId === null ? {} : { message_id: event.messageId }),
+    task_id: event.taskId ?? "",
+    data,
+  };
+}

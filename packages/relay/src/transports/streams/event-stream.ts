@@ -1,0 +1,49 @@
+import type { StreamEventName } from "@a2a-relay/protocol";
+import type { MailPage } from "../../core/mailboxes/mail-stream.ts";
+import type { StreamKind } from "./stream-meter.ts";
+
+/** `data` is JSON, and so without line breaks. */
+export interface ServerSentEvent {
+  readonly id: string;
+  readonly event: StreamEventName;
+  readonly data: string;
+}
+
+/** An answer that goes on. */
+export interface EventStream {
+  readonly kind: StreamKind;
+  /** The next events, none of them as a sign of life; undefined when there will be no more. */
+  next(): Promise<readonly ServerSentEvent[] | undefined>;
+}
+
+/** Asks for a page only when the one before it was taken. */
+export function eventStream<Page>(
+  kind: StreamKind,
+  pages: AsyncIterable<Page>,
+  eventsOf: (page: Page) => readonly ServerSentEvent[],
+): EventStream {
+  const iterator = pages[Symbol.asyncIterator]();
+  return {
+    kind,
+    next: async () => {
+      const step = await iterator.next();
+      return step.done === true ? undefined : eventsOf(step.value);
+    },
+  };
+}
+
+export function mailStream(pages: AsyncIterable<MailPage>, event: "message" | "notice"): EventStream {
+  return eventStream("mailbox", pages, ({ mail }) =>
+    mail.map(({ cursor, json }) => ({ id: cursor, event, data: json })),
+  );
+}
+
+/** Events of a task or of the journal. */
+export function factStream(
+  kind: "task" | "events",
+  pages: AsyncIterable<{ readonly events: readonly { readonly seq: number }[] }>,
+): EventStream {
+  return eventStream(kind, pages, ({ events }) =>
+    events.map((event) => ({ id: String(event.seq), event: "event", data: JSON.stringify(event) })),
+  );
+}

@@ -1,0 +1,38 @@
+import { type MailSocketQuery, MailSocketQuerySchema } from "@a2a-relay/protocol";
+import { parserOf } from "../../core/environment/schema-check.ts";
+import { param, type SocketRoute } from "../http/route.ts";
+import { MailSocket } from "./mail-socket.ts";
+import type { SocketCore } from "./socket-verbs.ts";
+
+const parseQuery = parserOf(MailSocketQuerySchema, "query");
+
+/** A mailbox over a socket. */
+export function socketRoutes(core: SocketCore): readonly SocketRoute[] {
+  return [
+    {
+      method: "GET",
+      path: "/mailbox/{agent_id}/ws",
+      tag: "Mailbox",
+      summary: "A WebSocket: mail the moment it is there, and sending, leasing and acknowledging over it",
+      query: MailSocketQuerySchema,
+      waits: true,
+      answers: { 101: "The socket; every frame is one JSON text" },
+      socket: true,
+      accept: async (call) => {
+        const { quiet = false, ...query }: MailSocketQuery = parseQuery(call.query);
+        const { principal, signal: stopping } = call;
+        const agent = param(call, "agent_id");
+        const ended = new AbortController();
+        stopping.addEventListener("abort", () => ended.abort(), { once: true });
+        // Whoever wants no mail is refused like anybody else who may not have it.
+        if (quiet) await core.mailboxes.read(principal, agent, { peek: true, limit: 1 });
+        const pages = quiet ? undefined : await core.mailboxes.follow(principal, agent, query, ended);
+        const order = { principal, agent, pages, isNotice: query.notice === true, ended, stopping };
+        return {
+          run: (socket, host) => new MailSocket(core, order, socket, host).run(),
+          [Symbol.dispose]: () => ended.abort(),
+        };
+      },
+    },
+  ];
+}

@@ -1,0 +1,140 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { IncomingMessage, ServerResponse } from "node:http";
+import { Socket } from "node:net";
+import { describe, it } from "node:test";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { RelayError } from "@a2a-relay/protocol";
+import type { EventStream, ServerSentEvent } from "./event-stream.ts";
+import { type SseHost, writeEvents } from "./sse-writer.ts";
+import { StreamMeter } from "./stream-meter.ts";
+
+const PAGE: readonly ServerSentEvent[] = [
+  { id: "7", event: "message", data: JSON.stringify("长".repeat(30_000)) },
+];
+
+/** A connection whose other side takes nothing until it is told to. */
+class StubbornSocket extends Socket {
+  readonly taken: string[] = [];
+  isTaking = false;
+  #take: (() => void) | undefined;
+
+  override _write(chunk: Buffer | string, _encoding: string, done: () => void): void {
+    this.#take = (): void => {
+      this.#take = undefined;
+      this.taken.push(chunk.toString());
+      done();
+    };
+    if (this.isTaking) this.#take();
+  }
+
+  override _writev(chunks: readonly { readonly chunk: Buffer | string }[], done: () => void): void {
+    this._write(chunks.map(({ chunk }) => chunk.toString()).join(""), "", done);
+  }
+
+  takeAll(): void {
+    this.isTaking = true;
+    this.#take?.();
+  }
+}
+
+/** Endless pages, of which it is known how many were asked for. */
+class Endless implements EventStream {
+  readonly kind = "mailbox";
+  asked = 0;
+  end: unknown;
+
+  async next(): Promise<readonly ServerSentEvent[] | undefined> {
+    this.asked += 1;
+    if (this.end instanceof Error) throw this.end;
+    return this.end === undefined ? PAGE : undefined;
+  }
+}
+
+function setup(stallMs: number): {
+  readonly socket: StubbornSocket;
+  readonly stream: Endless;
+  readonly host: SseHost & { readonly failures: unknown[] };
+  readonly response: ServerResponse;
+  write(first?: readonly ServerSentEvent[]): Promise<void>;
+} {
+  const failures: unknown[] = [];
+  const host = {
+    meter: new StreamMeter(),
+    stallMs,
+    failures,
+    onFailure: (reason: unknown) => void failures.push(reason),
+  };
+  const socket = new StubbornSocket();
+  const request = Object.assign(new IncomingMessage(socket), { httpVersionMajor: 1, httpVersionMinor: 1 });
+  const response = new ServerResponse(request);
+  response.assignSocket(socket);
+  // As the server does.
+  socket.on("drain", () => response.emit("drain"));
+  const stream = new Endless();
+  const write = (first = PAGE): Promise<void> =>
+    writeEvents(stream, first, response, { headers: { vary: "origin" }, host });
+  return { socket, stream, host, response, write };
+}
+
+function meterLine(host: SseHost, name: string): string | undefined {
+  return host.meter.lines().find((line) => line.startsWith(`${name}{kind="mailbox"}`));
+}
+
+describe("writing server-sent events", () => {
+  it("asks for nothing more while what was written has not left", async () => {
+    const slow = Array.from({ length: 1_000 }, () => setup(60_000));
+    const writing = slow.map(({ write }) => write());
+    for (let turn = 0; turn < 5; turn += 1) await nextTurn();
+    assert.ok(slow.every(({ stream }) => stream.asked === 0));
+    for (const { socket, stream } of slow) {
+      stream.end = "over";
+      socket.takeAll();
+    }
+    await Promise.all(writing);
+    assert.ok(slow.every(({ stream }) => stream.asked === 1));
+  });
+
+  it("cuts a reader off that takes nothing for the stall time, and counts it", async () => {
+    const { socket, stream, host, response, write } = setup(20);
+    const closed = once(response, "close");
+    await write();
+    await closed;
+    assert.deepEqual([stream.asked, socket.destroyed], [0, true]);
+    assert.equal(meterLine(host, "a2a_relay_slow_readers_total")?.at(-1), "1");
+    assert.equal(meterLine(host, "a2a_relay_open_streams")?.at(-1), "0");
+  });
+
+  it("gives up without a count when the reader has gone", async () => {
+    const { socket, host, write } = setup(60_000);
+    const writing = write();
+    socket.destroy();
+    await writing;
+    assert.equal(meterLine(host, "a2a_relay_slow_readers_total")?.at(-1), "0");
+  });
+
+  it("ends the answer as a whole when the stream ends, or its reader is no longer known", async () => {
+    for (const end of ["over", new RelayError("unauthenticated", "this key ended")]) {
+      const { socket, stream, host, response, write } = setup(60_000);
+      stream.end = end;
+      socket.isTaking = true;
+      const finished = once(response, "finish");
+      await write([]);
+      await finished;
+      const text = socket.taken.join("");
+      assert.match(text, /^HTTP\/1\.1 200 OK\r\nvary: origin\r\ncontent-type: text\/event-stream/);
+      assert.match(text, /retry: \d+\n\n: heartbeat\n\n/);
+      assert.ok(text.endsWith("0\r\n\r\n"));
+      assert.deepEqual(host.failures, []);
+    }
+  });
+
+  it("tells the log, not the reader, of what went wrong inside", async () => {
+    const { socket, stream, host, write } = setup(60_000);
+    stream.end = new TypeError("a secret of the house");
+    socket.isTaking = true;
+    await write([]);
+    assert.deepEqual(host.failures, [stream.end]);
+    assert.doesNotMatch(socket.taken.join(""), /secret/);
+  });
+});

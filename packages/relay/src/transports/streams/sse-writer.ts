@@ -1,0 +1,83 @@
+import type { OutgoingHttpHeader, OutgoingHttpHeaders, ServerResponse } from "node:http";
+import { RelayError } from "@a2a-relay/protocol";
+import type { EventStream, ServerSentEvent } from "./event-stream.ts";
+import type { StreamMeter } from "./stream-meter.ts";
+
+export interface SseHost {
+  readonly meter: StreamMeter;
+  /** How long a reader may take for what it was sent. */
+  readonly stallMs: number;
+  /** Where failures go that the reader must not see. */
+  onFailure(reason: unknown): void;
+}
+
+/** What is to be said beside what every stream says. */
+type Headers = Readonly<Record<string, OutgoingHttpHeader | undefined>>;
+
+const HEADERS = {
+  "content-type": "text/event-stream; charset=utf-8",
+  // A stream that a cache or a proxy gathers is none.
+  "cache-control": "no-cache, no-transform",
+  "x-accel-buffering": "no",
+} as const satisfies Headers;
+
+/** How soon whoever lost its stream comes back: not all of them at the same moment. */
+const RETRY_MS_MIN = 500;
+const RETRY_MS_SPREAD = 2_000;
+
+const SIGN_OF_LIFE = ": heartbeat\n\n";
+
+/**
+ * Writes a stream of events until it ends, its reader has gone, or the reader does not take them. At any time it
+ * holds what the reader was sent last and no more: the next events are asked for once those have left.
+ */
+export async function writeEvents(
+  stream: EventStream,
+  first: readonly ServerSentEvent[],
+  response: ServerResponse,
+  { headers, host }: { readonly headers: Headers; readonly host: SseHost },
+): Promise<void> {
+  const { meter, stallMs } = host;
+  meter.opened(stream.kind);
+  response.once("close", () => meter.closed(stream.kind));
+  response.writeHead(200, { ...headers, ...HEADERS } as OutgoingHttpHeaders);
+  const retryMs = RETRY_MS_MIN + Math.floor(Math.random() * RETRY_MS_SPREAD);
+  let text = `retry: ${retryMs}\n\n${textOf(first)}`;
+  try {
+    while (!response.destroyed) {
+      // As bytes, because a socket counts characters of a text, and those of some scripts are three times as long.
+      const isTaken = response.write(Buffer.from(text)) || (await drained(response, stallMs));
+      if (!isTaken) {
+        meter.cutOff(stream.kind);
+        response.destroy();
+        return;
+      }
+      const events = await stream.next();
+      if (events === undefined) break;
+      text = textOf(events);
+    }
+  } catch (reason) {
+    // Whatever ended it: the reader comes back, and is told then.
+    if (RelayError.from(reason).code === "internal") host.onFailure(reason);
+  }
+  response.end();
+}
+
+function textOf(events: readonly ServerSentEvent[]): string {
+  if (events.length === 0) return SIGN_OF_LIFE;
+  return events.map(({ id, event, data }) => `id: ${id}\nevent: ${event}\ndata: ${data}\n\n`).join("");
+}
+
+/** False when the time was over first. A reader that has gone has nothing left to take. */
+function drained(response: ServerResponse, stallMs: number): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  const done = (isDrained: boolean): void => {
+    clearTimeout(timer);
+    response.off("drain", onDrain).off("close", onDrain);
+    resolve(isDrained);
+  };
+  const onDrain = (): void => done(true);
+  const timer = setTimeout(() => done(false), stallMs);
+  response.on("drain", onDrain).on("close", onDrain);
+  return promise;
+}

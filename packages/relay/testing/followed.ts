@@ -1,0 +1,49 @@
+import type { MailboxItem } from "@a2a-relay/protocol";
+import type { MailPage } from "../src/core/mailboxes/mail-stream.ts";
+import type { CoreOnMemory } from "./core-on-memory.ts";
+import { ZHIWEI } from "./core-on-memory.ts";
+
+/** Something that is followed, a step at a time. Leaving it ends it. */
+export class FollowedPages<Page> implements AsyncDisposable {
+  readonly #pages: AsyncIterator<Page>;
+  readonly #left: AbortController;
+
+  constructor(pages: AsyncIterable<Page>, left: AbortController) {
+    this.#pages = pages[Symbol.asyncIterator]();
+    this.#left = left;
+  }
+
+  /** Undefined at the end. */
+  async next(): Promise<Page | undefined> {
+    const step = await this.#pages.next();
+    return step.done === true ? undefined : step.value;
+  }
+
+  /** Whoever reads it has gone. */
+  hangUp(): void {
+    this.#left.abort();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.hangUp();
+    await this.#pages.return?.();
+  }
+}
+
+/** Follows zhiwei's mailbox. */
+export async function followMail(
+  core: CoreOnMemory,
+  query: object = {},
+  principal: Parameters<CoreOnMemory["mailboxes"]["follow"]>[0] = core.zhiwei,
+): Promise<FollowedPages<MailPage>> {
+  const left = new AbortController();
+  return new FollowedPages(await core.mailboxes.follow(principal, ZHIWEI, query, left), left);
+}
+
+export function itemsOf(page: MailPage | undefined): readonly MailboxItem[] {
+  return (page?.mail ?? []).map(({ json }) => JSON.parse(json) as MailboxItem);
+}
+
+export function bodiesOf(page: MailPage | undefined): readonly string[] {
+  return itemsOf(page).map(({ message }) => message.body);
+}

@@ -1,0 +1,51 @@
+import assert from "node:assert/strict";
+import { LIMITS, type MessageResponse, type PushView, type RegisterRequest } from "@a2a-relay/protocol";
+import { DEFAULT_TENANT } from "../src/core/access/principal.ts";
+import type { AttemptResult } from "../src/core/push/push-delivery.ts";
+import { type CoreOnMemory, coreOnMemory, ZHIWEI } from "./core-on-memory.ts";
+import { FakeOutside } from "./fake-outside.ts";
+
+export const HOOK = "https://zhiwei.example/收信";
+
+/** A core whose zhiwei is called as mail comes, by a test that says when. */
+export interface PushingCore extends CoreOnMemory {
+  readonly outside: FakeOutside;
+  readonly secret: string;
+  /** Takes up all mail of zhiwei and tries what is due, one after the other. Answers what came of each try. */
+  push(): Promise<readonly AttemptResult[]>;
+  /** How long zhiwei's pusher would sleep now. */
+  waitMs(): Promise<number>;
+  message(messageId: string): Promise<MessageResponse & { readonly push: PushView }>;
+}
+
+export async function pushingCore(said: Partial<RegisterRequest> = {}): Promise<PushingCore> {
+  const outside = new FakeOutside();
+  const core = await coreOnMemory({}, outside);
+  const wanted = { agent_id: ZHIWEI, callback_url: HOOK, push: "webhook", ...said };
+  const { push_secret: secret } = await core.agents.register(core.operator, wanted);
+  assert.ok(secret !== undefined, "the first registration with push tells the secret");
+  const key = { tenant: DEFAULT_TENANT, agentId: ZHIWEI };
+  const { pushDelivery } = core;
+  const agenda = () => pushDelivery.agenda(key, new Set(), LIMITS.pushesOfEndpointMax);
+  const { signal } = new AbortController();
+  return {
+    ...core,
+    outside,
+    secret,
+    push: async () => {
+      while (await pushDelivery.takeUp(key)) continue;
+      const results: AttemptResult[] = [];
+      for (;;) {
+        const [messageId] = (await agenda()).due;
+        if (messageId === undefined) return results;
+        results.push(await pushDelivery.attempt(key, messageId, signal));
+      }
+    },
+    waitMs: async () => (await agenda()).waitMs,
+    message: async (messageId) => {
+      const answer = await core.messages.get(core.operator, messageId);
+      assert.ok(answer.push, `message ${messageId} was never pushed`);
+      return { ...answer, push: answer.push };
+    },
+  };
+}

@@ -1,0 +1,100 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { connect, type Socket } from "node:net";
+import { describe, it } from "node:test";
+import type { MailboxItem } from "@a2a-relay/protocol";
+import { ask } from "../support/ask.ts";
+import { type ChildRelay, startChildRelay } from "../support/child-relay.ts";
+import { EventReader } from "../support/event-reader.ts";
+
+/** Each holds some 4 MB of the operating system's memory, so that all thousand are tried where there is room. */
+const READERS = Number(process.env["A2A_TEST_SLOW_READERS"] ?? 60);
+const KIB = 1024;
+const MIB = 1024 * KIB;
+/** What one reader may cost the relay that is sent far more than it takes. */
+const READER_BYTES_MAX = 512 * KIB;
+/** A process grows by as much without any reader, for a while. */
+const NOISE_BYTES = 150 * MIB;
+const LETTERS = 6_000;
+const STALL_MS = 3_000;
+
+async function post(relay: ChildRelay, path: string, body: object): Promise<void> {
+  const { status } = await ask(relay.url, "POST", path, body);
+  assert.ok(status < 300, `${path}: ${status}`);
+}
+
+async function metric(relay: ChildRelay, name: string): Promise<number> {
+  const text = await (await fetch(`${relay.url}/metrics`)).text();
+  return Number(
+    text
+      .split("\n")
+      .find((line) => line.startsWith(`${name} `))
+      ?.split(" ")[1],
+  );
+}
+
+/** Asks for the stream and never reads a byte of it. */
+async function neverReads(relay: ChildRelay, agent: string): Promise<Socket> {
+  const { hostname, port } = new URL(relay.url);
+  const socket = connect({ host: hostname, port: Number(port) });
+  socket.on("error", () => undefined);
+  await once(socket, "connect");
+  socket.pause();
+  socket.write(`GET /mailbox/${agent}/stream?peek=true HTTP/1.1\r\nHost: ${hostname}\r\n\r\n`);
+  return socket;
+}
+
+/** How long letters take to whoever reads them, one after the other. */
+async function live(
+  relay: ChildRelay,
+  mail: EventReader<MailboxItem>,
+  count: number,
+): Promise<readonly number[]> {
+  const times: number[] = [];
+  for (let sent = 0; sent < count; sent += 1) {
+    const startedAt = performance.now();
+    await post(relay, "/messages", { from: "慢", to: "快", body: `${sent}` });
+    assert.equal((await mail.event()).data.message.body, `${sent}`);
+    times.push(performance.now() - startedAt);
+  }
+  return times.toSorted((a, b) => a - b);
+}
+
+describe(`${READERS} readers that take nothing of what they are sent`, { timeout: 300_000 }, () => {
+  it("cost the relay a bounded amount each, hold nobody up, and are cut off", async (t) => {
+    await using relay = await startChildRelay({ args: ["--stream-stall-ms", String(STALL_MS)] });
+    for (const agent_id of ["快", "慢"]) await post(relay, "/agents/register", { agent_id });
+    const letter = { from: "快", to: "慢", body: "x".repeat(KIB) };
+    for (let sent = 0; sent < LETTERS; sent += 500) {
+      await post(relay, "/messages/batch", { messages: Array.from({ length: 500 }, () => letter) });
+    }
+    await using mail = await EventReader.open<MailboxItem>(
+      `${relay.url}/mailbox/${encodeURIComponent("快")}/stream`,
+    );
+    await mail.next();
+    await live(relay, mail, 20);
+    const before = await metric(relay, "a2a_relay_resident_memory_bytes");
+    const slow: Socket[] = [];
+    try {
+      for (let count = 0; count < READERS; count += 1) {
+        slow.push(await neverReads(relay, encodeURIComponent("慢")));
+      }
+      const times = await live(relay, mail, 30);
+      const grown = (await metric(relay, "a2a_relay_resident_memory_bytes")) - before;
+      t.diagnostic(
+        `${Math.round(grown / MIB)} MiB more, letters in ${Math.round(times[15] ?? 0)} ms (median)`,
+      );
+      assert.ok(
+        grown < NOISE_BYTES + READERS * READER_BYTES_MAX,
+        `the relay grew by ${Math.round(grown / MIB)} MiB`,
+      );
+      assert.ok((times[15] ?? Infinity) < 1_000, `half of the letters took ${times[15]} ms and more`);
+      const cutOff = 'a2a_relay_slow_readers_total{kind="mailbox"}';
+      while ((await metric(relay, cutOff)) < READERS) await live(relay, mail, 1);
+      assert.equal(await metric(relay, 'a2a_relay_open_streams{kind="mailbox"}'), 1);
+      await live(relay, mail, 5);
+    } finally {
+      for (const socket of slow) socket.destroy();
+    }
+  });
+});
