@@ -2,7 +2,7 @@ import { median } from "./statistics.ts";
 
 export type Bound = { readonly atLeast: number } | { readonly atMost: number };
 
-export type Unit = "/s" | "x" | "ms" | "µs" | "KiB" | "MiB" | "%";
+export type Unit = "/s" | "x" | "s" | "ms" | "µs" | "KiB" | "MiB" | "%";
 
 /** One measured number. With `must` it is a promise: the bench fails when it is broken. */
 export interface Figure {

@@ -1,6 +1,17 @@
 import { parseArgs } from "node:util";
 
-export const MEASURES = ["send", "e2e", "batch", "latency", "memory", "growth", "trust"] as const;
+export const MEASURES = [
+  "send",
+  "e2e",
+  "batch",
+  "latency",
+  "memory",
+  "growth",
+  "trust",
+  "streams",
+  "stream-latency",
+  "socket",
+] as const;
 export type MeasureName = (typeof MEASURES)[number];
 
 export interface BenchOptions {
@@ -11,7 +22,7 @@ export interface BenchOptions {
 
 export const USAGE = `npm run bench -- [--quick] [--only ${MEASURES.join(",")}] [--json]
 
-  --quick  fewer and shorter rounds: a first impression in two minutes
+  --quick  fewer and shorter rounds: a first impression in a few minutes
   --only   these measures and no others, separated by commas
   --json   one JSON object on stdout instead of a table`;
 

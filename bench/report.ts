@@ -15,6 +15,9 @@ export const TITLES: Readonly<Record<MeasureName, string>> = {
   memory: "Memory of waiting readers",
   growth: "Cost of an act as the store grows",
   trust: "What keys and capabilities cost: requests for work a second",
+  streams: "Many open streams: their memory, and their return after a restart",
+  "stream-latency": "Latency of open streams at 200 messages a second",
+  socket: "Send, stream, acknowledge over sockets: whole lives a second",
 };
 
 export function machineLines(machine: Machine): readonly string[] {

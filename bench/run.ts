@@ -10,6 +10,9 @@ import { measureGrowth } from "./measure/growth.ts";
 import { measureLatency } from "./measure/latency.ts";
 import { measureMemory } from "./measure/memory.ts";
 import { measureSend } from "./measure/send.ts";
+import { measureSocket } from "./measure/socket.ts";
+import { measureStreamLatency } from "./measure/stream-latency.ts";
+import { measureStreams } from "./measure/streams.ts";
 import { measureTrust } from "./measure/trust.ts";
 import { type BenchOptions, type MeasureName, readOptions, USAGE } from "./options.ts";
 import { isBroken, machineLines, type MeasureReport, tableLines } from "./report.ts";
@@ -22,6 +25,9 @@ const MEASURE: Readonly<Record<MeasureName, Measure>> = {
   memory: measureMemory,
   growth: measureGrowth,
   trust: measureTrust,
+  streams: measureStreams,
+  "stream-latency": measureStreamLatency,
+  socket: measureSocket,
 };
 
 const EXIT_BROKEN = 1;

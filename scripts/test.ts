@@ -28,7 +28,7 @@ const STAGES: readonly Stage[] = [
   {
     name: "unit",
     what: "unit and contract tests, beside the sources",
-    files: "packages/*/{src,testing}/**/*.test.ts",
+    files: "{bench,packages/*/{src,testing}}/**/*.test.ts",
     timeoutMs: 5 * MINUTE_MS,
     // They share nothing, so one process does: a process for each file takes many times as long.
     commands: (files) => [["--test", "--test-isolation=none", "--test-timeout=60000", ...files]],

@@ -6,9 +6,9 @@ import type { ServerProcess } from "./server-process.ts";
 
 const LAUNCHER = join(import.meta.dirname, "../../packages/relay/bin/a2a-relay.js");
 
-/** The relay as its users start it, with its default settings. */
-export function relayArgs(directory: string): readonly string[] {
-  return [LAUNCHER, "serve", "--port", "0", "--data", directory];
+/** The relay as its users start it, with its default settings; on any free port unless it is to come back. */
+export function relayArgs(directory: string, port = 0): readonly string[] {
+  return [LAUNCHER, "serve", "--port", String(port), "--data", directory];
 }
 
 /** Answers with the key of each agent, in their order. */

@@ -5,6 +5,14 @@ export function getRequest(path: string): Buffer {
   return Buffer.from(`GET ${path} HTTP/1.1\r\n${HOST}\r\n`);
 }
 
+/** The key is the same each time: it proves to a client that it was understood, and the load trusts its relay. */
+export function upgradeRequest(path: string): Buffer {
+  const upgrade = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n";
+  const protocol = "Sec-WebSocket-Protocol: a2a-relay.v1\r\n";
+  const key = "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n";
+  return Buffer.from(`GET ${path} HTTP/1.1\r\n${HOST}${upgrade}${protocol}${key}\r\n`);
+}
+
 export function postRequest(path: string, body: unknown, key?: string): Buffer {
   const json = JSON.stringify(body);
   const length = Buffer.byteLength(json);

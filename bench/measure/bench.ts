@@ -14,6 +14,10 @@ export interface Bench {
   readonly storedMessages: readonly number[];
   readonly growthRounds: number;
   readonly waitingReaders: number;
+  /** Streams that are open at one time, where the machine allows so many. */
+  readonly openStreams: number;
+  /** How often a relay is started for them. */
+  readonly streamStarts: number;
   /** Says what is being done, for people who wait. */
   readonly progress: (text: string) => void;
 }
@@ -28,6 +32,8 @@ export const FULL: Omit<Bench, "cores" | "directory" | "progress"> = {
   storedMessages: [1_000, 100_000, 1_000_000],
   growthRounds: 15,
   waitingReaders: 1_000,
+  openStreams: 10_000,
+  streamStarts: 3,
 };
 
 export const QUICK: typeof FULL = {
@@ -37,4 +43,6 @@ export const QUICK: typeof FULL = {
   warmUpMs: 5_000,
   storedMessages: [1_000, 100_000],
   growthRounds: 7,
+  openStreams: 2_000,
+  streamStarts: 1,
 };

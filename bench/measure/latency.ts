@@ -1,27 +1,16 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { startBareHttp, startRelay } from "../contestants/contestants.ts";
 import type { ServerProcess } from "../contestants/server-process.ts";
-import { type Figure, figureOf } from "../figure.ts";
+import type { Figure } from "../figure.ts";
 import { type Answer, assertOk, type Connection, jsonOf, openConnections } from "../load/connection.ts";
-import { IdleConnections } from "../load/idle-connections.ts";
 import { getRequest, postRequest } from "../load/http-request.ts";
-import { agentId, letterTo } from "../load/letters.ts";
-import { percentile } from "../statistics.ts";
+import { agentId } from "../load/letters.ts";
+import type { MailItem } from "../load/mail-item.ts";
 import type { Bench } from "./bench.ts";
+import { arrivalRound, echoRound, type OnMail, percentileFigures } from "./paced-sends.ts";
 
-const SENDS_PER_SECOND = 200;
 const READERS = 20;
-const SENDERS = 16;
 const WAIT_MS = 30_000;
 const LEASE_MS = 60_000;
-/** After the last send: mail that has not come by then is lost. */
-const ARRIVAL_MS_MAX = 5_000;
-
-interface Item {
-  readonly message_id: string;
-  readonly message: { readonly subject: string };
-  readonly lease?: { readonly id: string };
-}
 
 /** From the moment a send is written to the moment the reader who waits for it holds the answer. */
 export async function measureLatency(bench: Bench): Promise<readonly Figure[]> {
@@ -41,80 +30,29 @@ export async function measureLatency(bench: Bench): Promise<readonly Figure[]> {
     leases.push(await readersRound(relay, durationMs, LeasingReader));
   }
   return [
-    ...percentiles("send to waiting reader", reads),
-    ...percentiles("send to waiting worker (lease)", leases),
-    ...percentiles("bare node:http echo, its round trip alone", echoes),
+    ...percentileFigures("send to waiting reader", reads),
+    ...percentileFigures("send to waiting worker (lease)", leases),
+    ...percentileFigures("bare node:http echo, its round trip alone", echoes),
   ];
-}
-
-function percentiles(name: string, rounds: readonly (readonly number[])[]): readonly Figure[] {
-  return [0.5, 0.99].map((share) =>
-    figureOf(
-      `${name}: p${share * 100}`,
-      "ms",
-      rounds.map((times) => percentile(times, share)),
-    ),
-  );
-}
-
-/** Calls `send` at an even pace, whether or not earlier ones have been answered. */
-async function atPace(durationMs: number, send: (number: number) => void): Promise<number> {
-  const start = performance.now();
-  const count = Math.round((durationMs / 1_000) * SENDS_PER_SECOND);
-  for (let number = 0; number < count; number += 1) {
-    const waitMs = start + (number * 1_000) / SENDS_PER_SECOND - performance.now();
-    if (waitMs > 0) await sleep(waitMs);
-    send(number);
-  }
-  return count;
-}
-
-async function echoRound(server: ServerProcess, durationMs: number): Promise<number[]> {
-  using senders = await IdleConnections.open(server.port, SENDERS);
-  const requests: Promise<number>[] = [];
-  const bytes = postRequest("/messages", letterTo(0));
-  await atPace(durationMs, () => requests.push(timed(senders, bytes)));
-  return await Promise.all(requests);
-}
-
-async function timed(senders: IdleConnections, bytes: Buffer): Promise<number> {
-  const start = performance.now();
-  assertOk(await senders.request(bytes));
-  return performance.now() - start;
 }
 
 type ReaderKind = new (connection: Connection, agent: number) => Reader;
 
 async function readersRound(server: ServerProcess, durationMs: number, Kind: ReaderKind): Promise<number[]> {
-  using senders = await IdleConnections.open(server.port, SENDERS);
   using connections = await openConnections(server.port, READERS);
-  const sentAt = new Map<string, number>();
-  const timesMs: number[] = [];
-  const prefix = crypto.randomUUID();
-  const onMail = (items: readonly Item[], at: number): void => {
-    for (const { message } of items) {
-      const start = sentAt.get(message.subject);
-      if (start !== undefined) timesMs.push(at - start);
-    }
-  };
   const readers = connections.map((connection, agent) => new Kind(connection, agent));
   for (const reader of readers) await reader.skipOldMail();
-  const reading = readers.map((reader) => reader.run(onMail));
-  const sends: Promise<void>[] = [];
-  const count = await atPace(durationMs, (number) => {
-    const subject = `${prefix} ${number}`;
-    const bytes = postRequest("/messages", letterTo(number % READERS, { subject }));
-    sentAt.set(subject, performance.now());
-    sends.push(senders.request(bytes).then(assertOk));
+  let reading: readonly Promise<void>[] = [];
+  return await arrivalRound(server, durationMs, {
+    agents: readers.map((_, agent) => agent),
+    begin: (onMail) => {
+      reading = readers.map((reader) => reader.run(onMail));
+    },
+    end: async () => {
+      for (const reader of readers) reader.stop();
+      await Promise.all(reading);
+    },
   });
-  await Promise.all(sends);
-  const lastMs = performance.now() + ARRIVAL_MS_MAX;
-  while (timesMs.length < count && performance.now() < lastMs) await sleep(5);
-  if (timesMs.length !== count)
-    throw new Error(`of ${count} messages ${timesMs.length} reached a waiting reader`);
-  for (const reader of readers) reader.stop();
-  await Promise.all(reading);
-  return timesMs;
 }
 
 /** Waits for mail, takes it, waits again. */
@@ -131,14 +69,14 @@ abstract class Reader {
   /** What earlier rounds left behind is not waited for. */
   abstract skipOldMail(): Promise<void>;
   protected abstract wait(): Promise<Answer>;
-  protected abstract settle(items: readonly Item[], answer: unknown): Promise<void>;
+  protected abstract settle(items: readonly MailItem[], answer: unknown): Promise<void>;
 
-  async run(onMail: (items: readonly Item[], at: number) => void): Promise<void> {
+  async run(onMail: OnMail): Promise<void> {
     while (!this.#stopped) {
       const answer = await this.wait().catch(() => undefined);
       const at = performance.now();
       if (answer === undefined) return;
-      const json = jsonOf(answer) as { readonly messages: readonly Item[] };
+      const json = jsonOf(answer) as { readonly messages: readonly MailItem[] };
       onMail(json.messages, at);
       await this.settle(json.messages, json).catch(() => undefined);
     }
@@ -158,7 +96,10 @@ class ReadingReader extends Reader {
     for (;;) {
       const request = getRequest(`/mailbox/${agentId(this.agent)}?since=${this.#cursor}&limit=500&peek=true`);
       const answer = jsonOf(await this.connection.request(request));
-      const { messages, cursor } = answer as { readonly messages: readonly Item[]; readonly cursor: string };
+      const { messages, cursor } = answer as {
+        readonly messages: readonly MailItem[];
+        readonly cursor: string;
+      };
       if (messages.length === 0) return;
       this.#cursor = cursor;
     }
@@ -169,7 +110,7 @@ class ReadingReader extends Reader {
     return this.connection.request(getRequest(`/mailbox/${agentId(this.agent)}?${query}`));
   }
 
-  protected async settle(_items: readonly Item[], answer: unknown): Promise<void> {
+  protected async settle(_items: readonly MailItem[], answer: unknown): Promise<void> {
     this.#cursor = (answer as { readonly cursor: string }).cursor;
   }
 }
@@ -178,7 +119,7 @@ class LeasingReader extends Reader {
   async skipOldMail(): Promise<void> {
     for (;;) {
       const answer = jsonOf(await this.connection.request(this.#lease(100, 0)));
-      const { messages } = answer as { readonly messages: readonly Item[] };
+      const { messages } = answer as { readonly messages: readonly MailItem[] };
       if (messages.length === 0) return;
       await this.settle(messages);
     }
@@ -188,7 +129,7 @@ class LeasingReader extends Reader {
     return this.connection.request(this.#lease(1, WAIT_MS));
   }
 
-  protected async settle(items: readonly Item[]): Promise<void> {
+  protected async settle(items: readonly MailItem[]): Promise<void> {
     if (items.length === 0) return;
     const leases = items.map((item) => ({ message_id: item.message_id, lease_id: item.lease?.id }));
     assertOk(await this.connection.request(postRequest(`/mailbox/${agentId(this.agent)}/ack`, { leases })));

@@ -76,7 +76,8 @@ async function sampleOnce(bench: Bench): Promise<Sample> {
   return { idleKib, waitingKib, wakeAllMs: performance.now() - start };
 }
 
-async function sendToAll(relay: ServerProcess, ids: readonly string[]): Promise<void> {
+/** One letter to each, from the next of them. */
+export async function sendToAll(relay: ServerProcess, ids: readonly string[]): Promise<void> {
   const messages = ids.map((to, index) => ({ ...letterTo(0), to, from: ids[(index + 1) % ids.length] }));
   using connections = await openConnections(relay.port, Math.ceil(messages.length / BATCH_MAX));
   await Promise.all(

@@ -1,17 +1,34 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { cpuMicrosOf } from "../machine/process-usage.ts";
 import type { ServerProcess } from "../contestants/server-process.ts";
-import { closedLoop, type LoopEnd } from "../load/closed-loop.ts";
+import type { Bound } from "../figure.ts";
+import { closedLoop, type LoopEnd, type LoopResult } from "../load/closed-loop.ts";
 import { type Connection, openConnections } from "../load/connection.ts";
 import type { Bench } from "./bench.ts";
 
 /** One thing to be measured, in turns with others. */
-export interface Runner {
+interface Contestant {
   readonly name: string;
   readonly server: ServerProcess;
+  /** What it should reach a second. */
+  readonly aim?: Bound;
+}
+
+/** Measured by cycles of requests, over many connections at the same time. */
+export interface Runner extends Contestant {
   readonly cycle: (connection: Connection, number: number) => Promise<void>;
   /** Messages that one cycle moves; 1 unless said otherwise. */
   readonly messagesPerCycle?: number;
+}
+
+/** Measured by a load that goes on by itself. */
+export interface FlowRunner extends Contestant {
+  readonly open: () => Promise<Flow>;
+}
+
+export interface Flow extends Disposable {
+  /** A cycle is one message. */
+  run(durationMs: number): Promise<LoopResult>;
 }
 
 /** What was seen of a runner, round by round. */
@@ -27,15 +44,19 @@ export interface Samples {
 const SETTLE_MS = 400;
 
 /** Rounds of all runners in turns, forwards and backwards, so that no one has the better half of the time. */
-export async function interleave(bench: Bench, runners: readonly Runner[]): Promise<readonly Samples[]> {
+export async function interleave(
+  bench: Bench,
+  runners: readonly (Runner | FlowRunner)[],
+): Promise<readonly Samples[]> {
   const samples = runners.map(() => newSamples());
-  for (const runner of runners) await runRound(runner, bench.connections, { afterMs: bench.warmUpMs });
+  const run = (runner: Runner | FlowRunner, afterMs: number): Promise<RoundSample> =>
+    "open" in runner ? runFlow(runner, afterMs) : runRound(runner, bench.connections, { afterMs });
+  for (const runner of runners) await run(runner, bench.warmUpMs);
   for (let round = 0; round < bench.rounds; round += 1) {
     bench.progress(`round ${round + 1} of ${bench.rounds}`);
     const order = [...runners.entries()];
     for (const [index, runner] of round % 2 === 0 ? order : order.toReversed()) {
-      const sample = await runRound(runner, bench.connections, { afterMs: bench.roundMs });
-      samples[index]?.add(sample);
+      samples[index]?.add(await run(runner, bench.roundMs));
     }
   }
   return samples;
@@ -49,12 +70,24 @@ export interface RoundSample {
 
 export async function runRound(runner: Runner, connectionCount: number, end: LoopEnd): Promise<RoundSample> {
   using connections = await openConnections(runner.server.port, connectionCount);
-  const cpuBefore = cpuMicrosOf(runner.server.pid);
+  return await sampled(runner, () => closedLoop(connections, end, runner.cycle));
+}
+
+async function runFlow(runner: FlowRunner, durationMs: number): Promise<RoundSample> {
+  using flow = await runner.open();
+  return await sampled(runner, () => flow.run(durationMs));
+}
+
+async function sampled(
+  { server, messagesPerCycle = 1 }: Pick<Runner, "server" | "messagesPerCycle">,
+  load: () => Promise<LoopResult>,
+): Promise<RoundSample> {
+  const cpuBefore = cpuMicrosOf(server.pid);
   const loadCpu = process.cpuUsage();
-  const { cycles, elapsedMs } = await closedLoop(connections, end, runner.cycle);
+  const { cycles, elapsedMs } = await load();
   const used = process.cpuUsage(loadCpu);
-  const messages = cycles * (runner.messagesPerCycle ?? 1);
-  const cpuAfter = cpuMicrosOf(runner.server.pid);
+  const messages = cycles * messagesPerCycle;
+  const cpuAfter = cpuMicrosOf(server.pid);
   await sleep(SETTLE_MS);
   return {
     perSecond: (messages / elapsedMs) * 1_000,

@@ -1,0 +1,6 @@
+/** What the load looks at in a letter that was shown, leased or streamed. */
+export interface MailItem {
+  readonly message_id: string;
+  readonly message: { readonly subject: string };
+  readonly lease?: { readonly id: string };
+}

@@ -1,0 +1,35 @@
+import { EventStreamReader } from "./event-stream-reader.ts";
+import { getRequest } from "./http-request.ts";
+import type { MailItem } from "./mail-item.ts";
+import { MailStream, type StreamAddress, type StreamListener, streamPath } from "./mail-stream.ts";
+
+/** Mail as server-sent events. */
+export class SseStream extends MailStream {
+  readonly #reader = new EventStreamReader();
+  #isOpen = false;
+
+  constructor(address: StreamAddress, listener: StreamListener) {
+    super(address, getRequest(streamPath("stream", address)), listener);
+  }
+
+  override get retryMs(): number {
+    return this.#reader.retryMs;
+  }
+
+  protected override read(bytes: Buffer, at: number): void {
+    const events = this.#reader.push(bytes);
+    const { status, isEnded } = this.#reader;
+    if (status === 0) return;
+    if (status !== 200) throw new Error(`a stream was answered ${status}`);
+    if (!this.#isOpen) {
+      this.#isOpen = true;
+      this.listener.onOpen();
+    }
+    const last = events.at(-1);
+    if (last !== undefined) {
+      const mail = events.map(({ data }) => JSON.parse(data) as MailItem);
+      this.listener.onMail(mail, last.id, at);
+    }
+    if (isEnded) throw new Error("the server ended the stream");
+  }
+}

@@ -1,0 +1,98 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { ServerProcess } from "../contestants/server-process.ts";
+import { type Figure, figureOf } from "../figure.ts";
+import { assertOk } from "../load/connection.ts";
+import { postRequest } from "../load/http-request.ts";
+import { IdleConnections } from "../load/idle-connections.ts";
+import { letterTo } from "../load/letters.ts";
+import type { MailItem } from "../load/mail-item.ts";
+import { percentile } from "../statistics.ts";
+
+const SENDS_PER_SECOND = 200;
+const SENDERS = 16;
+/** After the last send: mail that has not come by then is lost. */
+const ARRIVAL_MS_MAX = 5_000;
+
+/** `at` is when the mail was there. */
+export type OnMail = (mail: readonly MailItem[], at: number) => void;
+
+/** Those who get the mail, for one round. */
+export interface Audience {
+  readonly agents: readonly number[];
+  begin(onMail: OnMail): void;
+  end(): Promise<void>;
+}
+
+export function medianRounds(rounds: readonly (readonly number[])[]): readonly number[] {
+  return rounds.map((times) => percentile(times, 0.5));
+}
+
+export function percentileFigures(name: string, rounds: readonly (readonly number[])[]): readonly Figure[] {
+  return [0.5, 0.99].map((share) =>
+    figureOf(
+      `${name}: p${share * 100}`,
+      "ms",
+      rounds.map((times) => percentile(times, share)),
+    ),
+  );
+}
+
+/** The round trips of a server that only echoes. */
+export async function echoRound(server: ServerProcess, durationMs: number): Promise<number[]> {
+  using senders = await IdleConnections.open(server.port, SENDERS);
+  const requests: Promise<number>[] = [];
+  const bytes = postRequest("/messages", letterTo(0));
+  await atPace(durationMs, () => requests.push(timed(senders, bytes)));
+  return await Promise.all(requests);
+}
+
+async function timed(senders: IdleConnections, bytes: Buffer): Promise<number> {
+  const start = performance.now();
+  assertOk(await senders.request(bytes));
+  return performance.now() - start;
+}
+
+/** From each send, to everybody of the audience in turn, to its arrival. */
+export async function arrivalRound(
+  server: ServerProcess,
+  durationMs: number,
+  audience: Audience,
+): Promise<number[]> {
+  using senders = await IdleConnections.open(server.port, SENDERS);
+  const { agents } = audience;
+  const sentAt = new Map<string, number>();
+  const timesMs: number[] = [];
+  const prefix = crypto.randomUUID();
+  audience.begin((mail, at) => {
+    for (const { message } of mail) {
+      const start = sentAt.get(message.subject);
+      if (start !== undefined) timesMs.push(at - start);
+    }
+  });
+  const sends: Promise<void>[] = [];
+  const count = await atPace(durationMs, (number) => {
+    const subject = `${prefix} ${number}`;
+    const bytes = postRequest("/messages", letterTo(agents[number % agents.length] ?? 0, { subject }));
+    sentAt.set(subject, performance.now());
+    sends.push(senders.request(bytes).then(assertOk));
+  });
+  await Promise.all(sends);
+  const lastMs = performance.now() + ARRIVAL_MS_MAX;
+  while (timesMs.length < count && performance.now() < lastMs) await sleep(5);
+  if (timesMs.length !== count)
+    throw new Error(`of ${count} messages ${timesMs.length} reached a waiting reader`);
+  await audience.end();
+  return timesMs;
+}
+
+/** Calls `send` at an even pace, whether or not earlier ones have been answered. */
+async function atPace(durationMs: number, send: (number: number) => void): Promise<number> {
+  const start = performance.now();
+  const count = Math.round((durationMs / 1_000) * SENDS_PER_SECOND);
+  for (let number = 0; number < count; number += 1) {
+    const waitMs = start + (number * 1_000) / SENDS_PER_SECOND - performance.now();
+    if (waitMs > 0) await sleep(waitMs);
+    send(number);
+  }
+  return count;
+}

@@ -1,0 +1,82 @@
+import { startBareHttp, startRelay } from "../contestants/contestants.ts";
+import type { ServerProcess } from "../contestants/server-process.ts";
+import { type Figure, ratioOf } from "../figure.ts";
+import { agentId } from "../load/letters.ts";
+import type { StreamOpener } from "../load/mail-stream.ts";
+import type { Bench } from "./bench.ts";
+import { arrivalRound, echoRound, medianRounds, type OnMail, percentileFigures } from "./paced-sends.ts";
+import { STREAM_KINDS } from "./stream-kinds.ts";
+
+const READERS = 20;
+
+/** From the moment a send is written to the moment its event is at the reader of a stream that was open. */
+export async function measureStreamLatency(bench: Bench): Promise<readonly Figure[]> {
+  await using bare = await startBareHttp(bench);
+  await using relay = await startRelay(bench);
+  using opened = new DisposableStack();
+  const kinds = [];
+  for (const [index, { name, open }] of STREAM_KINDS.entries()) {
+    // Agents of their own, so that no letter is shown over two kinds of streams.
+    const readers = opened.use(await StreamReaders.open(relay, open, index * READERS));
+    kinds.push({ name, readers, timesMs: [] as number[][] });
+  }
+  const echoes: number[][] = [];
+  const durationMs = bench.roundMs * 2;
+  for (const { readers } of kinds) await arrivalRound(relay, bench.warmUpMs, readers);
+  await echoRound(bare, bench.warmUpMs);
+  for (let round = 0; round < bench.rounds; round += 1) {
+    bench.progress(`round ${round + 1} of ${bench.rounds}`);
+    echoes.push(await echoRound(bare, durationMs));
+    for (const { readers, timesMs } of kinds) timesMs.push(await arrivalRound(relay, durationMs, readers));
+  }
+  const must = { atMost: 3 };
+  return [
+    ...kinds.map(({ name, timesMs }) =>
+      ratioOf(`${name} / bare node:http, p50`, medianRounds(timesMs), medianRounds(echoes), { must }),
+    ),
+    ...kinds.flatMap(({ name, timesMs }) => percentileFigures(`send to open ${name} stream`, timesMs)),
+    ...percentileFigures("bare node:http echo, its round trip alone", echoes),
+  ];
+}
+
+/** One open stream for each of several agents; they stay open from round to round. */
+class StreamReaders implements Disposable {
+  readonly agents: readonly number[];
+  readonly #streams = new DisposableStack();
+  #onMail: OnMail | undefined;
+
+  private constructor(firstAgent: number) {
+    this.agents = Array.from({ length: READERS }, (_, index) => firstAgent + index);
+  }
+
+  static async open(relay: ServerProcess, open: StreamOpener, firstAgent: number): Promise<StreamReaders> {
+    const readers = new StreamReaders(firstAgent);
+    await Promise.all(readers.agents.map((agent) => readers.#open(relay, open, agentId(agent))));
+    return readers;
+  }
+
+  begin(onMail: OnMail): void {
+    this.#onMail = onMail;
+  }
+
+  async end(): Promise<void> {
+    this.#onMail = undefined;
+  }
+
+  [Symbol.dispose](): void {
+    this.#streams.dispose();
+  }
+
+  /** A stream that ends later is not opened again: its mail is missed, and the round says so. */
+  #open({ port }: ServerProcess, open: StreamOpener, agent: string): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const address = { port, agent, since: undefined, localAddress: undefined };
+      const stream = open(address, {
+        onOpen: resolve,
+        onMail: (mail, _cursor, at) => this.#onMail?.(mail, at),
+        onClose: reject,
+      });
+      this.#streams.use(stream);
+    });
+  }
+}
