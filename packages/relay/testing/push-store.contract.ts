@@ -150,7 +150,7 @@ function describeEndpoints(open: OpenStore): void {
       assert.equal(await watch.changed({ timeoutMs: LONG_MS }), true);
     });
 
-    it("wake nobody when the change is refused, or is about a push or other mail", async () => {
+    it("wake nobody when the change is refused, or is only progress, a push or other mail", async () => {
       await using store = await open();
       const endpoint = await storedEndpoint(store);
       using watch = store.feed.watch(PUSH_ENDPOINTS_TOPIC);
@@ -159,8 +159,12 @@ function describeEndpoints(open: OpenStore): void {
       const known = await send(store);
       assert.equal(await clashOf(store, { pushEndpoints: [endpoint], messages: [known] }), "message_id");
       await storedPush(store);
+      await commit(store, { pushProgress: [{ ...endpoint, afterPosition: 5 }] });
       assert.equal(await watch.changed({ timeoutMs: SHORT_MS }), false);
-      await commit(store, { pushEndpoints: [endpoint] });
+      const moved = await store.pushEndpoint(TENANT, ZHIWEI);
+      assert.equal(moved?.afterPosition, 5);
+      assert.equal(await clashOf(store, { pushProgress: [endpoint] }), "push_endpoint");
+      await commit(store, { pushEndpoints: [moved] });
       assert.equal(await watch.changed({ timeoutMs: LONG_MS }), true);
       assert.equal(await mailbox.changed({ timeoutMs: SHORT_MS }), false);
     });

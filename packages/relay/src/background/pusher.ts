@@ -6,7 +6,7 @@ import type { PushEndpoint } from "../core/push/push-record.ts";
 import { EndpointPusher } from "./endpoint-pusher.ts";
 import { pause } from "./pause.ts";
 
-/** Endpoints are looked through at most so often: each mail that is taken up changes one of them. */
+/** Endpoints are looked through at most so often, however many agents register at one time. */
 const LOOK_MS = 100;
 /** Where there are so many that a look takes its time, it takes this part of all time at most. */
 const LOOK_SHARE = 1 / 20;

@@ -49,6 +49,8 @@ export interface Changes {
   readonly capabilities?: readonly CapabilityRecord[];
   /** Version 0 is new. Whoever waits for the topic of endpoints is woken. */
   readonly pushEndpoints?: readonly PushEndpoint[];
+  /** The same for what an endpoint's own pusher changes with every letter: nobody needs to be woken for it. */
+  readonly pushProgress?: readonly PushEndpoint[];
   /** Version 0 is new. */
   readonly pushes?: readonly PushRecord[];
   /** Added to what is there. */

@@ -34,7 +34,7 @@ export function arrivedChanges(
   const seen = delivery === undefined || sent.isNotice ? undefined : seenMail(delivery, sent, nowMs);
   return {
     pushes: [arrived],
-    pushEndpoints: endpoint === undefined || !isTroubled(endpoint) ? [] : [{ ...endpoint, ...CLOSED }],
+    pushProgress: endpoint === undefined || !isTroubled(endpoint) ? [] : [{ ...endpoint, ...CLOSED }],
     deliveries: seen === undefined ? [] : [seen],
     events: [
       ...(delivery === undefined ? [] : [deliveryEvent(type, delivery, POSTMASTER, nowMs, data)]),
@@ -65,11 +65,11 @@ export function failedChanges(
     events.push(deliveryEvent("message.push_failed", delivery, POSTMASTER, nowMs, data));
   }
   if (endpoint?.state !== "active") return { pushes: [failed], events };
-  const isGone = outcome.kind === "gone";
-  if (isGone)
+  if (outcome.kind === "gone") {
     events.push(pushEvent("push.disabled", endpoint, { actor: POSTMASTER, atMs: nowMs }, { reason }));
-  const next = isGone ? disabled(endpoint, reason) : { ...endpoint, ...afterFailure(endpoint, nowMs) };
-  return { pushes: [failed], pushEndpoints: [next], events };
+    return { pushes: [failed], pushEndpoints: [disabled(endpoint, reason)], events };
+  }
+  return { pushes: [failed], pushProgress: [{ ...endpoint, ...afterFailure(endpoint, nowMs) }], events };
 }
 
 /** Marked as delivered, or acknowledged where the agent chose that; undefined when nothing of it changes. */

@@ -94,7 +94,7 @@ export class PushDelivery {
       if (last === undefined) return { changes: undefined, answer: false };
       const pushes = await this.#takenUp(mail);
       const moved = { ...endpoint, afterPosition: last.delivery.position };
-      return { changes: { tenant, pushes, pushEndpoints: [moved], events: [] }, answer: true };
+      return { changes: { tenant, pushes, pushProgress: [moved], events: [] }, answer: true };
     });
   }
 

@@ -145,7 +145,7 @@ export class Pushes {
   }
 
   /** Inside a commit. */
-  putEndpoint(endpoint: PushEndpoint): void {
+  putEndpoint(endpoint: PushEndpoint, how: "wake" | "quiet"): void {
     const values = [
       endpoint.mode,
       endpoint.url,
@@ -167,7 +167,7 @@ export class Pushes {
         ? this.#insertEndpoint.run(...values)
         : this.#updateEndpoint.run(...values, endpoint.version);
     if (changes === 0) throw new ClashError("push_endpoint");
-    this.#ledger.wake(PUSH_ENDPOINTS_TOPIC);
+    if (how === "wake") this.#ledger.wake(PUSH_ENDPOINTS_TOPIC);
   }
 
   /** Inside a commit. */

@@ -216,7 +216,8 @@ export class SqliteRelayStore extends StoreReader implements RelayStore {
     for (const task of changes.tasks ?? []) tasks.put(task);
     for (const artifact of changes.artifacts ?? []) tasks.putArtifact(artifact);
     for (const result of changes.cachedResults ?? []) resultCache.put(result);
-    for (const endpoint of changes.pushEndpoints ?? []) pushes.putEndpoint(endpoint);
+    for (const endpoint of changes.pushEndpoints ?? []) pushes.putEndpoint(endpoint, "wake");
+    for (const endpoint of changes.pushProgress ?? []) pushes.putEndpoint(endpoint, "quiet");
     for (const push of changes.pushes ?? []) pushes.put(push);
     for (const attempt of changes.pushAttempts ?? []) pushes.addAttempt(attempt);
     journal.append(changes.tenant, changes.events);
