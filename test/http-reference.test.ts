@@ -30,6 +30,8 @@ const KEPT_ID = /(key_|cap_)([0-9a-f-]{36})(\.[1-9A-HJ-NP-Za-km-z]{32,44})?/g;
 /** Public keys, also in the action of a capability, and signatures. */
 const BASE58 =
   /(?<="(?:a2a\.(?:send|recv|respond)\.)?)(?:[1-9A-HJ-NP-Za-km-z]{32,44}|[1-9A-HJ-NP-Za-km-z]{80,88})(?=")/g;
+/** Secrets that sign. */
+const SIGNING_SECRET = /whsec_[\w+/=]{20,}/g;
 const NONCE = /(?<="nonce":")[1-9A-HJ-NP-Za-km-z]+(?=")/g;
 const HASH = /\b[0-9a-f]{64}\b/g;
 
@@ -197,7 +199,7 @@ class DocumentedRelay implements AsyncDisposable {
       this.#publicKeys.set(real, shown);
       return shown;
     });
-    return keyed.replaceAll(NONCE, "TjGQfpyt5DcXDKVLxcpkFo");
+    return keyed.replaceAll(NONCE, "TjGQfpyt5DcXDKVLxcpkFo").replaceAll(SIGNING_SECRET, "whsec_…");
   }
 
   #show(id: string, shownAs: string): string {

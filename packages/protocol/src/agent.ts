@@ -63,7 +63,8 @@ export const RegisterRequestSchema = Type.Object(
     ),
     push_ack: Type.Optional(
       Type.Boolean({
-        description: "A push that is answered with 2xx is acknowledged, not only delivered. False unless it was set.",
+        description:
+          "A push that is answered with 2xx is acknowledged, not only delivered. False unless it was set.",
       }),
     ),
     skills: Type.Optional(Type.Array(SkillSchema, { maxItems: LIMITS.skillsMax })),

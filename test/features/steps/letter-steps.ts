@@ -7,6 +7,7 @@ import { PATIENCE_MS, type RelayWorld } from "./relay-world.ts";
 const REASONS: Readonly<Record<string, RelayErrorCode>> = {
   "another worker has taken over": "lease_lost",
   "it does not know them": "unauthenticated",
+  "it was posted before": "conflict",
   "nobody has that name": "unknown_agent",
   "that is not allowed": "permission_denied",
   "the key belongs to another letter": "conflict",

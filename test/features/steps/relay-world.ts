@@ -13,6 +13,7 @@ import {
 import { After, Before, setDefaultTimeout, setWorldConstructor, World } from "@cucumber/cucumber";
 import { loadConfig, type RunningRelay, startRelay } from "a2a-relay";
 import { type ChildRelay, startChildRelay } from "../../support/child-relay.ts";
+import { DeliveryScene } from "./delivery-scene.ts";
 
 export type LeasedLetter = LeaseResponse["messages"][number];
 
@@ -38,6 +39,7 @@ export class RelayWorld extends World {
   /** What each worker holds. */
   readonly held = new Map<string, LeasedLetter>();
   readonly receipts: Receipt[] = [];
+  readonly delivery = new DeliveryScene();
   readonly #parts = new AsyncDisposableStack();
   #directory: string | undefined;
   #child: ChildRelay | undefined;
@@ -97,6 +99,11 @@ export class RelayWorld extends World {
   /** Moves the relay's clock, so that nobody has to wait for days. */
   letPass(durationMs: number): void {
     this.#aheadMs += durationMs;
+  }
+
+  /** Ends it with the scenario, before the relay. */
+  use<Part extends AsyncDisposable>(part: Part): Part {
+    return this.#parts.use(part);
   }
 
   /** For acts that the relay is expected to refuse. */
