@@ -1,5 +1,13 @@
 import { type Static, Type } from "typebox";
-import type { AckResponse, BatchResponse, LeaseResponse, MailboxItem, ReleaseResponse, RenewResponse, SendResponse } from "./api.ts";
+import type {
+  AckResponse,
+  BatchResponse,
+  LeaseResponse,
+  MailboxItem,
+  ReleaseResponse,
+  RenewResponse,
+  SendResponse,
+} from "./api.ts";
 import { exactly } from "./exactly.ts";
 import { LIMITS } from "./limits.ts";
 import type { ErrorBody } from "./relay-error.ts";
@@ -13,7 +21,10 @@ const shown = {
   since,
   peek: Type.Optional(Type.Boolean({ default: false, description: "Leaves no mark on what is shown." })),
   notice: Type.Optional(
-    Type.Boolean({ default: false, description: "Only what there is, not the letters; leaves no mark either." }),
+    Type.Boolean({
+      default: false,
+      description: "Only what there is, not the letters; leaves no mark either.",
+    }),
   ),
 };
 

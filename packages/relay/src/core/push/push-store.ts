@@ -8,7 +8,7 @@ export interface PushFilter {
   readonly limit: number;
 }
 
-/** Pushes are changed through `commit` (`pushEndpoints`, `pushProgress`, `pushes`, `pushAttempts`), like everything else. */
+/** Changed through `commit` like everything else: `pushEndpoints`, `pushProgress`, `pushes`, `pushAttempts`. */
 export interface PushStore {
   pushEndpoint(tenant: string, agentId: AgentId): Promise<PushEndpoint | undefined>;
   /** Active endpoints of all tenants, in a fixed order, behind `after`. */

@@ -16,6 +16,7 @@ export class SocketWriter {
   /** Frames that have not left yet. */
   #unsent = 0;
   #movedAtMs = 0;
+  #isStopped = false;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(socket: WebSocket, stallMs: number, listener: SocketWriterListener) {
@@ -50,8 +51,9 @@ export class SocketWriter {
     this.#socket.pong(data, undefined, () => this.#left());
   }
 
-  /** Nothing is waited for any more. */
+  /** Nothing is waited for any more, also not for what is still answered to a socket that has closed. */
   stop(): void {
+    this.#isStopped = true;
     clearTimeout(this.#timer);
     this.#timer = undefined;
   }
@@ -59,7 +61,7 @@ export class SocketWriter {
   #waits(): void {
     if (this.#unsent === 0) this.#movedAtMs = performance.now();
     this.#unsent += 1;
-    this.#timer ??= setTimeout(() => this.#look(), this.#stallMs);
+    if (!this.#isStopped) this.#timer ??= setTimeout(() => this.#look(), this.#stallMs);
   }
 
   #left(): void {

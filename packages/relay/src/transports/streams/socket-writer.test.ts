@@ -1,0 +1,55 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import type { AddressInfo } from "node:net";
+import { describe, it } from "node:test";
+import { WebSocket, WebSocketServer } from "ws";
+import { SocketWriter } from "./socket-writer.ts";
+
+const STALL_MS = 60_000;
+const NOBODY = { onLeft: () => undefined, onStall: () => undefined };
+
+describe("what is sent over a socket", () => {
+  it("is waited for until it has left", async () => {
+    await using pair = await openPair();
+    const writer = new SocketWriter(pair.ours, STALL_MS, NOBODY);
+    const arrived = once(pair.theirs, "message");
+    assert.equal(await writer.send("知微你好"), true);
+    assert.equal(String((await arrived)[0]), "知微你好");
+    writer.stop();
+  });
+
+  it("to a socket that has closed leaves nothing behind that would keep a process alive", async () => {
+    await using pair = await openPair();
+    const writer = new SocketWriter(pair.ours, STALL_MS, NOBODY);
+    pair.theirs.terminate();
+    await once(pair.ours, "close");
+    writer.stop();
+    const before = timers();
+    assert.equal(await writer.send("too late"), false);
+    assert.equal(timers(), before);
+  });
+});
+
+function timers(): number {
+  return process.getActiveResourcesInfo().filter((kind) => kind === "Timeout").length;
+}
+
+/** Both ends of one connection. */
+async function openPair(): Promise<
+  AsyncDisposable & { readonly ours: WebSocket; readonly theirs: WebSocket }
+> {
+  const server = new WebSocketServer({ port: 0, host: "127.0.0.1" });
+  await once(server, "listening");
+  const theirs = new WebSocket(`ws://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  const [ours] = (await once(server, "connection")) as [WebSocket];
+  await once(theirs, "open");
+  return {
+    ours,
+    theirs,
+    [Symbol.asyncDispose]: async () => {
+      theirs.terminate();
+      ours.terminate();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
