@@ -8,7 +8,7 @@ import { type ChildRelay, startChildRelay } from "../support/child-relay.ts";
 import { EventReader } from "../support/event-reader.ts";
 
 /** Each holds some 4 MB of the operating system's memory, so that all thousand are tried where there is room. */
-const READERS = Number(process.env["A2A_TEST_SLOW_READERS"] ?? 60);
+const READERS = Number(process.env["A2A_TEST_SLOW_READERS"] ?? 300);
 const KIB = 1024;
 const MIB = 1024 * KIB;
 /** What one reader may cost the relay that is sent far more than it takes. */

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { LIMITS, SOCKET_CLOSE, SOCKET_KEY_PREFIX, SOCKET_PROTOCOL } from "@a2a-relay/protocol";
+import { LIMITS, SOCKET_CLOSE, SOCKET_KEY_PREFIX, SOCKET_PROTOCOL, SOCKET_VERBS } from "@a2a-relay/protocol";
+import fc from "fast-check";
 import { type HttpRelay, LULU, openHttpRelay, ZHIWEI } from "../../packages/relay/testing/http-relay.ts";
 import { SocketClient, type SocketOptions } from "../support/socket-client.ts";
 
@@ -129,6 +130,40 @@ describe("a mailbox over a socket", TIMEOUT, () => {
     assert.equal((await socket.request("ack", {})).error?.code, "invalid_argument");
     assert.equal((await socket.request("renew")).error?.code, "invalid_argument");
     await socket.ask("send", letter("还在"));
+  });
+
+  it("answers whatever is sent with one frame, which is no fault of its own", async () => {
+    await using relay = await openHttpRelay();
+    await using socket = await open(relay, "?quiet=true");
+    const verb = fc.oneof(fc.constantFrom<unknown>(...SOCKET_VERBS), fc.jsonValue());
+    const member = fc.oneof(
+      fc.jsonValue(),
+      fc.constantFrom<unknown>("m1", ZHIWEI, [], {}, 2 ** 53, "\ud800"),
+    );
+    const names = fc.constantFrom(
+      "from",
+      "to",
+      "body",
+      "max",
+      "leases",
+      "message_ids",
+      "lease_ms",
+      "messages",
+    );
+    const input = fc.oneof(fc.jsonValue(), fc.dictionary(names, member));
+    const frame = fc.oneof(
+      fc.record({ id: fc.oneof(fc.constant("a"), fc.jsonValue()), verb, input }, { requiredKeys: [] }),
+      fc.jsonValue(),
+    );
+    await fc.assert(
+      fc.asyncProperty(frame, async (sent) => {
+        socket.ws.send(JSON.stringify(sent));
+        const { type, error } = await socket.next();
+        assert.ok(type === "answer" || type === "error");
+        assert.notEqual(error?.code, "internal");
+      }),
+      { numRuns: 300 },
+    );
   });
 
   it("answers pings, and gives up on whoever does not answer its own", async () => {

@@ -29,7 +29,12 @@ export interface ChangeFeed {
    * Start watching *before* reading, so that what is committed between the read and the wait is not missed.
    * `resource_exhausted` when too many readers wait.
    */
-  watch(topic: Topic): Watch;
+  watch(topic: Topic, options?: WatchOptions): Watch;
+}
+
+export interface WatchOptions {
+  /** The relay watches for itself: it is not refused, and takes no reader's place. */
+  readonly isOwn?: boolean;
 }
 
 export interface Watch extends Disposable {

@@ -36,55 +36,80 @@ export interface Followed<Page> {
  * first page comes at once, also an empty one. Nothing is read before the page before it was taken, so that a slow
  * follower holds one page and no more. Ends when the signal is aborted or the store closes.
  */
-export function follow<Page>(followed: Followed<Page>): AsyncIterable<Page> {
+export function follow<Page>(followed: Followed<Page>): AsyncIterableIterator<Page, undefined> {
   const { signal, watch } = followed;
   // Whoever hangs up before it asks for the first page leaves no watch behind.
   if (signal?.aborted === true) watch[Symbol.dispose]();
   else signal?.addEventListener("abort", () => watch[Symbol.dispose](), { once: true });
-  return walk(followed);
+  return new Walk(followed);
 }
 
-async function* walk<Page>(followed: Followed<Page>): AsyncGenerator<Page, void, undefined> {
-  using watch = followed.watch;
-  try {
-    yield* pagesOf(followed, watch);
-  } finally {
-    await followed.end?.();
+/** Written out, because a generator that waits for its follower would keep the page that it gave away. */
+class Walk<Page> implements AsyncIterableIterator<Page, undefined> {
+  readonly #followed: Followed<Page>;
+  /** What was seen last, without the page. */
+  #last: Omit<Sight<Page>, "page"> | undefined;
+  #owesSign = true;
+  #isOver = false;
+
+  constructor(followed: Followed<Page>) {
+    this.#followed = followed;
   }
-}
 
-async function* pagesOf<Page>(followed: Followed<Page>, watch: Watch): AsyncGenerator<Page, void, undefined> {
-  const { pace, pulseMs, signal } = followed;
-  let owesSign = true;
-  while (!isOver(signal)) {
-    const sight = await lookAt(followed);
-    if (sight === undefined) return;
-    const { page, isEmpty, hasMore = false, isLast = false, againMs = pulseMs } = sight;
-    if (!isEmpty || (owesSign && !isLast)) {
-      yield page;
-      owesSign = false;
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  async next(): Promise<IteratorResult<Page, undefined>> {
+    if (this.#isOver) return { done: true, value: undefined };
+    try {
+      while (await this.#goesOn()) {
+        const sight = await this.#look();
+        if (sight === undefined) break;
+        const { page, ...last } = sight;
+        this.#last = last;
+        if (last.isEmpty && (!this.#owesSign || last.isLast === true)) continue;
+        this.#owesSign = false;
+        return { done: false, value: page };
+      }
+    } catch (reason) {
+      await this.return();
+      throw reason;
     }
-    if (isLast) return;
+    return this.return();
+  }
+
+  async return(): Promise<IteratorResult<Page, undefined>> {
+    const isFirst = !this.#isOver;
+    this.#isOver = true;
+    this.#followed.watch[Symbol.dispose]();
+    if (isFirst) await this.#followed.end?.();
+    return { done: true, value: undefined };
+  }
+
+  /** Waits for what comes after the last look; false when nothing does. */
+  async #goesOn(): Promise<boolean> {
+    const { pace, pulseMs, signal, watch } = this.#followed;
+    if (this.#last === undefined) return signal?.aborted !== true;
+    const { isEmpty, hasMore = false, isLast = false, againMs = pulseMs } = this.#last;
+    if (isLast) return false;
     if (hasMore) await pace.step();
     // Whoever was shown something looks again at once: something may have come meanwhile.
     else if (isEmpty) {
-      owesSign = !(await watch.changed({ timeoutMs: againMs, signal })) && againMs === pulseMs;
+      this.#owesSign = !(await watch.changed({ timeoutMs: againMs, signal })) && againMs === pulseMs;
     }
-    if (!isOver(signal)) await followed.stillAllowed();
+    if (signal?.aborted === true || this.#isOver) return false;
+    await this.#followed.stillAllowed();
+    return true;
   }
-}
 
-/** Undefined when the store has closed. */
-async function lookAt<Page>(followed: Followed<Page>): Promise<Sight<Page> | undefined> {
-  try {
-    return await followed.look();
-  } catch (reason) {
-    if (RelayError.from(reason).code === "unavailable") return undefined;
-    throw reason;
+  /** Undefined when the store has closed. */
+  async #look(): Promise<Sight<Page> | undefined> {
+    try {
+      return await this.#followed.look();
+    } catch (reason) {
+      if (RelayError.from(reason).code === "unavailable") return undefined;
+      throw reason;
+    }
   }
-}
-
-/** Asked anew after every wait, which the compiler cannot know. */
-function isOver(signal: AbortSignal | undefined): boolean {
-  return signal?.aborted === true;
 }

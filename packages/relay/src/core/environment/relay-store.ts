@@ -115,6 +115,8 @@ export interface RelayStore
   commit(changes: Changes): Promise<CommitOutcome>;
   /** Forgets nonces whose time is over. Answers how many. */
   forgetNonces(expiredBeforeMs: number): Promise<number>;
+  /** Forgets what expired keys signed with: they stay, each with an empty secret. Answers how many. */
+  forgetSigningSecrets(nowMs: number): Promise<number>;
   /** A real, durable write that leaves no trace in the journal. */
   probe(nowMs: number): Promise<void>;
 }

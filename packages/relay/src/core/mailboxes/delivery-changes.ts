@@ -60,7 +60,9 @@ export class DeliveryChanges {
     wishes: readonly DeliveryWish[],
   ): Promise<readonly DeliveryOutcome[]> {
     const decided = await Promise.all(
-      wishes.map((wish) => this.#decide(tenant, agentId, wish).catch(RelayError.from)),
+      wishes.map((wish) =>
+        this.#decide(tenant, agentId, wish).catch((reason: unknown) => RelayError.from(reason)),
+      ),
     );
     const changes = decided.flatMap((each) =>
       each instanceof RelayError || each.changes === undefined ? [] : [each.changes],
@@ -77,7 +79,11 @@ export class DeliveryChanges {
       });
     }
     // Somebody else changed one of them first, or it is there twice.
-    return Promise.all(wishes.map((wish) => this.change(tenant, agentId, wish).catch(RelayError.from)));
+    return Promise.all(
+      wishes.map((wish) =>
+        this.change(tenant, agentId, wish).catch((reason: unknown) => RelayError.from(reason)),
+      ),
+    );
   }
 
   async #decide(

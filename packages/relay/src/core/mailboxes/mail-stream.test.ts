@@ -175,8 +175,10 @@ describe("a reader that follows a mailbox", () => {
     const message_ids = await sendAll(core, ["一", "二"]);
     await using mail = await followMail(core);
     await mail.next();
+    const next = mail.next();
+    await nextTurn();
     assert.equal((await core.mailboxes.ack(core.zhiwei, ZHIWEI, { message_ids })).acknowledged, 2);
-    await mail.next();
+    await next;
     assert.equal(await deliveredEvents(core), 0);
   });
 

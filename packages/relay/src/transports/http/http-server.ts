@@ -8,7 +8,7 @@ import Fastify, {
 } from "fastify";
 import type { Authenticator } from "../../core/access/authenticator.ts";
 import type { RelayCore } from "../../core/relay-core.ts";
-import type { EventStream } from "../streams/event-stream.ts";
+import { beginningWith, type EventStream } from "../streams/event-stream.ts";
 import { Pulses } from "../streams/pulses.ts";
 import { socketRoutes } from "../streams/socket-routes.ts";
 import type { SocketHost } from "../streams/socket-session.ts";
@@ -210,7 +210,7 @@ async function sendEvents(
   route?.metrics.record(first === undefined ? 204 : 200, secondsSince(startedAtMs));
   if (first === undefined) return reply.code(204).send();
   reply.hijack();
-  void writeEvents(stream, first, reply.raw, { headers: { ...reply.getHeaders() }, host });
+  void writeEvents(beginningWith(first, stream), reply.raw, { headers: { ...reply.getHeaders() }, host });
   return reply;
 }
 

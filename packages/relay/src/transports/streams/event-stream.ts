@@ -32,6 +32,19 @@ export function eventStream<Page>(
   };
 }
 
+/** A stream whose first events were read already. They are given away once, and kept no longer. */
+export function beginningWith(first: readonly ServerSentEvent[], stream: EventStream): EventStream {
+  let unread: readonly ServerSentEvent[] | undefined = first;
+  return {
+    kind: stream.kind,
+    next: async () => {
+      const events = unread;
+      unread = undefined;
+      return events ?? stream.next();
+    },
+  };
+}
+
 export function mailStream(pages: AsyncIterable<MailPage>, event: "message" | "notice"): EventStream {
   return eventStream("mailbox", pages, ({ mail }) =>
     mail.map(({ cursor, json }) => ({ id: cursor, event, data: json })),

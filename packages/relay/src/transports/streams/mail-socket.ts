@@ -19,7 +19,9 @@ export interface MailSocketOrder extends SocketCaller {
   /** Absent: it shows no mail by itself. */
   readonly pages: AsyncIterable<MailPage> | undefined;
   readonly isNotice: boolean;
-  /** Ends all that waits on behalf of the socket. */
+  /** Where it starts. */
+  readonly since: string;
+  /** Ends all that waits on behalf of the socket. Aborted with `stopping` at the latest. */
   readonly ended: AbortController;
   /** Aborted when the relay stops, or the connection is gone. */
   readonly stopping: AbortSignal;
@@ -27,6 +29,8 @@ export interface MailSocketOrder extends SocketCaller {
 
 /** Pulses that may pass without an answer to the ping before the other side counts as gone. */
 const UNANSWERED_MAX = 2;
+/** How long answers may take to leave when the relay stops, before whoever does not take them is left without. */
+const STOP_MS = 4_000;
 /** A close frame carries no longer reason. */
 const REASON_BYTES_MAX = 123;
 
@@ -46,8 +50,10 @@ export class MailSocket {
   /** Frames that came in one piece with others and have to wait for room. */
   readonly #waiting: (readonly [data: Buffer, isBinary: boolean])[] = [];
   #active = 0;
+  #activeBytes = 0;
   #unanswered = 0;
-  #cursor = "";
+  #cursor: string;
+  #stopTimer: NodeJS.Timeout | undefined;
   /** Why the socket closes once what was asked is answered. */
   #ending: unknown;
 
@@ -56,6 +62,7 @@ export class MailSocket {
     this.#order = order;
     this.#socket = socket;
     this.#host = host;
+    this.#cursor = order.since;
     this.#writer = new SocketWriter(socket, host.stallMs, {
       onLeft: () => this.#goOn(),
       onStall: () => this.#cutOff(),
@@ -69,15 +76,20 @@ export class MailSocket {
     this.#socket.on("message", (data, isBinary) => this.#take(bytesOf(data), isBinary));
     this.#socket.on("ping", (data) => this.#pong(data));
     this.#socket.on("pong", () => (this.#unanswered = 0));
+    const stop = (): void => {
+      this.#stopTimer = setTimeout(() => this.#socket.terminate(), STOP_MS);
+      this.#closeWhenDone();
+    };
     this.#socket.once("close", () => {
       leave();
+      clearTimeout(this.#stopTimer);
+      this.#order.stopping.removeEventListener("abort", stop);
       this.#writer.stop();
       this.#waiting.length = 0;
-      this.#order.ended.abort();
       meter.closed("socket");
     });
-    this.#order.stopping.addEventListener("abort", () => this.#closeWhenDone(), { once: true });
-    if (this.#order.stopping.aborted) this.#closeWhenDone();
+    this.#order.stopping.addEventListener("abort", stop, { once: true });
+    if (this.#order.stopping.aborted) stop();
     else void this.#showMail();
   }
 
@@ -87,17 +99,29 @@ export class MailSocket {
 
   /** The next page is read when this one has left; a reader that does not take it holds no more than that. */
   async #showMail(): Promise<void> {
+    const pages = this.#order.pages?.[Symbol.asyncIterator]();
     try {
-      for await (const { mail, cursor } of this.#order.pages ?? []) {
-        if (mail.length === 0) continue;
-        this.#cursor = cursor;
-        const items = mail.map(({ json }) => json).join(",");
-        const [type, name] = this.#order.isNotice ? ["notice", "notices"] : ["mail", "messages"];
-        const frame = `{"type":"${type}","${name}":[${items}],"cursor":"${cursor}"}`;
-        if (!(await this.#writer.send(frame))) return;
+      for (let isTaken = pages !== undefined; isTaken;) {
+        const frame = await this.#nextMail(pages);
+        isTaken = frame !== undefined && (await this.#writer.send(frame));
       }
+      await pages?.return?.();
     } catch (reason) {
       this.#failed(reason);
+    }
+  }
+
+  /** Undefined at the end. */
+  async #nextMail(pages: AsyncIterator<MailPage> | undefined): Promise<string | undefined> {
+    for (;;) {
+      const step = await pages?.next();
+      if (step === undefined || step.done === true) return undefined;
+      const { mail, cursor } = step.value;
+      if (mail.length === 0) continue;
+      this.#cursor = cursor;
+      const items = mail.map(({ json }) => json).join(",");
+      const [type, name] = this.#order.isNotice ? ["notice", "notices"] : ["mail", "messages"];
+      return `{"type":"${type}","${name}":[${items}],"cursor":"${cursor}"}`;
     }
   }
 
@@ -127,15 +151,18 @@ export class MailSocket {
   }
 
   get #hasRoom(): boolean {
-    return this.#active < LIMITS.socketRequestsMax && !this.#writer.isFull;
+    const isBusy = this.#active >= LIMITS.socketRequestsMax || this.#activeBytes >= LIMITS.batchBodyBytesMax;
+    return !isBusy && !this.#writer.isFull;
   }
 
   /** A request counts until its answer has left, so that whoever does not take answers is asked nothing more. */
   async #answer(data: Buffer, isBinary: boolean): Promise<void> {
     this.#active += 1;
+    this.#activeBytes += data.length;
     const frame = await this.#frameFor(data, isBinary);
     await this.#writer.send(frame);
     this.#active -= 1;
+    this.#activeBytes -= data.length;
     this.#goOn();
     if (this.#ending !== undefined) this.#failed(this.#ending);
     else if (this.#order.stopping.aborted) this.#closeWhenDone();

@@ -27,7 +27,8 @@ export function socketRoutes(core: SocketCore): readonly SocketRoute[] {
         // Whoever wants no mail is refused like anybody else who may not have it.
         if (quiet) await core.mailboxes.read(principal, agent, { peek: true, limit: 1 });
         const pages = quiet ? undefined : await core.mailboxes.follow(principal, agent, query, ended);
-        const order = { principal, agent, pages, isNotice: query.notice === true, ended, stopping };
+        const { since = "0", notice: isNotice = false } = query;
+        const order = { principal, agent, pages, isNotice, since, ended, stopping };
         return {
           run: (socket, host) => new MailSocket(core, order, socket, host).run(),
           [Symbol.dispose]: () => ended.abort(),

@@ -5,7 +5,7 @@ import { Socket } from "node:net";
 import { describe, it } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { RelayError } from "@a2a-relay/protocol";
-import type { EventStream, ServerSentEvent } from "./event-stream.ts";
+import { beginningWith, type EventStream, type ServerSentEvent } from "./event-stream.ts";
 import { type SseHost, writeEvents } from "./sse-writer.ts";
 import { StreamMeter } from "./stream-meter.ts";
 
@@ -56,7 +56,7 @@ function setup(stallMs: number): {
   readonly stream: Endless;
   readonly host: SseHost & { readonly failures: unknown[] };
   readonly response: ServerResponse;
-  write(first?: readonly ServerSentEvent[]): Promise<void>;
+  readonly write: (first?: readonly ServerSentEvent[]) => Promise<void>;
 } {
   const failures: unknown[] = [];
   const host = {
@@ -73,7 +73,7 @@ function setup(stallMs: number): {
   socket.on("drain", () => response.emit("drain"));
   const stream = new Endless();
   const write = (first = PAGE): Promise<void> =>
-    writeEvents(stream, first, response, { headers: { vary: "origin" }, host });
+    writeEvents(beginningWith(first, stream), response, { headers: { vary: "origin" }, host });
   return { socket, stream, host, response, write };
 }
 

@@ -33,7 +33,6 @@ const SIGN_OF_LIFE = ": heartbeat\n\n";
  */
 export async function writeEvents(
   stream: EventStream,
-  first: readonly ServerSentEvent[],
   response: ServerResponse,
   { headers, host }: { readonly headers: Headers; readonly host: SseHost },
 ): Promise<void> {
@@ -41,26 +40,29 @@ export async function writeEvents(
   meter.opened(stream.kind);
   response.once("close", () => meter.closed(stream.kind));
   response.writeHead(200, { ...headers, ...HEADERS } as OutgoingHttpHeaders);
-  const retryMs = RETRY_MS_MIN + Math.floor(Math.random() * RETRY_MS_SPREAD);
-  let text = `retry: ${retryMs}\n\n${textOf(first)}`;
+  let preface = `retry: ${RETRY_MS_MIN + Math.floor(Math.random() * RETRY_MS_SPREAD)}\n\n`;
   try {
-    while (!response.destroyed) {
-      // As bytes, because a socket counts characters of a text, and those of some scripts are three times as long.
-      const isTaken = response.write(Buffer.from(text)) || (await drained(response, stallMs));
-      if (!isTaken) {
-        meter.cutOff(stream.kind);
-        response.destroy();
-        return;
-      }
-      const events = await stream.next();
-      if (events === undefined) break;
-      text = textOf(events);
+    for (;;) {
+      const bytes = await nextBytes(stream, preface);
+      preface = "";
+      if (bytes === undefined) break;
+      if (response.destroyed) return;
+      if (response.write(bytes) || (await drained(response, stallMs))) continue;
+      meter.cutOff(stream.kind);
+      response.destroy();
+      return;
     }
   } catch (reason) {
     // Whatever ended it: the reader comes back, and is told then.
     if (RelayError.from(reason).code === "internal") host.onFailure(reason);
   }
   response.end();
+}
+
+/** As bytes, because a socket counts characters of a text, and those of some scripts are three times as long. */
+async function nextBytes(stream: EventStream, preface: string): Promise<Buffer | undefined> {
+  const events = await stream.next();
+  return events === undefined ? undefined : Buffer.from(preface + textOf(events));
 }
 
 function textOf(events: readonly ServerSentEvent[]): string {
