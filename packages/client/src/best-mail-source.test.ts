@@ -58,7 +58,7 @@ describe("the best way to the mail", () => {
     assert.equal(log.at(-1), "close socket");
   });
 
-  it("is the next one where a better one is blocked, which is left alone for some time and then tried again", async () => {
+  it("is the next one where a better one is blocked, which is left alone for a while and tried again", async () => {
     const { lease, moods, clock } = setup("socket", "stream", "poll");
     moods["socket"] = "blocked";
     moods["stream"] = "blocked";
@@ -157,11 +157,14 @@ describe("a stream of notices", () => {
   it("wakes whoever waits, and is opened again when it ends, without a word about it", async () => {
     await using all = await setupStream();
     const source = await StreamMailSource.open(all.parts, { signal });
+    const isStream = (line: string): boolean => line.startsWith("GET") && line.endsWith("/stream");
+    const isAnswered = (line: string): boolean => line.startsWith("answered") && line.endsWith("/lease");
     const leasing = source.lease({ lease_ms: 60_000 }, { signal });
-    const isStream = (line: string): boolean => line.endsWith("/stream");
+    await all.relay.came(isAnswered);
     await all.send();
     assert.equal((await leasing).messages.length, 1);
     const again = source.lease({}, { signal });
+    await all.relay.came(isAnswered, 3);
     all.relay.endStreams();
     await all.relay.came(isStream, 2);
     await all.send();

@@ -173,8 +173,8 @@ export class LiveClient {
     const stream = new ResumedStream(call, parts, options);
     try {
       for (let event = await stream.next(); event !== undefined; event = await stream.next()) {
-        // A newer relay may have more to tell than this client knows of. What it knows is trusted to have the shape that
-        // the protocol package declares.
+        // A newer relay may have more to tell than this client knows of. What it does know is trusted to have the
+        // shape that the protocol package declares.
         if (event.event === name) yield [parseData(event.data) as T, event.id];
       }
     } finally {

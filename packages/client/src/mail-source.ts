@@ -3,8 +3,8 @@ import type { LeaseRequest, LeaseResponse } from "@a2a-relay/protocol";
 /** Where an agent's mail comes from. Whatever the way, mail is taken under leases. */
 export interface MailSource {
   /**
-   * Takes mail, waiting for it about as long as the request says. `unavailable` also where the answer got lost, and with
-   * it leases that only the relay knows of.
+   * Takes mail, waiting for it about as long as the request says. `unavailable` also where the answer got lost, and
+   * with it leases that only the relay knows of.
    */
   lease(request: LeaseRequest, options: { readonly signal: AbortSignal }): Promise<LeaseResponse>;
   /** Resolves when the relay leases nothing to it any more. */

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { ASKER, gate, WORKER } from "../testing/agent-setup.ts";
+import { ASKER, WORKER } from "../testing/agent-setup.ts";
 import { ProxiedRelay } from "../testing/proxied-relay.ts";
 import { RelayAgent } from "./relay-agent.ts";
 import type { MailTransportChoice, RelayAgentOptions } from "./relay-agent-options.ts";
@@ -148,6 +148,8 @@ describe("an agent hears of its mail", () => {
 });
 
 for (const transport of ["websocket", "sse", "poll", "auto"] as const) {
+  const isSocket = transport === "websocket" || transport === "auto";
+
   describe(`an agent by ${transport}, when things break`, () => {
     it("goes on after the relay was restarted, and nothing is handled twice or lost", async () => {
       await using all = await setup(transport);
@@ -234,18 +236,16 @@ for (const transport of ["websocket", "sse", "poll", "auto"] as const) {
       assert.equal(all.relay.seen.length, count);
     });
 
-    it("waits for a relay that is away from the beginning", async () => {
-      await using all = await setup(transport);
+    it("waits for a relay that goes away while nothing happens, and says so", async () => {
+      await using all = await setup(transport, { timeoutMs: 200, waitMs: 60_000 });
       await all.agent.start();
+      // It waits for mail from now on.
+      const way = transport === "sse" ? `answered ${LEASE}` : LEASE;
+      await all.relay.came((line) => line === (isSocket ? SOCKET : way));
       await all.relay.stopRelay();
       all.relay.cut();
-      const away = gate();
-      const timer = setInterval(() => {
-        if (all.errors.some((error) => error.startsWith("lease"))) away.open();
-      }, 5);
-      // By socket the agent gives the relay some seconds to come back before it says that it is away.
-      if (transport !== "websocket" && transport !== "auto") await away.passed;
-      clearInterval(timer);
+      while (all.errors.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+      assert.deepEqual(new Set(all.errors), new Set(["lease unavailable"]));
       await all.relay.startRelay();
       await all.done([await all.ask("back again")]);
       assert.deepEqual(all.handled, ["back again"]);

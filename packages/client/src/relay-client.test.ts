@@ -31,6 +31,18 @@ const ANYTHING = {
   tenants: [],
   ok: true,
   openapi: "3.1.0",
+  pushes: [],
+  push_secret: "whsec_x",
+  replayed: 1,
+};
+
+const SIGNED = {
+  to: "b",
+  body: "hi",
+  key_id: "k",
+  nonce: "n",
+  signed_at: "2026-05-08T08:30:00Z",
+  signature: "v1,x",
 };
 
 async function setup(options: { readonly apiKey?: string } = {}) {
@@ -57,6 +69,10 @@ describe("RelayClient", () => {
       [() => client.heartbeat("a"), "POST /agents/a/heartbeat"],
       [() => client.send({ to: "b", body: "hi" }), "POST /messages"],
       [() => client.sendBatch({ messages: [{ to: "b", body: "hi" }] }), "POST /messages/batch"],
+      [() => client.inbox(SIGNED), "POST /api/a2a/inbox"],
+      [() => client.push("a", { state: "failed", limit: 5 }), "GET /agents/a/push?state=failed&limit=5"],
+      [() => client.rotatePushSecret("a", { overlap_ms: 0 }), "POST /agents/a/push/rotate"],
+      [() => client.replayPushes("a", { since: "2026-05-08T08:30:00Z" }), "POST /agents/a/push/replay"],
       [() => client.message("m1"), "GET /messages/m1"],
       [() => client.readMailbox("a", { since: "7", peek: true }), "GET /mailbox/a?since=7&peek=true"],
       [() => client.ack("a", { message_ids: ["m1"] }), "POST /mailbox/a/ack"],
@@ -138,6 +154,10 @@ describe("RelayClient", () => {
     await open.agents();
     assert.equal(server.requests[1]?.headers.authorization, undefined);
     assert.equal(server.requests[1]?.headers["content-type"], undefined);
+    // What is signed says itself who it is from.
+    await client.inbox(SIGNED);
+    assert.equal(server.requests[2]?.headers.authorization, undefined);
+    assert.deepEqual(server.requests[2]?.body, SIGNED);
   });
 
   it("gives a key to each message that nothing else makes recognisable", async () => {

@@ -22,8 +22,8 @@ export interface MessageSigning {
 }
 
 /**
- * The message with a signature that says who sends it, for `POST /api/a2a/inbox`: an HMAC-SHA256 over the canonical JSON
- * of everything else. What the relay would fill in is filled in before, because it has to be signed too.
+ * The message with a signature that says who sends it, for `POST /api/a2a/inbox`: an HMAC-SHA256 over the canonical
+ * JSON of everything else. What the relay would fill in is filled in before, because it has to be signed too.
  */
 export async function signMessage(message: MessageInput, signing: MessageSigning): Promise<SignedMessage> {
   const { keyId, secret, nowMs = Date.now(), nonce = createIdempotencyKey(nowMs) } = signing;

@@ -267,7 +267,7 @@ describe("a socket that breaks", () => {
 });
 
 describe("opening a socket", () => {
-  it("rejects with what a plain request is told: only this way is closed, the agent is unknown, nobody is there", async () => {
+  it("rejects with what a plain request is told: that only this way is closed, who calls, nobody there", async () => {
     let json: unknown = { messages: [] };
     await using wire = await WireSocket.start({
       refuse: () => 426,

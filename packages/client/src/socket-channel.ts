@@ -41,8 +41,8 @@ export interface SocketChannelParts {
 }
 
 /**
- * An agent's mailbox over one WebSocket: what is asked is answered over it, and mail comes by itself. It is opened again
- * whenever it breaks, and goes on after the last mail that came.
+ * An agent's mailbox over one WebSocket: what is asked is answered over it, and mail comes by itself. It is opened
+ * again whenever it breaks, and goes on after the last mail that came.
  *
  * What was asked when it broke is asked again where that can do no harm, as over HTTP. A lease is not: the relay may
  * have leased mail already, and a second one would leave it lying under a lease that nobody knows.

@@ -8,6 +8,8 @@ import { loadConfig } from "../../relay/src/config/load-config.ts";
 import { type RunningRelay, startRelay } from "../../relay/src/server/start-relay.ts";
 import { RelayClient } from "../src/relay-client.ts";
 
+type Environment = Readonly<Record<string, string>>;
+
 /** What the proxy does with sockets and streams: lets them through, knows nothing of them, or holds them back. */
 export type ProxyHabit = "pass" | "refuse" | "hold";
 
@@ -17,17 +19,19 @@ export class ProxiedRelay {
   streams: ProxyHabit = "pass";
   /** Breaks the connection over which the relay next answers a lease, and the answer is lost. */
   losesLease = false;
-  /** What came so far, such as `GET /health` or `upgrade /mailbox/a/ws`, oldest first. */
+  /** What came so far, such as `GET /health` or `upgrade /mailbox/a/ws`, and `answered GET /health`, oldest first. */
   readonly seen: string[] = [];
   readonly #directory: string;
+  readonly #env: Environment;
   readonly #server: Server;
   readonly #open = new Set<Socket>();
   readonly #streaming = new Set<ServerResponse>();
   readonly #watchers = new Set<() => void>();
   #relay: RunningRelay | undefined;
 
-  private constructor(directory: string) {
+  private constructor(directory: string, env: Environment) {
     this.#directory = directory;
+    this.#env = env;
     this.#server = createServer((incoming, response) => this.#forward(incoming, response));
     this.#server.on("upgrade", (incoming, socket) => this.#upgrade(incoming, socket));
     this.#server.on("connection", (socket) => {
@@ -36,8 +40,8 @@ export class ProxiedRelay {
     });
   }
 
-  static async start(): Promise<ProxiedRelay> {
-    const proxied = new ProxiedRelay(mkdtempSync(join(tmpdir(), "a2a-proxied-")));
+  static async start(env: Environment = {}): Promise<ProxiedRelay> {
+    const proxied = new ProxiedRelay(mkdtempSync(join(tmpdir(), "a2a-proxied-")), env);
     await proxied.startRelay();
     await new Promise<void>((resolve) => {
       proxied.#server.listen(0, "127.0.0.1", resolve);
@@ -51,12 +55,12 @@ export class ProxiedRelay {
 
   /** Straight to the relay, past the proxy: for the other agents, and for the truth. */
   get direct(): RelayClient {
-    return new RelayClient({ url: this.#relay?.url ?? "" });
+    return new RelayClient({ url: this.#relay?.url ?? "", apiKey: this.#env["A2A_RELAY_API_KEY"] });
   }
 
   /** With all it knew before, at another port of its own. */
   async startRelay(): Promise<void> {
-    this.#relay = await startRelay(configIn(this.#directory));
+    this.#relay = await startRelay(configIn(this.#directory, this.#env));
   }
 
   async stopRelay(): Promise<void> {
@@ -103,7 +107,8 @@ export class ProxiedRelay {
   }
 
   #forward(incoming: IncomingMessage, response: ServerResponse): void {
-    this.#note(`${incoming.method} ${pathOf(incoming)}`);
+    const line = `${incoming.method} ${pathOf(incoming)}`;
+    this.#note(line);
     const isStream = incoming.headers.accept === "text/event-stream";
     if (isStream && this.streams === "refuse") {
       response.writeHead(404, { "content-type": "text/html" }).end("<html>Not here");
@@ -119,7 +124,10 @@ export class ProxiedRelay {
           if (this.#loses(chunk)) response.destroy();
           else if (!response.writableEnded) response.write(chunk);
         });
-        answer.once("end", () => response.end());
+        answer.once("end", () => {
+          response.end();
+          this.#note(`answered ${line}`);
+        });
       }
       answer.once("close", () => answer.complete || response.destroy());
     });
@@ -175,7 +183,7 @@ function pathOf({ url = "/" }: IncomingMessage): string {
   return new URL(url, "http://localhost").pathname;
 }
 
-function configIn(directory: string): ReturnType<typeof loadConfig> {
+function configIn(directory: string, settings: Environment): ReturnType<typeof loadConfig> {
   const env = {
     PORT: "0",
     A2A_RELAY_DATA: directory,
@@ -183,6 +191,7 @@ function configIn(directory: string): ReturnType<typeof loadConfig> {
     A2A_RELAY_SWEEP_INTERVAL_MS: "20",
     A2A_RELAY_DRAIN_MS: "50",
     A2A_RELAY_STREAM_STALL_MS: "1000",
+    ...settings,
   };
   return loadConfig({ env, flags: {}, dotenv: {} });
 }

@@ -1,6 +1,6 @@
-import { type FollowOptions, TransportBlocked } from "@a2a-relay/client";
-import { type EventsQuery, type EventView, LIMITS, type MailboxItem, RelayError } from "@a2a-relay/protocol";
+import { LIMITS, type MailboxItem } from "@a2a-relay/protocol";
 import type { CommandContext } from "./command-context.ts";
+import { followOptions, isBlocked } from "./follow-options.ts";
 import { given } from "./given.ts";
 import { createKeepTrying, longPollMs } from "./keep-trying.ts";
 
@@ -49,52 +49,4 @@ export async function* pollMail(
     yield* page.messages;
     since = page.cursor;
   }
-}
-
-/** New events of the journal, in the same way. */
-export async function* followEvents(
-  context: CommandContext,
-  query: EventsQuery & { readonly since: string },
-  intervalMs: number,
-): AsyncGenerator<EventView> {
-  const { client, signal } = context;
-  const { limit: _, ...streamed } = query;
-  let { since } = query;
-  await client.health({ signal });
-  try {
-    for await (const { event, cursor } of client.streamEvents(streamed, followOptions(context))) {
-      since = cursor;
-      yield event;
-    }
-  } catch (reason) {
-    if (!isBlocked(reason)) throw reason;
-  }
-  const keepTrying = createKeepTrying(context);
-  for (;;) {
-    const polled = { ...query, since, wait_ms: longPollMs(intervalMs) };
-    const page = await keepTrying(() => client.events(polled, { signal }));
-    yield* page.events;
-    since = page.cursor;
-  }
-}
-
-/** With a note for each absence of the relay. */
-export function followOptions({ output, signal }: CommandContext): FollowOptions {
-  let notedAtMs = Number.NEGATIVE_INFINITY;
-  const onAway = (): void => {
-    const nowMs = performance.now();
-    if (nowMs - notedAtMs < NOTE_MS) return;
-    notedAtMs = nowMs;
-    // Whoever reads our notes may have gone; what it wants to know it reads elsewhere.
-    output.note("relay not reachable, trying again").catch(() => undefined);
-  };
-  return { signal, onAway };
-}
-
-/** Nobody wants to read of each of many tries. */
-const NOTE_MS = 30_000;
-
-/** An older relay has no streams, and some proxies hold them back. */
-export function isBlocked(reason: unknown): boolean {
-  return reason instanceof TransportBlocked || (reason instanceof RelayError && reason.code === "not_found");
 }

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { CommandContext } from "./command-context.ts";
-import { followOptions, isBlocked } from "./followed-mail.ts";
+import { followOptions, isBlocked } from "./follow-options.ts";
 import { backoffMs, type KeepTrying } from "./keep-trying.ts";
 
 export interface MailBellOptions {

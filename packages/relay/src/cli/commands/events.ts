@@ -3,7 +3,7 @@ import type { CommandContext } from "../command-context.ts";
 import type { CommandLine } from "../command-line.ts";
 import { formatTime } from "../duration.ts";
 import { eventGist } from "../event-gist.ts";
-import { followEvents } from "../followed-mail.ts";
+import { followEvents } from "../followed-events.ts";
 import { given } from "../given.ts";
 import { durationOption, parseCount } from "../option-parsers.ts";
 import type { Column } from "../table.ts";

@@ -26,16 +26,14 @@ function start(relay: ProxiedRelay, argv: readonly string[]): Running {
   const ending = new AbortController();
   let printed = "";
   let wake = (): void => {};
-  const ended = cliRun(
-    [...argv, "--relay", relay.url].toSorted((a, b) => Number(a === "--") - Number(b === "--")),
-    {
-      signal: ending.signal,
-      onStdout: (text) => {
-        printed = text;
-        wake();
-      },
+  const ended = cliRun(argv, {
+    env: { A2A_RELAY_URL: relay.url },
+    signal: ending.signal,
+    onStdout: (text) => {
+      printed = text;
+      wake();
     },
-  );
+  });
   return {
     ended,
     async prints(text) {
@@ -58,7 +56,7 @@ function bodies({ stdout }: CliRun): readonly string[] {
 }
 
 describe("watch", () => {
-  it("prints mail as it comes over a stream, once each, also when the relay is restarted and the stream is cut", async () => {
+  it("prints mail as it comes over a stream, once each, across a restart of the relay and a cut", async () => {
     await using relay = await open();
     await send(relay, "之前");
     const watch = start(relay, ["watch", "--agent", ZHIWEI, "--json"]);
@@ -99,6 +97,19 @@ describe("watch", () => {
     assert.ok(relay.seen.includes(READ));
   });
 
+  it("ends with 4 where no relay was there to begin with, and so do the others that wait", async () => {
+    const waiting = [
+      ["watch", "--agent", ZHIWEI],
+      ["watch", "--agent", ZHIWEI, "--exec", "--", NODE],
+      ["events", "--follow"],
+    ];
+    for (const argv of waiting) {
+      const { code, stderr } = await cliRun(argv, { env: { A2A_RELAY_URL: "http://127.0.0.1:1" } });
+      assert.equal(code, 4, stderr);
+      assert.match(stderr, /cannot reach the relay/);
+    }
+  });
+
   it("ends with the relay's word about an agent that nobody knows", async () => {
     await using relay = await open();
     const { code, stderr } = await start(relay, ["watch", "--agent", "nobody@demo"]).ended;
@@ -114,18 +125,8 @@ describe("watch --exec", () => {
       await using relay = await open();
       relay.streams = streams;
       const code = "process.stdin.on('data', (d) => console.log(JSON.parse(d).body))";
-      const watch = start(relay, [
-        "watch",
-        "--agent",
-        ZHIWEI,
-        "--relay",
-        relay.url,
-        "--exec",
-        "--",
-        NODE,
-        "-e",
-        code,
-      ]);
+      const watch = start(relay, ["watch", "--agent", ZHIWEI, "--exec", "--", NODE, "-e", code]);
+      await relay.came((line) => line === (streams === "pass" ? STREAM : READ));
       for (const body of ["一", "二"]) {
         const id = await send(relay, body);
         await watch.prints(body);
@@ -142,37 +143,47 @@ describe("watch --exec", () => {
 
 describe("events --follow", () => {
   for (const streams of ["pass", "refuse"] as const) {
-    it(`shows what happens from now on, across a restart, with streams that ${streams}`, async () => {
+    const how = streams === "pass" ? "as a stream" : "where no stream comes through";
+    it(`shows what happens, ${how}, also after the relay was restarted`, async () => {
       await using relay = await open();
       relay.streams = streams;
       const before = await send(relay, "before");
+      const { cursor } = await relay.direct.events({ since: "latest" });
+      const type = ["--type", "message.accepted"];
       const follow = start(relay, [
         "events",
         "--follow",
-        "--type",
-        "message.accepted",
+        "--since",
+        cursor,
+        ...type,
         "--json",
         "--interval",
         "5s",
       ]);
-      const polls = streams === "pass" ? 2 : 3;
-      await relay.came((line) => line === "GET /events", polls);
-      // The request came; that it is being answered shows in the first event that is not missed.
-      const first = await untilSeen(relay, follow);
+      const first = await send(relay, "first");
+      await follow.prints(first);
       await relay.stopRelay();
       await relay.startRelay();
-      const second = await send(relay, "after the restart");
+      const second = await send(relay, "second");
       await follow.prints(second);
       const { stdout } = await follow.interrupt();
-      assert.ok(stdout.includes(first));
-      assert.ok(!stdout.includes(before));
+      const ids = stdout
+        .trim()
+        .split("\n")
+        .map((line) => (JSON.parse(line) as { message_id: string }).message_id);
+      assert.deepEqual(ids, [first, second]);
+      assert.ok(!ids.includes(before));
     });
   }
-});
 
-/** Sends until one of the letters is shown; answers with the last. */
-async function untilSeen(relay: ProxiedRelay, follow: Running): Promise<string> {
-  const id = await send(relay, "now");
-  await follow.prints(id);
-  return id;
-}
+  it("begins with now, where nothing else was asked for", async () => {
+    await using relay = await open();
+    const before = await send(relay, "before");
+    const follow = start(relay, ["events", "--follow", "--json"]);
+    // Where it begins, and the stream from there.
+    await relay.came((line) => line === "GET /events", 2);
+    const after = await send(relay, "after");
+    await follow.prints(after);
+    assert.ok(!(await follow.interrupt()).stdout.includes(before));
+  });
+});

@@ -35,12 +35,7 @@ describe("webhook verify", () => {
       stdin: BODY,
     });
     assert.equal(code, 0, stderr);
-    assert.equal(
-      stdout,
-      `the signature is right\n  id         ${ID}\n  sent       2021-02-25T15:02:10.000Z\n`
-        .replaceAll("         ", "    ")
-        .replaceAll("       2021", "  2021"),
-    );
+    assert.equal(stdout, `the signature is right\n  id    ${ID}\n  sent  2021-02-25T15:02:10.000Z\n`);
   });
 
   it("takes headers, body and secret from files, and answers with JSON", async () => {

@@ -21,9 +21,14 @@ export interface KeyRecord {
   readonly replaces: string | null;
   /** The newest key that follows this one. */
   readonly replacedBy: string | null;
-  /** The secret itself, kept only for keys that sign messages; null for bearer keys. */
+  /** The secret itself, kept only for keys that sign messages, and empty once they have ended; null for bearer keys. */
   readonly signingSecret: string | null;
   readonly version: number;
+}
+
+/** It never works again, and what it signed with is not kept. What it was for stays to be seen. */
+export function revokedAt(key: KeyRecord, revokedAtMs: number): KeyRecord {
+  return { ...key, revokedAtMs, signingSecret: key.signingSecret === null ? null : "" };
 }
 
 /** An organisation whose agents and mail nobody else sees. */

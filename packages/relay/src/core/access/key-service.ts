@@ -22,7 +22,7 @@ import { type Verb, VERBS } from "./authorize.ts";
 import { hasExpired, parseExpiry } from "./expiry.ts";
 import type { Guard } from "./guard.ts";
 import type { KeyMaker, KeyScope } from "./key-maker.ts";
-import type { KeyRecord, TenantRecord } from "./key-record.ts";
+import { type KeyRecord, revokedAt, type TenantRecord } from "./key-record.ts";
 import { keyEvent, useOf, viewKey } from "./key-view.ts";
 import { actorName, type Principal } from "./principal.ts";
 import { parseTenantName } from "./tenant-name.ts";
@@ -142,7 +142,7 @@ export class KeyService {
   async revoke(principal: Principal, keyId: string): Promise<KeyView> {
     await this.#guard.authorize(principal, "keys.write");
     return this.#change(principal, keyId, async (key, nowMs) => {
-      const revoked = { ...key, revokedAtMs: nowMs };
+      const revoked = revokedAt(key, nowMs);
       const event = keyEvent("key.revoked", key, { actor: actorName(principal), atMs: nowMs });
       return { changes: { keys: [revoked], events: [event] }, answer: viewKey(revoked, nowMs) };
     });

@@ -4,7 +4,7 @@ import { describe, it } from "node:test";
 import { toBase58 } from "@a2a-relay/protocol";
 import { type CoreOnMemory, coreOnMemory, DAY_MS, LULU } from "../../../testing/core-on-memory.ts";
 import { refused } from "../../../testing/refusal.ts";
-import { newKey } from "../../../testing/signed-letter.ts";
+import { newKey, PLAIN, signed } from "../../../testing/signed-letter.ts";
 import { KeyAuthenticator } from "./authenticator.ts";
 import type { Verb } from "./authorize.ts";
 import { operatorOf, rootOperator } from "./principal.ts";
@@ -138,6 +138,53 @@ describe("a signing key", () => {
     await using core = await coreOnMemory();
     const { key_id } = await newKey(core);
     await core.agents.remove(core.operator, LULU);
-    assert.notEqual((await core.store.key(key_id))?.revokedAtMs, null);
+    const kept = await core.store.key(key_id);
+    assert.notEqual(kept?.revokedAtMs, null);
+    assert.equal(kept?.signingSecret, "");
+  });
+
+  it("leaves its secret nowhere once it is revoked, and is still seen to have signed", async () => {
+    await using core = await coreOnMemory();
+    const { store, clock, refusals } = core;
+    const authenticator = new KeyAuthenticator({ store, clock, refusals }, { apiKey: undefined });
+    const made = await newKey(core);
+    const bearer = await core.keys.create(ROOT, { agent_id: LULU });
+    assert.equal((await core.keys.revoke(ROOT, made.key_id)).use, "sign");
+    assert.equal((await core.keys.revoke(ROOT, bearer.key_id)).use, "bearer");
+    assert.equal((await store.key(made.key_id))?.signingSecret, "");
+    assert.equal((await store.key(bearer.key_id))?.signingSecret, null);
+    assert.deepEqual(
+      (await dataOfEvents(core, "key.revoked")).map(({ use }) => use),
+      ["sign", undefined],
+    );
+    const token = `Bearer ${made.key_id}.${toBase58(readSigningSecret(made.key))}`;
+    await refused(authenticator.authenticate(token, "http"), "unauthenticated", /^unknown or revoked token/);
+  });
+
+  it("leaves its secret nowhere soon after it has expired, and signs until then", async () => {
+    await using core = await coreOnMemory();
+    const made = await newKey(core, { expires_at: core.clock.nowMs() + 1_000 });
+    const lasting = await newKey(core);
+    core.clock.advance(999);
+    await core.retention.step("default");
+    assert.equal((await core.inbox.receive(signed(core, made), PLAIN)).created, true);
+    core.clock.advance(1);
+    await core.retention.step("default");
+    assert.equal((await core.store.key(made.key_id))?.signingSecret, "");
+    assert.equal((await core.store.key(lasting.key_id))?.signingSecret, lasting.key);
+    const { keys } = await core.keys.list(ROOT, { agent: LULU });
+    const view = keys.find(({ key_id }) => key_id === made.key_id);
+    assert.deepEqual([view?.use, view?.state], ["sign", "expired"]);
+  });
+
+  it("is not replaced by no secret at all when its own is gone", async () => {
+    await using core = await coreOnMemory();
+    const made = await newKey(core);
+    const record = await core.store.key(made.key_id);
+    assert.ok(record);
+    // As if only the secret had gone.
+    await core.store.commit({ tenant: "default", events: [], keys: [{ ...record, signingSecret: "" }] });
+    const letter = signed(core, { ...made, key: "whsec_" });
+    await refused(core.inbox.receive(letter, PLAIN), "unauthenticated", /^signature: /);
   });
 });

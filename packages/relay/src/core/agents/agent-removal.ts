@@ -1,4 +1,5 @@
 import { type AgentId, isTerminal, POSTMASTER, TASK_STATES, type TaskState } from "@a2a-relay/protocol";
+import { revokedAt } from "../access/key-record.ts";
 import { keyEvent } from "../access/key-view.ts";
 import { actorName, type OperatorPrincipal, type Principal } from "../access/principal.ts";
 import { workingKeys } from "../access/working-keys.ts";
@@ -54,7 +55,7 @@ export class AgentRemoval {
         tenant,
         agents: [{ ...known, removedAtMs: nowMs }],
         pushEndpoints: endpoint === undefined ? [] : [forgotten(endpoint)],
-        keys: keys.map((key) => ({ ...key, revokedAtMs: nowMs })),
+        keys: keys.map((key) => revokedAt(key, nowMs)),
         events,
       };
       return { changes, answer: undefined };

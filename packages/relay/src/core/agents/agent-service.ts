@@ -24,9 +24,7 @@ import type { Randomness } from "../environment/randomness.ts";
 import type { Changes, RelayStore } from "../environment/relay-store.ts";
 import { parserOf } from "../environment/schema-check.ts";
 import type { ServiceParts } from "../environment/service-parts.ts";
-import { endpointAfter } from "../push/push-endpoint.ts";
 import type { PushEndpoint } from "../push/push-record.ts";
-import { newPushSecret } from "../push/standard-webhook.ts";
 import { serveCard } from "./agent-card.ts";
 import { agentEvent } from "./agent-event.ts";
 import { checkKeyProof, identify, type Identity } from "./agent-identity.ts";
@@ -35,6 +33,7 @@ import type { AgentRecord, AgentWithPresence } from "./agent-record.ts";
 import { AgentRemoval } from "./agent-removal.ts";
 import { viewAgent } from "./agent-view.ts";
 import type { Directory } from "./directory.ts";
+import { type PushAfter, PushRegistration } from "./push-registration.ts";
 import { fillRecord, registeredBefore } from "./registration.ts";
 
 export interface AgentParts extends ServiceParts {
@@ -61,7 +60,7 @@ export class AgentService {
   readonly #ids: Identifiers;
   readonly #keyMaker: KeyMaker;
   readonly #egress: EgressPolicy;
-  readonly #randomness: Randomness;
+  readonly #pushRegistration: PushRegistration;
   readonly #removal: AgentRemoval;
   readonly #publicUrl: () => string;
 
@@ -73,7 +72,7 @@ export class AgentService {
     this.#ids = parts.ids;
     this.#keyMaker = parts.keyMaker;
     this.#egress = parts.egress;
-    this.#randomness = parts.randomness;
+    this.#pushRegistration = new PushRegistration(parts);
     this.#removal = new AgentRemoval(parts, settings);
     this.#publicUrl = settings.publicUrl;
   }
@@ -99,9 +98,9 @@ export class AgentService {
         egress: this.#egress,
       });
       const key = registeredBefore(known) === undefined ? this.#ownKey(principal, id) : undefined;
-      const push = await this.#push(request, filled);
+      const push = await this.#pushRegistration.after(principal, request, filled);
       return {
-        changes: this.#registration(principal, filled, identity, key, push.changed),
+        changes: this.#registration(principal, filled, identity, key, push),
         answer: { record: filled, endpoint: push.endpoint, apiKey: key?.text, pushSecret: push.secret },
       };
     });
@@ -112,12 +111,12 @@ export class AgentService {
       created: secrets.apiKey !== undefined,
       ...(secrets.apiKey === undefined ? {} : { api_key: secrets.apiKey }),
       ...(secrets.pushSecret === undefined ? {} : { push_secret: secrets.pushSecret }),
-      agent: this.#viewWith({ agent: record, lastSeenAtMs }, endpoint),
+      agent: this.#viewWith(principal, { agent: record, lastSeenAtMs }, endpoint),
     };
   }
 
   async get(principal: Principal, name: string): Promise<AgentView> {
-    return this.#view(await this.#known(principal, name));
+    return this.#view(principal, await this.#known(principal, name));
   }
 
   async card(principal: Principal, name: string): Promise<AgentCard> {
@@ -130,7 +129,7 @@ export class AgentService {
     const { tenant } = principal;
     const limit = query.limit ?? LIMITS.listLimitDefault;
     const found = await this.#store.agents(tenant, { afterId: query.page_token ?? "", limit });
-    const items = await Promise.all(found.map((each) => this.#view(each)));
+    const items = await Promise.all(found.map((each) => this.#view(principal, each)));
     const last = items.length === limit ? items.at(-1) : undefined;
     const total = await this.#store.countAgents(tenant);
     return { items, agents: items, total, ...(last === undefined ? {} : { pageToken: last.agent_id }) };
@@ -141,7 +140,7 @@ export class AgentService {
     await this.#guard.authorize(principal, "agents.write", { agentId: agent.id });
     const lastSeenAtMs = this.#clock.nowMs();
     await this.#store.touchAgent(principal.tenant, agent.id, lastSeenAtMs);
-    return this.#view({ agent, lastSeenAtMs });
+    return this.#view(principal, { agent, lastSeenAtMs });
   }
 
   /** Closes the mailbox: keys are revoked, open mail is withdrawn, its senders are told. The id stays reserved. */
@@ -202,40 +201,22 @@ export class AgentService {
     record: AgentRecord,
     { custodialKey }: Identity,
     key: NewKey | undefined,
-    pushEndpoints: readonly PushEndpoint[],
+    push: PushAfter,
   ): Changes {
     const by = { actor: actorName(principal), atMs: this.#clock.nowMs() };
     const { aliases, publicKey, isCustodial } = record;
     const type = key === undefined ? "agent.updated" : "agent.registered";
-    const [endpoint] = pushEndpoints;
-    const push = endpoint === undefined ? {} : { push: endpoint.state === "active" ? endpoint.mode : null };
-    const data = { aliases, pubkey_b58: publicKey, custodial: isCustodial, ...push };
+    const data = { aliases, pubkey_b58: publicKey, custodial: isCustodial, ...push.data };
     return {
       tenant: principal.tenant,
       agents: [record],
-      pushEndpoints,
+      pushEndpoints: push.changed,
       custodialKeys: custodialKey === undefined ? [] : [custodialKey],
       keys: key === undefined ? [] : [key.record],
       events: [
         agentEvent(type, record.id, by, data),
         ...(key === undefined ? [] : [keyEvent("key.created", key.record, by)]),
       ],
-    };
-  }
-
-  /** Where its mail is sent after this registration. */
-  async #push(request: RegisterRequest, { tenant, id, callbackUrl }: AgentRecord): Promise<PushAfter> {
-    const before = await this.#store.pushEndpoint(tenant, id);
-    // It may have been registered when the operator still allowed it.
-    if (request.push === "webhook" && callbackUrl !== null)
-      this.#egress.checkUrl(callbackUrl, "callback_url");
-    const wish = { ...request, tenant, agentId: id, callbackUrl };
-    const endpoint = endpointAfter(before, wish, () => newPushSecret(this.#randomness));
-    const isChanged = JSON.stringify(endpoint) !== JSON.stringify(before);
-    return {
-      endpoint,
-      changed: endpoint === undefined || !isChanged ? [] : [endpoint],
-      secret: endpoint?.secret === before?.secret ? undefined : endpoint?.secret,
     };
   }
 
@@ -262,26 +243,19 @@ export class AgentService {
     return new RelayError("conflict", "aliases: one of them already belongs to another agent");
   }
 
-  async #view(found: AgentWithPresence): Promise<AgentView> {
+  async #view(principal: Principal, found: AgentWithPresence): Promise<AgentView> {
     const { tenant, id, callbackUrl } = found.agent;
     return this.#viewWith(
+      principal,
       found,
       callbackUrl === null ? undefined : await this.#store.pushEndpoint(tenant, id),
     );
   }
 
-  #viewWith(found: AgentWithPresence, endpoint: PushEndpoint | undefined): AgentView {
+  #viewWith(viewer: Principal, found: AgentWithPresence, endpoint: PushEndpoint | undefined): AgentView {
     const at = { nowMs: this.#clock.nowMs(), publicUrl: this.#publicUrl() };
-    return viewAgent(found, endpoint, at);
+    return viewAgent(found, endpoint, { ...at, viewer });
   }
-}
-
-interface PushAfter {
-  readonly endpoint: PushEndpoint | undefined;
-  /** The endpoint, if this registration changed it. */
-  readonly changed: readonly PushEndpoint[];
-  /** A new one, for its owner to see. */
-  readonly secret: string | undefined;
 }
 
 function keyTaken(): RelayError {

@@ -1,13 +1,14 @@
 import { type AgentView, formatInstant, type Presence } from "@a2a-relay/protocol";
+import type { Principal } from "../access/principal.ts";
 import type { PushEndpoint } from "../push/push-record.ts";
 import { serveCard } from "./agent-card.ts";
 import type { AgentRecord, AgentWithPresence } from "./agent-record.ts";
 
-/** An agent as the API shows it. */
+/** An agent as the API shows it to that viewer. */
 export function viewAgent(
   { agent, lastSeenAtMs }: AgentWithPresence,
   endpoint: PushEndpoint | undefined,
-  at: { readonly nowMs: number; readonly publicUrl: string },
+  at: { readonly nowMs: number; readonly publicUrl: string; readonly viewer: Principal },
 ): AgentView {
   return {
     agent_id: agent.id,
@@ -16,7 +17,9 @@ export function viewAgent(
     aliases: agent.aliases,
     skills: agent.skills,
     representative_queries: agent.representativeQueries,
-    ...(agent.callbackUrl === null ? {} : { callback_url: agent.callbackUrl }),
+    ...(agent.callbackUrl === null || !seesCallback(at.viewer, agent)
+      ? {}
+      : { callback_url: agent.callbackUrl }),
     ...(endpoint?.state === "active" ? { push: endpoint.mode } : {}),
     ...(agent.ttlMs === null ? {} : { ttl_ms: agent.ttlMs }),
     presence: presenceOf(agent, lastSeenAtMs, at.nowMs),
@@ -25,6 +28,11 @@ export function viewAgent(
     ...(lastSeenAtMs === null ? {} : { last_seen_at: formatInstant(lastSeenAtMs) }),
     agent_card: serveCard(agent, at.publicUrl),
   };
+}
+
+/** Whoever knows the address of a receiver can often post to it, so it is not for other agents. */
+function seesCallback(viewer: Principal, { id }: AgentRecord): boolean {
+  return viewer.kind === "operator" || viewer.agentId === id;
 }
 
 /** TTL says how long an agent counts as there after it was last heard; it never closes a mailbox. */

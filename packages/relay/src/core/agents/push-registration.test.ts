@@ -1,0 +1,157 @@
+import assert from "node:assert/strict";
+import { hash } from "node:crypto";
+import { describe, it } from "node:test";
+import type { RegisterRequest } from "@a2a-relay/protocol";
+import { type CoreOnMemory, coreOnMemory, LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
+import { HOOK, pushingCore } from "../../../testing/pushing-core.ts";
+import { refused } from "../../../testing/refusal.ts";
+import type { Verb } from "../access/authorize.ts";
+import type { Principal } from "../access/principal.ts";
+
+const KEY_ID = "key_limited";
+const ELSEWHERE = "https://elsewhere.example/收";
+
+function limited(principal: Principal, verbs: readonly Verb[]): Principal {
+  return { ...principal, keyId: KEY_ID, verbs: new Set(verbs) };
+}
+
+async function eventsOf(core: CoreOnMemory, type: string) {
+  const { events } = await core.journal.events(core.operator, { type, limit: 500 });
+  return events.filter(({ agent }) => agent === ZHIWEI);
+}
+
+function digestOf(url: string): string {
+  return hash("sha256", url, "hex").slice(0, 16);
+}
+
+describe("a key that may register and not read mail", () => {
+  const wishes: readonly [what: string, said: Partial<RegisterRequest>][] = [
+    ["has no mail sent", { callback_url: ELSEWHERE, push: "webhook" }],
+    ["has none acknowledged", { push_ack: true }],
+    ["does not move the endpoint", { callback_url: ELSEWHERE }],
+    ["does not take its address away", { callback_url: null }],
+    ["does not switch it off", { push: null }],
+    ["does not change what is sent", { notice: true }],
+  ];
+  for (const [what, said] of wishes) {
+    it(`${what}, and the refusal is on record`, async () => {
+      await using core = await pushingCore();
+      const before = await core.store.pushEndpoint("default", ZHIWEI);
+      for (const holder of [core.zhiwei, core.operator]) {
+        const caller = limited(holder, ["agents.write", "agents.read"]);
+        const register = core.agents.register(caller, { agent_id: ZHIWEI, ...said });
+        await refused(register, "permission_denied", /may not be used for push\.write/);
+      }
+      assert.deepEqual(await core.store.pushEndpoint("default", ZHIWEI), before);
+      assert.equal((await core.agents.get(core.zhiwei, ZHIWEI)).callback_url, HOOK);
+      const denied = (await eventsOf(core, "access.denied")).map(({ data }) => data);
+      const data = { verb: "push.write", key_id: KEY_ID };
+      assert.deepEqual(denied, [data, data]);
+    });
+  }
+
+  it("goes on registering, with the address as it is too", async () => {
+    await using core = await pushingCore();
+    const caller = limited(core.zhiwei, ["agents.write"]);
+    await core.agents.register(caller, { agent_id: ZHIWEI, callback_url: HOOK, ttl_ms: 60_000 });
+    await core.agents.register(core.zhiwei, { agent_id: ZHIWEI, callback_url: null });
+    await core.agents.register(caller, { agent_id: ZHIWEI, display_name: "知微" });
+    await core.agents.register(caller, { agent_id: ZHIWEI, callback_url: null });
+    await core.agents.register(limited(core.lulu, ["agents.write"]), { agent_id: LULU, callback_url: HOOK });
+    assert.deepEqual(await eventsOf(core, "access.denied"), []);
+  });
+
+  it("leaves no other address behind in an endpoint that is switched off", async () => {
+    await using core = await pushingCore();
+    await core.agents.register(core.zhiwei, { agent_id: ZHIWEI, push: null });
+    const caller = limited(core.zhiwei, ["agents.write"]);
+    const planted = core.agents.register(caller, { agent_id: ZHIWEI, callback_url: ELSEWHERE });
+    await refused(planted, "permission_denied");
+    const { agent } = await core.agents.register(core.zhiwei, { agent_id: ZHIWEI, push: "webhook" });
+    assert.equal(agent.callback_url, HOOK);
+  });
+});
+
+describe("having mail sent", () => {
+  const missing: readonly [missing: Verb, verbs: readonly Verb[], said: Partial<RegisterRequest>][] = [
+    ["push.write", ["agents.write", "mailbox.read"], { push: "webhook" }],
+    ["mailbox.read", ["agents.write", "push.write"], { push: "webhook", notice: true }],
+    ["mailbox.settle", ["agents.write", "push.write", "mailbox.read"], { push: "webhook", push_ack: true }],
+  ];
+  for (const [verb, verbs, said] of missing) {
+    it(`takes ${verb}`, async () => {
+      await using core = await coreOnMemory();
+      const wanted = { agent_id: ZHIWEI, callback_url: HOOK, ...said };
+      const register = core.agents.register(limited(core.zhiwei, verbs), wanted);
+      await refused(register, "permission_denied", new RegExp(`may not be used for ${verb}`));
+      assert.equal(await core.store.pushEndpoint("default", ZHIWEI), undefined);
+      const { push_secret } = await core.agents.register(limited(core.zhiwei, [...verbs, verb]), wanted);
+      assert.match(push_secret ?? "", /^whsec_/);
+    });
+  }
+
+  it("where it is acknowledged takes mailbox.settle, whoever chose that before", async () => {
+    await using core = await pushingCore({ push_ack: true });
+    const caller = limited(core.zhiwei, ["agents.write", "push.write", "mailbox.read"]);
+    for (const said of [{ callback_url: ELSEWHERE }, { push: "webhook" }, { push_ack: true }]) {
+      const register = core.agents.register(caller, { agent_id: ZHIWEI, ...said });
+      await refused(register, "permission_denied", /may not be used for mailbox\.settle/);
+    }
+    const plain = { agent_id: ZHIWEI, callback_url: ELSEWHERE, push_ack: false };
+    assert.equal((await core.agents.register(caller, plain)).agent.callback_url, ELSEWHERE);
+    await core.agents.register(core.zhiwei, { agent_id: ZHIWEI, push_ack: true });
+    assert.equal(
+      (await core.agents.register(caller, { agent_id: ZHIWEI, push: null })).agent.push,
+      undefined,
+    );
+  });
+
+  it("is on record with the key and a digest of the address, never the address", async () => {
+    await using core = await coreOnMemory();
+    const caller = limited(core.zhiwei, ["agents.write", "push.write", "mailbox.read"]);
+    const register = (said: Partial<RegisterRequest>) =>
+      core.agents.register(caller, { agent_id: ZHIWEI, ...said });
+    await register({ callback_url: HOOK, push: "webhook" });
+    await register({ callback_url: ELSEWHERE });
+    await register({ ttl_ms: 60_000 });
+    await register({ push: null });
+    await core.agents.register(core.operator, { agent_id: ZHIWEI, push: "webhook" });
+    const events = await eventsOf(core, "agent.updated");
+    assert.deepEqual(
+      events.map(({ actor, data: { push, callback_digest, key_id } }) => [
+        actor,
+        push,
+        callback_digest,
+        key_id,
+      ]),
+      [
+        [ZHIWEI, "webhook", digestOf(HOOK), KEY_ID],
+        [ZHIWEI, "webhook", digestOf(ELSEWHERE), KEY_ID],
+        [ZHIWEI, undefined, undefined, undefined],
+        [ZHIWEI, null, digestOf(ELSEWHERE), KEY_ID],
+        ["operator", "webhook", digestOf(ELSEWHERE), undefined],
+      ],
+    );
+    assert.doesNotMatch(JSON.stringify(events), /example/);
+  });
+});
+
+describe("the address of a receiver", () => {
+  it("is for the agent itself and for operators, wherever agents are shown", async () => {
+    await using core = await pushingCore();
+    const seen = async (viewer: Principal): Promise<readonly unknown[]> => {
+      const one = await core.agents.get(viewer, "zhiwei");
+      const { items, agents } = await core.agents.list(viewer, {});
+      return [one, ...[items, agents].map((all) => all.find(({ agent_id }) => agent_id === ZHIWEI))].map(
+        (view) => view?.callback_url,
+      );
+    };
+    assert.deepEqual(await seen(core.zhiwei), [HOOK, HOOK, HOOK]);
+    assert.deepEqual(await seen(core.operator), [HOOK, HOOK, HOOK]);
+    assert.deepEqual(await seen(core.lulu), [undefined, undefined, undefined]);
+    const { push, agent_card } = await core.agents.get(core.lulu, ZHIWEI);
+    assert.equal(push, "webhook");
+    assert.doesNotMatch(JSON.stringify(agent_card), /zhiwei\.example/);
+    assert.equal((await core.agents.heartbeat(core.zhiwei, ZHIWEI)).callback_url, HOOK);
+  });
+});
