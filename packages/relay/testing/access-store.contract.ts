@@ -107,6 +107,26 @@ function describeKeys(open: OpenStore): void {
       assert.equal((await store.key(key.id))?.tenant, TENANT);
     });
 
+    it("that have expired keep no secret to sign with; all others keep theirs", async () => {
+      await using store = await open();
+      const signingSecret = "whsec_秘密";
+      const expired = aNewKey({ signingSecret, expiresAtMs: NOON_MS });
+      const others = [
+        aNewKey({ signingSecret, tenant: OTHER_TENANT, expiresAtMs: NOON_MS + 1 }),
+        aNewKey({ signingSecret }),
+        aNewKey({ expiresAtMs: NOON_MS }),
+      ];
+      for (const key of [expired, ...others]) await commit(store, { tenant: key.tenant, keys: [key] });
+      const before = await store.key(expired.id);
+      assert.ok(before);
+      assert.equal(await store.forgetSigningSecrets(NOON_MS - 1), 0);
+      assert.equal(await store.forgetSigningSecrets(NOON_MS), 1);
+      assert.equal(await store.forgetSigningSecrets(NOON_MS), 0);
+      assert.deepEqual(await store.key(expired.id), { ...expired, signingSecret: "", version: 2 });
+      for (const key of others) assert.deepEqual(await store.key(key.id), { ...key, version: 1 });
+      assert.equal(await clashOf(store, { keys: [before] }), "key");
+    });
+
     it("are listed by id, of one agent or of all, revoked ones too, page by page", async () => {
       await using store = await open();
       const [a, b, c, d] = [newId("key"), newId("key"), newId("key"), newId("key")];

@@ -141,5 +141,22 @@ export function describeChangeFeed(open: OpenStore): void {
       assert.equal(await watch.changed({ timeoutMs: LONG_MS }), true);
       for (const each of watches) each[Symbol.dispose]();
     });
+
+    it("does not refuse the relay itself, nor count it among the readers", async () => {
+      await using store = await open();
+      const topic = mailboxTopic(TENANT, ZHIWEI);
+      using early = store.feed.watch(topic, { isOwn: true });
+      const watches: Watch[] = [];
+      for (let count = 0; count < LIMITS.waitersMax; count += 1) {
+        watches.push(store.feed.watch(mailboxTopic(TENANT, `agent-${count % 100}`)));
+      }
+      using late = store.feed.watch(topic, { isOwn: true });
+      await refused(() => store.feed.watch(topic), "resource_exhausted");
+      early[Symbol.dispose]();
+      await refused(() => store.feed.watch(topic), "resource_exhausted");
+      for (const each of watches) each[Symbol.dispose]();
+      await send(store);
+      assert.equal(await late.changed({ timeoutMs: LONG_MS }), true);
+    });
   });
 }

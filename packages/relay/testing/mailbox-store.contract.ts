@@ -23,9 +23,8 @@ import {
   QUEUE,
 } from "./store-builders.ts";
 
-async function counts(store: RelayStore): Promise<Readonly<Record<string, number>>> {
-  const byState = await store.countOpenByState(TENANT);
-  return { held: 0, available: 0, leased: 0, ...Object.fromEntries(byState) };
+async function counts(store: RelayStore, agentId?: AgentId): Promise<Readonly<Record<string, number>>> {
+  return Object.fromEntries(await store.countOpenByState(TENANT, agentId));
 }
 
 export function describeMailboxStore(open: OpenStore): void {
@@ -183,6 +182,14 @@ export function describeMailboxStore(open: OpenStore): void {
       assert.deepEqual(await counts(store), { held: 1, available: 1, leased: 0 });
       await lease(store);
       assert.deepEqual(await counts(store), { held: 1, available: 0, leased: 1 });
+      await send(store, { recipient: LULU });
+      assert.deepEqual(await counts(store, ZHIWEI), { held: 1, available: 0, leased: 1 });
+      assert.deepEqual(await counts(store, LULU), { held: 0, available: 1, leased: 0 });
+      assert.deepEqual(await counts(store, "nobody" as AgentId), { held: 0, available: 0, leased: 0 });
+      assert.deepEqual(await counts(store), { held: 1, available: 1, leased: 1 });
+      for (const { delivery } of await store.availableMail({ ...READ, agentId: LULU })) {
+        await settle(store, delivery.messageId);
+      }
       await change(store, one.id, { state: "available" });
       await change(store, two.id, { state: "available" });
       assert.deepEqual(await counts(store), { held: 0, available: 2, leased: 0 });

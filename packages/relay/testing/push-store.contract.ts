@@ -1,11 +1,12 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { type AgentId, LIMITS, PUSH_STATES } from "@a2a-relay/protocol";
+import { type AgentId, PUSH_STATES } from "@a2a-relay/protocol";
 import { mailboxTopic, PUSH_ENDPOINTS_TOPIC } from "../src/core/environment/change-feed.ts";
 import type { Changes, RelayStore } from "../src/core/environment/relay-store.ts";
-import type { PushEndpoint, PushRecord } from "../src/core/push/push-record.ts";
+import type { PushEndpoint } from "../src/core/push/push-record.ts";
 import type { PushFilter } from "../src/core/push/push-store.ts";
 import { NOON_MS } from "./fake-clock.ts";
+import { describePushAttempts } from "./push-attempts.contract.ts";
 import {
   aNewLetter,
   aNewPushEndpoint,
@@ -21,6 +22,7 @@ import {
   readIds,
   send,
   settle,
+  storedPush,
   TENANT,
   ZHIWEI,
 } from "./store-builders.ts";
@@ -32,19 +34,6 @@ async function storedEndpoint(store: RelayStore, said: Partial<PushEndpoint> = {
   const endpoint = aNewPushEndpoint(said);
   await commit(store, { tenant: endpoint.tenant, pushEndpoints: [endpoint] });
   const stored = await store.pushEndpoint(endpoint.tenant, endpoint.agentId);
-  assert.ok(stored);
-  return stored;
-}
-
-/** A letter that was taken up for pushing. */
-async function storedPush(
-  store: RelayStore,
-  said: Partial<PushRecord> = {},
-  letter: Parameters<typeof send>[1] = {},
-): Promise<PushRecord> {
-  const message = await send(store, letter);
-  await commit(store, { tenant: message.tenant, pushes: [pushOf(message, said)] });
-  const stored = await store.push(message.tenant, message.id);
   assert.ok(stored);
   return stored;
 }
@@ -62,7 +51,7 @@ export function describePushStore(open: OpenStore): void {
   describeEndpoints(open);
   describePushes(open);
   describeDuePushes(open);
-  describeAttempts(open);
+  describePushAttempts(open);
 }
 
 function describeEndpoints(open: OpenStore): void {
@@ -148,6 +137,36 @@ function describeEndpoints(open: OpenStore): void {
       assert.ok(stored);
       await commit(store, { tenant: OTHER_TENANT, pushEndpoints: [{ ...stored, state: "disabled" }] });
       assert.equal(await watch.changed({ timeoutMs: LONG_MS }), true);
+    });
+
+    it("that are disabled and have left pushes behind are found in every tenant, page by page", async () => {
+      await using store = await open();
+      for (const tenant of [TENANT, OTHER_TENANT]) {
+        for (const [agentId, state] of [
+          [LULU, "disabled"],
+          [ZHIWEI, "disabled"],
+          ["working@桌面" as AgentId, "active"],
+          ["done@桌面" as AgentId, "disabled"],
+        ] as const) {
+          await commit(store, { tenant, pushEndpoints: [aNewPushEndpoint({ tenant, agentId, state })] });
+          const isDone = agentId.startsWith("done");
+          const said = isDone ? ({ agentId, state: "dropped", nextAtMs: null } as const) : { agentId };
+          await storedPush(store, said, { tenant, recipient: agentId });
+        }
+      }
+      const found: PushEndpoint[] = [];
+      for (let isOver = false; !isOver;) {
+        const [next] = await store.leftPushEndpoints(found.at(-1), 1);
+        if (next === undefined) isOver = true;
+        else found.push(next);
+      }
+      assert.deepEqual(await store.leftPushEndpoints(undefined, 10), found);
+      const names = found.map(({ tenant, agentId }) => [tenant, agentId]);
+      const expected = [TENANT, OTHER_TENANT].toSorted().flatMap((tenant) => [
+        [tenant, LULU],
+        [tenant, ZHIWEI],
+      ]);
+      assert.deepEqual(names, expected);
     });
 
     it("wake nobody when the change is refused, or is only progress, a push or other mail", async () => {
@@ -253,7 +272,7 @@ function describePushes(open: OpenStore): void {
         assert.equal(await clashOf(store, changes), clash);
         assert.deepEqual(await store.pushEndpoint(TENANT, ZHIWEI), endpoint);
         assert.deepEqual(await store.push(TENANT, known.messageId), known);
-        assert.deepEqual(await store.pushAttempts(TENANT, known.messageId), []);
+        assert.deepEqual(await store.pushAttempts(TENANT, known.messageId, 100), []);
         assert.equal(await store.push(TENANT, message.id), undefined);
         assert.deepEqual(await readIds(store), [known.messageId]);
         assert.deepEqual(await store.chainHead(TENANT), head);
@@ -336,51 +355,6 @@ function describeDuePushes(open: OpenStore): void {
       assert.equal(await store.nextPushAtMs(TENANT, ZHIWEI), NOON_MS + 9);
       assert.equal(await store.nextPushAtMs(TENANT, LULU), NOON_MS + 1);
       assert.equal(await store.countPendingPushes(TENANT, LULU), 1);
-    });
-  });
-}
-
-function describeAttempts(open: OpenStore): void {
-  describe("push attempts", () => {
-    it("are given back oldest first, with every field, added to what is there", async () => {
-      await using store = await open();
-      const push = await storedPush(store);
-      const answer = "应".repeat(LIMITS.pushAnswerBytesMax / 4);
-      const answered = attemptOf(push, { attempt: 10, status: 500, answer });
-      const silent = attemptOf(push, { attempt: 2, status: null, error: "没有回答", answer: null });
-      await commit(store, { pushAttempts: [answered] });
-      await commit(store, { pushAttempts: [silent] });
-      assert.deepEqual(await store.pushAttempts(TENANT, push.messageId), [silent, answered]);
-      assert.deepEqual(await store.pushAttempts(TENANT, "unknown"), []);
-    });
-
-    it("are made once each, and belong to a push", async () => {
-      await using store = await open();
-      const push = await storedPush(store);
-      await commit(store, { pushAttempts: [attemptOf(push)] });
-      assert.equal(await clashOf(store, { pushAttempts: [attemptOf(push, { status: 200 })] }), "push");
-      assert.equal(await clashOf(store, { pushAttempts: [attemptOf(pushOf(aNewLetter()))] }), "push");
-      assert.deepEqual(await store.pushAttempts(TENANT, push.messageId), [attemptOf(push)]);
-    });
-
-    it("go with their push when the letter is retired, and with no other", async () => {
-      await using store = await open();
-      const gone = await storedPush(store);
-      const kept = await storedPush(store);
-      const waiting = await storedPush(store);
-      const all = [gone, kept, waiting];
-      await commit(store, { pushAttempts: all.map((push) => attemptOf(push)) });
-      for (const { messageId } of [gone, kept]) await settle(store, messageId);
-      await store.retireMail(TENANT, [gone.messageId, waiting.messageId], NOON_MS);
-      assert.equal(await store.push(TENANT, gone.messageId), undefined);
-      assert.deepEqual(await store.pushAttempts(TENANT, gone.messageId), []);
-      assert.deepEqual(await dueIds(store), [kept.messageId, waiting.messageId]);
-      assert.deepEqual(await listedIds(store), [waiting.messageId, kept.messageId]);
-      for (const push of [kept, waiting]) {
-        assert.deepEqual(await store.pushAttempts(TENANT, push.messageId), [attemptOf(push)]);
-      }
-      const late = { pushes: [{ ...gone, attempts: 2 }], pushAttempts: [attemptOf(gone, { attempt: 2 })] };
-      assert.equal(await clashOf(store, late), "push");
     });
   });
 }

@@ -11,7 +11,7 @@ export const HOOK = "https://zhiwei.example/收信";
 export interface PushingCore extends CoreOnMemory {
   readonly outside: FakeOutside;
   readonly secret: string;
-  /** Takes up all mail of zhiwei and tries what is due, one after the other. Answers what came of each try. */
+  /** Drops what an endpoint has left, takes up all mail of zhiwei, tries what is due. Answers what came of each try. */
   push(): Promise<readonly AttemptResult[]>;
   /** How long zhiwei's pusher would sleep now. */
   waitMs(): Promise<number>;
@@ -33,12 +33,14 @@ export async function pushingCore(said: Partial<RegisterRequest> = {}): Promise<
     outside,
     secret,
     push: async () => {
+      while (await pushDelivery.dropLeft(key)) continue;
       while (await pushDelivery.takeUp(key)) continue;
       const results: AttemptResult[] = [];
       for (;;) {
         const [messageId] = (await agenda()).due;
         if (messageId === undefined) return results;
-        results.push(await pushDelivery.attempt(key, messageId, signal));
+        const ended = await pushDelivery.attempt(key, messageId, signal);
+        results.push(typeof ended === "string" ? ended : await pushDelivery.record(ended));
       }
     },
     waitMs: async () => (await agenda()).waitMs,

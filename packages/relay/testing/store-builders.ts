@@ -188,6 +188,19 @@ export function pushOf(message: MessageRecord, said: Partial<PushRecord> = {}): 
   };
 }
 
+/** A letter that was taken up for pushing. */
+export async function storedPush(
+  store: RelayStore,
+  said: Partial<PushRecord> = {},
+  letter: Parameters<typeof send>[1] = {},
+): Promise<PushRecord> {
+  const message = await send(store, letter);
+  await commit(store, { tenant: message.tenant, pushes: [pushOf(message, said)] });
+  const stored = await store.push(message.tenant, message.id);
+  assert.ok(stored);
+  return stored;
+}
+
 export function attemptOf(push: PushRecord, said: Partial<PushAttempt> = {}): PushAttempt {
   return {
     tenant: push.tenant,

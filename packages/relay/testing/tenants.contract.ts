@@ -109,7 +109,7 @@ async function seenBy(store: RelayStore, tenant: string): Promise<unknown> {
     leased: await store.queue({ ...filter, ...queue, state: "leased" }),
     pushEndpoint: await store.pushEndpoint(tenant, ZHIWEI),
     push: await store.push(tenant, "同"),
-    pushAttempts: await store.pushAttempts(tenant, "同"),
+    pushAttempts: await store.pushAttempts(tenant, "同", 100),
     duePushes: await store.duePushes(tenant, ZHIWEI, FAR_MS, 10),
     nextPushAtMs: await store.nextPushAtMs(tenant, ZHIWEI),
     pushesOf: await store.pushesOf({ tenant, agentId: ZHIWEI, state: undefined, limit: 10 }),

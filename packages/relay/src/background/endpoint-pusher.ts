@@ -1,13 +1,13 @@
 import { LIMITS } from "@a2a-relay/protocol";
 import type { Watch } from "../core/environment/change-feed.ts";
-import type { Lanes } from "../core/environment/lanes.ts";
-import type { AttemptResult, EndpointKey, PushDelivery } from "../core/push/push-delivery.ts";
+import type { AttemptResult, EndedAttempt, EndpointKey, PushDelivery } from "../core/push/push-delivery.ts";
+import type { FairLanes, LaneUse } from "./fair-lanes.ts";
 import { pause } from "./pause.ts";
 
 export interface EndpointPusherParts {
   readonly pushes: PushDelivery;
   /** Shared by all endpoints: how many requests there may be at one time. */
-  readonly lanes: Lanes;
+  readonly lanes: FairLanes;
   readonly report: (reason: unknown) => void;
   /** Cuts requests off that are under way. What they were about is tried again by the next relay. */
   readonly stopping: AbortSignal;
@@ -29,6 +29,8 @@ export class EndpointPusher {
   /** Requests at one time: few until it has shown that it answers, so that one that hangs keeps few lanes busy. */
   #attemptsMax = 1;
   #troubles = 0;
+  /** Requests that have ended and could not be put on record. Until they are, nothing more is sent. */
+  readonly #unrecorded = new Set<EndedAttempt>();
   #hasNews = false;
   #isRetired = false;
   #sleep = new AbortController();
@@ -46,7 +48,7 @@ export class EndpointPusher {
     this.#sleep.abort();
   }
 
-  /** Begins nothing more, and ends once what is under way has ended. */
+  /** Begins nothing more, and ends once what is under way has ended and what is left has been dropped. */
   async retire(): Promise<void> {
     this.#isRetired = true;
     this.nudge();
@@ -59,6 +61,11 @@ export class EndpointPusher {
     return this.#isRetired || this.#parts.stopping.aborted;
   }
 
+  /** One that has not answered yet, or failed the last time, may well hang. */
+  get #laneUse(): LaneUse {
+    return { tenant: this.#endpoint.tenant, isProven: this.#attemptsMax > 1 };
+  }
+
   async #run(): Promise<void> {
     while (!this.#isOver) {
       try {
@@ -69,6 +76,19 @@ export class EndpointPusher {
     }
     this.#parts.stopping.removeEventListener("abort", this.#wake);
     await Promise.all(this.#underWay.values());
+    await this.#dropLeft();
+  }
+
+  /** Nobody would ever look at what waits for an endpoint that is disabled. */
+  async #dropLeft(): Promise<void> {
+    const { pushes, stopping } = this.#parts;
+    for (let hasMore = true; hasMore && !stopping.aborted;) {
+      try {
+        hasMore = await pushes.dropLeft(this.#endpoint);
+      } catch (reason) {
+        await this.#trouble(reason);
+      }
+    }
   }
 
   /** Watches before it looks, so that mail that comes between the two is not missed. */
@@ -84,6 +104,7 @@ export class EndpointPusher {
 
   /** Begins what is due, the longest due first. Answers how long nothing else is. */
   async #begin(): Promise<number> {
+    if (this.#unrecorded.size > 0) return Infinity;
     const underWay = new Set(this.#underWay.keys());
     const { due, waitMs } = await this.#parts.pushes.agenda(this.#endpoint, underWay, this.#attemptsMax);
     for (const messageId of due) {
@@ -96,14 +117,33 @@ export class EndpointPusher {
   async #attempt(messageId: string): Promise<void> {
     const { pushes, lanes, stopping } = this.#parts;
     try {
-      this.#learn(await lanes.run(() => pushes.attempt(this.#endpoint, messageId, stopping)));
+      const ended = await lanes.run(this.#laneUse, async () => {
+        const isHeldUp = this.#unrecorded.size > 0;
+        return isHeldUp ? "idle" : pushes.attempt(this.#endpoint, messageId, stopping);
+      });
+      this.#learn(typeof ended === "string" ? ended : await this.#record(ended));
     } catch (reason) {
-      // Not tried again at once: the receiver may have it, and only the record of that could not be written.
       this.#attemptsMax = 1;
       await this.#trouble(reason);
     }
     this.#underWay.delete(messageId);
     this.nudge();
+  }
+
+  /** Only the record is tried again, never the request: the receiver has it. Once more when the relay stops. */
+  async #record(ended: EndedAttempt): Promise<AttemptResult> {
+    const { pushes, stopping } = this.#parts;
+    for (;;) {
+      try {
+        const result = await pushes.record(ended);
+        this.#unrecorded.delete(ended);
+        return result;
+      } catch (reason) {
+        if (stopping.aborted) throw reason;
+        this.#unrecorded.add(ended);
+        await this.#trouble(reason);
+      }
+    }
   }
 
   #learn(result: AttemptResult): void {

@@ -4,7 +4,8 @@ import { type AgentId, LIMITS } from "@a2a-relay/protocol";
 import { LULU, ZHIWEI } from "../../testing/core-on-memory.ts";
 import { anAnswer } from "../../testing/fake-outside.ts";
 import { type PushingCore, pushingCore } from "../../testing/pushing-core.ts";
-import { operatorOf, rootOperator } from "../core/access/principal.ts";
+import { DEFAULT_TENANT, operatorOf, rootOperator } from "../core/access/principal.ts";
+import { mailboxTopic } from "../core/environment/change-feed.ts";
 import { Pusher } from "./pusher.ts";
 
 const KAMES = "kames@桌面" as AgentId;
@@ -76,6 +77,46 @@ describe("the pusher", () => {
     await core.outside.arrived(1);
     await goesOn();
     await goesOn();
+  });
+
+  it("leaves room to others however many hang: to other tenants, and to those of the same that answer", async () => {
+    await using core = await pushingCore();
+    const goesOn = await withKames(core);
+    const studio = operatorOf("工作室");
+    await core.keys.create(rootOperator(), { tenant: studio.tenant });
+    await core.agents.register(studio, { agent_id: LULU });
+    const hook = { callback_url: "https://studio.example/", push: "webhook" };
+    await core.agents.register(studio, { agent_id: ZHIWEI, ...hook });
+    core.outside.receiver = (request) =>
+      isFor("hanging")(request) ? core.outside.hanging(request) : anAnswer(200);
+    await using _ = new Pusher(core.pushDelivery, report);
+    await goesOn();
+    const hung: string[] = [];
+    for (let number = 0; number < LIMITS.pushesUnderWayMax + 10; number += 1) {
+      const to = `hanging-${number}@桌面` as AgentId;
+      const hanging = { agent_id: to, callback_url: "https://hanging.example/", push: "webhook" };
+      await core.agents.register(core.operator, hanging);
+      hung.push((await core.send({ to })).receipt.message_id);
+    }
+    // Once its push is on record a letter is about to be sent.
+    for (const id of hung) while ((await core.store.push(DEFAULT_TENANT, id)) === undefined) await goesOn();
+    for (let count = 0; count < 5; count += 1) await goesOn();
+    const before = core.outside.requests.filter(isFor("studio")).length;
+    await core.messages.send(studio, { from: LULU, to: ZHIWEI, body: "你好" });
+    const { events } = await core.journal.events(studio, { type: "message.delivered", wait_ms: 30_000 });
+    assert.deepEqual([before, events.length], [0, 1]);
+  });
+
+  it("does not wait for readers to leave, though no more of them may watch", async () => {
+    await using core = await pushingCore();
+    const watches: Disposable[] = [];
+    for (let count = 0; count < LIMITS.waitersMax; count += 1) {
+      watches.push(core.store.feed.watch(mailboxTopic(DEFAULT_TENANT, LULU)));
+    }
+    await core.send();
+    await using _ = new Pusher(core.pushDelivery, report);
+    await core.outside.arrived(1);
+    for (const watch of watches) watch[Symbol.dispose]();
   });
 
   it("calls an endpoint once at first and more at a time as it answers, never more than the limit", async () => {

@@ -1,9 +1,9 @@
 import { setMaxListeners } from "node:events";
 import { LIMITS } from "@a2a-relay/protocol";
-import { Lanes } from "../core/environment/lanes.ts";
 import type { PushDelivery } from "../core/push/push-delivery.ts";
 import type { PushEndpoint } from "../core/push/push-record.ts";
 import { EndpointPusher } from "./endpoint-pusher.ts";
+import { FairLanes } from "./fair-lanes.ts";
 import { pause } from "./pause.ts";
 
 /** Endpoints are looked through at most so often, however many agents register at one time. */
@@ -22,13 +22,15 @@ interface KnownEndpoint {
 export class Pusher implements AsyncDisposable {
   readonly #pushes: PushDelivery;
   readonly #report: (reason: unknown) => void;
-  readonly #lanes = new Lanes(LIMITS.pushesUnderWayMax);
+  readonly #lanes = new FairLanes(LIMITS.pushesUnderWayMax);
   readonly #known = new Map<string, KnownEndpoint>();
   readonly #stopping = new AbortController();
   readonly #running: Promise<void>;
   /** Aborted where the supervisor itself has a reason to look again. */
   #sleep = new AbortController();
   #hasNews = false;
+  /** Whether it has seen to what the relay before this one had no time for. */
+  #hasLookedBack = false;
 
   constructor(pushes: PushDelivery, report: (reason: unknown) => void) {
     this.#pushes = pushes;
@@ -83,6 +85,11 @@ export class Pusher implements AsyncDisposable {
       const key = keyOf(endpoint);
       active.add(key);
       this.#follow(key, endpoint);
+    }
+    if (!this.#hasLookedBack) {
+      // They are retired at once, and that is when what they have left is dropped.
+      for await (const endpoint of this.#pushes.leftEndpoints()) this.#follow(keyOf(endpoint), endpoint);
+      this.#hasLookedBack = true;
     }
     for (const [key, known] of this.#known) {
       if (!active.has(key) && !known.isRetiring) void this.#retire(key, known);

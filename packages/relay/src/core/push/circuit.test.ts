@@ -1,7 +1,14 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { NOON_MS } from "../../../testing/fake-clock.ts";
-import { afterFailure, attemptsAllowed, type Circuit, CIRCUIT_FAILURES_MAX, CLOSED } from "./circuit.ts";
+import {
+  afterFailure,
+  attemptsAllowed,
+  type Circuit,
+  CIRCUIT_FAILURES_MAX,
+  CLOSED,
+  leftAlone,
+} from "./circuit.ts";
 
 function failing(times: number, circuit: Circuit = CLOSED): Circuit {
   return Array.from({ length: times }).reduce<Circuit>((each) => afterFailure(each, NOON_MS), circuit);
@@ -40,6 +47,14 @@ describe("the circuit of an endpoint", () => {
   it("does not count what was under way when it opened", () => {
     const open = failing(5);
     assert.deepEqual(failing(7, open), open);
+  });
+
+  it("is left alone for as long as the receiver asks for, and never shorter than by itself", () => {
+    const asked = leftAlone(failing(1), NOON_MS + 60_000);
+    assert.deepEqual(asked, { failures: 1, openUntilMs: NOON_MS + 60_000 });
+    assert.equal(attemptsAllowed(asked, NOON_MS + 59_999, 8), 0);
+    assert.equal(attemptsAllowed(asked, NOON_MS + 60_000, 8), 1);
+    assert.deepEqual(leftAlone(failing(5), NOON_MS + 1_000), failing(5));
   });
 
   it("does not overflow however long an endpoint is away", () => {

@@ -22,6 +22,11 @@ export function afterFailure({ failures, openUntilMs }: Circuit, nowMs: number):
   return { failures: count, openUntilMs: nowMs + openMs };
 }
 
+/** A receiver that asks for patience gets it for all letters, and never less than the circuit gives it anyway. */
+export function leftAlone({ failures, openUntilMs }: Circuit, untilMs: number): Circuit {
+  return { failures, openUntilMs: Math.max(openUntilMs ?? 0, untilMs) };
+}
+
 /** How many attempts may be under way: none while it is open, one probe when that time is over. */
 export function attemptsAllowed({ openUntilMs }: Circuit, nowMs: number, attemptsMax: number): number {
   if (openUntilMs === null) return attemptsMax;

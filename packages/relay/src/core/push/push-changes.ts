@@ -4,13 +4,15 @@ import type { EventDraft } from "../journal/event.ts";
 import type { DeliveryRecord } from "../mailboxes/delivery-record.ts";
 import { acknowledge } from "../mailboxes/delivery-state.ts";
 import { deliveryEvent } from "../tasks/task-changes.ts";
-import { afterFailure, CLOSED } from "./circuit.ts";
-import { disabled } from "./push-endpoint.ts";
+import { afterFailure, type Circuit, CLOSED, leftAlone } from "./circuit.ts";
+import { disabled, isSameEndpoint, whyDropped } from "./push-endpoint.ts";
 import { pushEvent } from "./push-event.ts";
 import type { PushOutcome } from "./push-outcome.ts";
 import type { PushEndpoint, PushRecord } from "./push-record.ts";
-import { delivered, failedOnce } from "./push-round.ts";
-import { nextAttemptAtMs } from "./push-schedule.ts";
+import { delivered, dropped, failedOnce, nextRound } from "./push-round.ts";
+import { nextAttemptAtMs, readRetryAfter } from "./push-schedule.ts";
+
+type FailedOutcome = Exclude<PushOutcome, { readonly kind: "delivered" }>;
 
 /** What is on record at the time that an attempt has ended. */
 export interface PushedMail {
@@ -31,10 +33,11 @@ export function arrivedChanges(
   const arrived = delivered(push);
   const data = { via: sent.mode, attempt: arrived.attempts };
   const type = sent.isNotice ? "message.noticed" : "message.delivered";
+  const isHealed = endpoint !== undefined && isSameEndpoint(endpoint, sent) && isTroubled(endpoint);
   const seen = delivery === undefined || sent.isNotice ? undefined : seenMail(delivery, sent, nowMs);
   return {
     pushes: [arrived],
-    pushProgress: endpoint === undefined || !isTroubled(endpoint) ? [] : [{ ...endpoint, ...CLOSED }],
+    pushProgress: isHealed ? [{ ...endpoint, ...CLOSED }] : [],
     deliveries: seen === undefined ? [] : [seen],
     events: [
       ...(delivery === undefined ? [] : [deliveryEvent(type, delivery, POSTMASTER, nowMs, data)]),
@@ -45,31 +48,58 @@ export function arrivedChanges(
   };
 }
 
-/** It is tried again later, or given up; a receiver that is gone is called no more. */
+/**
+ * It is tried again later, or given up; a receiver that is gone is called no more. `sent` is where the request went
+ * to: what another address answers says nothing of the endpoint that there is now, and may not be the last word.
+ */
 export function failedChanges(
-  { push, delivery, endpoint }: PushedMail,
-  outcome: Exclude<PushOutcome, { readonly kind: "delivered" }>,
+  pushed: PushedMail,
+  sent: PushEndpoint,
+  outcome: FailedOutcome,
   at: { readonly nowMs: number; readonly offsetsMs: readonly number[] },
 ): Partial<Changes> {
-  const { nowMs, offsetsMs } = at;
-  const { reason } = outcome;
-  const attempt = push.attempts + 1 - push.attemptsBefore;
-  const nextAtMs =
-    outcome.kind === "gone"
-      ? undefined
-      : nextAttemptAtMs({ attempt, endedAtMs: nowMs, retryAfter: outcome.retryAfter }, offsetsMs);
-  const failed = failedOnce(push, reason, nextAtMs);
+  const { delivery, endpoint } = pushed;
+  const isSame = endpoint !== undefined && isSameEndpoint(endpoint, sent);
+  const push = pushAfterFailure(pushed, isSame, outcome, at);
   const events: EventDraft[] = [];
-  if (failed.state === "failed" && delivery !== undefined) {
-    const data = { via: endpoint?.mode, attempt: failed.attempts, reason };
-    events.push(deliveryEvent("message.push_failed", delivery, POSTMASTER, nowMs, data));
+  if (push.state === "failed" && delivery !== undefined) {
+    const data = { via: sent.mode, attempt: push.attempts, reason: outcome.reason };
+    events.push(deliveryEvent("message.push_failed", delivery, POSTMASTER, at.nowMs, data));
   }
-  if (endpoint?.state !== "active") return { pushes: [failed], events };
+  if (endpoint?.state !== "active" || !isSame || outcome.kind === "refused")
+    return { pushes: [push], events };
   if (outcome.kind === "gone") {
-    events.push(pushEvent("push.disabled", endpoint, { actor: POSTMASTER, atMs: nowMs }, { reason }));
-    return { pushes: [failed], pushEndpoints: [disabled(endpoint, reason)], events };
+    const { reason } = outcome;
+    events.push(pushEvent("push.disabled", endpoint, { actor: POSTMASTER, atMs: at.nowMs }, { reason }));
+    return { pushes: [push], pushEndpoints: [disabled(endpoint, reason)], events };
   }
-  return { pushes: [failed], pushProgress: [{ ...endpoint, ...afterFailure(endpoint, nowMs) }], events };
+  const circuit = circuitAfter(endpoint, outcome.retryAfter, at.nowMs);
+  return { pushes: [push], pushProgress: [{ ...endpoint, ...circuit }], events };
+}
+
+function pushAfterFailure(
+  { push, delivery, endpoint }: PushedMail,
+  isSame: boolean,
+  outcome: FailedOutcome,
+  { nowMs, offsetsMs }: { readonly nowMs: number; readonly offsetsMs: readonly number[] },
+): PushRecord {
+  const attempt = push.attempts + 1 - push.attemptsBefore;
+  const retryAfter = isSame && outcome.kind !== "gone" ? outcome.retryAfter : undefined;
+  const isGone = isSame && outcome.kind === "gone";
+  const nextAtMs = isGone ? undefined : nextAttemptAtMs({ attempt, endedAtMs: nowMs, retryAfter }, offsetsMs);
+  const tried = failedOnce(push, outcome.reason, nextAtMs);
+  if (endpoint?.state !== "active") {
+    return tried.state === "pending" ? dropped(tried, whyDropped(endpoint)) : tried;
+  }
+  if (tried.state === "pending" || isGone || delivery === undefined) return tried;
+  const isBack = delivery.position > push.position;
+  return isBack || !isSame ? nextRound(tried, delivery, nowMs + (offsetsMs[0] ?? 0)) : tried;
+}
+
+function circuitAfter(endpoint: PushEndpoint, retryAfter: string | undefined, nowMs: number): Circuit {
+  const patienceMs = readRetryAfter(retryAfter, nowMs) ?? 0;
+  const circuit = afterFailure(endpoint, nowMs);
+  return patienceMs === 0 ? circuit : leftAlone(circuit, nowMs + patienceMs);
 }
 
 /** Marked as delivered, or acknowledged where the agent chose that; undefined when nothing of it changes. */

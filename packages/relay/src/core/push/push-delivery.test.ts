@@ -380,7 +380,9 @@ describe("what is done next for an endpoint", () => {
     const [first = "", second = ""] = await sendMany(core, 2);
     core.outside.receiver = () => anAnswer(500);
     while (await core.pushDelivery.takeUp(KEY)) continue;
-    await core.pushDelivery.attempt(KEY, first, new AbortController().signal);
+    const ended = await core.pushDelivery.attempt(KEY, first, new AbortController().signal);
+    assert.ok(typeof ended !== "string");
+    await core.pushDelivery.record(ended);
     assert.deepEqual(await core.pushDelivery.agenda(KEY, new Set([second]), 8), { due: [], waitMs: 5_000 });
   });
 

@@ -8,7 +8,8 @@ import type { Mail } from "../mailboxes/mailbox-store.ts";
 import { freeReservations } from "../tasks/task-changes.ts";
 import { attemptsAllowed } from "./circuit.ts";
 import { arrivedChanges, failedChanges, type PushedMail } from "./push-changes.ts";
-import { outcomeOfFailure, type PushOutcome } from "./push-outcome.ts";
+import { isSameEndpoint, whyDropped, withoutDeadSecret } from "./push-endpoint.ts";
+import { errorOfFailure, outcomeOfFailure, type PushOutcome } from "./push-outcome.ts";
 import type { PushAttempt, PushEndpoint, PushRecord } from "./push-record.ts";
 import { dropped, dropReason, takenUp } from "./push-round.ts";
 import { firstAttemptAtMs } from "./push-schedule.ts";
@@ -46,6 +47,15 @@ interface Tried extends Pick<PushAttempt, "status" | "error" | "answer"> {
   readonly outcome: PushOutcome;
 }
 
+/** A request that has ended and is not on record yet. */
+export interface EndedAttempt {
+  readonly sent: PushEndpoint;
+  readonly push: PushRecord;
+  readonly tried: Tried;
+  readonly atMs: number;
+  readonly endedAtMs: number;
+}
+
 /** Mail taken up in one commit: few enough that other callers do not wait long for theirs. */
 const TAKEN_UP_MAX = 100;
 const ENDPOINTS_MAX = 500;
@@ -68,20 +78,20 @@ export class PushDelivery {
   }
 
   watchEndpoints(): Watch {
-    return this.#store.feed.watch(PUSH_ENDPOINTS_TOPIC);
+    return this.#store.feed.watch(PUSH_ENDPOINTS_TOPIC, { isOwn: true });
   }
 
   watchMailbox({ tenant, agentId }: EndpointKey): Watch {
-    return this.#store.feed.watch(mailboxTopic(tenant, agentId));
+    return this.#store.feed.watch(mailboxTopic(tenant, agentId), { isOwn: true });
   }
 
-  async *activeEndpoints(): AsyncGenerator<PushEndpoint> {
-    let last: PushEndpoint | undefined;
-    do {
-      const page = await this.#store.activePushEndpoints(last, ENDPOINTS_MAX);
-      yield* page;
-      last = page.length < ENDPOINTS_MAX ? undefined : page.at(-1);
-    } while (last !== undefined);
+  activeEndpoints(): AsyncGenerator<PushEndpoint> {
+    return this.#pages((after) => this.#store.activePushEndpoints(after, ENDPOINTS_MAX));
+  }
+
+  /** Those that are called no more, with pushes that nobody has dropped yet: the relay was stopped before that. */
+  leftEndpoints(): AsyncGenerator<PushEndpoint> {
+    return this.#pages((after) => this.#store.leftPushEndpoints(after, ENDPOINTS_MAX));
   }
 
   /** Mail behind the cursor becomes pushes, and the cursor moves, in one commit. True while there may be more. */
@@ -91,9 +101,13 @@ export class PushDelivery {
       if (endpoint?.state !== "active") return { changes: undefined, answer: false };
       const mail = await this.#mailBehind(endpoint);
       const last = mail.at(-1);
-      if (last === undefined) return { changes: undefined, answer: false };
+      const kept = withoutDeadSecret(endpoint, this.#clock.nowMs());
+      if (last === undefined) {
+        const changes = kept === endpoint ? undefined : { tenant, pushProgress: [kept], events: [] };
+        return { changes, answer: false };
+      }
       const pushes = await this.#takenUp(mail);
-      const moved = { ...endpoint, afterPosition: last.delivery.position };
+      const moved = { ...kept, afterPosition: last.delivery.position };
       return { changes: { tenant, pushes, pushProgress: [moved], events: [] }, answer: true };
     });
   }
@@ -117,29 +131,76 @@ export class PushDelivery {
     const nextAtMs = isOpen ? endpoint.openUntilMs : next?.nextAtMs;
     // What is due and finds no room waits for the end of one that is under way.
     const isTimed = next !== undefined && nextAtMs != null && nextAtMs > nowMs;
-    return { due: due.map(({ messageId }) => messageId), waitMs: isTimed ? nextAtMs - nowMs : Infinity };
+    const nextMs = isTimed ? nextAtMs - nowMs : Infinity;
+    // Also when a secret has come to its end, so that it does not stay.
+    const secretMs = (endpoint.oldSecretUntilMs ?? Infinity) - nowMs;
+    return { due: due.map(({ messageId }) => messageId), waitMs: Math.min(nextMs, Math.max(secretMs, 0)) };
   }
 
-  /** Looks at the mail once more, then calls the endpoint and puts on record what came of it. */
-  async attempt(key: EndpointKey, messageId: string, signal: AbortSignal): Promise<AttemptResult> {
-    const { tenant, agentId } = key;
+  /** Looks at the mail once more, then calls the endpoint. What came of it is for the caller to put on record. */
+  async attempt(
+    { tenant, agentId }: EndpointKey,
+    messageId: string,
+    signal: AbortSignal,
+  ): Promise<EndedAttempt | "dropped" | "idle"> {
     const endpoint = await this.#store.pushEndpoint(tenant, agentId);
     const push = await this.#store.push(tenant, messageId);
     if (signal.aborted || endpoint?.state !== "active" || push?.state !== "pending") return "idle";
     const delivery = await this.#store.delivery(tenant, messageId);
     const message = await this.#store.message(tenant, messageId);
-    const reason = dropReason(delivery, this.#clock.nowMs());
-    if (reason !== undefined || delivery === undefined || message === undefined) {
-      return this.#drop(push, reason ?? "the message is no longer kept");
-    }
     const atMs = this.#clock.nowMs();
+    if (delivery === undefined || message === undefined || dropReason(delivery, atMs) !== undefined) {
+      return this.#drop(push);
+    }
     const tried = await this.#call(endpoint, { delivery, message }, atMs, signal);
     if (tried === undefined) return "idle";
-    await this.#record(endpoint, push, tried, { atMs, endedAtMs: this.#clock.nowMs() });
-    if (tried.outcome.kind === "delivered") {
+    return { sent: endpoint, push, tried, atMs, endedAtMs: this.#clock.nowMs() };
+  }
+
+  /** May be asked again when it failed: what is on record already is not written twice. */
+  async record({ sent, push: before, tried, atMs, endedAtMs }: EndedAttempt): Promise<PushOutcome["kind"]> {
+    const { tenant, agentId, messageId } = before;
+    const { outcome, ...answered } = tried;
+    const isSame = await decideAndCommit(this.#store, async () => {
+      const push = await this.#store.push(tenant, messageId);
+      const endpoint = await this.#store.pushEndpoint(tenant, agentId);
+      const answer = endpoint !== undefined && isSameEndpoint(endpoint, sent);
+      // Its mail may have been retired meanwhile, and all that was known of its push with it.
+      if (push === undefined || push.attempts > before.attempts) return { changes: undefined, answer };
+      const attempt = push.attempts + 1;
+      const made = { tenant, messageId, attempt, atMs, durationMs: endedAtMs - atMs, ...answered };
+      const delivery = await this.#store.delivery(tenant, messageId);
+      const parts = await this.#outcomeChanges({ push, delivery, endpoint }, sent, outcome, endedAtMs);
+      return { changes: combine(tenant, [{ pushAttempts: [made] }, ...parts]), answer };
+    });
+    if (isSame && outcome.kind === "delivered") {
       await this.#store.touchAgent(tenant, agentId, this.#clock.nowMs());
     }
-    return tried.outcome.kind;
+    return outcome.kind;
+  }
+
+  /** What waits for an endpoint that is called no more is dropped and says why. True while there may be more. */
+  async dropLeft({ tenant, agentId }: EndpointKey): Promise<boolean> {
+    return decideAndCommit(this.#store, async () => {
+      const endpoint = await this.#store.pushEndpoint(tenant, agentId);
+      if (endpoint === undefined || endpoint.state === "active") return { changes: undefined, answer: false };
+      const left = await this.#store.duePushes(tenant, agentId, ANY_TIME, TAKEN_UP_MAX);
+      if (left.length === 0) return { changes: undefined, answer: false };
+      const pushes = left.map((push) => dropped(push, whyDropped(endpoint)));
+      // Written as it is, for its version: an endpoint that is enabled meanwhile takes up what was dropped before.
+      return { changes: { tenant, pushes, pushProgress: [endpoint], events: [] }, answer: true };
+    });
+  }
+
+  async *#pages(
+    read: (after: PushEndpoint | undefined) => Promise<readonly PushEndpoint[]>,
+  ): AsyncGenerator<PushEndpoint> {
+    let last: PushEndpoint | undefined;
+    do {
+      const page = await read(last);
+      yield* page;
+      last = page.length < ENDPOINTS_MAX ? undefined : page.at(-1);
+    } while (last !== undefined);
   }
 
   async #mailBehind({ tenant, agentId, afterPosition }: PushEndpoint): Promise<readonly Mail[]> {
@@ -160,13 +221,16 @@ export class PushDelivery {
     return pushes;
   }
 
-  /** No request, no attempt: whoever took the mail has it. */
-  async #drop({ tenant, messageId }: PushRecord, reason: string): Promise<"dropped"> {
+  /** No request, no attempt: whoever took the mail has it. `idle` when it has come back meanwhile. */
+  async #drop({ tenant, messageId }: PushRecord): Promise<"dropped" | "idle"> {
     return decideAndCommit(this.#store, async () => {
       const push = await this.#store.push(tenant, messageId);
-      const isPending = push?.state === "pending";
-      const changes = isPending ? { tenant, pushes: [dropped(push, reason)], events: [] } : undefined;
-      return { changes, answer: "dropped" };
+      if (push?.state !== "pending") return { changes: undefined, answer: "idle" };
+      const message = await this.#store.message(tenant, messageId);
+      const delivery = message === undefined ? undefined : await this.#store.delivery(tenant, messageId);
+      const reason = dropReason(delivery, this.#clock.nowMs());
+      if (reason === undefined) return { changes: undefined, answer: "idle" };
+      return { changes: { tenant, pushes: [dropped(push, reason)], events: [] }, answer: "dropped" };
     });
   }
 
@@ -191,27 +255,8 @@ export class PushDelivery {
       if (!(reason instanceof OutboundFailure)) throw reason;
       if (reason.code === "aborted" && signal.aborted) return undefined;
       const outcome = outcomeOfFailure(reason);
-      return { status: null, error: outcome.reason, answer: null, outcome };
+      return { status: null, error: errorOfFailure(reason), answer: null, outcome };
     }
-  }
-
-  async #record(
-    sent: PushEndpoint,
-    { tenant, agentId, messageId }: PushRecord,
-    { outcome, ...answered }: Tried,
-    { atMs, endedAtMs }: { readonly atMs: number; readonly endedAtMs: number },
-  ): Promise<void> {
-    await decideAndCommit(this.#store, async () => {
-      const push = await this.#store.push(tenant, messageId);
-      // Its mail was retired meanwhile, and all that was known of its push with it.
-      if (push === undefined) return { changes: undefined, answer: undefined };
-      const attempt = push.attempts + 1;
-      const made = { tenant, messageId, attempt, atMs, durationMs: endedAtMs - atMs, ...answered };
-      const delivery = await this.#store.delivery(tenant, messageId);
-      const endpoint = await this.#store.pushEndpoint(tenant, agentId);
-      const parts = await this.#outcomeChanges({ push, delivery, endpoint }, sent, outcome, endedAtMs);
-      return { changes: combine(tenant, [{ pushAttempts: [made] }, ...parts]), answer: undefined };
-    });
   }
 
   async #outcomeChanges(
@@ -221,7 +266,7 @@ export class PushDelivery {
     nowMs: number,
   ): Promise<readonly Partial<Changes>[]> {
     if (outcome.kind !== "delivered") {
-      return [failedChanges(pushed, outcome, { nowMs, offsetsMs: this.#settings.pushAttemptsMs })];
+      return [failedChanges(pushed, sent, outcome, { nowMs, offsetsMs: this.#settings.pushAttemptsMs })];
     }
     const arrived = arrivedChanges(pushed, sent, nowMs);
     const settled = arrived.deliveries?.find(({ state }) => state === "acknowledged");

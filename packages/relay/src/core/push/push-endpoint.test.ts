@@ -1,7 +1,16 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { aNewPushEndpoint, TENANT, ZHIWEI } from "../../../testing/store-builders.ts";
-import { endpointAfter, forgotten, isForgotten, type PushWish, rotated } from "./push-endpoint.ts";
+import {
+  endpointAfter,
+  forgotten,
+  isForgotten,
+  isSameEndpoint,
+  type PushWish,
+  rotated,
+  withoutDeadSecret,
+} from "./push-endpoint.ts";
+import type { PushEndpoint } from "./push-record.ts";
 
 const URL_A = "https://zhiwei.example/收信";
 const URL_B = "https://new.example/";
@@ -88,10 +97,43 @@ describe("the endpoint of an agent that registers", () => {
       aNewPushEndpoint({ url: URL_A, secret: "whsec_new", version: 3 }),
     );
   });
+});
 
-  it("has its last secret beside the new one after a rotation, and no older one", () => {
-    const once = rotated(ACTIVE, "whsec_2", 100);
-    const twice = rotated(once, "whsec_3", 200);
-    assert.deepEqual([twice.secret, twice.oldSecret, twice.oldSecretUntilMs], ["whsec_3", "whsec_2", 200]);
+describe("the secrets of an endpoint", () => {
+  const ONE = { ...ACTIVE, secret: "whsec_1" };
+  const rotate = (endpoint: PushEndpoint, secret: string, nowMs: number, overlapMs: number) =>
+    rotated(endpoint, secret, { nowMs, overlapMs });
+  const secretsOf = (endpoint: PushEndpoint) => [
+    endpoint.secret,
+    endpoint.oldSecret,
+    endpoint.oldSecretUntilMs,
+  ];
+
+  it("are the new one and the last one after a rotation", () => {
+    const once = rotate(ONE, "whsec_2", 50, 100);
+    assert.deepEqual(secretsOf(once), ["whsec_2", "whsec_1", 150]);
+    assert.deepEqual(secretsOf(rotate(once, "whsec_3", 150, 100)), ["whsec_3", "whsec_2", 250]);
+  });
+
+  it("keep the one that receivers have when somebody who lost the answer rotates again", () => {
+    const once = rotate(ONE, "whsec_2", 50, 100);
+    assert.deepEqual(secretsOf(rotate(once, "whsec_3", 149, 100)), ["whsec_3", "whsec_1", 249]);
+    assert.deepEqual(secretsOf(rotate(once, "whsec_3", 60, 10)), ["whsec_3", "whsec_1", 150]);
+  });
+
+  it("are the new one alone after a rotation without an overlap, and once the time of the old one is over", () => {
+    const once = rotate(ONE, "whsec_2", 50, 100);
+    assert.deepEqual(secretsOf(rotate(once, "whsec_3", 60, 0)), ["whsec_3", null, null]);
+    assert.equal(withoutDeadSecret(once, 149), once);
+    assert.deepEqual(secretsOf(withoutDeadSecret(once, 150)), ["whsec_2", null, null]);
+    assert.equal(withoutDeadSecret(ONE, 150), ONE);
+  });
+
+  it("tell with the address whether it is still the endpoint that a request was sent to", () => {
+    assert.ok(isSameEndpoint({ ...ONE, failures: 3, afterPosition: 9, version: 8 }, ONE));
+    assert.ok(isSameEndpoint(rotate(ONE, "whsec_2", 50, 100), ONE));
+    assert.ok(!isSameEndpoint({ ...ONE, url: URL_B }, ONE));
+    assert.ok(!isSameEndpoint({ ...ONE, secret: "whsec_of_another_owner" }, ONE));
+    assert.ok(!isSameEndpoint(forgotten(ONE), ONE));
   });
 });

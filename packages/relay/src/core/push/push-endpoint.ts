@@ -56,16 +56,46 @@ export function isForgotten(endpoint: PushEndpoint): boolean {
   return endpoint.url === "";
 }
 
+/** What becomes of mail that waits to be pushed there. */
+export function whyDropped(endpoint: PushEndpoint | undefined): string {
+  return endpoint?.reason ?? "mail of this agent is not pushed";
+}
+
 export function disabled(endpoint: PushEndpoint, reason: string): PushEndpoint {
   return { ...endpoint, ...CLOSED, state: "disabled", reason };
 }
 
+/** Whether this is still what a request was sent to; if not, its answer says nothing of it. */
+export function isSameEndpoint(endpoint: PushEndpoint, sent: PushEndpoint): boolean {
+  const { url, secret, oldSecret } = endpoint;
+  return url === sent.url && (sent.secret === secret || sent.secret === oldSecret);
+}
+
+/**
+ * Who rotates again while an old secret is good may have lost the answer: receivers know that old one, and nobody
+ * the one between. Without an overlap all that was before ends at once.
+ */
 export function rotated(
   endpoint: PushEndpoint,
   secret: string,
-  oldSecretUntilMs: number,
-): PushEndpoint & { readonly oldSecretUntilMs: number } {
-  return { ...endpoint, secret, oldSecret: endpoint.secret, oldSecretUntilMs };
+  at: { readonly nowMs: number; readonly overlapMs: number },
+): PushEndpoint {
+  const untilMs = at.nowMs + at.overlapMs;
+  if (at.overlapMs === 0) return { ...endpoint, secret, oldSecret: null, oldSecretUntilMs: null };
+  const { oldSecret, oldSecretUntilMs } = withoutDeadSecret(endpoint, at.nowMs);
+  return {
+    ...endpoint,
+    secret,
+    oldSecret: oldSecret ?? endpoint.secret,
+    oldSecretUntilMs: Math.max(oldSecretUntilMs ?? 0, untilMs),
+  };
+}
+
+/** The very same endpoint, unless it has a secret that signs no more: that need not lie in the file. */
+export function withoutDeadSecret(endpoint: PushEndpoint, nowMs: number): PushEndpoint {
+  const { oldSecretUntilMs } = endpoint;
+  if (oldSecretUntilMs === null || nowMs < oldSecretUntilMs) return endpoint;
+  return { ...endpoint, oldSecret: null, oldSecretUntilMs: null };
 }
 
 /** It starts with all open mail: an agent that was asleep until now loses nothing. */

@@ -78,8 +78,8 @@ export class PushService {
     return decideAndCommit(this.#store, async () => {
       const nowMs = this.#clock.nowMs();
       const before = await this.#known(tenant, agentId);
-      const endpoint = rotated(before, newPushSecret(this.#randomness), nowMs + overlapMs);
-      const old_secret_until = formatInstant(endpoint.oldSecretUntilMs);
+      const endpoint = rotated(before, newPushSecret(this.#randomness), { nowMs, overlapMs });
+      const old_secret_until = formatInstant(endpoint.oldSecretUntilMs ?? nowMs);
       const by = { actor: actorName(principal), atMs: nowMs };
       const event = pushEvent("push.rotated", endpoint, by, { old_secret_until });
       return {
@@ -105,7 +105,7 @@ export class PushService {
       if (last === undefined) break;
       position = last.delivery.position;
       const wanted = mail.filter(({ message }) => message.acceptedAtMs >= sinceMs);
-      if (wanted.length > 0) replayed += await this.#replay(tenant, wanted);
+      if (wanted.length > 0) replayed += await this.#replay(tenant, agentId, wanted);
       await this.#clock.nextTurn();
     }
     await this.#replayed(principal, agentId, { since: formatInstant(sinceMs), replayed });
@@ -137,7 +137,7 @@ export class PushService {
   }
 
   async #view(push: PushRecord): Promise<PushView> {
-    const attempts = await this.#store.pushAttempts(push.tenant, push.messageId);
+    const attempts = await this.#store.pushAttempts(push.tenant, push.messageId, LIMITS.pushAttemptsMax);
     return viewPush(push, attempts, { withAnswers: true });
   }
 
@@ -148,10 +148,12 @@ export class PushService {
   }
 
   /** Answers how many; what was taken meanwhile is left out. Due at once, in the order it was accepted. */
-  async #replay(tenant: string, mail: readonly Mail[]): Promise<number> {
+  async #replay(tenant: string, agentId: AgentId, mail: readonly Mail[]): Promise<number> {
     return decideAndCommit(this.#store, async () => {
       const nowMs = this.#clock.nowMs();
       const pushes: PushRecord[] = [];
+      // Written as it is, for its version: nothing is to wait for an endpoint that is disabled meanwhile.
+      const endpoint = await this.#active(tenant, agentId);
       for (const { message } of mail) {
         const delivery = await this.#store.delivery(tenant, message.id);
         if (delivery?.state !== "available") continue;
@@ -163,7 +165,7 @@ export class PushService {
             : nextRound(known, delivery, firstAtMs),
         );
       }
-      return { changes: { tenant, pushes, events: [] }, answer: pushes.length };
+      return { changes: { tenant, pushes, pushProgress: [endpoint], events: [] }, answer: pushes.length };
     });
   }
 

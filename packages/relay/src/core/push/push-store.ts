@@ -16,9 +16,14 @@ export interface PushStore {
     after: Pick<PushEndpoint, "tenant" | "agentId"> | undefined,
     limit: number,
   ): Promise<readonly PushEndpoint[]>;
+  /** Endpoints that are called no more and have pushes that wait, of all tenants, behind `after`. */
+  leftPushEndpoints(
+    after: Pick<PushEndpoint, "tenant" | "agentId"> | undefined,
+    limit: number,
+  ): Promise<readonly PushEndpoint[]>;
   push(tenant: string, messageId: string): Promise<PushRecord | undefined>;
-  /** Oldest first. */
-  pushAttempts(tenant: string, messageId: string): Promise<readonly PushAttempt[]>;
+  /** The latest, oldest first. Of one push `LIMITS.pushAttemptsKept` are kept. */
+  pushAttempts(tenant: string, messageId: string, limit: number): Promise<readonly PushAttempt[]>;
   /** Pending pushes of one endpoint whose time has come, the longest due first, then by position. */
   duePushes(tenant: string, agentId: AgentId, nowMs: number, limit: number): Promise<readonly PushRecord[]>;
   /** When the next pending push of the endpoint is due; undefined when there is none. */

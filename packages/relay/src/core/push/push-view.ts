@@ -1,6 +1,5 @@
 import {
   formatInstant,
-  LIMITS,
   type PushAttemptView,
   type PushEndpointView,
   type PushView,
@@ -8,8 +7,8 @@ import {
 import type { PushAttempt, PushEndpoint, PushRecord } from "./push-record.ts";
 
 /**
- * What became of one push, with its latest attempts: replays may have made many of them. What the receiver answered
- * is for its agent and for operators alone.
+ * What became of one push, with its latest attempts: replays may have made many of them. What the receiver answered,
+ * and of which host it was that none came, is for its agent and for operators alone.
  */
 export function viewPush(
   push: PushRecord,
@@ -21,7 +20,7 @@ export function viewPush(
     state: push.state,
     ...(push.reason === null ? {} : { reason: push.reason }),
     ...(push.nextAtMs === null ? {} : { next_attempt_at: formatInstant(push.nextAtMs) }),
-    attempts: attempts.slice(-LIMITS.pushAttemptsMax).map((attempt) => viewAttempt(attempt, options)),
+    attempts: attempts.map((attempt) => viewAttempt(attempt, options)),
   };
 }
 
@@ -49,6 +48,8 @@ export function viewEndpoint(
   };
 }
 
+const NO_ANSWER = "the endpoint gave no answer";
+
 function viewAttempt(
   { attempt, atMs, durationMs, status, error, answer }: PushAttempt,
   { withAnswers }: { readonly withAnswers: boolean },
@@ -58,7 +59,7 @@ function viewAttempt(
     at: formatInstant(atMs),
     duration_ms: durationMs,
     ...(status === null ? {} : { status }),
-    ...(error === null ? {} : { error }),
+    ...(error === null ? {} : { error: withAnswers ? error : NO_ANSWER }),
     ...(answer === null || !withAnswers ? {} : { answer }),
   };
 }

@@ -24,6 +24,9 @@ const UPDATE_KEY = `
     expires_at_ms = ?, revoked_at_ms = ?, replaces = ?, replaced_by = ?, signing_secret = ?,
     version = version + 1
   where id = ? and tenant = ? and version = ?`;
+const FORGET_SECRETS = `
+  update api_key indexed by api_key_secret_expiry set signing_secret = '', version = version + 1
+  where signing_secret <> '' and expires_at_ms <= ?`;
 
 const TENANT = `select ${TENANT_COLUMNS} from tenant where id = ?`;
 const TENANTS = `select ${TENANT_COLUMNS} from tenant order by id`;
@@ -39,6 +42,7 @@ export class Access {
   readonly #keysOfAgent: Statement;
   readonly #insertKey: Statement;
   readonly #updateKey: Statement;
+  readonly #forgetSecrets: Statement;
   readonly #tenant: Statement;
   readonly #tenants: Statement;
   readonly #insertTenant: Statement;
@@ -54,6 +58,7 @@ export class Access {
     this.#keysOfAgent = prepare(database, KEYS_OF_AGENT);
     this.#insertKey = prepare(database, INSERT_KEY);
     this.#updateKey = prepare(database, UPDATE_KEY);
+    this.#forgetSecrets = prepare(database, FORGET_SECRETS);
     this.#tenant = prepare(database, TENANT);
     this.#tenants = prepare(database, TENANTS);
     this.#insertTenant = prepare(database, INSERT_TENANT);
@@ -110,6 +115,13 @@ export class Access {
     const { changes } =
       key.version === 0 ? this.#insertKey.run(...values) : this.#updateKey.run(...values, key.version);
     if (changes === 0) throw new ClashError("key");
+  }
+
+  /** Inside a commit. Answers how many. */
+  forgetSigningSecrets(nowMs: number): number {
+    const count = Number(this.#forgetSecrets.run(nowMs).changes);
+    if (count > 0) this.#knownKeys.clear();
+    return count;
   }
 
   /** Inside a commit. */

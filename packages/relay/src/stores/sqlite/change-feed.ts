@@ -1,5 +1,5 @@
 import { LIMITS, RelayError } from "@a2a-relay/protocol";
-import type { ChangeFeed, Topic, Watch } from "../../core/environment/change-feed.ts";
+import type { ChangeFeed, Topic, Watch, WatchOptions } from "../../core/environment/change-feed.ts";
 
 /** Timeouts are rounded up to this, so that one timer serves every reader that waits. */
 const TICK_MS = 50;
@@ -14,7 +14,7 @@ export class InProcessChangeFeed implements ChangeFeed, Disposable {
   readonly #watchesMax: number;
   readonly #topics = new Map<Topic, Set<TopicWatch>>();
   readonly #deadlines = new Map<number, Set<TopicWatch>>();
-  #watchCount = 0;
+  #readerCount = 0;
   #nextTick = 0;
   #timer: NodeJS.Timeout | undefined;
   #closed = false;
@@ -23,24 +23,24 @@ export class InProcessChangeFeed implements ChangeFeed, Disposable {
     this.#watchesMax = options.watchesMax ?? LIMITS.waitersMax;
   }
 
-  watch(topic: Topic): Watch {
+  watch(topic: Topic, { isOwn = false }: WatchOptions = {}): Watch {
     if (this.#closed) throw new RelayError("unavailable", "the relay is stopping");
-    if (this.#watchCount >= this.#watchesMax) {
+    if (!isOwn && this.#readerCount >= this.#watchesMax) {
       throw new RelayError(
         "resource_exhausted",
         `${this.#watchesMax} readers are waiting already; ask again without waiting, or later`,
       );
     }
-    const watch = new TopicWatch(this, topic);
+    const watch = new TopicWatch(this, topic, isOwn);
     const watches = this.#topics.get(topic);
     if (watches === undefined) this.#topics.set(topic, new Set([watch]));
     else watches.add(watch);
-    this.#watchCount += 1;
+    if (!isOwn) this.#readerCount += 1;
     return watch;
   }
 
   notify(topics: readonly Topic[]): void {
-    if (this.#watchCount === 0) return;
+    if (this.#topics.size === 0) return;
     for (const topic of topics) {
       for (const watch of this.#topics.get(topic) ?? []) watch.notify();
     }
@@ -59,7 +59,7 @@ export class InProcessChangeFeed implements ChangeFeed, Disposable {
     const watches = this.#topics.get(watch.topic);
     if (watches?.delete(watch) !== true) return;
     if (watches.size === 0) this.#topics.delete(watch.topic);
-    this.#watchCount -= 1;
+    if (!watch.isOwn) this.#readerCount -= 1;
   }
 
   /** For `TopicWatch` only: ends its wait once the time is over. Answers the tick to cancel it by, if there is one. */
@@ -104,15 +104,17 @@ interface Wait {
 
 class TopicWatch implements Watch {
   readonly topic: Topic;
+  readonly isOwn: boolean;
   readonly #feed: InProcessChangeFeed;
   readonly #onAbort = (): void => this.end(false);
   #changed = false;
   #disposed = false;
   #wait: Wait | undefined;
 
-  constructor(feed: InProcessChangeFeed, topic: Topic) {
+  constructor(feed: InProcessChangeFeed, topic: Topic, isOwn: boolean) {
     this.#feed = feed;
     this.topic = topic;
+    this.isOwn = isOwn;
   }
 
   changed(options: {

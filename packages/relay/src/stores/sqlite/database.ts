@@ -38,11 +38,13 @@ const BUSY_TIMEOUT_MS = 2_000;
 const PAGE_BYTES = 8_192;
 
 // Checkpoints are ours (see checkpoints.ts): SQLite's own would swallow a failed fsync.
+// What is forgotten, such as a secret, is overwritten in the pages that are written anyway.
 const PRAGMAS = `
   pragma synchronous = full;
   pragma foreign_keys = off;
   pragma cache_size = -65536;
   pragma temp_store = memory;
+  pragma secure_delete = fast;
   pragma wal_autocheckpoint = 0;`;
 
 /** Opens, locks and migrates the file. Every failure is a sentence for whoever starts the relay. */

@@ -69,8 +69,11 @@ export class MailboxIndex {
     return this.#mailboxes.get(tenant)?.get(agentId)?.available.size ?? 0;
   }
 
-  countOpenByState(tenant: string): ReadonlyMap<DeliveryState, number> {
-    const { held = 0, available = 0, leased = 0 } = this.#tenants.get(tenant) ?? {};
+  countOpenByState(tenant: string, agentId?: string): ReadonlyMap<DeliveryState, number> {
+    const mailbox = agentId === undefined ? undefined : this.#mailboxes.get(tenant)?.get(agentId);
+    const ofOne = { held: mailbox?.held, available: mailbox?.available.size, leased: mailbox?.leased };
+    const counts = agentId === undefined ? this.#tenants.get(tenant) : ofOne;
+    const { held = 0, available = 0, leased = 0 } = counts ?? {};
     return new Map<DeliveryState, number>([
       ["held", held],
       ["available", available],

@@ -34,7 +34,7 @@ async function contents(store: SqliteRelayStore, messageId: string): Promise<unk
     endpoint: await store.pushEndpoint(TENANT, ZHIWEI),
     active: await store.activePushEndpoints(undefined, 10),
     push: await store.push(TENANT, messageId),
-    attempts: await store.pushAttempts(TENANT, messageId),
+    attempts: await store.pushAttempts(TENANT, messageId, 100),
     due: await store.duePushes(TENANT, ZHIWEI, NOON_MS, 10),
     nextAtMs: await store.nextPushAtMs(TENANT, ZHIWEI),
     pending: await store.countPendingPushes(TENANT, ZHIWEI),
@@ -65,7 +65,7 @@ describe("pushes in a SQLite file", () => {
     await using store = await open(path);
     assert.deepEqual(await contents(store, messageId), before);
     assert.deepEqual(await store.pushEndpoint(TENANT, ZHIWEI), { ...endpoint, version: 1 });
-    assert.equal((await store.pushAttempts(TENANT, messageId)).length, 2);
+    assert.equal((await store.pushAttempts(TENANT, messageId, 100)).length, 2);
     assert.equal(await clashOf(store, { nonces: [nonce] }), "nonce");
     assert.equal((await store.key(key.id))?.signingSecret, "whsec_秘密");
     assert.equal(store.keyAtHand(key.id)?.signingSecret, "whsec_秘密");

@@ -1,5 +1,5 @@
 import type { DatabaseSync } from "node:sqlite";
-import { type AgentId, PUSH_STATES } from "@a2a-relay/protocol";
+import { type AgentId, LIMITS, PUSH_STATES } from "@a2a-relay/protocol";
 import { PUSH_ENDPOINTS_TOPIC } from "../../core/environment/change-feed.ts";
 import type { PushAttempt, PushEndpoint, PushRecord } from "../../core/push/push-record.ts";
 import type { PushFilter } from "../../core/push/push-store.ts";
@@ -19,6 +19,12 @@ const ENDPOINT = `select ${PUSH_ENDPOINT_COLUMNS} from push_endpoint where tenan
 const ACTIVE_ENDPOINTS = `
   select ${PUSH_ENDPOINT_COLUMNS} from push_endpoint indexed by push_endpoint_active
   where state = 'active' and (tenant, agent_id) > (?, ?) order by tenant, agent_id limit ?`;
+const LEFT_ENDPOINTS = `
+  select ${PUSH_ENDPOINT_COLUMNS} from push_endpoint as e
+  where state = 'disabled' and (tenant, agent_id) > (?, ?) and exists (
+    select 1 from push as p indexed by push_due
+    where p.tenant = e.tenant and p.agent_id = e.agent_id and p.state = 'pending')
+  order by tenant, agent_id limit ?`;
 const INSERT_ENDPOINT = `
   insert into push_endpoint (mode, url, notice, acknowledges, secret, old_secret, old_secret_until_ms, state,
     reason, failures, open_until_ms, after_position, version, tenant, agent_id)
@@ -55,11 +61,15 @@ const UPDATE_PUSH = `
 const FORGET_PUSH = "delete from push where tenant = ? and message_id = ?";
 
 const ATTEMPTS = `
-  select ${PUSH_ATTEMPT_COLUMNS} from push_attempt where tenant = ? and message_id = ? order by attempt`;
+  select * from (
+    select ${PUSH_ATTEMPT_COLUMNS} from push_attempt
+    where tenant = ? and message_id = ? order by attempt desc limit ?)
+  order by attempt`;
 const INSERT_ATTEMPT = `
   insert into push_attempt (${PUSH_ATTEMPT_COLUMNS})
   select ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8 where exists (select 1 from push where tenant = ?1 and message_id = ?2)
   on conflict do nothing`;
+const FORGET_OLD_ATTEMPTS = "delete from push_attempt where tenant = ? and message_id = ? and attempt <= ?";
 const FORGET_ATTEMPTS = "delete from push_attempt where tenant = ? and message_id = ?";
 
 /** Where agents are called, and what became of it. */
@@ -67,6 +77,7 @@ export class Pushes {
   readonly #ledger: Ledger;
   readonly #endpoint: Statement;
   readonly #activeEndpoints: Statement;
+  readonly #leftEndpoints: Statement;
   readonly #insertEndpoint: Statement;
   readonly #updateEndpoint: Statement;
   readonly #push: Statement;
@@ -79,12 +90,14 @@ export class Pushes {
   readonly #forgetPush: Statement;
   readonly #attempts: Statement;
   readonly #insertAttempt: Statement;
+  readonly #forgetOldAttempts: Statement;
   readonly #forgetAttempts: Statement;
 
   constructor(database: DatabaseSync, ledger: Ledger) {
     this.#ledger = ledger;
     this.#endpoint = prepare(database, ENDPOINT);
     this.#activeEndpoints = prepare(database, ACTIVE_ENDPOINTS);
+    this.#leftEndpoints = prepare(database, LEFT_ENDPOINTS);
     this.#insertEndpoint = prepare(database, INSERT_ENDPOINT);
     this.#updateEndpoint = prepare(database, UPDATE_ENDPOINT);
     this.#push = prepare(database, PUSH);
@@ -97,6 +110,7 @@ export class Pushes {
     this.#forgetPush = prepare(database, FORGET_PUSH);
     this.#attempts = prepare(database, ATTEMPTS);
     this.#insertAttempt = prepare(database, INSERT_ATTEMPT);
+    this.#forgetOldAttempts = prepare(database, FORGET_OLD_ATTEMPTS);
     this.#forgetAttempts = prepare(database, FORGET_ATTEMPTS);
   }
 
@@ -113,13 +127,21 @@ export class Pushes {
     return rows.map((row) => pushEndpointFromRow(row));
   }
 
+  leftEndpoints(
+    after: Pick<PushEndpoint, "tenant" | "agentId"> | undefined,
+    limit: number,
+  ): readonly PushEndpoint[] {
+    const rows = this.#leftEndpoints.all(after?.tenant ?? "", after?.agentId ?? "", limit);
+    return rows.map((row) => pushEndpointFromRow(row));
+  }
+
   push(tenant: string, messageId: string): PushRecord | undefined {
     const row = this.#push.get(tenant, messageId);
     return row === undefined ? undefined : pushFromRow(row);
   }
 
-  attempts(tenant: string, messageId: string): readonly PushAttempt[] {
-    return this.#attempts.all(tenant, messageId).map((row) => pushAttemptFromRow(row));
+  attempts(tenant: string, messageId: string, limit: number): readonly PushAttempt[] {
+    return this.#attempts.all(tenant, messageId, limit).map((row) => pushAttemptFromRow(row));
   }
 
   due(tenant: string, agentId: AgentId, nowMs: number, limit: number): readonly PushRecord[] {
@@ -189,7 +211,7 @@ export class Pushes {
     if (changes === 0) throw new ClashError("push");
   }
 
-  /** Inside a commit. An attempt belongs to a push, and is made once. */
+  /** Inside a commit. An attempt belongs to a push, and is made once; the oldest make room. */
   addAttempt(attempt: PushAttempt): void {
     const { changes } = this.#insertAttempt.run(
       attempt.tenant,
@@ -202,6 +224,8 @@ export class Pushes {
       attempt.answer,
     );
     if (changes === 0) throw new ClashError("push");
+    const oldest = attempt.attempt - LIMITS.pushAttemptsKept;
+    if (oldest > 0) this.#forgetOldAttempts.run(attempt.tenant, attempt.messageId, oldest);
   }
 
   /** Inside a commit. */

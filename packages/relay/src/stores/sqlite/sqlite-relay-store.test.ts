@@ -22,6 +22,7 @@ import { refused } from "../../../testing/refusal.ts";
 import { describeRelayStore } from "../../../testing/relay-store.contract.ts";
 import {
   aNewAgent,
+  aNewKey,
   aNewLetter,
   aNewTask,
   aSend,
@@ -39,6 +40,7 @@ import {
   TENANT,
   ZHIWEI,
 } from "../../../testing/store-builders.ts";
+import { revokedAt } from "../../core/access/key-record.ts";
 import { SqliteRelayStore, type SqliteRelayStoreOptions } from "./sqlite-relay-store.ts";
 
 const STORE_PROCESS = join(import.meta.dirname, "../../../testing/store-process.ts");
@@ -130,6 +132,22 @@ describe("SqliteRelayStore", () => {
       }
       assert.ok(!existsSync(`${path}-wal`));
       if (process.platform !== "win32") assert.equal(statSync(path).mode & 0o777, 0o600);
+    });
+
+    it("has nothing left in its file of what ended keys signed with", async () => {
+      const path = newPath();
+      const keys = Array.from({ length: 5 }, (_, index) =>
+        aNewKey({ signingSecret: `whsec_${index}${"s".repeat(43)}`, expiresAtMs: NOON_MS }),
+      );
+      await (async () => {
+        await using store = await open(path);
+        await commit(store, { keys });
+        const revoked = await store.key(keys[2]?.id ?? "");
+        assert.ok(revoked);
+        await commit(store, { keys: [revokedAt(revoked, NOON_MS)] });
+        assert.equal(await store.forgetSigningSecrets(NOON_MS), 4);
+      })();
+      assert.doesNotMatch(readFileSync(path, "latin1"), /whsec_|s{20}/);
     });
 
     it("finishes what waits when it is closed, and refuses what comes later", async () => {

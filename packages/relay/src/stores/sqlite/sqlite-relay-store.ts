@@ -181,6 +181,11 @@ export class SqliteRelayStore extends StoreReader implements RelayStore {
     }
   }
 
+  /** At once: few keys sign, and fewer end within a minute. */
+  async forgetSigningSecrets(nowMs: number): Promise<number> {
+    return this.#write(() => this.parts.access.forgetSigningSecrets(nowMs));
+  }
+
   /** Finishes what waits and leaves one tidy file. After a disk failure it leaves the file alone. */
   async [Symbol.asyncDispose](): Promise<void> {
     clearTimeout(this.#presenceTimer);

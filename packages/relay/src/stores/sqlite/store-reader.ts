@@ -36,6 +36,7 @@ type Write =
   | "forgetCachedResults"
   | "forgetNonces"
   | "forgetSendKeys"
+  | "forgetSigningSecrets"
   | "lease"
   | "markDelivered"
   | "probe"
@@ -199,8 +200,8 @@ export abstract class StoreReader implements Reads {
     return this.#read(() => this.parts.queue.queue(filter));
   }
 
-  async countOpenByState(tenant: string): Promise<ReadonlyMap<DeliveryState, number>> {
-    return this.parts.ledger.mailboxes.countOpenByState(tenant);
+  async countOpenByState(tenant: string, agentId?: AgentId): Promise<ReadonlyMap<DeliveryState, number>> {
+    return this.parts.ledger.mailboxes.countOpenByState(tenant, agentId);
   }
 
   task(tenant: string, id: string): Promise<TaskRecord | undefined> {
@@ -286,8 +287,12 @@ export abstract class StoreReader implements Reads {
     return this.#read(() => this.parts.pushes.push(tenant, messageId));
   }
 
-  pushAttempts(tenant: string, messageId: string): Promise<readonly PushAttempt[]> {
-    return this.#read(() => this.parts.pushes.attempts(tenant, messageId));
+  leftPushEndpoints(...asked: Parameters<RelayStore["leftPushEndpoints"]>): Promise<readonly PushEndpoint[]> {
+    return this.#read(() => this.parts.pushes.leftEndpoints(...asked));
+  }
+
+  pushAttempts(...asked: Parameters<RelayStore["pushAttempts"]>): Promise<readonly PushAttempt[]> {
+    return this.#read(() => this.parts.pushes.attempts(...asked));
   }
 
   duePushes(...asked: Parameters<RelayStore["duePushes"]>): Promise<readonly PushRecord[]> {

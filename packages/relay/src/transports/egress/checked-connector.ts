@@ -1,5 +1,4 @@
 import type { LookupAddress } from "node:dns";
-import { lookup } from "node:dns/promises";
 import { once } from "node:events";
 import { connect, isIP, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
@@ -8,9 +7,7 @@ import type { buildConnector } from "undici";
 import type { EgressPolicy } from "../../core/environment/egress-policy.ts";
 import { OutboundFailure } from "../../core/environment/outbound.ts";
 import { blocked, connectFailure, noAddress, stopping } from "./failure.ts";
-
-/** All addresses of a name. */
-export type Resolve = (name: string) => Promise<readonly LookupAddress[]>;
+import type { Resolve } from "./name-servers.ts";
 
 /** Where a connection goes: one of these addresses, all of them checked. */
 export interface Destination {
@@ -20,13 +17,13 @@ export interface Destination {
 }
 export type Dial = (destination: Destination) => Socket;
 
-/** Until there is a connection that can be written to. No more than that is left of a request that was given up. */
+/**
+ * From the look-up of the name to a connection that can be written to. No more than that is left of a request that was
+ * given up.
+ */
 const CONNECT_MS_MAX = 10_000;
 /** Of a name with more addresses the first ones are tried. */
 const ADDRESSES_MAX = 8;
-
-/** As the operating system does, hosts file and all. */
-export const resolveBySystem: Resolve = (name) => lookup(name, { all: true, order: "verbatim" });
 
 /** Node tries the addresses in turn; the name is there to be asked for, and is answered without asking anybody. */
 export const dialTcp: Dial = ({ name, addresses, port }) =>
@@ -43,6 +40,7 @@ export class CheckedConnector implements Disposable {
   readonly #policy: EgressPolicy;
   readonly #resolve: Resolve;
   readonly #dial: Dial;
+  readonly #opening = new Set<AbortController>();
   readonly #sockets = new Set<Socket>();
   #isDisposed = false;
 
@@ -59,36 +57,51 @@ export class CheckedConnector implements Disposable {
     );
   };
 
-  async #open({ hostname, port, protocol }: buildConnector.Options): Promise<Socket> {
+  async #open(to: buildConnector.Options): Promise<Socket> {
+    const opening = new AbortController();
+    const late = new OutboundFailure(
+      "timeout",
+      `no connection to ${quote(to.hostname)} within ${CONNECT_MS_MAX} ms`,
+    );
+    const timer = setTimeout(() => opening.abort(late), CONNECT_MS_MAX);
+    this.#opening.add(opening);
+    try {
+      return await this.#connected(to, opening.signal);
+    } catch (reason) {
+      throw opening.signal.aborted ? opening.signal.reason : reason;
+    } finally {
+      clearTimeout(timer);
+      this.#opening.delete(opening);
+    }
+  }
+
+  async #connected(to: buildConnector.Options, signal: AbortSignal): Promise<Socket> {
+    const { hostname, port, protocol } = to;
     const isSecure = protocol === "https:";
-    const addresses = await this.#addressesOf(hostname);
+    const addresses = await this.#addressesOf(hostname, signal);
     if (this.#isDisposed) throw stopping();
     const usualPort = isSecure ? 443 : 80;
     const destination = { name: hostname, addresses, port: port === "" ? usualPort : Number(port) };
     let socket = this.#track(this.#dial(destination));
-    const late = new OutboundFailure(
-      "timeout",
-      `no connection to ${quote(hostname)} within ${CONNECT_MS_MAX} ms`,
-    );
-    const timer = setTimeout(() => socket.destroy(late), CONNECT_MS_MAX);
     try {
-      await once(socket, "connect");
+      await once(socket, "connect", { signal });
       if (!isSecure) return socket;
       socket = this.#track(secure(socket, hostname));
-      await once(socket, "secureConnect");
+      await once(socket, "secureConnect", { signal });
       return socket;
     } catch (reason) {
       socket.destroy();
       throw reason;
-    } finally {
-      clearTimeout(timer);
     }
   }
 
   /** Those of the host that may be called. A literal address has no name to resolve and is checked all the same. */
-  async #addressesOf(hostname: string): Promise<readonly LookupAddress[]> {
+  async #addressesOf(hostname: string, signal: AbortSignal): Promise<readonly LookupAddress[]> {
     const family = isIP(hostname);
-    const found = family === 0 ? await this.#resolve(hostname) : [{ address: hostname, family }];
+    const found =
+      family === 0
+        ? await unlessAborted(this.#resolve(hostname, signal), signal)
+        : [{ address: hostname, family }];
     if (found.length === 0) throw noAddress(hostname);
     const allowed = found.filter(({ address }) => this.#policy.allows(address));
     if (allowed.length === 0) throw blocked(hostname);
@@ -105,6 +118,7 @@ export class CheckedConnector implements Disposable {
 
   [Symbol.dispose](): void {
     this.#isDisposed = true;
+    for (const opening of this.#opening) opening.abort(stopping());
     for (const socket of this.#sockets) socket.destroy(stopping());
   }
 }
@@ -119,4 +133,12 @@ function secure(socket: Socket, hostname: string): Socket {
     ALPNProtocols: ["http/1.1"],
     rejectUnauthorized: true,
   });
+}
+
+/** Not every way to resolve a name can be stopped; then it goes on without anybody who waits for it. */
+async function unlessAborted<Result>(result: Promise<Result>, signal: AbortSignal): Promise<Result> {
+  const { promise: aborted, reject } = Promise.withResolvers<never>();
+  const abort = (): void => reject(signal.reason);
+  signal.addEventListener("abort", abort, { once: true });
+  return Promise.race([result, aborted]).finally(() => signal.removeEventListener("abort", abort));
 }

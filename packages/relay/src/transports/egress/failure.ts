@@ -6,7 +6,7 @@ import { OutboundFailure } from "../../core/environment/outbound.ts";
 const TLS_CODE =
   /^(?:EPROTO$|ERR_TLS_|ERR_SSL_|CERT_|CRL_|DEPTH_ZERO_|ERROR_IN_C|HOSTNAME_MISMATCH|INVALID_|PATH_LENGTH_|SELF_SIGNED_|UNABLE_TO_)/;
 
-const TIMEOUT_CODES = ["ETIMEDOUT", "ERR_SOCKET_CONNECTION_TIMEOUT"];
+const TIMEOUT_CODES = ["ETIMEDOUT", "ETIMEOUT", "ERR_SOCKET_CONNECTION_TIMEOUT"];
 const STOPPED_CODES = ["UND_ERR_DESTROYED", "UND_ERR_CLOSED", "UND_ERR_ABORTED"];
 
 /** Says nothing of the address: who may choose names must not learn what they are called inside. */

@@ -6,14 +6,15 @@ import {
   OutboundFailure,
   type OutboundRequest,
 } from "../../core/environment/outbound.ts";
-import { CheckedConnector, type Dial, dialTcp, type Resolve, resolveBySystem } from "./checked-connector.ts";
+import { CheckedConnector, type Dial, dialTcp } from "./checked-connector.ts";
 import { Exchange } from "./exchange.ts";
 import { stopping } from "./failure.ts";
+import { NameServers, type Resolve } from "./name-servers.ts";
 import { OriginPools } from "./origin-pools.ts";
 
 export interface GuardedOutboundParts {
   readonly policy: EgressPolicy;
-  /** By default the operating system's. */
+  /** By default through the name servers of this machine. */
   readonly resolve?: Resolve;
   /** By default TCP. */
   readonly dial?: Dial;
@@ -45,7 +46,7 @@ export class GuardedOutbound implements Outbound, AsyncDisposable {
   readonly #pools: OriginPools;
   #isDisposed = false;
 
-  constructor({ policy, resolve = resolveBySystem, dial = dialTcp }: GuardedOutboundParts) {
+  constructor({ policy, resolve = new NameServers().resolve, dial = dialTcp }: GuardedOutboundParts) {
     this.#policy = policy;
     this.#connector = new CheckedConnector(policy, resolve, dial);
     this.#pools = new OriginPools(this.#connector.connect);

@@ -2,6 +2,8 @@
 -- none of it: the relay takes mail up for pushing by itself, behind the cursor of each endpoint.
 
 alter table api_key add column signing_secret text;
+-- Those that have one and end: it is forgotten when they do.
+create index api_key_secret_expiry on api_key (expires_at_ms) where signing_secret <> '';
 
 create table push_endpoint (
   tenant text not null,

@@ -1,0 +1,112 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { ZHIWEI } from "../../testing/core-on-memory.ts";
+import { anAnswer } from "../../testing/fake-outside.ts";
+import { type PushingCore, pushingCore } from "../../testing/pushing-core.ts";
+import { DEFAULT_TENANT } from "../core/access/principal.ts";
+import { Pusher } from "./pusher.ts";
+
+const KEY = { tenant: DEFAULT_TENANT, agentId: ZHIWEI };
+const TURNS_MAX = 20_000;
+
+function report(reason: unknown): void {
+  assert.fail(String(reason));
+}
+
+async function until(core: PushingCore, isSo: () => Promise<boolean>): Promise<void> {
+  for (let turn = 0; turn < TURNS_MAX; turn += 1) {
+    if (await isSo()) return;
+    await core.clock.nextTurn();
+  }
+  assert.fail("it never came to that");
+}
+
+/** The disk takes no attempts until it is told to. */
+function fullDisk(core: PushingCore): { isFull: boolean } {
+  const disk = { isFull: true };
+  const commit = core.store.commit.bind(core.store);
+  core.store.commit = async (changes) => {
+    if (disk.isFull && changes.pushAttempts !== undefined) throw new Error("the disk is full");
+    return commit(changes);
+  };
+  return disk;
+}
+
+describe("a push that cannot be put on record", () => {
+  it("is not sent again, and nothing else is, until it is on record", { timeout: 30_000 }, async () => {
+    await using core = await pushingCore();
+    const disk = fullDisk(core);
+    disk.isFull = false;
+    const refused = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    let reports = 0;
+    await using _ = new Pusher(core.pushDelivery, () => refused[reports++]?.resolve());
+    // After the first that was answered there is room for two at a time.
+    const ids = [(await core.send()).receipt.message_id];
+    await core.outside.arrived(1);
+    await until(core, async () => (await core.message(ids[0] ?? "")).push.state === "delivered");
+    disk.isFull = true;
+    for (const { promise } of refused) {
+      ids.push((await core.send()).receipt.message_id);
+      await promise;
+      assert.deepEqual(core.outside.ids, ids.slice(0, 2));
+    }
+    disk.isFull = false;
+    await core.outside.arrived(3);
+    assert.deepEqual(core.outside.ids, ids);
+    const { push } = await core.message(ids[1] ?? "");
+    assert.deepEqual([push.state, push.attempts.length], ["delivered", 1]);
+  });
+
+  it("is put on record when the relay stops, if that can be", { timeout: 30_000 }, async () => {
+    await using core = await pushingCore();
+    const disk = fullDisk(core);
+    const { receipt } = await core.send();
+    {
+      const refused = Promise.withResolvers<void>();
+      await using _ = new Pusher(core.pushDelivery, () => refused.resolve());
+      await refused.promise;
+      disk.isFull = false;
+    }
+    assert.equal((await core.message(receipt.message_id)).push.state, "delivered");
+    assert.equal(core.outside.requests.length, 1);
+  });
+});
+
+describe("what waits when an endpoint is disabled", () => {
+  it("is dropped by its pusher, in pages", { timeout: 30_000 }, async () => {
+    await using core = await pushingCore();
+    const letters = Array.from({ length: 150 }, (_, index) => ({
+      id: `信-${index}`,
+      from: "lulu",
+      to: ZHIWEI,
+      body: "你好",
+    }));
+    await core.messages.sendBatch(core.operator, { messages: letters }, () => 400);
+    while (await core.pushDelivery.takeUp(KEY)) continue;
+    core.outside.receiver = () => anAnswer(410);
+    await using _ = new Pusher(core.pushDelivery, report);
+    await until(core, async () => {
+      const { state, pending } = await core.pushes.endpoint(core.operator, ZHIWEI, {});
+      return state === "disabled" && pending === 0;
+    });
+    assert.equal(core.outside.requests.length, 1);
+    const { push } = await core.message("信-149");
+    assert.deepEqual([push.state, push.reason], ["dropped", "the endpoint answered 410: it is gone"]);
+  });
+
+  it(
+    "is dropped by the next relay where the one before had no time for it",
+    { timeout: 30_000 },
+    async () => {
+      await using core = await pushingCore();
+      const { receipt } = await core.send();
+      while (await core.pushDelivery.takeUp(KEY)) continue;
+      await core.agents.register(core.operator, { agent_id: ZHIWEI, push: null });
+      assert.equal((await core.message(receipt.message_id)).push.state, "pending");
+      await using _ = new Pusher(core.pushDelivery, report);
+      await until(core, async () => (await core.message(receipt.message_id)).push.state === "dropped");
+      await core.agents.register(core.operator, { agent_id: ZHIWEI, push: "webhook" });
+      await core.outside.arrived(1);
+    },
+  );
+});
