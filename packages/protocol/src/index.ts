@@ -10,6 +10,7 @@ export * from "./message.ts";
 export * from "./part.ts";
 export * from "./push.ts";
 export * from "./relay-error.ts";
+export * from "./retry-stale.ts";
 export * from "./stream.ts";
 export * from "./task.ts";
 export * from "./task-queue.ts";

@@ -97,8 +97,9 @@ export class AgentService {
         nowMs: this.#clock.nowMs(),
         egress: this.#egress,
       });
-      const key = registeredBefore(known) === undefined ? this.#ownKey(principal, id) : undefined;
-      const push = await this.#pushRegistration.after(principal, request, filled);
+      const before = registeredBefore(known);
+      const key = before === undefined ? this.#ownKey(principal, id) : undefined;
+      const push = await this.#pushRegistration.after(principal, request, { before, record: filled });
       return {
         changes: this.#registration(principal, filled, identity, key, push),
         answer: { record: filled, endpoint: push.endpoint, apiKey: key?.text, pushSecret: push.secret },

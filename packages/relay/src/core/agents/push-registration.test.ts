@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { hash } from "node:crypto";
 import { describe, it } from "node:test";
-import type { RegisterRequest } from "@a2a-relay/protocol";
+import type { AgentId, RegisterRequest } from "@a2a-relay/protocol";
 import { type CoreOnMemory, coreOnMemory, LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
 import { HOOK, pushingCore } from "../../../testing/pushing-core.ts";
 import { refused } from "../../../testing/refusal.ts";
@@ -57,7 +57,10 @@ describe("a key that may register and not read mail", () => {
     await core.agents.register(core.zhiwei, { agent_id: ZHIWEI, callback_url: null });
     await core.agents.register(caller, { agent_id: ZHIWEI, display_name: "知微" });
     await core.agents.register(caller, { agent_id: ZHIWEI, callback_url: null });
-    await core.agents.register(limited(core.lulu, ["agents.write"]), { agent_id: LULU, callback_url: HOOK });
+    await core.agents.register(core.lulu, { agent_id: LULU, callback_url: HOOK });
+    const other = limited(core.lulu, ["agents.write"]);
+    await core.agents.register(other, { agent_id: LULU, callback_url: HOOK });
+    await core.agents.register(other, { agent_id: LULU, callback_url: null });
     assert.deepEqual(await eventsOf(core, "access.denied"), []);
   });
 
@@ -69,6 +72,44 @@ describe("a key that may register and not read mail", () => {
     await refused(planted, "permission_denied");
     const { agent } = await core.agents.register(core.zhiwei, { agent_id: ZHIWEI, push: "webhook" });
     assert.equal(agent.callback_url, HOOK);
+  });
+});
+
+describe("a key that may register and not read mail, where no mail is sent", () => {
+  const states: readonly [when: string, said: readonly Partial<RegisterRequest>[]][] = [
+    ["an agent without an address", []],
+    ["an agent with an address that is not called", [{ callback_url: HOOK }]],
+    [
+      "an agent that took its address away",
+      [{ callback_url: HOOK, push: "webhook" }, { callback_url: null }],
+    ],
+  ];
+  for (const [when, said] of states) {
+    it(`plants no address with ${when}, which would be called later`, async () => {
+      await using core = await coreOnMemory();
+      for (const each of said) await core.agents.register(core.zhiwei, { agent_id: ZHIWEI, ...each });
+      const before = (await core.agents.get(core.zhiwei, ZHIWEI)).callback_url;
+      for (const [missing, ...verbs] of [
+        ["push.write", "agents.write", "agents.read"],
+        ["mailbox.read", "agents.write", "push.write"],
+      ] as const) {
+        const planted = core.agents.register(limited(core.zhiwei, verbs), {
+          agent_id: ZHIWEI,
+          callback_url: ELSEWHERE,
+        });
+        await refused(planted, "permission_denied", new RegExp(`may not be used for ${missing}`));
+      }
+      assert.equal((await core.agents.get(core.zhiwei, ZHIWEI)).callback_url, before);
+    });
+  }
+
+  it("registers no new agent with an address", async () => {
+    await using core = await coreOnMemory();
+    const caller = limited(core.operator, ["agents.write"]);
+    const agentId = "新来的@known-blocks1" as AgentId;
+    const wanted = { agent_id: agentId, callback_url: ELSEWHERE };
+    await refused(core.agents.register(caller, wanted), "permission_denied", /push\.write/);
+    assert.equal(await core.store.agent("default", agentId), undefined);
   });
 });
 

@@ -6,7 +6,7 @@ import type { Principal } from "../access/principal.ts";
 import type { EgressPolicy } from "../environment/egress-policy.ts";
 import type { Randomness } from "../environment/randomness.ts";
 import type { RelayStore } from "../environment/relay-store.ts";
-import { endpointAfter, isForgotten } from "../push/push-endpoint.ts";
+import { endpointAfter } from "../push/push-endpoint.ts";
 import type { PushEndpoint } from "../push/push-record.ts";
 import { newPushSecret } from "../push/standard-webhook.ts";
 import type { AgentRecord } from "./agent-record.ts";
@@ -16,6 +16,12 @@ export interface PushRegistrationParts {
   readonly guard: Guard;
   readonly egress: EgressPolicy;
   readonly randomness: Randomness;
+}
+
+/** The agent as it was, if it is registered, and as it will be. */
+export interface Registered {
+  readonly before: AgentRecord | undefined;
+  readonly record: AgentRecord;
 }
 
 /** What a registration makes of where the agent's mail is sent. */
@@ -46,11 +52,10 @@ export class PushRegistration {
     this.#randomness = parts.randomness;
   }
 
-  /** `record` is the agent as it will be. */
-  async after(principal: Principal, request: RegisterRequest, record: AgentRecord): Promise<PushAfter> {
-    const { tenant, id, callbackUrl } = record;
+  async after(principal: Principal, request: RegisterRequest, agent: Registered): Promise<PushAfter> {
+    const { tenant, id, callbackUrl } = agent.record;
     const before = await this.#store.pushEndpoint(tenant, id);
-    for (const verb of verbsFor(request, before)) {
+    for (const verb of verbsFor(request, agent, before)) {
       await this.#guard.authorize(principal, verb, { agentId: id });
     }
     // It may have been registered when the operator still allowed it.
@@ -73,18 +78,22 @@ export class PushRegistration {
  * Whoever says where mail is sent reads it there, and settles it where an answer acknowledges, so that a key needs
  * for this what it would need for that.
  */
-function verbsFor(request: RegisterRequest, before: PushEndpoint | undefined): readonly Verb[] {
+function verbsFor(
+  request: RegisterRequest,
+  agent: Registered,
+  before: PushEndpoint | undefined,
+): readonly Verb[] {
   const { push, notice, push_ack: ack } = request;
   const isSaid = push !== undefined || notice !== undefined || ack !== undefined;
-  if (!isSaid && !isMoved(request, before)) return [];
+  if (!isSaid && !isMoved(agent, before)) return [];
   const settles = ack ?? (push !== null && before?.acknowledges === true);
   return ["push.write", "mailbox.read", ...(settles ? (["mailbox.settle"] as const) : [])];
 }
 
-/** One that is disabled too: its owner may switch it on again without a look at the address. */
-function isMoved({ callback_url: url }: RegisterRequest, before: PushEndpoint | undefined): boolean {
-  if (url === undefined || before === undefined || isForgotten(before)) return false;
-  return url === null ? before.state === "active" : url !== before.url;
+/** Also where nothing is sent yet: its owner may switch that on without a look at the address. */
+function isMoved({ before, record }: Registered, endpoint: PushEndpoint | undefined): boolean {
+  if (record.callbackUrl === null) return endpoint?.state === "active";
+  return record.callbackUrl !== before?.callbackUrl;
 }
 
 /** An endpoint outlives the key that made it, so the key is on record with it. */

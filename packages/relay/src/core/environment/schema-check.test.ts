@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { RepairRequestSchema } from "@a2a-relay/protocol";
-import { Type } from "typebox";
+import { type TObject, type TProperties, Type } from "typebox";
 import { refused } from "../../../testing/refusal.ts";
 import { parserOf, shapeParserOf } from "./schema-check.ts";
 
@@ -19,6 +19,10 @@ const parse = parserOf(
   ),
   "thing",
 );
+
+function exactly(properties: TProperties): TObject {
+  return Type.Object(properties, { additionalProperties: false });
+}
 
 describe("a parser", () => {
   it("gives back what fits", () => {
@@ -47,7 +51,11 @@ describe("a parser", () => {
       /^list: must have at most 2 items/,
     ],
     [{ name: "a", list: [{ "a/b~c": 1 }] }, "invalid_argument", /^list\.0\.a\/b~c: must be boolean, got 1$/],
-    [{ name: "a", extra: 1 }, "invalid_argument", /^thing: unknown field extra$/],
+    [
+      { name: "a", extra: 1 },
+      "invalid_argument",
+      /^thing: unknown field extra; the known ones are name, count, kind, list, reason, version$/,
+    ],
     [{ name: "\ud800" }, "invalid_argument", /^name: has a lone surrogate/],
   ];
   for (const [input, code, sentence] of wrong) {
@@ -78,6 +86,40 @@ describe("a parser", () => {
       () => parseRepair({ reason, command: 7 }),
       "invalid_argument",
       /^command: must be object, got 7$/,
+    );
+  });
+
+  it("names the known fields of the very object that has an unknown one", async () => {
+    const parseRepair = parserOf(RepairRequestSchema, "repair");
+    const command = { action: "requeue", duplicate_risk: "idempotent", risk: 1 };
+    await refused(
+      () => parseRepair({ reason: "x", command }),
+      "invalid_argument",
+      /^command: unknown field risk; the known ones are action, lease_id, duplicate_risk$/,
+    );
+    const slashed = Type.Object({ "a/b": Type.Array(exactly({ c: Type.Optional(Type.Null()) })) });
+    await refused(
+      () => parserOf(slashed, "thing")({ "a/b": [{}, { d: 1 }] }),
+      "invalid_argument",
+      /^a\/b\.1: unknown field d; the known ones are c$/,
+    );
+    await refused(
+      () => parserOf(exactly({}), "thing")({ a: 1 }),
+      "invalid_argument",
+      /^thing: unknown field a$/,
+    );
+  });
+
+  it("names of very many known fields the first ones, each whole", async () => {
+    const names = Array.from({ length: 100 }, (_, index) => `field_${String(index).padStart(3, "0")}`);
+    const parseMany = parserOf(
+      exactly(Object.fromEntries(names.map((name) => [name, Type.Optional(Type.Null())]))),
+      "thing",
+    );
+    await refused(
+      () => parseMany({ extra: 1 }),
+      "invalid_argument",
+      /^thing: unknown field extra; the known ones are (?:field_\d{3}, ){36}…$/,
     );
   });
 
@@ -127,20 +169,20 @@ describe("a parser", () => {
       await refused(
         () => parse({ name: "a", ...unknown }),
         "invalid_argument",
-        /^thing: unknown field k0, and more of them$/,
+        /^thing: unknown field k0, and more of them; the known ones are name, .*, version$/,
       );
       const long = "长".repeat(100_000);
       await refused(
         () => parse({ name: "a", [long]: 1 }),
         "invalid_argument",
-        /^thing: unknown field 长{77}\.\.\.$/,
+        /^thing: unknown field 长{77}\.\.\.; the known ones are name, /,
       );
       await refused(() => parseTags({ tags: { [long]: 1 }, last: 1 }), "invalid_argument", /^.{1,120}$/);
     });
 
     it("sees a member called __proto__ as what it is", async () => {
       const input = JSON.parse('{"name": "a", "__proto__": {"count": 0}}') as unknown;
-      await refused(() => parse(input), "invalid_argument", /^thing: unknown field __proto__$/);
+      await refused(() => parse(input), "invalid_argument", /^thing: unknown field __proto__; /);
     });
 
     it("does not fall over what is nested deeply", async () => {

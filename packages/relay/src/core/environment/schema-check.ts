@@ -35,11 +35,17 @@ export function shapeParserOf<Schema extends TSchema>(
   return (input) => {
     if (compiled.Check(input)) return input;
     const sample = sampleOf(input);
-    throw describeFailure(compiled.Errors(sample), sample, what);
+    throw describeFailure(compiled.Errors(sample), { schema, input: sample, what });
   };
 }
 
-function describeFailure(failures: readonly Failure[], input: unknown, what: string): RelayError {
+interface Checked {
+  readonly schema: TSchema;
+  readonly input: unknown;
+  readonly what: string;
+}
+
+function describeFailure(failures: readonly Failure[], { schema, input, what }: Checked): RelayError {
   const failure = mostTelling(failures);
   if (failure === undefined) {
     return new RelayError("invalid_argument", `${what}: a member far behind the first ones is not valid`);
@@ -52,12 +58,13 @@ function describeFailure(failures: readonly Failure[], input: unknown, what: str
   }
   if (failure.keyword === "additionalProperties" || failure.keyword === "~guard") {
     const extra = (failure.params["additionalProperties"] as string[] | undefined)?.map(shorten).join(", ");
-    return new RelayError("invalid_argument", `${field}: unknown field ${extra ?? ""}`.trimEnd());
+    const named = `${field}: unknown field ${extra ?? ""}`.trimEnd();
+    return new RelayError("invalid_argument", `${named}${knownFields(schema, failure)}`);
   }
   if (failure.keyword === "boolean") {
     const [owner, extra] = [path.slice(0, -1), path.slice(-1)];
     const named = `${fieldName(owner, what)}: unknown field ${fieldName(extra, what)}`;
-    return new RelayError("invalid_argument", `${named}, and more of them`);
+    return new RelayError("invalid_argument", `${named}, and more of them${knownFields(schema, failure)}`);
   }
   const got = `got ${quote(valueAt(input, path))}`;
   const tooLarge = failure.keyword === "maxLength" || failure.keyword === "maxItems";
@@ -77,6 +84,23 @@ function fieldName(path: readonly string[], what: string): string {
 /** A name that the caller chose, short enough for an error. */
 function shorten(name: string): string {
   return name.length <= NAME_CHARS_MAX ? name : `${name.slice(0, NAME_CHARS_MAX - 3).toWellFormed()}...`;
+}
+
+const KNOWN_CHARS_MAX = 400;
+
+/** What a misspelt field may have been meant to be: the fields of the object in which it was found. */
+function knownFields(schema: TSchema, { schemaPath }: Failure): string {
+  const path = schemaPath.replace(/\/additionalProperties$/, "").split("/");
+  const owner = valueAt(schema, path.slice(1).map(unescapePointer));
+  const names = Object.keys((owner as Readonly<Record<string, object>> | undefined)?.["properties"] ?? {});
+  if (names.length === 0) return "";
+  const list = names.join(", ");
+  const shown = list.length <= KNOWN_CHARS_MAX ? list : cutAtName(list);
+  return `; the known ones are ${shown}`;
+}
+
+function cutAtName(list: string): string {
+  return `${list.slice(0, list.lastIndexOf(", ", KNOWN_CHARS_MAX))}, …`;
 }
 
 /** Says of a part that failed nothing that its other failures do not say better. */

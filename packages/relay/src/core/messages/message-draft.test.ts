@@ -51,6 +51,31 @@ describe("a letter in a2a.v1", () => {
   });
 });
 
+describe("a time with the offset of another zone", () => {
+  const abroad = { created_at: "2026-05-08T16:30:00.123456+08:00", expires_at: "2027-05-08T00:30:00-08:00" };
+
+  it("is kept in UTC", () => {
+    const { given, expiresAtMs } = parseMessageDraft({ ...LETTER, ...abroad });
+    assert.deepEqual(
+      [given.created_at, given.expires_at],
+      ["2026-05-08T08:30:00.123Z", "2027-05-08T08:30:00.000Z"],
+    );
+    assert.equal(expiresAtMs, Date.parse(abroad.expires_at));
+  });
+
+  it("stays as it is where it was signed, and so does one in UTC", () => {
+    const signed = { ...LETTER, ...abroad, id: "m1", thread_id: "t1", signature: "abc" };
+    assert.deepEqual(parseMessageDraft(signed).given, signed);
+    const inUtc = { ...LETTER, created_at: "2026-05-08T08:30:00Z", expires_at: "2027-05-08T08:30:00.1234Z" };
+    assert.deepEqual(parseMessageDraft(inUtc).given, inUtc);
+  });
+
+  it("may be that of the last hour before the year 10000", () => {
+    const late = { ...LETTER, expires_at: "9999-12-31T23:59:59-01:00" };
+    assert.equal(parseMessageDraft(late).expiresAtMs, Date.parse(late.expires_at));
+  });
+});
+
 describe("null", () => {
   const nullable = [
     "id",

@@ -1,5 +1,6 @@
 import {
   type DuplicateSafety,
+  formatInstant,
   type MessageInput,
   MessageInputSchema,
   type MessageKind,
@@ -38,7 +39,8 @@ const parseInput = parserOf(MessageInputSchema, "message");
 
 /** Reads the a2a.v1 JSON in any of its complete or partial forms. */
 export function parseMessageDraft(input: unknown): MessageDraft {
-  const { lease_id: leaseId, ...given } = withoutNulls(parseInput(input));
+  const { lease_id: leaseId, ...written } = withoutNulls(parseInput(input));
+  const given = inUtc(written);
   assertNoAttachments(given.attachments);
   parseAddress(given.to);
   const idempotency = readIdempotency(given);
@@ -47,7 +49,6 @@ export function parseMessageDraft(input: unknown): MessageDraft {
     throw new RelayError("invalid_argument", "message: body or parts is missing; a letter says something");
   }
   assertSaysState(given);
-  if (given.created_at !== undefined) parseInstant(given.created_at, "created_at");
   if (given.signature !== undefined) assertSignedWhole(given);
   return {
     kind: given.type ?? "note",
@@ -61,7 +62,8 @@ export function parseMessageDraft(input: unknown): MessageDraft {
     taskId: optionalId(given.task_id, "task_id"),
     parentId: optionalId(given.parent, "parent"),
     deadlineMs: given.deadline_ms ?? undefined,
-    expiresAtMs: given.expires_at === undefined ? undefined : parseInstant(given.expires_at, "expires_at"),
+    expiresAtMs:
+      written.expires_at === undefined ? undefined : parseInstant(written.expires_at, "expires_at"),
     ...idempotency,
     leaseId: leaseId ?? undefined,
     given,
@@ -137,6 +139,20 @@ function withoutNulls(input: MessageInput): Given {
     }
   }
   return input as Given;
+}
+
+const INSTANTS = ["created_at", "expires_at"] as const;
+
+/** What the relay shows is in UTC, whatever the sender's zone. A signature is over the text, so there it stays. */
+function inUtc(written: Omit<Given, "lease_id">): Omit<Given, "lease_id"> {
+  const moved: { -readonly [Member in (typeof INSTANTS)[number]]?: string } = {};
+  for (const member of INSTANTS) {
+    const text = written[member];
+    if (text === undefined) continue;
+    const atMs = parseInstant(text, member);
+    if (written.signature === undefined && !text.endsWith("Z")) moved[member] = formatInstant(atMs);
+  }
+  return Object.keys(moved).length === 0 ? written : { ...written, ...moved };
 }
 
 function readIdempotency(given: Given): {

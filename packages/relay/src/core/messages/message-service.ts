@@ -135,12 +135,16 @@ export class MessageService {
     };
   }
 
-  async #pushOf(principal: Principal, { tenant, id, recipient }: MessageRecord): Promise<PushView | undefined> {
+  async #pushOf(
+    principal: Principal,
+    { tenant, id, recipient }: MessageRecord,
+  ): Promise<PushView | undefined> {
     const push = await this.#store.push(tenant, id);
     if (push === undefined) return undefined;
     // What the recipient's server says is nothing for whoever wrote to the recipient.
     const withAnswers = principal.kind === "operator" || principal.agentId === recipient;
-    return viewPush(push, await this.#store.pushAttempts(tenant, id), { withAnswers });
+    const attempts = await this.#store.pushAttempts(tenant, id, LIMITS.pushAttemptsMax);
+    return viewPush(push, attempts, { withAnswers });
   }
 
   async #send(principal: Principal, addressed: AddressedDraft, nonce?: UsedNonce): Promise<SendAnswer> {

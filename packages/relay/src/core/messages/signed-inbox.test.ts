@@ -157,7 +157,7 @@ describe("whoever could not sign", () => {
       ["bearer", signed(core, secretOf(bearer))],
       ["bearer", signed(core, secretOf(operators))],
       ["signature", signed(core, { ...key, key: revoked.key })],
-      ["signature", signed(core, { ...revoked, key: key.key })],
+      ["revoked", signed(core, { ...revoked, key: key.key })],
       ["revoked", signed(core, revoked)],
       ["expired", signed(core, expiring)],
     ];

@@ -76,14 +76,16 @@ export class SignedInbox {
 
   async #senderOf(message: SignedMessage, signedAtMs: number, transport: string): Promise<Principal> {
     const key = await this.#store.key(message.key_id);
-    const secret = key?.signingSecret == null ? this.#nobodysSecret : readSigningSecret(key.signingSecret);
+    const kept = key?.signingSecret ?? "";
+    const secret = kept === "" ? this.#nobodysSecret : readSigningSecret(kept);
     const isSigned = isSignedWith(message, secret);
     const nowMs = this.#clock.nowMs();
     if (key === undefined) return this.#refuse("unknown", transport, key);
     if (key.signingSecret === null || key.agentId === null) return this.#refuse("bearer", transport, key);
-    if (!isSigned) return this.#refuse("signature", transport, key);
+    // Before the signature: there may be no secret left to check it with.
     if (key.revokedAtMs !== null) return this.#refuse("revoked", transport, key);
     if (hasExpired(key.expiresAtMs, nowMs)) return this.#refuse("expired", transport, key);
+    if (!isSigned) return this.#refuse("signature", transport, key);
     if (Math.abs(nowMs - signedAtMs) > LIMITS.signedMessageAgeMsMax) {
       const minutes = LIMITS.signedMessageAgeMsMax / MINUTE_MS;
       const here = `${formatInstant(nowMs)}, the time here`;
