@@ -1,4 +1,4 @@
-import { quote, RelayError } from "@a2a-relay/protocol";
+import { HEARTBEAT_HEADER, quote, RelayError } from "@a2a-relay/protocol";
 import {
   Failure,
   type HttpAnswer,
@@ -57,8 +57,8 @@ export class HttpExchange {
     return this.#exchange(call, options, readText);
   }
 
-  /** The body of a stream, or why there is none; undefined where the relay says that nothing more will come. */
-  async stream(call: StreamCall, options: CallOptions): Promise<EventBody | Failure | undefined> {
+  /** A stream, or why there is none; undefined where the relay says that nothing more will come. */
+  async stream(call: StreamCall, options: CallOptions): Promise<StreamAnswer | Failure | undefined> {
     const { limitMs } = call;
     const headers = { ...this.#headers(), accept: EVENT_STREAM };
     return this.#try({ method: "GET", url: this.urlOf(call), headers, limitMs }, options, readStream);
@@ -151,19 +151,28 @@ interface SentRequest {
   readonly limitMs: number;
 }
 
-export type EventBody = ReadableStream<Uint8Array>;
+export interface StreamAnswer {
+  readonly body: ReadableStream<Uint8Array>;
+  /** How often the relay gives a sign of life, if it says so. */
+  readonly heartbeatMs: number | undefined;
+}
 
 const EVENT_STREAM = "text/event-stream";
+/** More digits are no time that anybody waits, and a timer of more would go off at once. */
+const HEARTBEAT = /^\d{1,8}$/;
 
 async function readAnswer(response: Response, url: string): Promise<HttpAnswer> {
   return { url, status: response.status, headers: response.headers, text: await response.text() };
 }
 
-async function readStream(response: Response, url: string): Promise<EventBody | Failure | undefined> {
+async function readStream(response: Response, url: string): Promise<StreamAnswer | Failure | undefined> {
   const { status, headers, body } = response;
   if (status === 204) return undefined;
   const isStream = headers.get("content-type")?.startsWith(EVENT_STREAM) === true;
-  if (status === 200 && isStream && body !== null) return body;
+  if (status === 200 && isStream && body !== null) {
+    const heartbeat = headers.get(HEARTBEAT_HEADER) ?? "";
+    return { body, heartbeatMs: HEARTBEAT.test(heartbeat) ? Number(heartbeat) : undefined };
+  }
   return readStreamFailure(await readAnswer(response, url));
 }
 

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { HEARTBEAT_HEADER } from "@a2a-relay/protocol";
 import { type StreamEnd, type WireAnswer, type WireRequest, WireServer } from "../testing/wire-server.ts";
 import { HttpExchange } from "./http-exchange.ts";
 import type { StreamedMail } from "./live-client.ts";
@@ -251,6 +252,31 @@ describe("a stream that is opened again", () => {
     stream.close();
     assert.deepEqual(ids, ["10", "20", "30"]);
     assert.equal(server.requests[1]?.query.get("since"), "20");
+  });
+
+  it("may be silent for as long as three of the heartbeats that the relay promises", async () => {
+    for (const [promised, isPatient] of [
+      ["200", true],
+      ["1", false],
+      ["often", false],
+      ["9999999999", false],
+    ] as const) {
+      await using server = await WireServer.start((request) => ({
+        headers: { [HEARTBEAT_HEADER]: promised },
+        stream: async (write) => {
+          write(eventText(after(request) + 1));
+          if (after(request) > 0) return "silence" as const;
+          await new Promise((resolve) => setTimeout(resolve, 250));
+          write(eventText(2));
+          return "silence" as const;
+        },
+      }));
+      const stream = setup(server, { idleMs: 50 });
+      const ids = [(await stream.next())?.id, (await stream.next())?.id];
+      stream.close();
+      assert.deepEqual(ids, ["10", "20"]);
+      assert.equal(server.requests.length, isPatient ? 1 : 2, promised);
+    }
   });
 
   it("is given up when nothing ever comes through, and is not when it once did", async () => {

@@ -6,9 +6,18 @@ export type MailFrame = Extract<SocketFrame, { readonly type: "mail" | "notice" 
 /** Some pages of the relay's; a WebSocket cannot be told to wait, so what does not fit is asked for again later. */
 const FRAMES_MAX = 16;
 
+export interface MailFramesParts {
+  /** The cursor after which to begin. */
+  readonly since: string | undefined;
+  /** A frame had to be let go; so is each that comes before there is room. */
+  readonly onBehind: () => void;
+  /** All that was kept has been taken: what comes after the cursor has room again. */
+  readonly onRoom: () => void;
+}
+
 /** Frames that came and were not taken yet. */
 export class MailFrames {
-  readonly #onRoom: () => void;
+  readonly #parts: MailFramesParts;
   readonly #frames: MailFrame[] = [];
   #cursor: string | undefined;
   #isBehind = false;
@@ -16,10 +25,9 @@ export class MailFrames {
   #error: Error | undefined;
   #wake = (): void => {};
 
-  /** `onRoom` is called when frames had to be let go and the rest has been taken. */
-  constructor(since: string | undefined, onRoom: () => void) {
-    this.#cursor = since;
-    this.#onRoom = onRoom;
+  constructor(parts: MailFramesParts) {
+    this.#parts = parts;
+    this.#cursor = parts.since;
   }
 
   /** Behind the last frame that was kept. */
@@ -28,8 +36,10 @@ export class MailFrames {
   }
 
   add(frame: MailFrame): void {
-    if (this.#isBehind || this.#frames.length >= FRAMES_MAX) {
+    if (this.#isBehind) return;
+    if (this.#frames.length >= FRAMES_MAX) {
       this.#isBehind = true;
+      this.#parts.onBehind();
       return;
     }
     this.#frames.push(frame);
@@ -55,7 +65,7 @@ export class MailFrames {
       if (this.#isOver) return;
       if (this.#isBehind) {
         this.#isBehind = false;
-        this.#onRoom();
+        this.#parts.onRoom();
       }
       await new Promise<void>((resolve) => {
         this.#wake = resolve;

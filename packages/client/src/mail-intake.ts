@@ -36,6 +36,10 @@ export class MailIntake {
   readonly #unbegun: LeaseRef[] = [];
   /** How often to look yet for mail that lies under a lease nobody here knows. */
   #looksLeft = 0;
+  /** By then the relay has noticed that whoever asked for the last lost lease has gone, or has leased to it. */
+  #lostUntilMs = 0;
+  /** Until then it is not worth looking again. */
+  #lookAgainMs = 0;
   #onRoom = (): void => {};
 
   constructor(parts: MailIntakeParts) {
@@ -74,9 +78,11 @@ export class MailIntake {
     const { client } = this.#parts;
     const { id } = this.#parts.options;
     const leases = this.#unbegun.splice(0);
+    const lookedAtMs = performance.now();
     if (this.#looksLeft > 0) leases.push(...(await this.#stranded(options)));
     if (leases.length > 0) await client.release(id, { leases }, options);
-    this.#looksLeft = 0;
+    this.#looksLeft = lookedAtMs < this.#lostUntilMs ? LOOKS_MAX : 0;
+    this.#lookAgainMs = this.#lostUntilMs;
   }
 
   /** What the relay says this worker has, and this worker never got to see. */
@@ -106,17 +112,24 @@ export class MailIntake {
       await this.#room();
       return;
     }
-    if (this.#looksLeft > 0) await this.#tidy();
+    if (this.#looksLeft > 0 && performance.now() >= this.#lookAgainMs) await this.#tidy();
     const request = { max: room, lease_ms: leaseMs, wait_ms: waitMs, worker };
     try {
       const { messages } = await source.lease(request, { signal });
       for (const item of messages) this.#begin(item);
     } catch (reason) {
       // The relay may have leased mail to this worker, and only its answer got lost.
-      if (signal.aborted || isAway(reason)) this.#looksLeft = LOOKS_MAX;
+      if (signal.aborted || isAway(reason)) this.#lost(waitMs);
       if (isUnknownAgent(reason)) await this.#parts.register();
       throw reason;
     }
+  }
+
+  /** A connection may break without the relay hearing of it, which then waits for mail until the time is over. */
+  #lost(waitMs: number): void {
+    this.#looksLeft = LOOKS_MAX;
+    this.#lookAgainMs = performance.now();
+    this.#lostUntilMs = this.#lookAgainMs + waitMs;
   }
 
   /** Where the queue stays closed although mail can be leased, what lies there is left to an operator. */

@@ -30,6 +30,8 @@ export class ReconnectingSocket {
   #connection: SocketConnection | undefined;
   #error: RelayError | undefined;
   #failures = 0;
+  /** The next connection is one that was asked for, not one to try again. */
+  #isAskedFor = false;
 
   constructor(parts: ReconnectingSocketParts) {
     this.#parts = parts;
@@ -42,6 +44,12 @@ export class ReconnectingSocket {
     if (first === undefined) throw await this.#parts.whyClosed({ signal });
     this.#connection = first;
     void this.#run(first);
+  }
+
+  /** Opens it for as long as that takes; `onOver` hears where it is of no use. */
+  start(): void {
+    this.#isAskedFor = true;
+    void this.#run();
   }
 
   /** The open connection, waiting for one at most `limitMs`. */
@@ -63,8 +71,12 @@ export class ReconnectingSocket {
 
   /** Opens it anew, at the address as it is now. */
   reopen(): void {
-    this.#failures = 0;
-    this.#connection?.breakOff();
+    const connection = this.#connection;
+    if (connection === undefined) return;
+    this.#isAskedFor = true;
+    // At once, so that nobody is given one that is over.
+    this.#connection = undefined;
+    connection.breakOff();
   }
 
   /** Resolves when the other side has heard of it, or cannot be reached. */
@@ -75,11 +87,12 @@ export class ReconnectingSocket {
   }
 
   /** Never rejects. */
-  async #run(first: SocketConnection): Promise<void> {
+  async #run(first?: SocketConnection): Promise<void> {
     const { onEnd, onOver } = this.#parts;
     const { signal } = this.#life;
     try {
-      for (let connection = first; ; connection = await this.#reconnect()) {
+      for (let connection = first; ; connection = undefined) {
+        connection ??= await this.#reconnect();
         this.#connection = connection;
         this.#changed();
         const end = await connection.ended;
@@ -96,17 +109,26 @@ export class ReconnectingSocket {
   }
 
   async #reconnect(): Promise<SocketConnection> {
-    const { delays, random, whyClosed, onAway } = this.#parts;
+    const { whyClosed, onAway } = this.#parts;
     const { signal } = this.#life;
     for (;;) {
-      this.#failures += 1;
-      await pause(retryDelayMs(this.#failures, delays, random), { signal });
+      await this.#pause();
       const connection = await this.#connect();
       if (connection !== undefined) return connection;
       const error = await whyClosed({ signal });
       if (!isAwayCode(error.code)) throw error;
       onAway(error);
     }
+  }
+
+  async #pause(): Promise<void> {
+    const { delays, random } = this.#parts;
+    const { signal } = this.#life;
+    if (!this.#isAskedFor) {
+      this.#failures += 1;
+      await pause(retryDelayMs(this.#failures, delays, random), { signal });
+    }
+    this.#isAskedFor = false;
   }
 
   #connect(): Promise<SocketConnection | undefined> {

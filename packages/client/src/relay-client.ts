@@ -260,7 +260,7 @@ export class RelayClient extends LiveClient {
     return this.#get(["events"], "events", query, options, query.wait_ms);
   }
 
-  /** Deliveries by state, for operators. */
+  /** Deliveries by state: those of its own mailbox for an agent that names itself, all of them for operators. */
   queue(query: QueueQuery = {}, options: CallOptions = {}): Promise<QueueResponse> {
     return this.#get(["queue"], "entries", query, options);
   }

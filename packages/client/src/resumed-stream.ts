@@ -4,7 +4,7 @@ import { type CallOptions, type HttpExchange, LateAnswer, type Path } from "./ht
 import { pause } from "./pause.ts";
 import { type RetryDelays, retryDelayMs } from "./retry-delay.ts";
 import type { ServerSentEvent } from "./sse-parser.ts";
-import { SseReader } from "./sse-reader.ts";
+import { IDLE_MS, SseReader } from "./sse-reader.ts";
 import { TransportBlocked } from "./transport-blocked.ts";
 
 export interface FollowOptions extends CallOptions {
@@ -24,11 +24,14 @@ export interface ResumedStreamParts {
   readonly delays: RetryDelays;
   /** How long the first byte may take. Where a proxy gathers answers before it passes them on, it never comes. */
   readonly firstByteMs?: number | undefined;
+  /** A silent stream is dead after this time, or after that of three heartbeats where the relay's take longer. */
   readonly idleMs?: number | undefined;
   readonly random?: (() => number) | undefined;
 }
 
 const FIRST_BYTE_MS = 5_000;
+/** One may be late, and one after it; a stream on which so many did not come is dead. */
+const BEATS_LOST = 3;
 
 /** A stream of events that outlives its connections: it goes on after the last event that was taken. */
 export class ResumedStream {
@@ -72,16 +75,18 @@ export class ResumedStream {
   /** Opens the stream unless it is open: one try. False when the relay says that nothing more will come. */
   async open(): Promise<boolean | Failure> {
     if (this.#reader !== undefined) return true;
-    const { exchange, firstByteMs = FIRST_BYTE_MS, idleMs } = this.#parts;
+    const { exchange, firstByteMs = FIRST_BYTE_MS, idleMs = IDLE_MS } = this.#parts;
     const { path, query } = this.#call;
     const { signal } = this.#options;
     const call = { path, query: { ...query, since: this.#cursor }, limitMs: firstByteMs };
-    const body = await exchange.stream(call, { signal });
-    if (body === undefined) return false;
-    if (body instanceof Failure) {
-      return body.error instanceof LateAnswer ? this.#blocked(exchange.urlOf({ path }), firstByteMs) : body;
+    const answer = await exchange.stream(call, { signal });
+    if (answer === undefined) return false;
+    if (answer instanceof Failure) {
+      const isLate = answer.error instanceof LateAnswer;
+      return isLate ? this.#blocked(exchange.urlOf({ path }), firstByteMs) : answer;
     }
-    const reader = new SseReader(body, { signal, idleMs });
+    const { body, heartbeatMs = 0 } = answer;
+    const reader = new SseReader(body, { signal, idleMs: Math.max(idleMs, BEATS_LOST * heartbeatMs) });
     const beginning = await reader.beginsWithin(firstByteMs);
     if (beginning === "ended") return ENDED;
     if (beginning === "silent") return this.#blocked(exchange.urlOf({ path }), firstByteMs);

@@ -1,56 +1,13 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { type MailboxItem, SOCKET_CLOSE, type SocketFrame } from "@a2a-relay/protocol";
+import { SOCKET_CLOSE } from "@a2a-relay/protocol";
 import { WebSocket as WsWebSocket } from "ws";
-import { type WireAsk, type WireConnection, WireSocket } from "../testing/wire-socket.ts";
+import { AGENT, answer, openChannel, page, take } from "../testing/open-channel.ts";
+import { type WireAsk, WireSocket } from "../testing/wire-socket.ts";
 import { HttpExchange } from "./http-exchange.ts";
-import { fillClientOptions, type RelayClientOptions } from "./relay-client-options.ts";
+import { fillClientOptions } from "./relay-client-options.ts";
 import { RelayClient } from "./relay-client.ts";
-import { SocketChannel, type SocketChannelParts } from "./socket-channel.ts";
-import type { SocketOptions } from "./socket-options.ts";
-
-const AGENT = "知微@demo";
-const PAGES = 5;
-
-function answer({ id, socket }: WireAsk, body: unknown): void {
-  socket.say({ type: "answer", id, body });
-}
-
-/** Page n has the cursor 10 n. */
-function page(number: number): SocketFrame {
-  const messages = [{ id: `m${number}` } as MailboxItem];
-  return { type: "mail", messages, cursor: String(number * 10) };
-}
-
-function pagesAfter({ url }: WireConnection): number {
-  return Number(url.searchParams.get("since") ?? 0) / 10;
-}
-
-/** Without delays, unless a test is about them. */
-async function open(
-  wire: WireSocket,
-  options: SocketOptions = {},
-  more: Partial<RelayClientOptions & SocketChannelParts> = {},
-): Promise<SocketChannel> {
-  const filled = fillClientOptions({ url: wire.url, retryDelayMs: 0, ...more });
-  const parts = {
-    exchange: new HttpExchange(filled),
-    options: filled,
-    agentId: AGENT,
-    random: () => 0,
-    ...more,
-  };
-  return SocketChannel.open({ ...parts, options: filled }, options);
-}
-
-async function take(channel: SocketChannel, count: number): Promise<readonly string[]> {
-  const cursors: string[] = [];
-  for await (const frame of channel.mail()) {
-    cursors.push(frame.cursor);
-    if (cursors.length === count) break;
-  }
-  return cursors;
-}
+import { SocketChannel } from "./socket-channel.ts";
 
 describe("a socket", () => {
   it("is asked for at its address, with the key as a subprotocol", async () => {
@@ -71,7 +28,7 @@ describe("a socket", () => {
     await using wire = await WireSocket.start({
       onAsk: (ask) => answer(ask, { acknowledged: 1, results: [] }),
     });
-    const channel = await open(wire, {}, { webSocket: WsWebSocket });
+    const channel = await openChannel(wire, {}, { webSocket: WsWebSocket });
     assert.equal((await channel.ack({ message_ids: ["m1"] })).acknowledged, 1);
     await channel.close();
   });
@@ -85,7 +42,7 @@ describe("a socket", () => {
           for (const each of waiting.toReversed()) answer(each, { results: [each.verb] });
       },
     });
-    const channel = await open(wire);
+    const channel = await openChannel(wire);
     const lease = { message_id: "m1", lease_id: "l1" };
     const answers = await Promise.all([
       channel.ack({ leases: [lease] }),
@@ -101,7 +58,7 @@ describe("a socket", () => {
 
   it("sends with a key by which a repetition is recognised, alone and in batches", async () => {
     await using wire = await WireSocket.start({ onAsk: (ask) => answer(ask, {}) });
-    const channel = await open(wire);
+    const channel = await openChannel(wire);
     await channel.send({ to: "b", body: "知微你好" });
     await channel.sendBatch({ messages: [{ to: "b", body: "1" }], atomic: true });
     await channel.close();
@@ -117,7 +74,7 @@ describe("a socket", () => {
     await using wire = await WireSocket.start({
       onAsk: ({ id, socket }) => socket.say({ type: "answer", id, error }),
     });
-    const channel = await open(wire);
+    const channel = await openChannel(wire);
     await assert.rejects(channel.fail({ message_id: "m", reason: "no" }), { name: "RelayError", ...error });
     await channel.close();
     assert.equal(wire.asked.length, 1);
@@ -131,7 +88,7 @@ describe("a socket", () => {
         else answer(ask, { messages: [] });
       },
     });
-    const channel = await open(wire);
+    const channel = await openChannel(wire);
     assert.deepEqual((await channel.lease({ max: 1 })).messages, []);
     await channel.close();
     assert.equal(wire.sockets.length, 1);
@@ -144,7 +101,7 @@ describe("a socket that breaks", () => {
       onAsk: (ask) =>
         wire.sockets.length < 3 ? ask.socket.reset() : answer(ask, { receipt: { message_id: "m1" } }),
     });
-    const channel = await open(wire);
+    const channel = await openChannel(wire);
     assert.equal((await channel.send({ to: "b", body: "hi" })).receipt.message_id, "m1");
     await channel.close();
     assert.equal(wire.asked.length, 3);
@@ -158,7 +115,7 @@ describe("a socket that breaks", () => {
     await using wire = await WireSocket.start({
       onAsk: (ask) => (wire.asked.length === 1 ? ask.socket.reset() : answer(ask, { messages: [] })),
     });
-    const channel = await open(wire, { quiet: true });
+    const channel = await openChannel(wire, { quiet: true });
     await assert.rejects(channel.lease({ wait_ms: 60_000 }), {
       code: "unavailable",
       message: /closed \(code 1006\) before the answer to lease came; the relay may have acted on it/,
@@ -169,7 +126,7 @@ describe("a socket that breaks", () => {
 
   it("gives up after the tries that the client allows, and when it stays away for too long", async () => {
     await using wire = await WireSocket.start({ onAsk: ({ socket }) => socket.reset() });
-    const channel = await open(wire, {}, { retries: 2, timeoutMs: 300 });
+    const channel = await openChannel(wire, {}, { retries: 2, timeoutMs: 300 });
     await assert.rejects(channel.ack({ message_ids: ["m"] }), { code: "unavailable" });
     assert.equal(wire.asked.length, 3);
     await wire.close();
@@ -182,7 +139,7 @@ describe("a socket that breaks", () => {
 
   it("does not ask again what was too large", async () => {
     await using wire = await WireSocket.start({ onAsk: ({ socket }) => socket.close(SOCKET_CLOSE.tooLarge) });
-    const channel = await open(wire);
+    const channel = await openChannel(wire);
     await assert.rejects(channel.send({ to: "b", body: "x" }), { code: "too_large" });
     await channel.close();
     assert.equal(wire.asked.length, 1);
@@ -194,7 +151,7 @@ describe("a socket that breaks", () => {
         if (wire.sockets.length === 2) answer(ask, { acknowledged: 0, results: [] });
       },
     });
-    const channel = await open(wire, {}, { timeoutMs: 100 });
+    const channel = await openChannel(wire, {}, { timeoutMs: 100 });
     assert.equal((await channel.ack({ message_ids: ["m"] })).acknowledged, 0);
     await channel.close();
     assert.equal(wire.sockets.length, 2);
@@ -212,7 +169,7 @@ describe("a socket that breaks", () => {
         if (wire.sockets.length === 2) socket.say(page(1));
       },
     });
-    const channel = await open(wire, {}, { idleMs: 60 });
+    const channel = await openChannel(wire, {}, { idleMs: 60 });
     assert.deepEqual(await take(channel, 1), ["10"]);
     await channel.close();
     assert.deepEqual(new Set(life.slice(0, 4)), new Set(["0 renew"]));
@@ -228,7 +185,7 @@ describe("a socket that breaks", () => {
         onAsk: ({ socket }) =>
           socket.close(wire.sockets.length === 1 ? SOCKET_CLOSE.stopping : close, "revoked"),
       });
-      const channel = await open(wire);
+      const channel = await openChannel(wire);
       const refused = { code: expected, message: "revoked" };
       await assert.rejects(channel.ack({ message_ids: ["m"] }), refused);
       await assert.rejects(take(channel, 1), refused);
@@ -253,7 +210,7 @@ describe("a socket that breaks", () => {
       if (away.length === 2) isRefused = false;
       if (away.length === 4) status = 404;
     };
-    const channel = await open(wire, { onAway }, { retryDelayMs: 1 });
+    const channel = await openChannel(wire, { onAway }, { retryDelayMs: 1 });
     isRefused = true;
     wire.sockets[0]?.reset();
     await new Promise((resolve) => setImmediate(resolve));
@@ -273,14 +230,14 @@ describe("opening a socket", () => {
       refuse: () => 426,
       onHttp: () => ({ status: "error" in (json as object) ? 401 : 200, json }),
     });
-    await assert.rejects(open(wire), {
+    await assert.rejects(openChannel(wire), {
       code: "unavailable",
       message: /answers, but no WebSocket can be opened/,
     });
     json = { error: { code: "unauthenticated", message: "which key?" } };
-    await assert.rejects(open(wire), { code: "unauthenticated", message: "which key?" });
+    await assert.rejects(openChannel(wire), { code: "unauthenticated", message: "which key?" });
     await wire.close();
-    await assert.rejects(open(wire), { code: "unavailable", message: /ECONNREFUSED/ });
+    await assert.rejects(openChannel(wire), { code: "unavailable", message: /ECONNREFUSED/ });
   });
 
   it("rejects where there is no WebSocket, and says what to do", async () => {
@@ -294,66 +251,11 @@ describe("opening a socket", () => {
   it("ends with the reason of the signal", async () => {
     await using wire = await WireSocket.start({});
     const reason = new Error("too late");
-    await assert.rejects(open(wire, { signal: AbortSignal.abort(reason) }), reason);
+    await assert.rejects(openChannel(wire, { signal: AbortSignal.abort(reason) }), reason);
     const leaving = new AbortController();
-    const opening = open(wire, { signal: leaving.signal });
+    const opening = openChannel(wire, { signal: leaving.signal });
     leaving.abort(reason);
     await assert.rejects(opening, reason);
-  });
-});
-
-describe("mail over a socket", () => {
-  it("goes on without gap or repetition when it is cut at whatever index", async () => {
-    for (let cut = 0; cut <= PAGES; cut += 1) {
-      await using wire = await WireSocket.start({
-        onOpen: (socket) => {
-          const isFirst = wire.sockets.length === 1;
-          for (let number = pagesAfter(socket) + 1; number <= (isFirst ? cut : PAGES); number += 1) {
-            socket.say(page(number));
-          }
-          if (isFirst) socket.close(SOCKET_CLOSE.slow, String(cut * 10));
-        },
-      });
-      const channel = await open(wire);
-      assert.deepEqual(await take(channel, PAGES), ["10", "20", "30", "40", "50"], `cut at ${cut}`);
-      assert.equal(channel.cursor, "50");
-      await channel.close();
-    }
-  });
-
-  it("does not pile up for a reader that is slow, and still comes whole", async () => {
-    const count = 60;
-    await using wire = await WireSocket.start({
-      onOpen: (socket) => {
-        for (let number = pagesAfter(socket) + 1; number <= count; number += 1) socket.say(page(number));
-      },
-      onAsk: (ask) => answer(ask, { acknowledged: 0, results: [] }),
-    });
-    const channel = await open(wire);
-    // By its answer all frames before it have come.
-    await channel.ack({ message_ids: [] });
-    assert.equal(channel.cursor, "160");
-    const cursors = await take(channel, count);
-    assert.deepEqual(
-      cursors,
-      Array.from({ length: count }, (_, index) => String((index + 1) * 10)),
-    );
-    await channel.close();
-  });
-
-  it("ends when the channel is closed", async () => {
-    await using wire = await WireSocket.start({ onOpen: (socket) => socket.say(page(1)) });
-    const channel = await open(wire);
-    const cursors: string[] = [];
-    for await (const { cursor } of channel.mail()) {
-      cursors.push(cursor);
-      void channel.close();
-    }
-    assert.deepEqual(cursors, ["10"]);
-    await assert.rejects(channel.ack({ message_ids: ["m"] }), {
-      code: "unavailable",
-      message: "this socket was closed",
-    });
   });
 });
 
@@ -367,7 +269,7 @@ describe("a lease whose caller has gone", () => {
           ask.verb === "lease" ? ask : (ask.input as never),
         ),
     });
-    const channel = await open(wire, { quiet: true });
+    const channel = await openChannel(wire, { quiet: true });
     const leaving = new AbortController();
     const lease = channel.lease({ wait_ms: 60_000 }, { signal: leaving.signal });
     const ask = await leasing.promise;

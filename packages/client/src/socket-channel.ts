@@ -7,7 +7,9 @@ import type {
   FailRequest,
   LeaseRequest,
   LeaseResponse,
+  MailSocketQuery,
   MessageInput,
+  RelayError,
   ReleaseRequest,
   ReleaseResponse,
   RenewRequest,
@@ -21,7 +23,7 @@ import type { CallOptions, HttpExchange } from "./http-exchange.ts";
 import { type MailFrame, MailFrames } from "./mail-frames.ts";
 import { onAbort } from "./on-abort.ts";
 import { pause } from "./pause.ts";
-import { ReconnectingSocket } from "./reconnecting-socket.ts";
+import { ReconnectingSocket, type ReconnectingSocketParts } from "./reconnecting-socket.ts";
 import type { FilledClientOptions } from "./relay-client-options.ts";
 import { withIdempotencyKey } from "./repeatable.ts";
 import { type RetryDelays, retryDelayMs } from "./retry-delay.ts";
@@ -46,14 +48,26 @@ export interface SocketChannelParts {
  *
  * What was asked when it broke is asked again where that can do no harm, as over HTTP. A lease is not: the relay may
  * have leased mail already, and a second one would leave it lying under a lease that nobody knows.
+ *
+ * A reader of mail that falls behind gets it over a second socket from then on. That one can be closed while there is
+ * no room, so that the relay sends nothing in vain, and what is asked over the first one is not disturbed.
  */
 export class SocketChannel {
   readonly #parts: SocketChannelParts;
+  /** What shows mail. */
+  readonly #query: MailSocketQuery;
   readonly #socket: ReconnectingSocket;
   readonly #requests = new SocketRequests();
   readonly #frames: MailFrames;
   readonly #delays: RetryDelays;
   readonly #random: () => number;
+  readonly #openMs: number;
+  readonly #onAway: (error: RelayError) => void;
+  /** Mail has a socket of its own, which is open while there is room for it. */
+  #isApart = false;
+  #mailSocket: ReconnectingSocket | undefined;
+  /** The first socket was opened when mail had its own already. */
+  #isQuiet = false;
 
   private constructor(parts: SocketChannelParts, options: SocketOptions) {
     const { since, openMs, onAway, signal: _, ...query } = options;
@@ -61,18 +75,19 @@ export class SocketChannel {
     this.#parts = parts;
     this.#delays = { firstMs, maxMs };
     this.#random = parts.random ?? Math.random;
-    this.#frames = new MailFrames(since, () => this.#socket.reopen());
-    this.#socket = new ReconnectingSocket({
-      address: () => this.#addressOf(query),
-      whyClosed: (call) => whyBlocked(parts.exchange, parts.agentId, "no WebSocket can be opened", call),
-      delays: this.#delays,
-      openMs: openMs ?? timeoutMs,
-      idleMs: parts.idleMs ?? IDLE_MS,
-      random: this.#random,
+    this.#query = query;
+    this.#openMs = openMs ?? timeoutMs;
+    this.#onAway = onAway ?? (() => {});
+    this.#frames = new MailFrames({
+      since,
+      onBehind: () => this.#closeMail(),
+      onRoom: () => this.#openMail(),
+    });
+    this.#socket = this.#createSocket({
+      address: () => this.#address(),
       onFrame: (frame) => this.#heard(frame),
       onEnd: (end) => this.#requests.broke(end),
-      onOver: (error) => this.#frames.end(error),
-      onAway: onAway ?? (() => {}),
+      onOver: (error) => this.#over(error),
     });
   }
 
@@ -138,8 +153,8 @@ export class SocketChannel {
   }
 
   /** Ends it for good. What was asked and not answered yet rejects. */
-  close(): Promise<void> {
-    return this.#socket.close();
+  async close(): Promise<void> {
+    await Promise.all([this.#socket.close(), this.#mailSocket?.close()]);
   }
 
   async #ask<T>(
@@ -161,8 +176,68 @@ export class SocketChannel {
   }
 
   #heard(frame: SocketFrame): void {
-    if (frame.type === "answer") this.#requests.answered(frame);
-    else if (frame.type === "mail" || frame.type === "notice") this.#frames.add(frame);
+    if (frame.type === "answer") {
+      this.#requests.answered(frame);
+      this.#quieten();
+    } else if (!this.#isApart) this.#show(frame);
+  }
+
+  #show(frame: SocketFrame): void {
+    if (frame.type === "mail" || frame.type === "notice") this.#frames.add(frame);
+  }
+
+  #over(error: RelayError | undefined): void {
+    this.#frames.end(error);
+    void this.#mailSocket?.close();
+  }
+
+  #closeMail(): void {
+    this.#isApart = true;
+    void this.#mailSocket?.close();
+    this.#mailSocket = undefined;
+    this.#quieten();
+  }
+
+  #openMail(): void {
+    const socket = this.#createSocket({
+      address: () => this.#addressOf({ ...this.#query, since: this.cursor }),
+      onFrame: (frame) => {
+        // One that was left may still have something to say, which the next one says again.
+        if (socket === this.#mailSocket) this.#show(frame);
+      },
+      onEnd: () => {},
+      onOver: (error) => {
+        if (error !== undefined) this.#frames.end(error);
+      },
+    });
+    this.#mailSocket = socket;
+    socket.start();
+  }
+
+  /** Opens the first socket anew, without mail, as soon as no request is lost by that. */
+  #quieten(): void {
+    if (this.#isApart && !this.#isQuiet && this.#requests.isIdle) this.#socket.reopen();
+  }
+
+  #createSocket(
+    own: Pick<ReconnectingSocketParts, "address" | "onFrame" | "onEnd" | "onOver">,
+  ): ReconnectingSocket {
+    const { exchange, agentId, idleMs = IDLE_MS } = this.#parts;
+    return new ReconnectingSocket({
+      ...own,
+      whyClosed: (call) => whyBlocked(exchange, agentId, "no WebSocket can be opened", call),
+      delays: this.#delays,
+      openMs: this.#openMs,
+      idleMs,
+      random: this.#random,
+      onAway: this.#onAway,
+    });
+  }
+
+  #address(): SocketAddress {
+    this.#isQuiet = this.#isApart;
+    const quiet = this.#isApart ? true : this.#query.quiet;
+    return this.#addressOf({ ...this.#query, quiet, since: this.cursor });
   }
 
   #addressOf(query: object): SocketAddress {
@@ -175,6 +250,6 @@ export class SocketChannel {
       );
     }
     const path = ["mailbox", agentId, "ws"];
-    return { WebSocket, apiKey, url: exchange.urlOf({ path, query: { ...query, since: this.cursor } }) };
+    return { WebSocket, apiKey, url: exchange.urlOf({ path, query }) };
   }
 }

@@ -32,6 +32,11 @@ export class SocketRequests {
   readonly #abandoned = new Map<string, SocketConnection>();
   #count = 0;
 
+  /** Nothing is lost when the socket ends now. */
+  get isIdle(): boolean {
+    return this.#pending.size === 0 && this.#abandoned.size === 0;
+  }
+
   /** The body of the answer, or why there is none. Rejects only with the reason of the signal. */
   ask(connection: SocketConnection, { verb, input, limitMs, signal }: SocketAsk): Promise<unknown> {
     this.#count += 1;
@@ -67,6 +72,7 @@ export class SocketRequests {
     const pending = this.#pending.get(frame.id);
     if (pending !== undefined) pending.settle("error" in frame ? failureOf(frame) : frame.body);
     else if ("body" in frame) this.#giveBack(frame.id, frame.body);
+    else this.#abandoned.delete(frame.id);
   }
 
   /** The socket is gone, and with it all answers to come. */

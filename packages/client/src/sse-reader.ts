@@ -4,12 +4,13 @@ import { onAbort } from "./on-abort.ts";
 import { type ServerSentEvent, SseParser } from "./sse-parser.ts";
 
 export interface SseReaderOptions extends CallOptions {
-  /** A stream without a byte for so long is dead: three heartbeats of the relay got lost. Default 50,000. */
+  /** A stream without a byte for so long is dead. Default 50,000. */
   readonly idleMs?: number | undefined;
   /** The longest event. Default: room for the largest letter, twice and written in escapes. */
   readonly charsMax?: number | undefined;
 }
 
+/** Three heartbeats of a relay that was not set up otherwise, and a little. */
 export const IDLE_MS = 50_000;
 const EVENT_CHARS_MAX = 16 * LIMITS.bodyBytesMax;
 

@@ -19,6 +19,8 @@ export class ProxiedRelay {
   streams: ProxyHabit = "pass";
   /** Breaks the connection over which the relay next answers a lease, and the answer is lost. */
   losesLease = false;
+  /** Breaks the connection of each request that fits, before the relay hears of it. */
+  drops: (line: string) => boolean = () => false;
   /** What came so far, such as `GET /health` or `upgrade /mailbox/a/ws`, and `answered GET /health`, oldest first. */
   readonly seen: string[] = [];
   readonly #directory: string;
@@ -109,6 +111,10 @@ export class ProxiedRelay {
   #forward(incoming: IncomingMessage, response: ServerResponse): void {
     const line = `${incoming.method} ${pathOf(incoming)}`;
     this.#note(line);
+    if (this.drops(line)) {
+      response.destroy();
+      return;
+    }
     const isStream = incoming.headers.accept === "text/event-stream";
     if (isStream && this.streams === "refuse") {
       response.writeHead(404, { "content-type": "text/html" }).end("<html>Not here");

@@ -15,7 +15,7 @@ export interface WireRequest {
 export type WireAnswer =
   | { readonly status?: number; readonly headers?: Record<string, string>; readonly json: unknown }
   | { readonly status?: number; readonly headers?: Record<string, string>; readonly text: string }
-  | { readonly stream: Stream }
+  | { readonly headers?: Record<string, string>; readonly stream: Stream }
   /** The connection ends without a word. */
   | "reset"
   /** The connection ends in the middle of the answer. */
@@ -107,7 +107,7 @@ export class WireServer {
       response.write('{"half": "an an', () => incoming.socket.destroy());
       return;
     }
-    if ("stream" in answer) return streamTo(response, answer.stream);
+    if ("stream" in answer) return streamTo(response, answer);
     const isJson = "json" in answer;
     response.writeHead(answer.status ?? 200, {
       "content-type": isJson ? "application/json" : "text/html",
@@ -117,8 +117,11 @@ export class WireServer {
   }
 }
 
-async function streamTo(response: ServerResponse, stream: Stream): Promise<void> {
-  response.writeHead(200, { "content-type": "text/event-stream" });
+async function streamTo(
+  response: ServerResponse,
+  { headers, stream }: Extract<WireAnswer, { readonly stream: Stream }>,
+): Promise<void> {
+  response.writeHead(200, { "content-type": "text/event-stream", ...headers });
   response.flushHeaders();
   // What was written last has to leave before the connection breaks, or the test would not know how far it came.
   let left = Promise.resolve();

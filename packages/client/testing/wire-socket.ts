@@ -14,6 +14,8 @@ export interface WireConnection {
   readonly url: URL;
   /** The subprotocols that were offered. */
   readonly protocols: readonly string[];
+  /** Neither side has said goodbye, as far as this one knows. */
+  readonly isOpen: boolean;
   say(frame: SocketFrame): void;
   /** Says goodbye with the code. */
   close(code: number, reason?: string): void;
@@ -97,6 +99,9 @@ export class WireSocket {
     const connection: WireConnection = {
       url: new URL(request.url ?? "/", this.url),
       protocols: (request.headers["sec-websocket-protocol"] ?? "").split(", "),
+      get isOpen() {
+        return socket.readyState === socket.OPEN;
+      },
       say: (frame) => socket.send(JSON.stringify(frame)),
       close: (code, reason) => socket.close(code, reason),
       reset: () => socket.terminate(),

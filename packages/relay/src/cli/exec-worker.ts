@@ -1,6 +1,12 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type LeaseRef, type LeaseResponse, type MessageInput, RelayError } from "@a2a-relay/protocol";
+import {
+  LIMITS,
+  type LeaseRef,
+  type LeaseResponse,
+  type MessageInput,
+  RelayError,
+} from "@a2a-relay/protocol";
 import type { CommandContext } from "./command-context.ts";
 import { decideVerdict, pauseAfterFailuresMs, type Verdict } from "./exec-policy.ts";
 import { createKeepTrying, type KeepTrying } from "./keep-trying.ts";
@@ -37,6 +43,8 @@ export class ExecWorker implements Disposable {
   readonly #keepTrying: KeepTrying;
   readonly #bell: MailBell;
   #failures = 0;
+  /** The answer to a lease got lost. */
+  #mayHaveStranded = false;
 
   constructor(context: CommandContext, options: ExecOptions) {
     this.#context = context;
@@ -84,24 +92,33 @@ export class ExecWorker implements Disposable {
 
   async #lease(agent: string, leaseMs: number): Promise<LeaseResponse["messages"]> {
     const { client } = this.#context;
+    if (this.#mayHaveStranded) await this.#releaseStranded();
     try {
       const { messages } = await client.lease(agent, { max: 1, lease_ms: leaseMs, worker: this.#worker });
       return messages;
     } catch (reason) {
+      this.#mayHaveStranded = true;
+      // At once, since nobody knows whether there will be a next time.
       await this.#releaseStranded().catch(() => undefined);
       throw reason;
     }
   }
 
-  /** The answer to a lease got lost: what the relay leased to this worker is given back. */
+  /** What the relay leased to this worker, which never heard of it, is given back. */
   async #releaseStranded(): Promise<void> {
     const { client } = this.#context;
     const { agent } = this.#options;
-    const { entries } = await client.queue({ agent, state: "leased", limit: 500 });
-    const leases = entries.flatMap(({ message_id, lease }) =>
-      lease?.worker === this.#worker ? [{ message_id, lease_id: lease.id }] : [],
-    );
-    if (leases.length > 0) await client.release(agent, { leases });
+    try {
+      const { entries } = await client.queue({ agent, state: "leased", limit: LIMITS.listLimitMax });
+      const leases = entries.flatMap(({ message_id, lease }) =>
+        lease?.worker === this.#worker ? [{ message_id, lease_id: lease.id }] : [],
+      );
+      if (leases.length > 0) await client.release(agent, { leases });
+    } catch (reason) {
+      if (!(reason instanceof RelayError) || reason.code === "unavailable") throw reason;
+      // Whom the relay does not show the queue leaves this to an operator.
+    }
+    this.#mayHaveStranded = false;
   }
 
   /** What is to become of the message; undefined when it is no longer ours to decide. */

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { ProxiedRelay } from "../../../../client/testing/proxied-relay.ts";
+import type { Environment } from "../../config/environment.ts";
 import { LULU, ZHIWEI } from "../../../testing/cli-relay.ts";
 import { type CliRun, cliRun } from "../../../testing/cli-run.ts";
 
@@ -16,18 +17,18 @@ interface Running {
   interrupt(): Promise<CliRun>;
 }
 
-async function open(): Promise<ProxiedRelay> {
-  const relay = await ProxiedRelay.start();
+async function open(env: Readonly<Record<string, string>> = {}): Promise<ProxiedRelay> {
+  const relay = await ProxiedRelay.start(env);
   for (const agent_id of [LULU, ZHIWEI]) await relay.direct.register({ agent_id });
   return relay;
 }
 
-function start(relay: ProxiedRelay, argv: readonly string[]): Running {
+function start(relay: ProxiedRelay, argv: readonly string[], env: Environment = {}): Running {
   const ending = new AbortController();
   let printed = "";
   let wake = (): void => {};
   const ended = cliRun(argv, {
-    env: { A2A_RELAY_URL: relay.url },
+    env: { A2A_RELAY_URL: relay.url, ...env },
     signal: ending.signal,
     onStdout: (text) => {
       printed = text;
@@ -137,6 +138,27 @@ describe("watch --exec", () => {
       const { stdout } = await watch.interrupt();
       assert.equal(stdout, "一\n二\n");
       assert.equal(relay.seen.includes(READ), streams === "refuse");
+    });
+  }
+});
+
+describe("watch --exec with an agent's own key", () => {
+  const code = "process.stdin.on('data', (d) => console.log(JSON.parse(d).body))";
+  const argv = ["watch", "--agent", ZHIWEI, "--exec", "--once", "--", NODE, "-e", code];
+  const looks = (relay: ProxiedRelay): number => relay.seen.filter((line) => line === "GET /queue").length;
+
+  for (const lostLooks of [0, 5]) {
+    const when = lostLooks === 0 ? "" : ", also when the queue could not be read at first";
+    it(`gives back mail whose lease it never heard of, and then runs the program${when}`, async () => {
+      await using relay = await open({ A2A_RELAY_API_KEY: "operator-key-of-this-test" });
+      const { key } = await relay.direct.createKey({ agent_id: ZHIWEI });
+      const id = await send(relay, "它的租约丢了");
+      relay.losesLease = true;
+      relay.drops = (line) => line === "GET /queue" && looks(relay) <= lostLooks;
+      const { stdout, stderr } = await start(relay, argv, { A2A_RELAY_API_KEY: key }).ended;
+      assert.equal(stdout, "它的租约丢了\n", stderr);
+      assert.equal((await relay.direct.message(id)).delivery?.state, "acknowledged");
+      assert.equal(looks(relay), lostLooks + 1);
     });
   }
 });

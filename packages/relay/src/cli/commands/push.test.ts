@@ -35,8 +35,8 @@ describe("push", () => {
       shown = await relay.ok(["push", "show", "zhiwei", "--state", "pending", "--limit", "5"]);
     }
     assert.match(shown, /^MESSAGE +STATE +TRIES +LAST +NEXT +WHY$/m);
-    const shown = await relay.ok(["show", message_id]);
-    assert.match(shown, /^push pending after 1 try: there was no connection to the endpoint/m);
+    const letter = await relay.ok(["show", message_id]);
+    assert.match(letter, /^push pending after 1 try: there was no connection to the endpoint/m);
     assert.equal(
       await relay.ok(["push", "replay", "zhiwei", "--since", "2h"]),
       "1 letter to zhiwei@known-blocks1 will be pushed again\n",
