@@ -20,6 +20,7 @@ import { LULU, openHttpRelay, ZHIWEI } from "../packages/relay/testing/http-rela
 const ROOT = join(import.meta.dirname, "..");
 const GUIDE = readFileSync(join(ROOT, "docs", "guides", "webhooks.md"), "utf8");
 const PROGRAM_MS_MAX = 60_000;
+const UTC = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z$/;
 const NO_PYTHON = spawnSync("python3", ["--version"]).status === 0 ? false : "there is no python3 here";
 
 /** The one program in that language whose text has these words. */
@@ -186,4 +187,9 @@ async function assertSigns(language: "python" | "ts", program: string): Promise<
     messages.map(({ sender_agent_id, message }) => [sender_agent_id, message["key_id"], message.body]),
     [[LULU, key_id, "磁盘还剩多少？"]],
   );
+  // What is signed stays as it came, so the guide writes its times as the relay does.
+  for (const { message } of messages) {
+    assert.match(message.created_at, UTC);
+    assert.match(String(message["signed_at"]), UTC);
+  }
 }

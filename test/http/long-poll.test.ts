@@ -85,6 +85,23 @@ describe("a long poll", () => {
     assert.notEqual(late, "too late");
   });
 
+  for (const path of [
+    `${MAILBOX}?wait_ms=60000`,
+    `${MAILBOX}/stream`,
+    "/events?wait_ms=60000&since=latest",
+  ]) {
+    it(`of ${path} behind another request on the same connection is refused`, async () => {
+      await using relay = await openHttpRelay();
+      const [first, behind] = [`${MAILBOX}?wait_ms=100`, `${MAILBOX}?peek=true`].map(
+        (each) => `GET ${each} HTTP/1.1\r\nHost: localhost\r\n\r\n`,
+      );
+      const last = `GET ${path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`;
+      const said = await relay.bytes(`${first}${behind}${last}`);
+      assert.deepEqual(said.match(/HTTP\/1.1 \d+/g), ["HTTP/1.1 200", "HTTP/1.1 200", "HTTP/1.1 400"]);
+      assert.match(said, /use a connection of its own/);
+    });
+  }
+
   it("may wait beside many others", async () => {
     await using relay = await openHttpRelay();
     const waiting = Array.from({ length: 200 }, () => relay.get(`${MAILBOX}?wait_ms=60000&peek=true`));

@@ -33,6 +33,20 @@ describe("POST /messages", () => {
     });
   });
 
+  it("shows when a letter was written in UTC, whatever the zone of its sender", async () => {
+    await using relay = await openHttpRelay();
+    for (const type of ["note", "heartbeat"]) {
+      const created_at = "2026-05-08T16:30:00+08:00";
+      const { json } = await relay.post("/messages", { ...LETTER, type, created_at });
+      assert.equal(json.message.created_at, "2026-05-08T08:30:00.000Z", type);
+    }
+    const { messages } = (await relay.get(`/mailbox/${ZHIWEI}`)).json;
+    assert.deepEqual(
+      messages.map(({ message }) => message.created_at),
+      ["2026-05-08T08:30:00.000Z"],
+    );
+  });
+
   it("answers 200 with the same receipt to the same key and content, 409 to other content", async () => {
     await using relay = await openHttpRelay();
     const first = await relay.post("/messages", { ...LETTER, idempotency_key: "k1" });

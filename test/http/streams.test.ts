@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
-import type { EventView, MailboxItem, TaskEventView } from "@a2a-relay/protocol";
+import { type EventView, HEARTBEAT_HEADER, type MailboxItem, type TaskEventView } from "@a2a-relay/protocol";
 import { type HttpRelay, LULU, openHttpRelay, ZHIWEI } from "../../packages/relay/testing/http-relay.ts";
 import { EventReader } from "../support/event-reader.ts";
 
@@ -38,6 +38,7 @@ describe("the stream of a mailbox", TIMEOUT, () => {
     const [first] = readers;
     assert.equal(first?.response.headers.get("cache-control"), "no-cache, no-transform");
     assert.equal(first?.response.headers.get("x-accel-buffering"), "no");
+    assert.equal(first?.response.headers.get(HEARTBEAT_HEADER), "15000");
     const retries = readers.map(({ retryMs }) => retryMs ?? 0);
     assert.ok(retries.every((ms) => ms >= 500 && ms <= 2_500));
     assert.ok(new Set(retries).size > 1, "all come back at the same moment");
@@ -111,6 +112,7 @@ describe("the stream of a mailbox", TIMEOUT, () => {
     assert.match(preflight.headers["access-control-allow-headers"] ?? "", /last-event-id/);
     const { headers } = await relay.get(STREAM, { headers: { origin } });
     assert.equal(headers["access-control-allow-origin"], origin);
+    assert.equal(headers["access-control-expose-headers"], HEARTBEAT_HEADER);
   });
 
   it("keeps tenants apart", async () => {
@@ -185,6 +187,23 @@ describe("the stream of a task", TIMEOUT, () => {
     const headers = { accept: "text/event-stream", "last-event-id": rest.at(-1)?.id ?? "" };
     const { status, text } = await relay.get(`/tasks/${task_id}/events`, { headers });
     assert.deepEqual([status, text], [204, ""]);
+  });
+
+  it("ends for whoever hands the task on with that event, and it is then told not to come back", async () => {
+    const headers = { authorization: `Bearer ${OPERATOR_KEY}` };
+    await using relay = await openHttpRelay({ env: { A2A_RELAY_API_KEY: OPERATOR_KEY }, headers });
+    await relay.post("/agents/register", { agent_id: "kames" });
+    const { key } = (await relay.post("/keys", { agent_id: ZHIWEI })).json;
+    const own = { authorization: `Bearer ${key}` };
+    const { task_id } = await relay.send({ type: "request" });
+    await using events = await eventsOf(relay, task_id, own);
+    await events.event();
+    const handoff = { from: ZHIWEI, to: "kames", type: "handoff", task_id, body: "你来" };
+    assert.equal((await relay.post("/messages", handoff, { headers: own })).status, 201);
+    const last = (await events.rest()).at(-1);
+    assert.equal(last?.data.type, "task.handed_off");
+    const again = { ...own, accept: "text/event-stream", "last-event-id": last?.id ?? "" };
+    assert.equal((await relay.get(`/tasks/${task_id}/events`, { headers: again })).status, 204);
   });
 
   it("goes on from every event of a finished task", async () => {

@@ -155,7 +155,7 @@ export const ROUTES: readonly Row[] = [
   { route: "GET /threads", to: OPERATORS },
   { route: "GET /threads/{id}", to: OPERATORS, params: () => ({ id: "t1" }), answers: [404], elsewhere: 404 },
   { route: "GET /events", to: OPERATORS },
-  { route: "GET /queue", to: OPERATORS },
+  { route: "GET /queue", to: LULUS, query: `?agent=${LULU}` },
   { route: "GET /journal/verify", to: OPERATORS },
   {
     route: "POST /repair",

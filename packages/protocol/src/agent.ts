@@ -101,6 +101,7 @@ export interface AgentView {
   readonly aliases: readonly string[];
   readonly skills: readonly Skill[];
   readonly representative_queries: readonly string[];
+  /** For the agent itself and for operators. */
   readonly callback_url?: string;
   /** How mail is sent there; absent when it is not. */
   readonly push?: PushMode;

@@ -26,7 +26,15 @@ describe("canonical JSON", () => {
   });
 
   it("sorts by code units and not by code points, and writes no blanks", () => {
-    const value = { "\u{1f600}": 1, "\uff01": 2, 知微: { b: "x y", a: null }, Z: 1e21, a: true, "10": 0, "9": -0 };
+    const value = {
+      "\u{1f600}": 1,
+      "\uff01": 2,
+      知微: { b: "x y", a: null },
+      Z: 1e21,
+      a: true,
+      "10": 0,
+      "9": -0,
+    };
     assert.equal(
       canonicalJson(value),
       '{"10":0,"9":0,"Z":1e+21,"a":true,"知微":{"a":null,"b":"x y"},"\u{1f600}":1,"\uff01":2}',

@@ -50,6 +50,8 @@ export const LIMITS = {
   waitMsMax: 60 * SECOND_MS,
   /** Long polls that may wait at one time. */
   waitersMax: 20_000,
+  /** And of those of one agent, or of one key of an operator. */
+  waitersOfCallerMax: 1_000,
   /** TCP connections one relay holds open. */
   connectionsMax: 30_000,
   messageTtlMsDefault: 7 * DAY_MS,
@@ -94,6 +96,8 @@ export const LIMITS = {
   /** Tries of one push, and how far apart the first and the last may lie. */
   pushAttemptsMax: 20,
   pushAttemptMsMax: 7 * DAY_MS,
+  /** Attempts of one push that are kept: replays may make many more. */
+  pushAttemptsKept: 100,
   /** Pushes under way at one time, to one endpoint and to all of them. */
   pushesOfEndpointMax: 8,
   pushesUnderWayMax: 200,

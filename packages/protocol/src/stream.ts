@@ -59,6 +59,9 @@ export interface MailNotice {
 export const STREAM_EVENTS = ["message", "notice", "event"] as const;
 export type StreamEventName = (typeof STREAM_EVENTS)[number];
 
+/** How often there is a sign of life on a stream, in milliseconds, as the relay says with its answer. */
+export const HEARTBEAT_HEADER = "x-a2a-heartbeat-ms";
+
 /** A fact about a task, as those who take part in it see it: an event of the journal without its hashes. */
 export interface TaskEventView {
   readonly seq: number;

@@ -1,10 +1,10 @@
 import { type Static, Type } from "typebox";
-import { RetryStaleRequestSchema } from "./api.ts";
 import { DUPLICATE_RISKS } from "./delivery.ts";
 import { exactly } from "./exactly.ts";
 import { LIMITS } from "./limits.ts";
 import { DUPLICATE_SAFETIES } from "./message.ts";
 import type { RelayErrorCode, RelayErrorDetails } from "./relay-error.ts";
+import { RetryStaleRequestSchema } from "./retry-stale.ts";
 import { RESULT_STATUSES } from "./task.ts";
 
 // The task-queue wire: tasks and results as flat objects. Members that are absent are left out, never null.

@@ -20,6 +20,7 @@ import type { Randomness } from "./environment/randomness.ts";
 import { Readiness } from "./environment/readiness.ts";
 import type { RelayStore } from "./environment/relay-store.ts";
 import { Turns } from "./environment/turns.ts";
+import { Waiters } from "./environment/waiters.ts";
 import { Anchoring } from "./journal/anchoring.ts";
 import { JournalService } from "./journal/journal-service.ts";
 import { Retention } from "./journal/retention.ts";
@@ -91,6 +92,7 @@ export function createCore(given: CoreParts, settings: CoreSettings): RelayCore 
     gate: new Capabilities({ ...given, guard, validity }, settings),
     spenders: new Turns(given.clock),
     pace: new Pace(given.clock),
+    waiters: new Waiters(given),
     anchoring: new Anchoring(given),
   };
   const services = {

@@ -32,7 +32,7 @@ const EXTENTS: Readonly<Record<Verb, Extent>> = {
   "metrics.read": "nobody",
   "push.read": "itself",
   "push.write": "itself",
-  "queue.read": "nobody",
+  "queue.read": "itself",
   "repair.write": "anyone",
   "task-queue.read": "itself",
   "tasks.cancel": "itself",

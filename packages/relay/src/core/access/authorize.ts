@@ -40,7 +40,7 @@ const RULES = {
   "metrics.read": operatorOnly,
   "push.read": itself,
   "push.write": itself,
-  "queue.read": operatorOnly,
+  "queue.read": itself,
   // An agent needs a capability for it, which the gate asks for.
   "repair.write": anyone,
   "task-queue.read": itself,

@@ -1,5 +1,5 @@
-import { RelayError } from "@a2a-relay/protocol";
 import type { Watch } from "./change-feed.ts";
+import type { Clock } from "./clock.ts";
 import type { Pace } from "./pace.ts";
 
 /** One look at what is followed. */
@@ -18,9 +18,10 @@ export interface Sight<Page> {
 export interface Followed<Page> {
   /** Watched before the first look, and given up with the last. */
   readonly watch: Watch;
+  readonly clock: Clock;
   /** Shared with all others who follow something. */
   readonly pace: Pace;
-  /** How often there is a sign of life when nothing happens. */
+  /** How often there is a sign of life when there is nothing to show. */
   readonly pulseMs: number;
   readonly signal: AbortSignal | undefined;
   /** What came after the look before. Asking for it means that the page of that look was taken. */
@@ -34,7 +35,7 @@ export interface Followed<Page> {
 /**
  * Looks, shows, and waits for a change: the walk of everybody who follows a mailbox, a task or the journal. The
  * first page comes at once, also an empty one. Nothing is read before the page before it was taken, so that a slow
- * follower holds one page and no more. Ends when the signal is aborted or the store closes.
+ * follower holds one page and no more. Ends when the signal is aborted, and with an error when a look fails.
  */
 export function follow<Page>(followed: Followed<Page>): AsyncIterableIterator<Page, undefined> {
   const { signal, watch } = followed;
@@ -50,6 +51,7 @@ class Walk<Page> implements AsyncIterableIterator<Page, undefined> {
   /** What was seen last, without the page. */
   #last: Omit<Sight<Page>, "page"> | undefined;
   #owesSign = true;
+  #shownAtMs = 0;
   #isOver = false;
 
   constructor(followed: Followed<Page>) {
@@ -64,12 +66,11 @@ class Walk<Page> implements AsyncIterableIterator<Page, undefined> {
     if (this.#isOver) return { done: true, value: undefined };
     try {
       while (await this.#goesOn()) {
-        const sight = await this.#look();
-        if (sight === undefined) break;
-        const { page, ...last } = sight;
+        const { page, ...last } = await this.#followed.look();
         this.#last = last;
         if (last.isEmpty && (!this.#owesSign || last.isLast === true)) continue;
         this.#owesSign = false;
+        this.#shownAtMs = this.#followed.clock.nowMs();
         return { done: false, value: page };
       }
     } catch (reason) {
@@ -89,27 +90,27 @@ class Walk<Page> implements AsyncIterableIterator<Page, undefined> {
 
   /** Waits for what comes after the last look; false when nothing does. */
   async #goesOn(): Promise<boolean> {
-    const { pace, pulseMs, signal, watch } = this.#followed;
+    const { pace, signal, watch } = this.#followed;
     if (this.#last === undefined) return signal?.aborted !== true;
-    const { isEmpty, hasMore = false, isLast = false, againMs = pulseMs } = this.#last;
+    const { isEmpty, hasMore = false, isLast = false, againMs } = this.#last;
     if (isLast) return false;
-    if (hasMore) await pace.step();
-    // Whoever was shown something looks again at once: something may have come meanwhile.
-    else if (isEmpty) {
-      this.#owesSign = !(await watch.changed({ timeoutMs: againMs, signal })) && againMs === pulseMs;
+    if (hasMore) {
+      await pace.step();
+      this.#owesSign = this.#signDueMs === 0;
+    } else if (isEmpty) {
+      // Whoever was shown something looks again at once: something may have come meanwhile.
+      const hasChanged = await watch.changed({ timeoutMs: againMs ?? this.#signDueMs, signal });
+      this.#owesSign = hasChanged ? this.#signDueMs === 0 : againMs === undefined;
     }
     if (signal?.aborted === true || this.#isOver) return false;
     await this.#followed.stillAllowed();
     return true;
   }
 
-  /** Undefined when the store has closed. */
-  async #look(): Promise<Sight<Page> | undefined> {
-    try {
-      return await this.#followed.look();
-    } catch (reason) {
-      if (RelayError.from(reason).code === "unavailable") return undefined;
-      throw reason;
-    }
+  /** How long until the follower is owed a sign of life, however much happens that is not for it. */
+  get #signDueMs(): number {
+    const { clock, pulseMs } = this.#followed;
+    const sinceMs = clock.nowMs() - this.#shownAtMs;
+    return Math.min(pulseMs, Math.max(0, pulseMs - sinceMs));
   }
 }

@@ -6,6 +6,7 @@ import type { Identifiers } from "./identifiers.ts";
 import type { Pace } from "./pace.ts";
 import type { RelayStore } from "./relay-store.ts";
 import type { Turns } from "./turns.ts";
+import type { Waiters } from "./waiters.ts";
 
 /** What every service is made of. */
 export interface ServiceParts {
@@ -19,4 +20,5 @@ export interface ServiceParts {
   readonly spenders: Turns;
   /** Of all who follow something and have much to catch up on. */
   readonly pace: Pace;
+  readonly waiters: Waiters;
 }

@@ -50,6 +50,29 @@ describe("following the journal", () => {
     assert.deepEqual(await events.next(), { events: [], cursor: String(head.seq) });
   });
 
+  it("gives signs of life also while things happen all the time that do not match", async () => {
+    await using core = await coreOnMemory({ heartbeatMs: 10_000 });
+    await using events = await follow(core, { since: "latest", type: "agent.removed" });
+    await events.next();
+    const sign = events.next();
+    for (let count = 0; count < 4; count += 1) {
+      core.clock.advance(2_500);
+      await core.send();
+    }
+    const { seq } = await core.store.chainHead("default");
+    assert.deepEqual(await sign, { events: [], cursor: String(seq) });
+  });
+
+  it("gives them in time after something happened that does not match", { timeout: 5_000 }, async () => {
+    await using core = await coreOnMemory({ heartbeatMs: 10_000 });
+    await using events = await follow(core, { since: "latest", type: "agent.removed" });
+    await events.next();
+    const sign = events.next();
+    core.clock.advance(9_950);
+    await core.send();
+    assert.deepEqual((await sign)?.events, []);
+  });
+
   it("is for operators, in their own tenant", async () => {
     await using core = await coreOnMemory();
     await refused(core.journal.follow(core.zhiwei, {}), "permission_denied");

@@ -25,10 +25,11 @@ import { follow } from "../environment/follow.ts";
 import type { Pace } from "../environment/pace.ts";
 import type { RelayStore } from "../environment/relay-store.ts";
 import { parserOf } from "../environment/schema-check.ts";
+import type { Waiters } from "../environment/waiters.ts";
 import type { Waiting } from "../environment/waiting.ts";
 import { EVENT_TYPES } from "./event.ts";
 import { viewEvent } from "./event-view.ts";
-import type { EventFilter } from "./journal-store.ts";
+import type { EventFilter, EventPage } from "./journal-store.ts";
 import { verifyChain } from "./verify-chain.ts";
 
 export interface JournalParts {
@@ -38,6 +39,7 @@ export interface JournalParts {
   readonly clock: Clock;
   readonly anchors: Anchors;
   readonly pace: Pace;
+  readonly waiters: Waiters;
 }
 
 export interface JournalSettings {
@@ -69,6 +71,7 @@ export class JournalService {
   readonly #clock: Clock;
   readonly #anchors: Anchors;
   readonly #pace: Pace;
+  readonly #waiters: Waiters;
   readonly #heartbeatMs: number;
 
   constructor(parts: JournalParts, settings: JournalSettings) {
@@ -78,12 +81,15 @@ export class JournalService {
     this.#clock = parts.clock;
     this.#anchors = parts.anchors;
     this.#pace = parts.pace;
+    this.#waiters = parts.waiters;
     this.#heartbeatMs = settings.heartbeatMs;
   }
 
-  async events(principal: Principal, input: unknown, { signal }: Waiting = {}): Promise<EventsResponse> {
+  async events(principal: Principal, input: unknown, waiting: Waiting = {}): Promise<EventsResponse> {
     const { filter, waitMs, ...start } = await this.#read(principal, input);
-    using watch = this.#store.feed.watch(journalTopic(principal.tenant));
+    if (waitMs === 0) return viewPage(await this.#store.events({ ...filter, afterSeq: start.afterSeq }));
+    const { signal } = waiting;
+    using watch = this.#waiters.watch(principal, journalTopic(principal.tenant));
     const endMs = this.#clock.nowMs() + waitMs;
     let { afterSeq } = start;
     for (;;) {
@@ -91,7 +97,7 @@ export class JournalService {
       const leftMs = endMs - this.#clock.nowMs();
       const done = page.events.length > 0 || page.hasMore || leftMs <= 0 || signal?.aborted === true;
       if (done || !(await watch.changed({ timeoutMs: leftMs, signal }))) {
-        return { events: page.events.map(viewEvent), cursor: String(page.lastSeq), has_more: page.hasMore };
+        return viewPage(page);
       }
       await this.#guard.assertStillKnown(principal);
       afterSeq = page.lastSeq;
@@ -108,7 +114,8 @@ export class JournalService {
     let { afterSeq } = start;
     const limit = Math.min(filter.limit, LIMITS.streamPageMessagesMax);
     return follow({
-      watch: this.#store.feed.watch(journalTopic(principal.tenant)),
+      watch: this.#waiters.watch(principal, journalTopic(principal.tenant)),
+      clock: this.#clock,
       pace: this.#pace,
       pulseMs: this.#heartbeatMs,
       signal,
@@ -200,6 +207,10 @@ export class JournalService {
     const parts = { store: this.#store, clock: this.#clock, anchors: this.#anchors };
     return verifyChain(parts, principal.tenant);
   }
+}
+
+function viewPage({ events, lastSeq, hasMore }: EventPage): EventsResponse {
+  return { events: events.map(viewEvent), cursor: String(lastSeq), has_more: hasMore };
 }
 
 /** A filter that can never match is a mistake, not an empty list. */

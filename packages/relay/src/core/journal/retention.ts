@@ -57,6 +57,7 @@ export class Retention {
     const events = await this.#retireEvents(tenant, nowMs);
     await this.#store.forgetSendKeys(nowMs - LIMITS.sendKeyKeptMs);
     await this.#store.forgetNonces(nowMs);
+    await this.#store.forgetSigningSecrets(nowMs);
     await this.#store.forgetCachedResults(nowMs, LIMITS.cachedResultsMax);
     return { messages, events, more: messages === STEP_ROWS || events === STEP_ROWS };
   }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { LIMITS, type MailNotice } from "@a2a-relay/protocol";
+import { LIMITS, type MailNotice, RelayError } from "@a2a-relay/protocol";
 import { type CoreOnMemory, coreOnMemory, DAY_MS, LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
 import { bodiesOf, followMail, itemsOf } from "../../../testing/followed.ts";
 import { refused } from "../../../testing/refusal.ts";
@@ -16,6 +16,17 @@ async function sendAll(core: CoreOnMemory, bodies: readonly string[]): Promise<r
 
 async function deliveredEvents(core: CoreOnMemory): Promise<number> {
   return (await core.journal.events(core.operator, { type: "message.delivered" })).events.length;
+}
+
+/** The next call fails as it does when the disk does not answer. */
+function breakOnce(core: CoreOnMemory, method: "availableMail" | "markDelivered"): void {
+  Object.defineProperty(core.store, method, {
+    configurable: true,
+    value: async () => {
+      Reflect.deleteProperty(core.store, method);
+      throw new RelayError("unavailable", "the disk does not answer");
+    },
+  });
 }
 
 describe("following a mailbox", () => {
@@ -232,7 +243,7 @@ describe("a reader that follows a mailbox", () => {
     await refused(mail.next(), "unauthenticated");
   });
 
-  it("comes to an end when it has gone, or the store has closed", async () => {
+  it("comes to an end when it has gone, and is told so when the store has closed", async () => {
     const core = await coreOnMemory();
     const gone = await followMail(core);
     const staying = await followMail(core);
@@ -242,7 +253,37 @@ describe("a reader that follows a mailbox", () => {
     gone.hangUp();
     assert.equal(await one, undefined);
     await core[Symbol.asyncDispose]();
-    assert.equal(await other, undefined);
+    await refused(other, "unavailable");
+  });
+
+  it("is told that the store could not be read, and not that there is no more", async () => {
+    await using core = await coreOnMemory();
+    await using mail = await followMail(core);
+    await mail.next();
+    const next = mail.next();
+    breakOnce(core, "availableMail");
+    await core.send({ body: "一" });
+    await refused(next, "unavailable");
+  });
+
+  it("goes on when its mark could not be written, and marks later", async () => {
+    await using core = await coreOnMemory();
+    const [first = ""] = await sendAll(core, ["一"]);
+    await using mail = await followMail(core);
+    await mail.next();
+    const next = mail.next();
+    await nextTurn();
+    breakOnce(core, "markDelivered");
+    core.clock.advance(1_000);
+    await core.send({ body: "二" });
+    assert.deepEqual(bodiesOf(await next), ["二"]);
+    assert.equal((await core.delivery(first)).delivered_at, undefined);
+    core.clock.advance(1_000);
+    const coming = mail.next();
+    await core.send({ body: "三" });
+    assert.deepEqual(bodiesOf(await coming), ["三"]);
+    await core.store.probe(0);
+    assert.notEqual((await core.delivery(first)).delivered_at, undefined);
   });
 
   it("leaves nothing behind that waits, also if it never asked for a page", async () => {

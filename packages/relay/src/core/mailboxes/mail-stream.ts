@@ -1,4 +1,10 @@
-import { type AgentId, LIMITS, type MailStreamQuery, RelayError } from "@a2a-relay/protocol";
+import {
+  type AgentId,
+  LIMITS,
+  type MailStreamQuery,
+  RelayError,
+  type RelayErrorCode,
+} from "@a2a-relay/protocol";
 import type { Guard } from "../access/guard.ts";
 import type { Principal } from "../access/principal.ts";
 import { mailboxTopic } from "../environment/change-feed.ts";
@@ -7,6 +13,7 @@ import { parseCursor } from "../environment/cursor.ts";
 import { follow, type Sight } from "../environment/follow.ts";
 import type { Pace } from "../environment/pace.ts";
 import type { RelayStore } from "../environment/relay-store.ts";
+import type { Waiters } from "../environment/waiters.ts";
 import type { Waiting } from "../environment/waiting.ts";
 import { markDelivered, unreadIn } from "./delivered-mark.ts";
 import { mailJson, viewNotice } from "./delivery-view.ts";
@@ -19,6 +26,12 @@ import type { Mail } from "./mailbox-store.ts";
 const MARK_DELAY_MS = 100;
 /** And before there is more of it than this. */
 const UNMARKED_MAX = 1_000;
+/** What keeps a mark from being written now, and not later. */
+const PASSING: ReadonlySet<RelayErrorCode> = new Set<RelayErrorCode>([
+  "resource_exhausted",
+  "storage_full",
+  "unavailable",
+]);
 
 /** One step of a mailbox that is followed. */
 export interface MailPage {
@@ -39,6 +52,7 @@ interface MailStreamParts {
   readonly guard: Guard;
   readonly clock: Clock;
   readonly pace: Pace;
+  readonly waiters: Waiters;
 }
 
 /** A mailbox page by page, as mail comes in. The caller has seen to it that the mailbox may be read. */
@@ -51,7 +65,8 @@ export function followMailbox(
   const { principal, agentId, query } = reader;
   const pages = new MailPages(parts, principal.tenant, agentId, query);
   return follow({
-    watch: parts.store.feed.watch(mailboxTopic(principal.tenant, agentId)),
+    watch: parts.waiters.watch(principal, mailboxTopic(principal.tenant, agentId)),
+    clock: parts.clock,
     pace: parts.pace,
     pulseMs: settings.heartbeatMs,
     signal,
@@ -75,7 +90,7 @@ class MailPages {
   #unmarkedSinceMs = 0;
   /** There was nothing at the look before. */
   #isQuiet = true;
-  /** Resolves to why it failed, so that nobody has to wait for it to hear of it. */
+  /** Resolves to why it can never succeed, so that nobody has to wait for it to hear of it. */
   #marking: Promise<unknown> | undefined;
 
   constructor(parts: MailStreamParts, tenant: string, agentId: AgentId, query: MailStreamQuery) {
@@ -118,6 +133,7 @@ class MailPages {
 
   /** What was shown and is not marked yet. If it cannot be any more, it is as if it had not been seen. */
   async end(): Promise<void> {
+    await this.#marking;
     if (this.#unmarked.length > 0) await this.#mark().catch(() => undefined);
     await this.#marking;
   }
@@ -143,7 +159,12 @@ class MailPages {
     const unmarked = this.#unmarked;
     this.#unmarked = [];
     this.#marking = markDelivered(this.#parts, this.#tenant, this.#agentId, unmarked).catch(
-      (reason: unknown) => reason,
+      (reason: unknown) => {
+        if (!PASSING.has(RelayError.from(reason).code)) return reason;
+        // It comes with a later look: a reader must not lose its mail because its mark could not be written.
+        this.#unmarked = [...unmarked, ...this.#unmarked].slice(-UNMARKED_MAX);
+        return undefined;
+      },
     );
   }
 }

@@ -38,6 +38,7 @@ import type { RelayStore } from "../environment/relay-store.ts";
 import { parserOf } from "../environment/schema-check.ts";
 import type { ServiceParts } from "../environment/service-parts.ts";
 import type { Turns } from "../environment/turns.ts";
+import type { Waiters } from "../environment/waiters.ts";
 import { isGone, type Waiting } from "../environment/waiting.ts";
 import type { EventDraft } from "../journal/event.ts";
 import { deliveryEvent } from "../tasks/task-changes.ts";
@@ -70,6 +71,14 @@ export interface WantedLease extends Wanted {
   readonly leaseMs: number | null;
 }
 
+/** Where leased mail goes, if it cannot go out without further ado. */
+export interface Taking extends Waiting {
+  /** Of letters as JSON; always at least one letter. */
+  readonly bytesMax?: number;
+  /** Takes when there is room for what is taken. */
+  whenRoom?(take: () => Promise<readonly Mail[]>): Promise<readonly Mail[]>;
+}
+
 export interface MailboxSettings {
   readonly messageTtlMs: number;
   /** How often a stream without mail gives a sign of life. */
@@ -86,6 +95,7 @@ export class MailboxService {
   readonly #clock: Clock;
   readonly #ids: Identifiers;
   readonly #spenders: Turns;
+  readonly #waiters: Waiters;
   readonly #changes: DeliveryChanges;
   readonly #settings: MailboxSettings;
 
@@ -98,6 +108,7 @@ export class MailboxService {
     this.#clock = parts.clock;
     this.#ids = parts.ids;
     this.#spenders = parts.spenders;
+    this.#waiters = parts.waiters;
     this.#changes = new DeliveryChanges(parts);
     this.#settings = settings;
   }
@@ -141,7 +152,7 @@ export class MailboxService {
     principal: Principal,
     agent: string,
     input: unknown,
-    waiting: Waiting = {},
+    taking: Taking = {},
   ): Promise<LeaseResponse> {
     const request = parseLease(input) as LeaseRequest;
     const agentId = await this.#mailboxOf(principal, agent, "mailbox.settle");
@@ -151,7 +162,7 @@ export class MailboxService {
       leaseMs: request.lease_ms ?? null,
       waitMs: request.wait_ms ?? 0,
     };
-    const mail = await this.#lease(principal, agentId, request.max ?? 1, wanted, waiting);
+    const mail = await this.#lease(principal, agentId, request.max ?? 1, wanted, taking);
     return { messages: mail.map(viewMail) as (MailboxItem & { lease: NonNullable<MailboxItem["lease"]> })[] };
   }
 
@@ -271,9 +282,10 @@ export class MailboxService {
     agentId: AgentId,
     max: number,
     wanted: Omit<WantedLease, "purpose"> & { readonly purpose: MailPurpose | undefined },
-    waiting: Waiting,
+    taking: Taking,
   ): Promise<readonly Mail[]> {
     const { tenant } = principal;
+    const { bytesMax = LIMITS.answerBytesMax } = taking;
     const { purpose, worker, leaseMs, waitMs } = wanted;
     const take = (): Promise<readonly Mail[]> => {
       const nowMs = this.#clock.nowMs();
@@ -284,15 +296,16 @@ export class MailboxService {
           worker,
           purpose,
           leaseIds: Array.from({ length: max }, () => this.#ids.lease()),
-          bytesMax: LIMITS.answerBytesMax,
+          bytesMax,
           nowMs,
           leaseExpiresAtMs: leaseMs === null ? null : nowMs + leaseMs,
         },
         (delivery) => leasedEvent(delivery, nowMs),
       );
     };
-    const mail = await this.#waitFor(principal, agentId, waitMs, waiting, take);
-    if (isGone(waiting)) await this.#giveBack(principal, agentId, mail);
+    const look = (): Promise<readonly Mail[]> => taking.whenRoom?.(take) ?? take();
+    const mail = await this.#waitFor(principal, agentId, waitMs, taking, look);
+    if (isGone(taking)) await this.#giveBack(principal, agentId, mail);
     await this.#store.touchAgent(tenant, agentId, this.#clock.nowMs());
     return mail;
   }
@@ -307,7 +320,7 @@ export class MailboxService {
   ): Promise<readonly Mail[]> {
     if (waitMs === 0) return look();
     const { signal } = waiting;
-    using watch = this.#store.feed.watch(mailboxTopic(principal.tenant, agentId));
+    using watch = this.#waiters.watch(principal, mailboxTopic(principal.tenant, agentId));
     const endMs = this.#clock.nowMs() + waitMs;
     for (;;) {
       const mail = await look();

@@ -109,6 +109,6 @@ export interface MailboxStore {
    * first (the next to expire where all agents are asked for). Settled mail comes newest first.
    */
   queue(filter: QueueFilter): Promise<readonly QueuedMail[]>;
-  /** How many deliveries are in each open state. */
-  countOpenByState(tenant: string): Promise<ReadonlyMap<DeliveryState, number>>;
+  /** How many deliveries are in each open state: of one mailbox, or of all of them. */
+  countOpenByState(tenant: string, agentId?: AgentId): Promise<ReadonlyMap<DeliveryState, number>>;
 }

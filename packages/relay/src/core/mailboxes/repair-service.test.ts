@@ -327,6 +327,30 @@ describe("the queue", () => {
     assert.deepEqual(totals, { held: 0, available: 1, leased: 1 });
   });
 
+  it("is shown to an agent as far as it is its own mailbox, and counted as far", async () => {
+    await using core = await coreOnMemory();
+    await core.send({ from: ZHIWEI, to: LULU });
+    const { receipt } = await core.send();
+    await core.send();
+    await core.lease({ worker: "w1" });
+    const { entries, totals } = await core.repairs.queue(core.zhiwei, { agent: "zhiwei", state: "leased" });
+    assert.deepEqual([entries.length, entries[0]?.message_id], [1, receipt.message_id]);
+    assert.deepEqual(totals, { held: 0, available: 1, leased: 1 });
+    await refused(core.repairs.queue(core.zhiwei, {}), "permission_denied", /for itself only/);
+    await refused(core.repairs.queue(core.zhiwei, { agent: LULU }), "permission_denied", /for itself only/);
+  });
+
+  it("shows an agent nothing of whoever had its id before", async () => {
+    await using core = await coreOnMemory();
+    await core.send({ subject: "给以前的人" });
+    await core.agents.remove(core.operator, ZHIWEI);
+    core.clock.advance(1_000);
+    await core.agents.register(core.operator, { agent_id: ZHIWEI });
+    const query = { agent: ZHIWEI, state: "withdrawn" };
+    assert.equal((await core.repairs.queue(core.operator, query)).entries.length, 1);
+    assert.deepEqual((await core.repairs.queue(core.zhiwei, query)).entries, []);
+  });
+
   it("is narrowed by state, agent, age of the lease and deadline", async () => {
     await using core = await coreOnMemory();
     await core.send({ body: "租出" });

@@ -76,8 +76,8 @@ export interface RepairOrder {
 }
 
 /**
- * What an operator sees of the queue and may do to stuck work, and an agent with a capability to its own. Always
- * with a reason, never by itself.
+ * What an operator sees of the queue, and an agent of its own mailbox; and what an operator may do to stuck work, and
+ * an agent with a capability to its own. Always with a reason, never by itself.
  */
 export class RepairService {
   readonly #store: RelayStore;
@@ -101,13 +101,13 @@ export class RepairService {
   }
 
   async queue(principal: Principal, input: unknown): Promise<QueueResponse> {
-    await this.#guard.authorize(principal, "queue.read");
     const query = parseQueue(input) as QueueQuery;
     const { tenant } = principal;
-    const nowMs = this.#clock.nowMs();
-    const { min_lease_age_ms: ageMs, deadline_within_ms: withinMs } = query;
     const agentId =
       query.agent === undefined ? undefined : await this.#directory.resolve(tenant, query.agent, "agent");
+    await this.#guard.authorize(principal, "queue.read", agentId === undefined ? {} : { agentId });
+    const nowMs = this.#clock.nowMs();
+    const { min_lease_age_ms: ageMs, deadline_within_ms: withinMs } = query;
     const mail = await this.#store.queue({
       tenant,
       agentId,
@@ -116,8 +116,13 @@ export class RepairService {
       deadlineBeforeMs: withinMs === undefined ? undefined : nowMs + withinMs,
       limit: query.limit ?? LIMITS.listLimitDefault,
     });
-    const entries = mail.map((each) => viewEntry(each, nowMs));
-    const totals = Object.fromEntries(await this.#store.countOpenByState(tenant));
+    // Whoever had the agent's id before took what was settled then with them.
+    const sinceMs =
+      principal.kind === "agent" ? await this.#store.othersBeforeMs(tenant, principal.agentId) : 0;
+    const entries = mail
+      .filter(({ acceptedAtMs }) => acceptedAtMs >= sinceMs)
+      .map((each) => viewEntry(each, nowMs));
+    const totals = Object.fromEntries(await this.#store.countOpenByState(tenant, agentId));
     return { entries, totals: { held: 0, available: 0, leased: 0, ...totals } };
   }
 

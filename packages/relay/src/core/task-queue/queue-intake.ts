@@ -5,6 +5,7 @@ import { journalTopic } from "../environment/change-feed.ts";
 import type { Clock } from "../environment/clock.ts";
 import type { RelayStore } from "../environment/relay-store.ts";
 import type { ServiceParts } from "../environment/service-parts.ts";
+import type { Waiters } from "../environment/waiters.ts";
 import { isGone, type Waiting } from "../environment/waiting.ts";
 import type { MailboxService, Wanted, WantedLease } from "../mailboxes/mailbox-service.ts";
 import type { Mail } from "../mailboxes/mailbox-store.ts";
@@ -20,12 +21,14 @@ export class QueueIntake {
   readonly #store: RelayStore;
   readonly #guard: Guard;
   readonly #clock: Clock;
+  readonly #waiters: Waiters;
   readonly #mailboxes: MailboxService;
 
-  constructor(parts: Pick<ServiceParts, "store" | "clock" | "guard">, mailboxes: MailboxService) {
+  constructor(parts: Pick<ServiceParts, "store" | "clock" | "guard" | "waiters">, mailboxes: MailboxService) {
     this.#store = parts.store;
     this.#guard = parts.guard;
     this.#clock = parts.clock;
+    this.#waiters = parts.waiters;
     this.#mailboxes = mailboxes;
   }
 
@@ -72,8 +75,9 @@ export class QueueIntake {
     const mailbox = agent ?? (principal.kind === "agent" ? principal.agentId : undefined);
     if (mailbox !== undefined) return takeFrom(mailbox, wanted.waitMs);
     const { tenant } = principal;
+    if (wanted.waitMs === 0) return this.#oldestOfAll(tenant, wanted, takeFrom);
     const { signal } = waiting;
-    using watch = this.#store.feed.watch(journalTopic(tenant));
+    using watch = this.#waiters.watch(principal, journalTopic(tenant));
     const endMs = this.#clock.nowMs() + wanted.waitMs;
     for (;;) {
       const mail = await this.#oldestOfAll(tenant, wanted, takeFrom);

@@ -111,9 +111,34 @@ describe("following a task", () => {
       task_id: asked.taskId,
       body: "你来",
     });
-    assert.equal(await next, undefined);
+    assert.equal(typesOf(await next)?.at(-1), "task.handed_off");
+    assert.equal(await events.next(), undefined);
     await using theirs = await follow(asked, {}, kames);
     assert.ok(typesOf(await theirs.next())?.includes("task.handed_off"));
+  });
+
+  it("shows whoever handed it on all up to its last handoff, and nothing of what comes after", async () => {
+    const asked = await askedTask();
+    await using core = asked.core;
+    await core.agents.register(core.operator, { agent_id: KAMES });
+    const kames = agentOf("default", KAMES);
+    const handOn = async (from: AgentId, to: AgentId): Promise<void> => {
+      await core.send({ from, to, type: "handoff", task_id: asked.taskId });
+    };
+    await handOn(ZHIWEI, KAMES);
+    await handOn(KAMES, ZHIWEI);
+    await core.tasks.reportStatus(core.zhiwei, asked.taskId, { state: "working" });
+    await handOn(ZHIWEI, KAMES);
+    await core.tasks.complete(kames, asked.taskId, { text: "好了" });
+    await using events = await follow(asked, {}, core.zhiwei);
+    const page = await events.next();
+    const types = typesOf(page) ?? [];
+    assert.equal(types.filter((type) => type === "task.handed_off").length, 3);
+    assert.deepEqual([types.at(-1), page?.events.at(-1)?.actor], ["task.handed_off", ZHIWEI]);
+    assert.equal(await events.next(), undefined);
+    await using again = await follow(asked, { since: page?.cursor }, core.zhiwei);
+    assert.equal(await again.next(), undefined);
+    await refused(core.tasks.get(core.zhiwei, asked.taskId), "not_found");
   });
 
   it("is refused with a bad cursor, and for a task that is not there", async () => {

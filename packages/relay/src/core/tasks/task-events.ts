@@ -1,4 +1,5 @@
 import {
+  type AgentId,
   formatInstant,
   isTerminal,
   LIMITS,
@@ -10,11 +11,13 @@ import { isAllowed } from "../access/authorize.ts";
 import type { Guard } from "../access/guard.ts";
 import type { Principal } from "../access/principal.ts";
 import { taskTopic } from "../environment/change-feed.ts";
+import type { Clock } from "../environment/clock.ts";
 import { parseCursor } from "../environment/cursor.ts";
 import { follow, type Sight } from "../environment/follow.ts";
 import type { Pace } from "../environment/pace.ts";
 import type { RelayStore } from "../environment/relay-store.ts";
 import { parserOf } from "../environment/schema-check.ts";
+import type { Waiters } from "../environment/waiters.ts";
 import type { Waiting } from "../environment/waiting.ts";
 import type { EventRecord, EventType } from "../journal/event.ts";
 import type { TaskRecord } from "./task-record.ts";
@@ -29,7 +32,9 @@ export interface TaskEventsPage {
 interface TaskEventsParts {
   readonly store: RelayStore;
   readonly guard: Guard;
+  readonly clock: Clock;
   readonly pace: Pace;
+  readonly waiters: Waiters;
 }
 
 const parseQuery = parserOf(TaskEventsQuerySchema, "query");
@@ -60,10 +65,11 @@ export class TaskEvents {
   ): Promise<AsyncIterable<TaskEventsPage>> {
     const query: TaskEventsQuery = parseQuery(input);
     let afterSeq = parseCursor(query.since, "since");
-    const { tenant, id: taskId } = await visibleTask(this.#parts, principal, id);
-    const { guard, pace, store } = this.#parts;
+    const { tenant, id: taskId } = await visibleTask(this.#parts, principal, id, allParties);
+    const { clock, guard, pace, waiters } = this.#parts;
     return follow({
-      watch: store.feed.watch(taskTopic(tenant, taskId)),
+      watch: waiters.watch(principal, taskTopic(tenant, taskId)),
+      clock,
       pace,
       pulseMs: this.#heartbeatMs,
       signal,
@@ -76,25 +82,43 @@ export class TaskEvents {
     });
   }
 
-  /** Whoever takes part no longer, because the task was handed on, has seen the last of it. */
   async #look(
     principal: Principal,
     taskId: string,
     afterSeq: number,
   ): Promise<Sight<TaskEventsPage> & { readonly seq: number }> {
     const task = await this.#parts.store.task(principal.tenant, taskId);
-    if (task === undefined || !isParty(principal, task)) {
+    const untilSeq = task === undefined ? 0 : await this.#untilSeq(principal, task);
+    if (task === undefined || untilSeq <= afterSeq) {
       const page = { events: [], cursor: String(afterSeq) };
       return { page, seq: afterSeq, isEmpty: true, isLast: true };
     }
     const { events, lastSeq, hasMore } = await this.#eventsAfter(task, afterSeq);
-    const end = events.findIndex(({ type }) => ENDINGS.has(type));
+    const end = events.findIndex(({ type, seq }) => ENDINGS.has(type) || seq === untilSeq);
     const isLast = end !== -1 || (isTerminal(task.state) && !hasMore);
     // What is told of a task behind its end is about the mail with its result.
     const shown = isLast ? events.slice(0, end + 1) : events;
     const seq = isLast ? (shown.at(-1)?.seq ?? lastSeq) : lastSeq;
     const page = { events: shown.map(viewTaskEvent), cursor: String(seq) };
     return { page, seq, isEmpty: shown.length === 0, hasMore, isLast };
+  }
+
+  /** The last event that is for the caller: whoever handed the task on sees that as the last of it. */
+  async #untilSeq(principal: Principal, task: TaskRecord): Promise<number> {
+    const { tenant, id: taskId, handoffs, requester, assignee } = task;
+    if (isAllowed(principal, "tasks.read", { parties: [requester, assignee] })) return Infinity;
+    if (principal.kind === "operator") return 0;
+    const { events } = await this.#parts.store.events({
+      tenant,
+      type: "task.handed_off",
+      agentId: principal.agentId,
+      threadId: undefined,
+      taskId,
+      afterSeq: 0,
+      limit: handoffs.length,
+      scanRowsMax: LIMITS.scanRowsMax,
+    });
+    return events.findLast(({ actor }) => actor === principal.agentId)?.seq ?? 0;
   }
 
   /** A walk past the events of other tasks goes on until there is something to show, or nothing left. */
@@ -126,8 +150,9 @@ export class TaskEvents {
   }
 }
 
-function isParty(principal: Principal, { requester, assignee }: TaskRecord): boolean {
-  return isAllowed(principal, "tasks.read", { parties: [requester, assignee] });
+/** Those who take part, and those who did until they handed the task on. */
+function allParties({ requester, assignee, handoffs }: TaskRecord): readonly AgentId[] {
+  return [requester, assignee, ...handoffs.map(({ from }) => from as AgentId)];
 }
 
 /** Who was allowed what, and how, is for operators. */

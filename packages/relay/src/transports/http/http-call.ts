@@ -1,3 +1,4 @@
+import { RelayError } from "@a2a-relay/protocol";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Principal } from "../../core/access/principal.ts";
 import type { Call, OpenCall } from "./route.ts";
@@ -38,12 +39,20 @@ export class HttpOpenCall implements OpenCall {
   }
 
   get signal(): AbortSignal {
+    // Its answer has no connection yet, so nobody would say when its client has gone.
+    if (this.#reply.raw.socket === null) {
+      throw new RelayError(
+        "invalid_argument",
+        "this request came behind another one that is not answered yet; to wait, use a connection of its own",
+      );
+    }
     return this.#waiting.signalFor(this.#reply);
   }
 
   isGone(): boolean {
     const { raw } = this.#reply;
-    return raw.destroyed && !raw.writableFinished;
+    const isLost = raw.destroyed || this.#request.raw.socket.destroyed;
+    return isLost && !raw.writableFinished;
   }
 }
 

@@ -1,5 +1,5 @@
 import type { Readable } from "node:stream";
-import { LIMITS, RelayError } from "@a2a-relay/protocol";
+import { HEARTBEAT_HEADER, LIMITS, RelayError } from "@a2a-relay/protocol";
 import Fastify, {
   type FastifyInstance,
   type FastifyReply,
@@ -141,7 +141,8 @@ export function createHttpServer(parts: HttpServerParts, settings: HttpServerSet
   });
   const onFailure = (reason: unknown): void => parts.log.error({ err: reason }, "a stream failed");
   const { heartbeatMs, streamStallMs: stallMs } = settings;
-  const host = { meter: metrics.streams, pulses: new Pulses(heartbeatMs), stallMs, onFailure };
+  const pulses = new Pulses(heartbeatMs);
+  const host = { meter: metrics.streams, pulses, heartbeatMs, stallMs, onFailure };
   const { authenticator, core } = parts;
   const waiting = new WaitingCalls(parts.stopping);
   const place: Place = { authenticator, tenants: core.tenants, waiting, metrics, host };
@@ -263,7 +264,10 @@ function guardRequests(app: FastifyInstance, guard: LocalGuard, stopping: AbortS
       return;
     }
     if (origin !== undefined && guard.allowsOrigin(origin)) {
-      void reply.header("access-control-allow-origin", origin).header("vary", "origin");
+      void reply
+        .header("access-control-allow-origin", origin)
+        .header("access-control-expose-headers", HEARTBEAT_HEADER)
+        .header("vary", "origin");
       if (request.method === "OPTIONS") {
         void reply
           .code(204)

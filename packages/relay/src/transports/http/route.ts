@@ -11,7 +11,10 @@ export interface OpenCall {
   readonly params: Readonly<Record<string, string>>;
   readonly query: unknown;
   readonly body: unknown;
-  /** Aborted when the client has gone or the relay is stopping; made when it is first asked for. */
+  /**
+   * Aborted when the client has gone or the relay is stopping; made when it is first asked for. Who has to wait for
+   * the answer before it on its connection is refused one.
+   */
   readonly signal: AbortSignal;
   /** Nobody is left to read the answer. */
   isGone(): boolean;

@@ -2,16 +2,19 @@ import type { WebSocket } from "@fastify/websocket";
 import {
   LIMITS,
   RelayError,
+  type RelayErrorCode,
   SOCKET_CLOSE,
   type SocketRequest,
   SocketRequestSchema,
 } from "@a2a-relay/protocol";
 import { shapeParserOf } from "../../core/environment/schema-check.ts";
 import type { MailPage } from "../../core/mailboxes/mail-stream.ts";
+import type { Taking } from "../../core/mailboxes/mailbox-service.ts";
 import { toErrorBody } from "../http/http-error.ts";
 import { parseJson } from "../http/read-body.ts";
+import { type LeasePlace, LeaseRoom } from "./lease-room.ts";
 import type { SocketHost } from "./socket-session.ts";
-import { SOCKET_ACTS, type SocketCaller, type SocketCore } from "./socket-verbs.ts";
+import { type Acted, SOCKET_ACTS, type SocketCaller, type SocketCore } from "./socket-verbs.ts";
 import { SocketWriter } from "./socket-writer.ts";
 
 /** What is asked of a socket before it is one. */
@@ -31,6 +34,12 @@ export interface MailSocketOrder extends SocketCaller {
 const UNANSWERED_MAX = 2;
 /** How long answers may take to leave when the relay stops, before whoever does not take them is left without. */
 const STOP_MS = 4_000;
+/** Why coming back would be of no use; any other reason may pass. */
+const REFUSALS: ReadonlySet<RelayErrorCode> = new Set<RelayErrorCode>([
+  "not_found",
+  "permission_denied",
+  "unknown_agent",
+]);
 /** A close frame carries no longer reason. */
 const REASON_BYTES_MAX = 123;
 
@@ -47,6 +56,7 @@ export class MailSocket {
   readonly #socket: WebSocket;
   readonly #host: SocketHost;
   readonly #writer: SocketWriter;
+  readonly #leaseRoom = new LeaseRoom();
   /** Frames that came in one piece with others and have to wait for room. */
   readonly #waiting: (readonly [data: Buffer, isBinary: boolean])[] = [];
   #active = 0;
@@ -106,6 +116,10 @@ export class MailSocket {
         isTaken = frame !== undefined && (await this.#writer.send(frame));
       }
       await pages?.return?.();
+      // Whoever is shown nothing more must not be left to wait for it.
+      if (pages !== undefined && !this.#order.stopping.aborted) {
+        this.#close(SOCKET_CLOSE.internal, "no more mail can be shown; open the socket again");
+      }
     } catch (reason) {
       this.#failed(reason);
     }
@@ -159,8 +173,12 @@ export class MailSocket {
   async #answer(data: Buffer, isBinary: boolean): Promise<void> {
     this.#active += 1;
     this.#activeBytes += data.length;
-    const frame = await this.#frameFor(data, isBinary);
-    await this.#writer.send(frame);
+    {
+      using place = this.#leaseRoom.place();
+      const { body: frame, undo } = await this.#frameFor(data, isBinary, place);
+      const hasLeft = await this.#writer.send(frame);
+      if (!hasLeft) await undo?.().catch((reason: unknown) => this.#report(reason));
+    }
     this.#active -= 1;
     this.#activeBytes -= data.length;
     this.#goOn();
@@ -168,7 +186,7 @@ export class MailSocket {
     else if (this.#order.stopping.aborted) this.#closeWhenDone();
   }
 
-  async #frameFor(data: Buffer, isBinary: boolean): Promise<string> {
+  async #frameFor(data: Buffer, isBinary: boolean, place: LeasePlace): Promise<Acted> {
     let id: string | undefined;
     try {
       if (isBinary) throw new RelayError("invalid_argument", "frame: is binary; send JSON as text");
@@ -176,16 +194,30 @@ export class MailSocket {
       id = idOf(frame);
       const { verb, input } = parseRequest(frame) as SocketRequest;
       await this.#assertWelcome();
-      const { ended } = this.#order;
-      const waiting = { signal: ended.signal, isGone: () => !this.#isOpen };
-      const body = await SOCKET_ACTS[verb](this.#core, this.#order, input, waiting);
-      return `{"type":"answer","id":${JSON.stringify(id)},"body":${body}}`;
+      const acted = await SOCKET_ACTS[verb](this.#core, this.#order, input, this.#takingInto(place));
+      return { ...acted, body: `{"type":"answer","id":${JSON.stringify(id)},"body":${acted.body}}` };
     } catch (reason) {
-      const error = RelayError.from(reason);
-      if (error.code === "internal") this.#host.onFailure(reason);
+      const error = this.#report(reason);
       const to = id === undefined ? { type: "error" } : { type: "answer", id };
-      return JSON.stringify({ ...to, ...toErrorBody(error) });
+      return { body: JSON.stringify({ ...to, ...toErrorBody(error) }) };
     }
+  }
+
+  #takingInto(place: LeasePlace): Taking {
+    return {
+      signal: this.#order.ended.signal,
+      isGone: () => !this.#isOpen,
+      bytesMax: LIMITS.socketBufferBytesMax,
+      // It may have closed while there was no room.
+      whenRoom: (take) => place.fill(async () => (this.#isOpen ? take() : [])),
+    };
+  }
+
+  /** What went wrong inside is for the log, and not for the other side. */
+  #report(reason: unknown): RelayError {
+    const error = RelayError.from(reason);
+    if (error.code === "internal") this.#host.onFailure(reason);
+    return error;
   }
 
   /** The relay stays, and the key still opens it. */
@@ -196,7 +228,7 @@ export class MailSocket {
     try {
       await this.#core.guard.assertStillKnown(this.#order.principal);
     } catch (reason) {
-      this.#ending = reason;
+      if (RelayError.from(reason).code === "unauthenticated") this.#ending = reason;
       throw reason;
     }
   }
@@ -231,11 +263,9 @@ export class MailSocket {
   }
 
   #failed(reason: unknown): void {
-    const error = RelayError.from(reason);
-    if (error.code === "unauthenticated") return this.#close(SOCKET_CLOSE.unauthenticated, error.message);
-    if (error.code !== "internal") return this.#close(SOCKET_CLOSE.refused, error.message);
-    this.#host.onFailure(reason);
-    this.#close(SOCKET_CLOSE.internal, error.message);
+    const { code, message } = this.#report(reason);
+    if (code === "unauthenticated") return this.#close(SOCKET_CLOSE.unauthenticated, message);
+    this.#close(REFUSALS.has(code) ? SOCKET_CLOSE.refused : SOCKET_CLOSE.internal, message);
   }
 
   #close(code: number, reason: string): void {

@@ -6,6 +6,7 @@ import type { StreamMeter } from "./stream-meter.ts";
 export interface SocketHost {
   readonly meter: StreamMeter;
   readonly pulses: Pulses;
+  readonly heartbeatMs: number;
   /** How long a reader may take for what it was sent. */
   readonly stallMs: number;
   /** Where failures go that the other side must not see. */

@@ -1,6 +1,6 @@
 import type { SocketVerb } from "@a2a-relay/protocol";
 import type { Principal } from "../../core/access/principal.ts";
-import type { Waiting } from "../../core/environment/waiting.ts";
+import type { Taking } from "../../core/mailboxes/mailbox-service.ts";
 import type { RelayCore } from "../../core/relay-core.ts";
 import { batchJson, sentJson } from "../http/message-routes.ts";
 import { statusOf } from "../http/http-error.ts";
@@ -13,20 +13,38 @@ export interface SocketCaller {
 
 export type SocketCore = Pick<RelayCore, "guard" | "mailboxes" | "messages">;
 
-type Act = (core: SocketCore, caller: SocketCaller, input: unknown, waiting: Waiting) => Promise<string>;
+/** What came of a request. */
+export interface Acted {
+  /** The body of the verb's route as JSON. */
+  readonly body: string;
+  /** Takes back what nobody would know of who does not get the answer. */
+  readonly undo?: () => Promise<unknown>;
+}
+
+type Act = (core: SocketCore, caller: SocketCaller, input: unknown, taking: Taking) => Promise<Acted>;
 
 const inMailbox =
   (act: (core: SocketCore, ...asked: [Principal, string, unknown]) => Promise<unknown>): Act =>
-  async (core, { principal, agent }, input) =>
-    JSON.stringify(await act(core, principal, agent, input));
+  async (core, { principal, agent }, input) => ({
+    body: JSON.stringify(await act(core, principal, agent, input)),
+  });
 
-/** What each verb does, and the body of its route as JSON. */
+/** What each verb does. */
 export const SOCKET_ACTS = {
-  send: async ({ messages }, { principal }, input) => sentJson(await messages.send(principal, input)),
-  send_batch: async ({ messages }, { principal }, input) =>
-    batchJson(await messages.sendBatch(principal, input, statusOf)),
-  lease: async ({ mailboxes }, { principal, agent }, input, waiting) =>
-    JSON.stringify(await mailboxes.lease(principal, agent, input ?? {}, waiting)),
+  send: async ({ messages }, { principal }, input) => ({
+    body: sentJson(await messages.send(principal, input)),
+  }),
+  send_batch: async ({ messages }, { principal }, input) => ({
+    body: batchJson(await messages.sendBatch(principal, input, statusOf)),
+  }),
+  lease: async ({ mailboxes }, { principal, agent }, input, taking) => {
+    const leased = await mailboxes.lease(principal, agent, input ?? {}, taking);
+    const leases = leased.messages.map(({ message_id, lease }) => ({ message_id, lease_id: lease.id }));
+    const body = JSON.stringify(leased);
+    return leases.length === 0
+      ? { body }
+      : { body, undo: () => mailboxes.release(principal, agent, { leases }) };
+  },
   renew: inMailbox(({ mailboxes }, ...asked) => mailboxes.renew(...asked)),
   release: inMailbox(({ mailboxes }, ...asked) => mailboxes.release(...asked)),
   ack: inMailbox(({ mailboxes }, ...asked) => mailboxes.ack(...asked)),

@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import type { AddressInfo } from "node:net";
 import { describe, it } from "node:test";
-import { WebSocket, WebSocketServer } from "ws";
+import { openPair } from "../../../testing/socket-pair.ts";
 import { SocketWriter } from "./socket-writer.ts";
 
 const STALL_MS = 60_000;
@@ -32,24 +31,4 @@ describe("what is sent over a socket", () => {
 
 function timers(): number {
   return process.getActiveResourcesInfo().filter((kind) => kind === "Timeout").length;
-}
-
-/** Both ends of one connection. */
-async function openPair(): Promise<
-  AsyncDisposable & { readonly ours: WebSocket; readonly theirs: WebSocket }
-> {
-  const server = new WebSocketServer({ port: 0, host: "127.0.0.1" });
-  await once(server, "listening");
-  const theirs = new WebSocket(`ws://127.0.0.1:${(server.address() as AddressInfo).port}`);
-  const [ours] = (await once(server, "connection")) as [WebSocket];
-  await once(theirs, "open");
-  return {
-    ours,
-    theirs,
-    [Symbol.asyncDispose]: async () => {
-      theirs.terminate();
-      ours.terminate();
-      await new Promise((resolve) => server.close(resolve));
-    },
-  };
 }

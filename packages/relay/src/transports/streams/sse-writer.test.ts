@@ -61,6 +61,7 @@ function setup(stallMs: number): {
   const failures: unknown[] = [];
   const host = {
     meter: new StreamMeter(),
+    heartbeatMs: 15_000,
     stallMs,
     failures,
     onFailure: (reason: unknown) => void failures.push(reason),

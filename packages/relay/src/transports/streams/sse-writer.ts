@@ -1,10 +1,12 @@
 import type { OutgoingHttpHeader, OutgoingHttpHeaders, ServerResponse } from "node:http";
-import { RelayError } from "@a2a-relay/protocol";
+import { HEARTBEAT_HEADER, RelayError } from "@a2a-relay/protocol";
 import type { EventStream, ServerSentEvent } from "./event-stream.ts";
 import type { StreamMeter } from "./stream-meter.ts";
 
 export interface SseHost {
   readonly meter: StreamMeter;
+  /** How often there is a sign of life, which readers are told. */
+  readonly heartbeatMs: number;
   /** How long a reader may take for what it was sent. */
   readonly stallMs: number;
   /** Where failures go that the reader must not see. */
@@ -36,10 +38,11 @@ export async function writeEvents(
   response: ServerResponse,
   { headers, host }: { readonly headers: Headers; readonly host: SseHost },
 ): Promise<void> {
-  const { meter, stallMs } = host;
+  const { heartbeatMs, meter, stallMs } = host;
   meter.opened(stream.kind);
   response.once("close", () => meter.closed(stream.kind));
-  response.writeHead(200, { ...headers, ...HEADERS } as OutgoingHttpHeaders);
+  const said = { ...headers, ...HEADERS, [HEARTBEAT_HEADER]: heartbeatMs };
+  response.writeHead(200, said as OutgoingHttpHeaders);
   let preface = `retry: ${RETRY_MS_MIN + Math.floor(Math.random() * RETRY_MS_SPREAD)}\n\n`;
   try {
     for (;;) {

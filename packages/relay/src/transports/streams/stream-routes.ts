@@ -38,11 +38,13 @@ export function streamRoutes({ mailboxes, tasks }: Pick<RelayCore, "mailboxes" |
       streams: "on request",
       answers: {
         200: "Events, and the cursor behind them",
-        204: "As a stream: the task is finished, and nothing comes after that cursor",
+        204: "As a stream: nothing comes after that cursor, because the task is finished or was handed on",
       },
       handle: async (call) => {
         const query = resumed(call);
-        const pages = await tasks.follow(call.principal, param(call, "id"), query, call);
+        // Whoever wants no stream waits for nothing.
+        const waiting = call.wantsEvents ? call : {};
+        const pages = await tasks.follow(call.principal, param(call, "id"), query, waiting);
         return call.wantsEvents
           ? { events: factStream("task", pages) }
           : { body: await firstOf(pages, query) };
