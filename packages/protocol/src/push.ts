@@ -22,7 +22,10 @@ export const PushRotateRequestSchema = exactly({
 export type PushRotateRequest = Static<typeof PushRotateRequestSchema>;
 
 export const PushReplayRequestSchema = exactly({
-  since: Type.String({ maxLength: 40, description: "Pushes again all open mail that was accepted since, ISO 8601." }),
+  since: Type.String({
+    maxLength: 40,
+    description: "Pushes again all open mail that was accepted since, ISO 8601.",
+  }),
 });
 export type PushReplayRequest = Static<typeof PushReplayRequestSchema>;
 

@@ -29,7 +29,14 @@ export class OutboundFailure extends Error {
     this.code = code;
   }
 }
-export const OUTBOUND_FAILURE_CODES = ["blocked", "unreachable", "tls", "timeout", "protocol", "aborted"] as const;
+export const OUTBOUND_FAILURE_CODES = [
+  "blocked",
+  "unreachable",
+  "tls",
+  "timeout",
+  "protocol",
+  "aborted",
+] as const;
 export type OutboundFailureCode = (typeof OUTBOUND_FAILURE_CODES)[number];
 
 /**
