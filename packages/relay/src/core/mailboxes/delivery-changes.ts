@@ -47,6 +47,8 @@ export class DeliveryChanges {
     agentId: AgentId,
     wishes: readonly DeliveryWish[],
   ): Promise<readonly DeliveryOutcome[]> {
+    const [only] = wishes;
+    if (only !== undefined && wishes.length === 1) return [await this.#changeAlone(tenant, agentId, only)];
     const groups: Promise<readonly DeliveryOutcome[]>[] = [];
     for (let start = 0; start < wishes.length; start += TOGETHER_MAX) {
       groups.push(this.#changeTogether(tenant, agentId, wishes.slice(start, start + TOGETHER_MAX)));
@@ -79,11 +81,15 @@ export class DeliveryChanges {
       });
     }
     // Somebody else changed one of them first, or it is there twice.
-    return Promise.all(
-      wishes.map((wish) =>
-        this.change(tenant, agentId, wish).catch((reason: unknown) => RelayError.from(reason)),
-      ),
-    );
+    return Promise.all(wishes.map((wish) => this.#changeAlone(tenant, agentId, wish)));
+  }
+
+  async #changeAlone(tenant: string, agentId: AgentId, wish: DeliveryWish): Promise<DeliveryOutcome> {
+    try {
+      return await this.change(tenant, agentId, wish);
+    } catch (reason) {
+      return RelayError.from(reason);
+    }
   }
 
   async #decide(
