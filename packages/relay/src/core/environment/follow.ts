@@ -103,7 +103,8 @@ class Walk<Page> implements AsyncIterableIterator<Page, undefined> {
       this.#owesSign = hasChanged ? this.#signDueMs === 0 : againMs === undefined;
     }
     if (signal?.aborted === true || this.#isOver) return false;
-    await this.#followed.stillAllowed();
+    const allowed = this.#followed.stillAllowed();
+    if (allowed !== undefined) await allowed;
     return true;
   }
 

@@ -105,9 +105,9 @@ export class CommitQueue {
       this.#ledger.rollBackTo(start);
       return;
     }
-    const topics = this.#ledger.settle();
+    // Those who wait for mail hear of it before its senders hear that it is kept: they have further to go.
+    this.#hooks.onCommit(this.#ledger.settle());
     answer(batch, outcomes);
-    this.#hooks.onCommit(topics);
   }
 
   /** Nearly always nobody fails. Without savepoints SQLite need not copy every page that a job touches. */
