@@ -4,6 +4,8 @@ import { RelayError } from "@a2a-relay/protocol";
 import { LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
 import { type GatedCore, gatedCore, KAMES } from "../../../testing/gated-core.ts";
 import { refused } from "../../../testing/refusal.ts";
+import { Turns } from "../environment/turns.ts";
+import { DEFAULT_TENANT } from "./principal.ts";
 
 const SEND = `a2a.send.${ZHIWEI}`;
 const RECV = `a2a.recv.${LULU}`;
@@ -105,6 +107,21 @@ describe("a limited capability", () => {
     await core.grant(ZHIWEI, `a2a.respond.${LULU}`, { scope: { max_uses: 25 } });
     const { accepted, refusals } = await tally(tasks.map((id) => core.tasks.complete(core.zhiwei, id, {})));
     assert.deepEqual([accepted, [...refusals]], [25, ["permission_denied"]]);
+  });
+});
+
+describe("those who spend a limited capability to answer", () => {
+  it("wait for others who answer the same requester, and for nobody else", async (context) => {
+    await using core = await gatedCore();
+    await core.letAsk();
+    const tasks: string[] = [];
+    for (let index = 0; index < 5; index += 1) tasks.push((await core.ask()).receipt.task_id ?? "");
+    await core.grant(ZHIWEI, `a2a.respond.${LULU}`, { scope: { max_uses: 9 } });
+    const turns = context.mock.method(Turns.prototype, "take");
+    await Promise.all(tasks.map((id) => core.tasks.complete(core.zhiwei, id, {})));
+    const waited = turns.mock.calls.map((call) => call.arguments[0]);
+    const others = waited.filter((key) => !tasks.some((id) => key === JSON.stringify([DEFAULT_TENANT, id])));
+    assert.deepEqual(new Set(others), new Set([JSON.stringify([DEFAULT_TENANT, LULU])]));
   });
 });
 

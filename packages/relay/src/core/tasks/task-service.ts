@@ -23,7 +23,7 @@ import type { Guard } from "../access/guard.ts";
 import type { Principal } from "../access/principal.ts";
 import type { Directory } from "../agents/directory.ts";
 import type { Clock } from "../environment/clock.ts";
-import { combine, type Decision, decideAndCommit } from "../environment/commit-retry.ts";
+import { combine, type Decision, decideAndCommit, type InTurn } from "../environment/commit-retry.ts";
 import type { Identifiers } from "../environment/identifiers.ts";
 import { timeDigits } from "../environment/time-ordered-ids.ts";
 import type { Changes, RelayStore } from "../environment/relay-store.ts";
@@ -311,7 +311,8 @@ export class TaskService {
     decide: (task: TaskRecord) => Promise<Decision<TaskView>>,
   ): Promise<TaskView> {
     let requester = "";
-    const spendInTurn = this.#spenders.at(principal.tenant, requester);
+    // Whose task it is is known only once it was looked at.
+    const spendInTurn: InTurn = (again) => this.#spenders.at(principal.tenant, requester)(again);
     const decideOn = async (): Promise<Decision<TaskView>> => {
       const task = await visibleTask(this.#parts, principal, id);
       ({ requester } = task);
