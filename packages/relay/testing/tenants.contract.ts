@@ -111,7 +111,6 @@ async function seenBy(store: RelayStore, tenant: string): Promise<unknown> {
     push: await store.push(tenant, "同"),
     pushAttempts: await store.pushAttempts(tenant, "同", 100),
     duePushes: await store.duePushes(tenant, ZHIWEI, FAR_MS, 10),
-    nextPushAtMs: await store.nextPushAtMs(tenant, ZHIWEI),
     pushesOf: await store.pushesOf({ tenant, agentId: ZHIWEI, state: undefined, limit: 10 }),
     pendingPushes: await store.countPendingPushes(tenant, ZHIWEI),
     task: await store.task(tenant, "task"),

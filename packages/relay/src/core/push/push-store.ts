@@ -26,8 +26,6 @@ export interface PushStore {
   pushAttempts(tenant: string, messageId: string, limit: number): Promise<readonly PushAttempt[]>;
   /** Pending pushes of one endpoint whose time has come, the longest due first, then by position. */
   duePushes(tenant: string, agentId: AgentId, nowMs: number, limit: number): Promise<readonly PushRecord[]>;
-  /** When the next pending push of the endpoint is due; undefined when there is none. */
-  nextPushAtMs(tenant: string, agentId: AgentId): Promise<number | undefined>;
   /** Newest first. */
   pushesOf(filter: PushFilter): Promise<readonly PushRecord[]>;
   countPendingPushes(tenant: string, agentId: AgentId): Promise<number>;

@@ -36,7 +36,6 @@ async function contents(store: SqliteRelayStore, messageId: string): Promise<unk
     push: await store.push(TENANT, messageId),
     attempts: await store.pushAttempts(TENANT, messageId, 100),
     due: await store.duePushes(TENANT, ZHIWEI, NOON_MS, 10),
-    nextAtMs: await store.nextPushAtMs(TENANT, ZHIWEI),
     pending: await store.countPendingPushes(TENANT, ZHIWEI),
   };
 }

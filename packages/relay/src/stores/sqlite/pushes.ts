@@ -40,8 +40,6 @@ const DUE = `
   select ${PUSH_COLUMNS} from push indexed by push_due
   where tenant = ? and agent_id = ? and state = 'pending' and next_at_ms <= ?
   order by next_at_ms, position, message_id limit ?`;
-const NEXT_AT = `
-  select min(next_at_ms) from push indexed by push_due where tenant = ? and agent_id = ? and state = 'pending'`;
 const OF_AGENT = `
   select ${PUSH_COLUMNS} from push indexed by push_of_agent
   where tenant = ? and agent_id = ? and state = ? order by created_at_ms desc, message_id desc limit ?`;
@@ -82,7 +80,6 @@ export class Pushes {
   readonly #updateEndpoint: Statement;
   readonly #push: Statement;
   readonly #due: Statement;
-  readonly #nextAt: Statement;
   readonly #ofAgent: Statement;
   readonly #countPending: Statement;
   readonly #insertPush: Statement;
@@ -102,7 +99,6 @@ export class Pushes {
     this.#updateEndpoint = prepare(database, UPDATE_ENDPOINT);
     this.#push = prepare(database, PUSH);
     this.#due = prepare(database, DUE);
-    this.#nextAt = prepare(database, NEXT_AT);
     this.#ofAgent = prepare(database, OF_AGENT);
     this.#countPending = prepare(database, COUNT_PENDING);
     this.#insertPush = prepare(database, INSERT_PUSH);
@@ -146,11 +142,6 @@ export class Pushes {
 
   due(tenant: string, agentId: AgentId, nowMs: number, limit: number): readonly PushRecord[] {
     return this.#due.all(tenant, agentId, nowMs, limit).map((row) => pushFromRow(row));
-  }
-
-  nextAtMs(tenant: string, agentId: AgentId): number | undefined {
-    const atMs = this.#nextAt.get(tenant, agentId)?.[0];
-    return typeof atMs === "number" ? atMs : undefined;
   }
 
   ofAgent({ tenant, agentId, state, limit }: PushFilter): readonly PushRecord[] {

@@ -299,10 +299,6 @@ export abstract class StoreReader implements Reads {
     return this.#read(() => this.parts.pushes.due(...asked));
   }
 
-  nextPushAtMs(tenant: string, agentId: AgentId): Promise<number | undefined> {
-    return this.#read(() => this.parts.pushes.nextAtMs(tenant, agentId));
-  }
-
   pushesOf(filter: PushFilter): Promise<readonly PushRecord[]> {
     return this.#read(() => this.parts.pushes.ofAgent(filter));
   }
