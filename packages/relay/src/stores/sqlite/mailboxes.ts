@@ -229,10 +229,12 @@ export class Mailboxes {
     deliveredAtMs: number,
     event: (delivery: DeliveryRecord) => EventDraft,
   ): void {
+    const events: EventDraft[] = [];
     for (const messageId of messageIds) {
       const row = this.#markDelivered.get(deliveredAtMs, tenant, messageId);
-      if (row !== undefined) this.#journal.append(tenant, [event(deliveryFromRow(row))]);
+      if (row !== undefined) events.push(event(deliveryFromRow(row)));
     }
+    this.#journal.append(tenant, events);
   }
 
   /** Inside a commit. */
@@ -245,10 +247,12 @@ export class Mailboxes {
       if (next === undefined) break;
       bytesLeft -= next.bytes;
       position = next.delivery.position;
-      const delivery = this.#leaseTo(query, leaseId, next);
-      this.#journal.append(query.tenant, [event(delivery)]);
-      mail.push({ delivery, message: next.message });
+      mail.push({ delivery: this.#leaseTo(query, leaseId, next), message: next.message });
     }
+    this.#journal.append(
+      query.tenant,
+      mail.map(({ delivery }) => event(delivery)),
+    );
     return mail;
   }
 
