@@ -164,6 +164,14 @@ export function describeTenants(open: OpenStore): void {
       assert.deepEqual(await seenBy(store, TENANT), before);
     });
 
+    it("lose no event to the retention of a tenant that has none", async () => {
+      await using store = await open();
+      await fill(store, TENANT);
+      const before = await seenBy(store, TENANT);
+      await store.retireEvents(OTHER_TENANT, { seq: 100, hash: "0".repeat(64) });
+      assert.deepEqual(await seenBy(store, TENANT), before);
+    });
+
     it("see an empty store where only others have mail", async () => {
       await using store = await open();
       const empty = await seenBy(store, OTHER_TENANT);

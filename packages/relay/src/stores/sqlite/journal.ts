@@ -137,9 +137,10 @@ export class Journal {
 
   /** Inside a commit. */
   retireEvents(tenant: string, anchor: ChainHead): void {
-    const { first } = this.#places(tenant);
+    const { first, last } = this.#places(tenant);
     this.#saveAnchor.run(tenant, anchor.seq, anchor.hash);
-    this.#forget.run(first, first + anchor.seq);
+    // Never a place of another tenant, whatever the anchor says.
+    this.#forget.run(first, Math.min(first + anchor.seq, last));
   }
 
   /** Between which places the tenant's events lie; nowhere while it has none. */
