@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { isRelayErrorCode, RELAY_ERROR_CODES, RelayError } from "./relay-error.ts";
+import { isRelayErrorCode, RELAY_ERROR_CODES, RelayError, toErrorBody } from "./relay-error.ts";
 
 describe("RelayError", () => {
   it("passes through RelayError.from unchanged", () => {
@@ -22,5 +22,16 @@ describe("RelayError", () => {
     for (const code of RELAY_ERROR_CODES) assert.ok(isRelayErrorCode(code));
     for (const other of ["", "toString", "INTERNAL", undefined, 500]) assert.ok(!isRelayErrorCode(other));
     assert.equal(new Set(RELAY_ERROR_CODES).size, RELAY_ERROR_CODES.length);
+  });
+});
+
+describe("an error body", () => {
+  it("has details only when there are some, and never the cause", () => {
+    const error = new RelayError("conflict", "taken", { cause: new Error("secret") });
+    assert.deepEqual(toErrorBody(error), { error: { code: "conflict", message: "taken" } });
+    const detailed = new RelayError("conflict", "taken", { details: { id: 1 } });
+    assert.deepEqual(toErrorBody(detailed), {
+      error: { code: "conflict", message: "taken", details: { id: 1 } },
+    });
   });
 });

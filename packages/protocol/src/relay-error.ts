@@ -63,3 +63,7 @@ export interface ErrorBody {
     readonly details?: RelayErrorDetails;
   };
 }
+
+export function toErrorBody({ code, message, details }: RelayError): ErrorBody {
+  return { error: { code, message, ...(details === undefined ? {} : { details }) } };
+}

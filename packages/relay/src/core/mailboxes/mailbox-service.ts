@@ -23,6 +23,7 @@ import {
   type ReleaseResponse,
   RenewRequestSchema,
   type RenewResponse,
+  toErrorBody,
 } from "@a2a-relay/protocol";
 import type { Verb } from "../access/authorize.ts";
 import type { CapabilityGate } from "../access/capability-gate.ts";
@@ -374,8 +375,8 @@ function resultsOf(
   });
 }
 
-function failedItem(message_id: string, { code, message, details }: RelayError): ItemResult {
-  return { message_id, ok: false, error: { code, message, ...(details === undefined ? {} : { details }) } };
+function failedItem(message_id: string, error: RelayError): ItemResult {
+  return { message_id, ok: false, ...toErrorBody(error) };
 }
 
 function leasedEvent(delivery: DeliveryRecord, atMs: number): EventDraft {

@@ -8,6 +8,7 @@ import {
   type PushView,
   type Receipt,
   RelayError,
+  toErrorBody,
 } from "@a2a-relay/protocol";
 import { Type } from "typebox";
 import type { Guard } from "../access/guard.ts";
@@ -305,8 +306,7 @@ function toItem({ created, message, messageJson, receipt }: SendAnswer): SentIte
 }
 
 function toFailedItem(error: RelayError, statusOf: (error: RelayError) => number): BatchItem {
-  const { code, message, details } = error;
-  return { status: statusOf(error), error: { code, message, ...(details === undefined ? {} : { details }) } };
+  return { status: statusOf(error), ...toErrorBody(error) };
 }
 
 /** An error of an atomic batch says which letter it is about. */

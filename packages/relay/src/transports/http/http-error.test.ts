@@ -1,14 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { RELAY_ERROR_CODES, RelayError } from "@a2a-relay/protocol";
-import {
-  fromServerError,
-  HTTP_STATUS,
-  RETRY_AFTER_S,
-  statusOf,
-  toErrorBody,
-  toWireAnswer,
-} from "./http-error.ts";
+import { fromServerError, HTTP_STATUS, RETRY_AFTER_S, statusOf, toWireAnswer } from "./http-error.ts";
 
 describe("the table of statuses", () => {
   it("is the one that programs rely on", () => {
@@ -40,17 +33,6 @@ describe("the table of statuses", () => {
   it("asks to come back later exactly where that may help", () => {
     const later = RELAY_ERROR_CODES.filter((code) => [429, 503, 507].includes(HTTP_STATUS[code]));
     assert.deepEqual(Object.keys(RETRY_AFTER_S).toSorted(), [...later].toSorted());
-  });
-});
-
-describe("an error body", () => {
-  it("has details only when there are some, and never the cause", () => {
-    const error = new RelayError("conflict", "taken", { cause: new Error("secret") });
-    assert.deepEqual(toErrorBody(error), { error: { code: "conflict", message: "taken" } });
-    const detailed = new RelayError("conflict", "taken", { details: { id: 1 } });
-    assert.deepEqual(toErrorBody(detailed), {
-      error: { code: "conflict", message: "taken", details: { id: 1 } },
-    });
   });
 });
 

@@ -1,5 +1,5 @@
 import { STATUS_CODES } from "node:http";
-import { type ErrorBody, LIMITS, RelayError, type RelayErrorCode } from "@a2a-relay/protocol";
+import { LIMITS, RelayError, type RelayErrorCode, toErrorBody } from "@a2a-relay/protocol";
 
 /** `satisfies` makes a new code without a status a compile error. */
 export const HTTP_STATUS = {
@@ -34,11 +34,6 @@ export const RETRY_AFTER_S: Partial<Record<RelayErrorCode, number>> = {
 
 export function statusOf(error: RelayError): number {
   return HTTP_STATUS[error.code];
-}
-
-export function toErrorBody(error: RelayError): ErrorBody {
-  const { code, message, details } = error;
-  return { error: { code, message, ...(details === undefined ? {} : { details }) } };
 }
 
 /** The web server's own complaints, in our words. */

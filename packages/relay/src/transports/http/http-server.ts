@@ -1,5 +1,5 @@
 import type { Readable } from "node:stream";
-import { HEARTBEAT_HEADER, LIMITS, RelayError } from "@a2a-relay/protocol";
+import { HEARTBEAT_HEADER, LIMITS, RelayError, toErrorBody } from "@a2a-relay/protocol";
 import Fastify, {
   type FastifyInstance,
   type FastifyReply,
@@ -17,7 +17,7 @@ import { streamRoutes } from "../streams/stream-routes.ts";
 import { taskQueueRoutes } from "../task-queue/task-queue-routes.ts";
 import { agentRoutes } from "./agent-routes.ts";
 import { capabilityRoutes } from "./capability-routes.ts";
-import { fromServerError, RETRY_AFTER_S, statusOf, toErrorBody, toWireAnswer } from "./http-error.ts";
+import { fromServerError, RETRY_AFTER_S, statusOf, toWireAnswer } from "./http-error.ts";
 import { HttpOpenCall, WaitingCalls } from "./http-call.ts";
 import { HttpMetrics } from "./http-metrics.ts";
 import { inboxRoutes } from "./inbox-routes.ts";

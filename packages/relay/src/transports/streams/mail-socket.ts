@@ -6,11 +6,11 @@ import {
   SOCKET_CLOSE,
   type SocketRequest,
   SocketRequestSchema,
+  toErrorBody,
 } from "@a2a-relay/protocol";
 import { shapeParserOf } from "../../core/environment/schema-check.ts";
 import type { MailPage } from "../../core/mailboxes/mail-stream.ts";
 import type { Taking } from "../../core/mailboxes/mailbox-service.ts";
-import { toErrorBody } from "../http/http-error.ts";
 import { parseJson } from "../http/read-body.ts";
 import { type LeasePlace, LeaseRoom } from "./lease-room.ts";
 import type { SocketHost } from "./socket-session.ts";
