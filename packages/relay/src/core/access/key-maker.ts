@@ -3,7 +3,7 @@ import type { Identifiers } from "../environment/identifiers.ts";
 import type { Randomness } from "../environment/randomness.ts";
 import type { KeyRecord } from "./key-record.ts";
 import { digestOf } from "./key-secret.ts";
-import { writeSigningSecret } from "./signing-secret.ts";
+import { newSigningSecret } from "./signing-secret.ts";
 
 const SECRET_BYTES = 32;
 
@@ -31,14 +31,18 @@ export class KeyMaker {
   }
 
   make(scope: KeyScope, use: KeyUse = "bearer"): NewKey {
-    const bytes = new Uint8Array(SECRET_BYTES);
-    this.#fill(bytes);
     const id = this.#ids.key();
     const signs = use === "sign";
-    const secret = signs ? writeSigningSecret(bytes) : toBase58(bytes);
+    const secret = signs ? newSigningSecret(this.#fill) : this.#bearerSecret();
     const digest = digestOf(secret).toString("hex");
     const signingSecret = signs ? secret : null;
     const record = { ...scope, id, digest, signingSecret, revokedAtMs: null, replacedBy: null, version: 0 };
     return { text: signs ? secret : `${id}.${secret}`, record };
+  }
+
+  #bearerSecret(): string {
+    const bytes = new Uint8Array(SECRET_BYTES);
+    this.#fill(bytes);
+    return toBase58(bytes);
   }
 }

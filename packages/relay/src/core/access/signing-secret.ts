@@ -1,7 +1,12 @@
+import type { Randomness } from "../environment/randomness.ts";
+
 /** How Standard Webhooks marks a secret; the rest is its bytes in base64. */
 const PREFIX = "whsec_";
+export const SIGNING_SECRET_BYTES = 32;
 
-export function writeSigningSecret(bytes: Uint8Array): string {
+export function newSigningSecret(fill: Randomness): string {
+  const bytes = new Uint8Array(SIGNING_SECRET_BYTES);
+  fill(bytes);
   return PREFIX + Buffer.from(bytes).toString("base64");
 }
 

@@ -3,12 +3,12 @@ import type { RegisterRequest } from "@a2a-relay/protocol";
 import type { Verb } from "../access/authorize.ts";
 import type { Guard } from "../access/guard.ts";
 import type { Principal } from "../access/principal.ts";
+import { newSigningSecret } from "../access/signing-secret.ts";
 import type { EgressPolicy } from "../environment/egress-policy.ts";
 import type { Randomness } from "../environment/randomness.ts";
 import type { RelayStore } from "../environment/relay-store.ts";
 import { endpointAfter } from "../push/push-endpoint.ts";
 import type { PushEndpoint } from "../push/push-record.ts";
-import { newPushSecret } from "../push/standard-webhook.ts";
 import type { AgentRecord } from "./agent-record.ts";
 
 export interface PushRegistrationParts {
@@ -63,7 +63,7 @@ export class PushRegistration {
       this.#egress.checkUrl(callbackUrl, "callback_url");
     }
     const wish = { ...request, tenant, agentId: id, callbackUrl };
-    const endpoint = endpointAfter(before, wish, () => newPushSecret(this.#randomness));
+    const endpoint = endpointAfter(before, wish, () => newSigningSecret(this.#randomness));
     const isChanged = endpoint !== undefined && JSON.stringify(endpoint) !== JSON.stringify(before);
     return {
       endpoint,

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { SignedMessage } from "@a2a-relay/protocol";
 import fc from "fast-check";
-import { readSigningSecret, writeSigningSecret } from "../access/signing-secret.ts";
+import { newSigningSecret, readSigningSecret } from "../access/signing-secret.ts";
 import { isSignedWith, signatureOf } from "./message-signature.ts";
 
 /** The bytes 0 to 31. */
@@ -31,7 +31,10 @@ const LETTER: SignedMessage = {
 describe("a signing secret", () => {
   it("is read as it was written", () => {
     const bytes = Uint8Array.from({ length: 32 }, (_, index) => index);
-    assert.equal(writeSigningSecret(bytes), SECRET_TEXT);
+    assert.equal(
+      newSigningSecret((target) => target.set(bytes)),
+      SECRET_TEXT,
+    );
     assert.deepEqual([...SECRET], [...bytes]);
   });
 });

@@ -12,7 +12,7 @@ import type { KeyRecord } from "../access/key-record.ts";
 import { principalOf } from "../access/key-principal.ts";
 import type { Principal } from "../access/principal.ts";
 import type { RefusedCallers } from "../access/refused-callers.ts";
-import { readSigningSecret } from "../access/signing-secret.ts";
+import { readSigningSecret, SIGNING_SECRET_BYTES } from "../access/signing-secret.ts";
 import type { TenantService } from "../access/tenant-service.ts";
 import type { Clock } from "../environment/clock.ts";
 import type { Randomness } from "../environment/randomness.ts";
@@ -37,7 +37,6 @@ export interface Arrival {
   readonly tenant: string | undefined;
 }
 
-const SECRET_BYTES = 32;
 const MINUTE_MS = 60_000;
 
 const parseSigned = parserOf(SignedMessageSchema, "message");
@@ -50,7 +49,7 @@ export class SignedInbox {
   readonly #refusals: RefusedCallers;
   readonly #tenants: TenantService;
   /** What is checked against where there is no secret, so that an unknown key takes as long as a wrong signature. */
-  readonly #nobodysSecret = new Uint8Array(SECRET_BYTES);
+  readonly #nobodysSecret = new Uint8Array(SIGNING_SECRET_BYTES);
 
   constructor(parts: InboxParts) {
     this.#store = parts.store;

@@ -15,6 +15,7 @@ import {
 import type { Verb } from "../access/authorize.ts";
 import type { Guard } from "../access/guard.ts";
 import { actorName, type Principal } from "../access/principal.ts";
+import { newSigningSecret } from "../access/signing-secret.ts";
 import type { Directory } from "../agents/directory.ts";
 import type { Clock } from "../environment/clock.ts";
 import { decideAndCommit } from "../environment/commit-retry.ts";
@@ -29,7 +30,6 @@ import { pushEvent } from "./push-event.ts";
 import type { PushEndpoint, PushRecord } from "./push-record.ts";
 import { newPush, nextRound } from "./push-round.ts";
 import { viewEndpoint, viewPush } from "./push-view.ts";
-import { newPushSecret } from "./standard-webhook.ts";
 
 const parseQuery = parserOf(PushQuerySchema, "query");
 const parseRotate = parserOf(PushRotateRequestSchema, "rotation");
@@ -78,7 +78,7 @@ export class PushService {
     return decideAndCommit(this.#store, async () => {
       const nowMs = this.#clock.nowMs();
       const before = await this.#known(tenant, agentId);
-      const endpoint = rotated(before, newPushSecret(this.#randomness), { nowMs, overlapMs });
+      const endpoint = rotated(before, newSigningSecret(this.#randomness), { nowMs, overlapMs });
       const old_secret_until = formatInstant(endpoint.oldSecretUntilMs ?? nowMs);
       const by = { actor: actorName(principal), atMs: nowMs };
       const event = pushEvent("push.rotated", endpoint, by, { old_secret_until });

@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { randomFillSync } from "node:crypto";
 import { describe, it } from "node:test";
 import { aNewPushEndpoint } from "../../../testing/store-builders.ts";
-import { newPushSecret, secretsOf, webhookHeaders } from "./standard-webhook.ts";
+import { newSigningSecret } from "../access/signing-secret.ts";
+import { secretsOf, webhookHeaders } from "./standard-webhook.ts";
 
 const SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
@@ -26,9 +27,9 @@ describe("signing by Standard Webhooks", () => {
 
   it("makes secrets of 32 random bytes that nobody has seen before", () => {
     const fill = (bytes: Uint8Array): void => void randomFillSync(bytes);
-    const secret = newPushSecret(fill);
+    const secret = newSigningSecret(fill);
     assert.match(secret, /^whsec_[A-Za-z0-9+/]{43}=$/);
-    assert.notEqual(secret, newPushSecret(fill));
+    assert.notEqual(secret, newSigningSecret(fill));
   });
 
   for (const [id, expected] of [

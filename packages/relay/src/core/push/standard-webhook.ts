@@ -1,15 +1,6 @@
 import { createHmac } from "node:crypto";
-import { readSigningSecret, writeSigningSecret } from "../access/signing-secret.ts";
-import type { Randomness } from "../environment/randomness.ts";
+import { readSigningSecret } from "../access/signing-secret.ts";
 import type { PushEndpoint } from "./push-record.ts";
-
-const SECRET_BYTES = 32;
-
-export function newPushSecret(fill: Randomness): string {
-  const bytes = new Uint8Array(SECRET_BYTES);
-  fill(bytes);
-  return writeSigningSecret(bytes);
-}
 
 /** Those that sign at this time: the endpoint's own, and the one before it while that is still good. */
 export function secretsOf(endpoint: PushEndpoint, nowMs: number): readonly string[] {
