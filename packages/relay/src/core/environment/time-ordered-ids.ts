@@ -89,13 +89,13 @@ export class TimeOrderedIds implements Identifiers {
   }
 }
 
-/** All numbers of so many hexadecimal digits, in order. */
 /** How the ids of a millisecond begin: before all of them, and behind all earlier ones. */
 export function timeDigits(ms: number): string {
   const time = ms.toString(16).padStart(12, "0");
   return `${time.slice(0, 8)}-${time.slice(8)}-7`;
 }
 
+/** All numbers of so many hexadecimal digits, in order. */
 function hexTable(digits: number): readonly string[] {
   return Array.from({ length: 16 ** digits }, (_, value) => value.toString(16).padStart(digits, "0"));
 }

@@ -121,7 +121,7 @@ export class TaskEvents {
     return events.findLast(({ actor }) => actor === principal.agentId)?.seq ?? 0;
   }
 
-  /** A walk past the events of other tasks goes on until there is something to show, or nothing left. */
+  /** Past pages with nothing in them for those who take part, until there is something to show or nothing left. */
   async #eventsAfter(
     task: TaskRecord,
     afterSeq: number,
