@@ -1,6 +1,7 @@
 import { LIMITS } from "@a2a-relay/protocol";
 import type { Watch } from "../core/environment/change-feed.ts";
-import type { AttemptResult, EndedAttempt, EndpointKey, PushDelivery } from "../core/push/push-delivery.ts";
+import type { AttemptResult, EndedAttempt, PushDelivery } from "../core/push/push-delivery.ts";
+import type { EndpointKey } from "../core/push/push-record.ts";
 import type { FairLanes, LaneUse } from "./fair-lanes.ts";
 import { pause } from "./pause.ts";
 

@@ -10,7 +10,8 @@ import { attemptsAllowed } from "./circuit.ts";
 import { arrivedChanges, failedChanges, type PushedMail } from "./push-changes.ts";
 import { isSameEndpoint, whyDropped, withoutDeadSecret } from "./push-endpoint.ts";
 import { errorOfFailure, outcomeOfFailure, type PushOutcome } from "./push-outcome.ts";
-import type { PushAttempt, PushEndpoint, PushRecord } from "./push-record.ts";
+import type { EndpointKey, PushAttempt, PushEndpoint, PushRecord } from "./push-record.ts";
+import { mailAfter, PUSHES_TOGETHER_MAX } from "./mail-to-push.ts";
 import { dropped, dropReason, takenUp } from "./push-round.ts";
 import { firstAttemptAtMs } from "./push-schedule.ts";
 import type { PushSender } from "./push-sender.ts";
@@ -28,9 +29,6 @@ export interface PushSettings extends WebhookSettings {
   /** How long a receiver may take to answer. */
   readonly pushTimeoutMs: number;
 }
-
-/** Whose endpoint it is. */
-export type EndpointKey = Pick<PushEndpoint, "tenant" | "agentId">;
 
 /** What there is to do for an endpoint. */
 export interface PushAgenda {
@@ -56,8 +54,6 @@ export interface EndedAttempt {
   readonly endedAtMs: number;
 }
 
-/** Mail taken up in one commit: few enough that other callers do not wait long for theirs. */
-const TAKEN_UP_MAX = 100;
 const ENDPOINTS_MAX = 500;
 const ANY_TIME = Number.MAX_SAFE_INTEGER;
 
@@ -99,7 +95,7 @@ export class PushDelivery {
     return decideAndCommit(this.#store, async () => {
       const endpoint = await this.#store.pushEndpoint(tenant, agentId);
       if (endpoint?.state !== "active") return { changes: undefined, answer: false };
-      const mail = await this.#mailBehind(endpoint);
+      const mail = await mailAfter(this.#store, endpoint, endpoint.afterPosition, this.#clock.nowMs());
       const last = mail.at(-1);
       const kept = withoutDeadSecret(endpoint, this.#clock.nowMs());
       if (last === undefined) {
@@ -184,7 +180,7 @@ export class PushDelivery {
     return decideAndCommit(this.#store, async () => {
       const endpoint = await this.#store.pushEndpoint(tenant, agentId);
       if (endpoint === undefined || endpoint.state === "active") return { changes: undefined, answer: false };
-      const left = await this.#store.duePushes(tenant, agentId, ANY_TIME, TAKEN_UP_MAX);
+      const left = await this.#store.duePushes(tenant, agentId, ANY_TIME, PUSHES_TOGETHER_MAX);
       if (left.length === 0) return { changes: undefined, answer: false };
       const pushes = left.map((push) => dropped(push, whyDropped(endpoint)));
       // Written as it is, for its version: an endpoint that is enabled meanwhile takes up what was dropped before.
@@ -201,12 +197,6 @@ export class PushDelivery {
       yield* page;
       last = page.length < ENDPOINTS_MAX ? undefined : page.at(-1);
     } while (last !== undefined);
-  }
-
-  async #mailBehind({ tenant, agentId, afterPosition }: PushEndpoint): Promise<readonly Mail[]> {
-    const nowMs = this.#clock.nowMs();
-    const page = { limit: TAKEN_UP_MAX, bytesMax: LIMITS.answerBytesMax };
-    return this.#store.availableMail({ tenant, agentId, afterPosition, nowMs, ...page });
   }
 
   async #takenUp(mail: readonly Mail[]): Promise<readonly PushRecord[]> {

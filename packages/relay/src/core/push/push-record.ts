@@ -27,6 +27,9 @@ export interface PushEndpoint {
   readonly version: number;
 }
 
+/** Whose endpoint it is. */
+export type EndpointKey = Pick<PushEndpoint, "tenant" | "agentId">;
+
 /** One message that is, or was, pushed. */
 export interface PushRecord {
   readonly tenant: string;

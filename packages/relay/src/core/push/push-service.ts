@@ -25,6 +25,7 @@ import { parserOf } from "../environment/schema-check.ts";
 import type { ServiceParts } from "../environment/service-parts.ts";
 import type { Mail } from "../mailboxes/mailbox-store.ts";
 import { CLOSED } from "./circuit.ts";
+import { mailAfter } from "./mail-to-push.ts";
 import { isForgotten, rotated } from "./push-endpoint.ts";
 import { pushEvent } from "./push-event.ts";
 import type { PushEndpoint, PushRecord } from "./push-record.ts";
@@ -34,9 +35,6 @@ import { viewEndpoint, viewPush } from "./push-view.ts";
 const parseQuery = parserOf(PushQuerySchema, "query");
 const parseRotate = parserOf(PushRotateRequestSchema, "rotation");
 const parseReplay = parserOf(PushReplayRequestSchema, "replay");
-
-/** Mail replayed in one commit: few enough that other callers do not wait long for theirs. */
-const REPLAYED_AT_ONCE = 100;
 
 /** What an agent, and an operator, sees of where it is called and may do about it. */
 export class PushService {
@@ -100,7 +98,7 @@ export class PushService {
     await this.#active(tenant, agentId);
     let replayed = 0;
     for (let position = 0; ;) {
-      const mail = await this.#mailAfter(tenant, agentId, position);
+      const mail = await mailAfter(this.#store, { tenant, agentId }, position, this.#clock.nowMs());
       const last = mail.at(-1);
       if (last === undefined) break;
       position = last.delivery.position;
@@ -139,12 +137,6 @@ export class PushService {
   async #view(push: PushRecord): Promise<PushView> {
     const attempts = await this.#store.pushAttempts(push.tenant, push.messageId, LIMITS.pushAttemptsMax);
     return viewPush(push, attempts, { withAnswers: true });
-  }
-
-  async #mailAfter(tenant: string, agentId: AgentId, afterPosition: number): Promise<readonly Mail[]> {
-    const nowMs = this.#clock.nowMs();
-    const page = { limit: REPLAYED_AT_ONCE, bytesMax: LIMITS.answerBytesMax };
-    return this.#store.availableMail({ tenant, agentId, afterPosition, nowMs, ...page });
   }
 
   /** Answers how many; what was taken meanwhile is left out. Due at once, in the order it was accepted. */

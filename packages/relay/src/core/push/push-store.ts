@@ -1,5 +1,5 @@
 import type { AgentId, PushState } from "@a2a-relay/protocol";
-import type { PushAttempt, PushEndpoint, PushRecord } from "./push-record.ts";
+import type { EndpointKey, PushAttempt, PushEndpoint, PushRecord } from "./push-record.ts";
 
 export interface PushFilter {
   readonly tenant: string;
@@ -12,15 +12,9 @@ export interface PushFilter {
 export interface PushStore {
   pushEndpoint(tenant: string, agentId: AgentId): Promise<PushEndpoint | undefined>;
   /** Active endpoints of all tenants, in a fixed order, behind `after`. */
-  activePushEndpoints(
-    after: Pick<PushEndpoint, "tenant" | "agentId"> | undefined,
-    limit: number,
-  ): Promise<readonly PushEndpoint[]>;
+  activePushEndpoints(after: EndpointKey | undefined, limit: number): Promise<readonly PushEndpoint[]>;
   /** Endpoints that are called no more and have pushes that wait, of all tenants, behind `after`. */
-  leftPushEndpoints(
-    after: Pick<PushEndpoint, "tenant" | "agentId"> | undefined,
-    limit: number,
-  ): Promise<readonly PushEndpoint[]>;
+  leftPushEndpoints(after: EndpointKey | undefined, limit: number): Promise<readonly PushEndpoint[]>;
   push(tenant: string, messageId: string): Promise<PushRecord | undefined>;
   /** The latest, oldest first. Of one push `LIMITS.pushAttemptsKept` are kept. */
   pushAttempts(tenant: string, messageId: string, limit: number): Promise<readonly PushAttempt[]>;

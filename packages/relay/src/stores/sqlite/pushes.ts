@@ -1,7 +1,7 @@
 import type { DatabaseSync } from "node:sqlite";
 import { type AgentId, LIMITS, PUSH_STATES } from "@a2a-relay/protocol";
 import { PUSH_ENDPOINTS_TOPIC } from "../../core/environment/change-feed.ts";
-import type { PushAttempt, PushEndpoint, PushRecord } from "../../core/push/push-record.ts";
+import type { EndpointKey, PushAttempt, PushEndpoint, PushRecord } from "../../core/push/push-record.ts";
 import type { PushFilter } from "../../core/push/push-store.ts";
 import { ClashError } from "./clash.ts";
 import { prepare, type Statement } from "./database.ts";
@@ -115,18 +115,12 @@ export class Pushes {
     return row === undefined ? undefined : pushEndpointFromRow(row);
   }
 
-  activeEndpoints(
-    after: Pick<PushEndpoint, "tenant" | "agentId"> | undefined,
-    limit: number,
-  ): readonly PushEndpoint[] {
+  activeEndpoints(after: EndpointKey | undefined, limit: number): readonly PushEndpoint[] {
     const rows = this.#activeEndpoints.all(after?.tenant ?? "", after?.agentId ?? "", limit);
     return rows.map((row) => pushEndpointFromRow(row));
   }
 
-  leftEndpoints(
-    after: Pick<PushEndpoint, "tenant" | "agentId"> | undefined,
-    limit: number,
-  ): readonly PushEndpoint[] {
+  leftEndpoints(after: EndpointKey | undefined, limit: number): readonly PushEndpoint[] {
     const rows = this.#leftEndpoints.all(after?.tenant ?? "", after?.agentId ?? "", limit);
     return rows.map((row) => pushEndpointFromRow(row));
   }
