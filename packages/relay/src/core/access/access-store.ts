@@ -35,4 +35,8 @@ export interface AccessStore {
   capabilitiesFor(tenant: string, subjectKey: string, action: string): Promise<readonly CapabilityRecord[]>;
   /** Revoked and expired ones too, by id. */
   capabilities(filter: CapabilityFilter): Promise<readonly CapabilityRecord[]>;
+  /** Forgets nonces whose time is over. Answers how many. */
+  forgetNonces(expiredBeforeMs: number): Promise<number>;
+  /** Forgets what expired keys signed with: they stay, each with an empty secret. Answers how many. */
+  forgetSigningSecrets(nowMs: number): Promise<number>;
 }

@@ -31,6 +31,13 @@ export function revokedAt(key: KeyRecord, revokedAtMs: number): KeyRecord {
   return { ...key, revokedAtMs, signingSecret: key.signingSecret === null ? null : "" };
 }
 
+/** What a message that a key signed was told apart by. Kept until nobody could show it again in time. */
+export interface UsedNonce {
+  readonly keyId: string;
+  readonly nonce: string;
+  readonly expiresAtMs: number;
+}
+
 /** An organisation whose agents and mail nobody else sees. */
 export interface TenantRecord {
   readonly id: string;

@@ -1,7 +1,7 @@
 import type { AgentId } from "@a2a-relay/protocol";
 import type { AccessStore } from "../access/access-store.ts";
 import type { CapabilityRecord } from "../access/capability-record.ts";
-import type { KeyRecord, TenantRecord } from "../access/key-record.ts";
+import type { KeyRecord, TenantRecord, UsedNonce } from "../access/key-record.ts";
 import type { AgentRecord, CustodialKey } from "../agents/agent-record.ts";
 import type { AgentStore } from "../agents/agent-store.ts";
 import type { EventDraft } from "../journal/event.ts";
@@ -59,13 +59,6 @@ export interface Changes {
   readonly nonces?: readonly UsedNonce[];
 }
 
-/** What a signed message was told apart by. It is kept until nobody could show it again in time. */
-export interface UsedNonce {
-  readonly keyId: string;
-  readonly nonce: string;
-  readonly expiresAtMs: number;
-}
-
 export interface MailboxRoom {
   readonly agentId: AgentId;
   readonly openMax: number;
@@ -113,10 +106,6 @@ export interface RelayStore
   readonly feed: ChangeFeed;
   /** Writes all of it in one commit together with its events, or nothing. */
   commit(changes: Changes): Promise<CommitOutcome>;
-  /** Forgets nonces whose time is over. Answers how many. */
-  forgetNonces(expiredBeforeMs: number): Promise<number>;
-  /** Forgets what expired keys signed with: they stay, each with an empty secret. Answers how many. */
-  forgetSigningSecrets(nowMs: number): Promise<number>;
   /** A real, durable write that leaves no trace in the journal. */
   probe(nowMs: number): Promise<void>;
 }

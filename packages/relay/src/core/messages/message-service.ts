@@ -12,13 +12,14 @@ import {
 } from "@a2a-relay/protocol";
 import { Type } from "typebox";
 import type { Guard } from "../access/guard.ts";
+import type { UsedNonce } from "../access/key-record.ts";
 import type { Principal } from "../access/principal.ts";
 import type { Clock } from "../environment/clock.ts";
 import { combine, type Decision, decideAndCommit } from "../environment/commit-retry.ts";
 import type { Identifiers } from "../environment/identifiers.ts";
 import { Lanes } from "../environment/lanes.ts";
 import { Turns } from "../environment/turns.ts";
-import type { Changes, Clash, RelayStore, UsedNonce } from "../environment/relay-store.ts";
+import type { Changes, Clash, RelayStore } from "../environment/relay-store.ts";
 import { shapeParserOf } from "../environment/schema-check.ts";
 import type { ServiceParts } from "../environment/service-parts.ts";
 import { receiptsOf } from "../journal/receipts.ts";
