@@ -20,10 +20,14 @@ const LAYERING = "eslint(no-restricted-imports)";
 const CORE = "packages/relay/src/core/agents";
 const STORES = "packages/relay/src/stores/sqlite";
 const TRANSPORTS = "packages/relay/src/transports/http";
+const EGRESS = "packages/relay/src/transports/egress";
+const STREAMS = "packages/relay/src/transports/streams";
 const BACKGROUND = "packages/relay/src/background";
 const CONFIG = "packages/relay/src/config";
 const CLI = "packages/relay/src/cli";
 const SERVER = "packages/relay/src/server";
+
+const HTTP_TYPE = `import type { Server } from "node:http";\nexport type A = Server;`;
 
 const FORBIDDEN_IMPORTS: readonly (readonly [folder: string, specifiers: readonly string[]])[] = [
   ["packages/protocol/src", ["node:crypto", "node:fs", "fastify", "@a2a-relay/client", "typebox/compile"]],
@@ -42,6 +46,10 @@ const FORBIDDEN_IMPORTS: readonly (readonly [folder: string, specifiers: readonl
   [CLI, ["fastify", "@fastify/swagger", "node:sqlite"]],
   [SERVER, ["../cli/a.ts", "../../testing/a.ts"]],
   ["packages/relay/src", ["./a.test.ts", "../testing/a.ts"]],
+  [EGRESS, ["../../stores/a.ts", "../../server/a.ts", "../../../testing/a.ts", "node:sqlite", "commander"]],
+  ...[CORE, STORES, TRANSPORTS, STREAMS, BACKGROUND, CONFIG, CLI, SERVER].map(
+    (folder) => [folder, ["undici", "node:http", "node:https", "node:http2"]] as const,
+  ),
 ];
 
 const ALLOWED_IMPORTS: readonly (readonly [folder: string, specifiers: readonly string[]])[] = [
@@ -50,6 +58,7 @@ const ALLOWED_IMPORTS: readonly (readonly [folder: string, specifiers: readonly 
   [CORE, ["@a2a-relay/protocol", "typebox", "typebox/compile", "node:crypto", "./a.ts", "../tasks/a.ts"]],
   [STORES, ["@a2a-relay/protocol", "node:sqlite", "node:fs/promises", "./a.ts", "../../core/tasks/a.ts"]],
   [TRANSPORTS, ["@a2a-relay/protocol", "fastify", "node:stream", "./a.ts", "../../core/tasks/a.ts"]],
+  [EGRESS, ["@a2a-relay/protocol", "undici", "node:http", "node:tls", "../../core/environment/a.ts"]],
   [BACKGROUND, ["@a2a-relay/protocol", "node:fs/promises", "./a.ts", "../core/tasks/a.ts"]],
   [CONFIG, ["@a2a-relay/protocol", "node:fs", "./a.ts"]],
   [CLI, ["@a2a-relay/client", "commander", "node:fs", "../config/a.ts", "../server/a.ts"]],
@@ -127,6 +136,19 @@ const FORBIDDEN: readonly (readonly [title: string, rule: string, example: Case]
     "unicorn(filename-case)",
     { folder: CORE, line: `export const a = 1;`, name: "agentStore.ts" },
   ],
+  [
+    "a call out past the egress",
+    "eslint(no-restricted-globals)",
+    { folder: SERVER, line: `await fetch("a");` },
+  ],
+  [
+    "a way to call out beside what a transport may take of node:http",
+    LAYERING,
+    {
+      folder: TRANSPORTS,
+      line: `import { request, STATUS_CODES } from "node:http";\nrequest(STATUS_CODES);`,
+    },
+  ],
   ["a default export", "import(no-default-export)", { folder: CORE, line: `export default 1;` }],
 ];
 
@@ -137,6 +159,17 @@ const ALLOWED: readonly (readonly [title: string, example: Case])[] = [
     "a test in core/ that uses a store",
     { folder: CORE, line: importOf("../../stores/a.ts"), name: "a.test.ts" },
   ],
+  ...[TRANSPORTS, STREAMS, SERVER].map(
+    (folder) => [`types of node:http in ${folder}`, { folder, line: HTTP_TYPE }] as const,
+  ),
+  [
+    "the names of statuses in a transport",
+    {
+      folder: TRANSPORTS,
+      line: `import { STATUS_CODES } from "node:http";\nexport const a = STATUS_CODES[404];`,
+    },
+  ],
+  ["the command line to call its relay", { folder: CLI, line: `export const a = await fetch("a");` }],
   ["a promise that is waited for", { folder: SERVER, line: `export const a = async () => { await b(); };` }],
 ];
 
@@ -188,6 +221,7 @@ describe("the linter", { timeout: TIMEOUT_MS }, () => {
         LAYERING,
         "node(no-process-env)",
         "eslint(no-console)",
+        "eslint(no-restricted-globals)",
         "typescript(no-floating-promises)",
       ];
       assert.deepEqual(

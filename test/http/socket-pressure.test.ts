@@ -4,6 +4,7 @@ import { connect, type Socket } from "node:net";
 import { describe, it } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
 import { LIMITS, SOCKET_CLOSE } from "@a2a-relay/protocol";
+import { activeTimers } from "../../packages/relay/testing/active-timers.ts";
 import { type HttpRelay, LULU, openHttpRelay, ZHIWEI } from "../../packages/relay/testing/http-relay.ts";
 import { SocketClient } from "../support/socket-client.ts";
 
@@ -11,6 +12,8 @@ const PATH = `/mailbox/${ZHIWEI}/ws`;
 const TIMEOUT = { timeout: 60_000 };
 /** More than the operating system takes for a reader that does not read: about 4 MB on Linux. */
 const LONG = "长".repeat(300_000);
+/** Those that serve all sockets at once, and some of the relay's own that may begin meanwhile. */
+const IDLE_TIMERS_MAX = 10;
 
 async function metric(relay: HttpRelay, name: string): Promise<number> {
   const { text } = await relay.get("/metrics");
@@ -104,6 +107,25 @@ describe("a socket whose other side does not read", TIMEOUT, () => {
     socket.ws.resume();
     assert.equal((await Promise.all(answers)).length, count);
     assert.equal(await acceptedIn(relay), count);
+  });
+});
+
+describe("100 idle sockets", TIMEOUT, () => {
+  it("hold no timer each, however often they are pinged", async () => {
+    // Pings come more often than the stall time, so a timer for each would never end.
+    await using relay = await openHttpRelay({ flags: { "heartbeat-ms": "100" } });
+    await using sockets = new AsyncDisposableStack();
+    await relay.get("/health");
+    const before = activeTimers();
+    const pinged: Promise<unknown>[] = [];
+    for (let count = 0; count < 100; count += 1) {
+      const socket = sockets.use(await SocketClient.open(relay.url, PATH));
+      pinged.push(once(socket.ws, "ping"));
+    }
+    await Promise.all(pinged);
+    await settled(relay);
+    const held = activeTimers() - before;
+    assert.ok(held <= IDLE_TIMERS_MAX, `${held} timers for 100 idle sockets`);
   });
 });
 

@@ -127,7 +127,7 @@ describe("a socket to a relay", () => {
   });
 });
 
-describe("streams of facts", () => {
+describe("streams of facts", { timeout: 60_000 }, () => {
   it("follow a task to its end, also when the stream is cut after each event", async () => {
     await using all = await open();
     const { receipt } = await all.relay.direct.send({
@@ -144,6 +144,43 @@ describe("streams of facts", () => {
       all.relay.cut();
     }
     assert.deepEqual(types, ["message.accepted", "message.acknowledged", "task.completed"]);
+  });
+
+  it("follow a task to its end without gap or repetition, with a restart in the middle", async () => {
+    await using all = await open();
+    const asked = { from: LULU, to: ZHIWEI, type: "request", body: "请做" } as const;
+    const { receipt } = await all.relay.direct.send(asked);
+    const taskId = receipt.task_id ?? "";
+    const [work] = (await all.relay.direct.lease(ZHIWEI)).messages;
+    const seqs: number[] = [];
+    const signal = AbortSignal.timeout(30_000);
+    const { promise: halfway, resolve: isHalfway } = Promise.withResolvers<void>();
+    const followed = (async () => {
+      for await (const { event } of all.client.streamTask(taskId, {}, { signal })) {
+        seqs.push(event.seq);
+        if (seqs.length === 2) isHalfway();
+      }
+    })();
+    await Promise.race([halfway, followed]);
+    await all.relay.stopRelay();
+    // It looks for the relay while there is none.
+    const isStream = (line: string): boolean => line === `GET /tasks/${taskId}/events`;
+    await all.relay.came(isStream, all.relay.seen.filter(isStream).length + 1);
+    await all.relay.startRelay();
+    await all.relay.direct.completeTask(taskId, { text: "完成", lease_id: work?.lease.id ?? "" });
+    await followed;
+    const journal = await all.relay.direct.events();
+    const ofTask = journal.events.filter(({ task_id }) => task_id === taskId);
+    // The letter that tells of the end comes after it.
+    const events = ofTask.slice(0, ofTask.findIndex(({ type }) => type === "task.completed") + 1);
+    assert.deepEqual(
+      seqs,
+      events.map(({ seq }) => seq),
+    );
+    assert.deepEqual(
+      events.map(({ type }) => type),
+      ["message.accepted", "message.leased", "message.acknowledged", "task.completed"],
+    );
   });
 
   it("follow the journal without gap or repetition, cut after each event", async () => {

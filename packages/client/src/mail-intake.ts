@@ -15,6 +15,7 @@ export interface MailIntakeParts {
   readonly source: MailSource;
   readonly options: FilledAgentOptions;
   readonly delays: RetryDelays;
+  readonly random?: (() => number) | undefined;
   readonly renewal: LeaseRenewal;
   readonly errors: BackgroundErrors;
   /** Handles one message. Never rejects. */
@@ -49,7 +50,7 @@ export class MailIntake {
 
   /** Runs until the signal is aborted. Never rejects. */
   async run(): Promise<void> {
-    const { signal, delays, errors } = this.#parts;
+    const { signal, delays, random, errors } = this.#parts;
     let failures = 0;
     while (!signal.aborted) {
       try {
@@ -60,7 +61,7 @@ export class MailIntake {
         if (signal.aborted) break;
         failures += 1;
         errors.report(reason, "lease");
-        await pause(retryDelayMs(failures, delays), { signal }).catch(() => undefined);
+        await pause(retryDelayMs(failures, delays, random), { signal }).catch(() => undefined);
       }
     }
   }

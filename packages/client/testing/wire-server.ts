@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import { LoopbackServer } from "./loopback-server.ts";
 
 /** A request as it came over a real socket. */
 export interface WireRequest {
@@ -30,15 +30,14 @@ export type StreamEnd = "end" | "reset" | "silence";
 export type Respond = (request: WireRequest) => WireAnswer | Promise<WireAnswer>;
 
 /** A real HTTP server on loopback whose every answer, and every fault, is up to the test. */
-export class WireServer {
+export class WireServer extends LoopbackServer {
   /** What came in so far, oldest first. */
   readonly requests: WireRequest[] = [];
   readonly #respond: Respond;
   readonly #watchers = new Set<(request: WireRequest) => void>();
-  #server: Server | undefined;
-  #port = 0;
 
   constructor(respond: Respond) {
+    super();
     this.#respond = respond;
   }
 
@@ -46,36 +45,6 @@ export class WireServer {
     const wire = new WireServer(respond);
     await wire.open();
     return wire;
-  }
-
-  get url(): string {
-    return `http://127.0.0.1:${this.#port}`;
-  }
-
-  /** Listens, on the same port as before if it was open before. */
-  async open(): Promise<void> {
-    const server = createServer((request, response) => {
-      this.#serve(request, response).catch(() => response.destroy());
-    });
-    await new Promise<void>((resolve) => {
-      server.listen(this.#port, "127.0.0.1", resolve);
-    });
-    this.#server = server;
-    this.#port = (server.address() as AddressInfo).port;
-  }
-
-  /** Refuses connections from now on; those that are open break. */
-  async close(): Promise<void> {
-    const server = this.#server;
-    if (server === undefined) return;
-    this.#server = undefined;
-    const closed = new Promise((resolve) => server.close(resolve));
-    server.closeAllConnections();
-    await closed;
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.close();
   }
 
   /** The next request to come that fits. Ask before causing it. */
@@ -87,6 +56,12 @@ export class WireServer {
         resolve(request);
       };
       this.#watchers.add(watch);
+    });
+  }
+
+  protected override createServer(): Server {
+    return createServer((request, response) => {
+      this.#serve(request, response).catch(() => response.destroy());
     });
   }
 

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import { SOCKET_PROTOCOL, type SocketFrame, type SocketRequest } from "@a2a-relay/protocol";
 import { type WebSocket, WebSocketServer } from "ws";
+import { LoopbackServer } from "./loopback-server.ts";
 
 /** What a client asked over a socket of its own. */
 export interface WireAsk extends SocketRequest {
@@ -35,16 +35,15 @@ export interface WireSocketScript {
 }
 
 /** A real WebSocket server on loopback whose every frame is up to the test. */
-export class WireSocket {
+export class WireSocket extends LoopbackServer {
   /** Sockets so far, oldest first. */
   readonly sockets: WireConnection[] = [];
   readonly asked: WireAsk[] = [];
   readonly #script: WireSocketScript;
   readonly #wss = new WebSocketServer({ noServer: true, handleProtocols: () => SOCKET_PROTOCOL });
-  #server: Server | undefined;
-  #port = 0;
 
   private constructor(script: WireSocketScript) {
+    super();
     this.#script = script;
   }
 
@@ -54,12 +53,7 @@ export class WireSocket {
     return wire;
   }
 
-  get url(): string {
-    return `http://127.0.0.1:${this.#port}`;
-  }
-
-  /** Listens, on the same port as before if it was open before. */
-  async open(): Promise<void> {
+  protected override createServer(): Server {
     const { onHttp = () => ({ status: 200, json: { messages: [], cursor: "0" } }) } = this.#script;
     const server = createServer((_, response) => {
       const { status, json } = onHttp();
@@ -73,26 +67,11 @@ export class WireSocket {
       }
       this.#wss.handleUpgrade(request, socket, head, (accepted) => this.#serve(accepted, request));
     });
-    await new Promise<void>((resolve) => {
-      server.listen(this.#port, "127.0.0.1", resolve);
-    });
-    this.#server = server;
-    this.#port = (server.address() as AddressInfo).port;
+    return server;
   }
 
-  /** Refuses connections from now on; those that are open break. */
-  async close(): Promise<void> {
-    const server = this.#server;
-    if (server === undefined) return;
-    this.#server = undefined;
-    const closed = new Promise((resolve) => server.close(resolve));
+  protected override breakUpgraded(): void {
     for (const socket of this.#wss.clients) socket.terminate();
-    server.closeAllConnections();
-    await closed;
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.close();
   }
 
   #serve(socket: WebSocket, request: IncomingMessage): void {

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { LIMITS } from "@a2a-relay/protocol";
 import { journalTopic, mailboxTopic, taskTopic, type Watch } from "../src/core/environment/change-feed.ts";
+import { activeTimers } from "./active-timers.ts";
 import { refused } from "./refusal.ts";
 import {
   aSend,
@@ -105,6 +106,21 @@ export function describeChangeFeed(open: OpenStore): void {
       assert.equal(await other.changed({ timeoutMs: SHORT_MS }), false);
       await send(store);
       assert.equal(await woken, true);
+    });
+
+    it("lets a thousand who wait hold one timer at most", async () => {
+      await using store = await open();
+      await using watches = new AsyncDisposableStack();
+      const before = activeTimers();
+      const waits: Promise<boolean>[] = [];
+      for (let count = 0; count < 1_000; count += 1) {
+        const watch = watches.use(store.feed.watch(mailboxTopic(TENANT, `智能体-${count}`)));
+        waits.push(watch.changed({ timeoutMs: LONG_MS + count }));
+      }
+      const held = activeTimers() - before;
+      await watches.disposeAsync();
+      assert.deepEqual(new Set(await Promise.all(waits)), new Set([false]));
+      assert.ok(held <= 1, `${held} timers for a thousand waits`);
     });
 
     it("ends a wait with false when its signal is aborted", async () => {

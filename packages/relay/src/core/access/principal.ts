@@ -40,6 +40,11 @@ export function agentOf(tenant: string, agentId: AgentId): AgentPrincipal {
   return { kind: "agent", tenant, agentId };
 }
 
+/** Whether what concerns the agent alone is the caller's to see: its own, or an operator's. */
+export function speaksFor(principal: Principal, agentId: AgentId): boolean {
+  return principal.kind === "operator" || principal.agentId === agentId;
+}
+
 /** How the journal names the caller. */
 export function actorName(principal: Principal): string {
   if (principal.kind === "agent") return principal.agentId;

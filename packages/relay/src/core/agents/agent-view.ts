@@ -1,5 +1,5 @@
 import { type AgentView, formatInstant, type Presence } from "@a2a-relay/protocol";
-import type { Principal } from "../access/principal.ts";
+import { type Principal, speaksFor } from "../access/principal.ts";
 import type { PushEndpoint } from "../push/push-record.ts";
 import { serveCard } from "./agent-card.ts";
 import type { AgentRecord, AgentWithPresence } from "./agent-record.ts";
@@ -17,7 +17,8 @@ export function viewAgent(
     aliases: agent.aliases,
     skills: agent.skills,
     representative_queries: agent.representativeQueries,
-    ...(agent.callbackUrl === null || !seesCallback(at.viewer, agent)
+    // Whoever knows the address of a receiver can often post to it, so it is not for other agents.
+    ...(agent.callbackUrl === null || !speaksFor(at.viewer, agent.id)
       ? {}
       : { callback_url: agent.callbackUrl }),
     ...(endpoint?.state === "active" ? { push: endpoint.mode } : {}),
@@ -28,11 +29,6 @@ export function viewAgent(
     ...(lastSeenAtMs === null ? {} : { last_seen_at: formatInstant(lastSeenAtMs) }),
     agent_card: serveCard(agent, at.publicUrl),
   };
-}
-
-/** Whoever knows the address of a receiver can often post to it, so it is not for other agents. */
-function seesCallback(viewer: Principal, { id }: AgentRecord): boolean {
-  return viewer.kind === "operator" || viewer.agentId === id;
 }
 
 /** TTL says how long an agent counts as there after it was last heard; it never closes a mailbox. */

@@ -283,15 +283,17 @@ describe("a push that fails", () => {
     assert.equal(await core.waitMs(), 60_000);
   });
 
-  it("says why there was no answer", async () => {
+  it("says why there was no answer, and how long that took", async () => {
     await using core = await pushingCore();
     const { receipt } = await core.send();
     core.outside.receiver = () => {
+      core.clock.advance(7);
       throw new OutboundFailure("unreachable", "zhiwei.example has no address");
     };
     assert.deepEqual(await core.push(), ["failed"]);
     const [attempt] = (await core.message(receipt.message_id)).push.attempts;
     assert.deepEqual([attempt?.status, attempt?.error], [undefined, "zhiwei.example has no address"]);
+    assert.equal(attempt?.duration_ms, 7);
   });
 
   it("with 410 disables the endpoint at once, on record, and enabling it again pushes what was missed", async () => {

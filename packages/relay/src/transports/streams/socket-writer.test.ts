@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { describe, it } from "node:test";
+import { activeTimers } from "../../../testing/active-timers.ts";
 import { openPair } from "../../../testing/socket-pair.ts";
 import { SocketWriter } from "./socket-writer.ts";
 
@@ -23,12 +24,20 @@ describe("what is sent over a socket", () => {
     pair.theirs.terminate();
     await once(pair.ours, "close");
     writer.stop();
-    const before = timers();
+    const before = activeTimers();
     assert.equal(await writer.send("too late"), false);
-    assert.equal(timers(), before);
+    assert.equal(activeTimers(), before);
+  });
+
+  it("and is a ping holds no timer", async () => {
+    await using pair = await openPair();
+    const writer = new SocketWriter(pair.ours, STALL_MS, NOBODY);
+    const before = activeTimers();
+    const arrived = once(pair.theirs, "ping");
+    writer.ping();
+    await arrived;
+    const held = activeTimers() - before;
+    writer.stop();
+    assert.equal(held, 0);
   });
 });
-
-function timers(): number {
-  return process.getActiveResourcesInfo().filter((kind) => kind === "Timeout").length;
-}

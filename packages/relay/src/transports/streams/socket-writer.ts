@@ -41,9 +41,9 @@ export class SocketWriter {
     return promise;
   }
 
+  /** Not waited for: it comes so often that idle sockets would hold a timer each, and its pong is looked after. */
   ping(): void {
-    this.#waits();
-    this.#socket.ping(undefined, undefined, () => this.#left());
+    this.#socket.ping();
   }
 
   pong(data: Buffer): void {

@@ -1,0 +1,4 @@
+/** How many timers keep this process alive. */
+export function activeTimers(): number {
+  return process.getActiveResourcesInfo().filter((kind) => kind === "Timeout").length;
+}
