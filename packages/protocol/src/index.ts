@@ -1,3 +1,4 @@
+export * from "./a2a/index.ts";
 export * from "./access.ts";
 export * from "./address.ts";
 export * from "./agent.ts";

@@ -1,0 +1,13 @@
+export * from "./a2a-dialect.ts";
+export * from "./a2a-error.ts";
+export * from "./a2a-error-body.ts";
+export * from "./a2a-extensions.ts";
+export * from "./a2a-json.ts";
+export { readCard, writeV03Card, writeV03ProtoCard } from "./card-dialect.ts";
+export * from "./dialects.ts";
+export { fromProtoPart, toKindPart, toProtoPart, toTypePart, toV1Part } from "./part-dialect.ts";
+export { readTaskState, toA2aState, toTaskState } from "./state-names.ts";
+export { V01_DIALECT } from "./v01-dialect.ts";
+export { V02_DIALECT, V03_DIALECT } from "./v03-dialect.ts";
+export { V03_REST_DIALECT } from "./v03-rest-dialect.ts";
+export { V1_DIALECT } from "./v1-dialect.ts";

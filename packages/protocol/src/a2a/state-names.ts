@@ -1,0 +1,81 @@
+import type { TaskState } from "../task.ts";
+import type { A2aState } from "./a2a-json.ts";
+
+const A2A_STATE = {
+  submitted: "TASK_STATE_SUBMITTED",
+  working: "TASK_STATE_WORKING",
+  "input-required": "TASK_STATE_INPUT_REQUIRED",
+  "auth-required": "TASK_STATE_AUTH_REQUIRED",
+  completed: "TASK_STATE_COMPLETED",
+  failed: "TASK_STATE_FAILED",
+  canceled: "TASK_STATE_CANCELED",
+  rejected: "TASK_STATE_REJECTED",
+} as const satisfies Record<TaskState, A2aState>;
+
+const TASK_STATE = {
+  TASK_STATE_SUBMITTED: "submitted",
+  TASK_STATE_WORKING: "working",
+  TASK_STATE_INPUT_REQUIRED: "input-required",
+  TASK_STATE_AUTH_REQUIRED: "auth-required",
+  TASK_STATE_COMPLETED: "completed",
+  TASK_STATE_FAILED: "failed",
+  TASK_STATE_CANCELED: "canceled",
+  TASK_STATE_REJECTED: "rejected",
+} as const satisfies Record<A2aState, TaskState>;
+
+/** The numbers of `lf.a2a.v1.TaskState`, which ProtoJSON allows in place of the names. */
+const STATE_OF_NUMBER: readonly (TaskState | undefined)[] = [
+  undefined,
+  "submitted",
+  "working",
+  "completed",
+  "failed",
+  "canceled",
+  "input-required",
+  "rejected",
+  "auth-required",
+];
+
+/** Without case, prefix and the signs between words: `inputRequired` and `TASK_STATE_INPUT_REQUIRED` are one. */
+const STATE_OF_LETTERS: ReadonlyMap<string, TaskState> = new Map(
+  Object.values(TASK_STATE).map((state) => [lettersOf(state), state]),
+);
+
+export function toA2aState(state: TaskState): A2aState {
+  return A2A_STATE[state];
+}
+
+export function toTaskState(state: A2aState): TaskState {
+  return TASK_STATE[state];
+}
+
+/** A state in any dialect's spelling, `CANCELLED` with two L and numbers included. */
+export function readTaskState(value: unknown): TaskState | undefined {
+  if (typeof value === "number") return STATE_OF_NUMBER[value];
+  if (typeof value !== "string") return undefined;
+  return STATE_OF_LETTERS.get(lettersOf(value).replace(/^cancelled$/, "canceled"));
+}
+
+/** As 1.0 writes it. What no dialect knows stays, so that nothing is made up about a task. */
+export function readA2aState(value: unknown): unknown {
+  const state = readTaskState(value);
+  if (state !== undefined) return A2A_STATE[state];
+  return isUnspecified(value) ? "TASK_STATE_UNSPECIFIED" : value;
+}
+
+/** As 0.2 and 0.3 write it. */
+export function writePlainState(value: unknown): unknown {
+  return readTaskState(value) ?? (isUnspecified(value) ? "unknown" : value);
+}
+
+function isUnspecified(value: unknown): boolean {
+  if (value === 0) return true;
+  return typeof value === "string" && ["unknown", "unspecified"].includes(lettersOf(value));
+}
+
+function lettersOf(name: string): string {
+  return name
+    .toLowerCase()
+    .replace(/^task[-_]state[-_]/, "")
+    .replaceAll(/[-_ ]/g, "");
+}

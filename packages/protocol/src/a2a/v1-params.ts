@@ -1,0 +1,73 @@
+import type { A2aOperation } from "./a2a-dialect.ts";
+import { type JsonObject, mapMembers, memberNames, renameMembers, withoutMembers } from "./json-members.ts";
+import { toV1Part } from "./part-dialect.ts";
+import { readPushConfig } from "./push-config-dialect.ts";
+import { readA2aState } from "./state-names.ts";
+import { asList, asObject, type PartReader, readMessage } from "./v1-form.ts";
+
+/** What is asked in any dialect, under the names of 1.0. What older dialects say otherwise is theirs to turn. */
+const NAMES = memberNames({
+  context_id: "contextId",
+  history_length: "historyLength",
+  include_artifacts: "includeArtifacts",
+  page_size: "pageSize",
+  page_token: "pageToken",
+  push_notification_config_id: "pushNotificationConfigId",
+  status_timestamp_after: "statusTimestampAfter",
+  task_id: "taskId",
+});
+const CONFIGURATION_NAMES = memberNames({
+  accepted_output_modes: "acceptedOutputModes",
+  history_length: "historyLength",
+  return_immediately: "returnImmediately",
+  task_push_notification_config: "taskPushNotificationConfig",
+  push_notification_config: "taskPushNotificationConfig",
+  pushNotificationConfig: "taskPushNotificationConfig",
+  push_notification: "taskPushNotificationConfig",
+  pushNotification: "taskPushNotificationConfig",
+});
+
+/** Only 0.1 lets callers name their tasks; from elsewhere the member would be read as if it had. */
+const CLIENT_TASK_ID = "clientTaskId";
+
+export function readV1Params(
+  operation: A2aOperation,
+  params: unknown,
+  readPart: PartReader = toV1Part,
+): JsonObject {
+  const object = withoutMembers(asObject(params ?? {}, "params"), CLIENT_TASK_ID);
+  if (operation === "send" || operation === "stream") return readSendParams(object, readPart);
+  if (operation === "push-create") return readPushConfig(object);
+  return mapMembers(renameMembers(object, NAMES), {
+    historyLength: readInteger,
+    pageSize: readInteger,
+    includeArtifacts: readBoolean,
+    ...(operation === "list" ? { status: readA2aState } : {}),
+  });
+}
+
+function readSendParams(params: JsonObject, readPart: PartReader): JsonObject {
+  const named = renameMembers(params, memberNames({ request: "message" }));
+  const message = readMessage(named["message"], readPart);
+  asList(message["parts"], "message.parts");
+  return mapMembers({ ...named, message }, { configuration: readConfiguration });
+}
+
+function readConfiguration(value: unknown): JsonObject {
+  const configuration = renameMembers(asObject(value, "configuration"), CONFIGURATION_NAMES);
+  return mapMembers(configuration, {
+    historyLength: readInteger,
+    returnImmediately: readBoolean,
+    taskPushNotificationConfig: readPushConfig,
+  });
+}
+
+/** Queries have only texts, and ProtoJSON allows numbers as texts too. What is none stays for the one who checks. */
+function readInteger(value: unknown): unknown {
+  return typeof value === "string" && /^-?\d{1,15}$/.test(value) ? Number(value) : value;
+}
+
+function readBoolean(value: unknown): unknown {
+  if (value === "true") return true;
+  return value === "false" ? false : value;
+}
