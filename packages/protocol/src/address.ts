@@ -8,6 +8,9 @@ export type AgentId = string & { readonly brand: "AgentId" };
 /** Where notices come from. Nobody can register it, nobody can write to it. */
 export const POSTMASTER = "postmaster@relay" as AgentId;
 
+/** Who asks over A2A without being an agent. Nobody can register it, and only answers to its tasks reach it. */
+export const GUEST = "guest@relay" as AgentId;
+
 /** Ids of messages, threads and tasks share one grammar, so that none can climb out of a path. */
 export type RecordId = string & { readonly brand: "RecordId" };
 

@@ -50,12 +50,24 @@ export const RegisterRequestSchema = Type.Object(
     agent_id: Type.Optional(name),
     card: Type.Optional(AgentCardSchema),
     agent_card: Type.Optional(AgentCardSchema),
+    extended_card: Type.Optional(
+      Type.Union([AgentCardSchema, Type.Null()], {
+        description: "A card for callers who are known. Null takes it away; absent: as before.",
+      }),
+    ),
+    direct: Type.Optional(
+      Type.Boolean({
+        description:
+          "Callers may be shown the interfaces in the card, to go past the relay. False unless set.",
+      }),
+    ),
     aliases: Type.Optional(Type.Array(name, { maxItems: LIMITS.aliasesMax, uniqueItems: true })),
     display_name: Type.Optional(Type.String({ minLength: 1, maxLength: LIMITS.displayNameCharsMax })),
     callback_url: Type.Optional(Type.Union([Type.String({ maxLength: LIMITS.urlCharsMax }), Type.Null()])),
     push: Type.Optional(
       Type.Union([Type.Enum(PUSH_MODES), Type.Null()], {
-        description: "How mail is sent to callback_url as it comes. Null switches it off; absent: as before.",
+        description:
+          "How mail is sent to callback_url as it comes: posted, or over A2A. Null switches it off; absent: as before.",
       }),
     ),
     notice: Type.Optional(

@@ -35,6 +35,11 @@ export const LIMITS = {
   artifactsMax: 100,
   /** All artifacts of one task, as JSON: every answer about the task carries them. */
   taskArtifactBytesMax: 8 * MIB,
+  /** Parts of one artifact that came in pieces: each piece adds at least one. */
+  artifactPartsMax: 2_000,
+  /** Steps of one task that those who follow it can be shown again, and the artifacts in all of them, as JSON. */
+  taskUpdatesMax: 10_000,
+  taskUpdateBytesMax: 16 * MIB,
   /** Open mail of one agent; the next send is answered `mailbox_full`. */
   mailboxOpenMax: 100_000,
   /** The letters of one answer, as JSON; what does not fit comes with the next. Always at least one letter. */
@@ -103,6 +108,16 @@ export const LIMITS = {
   pushesUnderWayMax: 200,
   /** A receiver that asks for more patience than this gets no more than this. */
   pushRetryAfterMsMax: 1 * HOUR_MS,
+  /** Places where the callers of one A2A task want to be told of it, and each secret that is sent there. */
+  pushConfigsOfTaskMax: 10,
+  pushCredentialCharsMax: 4_096,
+  /** Agents elsewhere, known by their URL, that the agents of one tenant write to. */
+  externalAgentsMax: 1_000,
+  /** What is read of an external agent's card, and of its answer: the artifacts of a task and what is around them. */
+  remoteCardBytesMax: 256 * KIB,
+  remoteAnswerBytesMax: 12 * MIB,
+  /** External agents that are asked at one time what became of a task. */
+  remoteLooksMax: 32,
   /** A replaced push secret goes on signing for so long unless its owner says otherwise. */
   pushSecretOverlapMsDefault: 24 * HOUR_MS,
   pushSecretOverlapMsMax: 30 * DAY_MS,

@@ -39,7 +39,10 @@ export const MessageInputSchema = Type.Object(
     version: Type.Optional(Type.Literal(MESSAGE_VERSION)),
     id: nullableId,
     from: Type.Optional(Type.String({ description: "Follows from the credential; an operator names it." })),
-    to: Type.String({ description: "An agent id or alias.", maxLength: LIMITS.urlCharsMax }),
+    to: Type.String({
+      description: "An agent id or alias, or the URL of an A2A agent elsewhere.",
+      maxLength: LIMITS.urlCharsMax,
+    }),
     type: Type.Optional(Type.Enum(MESSAGE_KINDS, { default: "note" })),
     subject: Type.Optional(Type.String({ maxLength: LIMITS.subjectCharsMax })),
     body: Type.Optional(Type.String()),
@@ -57,6 +60,14 @@ export const MessageInputSchema = Type.Object(
       }),
     ),
     task_state: Type.Optional(Type.Enum(TASK_STATES)),
+    plain: Type.Optional(
+      Type.Boolean({ description: "A reply that answers an A2A caller who waits with a plain message." }),
+    ),
+    a2a_message: Type.Optional(
+      Type.Record(Type.String(), Type.Unknown(), {
+        description: "Members of the A2A message beside its parts: messageId, metadata, extensions.",
+      }),
+    ),
     decision: Type.Optional(Type.Enum(["accepted", "declined"] as const)),
     attachments: Type.Optional(Type.Unknown()),
     capabilities_requested: Type.Optional(Type.Array(Type.String())),

@@ -2,8 +2,8 @@ import { type Static, Type } from "typebox";
 import { exactly } from "./exactly.ts";
 import { LIMITS } from "./limits.ts";
 
-/** How the relay reaches an agent at its callback URL. */
-export const PUSH_MODES = ["webhook"] as const;
+/** How the relay reaches an agent at its callback URL: with signed posts of its own, or as any A2A client would. */
+export const PUSH_MODES = ["webhook", "a2a"] as const;
 export type PushMode = (typeof PUSH_MODES)[number];
 
 export const PUSH_STATES = ["pending", "delivered", "failed", "dropped"] as const;

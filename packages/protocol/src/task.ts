@@ -70,11 +70,17 @@ const leaseId = Type.Optional(
   }),
 );
 const text = Type.Optional(Type.String({ description: "Plain text for the requester." }));
+const members = (description: string) =>
+  Type.Optional(Type.Record(Type.String(), Type.Unknown(), { description }));
+const a2aMessage = members("Members of the A2A message beside its parts: messageId, metadata, extensions.");
+const metadata = members("A2A metadata of this step of the task, as those who follow it see it.");
 
 export const TaskStatusRequestSchema = exactly({
   state: Type.Enum(["working", "input-required", "auth-required"] as const),
   text,
   parts: Type.Optional(PartsSchema),
+  a2a_message: a2aMessage,
+  metadata,
   lease_id: leaseId,
 });
 export type TaskStatusRequest = Static<typeof TaskStatusRequestSchema>;
@@ -84,6 +90,12 @@ export const TaskArtifactRequestSchema = exactly({
   append: Type.Optional(
     Type.Boolean({ description: "Add these parts to the artifact of the same id instead of replacing it." }),
   ),
+  last_chunk: Type.Optional(
+    Type.Boolean({
+      description: "Nothing more of this artifact comes. True for one that is not appended to.",
+    }),
+  ),
+  metadata,
   lease_id: leaseId,
 });
 export type TaskArtifactRequest = Static<typeof TaskArtifactRequestSchema>;
@@ -93,11 +105,24 @@ export const TaskCompleteRequestSchema = exactly({
   parts: Type.Optional(PartsSchema),
   artifacts: Type.Optional(Type.Array(ArtifactSchema, { maxItems: LIMITS.artifactsMax })),
   result_status: Type.Optional(Type.Enum(["ok", "partial"] as const)),
+  plain: Type.Optional(
+    Type.Boolean({
+      description: "Answer an A2A caller that waits with a plain message instead of the task.",
+    }),
+  ),
+  a2a_message: a2aMessage,
+  metadata,
   lease_id: leaseId,
 });
 export type TaskCompleteRequest = Static<typeof TaskCompleteRequestSchema>;
 
-export const TaskFailRequestSchema = exactly({ reason, lease_id: leaseId });
+export const TaskFailRequestSchema = exactly({
+  reason,
+  parts: Type.Optional(PartsSchema),
+  a2a_message: a2aMessage,
+  metadata,
+  lease_id: leaseId,
+});
 export type TaskFailRequest = Static<typeof TaskFailRequestSchema>;
 
 export const TaskCancelRequestSchema = exactly({ reason: Type.Optional(reason) });

@@ -22,17 +22,23 @@ export interface CliRelay extends AsyncDisposable {
 export const LULU = "lulu@kamac";
 export const ZHIWEI = "zhiwei@known-blocks1";
 
-export async function openCliRelay(): Promise<CliRelay> {
+/** A command that would go on for ever is interrupted, so that its test fails and ends. */
+const RUN_MS_MAX = 30_000;
+
+/** `settings`: flags of `serve`, such as `{"a2a-block-ms": "0"}`. */
+export async function openCliRelay(settings: Readonly<Record<string, string>> = {}): Promise<CliRelay> {
   await using stack = new AsyncDisposableStack();
   const directory = await mkdtemp(join(tmpdir(), "cli-relay-"));
   stack.defer(() => rm(directory, { recursive: true, force: true }));
-  const flags = { port: "0", data: join(directory, "data"), "log-level": "silent" };
+  const flags = { port: "0", data: join(directory, "data"), "log-level": "silent", ...settings };
   const relay = stack.use(await startRelay(loadConfig({ flags, env: {}, dotenv: {} })));
   const client = new RelayClient({ url: relay.url });
   await client.register({ agent_id: LULU, aliases: ["lulu"] });
   await client.register({ agent_id: ZHIWEI, aliases: ["zhiwei"], display_name: "知微" });
-  const run: CliRelay["run"] = (argv, options = {}) =>
-    cliRun(argv, { ...options, env: { A2A_RELAY_URL: relay.url, ...options.env } });
+  const run: CliRelay["run"] = (argv, options = {}) => {
+    const env = { A2A_RELAY_URL: relay.url, ...options.env };
+    return cliRun(argv, { signal: AbortSignal.timeout(RUN_MS_MAX), ...options, env });
+  };
   const ok: CliRelay["ok"] = async (argv, options) => {
     const { code, stdout, stderr } = await run(argv, options);
     assert.equal(code, 0, stderr);

@@ -28,9 +28,11 @@ const SETTINGS: CoreSettings = {
   mailRetentionMs: 30 * DAY_MS,
   journalRetentionMs: 90 * DAY_MS,
   heartbeatMs: 15_000,
+  a2aBlockMs: 30_000,
   pushAttemptsMs: [0, 5_000, 30_000, 120_000],
   pushTimeoutMs: 15_000,
   userAgent: "a2a-relay/test",
+  version: "0.0.0-test",
   publicUrl: () => "http://relay.test",
 };
 

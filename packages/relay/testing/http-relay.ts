@@ -257,12 +257,24 @@ class Wire {
 /** Whatever the test is about: errors have one shape, and none of them is the relay's own fault. */
 function assertAnswer({ status, json, text }: HttpAnswer): void {
   if (status < 400) return;
+  if (isA2aError(json, status)) return;
   const error = errorIn(json);
   const code: unknown = error?.code;
   assert.ok(isRelayErrorCode(code), `not an error of ours: ${status} ${text.slice(0, 500)}`);
   assert.equal(typeof error?.message, "string");
   assert.equal(HTTP_STATUS[code], status);
   assert.notEqual(status, 500, text);
+}
+
+/** A2A has its own shapes, over JSON-RPC and over REST. */
+function isA2aError(json: AnyBody, status: number): boolean {
+  const { jsonrpc, error } = json as unknown as {
+    readonly jsonrpc?: string;
+    readonly error?: { readonly code?: unknown; readonly status?: unknown; readonly message?: unknown };
+  };
+  if (typeof error?.message !== "string" || status === 500) return false;
+  if (jsonrpc === "2.0") return Number.isInteger(error.code);
+  return error.code === status && typeof error.status === "string";
 }
 
 function readJson(text: string): AnyBody {

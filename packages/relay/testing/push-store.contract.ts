@@ -194,7 +194,8 @@ function describePushes(open: OpenStore): void {
   describe("pushes", () => {
     it("are given back with every field, in every state", async () => {
       await using store = await open();
-      const said = { reason: "连接被拒绝", attempts: 5, attemptsBefore: 4, createdAtMs: 3, nextAtMs: null };
+      const counts = { attempts: 5, attemptsBefore: 4, createdAtMs: 3 };
+      const said = { reason: "连接被拒绝", ...counts, nextAtMs: null, sentAtMs: NOON_MS };
       for (const state of PUSH_STATES) {
         const message = await send(store);
         const [plain, full] = [pushOf(message), pushOf(message, { ...said, state, version: 1 })];

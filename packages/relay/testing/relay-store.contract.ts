@@ -11,10 +11,13 @@ import { describeMailboxStore } from "./mailbox-store.contract.ts";
 import { describeMessageStore } from "./message-store.contract.ts";
 import { describeNonces } from "./nonces.contract.ts";
 import { describePushStore } from "./push-store.contract.ts";
+import { describeRemoteTaskStore } from "./remote-task-store.contract.ts";
 import { describeResultCache } from "./result-cache.contract.ts";
 import { describeRetention } from "./retention.contract.ts";
 import { describeMailPurposes } from "./mail-purposes.contract.ts";
+import { describeTaskPushStore } from "./task-push-store.contract.ts";
 import { describeTaskStore } from "./task-store.contract.ts";
+import { describeTaskUpdates } from "./task-updates.contract.ts";
 import { describeTenants } from "./tenants.contract.ts";
 import { describeWaitingWork } from "./waiting-work.contract.ts";
 
@@ -34,9 +37,12 @@ export function describeRelayStore(name: string, open: () => Promise<RelayStore>
     describeLeases(open);
     describeBoundedAnswers(open);
     describeTaskStore(open);
+    describeTaskUpdates(open);
     describeResultCache(open);
     describeJournalStore(open);
     describePushStore(open);
+    describeRemoteTaskStore(open);
+    describeTaskPushStore(open);
     describeNonces(open);
     describeRetention(open);
     describeChangeFeed(open);

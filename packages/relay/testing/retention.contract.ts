@@ -112,6 +112,9 @@ export function describeRetention(open: OpenStore): void {
       await commit(store, {
         tasks: [aNewTask({ id: taskId, messageId: id, state: "completed" })],
         artifacts: [{ tenant: TENANT, taskId, artifact: { artifactId: "a", parts: [] } }],
+        taskUpdates: [
+          { tenant: TENANT, taskId, n: 1, atMs: NOON_MS, step: { kind: "status", state: "working" } },
+        ],
       });
       await settle(store, id);
       await settle(store, answer.id);
@@ -122,6 +125,8 @@ export function describeRetention(open: OpenStore): void {
       assert.equal(await store.delivery(TENANT, id), undefined);
       assert.equal(await store.task(TENANT, taskId), undefined);
       assert.deepEqual(await store.artifacts(TENANT, taskId), []);
+      const steps = { tenant: TENANT, taskId, afterN: 0, withArtifacts: true, limit: 9, bytesMax: 999 };
+      assert.deepEqual((await store.taskUpdates(steps)).updates, []);
     });
 
     it("keeps what is open, whoever asks", async () => {

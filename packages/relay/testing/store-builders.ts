@@ -53,6 +53,8 @@ export function aNewAgent(said: Partial<AgentRecord> = {}): AgentRecord {
     registeredAtMs: NOON_MS,
     othersBeforeMs: 0,
     removedAtMs: null,
+    extendedCard: null,
+    isDirect: false,
     version: 0,
     ...said,
   };
@@ -183,6 +185,7 @@ export function pushOf(message: MessageRecord, said: Partial<PushRecord> = {}): 
     createdAtMs: NOON_MS,
     position: 0,
     nextAtMs: NOON_MS,
+    sentAtMs: null,
     version: 0,
     ...said,
   };

@@ -1,27 +1,160 @@
-import type { AgentCard, Skill } from "@a2a-relay/protocol";
-import type { AgentRecord } from "./agent-record.ts";
+import { type AgentCard, readCard, type Skill } from "@a2a-relay/protocol";
+import { termsOf } from "../a2a/agent-terms.ts";
+import type { AgentRecord, AgentWithPresence } from "./agent-record.ts";
+import { availability, COMMON_EXTENSIONS, isOurs } from "./card-extensions.ts";
+import { agentUrl, type CardSettings, relayInterfaces } from "./card-interfaces.ts";
+import { type CardSecurity, cardSecurity } from "./card-security.ts";
+
+type Json = Readonly<Record<string, unknown>>;
+
+/** Plain text, because every agent that can read mail can read that. */
+export const TEXT_MODES: readonly string[] = ["text/plain"];
+
+const INTERFACE_MEMBERS = ["url", "protocolBinding", "protocolVersion", "tenant"];
+const EXTENSION_MEMBERS = ["uri", "description", "required", "params"];
+const SKILL_MEMBERS = ["id", "name", "description", "tags", "examples", "inputModes", "outputModes"];
 
 /**
- * The card as it is served: what its owner wrote, completed with what A2A requires. The owner's words always
- * win.
+ * The card as it is served, in A2A 1.0: what its owner wrote, completed with what A2A requires, and with the relay in
+ * front, because that is where callers go. Members that 1.0 does not know are left out, as strict readers refuse a card
+ * for them; so are signatures, which hold only for the very card that was signed. Both are in the card as it was
+ * written, which stays in the store.
  */
-export function serveCard(agent: AgentRecord, publicUrl: string): AgentCard {
+export function serveCard(
+  found: AgentWithPresence,
+  settings: CardSettings,
+  nowMs: number,
+  written: AgentCard = found.agent.card,
+): AgentCard {
+  const { agent } = found;
+  const own = readCard(written);
+  const publicUrl = settings.publicUrl();
+  const url = agentUrl(publicUrl, agent.tenant, agent.id);
   return {
-    name: agent.displayName,
-    description: `${agent.displayName}, reachable through this relay`,
-    version: "1.0.0",
-    documentationUrl: `${publicUrl}/docs`,
-    supportedInterfaces: [],
-    capabilities: { streaming: false, pushNotifications: false },
-    defaultInputModes: ["text/plain"],
-    defaultOutputModes: ["text/plain"],
-    skills: agent.skills.map(serveSkill),
-    ...agent.card,
+    name: textIn(own, "name") ?? agent.displayName,
+    description: textIn(own, "description") ?? `${agent.displayName}, reachable through this relay`,
+    supportedInterfaces: [
+      ...relayInterfaces({ rpcUrl: url, restUrl: url, agentId: agent.id }, settings),
+      ...(agent.isDirect ? interfacesIn(own) : []),
+    ],
+    ...(isObject(own["provider"]) ? { provider: pick(own["provider"], ["url", "organization"]) } : {}),
+    version: textIn(own, "version") ?? "1.0.0",
+    documentationUrl: textIn(own, "documentationUrl") ?? `${publicUrl}/docs`,
+    capabilities: capabilitiesOf(found, own, settings, nowMs),
+    ...cardSecurity(settings, agent.isDirect ? securityIn(own) : {}),
+    defaultInputModes: textsIn(own, "defaultInputModes") ?? TEXT_MODES,
+    defaultOutputModes: textsIn(own, "defaultOutputModes") ?? TEXT_MODES,
+    skills: skillsOf(agent, own),
+    ...(textIn(own, "iconUrl") === undefined ? {} : { iconUrl: own["iconUrl"] }),
   };
 }
 
-function serveSkill(skill: Skill): Readonly<Record<string, unknown>> {
-  const { tags, ...rest } = skill;
-  const words = Object.entries(tags ?? {}).map(([key, value]) => `${key}:${value}`);
-  return { name: skill.id, description: skill.description ?? skill.id, ...rest, tags: words };
+/** The same of what only callers who are known are shown; what it leaves out is as in the other card. */
+export function serveExtendedCard(
+  found: AgentWithPresence,
+  extended: AgentCard,
+  settings: CardSettings,
+  nowMs: number,
+): AgentCard {
+  return serveCard(found, settings, nowMs, { ...readCard(found.agent.card), ...readCard(extended) });
+}
+
+/** Whether the card as it was written tells where its owner can be reached past the relay. */
+export function namesInterfaces(written: AgentCard): boolean {
+  return interfacesIn(readCard(written)).length > 0;
+}
+
+/** The relay streams and pushes for every agent, unless its owner does not want that. */
+function capabilitiesOf(
+  found: AgentWithPresence,
+  own: AgentCard,
+  settings: CardSettings,
+  nowMs: number,
+): Json {
+  const { agent } = found;
+  const { streams, pushes, hasExtendedCard } = termsOf(own);
+  const { capabilities } = own;
+  const declared = isObject(capabilities) ? objectsIn(capabilities, "extensions") : [];
+  const theirs = declared.filter(({ uri }) => typeof uri === "string" && !isOurs(uri));
+  return {
+    streaming: streams,
+    pushNotifications: pushes,
+    ...(agent.extendedCard !== null || hasExtendedCard ? { extendedAgentCard: true } : {}),
+    extensions: [
+      ...theirs.map((extension) => pick(extension, EXTENSION_MEMBERS)),
+      ...COMMON_EXTENSIONS,
+      availability(found, settings, nowMs),
+    ],
+  };
+}
+
+/** Those of the card; else those that were registered beside it. */
+function skillsOf({ skills, isDirect }: AgentRecord, own: Json): readonly Json[] {
+  const written = objectsIn(own, "skills").filter((skill) => isText(skill["id"]) || isText(skill["name"]));
+  const members = isDirect ? [...SKILL_MEMBERS, "securityRequirements"] : SKILL_MEMBERS;
+  return (written.length === 0 ? skills : written).map((skill) => completeSkill(pick(skill, members)));
+}
+
+function completeSkill(skill: Json | Skill): Json {
+  const { id, name, description, tags, ...rest } = skill as Json;
+  const called = isText(name) ? name : id;
+  return {
+    id: isText(id) ? id : name,
+    name: called,
+    description: isText(description) ? description : called,
+    tags: tagsOf(tags),
+    ...rest,
+  };
+}
+
+/** Registrations have tags with values, which cards write as words. */
+function tagsOf(tags: unknown): readonly string[] {
+  if (Array.isArray(tags)) return (tags as readonly unknown[]).filter(isText);
+  return isObject(tags) ? Object.entries(tags).map(([key, value]) => `${key}:${String(value)}`) : [];
+}
+
+function interfacesIn(own: Json): readonly Json[] {
+  return objectsIn(own, "supportedInterfaces")
+    .filter(({ url }) => isText(url))
+    .map((one) => ({
+      protocolBinding: "JSONRPC",
+      protocolVersion: "1.0",
+      ...pick(one, INTERFACE_MEMBERS),
+    }));
+}
+
+function securityIn(own: Json): CardSecurity {
+  const { securitySchemes } = own;
+  return {
+    ...(isObject(securitySchemes) ? { securitySchemes } : {}),
+    securityRequirements: objectsIn(own, "securityRequirements"),
+  };
+}
+
+function pick(object: Json, members: readonly string[]): Json {
+  return Object.fromEntries(Object.entries(object).filter(([name]) => members.includes(name)));
+}
+
+function objectsIn(object: Json, member: string): readonly Json[] {
+  const value = object[member];
+  return Array.isArray(value) ? (value as readonly unknown[]).filter(isObject) : [];
+}
+
+function textsIn(object: Json, member: string): readonly string[] | undefined {
+  const value = object[member];
+  const texts = Array.isArray(value) ? (value as readonly unknown[]).filter(isText) : [];
+  return texts.length === 0 ? undefined : texts;
+}
+
+function textIn(object: Json, member: string): string | undefined {
+  const value = object[member];
+  return isText(value) ? value : undefined;
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === "string" && value !== "";
+}
+
+function isObject(value: unknown): value is Json {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

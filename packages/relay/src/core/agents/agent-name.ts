@@ -1,7 +1,10 @@
-import { type AgentId, parseAgentId, POSTMASTER, quote, RelayError } from "@a2a-relay/protocol";
+import { type AgentId, GUEST, parseAgentId, POSTMASTER, quote, RelayError } from "@a2a-relay/protocol";
+
+/** The relay as an agent: what it is called where an agent is named. */
+export const RELAY_AGENT = "relay";
 
 /** Names that the journal and the notices use for others than agents. */
-const RESERVED: ReadonlySet<string> = new Set([POSTMASTER, "operator", "anonymous"]);
+const RESERVED: ReadonlySet<string> = new Set([POSTMASTER, GUEST, RELAY_AGENT, "operator", "anonymous"]);
 const RESERVED_BEGINNING = /^(operator:|skill:|https?:)/i;
 
 /** An id that an agent may have. */

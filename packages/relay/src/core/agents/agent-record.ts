@@ -23,6 +23,10 @@ export interface AgentRecord {
   readonly othersBeforeMs: number;
   /** Set while the agent is deregistered: its id stays reserved, its mailbox is closed. */
   readonly removedAtMs: number | null;
+  /** What only callers who are known are shown; null where its owner gave none. */
+  readonly extendedCard: AgentCard | null;
+  /** The interfaces in its card may be shown, so that callers may go past the relay. */
+  readonly isDirect: boolean;
   readonly version: number;
 }
 

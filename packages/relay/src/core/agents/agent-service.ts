@@ -1,5 +1,4 @@
 import {
-  type AgentCard,
   type AgentId,
   type AgentsQuery,
   AgentsQuerySchema,
@@ -25,13 +24,13 @@ import type { Changes, RelayStore } from "../environment/relay-store.ts";
 import { parserOf } from "../environment/schema-check.ts";
 import type { ServiceParts } from "../environment/service-parts.ts";
 import type { PushEndpoint } from "../push/push-record.ts";
-import { serveCard } from "./agent-card.ts";
 import { agentEvent } from "./agent-event.ts";
 import { checkKeyProof, identify, type Identity } from "./agent-identity.ts";
 import { readAgentId } from "./agent-name.ts";
 import type { AgentRecord, AgentWithPresence } from "./agent-record.ts";
 import { AgentRemoval } from "./agent-removal.ts";
 import { viewAgent } from "./agent-view.ts";
+import type { CardSettings } from "./card-interfaces.ts";
 import type { Directory } from "./directory.ts";
 import { type PushAfter, PushRegistration } from "./push-registration.ts";
 import { fillRecord, registeredBefore } from "./registration.ts";
@@ -42,11 +41,7 @@ export interface AgentParts extends ServiceParts {
   readonly randomness: Randomness;
 }
 
-export interface AgentSettings {
-  readonly messageTtlMs: number;
-  /** The address the relay tells others; known once it listens. */
-  readonly publicUrl: () => string;
-}
+export type AgentSettings = CardSettings;
 
 const parseRegister = parserOf(RegisterRequestSchema, "registration");
 const parseQuery = parserOf(AgentsQuerySchema, "query");
@@ -62,7 +57,7 @@ export class AgentService {
   readonly #egress: EgressPolicy;
   readonly #pushRegistration: PushRegistration;
   readonly #removal: AgentRemoval;
-  readonly #publicUrl: () => string;
+  readonly #settings: AgentSettings;
 
   constructor(parts: AgentParts, settings: AgentSettings) {
     this.#store = parts.store;
@@ -74,7 +69,7 @@ export class AgentService {
     this.#egress = parts.egress;
     this.#pushRegistration = new PushRegistration(parts);
     this.#removal = new AgentRemoval(parts, settings);
-    this.#publicUrl = settings.publicUrl;
+    this.#settings = settings;
   }
 
   /**
@@ -118,10 +113,6 @@ export class AgentService {
 
   async get(principal: Principal, name: string): Promise<AgentView> {
     return this.#view(principal, await this.#known(principal, name));
-  }
-
-  async card(principal: Principal, name: string): Promise<AgentCard> {
-    return serveCard((await this.#known(principal, name)).agent, this.#publicUrl());
   }
 
   async list(principal: Principal, input: unknown): Promise<AgentsResponse> {
@@ -254,7 +245,7 @@ export class AgentService {
   }
 
   #viewWith(viewer: Principal, found: AgentWithPresence, endpoint: PushEndpoint | undefined): AgentView {
-    const at = { nowMs: this.#clock.nowMs(), publicUrl: this.#publicUrl() };
+    const at = { nowMs: this.#clock.nowMs(), settings: this.#settings };
     return viewAgent(found, endpoint, { ...at, viewer });
   }
 }

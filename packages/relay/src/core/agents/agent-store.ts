@@ -1,4 +1,4 @@
-import type { AgentId } from "@a2a-relay/protocol";
+import type { AgentCard, AgentId } from "@a2a-relay/protocol";
 import type { AgentWithPresence, CustodialKey } from "./agent-record.ts";
 
 export interface AgentStore {
@@ -17,10 +17,14 @@ export interface AgentStore {
     page: { readonly afterId: string; readonly limit: number },
   ): Promise<readonly AgentId[]>;
   countAgents(tenant: string): Promise<number>;
+  /** Those of them whose id is a URL. */
+  countExternalAgents(tenant: string): Promise<number>;
   /** The agent, not removed, whose public key this is. */
   agentWithKey(tenant: string, publicKey: string): Promise<AgentId | undefined>;
   /** The public key of an agent that is not removed. Asked on every task, so answered from memory where possible. */
   publicKeyOf(tenant: string, id: AgentId): Promise<string | undefined>;
+  /** The card as its owner wrote it, removed or not. The same object while it does not change, where possible. */
+  agentCard(tenant: string, id: AgentId): Promise<AgentCard | undefined>;
   /** `othersBeforeMs` of an agent that is not removed, else 0. Answered from memory where possible. */
   othersBeforeMs(tenant: string, id: AgentId): Promise<number>;
   custodialKey(tenant: string, publicKey: string): Promise<CustodialKey | undefined>;

@@ -1,15 +1,18 @@
-import { type AgentView, formatInstant, type Presence } from "@a2a-relay/protocol";
+import { type AgentView, formatInstant } from "@a2a-relay/protocol";
 import { type Principal, speaksFor } from "../access/principal.ts";
 import type { PushEndpoint } from "../push/push-record.ts";
 import { serveCard } from "./agent-card.ts";
-import type { AgentRecord, AgentWithPresence } from "./agent-record.ts";
+import type { AgentWithPresence } from "./agent-record.ts";
+import type { CardSettings } from "./card-interfaces.ts";
+import { presenceOf } from "./presence.ts";
 
 /** An agent as the API shows it to that viewer. */
 export function viewAgent(
-  { agent, lastSeenAtMs }: AgentWithPresence,
+  found: AgentWithPresence,
   endpoint: PushEndpoint | undefined,
-  at: { readonly nowMs: number; readonly publicUrl: string; readonly viewer: Principal },
+  at: { readonly nowMs: number; readonly settings: CardSettings; readonly viewer: Principal },
 ): AgentView {
+  const { agent, lastSeenAtMs } = found;
   return {
     agent_id: agent.id,
     display_name: agent.displayName,
@@ -23,18 +26,12 @@ export function viewAgent(
       : { callback_url: agent.callbackUrl }),
     ...(endpoint?.state === "active" ? { push: endpoint.mode } : {}),
     ...(agent.ttlMs === null ? {} : { ttl_ms: agent.ttlMs }),
-    presence: presenceOf(agent, lastSeenAtMs, at.nowMs),
+    presence: presenceOf(found, at.nowMs),
     ...(agent.publicKey === null ? {} : { pubkey_b58: agent.publicKey, custodial: agent.isCustodial }),
     registered_at: formatInstant(agent.registeredAtMs),
     ...(lastSeenAtMs === null ? {} : { last_seen_at: formatInstant(lastSeenAtMs) }),
-    agent_card: serveCard(agent, at.publicUrl),
+    agent_card: serveCard(found, at.settings, at.nowMs),
   };
-}
-
-/** TTL says how long an agent counts as there after it was last heard; it never closes a mailbox. */
-function presenceOf(agent: AgentRecord, lastSeenAtMs: number | null, nowMs: number): Presence {
-  if (agent.ttlMs === null || lastSeenAtMs === null) return "unknown";
-  return nowMs <= lastSeenAtMs + agent.ttlMs ? "online" : "offline";
 }
 
 /** The id as a file name or URL segment would spell it. */

@@ -1,5 +1,6 @@
 import { type AgentId, parseAddress, POSTMASTER, RelayError } from "@a2a-relay/protocol";
 import type { AgentStore } from "./agent-store.ts";
+import { externalIdOf } from "./external-address.ts";
 
 /** Turns what people write into the one agent they mean, or says why it cannot. */
 export class Directory {
@@ -12,6 +13,7 @@ export class Directory {
   /** An exact id wins over aliases and display names; a name that two agents share is an error. */
   async resolve(tenant: string, input: unknown, field: string): Promise<AgentId> {
     const address = parseAddress(input, field);
+    if (address.kind === "url") return this.#external(tenant, externalIdOf(address.url, field), field);
     if (address.kind !== "name") {
       throw new RelayError(
         "invalid_argument",
@@ -37,5 +39,19 @@ export class Directory {
       `${field}: "${name}" may be ${candidates.join(" or ")}; use the full id`,
       { details: { name, candidates } },
     );
+  }
+
+  /** The same for whom something is sent to: whoever is elsewhere need not be known yet. */
+  async resolveRecipient(tenant: string, input: unknown, field: string): Promise<AgentId> {
+    const address = parseAddress(input, field);
+    return address.kind === "url" ? externalIdOf(address.url, field) : this.resolve(tenant, input, field);
+  }
+
+  async #external(tenant: string, id: AgentId, field: string): Promise<AgentId> {
+    const [known] = await this.#store.agentsNamed(tenant, id);
+    if (known === id) return id;
+    throw new RelayError("unknown_agent", `${field}: nobody has written to ${id} yet`, {
+      details: { name: id },
+    });
   }
 }

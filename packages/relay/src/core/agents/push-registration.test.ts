@@ -118,16 +118,18 @@ describe("having mail sent", () => {
     ["push.write", ["agents.write", "mailbox.read"], { push: "webhook" }],
     ["mailbox.read", ["agents.write", "push.write"], { push: "webhook", notice: true }],
     ["mailbox.settle", ["agents.write", "push.write", "mailbox.read"], { push: "webhook", push_ack: true }],
+    ["mailbox.settle", ["agents.write", "push.write", "mailbox.read"], { push: "a2a" }],
   ];
   for (const [verb, verbs, said] of missing) {
-    it(`takes ${verb}`, async () => {
+    it(`takes ${verb} for ${JSON.stringify(said)}`, async () => {
       await using core = await coreOnMemory();
       const wanted = { agent_id: ZHIWEI, callback_url: HOOK, ...said };
       const register = core.agents.register(limited(core.zhiwei, verbs), wanted);
       await refused(register, "permission_denied", new RegExp(`may not be used for ${verb}`));
       assert.equal(await core.store.pushEndpoint("default", ZHIWEI), undefined);
       const { push_secret } = await core.agents.register(limited(core.zhiwei, [...verbs, verb]), wanted);
-      assert.match(push_secret ?? "", /^whsec_/);
+      if (said.push === "webhook") assert.match(push_secret ?? "", /^whsec_/);
+      else assert.equal(push_secret, undefined);
     });
   }
 

@@ -59,7 +59,7 @@ export class PushRegistration {
       await this.#guard.authorize(principal, verb, { agentId: id });
     }
     // It may have been registered when the operator still allowed it.
-    if (request.push === "webhook" && callbackUrl !== null) {
+    if (request.push != null && callbackUrl !== null) {
       this.#egress.checkUrl(callbackUrl, "callback_url");
     }
     const wish = { ...request, tenant, agentId: id, callbackUrl };
@@ -68,7 +68,8 @@ export class PushRegistration {
     return {
       endpoint,
       changed: isChanged ? [endpoint] : [],
-      secret: endpoint?.secret === before?.secret ? undefined : endpoint?.secret,
+      secret:
+        endpoint?.mode === "webhook" && endpoint.secret !== before?.secret ? endpoint.secret : undefined,
       data: isChanged ? dataOf(endpoint, principal) : {},
     };
   }
@@ -86,7 +87,7 @@ function verbsFor(
   const { push, notice, push_ack: ack } = request;
   const isSaid = push !== undefined || notice !== undefined || ack !== undefined;
   if (!isSaid && !isMoved(agent, before)) return [];
-  const settles = ack ?? (push !== null && before?.acknowledges === true);
+  const settles = push === "a2a" || (ack ?? (push !== null && before?.acknowledges === true));
   return ["push.write", "mailbox.read", ...(settles ? (["mailbox.settle"] as const) : [])];
 }
 

@@ -46,6 +46,9 @@ export function fillRecord(
     registeredAtMs: before?.registeredAtMs ?? nowMs,
     othersBeforeMs: before?.othersBeforeMs ?? (known === undefined ? 0 : nowMs),
     removedAtMs: null,
+    extendedCard:
+      request.extended_card === undefined ? (before?.extendedCard ?? null) : request.extended_card,
+    isDirect: request.direct ?? before?.isDirect ?? false,
     version: known?.version ?? 0,
   };
   assertNoForeignKey(record);

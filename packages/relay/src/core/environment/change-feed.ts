@@ -3,10 +3,18 @@ export type Topic =
   | `mailbox:${string}:${string}`
   | `task:${string}:${string}`
   | `journal:${string}`
-  | typeof PUSH_ENDPOINTS_TOPIC;
+  | typeof PUSH_ENDPOINTS_TOPIC
+  | typeof REMOTE_TASKS_TOPIC
+  | typeof TASK_PUSHES_TOPIC;
 
 /** Something about where agents are called has changed, in any tenant. */
 export const PUSH_ENDPOINTS_TOPIC = "push-endpoints";
+
+/** There is, or will be, something to tell where an A2A caller wants to be told of a task, in any tenant. */
+export const TASK_PUSHES_TOPIC = "task-pushes";
+
+/** An agent elsewhere has answered, and that is to be put on record, in any tenant. */
+export const REMOTE_TASKS_TOPIC = "remote-tasks";
 
 export function taskTopic(tenant: string, taskId: string): Topic {
   return `task:${tenant}:${taskId}`;

@@ -5,6 +5,7 @@ export interface Identifiers {
   key(): string;
   lease(): string;
   message(): string;
+  pushConfig(): string;
   task(): string;
   thread(): string;
 }

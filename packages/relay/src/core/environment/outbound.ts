@@ -23,12 +23,20 @@ export interface OutboundAnswer {
 export class OutboundFailure extends Error {
   override readonly name: string = "OutboundFailure";
   readonly code: OutboundFailureCode;
+  /** The request had a connection and was begun: the other side may have all of it. */
+  readonly mayHaveArrived: boolean;
 
-  constructor(code: OutboundFailureCode, message: string, options?: ErrorOptions) {
+  constructor(code: OutboundFailureCode, message: string, options: OutboundFailureOptions = {}) {
     super(message, options);
     this.code = code;
+    this.mayHaveArrived = options.mayHaveArrived ?? false;
   }
 }
+
+export interface OutboundFailureOptions extends ErrorOptions {
+  readonly mayHaveArrived?: boolean;
+}
+
 export const OUTBOUND_FAILURE_CODES = [
   "blocked",
   "unreachable",

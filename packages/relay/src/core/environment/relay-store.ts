@@ -1,4 +1,6 @@
 import type { AgentId } from "@a2a-relay/protocol";
+import type { TaskPushConfig, TaskPushKey } from "../a2a/task-push-record.ts";
+import type { TaskPushStore } from "../a2a/task-push-store.ts";
 import type { AccessStore } from "../access/access-store.ts";
 import type { CapabilityRecord } from "../access/capability-record.ts";
 import type { KeyRecord, TenantRecord, UsedNonce } from "../access/key-record.ts";
@@ -13,7 +15,10 @@ import type { MessageStore } from "../messages/message-store.ts";
 import type { ArtifactRecord, CachedResult, TaskRecord } from "../tasks/task-record.ts";
 import type { PushAttempt, PushEndpoint, PushRecord } from "../push/push-record.ts";
 import type { PushStore } from "../push/push-store.ts";
+import type { RemoteTask } from "../remote/remote-task.ts";
+import type { RemoteTaskStore } from "../remote/remote-task-store.ts";
 import type { TaskStore } from "../tasks/task-store.ts";
+import type { TaskUpdate } from "../tasks/task-update.ts";
 import type { ChangeFeed } from "./change-feed.ts";
 
 /**
@@ -38,6 +43,8 @@ export interface Changes {
   readonly tasks?: readonly TaskRecord[];
   /** Put by id: a known artifact is replaced in its place. */
   readonly artifacts?: readonly ArtifactRecord[];
+  /** Added to what is there; the version of their task keeps their numbers apart. Whoever follows it is woken. */
+  readonly taskUpdates?: readonly TaskUpdate[];
   /** Put by key: the newest answer counts. */
   readonly cachedResults?: readonly CachedResult[];
   readonly custodialKeys?: readonly CustodialKey[];
@@ -55,6 +62,12 @@ export interface Changes {
   readonly pushes?: readonly PushRecord[];
   /** Added to what is there. */
   readonly pushAttempts?: readonly PushAttempt[];
+  /** Version 0 is new. Whoever waits for their topic is woken where there is a time to look at one. */
+  readonly taskPushes?: readonly TaskPushConfig[];
+  /** Those that are not there are no clash. */
+  readonly forgottenTaskPushes?: readonly TaskPushKey[];
+  /** Version 0 is new. Whoever follows them is woken for those with an answer. */
+  readonly remoteTasks?: readonly RemoteTask[];
   /** Used once: one that is known clashes. */
   readonly nonces?: readonly UsedNonce[];
 }
@@ -77,9 +90,11 @@ export type Clash =
   | "nonce"
   | "push"
   | "push_endpoint"
+  | "remote_task"
   | "send_key"
   | "task"
   | "task_client_id"
+  | "task_push"
   | "tenant";
 
 export type CommitOutcome =
@@ -102,6 +117,8 @@ export interface RelayStore
     TaskStore,
     JournalStore,
     PushStore,
+    RemoteTaskStore,
+    TaskPushStore,
     AsyncDisposable {
   readonly feed: ChangeFeed;
   /** Writes all of it in one commit together with its events, or nothing. */

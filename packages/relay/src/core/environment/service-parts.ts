@@ -1,6 +1,7 @@
 import type { CapabilityGate } from "../access/capability-gate.ts";
 import type { Guard } from "../access/guard.ts";
 import type { Directory } from "../agents/directory.ts";
+import type { ExternalAgents } from "../agents/external-agents.ts";
 import type { Clock } from "./clock.ts";
 import type { Identifiers } from "./identifiers.ts";
 import type { Pace } from "./pace.ts";
@@ -12,6 +13,7 @@ import type { Waiters } from "./waiters.ts";
 export interface ServiceParts {
   readonly store: RelayStore;
   readonly directory: Directory;
+  readonly externalAgents: ExternalAgents;
   readonly clock: Clock;
   readonly ids: Identifiers;
   readonly guard: Guard;

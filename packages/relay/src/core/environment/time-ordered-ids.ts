@@ -46,6 +46,10 @@ export class TimeOrderedIds implements Identifiers {
     return `msg_${this.#next()}`;
   }
 
+  pushConfig(): string {
+    return `push_${this.#next()}`;
+  }
+
   task(): string {
     return this.#next();
   }

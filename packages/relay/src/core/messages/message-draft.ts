@@ -88,7 +88,14 @@ const NOT_COMPARED = new Set([
 /** What makes two sends the same letter; `from` and `to` are compared as resolved, by the key's scope. */
 export function contentDigest(draft: MessageDraft): string {
   const compared = Object.entries(draft.given).filter(([member]) => !NOT_COMPARED.has(member));
-  return digestOf(Object.fromEntries(compared));
+  return digestOf(Object.fromEntries(compared.map(withoutA2aId)));
+}
+
+/** A caller of A2A may give every try an id of its own. */
+function withoutA2aId([member, value]: readonly [string, unknown]): readonly [string, unknown] {
+  if (member !== "a2a_message") return [member, value];
+  const { messageId: _, ...compared } = value as Readonly<Record<string, unknown>>;
+  return [member, compared];
 }
 
 /** What makes two answers to a task the same: a worker that starts anew sends its answer under a new key. */

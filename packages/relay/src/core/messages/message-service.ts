@@ -13,7 +13,7 @@ import {
 import { Type } from "typebox";
 import type { Guard } from "../access/guard.ts";
 import type { UsedNonce } from "../access/key-record.ts";
-import type { Principal } from "../access/principal.ts";
+import { type Principal, speaksFor } from "../access/principal.ts";
 import type { Clock } from "../environment/clock.ts";
 import { combine, type Decision, decideAndCommit } from "../environment/commit-retry.ts";
 import type { Identifiers } from "../environment/identifiers.ts";
@@ -94,7 +94,14 @@ export class MessageService {
   /** A request whose sender names the task itself: the same name is the same task, with the same answer. */
   async sendTask(principal: Principal, input: unknown, task: TaskNaming): Promise<SendAnswer> {
     const draft = parseMessageDraft(input);
-    return this.#send(principal, await this.#planner.address(principal, draft, task));
+    return this.#send(principal, await this.#planner.address(principal, draft, { naming: task }));
+  }
+
+  /** A letter over A2A: the task it asks for is listed there, and whoever is no agent asks as a guest. */
+  async ask(principal: Principal, input: unknown, task?: TaskNaming): Promise<SendAnswer> {
+    const draft = parseMessageDraft(input);
+    const how = { naming: task, isAsked: true };
+    return this.#send(principal, await this.#planner.address(principal, draft, how));
   }
 
   /**
@@ -144,7 +151,7 @@ export class MessageService {
     const push = await this.#store.push(tenant, id);
     if (push === undefined) return undefined;
     // What the recipient's server says is nothing for whoever wrote to the recipient.
-    const withAnswers = principal.kind === "operator" || principal.agentId === recipient;
+    const withAnswers = speaksFor(principal, recipient);
     const attempts = await this.#store.pushAttempts(tenant, id, LIMITS.pushAttemptsMax);
     return viewPush(push, attempts, { withAnswers });
   }

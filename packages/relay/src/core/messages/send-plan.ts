@@ -1,6 +1,7 @@
 import {
   type AgentId,
   type Artifact,
+  GUEST,
   LIMITS,
   type Message,
   POSTMASTER,
@@ -10,7 +11,7 @@ import {
 import { combine } from "../environment/commit-retry.ts";
 import type { Changes } from "../environment/relay-store.ts";
 import type { DeliveryRecord, MailPurpose } from "../mailboxes/delivery-record.ts";
-import { withdrawWork } from "../tasks/task-changes.ts";
+import { deliveryEvent, withdrawWork } from "../tasks/task-changes.ts";
 import type { CachedResult, TaskRecord } from "../tasks/task-record.ts";
 import { type Letter, type Posted, post } from "./letter.ts";
 import type { MessageDraft } from "./message-draft.ts";
@@ -39,6 +40,8 @@ export interface SendContext {
   readonly parent: TaskRecord | undefined;
   /** The id that the sender gives the task it asks for. */
   readonly clientTaskId: string | undefined;
+  /** The agent it is asked of, where the caller asks over A2A. */
+  readonly askedOf: AgentId | undefined;
   /** Under which the result will be remembered; undefined for work that is not idempotent. */
   readonly resultKey: string | undefined;
   /** What answered the same work before, and else the task that is about to. */
@@ -104,13 +107,14 @@ export function planSend(context: SendContext): SendPlan {
     changes: combine(tenant, [
       changes,
       effect.changes,
-      { sendKeys: keys, room: [{ agentId: recipient, openMax }] },
+      { sendKeys: keys, room: recipient === GUEST ? [] : [{ agentId: recipient, openMax }] },
     ]),
   };
 }
 
 /** Puts the letter where its effect wants it: into the mailbox, unless nobody has to act on it any more. */
-function place(posted: Posted, { withdrawn }: Effect, { stationery }: SendContext): Posted {
+function place(posted: Posted, { withdrawn }: Effect, { recipient, stationery }: SendContext): Posted {
+  if (recipient === GUEST) return handedOver(posted, stationery.nowMs);
   if (withdrawn === undefined) return posted;
   const { messages, deliveries, events } = posted.changes;
   const settled = withdrawWork(deliveries, POSTMASTER, stationery.nowMs, withdrawn);
@@ -122,6 +126,15 @@ function place(posted: Posted, { withdrawn }: Effect, { stationery }: SendContex
       events: [...events, ...(settled.events ?? [])],
     },
   };
+}
+
+/** A guest sees it on its task, so that there is nothing to wait for. */
+function handedOver({ changes, ...posted }: Posted, nowMs: number): Posted {
+  const settled = changes.deliveries.map((delivery) => {
+    return { ...delivery, state: "acknowledged", deliveredAtMs: nowMs, settledAtMs: nowMs } as const;
+  });
+  const events = settled.map((each) => deliveryEvent("message.acknowledged", each, GUEST, nowMs, {}));
+  return { ...posted, changes: { ...changes, deliveries: settled, events: [...changes.events, ...events] } };
 }
 
 function threadOf(context: SendContext): string {

@@ -1,8 +1,10 @@
-import { type AgentId, type Message, type Receipt, RelayError } from "@a2a-relay/protocol";
+import { type AgentId, GUEST, type Message, type Receipt, RelayError } from "@a2a-relay/protocol";
 import type { Guard } from "../access/guard.ts";
 import type { Principal } from "../access/principal.ts";
 import type { CapabilityGate, Demand } from "../access/capability-gate.ts";
 import type { Directory } from "../agents/directory.ts";
+import { isExternal } from "../agents/external-address.ts";
+import type { ExternalAgents } from "../agents/external-agents.ts";
 import type { Clock } from "../environment/clock.ts";
 import type { Identifiers } from "../environment/identifiers.ts";
 import type { Clash, RelayStore } from "../environment/relay-store.ts";
@@ -39,6 +41,8 @@ export interface AddressedDraft {
   readonly draft: MessageDraft;
   /** Of the task it asks for, where its sender names tasks. */
   readonly naming: TaskNaming | undefined;
+  /** It asks over A2A. */
+  readonly isAsked: boolean;
   readonly sender: AgentId;
   readonly recipient: AgentId;
   readonly messageId: string;
@@ -53,6 +57,7 @@ export class SendPlanner {
   readonly #guard: Guard;
   readonly #gate: CapabilityGate;
   readonly #directory: Directory;
+  readonly #externalAgents: ExternalAgents;
   readonly #clock: Clock;
   readonly #ids: Identifiers;
   readonly #settings: MessageSettings;
@@ -62,25 +67,36 @@ export class SendPlanner {
     this.#guard = parts.guard;
     this.#gate = parts.gate;
     this.#directory = parts.directory;
+    this.#externalAgents = parts.externalAgents;
     this.#clock = parts.clock;
     this.#ids = parts.ids;
     this.#settings = settings;
   }
 
-  /** Who writes to whom, and may they. */
-  async address(principal: Principal, draft: MessageDraft, naming?: TaskNaming): Promise<AddressedDraft> {
+  /** Who writes to whom, and may they. Whoever asks over A2A without being an agent does so as a guest. */
+  async address(
+    principal: Principal,
+    draft: MessageDraft,
+    {
+      naming,
+      isAsked = false,
+    }: { readonly naming?: TaskNaming | undefined; readonly isAsked?: boolean } = {},
+  ): Promise<AddressedDraft> {
     const { tenant } = principal;
-    const from = draft.from ?? (principal.kind === "agent" ? principal.agentId : undefined);
+    const own = principal.kind === "agent" ? principal.agentId : undefined;
+    const from = draft.from ?? own ?? (isAsked ? GUEST : undefined);
     if (from === undefined) {
       throw new RelayError("invalid_argument", "from: is missing; an operator must say who sends");
     }
-    const sender = await this.#directory.resolve(tenant, from, "from");
+    const isGuest = isAsked && from === GUEST;
+    const sender = isGuest ? GUEST : await this.#directory.resolve(tenant, from, "from");
     await this.#guard.authorize(principal, "messages.send", { agentId: sender });
     const recipient = await this.#recipientOf(tenant, sender, draft, sendKeyOf(draft, naming));
+    if (isExternal(recipient)) await this.#externalAgents.welcome(principal, recipient, "to");
     if (recipient === sender && draft.kind !== "heartbeat") {
       throw new RelayError("invalid_argument", `to: ${recipient} cannot write to itself`);
     }
-    return { draft, naming, sender, recipient, messageId: draft.id ?? this.#ids.message() };
+    return { draft, naming, isAsked, sender, recipient, messageId: draft.id ?? this.#ids.message() };
   }
 
   /** Who a retry was sent to stays known to its key, also after that agent has left. */
@@ -90,8 +106,10 @@ export class SendPlanner {
     draft: MessageDraft,
     key: string | undefined,
   ): Promise<AgentId> {
+    // Whether it is an answer to a task of a guest is seen when its task is known.
+    if (draft.to === GUEST) return GUEST;
     try {
-      return await this.#directory.resolve(tenant, draft.to, "to");
+      return await this.#directory.resolveRecipient(tenant, draft.to, "to");
     } catch (reason) {
       if (key === undefined || RelayError.from(reason).code !== "unknown_agent") throw reason;
       const known = await this.#store.sendKey(tenant, sender, draft.to as AgentId, key);
@@ -102,7 +120,7 @@ export class SendPlanner {
 
   async plan(principal: Principal, addressed: AddressedDraft, clash: Clash | undefined): Promise<Planned> {
     const { tenant } = principal;
-    const { draft, naming, sender, recipient, messageId } = addressed;
+    const { draft, naming, isAsked, sender, recipient, messageId } = addressed;
     const key = sendKeyOf(draft, naming);
     const sendKey = key === undefined ? undefined : { key, digest: naming?.digest ?? contentDigest(draft) };
     if (sendKey !== undefined) {
@@ -127,6 +145,7 @@ export class SendPlanner {
       mailboxOpenMax: this.#settings.mailboxOpenMax,
       sendKey,
       clientTaskId: naming?.clientTaskId,
+      askedOf: isAsked ? recipient : undefined,
       ...(await findSameWork(this.#store, letter, nowMs)),
       stationery: { ids: this.#ids, nowMs, messageTtlMs: this.#settings.messageTtlMs },
     };
@@ -134,7 +153,8 @@ export class SendPlanner {
     if (before !== undefined) return { before };
     const demand = demandOf(context);
     const pass = demand === undefined ? undefined : await this.#gate.pass(principal, demand);
-    await this.#assertRoom(tenant, recipient);
+    if (recipient === GUEST) assertAnswersGuest(context);
+    else await this.#assertRoom(tenant, recipient);
     const plan = planSend(context);
     if (pass?.events === undefined) return { plan };
     const events = [...pass.events, ...plan.changes.events];
@@ -246,6 +266,15 @@ export class SendPlanner {
       { details: { open, limit: this.#settings.mailboxOpenMax } },
     );
   }
+}
+
+/** A guest has no mailbox: it sees what is said about its tasks, and nothing else can be said to it. */
+function assertAnswersGuest({ task, sender }: SendContext): void {
+  if (task?.requester === GUEST && task.assignee === sender) return;
+  throw new RelayError(
+    "unknown_agent",
+    `to: ${GUEST} stands for A2A callers without a mailbox; only an answer to a task of theirs reaches them`,
+  );
 }
 
 /** Only letters that make, move or answer a task need capabilities. */

@@ -21,6 +21,7 @@ import {
 } from "../tasks/task-result.ts";
 import { replayReason, replayResult } from "../tasks/task-replay.ts";
 import { assertInTime, assertUnfinished, moveTask } from "../tasks/task-state.ts";
+import { saidBy, tell } from "../tasks/task-update.ts";
 import { answerDigestOf } from "./message-draft.ts";
 import type { Effect, SendContext } from "./send-plan.ts";
 
@@ -100,6 +101,11 @@ function newTask(context: SendContext, threadId: string): Effect {
     resultMessageId: null,
     resultDigest: null,
     handoffs: [],
+    firstMessageId: null,
+    askedOf: context.askedOf ?? null,
+    isPlain: false,
+    updateCount: 0,
+    updateBytes: 0,
     createdAtMs: nowMs,
     updatedAtMs: nowMs,
     version: 0,
@@ -159,28 +165,34 @@ function answer(context: SendContext, task: TaskRecord, state: TaskState): Effec
   const base = { taskId: task.id, purpose, quiet, reservedFor: undefined };
   if (!isTerminal(state)) {
     const moved = { ...moveTask(task, state, nowMs), statusText: shortText(draft.body) };
-    return {
-      ...base,
-      changes: { tasks: [moved], events: [taskEvent(moved, sender, { message_id: messageId })] },
-    };
+    const told = tell(moved, [{ kind: "status", state, ...saidBy(saidIn(context)) }], nowMs);
+    const events = [taskEvent(told.task, sender, { message_id: messageId })];
+    return { ...base, changes: { ...told.changes, tasks: [told.task], events } };
   }
   const ending = {
     state,
     resultStatus: state === "completed" ? ("ok" as const) : ("error" as const),
     text: draft.body,
     digest: endingDigest(state, answerDigestOf(draft)),
+    isPlain: state === "completed" && draft.given.plain === true,
     actor: sender,
   };
-  const ended = endedTask(task, ending, messageId, nowMs);
+  const { task: ended, changes: told } = endedTask(task, ending, saidIn(context), nowMs);
   const content = { text: draft.body, parts: draft.given.parts };
   return {
     ...base,
     changes: combine(task.tenant, [
       acknowledgeWork(task, mail, sender, nowMs),
       rememberedResult(ended, content, context.artifacts),
-      { tasks: [ended], events: [endingEvent(ended, ending, context.artifacts)] },
+      { ...told, tasks: [ended], events: [endingEvent(ended, ending, context.artifacts)] },
     ]),
   };
+}
+
+/** What an answer says, as those who follow the task see it. */
+function saidIn({ draft, messageId }: SendContext): Parameters<typeof endedTask>[2] {
+  const { parts, a2a_message: a2aMessage } = draft.given;
+  return { text: draft.body, parts, messageId, a2aMessage };
 }
 
 /** The requester adds to a task: the agent that holds it is the one to hear it. */
@@ -208,16 +220,20 @@ function followUp(context: SendContext, task: TaskRecord): Effect {
   const { nowMs } = stationery;
   // Written even where nothing changes: whoever ends, hands over or frees the work meanwhile is a clash.
   const next = waiting ? moveTask(task, "working", nowMs) : { ...task, updatedAtMs: nowMs };
-  const told = waiting ? [taskEvent(next, sender, {})] : [];
+  const events = waiting ? [taskEvent(next, sender, {})] : [];
+  const added = { kind: "message", messageId: context.messageId } as const;
+  const resumed = { kind: "status", state: "working" } as const;
+  const told = tell(next, waiting ? [added, resumed] : [added], nowMs);
   return {
     taskId: task.id,
     purpose: "mail",
     quiet: QUIET_KINDS.has(draft.kind),
     reservedFor: holder?.worker ?? undefined,
     changes: {
-      tasks: [next],
+      ...told.changes,
+      tasks: [told.task],
       deliveries: holder === undefined ? [] : [holder],
-      events: [...repliedEvents(context), ...told],
+      events: [...repliedEvents(context), ...events],
     },
   };
 }
@@ -242,7 +258,9 @@ function handOff(context: SendContext, task: TaskRecord): Effect {
     messageId,
     statusText: null,
     handoffs: [...task.handoffs, step],
+    firstMessageId: task.firstMessageId ?? task.messageId,
   };
+  const told = tell(moved, [{ kind: "status", state: "submitted" }], nowMs);
   const event: EventDraft = {
     ...taskEvent(moved, sender, { from: sender, to: recipient, new_message_id: messageId }),
     messageId: task.messageId,
@@ -254,7 +272,7 @@ function handOff(context: SendContext, task: TaskRecord): Effect {
     reservedFor: undefined,
     changes: combine(task.tenant, [
       acknowledgeWork(task, mail, sender, nowMs),
-      { tasks: [moved], events: [event] },
+      { ...told.changes, tasks: [told.task], events: [event] },
     ]),
   };
 }

@@ -18,8 +18,11 @@ export function putArtifact(known: readonly Artifact[], next: Artifact, append: 
   }
   if (!append) return next;
   const parts = [...before.parts, ...next.parts];
-  if (parts.length > LIMITS.partsMax) {
-    throw new RelayError("too_large", `artifact ${next.artifactId}: at most ${LIMITS.partsMax} parts`);
+  if (parts.length > LIMITS.artifactPartsMax) {
+    throw new RelayError(
+      "too_large",
+      `artifact ${next.artifactId}: at most ${LIMITS.artifactPartsMax} parts`,
+    );
   }
   return { ...before, ...next, parts };
 }

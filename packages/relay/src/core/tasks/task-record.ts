@@ -23,6 +23,15 @@ export interface TaskRecord {
   /** Compares a repeated completion with the accepted one. */
   readonly resultDigest: string | null;
   readonly handoffs: readonly HandoffStep[];
+  /** The message that asked for it first, where it was handed over since. */
+  readonly firstMessageId: string | null;
+  /** The agent that was asked over A2A, which its caller goes on asking about it, whoever works on it. */
+  readonly askedOf: AgentId | null;
+  /** It was answered with a plain message: an A2A caller sees that instead of a task. */
+  readonly isPlain: boolean;
+  /** How many steps those who follow it were shown, and the artifacts in them, as JSON. */
+  readonly updateCount: number;
+  readonly updateBytes: number;
   readonly createdAtMs: number;
   readonly updatedAtMs: number;
   readonly version: number;

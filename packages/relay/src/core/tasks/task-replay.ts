@@ -4,6 +4,8 @@ import type { Changes } from "../environment/relay-store.ts";
 import type { Stationery } from "../messages/notices.ts";
 import type { CachedResult, TaskRecord } from "./task-record.ts";
 import { endingDigest, endTask } from "./task-result.ts";
+import { wholeArtifact } from "./task-step.ts";
+import { tell } from "./task-update.ts";
 
 /** What the mail of a task says that nobody has to do any more. */
 export function replayReason(cached: CachedResult): string {
@@ -17,8 +19,9 @@ export function replayResult(
   stationery: Stationery,
   requesterIsRegistered: boolean,
 ): { readonly task: TaskRecord; readonly changes: Partial<Changes> } {
+  const shown = tell(task, cached.artifacts.map(wholeArtifact), stationery.nowMs);
   const ended = endTask(
-    task,
+    shown.task,
     {
       state: "completed",
       resultStatus: "ok",
@@ -34,5 +37,5 @@ export function replayResult(
     cached.artifacts,
   );
   const artifacts = cached.artifacts.map((artifact) => ({ tenant: task.tenant, taskId: task.id, artifact }));
-  return { task: ended.task, changes: combine(task.tenant, [ended.changes, { artifacts }]) };
+  return { task: ended.task, changes: combine(task.tenant, [shown.changes, ended.changes, { artifacts }]) };
 }

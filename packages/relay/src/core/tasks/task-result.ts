@@ -14,6 +14,7 @@ import type { Stationery } from "../messages/notices.ts";
 import { taskEvent } from "./task-changes.ts";
 import type { TaskRecord } from "./task-record.ts";
 import { moveTask } from "./task-state.ts";
+import { type A2aMembers, saidBy, tell } from "./task-update.ts";
 
 /** How a task ends. */
 export interface Ending {
@@ -21,6 +22,10 @@ export interface Ending {
   readonly resultStatus: ResultStatus;
   readonly text: string;
   readonly parts: readonly Part[] | undefined;
+  /** What the agent said of it in the words of A2A. */
+  readonly a2aMessage?: A2aMembers | undefined;
+  readonly metadata?: A2aMembers | undefined;
+  readonly isPlain?: boolean | undefined;
   /** What went wrong, where the result says so beside its content. */
   readonly errorMessage?: string | undefined;
   /** The earlier task whose result this one is ended with. */
@@ -46,9 +51,14 @@ export function endTask(
   artifacts: readonly Artifact[],
 ): { readonly task: TaskRecord; readonly changes: Partial<Changes> } {
   const resultMessageId = requesterIsRegistered ? stationery.ids.message() : null;
-  const ended = endedTask(task, ending, resultMessageId, stationery.nowMs);
+  const said = { ...ending, messageId: resultMessageId ?? undefined };
+  const { task: ended, changes: told } = endedTask(task, ending, said, stationery.nowMs);
   const event = endingEvent(ended, ending, artifacts);
-  const end = { tasks: [ended], ...(isNews(ending) ? rememberedResult(ended, ending, artifacts) : {}) };
+  const end = {
+    ...told,
+    tasks: [ended],
+    ...(isNews(ending) ? rememberedResult(ended, ending, artifacts) : {}),
+  };
   if (resultMessageId === null) return { task: ended, changes: { ...end, events: [event] } };
   const mail = post({
     ...taskLetter(task, stationery),
@@ -135,20 +145,33 @@ function taskLetter(
   };
 }
 
-/** The task after its end, for endings whose mail is the agent's own reply. */
+/** The task after its end and what its followers are told, also for endings whose mail is the agent's own reply. */
 export function endedTask(
   task: TaskRecord,
-  ending: Pick<Ending, "state" | "resultStatus" | "text" | "digest">,
-  resultMessageId: string | null,
+  ending: Pick<Ending, "state" | "resultStatus" | "text" | "digest" | "isPlain" | "metadata">,
+  {
+    text,
+    parts,
+    messageId,
+    a2aMessage,
+  }: Pick<Ending, "text" | "parts" | "a2aMessage"> & {
+    readonly messageId: string | undefined;
+  },
   nowMs: number,
-): TaskRecord {
-  return {
-    ...moveTask(task, ending.state, nowMs),
+): ReturnType<typeof tell> {
+  const { state, metadata } = ending;
+  const ended: TaskRecord = {
+    ...moveTask(task, state, nowMs),
     resultStatus: ending.resultStatus,
     resultDigest: ending.digest,
-    resultMessageId,
+    resultMessageId: messageId ?? null,
+    isPlain: ending.isPlain ?? false,
     statusText: ending.text === "" ? null : ending.text.slice(0, STATUS_TEXT_CHARS).toWellFormed(),
   };
+  // Whoever cancels a task knows why.
+  const said = state === "canceled" ? {} : saidBy({ text, parts, messageId, a2aMessage });
+  const more = metadata === undefined ? {} : { metadata };
+  return tell(ended, [{ kind: "status", state, ...said, ...more }], nowMs);
 }
 
 /** Artifacts came without events of their own; one digest at the end vouches for all of them. */

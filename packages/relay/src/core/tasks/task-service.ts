@@ -1,5 +1,6 @@
 import {
   type Artifact,
+  GUEST,
   isTerminal,
   LIMITS,
   POSTMASTER,
@@ -17,7 +18,6 @@ import {
   type TaskView,
   textOfParts,
 } from "@a2a-relay/protocol";
-import { isAllowed } from "../access/authorize.ts";
 import type { CapabilityGate, GatePass } from "../access/capability-gate.ts";
 import type { Guard } from "../access/guard.ts";
 import type { Principal } from "../access/principal.ts";
@@ -40,6 +40,9 @@ import { TaskEvents, type TaskEventsPage } from "./task-events.ts";
 import type { TaskRecord } from "./task-record.ts";
 import { askRequester, type Ending, endingDigest, endTask, STATUS_TEXT_CHARS } from "./task-result.ts";
 import { assertInTime, assertUnfinished, moveTask } from "./task-state.ts";
+import { taskTree } from "./task-tree.ts";
+import { artifactStep, statusStep, wholeArtifact } from "./task-step.ts";
+import { tell } from "./task-update.ts";
 import { summarizeTask, viewTask } from "./task-view.ts";
 import { visibleTask } from "./visible-task.ts";
 
@@ -122,25 +125,7 @@ export class TaskService {
   /** The task and what came of it, as far as the caller takes part in it, to a bounded size. */
   async tree(principal: Principal, id: string): Promise<TaskTreeView> {
     const root = await visibleTask(this.#parts, principal, id);
-    const found: TaskRecord[] = [];
-    const left = (): number => LIMITS.treeTasksMax - found.length;
-    const grow = async (task: TaskRecord): Promise<TaskNode> => {
-      found.push(task);
-      const children = left() > 0 ? await this.#children(task, left()) : [];
-      const grown: TaskNode[] = [];
-      for (const child of children) {
-        const parties = [child.requester, child.assignee];
-        if (left() > 0 && isAllowed(principal, "tasks.read", { parties })) grown.push(await grow(child));
-      }
-      return { task, children: grown };
-    };
-    const tree = await grow(root);
-    const counts = await this.#countArtifacts(principal.tenant, found);
-    const view = ({ task, children }: TaskNode): TaskTreeView => ({
-      task: summarizeTask(task, counts.get(task.id) ?? 0),
-      children: children.map(view),
-    });
-    return view(tree);
+    return taskTree(this.#store, principal, root);
   }
 
   /** Progress is seen on the task; a question is also mail, because somebody must hear it to answer. */
@@ -150,11 +135,13 @@ export class TaskService {
     return this.#work(principal, id, request.lease_id, (task, _mail, stationery) => {
       const { nowMs } = stationery;
       const statusText = text === "" ? null : text.slice(0, STATUS_TEXT_CHARS).toWellFormed();
-      const moved = { ...moveTask(task, request.state, nowMs), statusText };
-      const change = { tasks: [moved], events: [taskEvent(moved, task.assignee, {})] };
-      if (request.state === "working") return { task: moved, changes: [change] };
-      const question = askRequester(moved, { text, parts: request.parts }, stationery);
-      return { task: moved, changes: [change, question.changes] };
+      const { state, parts } = request;
+      const moved = { ...moveTask(task, state, nowMs), statusText };
+      const isQuestion = state !== "working" && task.requester !== GUEST;
+      const question = isQuestion ? askRequester(moved, { text, parts }, stationery) : undefined;
+      const told = tell(moved, [statusStep(request, text, question?.message.id)], nowMs);
+      const change = { ...told.changes, tasks: [told.task], events: [taskEvent(moved, task.assignee, {})] };
+      return { task: told.task, changes: question === undefined ? [change] : [change, question.changes] };
     });
   }
 
@@ -163,12 +150,11 @@ export class TaskService {
     const request = parseArtifact(input);
     return this.#work(principal, id, request.lease_id, (task, _mail, { nowMs }, known) => {
       const next = readArtifact(request.artifact, () => this.#ids.task());
-      const artifact = putArtifact(known, next, request.append === true);
-      const touched = { ...task, updatedAtMs: nowMs };
-      return {
-        task: touched,
-        changes: [{ tasks: [touched], artifacts: [{ tenant: task.tenant, taskId: task.id, artifact }] }],
-      };
+      const append = request.append === true;
+      const artifact = putArtifact(known, next, append);
+      const told = tell({ ...task, updatedAtMs: nowMs }, [artifactStep(request, next)], nowMs);
+      const artifacts = [{ tenant: task.tenant, taskId: task.id, artifact }];
+      return { task: told.task, changes: [{ ...told.changes, tasks: [told.task], artifacts }] };
     });
   }
 
@@ -183,6 +169,9 @@ export class TaskService {
       resultStatus: request.result_status ?? "ok",
       text,
       parts: request.parts,
+      a2aMessage: request.a2a_message,
+      metadata: request.metadata,
+      isPlain: request.plain,
       digest: endingDigest("completed", content),
     });
   }
@@ -244,9 +233,17 @@ export class TaskService {
     input: unknown,
     state: "failed" | "rejected",
   ): Promise<TaskView> {
-    const { reason, lease_id: leaseId } = parseFail(input);
+    const { reason, parts, metadata, a2a_message: a2aMessage, lease_id: leaseId } = parseFail(input);
     const digest = endingDigest(state, { reason });
-    const ending = { state, resultStatus: "error", text: reason, parts: undefined, digest } as const;
+    const ending = {
+      state,
+      resultStatus: "error",
+      text: reason,
+      parts,
+      metadata,
+      a2aMessage,
+      digest,
+    } as const;
     return this.#end(principal, id, leaseId, [], ending);
   }
 
@@ -270,10 +267,12 @@ export class TaskService {
       const all = withArtifacts(known, put);
       if (put.length > 0) assertArtifactBytes(all);
       const ending: Ending = { ...how, actor: task.assignee, sender: task.assignee };
-      const ended = await this.#ended(task, stationery, ending, all);
+      const shown = tell(task, put.map(wholeArtifact), stationery.nowMs);
+      const ended = await this.#ended(shown.task, stationery, ending, all);
       const changes = combine(task.tenant, [
         pass,
         acknowledgeWork(task, mail, task.assignee, stationery.nowMs),
+        shown.changes,
         ended.changes,
         { artifacts: put.map((artifact) => ({ tenant: task.tenant, taskId: task.id, artifact })) },
       ]);
@@ -369,18 +368,6 @@ export class TaskService {
     return { ids: this.#ids, nowMs: this.#clock.nowMs(), messageTtlMs: this.#messageTtlMs };
   }
 
-  async #children(task: TaskRecord, limit: number): Promise<readonly TaskRecord[]> {
-    return this.#store.tasks({
-      tenant: task.tenant,
-      agentId: undefined,
-      state: undefined,
-      threadId: undefined,
-      parentId: task.id,
-      afterId: "",
-      limit,
-    });
-  }
-
   async #countArtifacts(tenant: string, tasks: readonly TaskRecord[]): Promise<ReadonlyMap<string, number>> {
     return this.#store.countArtifacts(
       tenant,
@@ -391,9 +378,4 @@ export class TaskService {
   async #view(task: TaskRecord): Promise<TaskView> {
     return viewTask(task, await this.#store.artifacts(task.tenant, task.id));
   }
-}
-
-interface TaskNode {
-  readonly task: TaskRecord;
-  readonly children: readonly TaskNode[];
 }

@@ -1,5 +1,6 @@
 import type { AgentId, Artifact, TaskState } from "@a2a-relay/protocol";
 import type { CachedResult, TaskRecord } from "./task-record.ts";
+import type { TaskUpdate } from "./task-update.ts";
 
 export interface TaskFilter {
   readonly tenant: string;
@@ -11,6 +12,43 @@ export interface TaskFilter {
   /** Ids are time-ordered, so the last id of a page is the cursor of the next. */
   readonly afterId: string;
   readonly limit: number;
+}
+
+/** What an A2A caller lists: what it asked of one agent, the newest change first. */
+export interface AskedTasksQuery {
+  readonly tenant: string;
+  readonly askedOf: AgentId;
+  readonly requester: AgentId;
+  readonly state: TaskState | undefined;
+  readonly threadId: string | undefined;
+  /** Changed at this time or later. */
+  readonly sinceMs: number;
+  /** The last one of the page before. */
+  readonly before: { readonly updatedAtMs: number; readonly id: string } | undefined;
+  readonly limit: number;
+}
+
+export interface AskedTasksPage {
+  readonly tasks: readonly TaskRecord[];
+  readonly hasMore: boolean;
+  /** Of all pages together. */
+  readonly total: number;
+}
+
+export interface TaskUpdatesQuery {
+  readonly tenant: string;
+  readonly taskId: string;
+  readonly afterN: number;
+  /** False: only what was said. */
+  readonly withArtifacts: boolean;
+  readonly limit: number;
+  /** All steps of one answer together, as JSON. The first one comes whatever its length. */
+  readonly bytesMax: number;
+}
+
+export interface TaskUpdatesPage {
+  readonly updates: readonly TaskUpdate[];
+  readonly hasMore: boolean;
 }
 
 export interface TaskStore {
@@ -31,6 +69,10 @@ export interface TaskStore {
   artifacts(tenant: string, taskId: string): Promise<readonly Artifact[]>;
   /** How many artifacts each of these tasks has; those without any are left out. */
   countArtifacts(tenant: string, taskIds: readonly string[]): Promise<ReadonlyMap<string, number>>;
+  /** Those that were answered with a plain message are left out. */
+  askedTasks(query: AskedTasksQuery): Promise<AskedTasksPage>;
+  /** In the order of their numbers. They go with their task. */
+  taskUpdates(query: TaskUpdatesQuery): Promise<TaskUpdatesPage>;
   /** Unfinished tasks whose deadline has passed. */
   overdueTasks(nowMs: number, limit: number): Promise<readonly TaskRecord[]>;
 }

@@ -1,5 +1,5 @@
 import type { DatabaseSync } from "node:sqlite";
-import type { AgentId } from "@a2a-relay/protocol";
+import type { AgentCard, AgentId } from "@a2a-relay/protocol";
 import type { AgentRecord, AgentWithPresence, CustodialKey } from "../../core/agents/agent-record.ts";
 import { ClashError } from "./clash.ts";
 import { prepare, type Row, type Statement } from "./database.ts";
@@ -7,6 +7,8 @@ import { AGENT_COLUMNS, agentFromRow } from "./rows.ts";
 
 /** Names whose owners are remembered: more than most relays have agents. */
 const KNOWN_NAMES_MAX = 10_000;
+/** Cards that are remembered: each may have as many bytes as a registration. */
+const KNOWN_CARDS_MAX = 1_000;
 /** Enough for an error message to name candidates; more would only cost a reader of a popular name. */
 const NAMED_AGENTS_MAX = 100;
 
@@ -24,6 +26,11 @@ const PRESENT =
   "select 1 from agent indexed by agent_present where tenant = ? and id = ? and removed_at_ms is null";
 const COUNT =
   "select count(*) from agent indexed by agent_present where tenant = ? and removed_at_ms is null";
+// All that begins with a scheme and two slashes: no other id has a slash.
+const COUNT_EXTERNAL = `
+  select count(*) from agent indexed by agent_present
+  where tenant = ? and removed_at_ms is null
+    and (id >= 'http://' and id < 'http:0' or id >= 'https://' and id < 'https:0')`;
 // Anybody may show any name, so one that is shown means nobody where it is the id or alias of somebody, also of
 // somebody who has left.
 const NAMED = `
@@ -41,13 +48,14 @@ const CUSTODIAL_KEY = "select private_key from custodial_key where tenant = ? an
 
 const INSERT = `
   insert into agent (display_name, aliases_json, card_json, skills_json, representative_queries_json,
-    callback_url, ttl_ms, pubkey_b58, custodial, registered_at_ms, others_before_ms, removed_at_ms, version,
-    tenant, id)
-  values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?) on conflict do nothing`;
+    callback_url, ttl_ms, pubkey_b58, custodial, registered_at_ms, others_before_ms, removed_at_ms,
+    extended_card_json, direct, version, tenant, id)
+  values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?) on conflict do nothing`;
 const UPDATE = `
   update agent set display_name = ?, aliases_json = ?, card_json = ?, skills_json = ?,
     representative_queries_json = ?, callback_url = ?, ttl_ms = ?, pubkey_b58 = ?, custodial = ?,
-    registered_at_ms = ?, others_before_ms = ?, removed_at_ms = ?, version = version + 1
+    registered_at_ms = ?, others_before_ms = ?, removed_at_ms = ?, extended_card_json = ?, direct = ?,
+    version = version + 1
   where tenant = ? and id = ? and version = ?`;
 
 // The id of a removed agent stays reserved, so it is no alias for others.
@@ -89,6 +97,7 @@ export class Agents {
   readonly #present: Statement;
   readonly #removed: Statement;
   readonly #count: Statement;
+  readonly #countExternal: Statement;
   readonly #named: Statement;
   readonly #withKey: Statement;
   readonly #owner: Statement;
@@ -104,6 +113,8 @@ export class Agents {
   readonly #sightings = new Map<string, Sighting>();
   /** Who owns a name: every request asks, and hardly any changes it. Emptied whenever an agent is written. */
   readonly #ownersByName = new Map<string, readonly AgentId[]>();
+  /** Cards of those who were asked lately, likewise. */
+  readonly #cards = new Map<string, AgentCard>();
   /** Public keys by agent, likewise. */
   readonly #owners = new Map<string, Owner>();
 
@@ -113,6 +124,7 @@ export class Agents {
     this.#present = prepare(database, PRESENT);
     this.#removed = prepare(database, REMOVED);
     this.#count = prepare(database, COUNT);
+    this.#countExternal = prepare(database, COUNT_EXTERNAL);
     this.#named = prepare(database, NAMED);
     this.#withKey = prepare(database, WITH_KEY);
     this.#owner = prepare(database, OWNER);
@@ -129,6 +141,16 @@ export class Agents {
   agent(tenant: string, id: AgentId): AgentWithPresence | undefined {
     const row = this.#select.get(tenant, id);
     return row === undefined ? undefined : this.#withSighting(row);
+  }
+
+  agentCard(tenant: string, id: AgentId): AgentCard | undefined {
+    const key = pairKey(tenant, id);
+    const known = this.#cards.get(key);
+    if (known !== undefined) return known;
+    const card = this.agent(tenant, id)?.agent.card;
+    if (this.#cards.size >= KNOWN_CARDS_MAX) this.#cards.clear();
+    if (card !== undefined) this.#cards.set(key, card);
+    return card;
   }
 
   agentsNamed(tenant: string, name: string): readonly AgentId[] {
@@ -157,6 +179,10 @@ export class Agents {
 
   countAgents(tenant: string): number {
     return Number(this.#count.get(tenant)?.[0]);
+  }
+
+  countExternal(tenant: string): number {
+    return Number(this.#countExternal.get(tenant)?.[0]);
   }
 
   agentWithKey(tenant: string, publicKey: string): AgentId | undefined {
@@ -202,6 +228,7 @@ export class Agents {
   put(agent: AgentRecord): void {
     this.#ownersByName.clear();
     this.#owners.clear();
+    this.#cards.clear();
     this.#assertKeyIsFree(agent);
     const values = [
       agent.displayName,
@@ -216,6 +243,8 @@ export class Agents {
       agent.registeredAtMs,
       agent.othersBeforeMs,
       agent.removedAtMs,
+      agent.extendedCard === null ? null : JSON.stringify(agent.extendedCard),
+      agent.isDirect ? 1 : 0,
       agent.tenant,
       agent.id,
     ];

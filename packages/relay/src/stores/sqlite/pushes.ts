@@ -48,13 +48,13 @@ const COUNT_PENDING = `
 // Mail may be retired between the look at it and this: nobody would ever remove such a push.
 const INSERT_PUSH = `
   insert into push (agent_id, state, reason, attempts, attempts_before, created_at_ms, position, next_at_ms,
-    version, tenant, message_id)
-  select ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 1, ?9, ?10
-  where exists (select 1 from message where tenant = ?9 and id = ?10)
+    sent_at_ms, version, tenant, message_id)
+  select ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 1, ?10, ?11
+  where exists (select 1 from message where tenant = ?10 and id = ?11)
   on conflict do nothing`;
 const UPDATE_PUSH = `
   update push set agent_id = ?, state = ?, reason = ?, attempts = ?, attempts_before = ?, created_at_ms = ?,
-    position = ?, next_at_ms = ?, version = version + 1
+    position = ?, next_at_ms = ?, sent_at_ms = ?, version = version + 1
   where tenant = ? and message_id = ? and version = ?`;
 const FORGET_PUSH = "delete from push where tenant = ? and message_id = ?";
 
@@ -188,6 +188,7 @@ export class Pushes {
       push.createdAtMs,
       push.position,
       push.nextAtMs,
+      push.sentAtMs,
       push.tenant,
       push.messageId,
     ];

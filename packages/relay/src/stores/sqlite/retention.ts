@@ -14,6 +14,9 @@ import { prepare, type Row, type Statement } from "./database.ts";
 import type { Mailboxes } from "./mailboxes.ts";
 import type { Messages, SendKeyName } from "./messages.ts";
 import type { Pushes } from "./pushes.ts";
+import type { RemoteTasks } from "./remote-tasks.ts";
+import type { TaskPushes } from "./task-pushes.ts";
+import type { TaskUpdates } from "./task-updates.ts";
 import type { Tasks } from "./tasks.ts";
 
 const WALK_ROWS = 500;
@@ -50,7 +53,10 @@ export class Retention {
   readonly #messages: Messages;
   readonly #mailboxes: Mailboxes;
   readonly #pushes: Pushes;
+  readonly #remoteTasks: RemoteTasks;
   readonly #tasks: Tasks;
+  readonly #taskPushes: TaskPushes;
+  readonly #taskUpdates: TaskUpdates;
   readonly #walk: Statement;
   readonly #traces: Statement;
   readonly #forgetMessage: Statement;
@@ -68,13 +74,19 @@ export class Retention {
       readonly messages: Messages;
       readonly mailboxes: Mailboxes;
       readonly pushes: Pushes;
+      readonly remoteTasks: RemoteTasks;
       readonly tasks: Tasks;
+      readonly taskPushes: TaskPushes;
+      readonly taskUpdates: TaskUpdates;
     },
   ) {
     this.#messages = parts.messages;
     this.#mailboxes = parts.mailboxes;
     this.#pushes = parts.pushes;
+    this.#remoteTasks = parts.remoteTasks;
     this.#tasks = parts.tasks;
+    this.#taskPushes = parts.taskPushes;
+    this.#taskUpdates = parts.taskUpdates;
     this.#walk = prepare(database, WALK);
     this.#traces = prepare(database, TRACES);
     this.#forgetMessage = prepare(database, FORGET_MESSAGE);
@@ -117,7 +129,11 @@ export class Retention {
       this.#pushes.forget(tenant, messageId);
       if (typeof taskId !== "string") continue;
       const { changes } = this.#forgetTask.run(tenant, taskId, messageId);
-      if (changes !== 0) this.#forgetArtifacts.run(tenant, taskId);
+      if (changes === 0) continue;
+      this.#forgetArtifacts.run(tenant, taskId);
+      this.#taskPushes.forgetTask(tenant, taskId);
+      this.#taskUpdates.forget(tenant, taskId);
+      this.#remoteTasks.forget(tenant, taskId);
     }
   }
 

@@ -16,7 +16,7 @@ import type { Row } from "./database.ts";
 
 export const AGENT_COLUMNS = `a.tenant, a.id, a.display_name, a.aliases_json, a.card_json, a.skills_json,
   a.representative_queries_json, a.callback_url, a.ttl_ms, a.pubkey_b58, a.custodial, a.registered_at_ms,
-  a.others_before_ms, a.removed_at_ms, a.version, p.last_seen_at_ms`;
+  a.others_before_ms, a.removed_at_ms, a.version, a.extended_card_json, a.direct, p.last_seen_at_ms`;
 
 export function agentFromRow(row: Row): AgentWithPresence {
   return {
@@ -36,8 +36,10 @@ export function agentFromRow(row: Row): AgentWithPresence {
       othersBeforeMs: row[12] as number,
       removedAtMs: row[13] as number | null,
       version: row[14] as number,
+      extendedCard: parseNullable(row[15]) as AgentRecord["extendedCard"],
+      isDirect: row[16] === 1,
     },
-    lastSeenAtMs: row[15] as number | null,
+    lastSeenAtMs: row[17] as number | null,
   };
 }
 
@@ -140,7 +142,8 @@ export const DELIVERY_COLUMN_COUNT = 24;
 
 export const TASK_COLUMNS = `tenant, id, requester, assignee, state, thread_id, message_id, subject, client_id,
   result_key, parent_id, deadline_ms, status_text, result_status, result_message_id, result_digest,
-  handoffs_json, created_at_ms, updated_at_ms, version`;
+  handoffs_json, first_message_id, asked_of, plain, update_count, update_bytes, created_at_ms, updated_at_ms,
+  version`;
 
 export function taskFromRow(row: Row): TaskRecord {
   return {
@@ -161,9 +164,14 @@ export function taskFromRow(row: Row): TaskRecord {
     resultMessageId: row[14] as string | null,
     resultDigest: row[15] as string | null,
     handoffs: parse(row[16]) as TaskRecord["handoffs"],
-    createdAtMs: row[17] as number,
-    updatedAtMs: row[18] as number,
-    version: row[19] as number,
+    firstMessageId: row[17] as string | null,
+    askedOf: row[18] as AgentId | null,
+    isPlain: row[19] === 1,
+    updateCount: row[20] as number,
+    updateBytes: row[21] as number,
+    createdAtMs: row[22] as number,
+    updatedAtMs: row[23] as number,
+    version: row[24] as number,
   };
 }
 
@@ -267,7 +275,7 @@ export function pushEndpointFromRow(row: Row): PushEndpoint {
 }
 
 export const PUSH_COLUMNS = `tenant, message_id, agent_id, state, reason, attempts, attempts_before, created_at_ms,
-  position, next_at_ms, version`;
+  position, next_at_ms, sent_at_ms, version`;
 
 export function pushFromRow(row: Row): PushRecord {
   return {
@@ -281,7 +289,8 @@ export function pushFromRow(row: Row): PushRecord {
     createdAtMs: row[7] as number,
     position: row[8] as number,
     nextAtMs: row[9] as number | null,
-    version: row[10] as number,
+    sentAtMs: row[10] as number | null,
+    version: row[11] as number,
   };
 }
 

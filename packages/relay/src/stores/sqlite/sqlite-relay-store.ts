@@ -202,7 +202,7 @@ export class SqliteRelayStore extends StoreReader implements RelayStore {
 
   #apply(changes: Changes): void {
     const { access, agents, capabilities, journal, mailboxes, messages, resultCache, tasks } = this.parts;
-    const { nonces, pushes } = this.parts;
+    const { nonces, pushes, taskPushes, taskUpdates } = this.parts;
     const { sendKeys = [] } = changes;
     for (const nonce of changes.nonces ?? []) nonces.use(changes.tenant, nonce);
     for (const key of changes.keys ?? []) access.putKey(key);
@@ -220,11 +220,18 @@ export class SqliteRelayStore extends StoreReader implements RelayStore {
     }
     for (const task of changes.tasks ?? []) tasks.put(task);
     for (const artifact of changes.artifacts ?? []) tasks.putArtifact(artifact);
+    for (const update of changes.taskUpdates ?? []) {
+      taskUpdates.add(update);
+      taskPushes.makeDue(update);
+    }
     for (const result of changes.cachedResults ?? []) resultCache.put(result);
     for (const endpoint of changes.pushEndpoints ?? []) pushes.putEndpoint(endpoint, "wake");
     for (const endpoint of changes.pushProgress ?? []) pushes.putEndpoint(endpoint, "quiet");
     for (const push of changes.pushes ?? []) pushes.put(push);
     for (const attempt of changes.pushAttempts ?? []) pushes.addAttempt(attempt);
+    for (const task of changes.remoteTasks ?? []) this.parts.remoteTasks.put(task);
+    for (const key of changes.forgottenTaskPushes ?? []) taskPushes.forget(key);
+    for (const config of changes.taskPushes ?? []) taskPushes.put(config);
     journal.append(changes.tenant, changes.events);
   }
 

@@ -1,5 +1,12 @@
 import type { DatabaseSync } from "node:sqlite";
-import { type AgentId, type Artifact, type DeliveryState, RelayError } from "@a2a-relay/protocol";
+import {
+  type AgentCard,
+  type AgentId,
+  type Artifact,
+  type DeliveryState,
+  RelayError,
+} from "@a2a-relay/protocol";
+import type { TaskPushConfig } from "../../core/a2a/task-push-record.ts";
 import type { CapabilityFilter, KeyFilter } from "../../core/access/access-store.ts";
 import type { CapabilityRecord } from "../../core/access/capability-record.ts";
 import type { KeyRecord, TenantRecord } from "../../core/access/key-record.ts";
@@ -14,22 +21,15 @@ import type { MessageStore, ThreadPage, ThreadQuery } from "../../core/messages/
 import type { PushAttempt, PushEndpoint, PushRecord } from "../../core/push/push-record.ts";
 import type { PushFilter } from "../../core/push/push-store.ts";
 import type { CachedResult, TaskRecord } from "../../core/tasks/task-record.ts";
-import type { TaskFilter } from "../../core/tasks/task-store.ts";
-import { Access } from "./access.ts";
-import { Agents } from "./agents.ts";
-import { Capabilities } from "./capabilities.ts";
-import { DeliveryQueue } from "./delivery-queue.ts";
-import { Journal } from "./journal.ts";
-import { Ledger } from "./ledger.ts";
-import { Mailboxes } from "./mailboxes.ts";
-import { Messages } from "./messages.ts";
-import { Nonces } from "./nonces.ts";
-import { Pushes } from "./pushes.ts";
-import { ResultCache } from "./result-cache.ts";
-import { Retention } from "./retention.ts";
+import type {
+  AskedTasksPage,
+  AskedTasksQuery,
+  TaskFilter,
+  TaskUpdatesPage,
+  TaskUpdatesQuery,
+} from "../../core/tasks/task-store.ts";
 import { relayErrorFrom } from "./sqlite-error.ts";
-import { Tasks } from "./tasks.ts";
-import { Threads } from "./threads.ts";
+import { createParts, type StoreParts } from "./store-parts.ts";
 
 type Write =
   | "commit"
@@ -47,24 +47,6 @@ type Write =
 
 /** All that a store answers without a change. */
 type Reads = Omit<RelayStore, Write | "feed" | typeof Symbol.asyncDispose>;
-
-/** The parts of a store, each over its own tables. */
-export interface StoreParts {
-  readonly access: Access;
-  readonly agents: Agents;
-  readonly capabilities: Capabilities;
-  readonly journal: Journal;
-  readonly ledger: Ledger;
-  readonly mailboxes: Mailboxes;
-  readonly messages: Messages;
-  readonly nonces: Nonces;
-  readonly pushes: Pushes;
-  readonly queue: DeliveryQueue;
-  readonly resultCache: ResultCache;
-  readonly retention: Retention;
-  readonly tasks: Tasks;
-  readonly threads: Threads;
-}
 
 /** The reading half of the store: what needs no place in the commit queue. */
 export abstract class StoreReader implements Reads {
@@ -128,8 +110,16 @@ export abstract class StoreReader implements Reads {
     return this.#read(() => this.parts.agents.countAgents(tenant));
   }
 
+  countExternalAgents(tenant: string): Promise<number> {
+    return this.#read(() => this.parts.agents.countExternal(tenant));
+  }
+
   agentWithKey(tenant: string, publicKey: string): Promise<AgentId | undefined> {
     return this.#read(() => this.parts.agents.agentWithKey(tenant, publicKey));
+  }
+
+  agentCard(tenant: string, id: AgentId): Promise<AgentCard | undefined> {
+    return this.#read(() => this.parts.agents.agentCard(tenant, id));
   }
 
   othersBeforeMs(tenant: string, id: AgentId): Promise<number> {
@@ -236,6 +226,14 @@ export abstract class StoreReader implements Reads {
     return this.#read(() => this.parts.tasks.countArtifacts(tenant, taskIds));
   }
 
+  askedTasks(query: AskedTasksQuery): Promise<AskedTasksPage> {
+    return this.#read(() => this.parts.tasks.askedTasks(query));
+  }
+
+  taskUpdates(query: TaskUpdatesQuery): Promise<TaskUpdatesPage> {
+    return this.#read(() => this.parts.taskUpdates.updates(query));
+  }
+
   overdueTasks(nowMs: number, limit: number): Promise<readonly TaskRecord[]> {
     return this.#read(() => this.parts.tasks.overdueTasks(nowMs, limit));
   }
@@ -307,6 +305,30 @@ export abstract class StoreReader implements Reads {
     return this.#read(() => this.parts.pushes.countPending(tenant, agentId));
   }
 
+  taskPush(...asked: Parameters<RelayStore["taskPush"]>): Promise<TaskPushConfig | undefined> {
+    return this.#read(() => this.parts.taskPushes.config(...asked));
+  }
+
+  taskPushes(tenant: string, taskId: string): Promise<readonly TaskPushConfig[]> {
+    return this.#read(() => this.parts.taskPushes.ofTask(tenant, taskId));
+  }
+
+  dueTaskPushes(nowMs: number, limit: number): Promise<readonly TaskPushConfig[]> {
+    return this.#read(() => this.parts.taskPushes.due(nowMs, limit));
+  }
+
+  remoteTask(tenant: string, taskId: string): ReturnType<RelayStore["remoteTask"]> {
+    return this.#read(() => this.parts.remoteTasks.task(tenant, taskId));
+  }
+
+  dueRemoteTasks(nowMs: number, limit: number): ReturnType<RelayStore["dueRemoteTasks"]> {
+    return this.#read(() => this.parts.remoteTasks.due(nowMs, limit));
+  }
+
+  remoteContextId(...asked: Parameters<RelayStore["remoteContextId"]>): Promise<string | undefined> {
+    return this.#read(() => this.parts.remoteTasks.contextId(...asked));
+  }
+
   /** What is known at once is answered in the next turn of the promises and not three later: all requests come here. */
   #read<T>(query: () => T | Promise<T>): Promise<T> {
     if (!this.database.isOpen) {
@@ -323,29 +345,4 @@ export abstract class StoreReader implements Reads {
 
 function rethrow(error: unknown): never {
   throw relayErrorFrom(error);
-}
-
-function createParts(database: DatabaseSync): StoreParts {
-  const ledger = new Ledger(database);
-  const messages = new Messages(database, ledger);
-  const journal = new Journal(database, ledger);
-  const mailboxes = new Mailboxes(database, ledger, messages, journal);
-  const tasks = new Tasks(database);
-  const pushes = new Pushes(database, ledger);
-  return {
-    access: new Access(database),
-    agents: new Agents(database),
-    capabilities: new Capabilities(database),
-    journal,
-    ledger,
-    mailboxes,
-    messages,
-    nonces: new Nonces(database),
-    pushes,
-    queue: new DeliveryQueue(database, ledger),
-    resultCache: new ResultCache(database),
-    retention: new Retention(database, { messages, mailboxes, pushes, tasks }),
-    tasks,
-    threads: new Threads(database),
-  };
 }

@@ -2,7 +2,7 @@ import type { DatabaseSync } from "node:sqlite";
 import { setImmediate } from "node:timers/promises";
 import { type AgentId, type Artifact, isTerminal } from "@a2a-relay/protocol";
 import type { ArtifactRecord, TaskRecord } from "../../core/tasks/task-record.ts";
-import type { TaskFilter } from "../../core/tasks/task-store.ts";
+import type { AskedTasksPage, AskedTasksQuery, TaskFilter } from "../../core/tasks/task-store.ts";
 import { ClashError } from "./clash.ts";
 import { prepare, type Statement } from "./database.ts";
 import { artifactFromRow, TASK_COLUMNS, taskFromRow } from "./rows.ts";
@@ -51,14 +51,23 @@ const UNFINISHED_WITH_RESULT_KEY = `
   select ${TASK_COLUMNS} from task indexed by task_result_key
   where tenant = ? and result_key is not null and result_key = ? and ${UNFINISHED} order by id limit 1`;
 
+const ASKED = `
+  from task indexed by task_asked_of
+  where tenant = ?1 and asked_of is not null and asked_of = ?2 and requester = ?3 and updated_at_ms >= ?4
+    and plain = 0 and (?5 is null or state = ?5) and (?6 is null or thread_id = ?6)`;
+const ASKED_PAGE = `
+  select ${TASK_COLUMNS} ${ASKED} and (updated_at_ms, id) < (?7, ?8)
+  order by updated_at_ms desc, id desc limit ?9`;
+const COUNT_ASKED = `select count(*) ${ASKED}`;
+
 const INSERT = `
   insert into task (${TASK_COLUMNS})
-  values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1) on conflict do nothing`;
+  values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1) on conflict do nothing`;
 const UPDATE = `
   update task set requester = ?, assignee = ?, state = ?, thread_id = ?, message_id = ?, subject = ?,
     client_id = ?, result_key = ?, parent_id = ?, deadline_ms = ?, status_text = ?, result_status = ?,
-    result_message_id = ?, result_digest = ?, handoffs_json = ?, created_at_ms = ?, updated_at_ms = ?,
-    version = version + 1
+    result_message_id = ?, result_digest = ?, handoffs_json = ?, first_message_id = ?, asked_of = ?,
+    plain = ?, update_count = ?, update_bytes = ?, created_at_ms = ?, updated_at_ms = ?, version = version + 1
   where tenant = ? and id = ? and version = ?`;
 const PUT_ARTIFACT = `
   insert into artifact (tenant, task_id, artifact_id, ordinal, json)
@@ -80,6 +89,8 @@ export class Tasks {
   readonly #unfinishedStretchEnd: Statement;
   readonly #withClientId: Statement;
   readonly #unfinishedWithResultKey: Statement;
+  readonly #askedPage: Statement;
+  readonly #countAsked: Statement;
   readonly #insert: Statement;
   readonly #update: Statement;
   readonly #putArtifact: Statement;
@@ -97,6 +108,8 @@ export class Tasks {
     this.#unfinishedStretchEnd = prepare(database, UNFINISHED_STRETCH_END);
     this.#withClientId = prepare(database, WITH_CLIENT_ID);
     this.#unfinishedWithResultKey = prepare(database, UNFINISHED_WITH_RESULT_KEY);
+    this.#askedPage = prepare(database, ASKED_PAGE);
+    this.#countAsked = prepare(database, COUNT_ASKED);
     this.#insert = prepare(database, INSERT);
     this.#update = prepare(database, UPDATE);
     this.#putArtifact = prepare(database, PUT_ARTIFACT);
@@ -151,6 +164,16 @@ export class Tasks {
     }
   }
 
+  askedTasks(query: AskedTasksQuery): AskedTasksPage {
+    const { tenant, askedOf, requester, sinceMs, state = null, threadId = null, before, limit } = query;
+    const filter = [tenant, askedOf, requester, sinceMs, state, threadId] as const;
+    const { updatedAtMs, id } = before ?? { updatedAtMs: Number.MAX_SAFE_INTEGER, id: LAST_ID };
+    const rows = this.#askedPage.all(...filter, updatedAtMs, id, limit + 1);
+    const tasks = rows.slice(0, limit).map((row) => taskFromRow(row));
+    const total = Number(this.#countAsked.get(...filter)?.[0]);
+    return { tasks, hasMore: rows.length > limit, total };
+  }
+
   /** Inside a commit. */
   put(task: TaskRecord): void {
     const { tenant, id } = task;
@@ -193,6 +216,11 @@ function taskValues(task: TaskRecord): (string | number | null)[] {
     task.resultMessageId,
     task.resultDigest,
     JSON.stringify(task.handoffs),
+    task.firstMessageId,
+    task.askedOf,
+    task.isPlain ? 1 : 0,
+    task.updateCount,
+    task.updateBytes,
     task.createdAtMs,
     task.updatedAtMs,
   ];

@@ -1,0 +1,60 @@
+import { DEFAULT_TENANT } from "../access/principal.ts";
+
+/** What the relay says of itself in every card that it serves. */
+export interface CardSettings {
+  /** The address the relay tells others; known once it listens. */
+  readonly publicUrl: () => string;
+  /** Where gRPC listens, as host:port; absent or undefined: it does not. */
+  readonly grpcUrl?: () => string | undefined;
+  /** Whether callers need a key. */
+  readonly hasKeys?: boolean;
+  /** How long unread mail waits for its agent. */
+  readonly messageTtlMs: number;
+}
+
+export interface CardInterface {
+  readonly url: string;
+  readonly protocolBinding: string;
+  readonly protocolVersion: string;
+  /** The A2A tenant field: the agent's id, where one address serves all agents. */
+  readonly tenant?: string;
+}
+
+/** Where the two bindings over HTTP are. */
+export interface CardAddresses {
+  readonly rpcUrl: string;
+  readonly restUrl: string;
+  readonly agentId: string;
+}
+
+/** The relay's interfaces in the order of preference: the newest version first, older clients take the last two. */
+export function relayInterfaces(
+  { rpcUrl, restUrl, agentId }: CardAddresses,
+  { grpcUrl }: CardSettings,
+): readonly CardInterface[] {
+  const grpc = grpcUrl?.();
+  return [
+    { url: rpcUrl, protocolBinding: "JSONRPC", protocolVersion: "1.0" },
+    { url: restUrl, protocolBinding: "HTTP+JSON", protocolVersion: "1.0" },
+    ...(grpc === undefined
+      ? []
+      : [{ url: grpc, protocolBinding: "GRPC", protocolVersion: "1.0", tenant: agentId }]),
+    { url: rpcUrl, protocolBinding: "JSONRPC", protocolVersion: "0.3" },
+    { url: restUrl, protocolBinding: "HTTP+JSON", protocolVersion: "0.3" },
+  ];
+}
+
+/** The agent's own A2A address. */
+export function agentUrl(publicUrl: string, tenant: string, agentId: string): string {
+  return `${tenantUrl(publicUrl, tenant)}/agents/${segment(agentId)}/a2a`;
+}
+
+/** The address below which everything of that tenant is. */
+export function tenantUrl(publicUrl: string, tenant: string): string {
+  return tenant === DEFAULT_TENANT ? publicUrl : `${publicUrl}/t/${segment(tenant)}`;
+}
+
+/** Paths may have these two as they are, and ids that show them are easier to read. */
+function segment(text: string): string {
+  return encodeURIComponent(text).replaceAll("%40", "@").replaceAll("%3A", ":");
+}

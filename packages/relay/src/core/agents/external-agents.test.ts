@@ -1,0 +1,109 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { type AgentId, LIMITS } from "@a2a-relay/protocol";
+import { coreOnMemory, LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
+import { FakeOutside } from "../../../testing/fake-outside.ts";
+import { refused } from "../../../testing/refusal.ts";
+import { aNewAgent } from "../../../testing/store-builders.ts";
+import { DEFAULT_TENANT } from "../access/principal.ts";
+
+const URL_A = "https://Agent.Example:443/助手";
+const ID = "https://agent.example/%E5%8A%A9%E6%89%8B" as AgentId;
+
+describe("an agent that is written to by its URL", () => {
+  it("is known from then on by that URL, however it is written", async () => {
+    await using core = await coreOnMemory({}, new FakeOutside());
+    const first = await core.send({ to: URL_A });
+    assert.equal(first.receipt.recipient, ID);
+    const { receipt } = await core.send({ to: "HTTPS://agent.example/%E5%8A%A9%E6%89%8B" });
+    assert.equal(receipt.recipient, ID);
+    const agent = await core.agents.get(core.operator, URL_A);
+    assert.equal(agent.agent_id, ID);
+    assert.equal(agent.display_name, "agent.example/%E5%8A%A9%E6%89%8B");
+    assert.deepEqual([agent.callback_url, agent.push, agent.custodial], [ID, "a2a", true]);
+    const endpoint = await core.pushes.endpoint(core.operator, ID, {});
+    assert.deepEqual([endpoint.push, endpoint.ack, endpoint.state], ["a2a", true, "active"]);
+    assert.equal((await core.mailOf(ID)).length, 2);
+    assert.equal((await core.agents.list(core.operator, {})).total, 3);
+  });
+
+  it("is registered once when many write to it at one time", async () => {
+    await using core = await coreOnMemory({}, new FakeOutside());
+    await Promise.all(Array.from({ length: 20 }, () => core.send({ to: URL_A })));
+    const { events } = await core.journal.events(core.operator, { type: "agent.registered" });
+    assert.equal(events.filter(({ agent }) => agent === ID).length, 1);
+    assert.equal((await core.mailOf(ID)).length, 20);
+  });
+
+  it("is written to in batches, and asked over A2A", async () => {
+    await using core = await coreOnMemory({}, new FakeOutside());
+    const letter = { from: LULU, to: URL_A, body: "喂" };
+    const [sent] = await core.messages.sendBatch(core.operator, { messages: [letter] }, () => 400);
+    assert.equal(sent?.status, 201);
+    assert.equal(await core.a2a.resolve(core.operator, "https://other.example"), "https://other.example/");
+    const caller = {
+      principal: core.lulu,
+      agentId: "https://other.example/" as AgentId,
+      version: "1.0",
+    } as const;
+    const params = {
+      message: { messageId: "m", role: "ROLE_USER", parts: [{ text: "喂" }] },
+      configuration: { returnImmediately: true },
+    };
+    const asked = { ...caller, extensions: [], idempotencyKey: undefined };
+    const { task } = await core.a2a.send(asked, params, {});
+    assert.equal(task?.status.state, "TASK_STATE_SUBMITTED");
+    assert.equal((await core.mailOf("https://other.example/")).length, 1);
+  });
+
+  it("is nobody before that, and nobody registers, or sends, as such", async () => {
+    await using core = await coreOnMemory({}, new FakeOutside());
+    await refused(core.agents.get(core.operator, URL_A), "unknown_agent", /nobody has written to/);
+    await refused(core.send({ from: URL_A, to: ZHIWEI }), "unknown_agent", /^from: /);
+    await refused(core.send({ to: URL_A, from: "nobody" }), "unknown_agent", /^from: /);
+    for (const named of [
+      { agent_id: ID },
+      { agent_id: "x@y", aliases: ["https:x"] },
+      { agent_id: "http:x" },
+    ]) {
+      await refused(core.agents.register(core.operator, named), "invalid_argument");
+    }
+    assert.equal((await core.agents.list(core.operator, {})).total, 2);
+  });
+
+  it("is refused where it cannot be, or has a longer address than an id has room for", async () => {
+    await using core = await coreOnMemory({}, new FakeOutside());
+    await refused(core.send({ to: "http://10.0.0.1/" }), "invalid_argument", /A2A_RELAY_EGRESS_ALLOW/);
+    await refused(core.send({ to: "https://a@b.example/" }), "invalid_argument", /without a user/);
+    await refused(core.send({ to: "https://b.example/#" }), "invalid_argument", /a fragment/);
+    const long = `https://b.example/${"x".repeat(LIMITS.idCharsMax)}`;
+    await refused(core.send({ to: long }), "too_large", /push: "a2a" instead/);
+  });
+
+  it("may be removed, and is known again when it is written to again", async () => {
+    await using core = await coreOnMemory({}, new FakeOutside());
+    await core.send({ to: URL_A });
+    await core.agents.remove(core.operator, URL_A);
+    await refused(core.agents.get(core.operator, URL_A), "unknown_agent");
+    await core.send({ to: URL_A, body: "又来" });
+    const mail = await core.mailOf(ID);
+    assert.deepEqual(
+      mail.map(({ message }) => message.body),
+      ["又来"],
+    );
+    assert.equal((await core.pushes.endpoint(core.operator, ID, {})).state, "active");
+  });
+
+  it("is one of a bounded number", async () => {
+    await using core = await coreOnMemory({}, new FakeOutside());
+    const agents = Array.from({ length: LIMITS.externalAgentsMax - 1 }, (_, index) =>
+      aNewAgent({ id: `https://agent.example/${index}` as AgentId, displayName: `助手${index}` }),
+    );
+    await core.store.commit({ tenant: DEFAULT_TENANT, agents, events: [] });
+    await core.send({ to: "https://agent.example/last" });
+    await refused(core.send({ to: "https://agent.example/more" }), "resource_exhausted", /DELETE \/agents/);
+    await core.send({ to: "https://agent.example/last" });
+    await core.agents.remove(core.operator, "https://agent.example/7");
+    await core.send({ to: "https://agent.example/more" });
+  });
+});

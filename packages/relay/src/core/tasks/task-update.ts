@@ -1,0 +1,114 @@
+import { type Artifact, LIMITS, type Part, RelayError, type TaskState } from "@a2a-relay/protocol";
+import type { Changes } from "../environment/relay-store.ts";
+import type { TaskRecord } from "./task-record.ts";
+
+/**
+ * One step of a task as those who follow it see it, with what was said: the journal has digests only. `n` counts from
+ * 1 for each task, so that everybody sees the same steps in the same order and can say which one they saw last.
+ */
+export interface TaskUpdate {
+  readonly tenant: string;
+  readonly taskId: string;
+  readonly n: number;
+  readonly atMs: number;
+  readonly step: TaskStep;
+}
+
+export type TaskStep = StatusStep | ArtifactStep | MessageStep;
+
+export interface StatusStep {
+  readonly kind: "status";
+  readonly state: TaskState;
+  readonly said?: Said;
+  /** What the agent added to the status itself. */
+  readonly metadata?: A2aMembers;
+}
+
+/** An artifact that came whole, or a piece of one. */
+export interface ArtifactStep {
+  readonly kind: "artifact";
+  readonly artifact: Artifact;
+  readonly append: boolean;
+  readonly lastChunk: boolean;
+  readonly metadata?: A2aMembers;
+}
+
+/** The requester added something, in a letter of its own. */
+export interface MessageStep {
+  readonly kind: "message";
+  readonly messageId: string;
+}
+
+/** What the agent, or the relay in its stead, said with a status. */
+export interface Said {
+  readonly text: string;
+  readonly parts?: readonly Part[];
+  /** The letter that said it, where one did. */
+  readonly messageId?: string;
+  /** Members of the A2A message beside its parts: its own id, metadata, extensions, what nobody knows. */
+  readonly a2aMessage?: A2aMembers;
+}
+
+export type A2aMembers = Readonly<Record<string, unknown>>;
+
+/** The task after these steps, and the steps, to be written together. */
+export function tell(
+  task: TaskRecord,
+  steps: readonly TaskStep[],
+  nowMs: number,
+): { readonly task: TaskRecord; readonly changes: Pick<Changes, "taskUpdates"> } {
+  const { tenant, id: taskId } = task;
+  const taskUpdates = steps.map((step, index) => {
+    return { tenant, taskId, n: task.updateCount + index + 1, atMs: nowMs, step };
+  });
+  const updateCount = task.updateCount + steps.length;
+  const updateBytes = task.updateBytes + bytesOf(steps);
+  assertRoom(taskId, { updateCount, updateBytes });
+  return { task: { ...task, updateCount, updateBytes }, changes: { taskUpdates } };
+}
+
+/** What was said, or nothing where nothing was. */
+export function saidBy({ text, parts, messageId, a2aMessage }: SaidParts): { readonly said?: Said } {
+  if (text === "" && parts === undefined && a2aMessage === undefined) return {};
+  const said = {
+    text,
+    ...(parts === undefined ? {} : { parts }),
+    ...(messageId === undefined ? {} : { messageId }),
+    ...(a2aMessage === undefined ? {} : { a2aMessage }),
+  };
+  return { said };
+}
+
+interface SaidParts {
+  readonly text: string;
+  readonly parts?: readonly Part[] | undefined;
+  readonly messageId?: string | undefined;
+  readonly a2aMessage?: A2aMembers | undefined;
+}
+
+/** Only artifacts can be sent again and again; everything else about a task is bounded by its own limits. */
+function bytesOf(steps: readonly TaskStep[]): number {
+  let bytes = 0;
+  for (const step of steps) if (step.kind === "artifact") bytes += JSON.stringify(step.artifact).length;
+  return bytes;
+}
+
+function assertRoom(
+  taskId: string,
+  { updateCount, updateBytes }: Pick<TaskRecord, "updateCount" | "updateBytes">,
+): void {
+  if (updateCount > LIMITS.taskUpdatesMax) {
+    throw new RelayError(
+      "too_large",
+      `task ${taskId} has had ${LIMITS.taskUpdatesMax} updates, its limit; send fewer, larger ones`,
+      { details: { limit: LIMITS.taskUpdatesMax } },
+    );
+  }
+  if (updateBytes > LIMITS.taskUpdateBytesMax) {
+    throw new RelayError(
+      "too_large",
+      `task ${taskId}: all artifacts it was ever sent have at most ${LIMITS.taskUpdateBytesMax} bytes as JSON`,
+      { details: { limit: LIMITS.taskUpdateBytesMax } },
+    );
+  }
+}

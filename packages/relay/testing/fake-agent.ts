@@ -1,0 +1,140 @@
+import assert from "node:assert/strict";
+import type { AgentId, MessageInput, TaskView } from "@a2a-relay/protocol";
+import { DEFAULT_TENANT } from "../src/core/access/principal.ts";
+import type { OutboundAnswer, OutboundRequest } from "../src/core/environment/outbound.ts";
+import type { AttemptResult } from "../src/core/push/push-delivery.ts";
+import type { CoreSettings } from "../src/core/relay-core.ts";
+import { type CoreOnMemory, coreOnMemory } from "./core-on-memory.ts";
+import { anAnswer, FakeOutside } from "./fake-outside.ts";
+
+export const AGENT_URL = "https://agent.example/助手";
+export const AGENT = new URL(AGENT_URL).href as AgentId;
+
+type Params = Readonly<Record<string, unknown>>;
+
+/** Does an operation of A2A 1.0: what it answers is the result, what it throws as `RpcError` the error. */
+type Operation = (params: Params, request: OutboundRequest) => unknown;
+
+/** What an agent throws to be answered with an error of JSON-RPC. */
+export class RpcError extends Error {
+  readonly code: number;
+
+  constructor(code: number, message: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
+/** An agent elsewhere of A2A 1.0 over JSON-RPC, which does as a test says. */
+export class FakeAgent {
+  readonly outside = new FakeOutside();
+  /** The calls that came in, without looks at the card. */
+  readonly calls: { readonly method: string; readonly params: Params }[] = [];
+  send: Operation = () => ({ task: aRemoteTask() });
+  get: Operation = () => aRemoteTask();
+  cancel: Operation = () => aRemoteTask({ status: { state: "TASK_STATE_CANCELED" } });
+
+  constructor() {
+    this.outside.receiver = (request) => this.#answer(request);
+  }
+
+  calledFor(method: string): readonly Params[] {
+    return this.calls.filter((call) => call.method === method).map(({ params }) => params);
+  }
+
+  async #answer(request: OutboundRequest): Promise<OutboundAnswer> {
+    if (request.method === "GET") {
+      const isCard = request.url === `${AGENT}/.well-known/agent-card.json`;
+      return isCard ? anAnswer(200, { text: JSON.stringify(aCard()) }) : anAnswer(404);
+    }
+    const { method, params } = JSON.parse(request.body ?? "") as { method: string; params: Params };
+    this.calls.push({ method, params });
+    const operations: Readonly<Record<string, Operation>> = {
+      SendMessage: this.send,
+      GetTask: this.get,
+      CancelTask: this.cancel,
+    };
+    try {
+      const result = await operations[method]?.(params, request);
+      return anAnswer(200, { text: JSON.stringify({ jsonrpc: "2.0", id: "1", result }) });
+    } catch (reason) {
+      if (!(reason instanceof RpcError)) throw reason;
+      const error = { code: reason.code, message: reason.message };
+      return anAnswer(200, { text: JSON.stringify({ jsonrpc: "2.0", id: "1", error }) });
+    }
+  }
+}
+
+export function aCard(said: object = {}): object {
+  const supportedInterfaces = [{ url: `${AGENT}/rpc`, protocolBinding: "JSONRPC", protocolVersion: "1.0" }];
+  return { name: "助手", supportedInterfaces, ...said };
+}
+
+export function aRemoteTask(said: object = {}): object {
+  return { id: "他们的任务", contextId: "他们的话题", status: { state: "TASK_STATE_WORKING" }, ...said };
+}
+
+export function saying(state: string, text: string, messageId = text): object {
+  const message = { messageId, role: "ROLE_AGENT", parts: [{ text }] };
+  return aRemoteTask({ status: { state: `TASK_STATE_${state}`, message } });
+}
+
+/** A core that writes to an agent elsewhere when a test says so. */
+export interface RemoteCore extends CoreOnMemory {
+  readonly agent: FakeAgent;
+  /** Asks the agent for something; answers with the ids of task and letter. */
+  ask(letter?: Partial<MessageInput>): Promise<{ readonly taskId: string; readonly messageId: string }>;
+  /** The same, when the agent has taken it and its first answer is on record. */
+  taken(letter?: Partial<MessageInput>): Promise<{ readonly taskId: string; readonly messageId: string }>;
+  /** Tries all letters for the agent that are due. */
+  push(signal?: AbortSignal): Promise<readonly AttemptResult[]>;
+  /** Looks at all tasks elsewhere that are due, once. Answers how many there were. */
+  look(): Promise<number>;
+  /** Waits for the time of the next look, and looks. */
+  lookNext(): Promise<void>;
+  /** How long the next look is away. */
+  waitMs(): Promise<number>;
+  task(taskId: string): Promise<TaskView>;
+}
+
+export async function remoteCore(settings: Partial<CoreSettings> = {}): Promise<RemoteCore> {
+  const agent = new FakeAgent();
+  const core = await coreOnMemory(settings, agent.outside);
+  const { pushDelivery, remoteWork } = core;
+  const key = { tenant: DEFAULT_TENANT, agentId: AGENT };
+  const { signal: never } = new AbortController();
+  const agenda = () => remoteWork.agenda(() => false, 100);
+  const ask: RemoteCore["ask"] = async (letter = {}) => {
+    const { receipt } = await core.send({ to: AGENT_URL, type: "request", body: "帮个忙", ...letter });
+    assert.ok(receipt.task_id !== undefined);
+    return { taskId: receipt.task_id, messageId: receipt.message_id };
+  };
+  const push: RemoteCore["push"] = async (signal = never) => {
+    while (await pushDelivery.takeUp(key)) continue;
+    const results: AttemptResult[] = [];
+    const { due } = await pushDelivery.agenda(key, new Set(), 8);
+    for (const messageId of due) {
+      const ended = await pushDelivery.attempt(key, messageId, signal);
+      results.push(typeof ended === "string" ? ended : await pushDelivery.record(ended));
+    }
+    return results;
+  };
+  const look: RemoteCore["look"] = async () => {
+    const { due } = await agenda();
+    for (const task of due) await remoteWork.look(task, never);
+    return due.length;
+  };
+  const waitMs: RemoteCore["waitMs"] = async () => (await agenda()).waitMs;
+  const taken: RemoteCore["taken"] = async (letter) => {
+    const asked = await ask(letter);
+    assert.deepEqual(await push(), ["delivered"]);
+    assert.equal(await look(), 1);
+    return asked;
+  };
+  const lookNext: RemoteCore["lookNext"] = async () => {
+    core.clock.advance(await waitMs());
+    assert.equal(await look(), 1);
+  };
+  const task: RemoteCore["task"] = (taskId) => core.tasks.get(core.operator, taskId);
+  return { ...core, agent, ask, taken, push, look, lookNext, waitMs, task };
+}

@@ -1,0 +1,165 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import type { AgentId } from "@a2a-relay/protocol";
+import { REMOTE_TASKS_TOPIC } from "../src/core/environment/change-feed.ts";
+import type { RelayStore } from "../src/core/environment/relay-store.ts";
+import type { RemoteTask } from "../src/core/remote/remote-task.ts";
+import { NOON_MS } from "./fake-clock.ts";
+import {
+  aNewAgent,
+  aNewTask,
+  clashOf,
+  commit,
+  LULU,
+  newId,
+  type OpenStore,
+  OTHER_TENANT,
+  send,
+  settle,
+  TENANT,
+  ZHIWEI,
+} from "./store-builders.ts";
+
+const SHORT_MS = 20;
+const LONG_MS = 30_000;
+const FAR = "https://agent.example/%E8%BF%9C" as AgentId;
+
+function aRemoteTask(said: Partial<RemoteTask> = {}): RemoteTask {
+  return {
+    tenant: TENANT,
+    taskId: newId("task"),
+    agentId: ZHIWEI,
+    threadId: "话题",
+    url: "https://agent.example/rpc",
+    binding: "JSONRPC",
+    dialect: "1.0",
+    a2aTenant: null,
+    remoteTaskId: "他们的任务",
+    remoteContextId: null,
+    answer: null,
+    statusDigest: null,
+    changedAtMs: NOON_MS,
+    nextAtMs: NOON_MS,
+    failures: 0,
+    misses: 0,
+    version: 0,
+    ...said,
+  };
+}
+
+/** With the task that it is about. */
+async function stored(store: RelayStore, said: Partial<RemoteTask> = {}): Promise<RemoteTask> {
+  const remote = aRemoteTask(said);
+  const { tenant, taskId: id } = remote;
+  await commit(store, { tenant, tasks: [aNewTask({ tenant, id })], remoteTasks: [remote] });
+  const found = await store.remoteTask(tenant, id);
+  assert.ok(found);
+  return found;
+}
+
+export function describeRemoteTaskStore(open: OpenStore): void {
+  describe("tasks that agents elsewhere work on", () => {
+    it("are given back with every field, in any script", async () => {
+      await using store = await open();
+      const full = await stored(store, {
+        agentId: FAR,
+        binding: "HTTP+JSON",
+        dialect: "0.3",
+        a2aTenant: "租户",
+        remoteContextId: "他们的话题",
+        answer: { refused: "不做" },
+        statusDigest: "摘要",
+        failures: 3,
+        misses: 1,
+        nextAtMs: null,
+      });
+      const { version, ...fields } = full;
+      assert.equal(version, 1);
+      assert.deepEqual(await store.remoteTask(TENANT, full.taskId), full);
+      assert.deepEqual(fields.answer, { refused: "不做" });
+      assert.deepEqual([fields.agentId, fields.dialect, fields.a2aTenant], [FAR, "0.3", "租户"]);
+      assert.equal(await store.remoteTask(OTHER_TENANT, full.taskId), undefined);
+      assert.equal(await store.remoteTask(TENANT, "unknown"), undefined);
+    });
+
+    it("are changed by version, and a stale change is refused", async () => {
+      await using store = await open();
+      const before = await stored(store);
+      await commit(store, { remoteTasks: [{ ...before, nextAtMs: null, remoteTaskId: "另一个" }] });
+      const changed = { ...before, nextAtMs: null, remoteTaskId: "另一个", version: 2 };
+      assert.deepEqual(await store.remoteTask(TENANT, before.taskId), changed);
+      assert.equal(await clashOf(store, { remoteTasks: [before] }), "remote_task");
+      assert.equal(await clashOf(store, { remoteTasks: [{ ...before, version: 0 }] }), "remote_task");
+    });
+
+    it("belong to a task that is there, and go with it", async () => {
+      await using store = await open();
+      assert.equal(await clashOf(store, { remoteTasks: [aRemoteTask()] }), "remote_task");
+      const id = newId("task");
+      const message = await send(store, { taskId: id });
+      const task = aNewTask({ id, messageId: message.id, state: "completed" });
+      await commit(store, { tasks: [task], remoteTasks: [aRemoteTask({ taskId: id })] });
+      await settle(store, message.id);
+      await store.retireMail(TENANT, [message.id], NOON_MS);
+      assert.equal(await store.task(TENANT, id), undefined);
+      assert.equal(await store.remoteTask(TENANT, id), undefined);
+    });
+
+    it("are due by their time, of all tenants, the longest first", async () => {
+      await using store = await open();
+      const late = await stored(store, { nextAtMs: NOON_MS + 2 });
+      const first = await stored(store, { nextAtMs: NOON_MS - 1, tenant: OTHER_TENANT });
+      const second = await stored(store, { nextAtMs: NOON_MS });
+      await stored(store, { nextAtMs: null });
+      const due = async (nowMs: number, limit = 10): Promise<readonly string[]> =>
+        (await store.dueRemoteTasks(nowMs, limit)).map(({ taskId }) => taskId);
+      assert.deepEqual(await due(NOON_MS), [first.taskId, second.taskId]);
+      assert.deepEqual(await due(NOON_MS + 1), [first.taskId, second.taskId]);
+      assert.deepEqual(await due(NOON_MS + 2), [first.taskId, second.taskId, late.taskId]);
+      assert.deepEqual(await due(NOON_MS + 2, 1), [first.taskId]);
+    });
+
+    it("tell what the agent calls a thread, the newest that does", async () => {
+      await using store = await open();
+      const query = { tenant: TENANT, agentId: ZHIWEI, threadId: "话题", url: "https://agent.example/rpc" };
+      assert.equal(await store.remoteContextId(query), undefined);
+      await stored(store, { remoteContextId: "旧" });
+      await stored(store, { remoteContextId: "新" });
+      await stored(store, { remoteContextId: null });
+      assert.equal(await store.remoteContextId(query), "新");
+      const others = [
+        { tenant: OTHER_TENANT },
+        { agentId: LULU },
+        { threadId: "别的" },
+        { url: "https://b.example/" },
+      ];
+      for (const other of others)
+        assert.equal(await store.remoteContextId({ ...query, ...other }), undefined);
+    });
+
+    it("wake whoever follows them for what was answered, and for nothing else", async () => {
+      await using store = await open();
+      const before = await stored(store);
+      using watch = store.feed.watch(REMOTE_TASKS_TOPIC, { isOwn: true });
+      await commit(store, { remoteTasks: [{ ...before, nextAtMs: NOON_MS + 1 }] });
+      assert.equal(await watch.changed({ timeoutMs: SHORT_MS }), false);
+      await commit(store, { remoteTasks: [{ ...before, version: 2, answer: { refused: "不" } }] });
+      assert.equal(await watch.changed({ timeoutMs: LONG_MS }), true);
+    });
+  });
+
+  describe("agents whose id is a URL", () => {
+    it("are counted for each tenant while they are there", async () => {
+      await using store = await open();
+      const ids = ["http://a.example/", "https://b.example/", "https", "http:c", "httpz@host", "a@https"];
+      const agents = ids.map((id) => aNewAgent({ id: id as AgentId }));
+      await commit(store, { agents });
+      assert.equal(await store.countExternalAgents(TENANT), 2);
+      assert.equal(await store.countExternalAgents(OTHER_TENANT), 0);
+      const gone = (await store.agent(TENANT, "https://b.example/" as AgentId))?.agent;
+      assert.ok(gone);
+      await commit(store, { agents: [{ ...gone, removedAtMs: NOON_MS }] });
+      assert.equal(await store.countExternalAgents(TENANT), 1);
+    });
+  });
+}

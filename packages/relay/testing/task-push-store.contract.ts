@@ -1,0 +1,237 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { A2A_VERSIONS, LIMITS } from "@a2a-relay/protocol";
+import { TASK_PUSHES_TOPIC } from "../src/core/environment/change-feed.ts";
+import type { RelayStore } from "../src/core/environment/relay-store.ts";
+import { NOON_MS } from "./fake-clock.ts";
+import {
+  clashOf,
+  commit,
+  type OpenStore,
+  OTHER_TENANT,
+  send,
+  settle,
+  TENANT,
+  ZHIWEI,
+} from "./store-builders.ts";
+import { aNewTaskPush, anUpdateOf, storedTask, storedTaskPush } from "./task-push-records.ts";
+
+const SHORT_MS = 60;
+const LONG_MS = 20_000;
+const FAR_MS = NOON_MS + 1_000_000;
+
+async function dueIds(store: RelayStore, nowMs = NOON_MS, limit = 100): Promise<readonly string[]> {
+  return (await store.dueTaskPushes(nowMs, limit)).map(({ id }) => id);
+}
+
+export function describeTaskPushStore(open: OpenStore): void {
+  describe("push configurations of tasks", () => {
+    it("are given back with every field, in any script, by their ids", async () => {
+      await using store = await open();
+      const { id: taskId } = await storedTask(store);
+      const said = {
+        owner: ZHIWEI,
+        url: "https://例子.example/回执?密=1",
+        token: "token",
+        scheme: "Bearer",
+        credentials: "秘密",
+        state: "failed",
+        reason: "没有回答",
+        afterN: 7,
+        attempts: 3,
+        givenUp: 2,
+        nextAtMs: NOON_MS + 5,
+        createdAtMs: NOON_MS - 5,
+      } as const;
+      const all = A2A_VERSIONS.map((dialect, index) =>
+        aNewTaskPush({ ...(index === 0 ? {} : said), taskId, id: `配置-${9 - index}`, dialect }),
+      );
+      await commit(store, { taskPushes: all });
+      const stored = all.toReversed().map((config) => ({ ...config, version: 1 }));
+      assert.deepEqual(await store.taskPushes(TENANT, taskId), stored);
+      assert.deepEqual(await store.taskPush(TENANT, taskId, "配置-9"), stored.at(-1));
+      assert.equal(await store.taskPush(TENANT, taskId, "没有"), undefined);
+      assert.deepEqual(await store.taskPushes(TENANT, "unknown"), []);
+    });
+
+    it("are changed by version, so that only one of two writers wins", async () => {
+      await using store = await open();
+      const { id: taskId } = await storedTask(store);
+      const before = await storedTaskPush(store, { taskId });
+      const outcomes = await Promise.all([
+        clashOf(store, { taskPushes: [{ ...before, afterN: 1, url: "https://one.example/" }] }),
+        clashOf(store, { taskPushes: [{ ...before, afterN: 2 }] }),
+      ]);
+      assert.deepEqual(outcomes, ["none, it was committed", "task_push"]);
+      const after = await store.taskPush(TENANT, taskId, before.id);
+      assert.deepEqual(after, { ...before, afterN: 1, url: "https://one.example/", version: 2 });
+      assert.equal(await clashOf(store, { taskPushes: [{ ...before, version: 0 }] }), "task_push");
+      const unknown = aNewTaskPush({ taskId, version: 1 });
+      assert.equal(await clashOf(store, { taskPushes: [unknown] }), "task_push");
+    });
+
+    it("are refused for a task that nobody knows, and beyond the limit of one, however many come", async () => {
+      await using store = await open();
+      assert.equal(await clashOf(store, { taskPushes: [aNewTaskPush()] }), "task_push");
+      const elsewhere = await storedTask(store, { tenant: OTHER_TENANT });
+      const foreign = aNewTaskPush({ taskId: elsewhere.id });
+      assert.equal(await clashOf(store, { taskPushes: [foreign] }), "task_push");
+      const { id: taskId } = await storedTask(store);
+      const other = await storedTask(store);
+      await storedTaskPush(store, { taskId: other.id });
+      const outcomes = await Promise.all(
+        Array.from({ length: LIMITS.pushConfigsOfTaskMax + 3 }, () =>
+          clashOf(store, { taskPushes: [aNewTaskPush({ taskId })] }),
+        ),
+      );
+      assert.equal(outcomes.filter((outcome) => outcome === "task_push").length, 3);
+      assert.equal((await store.taskPushes(TENANT, taskId)).length, LIMITS.pushConfigsOfTaskMax);
+    });
+
+    it("are forgotten on request, and forgetting what is not there is no clash", async () => {
+      await using store = await open();
+      const { id: taskId } = await storedTask(store);
+      const [gone, kept] = [await storedTaskPush(store, { taskId }), await storedTaskPush(store, { taskId })];
+      await commit(store, { forgottenTaskPushes: [gone, { ...gone, id: "没有" }] });
+      await commit(store, { forgottenTaskPushes: [gone] });
+      assert.deepEqual(await store.taskPushes(TENANT, taskId), [kept]);
+      // Whoever was sending does not bring it back.
+      assert.equal(await clashOf(store, { taskPushes: [{ ...gone, afterN: 1 }] }), "task_push");
+      await commit(store, { taskPushes: [{ ...gone, version: 0 }] });
+      assert.equal((await store.taskPushes(TENANT, taskId)).length, 2);
+    });
+
+    it("write nothing at all when another caller was faster", async () => {
+      await using store = await open();
+      const task = await storedTask(store);
+      const before = await storedTaskPush(store, { taskId: task.id });
+      const changes = {
+        tasks: [{ ...task, updateCount: 1 }],
+        taskUpdates: [anUpdateOf(task, 1)],
+        forgottenTaskPushes: [before],
+        taskPushes: [aNewTaskPush({ taskId: task.id, version: 4 })],
+      };
+      assert.equal(await clashOf(store, changes), "task_push");
+      assert.deepEqual(await store.taskPushes(TENANT, task.id), [before]);
+      assert.deepEqual(await dueIds(store, FAR_MS), []);
+      assert.equal((await store.task(TENANT, task.id))?.updateCount, 0);
+    });
+
+    it("go with their task when it is retired, and with no other", async () => {
+      await using store = await open();
+      const [gone, kept] = [
+        await storedTask(store, { state: "completed" }),
+        await storedTask(store, { state: "completed" }),
+      ];
+      for (const { id: taskId } of [gone, kept]) await storedTaskPush(store, { taskId, nextAtMs: NOON_MS });
+      const later = await send(store, { taskId: gone.id });
+      for (const id of [gone.messageId, kept.messageId, later.id]) await settle(store, id);
+      await store.retireMail(TENANT, [later.id], NOON_MS);
+      assert.equal((await store.taskPushes(TENANT, gone.id)).length, 1);
+      await store.retireMail(TENANT, [gone.messageId], NOON_MS);
+      assert.deepEqual(await store.taskPushes(TENANT, gone.id), []);
+      assert.deepEqual(
+        (await store.dueTaskPushes(NOON_MS, 10)).map(({ taskId }) => taskId),
+        [kept.id],
+      );
+    });
+  });
+  describeDue(open);
+}
+
+function describeDue(open: OpenStore): void {
+  describe("due push configurations of tasks", () => {
+    it("are active ones whose time has come to the very millisecond, the longest due first", async () => {
+      await using store = await open();
+      const { id: taskId } = await storedTask(store);
+      const late = await storedTaskPush(store, { taskId, nextAtMs: NOON_MS });
+      const early = await storedTaskPush(store, { taskId, nextAtMs: NOON_MS - 10 });
+      const future = await storedTaskPush(store, { taskId, nextAtMs: NOON_MS + 1 });
+      await storedTaskPush(store, { taskId });
+      await storedTaskPush(store, { taskId, nextAtMs: NOON_MS, state: "ended" });
+      await storedTaskPush(store, { taskId, nextAtMs: NOON_MS, state: "failed" });
+      assert.deepEqual(await dueIds(store), [early.id, late.id]);
+      assert.deepEqual(await dueIds(store, NOON_MS + 1), [early.id, late.id, future.id]);
+      assert.deepEqual((await store.dueTaskPushes(NOON_MS, 1))[0], early);
+      await commit(store, { taskPushes: [{ ...early, nextAtMs: null }] });
+      assert.deepEqual(await dueIds(store), [late.id]);
+    });
+
+    it("are so many of each tenant, so that nobody's wait behind another's", async () => {
+      await using store = await open();
+      const expected: string[] = [];
+      for (const tenant of [TENANT, OTHER_TENANT, "工作室"].toSorted()) {
+        const { id: taskId } = await storedTask(store, { tenant });
+        for (const nextAtMs of [3, 1, 2]) await storedTaskPush(store, { tenant, taskId, nextAtMs });
+        const ofTenant = (await store.taskPushes(tenant, taskId)).toSorted(
+          (one, other) => Number(one.nextAtMs) - Number(other.nextAtMs),
+        );
+        expected.push(...ofTenant.slice(0, 2).map(({ id }) => id));
+      }
+      assert.deepEqual(new Set(await dueIds(store, NOON_MS, 2)), new Set(expected));
+    });
+
+    it("become due when something happens to their task, and have changed for whoever read them", async () => {
+      await using store = await open();
+      const [task, other] = [await storedTask(store), await storedTask(store)];
+      const resting = await storedTaskPush(store, { taskId: task.id });
+      const waiting = await storedTaskPush(store, { taskId: task.id, nextAtMs: NOON_MS + 500 });
+      const ended = await storedTaskPush(store, { taskId: task.id, state: "ended" });
+      const elsewhere = await storedTaskPush(store, { taskId: other.id });
+      await commit(store, { taskUpdates: [anUpdateOf(task, 1, NOON_MS + 7)] });
+      const after = await store.taskPushes(TENANT, task.id);
+      assert.deepEqual(after, [
+        { ...resting, nextAtMs: NOON_MS + 7, version: resting.version + 1 },
+        // A receiver that wants to be left alone is left alone.
+        { ...waiting, version: waiting.version + 1 },
+        ended,
+      ]);
+      assert.deepEqual(await store.taskPushes(TENANT, other.id), [elsewhere]);
+      assert.deepEqual(await dueIds(store, NOON_MS + 7), [resting.id]);
+      assert.equal(await clashOf(store, { taskPushes: [resting] }), "task_push");
+    });
+
+    it("wake whoever waits for them when there is a time to look at one, and nobody else", async () => {
+      await using store = await open();
+      const [task, other] = [await storedTask(store), await storedTask(store)];
+      using watch = store.feed.watch(TASK_PUSHES_TOPIC);
+      const woken = (): Promise<boolean> => watch.changed({ timeoutMs: LONG_MS });
+      const asleep = async (): Promise<boolean> => !(await watch.changed({ timeoutMs: SHORT_MS }));
+      const config = await storedTaskPush(store, { taskId: task.id, nextAtMs: NOON_MS });
+      assert.ok(await woken());
+      await commit(store, { taskPushes: [{ ...config, nextAtMs: null }] });
+      await commit(store, { taskUpdates: [anUpdateOf(other, 1)] });
+      assert.equal(
+        await clashOf(store, { taskPushes: [{ ...config, nextAtMs: 1, version: 9 }] }),
+        "task_push",
+      );
+      assert.ok(await asleep());
+      await commit(store, { taskUpdates: [anUpdateOf(task, 1)] });
+      assert.ok(await woken());
+      const due = await store.taskPush(TENANT, task.id, config.id);
+      assert.ok(due);
+      await commit(store, { taskPushes: [{ ...due, state: "ended" }] });
+      await commit(store, { taskUpdates: [anUpdateOf(task, 2)] });
+      assert.ok(await asleep());
+    });
+
+    it("are kept to their tenant", async () => {
+      await using store = await open();
+      const said = { id: "同一个" };
+      for (const tenant of [TENANT, OTHER_TENANT]) {
+        await storedTask(store, { tenant, ...said });
+        await storedTaskPush(store, { tenant, taskId: said.id, id: "配置", reason: tenant });
+      }
+      const task = await store.task(OTHER_TENANT, said.id);
+      assert.ok(task);
+      const before = await store.taskPushes(TENANT, said.id);
+      await commit(store, { tenant: OTHER_TENANT, taskUpdates: [anUpdateOf(task, 1)] });
+      const gone = { tenant: OTHER_TENANT, taskId: said.id, id: "配置" };
+      assert.equal((await store.dueTaskPushes(FAR_MS, 10))[0]?.reason, OTHER_TENANT);
+      await commit(store, { tenant: OTHER_TENANT, forgottenTaskPushes: [gone] });
+      assert.deepEqual(await store.taskPushes(TENANT, said.id), before);
+      assert.equal(before[0]?.reason, TENANT);
+      assert.deepEqual(await store.taskPushes(OTHER_TENANT, said.id), []);
+    });
+  });
+}
