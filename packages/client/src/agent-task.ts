@@ -1,34 +1,51 @@
-import {
-  type ArtifactInput,
-  type Message,
-  type MessageInput,
-  type Part,
+import type {
+  A2aMessage,
+  A2aTask,
+  ArtifactInput,
+  Message,
+  MessageInput,
   RelayError,
-  type RelayErrorCode,
-  type TaskView,
+  TaskCompleteRequest,
+  TaskStatusRequest,
+  TaskView,
 } from "@a2a-relay/protocol";
+import { ArtifactBatches, type ArtifactPieces } from "./artifact-batches.ts";
+import { askedOverA2a, type AskedOverA2a } from "./asked-over-a2a.ts";
 import type { BackgroundErrors } from "./background-errors.ts";
 import type { LeasedMail } from "./leased-mail.ts";
-import { type Outcome, reasonText } from "./outcome.ts";
+import type { Outcome } from "./outcome.ts";
 import type { RelayClient } from "./relay-client.ts";
 import { withArtifactId, withIdempotencyKey } from "./repeatable.ts";
-import { isAway } from "./until-reached.ts";
+import type { RetryDelays } from "./retry-delay.ts";
+import { reasonRequest, type Said, saidLetter, type SaidParts, saidRequest } from "./said.ts";
+import { TaskReports } from "./task-reports.ts";
+import { untilReached } from "./until-reached.ts";
 
 /** What a task handler may return: the answer's text, or more than text. Nothing is an answer without text. */
 export type TaskReply = string | TaskReplyParts | undefined | void;
 
-export interface TaskReplyParts {
-  readonly text?: string | undefined;
-  readonly parts?: readonly Part[] | undefined;
+export interface TaskReplyParts extends SaidParts {
   readonly artifacts?: readonly ArtifactInput[] | undefined;
   /** `partial` says that the task is completed as far as it could be. Default `ok`. */
   readonly resultStatus?: "ok" | "partial" | undefined;
+  /** An A2A caller that waits is answered with a plain message instead of the task. */
+  readonly plain?: boolean | undefined;
+}
+
+export interface AddArtifactOptions {
+  /** Adds the parts to the artifact of the same id instead of replacing it. */
+  readonly append?: boolean | undefined;
+  /** Nothing more of this artifact comes. Default: true for one that is not appended to. */
+  readonly lastChunk?: boolean | undefined;
+  /** A2A metadata of this step of the task, beside that of the artifact. */
+  readonly metadata?: Readonly<Record<string, unknown>> | undefined;
 }
 
 export interface AgentTaskParts {
   readonly client: RelayClient;
   readonly agentId: string;
   readonly errors: BackgroundErrors;
+  readonly delays: RetryDelays;
   readonly mail: LeasedMail;
   /** The task as it stood when its mail was taken. */
   readonly view: TaskView;
@@ -39,9 +56,11 @@ export interface AgentTaskParts {
 /** A task in the hands of its handler. */
 export class AgentTask {
   readonly #parts: AgentTaskParts;
+  readonly #reports: TaskReports;
 
   constructor(parts: AgentTaskParts) {
     this.#parts = parts;
+    this.#reports = new TaskReports(parts);
   }
 
   get id(): string {
@@ -56,6 +75,11 @@ export class AgentTask {
   /** The message that asks: the request, the handoff, or what its requester added since. */
   get message(): Message {
     return this.#parts.mail.item.message;
+  }
+
+  /** The same message in the words of A2A 1.0, whichever wire or dialect it came in. */
+  get a2a(): AskedOverA2a {
+    return askedOverA2a(this.message, this.view);
   }
 
   get text(): string {
@@ -88,92 +112,138 @@ export class AgentTask {
     return this.#parts.mail.signal;
   }
 
+  /** The task as it stands now, as its A2A caller sees it: with its status, artifacts and history. */
+  async a2aTask(): Promise<A2aTask> {
+    const { client, agentId, delays, errors } = this.#parts;
+    const { signal } = this;
+    const onAway = (error: RelayError): void => errors.report(error, "task");
+    const look = (): Promise<A2aTask> => client.a2a(agentId).getTask(this.id, { signal });
+    return untilReached(look, { signal, delays, onAway });
+  }
+
+  /** All that was said about the task so far, by both sides, oldest first. */
+  async history(): Promise<readonly A2aMessage[]> {
+    return (await this.a2aTask()).history ?? [];
+  }
+
   /**
    * Tells the requester how far the work is. A relay that is away does not stop the work: the report is
    * dropped and `onError` hears of it. Throws when the work is to stop, as `signal` says too.
    */
-  async working(text?: string): Promise<void> {
-    const { client, errors, mail } = this.#parts;
-    const request = { state: "working", ...(text === undefined ? {} : { text }) } as const;
-    try {
-      await this.#guard(client.reportStatus(this.id, { ...request, ...this.#lease }, mail));
-    } catch (reason) {
-      if (this.signal.aborted || !isAway(reason)) throw reason;
-      errors.report(reason, "report");
-    }
+  async working(said?: Said): Promise<void> {
+    await this.#reports.tryStatus({ state: "working", ...saidRequest(said) });
   }
 
-  /** Puts an artifact, or with `append` adds parts to the one of the same id. Answers with its id. */
-  async addArtifact(
-    artifact: ArtifactInput,
-    options: { readonly append?: boolean | undefined } = {},
-  ): Promise<string> {
-    const { client, mail } = this.#parts;
+  /**
+   * Tells the requester how the task stands, and goes on working: for work that waits for what comes another way, such
+   * as an authorisation, or that `endTurn` ends. A relay that is away is waited for.
+   */
+  async report(state: TaskStatusRequest["state"], said?: Said): Promise<void> {
+    await this.#reports.status({ state, ...saidRequest(said) });
+  }
+
+  /**
+   * Puts an artifact, or with `append` adds parts to the one of the same id. Answers with its id. A relay that is away
+   * is waited for; what is put or added is there once, in the order of the calls.
+   */
+  async addArtifact(artifact: ArtifactInput, options: AddArtifactOptions = {}): Promise<string> {
+    const { append, lastChunk, metadata } = options;
     const named = withArtifactId(artifact);
-    const append = options.append === true ? { append: true } : {};
-    await this.#guard(client.addArtifact(this.id, { artifact: named, ...append, ...this.#lease }, mail));
+    const artifactId = named.artifactId ?? named.artifact_id ?? "";
+    await this.#reports.artifact(artifactId, {
+      artifact: named,
+      ...(append === true ? { append } : {}),
+      ...(lastChunk === undefined ? {} : { last_chunk: lastChunk }),
+      ...(metadata === undefined ? {} : { metadata: { ...metadata } }),
+    });
+    return artifactId;
+  }
+
+  /**
+   * Puts an artifact as its pieces come, such as the words of a language model. Those that come within a moment go out
+   * together. Answers with the artifact's id when all of it is there.
+   */
+  async streamArtifact(artifact: Omit<ArtifactInput, "parts">, pieces: ArtifactPieces): Promise<string> {
+    const named = withArtifactId({ ...artifact, parts: [] });
+    let append = false;
+    for await (const { parts, isLast } of ArtifactBatches.of(pieces, this)) {
+      // A piece of nothing: an artifact is never without parts, and its readers wait for the last one.
+      const some = parts.length === 0 ? [{ text: "" }] : [...parts];
+      await this.addArtifact({ ...named, parts: some }, { append, lastChunk: isLast });
+      append = true;
+    }
     return named.artifactId ?? named.artifact_id ?? "";
+  }
+
+  /** Whether the task has an artifact of this id, from this turn or from one before. */
+  hasArtifact(artifactId: string): boolean {
+    return this.#reports.hasArtifact(artifactId);
   }
 
   /**
    * Asks the requester and ends this turn: the handler should return now. The answer comes to the same
    * handler as a new turn with `isFollowUp`, perhaps in another process of this agent.
    */
-  askInput(text: string): void {
-    const question = { ...this.#letter(this.requester, text), type: "reply", needs_reply: true } as const;
-    this.#parts.decide({ act: "ask", message: withIdempotencyKey(question) });
+  askInput(question: Said): void {
+    const letter = { ...this.#letter(this.requester, question), type: "reply", needs_reply: true } as const;
+    this.#parts.decide({ act: "ask", message: withIdempotencyKey(letter) });
+  }
+
+  /** As `askInput`, for an authorisation that the work needs. */
+  askAuth(request: Said): void {
+    const letter = { ...this.#letter(this.requester, request), type: "status", needs_reply: true } as const;
+    this.#parts.decide({
+      act: "ask",
+      message: withIdempotencyKey({ ...letter, task_state: "auth-required" }),
+    });
+  }
+
+  /** Ends this turn and not the task, whose requester was told with `report` that it is waited for. */
+  endTurn(): void {
+    this.#parts.decide({ act: "acknowledge" });
+  }
+
+  /**
+   * Completes the task with a plain message, which an A2A caller that waits gets in place of the task.
+   * Takes effect when the handler returns.
+   */
+  answerPlainly(said: Said): void {
+    this.#parts.decide({ act: "complete", request: { ...saidRequest(said), plain: true } });
   }
 
   /** Declines the task before any of it is done. Takes effect when the handler returns. */
-  reject(reason: string): void {
-    this.#parts.decide({ act: "reject", reason: reasonText(reason) });
+  reject(reason: Said): void {
+    this.#parts.decide({ act: "reject", request: reasonRequest(reason) });
   }
 
   /** Gives up on the task, as a thrown error does. Takes effect when the handler returns. */
-  fail(reason: string): void {
-    this.#parts.decide({ act: "fail", reason: reasonText(reason) });
+  fail(reason: Said): void {
+    this.#parts.decide({ act: "fail", request: reasonRequest(reason) });
   }
 
   /** Passes the task on to another agent; its result will go to the same requester. Takes effect at the end. */
-  handOff(to: string, text: string): void {
-    const handoff = { ...this.#letter(to, text), type: "handoff" } as const;
+  handOff(to: string, said: Said): void {
+    const handoff = { ...this.#letter(to, said), type: "handoff" } as const;
     this.#parts.decide({ act: "hand_over", message: withIdempotencyKey(handoff) });
   }
 
-  #letter(to: string, body: string): MessageInput {
-    return { from: this.#parts.agentId, to, task_id: this.id, reply_to: this.message.id, body };
-  }
-
-  get #lease(): { readonly lease_id: string } {
-    return { lease_id: this.#parts.mail.item.lease.id };
-  }
-
-  /** A refusal that means the end of the work is the end of the work, also for whoever watches `signal`. */
-  async #guard(report: Promise<unknown>): Promise<void> {
-    try {
-      await report;
-    } catch (reason) {
-      if (reason instanceof RelayError && END_CODES.has(reason.code)) this.#parts.mail.lose(reason);
-      throw reason;
-    }
+  #letter(to: string, said: Said): MessageInput {
+    const about = { from: this.#parts.agentId, to, task_id: this.id, reply_to: this.message.id };
+    return { ...about, ...saidLetter(said) };
   }
 }
-
-const END_CODES: ReadonlySet<RelayErrorCode> = new Set(["lease_lost", "task_canceled", "task_finished"]);
 
 /** The completion that a handler's return value means. */
 export function completionOf(reply: TaskReply): Outcome {
   if (reply === undefined) return { act: "complete", request: {} };
-  if (typeof reply === "string") return { act: "complete", request: { text: reply } };
-  const { text, parts, artifacts, resultStatus } = reply;
-  return {
-    act: "complete",
-    request: {
-      ...(text === undefined ? {} : { text }),
-      ...(parts === undefined ? {} : { parts: [...parts] }),
-      // Named here and not at each try, so that a repeated completion is the same completion.
-      ...(artifacts === undefined ? {} : { artifacts: artifacts.map(withArtifactId) }),
-      ...(resultStatus === undefined ? {} : { result_status: resultStatus }),
-    },
+  if (typeof reply === "string") return { act: "complete", request: saidRequest(reply) };
+  const { artifacts, resultStatus, plain } = reply;
+  const request: TaskCompleteRequest = {
+    ...saidRequest(reply),
+    // Named here and not at each try, so that a repeated completion is the same completion.
+    ...(artifacts === undefined ? {} : { artifacts: artifacts.map(withArtifactId) }),
+    ...(resultStatus === undefined ? {} : { result_status: resultStatus }),
+    ...(plain === undefined ? {} : { plain }),
   };
+  return { act: "complete", request };
 }

@@ -23,14 +23,44 @@ export { verifyWebhook, type WebhookVerification } from "./verify-webhook.ts";
 export { type AgentRequest, RelayAgent } from "./relay-agent.ts";
 export type { MailTransportChoice, RelayAgentOptions } from "./relay-agent-options.ts";
 export type { MessageHandler, TaskHandler } from "./mail-worker.ts";
-export type { AgentTask, TaskReply, TaskReplyParts } from "./agent-task.ts";
+export type { AddArtifactOptions, AgentTask, TaskReply, TaskReplyParts } from "./agent-task.ts";
+export type { ArtifactPiece, ArtifactPieces } from "./artifact-batches.ts";
+export type { AskedOverA2a } from "./asked-over-a2a.ts";
+export type { Said, SaidParts } from "./said.ts";
 export type { AgentMessage } from "./agent-message.ts";
 export type { ResultOptions, TaskOutcome, TaskRequest } from "./task-request.ts";
 export type { AgentActivity, OnAgentError } from "./background-errors.ts";
 
-// What users of the SDK meet in its arguments and answers, so that they need one import.
-export { isTerminal, LIMITS, POSTMASTER, RelayError } from "@a2a-relay/protocol";
+export { A2AClient } from "./a2a/a2a-client.ts";
+export type { A2aBindingName, A2AClientOptions } from "./a2a/a2a-client-options.ts";
 export type {
+  A2aCardOptions,
+  A2aGetTaskOptions,
+  A2aMessageInput,
+  A2aPushConfigInput,
+  A2aSendOptions,
+  A2aSubscribeOptions,
+  A2aTasksQuery,
+} from "./a2a/a2a-requests.ts";
+export type { A2aStreamEvent } from "./a2a/agent-binding.ts";
+export { isSettledState, isTerminalState } from "./a2a/settled-state.ts";
+export { type A2aSpoken, textOf } from "./a2a/text-of.ts";
+
+// What users of the SDK meet in its arguments and answers, so that they need one import.
+export { A2aError, isTerminal, LIMITS, POSTMASTER, RelayError } from "@a2a-relay/protocol";
+export type {
+  A2aArtifactUpdate,
+  A2aErrorName,
+  A2aMessage,
+  A2aPushConfig,
+  A2aSendResult,
+  A2aState,
+  A2aStatus,
+  A2aStatusUpdate,
+  A2aStreamResponse,
+  A2aTask,
+  A2aTaskList,
+  A2aVersion,
   A2AAutoRetried,
   A2ACompacted,
   A2AQueue,

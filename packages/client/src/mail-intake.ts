@@ -50,7 +50,9 @@ export class MailIntake {
 
   /** Runs until the signal is aborted. Never rejects. */
   async run(): Promise<void> {
-    const { signal, delays, random, errors } = this.#parts;
+    const { signal, delays, random, errors, options } = this.#parts;
+    // As after a lost answer: what was leased under this name is not known here, and more may come for a while.
+    if (options.resumes) this.#lost(options.waitMs);
     let failures = 0;
     while (!signal.aborted) {
       try {

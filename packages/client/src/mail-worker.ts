@@ -22,7 +22,12 @@ export interface MailWorkerParts extends SettlementParts {
   readonly awaited: AwaitedResults;
   /** Read for each message, since a handler may be set after the worker was made. */
   readonly handlers: Readonly<MailHandlers>;
+  /** Whether this worker takes up again what it had begun when it was ended. */
+  readonly resumes: boolean;
 }
+
+/** Work at which its worker was ended so often is what ends it, or is too long for the time between restarts. */
+const ATTEMPTS_MAX = 10;
 
 /** Takes one leased message through its handler to its outcome. */
 export class MailWorker {
@@ -124,7 +129,13 @@ export class MailWorker {
 
   async #runTask(mail: LeasedMail, view: TaskView): Promise<Outcome | undefined> {
     const { handlers, errors } = this.#parts;
-    if (handlers.task === undefined) return { act: "reject", reason: "this agent takes no tasks" };
+    if (handlers.task === undefined)
+      return { act: "reject", request: { reason: "this agent takes no tasks" } };
+    const { attempt } = mail.item.lease;
+    if (this.#parts.resumes && attempt > ATTEMPTS_MAX) {
+      const reason = `the agent was ended in the middle of this work ${attempt - 1} times`;
+      return { act: "fail", request: { reason } };
+    }
     let decided: Outcome | undefined;
     const decide = (outcome: Outcome): void => {
       decided = outcome;
@@ -134,9 +145,10 @@ export class MailWorker {
       // Even with the lease lost: if nobody took the work over, the relay still accepts its result.
       return isCanceled(mail) ? undefined : (decided ?? completionOf(reply));
     } catch (reason) {
-      if (mail.signal.aborted) return outcomeOfAborted(mail, "fail");
+      if (mail.signal.aborted)
+        return this.#outcomeOfAborted(mail, (why) => ({ act: "fail", request: { reason: why } }));
       errors.report(reason, "task");
-      return { act: "fail", reason: reasonText(reason) };
+      return { act: "fail", request: { reason: reasonText(reason) } };
     }
   }
 
@@ -153,19 +165,20 @@ export class MailWorker {
       await handlers.message(new AgentMessage({ ...this.#parts, mail }));
       return { act: "acknowledge" };
     } catch (reason) {
-      if (mail.signal.aborted) return outcomeOfAborted(mail, "fail_mail");
+      if (mail.signal.aborted)
+        return this.#outcomeOfAborted(mail, (why) => ({ act: "fail_mail", reason: why }));
       errors.report(reason, "message");
       return { act: "fail_mail", reason: reasonText(reason) };
     }
   }
-}
 
-/** A handler that was told to stop and did so leaves nothing behind, unless it was this agent that stopped. */
-function outcomeOfAborted(mail: LeasedMail, act: "fail" | "fail_mail"): Outcome | undefined {
-  if (!(mail.signal.reason instanceof AgentStopping)) return undefined;
-  // Work that may be done twice is done by another; of other work nobody can say how far it came.
-  if (isIdempotent(mail.item)) return { act: "release" };
-  return { act, reason: "the agent was stopped in the middle of this work" };
+  /** A handler that was told to stop and did so leaves nothing behind, unless it was this agent that stopped. */
+  #outcomeOfAborted(mail: LeasedMail, fail: (why: string) => Outcome): Outcome | undefined {
+    if (!(mail.signal.reason instanceof AgentStopping)) return undefined;
+    // Work that may be done twice is done by another; of other work nobody can say how far it came.
+    if (this.#parts.resumes || isIdempotent(mail.item)) return { act: "release" };
+    return fail("the agent was stopped in the middle of this work");
+  }
 }
 
 /** Why the signal of unfinished work is aborted when its agent stops. */

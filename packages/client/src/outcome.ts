@@ -1,11 +1,15 @@
-import { LIMITS, type MessageInput, type TaskCompleteRequest } from "@a2a-relay/protocol";
+import {
+  LIMITS,
+  type MessageInput,
+  type TaskCompleteRequest,
+  type TaskFailRequest,
+} from "@a2a-relay/protocol";
 
 /** What is to become of a message after its handler: decided once, carried out until the relay has heard it. */
 export type Outcome =
   | { readonly act: "acknowledge" }
   | { readonly act: "complete"; readonly request: TaskCompleteRequest }
-  | { readonly act: "fail"; readonly reason: string }
-  | { readonly act: "reject"; readonly reason: string }
+  | { readonly act: "fail" | "reject"; readonly request: TaskFailRequest }
   /** A question to the requester ends the turn, not the task: the letter goes out, the mail is done. */
   | { readonly act: "ask"; readonly message: MessageInput }
   | { readonly act: "hand_over"; readonly message: MessageInput }

@@ -35,6 +35,13 @@ export interface RelayAgentOptions extends RelayClientOptions {
    * time. Default 60,000.
    */
   readonly leaseMs?: number | undefined;
+  /**
+   * A name of this process that is the same after each start. Given, the agent takes up again what it had begun when it
+   * was stopped or killed, whatever its sender said about doing work twice; its handlers see that from `attempt`. Two
+   * processes of one agent never have the same at once, or one would take the other's work. Absent: only work that its
+   * sender declared idempotent is begun again.
+   */
+  readonly worker?: string | undefined;
   /** How long the relay holds an empty answer back, in milliseconds. Default 20,000. */
   readonly waitMs?: number | undefined;
   /**
@@ -62,6 +69,8 @@ export interface FilledAgentOptions {
   readonly drainMs: number;
   /** Names this process among the agent's workers. Never shared, or one would release another's work. */
   readonly worker: string;
+  /** Whether the name is that of an earlier process, whose unfinished work is this one's. */
+  readonly resumes: boolean;
 }
 
 export const MAIL_TRANSPORT_CHOICES = ["auto", "websocket", "sse", "poll"] as const;
@@ -87,8 +96,15 @@ export function fillAgentOptions(options: RelayAgentOptions): FilledAgentOptions
     waitMs: parseInteger("waitMs", options.waitMs ?? 20_000, { min: 0, max: LIMITS.waitMsMax }),
     transport: parseTransport(options.transport ?? "auto"),
     drainMs: parseInteger("drainMs", options.drainMs ?? 10_000, DRAIN_MS_RANGE),
-    worker: `worker-${createIdempotencyKey()}`,
+    worker: options.worker === undefined ? `worker-${createIdempotencyKey()}` : parseWorker(options.worker),
+    resumes: options.worker !== undefined,
   });
+}
+
+function parseWorker(input: unknown): string {
+  if (typeof input === "string" && input !== "" && input.length <= LIMITS.idCharsMax) return input;
+  const expected = `expected a name of 1 to ${LIMITS.idCharsMax} characters`;
+  throw new RelayError("invalid_argument", `worker: ${expected}, got ${quote(input)}`);
 }
 
 function parseTransport(input: unknown): MailTransportChoice {

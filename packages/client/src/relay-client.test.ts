@@ -64,7 +64,7 @@ describe("RelayClient", () => {
       [() => client.register({ agent_id: "a" }), "POST /agents/register"],
       [() => client.agents({ limit: 5, page_token: "a" }), "GET /agents?limit=5&page_token=a"],
       [() => client.agent("a"), "GET /agents/a"],
-      [() => client.agentCard("a"), "GET /agents/a/card"],
+      [() => client.agentCard("a"), "GET /agents/a/.well-known/agent-card.json"],
       [() => client.deregister("a"), "DELETE /agents/a"],
       [() => client.heartbeat("a"), "POST /agents/a/heartbeat"],
       [() => client.send({ to: "b", body: "hi" }), "POST /messages"],
@@ -137,7 +137,10 @@ describe("RelayClient", () => {
     const { server, client } = await setup();
     await using _ = server;
     await client.agentCard("翻译/../x?y#z%@demo");
-    assert.equal(server.requests[0]?.path, "/agents/%E7%BF%BB%E8%AF%91%2F..%2Fx%3Fy%23z%25%40demo/card");
+    assert.equal(
+      server.requests[0]?.path,
+      "/agents/%E7%BF%BB%E8%AF%91%2F..%2Fx%3Fy%23z%25%40demo/.well-known/agent-card.json",
+    );
     for (const id of ["", ".", "..", "\ud800"]) {
       await assert.rejects(client.agent(id), { code: "invalid_argument", message: /usable id/ });
     }

@@ -62,6 +62,8 @@ import type {
   ThreadsResponse,
   VerifyResponse,
 } from "@a2a-relay/protocol";
+import type { A2AClient } from "./a2a/a2a-client.ts";
+import { createAgentClient } from "./a2a/agent-client.ts";
 import { type CallOptions, HttpExchange, type Path } from "./http-exchange.ts";
 import { LiveClient } from "./live-client.ts";
 import { fillClientOptions, type RelayClientOptions } from "./relay-client-options.ts";
@@ -80,6 +82,8 @@ export class RelayClient extends LiveClient {
   readonly url: string;
   /** The routes below `/a2a/`. */
   readonly taskQueue: TaskQueueClient;
+  /** Talks A2A to an agent of this relay, with the same key. */
+  readonly a2a: (agentId: string) => A2AClient;
   readonly #exchange: HttpExchange;
 
   constructor(options: RelayClientOptions) {
@@ -89,6 +93,7 @@ export class RelayClient extends LiveClient {
     this.url = filled.url;
     this.#exchange = exchange;
     this.taskQueue = new TaskQueueClient(exchange);
+    this.a2a = (agentId) => createAgentClient(filled, agentId);
   }
 
   /**
@@ -110,8 +115,9 @@ export class RelayClient extends LiveClient {
     return this.#get(["agents", id], "agent_id", {}, options);
   }
 
+  /** The agent's A2A card as its callers see it, with the relay's interfaces in front. */
   agentCard(id: string, options: CallOptions = {}): Promise<AgentCard> {
-    return this.#get(["agents", id, "card"], "name", {}, options);
+    return this.#get(["agents", id, ".well-known", "agent-card.json"], "name", {}, options);
   }
 
   /** Closes the mailbox; what is still in it goes back to its senders with a notice. */
@@ -217,7 +223,9 @@ export class RelayClient extends LiveClient {
 
   /** Progress, or that the work cannot go on without an answer. */
   reportStatus(id: string, request: TaskStatusRequest, options: CallOptions = {}): Promise<TaskView> {
-    return this.#changeTask(id, "status", request, options);
+    // To be told the same progress twice is harmless, to be asked twice is not.
+    const repeat = request.state === "working" ? "always" : "if_not_done";
+    return this.#changeTask(id, "status", request, options, repeat);
   }
 
   /** Puts an artifact, replacing the one of the same id. One without an id gets one here. */

@@ -65,7 +65,7 @@ export class Settlement {
     // The requester should hear that there was an answer, and why it does not get it.
     if (ANSWERS.has(outcome.act) && BAD_ANSWER_CODES.has(code)) {
       const why = reasonText(`the answer was refused by the relay: ${reasonText(reason)}`);
-      await this.settle(mail, { act: "fail", reason: why });
+      await this.settle(mail, { act: "fail", request: { reason: why } });
       return;
     }
     // Another worker may give the mail back, and the relay may get over its fault; until then it is kept.
@@ -84,10 +84,10 @@ export class Settlement {
         await client.completeTask(taskId, { ...outcome.request, lease_id }, { signal });
         return;
       case "fail":
-        await client.failTask(taskId, { reason: outcome.reason, lease_id }, { signal });
+        await client.failTask(taskId, { ...outcome.request, lease_id }, { signal });
         return;
       case "reject":
-        await client.rejectTask(taskId, { reason: outcome.reason, lease_id }, { signal });
+        await client.rejectTask(taskId, { ...outcome.request, lease_id }, { signal });
         return;
       case "ask":
       case "hand_over":

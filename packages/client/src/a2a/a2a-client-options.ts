@@ -1,0 +1,121 @@
+import { type A2aVersion, type AgentCard, quote, RelayError } from "@a2a-relay/protocol";
+import { type Fetch, parseInteger } from "../relay-client-options.ts";
+import type { RetryDelays } from "../retry-delay.ts";
+
+/** The bindings of A2A that this client speaks, by the names that cards give them. */
+export const A2A_BINDINGS = ["JSONRPC", "HTTP+JSON"] as const;
+export type A2aBindingName = (typeof A2A_BINDINGS)[number];
+
+export interface A2AClientOptions {
+  /**
+   * Where the agent is: its base address, below which its card is looked for, or the address of the card itself. With
+   * `dialect`, and where no card is found, it is the endpoint.
+   */
+  readonly url?: string | undefined;
+  /** The agent's card, where it is known already: none is asked for. */
+  readonly card?: AgentCard | undefined;
+  /** Sent as a bearer token. */
+  readonly apiKey?: string | undefined;
+  /** Sent with every request, such as `{"X-API-Key": "…"}`. They count as credentials. */
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+  /** Stands in for the global `fetch`. */
+  readonly fetch?: Fetch | undefined;
+  /** Speak only this version. Absent: the best that the card names and this client knows. */
+  readonly dialect?: A2aVersion | undefined;
+  /** Speak only this binding. Absent: JSON-RPC, or HTTP+JSON where the card does not name it. */
+  readonly binding?: A2aBindingName | undefined;
+  /**
+   * How long an answer may take, in milliseconds; of a stream, its beginning. Default 60,000: agents that are asked to
+   * work before they answer take their time.
+   */
+  readonly timeoutMs?: number | undefined;
+  /** A stream without a byte for so long is taken up anew. Default 300,000: few agents give signs of life. */
+  readonly idleMs?: number | undefined;
+  /** How often what only reads is tried again, and a broken stream taken up anew. 0 is never. Default 4. */
+  readonly retries?: number | undefined;
+  /** The ceiling of the first delay between tries, in milliseconds; it doubles. Default 200. */
+  readonly retryDelayMs?: number | undefined;
+  /** The ceiling of every delay, and the longest `Retry-After` that is waited for. Default 10,000. */
+  readonly retryDelayMsMax?: number | undefined;
+  /** Between two looks at a task of an agent without streams; it grows to ten times that. Default 1,000. */
+  readonly pollMs?: number | undefined;
+  /** The largest answer, and the largest event of a stream. Default 16 MiB, twice the artifacts of a relay's task. */
+  readonly answerBytesMax?: number | undefined;
+}
+
+export interface FilledA2AClientOptions {
+  readonly url: string | undefined;
+  readonly card: AgentCard | undefined;
+  /** With the bearer token. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly fetch: Fetch;
+  readonly dialect: A2aVersion | undefined;
+  readonly binding: A2aBindingName | undefined;
+  readonly timeoutMs: number;
+  readonly idleMs: number;
+  readonly retries: number;
+  readonly delays: RetryDelays;
+  readonly pollMs: number;
+  readonly answerBytesMax: number;
+}
+
+const HOUR_MS = 3_600_000;
+const MIB = 1024 * 1024;
+
+export function fillA2AClientOptions(input: string | A2AClientOptions): FilledA2AClientOptions {
+  const options: A2AClientOptions = typeof input === "string" ? { url: input } : input;
+  if (options.url === undefined && options.card === undefined) {
+    throw new RelayError("invalid_argument", "give the `url` of the agent, or its `card`");
+  }
+  const delays = {
+    firstMs: parseInteger("retryDelayMs", options.retryDelayMs ?? 200, { min: 0, max: 600_000 }),
+    maxMs: parseInteger("retryDelayMsMax", options.retryDelayMsMax ?? 10_000, { min: 0, max: 600_000 }),
+  };
+  return Object.freeze({
+    url: options.url === undefined ? undefined : parseAgentUrl("url", options.url),
+    card: options.card,
+    headers: parseHeaders(options),
+    // Looked up at each call, because instrumentation replaces the global one after modules are loaded.
+    fetch: options.fetch ?? ((url: string, init: RequestInit) => globalThis.fetch(url, init)),
+    dialect: options.dialect,
+    binding: options.binding,
+    timeoutMs: parseInteger("timeoutMs", options.timeoutMs ?? 60_000, { min: 1, max: 24 * HOUR_MS }),
+    idleMs: parseInteger("idleMs", options.idleMs ?? 300_000, { min: 1, max: 24 * HOUR_MS }),
+    retries: parseInteger("retries", options.retries ?? 4, { min: 0, max: 100 }),
+    delays,
+    pollMs: parseInteger("pollMs", options.pollMs ?? 1_000, { min: 1, max: HOUR_MS }),
+    answerBytesMax: parseInteger("answerBytesMax", options.answerBytesMax ?? 16 * MIB, {
+      min: 1,
+      max: 1024 * MIB,
+    }),
+  });
+}
+
+/** An absolute address that can be asked. `where` names it in the error. */
+export function parseAgentUrl(where: string, input: unknown, base?: string): string {
+  const url = typeof input === "string" && URL.canParse(input, base) ? new URL(input, base) : undefined;
+  if (url === undefined || (url.protocol !== "http:" && url.protocol !== "https:")) {
+    throw new RelayError(
+      "invalid_argument",
+      `${where}: expected an address such as https://agent.example.org, got ${quote(input)}`,
+    );
+  }
+  // The value is not shown: it may hold a password.
+  if (url.username !== "" || url.password !== "") {
+    const advice = "give `apiKey` or `headers` instead";
+    throw new RelayError("invalid_argument", `${where}: must not hold a user or password; ${advice}`);
+  }
+  url.hash = "";
+  return url.href;
+}
+
+function parseHeaders({ apiKey, headers }: A2AClientOptions): Readonly<Record<string, string>> {
+  const given = { ...headers, ...(apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }) };
+  try {
+    return Object.fromEntries(new Headers(given));
+  } catch (cause) {
+    // The values are not shown: error texts end up in logs.
+    const advice = "expected printable ASCII; is there a line break at the end of one?";
+    throw new RelayError("invalid_argument", `apiKey, headers: ${advice}`, { cause });
+  }
+}

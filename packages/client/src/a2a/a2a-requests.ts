@@ -1,0 +1,81 @@
+import type { A2aMessage, A2aPushConfig, A2aState, Part } from "@a2a-relay/protocol";
+import type { CallOptions } from "../http-exchange.ts";
+import { createIdempotencyKey } from "../idempotency-key.ts";
+import type { A2aParams } from "./agent-binding.ts";
+
+/** A message to be sent: a text, or parts with whatever else; what is missing is filled in. */
+export type A2aMessageInput = string | (Partial<A2aMessage> & { readonly parts: readonly Part[] });
+
+/** Where an agent is to post what becomes of a task. */
+export type A2aPushConfigInput = Omit<Partial<A2aPushConfig>, "url"> & { readonly url: string };
+
+export interface A2aSendOptions extends CallOptions {
+  /** The conversation that the message belongs to. */
+  readonly contextId?: string | undefined;
+  /** The task that it goes on with: an answer to `TASK_STATE_INPUT_REQUIRED`. */
+  readonly taskId?: string | undefined;
+  /** Of the request, not of the message. */
+  readonly metadata?: Readonly<Record<string, unknown>> | undefined;
+  /** The answer is the task as it begins. Default false: the agent answers when the task is settled. */
+  readonly returnImmediately?: boolean | undefined;
+  /** How many messages of the task's history are wanted; 0 is none. Absent: as the agent likes. */
+  readonly historyLength?: number | undefined;
+  readonly acceptedOutputModes?: readonly string[] | undefined;
+  readonly pushConfig?: A2aPushConfigInput | undefined;
+  /** Sent as `Idempotency-Key`: an agent that heeds it, as a relay does, does the work of two like requests once. */
+  readonly idempotencyKey?: string | undefined;
+}
+
+export interface A2aGetTaskOptions extends CallOptions {
+  readonly historyLength?: number | undefined;
+}
+
+export interface A2aTasksQuery {
+  readonly contextId?: string | undefined;
+  readonly status?: A2aState | undefined;
+  readonly pageSize?: number | undefined;
+  readonly pageToken?: string | undefined;
+  readonly historyLength?: number | undefined;
+  /** ISO 8601. */
+  readonly statusTimestampAfter?: string | undefined;
+  readonly includeArtifacts?: boolean | undefined;
+}
+
+export interface A2aSubscribeOptions extends CallOptions {
+  /** The `eventId` of the last event that was seen, where the agent gives such. */
+  readonly lastEventId?: string | undefined;
+}
+
+export interface A2aCardOptions extends CallOptions {
+  /** The card that the agent shows to those it knows. */
+  readonly extended?: boolean | undefined;
+}
+
+export function sendParams(input: A2aMessageInput, options: A2aSendOptions): A2aParams {
+  const { metadata, returnImmediately = false, historyLength, acceptedOutputModes, pushConfig } = options;
+  return defined({
+    message: messageOf(input, options),
+    configuration: defined({
+      returnImmediately,
+      historyLength,
+      acceptedOutputModes,
+      taskPushNotificationConfig: pushConfig,
+    }),
+    metadata,
+  });
+}
+
+/** What is undefined is left out: dialects move members, and would move the gaps. */
+export function defined(members: object): A2aParams {
+  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined));
+}
+
+function messageOf(input: A2aMessageInput, { contextId, taskId }: A2aSendOptions): A2aParams {
+  const written = typeof input === "string" ? { parts: [{ text: input }] } : input;
+  return {
+    messageId: createIdempotencyKey(),
+    role: "ROLE_USER",
+    ...defined({ contextId, taskId }),
+    ...defined(written),
+  };
+}

@@ -1,0 +1,82 @@
+import { type AgentCard, readCard, RelayError } from "@a2a-relay/protocol";
+import type { CallOptions } from "../http-exchange.ts";
+import type { A2aHttp } from "./a2a-http.ts";
+import { foreignAnswer, isRefusedForGood, parseObject } from "./agent-answer.ts";
+import { isAgentCard } from "./agent-interface.ts";
+
+export interface FoundCard {
+  /** In 1.0, whatever it was written in. */
+  readonly card: AgentCard;
+  /** As it was written: its version tells that of the agent. */
+  readonly written: AgentCard;
+  readonly url: string;
+}
+
+/** Where cards are, newest custom first. */
+const WELL_KNOWN = [".well-known/agent-card.json", ".well-known/agent.json"];
+
+/** The card of the agent at an address, remembered with its ETag. */
+export class CardSource {
+  readonly #http: A2aHttp;
+  readonly #addresses: readonly string[];
+  #found: FoundCard | undefined;
+  #etag: string | undefined;
+
+  constructor(http: A2aHttp, url: string) {
+    this.#http = http;
+    this.#addresses = cardAddresses(url);
+  }
+
+  /** Asks whether it has changed, if it was asked before. */
+  async get(options: CallOptions): Promise<FoundCard> {
+    const addresses = this.#found === undefined ? this.#addresses : [this.#found.url];
+    const failures: RelayError[] = [];
+    for (const address of addresses) {
+      const found = await this.#ask(address, options);
+      if (!(found instanceof RelayError)) return found;
+      failures.push(found);
+    }
+    const [first] = failures;
+    if (first !== undefined && addresses.length === 1) throw first;
+    throw new NoCardFound(addresses, failures);
+  }
+
+  async #ask(address: string, options: CallOptions): Promise<FoundCard | RelayError> {
+    const headers = {
+      accept: "application/json",
+      "a2a-version": "1.0",
+      ...(this.#etag === undefined ? {} : { "if-none-match": this.#etag }),
+    };
+    const request = { method: "GET", url: address, headers, isRepeatable: true } as const;
+    // Always asked anew: with an ETag of ours, any other mode makes `fetch` forbid the answer that nothing has changed.
+    const answer = await this.#http.ask({ ...request, cache: "no-cache" }, options);
+    if (answer.status === 304 && this.#found !== undefined) return this.#found;
+    const written = answer.status === 200 ? parseObject(answer.text) : undefined;
+    if (written === undefined || !isAgentCard(written)) {
+      const error = foreignAnswer(answer, "instead of an agent card");
+      if (isRefusedForGood(answer.status)) throw error;
+      return error;
+    }
+    this.#found = { card: readCard(written), written, url: answer.url };
+    this.#etag = answer.headers.get("etag") ?? undefined;
+    return this.#found;
+  }
+}
+
+/** Whoever knows what the agent speaks can do without. */
+export class NoCardFound extends RelayError {
+  constructor(addresses: readonly string[], failures: readonly RelayError[]) {
+    const advice =
+      "give the address of the card, or, if the address is the endpoint itself, the `dialect` that it speaks";
+    super("not_found", `no agent card at ${addresses.join(" or ")}; ${advice}`, { cause: failures[0] });
+  }
+}
+
+/** Below the given address, which is a folder whether or not a slash says so. */
+function cardAddresses(url: string): readonly string[] {
+  const base = new URL(url);
+  if (base.pathname.endsWith(".json")) return [url];
+  if (!base.pathname.endsWith("/")) base.pathname += "/";
+  base.search = "";
+  return WELL_KNOWN.map((path) => new URL(path, base).href);
+}
