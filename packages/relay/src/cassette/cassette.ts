@@ -1,0 +1,107 @@
+import type { MessageKind, Part } from "@a2a-relay/protocol";
+
+/** What a scripted agent says: which letters it knows, and what it answers to each. */
+export interface Cassette {
+  /** Where it was read from, for reports. */
+  readonly file: string;
+  /** Whose part it plays, unless whoever plays it says otherwise. */
+  readonly agent: string | undefined;
+  readonly mode: CassetteMode;
+  readonly exchanges: readonly Exchange[];
+  /** What becomes of work that no exchange matches. */
+  readonly otherwise: readonly Step[];
+}
+
+/**
+ * `loop`: exchanges that match the same letter take turns, for ever. `once`: each exchange is played once. `ordered`:
+ * the same, and letters must come in the order of the file.
+ */
+export const CASSETTE_MODES = ["loop", "once", "ordered"] as const;
+export type CassetteMode = (typeof CASSETTE_MODES)[number];
+
+export interface Exchange {
+  readonly name: string | undefined;
+  /** Where it begins in its file. */
+  readonly line: number;
+  readonly match: LetterMatch;
+  readonly steps: readonly Step[];
+}
+
+/** All that is given must hold; what is not given matches everything. */
+export interface LetterMatch {
+  readonly kinds: readonly MessageKind[];
+  readonly text: string | undefined;
+  readonly contains: string | undefined;
+  readonly regex: RegExp | undefined;
+  readonly from: string | undefined;
+  readonly subject: string | undefined;
+}
+
+export type Step =
+  | { readonly act: "status"; readonly text: string | undefined }
+  | { readonly act: "delay"; readonly durationMs: number }
+  | { readonly act: "artifact"; readonly artifact: ScriptedArtifact }
+  /** Both end a turn: what the requester answers goes on with the next step. */
+  | { readonly act: "ask"; readonly text: string }
+  | { readonly act: "auth"; readonly text: string }
+  | { readonly act: "reply"; readonly reply: ScriptedReply }
+  /** Completes the task as well; an A2A caller that waits gets the message in place of the task. */
+  | { readonly act: "message"; readonly text: string }
+  | { readonly act: "fail"; readonly reason: string }
+  | { readonly act: "reject"; readonly reason: string }
+  /** Dies without a word at the first so many attempts; at later ones the step is passed over. */
+  | { readonly act: "crash"; readonly attempts: number }
+  | { readonly act: "silence" };
+
+export interface ScriptedArtifact {
+  /** Stable, so that playing the step twice puts one artifact. */
+  readonly id: string;
+  readonly name: string | undefined;
+  readonly description: string | undefined;
+  /** The first is put, the others are appended. */
+  readonly chunks: readonly (readonly Part[])[];
+}
+
+export interface ScriptedReply {
+  readonly text: string | undefined;
+  readonly parts: readonly Part[] | undefined;
+  readonly isPartial: boolean;
+}
+
+/** Kinds of mail that ask for work. All other mail is answered only where an exchange names its kind. */
+export const WORK_KINDS: readonly MessageKind[] = ["request", "handoff"];
+
+export function isWorkMatch({ kinds }: LetterMatch): boolean {
+  return kinds.every((kind) => WORK_KINDS.includes(kind));
+}
+
+/** Whether the step says how the exchange ends, so that nothing can come behind it. */
+export function isEnding(step: Step): boolean {
+  if (step.act === "crash") return step.attempts === Number.POSITIVE_INFINITY;
+  return ["reply", "message", "fail", "reject", "silence"].includes(step.act);
+}
+
+export function isQuestion(step: Step): step is Extract<Step, { act: "ask" | "auth" }> {
+  return step.act === "ask" || step.act === "auth";
+}
+
+/** What is played for each letter of the requester: up to a question, up to the next one, up to the end. */
+export function turnsOf(steps: readonly Step[]): readonly (readonly Step[])[] {
+  const turns: Step[][] = [[]];
+  for (const [index, step] of steps.entries()) {
+    turns.at(-1)?.push(step);
+    if (isQuestion(step) && index < steps.length - 1) turns.push([]);
+  }
+  return turns;
+}
+
+/** Bounds of one cassette, each with its unit. */
+export const CASSETTE_LIMITS = {
+  fileBytesMax: 16 * 1024 * 1024,
+  exchangesMax: 10_000,
+  stepsMax: 1_000,
+  delayMsMax: 86_400_000,
+  regexCharsMax: 1_000,
+  /** A pattern that takes longer than this on one letter is refused. */
+  regexMsMax: 250,
+} as const;

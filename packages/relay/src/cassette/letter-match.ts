@@ -1,0 +1,53 @@
+import { createContext, Script } from "node:vm";
+import { type Message, RelayError } from "@a2a-relay/protocol";
+import { CASSETTE_LIMITS, type LetterMatch } from "./cassette.ts";
+
+/** What of a letter decides about its answer. */
+export type MatchedLetter = Pick<Message, "type" | "from" | "subject" | "body">;
+
+export function matches(match: LetterMatch, letter: MatchedLetter): boolean {
+  const { kinds, text, contains, regex, from, subject } = match;
+  if (!kinds.includes(letter.type)) return false;
+  if (text !== undefined && text.trim() !== letter.body.trim()) return false;
+  if (contains !== undefined && !letter.body.includes(contains)) return false;
+  if (from !== undefined && from !== letter.from) return false;
+  if (subject !== undefined && subject !== letter.subject) return false;
+  return regex === undefined || isFound(regex, letter.body);
+}
+
+/** A context of its own, because only there can a running match be stopped. */
+let matcher: ((regex: RegExp, text: string) => unknown) | undefined;
+
+/** Some patterns take centuries on the wrong letter, and others write the letters. */
+function isFound(regex: RegExp, text: string): boolean {
+  matcher ??= createMatcher();
+  try {
+    return matcher(regex, text) === true;
+  } catch (cause) {
+    if (!isTimeout(cause)) throw cause;
+    throw new RelayError(
+      "invalid_argument",
+      `the regex ${regex.source} took over ${CASSETTE_LIMITS.regexMsMax} ms on a letter; write a simpler one`,
+    );
+  }
+}
+
+function createMatcher(): (regex: RegExp, text: string) => unknown {
+  const context = createContext(Object.create(null) as object) as { regex?: RegExp; text?: string };
+  const script = new Script("regex.test(text)");
+  return (regex, text) => {
+    Object.assign(context, { regex, text });
+    const found: unknown = script.runInContext(context, { timeout: CASSETTE_LIMITS.regexMsMax });
+    return found;
+  };
+}
+
+/** Errors of that context are no instances of our Error. */
+function isTimeout(cause: unknown): boolean {
+  return (
+    typeof cause === "object" &&
+    cause !== null &&
+    "code" in cause &&
+    cause.code === "ERR_SCRIPT_EXECUTION_TIMEOUT"
+  );
+}
