@@ -2,7 +2,9 @@ import { operatorOf } from "../core/access/principal.ts";
 import type { RelayCore } from "../core/relay-core.ts";
 import type { RetryStalePolicy } from "@a2a-relay/protocol";
 import { Pusher } from "./pusher.ts";
+import { RemoteFollower } from "./remote-follower.ts";
 import { Repeating } from "./repeating.ts";
+import { TaskPusher } from "./task-pusher.ts";
 
 export interface BackgroundSettings {
   readonly sweepIntervalMs: number;
@@ -43,6 +45,8 @@ export function startBackgroundWork(
     inEachTenant(async (tenant) => (await core.retention.step(tenant)).more);
   stack.use(new Repeating(retire, { intervalMs: RETENTION_INTERVAL_MS, report }));
   stack.use(new Pusher(core.pushDelivery, report));
+  stack.use(new RemoteFollower(core.remoteWork, report));
+  stack.use(new TaskPusher(core.taskPushDelivery, report));
   if (retryScheduler !== undefined) {
     const scan = (): Promise<boolean> =>
       inEachTenant(async (tenant) => {

@@ -49,6 +49,9 @@ describe("loadConfig", () => {
       streamStallMs: 30_000,
       pushAttemptsMs: [0, 5_000, 30_000, 120_000],
       pushTimeoutMs: 15_000,
+      a2aBlockMs: 30_000,
+      grpcPort: undefined,
+      cardDialect: "1.0",
       retryScheduler: undefined,
     });
   });
@@ -109,6 +112,15 @@ describe("loadConfig", () => {
         /A2A_RELAY_PUSH_ATTEMPTS_MS=.*: expected 1 to 20 whole numbers from 0 to 604800000, none smaller/,
         wrong,
       );
+    }
+  });
+
+  it("reads in which version cards are written", () => {
+    const read = (A2A_RELAY_CARD_DIALECT: string) => load({ env: { A2A_RELAY_CARD_DIALECT } });
+    assert.deepEqual([read("0.3").cardDialect, read("1.0").cardDialect], ["0.3", "1.0"]);
+    for (const wrong of ["1", "0.2", "v1.0"]) {
+      const sources = { env: { A2A_RELAY_CARD_DIALECT: wrong } };
+      assert.match(refusal(sources), /A2A_RELAY_CARD_DIALECT=.*: expected 1\.0 or 0\.3/, wrong);
     }
   });
 

@@ -49,6 +49,12 @@ export interface RelayConfig {
   readonly pushAttemptsMs: readonly number[];
   /** How long a receiver of a push may take to answer. Default 15 s. */
   readonly pushTimeoutMs: number;
+  /** How long a blocking A2A send waits for its task. Default 30 s. */
+  readonly a2aBlockMs: number;
+  /** Where A2A over gRPC listens; undefined: nowhere. 0 picks a free port. */
+  readonly grpcPort: number | undefined;
+  /** How A2A cards are written for clients that do not say their version. Default 1.0. */
+  readonly cardDialect: "1.0" | "0.3";
 }
 
 export interface RetryScheduler {

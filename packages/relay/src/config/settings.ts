@@ -2,6 +2,7 @@ import { isIP } from "node:net";
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { LIMITS } from "@a2a-relay/protocol";
+import { A2A_SETTINGS } from "./a2a-settings.ts";
 import { parseCidrs } from "./cidrs.ts";
 import type { RelayConfig } from "./relay-config.ts";
 import { type Complain, integerSetting, type Setting, switchSetting } from "./setting.ts";
@@ -325,6 +326,7 @@ export const SETTINGS = {
   streamStallMs,
   pushAttemptsMs,
   pushTimeoutMs,
+  ...A2A_SETTINGS,
   autoRetryScheduler,
   autoRetryIntervalMs,
   autoRetryMinLeaseAgeMs,

@@ -1,3 +1,9 @@
+import { A2aCardService, type A2aCardSettings } from "./a2a/a2a-cards.ts";
+import { A2aPushService } from "./a2a/a2a-push-service.ts";
+import { A2aService, type A2aSettings } from "./a2a/a2a-service.ts";
+import { A2aTasks } from "./a2a/a2a-tasks.ts";
+import { RelayAgentService } from "./a2a/relay-agent-service.ts";
+import { TaskPushDelivery } from "./a2a/task-push-delivery.ts";
 import { Capabilities } from "./access/capabilities.ts";
 import { CapabilityService } from "./access/capability-service.ts";
 import { CapabilityValidity } from "./access/capability-validity.ts";
@@ -9,6 +15,7 @@ import { RefusedCallers } from "./access/refused-callers.ts";
 import { TenantService, type TenantSettings } from "./access/tenant-service.ts";
 import { AgentService, type AgentSettings } from "./agents/agent-service.ts";
 import { Directory } from "./agents/directory.ts";
+import { ExternalAgents } from "./agents/external-agents.ts";
 import type { Anchors } from "./environment/anchors.ts";
 import type { Archive } from "./environment/archive.ts";
 import type { Clock } from "./environment/clock.ts";
@@ -31,6 +38,7 @@ import { MessageService } from "./messages/message-service.ts";
 import { SignedInbox } from "./messages/signed-inbox.ts";
 import { PushDelivery, type PushSettings } from "./push/push-delivery.ts";
 import { PushService } from "./push/push-service.ts";
+import { RemoteWork } from "./remote/remote-work.ts";
 import { TaskQueueService } from "./task-queue/task-queue-service.ts";
 import { TaskService } from "./tasks/task-service.ts";
 
@@ -48,7 +56,8 @@ export interface CoreParts {
   readonly outbound: Outbound;
 }
 
-export interface CoreSettings extends AgentSettings, PushSettings, TenantSettings {
+export interface CoreSettings
+  extends A2aCardSettings, A2aSettings, AgentSettings, PushSettings, TenantSettings {
   readonly mailboxOpenMax: number;
   readonly leaseAttemptsMax: number;
   readonly mailRetentionMs: number;
@@ -60,6 +69,9 @@ export interface CoreSettings extends AgentSettings, PushSettings, TenantSetting
 /** All rules of the relay, put together once. Every wire calls these and nothing else. */
 export interface RelayCore {
   readonly guard: Guard;
+  readonly a2a: A2aService;
+  readonly a2aCards: A2aCardService;
+  readonly a2aPushes: A2aPushService;
   readonly agents: AgentService;
   readonly anchoring: Anchoring;
   readonly capabilities: CapabilityService;
@@ -72,10 +84,13 @@ export interface RelayCore {
   readonly pushes: PushService;
   readonly readiness: Readiness;
   readonly refusals: RefusedCallers;
+  readonly relayAgent: RelayAgentService;
+  readonly remoteWork: RemoteWork;
   readonly repairs: RepairService;
   readonly retention: Retention;
   readonly sweep: Sweep;
   readonly taskQueue: TaskQueueService;
+  readonly taskPushDelivery: TaskPushDelivery;
   readonly tasks: TaskService;
   readonly tenants: TenantService;
 }
@@ -86,6 +101,7 @@ export function createCore(given: CoreParts, settings: CoreSettings): RelayCore 
   const parts = {
     ...given,
     directory: new Directory(given.store),
+    externalAgents: new ExternalAgents(given, settings),
     guard,
     keyMaker: new KeyMaker(given),
     validity,
@@ -104,9 +120,14 @@ export function createCore(given: CoreParts, settings: CoreSettings): RelayCore 
     tasks: new TaskService(parts, settings),
     tenants: new TenantService(parts, settings),
   };
+  const a2aTasks = new A2aTasks(parts);
+  const asked = { a2aTasks, a2aPushes: new A2aPushService({ ...parts, a2aTasks }) };
   return {
     ...services,
     guard: parts.guard,
+    a2a: new A2aService({ ...parts, ...services, ...asked }, settings),
+    a2aCards: new A2aCardService(parts, settings),
+    a2aPushes: asked.a2aPushes,
     agents: new AgentService(parts, settings),
     anchoring: parts.anchoring,
     capabilities: new CapabilityService(parts),
@@ -116,7 +137,10 @@ export function createCore(given: CoreParts, settings: CoreSettings): RelayCore 
     pushDelivery: new PushDelivery(parts, settings),
     pushes: new PushService(parts),
     readiness: new Readiness(parts),
+    relayAgent: new RelayAgentService(parts, settings),
+    remoteWork: new RemoteWork({ ...parts, ...services }, settings),
     sweep: new Sweep(parts, settings),
+    taskPushDelivery: new TaskPushDelivery(parts, settings),
     taskQueue: new TaskQueueService(parts, services),
   };
 }

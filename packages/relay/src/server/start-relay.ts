@@ -15,11 +15,13 @@ import type { Clock } from "../core/environment/clock.ts";
 import { EgressPolicy } from "../core/environment/egress-policy.ts";
 import type { Randomness } from "../core/environment/randomness.ts";
 import { TimeOrderedIds } from "../core/environment/time-ordered-ids.ts";
-import { createCore } from "../core/relay-core.ts";
+import { createCore, type RelayCore } from "../core/relay-core.ts";
 import { type Mailbox, TaskQueueMailbox } from "../core/task-queue/mailbox.ts";
 import { AnchorFile } from "../stores/archive/anchor-file.ts";
 import { JsonlArchive } from "../stores/archive/jsonl-archive.ts";
 import { SqliteRelayStore } from "../stores/sqlite/sqlite-relay-store.ts";
+import { A2aHandler } from "../transports/a2a/a2a-handler.ts";
+import type { GrpcServerParts, RunningGrpc } from "../transports/a2a-grpc/grpc-server.ts";
 import { GuardedOutbound } from "../transports/egress/guarded-outbound.ts";
 import { createHttpServer } from "../transports/http/http-server.ts";
 import { loadIdentity } from "./relay-identity.ts";
@@ -29,6 +31,8 @@ import { VERSION } from "./version.ts";
 export interface RunningRelay extends AsyncDisposable {
   /** Where it listens, e.g. http://127.0.0.1:8080. */
   readonly url: string;
+  /** Where it listens for gRPC, if it does. */
+  readonly grpcPort?: number;
   /** The task queue of a tenant, the default one unless said otherwise, for a program that runs the relay itself. */
   mailbox(tenant?: string): Mailbox;
 }
@@ -57,18 +61,28 @@ export async function startRelay(config: RelayConfig, overrides: RelayOverrides 
   const archive = new JsonlArchive(join(config.dataDirectory, "archive"), clock);
   const anchors = openAnchors(config);
   let url = "";
+  let grpcPort: number | undefined;
   const publicUrl = (): string => config.publicUrl ?? url;
+  const grpcUrl = (): string | undefined => grpcUrlOf(publicUrl(), grpcPort);
   const identity = loadIdentity(config.dataDirectory);
   const egress = new EgressPolicy(config.egressAllow);
   const outbound = stack.use(new GuardedOutbound({ policy: egress }));
   const parts = { store, clock, ids, randomness, identity, archive, anchors, egress, outbound };
-  const core = createCore(parts, { ...config, publicUrl, userAgent: `a2a-relay/${VERSION}` });
+  const core = createCore(parts, {
+    ...config,
+    publicUrl,
+    grpcUrl,
+    version: VERSION,
+    userAgent: `a2a-relay/${VERSION}`,
+    hasKeys: config.apiKey !== undefined,
+  });
   const { refusals } = core;
   const stopping = new AbortController();
+  const authenticator = overrides.authenticator ?? new KeyAuthenticator({ store, clock, refusals }, config);
   const app = createHttpServer(
     {
       core,
-      authenticator: overrides.authenticator ?? new KeyAuthenticator({ store, clock, refusals }, config),
+      authenticator,
       openMail: (tenant) => store.countOpenByState(tenant),
       log,
       stopping: stopping.signal,
@@ -81,10 +95,13 @@ export async function startRelay(config: RelayConfig, overrides: RelayOverrides 
   const unused = new UnusedConnections(app.server);
   stack.defer(() => drain(app, unused, stopping, config.drainMs));
   url = await listen(app, config);
+  const grpc = await listenForGrpc(config, { core, authenticator, log, stopping: stopping.signal });
+  if (grpc !== undefined) grpcPort = stack.use(grpc).port;
   stack.use(startBackgroundWork(core, config, report));
   const running = stack.move();
   return {
     url,
+    ...(grpcPort === undefined ? {} : { grpcPort }),
     mailbox: (tenant) => new TaskQueueMailbox(core.taskQueue, rootOperator(tenant), stopping.signal),
     [Symbol.asyncDispose]: () => running.disposeAsync(),
   };
@@ -145,6 +162,22 @@ async function listen(app: FastifyInstance, config: RelayConfig): Promise<string
   }
   const address = app.server.address() as AddressInfo;
   return `http://${host.includes(":") ? `[${host}]` : host}:${address.port}`;
+}
+
+/** As cards name it: the host that the relay tells others, and the port where gRPC listens. */
+function grpcUrlOf(publicUrl: string, grpcPort: number | undefined): string | undefined {
+  return grpcPort === undefined ? undefined : `${new URL(publicUrl).hostname}:${grpcPort}`;
+}
+
+/** Only when it is asked for: few need it, and its libraries are heavy. */
+async function listenForGrpc(
+  config: RelayConfig,
+  { core, ...parts }: Omit<GrpcServerParts, "handler"> & { readonly core: RelayCore },
+): Promise<RunningGrpc | undefined> {
+  const { grpcPort: port, host, streamStallMs, drainMs } = config;
+  if (port === undefined) return undefined;
+  const { startGrpc } = await import("../transports/a2a-grpc/grpc-server.ts");
+  return startGrpc({ ...parts, handler: new A2aHandler(core) }, { host, port, streamStallMs, drainMs });
 }
 
 /** Lets requests under way finish, answers whoever waits, and cuts the rest off when the time is over. */

@@ -9,7 +9,7 @@ import { disabled, isSameEndpoint, whyDropped } from "./push-endpoint.ts";
 import { pushEvent } from "./push-event.ts";
 import type { PushOutcome } from "./push-outcome.ts";
 import type { PushEndpoint, PushRecord } from "./push-record.ts";
-import { delivered, dropped, failedOnce, nextRound } from "./push-round.ts";
+import { delivered, dropped, failedOnce, lost, nextRound } from "./push-round.ts";
 import { nextAttemptAtMs, readRetryAfter } from "./push-schedule.ts";
 
 type FailedOutcome = Exclude<PushOutcome, { readonly kind: "delivered" }>;
@@ -73,7 +73,8 @@ export function failedChanges(
     events.push(pushEvent("push.disabled", endpoint, { actor: POSTMASTER, atMs: at.nowMs }, { reason }));
     return { pushes: [push], pushEndpoints: [disabled(endpoint, reason)], events };
   }
-  const circuit = circuitAfter(endpoint, outcome.retryAfter, at.nowMs);
+  const retryAfter = outcome.kind === "unknown" ? undefined : outcome.retryAfter;
+  const circuit = circuitAfter(endpoint, retryAfter, at.nowMs);
   return { pushes: [push], pushProgress: [{ ...endpoint, ...circuit }], events };
 }
 
@@ -84,16 +85,18 @@ function pushAfterFailure(
   { nowMs, offsetsMs }: { readonly nowMs: number; readonly offsetsMs: readonly number[] },
 ): PushRecord {
   const attempt = push.attempts + 1 - push.attemptsBefore;
-  const retryAfter = isSame && outcome.kind !== "gone" ? outcome.retryAfter : undefined;
   const isGone = isSame && outcome.kind === "gone";
-  const nextAtMs = isGone ? undefined : nextAttemptAtMs({ attempt, endedAtMs: nowMs, retryAfter }, offsetsMs);
-  const tried = failedOnce(push, outcome.reason, nextAtMs);
+  const retryAfter = isSame && "retryAfter" in outcome ? outcome.retryAfter : undefined;
+  const isLast = isGone || (outcome.kind === "refused" && outcome.isFinal === true);
+  const nextAtMs = isLast ? undefined : nextAttemptAtMs({ attempt, endedAtMs: nowMs, retryAfter }, offsetsMs);
+  const isLost = outcome.kind === "unknown";
+  const tried = isLost ? lost(push, outcome.reason, nowMs) : failedOnce(push, outcome.reason, nextAtMs);
   if (endpoint?.state !== "active") {
     return tried.state === "pending" ? dropped(tried, whyDropped(endpoint)) : tried;
   }
   if (tried.state === "pending" || isGone || delivery === undefined) return tried;
   const isBack = delivery.position > push.position;
-  return isBack || !isSame ? nextRound(tried, delivery, nowMs + (offsetsMs[0] ?? 0)) : tried;
+  return isBack || (!isSame && !isLost) ? nextRound(tried, delivery, nowMs + (offsetsMs[0] ?? 0)) : tried;
 }
 
 function circuitAfter(endpoint: PushEndpoint, retryAfter: string | undefined, nowMs: number): Circuit {

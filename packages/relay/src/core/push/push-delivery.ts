@@ -2,19 +2,21 @@ import { LIMITS, type PushMode } from "@a2a-relay/protocol";
 import { mailboxTopic, PUSH_ENDPOINTS_TOPIC, type Watch } from "../environment/change-feed.ts";
 import type { Clock } from "../environment/clock.ts";
 import { combine, decideAndCommit } from "../environment/commit-retry.ts";
-import { type Outbound, OutboundFailure } from "../environment/outbound.ts";
+import type { Outbound } from "../environment/outbound.ts";
 import type { Changes, RelayStore } from "../environment/relay-store.ts";
 import type { Mail } from "../mailboxes/mailbox-store.ts";
+import { A2aSender } from "../remote/a2a-sender.ts";
+import { unknownReason } from "../remote/remote-outcome.ts";
 import { freeReservations } from "../tasks/task-changes.ts";
 import { attemptsAllowed } from "./circuit.ts";
 import { arrivedChanges, failedChanges, type PushedMail } from "./push-changes.ts";
 import { isSameEndpoint, whyDropped, withoutDeadSecret } from "./push-endpoint.ts";
-import { errorOfFailure, outcomeOfFailure, type PushOutcome } from "./push-outcome.ts";
-import type { EndpointKey, PushAttempt, PushEndpoint, PushRecord } from "./push-record.ts";
+import type { PushOutcome } from "./push-outcome.ts";
+import type { EndpointKey, PushEndpoint, PushRecord } from "./push-record.ts";
 import { mailAfter, PUSHES_TOGETHER_MAX } from "./mail-to-push.ts";
-import { dropped, dropReason, takenUp } from "./push-round.ts";
+import { dropped, dropReason, isLost, takenUp } from "./push-round.ts";
 import { firstAttemptAtMs } from "./push-schedule.ts";
-import type { PushSender } from "./push-sender.ts";
+import type { PushSender, Tried } from "./push-sender.ts";
 import { WebhookSender, type WebhookSettings } from "./webhook-sender.ts";
 
 export interface PushParts {
@@ -26,8 +28,6 @@ export interface PushParts {
 export interface PushSettings extends WebhookSettings {
   /** When attempts are made, counted from the first. */
   readonly pushAttemptsMs: readonly number[];
-  /** How long a receiver may take to answer. */
-  readonly pushTimeoutMs: number;
 }
 
 /** What there is to do for an endpoint. */
@@ -41,10 +41,6 @@ export interface PushAgenda {
 /** `idle`: there was nothing to try, or it was stopped; nothing is on record of it. */
 export type AttemptResult = PushOutcome["kind"] | "dropped" | "idle";
 
-interface Tried extends Pick<PushAttempt, "status" | "error" | "answer"> {
-  readonly outcome: PushOutcome;
-}
-
 /** A request that has ended and is not on record yet. */
 export interface EndedAttempt {
   readonly sent: PushEndpoint;
@@ -54,6 +50,17 @@ export interface EndedAttempt {
   readonly endedAtMs: number;
 }
 
+/** The relay ended between the request and its answer. */
+const NEVER_HEARD_OF: Tried = {
+  status: null,
+  error: "the relay ended while it waited for the answer",
+  answer: null,
+  outcome: {
+    kind: "unknown",
+    reason: unknownReason("the relay ended before there was an answer"),
+  },
+};
+
 const ENDPOINTS_MAX = 500;
 const ANY_TIME = Number.MAX_SAFE_INTEGER;
 
@@ -61,16 +68,17 @@ const ANY_TIME = Number.MAX_SAFE_INTEGER;
 export class PushDelivery {
   readonly #store: RelayStore;
   readonly #clock: Clock;
-  readonly #outbound: Outbound;
   readonly #settings: PushSettings;
   readonly #senders: Readonly<Record<PushMode, PushSender>>;
 
   constructor(parts: PushParts, settings: PushSettings) {
     this.#store = parts.store;
     this.#clock = parts.clock;
-    this.#outbound = parts.outbound;
     this.#settings = settings;
-    this.#senders = { webhook: new WebhookSender(settings) };
+    this.#senders = {
+      webhook: new WebhookSender(parts.outbound, settings),
+      a2a: new A2aSender(parts, settings),
+    };
   }
 
   watchEndpoints(): Watch {
@@ -148,7 +156,14 @@ export class PushDelivery {
     if (delivery === undefined || message === undefined || dropReason(delivery, atMs) !== undefined) {
       return this.#drop(push);
     }
-    const tried = await this.#call(endpoint, { delivery, message }, atMs, signal);
+    const announce = (): Promise<boolean> => this.#announce(push);
+    const tried = isLost(push, delivery)
+      ? NEVER_HEARD_OF
+      : await this.#senders[endpoint.mode].attempt(
+          endpoint,
+          { delivery, message },
+          { nowMs: atMs, announce, signal },
+        );
     if (tried === undefined) return "idle";
     return { sent: endpoint, push, tried, atMs, endedAtMs: this.#clock.nowMs() };
   }
@@ -156,7 +171,7 @@ export class PushDelivery {
   /** May be asked again when it failed: what is on record already is not written twice. */
   async record({ sent, push: before, tried, atMs, endedAtMs }: EndedAttempt): Promise<PushOutcome["kind"]> {
     const { tenant, agentId, messageId } = before;
-    const { outcome, ...answered } = tried;
+    const { outcome, status, error, answer: answered } = tried;
     const isSame = await decideAndCommit(this.#store, async () => {
       const push = await this.#store.push(tenant, messageId);
       const endpoint = await this.#store.pushEndpoint(tenant, agentId);
@@ -164,10 +179,14 @@ export class PushDelivery {
       // Its mail may have been retired meanwhile, and all that was known of its push with it.
       if (push === undefined || push.attempts > before.attempts) return { changes: undefined, answer };
       const attempt = push.attempts + 1;
-      const made = { tenant, messageId, attempt, atMs, durationMs: endedAtMs - atMs, ...answered };
+      const durationMs = endedAtMs - atMs;
+      const made = { tenant, messageId, attempt, atMs, durationMs, status, error, answer: answered };
       const delivery = await this.#store.delivery(tenant, messageId);
       const parts = await this.#outcomeChanges({ push, delivery, endpoint }, sent, outcome, endedAtMs);
-      return { changes: combine(tenant, [{ pushAttempts: [made] }, ...parts]), answer };
+      const [after = push] = parts.flatMap(({ pushes = [] }) => pushes);
+      const recorded = { tried, push: after, delivery, nowMs: endedAtMs };
+      const more = (await this.#senders[sent.mode].changesAfter?.(recorded)) ?? {};
+      return { changes: combine(tenant, [{ pushAttempts: [made] }, ...parts, more]), answer };
     });
     if (isSame && outcome.kind === "delivered") {
       await this.#store.touchAgent(tenant, agentId, this.#clock.nowMs());
@@ -224,29 +243,14 @@ export class PushDelivery {
     });
   }
 
-  /** Undefined when it was stopped before anything came of it: then it counts as not tried. */
-  async #call(
-    endpoint: PushEndpoint,
-    mail: Mail,
-    atMs: number,
-    signal: AbortSignal,
-  ): Promise<Tried | undefined> {
-    const sender = this.#senders[endpoint.mode];
-    try {
-      const answer = await this.#outbound.request({
-        ...sender.requestOf(endpoint, mail, atMs),
-        url: endpoint.url,
-        timeoutMs: this.#settings.pushTimeoutMs,
-        answerBytesMax: LIMITS.pushAnswerBytesMax,
-        signal,
-      });
-      return { status: answer.status, error: null, answer: answer.text, outcome: sender.outcomeOf(answer) };
-    } catch (reason) {
-      if (!(reason instanceof OutboundFailure)) throw reason;
-      if (reason.code === "aborted" && signal.aborted) return undefined;
-      const outcome = outcomeOfFailure(reason);
-      return { status: null, error: errorOfFailure(reason), answer: null, outcome };
-    }
+  /** From here on nobody knows whether it has arrived, until its outcome is on record. */
+  async #announce({ tenant, messageId }: PushRecord): Promise<boolean> {
+    return decideAndCommit(this.#store, async () => {
+      const push = await this.#store.push(tenant, messageId);
+      if (push?.state !== "pending") return { changes: undefined, answer: false };
+      const sent = { ...push, sentAtMs: this.#clock.nowMs() };
+      return { changes: { tenant, pushes: [sent], events: [] }, answer: true };
+    });
   }
 
   async #outcomeChanges(

@@ -76,6 +76,9 @@ describe("the endpoint of an agent that registers", () => {
     [/push: "webhook" needs a callback_url/, ACTIVE, { push: "webhook", callbackUrl: null }],
     [/notice: .* needs push/, undefined, { notice: true }],
     [/push_ack: .* needs push/, undefined, { push_ack: true }],
+    [/push: "a2a" needs a callback_url/, undefined, { push: "a2a", callbackUrl: null }],
+    [/notice: with push: "a2a" the whole letter is sent/, undefined, { push: "a2a", notice: true }],
+    [/push_ack: with push: "a2a"/, undefined, { push: "a2a", push_ack: false }],
     [/push_ack: a notice does not bring/, undefined, { push: "webhook", notice: true, push_ack: true }],
     [/push_ack: a notice does not bring/, { ...ACTIVE, isNotice: true }, { push_ack: true }],
   ] as const) {
@@ -86,6 +89,16 @@ describe("the endpoint of an agent that registers", () => {
       });
     });
   }
+
+  it("that is called over A2A acknowledges, and has another secret than one that is posted to", () => {
+    const posted = aNewPushEndpoint({ url: URL_A, isNotice: true, secret: "whsec_old", version: 3 });
+    const called = endpointAfter(posted, wish({ push: "a2a" }), newSecret);
+    const expected = { mode: "a2a", acknowledges: true, secret: "whsec_new", version: 3 } as const;
+    assert.deepEqual(called, aNewPushEndpoint({ url: URL_A, ...expected }));
+    assert.deepEqual(endpointAfter(called, wish({ push: "a2a", push_ack: true }), newSecret), called);
+    const back = endpointAfter(called, wish({ push: "webhook" }), () => "whsec_newer");
+    assert.deepEqual(back, aNewPushEndpoint({ url: URL_A, secret: "whsec_newer", version: 3 }));
+  });
 
   it("leaves nothing to whoever gets the id next but a version to write over", () => {
     const left = forgotten({ ...ACTIVE, oldSecret: "whsec_old", oldSecretUntilMs: 5, isNotice: true });

@@ -23,10 +23,11 @@ export function endpointAfter(
   newSecret: () => string,
 ): PushEndpoint | undefined {
   const { push, callbackUrl } = wish;
-  if (push === "webhook") {
-    const kept =
-      before === undefined || isForgotten(before) ? newEndpoint(before, wish, newSecret()) : before;
-    return checked(asWished(switchedOn(kept, push, requireUrl(callbackUrl)), wish));
+  if (push !== undefined && push !== null) {
+    // Who is called in another way was never told the secret, or has no use for it.
+    const isNew = before === undefined || isForgotten(before) || before.mode !== push;
+    const kept = isNew ? newEndpoint(before, wish, newSecret()) : before;
+    return checked(asWished(switchedOn(kept, push, requireUrl(callbackUrl, push)), wish));
   }
   if (before === undefined || isForgotten(before)) {
     assertNothingWished(wish);
@@ -133,7 +134,13 @@ function switchedOff(endpoint: PushEndpoint): PushEndpoint {
   return endpoint.state === "disabled" ? endpoint : disabled(endpoint, SWITCHED_OFF);
 }
 
+/** An agent that has made a task of a letter, or has answered it, has taken it. */
 function asWished(endpoint: PushEndpoint, { notice, push_ack: ack }: PushWish): PushEndpoint {
+  if (endpoint.mode === "a2a") {
+    if (notice === true) throw noWishForA2a("notice");
+    if (ack === false) throw noWishForA2a("push_ack");
+    return { ...endpoint, isNotice: false, acknowledges: true };
+  }
   return {
     ...endpoint,
     isNotice: notice ?? endpoint.isNotice,
@@ -149,9 +156,16 @@ function checked(endpoint: PushEndpoint): PushEndpoint {
   );
 }
 
-function requireUrl(callbackUrl: string | null): string {
+function noWishForA2a(wished: "notice" | "push_ack"): RelayError {
+  return new RelayError(
+    "invalid_argument",
+    `${wished}: with push: "a2a" the whole letter is sent, and is acknowledged when the agent takes it; leave it out`,
+  );
+}
+
+function requireUrl(callbackUrl: string | null, push: PushMode): string {
   if (callbackUrl !== null) return callbackUrl;
-  throw new RelayError("invalid_argument", 'push: "webhook" needs a callback_url, where the mail is sent to');
+  throw new RelayError("invalid_argument", `push: "${push}" needs a callback_url, where the mail is sent to`);
 }
 
 function assertNothingWished({ notice, push_ack: ack }: PushWish): void {

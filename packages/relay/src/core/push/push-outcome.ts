@@ -7,7 +7,15 @@ export type PushOutcome =
   /** Tried again later, or given up. It is the endpoint that does not work, so it tells of all its letters. */
   | { readonly kind: "failed"; readonly reason: string; readonly retryAfter: string | undefined }
   /** The same, but the receiver works and does not take this letter: it tells nothing of any other. */
-  | { readonly kind: "refused"; readonly reason: string; readonly retryAfter: string | undefined }
+  | {
+      readonly kind: "refused";
+      readonly reason: string;
+      readonly retryAfter: string | undefined;
+      /** It would not take it at any other time either. */
+      readonly isFinal?: boolean;
+    }
+  /** It may have arrived, nobody knows, and it must not be sent twice. */
+  | { readonly kind: "unknown"; readonly reason: string }
   /** The receiver wants no more of it, ever. */
   | { readonly kind: "gone"; readonly reason: string };
 
@@ -28,7 +36,7 @@ export function outcomeOfAnswer({ status, headers }: OutboundAnswer): PushOutcom
 }
 
 /** What senders may read and the journal may keep: where an agent is called is for itself and for operators. */
-const REASONS: Readonly<Record<OutboundFailureCode, string>> = {
+export const REASONS: Readonly<Record<OutboundFailureCode, string>> = {
   blocked: `callback_url is at an address that the relay does not call; ${HOW_TO_ALLOW}`,
   unreachable: "there was no connection to the endpoint",
   tls: "TLS with the endpoint failed",

@@ -46,6 +46,8 @@ export interface PushRecord {
   readonly position: number;
   /** While pending: when it is tried next. */
   readonly nextAtMs: number | null;
+  /** Since when it may have arrived without anybody knowing: set before a request that must not be made twice. */
+  readonly sentAtMs: number | null;
   /** 0 is new. */
   readonly version: number;
 }

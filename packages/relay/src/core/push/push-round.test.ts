@@ -18,12 +18,28 @@ describe("mail that is taken up for pushing", () => {
       attemptsBefore: 0,
       createdAtMs: 1_000,
       nextAtMs: 900,
+      sentAtMs: null,
     };
     for (const delivery of [DELIVERY, READ]) {
       const { tenant, messageId, agentId } = delivery;
       const expected = { tenant, messageId, agentId, reason: null, version: 0, ...first };
       assert.deepEqual(takenUp(undefined, delivery, AT), expected);
     }
+  });
+
+  it("is left alone while nobody knows whether it arrived, unless it came back or may come twice", () => {
+    const lost = { ...PUSH, state: "failed", reason: "why", nextAtMs: null, sentAtMs: 950 } as const;
+    const round = {
+      ...PUSH,
+      state: "pending",
+      reason: null,
+      attemptsBefore: 4,
+      nextAtMs: 900,
+      sentAtMs: null,
+    };
+    assert.equal(takenUp(lost, DELIVERY, AT), undefined);
+    assert.deepEqual(takenUp({ ...lost, position: 3 }, DELIVERY, AT), round);
+    assert.deepEqual(takenUp(lost, { ...DELIVERY, duplicateSafety: "idempotent" }, AT), round);
   });
 
   for (const state of ["failed", "dropped", "delivered"] as const) {

@@ -14,6 +14,8 @@ export function takenUp(
   if (known.state === "pending") return undefined;
   // The mark goes when mail comes back, so this is what was delivered and still waits to be acknowledged.
   if (known.state === "delivered" && delivery.deliveredAtMs !== null) return undefined;
+  // It may have arrived: only somebody who puts the mail back, or asks for it to be pushed again, decides that it goes.
+  if (isLost(known, delivery) && delivery.position <= known.position) return undefined;
   return nextRound(known, delivery, at.firstAtMs);
 }
 
@@ -32,13 +34,20 @@ export function newPush(
     createdAtMs: at.nowMs,
     position,
     nextAtMs: at.firstAtMs,
+    sentAtMs: null,
     version: 0,
   };
 }
 
+/** Nobody knows whether it has arrived, and it must not arrive twice. */
+export function isLost({ sentAtMs }: PushRecord, { duplicateSafety }: DeliveryRecord): boolean {
+  return sentAtMs !== null && duplicateSafety !== "idempotent";
+}
+
 /** All attempts again. */
 export function nextRound(push: PushRecord, { position }: DeliveryRecord, nextAtMs: number): PushRecord {
-  return { ...push, state: "pending", reason: null, attemptsBefore: push.attempts, position, nextAtMs };
+  const attemptsBefore = push.attempts;
+  return { ...push, state: "pending", reason: null, attemptsBefore, position, nextAtMs, sentAtMs: null };
 }
 
 /** Why mail is pushed no more; undefined while it waits in its mailbox. */
@@ -53,13 +62,19 @@ export function dropped(push: PushRecord, reason: string): PushRecord {
 }
 
 export function delivered(push: PushRecord): PushRecord {
-  return { ...push, state: "delivered", reason: null, attempts: push.attempts + 1, nextAtMs: null };
+  const attempts = push.attempts + 1;
+  return { ...push, state: "delivered", reason: null, attempts, nextAtMs: null, sentAtMs: null };
 }
 
 /** After one more attempt that failed; without a next one it is given up. */
 export function failedOnce(push: PushRecord, reason: string, nextAtMs: number | undefined): PushRecord {
-  const tried = { ...push, attempts: push.attempts + 1 };
+  const tried = { ...push, attempts: push.attempts + 1, sentAtMs: null };
   return nextAtMs === undefined
     ? { ...tried, state: "failed", reason, nextAtMs: null }
     : { ...tried, reason, nextAtMs };
+}
+
+/** After an attempt of which nobody knows whether it failed: it is given up, and stays marked. */
+export function lost(push: PushRecord, reason: string, nowMs: number): PushRecord {
+  return { ...failedOnce(push, reason, undefined), sentAtMs: push.sentAtMs ?? nowMs };
 }

@@ -1,15 +1,41 @@
-import type { OutboundAnswer, OutboundRequest } from "../environment/outbound.ts";
+import type { Changes } from "../environment/relay-store.ts";
+import type { DeliveryRecord } from "../mailboxes/delivery-record.ts";
 import type { Mail } from "../mailboxes/mailbox-store.ts";
+import type { RemoteReply } from "../remote/remote-reply.ts";
 import type { PushOutcome } from "./push-outcome.ts";
-import type { PushEndpoint } from "./push-record.ts";
+import type { PushAttempt, PushEndpoint, PushRecord } from "./push-record.ts";
 
 /** One way of calling an agent. There is one for each mode of pushing. */
 export interface PushSender {
-  /** What is sent; where to, how long and how much of the answer is the same for all. */
-  requestOf(
-    endpoint: PushEndpoint,
-    mail: Mail,
-    nowMs: number,
-  ): Pick<OutboundRequest, "method" | "headers" | "body">;
-  outcomeOf(answer: OutboundAnswer): PushOutcome;
+  /** Undefined when it was stopped before anything came of it: then it counts as not tried. */
+  attempt(endpoint: PushEndpoint, mail: Mail, how: AttemptOptions): Promise<Tried | undefined>;
+  /** What is written together with the attempt, beyond what became of the push and of its mail. */
+  changesAfter?(recorded: RecordedAttempt): Promise<Partial<Changes>>;
+}
+
+export interface AttemptOptions {
+  readonly nowMs: number;
+  /**
+   * Puts on record that from here on the letter may arrive, for a request that must not be made twice. False when the
+   * letter is not to be sent any more.
+   */
+  readonly announce: () => Promise<boolean>;
+  readonly signal: AbortSignal;
+}
+
+/** What came of an attempt. */
+export interface Tried extends Pick<PushAttempt, "status" | "error" | "answer"> {
+  readonly outcome: PushOutcome;
+  /** What an agent elsewhere answered, and where. */
+  readonly remote?: RemoteReply;
+}
+
+/** An attempt as it is about to be written. */
+export interface RecordedAttempt {
+  readonly tried: Tried;
+  /** As it will be. */
+  readonly push: PushRecord;
+  /** As it was. */
+  readonly delivery: DeliveryRecord | undefined;
+  readonly nowMs: number;
 }

@@ -76,6 +76,7 @@ export class PushService {
     return decideAndCommit(this.#store, async () => {
       const nowMs = this.#clock.nowMs();
       const before = await this.#known(tenant, agentId);
+      assertSigned(before);
       const endpoint = rotated(before, newSigningSecret(this.#randomness), { nowMs, overlapMs });
       const old_secret_until = formatInstant(endpoint.oldSecretUntilMs ?? nowMs);
       const by = { actor: actorName(principal), atMs: nowMs };
@@ -130,7 +131,7 @@ export class PushService {
     if (endpoint.state === "active") return endpoint;
     throw new RelayError(
       "wrong_state",
-      `the endpoint of ${agentId} is disabled (${endpoint.reason ?? ""}); register it again with push: "webhook"`,
+      `the endpoint of ${agentId} is disabled (${endpoint.reason ?? ""}); register it again with push: "${endpoint.mode}"`,
     );
   }
 
@@ -175,4 +176,12 @@ export class PushService {
       return { changes: { tenant, pushEndpoints: [endpoint], events: [event] }, answer: undefined };
     });
   }
+}
+
+function assertSigned({ mode, agentId }: PushEndpoint): void {
+  if (mode === "webhook") return;
+  throw new RelayError(
+    "wrong_state",
+    `mail of ${agentId} is sent over A2A, where nothing is signed: it has no secret`,
+  );
 }

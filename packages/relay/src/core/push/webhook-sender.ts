@@ -1,11 +1,11 @@
-import { formatInstant, type PushPayload } from "@a2a-relay/protocol";
+import { formatInstant, LIMITS, type PushPayload } from "@a2a-relay/protocol";
 import { DEFAULT_TENANT } from "../access/principal.ts";
-import type { OutboundRequest } from "../environment/outbound.ts";
+import { type Outbound, OutboundFailure, type OutboundRequest } from "../environment/outbound.ts";
 import { viewMail, viewNotice } from "../mailboxes/delivery-view.ts";
 import type { Mail } from "../mailboxes/mailbox-store.ts";
-import { outcomeOfAnswer } from "./push-outcome.ts";
+import { errorOfFailure, outcomeOfAnswer, outcomeOfFailure } from "./push-outcome.ts";
 import type { PushEndpoint } from "./push-record.ts";
-import type { PushSender } from "./push-sender.ts";
+import type { AttemptOptions, PushSender, Tried } from "./push-sender.ts";
 import { secretsOf, webhookHeaders } from "./standard-webhook.ts";
 
 export interface WebhookSettings {
@@ -13,18 +13,44 @@ export interface WebhookSettings {
   readonly publicUrl: () => string;
   /** What the relay calls itself where it calls others. */
   readonly userAgent: string;
+  /** How long a receiver may take to answer. */
+  readonly pushTimeoutMs: number;
 }
 
 /** A signed POST with the letter, or with the notice that there is one. */
 export class WebhookSender implements PushSender {
-  readonly outcomeOf: PushSender["outcomeOf"] = outcomeOfAnswer;
+  readonly #outbound: Outbound;
   readonly #settings: WebhookSettings;
 
-  constructor(settings: WebhookSettings) {
+  constructor(outbound: Outbound, settings: WebhookSettings) {
+    this.#outbound = outbound;
     this.#settings = settings;
   }
 
-  requestOf(
+  /** A receiver tells letters apart by their id, so that one may come twice and none has to be announced. */
+  async attempt(
+    endpoint: PushEndpoint,
+    mail: Mail,
+    { nowMs, signal }: AttemptOptions,
+  ): Promise<Tried | undefined> {
+    try {
+      const answer = await this.#outbound.request({
+        ...this.#requestOf(endpoint, mail, nowMs),
+        url: endpoint.url,
+        timeoutMs: this.#settings.pushTimeoutMs,
+        answerBytesMax: LIMITS.pushAnswerBytesMax,
+        signal,
+      });
+      return { status: answer.status, error: null, answer: answer.text, outcome: outcomeOfAnswer(answer) };
+    } catch (reason) {
+      if (!(reason instanceof OutboundFailure)) throw reason;
+      if (reason.code === "aborted" && signal.aborted) return undefined;
+      const outcome = outcomeOfFailure(reason);
+      return { status: null, error: errorOfFailure(reason), answer: null, outcome };
+    }
+  }
+
+  #requestOf(
     endpoint: PushEndpoint,
     mail: Mail,
     nowMs: number,

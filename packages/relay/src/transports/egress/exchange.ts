@@ -72,24 +72,30 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, reason: Error): void {
-    this.#fail(exchangeFailure(this.#host, reason));
+    this.#fail(exchangeFailure(this.#host, reason, this.#sent));
   }
 
   /** Of the kind "go on": the answer is still to come, though not for ever. */
   #countAnnouncement(): void {
     this.#announcements += 1;
     if (this.#announcements <= ANNOUNCEMENTS_MAX) return;
-    this.#fail(new OutboundFailure("protocol", `${quote(this.#host)} announces its answer again and again`));
+    const message = `${quote(this.#host)} announces its answer again and again`;
+    this.#fail(new OutboundFailure("protocol", message, this.#sent));
   }
 
   readonly #abort = (): void => {
-    this.#fail(new OutboundFailure("aborted", "the request was given up", { cause: this.#signal?.reason }));
+    const options = { cause: this.#signal?.reason as unknown, ...this.#sent };
+    this.#fail(new OutboundFailure("aborted", "the request was given up", options));
   };
 
   #timeOut(timeoutMs: number): void {
-    this.#fail(
-      new OutboundFailure("timeout", `${quote(this.#host)} gave no whole answer within ${timeoutMs} ms`),
-    );
+    const message = `${quote(this.#host)} gave no whole answer within ${timeoutMs} ms`;
+    this.#fail(new OutboundFailure("timeout", message, this.#sent));
+  }
+
+  /** Undici gives the request its controller when it begins to write it. */
+  get #sent(): { readonly mayHaveArrived: boolean } {
+    return { mayHaveArrived: this.#controller !== undefined };
   }
 
   #succeed(): void {

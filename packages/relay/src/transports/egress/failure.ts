@@ -21,8 +21,8 @@ export function noAddress(host: string): OutboundFailure {
   return new OutboundFailure("unreachable", `${quote(host)} has no address`);
 }
 
-export function stopping(): OutboundFailure {
-  return new OutboundFailure("aborted", "the relay is stopping");
+export function stopping(sent = { mayHaveArrived: false }): OutboundFailure {
+  return new OutboundFailure("aborted", "the relay is stopping", sent);
 }
 
 /** Why there is no connection: nothing was sent. */
@@ -40,11 +40,15 @@ export function connectFailure(host: string, reason: unknown): OutboundFailure {
 }
 
 /** Why there is no answer over a connection that was there: what was sent may have arrived. */
-export function exchangeFailure(host: string, reason: unknown): OutboundFailure {
+export function exchangeFailure(
+  host: string,
+  reason: unknown,
+  sent: { readonly mayHaveArrived: boolean },
+): OutboundFailure {
   if (reason instanceof OutboundFailure) return reason;
   const code = codeOf(reason);
-  const options = { cause: reason };
-  if (STOPPED_CODES.includes(code)) return stopping();
+  const options = { cause: reason, ...sent };
+  if (STOPPED_CODES.includes(code)) return stopping(sent);
   if (TIMEOUT_CODES.includes(code)) {
     return new OutboundFailure("timeout", `${quote(host)} fell silent`, options);
   }

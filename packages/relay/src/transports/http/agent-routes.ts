@@ -37,14 +37,6 @@ export function agentRoutes(agents: AgentService): readonly Route[] {
       answers: { 200: "The agent" },
       handle: async (call) => ({ body: await agents.get(call.principal, param(call, "id")) }),
     },
-    ...["/agents/{id}/card", "/agents/{id}/.well-known/agent.json"].map((path): Route => ({
-      method: "GET",
-      path,
-      tag,
-      summary: "The agent's A2A card, completed by the relay",
-      answers: { 200: "The card" },
-      handle: async (call) => ({ body: await agents.card(call.principal, param(call, "id")) }),
-    })),
     {
       method: "DELETE",
       path: "/agents/{id}",

@@ -1,7 +1,7 @@
 import { RelayError } from "@a2a-relay/protocol";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Principal } from "../../core/access/principal.ts";
-import type { Call, OpenCall } from "./route.ts";
+import type { OpenCall } from "./route.ts";
 import { tenantOfPath } from "./tenant-path.ts";
 
 const EVENT_STREAM = /(?:^|,)\s*text\/event-stream\s*(?:[,;]|$)/i;
@@ -30,8 +30,12 @@ export class HttpOpenCall implements OpenCall {
   }
 
   get lastEventId(): string | undefined {
-    const id = this.#request.headers["last-event-id"];
-    return Array.isArray(id) ? id.join() : id;
+    return this.header("last-event-id");
+  }
+
+  header(name: string): string | undefined {
+    const value = this.#request.headers[name];
+    return Array.isArray(value) ? value.join() : value;
   }
 
   get wantsEvents(): boolean {
@@ -56,10 +60,10 @@ export class HttpOpenCall implements OpenCall {
   }
 }
 
-export class HttpCall extends HttpOpenCall implements Call {
-  readonly principal: Principal;
+export class HttpCall<Caller extends Principal | undefined = Principal> extends HttpOpenCall {
+  readonly principal: Caller;
 
-  constructor(principal: Principal, ...open: ConstructorParameters<typeof HttpOpenCall>) {
+  constructor(principal: Caller, ...open: ConstructorParameters<typeof HttpOpenCall>) {
     super(...open);
     this.principal = principal;
   }

@@ -15,6 +15,8 @@ import type { SocketHost } from "../streams/socket-session.ts";
 import { writeEvents } from "../streams/sse-writer.ts";
 import { streamRoutes } from "../streams/stream-routes.ts";
 import { taskQueueRoutes } from "../task-queue/task-queue-routes.ts";
+import { a2aRoutes } from "../a2a/a2a-routes.ts";
+import { cardRoutes, type CardRouteSettings } from "../a2a/card-routes.ts";
 import { agentRoutes } from "./agent-routes.ts";
 import { capabilityRoutes } from "./capability-routes.ts";
 import { fromServerError, RETRY_AFTER_S, statusOf, toWireAnswer } from "./http-error.ts";
@@ -26,8 +28,10 @@ import {
   callOf,
   describeRoute,
   knowCaller,
+  knowCallerIfShown,
   type KnownRequest,
   type Place,
+  publicCallOf,
   secondsSince,
 } from "./known-request.ts";
 import { assertNoForeignLink, LocalGuard, type LocalGuardSettings } from "./local-guard.ts";
@@ -58,7 +62,7 @@ export interface ErrorLog {
   error(about: Readonly<Record<string, unknown>>, text: string): void;
 }
 
-export interface HttpServerSettings extends LocalGuardSettings {
+export interface HttpServerSettings extends CardRouteSettings, LocalGuardSettings {
   readonly version: string;
   /** The address the relay tells others; known once it listens. */
   readonly publicUrl: () => string;
@@ -69,6 +73,7 @@ export interface HttpServerSettings extends LocalGuardSettings {
 }
 
 const JSON_TYPE = "application/json; charset=utf-8";
+const A2A_JSON = "application/a2a+json";
 const REQUEST_TIMEOUT_MS = 30_000;
 const PARAM_CHARS_MAX = 1_000;
 
@@ -76,7 +81,7 @@ const PARAM_CHARS_MAX = 1_000;
 export function nativeRoutes(
   core: RelayCore,
   metrics: HttpMetrics,
-  about: Pick<HttpServerSettings, "version" | "publicUrl">,
+  about: Pick<HttpServerSettings, "version" | "publicUrl" | "cardDialect">,
 ): readonly Route[] {
   const others = [
     ...agentRoutes(core.agents),
@@ -92,6 +97,8 @@ export function nativeRoutes(
     ...capabilityRoutes(core.capabilities),
     ...tenantRoutes(core.tenants),
     ...taskQueueRoutes(core.taskQueue),
+    ...a2aRoutes(core),
+    ...cardRoutes(core.a2aCards, about),
   ];
   return [...others, ...serviceRoutes({ ...core, metrics, about, others })];
 }
@@ -159,23 +166,28 @@ function mount(app: FastifyInstance, route: Exclude<Route, SocketRoute>, place: 
     url,
     // Mail that nobody gets to see must not be marked as delivered.
     exposeHeadRoute: route.waits !== true,
-    onRequest: [
-      know,
-      ...(route.drains === true ? [refuseForeignLinks] : []),
-      ...(route.open === true ? [] : [knowCaller(place)]),
-    ],
+    onRequest: [know, ...(route.drains === true ? [refuseForeignLinks] : []), ...knowing(route, place)],
     handler: async (request, reply) => {
       if (route.open === true) {
         const query = readQuery(route.query, request.query);
         const call = new HttpOpenCall(request, query, reply, waiting);
         return sendAnswer(await route.handle(call), request, reply);
       }
+      if (route.open === "unless-keyed") {
+        return sendAnswer(await route.handle(publicCallOf(route, request, reply, waiting)), request, reply);
+      }
       const answer = await route.handle(callOf(route, request, reply, waiting));
       if (route.streams === "on request") vary(reply, "accept");
       if (answer.events === undefined) return sendAnswer(answer, request, reply);
+      setHeaders(reply, answer.headers);
       return sendEvents(answer.events, request, reply, host);
     },
   });
+}
+
+function knowing(route: Route, place: Place): readonly onRequestHookHandler[] {
+  if (route.open === true) return [];
+  return [route.open === "unless-keyed" ? knowCallerIfShown(place) : knowCaller(place)];
 }
 
 const refuseForeignLinks: onRequestHookHandler = (request, _reply, done) => {
@@ -188,13 +200,14 @@ const refuseForeignLinks: onRequestHookHandler = (request, _reply, done) => {
 };
 
 function sendAnswer(
-  { status = 200, body, json, contentType }: Answer,
+  { status = 200, body, json, contentType, headers }: Answer,
   request: FastifyRequest,
   reply: FastifyReply,
 ): FastifyReply {
   // Counted here and not in a hook after the answer: those cost every request two listeners.
   const { route, startedAtMs } = request as KnownRequest;
   route?.metrics.record(status, secondsSince(startedAtMs));
+  setHeaders(reply, headers);
   void reply.code(status).header("content-type", contentType ?? JSON_TYPE);
   return reply.send(contentType === undefined ? (json ?? JSON.stringify(body)) : body);
 }
@@ -215,6 +228,14 @@ async function sendEvents(
   return reply;
 }
 
+/** What an answer varies by comes on top of what it varies by already. */
+function setHeaders(reply: FastifyReply, headers: Answer["headers"] = {}): void {
+  for (const [name, value] of Object.entries(headers)) {
+    if (name === "vary") vary(reply, value);
+    else void reply.header(name, value);
+  }
+}
+
 function vary(reply: FastifyReply, by: string): void {
   const known = reply.getHeader("vary");
   void reply.header("vary", known === undefined ? by : `${String(known)}, ${by}`);
@@ -225,9 +246,9 @@ type SendError = (error: RelayError, request: FastifyRequest, reply: FastifyRepl
 /** Errors have the shape of the family that the path belongs to, whether or not there is such a route. */
 function errorSenderOf(routes: readonly Route[]): SendError {
   const families = [...new Set(routes.flatMap(({ family }) => family ?? []))];
-  const bodyOf = (error: RelayError, url: string): object => {
-    const family: RouteFamily | undefined = families.find(({ prefix }) => url.startsWith(prefix));
-    return family === undefined ? toErrorBody(error) : family.errorBody(error);
+  const familyOf = (url: string): RouteFamily | undefined => {
+    const [path = ""] = url.split("?", 1);
+    return families.find(({ owns }) => owns(path));
   };
   return (error, request, reply) => {
     const retryAfterS = RETRY_AFTER_S[error.code];
@@ -240,13 +261,14 @@ function errorSenderOf(routes: readonly Route[]): SendError {
       void reply.header("connection", "close");
       reply.raw.once("finish", () => request.raw.socket.destroySoon());
     }
-    return sendAnswer({ status: statusOf(error), body: bodyOf(error, request.url) }, request, reply);
+    const { errorBody = toErrorBody, statusOf: statusIn = statusOf } = familyOf(request.url) ?? {};
+    return sendAnswer({ status: statusIn(error), body: errorBody(error) }, request, reply);
   };
 }
 
 function readBodies(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser("application/json", (request: FastifyRequest, payload: Readable) => {
+  app.addContentTypeParser(["application/json", A2A_JSON], (request: FastifyRequest, payload: Readable) => {
     return readJsonBody(payload, (request as KnownRequest).route?.bodyBytesMax ?? LIMITS.bodyBytesMax);
   });
 }
@@ -266,13 +288,16 @@ function guardRequests(app: FastifyInstance, guard: LocalGuard, stopping: AbortS
     if (origin !== undefined && guard.allowsOrigin(origin)) {
       void reply
         .header("access-control-allow-origin", origin)
-        .header("access-control-expose-headers", HEARTBEAT_HEADER)
+        .header("access-control-expose-headers", `${HEARTBEAT_HEADER}, a2a-extensions`)
         .header("vary", "origin");
       if (request.method === "OPTIONS") {
         void reply
           .code(204)
           .header("access-control-allow-methods", "GET, POST, DELETE")
-          .header("access-control-allow-headers", "authorization, content-type, last-event-id")
+          .header(
+            "access-control-allow-headers",
+            "authorization, content-type, last-event-id, a2a-version, a2a-extensions, idempotency-key",
+          )
           .send();
         return;
       }

@@ -35,12 +35,18 @@ export interface Place {
   readonly host: SocketHost;
 }
 
+/** A route's path as the framework writes it. */
+export function urlOf({ path, isOpenEnded = false }: Pick<Route, "path" | "isOpenEnded">): string {
+  const open = isOpenEnded ? path.replace(/\{\w+\}$/, "*") : path;
+  return open.replaceAll(/\{(\w+)\}/g, ":$1");
+}
+
 /** Where a route is, and the hook that tells what is known of it. */
 export function describeRoute(
   route: Route,
   metrics: HttpMetrics,
 ): { readonly url: string; readonly know: onRequestHookHandler } {
-  const url = route.path.replaceAll(/\{(\w+)\}/g, ":$1");
+  const url = urlOf(route);
   const config: RouteConfig = {
     bodyBytesMax: route.bodyBytesMax ?? LIMITS.bodyBytesMax,
     metrics: metrics.route(route.method, url),
@@ -84,6 +90,31 @@ export function knowCaller(
     (request as KnownRequest).principal = atOnce;
     done();
   };
+}
+
+/** For what is open unless a key is shown: whoever shows none on the plain path is whoever may come in without. */
+export function knowCallerIfShown(place: Place): onRequestHookHandler {
+  const know = knowCaller(place);
+  const { everybody } = place.authenticator;
+  return function knowIfShown(request, reply, done) {
+    const { authorization = "" } = request.headers;
+    if (authorization !== "" || request.originalUrl !== request.url) {
+      know.call(this, request, reply, done);
+      return;
+    }
+    if (everybody !== undefined) (request as KnownRequest).principal = everybody;
+    done();
+  };
+}
+
+export function publicCallOf(
+  route: Route,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  waiting: WaitingCalls,
+): HttpCall<Principal | undefined> {
+  const { principal } = request as KnownRequest;
+  return new HttpCall(principal, request, readQuery(route.query, request.query), reply, waiting);
 }
 
 export function callOf(

@@ -4,10 +4,11 @@ import { type CoreOnMemory, coreOnMemory } from "../../../testing/core-on-memory
 import { docsPage } from "./docs-page.ts";
 import { HttpMetrics } from "./http-metrics.ts";
 import { createHttpServer, nativeRoutes } from "./http-server.ts";
+import { urlOf } from "./known-request.ts";
 import { openApiDocument } from "./openapi.ts";
 import type { Route } from "./route.ts";
 
-const ABOUT = { version: "1.2.3", publicUrl: () => "http://relay.test" };
+const ABOUT = { version: "1.2.3", publicUrl: () => "http://relay.test", cardDialect: "1.0" } as const;
 
 function routesOf(core: CoreOnMemory): readonly Route[] {
   return nativeRoutes(core, new HttpMetrics(async () => new Map()), ABOUT);
@@ -28,8 +29,9 @@ describe("the routes", () => {
     );
     await app.ready();
     const routes = routesOf(core);
-    for (const { method, path } of routes) {
-      assert.ok(app.hasRoute({ method, url: path.replaceAll(/\{(\w+)\}/g, ":$1") }), `${method} ${path}`);
+    for (const route of routes) {
+      const { method, path } = route;
+      assert.ok(app.hasRoute({ method, url: urlOf(route) }), `${method} ${path}`);
     }
     const mounted = [...app.printRoutes({ commonPrefix: false }).matchAll(/\(([A-Z, ]+)\)/g)]
       .flatMap((match) => (match[1] ?? "").split(", "))

@@ -22,11 +22,18 @@ export interface OpenCall {
   readonly lastEventId: string | undefined;
   /** The answer should be a stream of events, where it can be. */
   readonly wantsEvents: boolean;
+  /** By lower-case name; of several, all of them, separated by commas. */
+  header(name: string): string | undefined;
 }
 
 /** A request whose caller is known. */
 export interface Call extends OpenCall {
   readonly principal: Principal;
+}
+
+/** A request whose caller may be anybody. */
+export interface PublicCall extends OpenCall {
+  readonly principal: Principal | undefined;
 }
 
 export interface Answer {
@@ -38,29 +45,39 @@ export interface Answer {
   readonly events?: EventStream;
   /** `application/json` unless said otherwise; other types are sent as they are. */
   readonly contentType?: string;
+  readonly headers?: Readonly<Record<string, string>>;
 }
 
 /**
- * Routes below one path whose errors have a shape of their own. It holds for whatever is refused there: strangers,
+ * Routes whose errors have a shape of their own. It holds for whatever is refused there: strangers,
  * bodies that cannot be read, and paths that do not exist.
  */
 export interface RouteFamily {
-  /** With a slash at the end. */
-  readonly prefix: string;
+  /** Whether a path is one of them, or would be if it existed. */
+  readonly owns: (path: string) => boolean;
   readonly errorBody: (error: RelayError) => object;
+  /** Absent: the same as everywhere. */
+  readonly statusOf?: (error: RelayError) => number;
   /** What the OpenAPI document calls the shape, and the shape. */
   readonly errorName: string;
   readonly errorSchema: Readonly<Record<string, unknown>>;
 }
 
 /** One route as data: the server mounts it, the OpenAPI document and the docs page describe it. */
-export type Route = OpenRoute | KeyedRoute | SocketRoute;
+export type Route = OpenRoute | PublicRoute | KeyedRoute | SocketRoute;
 
 /** Anybody may call it, with or without a key, so it never learns who did. */
 interface OpenRoute extends RouteDescription {
   readonly open: true;
   readonly socket?: false;
   handle(call: OpenCall): Promise<Answer>;
+}
+
+/** Anybody may call it on the plain path; a key that is shown is checked, and a tenant's own path needs one. */
+interface PublicRoute extends RouteDescription {
+  readonly open: "unless-keyed";
+  readonly socket?: false;
+  handle(call: PublicCall): Promise<Answer>;
 }
 
 interface KeyedRoute extends RouteDescription {
@@ -90,6 +107,8 @@ interface RouteDescription {
   readonly family?: RouteFamily;
   /** The answer is a stream of events, for all or for those who ask for one. */
   readonly streams?: "always" | "on request";
+  /** The last parameter is all that is left of the path. */
+  readonly isOpenEnded?: boolean;
   /** A GET that takes something away, which no link on somebody's page may do. */
   readonly drains?: boolean;
   /** May wait for mail, so it needs to know when nobody waits for the answer any more. */
@@ -130,6 +149,6 @@ export function resumed({ query, lastEventId }: Call): unknown {
 }
 
 /** A parameter that the route's own path promises. */
-export function param(call: Call, name: string): string {
+export function param(call: OpenCall, name: string): string {
   return call.params[name] ?? "";
 }

@@ -5,7 +5,8 @@ import type { StreamKind } from "./stream-meter.ts";
 /** `data` is JSON, and so without line breaks. */
 export interface ServerSentEvent {
   readonly id: string;
-  readonly event: StreamEventName;
+  /** Absent: a message, as browsers call what has no name. A2A over REST says with "error" that its stream failed. */
+  readonly event?: StreamEventName | "error";
   readonly data: string;
 }
 

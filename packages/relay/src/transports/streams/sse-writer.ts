@@ -70,7 +70,11 @@ async function nextBytes(stream: EventStream, preface: string): Promise<Buffer |
 
 function textOf(events: readonly ServerSentEvent[]): string {
   if (events.length === 0) return SIGN_OF_LIFE;
-  return events.map(({ id, event, data }) => `id: ${id}\nevent: ${event}\ndata: ${data}\n\n`).join("");
+  return events.map(textOfEvent).join("");
+}
+
+function textOfEvent({ id, event, data }: ServerSentEvent): string {
+  return `id: ${id}\n${event === undefined ? "" : `event: ${event}\n`}data: ${data}\n\n`;
 }
 
 /** False when the time was over first. A reader that has gone has nothing left to take. */

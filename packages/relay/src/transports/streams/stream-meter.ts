@@ -1,4 +1,4 @@
-export const STREAM_KINDS = ["mailbox", "task", "events", "socket"] as const;
+export const STREAM_KINDS = ["mailbox", "task", "events", "a2a", "socket"] as const;
 export type StreamKind = (typeof STREAM_KINDS)[number];
 
 const OPEN = "a2a_relay_open_streams";

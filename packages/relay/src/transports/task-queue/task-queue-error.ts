@@ -7,7 +7,7 @@ export function toQueueErrorBody({ code, message, details }: RelayError): QueueE
 }
 
 export const TASK_QUEUE_FAMILY: RouteFamily = {
-  prefix: "/a2a/",
+  owns: (path) => path.startsWith("/a2a/"),
   errorBody: toQueueErrorBody,
   errorName: "TaskQueueError",
   errorSchema: {

@@ -1,0 +1,77 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { type RemoteCore, remoteCore, saying } from "../../testing/fake-agent.ts";
+import { DEFAULT_TENANT } from "../core/access/principal.ts";
+import { taskTopic } from "../core/environment/change-feed.ts";
+import { RemoteFollower } from "./remote-follower.ts";
+
+const LONG_MS = 20_000;
+
+function fail(reason: unknown): never {
+  throw reason;
+}
+
+/** Does something, and waits until the task is completed. */
+async function completed(core: RemoteCore, taskId: string, act: () => Promise<unknown>): Promise<void> {
+  using watch = core.store.feed.watch(taskTopic(DEFAULT_TENANT, taskId), { isOwn: true });
+  await act();
+  while ((await core.task(taskId)).state !== "completed") {
+    assert.equal(await watch.changed({ timeoutMs: LONG_MS }), true, "it was never completed");
+  }
+}
+
+describe("the follower of tasks elsewhere", () => {
+  it("puts on record what was answered as soon as it is there", async () => {
+    await using core = await remoteCore();
+    await using _follower = new RemoteFollower(core.remoteWork, fail);
+    core.agent.send = () => ({ task: saying("COMPLETED", "好了") });
+    const { taskId } = await core.ask();
+    await completed(core, taskId, async () => assert.deepEqual(await core.push(), ["delivered"]));
+  });
+
+  it("goes on where another one was stopped in the middle of a look", async () => {
+    await using core = await remoteCore();
+    const { taskId } = await core.taken();
+    core.clock.advance(250);
+    const { calls, outside } = core.agent;
+    const { receiver } = outside;
+    outside.receiver = outside.hanging;
+    const before = outside.requests.length;
+    {
+      await using _follower = new RemoteFollower(core.remoteWork, fail);
+      await outside.arrived(before + 1);
+    }
+    assert.deepEqual((await core.store.remoteTask(DEFAULT_TENANT, taskId))?.failures, 0);
+    outside.receiver = receiver;
+    core.agent.get = () => saying("COMPLETED", "好了");
+    await using _follower = new RemoteFollower(core.remoteWork, fail);
+    await completed(core, taskId, async () => undefined);
+    assert.equal(calls.filter(({ method }) => method === "SendMessage").length, 1);
+  });
+
+  it("reports what is wrong with the relay itself, and looks again", async () => {
+    await using core = await remoteCore();
+    const { taskId } = await core.taken();
+    core.clock.advance(250);
+    let looks = 0;
+    core.agent.get = () => {
+      looks += 1;
+      if (looks === 1) throw new Error("今天不行");
+      return saying("COMPLETED", "好了");
+    };
+    const reported: unknown[] = [];
+    await using _follower = new RemoteFollower(core.remoteWork, (reason) => reported.push(reason));
+    await completed(core, taskId, async () => undefined);
+    assert.equal(reported.length, 1);
+  });
+
+  it("ends with its store", async () => {
+    const core = await remoteCore();
+    const reported: unknown[] = [];
+    const follower = new RemoteFollower(core.remoteWork, (reason) => reported.push(reason));
+    await core.clock.nextTurn();
+    await core[Symbol.asyncDispose]();
+    await follower[Symbol.asyncDispose]();
+    assert.deepEqual(reported, []);
+  });
+});

@@ -1,0 +1,136 @@
+import { setMaxListeners } from "node:events";
+import { LIMITS } from "@a2a-relay/protocol";
+import { nameOf } from "../core/a2a/task-push-config.ts";
+import type { EndedTaskPush, TaskPushDelivery, TaskPushResult } from "../core/a2a/task-push-delivery.ts";
+import type { TaskPushConfig } from "../core/a2a/task-push-record.ts";
+import { FairLanes } from "./fair-lanes.ts";
+import { pause } from "./pause.ts";
+
+/** Where so many fall due that a look takes its time, looks take this part of all time at most. */
+const LOOK_SHARE = 1 / 20;
+/** After something of our own failed, such as the disk: so long at first, then twice as long each time. */
+const TROUBLE_MS_MIN = 1_000;
+const TROUBLE_MS_MAX = 60_000;
+/** Receivers that are remembered to have answered; who is forgotten waits its turn as somebody new does. */
+const PROVEN_MAX = 10_000;
+
+/**
+ * Tells A2A callers of their tasks: each configuration one update after the other, many of them at a time. It watches
+ * no task by itself: an update makes its configurations due, and whatever is due is found in the store.
+ */
+export class TaskPusher implements AsyncDisposable {
+  readonly #pushes: TaskPushDelivery;
+  readonly #report: (reason: unknown) => void;
+  readonly #lanes = new FairLanes(LIMITS.pushesUnderWayMax);
+  readonly #underWay = new Map<string, Promise<void>>();
+  /** Origins that answered the last time. */
+  readonly #proven = new Set<string>();
+  readonly #stopping = new AbortController();
+  readonly #running: Promise<void>;
+  /** Aborted where it has a reason of its own to look again. */
+  #sleep = new AbortController();
+  #hasNews = false;
+  #troubles = 0;
+
+  constructor(pushes: TaskPushDelivery, report: (reason: unknown) => void) {
+    this.#pushes = pushes;
+    this.#report = report;
+    // Every request listens to it.
+    setMaxListeners(0, this.#stopping.signal);
+    this.#running = this.#run();
+  }
+
+  /** Cuts off what is under way: it counts as not tried, and whoever starts next goes on with it. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stopping.abort();
+    this.#nudge();
+    await this.#running;
+    await Promise.all(this.#underWay.values());
+  }
+
+  #nudge(): void {
+    this.#hasNews = true;
+    this.#sleep.abort();
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#stopping;
+    while (!signal.aborted) {
+      try {
+        if (!(await this.#watchAndPush())) return;
+      } catch (reason) {
+        await this.#trouble(reason);
+      }
+    }
+  }
+
+  /** Watches before it looks, so that nothing is missed between the two. False when there is nothing to wait for. */
+  async #watchAndPush(): Promise<boolean> {
+    const { signal } = this.#stopping;
+    using watch = this.#pushes.watch();
+    while (!signal.aborted) {
+      this.#hasNews = false;
+      const startMs = performance.now();
+      const { due, waitMs } = await this.#pushes.agenda(this.#underWay);
+      for (const config of due) this.#underWay.set(nameOf(config), this.#push(config));
+      const tookMs = performance.now() - startMs;
+      await pause(tookMs / LOOK_SHARE, signal);
+      if (this.#hasNews || signal.aborted) continue;
+      this.#sleep = new AbortController();
+      const hasChanged = await watch.changed({ timeoutMs: waitMs, signal: this.#sleep.signal });
+      // Neither a change, nor the time, nor a reason of our own: the store has closed.
+      if (!hasChanged && !this.#hasNews && waitMs === Infinity) return false;
+    }
+    return false;
+  }
+
+  /** One configuration, as long as there is something to send at once and somebody takes it. */
+  async #push(config: TaskPushConfig): Promise<void> {
+    const { signal } = this.#stopping;
+    const { tenant } = config;
+    const origin = URL.parse(config.url)?.origin ?? "";
+    try {
+      for (let hasMore = true; hasMore && !signal.aborted;) {
+        const use = { tenant, isProven: this.#proven.has(origin) };
+        const ended = await this.#lanes.run(use, () => this.#pushes.attempt(config, signal));
+        if (ended === "idle") break;
+        const result = await this.#record(ended);
+        this.#learn(origin, result.isDelivered);
+        ({ hasMore } = result);
+      }
+      this.#troubles = 0;
+    } catch (reason) {
+      await this.#trouble(reason);
+    }
+    this.#underWay.delete(nameOf(config));
+    this.#nudge();
+  }
+
+  /** Only the record is tried again, never the request: the receiver has it. Once more when the relay stops. */
+  async #record(ended: EndedTaskPush): Promise<TaskPushResult> {
+    for (;;) {
+      try {
+        return await this.#pushes.record(ended);
+      } catch (reason) {
+        if (this.#stopping.signal.aborted) throw reason;
+        await this.#trouble(reason);
+      }
+    }
+  }
+
+  #learn(origin: string, isDelivered: boolean): void {
+    if (!isDelivered) {
+      this.#proven.delete(origin);
+      return;
+    }
+    if (this.#proven.size >= PROVEN_MAX) this.#proven.clear();
+    this.#proven.add(origin);
+  }
+
+  async #trouble(reason: unknown): Promise<void> {
+    this.#report(reason);
+    const waitMs = Math.min(TROUBLE_MS_MIN * 2 ** this.#troubles, TROUBLE_MS_MAX);
+    this.#troubles += 1;
+    await pause(waitMs, this.#stopping.signal);
+  }
+}

@@ -1,0 +1,256 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { A2aError, type A2aErrorName, LIMITS } from "@a2a-relay/protocol";
+import { ZHIWEI } from "../../../testing/core-on-memory.ts";
+import { refused } from "../../../testing/refusal.ts";
+import { asAgent, HOOK, KAMES, taskPushingCore } from "../../../testing/task-pushing-core.ts";
+import { DEFAULT_TENANT } from "../access/principal.ts";
+
+async function refusedAs(act: Promise<unknown>, name: A2aErrorName): Promise<string> {
+  const reason = await act.then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+  assert.ok(reason instanceof A2aError, `${name} was expected, not ${String(reason)}`);
+  assert.equal(reason.a2a, name);
+  return reason.message;
+}
+
+describe("a push configuration", () => {
+  it("is given back as it was made, with the secrets of its owner and an id of its own", async () => {
+    await using core = await taskPushingCore();
+    const taskId = await core.ask();
+    const said = {
+      token: "令牌".length.toString(),
+      authentication: { scheme: "Bearer", credentials: "a.b.c" },
+      whatever: "未知",
+    };
+    const made = await core.tell(taskId, said);
+    assert.match(made.id, /^push_/);
+    const { token, authentication } = said;
+    assert.deepEqual(made, { id: made.id, taskId, url: HOOK, token, authentication });
+    assert.deepEqual(await core.a2aPushes.get(core.caller(), { taskId, id: made.id }), made);
+    const other = await core.tell(taskId, { id: "我的配置", token: "", authentication: { scheme: "" } });
+    assert.deepEqual(other, { id: "我的配置", taskId, url: HOOK });
+    const { configs, nextPageToken } = await core.a2aPushes.list(core.caller(), { taskId });
+    assert.deepEqual(
+      [new Set(configs.map(({ id }) => id)), nextPageToken],
+      [new Set([made.id, "我的配置"]), ""],
+    );
+    const { events } = await core.journal.events(core.operator, { type: "push.configured" });
+    assert.deepEqual(
+      events.map(({ data, actor, task_id }) => [data, actor, task_id]),
+      [made, other].map(({ id }) => [{ config_id: id, host: "lulu.example" }, core.lulu.agentId, taskId]),
+    );
+  });
+
+  it("takes the place of the one with its id, of the same task alone", async () => {
+    await using core = await taskPushingCore();
+    const [taskId, otherId] = [await core.ask(), await core.ask()];
+    for (const id of [taskId, otherId]) await core.tell(id, { id: "一", token: "old" });
+    const url = "https://lulu.example/new";
+    await core.tell(taskId, { id: "一", url });
+    const list = async (id: string) => (await core.a2aPushes.list(core.caller(), { taskId: id })).configs;
+    assert.deepEqual(await list(taskId), [{ id: "一", taskId, url }]);
+    assert.deepEqual(await list(otherId), [{ id: "一", taskId: otherId, url: HOOK, token: "old" }]);
+  });
+
+  it("is one for each task in older dialects, which need not name it", async () => {
+    await using core = await taskPushingCore();
+    for (const version of ["0.3", "0.2", "0.1"] as const) {
+      const taskId = await core.ask();
+      await core.tell(taskId, { token: "first" }, { version });
+      const made = await core.tell(taskId, { token: "second" }, { version });
+      assert.deepEqual(made, { id: taskId, taskId, url: HOOK, token: "second" });
+      const caller = core.caller({ version });
+      assert.deepEqual(await core.a2aPushes.get(caller, { taskId }), made);
+      assert.equal((await core.a2aPushes.list(caller, { taskId })).configs.length, 1);
+      await core.a2aPushes.delete(caller, { taskId });
+      await refusedAs(core.a2aPushes.get(caller, { taskId }), "TaskNotFound");
+    }
+  });
+
+  it("is named in 1.0 by whoever asks for it", async () => {
+    await using core = await taskPushingCore();
+    const taskId = await core.ask();
+    await core.tell(taskId);
+    await refused(core.a2aPushes.get(core.caller(), { taskId }), "invalid_argument", /id: is missing/);
+    const words = await refusedAs(core.a2aPushes.get(core.caller(), { taskId, id: "没有" }), "TaskNotFound");
+    assert.match(words, /没有/);
+  });
+
+  it("can be deleted again and again, and is told nothing then", async () => {
+    await using core = await taskPushingCore();
+    const taskId = await core.ask();
+    const { id } = await core.tell(taskId);
+    for (let count = 0; count < 2; count += 1) await core.a2aPushes.delete(core.caller(), { taskId, id });
+    await core.works(taskId, "开始了");
+    assert.deepEqual([await core.push(), core.outside.requests], [[], []]);
+    const { events } = await core.journal.events(core.operator, { type: "push.removed" });
+    assert.deepEqual(
+      events.map(({ data }) => data),
+      [{ config_id: id, host: "lulu.example" }],
+    );
+  });
+
+  it("can be made for a task that is over, and has nothing to tell", async () => {
+    await using core = await taskPushingCore();
+    const taskId = await core.ask();
+    await core.completes(taskId, "译好了");
+    const { id } = await core.tell(taskId);
+    assert.equal((await core.a2aPushes.get(core.caller(), { taskId, id })).url, HOOK);
+    assert.deepEqual(await core.push(), []);
+    assert.equal((await core.config(taskId)).state, "ended");
+  });
+
+  it("is listed page by page", async () => {
+    await using core = await taskPushingCore();
+    const taskId = await core.ask();
+    const ids = ["一", "七", "三", "😀", "～", "z"];
+    for (const id of ids) await core.tell(taskId, { id });
+    const found: string[] = [];
+    let pages = 0;
+    for (let pageToken = ""; pages === 0 || pageToken !== ""; pages += 1) {
+      const page = await core.a2aPushes.list(core.caller(), { taskId, pageSize: 2, pageToken });
+      found.push(...page.configs.map(({ id }) => id));
+      pageToken = page.nextPageToken;
+    }
+    assert.deepEqual([found.toSorted(), pages], [ids.toSorted(), 3]);
+    const bad = core.a2aPushes.list(core.caller(), { taskId, pageToken: "!" });
+    await refused(bad, "invalid_argument", /pageToken/);
+  });
+
+  it("is one of at most ten of its task, however many are made at once", async () => {
+    await using core = await taskPushingCore();
+    const taskId = await core.ask();
+    const made = await Promise.allSettled(
+      Array.from({ length: LIMITS.pushConfigsOfTaskMax + 2 }, (_, index) =>
+        core.tell(taskId, { id: `配置-${index}` }),
+      ),
+    );
+    assert.equal(made.filter(({ status }) => status === "rejected").length, 2);
+    await refused(core.tell(taskId), "resource_exhausted", /10 push configurations/);
+    const [first] = (await core.a2aPushes.list(core.caller(), { taskId })).configs;
+    await core.tell(taskId, { id: first?.id, token: "again" });
+    await core.a2aPushes.delete(core.caller(), { taskId, id: first?.id });
+    await core.tell(taskId);
+  });
+});
+
+describe("whoever asks for a push configuration", () => {
+  it("is refused a task that it takes no part in, that is not this agent's, or that is not there", async () => {
+    await using core = await taskPushingCore();
+    const taskId = await core.ask();
+    await core.tell(taskId, { id: "一" });
+    const strangers = [
+      { caller: core.caller(asAgent(KAMES)), taskId },
+      { caller: core.caller({ agentId: KAMES }), taskId },
+      { caller: core.caller(), taskId: "没有这个任务" },
+    ];
+    for (const { caller, taskId: named } of strangers) {
+      const params = { taskId: named, id: "一" };
+      await refusedAs(core.a2aPushes.create(caller, { ...params, url: HOOK }), "TaskNotFound");
+      await refusedAs(core.a2aPushes.get(caller, params), "TaskNotFound");
+      await refusedAs(core.a2aPushes.list(caller, params), "TaskNotFound");
+      await refusedAs(core.a2aPushes.delete(caller, params), "TaskNotFound");
+    }
+    assert.equal(
+      (await core.a2aPushes.get(core.caller({ agentId: undefined }), { taskId, id: "一" })).id,
+      "一",
+    );
+  });
+
+  it("has its own to itself: the agent that works on the task neither sees nor takes it over", async () => {
+    await using core = await taskPushingCore();
+    const taskId = await core.ask();
+    const secrets = { token: "t", authentication: { scheme: "Bearer", credentials: "c" } };
+    await core.tell(taskId, { id: "一", ...secrets });
+    const worker = core.caller(asAgent(ZHIWEI));
+    await refusedAs(core.a2aPushes.get(worker, { taskId, id: "一" }), "TaskNotFound");
+    assert.deepEqual((await core.a2aPushes.list(worker, { taskId })).configs, []);
+    await core.a2aPushes.delete(worker, { taskId, id: "一" });
+    const theirs = { taskId, id: "一", url: "https://zhiwei.example/" };
+    await refused(core.a2aPushes.create(worker, theirs), "conflict", /another party/);
+    // An operator sees that there is one, and no secret.
+    const operator = core.caller({ principal: core.operator });
+    const seen = await core.a2aPushes.get(operator, { taskId, id: "一" });
+    assert.deepEqual(seen, { id: "一", taskId, url: HOOK, authentication: { scheme: "Bearer" } });
+    assert.equal((await core.a2aPushes.get(core.caller(), { taskId, id: "一" })).token, "t");
+    await core.a2aPushes.delete(operator, { taskId, id: "一" });
+    await refusedAs(core.a2aPushes.get(core.caller(), { taskId, id: "一" }), "TaskNotFound");
+  });
+
+  it("is refused where the agent's card says that it does not push, whatever the task", async () => {
+    await using core = await taskPushingCore();
+    const taskId = await core.ask();
+    const agent_card = { name: "知微", capabilities: { pushNotifications: false } };
+    await core.agents.register(core.zhiwei, { agent_id: ZHIWEI, agent_card });
+    const params = { id: "一", url: HOOK };
+    for (const named of [taskId, "没有这个任务"]) {
+      for (const verb of ["create", "get", "list", "delete"] as const) {
+        const asked = core.a2aPushes[verb](core.caller(), { taskId: named, ...params });
+        await refusedAs(asked, "PushNotificationNotSupported");
+      }
+    }
+    const atRelay = core.caller({ agentId: undefined });
+    await refusedAs(core.a2aPushes.create(atRelay, { taskId, ...params }), "PushNotificationNotSupported");
+    await refusedAs(core.a2aPushes.check(core.caller(), params), "PushNotificationNotSupported");
+  });
+
+  for (const [what, said, words] of [
+    ["an address inside", { url: "http://10.0.0.1:9/" }, /does not call/],
+    ["the metadata of a cloud", { url: "http://169.254.169.254/latest" }, /does not call/],
+    ["an address in disguise", { url: "http://[::ffff:10.0.0.1]/" }, /does not call/],
+    ["an address of this network", { url: "http://[fd00::1]/" }, /does not call/],
+    ["another scheme", { url: "file:///etc/passwd" }, /http or https/],
+    ["a user in the URL", { url: "https://user:pass@lulu.example/" }, /http or https/],
+    ["no URL", { url: undefined }, /url is missing|url: /],
+    ["a token that ends its header", { token: "a\r\nx-evil: 1" }, /./],
+    ["a token that no header carries", { token: "令牌" }, /token: .*ASCII/],
+    ["credentials without a scheme", { authentication: { credentials: "c" } }, /authentication.scheme/],
+    ["a scheme of two words", { authentication: { scheme: "Bearer x" } }, /authentication.scheme/],
+    ["blank credentials", { authentication: { scheme: "Bearer", credentials: " " } }, /credentials: .*ASCII/],
+  ] as const) {
+    it(`is refused ${what}, also where it comes with a message, and nothing is kept`, async () => {
+      await using core = await taskPushingCore();
+      const taskId = await core.ask();
+      const { url: _, ...rest } = { url: HOOK, ...said };
+      const wish = said !== null && "url" in said && said.url === undefined ? rest : { url: HOOK, ...said };
+      await refused(core.a2aPushes.create(core.caller(), { taskId, ...wish }), "invalid_argument", words);
+      await refused(core.a2aPushes.check(core.caller(), wish), "invalid_argument", words);
+      assert.deepEqual(await core.store.taskPushes(DEFAULT_TENANT, taskId), []);
+    });
+  }
+
+  it("is refused what is too long, and a refusal repeats no secret", async () => {
+    await using core = await taskPushingCore();
+    const taskId = await core.ask();
+    const long = "s".repeat(LIMITS.pushCredentialCharsMax + 1);
+    for (const said of [{ token: long }, { authentication: { scheme: "Bearer", credentials: long } }]) {
+      await refused(core.tell(taskId, said), "too_large");
+    }
+    const { message } = await refused(core.tell(taskId, { token: "秘密 " }), "invalid_argument");
+    assert.doesNotMatch(message, /秘密/);
+    await refused(core.tell(taskId, { id: "一".repeat(LIMITS.idCharsMax + 1) }), "too_large");
+  });
+});
+
+describe("a push configuration that comes with a message", () => {
+  it("is told what happened since the message, though it is written later, and is made once", async () => {
+    await using core = await taskPushingCore();
+    const taskId = await core.ask();
+    await core.completes(taskId, "已经译好了");
+    const task = await core.store.task(DEFAULT_TENANT, taskId);
+    assert.ok(task);
+    await core.a2aPushes.check(core.caller(), { url: HOOK });
+    for (let count = 0; count < 2; count += 1) {
+      const made = await core.a2aPushes.attach(core.caller(), task, { url: HOOK }, 0);
+      assert.deepEqual(made, { id: taskId, taskId, url: HOOK });
+    }
+    await core.push();
+    assert.match(JSON.stringify(core.bodies().at(-1)), /已经译好了/);
+    assert.deepEqual([core.bodies().length, (await core.config(taskId)).state], [task.updateCount, "ended"]);
+    await core.a2aPushes.attach(core.caller(), task, { url: HOOK }, 0);
+    assert.deepEqual(await core.push(), [], "sent again, it goes on where it was");
+  });
+});

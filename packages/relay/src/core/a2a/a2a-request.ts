@@ -1,0 +1,94 @@
+import { LIMITS, parseRecordId, PartsSchema, RelayError } from "@a2a-relay/protocol";
+import { type Static, Type } from "typebox";
+import { parserOf, shapeParserOf } from "../environment/schema-check.ts";
+
+const id = Type.String({ minLength: 1, maxLength: LIMITS.idCharsMax });
+const text = Type.String({ maxLength: LIMITS.urlCharsMax });
+const members = Type.Record(Type.String(), Type.Unknown());
+const historyLength = Type.Optional(Type.Integer({ minimum: 0, maximum: 2 ** 31 - 1 }));
+const open = { additionalProperties: true };
+
+const MessageSchema = Type.Object(
+  {
+    messageId: Type.Optional(Type.String({ minLength: 1, maxLength: LIMITS.urlCharsMax })),
+    role: Type.Optional(Type.String()),
+    parts: PartsSchema,
+    contextId: Type.Optional(Type.String({ maxLength: LIMITS.idCharsMax })),
+    taskId: Type.Optional(Type.String({ maxLength: LIMITS.idCharsMax })),
+    metadata: Type.Optional(members),
+  },
+  open,
+);
+
+const SendSchema = Type.Object(
+  {
+    message: MessageSchema,
+    configuration: Type.Optional(
+      Type.Object(
+        {
+          historyLength,
+          returnImmediately: Type.Optional(Type.Boolean()),
+          acceptedOutputModes: Type.Optional(Type.Array(Type.String())),
+          taskPushNotificationConfig: Type.Optional(members),
+        },
+        open,
+      ),
+    ),
+    metadata: Type.Optional(members),
+    /** The name that a caller of A2A 0.1 gives its task. */
+    clientTaskId: Type.Optional(id),
+  },
+  open,
+);
+export type A2aSendRequest = Static<typeof SendSchema>;
+
+const TaskSchema = Type.Object({ id, historyLength, metadata: Type.Optional(members) }, open);
+export type A2aTaskRequest = Static<typeof TaskSchema>;
+
+const ListSchema = Type.Object(
+  {
+    contextId: Type.Optional(text),
+    status: Type.Optional(text),
+    pageSize: Type.Optional(Type.Integer({ minimum: 0, maximum: 2 ** 31 - 1 })),
+    pageToken: Type.Optional(text),
+    historyLength,
+    statusTimestampAfter: Type.Optional(text),
+    includeArtifacts: Type.Optional(Type.Boolean()),
+  },
+  open,
+);
+export type A2aListRequest = Static<typeof ListSchema>;
+
+/** What becomes a letter is looked through once more, as every letter is. */
+const parseSendMembers = shapeParserOf(SendSchema, "params");
+
+/** What the mailbox would refuse under a name of its own is refused here, under the one that its caller knows. */
+export function parseSend(params: unknown): A2aSendRequest {
+  const request = parseSendMembers(params);
+  const { contextId } = request.message;
+  if (contextId !== undefined && contextId !== "") parseRecordId(contextId, "message.contextId");
+  return request;
+}
+
+export const parseTaskRequest = parserOf(TaskSchema, "params");
+export const parseList = parserOf(ListSchema, "params");
+
+/** Of the page before: the time of its last task and its id. */
+export interface PageToken {
+  readonly updatedAtMs: number;
+  readonly id: string;
+}
+
+export function writePageToken({ updatedAtMs, id: lastId }: PageToken): string {
+  return Buffer.from(`${updatedAtMs}.${lastId}`).toString("base64url");
+}
+
+export function readPageToken(token: string | undefined): PageToken | undefined {
+  if (token === undefined || token === "") return undefined;
+  const [, updatedAtMs, lastId] =
+    /^(\d{1,16})\.(.+)$/s.exec(Buffer.from(token, "base64url").toString()) ?? [];
+  if (updatedAtMs === undefined || lastId === undefined) {
+    throw new RelayError("invalid_argument", "pageToken: is not one that this relay gave; begin without it");
+  }
+  return { updatedAtMs: Number(updatedAtMs), id: lastId };
+}

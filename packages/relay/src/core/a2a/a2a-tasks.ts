@@ -1,0 +1,55 @@
+import { A2aError, GUEST, LIMITS, RelayError } from "@a2a-relay/protocol";
+import type { Guard } from "../access/guard.ts";
+import type { RelayStore } from "../environment/relay-store.ts";
+import type { TaskRecord } from "../tasks/task-record.ts";
+import { visibleTask } from "../tasks/visible-task.ts";
+import type { A2aCaller } from "./a2a-caller.ts";
+
+/** Which task a caller means, if it may know of it. */
+export class A2aTasks {
+  readonly #parts: { readonly store: RelayStore; readonly guard: Guard };
+
+  constructor(parts: { readonly store: RelayStore; readonly guard: Guard }) {
+    this.#parts = parts;
+  }
+
+  /** The task, if the caller takes part in it and asked it of this agent; else it looks as if there were none. */
+  async find(caller: A2aCaller, id: string): Promise<TaskRecord> {
+    const task = (await this.named(caller, id)) ?? (await this.#visible(caller, id));
+    const { agentId } = caller;
+    const isOfAgent = agentId === undefined || frontOf(task) === agentId || task.assignee === agentId;
+    if (!isOfAgent) throw noTask(id);
+    return task;
+  }
+
+  /** Callers of A2A 0.1 go by the names that they gave their tasks. */
+  async named(
+    { principal, version }: Pick<A2aCaller, "principal" | "version">,
+    clientId: string,
+  ): Promise<TaskRecord | undefined> {
+    if (version !== "0.1") return undefined;
+    const requester = principal.kind === "agent" ? principal.agentId : GUEST;
+    const [task] = await this.#parts.store.tasksWithClientId(principal.tenant, requester, clientId);
+    return task?.requester === requester ? task : undefined;
+  }
+
+  async #visible({ principal }: A2aCaller, id: string): Promise<TaskRecord> {
+    try {
+      return await visibleTask(this.#parts, principal, id);
+    } catch (reason) {
+      const { code } = RelayError.from(reason);
+      // An id that the relay would never give is not there either.
+      if (code === "not_found" || code === "invalid_argument" || code === "too_large") throw noTask(id);
+      throw reason;
+    }
+  }
+}
+
+/** Whom its caller goes on asking about it, whoever works on it. */
+function frontOf({ askedOf, handoffs, assignee }: TaskRecord): string {
+  return askedOf ?? handoffs[0]?.from ?? assignee;
+}
+
+export function noTask(id: string): A2aError {
+  return new A2aError("TaskNotFound", `there is no task ${id.slice(0, LIMITS.idCharsMax)}`);
+}

@@ -1,0 +1,86 @@
+import type { RelayError } from "@a2a-relay/protocol";
+import type { OutboundAnswer, OutboundFailure } from "../environment/outbound.ts";
+import { errorOfFailure, REASONS } from "../push/push-outcome.ts";
+
+/**
+ * `stopped`: we gave it up ourselves. `failed`: it was not taken, and may be some other time. `unknown`: it may have
+ * been taken. `refused`: it was not taken, and will not be.
+ */
+export type RemoteFailureKind = "stopped" | "failed" | "unknown" | "refused";
+
+/** An agent elsewhere did not answer as it should. `reason` is for everybody, `message` may name the host. */
+export class RemoteFailure extends Error {
+  override readonly name: string = "RemoteFailure";
+  readonly kind: RemoteFailureKind;
+  readonly reason: string;
+  /** Undefined where there was none. */
+  readonly answer: OutboundAnswer | undefined;
+  /** What the agent itself named, in its own words. */
+  readonly error: RelayError | undefined;
+
+  constructor(
+    kind: RemoteFailureKind,
+    reason: string,
+    more: {
+      readonly answer?: OutboundAnswer | undefined;
+      readonly error?: RelayError | undefined;
+      readonly message?: string;
+      readonly cause?: unknown;
+    } = {},
+  ) {
+    super(more.message ?? reason, { cause: more.cause });
+    this.kind = kind;
+    this.reason = reason;
+    this.answer = more.answer;
+    this.error = more.error;
+  }
+}
+
+/** There was no answer. */
+export function unansweredFailure(failure: OutboundFailure, signal: AbortSignal): RemoteFailure {
+  const { code, mayHaveArrived } = failure;
+  const isStopped = code === "aborted" && signal.aborted;
+  const kind = isStopped ? "stopped" : "failed";
+  return new RemoteFailure(mayHaveArrived ? "unknown" : kind, REASONS[code], {
+    message: errorOfFailure(failure),
+    cause: failure,
+  });
+}
+
+/** Of 4xx, those that are about the agent and its time, and not about what it was sent. */
+const TROUBLED = new Set([408, 425, 429]);
+/** Somebody between us and the agent has waited in vain: the agent may be at work. */
+const GATEWAY_TIMEOUT = 504;
+const SERVER_ERRORS = 500;
+
+/** An answer that says by its status alone that it is none. */
+export function statusFailure(answer: OutboundAnswer): RemoteFailure {
+  const { status } = answer;
+  const reason = `the agent answered ${status}`;
+  if (status === GATEWAY_TIMEOUT) return new RemoteFailure("unknown", reason, { answer });
+  if (status >= 300 && status < 400) {
+    return new RemoteFailure("failed", `${reason}; redirects are not followed, use the new address`, {
+      answer,
+    });
+  }
+  const isRefused = status >= 400 && status < 500 && !TROUBLED.has(status);
+  return new RemoteFailure(isRefused ? "refused" : "failed", reason, { answer });
+}
+
+/** What passes, as another relay says it. */
+const PASSING = new Set(["unavailable", "resource_exhausted", "mailbox_full", "storage_full"]);
+const WORDS_CHARS = 500;
+
+/** An error that the agent itself has put into words. */
+export function saidFailure(error: RelayError, answer: OutboundAnswer): RemoteFailure {
+  const words = error.message.slice(0, WORDS_CHARS).toWellFormed();
+  const isPassing = PASSING.has(error.code) || TROUBLED.has(answer.status) || answer.status >= SERVER_ERRORS;
+  if (isPassing) return new RemoteFailure("failed", `the agent answered: ${words}`, { answer, error });
+  return new RemoteFailure("refused", `the agent refused it: ${words}`, { answer, error });
+}
+
+/** Somebody answered, and not as an agent does. It is asked nothing more. */
+export function foreignFailure(answer: OutboundAnswer, what: string): RemoteFailure {
+  const reason = `the agent answered ${answer.status} with ${what}, which is not A2A; is this an agent's address?`;
+  return new RemoteFailure("refused", reason, { answer });
+}

@@ -1,0 +1,73 @@
+import {
+  A2A_VERSIONS,
+  type A2aVersion,
+  type AgentCard,
+  parseA2aVersion,
+  readCard,
+} from "@a2a-relay/protocol";
+
+export const REMOTE_BINDINGS = ["JSONRPC", "HTTP+JSON"] as const;
+export type RemoteBinding = (typeof REMOTE_BINDINGS)[number];
+
+/** One way to reach an agent elsewhere. */
+export interface RemoteInterface {
+  readonly url: string;
+  readonly binding: RemoteBinding;
+  readonly dialect: A2aVersion;
+  /** The tenant field of A2A, which every request repeats; null where the card names none. */
+  readonly a2aTenant: string | null;
+}
+
+/** What most agents speak whose cards are from before cards told a version. */
+const GUESSED_DIALECT: A2aVersion = "0.3";
+
+type Members = Readonly<Record<string, unknown>>;
+
+/** Whether what was found at the address of a card is one. */
+export function isCard(value: unknown): value is AgentCard {
+  if (!isMembers(value)) return false;
+  return interfacesIn(value).length > 0 || typeof value["url"] === "string";
+}
+
+/**
+ * The ways that the relay can go, the best first: JSON-RPC before HTTP+JSON, then the newest version, then the order of
+ * the card. A card that came over a safe line sends nothing over an open one.
+ */
+export function interfacesOf(card: AgentCard, cardUrl: string): readonly RemoteInterface[] {
+  return interfacesIn(readCard(card))
+    .map((written) => readInterface(written, cardUrl))
+    .filter((known) => known !== undefined)
+    .filter(({ url }) => !cardUrl.startsWith("https:") || url.startsWith("https:"))
+    .toSorted((one, other) => rankOf(one) - rankOf(other));
+}
+
+/** Where there is no card: the address itself, as the oldest endpoints that are still there have it. */
+export function guessedInterface(url: string): RemoteInterface {
+  return { url, binding: "JSONRPC", dialect: GUESSED_DIALECT, a2aTenant: null };
+}
+
+function interfacesIn(card: Members): readonly Members[] {
+  const written = card["supportedInterfaces"] ?? card["supported_interfaces"];
+  return Array.isArray(written) ? written.filter(isMembers) : [];
+}
+
+/** Undefined for a binding, a version or an address that the relay cannot use. */
+function readInterface(written: Members, cardUrl: string): RemoteInterface | undefined {
+  const { protocolBinding, protocolVersion, tenant } = written;
+  const name = typeof protocolBinding === "string" ? protocolBinding.toUpperCase() : "";
+  const binding = REMOTE_BINDINGS.find((known) => known === name);
+  const version = parseA2aVersion(typeof protocolVersion === "string" ? protocolVersion : GUESSED_DIALECT);
+  const url = typeof written["url"] === "string" ? URL.parse(written["url"], cardUrl) : null;
+  if (binding === undefined || version === undefined || version === "unknown" || url === null)
+    return undefined;
+  const a2aTenant = typeof tenant === "string" && tenant !== "" ? tenant : null;
+  return { url: url.href, binding, dialect: version, a2aTenant };
+}
+
+function rankOf({ binding, dialect }: RemoteInterface): number {
+  return REMOTE_BINDINGS.indexOf(binding) * A2A_VERSIONS.length + A2A_VERSIONS.indexOf(dialect);
+}
+
+function isMembers(value: unknown): value is Members {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,77 @@
+import {
+  type A2aMessage,
+  type A2aTask,
+  type Artifact,
+  LIMITS,
+  type Part,
+  textOfParts,
+} from "@a2a-relay/protocol";
+
+/** What an agent elsewhere said, as the verbs of a task take it. */
+export interface RemoteWords {
+  readonly text: string;
+  readonly parts?: readonly Part[];
+  readonly a2a_message?: Readonly<Record<string, unknown>>;
+}
+
+/** What is said becomes a letter, which has room for little more than this. */
+const WORDS_BYTES_MAX = LIMITS.bodyBytesMax / 2;
+const CUT = " […]";
+
+/** Members that a message has of its own wherever it is. */
+const OWN_MEMBERS = new Set(["role", "parts", "taskId", "contextId", "kind", "referenceTaskIds"]);
+
+export function wordsOf(message: A2aMessage | undefined): RemoteWords {
+  const parts = listOf(message?.parts);
+  const text = textOfParts(parts);
+  const more = Object.entries(message ?? {}).filter(([member]) => !OWN_MEMBERS.has(member));
+  const hasParts = parts.length > 0 && parts.length <= LIMITS.partsMax;
+  const words = {
+    text,
+    ...(hasParts ? { parts } : {}),
+    ...(more.length === 0 ? {} : { a2a_message: Object.fromEntries(more) }),
+  };
+  return bytesOf(words) <= WORDS_BYTES_MAX ? words : { text: cut(text) };
+}
+
+/** The answer: what was said with the status, else what was made, else the last that the agent said at all. */
+export function resultOf({ status, artifacts, history }: A2aTask): RemoteWords {
+  const said = wordsOf(status.message);
+  if (said.text !== "" || said.parts !== undefined) return said;
+  const made = listOf(artifacts)
+    .map(textOfArtifact)
+    .filter((text) => text !== "");
+  if (made.length > 0) return { text: cut(made.join("\n")) };
+  const last = listOf(history).findLast(({ role }) => role === "ROLE_AGENT");
+  const words = wordsOf(last);
+  return words.text === "" && words.parts === undefined ? { text: "done" } : words;
+}
+
+/** Why it did not work, with a word of ours where the agent has none. */
+export function reasonOf(words: RemoteWords, otherwise: string): string {
+  const text = words.text.trim() === "" ? otherwise : words.text;
+  return text.slice(0, LIMITS.reasonCharsMax).toWellFormed();
+}
+
+/** Without anything in between: an artifact that was streamed has one part for each piece, in the middle of words. */
+function textOfArtifact({ parts }: Artifact): string {
+  return listOf(parts)
+    .map((part) => textOfParts([part]))
+    .join("");
+}
+
+/** Agents are strangers: where a list is promised there may be none. */
+export function listOf<Item extends object>(value: readonly Item[] | undefined): readonly Item[] {
+  if (!Array.isArray(value)) return [];
+  return (value as readonly Item[]).filter((item: unknown) => typeof item === "object" && item !== null);
+}
+
+function cut(text: string): string {
+  if (Buffer.byteLength(text) <= WORDS_BYTES_MAX) return text;
+  const bytes = Buffer.from(text).subarray(0, WORDS_BYTES_MAX - Buffer.byteLength(CUT));
+  return new TextDecoder().decode(bytes, { stream: true }) + CUT;
+}
+
+function bytesOf(words: RemoteWords): number {
+  return Buffer.byteLength(JSON.stringify(words));
+}

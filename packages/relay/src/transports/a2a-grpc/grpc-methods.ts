@@ -1,0 +1,75 @@
+import {
+  AgentCard,
+  CancelTaskRequest,
+  DeleteTaskPushNotificationConfigRequest,
+  GetExtendedAgentCardRequest,
+  GetTaskPushNotificationConfigRequest,
+  GetTaskRequest,
+  ListTaskPushNotificationConfigsRequest,
+  ListTaskPushNotificationConfigsResponse,
+  ListTasksRequest,
+  ListTasksResponse,
+  SendMessageRequest,
+  SendMessageResponse,
+  SubscribeToTaskRequest,
+  Task,
+  TaskPushNotificationConfig,
+} from "@a2a-js/sdk";
+import type { A2aOperation } from "@a2a-relay/protocol";
+
+interface RequestCodec {
+  toJSON(message: never): unknown;
+}
+
+interface ResultCodec {
+  fromJSON(json: unknown): unknown;
+}
+
+export interface UnaryMethod {
+  readonly operation: A2aOperation;
+  readonly request: RequestCodec;
+  /** Absent: the answer is empty. */
+  readonly result?: ResultCodec;
+}
+
+/** The methods of `lf.a2a.v1.A2AService` that are answered once. */
+export const UNARY_METHODS = {
+  sendMessage: { operation: "send", request: SendMessageRequest, result: SendMessageResponse },
+  getTask: { operation: "get", request: GetTaskRequest, result: Task },
+  listTasks: { operation: "list", request: ListTasksRequest, result: ListTasksResponse },
+  cancelTask: { operation: "cancel", request: CancelTaskRequest, result: Task },
+  createTaskPushNotificationConfig: {
+    operation: "push-create",
+    request: TaskPushNotificationConfig,
+    result: TaskPushNotificationConfig,
+  },
+  getTaskPushNotificationConfig: {
+    operation: "push-get",
+    request: GetTaskPushNotificationConfigRequest,
+    result: TaskPushNotificationConfig,
+  },
+  listTaskPushNotificationConfigs: {
+    operation: "push-list",
+    request: ListTaskPushNotificationConfigsRequest,
+    result: ListTaskPushNotificationConfigsResponse,
+  },
+  deleteTaskPushNotificationConfig: {
+    operation: "push-delete",
+    request: DeleteTaskPushNotificationConfigRequest,
+  },
+  getExtendedAgentCard: {
+    operation: "extended-card",
+    request: GetExtendedAgentCardRequest,
+    result: AgentCard,
+  },
+} as const satisfies Record<string, UnaryMethod>;
+
+interface StreamMethod {
+  readonly operation: A2aOperation;
+  readonly request: RequestCodec;
+}
+
+export const STREAM_METHODS = {
+  sendStreamingMessage: { operation: "stream", request: SendMessageRequest },
+  subscribeToTask: { operation: "subscribe", request: SubscribeToTaskRequest },
+} as const satisfies Record<string, StreamMethod>;

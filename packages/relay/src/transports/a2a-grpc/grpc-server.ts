@@ -1,0 +1,219 @@
+import { StreamResponse } from "@a2a-js/sdk";
+import { A2AService } from "@a2a-js/sdk/server/grpc";
+import {
+  type A2aOperation,
+  type A2aStreamResponse,
+  LIMITS,
+  RelayError,
+  STREAM_RESUME_EXTENSION,
+  V1_DIALECT,
+} from "@a2a-relay/protocol";
+import {
+  type handleServerStreamingCall,
+  type handleUnaryCall,
+  Metadata,
+  Server,
+  ServerCredentials,
+  type ServerUnaryCall,
+  type ServerWritableStream,
+  type UntypedHandleCall,
+  type UntypedServiceImplementation,
+} from "@grpc/grpc-js";
+import type { A2aEvent } from "../../core/a2a/a2a-streams.ts";
+import type { Authenticator } from "../../core/access/authenticator.ts";
+import type { A2aHandler } from "../a2a/a2a-handler.ts";
+import { GrpcA2aCall, headerOf, type IncomingCall, namedExtensions } from "./grpc-call.ts";
+import { STREAM_METHODS, UNARY_METHODS, type UnaryMethod } from "./grpc-methods.ts";
+import { toGrpcStatus } from "./grpc-status.ts";
+
+export interface GrpcServerParts {
+  readonly handler: A2aHandler;
+  readonly authenticator: Authenticator;
+  readonly log: { error(about: Readonly<Record<string, unknown>>, text: string): void };
+  /** Aborted when the relay stops: whoever waits is answered at once. */
+  readonly stopping: AbortSignal;
+}
+
+export interface GrpcServerSettings {
+  readonly host: string;
+  readonly port: number;
+  /** How long a reader of a stream may take for what it was sent. */
+  readonly streamStallMs: number;
+  readonly drainMs: number;
+}
+
+/** A2A over gRPC while it listens. */
+export interface RunningGrpc extends AsyncDisposable {
+  readonly port: number;
+}
+
+/** The gRPC binding of A2A 1.0; its tenant field names the agent. */
+export async function startGrpc(parts: GrpcServerParts, settings: GrpcServerSettings): Promise<RunningGrpc> {
+  const server = new Server({
+    "grpc.max_receive_message_length": LIMITS.bodyBytesMax,
+    "grpc.max_send_message_length": -1,
+  });
+  const closing = new AbortController();
+  const stopping = AbortSignal.any([parts.stopping, closing.signal]);
+  server.addService(A2AService, serviceOf(new GrpcBinding({ ...parts, stopping }, settings)));
+  const { host, port } = settings;
+  const address = `${host.includes(":") ? `[${host}]` : host}:${port}`;
+  const bound = await bind(server, address);
+  return {
+    port: bound,
+    [Symbol.asyncDispose]: () => {
+      // Whoever waits is answered now, or the server would wait for them.
+      closing.abort();
+      return shutDown(server, settings.drainMs);
+    },
+  };
+}
+
+/** One request after another, read from gRPC, handed to the one handler, and written back. */
+class GrpcBinding {
+  readonly #parts: GrpcServerParts;
+  readonly #settings: GrpcServerSettings;
+
+  constructor(parts: GrpcServerParts, settings: GrpcServerSettings) {
+    this.#parts = parts;
+    this.#settings = settings;
+  }
+
+  async answer(
+    operation: A2aOperation,
+    request: unknown,
+    call: IncomingCall,
+  ): Promise<Readonly<Record<string, unknown>>> {
+    const { result = {} } = await this.#handle(operation, request, call);
+    return V1_DIALECT.writeResult(operation, result) as Readonly<Record<string, unknown>>;
+  }
+
+  async stream(
+    operation: A2aOperation,
+    request: unknown,
+    call: ServerWritableStream<never, unknown>,
+  ): Promise<void> {
+    const { pages } = await this.#handle(operation, request, call);
+    if (pages === undefined) throw new RelayError("internal", "a stream was asked for and is none");
+    const hasIds = namedExtensions(call).includes(STREAM_RESUME_EXTENSION);
+    let isWhole = false;
+    for await (const { events } of pages) {
+      for (const each of events) {
+        isWhole = each.isFinal;
+        const event = V1_DIALECT.writeEvent(hasIds ? withId(each) : each.event, each);
+        if (!call.write(StreamResponse.fromJSON(event))) await this.#drained(call);
+      }
+      if (call.cancelled) return;
+    }
+    // An end without a reason would look like the end of the task.
+    if (!isWhole && this.#parts.stopping.aborted) {
+      throw new RelayError("unavailable", "the relay is stopping; subscribe again in a moment");
+    }
+  }
+
+  /** What failed of our own is for the log; the caller hears that something did. */
+  refusalOf(reason: unknown, method: string): ReturnType<typeof toGrpcStatus> {
+    const error = RelayError.from(reason);
+    if (error.code === "internal")
+      this.#parts.log.error({ err: error.cause ?? error, method }, "internal error");
+    return toGrpcStatus(error, new Metadata());
+  }
+
+  async #handle(
+    operation: A2aOperation,
+    request: unknown,
+    call: IncomingCall,
+  ): ReturnType<A2aHandler["handle"]> {
+    const { authenticator, handler, stopping } = this.#parts;
+    if (stopping.aborted) throw new RelayError("unavailable", "the relay is stopping; try again in a moment");
+    const principal = await authenticator.authenticate(headerOf(call, "authorization"), "grpc");
+    const params = V1_DIALECT.readParams(operation, request);
+    return handler.handle(operation, params, new GrpcA2aCall(call, { principal, params, stopping }));
+  }
+
+  /** A reader that does not take what it was sent is cut off, as on every other wire. */
+  #drained(call: ServerWritableStream<never, unknown>): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const timer = setTimeout(
+      () => reject(new RelayError("unavailable", "the stream was not read in time; subscribe again")),
+      this.#settings.streamStallMs,
+    );
+    const done = (): void => resolve();
+    call.once("drain", done).once("cancelled", done).once("close", done);
+    return promise.finally(() => {
+      clearTimeout(timer);
+      call.off("drain", done).off("cancelled", done).off("close", done);
+    });
+  }
+}
+
+function serviceOf(binding: GrpcBinding): UntypedServiceImplementation {
+  const service: UntypedServiceImplementation = {};
+  for (const name of Object.keys(UNARY_METHODS) as (keyof typeof UNARY_METHODS)[]) {
+    const answer: handleUnaryCall<never, unknown> = (call, callback) => {
+      void answerOnce(binding, name, call).then((answered) => {
+        callback(answered.refusal ?? null, answered.result);
+      });
+    };
+    service[name] = answer as UntypedHandleCall;
+  }
+  for (const [name, method] of Object.entries(STREAM_METHODS)) {
+    const stream: handleServerStreamingCall<never, unknown> = (call) => {
+      binding.stream(method.operation, method.request.toJSON(call.request), call).then(
+        () => call.end(),
+        (reason: unknown) => call.emit("error", binding.refusalOf(reason, name)),
+      );
+    };
+    service[name] = stream as UntypedHandleCall;
+  }
+  return service;
+}
+
+type Answered =
+  | { readonly result: unknown; readonly refusal?: undefined }
+  | { readonly refusal: ReturnType<typeof toGrpcStatus>; readonly result?: undefined };
+
+/** Never rejects. */
+async function answerOnce(
+  binding: GrpcBinding,
+  name: keyof typeof UNARY_METHODS,
+  call: ServerUnaryCall<never, unknown>,
+): Promise<Answered> {
+  const method: UnaryMethod = UNARY_METHODS[name];
+  try {
+    const json = await binding.answer(method.operation, method.request.toJSON(call.request), call);
+    return { result: method.result?.fromJSON(json) ?? {} };
+  } catch (reason) {
+    return { refusal: binding.refusalOf(reason, name) };
+  }
+}
+
+/** gRPC has no ids of events, so whoever knows of them finds them in the metadata. */
+function withId({ n, event }: A2aEvent): A2aStreamResponse {
+  const entries = Object.entries(event).map(([member, value]) => {
+    const { metadata, ...rest } = value as { readonly metadata?: object };
+    return [member, { ...rest, metadata: { ...metadata, [STREAM_RESUME_EXTENSION]: n } }] as const;
+  });
+  return Object.fromEntries(entries);
+}
+
+function bind(server: Server, address: string): Promise<number> {
+  return new Promise((resolve, reject) => {
+    server.bindAsync(address, ServerCredentials.createInsecure(), (cause, port) => {
+      if (cause === null) return resolve(port);
+      const why = `cannot listen for gRPC on ${address}: ${cause.message}; choose another port with --grpc-port`;
+      reject(new RelayError("unavailable", why, { cause }));
+    });
+  });
+}
+
+/** Lets calls under way finish, and cuts the rest off when the time is over. */
+function shutDown(server: Server, drainMs: number): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => server.forceShutdown(), drainMs);
+    server.tryShutdown(() => {
+      clearTimeout(timer);
+      resolve();
+    });
+  });
+}

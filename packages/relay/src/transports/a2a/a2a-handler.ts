@@ -1,0 +1,119 @@
+import { type A2aOperation, type A2aVersion, RelayError } from "@a2a-relay/protocol";
+import type { A2aCaller } from "../../core/a2a/a2a-caller.ts";
+import type { A2aPage } from "../../core/a2a/a2a-streams.ts";
+import type { Principal } from "../../core/access/principal.ts";
+import type { RelayCore } from "../../core/relay-core.ts";
+import type { Waiting } from "../../core/environment/waiting.ts";
+
+/** One A2A request, whichever binding it came by; its params are read into 1.0 already. */
+export interface A2aCall extends Waiting {
+  readonly principal: Principal;
+  readonly version: A2aVersion;
+  /** The agent that the path or the A2A tenant field names; undefined: the relay's own endpoint. */
+  readonly agentName: string | undefined;
+  readonly extensions: readonly string[];
+  readonly idempotencyKey: string | undefined;
+  /** Where its reader's stream broke off. */
+  readonly lastEventId: string | undefined;
+}
+
+/** In 1.0; the binding writes it in the caller's dialect. */
+export type A2aReply =
+  | { readonly result: Readonly<Record<string, unknown>>; readonly pages?: undefined }
+  | { readonly pages: AsyncIterable<A2aPage>; readonly result?: undefined };
+
+type Params = Readonly<Record<string, unknown>>;
+
+/** All operations of A2A over the core: the one request handler under every binding and dialect. */
+export class A2aHandler {
+  readonly #core: Pick<RelayCore, "a2a" | "a2aCards" | "a2aPushes" | "relayAgent">;
+
+  constructor(core: Pick<RelayCore, "a2a" | "a2aCards" | "a2aPushes" | "relayAgent">) {
+    this.#core = core;
+  }
+
+  /** Whether the caller gave one of its tasks this name itself, as only those of 0.1 do. */
+  isNamedByCaller(principal: Principal, taskId: string): Promise<boolean> {
+    return this.#core.a2a.isNamedByCaller(principal, taskId);
+  }
+
+  async handle(operation: A2aOperation, params: Params, call: A2aCall): Promise<A2aReply> {
+    const caller = await this.#callerOf(operation, params, call);
+    const { a2a, a2aCards, a2aPushes, relayAgent } = this.#core;
+    const isForRelay = caller.agentId === undefined && isNewMessage(params);
+    switch (operation) {
+      case "send":
+        if (isForRelay) return { result: await relayAgent.answer(caller.principal, params) };
+        return { result: { ...(await a2a.send(caller, params, call)) } };
+      case "stream":
+        if (isForRelay) return { pages: onePage(await relayAgent.answer(caller.principal, params)) };
+        return { pages: await a2a.stream(caller, params, call) };
+      case "subscribe": {
+        const afterN = readEventId(call.lastEventId);
+        return { pages: await a2a.subscribe(caller, params, { signal: call.signal, afterN }) };
+      }
+      case "get":
+        return { result: await a2a.get(caller, params) };
+      case "list":
+        return { result: { ...(await a2a.list(caller, params)) } };
+      case "cancel":
+        return { result: await a2a.cancel(caller, params) };
+      case "push-create":
+        return { result: await a2aPushes.create(caller, params) };
+      case "push-get":
+        return { result: await a2aPushes.get(caller, params) };
+      case "push-list":
+        return { result: { ...(await a2aPushes.list(caller, params)) } };
+      case "push-delete":
+        await a2aPushes.delete(caller, params);
+        return { result: {} };
+      default:
+        return { result: await a2aCards.extended(caller) };
+    }
+  }
+
+  /** Whom the request is for: the path says it, else the A2A tenant field, else the metadata of seed 001. */
+  async #callerOf(operation: A2aOperation, params: Params, call: A2aCall): Promise<A2aCaller> {
+    const { principal, version, extensions, idempotencyKey } = call;
+    const name = call.agentName ?? targetIn(operation, params);
+    const { a2a, relayAgent } = this.#core;
+    const isRelay = name === undefined || relayAgent.isNamed(name);
+    const agentId = isRelay ? undefined : await a2a.resolve(principal, name);
+    return { principal, agentId, version, extensions, idempotencyKey };
+  }
+}
+
+function targetIn(operation: A2aOperation, params: Params): string | undefined {
+  const tenant = params["tenant"];
+  if (typeof tenant === "string" && tenant !== "") return tenant;
+  if (operation !== "send" && operation !== "stream") return undefined;
+  return targetOf(params["metadata"]) ?? targetOf(memberOf(params["message"], "metadata"));
+}
+
+function targetOf(metadata: unknown): string | undefined {
+  const target = memberOf(metadata, "relay_target_agent_id");
+  return typeof target === "string" && target !== "" ? target : undefined;
+}
+
+/** What adds to a task goes to whoever has that task. */
+function isNewMessage(params: Params): boolean {
+  const taskId = memberOf(params["message"], "taskId");
+  return taskId === undefined || taskId === "";
+}
+
+function memberOf(value: unknown, member: string): unknown {
+  return typeof value === "object" && value !== null ? (value as Params)[member] : undefined;
+}
+
+function readEventId(lastEventId: string | undefined): number | undefined {
+  if (lastEventId === undefined || lastEventId === "") return undefined;
+  if (/^\d{1,9}$/.test(lastEventId)) return Number(lastEventId);
+  throw new RelayError(
+    "invalid_argument",
+    `Last-Event-ID: "${lastEventId}" is no id of an event of this stream`,
+  );
+}
+
+async function* onePage(result: { readonly message: object }): AsyncGenerator<A2aPage> {
+  yield { events: [{ n: 0, event: result as A2aPage["events"][number]["event"], isFinal: true }] };
+}

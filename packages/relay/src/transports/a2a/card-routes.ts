@@ -1,0 +1,101 @@
+import { createHash } from "node:crypto";
+import { A2A_DIALECTS, type A2aVersion, type AgentCard } from "@a2a-relay/protocol";
+import type { A2aCardService, ServedCard } from "../../core/a2a/a2a-cards.ts";
+import { DEFAULT_TENANT } from "../../core/access/principal.ts";
+import { parseTenantName } from "../../core/access/tenant-name.ts";
+import { type Answer, type OpenCall, param, type Route } from "../http/route.ts";
+import { readHeaders } from "./a2a-exchange.ts";
+
+export interface CardRouteSettings {
+  /** How cards are written for whoever does not say. */
+  readonly cardDialect: CardDialect;
+}
+
+export type CardDialect = Extract<A2aVersion, "1.0" | "0.3">;
+
+const tag = "A2A";
+const answers = { 200: "The card", 304: "The card is the one that the caller has" };
+const CACHED_S = 60;
+
+/** Where clients of one version or another look for a card, and how it is written there unless they say. */
+function placesFor({
+  cardDialect,
+}: CardRouteSettings): readonly (readonly [path: string, dialect: CardDialect])[] {
+  return [
+    ["/.well-known/agent-card.json", cardDialect],
+    // Only clients older than 0.3 look here.
+    ["/.well-known/agent.json", "0.3"],
+    ["/.well-known/a2a-agent-card", cardDialect],
+  ];
+}
+
+/** Cards over HTTP: of the relay, of each agent as callers need it, and as the agent wrote it. */
+export function cardRoutes(cards: A2aCardService, settings: CardRouteSettings): readonly Route[] {
+  const places = placesFor(settings);
+  return [
+    ...places.map(([path, dialect]): Route => ({
+      method: "GET",
+      path,
+      tag,
+      summary: "The relay's own A2A card",
+      open: true,
+      answers,
+      handle: async (call) => {
+        const tenant = call.tenant === undefined ? DEFAULT_TENANT : parseTenantName(call.tenant);
+        return cardAnswer(call, cards.relayCard(tenant), writerFor(call, dialect));
+      },
+    })),
+    ...places.map(([path, dialect]): Route => ({
+      method: "GET",
+      path: `/agents/{id}${path}`,
+      tag,
+      summary: "The agent's A2A card, with the relay's interfaces in front",
+      open: "unless-keyed",
+      answers,
+      handle: async (call) => {
+        const write = writerFor(call, dialect);
+        return cardAnswer(call, await cards.agentCard(call.principal, param(call, "id")), write);
+      },
+    })),
+    {
+      method: "GET",
+      path: "/agents/{id}/card",
+      tag,
+      summary: "The agent's card as its owner wrote it",
+      open: "unless-keyed",
+      answers,
+      handle: async (call) => {
+        const written = await cards.writtenCard(call.principal, param(call, "id"));
+        return cardAnswer(call, written, (card) => card);
+      },
+    },
+  ];
+}
+
+type CardWriter = (card: AgentCard) => AgentCard;
+
+/** The version that the caller says, else the one of the place. An unknown one is refused. */
+function writerFor(call: OpenCall, dialect: CardDialect): CardWriter {
+  const { version = dialect } = readHeaders(call);
+  return (card) => A2A_DIALECTS[version].writeCard(card);
+}
+
+function cardAnswer(call: OpenCall, { card, changedAtMs }: ServedCard, write: CardWriter): Answer {
+  const json = JSON.stringify(write(card));
+  const etag = `"${createHash("sha256").update(json).digest("base64url")}"`;
+  // What was shown for a key is nobody else's.
+  const whose = (call.header("authorization") ?? "") === "" ? "public" : "private";
+  const headers = {
+    etag,
+    "last-modified": new Date(changedAtMs).toUTCString(),
+    "cache-control": `${whose}, max-age=${CACHED_S}, must-revalidate`,
+    vary: "a2a-version, authorization",
+  };
+  return isKnown(call.header("if-none-match"), etag) ? { status: 304, headers } : { json, headers };
+}
+
+/** Whether the caller has this very card; a proxy may have marked its tag as weak. */
+function isKnown(ifNoneMatch: string | undefined, etag: string): boolean {
+  const tags = (ifNoneMatch ?? "").split(",").map((each) => each.trim().replace(/^W\//, ""));
+  return tags.includes(etag) || tags.includes("*");
+}

@@ -1,0 +1,179 @@
+import {
+  A2A_DIALECTS,
+  A2aError,
+  type A2aDialect,
+  type A2aOperation,
+  dialectOfMethod,
+  RelayError,
+  toJsonRpcError,
+} from "@a2a-relay/protocol";
+import { statusOf } from "../http/http-error.ts";
+import type { Answer, Call, RouteFamily } from "../http/route.ts";
+import type { EventStream } from "../streams/event-stream.ts";
+import { a2aEventStream } from "./a2a-event-stream.ts";
+import { HttpA2aCall, readHeaders } from "./a2a-exchange.ts";
+import type { A2aHandler } from "./a2a-handler.ts";
+import { extensionHeaders } from "./extensions.ts";
+
+type RequestId = string | number | null;
+
+/** A request of JSON-RPC 2.0, understood as far as its envelope. */
+interface RpcRequest {
+  readonly id: RequestId;
+  readonly method: string;
+  readonly params: unknown;
+}
+
+interface Understood {
+  readonly dialect: A2aDialect;
+  readonly operation: A2aOperation;
+}
+
+/** The JSON-RPC binding: one endpoint for all dialects, which are told apart by the names of their methods. */
+export class JsonRpcBinding {
+  readonly #handler: A2aHandler;
+
+  constructor(handler: A2aHandler) {
+    this.#handler = handler;
+  }
+
+  /** `agentName`: whose endpoint was called; undefined for the relay's. */
+  async answer(call: Call, agentName: string | undefined): Promise<Answer> {
+    let id: RequestId = idOf(call.body);
+    let dialect: A2aDialect = A2A_DIALECTS["1.0"];
+    try {
+      const { version, extensions } = readHeaders(call);
+      const request = readRequest(call.body);
+      ({ id } = request);
+      const asked = await this.#understood(operationOf(request, version), request, { call, version });
+      ({ dialect } = asked);
+      const params = dialect.readParams(asked.operation, request.params);
+      const a2aCall = new HttpA2aCall(call, { version: dialect.version, extensions, agentName });
+      const reply = await this.#handler.handle(asked.operation, params, a2aCall);
+      const headers = extensionHeaders(extensions);
+      if (reply.pages !== undefined) return { events: streamOf(reply.pages, dialect, id), ...headers };
+      return {
+        body: { jsonrpc: "2.0", id, result: dialect.writeResult(asked.operation, reply.result) },
+        ...headers,
+      };
+    } catch (reason) {
+      const error = RelayError.from(reason);
+      // Kept for the log, which the server writes when it sends the error.
+      if (error.code === "internal" && !(error instanceof A2aError)) throw reason;
+      return {
+        status: rpcStatusOf(error),
+        body: { jsonrpc: "2.0", id, error: toJsonRpcError(error, dialect.version) },
+      };
+    }
+  }
+
+  /**
+   * 0.1 shares the names of these methods with its successors and has no header. Who names a task as only its callers
+   * do is one of them.
+   */
+  async #understood(
+    asked: Understood,
+    { method, params }: RpcRequest,
+    { call, version }: { readonly call: Call; readonly version: string | undefined },
+  ): Promise<Understood> {
+    const { id } = params as { readonly id?: unknown };
+    if (version !== undefined || asked.dialect.version !== "0.3" || typeof id !== "string") return asked;
+    const dialect = A2A_DIALECTS["0.1"];
+    if (dialect.methods[asked.operation] !== method) return asked;
+    return (await this.#handler.isNamedByCaller(call.principal, id)) ? { ...asked, dialect } : asked;
+  }
+}
+
+/** Errors before a request is understood: strangers, bodies that cannot be read. */
+export const JSON_RPC_FAMILY: RouteFamily = {
+  owns: (path) => /^(?:\/a2a|\/agents\/[^/]+\/a2a)\/?$/.test(path) && path !== "/a2a/",
+  errorBody: (error) => ({ jsonrpc: "2.0", id: null, error: toJsonRpcError(unread(error), "1.0") }),
+  statusOf: (error) => rpcStatusOf(error),
+  errorName: "JsonRpcError",
+  errorSchema: {
+    type: "object",
+    required: ["jsonrpc", "id", "error"],
+    properties: {
+      jsonrpc: { const: "2.0" },
+      id: { type: ["string", "number", "null"] },
+      error: {
+        type: "object",
+        required: ["code", "message"],
+        properties: {
+          code: {
+            type: "integer",
+            description: "Of JSON-RPC or of A2A; -32000 for what neither has a code for.",
+          },
+          message: { type: "string", description: "What was wrong, with which value, and what to do." },
+          data: { type: "array", items: { type: "object", additionalProperties: true } },
+        },
+      },
+    },
+  },
+};
+
+/** What kept a body from being read has names in A2A. */
+function unread(error: RelayError): RelayError {
+  if (error instanceof A2aError) return error;
+  if (error.code === "invalid_argument") return new A2aError("ParseError", error.message, { cause: error });
+  if (error.code === "unsupported_media_type") {
+    return new A2aError("ContentTypeNotSupported", error.message, { cause: error });
+  }
+  return error;
+}
+
+/** JSON-RPC errors come with 200; what the web knows too, such as strangers and patience, keeps its own status. */
+function rpcStatusOf(error: RelayError): number {
+  if (error instanceof A2aError || error.code === "invalid_argument" || error.code === "internal") return 200;
+  return statusOf(error);
+}
+
+function operationOf({ method, params }: RpcRequest, version: string | undefined): Understood {
+  const asked = dialectOfMethod(method, { version });
+  if (asked === undefined) {
+    throw new A2aError(
+      "MethodNotFound",
+      `method: "${method.slice(0, 100)}" is none of A2A 1.0, 0.3, 0.2 or 0.1`,
+    );
+  }
+  const isObject = typeof params === "object" && params !== null && !Array.isArray(params);
+  if (isObject || (params === undefined && asked.operation === "extended-card")) return asked;
+  throw new RelayError("invalid_argument", "params: expected an object with the members of the request");
+}
+
+function readRequest(body: unknown): RpcRequest {
+  if (body === undefined) throw new A2aError("ParseError", "the request has no body; send JSON-RPC 2.0");
+  if (Array.isArray(body)) {
+    throw new A2aError("InvalidRequest", "batches are not part of A2A; send one request at a time");
+  }
+  const { jsonrpc, id, method, params } = (body ?? {}) as Readonly<Record<string, unknown>>;
+  if (jsonrpc !== "2.0") throw new A2aError("InvalidRequest", 'jsonrpc: expected "2.0"');
+  if (typeof method !== "string") throw new A2aError("InvalidRequest", "method: expected a text");
+  if (!isId(id))
+    throw new A2aError("InvalidRequest", "id: expected a text or a number; A2A has no notifications");
+  return { id, method, params };
+}
+
+/** The id, also of a request that is otherwise wrong, so that its sender knows which one is meant. */
+function idOf(body: unknown): RequestId {
+  const id =
+    typeof body === "object" && body !== null ? (body as Readonly<Record<string, unknown>>)["id"] : null;
+  return isId(id) ? id : null;
+}
+
+function isId(id: unknown): id is RequestId {
+  return id === null || typeof id === "string" || (typeof id === "number" && Number.isFinite(id));
+}
+
+function streamOf(
+  pages: NonNullable<Awaited<ReturnType<A2aHandler["handle"]>>["pages"]>,
+  dialect: A2aDialect,
+  id: RequestId,
+): EventStream {
+  return a2aEventStream(pages, {
+    event: ({ event, ...place }) => ({ jsonrpc: "2.0", id, result: dialect.writeEvent(event, place) }),
+    error: (error) => ({
+      data: JSON.stringify({ jsonrpc: "2.0", id, error: toJsonRpcError(error, dialect.version) }),
+    }),
+  });
+}

@@ -1,0 +1,122 @@
+import {
+  A2A_ERRORS,
+  A2aError,
+  type A2aDialect,
+  type A2aOperation,
+  RelayError,
+  toJsonRpcError,
+  toRestError,
+  V03_REST_DIALECT,
+  V1_DIALECT,
+} from "@a2a-relay/protocol";
+import { statusOf } from "../http/http-error.ts";
+import type { Answer, Call, RouteFamily } from "../http/route.ts";
+import type { EventStream } from "../streams/event-stream.ts";
+import { a2aEventStream } from "./a2a-event-stream.ts";
+import { HttpA2aCall, readHeaders } from "./a2a-exchange.ts";
+import type { A2aHandler } from "./a2a-handler.ts";
+import { extensionHeaders } from "./extensions.ts";
+import { type RestMethod, type RestRequest, restRequestOf } from "./rest-path.ts";
+
+const A2A_JSON = "application/a2a+json";
+
+/** The HTTP+JSON binding below one agent's address: 1.0, and 0.3 below `v1/`. */
+export class RestBinding {
+  readonly #handler: A2aHandler;
+
+  constructor(handler: A2aHandler) {
+    this.#handler = handler;
+  }
+
+  async answer(call: Call, method: RestMethod, agentName: string, path: string): Promise<Answer> {
+    let dialect: A2aDialect = path.startsWith("v1/") ? V03_REST_DIALECT : V1_DIALECT;
+    const contentType = namesA2aJson(call) ? { contentType: A2A_JSON } : {};
+    try {
+      const { extensions } = readHeaders(call);
+      const request = restRequestOf(method, path);
+      ({ dialect } = request);
+      const params = dialect.readParams(request.operation, paramsOf(request, call));
+      const said = { version: dialect.version, extensions, agentName };
+      const reply = await this.#handler.handle(request.operation, params, new HttpA2aCall(call, said));
+      const headers = extensionHeaders(extensions);
+      if (reply.pages !== undefined) return { events: streamOf(reply.pages, dialect), ...headers };
+      return { ...written(dialect.writeResult(request.operation, reply.result), contentType), ...headers };
+    } catch (reason) {
+      const error = RelayError.from(reason);
+      // Kept for the log, which the server writes when it sends the error.
+      if (error.code === "internal" && !(error instanceof A2aError)) throw reason;
+      return { status: restStatusOf(error), ...written(errorBodyOf(error, dialect), contentType) };
+    }
+  }
+}
+
+/** Errors before a request is understood. */
+export const REST_FAMILY: RouteFamily = {
+  owns: (path) => /^\/agents\/[^/]+\/a2a\/./.test(path),
+  errorBody: (error) => toRestError(error, restStatusOf(error)),
+  statusOf: (error) => restStatusOf(error),
+  errorName: "A2aError",
+  errorSchema: {
+    type: "object",
+    required: ["error"],
+    properties: {
+      error: {
+        type: "object",
+        required: ["code", "status", "message", "details"],
+        properties: {
+          code: { type: "integer", description: "The HTTP status." },
+          status: { type: "string", description: "The status as gRPC names it." },
+          message: { type: "string", description: "What was wrong, with which value, and what to do." },
+          details: { type: "array", items: { type: "object", additionalProperties: true } },
+        },
+      },
+    },
+  },
+};
+
+function restStatusOf(error: RelayError): number {
+  // A body of a type that nobody reads is refused by the web's own status.
+  return error instanceof A2aError ? A2A_ERRORS[error.a2a].httpStatus : statusOf(error);
+}
+
+/** REST of 0.3 answers with the error of its JSON-RPC. */
+function errorBodyOf(error: RelayError, dialect: A2aDialect): object {
+  return dialect.version === "1.0"
+    ? toRestError(error, restStatusOf(error))
+    : toJsonRpcError(error, dialect.version);
+}
+
+function written(body: unknown, { contentType }: { readonly contentType?: string }): Answer {
+  return contentType === undefined ? { body } : { body: JSON.stringify(body), contentType };
+}
+
+function namesA2aJson(call: Call): boolean {
+  return [call.header("content-type"), call.header("accept")].some(
+    (said) => said?.includes(A2A_JSON) === true,
+  );
+}
+
+/** What the path says wins over the body, and that over the query. */
+function paramsOf({ fixed, operation }: RestRequest, call: Call): Readonly<Record<string, unknown>> {
+  const { body } = call;
+  if (body !== undefined && (typeof body !== "object" || body === null || Array.isArray(body))) {
+    throw new RelayError("invalid_argument", "body: expected a JSON object");
+  }
+  return { ...queryOf(operation, call.query as Readonly<Record<string, unknown>>), ...body, ...fixed };
+}
+
+/** All of it is text; the dialect knows what is meant as a number. */
+function queryOf(operation: A2aOperation, query: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  if (operation === "send" || operation === "stream") return {};
+  return Object.fromEntries(Object.entries(query).filter(([name]) => name !== "A2A-Version"));
+}
+
+function streamOf(
+  pages: NonNullable<Awaited<ReturnType<A2aHandler["handle"]>>["pages"]>,
+  dialect: A2aDialect,
+): EventStream {
+  return a2aEventStream(pages, {
+    event: ({ event, ...place }) => dialect.writeEvent(event, place),
+    error: (error) => ({ event: "error", data: JSON.stringify(errorBodyOf(error, dialect)) }),
+  });
+}
