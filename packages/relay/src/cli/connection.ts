@@ -10,7 +10,7 @@ export interface ConnectionFlags {
 }
 
 // Enough to bridge a hiccup; a person at a terminal should soon hear that nobody is there.
-const RETRIES = 2;
+export const RETRIES = 2;
 
 export function connect(connection: ClientConfig): RelayClient {
   return new RelayClient({ ...connection, retries: RETRIES });

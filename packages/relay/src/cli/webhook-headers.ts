@@ -25,7 +25,7 @@ export function webhookHeaders(options: WebhookHeaderOptions): Readonly<Record<s
   );
 }
 
-function parseHead(text: string): Record<string, string> {
+export function parseHead(text: string): Record<string, string> {
   return text.trimStart().startsWith("{") ? parseJsonHeaders(text) : parseHeaderLines(text);
 }
 

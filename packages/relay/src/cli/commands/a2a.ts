@@ -5,6 +5,9 @@ import type { CommandLine } from "../command-line.ts";
 import { given } from "../given.ts";
 import { parseCount } from "../option-parsers.ts";
 import { addRetryPolicyOptions, type RetryPolicyOptions, retryPolicyOf } from "../retry-policy.ts";
+import { addA2aCard } from "./a2a-card.ts";
+import { addA2aSend } from "./a2a-send.ts";
+import { addA2aTasks } from "./a2a-tasks.ts";
 import { duplicateRiskOption, type RequeueOptions } from "./requeue.ts";
 
 interface StatusOptions {
@@ -22,12 +25,25 @@ interface ForceErrorOptions {
 
 const LIMIT_DEFAULT = 10;
 
-/** The task queue, printed for programs: lines of JSON, whose shapes are those of the wire. */
+/**
+ * Calls of A2A agents, and the task queue below `/a2a/`, which is printed for programs: lines of JSON, whose shapes are
+ * those of the wire.
+ */
 export function addA2a(line: CommandLine): void {
-  const a2a = line.command("a2a", "Look at the task queue of /a2a/ and repair it.", [
-    "a2a-relay a2a status --state in_flight --min-lease-age-ms 300000",
-    "a2a-relay a2a retry-stale --enable",
-  ]);
+  const a2a = line.command(
+    "a2a",
+    "Call A2A agents, here and elsewhere; look at the task queue of /a2a/ and repair it.",
+    [
+      'a2a-relay a2a send zhiwei@known-blocks1 "翻译这份合同" --stream',
+      "a2a-relay a2a card https://agent.example.org",
+      "a2a-relay a2a status --state in_flight --min-lease-age-ms 300000",
+    ],
+  );
+  a2a.commandsGroup("Agents:");
+  addA2aCard(line, a2a);
+  addA2aSend(line, a2a);
+  addA2aTasks(line, a2a);
+  a2a.commandsGroup("Task queue:");
   addStatus(line, a2a);
   addRequeue(line, a2a);
   addForceError(line, a2a);

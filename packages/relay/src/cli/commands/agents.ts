@@ -14,7 +14,7 @@ interface RegisterOptions {
   readonly alias?: readonly string[];
   readonly skill?: readonly Skill[];
   readonly callbackUrl?: string;
-  readonly push?: "webhook" | "off";
+  readonly push?: "webhook" | "a2a" | "off";
   readonly notice?: Switch;
   readonly pushAck?: Switch;
   readonly ttl?: number;
@@ -78,8 +78,9 @@ function addRegister(line: CommandLine, parent: Command): void {
     .option("--skill <id[:description]>", "what it can do; may be repeated", parseSkill)
     .option("--callback-url <url>", "where it can be reached")
     .addOption(
-      new Option("--push <webhook|off>", "whether mail is sent there as it comes").choices([
+      new Option("--push <webhook|a2a|off>", "whether and how mail is sent there as it comes").choices([
         "webhook",
+        "a2a",
         "off",
       ]),
     )

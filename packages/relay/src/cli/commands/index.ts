@@ -2,6 +2,7 @@ import { VERSION } from "../../server/version.ts";
 import type { CommandLine } from "../command-line.ts";
 import { addA2a } from "./a2a.ts";
 import { addAck } from "./ack.ts";
+import { addAgent } from "./agent.ts";
 import { addAgents } from "./agents.ts";
 import { addAudit } from "./audit.ts";
 import { addCapabilities } from "./capabilities.ts";
@@ -38,7 +39,7 @@ const GROUPS: readonly (readonly [heading: string, commands: readonly AddCommand
     "Mail:",
     [addSend, addInbox, addPoll, addWatch, addWait, addAck, addReply, addShow, addThreads, addTimeline],
   ],
-  ["Agents and tasks:", [addAgents, addContacts, addPush, addTask, addWebhook]],
+  ["Agents and tasks:", [addAgents, addAgent, addContacts, addPush, addTask, addWebhook]],
   ["Keys and tenants:", [addKeys, addTenants]],
   [
     "Operators:",
