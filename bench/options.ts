@@ -11,6 +11,7 @@ export const MEASURES = [
   "streams",
   "stream-latency",
   "socket",
+  "a2a",
 ] as const;
 export type MeasureName = (typeof MEASURES)[number];
 

@@ -18,6 +18,7 @@ export const TITLES: Readonly<Record<MeasureName, string>> = {
   streams: "Many open streams: their memory, and their return after a restart",
   "stream-latency": "Latency of open streams at 200 messages a second",
   socket: "Send, stream, acknowledge over sockets: whole lives a second",
+  a2a: "SendMessage of A2A, without waiting: calls a second",
 };
 
 export function machineLines(machine: Machine): readonly string[] {

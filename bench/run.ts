@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { takeCores } from "./machine/cores.ts";
 import { describeMachine } from "./machine/machine.ts";
+import { measureA2a } from "./measure/a2a.ts";
 import { measureBatch } from "./measure/batch.ts";
 import { type Bench, FULL, type Measure, QUICK } from "./measure/bench.ts";
 import { measureEndToEnd } from "./measure/end-to-end.ts";
@@ -28,6 +29,7 @@ const MEASURE: Readonly<Record<MeasureName, Measure>> = {
   streams: measureStreams,
   "stream-latency": measureStreamLatency,
   socket: measureSocket,
+  a2a: measureA2a,
 };
 
 const EXIT_BROKEN = 1;

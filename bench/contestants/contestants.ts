@@ -16,6 +16,13 @@ export function startReference(bench: Bench): Promise<ServerProcess> {
   return ServerProcess.start("Fastify + SQLite", args, { directory, cores: bench.cores });
 }
 
+/** The official SDK's own A2A server. */
+export function startSdkExpress(bench: Bench): Promise<ServerProcess> {
+  const directory = freshDirectory(bench);
+  const args = [join(import.meta.dirname, "sdk-express.ts")];
+  return ServerProcess.start("@a2a-js/sdk on Express", args, { directory, cores: bench.cores });
+}
+
 /** A relay with the agents of the load; on `directory` if its mail is already there. */
 export async function startRelay(bench: Bench, directory = freshDirectory(bench)): Promise<ServerProcess> {
   const relay = await ServerProcess.start("relay", relayArgs(directory), { directory, cores: bench.cores });

@@ -14,10 +14,18 @@ export function upgradeRequest(path: string): Buffer {
 }
 
 export function postRequest(path: string, body: unknown, key?: string): Buffer {
+  return post(path, body, key === undefined ? "" : `Authorization: Bearer ${key}\r\n`);
+}
+
+/** A call of A2A 1.0. */
+export function a2aRequest(path: string, body: unknown): Buffer {
+  return post(path, body, "A2A-Version: 1.0\r\n");
+}
+
+function post(path: string, body: unknown, header: string): Buffer {
   const json = JSON.stringify(body);
   const length = Buffer.byteLength(json);
-  const credential = key === undefined ? "" : `Authorization: Bearer ${key}\r\n`;
   const type = "Content-Type: application/json\r\n";
-  const head = `POST ${path} HTTP/1.1\r\n${HOST}${credential}${type}Content-Length: ${length}\r\n\r\n`;
+  const head = `POST ${path} HTTP/1.1\r\n${HOST}${header}${type}Content-Length: ${length}\r\n\r\n`;
   return Buffer.from(head + json);
 }

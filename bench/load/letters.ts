@@ -1,4 +1,4 @@
-import { postRequest } from "./http-request.ts";
+import { a2aRequest, postRequest } from "./http-request.ts";
 
 export const AGENTS = 100;
 const BODY_BYTES = 1024;
@@ -36,6 +36,15 @@ export function sendRequests(language: Language = "english"): readonly Buffer[] 
   return Array.from({ length: AGENTS }, (_, index) =>
     postRequest("/messages", letterTo(index, { body: BODIES[language] })),
   );
+}
+
+/** The same to each agent as a call of A2A, at its own address or at the one that `pathOf` gives. */
+export function a2aSends(pathOf: (agent: string) => string): readonly Buffer[] {
+  return Array.from({ length: AGENTS }, (_, index) => {
+    const message = { messageId: `bench-${index}`, role: "ROLE_USER", parts: [{ text: BODIES.english }] };
+    const params = { message, configuration: { returnImmediately: true } };
+    return a2aRequest(pathOf(agentId(index)), { jsonrpc: "2.0", id: index, method: "SendMessage", params });
+  });
 }
 
 /** Sends whose idempotency key is new each time: its digits are overwritten in place. */

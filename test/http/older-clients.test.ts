@@ -23,6 +23,7 @@ describe("a client of the older mailbox API", () => {
     const listed = await relay.get("/agents");
     assert.ok(listed.json.agents.some(({ agent_id }) => agent_id === "echo-agent"));
     const served = await relay.get("/agents/echo-agent/.well-known/agent.json");
-    assert.equal(served.json.name, "Echo");
+    const { name, url } = served.json as unknown as { readonly name: string; readonly url: string };
+    assert.deepEqual([name, url], ["Echo", `${relay.url}/agents/echo-agent/a2a`]);
   });
 });

@@ -45,6 +45,9 @@ const OPERATORS: readonly Caller[] = ["root", "operator", "acme's operator"];
 const LULUS: readonly Caller[] = [...OPERATORS, "lulu", "acme's lulu"];
 const AGENTS: readonly Caller[] = [...LULUS, "kames"];
 
+const EVERYBODY: readonly Caller[] = [...AGENTS, "nobody"];
+const CARDS = [".well-known/agent-card.json", ".well-known/agent.json", ".well-known/a2a-agent-card"];
+
 const agent = (): { id: string; agent_id: string } => ({ id: LULU, agent_id: LULU });
 const message = ({ messageId: id }: Fixture): { id: string } => ({ id });
 const task = ({ taskId: id }: Fixture): { id: string } => ({ id });
@@ -74,6 +77,17 @@ const work = (verb: string, body: object): Row => ({
 const LEASE = ({ messageId: message_id }: Fixture): object => ({ message_id, lease_id: "l1" });
 const QUEUE_TASK = { id: "c1", sender: LULU, recipient: "zhiwei", intent_text: "查一下" };
 
+/** A question to lulu, which whoever has a key may ask. */
+const A2A_SEND = {
+  message: { messageId: "m1", role: "ROLE_USER", parts: [{ text: "你好" }] },
+  configuration: { returnImmediately: true },
+};
+const rpc = (params: object): object => ({ jsonrpc: "2.0", id: 1, method: "SendMessage", params });
+const rest = (operation: (fixture: Fixture) => string) => (fixture: Fixture) => ({
+  agent_id: LULU,
+  operation: operation(fixture),
+});
+
 /** Every route, and who may call it on what is lulu's. */
 export const ROUTES: readonly Row[] = [
   open("GET /"),
@@ -87,8 +101,31 @@ export const ROUTES: readonly Row[] = [
   { route: "POST /api/agents", to: LULUS, body: () => ({ agent_id: LULU }) },
   { route: "GET /agents", to: AGENTS },
   { route: "GET /agents/{id}", to: AGENTS, params: agent },
-  { route: "GET /agents/{id}/card", to: AGENTS, params: agent },
-  { route: "GET /agents/{id}/.well-known/agent.json", to: AGENTS, params: agent },
+  // The default tenant is the relay's public face; a key that is shown is checked all the same.
+  ...["card", ...CARDS].map((card) => ({ route: `GET /agents/{id}/${card}`, to: EVERYBODY, params: agent })),
+  ...CARDS.map((card) => open(`GET /${card}`)),
+  {
+    route: "POST /a2a",
+    to: AGENTS,
+    body: () => rpc({ ...A2A_SEND, metadata: { relay_target_agent_id: LULU } }),
+  },
+  { route: "POST /agents/{agent_id}/a2a", to: AGENTS, params: agent, body: () => rpc(A2A_SEND) },
+  { route: "GET /agents/{agent_id}/a2a/{operation}", to: AGENTS, params: rest(() => "tasks") },
+  {
+    route: "POST /agents/{agent_id}/a2a/{operation}",
+    to: AGENTS,
+    params: rest(() => "message:send"),
+    body: () => A2A_SEND,
+    // Lulu would ask itself.
+    answers: [200, 400],
+  },
+  {
+    route: "DELETE /agents/{agent_id}/a2a/{operation}",
+    to: LULUS,
+    hidden: ["kames"],
+    params: rest(({ taskId }) => `tasks/${taskId}/pushNotificationConfigs/none`),
+    elsewhere: 404,
+  },
   { route: "POST /agents/{id}/heartbeat", to: LULUS, params: agent },
   { route: "DELETE /agents/{id}", to: LULUS, params: agent },
   // Nobody is called for lulu, which those who may know are told.

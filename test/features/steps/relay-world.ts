@@ -13,6 +13,7 @@ import {
 import { After, Before, setDefaultTimeout, setWorldConstructor, World } from "@cucumber/cucumber";
 import { loadConfig, type RunningRelay, startRelay } from "a2a-relay";
 import { type ChildRelay, startChildRelay } from "../../support/child-relay.ts";
+import { A2aScene } from "./a2a-scene.ts";
 import { DeliveryScene } from "./delivery-scene.ts";
 
 export type LeasedLetter = LeaseResponse["messages"][number];
@@ -40,6 +41,7 @@ export class RelayWorld extends World {
   readonly held = new Map<string, LeasedLetter>();
   readonly receipts: Receipt[] = [];
   readonly delivery = new DeliveryScene();
+  readonly a2a = new A2aScene();
   readonly #parts = new AsyncDisposableStack();
   #directory: string | undefined;
   #child: ChildRelay | undefined;
