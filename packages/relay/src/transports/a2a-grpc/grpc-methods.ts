@@ -33,7 +33,7 @@ export interface UnaryMethod {
 }
 
 /** The methods of `lf.a2a.v1.A2AService` that are answered once. */
-export const UNARY_METHODS = {
+export const UNARY_METHODS: Readonly<Record<UnaryName, UnaryMethod>> = {
   sendMessage: { operation: "send", request: SendMessageRequest, result: SendMessageResponse },
   getTask: { operation: "get", request: GetTaskRequest, result: Task },
   listTasks: { operation: "list", request: ListTasksRequest, result: ListTasksResponse },
@@ -62,14 +62,25 @@ export const UNARY_METHODS = {
     request: GetExtendedAgentCardRequest,
     result: AgentCard,
   },
-} as const satisfies Record<string, UnaryMethod>;
+};
+
+type UnaryName =
+  | "sendMessage"
+  | "getTask"
+  | "listTasks"
+  | "cancelTask"
+  | "createTaskPushNotificationConfig"
+  | "getTaskPushNotificationConfig"
+  | "listTaskPushNotificationConfigs"
+  | "deleteTaskPushNotificationConfig"
+  | "getExtendedAgentCard";
 
 interface StreamMethod {
   readonly operation: A2aOperation;
   readonly request: RequestCodec;
 }
 
-export const STREAM_METHODS = {
+export const STREAM_METHODS: Readonly<Record<"sendStreamingMessage" | "subscribeToTask", StreamMethod>> = {
   sendStreamingMessage: { operation: "stream", request: SendMessageRequest },
   subscribeToTask: { operation: "subscribe", request: SubscribeToTaskRequest },
-} as const satisfies Record<string, StreamMethod>;
+};
