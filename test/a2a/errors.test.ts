@@ -102,7 +102,7 @@ describe("the errors of A2A", { timeout: 30_000 }, () => {
       });
     }
 
-    it(`include UnsupportedOperation where the agent's card says that it does not stream, over ${binding.name}`, async () => {
+    it(`include UnsupportedOperation for an agent whose card switches streams off, over ${binding.name}`, async () => {
       const asked: Asked = {
         operation: "stream",
         params: userMessage("x"),

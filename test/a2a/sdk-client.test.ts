@@ -237,6 +237,29 @@ for (const kind of SDK_CLIENTS) {
       await refused(send("x", { taskId: asked.id, contextId }), /contextId: task .* belongs to context/);
     });
 
+    it("makes, gets, lists and deletes the places where it is pushed to", async () => {
+      const away = await SdkClient.open(relay, AWAY, kind);
+      const sent = await away.send({ ...userMessage("推给我"), configuration: { returnImmediately: true } });
+      const taskId = sent.task?.id ?? "";
+      const authentication = { scheme: "Bearer", credentials: "secret" };
+      const wish = { taskId, id: "p-1", url: "https://hooks.example/a", token: "word", authentication };
+      const made = await away.createPush(wish);
+      assert.deepEqual([made.taskId, made.id, made.url, made.token], [taskId, "p-1", wish.url, "word"]);
+      assert.deepEqual(made.authentication, authentication);
+      assert.deepEqual(await away.getPush(taskId, "p-1"), made);
+      await away.createPush({ ...wish, id: "p-2", url: "https://hooks.example/b" });
+      assert.deepEqual(
+        (await away.listPushes(taskId)).map(({ id }) => id),
+        ["p-1", "p-2"],
+      );
+      await away.deletePush(taskId, "p-1");
+      await away.deletePush(taskId, "p-1");
+      assert.equal((await away.listPushes(taskId)).length, 1);
+      await refused(away.getPush(taskId, "p-1"), /TaskNotFound/);
+      await refused(away.createPush({ ...wish, taskId: "no-such-task" }), /TaskNotFound/);
+      await refused(away.createPush({ ...wish, url: "http://127.0.0.1/inside" }), /url|127\.0\.0\.1/);
+    });
+
     it("finds no task of one agent at another", async () => {
       const { id } = await send("hello");
       const other = await SdkClient.open(relay, AWAY, kind);

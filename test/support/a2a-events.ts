@@ -13,6 +13,9 @@ export interface A2aStreamRequest {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
+/** No stream of these tests goes on for so long; one that does is taken for broken. */
+const STREAM_MS_MAX = 30_000;
+
 /** Reads an A2A stream from the wire as it is, one event after the other. */
 export class A2aEvents implements AsyncDisposable {
   readonly response: Response;
@@ -40,7 +43,7 @@ export class A2aEvents implements AsyncDisposable {
         ...(body === undefined ? {} : { "content-type": "application/json" }),
         ...headers,
       },
-      signal: left.signal,
+      signal: AbortSignal.any([left.signal, AbortSignal.timeout(STREAM_MS_MAX)]),
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
     if (response.headers.get("content-type")?.startsWith("text/event-stream") !== true) {

@@ -1,7 +1,10 @@
 import {
   AgentCard,
   CancelTaskRequest,
+  DeleteTaskPushNotificationConfigRequest,
+  GetTaskPushNotificationConfigRequest,
   GetTaskRequest,
+  ListTaskPushNotificationConfigsRequest,
   ListTasksRequest,
   ListTasksResponse,
   Message,
@@ -9,6 +12,7 @@ import {
   StreamResponse,
   SubscribeToTaskRequest,
   Task,
+  TaskPushNotificationConfig,
 } from "@a2a-js/sdk";
 import {
   type Client,
@@ -20,6 +24,7 @@ import { GrpcTransportFactory } from "@a2a-js/sdk/client/grpc";
 import type {
   A2aArtifactUpdate,
   A2aMessage,
+  A2aPushConfig,
   A2aStatusUpdate,
   A2aTask,
   A2aTaskList,
@@ -123,6 +128,29 @@ export class SdkClient {
     return Task.toJSON(
       await this.#client.cancelTask(CancelTaskRequest.fromJSON({ id }), this.#with(asking)),
     ) as A2aTask;
+  }
+
+  async createPush(config: object): Promise<A2aPushConfig> {
+    const wish = TaskPushNotificationConfig.fromJSON(config);
+    const made = await this.#client.createTaskPushNotificationConfig(wish, this.#with({}));
+    return TaskPushNotificationConfig.toJSON(made) as A2aPushConfig;
+  }
+
+  async getPush(taskId: string, id: string): Promise<A2aPushConfig> {
+    const request = GetTaskPushNotificationConfigRequest.fromJSON({ taskId, id });
+    const found = await this.#client.getTaskPushNotificationConfig(request, this.#with({}));
+    return TaskPushNotificationConfig.toJSON(found) as A2aPushConfig;
+  }
+
+  async listPushes(taskId: string): Promise<readonly A2aPushConfig[]> {
+    const request = ListTaskPushNotificationConfigsRequest.fromJSON({ taskId });
+    const { configs } = await this.#client.listTaskPushNotificationConfig(request, this.#with({}));
+    return configs.map((config) => TaskPushNotificationConfig.toJSON(config) as A2aPushConfig);
+  }
+
+  async deletePush(taskId: string, id: string): Promise<void> {
+    const request = DeleteTaskPushNotificationConfigRequest.fromJSON({ taskId, id });
+    await this.#client.deleteTaskPushNotificationConfig(request, this.#with({}));
   }
 
   #with({ signal, headers }: Asking): {

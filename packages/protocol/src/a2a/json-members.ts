@@ -11,8 +11,12 @@ export function memberNames(names: Readonly<Record<string, string>>): MemberName
   return new Map(Object.entries(names));
 }
 
-/** Members get other names and keep their place; where the new name is taken already, the old one stays. */
+/**
+ * Members get other names and keep their place; where the new name is taken already, the old one stays. What has
+ * nothing to rename is given back itself, as nearly everything is that is written in 1.0.
+ */
 export function renameMembers(object: JsonObject, names: MemberNames): JsonObject {
+  if (!hasMember(object, (name) => names.has(name))) return object;
   const taken = new Set(Object.keys(object));
   const entries = Object.entries(object).map(([name, value]): [string, unknown] => {
     const wanted = names.get(name);
@@ -28,14 +32,32 @@ export function mapMembers(
   object: JsonObject,
   changes: Readonly<Record<string, (value: unknown) => unknown>>,
 ): JsonObject {
-  const changed = Object.entries(changes)
-    .filter(([name]) => Object.hasOwn(object, name) && object[name] != null)
-    .map(([name, change]): [string, unknown] => [name, change(object[name])]);
-  return { ...object, ...Object.fromEntries(changed) };
+  let changed: Record<string, unknown> | undefined;
+  for (const name in changes) {
+    const value = Object.hasOwn(object, name) ? object[name] : undefined;
+    if (value == null) continue;
+    const after = changes[name]?.(value);
+    if (after === value) continue;
+    changed ??= { ...object };
+    changed[name] = after;
+  }
+  return changed ?? object;
+}
+
+/** The list itself where nothing in it changes. */
+export function mapItems<Item>(items: readonly Item[], change: (item: Item) => Item): readonly Item[] {
+  const changed = items.map(change);
+  return changed.every((item, index) => item === items[index]) ? items : changed;
 }
 
 export function withoutMembers(object: JsonObject, ...names: readonly string[]): JsonObject {
+  if (!hasMember(object, (name) => names.includes(name))) return object;
   return Object.fromEntries(Object.entries(object).filter(([name]) => !names.includes(name)));
+}
+
+function hasMember(object: JsonObject, isMeant: (name: string) => boolean): boolean {
+  for (const name in object) if (Object.hasOwn(object, name) && isMeant(name)) return true;
+  return false;
 }
 
 /** Without what is undefined, which JSON cannot say. */

@@ -3,6 +3,7 @@ import { RelayError } from "../relay-error.ts";
 import {
   isJsonObject,
   type JsonObject,
+  mapItems,
   mapMembers,
   memberNames,
   nameOfJson,
@@ -79,8 +80,9 @@ export function readTask(value: unknown, readPart: PartReader = toV1Part): JsonO
   const task = untagged(asObject(value, "task"), "task");
   return mapMembers(renameMembers(task, TASK_NAMES), {
     status: (status) => readStatus(status, readPart),
-    artifacts: (artifacts) => asList(artifacts, "task.artifacts").map((one) => readArtifact(one, readPart)),
-    history: (history) => asList(history, "task.history").map((one) => readMessage(one, readPart)),
+    artifacts: (artifacts) =>
+      mapItems(asList(artifacts, "task.artifacts"), (one) => readArtifact(one, readPart)),
+    history: (history) => mapItems(asList(history, "task.history"), (one) => readMessage(one, readPart)),
   });
 }
 
@@ -130,7 +132,9 @@ export function writePlainRole(value: unknown): unknown {
 }
 
 export function readParts(value: unknown, where: string, readPart: PartReader): readonly JsonObject[] {
-  return asList(value, where).map((part, index) => readPart(asObject(part, `${where}[${index}]`)));
+  const parts = asList(value, where);
+  for (const [index, part] of parts.entries()) asObject(part, `${where}[${index}]`);
+  return mapItems(parts as readonly JsonObject[], readPart);
 }
 
 export function asObject(value: unknown, where: string): JsonObject {

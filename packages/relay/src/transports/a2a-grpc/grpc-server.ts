@@ -12,6 +12,7 @@ import {
   type handleServerStreamingCall,
   type handleUnaryCall,
   Metadata,
+  type sendUnaryData,
   Server,
   ServerCredentials,
   type ServerUnaryCall,
@@ -151,9 +152,7 @@ function serviceOf(binding: GrpcBinding): UntypedServiceImplementation {
   const service: UntypedServiceImplementation = {};
   for (const name of Object.keys(UNARY_METHODS) as (keyof typeof UNARY_METHODS)[]) {
     const answer: handleUnaryCall<never, unknown> = (call, callback) => {
-      void answerOnce(binding, name, call).then((answered) => {
-        callback(answered.refusal ?? null, answered.result);
-      });
+      void answerOnce(binding, name, call, callback);
     };
     service[name] = answer as UntypedHandleCall;
   }
@@ -169,23 +168,23 @@ function serviceOf(binding: GrpcBinding): UntypedServiceImplementation {
   return service;
 }
 
-type Answered =
-  | { readonly result: unknown; readonly refusal?: undefined }
-  | { readonly refusal: ReturnType<typeof toGrpcStatus>; readonly result?: undefined };
-
 /** Never rejects. */
 async function answerOnce(
   binding: GrpcBinding,
   name: keyof typeof UNARY_METHODS,
   call: ServerUnaryCall<never, unknown>,
-): Promise<Answered> {
+  callback: sendUnaryData<unknown>,
+): Promise<void> {
   const method: UnaryMethod = UNARY_METHODS[name];
+  let result: unknown;
   try {
     const json = await binding.answer(method.operation, method.request.toJSON(call.request), call);
-    return { result: method.result?.fromJSON(json) ?? {} };
+    result = method.result?.fromJSON(json) ?? {};
   } catch (reason) {
-    return { refusal: binding.refusalOf(reason, name) };
+    callback(binding.refusalOf(reason, name));
+    return;
   }
+  callback(null, result);
 }
 
 /** gRPC has no ids of events, so whoever knows of them finds them in the metadata. */

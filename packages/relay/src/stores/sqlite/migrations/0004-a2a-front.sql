@@ -7,7 +7,7 @@ alter table task add column plain integer not null default 0;
 alter table task add column update_count integer not null default 0;
 alter table task add column update_bytes integer not null default 0;
 -- What A2A callers list: their own, of one agent, the newest change first.
-create index task_asked_of on task (tenant, asked_of, requester, updated_at_ms, id) where asked_of is not null;
+create index task_asked_of on task (tenant, requester, updated_at_ms, id, asked_of) where asked_of is not null;
 
 -- A table with row ids, because a step may be as long as an artifact.
 create table task_update (
