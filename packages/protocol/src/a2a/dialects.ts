@@ -16,11 +16,6 @@ export const A2A_DIALECTS: Readonly<Record<A2aVersion, A2aDialect>> = {
   "0.1": V01_DIALECT,
 };
 
-/** Releases of 0.3.0 were served under this name too. */
-const OTHER_METHODS: ReadonlyMap<string, A2aOperation> = new Map([
-  ["agent/authenticatedExtendedCard", "extended-card"],
-]);
-
 /**
  * Who asks, by the name of what is asked: names differ between the dialects, and clients forget the header. Where more
  * than one dialect has the name, the version that was said decides, or else the younger one.
@@ -28,16 +23,35 @@ const OTHER_METHODS: ReadonlyMap<string, A2aOperation> = new Map([
 export function dialectOfMethod(
   method: string,
   said: { readonly version?: string | undefined } = {},
-): { readonly dialect: A2aDialect; readonly operation: A2aOperation } | undefined {
+): MeantByMethod | undefined {
+  const meant = METHODS.get(method);
+  if (meant === undefined) return undefined;
   const version = parseA2aVersion(said.version);
-  const dialects = A2A_VERSIONS.map((name) => A2A_DIALECTS[name]);
-  const preferred = dialects.filter((dialect) => dialect.version === version);
-  for (const dialect of [...preferred, ...dialects]) {
-    const operation = A2A_OPERATIONS.find((name) => dialect.methods[name] === method);
-    if (operation !== undefined) return { dialect, operation };
+  return meant.find(({ dialect }) => dialect.version === version) ?? meant[0];
+}
+
+interface MeantByMethod {
+  readonly dialect: A2aDialect;
+  readonly operation: A2aOperation;
+}
+
+/** What each method means, in every dialect that has it, the youngest first. */
+const METHODS: ReadonlyMap<string, readonly MeantByMethod[]> = methodsOf([
+  ...A2A_VERSIONS.flatMap((version) =>
+    A2A_OPERATIONS.map((operation) => ({ dialect: A2A_DIALECTS[version], operation })),
+  ).map((meant) => [meant.dialect.methods[meant.operation], meant] as const),
+  // Releases of 0.3.0 were served under this name too.
+  ["agent/authenticatedExtendedCard", { dialect: V03_DIALECT, operation: "extended-card" }],
+]);
+
+function methodsOf(
+  named: readonly (readonly [method: string | undefined, meant: MeantByMethod])[],
+): ReadonlyMap<string, readonly MeantByMethod[]> {
+  const methods = new Map<string, readonly MeantByMethod[]>();
+  for (const [method, meant] of named) {
+    if (method !== undefined) methods.set(method, [...(methods.get(method) ?? []), meant]);
   }
-  const other = OTHER_METHODS.get(method);
-  return other === undefined ? undefined : { dialect: V03_DIALECT, operation: other };
+  return methods;
 }
 
 /** The `A2A-Version` header. Its patch number has no meaning; an empty one says nothing. */

@@ -92,6 +92,7 @@ function messageIn(
     readonly more: Readonly<Record<string, unknown>> | undefined;
   },
 ): A2aMessage {
-  const more = Object.entries(said.more ?? {}).filter(([member]) => !OWN_MEMBERS.has(member));
-  return { messageId: said.id, ...Object.fromEntries(more), role, parts: said.parts, taskId, contextId };
+  const message: Record<string, unknown> = { messageId: said.id };
+  for (const member in said.more) if (!OWN_MEMBERS.has(member)) message[member] = said.more[member];
+  return { ...(message as { messageId: string }), role, parts: said.parts, taskId, contextId };
 }
