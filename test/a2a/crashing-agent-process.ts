@@ -5,7 +5,8 @@ import { RelayAgent } from "@a2a-relay/client";
 
 const [url = "", id = ""] = process.argv.slice(2);
 
-const agent = new RelayAgent({ url, id, worker: "the-only-one", concurrency: 10 });
+// Short, because what it had when it was killed is its own again when the lease has run out.
+const agent = new RelayAgent({ url, id, worker: "the-only-one", concurrency: 10, leaseMs: 1_000 });
 agent.onTask(async (task) => {
   if (task.attempt > 1) return `第${task.attempt}次才做完：${task.text}`;
   await task.addArtifact({ artifactId: "half", name: "半成品", parts: [{ text: "上半" }] });

@@ -5,6 +5,7 @@ import {
   A2A_ERRORS,
   type A2aErrorName,
   GRPC_STATUSES,
+  LIMITS,
   RELAY_ERRORS_ON_A2A,
 } from "@a2a-relay/protocol";
 import { type Asked, type Binding, BINDINGS, isRefusal, type Refusal } from "../support/a2a-bindings.ts";
@@ -115,6 +116,15 @@ describe("the errors of A2A", { timeout: 30_000 }, () => {
     it(`include UnsupportedOperation for a card that is not there, over ${binding.name}`, async () => {
       const { reason } = await refusal(binding, relay, PICKY, { operation: "extended-card", params: {} });
       assert.equal(reason, "UNSUPPORTED_OPERATION");
+    });
+
+    it(`name an id that is cut short without half a character at its end, over ${binding.name}`, async () => {
+      const id = `${"长".repeat(LIMITS.idCharsMax - 1)}😀`;
+      for (const operation of ["get", "subscribe"] as const) {
+        const { reason, message } = await refusal(binding, relay, ZHIWEI, { operation, params: { id } });
+        assert.equal(reason, "TASK_NOT_FOUND");
+        assert.ok(message.isWellFormed(), message);
+      }
     });
 
     it(`refuse parameters that cannot be, over ${binding.name}`, async () => {

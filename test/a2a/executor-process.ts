@@ -36,5 +36,6 @@ class Translator implements AgentExecutor {
   async cancelTask(): Promise<void> {}
 }
 
-await serveExecutor(new Translator(), { url, agentId });
+// Short, because what it had when it was killed is its own again when the lease has run out.
+await serveExecutor(new Translator(), { url, agentId, leaseMs: 1_000 });
 process.stdout.write(`${JSON.stringify(process.getActiveResourcesInfo())}\n`);

@@ -85,14 +85,29 @@ describe("a letter of which nobody knows whether it arrived", () => {
       (letter) => letter.push?.state === "failed",
     );
     assert.match(push.reason ?? "", /may have arrived, and is not sent again/);
-    assert.equal(delivery?.state, "available");
-    assert.equal(receipts.at(-1)?.stage, "push_failed");
-    assert.equal((await taskOf(relay, taskId)).state, "submitted");
+    assert.equal(delivery?.state, "dead");
+    assert.ok(receipts.some(({ stage }) => stage === "push_failed"));
+    const { state, status_text: why } = await taskOf(relay, taskId);
+    assert.equal(state, "failed");
+    assert.match(why ?? "", /may have arrived/);
     assert.equal(agent.sent.length, 1);
-    // Whoever has found out that it did not arrive says so.
+  });
+
+  it("waits for an agent with an id here, until somebody has found out that it did not arrive", async () => {
+    await using relay = await openHttpRelay(RELAY);
+    await using agent = await RoughAgent.open(hangUp);
+    const registration = { agent_id: "粗人@studio", callback_url: agent.url, push: "a2a" };
+    assert.equal((await relay.post("/agents/register", registration)).status, 201);
+    const { messageId, taskId } = await ask(relay, "粗人@studio", "付款一百元");
+    const { delivery } = await eventually(
+      () => letterOf(relay, messageId),
+      (letter) => letter.push?.state === "failed",
+    );
+    assert.deepEqual([delivery?.state, (await taskOf(relay, taskId)).state], ["available", "submitted"]);
     agent.talk = DONE;
     const since = new Date(0).toISOString();
-    const { status } = await relay.post(`/agents/${encodeURIComponent(agent.url)}/push/replay`, { since });
+    const path = `/agents/${encodeURIComponent("粗人@studio")}/push/replay`;
+    const { status } = await relay.post(path, { since });
     assert.equal(status, 200);
     assert.equal((await until(relay, taskId, "completed")).status_text, "做完了");
     assert.equal(agent.sent.length, 2);

@@ -223,7 +223,7 @@ describe("an envelope of JSON-RPC", () => {
     ["the role of an agent", { role: "ROLE_AGENT" }],
     ["no role", { role: undefined }],
     ["no id", { messageId: undefined }],
-    ["a context that is no id", { contextId: "a b" }],
+    ["a context that is far too long", { contextId: "长 ".repeat(100) }],
   ] as const) {
     it(`with a message that has ${what} is answered with -32602`, async () => {
       const { error } = read(await rpc("SendMessage", { message: message("x", more), configuration: NOW }));
@@ -250,6 +250,24 @@ describe("what a message is made of", () => {
     }
   };
   before(drain);
+
+  it("may belong to a context of any name, which is kept and found again as it was written", async () => {
+    for (const contextId of ["user/123", "a b", "会话 1", "ctx~x", "..", "c-1"]) {
+      const sent = await rpc("SendMessage", { message: message("x", { contextId }), configuration: NOW });
+      const { task } = read(sent).result ?? {};
+      assert.equal(task?.contextId, contextId);
+      const { result } = read(await rpc("ListTasks", { contextId }));
+      const { tasks } = result as unknown as { readonly tasks: readonly A2aTask[] };
+      assert.deepEqual(
+        tasks.map((each) => [each.id, each.contextId]),
+        [[task.id, contextId]],
+      );
+      const more = { taskId: task.id, contextId };
+      const added = read(await rpc("SendMessage", { message: message("y", more), configuration: NOW }));
+      assert.equal(added.error, undefined);
+    }
+    await drain();
+  });
 
   it("may be said in snake_case", async () => {
     const params = {

@@ -67,6 +67,22 @@ const ALWAYS = ["from", "to", "body", "type"];
 const PARTS = [{ kind: "text", text: "知微" }];
 const LEASE = { message_id: "m1", lease_id: "l1" };
 
+const A2A_SEND = {
+  message: {
+    messageId: "m1",
+    role: "ROLE_USER",
+    parts: [{ text: "知微你好" }, { data: null }],
+    contextId: "c1",
+    taskId: "task1",
+    metadata: {},
+    extensions: ["urn:x"],
+  },
+  configuration: { returnImmediately: true, historyLength: 1, acceptedOutputModes: ["text/plain"] },
+  metadata: { sender_agent_id: LULU },
+  tenant: "",
+};
+const RPC = { jsonrpc: "2.0", id: 1, method: "SendMessage", params: A2A_SEND };
+
 const BODIES: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   "/messages": {
     version: "a2a.v1",
@@ -94,6 +110,9 @@ const BODIES: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
     expires_at: new Date(Date.now() + 86_400_000).toISOString(),
     lease_id: "l1",
   },
+  "/a2a": { ...RPC, params: { ...A2A_SEND, metadata: { relay_target_agent_id: ZHIWEI } } },
+  [`/agents/${ZHIWEI}/a2a`]: RPC,
+  [`/agents/${ZHIWEI}/a2a/message:send`]: A2A_SEND,
   "/messages/batch": { messages: [{ from: LULU, to: ZHIWEI, body: "x" }, { body: 7 }], atomic: false },
   "/api/a2a/inbox": { ...letterOf({ key_id: "key_1" }), signature: `v1,${"A".repeat(43)}=` },
   "/agents/register": {
@@ -262,6 +281,8 @@ describe("whatever is sent", () => {
         fc.asyncProperty(almost(members), async (body) => {
           const { status, json } = await relay.post(url, JSON.stringify(body));
           assert.ok(status < 500, `${status}`);
+          // Over JSON-RPC an error of ours would come with 200.
+          assert.notEqual((json as { readonly error?: { readonly code?: unknown } }).error?.code, -32_603);
           for (const item of path === "/messages/batch" && status === 200 ? json.results : []) {
             assert.ok(item.status < 500, JSON.stringify(item));
           }

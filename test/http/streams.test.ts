@@ -112,7 +112,7 @@ describe("the stream of a mailbox", TIMEOUT, () => {
     assert.match(preflight.headers["access-control-allow-headers"] ?? "", /last-event-id/);
     const { headers } = await relay.get(STREAM, { headers: { origin } });
     assert.equal(headers["access-control-allow-origin"], origin);
-    assert.equal(headers["access-control-expose-headers"], HEARTBEAT_HEADER);
+    assert.equal(headers["access-control-expose-headers"], `${HEARTBEAT_HEADER}, a2a-extensions`);
   });
 
   it("keeps tenants apart", async () => {

@@ -102,7 +102,11 @@ export const ROUTES: readonly Row[] = [
   { route: "GET /agents", to: AGENTS },
   { route: "GET /agents/{id}", to: AGENTS, params: agent },
   // The default tenant is the relay's public face; a key that is shown is checked all the same.
-  ...["card", ...CARDS].map((card) => ({ route: `GET /agents/{id}/${card}`, to: EVERYBODY, params: agent })),
+  ...["card", ...CARDS, ...CARDS.map((card) => `a2a/${card}`)].map((card) => ({
+    route: `GET /agents/{id}/${card}`,
+    to: EVERYBODY,
+    params: agent,
+  })),
   ...CARDS.map((card) => open(`GET /${card}`)),
   {
     route: "POST /a2a",

@@ -1,11 +1,11 @@
-import { type LeaseRef, LIMITS, RelayError } from "@a2a-relay/protocol";
+import { type LeaseRef, LIMITS, type QueueEntry, RelayError } from "@a2a-relay/protocol";
 import type { BackgroundErrors } from "./background-errors.ts";
 import type { CallOptions } from "./http-exchange.ts";
 import type { LeaseRenewal } from "./lease-renewal.ts";
 import type { LeasedItem } from "./leased-mail.ts";
 import type { MailSource } from "./mail-source.ts";
 import { pause } from "./pause.ts";
-import type { FilledAgentOptions } from "./relay-agent-options.ts";
+import { type FilledAgentOptions, isNamed } from "./relay-agent-options.ts";
 import type { RelayClient } from "./relay-client.ts";
 import { type RetryDelays, retryDelayMs } from "./retry-delay.ts";
 import { isAway, isUnknownAgent } from "./until-reached.ts";
@@ -28,6 +28,15 @@ export interface MailIntakeParts {
 
 /** Enough to outlast a hiccup; a queue that stays closed is not for this agent to look at. */
 const LOOKS_MAX = 3;
+
+interface Stranded {
+  /** To be given back. */
+  readonly leases: readonly LeaseRef[];
+  /** After this time there may be more of them. */
+  readonly againMs: number;
+}
+
+const NOTHING: Stranded = { leases: [], againMs: Infinity };
 
 /** Leases mail whenever there is room for it, and comes back by itself when the relay was away. */
 export class MailIntake {
@@ -52,7 +61,7 @@ export class MailIntake {
   async run(): Promise<void> {
     const { signal, delays, random, errors, options } = this.#parts;
     // As after a lost answer: what was leased under this name is not known here, and more may come for a while.
-    if (options.resumes) this.#lost(options.waitMs);
+    if (options.resumes !== undefined) this.#lost(options.waitMs);
     let failures = 0;
     while (!signal.aborted) {
       try {
@@ -82,29 +91,49 @@ export class MailIntake {
     const { id } = this.#parts.options;
     const leases = this.#unbegun.splice(0);
     const lookedAtMs = performance.now();
-    if (this.#looksLeft > 0) leases.push(...(await this.#stranded(options)));
+    const found = this.#looksLeft > 0 ? await this.#stranded(options) : NOTHING;
+    leases.push(...found.leases);
     if (leases.length > 0) await client.release(id, { leases }, options);
-    this.#looksLeft = lookedAtMs < this.#lostUntilMs ? LOOKS_MAX : 0;
-    this.#lookAgainMs = this.#lostUntilMs;
+    const isLost = lookedAtMs < this.#lostUntilMs;
+    this.#looksLeft = isLost || found.againMs < Infinity ? LOOKS_MAX : 0;
+    this.#lookAgainMs = Math.min(isLost ? this.#lostUntilMs : Infinity, lookedAtMs + found.againMs);
   }
 
-  /** What the relay says this worker has, and this worker never got to see. */
-  async #stranded(options: CallOptions): Promise<readonly LeaseRef[]> {
-    const { client, renewal } = this.#parts;
-    const { id, worker } = this.#parts.options;
+  /** What the relay says this worker has, or had before it was started anew, and this worker never got to see. */
+  async #stranded(options: CallOptions): Promise<Stranded> {
+    const { client } = this.#parts;
+    const { id } = this.#parts.options;
     try {
-      const { entries } = await client.queue(
-        { agent: id, state: "leased", limit: LIMITS.listLimitMax },
-        options,
-      );
-      return entries.flatMap(({ message_id, lease }) =>
-        lease?.worker !== worker || renewal.holds(lease.id) ? [] : [{ message_id, lease_id: lease.id }],
-      );
+      const query = { agent: id, state: "leased", limit: LIMITS.listLimitMax } as const;
+      const { entries } = await client.queue(query, options);
+      const leases: LeaseRef[] = [];
+      let againMs = Infinity;
+      for (const entry of entries) {
+        const leftMs = this.#leftMs(entry);
+        if (leftMs > 0) againMs = Math.min(againMs, leftMs);
+        else leases.push({ message_id: entry.message_id, lease_id: entry.lease?.id ?? "" });
+      }
+      return { leases, againMs };
     } catch (reason) {
       // An agent whose credential does not open the queue leaves this to an operator.
-      if (reason instanceof RelayError && reason.code === "permission_denied") return [];
+      if (reason instanceof RelayError && reason.code === "permission_denied") return NOTHING;
       throw reason;
     }
+  }
+
+  /**
+   * How long the mail is still another's, by the relay's clock. Another process of the same name may be at work on it,
+   * and keeps its lease from running out for as long as it is.
+   */
+  #leftMs({ lease, lease_age_ms: ageMs = 0 }: QueueEntry): number {
+    const { renewal, options } = this.#parts;
+    const { worker, resumes } = options;
+    if (lease?.worker === undefined || renewal.holds(lease.id)) return Infinity;
+    if (lease.worker === worker) return 0;
+    if (resumes === undefined || !isNamed(lease.worker, resumes) || lease.expires_at === undefined) {
+      return Infinity;
+    }
+    return Date.parse(lease.expires_at) - Date.parse(lease.leased_at) - ageMs;
   }
 
   async #takeMail(): Promise<void> {
@@ -116,7 +145,7 @@ export class MailIntake {
       return;
     }
     if (this.#looksLeft > 0 && performance.now() >= this.#lookAgainMs) await this.#tidy();
-    const request = { max: room, lease_ms: leaseMs, wait_ms: waitMs, worker };
+    const request = { max: room, lease_ms: leaseMs, wait_ms: this.#patienceMs(), worker };
     try {
       const { messages } = await source.lease(request, { signal });
       for (const item of messages) this.#begin(item);
@@ -126,6 +155,13 @@ export class MailIntake {
       if (isUnknownAgent(reason)) await this.#parts.register();
       throw reason;
     }
+  }
+
+  /** No longer than until it is time to look again. */
+  #patienceMs(): number {
+    const { waitMs } = this.#parts.options;
+    if (this.#looksLeft === 0) return waitMs;
+    return Math.max(0, Math.min(waitMs, Math.ceil(this.#lookAgainMs - performance.now())));
   }
 
   /** A connection may break without the relay hearing of it, which then waits for mail until the time is over. */

@@ -37,9 +37,10 @@ export interface RelayAgentOptions extends RelayClientOptions {
   readonly leaseMs?: number | undefined;
   /**
    * A name of this process that is the same after each start. Given, the agent takes up again what it had begun when it
-   * was stopped or killed, whatever its sender said about doing work twice; its handlers see that from `attempt`. Two
-   * processes of one agent never have the same at once, or one would take the other's work. Absent: only work that its
-   * sender declared idempotent is begun again.
+   * was stopped or killed, whatever its sender said about doing work twice; its handlers see that from `attempt`. What
+   * a killed process had is taken up when its lease has run out, after `leaseMs` at most: until then it may be alive, as
+   * in a rolling restart, and renews what it works on. Absent: only work that its sender declared idempotent is begun
+   * again.
    */
   readonly worker?: string | undefined;
   /** How long the relay holds an empty answer back, in milliseconds. Default 20,000. */
@@ -69,8 +70,8 @@ export interface FilledAgentOptions {
   readonly drainMs: number;
   /** Names this process among the agent's workers. Never shared, or one would release another's work. */
   readonly worker: string;
-  /** Whether the name is that of an earlier process, whose unfinished work is this one's. */
-  readonly resumes: boolean;
+  /** What the names of earlier processes begin with whose unfinished work is this one's; undefined: there are none. */
+  readonly resumes: string | undefined;
 }
 
 export const MAIL_TRANSPORT_CHOICES = ["auto", "websocket", "sse", "poll"] as const;
@@ -96,14 +97,26 @@ export function fillAgentOptions(options: RelayAgentOptions): FilledAgentOptions
     waitMs: parseInteger("waitMs", options.waitMs ?? 20_000, { min: 0, max: LIMITS.waitMsMax }),
     transport: parseTransport(options.transport ?? "auto"),
     drainMs: parseInteger("drainMs", options.drainMs ?? 10_000, DRAIN_MS_RANGE),
-    worker: options.worker === undefined ? `worker-${createIdempotencyKey()}` : parseWorker(options.worker),
-    resumes: options.worker !== undefined,
+    ...workerOf(options.worker),
   });
 }
 
-function parseWorker(input: unknown): string {
-  if (typeof input === "string" && input !== "" && input.length <= LIMITS.idCharsMax) return input;
-  const expected = `expected a name of 1 to ${LIMITS.idCharsMax} characters`;
+/** Whether the worker is this or another process of that name, or whoever leased under the name itself. */
+export function isNamed(worker: string, name: string): boolean {
+  return worker.replace(OF_PROCESS, "") === name;
+}
+
+const OF_PROCESS = /#[0-9a-f]{12}$/;
+const OF_PROCESS_CHARS = 13;
+
+function workerOf(input: unknown): Pick<FilledAgentOptions, "resumes" | "worker"> {
+  const key = createIdempotencyKey();
+  if (input === undefined) return { worker: `worker-${key}`, resumes: undefined };
+  const charsMax = LIMITS.idCharsMax - OF_PROCESS_CHARS;
+  if (typeof input === "string" && input !== "" && input.length <= charsMax) {
+    return { worker: `${input}#${key.slice(-12)}`, resumes: input };
+  }
+  const expected = `expected a name of 1 to ${charsMax} characters`;
   throw new RelayError("invalid_argument", `worker: ${expected}, got ${quote(input)}`);
 }
 

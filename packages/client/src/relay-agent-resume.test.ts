@@ -1,10 +1,14 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { setTimeout as pause } from "node:timers/promises";
 import { gate, setupAgent, WORKER } from "../testing/agent-setup.ts";
+import type { AgentTask } from "./agent-task.ts";
 import { RelayAgent } from "./relay-agent.ts";
 import type { RelayAgentOptions } from "./relay-agent-options.ts";
 
-const LEASE_MS = 600_000;
+/** As short as it may be: so long a killed process counts as alive. */
+const LEASE_MS = 100;
+const LOOKS_MS_MAX = 20_000;
 
 /** What a process leaves behind that was killed: mail under its lease, which nobody holds. */
 async function killedAt(setup: Awaited<ReturnType<typeof setupAgent>>, worker: string): Promise<string> {
@@ -27,6 +31,47 @@ describe("an agent whose process has a name of its own", () => {
     await setup.agent.start();
     await setup.reaches(taskId, "completed");
     assert.deepEqual(attempts, [2]);
+    assert.deepEqual(setup.errors, []);
+  });
+
+  it("takes up at once what it was leased unheard, whose lease has not run out", async () => {
+    await using setup = await setupAgent({ worker: "甲", leaseMs: 600_000 });
+    setup.agent.onTask((task) => `attempt ${task.attempt}`);
+    setup.relay.once(({ path }) => path.endsWith("/lease"), "lose_reply");
+    await setup.direct.register({ agent_id: WORKER });
+    const taskId = await setup.ask("没听见");
+    await setup.agent.start();
+    assert.equal((await setup.reaches(taskId, "completed")).status_text, "attempt 2");
+  });
+
+  it("leaves alone what a process of the same name works on, however often it looks", async () => {
+    await using setup = await setupAgent({ worker: "甲", leaseMs: 1_500 });
+    const [begun, enough, looked] = [gate(), gate(), gate()];
+    const attempts: number[] = [];
+    const handler = async (task: AgentTask): Promise<string> => {
+      attempts.push(task.attempt);
+      begun.open();
+      await enough.passed;
+      return "whole";
+    };
+    await setup.agent.onTask(handler).start();
+    const taskId = await setup.ask("滚动重启");
+    await begun.passed;
+    let looks = 0;
+    setup.relay.fault = ({ path }) => {
+      looks += Number(path.startsWith("/queue"));
+      if (looks === 3) looked.open();
+      return undefined;
+    };
+    const { url } = setup.relay.wire;
+    const twin = new RelayAgent({ url, id: WORKER, worker: "甲", leaseMs: 1_500, transport: "poll" });
+    await twin.onTask(handler).start();
+    await Promise.race([looked.passed, pause(LOOKS_MS_MAX, undefined, { ref: false })]);
+    enough.open();
+    await setup.reaches(taskId, "completed");
+    await twin.stop({ timeoutMs: 0 });
+    assert.ok(looks >= 3, `it looked ${looks} times`);
+    assert.deepEqual(attempts, [1]);
     assert.deepEqual(setup.errors, []);
   });
 

@@ -88,7 +88,7 @@ export class RelayAgent {
       renewal: this.#renewal,
       awaited: this.#awaited,
       handlers: this.#handlers,
-      resumes: this.#options.resumes,
+      resumes: this.#options.resumes !== undefined,
     });
     this.#source = createMailSource(
       { client: this.client, agentId: this.id, options: filled },

@@ -12,6 +12,8 @@ const MIB = 1024 * KIB;
 export const LIMITS = {
   /** One HTTP request body, and so one message. */
   bodyBytesMax: 1 * MIB,
+  /** What the relay adds to a letter: ids, times, places. It does not count against its sender. */
+  letterBytesAdded: 8 * KIB,
   /** The body of one `POST /messages/batch`: more than one message's worth, still bounded. */
   batchBodyBytesMax: 16 * MIB,
   /** What is read and thrown away after a body proved too large, so that the 413 reaches its client. */
@@ -37,7 +39,7 @@ export const LIMITS = {
   taskArtifactBytesMax: 8 * MIB,
   /** Parts of one artifact that came in pieces: each piece adds at least one. */
   artifactPartsMax: 2_000,
-  /** Steps of one task that those who follow it can be shown again, and the artifacts in all of them, as JSON. */
+  /** Steps of one task that those who follow it can be shown again, and all of them as JSON. Its end always fits. */
   taskUpdatesMax: 10_000,
   taskUpdateBytesMax: 16 * MIB,
   /** Open mail of one agent; the next send is answered `mailbox_full`. */
@@ -59,6 +61,10 @@ export const LIMITS = {
   waitersOfCallerMax: 1_000,
   /** TCP connections one relay holds open. */
   connectionsMax: 30_000,
+  /** Connections for gRPC, calls under way on each of them, and how long one stays without a call. */
+  grpcConnectionsMax: 5_000,
+  grpcCallsOfConnectionMax: 100,
+  grpcIdleMsMax: 5 * MINUTE_MS,
   messageTtlMsDefault: 7 * DAY_MS,
   messageTtlMsMax: 365 * DAY_MS,
   agentTtlMsMin: SECOND_MS,
@@ -106,9 +112,12 @@ export const LIMITS = {
   /** Pushes under way at one time, to one endpoint and to all of them. */
   pushesOfEndpointMax: 8,
   pushesUnderWayMax: 200,
+  /** Of those about A2A tasks: for one owner, and of them to one receiver. */
+  taskPushesOfOwnerMax: 40,
+  taskPushesOfReceiverMax: 8,
   /** A receiver that asks for more patience than this gets no more than this. */
   pushRetryAfterMsMax: 1 * HOUR_MS,
-  /** Places where the callers of one A2A task want to be told of it, and each secret that is sent there. */
+  /** Places where one party to an A2A task wants to be told of it, and each secret that is sent there. */
   pushConfigsOfTaskMax: 10,
   pushCredentialCharsMax: 4_096,
   /** Agents elsewhere, known by their URL, that the agents of one tenant write to. */
@@ -116,8 +125,11 @@ export const LIMITS = {
   /** What is read of an external agent's card, and of its answer: the artifacts of a task and what is around them. */
   remoteCardBytesMax: 256 * KIB,
   remoteAnswerBytesMax: 12 * MIB,
-  /** External agents that are asked at one time what became of a task. */
-  remoteLooksMax: 32,
+  /** Tasks at external agents that are looked at at one time: in all, and of one tenant at one origin. */
+  remoteLooksMax: 64,
+  remoteLooksOfOriginMax: 8,
+  /** Relays that a letter may pass through on its way over A2A; one that has come so far goes in a circle. */
+  a2aHopsMax: 10,
   /** A replaced push secret goes on signing for so long unless its owner says otherwise. */
   pushSecretOverlapMsDefault: 24 * HOUR_MS,
   pushSecretOverlapMsMax: 30 * DAY_MS,

@@ -47,6 +47,8 @@ export interface TaskView {
   readonly status_text?: string;
   readonly result_status?: ResultStatus;
   readonly result_message_id?: string;
+  /** It was completed with a plain message, which is all that an A2A caller who waited has seen of it. */
+  readonly plain?: true;
   readonly artifacts: readonly Artifact[];
   readonly handoffs: readonly HandoffStep[];
   readonly created_at: string;

@@ -86,8 +86,8 @@ export interface RemoteCore extends CoreOnMemory {
   ask(letter?: Partial<MessageInput>): Promise<{ readonly taskId: string; readonly messageId: string }>;
   /** The same, when the agent has taken it and its first answer is on record. */
   taken(letter?: Partial<MessageInput>): Promise<{ readonly taskId: string; readonly messageId: string }>;
-  /** Tries all letters for the agent that are due. */
-  push(signal?: AbortSignal): Promise<readonly AttemptResult[]>;
+  /** Tries all letters for the agent that are due, or for another one. */
+  push(signal?: AbortSignal, agentId?: AgentId): Promise<readonly AttemptResult[]>;
   /** Looks at all tasks elsewhere that are due, once. Answers how many there were. */
   look(): Promise<number>;
   /** Waits for the time of the next look, and looks. */
@@ -101,15 +101,15 @@ export async function remoteCore(settings: Partial<CoreSettings> = {}): Promise<
   const agent = new FakeAgent();
   const core = await coreOnMemory(settings, agent.outside);
   const { pushDelivery, remoteWork } = core;
-  const key = { tenant: DEFAULT_TENANT, agentId: AGENT };
   const { signal: never } = new AbortController();
-  const agenda = () => remoteWork.agenda(() => false, 100);
+  const agenda = () => remoteWork.agenda([]);
   const ask: RemoteCore["ask"] = async (letter = {}) => {
     const { receipt } = await core.send({ to: AGENT_URL, type: "request", body: "帮个忙", ...letter });
     assert.ok(receipt.task_id !== undefined);
     return { taskId: receipt.task_id, messageId: receipt.message_id };
   };
-  const push: RemoteCore["push"] = async (signal = never) => {
+  const push: RemoteCore["push"] = async (signal = never, agentId = AGENT) => {
+    const key = { tenant: DEFAULT_TENANT, agentId };
     while (await pushDelivery.takeUp(key)) continue;
     const results: AttemptResult[] = [];
     const { due } = await pushDelivery.agenda(key, new Set(), 8);

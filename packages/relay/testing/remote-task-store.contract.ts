@@ -29,6 +29,7 @@ function aRemoteTask(said: Partial<RemoteTask> = {}): RemoteTask {
     tenant: TENANT,
     taskId: newId("task"),
     agentId: ZHIWEI,
+    requester: LULU,
     threadId: "话题",
     url: "https://agent.example/rpc",
     binding: "JSONRPC",
@@ -63,6 +64,7 @@ export function describeRemoteTaskStore(open: OpenStore): void {
       await using store = await open();
       const full = await stored(store, {
         agentId: FAR,
+        requester: ZHIWEI,
         binding: "HTTP+JSON",
         dialect: "0.3",
         a2aTenant: "租户",
@@ -77,7 +79,8 @@ export function describeRemoteTaskStore(open: OpenStore): void {
       assert.equal(version, 1);
       assert.deepEqual(await store.remoteTask(TENANT, full.taskId), full);
       assert.deepEqual(fields.answer, { refused: "不做" });
-      assert.deepEqual([fields.agentId, fields.dialect, fields.a2aTenant], [FAR, "0.3", "租户"]);
+      assert.deepEqual([fields.agentId, fields.requester], [FAR, ZHIWEI]);
+      assert.deepEqual([fields.dialect, fields.a2aTenant], ["0.3", "租户"]);
       assert.equal(await store.remoteTask(OTHER_TENANT, full.taskId), undefined);
       assert.equal(await store.remoteTask(TENANT, "unknown"), undefined);
     });
@@ -105,23 +108,52 @@ export function describeRemoteTaskStore(open: OpenStore): void {
       assert.equal(await store.remoteTask(TENANT, id), undefined);
     });
 
-    it("are due by their time, of all tenants, the longest first", async () => {
+    it("are listed by their time, the first ones of every tenant, however many another one has", async () => {
       await using store = await open();
       const late = await stored(store, { nextAtMs: NOON_MS + 2 });
-      const first = await stored(store, { nextAtMs: NOON_MS - 1, tenant: OTHER_TENANT });
+      const first = await stored(store, { nextAtMs: NOON_MS - 1, failures: 2 });
       const second = await stored(store, { nextAtMs: NOON_MS });
+      const others = await stored(store, { nextAtMs: NOON_MS + 9, tenant: OTHER_TENANT });
       await stored(store, { nextAtMs: null });
-      const due = async (nowMs: number, limit = 10): Promise<readonly string[]> =>
-        (await store.dueRemoteTasks(nowMs, limit)).map(({ taskId }) => taskId);
-      assert.deepEqual(await due(NOON_MS), [first.taskId, second.taskId]);
-      assert.deepEqual(await due(NOON_MS + 1), [first.taskId, second.taskId]);
-      assert.deepEqual(await due(NOON_MS + 2), [first.taskId, second.taskId, late.taskId]);
-      assert.deepEqual(await due(NOON_MS + 2, 1), [first.taskId]);
+      const timed = async (limit: number): Promise<readonly string[]> =>
+        (await store.timedRemoteTasks({ limit, fullOrigins: new Map() }))
+          .toSorted((one, other) => one.nextAtMs - other.nextAtMs)
+          .map(({ taskId }) => taskId);
+      const ids = [first, second, late, others].map(({ taskId }) => taskId);
+      assert.deepEqual(await timed(10), ids);
+      assert.deepEqual(await timed(1), [first.taskId, others.taskId]);
+      const listed = await store.timedRemoteTasks({ limit: 1, fullOrigins: new Map() });
+      const shown = listed.find(({ tenant }) => tenant === TENANT);
+      assert.deepEqual(shown, {
+        tenant: TENANT,
+        taskId: first.taskId,
+        origin: "https://agent.example",
+        nextAtMs: NOON_MS - 1,
+        failures: 2,
+      });
+    });
+
+    it("are listed without those of an origin that has enough to do for that tenant", async () => {
+      await using store = await open();
+      const busy = { url: "https://busy.example:8443/一", nextAtMs: NOON_MS - 5 };
+      for (let count = 0; count < 5; count += 1) await stored(store, busy);
+      const elsewhere = await stored(store);
+      const others = await stored(store, { ...busy, tenant: OTHER_TENANT });
+      const moved = await stored(store, busy);
+      await commit(store, { remoteTasks: [{ ...moved, url: "https://new.example/" }] });
+      const fullOrigins = new Map([[TENANT, ["https://busy.example:8443", "https://other.example"]]]);
+      const timed = await store.timedRemoteTasks({ limit: 2, fullOrigins });
+      assert.deepEqual(
+        timed.map(({ taskId }) => taskId).toSorted(),
+        [elsewhere.taskId, others.taskId, moved.taskId].toSorted(),
+      );
     });
 
     it("tell what the agent calls a thread, the newest that does", async () => {
       await using store = await open();
-      const query = { tenant: TENANT, agentId: ZHIWEI, threadId: "话题", url: "https://agent.example/rpc" };
+      const url = "https://agent.example/rpc";
+      const whose = { tenant: TENANT, agentId: ZHIWEI, requester: LULU, sinceMs: 0 };
+      const query = { ...whose, threadId: "话题", url };
       assert.equal(await store.remoteContextId(query), undefined);
       await stored(store, { remoteContextId: "旧" });
       await stored(store, { remoteContextId: "新" });
@@ -130,6 +162,8 @@ export function describeRemoteTaskStore(open: OpenStore): void {
       const others = [
         { tenant: OTHER_TENANT },
         { agentId: LULU },
+        { requester: ZHIWEI },
+        { sinceMs: NOON_MS + 1 },
         { threadId: "别的" },
         { url: "https://b.example/" },
       ];

@@ -1,12 +1,13 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { A2A_VERSIONS, LIMITS } from "@a2a-relay/protocol";
+import { A2A_VERSIONS, GUEST, LIMITS } from "@a2a-relay/protocol";
 import { TASK_PUSHES_TOPIC } from "../src/core/environment/change-feed.ts";
 import type { RelayStore } from "../src/core/environment/relay-store.ts";
 import { NOON_MS } from "./fake-clock.ts";
 import {
   clashOf,
   commit,
+  LULU,
   type OpenStore,
   OTHER_TENANT,
   send,
@@ -20,8 +21,10 @@ const SHORT_MS = 60;
 const LONG_MS = 20_000;
 const FAR_MS = NOON_MS + 1_000_000;
 
-async function dueIds(store: RelayStore, nowMs = NOON_MS, limit = 100): Promise<readonly string[]> {
-  return (await store.dueTaskPushes(nowMs, limit)).map(({ id }) => id);
+const MANY = { ofOwner: 100, ofReceiver: 100 };
+
+async function dueIds(store: RelayStore, nowMs = NOON_MS, share = MANY): Promise<readonly string[]> {
+  return (await store.dueTaskPushes(nowMs, share)).due.map(({ id }) => id);
 }
 
 export function describeTaskPushStore(open: OpenStore): void {
@@ -70,7 +73,7 @@ export function describeTaskPushStore(open: OpenStore): void {
       assert.equal(await clashOf(store, { taskPushes: [unknown] }), "task_push");
     });
 
-    it("are refused for a task that nobody knows, and beyond the limit of one, however many come", async () => {
+    it("are refused for a task that nobody knows, and beyond the limit of their owner, however many come", async () => {
       await using store = await open();
       assert.equal(await clashOf(store, { taskPushes: [aNewTaskPush()] }), "task_push");
       const elsewhere = await storedTask(store, { tenant: OTHER_TENANT });
@@ -86,6 +89,7 @@ export function describeTaskPushStore(open: OpenStore): void {
       );
       assert.equal(outcomes.filter((outcome) => outcome === "task_push").length, 3);
       assert.equal((await store.taskPushes(TENANT, taskId)).length, LIMITS.pushConfigsOfTaskMax);
+      await storedTaskPush(store, { taskId, owner: ZHIWEI });
     });
 
     it("are forgotten on request, and forgetting what is not there is no clash", async () => {
@@ -131,7 +135,7 @@ export function describeTaskPushStore(open: OpenStore): void {
       await store.retireMail(TENANT, [gone.messageId], NOON_MS);
       assert.deepEqual(await store.taskPushes(TENANT, gone.id), []);
       assert.deepEqual(
-        (await store.dueTaskPushes(NOON_MS, 10)).map(({ taskId }) => taskId),
+        (await store.dueTaskPushes(NOON_MS, MANY)).due.map(({ taskId }) => taskId),
         [kept.id],
       );
     });
@@ -152,23 +156,54 @@ function describeDue(open: OpenStore): void {
       await storedTaskPush(store, { taskId, nextAtMs: NOON_MS, state: "failed" });
       assert.deepEqual(await dueIds(store), [early.id, late.id]);
       assert.deepEqual(await dueIds(store, NOON_MS + 1), [early.id, late.id, future.id]);
-      assert.deepEqual((await store.dueTaskPushes(NOON_MS, 1))[0], early);
+      const share = { ofOwner: 1, ofReceiver: 1 };
+      assert.deepEqual(await store.dueTaskPushes(NOON_MS, share), { due: [early], nextAtMs: NOON_MS + 1 });
+      assert.equal((await store.dueTaskPushes(NOON_MS - 11, share)).nextAtMs, NOON_MS - 10);
+      assert.equal((await store.dueTaskPushes(FAR_MS, share)).nextAtMs, Infinity);
       await commit(store, { taskPushes: [{ ...early, nextAtMs: null }] });
       assert.deepEqual(await dueIds(store), [late.id]);
     });
 
-    it("are so many of each tenant, so that nobody's wait behind another's", async () => {
+    it("are so many of each owner in each tenant, so that nobody's wait behind another's", async () => {
       await using store = await open();
       const expected: string[] = [];
-      for (const tenant of [TENANT, OTHER_TENANT, "工作室"].toSorted()) {
+      for (const tenant of [TENANT, OTHER_TENANT, "工作室"]) {
         const { id: taskId } = await storedTask(store, { tenant });
-        for (const nextAtMs of [3, 1, 2]) await storedTaskPush(store, { tenant, taskId, nextAtMs });
-        const ofTenant = (await store.taskPushes(tenant, taskId)).toSorted(
-          (one, other) => Number(one.nextAtMs) - Number(other.nextAtMs),
-        );
-        expected.push(...ofTenant.slice(0, 2).map(({ id }) => id));
+        for (const owner of [LULU, ZHIWEI, GUEST]) {
+          const made: string[] = [];
+          for (const nextAtMs of [3, 1, 2]) {
+            made.push((await storedTaskPush(store, { tenant, taskId, owner, nextAtMs })).id);
+          }
+          expected.push(...made.slice(1));
+        }
       }
-      assert.deepEqual(new Set(await dueIds(store, NOON_MS, 2)), new Set(expected));
+      const ids = await dueIds(store, NOON_MS, { ofOwner: 2, ofReceiver: 2 });
+      assert.deepEqual(ids.toSorted(), expected.toSorted());
+    });
+
+    it("are so many for each receiver, so that those behind one that takes none are seen", async () => {
+      await using store = await open();
+      const expected: string[] = [];
+      for (let at = 0; at < 30; at += 1) {
+        const { id: taskId } = await storedTask(store);
+        const url = `https://hanging.example:8443/${at}`;
+        const { id } = await storedTaskPush(store, { taskId, url, nextAtMs: at });
+        if (at < 2) expected.push(id);
+      }
+      const { id: taskId } = await storedTask(store);
+      for (const url of [
+        "https://hanging.example/",
+        "http://hanging.example:8443/",
+        "https://lulu.example/",
+      ]) {
+        expected.push((await storedTaskPush(store, { taskId, url, nextAtMs: 100 + expected.length })).id);
+      }
+      assert.deepEqual(await dueIds(store, NOON_MS, { ofOwner: 5, ofReceiver: 2 }), expected);
+      // It is where it is said to be now.
+      const moved = await store.taskPush(TENANT, taskId, expected.at(-1) ?? "");
+      assert.ok(moved);
+      await commit(store, { taskPushes: [{ ...moved, url: "https://hanging.example:8443/" }] });
+      assert.deepEqual(await dueIds(store, NOON_MS, { ofOwner: 5, ofReceiver: 2 }), expected.slice(0, -1));
     });
 
     it("become due when something happens to their task, and have changed for whoever read them", async () => {
@@ -227,7 +262,7 @@ function describeDue(open: OpenStore): void {
       const before = await store.taskPushes(TENANT, said.id);
       await commit(store, { tenant: OTHER_TENANT, taskUpdates: [anUpdateOf(task, 1)] });
       const gone = { tenant: OTHER_TENANT, taskId: said.id, id: "配置" };
-      assert.equal((await store.dueTaskPushes(FAR_MS, 10))[0]?.reason, OTHER_TENANT);
+      assert.equal((await store.dueTaskPushes(FAR_MS, MANY)).due[0]?.reason, OTHER_TENANT);
       await commit(store, { tenant: OTHER_TENANT, forgottenTaskPushes: [gone] });
       assert.deepEqual(await store.taskPushes(TENANT, said.id), before);
       assert.equal(before[0]?.reason, TENANT);

@@ -15,8 +15,8 @@ export interface TaskPushingCore extends CoreOnMemory {
   readonly outside: FakeOutside;
   /** Somebody who asks zhiwei; lulu in 1.0 unless said otherwise. */
   caller(said?: Partial<A2aCaller>): A2aCaller;
-  /** Lulu asks zhiwei for something. */
-  ask(): Promise<string>;
+  /** Lulu asks zhiwei for something, or whoever else is said. */
+  ask(caller?: Partial<A2aCaller>): Promise<string>;
   /** Lulu wants to be told of the task. */
   tell(taskId: string, said?: object, caller?: Partial<A2aCaller>): Promise<A2aPushConfig>;
   works(taskId: string, text: string): Promise<unknown>;
@@ -47,10 +47,10 @@ export async function taskPushingCore(): Promise<TaskPushingCore> {
     ...core,
     outside,
     caller,
-    ask: async () => {
+    ask: async (who = {}) => {
       const message = { messageId: "问一", role: "ROLE_USER", parts: [{ text: "请译成英文" }] };
       const configuration = { returnImmediately: true };
-      const { task } = await core.a2a.send(caller(), { message, configuration }, {});
+      const { task } = await core.a2a.send(caller(who), { message, configuration }, {});
       assert.ok(task);
       return task.id;
     },

@@ -1,10 +1,16 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { setImmediate } from "node:timers/promises";
 import { type AgentId, GUEST } from "@a2a-relay/protocol";
 import { taskTopic } from "../src/core/environment/change-feed.ts";
 import type { RelayStore } from "../src/core/environment/relay-store.ts";
 import type { TaskRecord } from "../src/core/tasks/task-record.ts";
-import type { AskedTasksQuery, TaskUpdatesPage, TaskUpdatesQuery } from "../src/core/tasks/task-store.ts";
+import type {
+  AskedTasksQuery,
+  LastTaskUpdatesQuery,
+  TaskUpdatesPage,
+  TaskUpdatesQuery,
+} from "../src/core/tasks/task-store.ts";
 import type { TaskStep, TaskUpdate } from "../src/core/tasks/task-update.ts";
 import { NOON_MS } from "./fake-clock.ts";
 import { aNewTask, commit, LULU, type OpenStore, OTHER_TENANT, TENANT, ZHIWEI } from "./store-builders.ts";
@@ -38,6 +44,11 @@ function updatesOf(store: RelayStore, said: Partial<TaskUpdatesQuery> = {}): Pro
     bytesMax: 1_000_000,
     ...said,
   });
+}
+
+function lastOf(store: RelayStore, said: Partial<LastTaskUpdatesQuery> = {}): Promise<TaskUpdatesPage> {
+  const query = { tenant: TENANT, taskId: "task-1", untilN: 100, statusOnly: false };
+  return store.lastTaskUpdates({ ...query, limit: 100, bytesMax: 1_000_000, ...said });
 }
 
 function numbersOf({ updates }: TaskUpdatesPage): readonly number[] {
@@ -77,6 +88,45 @@ export function describeTaskUpdates(open: OpenStore): void {
       assert.deepEqual([numbersOf(all), all.hasMore], [[1, 2, 3], false]);
       const one = await updatesOf(store, { bytesMax: 1 });
       assert.deepEqual([numbersOf(one), one.hasMore], [[1], true]);
+    });
+
+    it("are read from the newest back, without artifacts, in pages as well", async () => {
+      await using store = await open();
+      const steps = [WORKING, ADDED, PIECE, WORKING, ADDED, PIECE];
+      await commit(store, { taskUpdates: steps.map((step, index) => anUpdate(index + 1, step)) });
+      assert.deepEqual(numbersOf(await lastOf(store)), [5, 4, 2, 1]);
+      assert.deepEqual((await lastOf(store, { limit: 1 })).updates, [anUpdate(5, ADDED)]);
+      assert.deepEqual(numbersOf(await lastOf(store, { untilN: 4 })), [4, 2, 1]);
+      assert.deepEqual(numbersOf(await lastOf(store, { statusOnly: true })), [4, 1]);
+      const two = await lastOf(store, { limit: 2 });
+      assert.deepEqual([numbersOf(two), two.hasMore], [[5, 4], true]);
+      const one = await lastOf(store, { bytesMax: 1 });
+      assert.deepEqual([numbersOf(one), one.hasMore], [[5], true]);
+      assert.deepEqual(numbersOf(await lastOf(store, { taskId: "nobody" })), []);
+    });
+
+    it("agree with the artifacts that are read together with their task, whatever is written meanwhile", async () => {
+      await using store = await open();
+      await commit(store, { tasks: [aNewTask({ id: "task-1" })] });
+      const writing = (async (): Promise<void> => {
+        for (let n = 1; n <= 30; n += 1) {
+          const task = await store.task(TENANT, "task-1");
+          assert.ok(task);
+          const artifact = { artifactId: `a${n}`, parts: [{ text: "一" }] };
+          await commit(store, {
+            tasks: [{ ...task, updateCount: n }],
+            artifacts: [{ tenant: TENANT, taskId: "task-1", artifact }],
+          });
+        }
+      })();
+      for (let count = 0; count < 30;) {
+        const whole = await store.taskWithArtifacts(TENANT, "task-1");
+        assert.equal(whole?.artifacts.length, whole?.task.updateCount);
+        count = whole?.task.updateCount ?? 0;
+        await setImmediate();
+      }
+      await writing;
+      assert.equal(await store.taskWithArtifacts(TENANT, "nobody"), undefined);
     });
 
     it("wake whoever follows their task, also when nothing is written into the journal", async () => {
@@ -136,6 +186,14 @@ export function describeTaskUpdates(open: OpenStore): void {
       assert.deepEqual(await idsOf({ threadId: "上下文" }), ["2"]);
       assert.deepEqual(await idsOf({ sinceMs: NOON_MS + 2 }), ["3", "2"]);
     });
+
+    it("are those since a time, also in the count, as who had the requester's id before is another", async () => {
+      await using store = await open();
+      await put(store, { id: "1", createdAtMs: NOON_MS - 1, updatedAtMs: NOON_MS + 9 });
+      await put(store, { id: "2", createdAtMs: NOON_MS });
+      const { tasks, total } = await asked(store, { createdSinceMs: NOON_MS });
+      assert.deepEqual([tasks.map(({ id }) => id), total], [["2"], 1]);
+    });
   });
 }
 
@@ -152,6 +210,7 @@ function asked(store: RelayStore, said: Partial<AskedTasksQuery> = {}): ReturnTy
     state: undefined,
     threadId: undefined,
     sinceMs: 0,
+    createdSinceMs: 0,
     before: undefined,
     limit: 10,
     ...said,

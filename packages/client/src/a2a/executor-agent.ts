@@ -17,8 +17,8 @@ export interface ExecutorAgentOptions extends Omit<RelayAgentOptions, "id" | "ca
   readonly card?: AgentCard | SdkAgentCard | undefined;
   /**
    * A name of this process that is the same after each start: what it had begun when it was killed is executed again,
-   * with the task as it stands. Default `executor`, for an agent that runs in one process; where several run at once,
-   * each has its own.
+   * with the task as it stands, once its lease has run out (`leaseMs`). Until then it may be alive: where several run
+   * at once, as in a rolling restart, none takes up what another works on. Default `executor`.
    */
   readonly worker?: string | undefined;
 }

@@ -55,6 +55,13 @@ export function withoutMembers(object: JsonObject, ...names: readonly string[]):
   return Object.fromEntries(Object.entries(object).filter(([name]) => !names.includes(name)));
 }
 
+/** In ProtoJSON a member that is null is not there. Only of these members, as null may mean something to others. */
+export function withoutNulls(object: JsonObject, names: ReadonlySet<string>): JsonObject {
+  const isNull = (name: string): boolean => object[name] === null && names.has(name);
+  if (!hasMember(object, isNull)) return object;
+  return Object.fromEntries(Object.entries(object).filter(([name]) => !isNull(name)));
+}
+
 function hasMember(object: JsonObject, isMeant: (name: string) => boolean): boolean {
   for (const name in object) if (Object.hasOwn(object, name) && isMeant(name)) return true;
   return false;

@@ -65,6 +65,52 @@ describe("A2A 1.0", () => {
     assert.deepEqual(V1_DIALECT.readParams("extended-card", undefined), {});
   });
 
+  it("takes null for absent in what is around a message, and leaves it where it may mean something", () => {
+    const parts = [{ data: null }, { text: "你好", metadata: { 空: null } }];
+    const read = V1_DIALECT.readParams("send", {
+      tenant: null,
+      message: {
+        messageId: "m",
+        role: "ROLE_USER",
+        parts,
+        taskId: null,
+        context_id: null,
+        extensions: null,
+        x: null,
+      },
+      configuration: {
+        historyLength: null,
+        returnImmediately: true,
+        accepted_output_modes: null,
+        taskPushNotificationConfig: {
+          url: "https://hook.example",
+          id: null,
+          token: null,
+          authentication: { scheme: "Bearer", credentials: null },
+        },
+      },
+      metadata: { 空: null },
+    });
+    assert.deepEqual(read, {
+      message: { messageId: "m", role: "ROLE_USER", parts, x: null },
+      configuration: {
+        returnImmediately: true,
+        taskPushNotificationConfig: { url: "https://hook.example", authentication: { scheme: "Bearer" } },
+      },
+      metadata: { 空: null },
+    });
+    const bare = { message: { parts, metadata: null }, configuration: null, metadata: null };
+    assert.deepEqual(V1_DIALECT.readParams("stream", bare), { message: { parts } });
+    const list = { contextId: null, status: null, pageSize: null, page_token: null, includeArtifacts: null };
+    assert.deepEqual(V1_DIALECT.readParams("list", list), {});
+    assert.deepEqual(V1_DIALECT.readParams("get", { id: "t", history_length: null }), { id: "t" });
+    const config = { taskId: "t", id: null, url: "https://hook.example", authentication: null };
+    assert.deepEqual(V1_DIALECT.readParams("push-create", config), {
+      taskId: "t",
+      url: "https://hook.example",
+    });
+  });
+
   it("prefers its own spelling where both are there, and keeps the other", () => {
     for (const params of [
       { taskId: "t", task_id: "other", id: "p" },

@@ -1,5 +1,13 @@
 import type { A2aOperation } from "./a2a-dialect.ts";
-import { type JsonObject, mapMembers, memberNames, renameMembers, withoutMembers } from "./json-members.ts";
+import {
+  isJsonObject,
+  type JsonObject,
+  mapMembers,
+  memberNames,
+  renameMembers,
+  withoutMembers,
+  withoutNulls,
+} from "./json-members.ts";
 import { toV1Part } from "./part-dialect.ts";
 import { readPushConfig } from "./push-config-dialect.ts";
 import { readA2aState } from "./state-names.ts";
@@ -16,6 +24,7 @@ const NAMES = memberNames({
   status_timestamp_after: "statusTimestampAfter",
   task_id: "taskId",
 });
+const SEND_NAMES = memberNames({ request: "message" });
 const CONFIGURATION_NAMES = memberNames({
   accepted_output_modes: "acceptedOutputModes",
   history_length: "historyLength",
@@ -27,6 +36,41 @@ const CONFIGURATION_NAMES = memberNames({
   pushNotification: "taskPushNotificationConfig",
 });
 
+/** The members of 1.0 around what is said; never those inside of parts and metadata. */
+const PARAMS_MEMBERS = new Set([
+  "configuration",
+  "contextId",
+  "historyLength",
+  "id",
+  "includeArtifacts",
+  "metadata",
+  "pageSize",
+  "pageToken",
+  "pushNotificationConfigId",
+  "status",
+  "statusTimestampAfter",
+  "taskId",
+  "tenant",
+]);
+const MESSAGE_MEMBERS = new Set([
+  "contextId",
+  "extensions",
+  "messageId",
+  "metadata",
+  "referenceTaskIds",
+  "role",
+  "taskId",
+]);
+const CONFIGURATION_MEMBERS = new Set([
+  "acceptedOutputModes",
+  "blocking",
+  "historyLength",
+  "returnImmediately",
+  "taskPushNotificationConfig",
+]);
+const PUSH_CONFIG_MEMBERS = new Set(["authentication", "id", "metadata", "taskId", "tenant", "token"]);
+const AUTHENTICATION_MEMBERS = new Set(["credentials", "scheme"]);
+
 /** Only 0.1 lets callers name their tasks; from elsewhere the member would be read as if it had. */
 const CLIENT_TASK_ID = "clientTaskId";
 
@@ -37,8 +81,8 @@ export function readV1Params(
 ): JsonObject {
   const object = withoutMembers(asObject(params ?? {}, "params"), CLIENT_TASK_ID);
   if (operation === "send" || operation === "stream") return readSendParams(object, readPart);
-  if (operation === "push-create") return readPushConfig(object);
-  return mapMembers(renameMembers(object, NAMES), {
+  if (operation === "push-create") return readConfig(object);
+  return mapMembers(withoutNulls(renameMembers(object, NAMES), PARAMS_MEMBERS), {
     historyLength: readInteger,
     pageSize: readInteger,
     includeArtifacts: readBoolean,
@@ -47,18 +91,24 @@ export function readV1Params(
 }
 
 function readSendParams(params: JsonObject, readPart: PartReader): JsonObject {
-  const named = renameMembers(params, memberNames({ request: "message" }));
-  const message = readMessage(named["message"], readPart);
+  const named = withoutNulls(renameMembers(params, SEND_NAMES), PARAMS_MEMBERS);
+  const message = withoutNulls(readMessage(named["message"], readPart), MESSAGE_MEMBERS);
   asList(message["parts"], "message.parts");
   return mapMembers({ ...named, message }, { configuration: readConfiguration });
 }
 
 function readConfiguration(value: unknown): JsonObject {
   const configuration = renameMembers(asObject(value, "configuration"), CONFIGURATION_NAMES);
-  return mapMembers(configuration, {
+  return mapMembers(withoutNulls(configuration, CONFIGURATION_MEMBERS), {
     historyLength: readInteger,
     returnImmediately: readBoolean,
-    taskPushNotificationConfig: readPushConfig,
+    taskPushNotificationConfig: readConfig,
+  });
+}
+
+function readConfig(value: unknown): JsonObject {
+  return mapMembers(withoutNulls(readPushConfig(value), PUSH_CONFIG_MEMBERS), {
+    authentication: (said) => (isJsonObject(said) ? withoutNulls(said, AUTHENTICATION_MEMBERS) : said),
   });
 }
 

@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { type RemoteCore, remoteCore, saying } from "../../testing/fake-agent.ts";
+import { LIMITS } from "@a2a-relay/protocol";
+import { AGENT, type RemoteCore, remoteCore, saying } from "../../testing/fake-agent.ts";
+import { aNewTask } from "../../testing/store-builders.ts";
 import { DEFAULT_TENANT } from "../core/access/principal.ts";
 import { taskTopic } from "../core/environment/change-feed.ts";
 import { RemoteFollower } from "./remote-follower.ts";
@@ -60,9 +62,32 @@ describe("the follower of tasks elsewhere", () => {
       return saying("COMPLETED", "好了");
     };
     const reported: unknown[] = [];
-    await using _follower = new RemoteFollower(core.remoteWork, (reason) => reported.push(reason));
+    await using _follower = new RemoteFollower(core.remoteWork, (reason) => {
+      reported.push(reason);
+      core.clock.advance(1_000);
+    });
     await completed(core, taskId, async () => undefined);
     assert.equal(reported.length, 1);
+  });
+
+  it("looks at one agent while another one hangs with more than all looks there are", async () => {
+    await using core = await remoteCore();
+    const { taskId } = await core.taken();
+    const row = await core.store.remoteTask(DEFAULT_TENANT, taskId);
+    assert.ok(row);
+    for (let n = 0; n < LIMITS.remoteLooksMax + 1; n += 1) {
+      const task = aNewTask({ tenant: DEFAULT_TENANT, id: `挂${n}`, assignee: AGENT, state: "working" });
+      const hung = { ...row, taskId: task.id, url: "https://hanging.example/", nextAtMs: 0, version: 0 };
+      await core.store.commit({ tenant: DEFAULT_TENANT, tasks: [task], remoteTasks: [hung], events: [] });
+    }
+    const { outside } = core.agent;
+    const { receiver } = outside;
+    outside.receiver = (request) =>
+      request.url.startsWith("https://hanging.example/") ? outside.hanging(request) : receiver(request);
+    core.agent.get = () => saying("COMPLETED", "好了");
+    core.clock.advance(250);
+    await using _follower = new RemoteFollower(core.remoteWork, fail);
+    await completed(core, taskId, async () => undefined);
   });
 
   it("ends with its store", async () => {

@@ -1,11 +1,17 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { LIMITS } from "@a2a-relay/protocol";
+import { type AgentId, LIMITS } from "@a2a-relay/protocol";
 import { ZHIWEI } from "../../testing/core-on-memory.ts";
 import { anAnswer } from "../../testing/fake-outside.ts";
 import { answering, FakeNames, OK, openOutsideServer } from "../../testing/outside-network.ts";
-import { HOOK, type TaskPushingCore, taskPushingCore } from "../../testing/task-pushing-core.ts";
-import { DEFAULT_TENANT, operatorOf, rootOperator } from "../core/access/principal.ts";
+import {
+  asAgent,
+  HOOK,
+  KAMES,
+  type TaskPushingCore,
+  taskPushingCore,
+} from "../../testing/task-pushing-core.ts";
+import { agentOf, DEFAULT_TENANT, operatorOf, rootOperator } from "../core/access/principal.ts";
 import { TASK_PUSHES_TOPIC } from "../core/environment/change-feed.ts";
 import { EgressPolicy } from "../core/environment/egress-policy.ts";
 import type { OutboundRequest } from "../core/environment/outbound.ts";
@@ -69,18 +75,22 @@ describe("the task pusher", () => {
     assert.deepEqual(said(core), ["工作室在做"]);
   });
 
-  it("is not held up by a receiver that hangs, and leaves room to other tenants however many do", async () => {
+  it("is not held up by receivers that hang, and leaves room to other tenants however many do", async () => {
     await using core = await taskPushingCore();
     core.outside.receiver = (request) =>
       request.url === HOOK ? anAnswer(200) : core.outside.hanging(request);
     await using _ = new TaskPusher(core.taskPushDelivery, report);
-    const hanging = Math.ceil(LIMITS.pushesUnderWayMax / LIMITS.pushConfigsOfTaskMax) + 2;
-    for (let count = 0; count < hanging; count += 1) {
-      const taskId = await core.ask();
-      for (let index = 0; index < LIMITS.pushConfigsOfTaskMax; index += 1) {
-        await core.tell(taskId, { id: `${index}`, url: `https://hanging.example/${index}` });
+    const owners = Math.ceil(LIMITS.pushesUnderWayMax / LIMITS.taskPushesOfOwnerMax) + 1;
+    for (let owner = 0; owner < owners; owner += 1) {
+      const asker = { principal: agentOf(DEFAULT_TENANT, `asker-${owner}` as AgentId) };
+      await core.agents.register(core.operator, { agent_id: asker.principal.agentId });
+      for (let count = 0; count < LIMITS.taskPushesOfOwnerMax / LIMITS.pushConfigsOfTaskMax; count += 1) {
+        const taskId = await core.ask(asker);
+        for (let index = 0; index < LIMITS.pushConfigsOfTaskMax; index += 1) {
+          await core.tell(taskId, { id: `${index}`, url: `https://hanging-${index}.example/` }, asker);
+        }
+        await core.works(taskId, "没人听");
       }
-      await core.works(taskId, "没人听");
     }
     await core.outside.arrived(20);
     const studio = operatorOf("工作室");
@@ -93,6 +103,32 @@ describe("the task pusher", () => {
     await core.tasks.reportStatus(studio, task.id, { state: "working", text: "轮到我" });
     await until(core, async () => said(core, ({ url }) => url === HOOK).length > 0);
     assert.ok(core.outside.requests.length < LIMITS.pushesUnderWayMax);
+  });
+
+  it("tells other agents, and other receivers, though hundreds wait for one that hangs", async () => {
+    await using core = await taskPushingCore();
+    const isTarpit = ({ url }: OutboundRequest): boolean => url.startsWith("https://tarpit.example/");
+    core.outside.receiver = (request) => (isTarpit(request) ? core.outside.hanging(request) : anAnswer(200));
+    for (let count = 0; count < 60; count += 1) {
+      const taskId = await core.ask();
+      for (let index = 0; index < LIMITS.pushConfigsOfTaskMax; index += 1) {
+        await core.tell(taskId, { id: `${index}`, url: `https://tarpit.example/${count}/${index}` });
+      }
+      await core.works(taskId, "没人听");
+    }
+    await using _ = new TaskPusher(core.taskPushDelivery, report);
+    await core.outside.arrived(LIMITS.taskPushesOfReceiverMax);
+    const own = await core.ask();
+    await core.tell(own);
+    await core.works(own, "自己的");
+    const kames = asAgent(KAMES);
+    const other = await core.ask(kames);
+    await core.tell(other, { url: "https://kames.example/" }, kames);
+    await core.works(other, "别人的");
+    const isRead = (request: OutboundRequest): boolean => !isTarpit(request);
+    await until(core, async () => said(core, isRead).length === 2);
+    assert.deepEqual(new Set(said(core, isRead)), new Set(["自己的", "别人的"]));
+    assert.equal(core.outside.requests.filter(isTarpit).length, LIMITS.taskPushesOfReceiverMax);
   });
 
   it("leaves what is under way as it was when it stops, and the next one goes on without a gap", async () => {

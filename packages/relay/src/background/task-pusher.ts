@@ -1,6 +1,6 @@
 import { setMaxListeners } from "node:events";
 import { LIMITS } from "@a2a-relay/protocol";
-import { nameOf } from "../core/a2a/task-push-config.ts";
+import { originOf } from "../core/a2a/task-push-config.ts";
 import type { EndedTaskPush, TaskPushDelivery, TaskPushResult } from "../core/a2a/task-push-delivery.ts";
 import type { TaskPushConfig } from "../core/a2a/task-push-record.ts";
 import { FairLanes } from "./fair-lanes.ts";
@@ -22,7 +22,7 @@ export class TaskPusher implements AsyncDisposable {
   readonly #pushes: TaskPushDelivery;
   readonly #report: (reason: unknown) => void;
   readonly #lanes = new FairLanes(LIMITS.pushesUnderWayMax);
-  readonly #underWay = new Map<string, Promise<void>>();
+  readonly #underWay = new Map<TaskPushConfig, Promise<void>>();
   /** Origins that answered the last time. */
   readonly #proven = new Set<string>();
   readonly #stopping = new AbortController();
@@ -71,8 +71,8 @@ export class TaskPusher implements AsyncDisposable {
     while (!signal.aborted) {
       this.#hasNews = false;
       const startMs = performance.now();
-      const { due, waitMs } = await this.#pushes.agenda(this.#underWay);
-      for (const config of due) this.#underWay.set(nameOf(config), this.#push(config));
+      const { due, waitMs } = await this.#pushes.agenda(this.#underWay.keys());
+      for (const config of due) this.#underWay.set(config, this.#push(config));
       const tookMs = performance.now() - startMs;
       await pause(tookMs / LOOK_SHARE, signal);
       if (this.#hasNews || signal.aborted) continue;
@@ -88,7 +88,7 @@ export class TaskPusher implements AsyncDisposable {
   async #push(config: TaskPushConfig): Promise<void> {
     const { signal } = this.#stopping;
     const { tenant } = config;
-    const origin = URL.parse(config.url)?.origin ?? "";
+    const origin = originOf(config);
     try {
       for (let hasMore = true; hasMore && !signal.aborted;) {
         const use = { tenant, isProven: this.#proven.has(origin) };
@@ -102,7 +102,7 @@ export class TaskPusher implements AsyncDisposable {
     } catch (reason) {
       await this.#trouble(reason);
     }
-    this.#underWay.delete(nameOf(config));
+    this.#underWay.delete(config);
     this.#nudge();
   }
 

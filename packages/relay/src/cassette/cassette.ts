@@ -1,4 +1,4 @@
-import type { MessageKind, Part } from "@a2a-relay/protocol";
+import { LIMITS, type MessageKind, type Part } from "@a2a-relay/protocol";
 
 /** What a scripted agent says: which letters it knows, and what it answers to each. */
 export interface Cassette {
@@ -38,17 +38,17 @@ export interface LetterMatch {
 }
 
 export type Step =
-  | { readonly act: "status"; readonly text: string | undefined }
+  | { readonly act: "status"; readonly text: string | undefined; readonly parts?: readonly Part[] }
   | { readonly act: "delay"; readonly durationMs: number }
   | { readonly act: "artifact"; readonly artifact: ScriptedArtifact }
   /** Both end a turn: what the requester answers goes on with the next step. */
-  | { readonly act: "ask"; readonly text: string }
-  | { readonly act: "auth"; readonly text: string }
+  | { readonly act: "ask"; readonly text: string; readonly parts?: readonly Part[] }
+  | { readonly act: "auth"; readonly text: string; readonly parts?: readonly Part[] }
   | { readonly act: "reply"; readonly reply: ScriptedReply }
   /** Completes the task as well; an A2A caller that waits gets the message in place of the task. */
-  | { readonly act: "message"; readonly text: string }
-  | { readonly act: "fail"; readonly reason: string }
-  | { readonly act: "reject"; readonly reason: string }
+  | { readonly act: "message"; readonly reply: ScriptedReply }
+  | { readonly act: "fail"; readonly reason: string; readonly parts?: readonly Part[] }
+  | { readonly act: "reject"; readonly reason: string; readonly parts?: readonly Part[] }
   /** Dies without a word at the first so many attempts; at later ones the step is passed over. */
   | { readonly act: "crash"; readonly attempts: number }
   | { readonly act: "silence" };
@@ -58,8 +58,42 @@ export interface ScriptedArtifact {
   readonly id: string;
   readonly name: string | undefined;
   readonly description: string | undefined;
-  /** The first is put, the others are appended. */
-  readonly chunks: readonly (readonly Part[])[];
+  /** The first is put unless all are appended, the others are appended. */
+  readonly append: boolean;
+  readonly chunks: readonly ScriptedChunk[];
+  /** Nothing more of it comes behind the last of them. */
+  readonly lastChunk: boolean;
+}
+
+/** Parts, or time that passes before the next ones. */
+export type ScriptedChunk = readonly Part[] | { readonly durationMs: number };
+
+/** A piece as it is told, and how long it is waited for. */
+export interface TimedChunk {
+  readonly parts: Part[];
+  readonly append: boolean;
+  readonly lastChunk: boolean;
+  readonly durationMs: number;
+}
+
+export function chunksOf({ append, chunks, lastChunk }: ScriptedArtifact): readonly TimedChunk[] {
+  const timed: TimedChunk[] = [];
+  let durationMs = 0;
+  for (const [index, chunk] of chunks.entries()) {
+    if ("durationMs" in chunk) {
+      durationMs += chunk.durationMs;
+      continue;
+    }
+    const isLast = index === chunks.length - 1;
+    timed.push({
+      parts: [...chunk],
+      append: append || timed.length > 0,
+      lastChunk: isLast && lastChunk,
+      durationMs,
+    });
+    durationMs = 0;
+  }
+  return timed;
 }
 
 export interface ScriptedReply {
@@ -99,7 +133,9 @@ export function turnsOf(steps: readonly Step[]): readonly (readonly Step[])[] {
 export const CASSETTE_LIMITS = {
   fileBytesMax: 16 * 1024 * 1024,
   exchangesMax: 10_000,
-  stepsMax: 1_000,
+  /** As many as a task can have, each with a delay. */
+  stepsMax: 2 * LIMITS.taskUpdatesMax,
+  chunksMax: 2 * LIMITS.artifactPartsMax,
   delayMsMax: 86_400_000,
   regexCharsMax: 1_000,
   /** A pattern that takes longer than this on one letter is refused. */

@@ -9,31 +9,49 @@ export interface WrittenExchange {
 
 export type WrittenStep = Readonly<Record<string, unknown>>;
 
-/** What a real agent's turn came to. */
-export interface Result {
-  readonly state: TaskView["state"];
-  readonly text: string;
-  readonly parts: readonly Part[] | undefined;
-  readonly isPartial: boolean;
+/** What was said, as far as a cassette has words for it. */
+export interface Words {
+  readonly text?: string | undefined;
+  readonly parts?: readonly Part[] | undefined;
 }
 
-interface WrittenArtifact {
-  readonly name?: string;
-  readonly description?: string;
-  readonly chunks: (readonly Part[])[];
+/** How a turn of a real agent ended: with a question, or for good. */
+export interface RecordedEnd {
+  readonly state: TaskView["state"];
+  readonly said: Words;
+  readonly isPartial?: boolean;
+  /** It answered with a message, and not with a task. */
+  readonly isPlain?: boolean;
+}
+
+/** An artifact that came whole, or a piece of one. */
+export interface RecordedPiece {
+  readonly artifact: Artifact;
+  readonly append: boolean;
+  readonly lastChunk: boolean;
+}
+
+/** Pieces of one artifact that came one after the other, with nothing but time between them. */
+interface Pieces {
+  readonly artifactId: string;
+  readonly about: Readonly<Record<string, string>>;
+  readonly append: boolean;
+  readonly chunks: (readonly Part[] | { readonly delay_ms: number })[];
+  isComplete: boolean;
 }
 
 /** Shorter pauses are the network's, not the agent's. */
 const DELAY_MS_MIN = 20;
 const DELAY_MS_STEP = 10;
 
-/** Turns what is seen of a task, look by look, into the steps of an exchange. Ids, leases and times stay out of it. */
+/** Turns the steps of a task into the steps of an exchange. Ids, leases and times stay out of it. */
 export class ExchangeRecording {
   readonly #letter: Message;
   readonly #nowMs: () => number;
   readonly #secrets: readonly string[];
-  readonly #steps: (WrittenStep | WrittenArtifact)[] = [];
-  readonly #artifacts = new Map<string, WrittenArtifact>();
+  readonly #steps: (WrittenStep | Pieces)[] = [];
+  /** What is known of each artifact beside its parts. */
+  readonly #about = new Map<string, Readonly<Record<string, string>>>();
   #lastMs: number;
 
   constructor(
@@ -51,28 +69,24 @@ export class ExchangeRecording {
     this.#lastMs = this.#nowMs();
   }
 
-  status(text: string): void {
-    this.#add({ status: text });
+  status(said: Words | undefined): void {
+    this.#add({ status: said === undefined ? null : wordsStep(said, said.text ?? "") });
   }
 
-  /** Parts that were not there before: a new artifact, or more of one. */
-  artifact({ artifactId, name, description }: Artifact, fresh: readonly Part[]): void {
-    const known = this.#artifacts.get(artifactId);
-    if (known !== undefined) {
-      known.chunks.push(fresh);
+  artifact({ artifact, append, lastChunk }: RecordedPiece): void {
+    const { artifactId, parts } = artifact;
+    const about = this.#newsOf(artifact, append);
+    const open = this.#steps.at(-1);
+    if (append && isPieces(open) && isContinued(open, artifactId) && Object.keys(about).length === 0) {
+      open.chunks.push(...this.#delay(), parts);
+      open.isComplete = lastChunk;
       return;
     }
-    const written: WrittenArtifact = {
-      ...(typeof name === "string" ? { name } : {}),
-      ...(typeof description === "string" ? { description } : {}),
-      chunks: [fresh],
-    };
-    this.#artifacts.set(artifactId, written);
-    this.#add(written);
+    this.#add({ artifactId, about, append, chunks: [parts], isComplete: lastChunk });
   }
 
-  end(result: Result): void {
-    this.#add(endingStep(result));
+  end(end: RecordedEnd): void {
+    this.#add(endingStep(end));
   }
 
   toExchange(): WrittenExchange {
@@ -81,18 +95,36 @@ export class ExchangeRecording {
       ...(type === WORK_KINDS[0] ? {} : { kind: type }),
       ...(body === "" ? { subject } : { text: body }),
     };
+    const names = namesOf(this.#steps.filter(isPieces));
     const reply = this.#steps.map((step) =>
-      "chunks" in step ? artifactStep(step as WrittenArtifact) : step,
+      isPieces(step) ? artifactStep(step, names.get(step.artifactId)) : step,
     );
     return this.#clean({ match, reply }) as WrittenExchange;
   }
 
-  #add(step: WrittenStep | WrittenArtifact): void {
+  #add(step: WrittenStep | Pieces): void {
+    this.#steps.push(...this.#delay(), step);
+  }
+
+  /** The time since the last step, if it took any. */
+  #delay(): readonly { readonly delay_ms: number }[] {
     const nowMs = this.#nowMs();
     const tookMs = Math.round((nowMs - this.#lastMs) / DELAY_MS_STEP) * DELAY_MS_STEP;
-    if (tookMs >= DELAY_MS_MIN) this.#steps.push({ delay_ms: Math.min(tookMs, CASSETTE_LIMITS.delayMsMax) });
     this.#lastMs = nowMs;
-    this.#steps.push(step);
+    return tookMs < DELAY_MS_MIN ? [] : [{ delay_ms: Math.min(tookMs, CASSETTE_LIMITS.delayMsMax) }];
+  }
+
+  /** What a piece says of its artifact that the pieces before it did not: many repeat the name each time. */
+  #newsOf(artifact: Artifact, append: boolean): Readonly<Record<string, string>> {
+    const { artifactId } = artifact;
+    const known = (append ? this.#about.get(artifactId) : undefined) ?? {};
+    const news: Record<string, string> = {};
+    for (const member of ["name", "description"]) {
+      const value = artifact[member];
+      if (typeof value === "string" && value !== "" && value !== known[member]) news[member] = value;
+    }
+    this.#about.set(artifactId, { ...known, ...news });
+    return news;
   }
 
   /** The recorder's own key has no business in a file, wherever it was said. */
@@ -112,30 +144,70 @@ export function isSameExchange(one: WrittenExchange, other: WrittenExchange): bo
 }
 
 function timeless({ match, reply }: WrittenExchange): string {
-  return JSON.stringify([match, reply.filter((step) => !("delay_ms" in step))]);
+  const withoutDelays = (_name: string, value: unknown): unknown =>
+    Array.isArray(value) ? value.filter((item) => !isDelay(item)) : value;
+  return JSON.stringify([match, reply], withoutDelays);
 }
 
-function endingStep({ state, text, parts, isPartial }: Result): WrittenStep {
+function isDelay(item: unknown): boolean {
+  return typeof item === "object" && item !== null && Object.keys(item).join(",") === "delay_ms";
+}
+
+function isPieces(step: WrittenStep | Pieces | undefined): step is Pieces {
+  return step !== undefined && "artifactId" in step;
+}
+
+/** Pieces that a cassette plays one by one are told as complete with the last of them only. */
+function isContinued({ artifactId, isComplete, chunks }: Pieces, nextId: string): boolean {
+  return artifactId === nextId && !isComplete && chunks.length + 2 <= CASSETTE_LIMITS.chunksMax;
+}
+
+function endingStep({ state, said, isPartial = false, isPlain = false }: RecordedEnd): WrittenStep {
+  const { text = "", parts } = said;
   // A relay needs a reason, and a question a text, for either to be told.
-  const said = text.trim() === "" ? state : text;
-  if (state === "input-required") return { ask: said };
-  if (state === "auth-required") return { auth: said };
-  if (state === "rejected") return { reject: said };
-  if (state === "failed" || state === "canceled") return { fail: said };
-  if (parts === undefined && !isPartial) return { reply: text };
+  const filled = text.trim() === "" ? state : text;
+  if (state === "input-required") return { ask: wordsStep(said, filled) };
+  if (state === "auth-required") return { auth: wordsStep(said, filled) };
+  if (state === "rejected") return { reject: wordsStep(said, filled) };
+  if (state === "failed" || state === "canceled") return { fail: wordsStep(said, filled) };
+  // Who says nothing has sent no message.
+  const isMessage = isPlain && (text !== "" || parts !== undefined);
+  const isBare = parts === undefined && !isPartial && !(isMessage && text.trim() === "");
+  const words = isBare
+    ? text
+    : { text, ...(parts === undefined ? {} : { parts }), ...(isPartial ? { partial: true } : {}) };
+  return isMessage ? { message: words } : { reply: words };
+}
+
+function wordsStep({ text, parts }: Words, otherwise: string): unknown {
+  if (parts === undefined) return otherwise;
+  return text === undefined || text === "" ? { parts } : { text, parts };
+}
+
+/** The agent's own ids mean nothing to others; one is needed only to find the artifact again. */
+function namesOf(all: readonly Pieces[]): ReadonlyMap<string, string> {
+  const ids = [...new Set(all.map(({ artifactId }) => artifactId))];
+  const several = ids.filter((id) => all.filter(({ artifactId }) => artifactId === id).length > 1);
+  return new Map(several.map((id, index) => [id, `recorded-${index + 1}`]));
+}
+
+function artifactStep({ about, append, chunks, isComplete }: Pieces, id: string | undefined): WrittenStep {
+  const [first] = chunks;
+  const isWhole = chunks.length === 1 && first !== undefined && !("delay_ms" in first);
   return {
-    reply: { text, ...(parts === undefined ? {} : { parts }), ...(isPartial ? { partial: true } : {}) },
+    artifact: {
+      ...(id === undefined ? {} : { id }),
+      ...about,
+      ...(append ? { append } : {}),
+      ...(isWhole ? contentOf(first) : { chunks: chunks.map(chunkOf) }),
+      ...(isComplete === !append ? {} : { last_chunk: isComplete }),
+    },
   };
 }
 
-function artifactStep({ chunks, ...about }: WrittenArtifact): WrittenStep {
-  const [whole = []] = chunks;
-  const content = chunks.length === 1 ? contentOf(whole) : { chunks: chunks.map(chunkOf) };
-  return { artifact: { ...about, ...content } };
-}
-
-function chunkOf(parts: readonly Part[]): unknown {
-  const content = contentOf(parts);
+function chunkOf(chunk: Pieces["chunks"][number]): unknown {
+  if ("delay_ms" in chunk) return chunk;
+  const content = contentOf(chunk);
   return "text" in content ? content["text"] : content;
 }
 
@@ -144,9 +216,8 @@ function contentOf(parts: readonly Part[]): Readonly<Record<string, unknown>> {
   const [part, another] = parts;
   if (part === undefined || another !== undefined) return { parts };
   const { kind, type, ...content } = part;
-  const dialect = kind ?? type;
   const [member, ...others] = Object.keys(content);
-  if (others.length > 0 || dialect !== member) return { parts };
+  if (others.length > 0 || (kind ?? type ?? member) !== member) return { parts };
   if (member === "text" && typeof part["text"] === "string") return { text: part["text"] };
   return member === "data" ? { data: part["data"] } : { parts };
 }

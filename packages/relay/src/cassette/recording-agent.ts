@@ -3,10 +3,10 @@ import {
   type AgentTask,
   RelayAgent,
   type RelayAgentOptions,
+  type SaidParts,
   type TaskReply,
 } from "@a2a-relay/client";
 import {
-  type Artifact,
   isTerminal,
   LIMITS,
   type Message,
@@ -16,9 +16,11 @@ import {
   type TaskView,
 } from "@a2a-relay/protocol";
 import { CassetteFile } from "./cassette-file.ts";
-import { ExchangeRecording, type Result } from "./exchange-recording.ts";
+import { ExchangeRecording, type RecordedEnd } from "./exchange-recording.ts";
 import { letterKey } from "./letter-key.ts";
-import { taskLooks } from "./task-looks.ts";
+import { TaskNews, type TurnEnd } from "./task-news.ts";
+import { NO_STEP, taskSteps } from "./task-steps.ts";
+import { answeredQuestions } from "./turn-position.ts";
 
 export interface RecordingAgentOptions extends RelayAgentOptions {
   /** The real agent, whose answers are passed on and recorded. */
@@ -35,13 +37,28 @@ export interface Recorded {
   readonly message: Message;
   readonly taskId: string;
   readonly state: TaskView["state"];
-  /** False where the exchange is in the file already, or its beginning was not seen. */
+  /** False where the exchange is in the file already. */
   readonly isWritten: boolean;
 }
 
 /** The same after each start, so that a recorder that was killed goes on with what it had begun. */
 const WORKER = "recorder";
+/** Short, since whoever comes after one that was killed goes on when it is over. */
+const LEASE_MS = 3_000;
 const STOP_MS = 500;
+
+/** What was seen of the real agent's task. */
+interface Followed {
+  readonly recording: ExchangeRecording;
+  /** So many answers of the requester the real agent has had in turns before this one. */
+  readonly answersKnown: number;
+  isAsked: boolean;
+  /** The number of the last step. */
+  lastId: string;
+}
+
+/** With all that its requester is told of it. */
+type Ended = RecordedEnd & { readonly said: SaidParts };
 
 /** Sits in front of a real agent: passes work on to it, writes down what comes back, and answers with that. */
 export class RecordingAgent implements AsyncDisposable {
@@ -50,14 +67,15 @@ export class RecordingAgent implements AsyncDisposable {
   readonly #agent: RelayAgent;
   readonly #file: CassetteFile;
   readonly #stopping = new AbortController();
-  /** By task, from its request to its end. */
-  readonly #recordings = new Map<string, ExchangeRecording>();
+  /** By task, while its requester is asked. */
+  readonly #asked = new Map<string, Followed>();
   /** Letters that wait for the real agent. */
   readonly #waiting = new Set<string>();
 
   constructor(options: RecordingAgentOptions) {
     this.#options = options;
-    this.#agent = new RelayAgent({ concurrency: LIMITS.leaseCountMax, worker: WORKER, ...options })
+    const own = { concurrency: LIMITS.leaseCountMax, worker: WORKER, leaseMs: LEASE_MS };
+    this.#agent = new RelayAgent({ ...own, ...options })
       .onTask((task) => this.#onTask(task))
       .onMessage((message) => this.#onMessage(message));
     this.id = this.#agent.id;
@@ -92,16 +110,17 @@ export class RecordingAgent implements AsyncDisposable {
       ? (await client.message(task.view.message_id, { signal })).message
       : task.message;
     const taskId = await this.#passOn(task, first);
-    const recording = this.#recordingOf(task, first);
-    const result = await this.#result(task, taskId, recording);
-    recording?.end(result);
-    if (result.state === "input-required" || result.state === "auth-required") return ask(task, result);
-    this.#recordings.delete(task.id);
-    const isWritten =
-      recording !== undefined &&
-      (await this.#file.append(recording.toExchange(), { unlessKnown: task.attempt > 1 }));
-    await this.#options.onRecorded?.({ message: first, taskId: task.id, state: result.state, isWritten });
-    return answer(task, result);
+    const followed = await this.#followedOf(task, first);
+    const end = await this.#end(task, taskId, followed);
+    const { recording } = followed;
+    recording.end(end);
+    if (!isTerminal(end.state)) {
+      this.#asked.set(task.id, { ...followed, isAsked: true, answersKnown: 0 });
+      return ask(task, end);
+    }
+    const isWritten = await this.#file.append(recording.toExchange(), { unlessKnown: task.attempt > 1 });
+    await this.#options.onRecorded?.({ message: first, taskId: task.id, state: end.state, isWritten });
+    return answer(task, end);
   }
 
   /** The same letter, asked as this agent. The key is the letter's, so that one that comes again is asked once. */
@@ -134,29 +153,33 @@ export class RecordingAgent implements AsyncDisposable {
     return taskId;
   }
 
-  /** Undefined where a recorder before this one saw the beginning: half an exchange is of no use. */
-  #recordingOf(task: AgentTask, first: Message): ExchangeRecording | undefined {
-    const known = this.#recordings.get(task.id);
-    known?.goOn();
-    if (task.isFollowUp) return known;
+  /** What is not known any more, because of a restart or a turn that failed, is seen again from the beginning. */
+  async #followedOf(task: AgentTask, first: Message): Promise<Followed> {
+    const known = this.#asked.get(task.id);
+    this.#asked.delete(task.id);
+    if (task.isFollowUp && known !== undefined) return known;
     const { nowMs = () => performance.now(), secrets = [], apiKey } = this.#options;
     const recording = new ExchangeRecording(first, { nowMs, secrets: [...secrets, apiKey ?? ""] });
-    this.#recordings.set(task.id, recording);
-    return recording;
+    const letter = { agentId: this.id, taskId: task.id, messageId: task.message.id };
+    const answersKnown = task.isFollowUp ? await answeredQuestions(this.#agent.client, letter, task) : 0;
+    return { recording, answersKnown, isAsked: false, lastId: NO_STEP };
   }
 
   /** Passes on what the real agent tells, until it has answered or asks. */
-  async #result(task: AgentTask, taskId: string, recording: ExchangeRecording | undefined): Promise<Result> {
+  async #end(task: AgentTask, taskId: string, followed: Followed): Promise<Ended> {
     const { client } = this.#agent;
     const stopping = this.#stopping.signal;
-    const signal = AbortSignal.any([task.signal, stopping]);
-    const news = new TaskNews(task, recording);
+    const news = new TaskNews({ ...followed, task });
+    const signal = AbortSignal.any([task.signal, stopping, news.signal]);
+    const from = { agentId: this.#options.upstream, taskId, afterId: followed.lastId };
     this.#waiting.add(task.message.id);
     try {
-      for await (const view of taskLooks(client, taskId, { signal })) {
-        await news.tell(view);
-        const isQuestion = view.state === "input-required" || view.state === "auth-required";
-        if (isTerminal(view.state) || isQuestion) return await this.#resultOf(view, signal);
+      for await (const step of taskSteps(client, from, { signal })) {
+        followed.lastId = step.eventId;
+        const end = news.hear(step);
+        if (end === undefined) continue;
+        await news.told();
+        return isTerminal(end.state) ? await this.#resultOf(taskId, end, signal) : end;
       }
     } catch (reason) {
       // Told to the relay as an end of the work only after the agent itself has heard that it stops.
@@ -169,17 +192,20 @@ export class RecordingAgent implements AsyncDisposable {
     throw new RelayError("internal", `nothing more was heard of task ${taskId}`);
   }
 
-  async #resultOf(view: TaskView, signal: AbortSignal): Promise<Result> {
-    const { state, result_message_id: id, status_text: text = "", result_status: status } = view;
-    const letter = id === undefined ? undefined : (await this.#agent.client.message(id, { signal })).message;
-    return { state, text: letter?.body ?? text, parts: letter?.parts, isPartial: status === "partial" };
+  /** The end as the letter about it tells it, and what is seen on the task only. */
+  async #resultOf(taskId: string, { state, said }: TurnEnd, signal: AbortSignal): Promise<Ended> {
+    const { client } = this.#agent;
+    const view = await client.task(taskId, { signal });
+    const { result_message_id: id, result_status: status, plain = false } = view;
+    const letter = id === undefined ? undefined : (await client.message(id, { signal })).message;
+    const words = letter === undefined ? {} : { text: letter.body, parts: letter.parts };
+    return { state, said: { ...said, ...words }, isPartial: status === "partial", isPlain: plain };
   }
 
   /** Work that its requester no longer needs is not needed from the real agent either. */
   async #giveUp(task: AgentTask, taskId: string): Promise<void> {
     const reason: unknown = task.signal.reason;
     if (!(reason instanceof RelayError) || reason.code !== "task_canceled") return;
-    this.#recordings.delete(task.id);
     await this.#agent.client.cancelTask(taskId).catch(() => undefined);
   }
 
@@ -193,54 +219,15 @@ export class RecordingAgent implements AsyncDisposable {
   }
 }
 
-/** Tells the requester, and the recording, what is new at each look. */
-class TaskNews {
-  readonly #task: AgentTask;
-  readonly #recording: ExchangeRecording | undefined;
-  /** How many parts of each artifact the requester has. */
-  readonly #partsTold: Map<string, number>;
-  #statusTold: string | undefined;
-  #isFirst = true;
-
-  constructor(task: AgentTask, recording: ExchangeRecording | undefined) {
-    this.#task = task;
-    this.#recording = recording;
-    const known = task.isFollowUp ? task.view.artifacts : [];
-    this.#partsTold = new Map(known.map(({ artifactId, parts }) => [artifactId, parts.length]));
-  }
-
-  async tell(view: TaskView): Promise<void> {
-    const { state, status_text: text } = view;
-    // What an answered question leaves behind is its text, and no news.
-    if (this.#isFirst && this.#task.isFollowUp) this.#statusTold = text;
-    this.#isFirst = false;
-    for (const artifact of view.artifacts) await this.#tellArtifact(artifact);
-    if (state !== "working" || text === undefined || text === this.#statusTold) return;
-    this.#statusTold = text;
-    this.#recording?.status(text);
-    await this.#task.working(text);
-  }
-
-  async #tellArtifact(artifact: Artifact): Promise<void> {
-    const { artifactId, parts } = artifact;
-    const told = this.#partsTold.get(artifactId) ?? 0;
-    const fresh = parts.slice(told);
-    if (fresh.length === 0) return;
-    this.#partsTold.set(artifactId, parts.length);
-    this.#recording?.artifact(artifact, fresh);
-    await this.#task.addArtifact({ ...artifact, parts: fresh }, { append: told > 0 });
-  }
+function ask(task: AgentTask, { state, said }: Ended): undefined {
+  if (state === "auth-required") task.askAuth(said);
+  else task.askInput(said);
 }
 
-function ask(task: AgentTask, { state, text }: Result): undefined {
-  if (state === "auth-required") task.askAuth(text);
-  else task.askInput(text);
-}
-
-function answer(task: AgentTask, { state, text, parts, isPartial }: Result): TaskReply {
-  if (state === "rejected") task.reject(text);
-  else if (state !== "completed") task.fail(text);
-  return { text, parts, ...(isPartial ? { resultStatus: "partial" } : {}) };
+function answer(task: AgentTask, { state, said, isPartial = false, isPlain = false }: Ended): TaskReply {
+  if (state === "rejected") task.reject(said);
+  else if (state !== "completed") task.fail(said);
+  return { ...said, plain: isPlain, ...(isPartial ? { resultStatus: "partial" } : {}) };
 }
 
 function contentOf(message: Message): Pick<MessageInput, "subject" | "body" | "parts" | "idempotency_key"> {

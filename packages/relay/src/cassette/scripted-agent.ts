@@ -5,17 +5,21 @@ import {
   RelayAgent,
   type RelayAgentOptions,
   type TaskReply,
+  type TaskReplyParts,
 } from "@a2a-relay/client";
 import { LIMITS, type Message, POSTMASTER, RelayError } from "@a2a-relay/protocol";
 import {
   type Cassette,
+  chunksOf,
   type Exchange,
   isQuestion,
+  type ScriptedArtifact,
   type ScriptedReply,
   type Step,
   turnsOf,
 } from "./cassette.ts";
 import { CassettePlayer, type Cue } from "./cassette-player.ts";
+import { KnownPieces } from "./known-pieces.ts";
 import { letterKey } from "./letter-key.ts";
 import { answeredQuestions } from "./turn-position.ts";
 
@@ -53,6 +57,8 @@ export interface Played {
 
 /** The same after each start, so that a process that was killed goes on with what it had begun. */
 const WORKER = "scripted";
+/** Short, since whoever comes after a crash goes on when it is over. */
+const LEASE_MS = 3_000;
 /** Enough for what is being told while others wait for nothing. */
 const STOP_MS = 500;
 
@@ -97,6 +103,7 @@ export class ScriptedAgent implements AsyncDisposable {
       // In order only one letter can be the next; otherwise a silent one should hold up nobody.
       concurrency: cassette.mode === "ordered" ? 1 : LIMITS.leaseCountMax,
       worker: WORKER,
+      leaseMs: LEASE_MS,
       ...options,
       id: this.id,
       ...(options.onError === undefined ? {} : { onError: withoutScripted(options.onError) }),
@@ -128,10 +135,11 @@ export class ScriptedAgent implements AsyncDisposable {
     const cue = await this.#cueOf(task);
     const turn = task.isFollowUp ? await this.#turnOf(task) : 0;
     const turns = turnsOf(cue.steps);
+    const pieces = piecesOf(task, turns.slice(0, turn).flat());
     try {
       for (const [index, step] of (turns[turn] ?? turns.at(-1) ?? []).entries()) {
         if (isQuestion(step)) this.#turns.set(task.id, turn + 1);
-        const ending = await this.#playStep(task, cue, step, `${turn}.${index}`);
+        const ending = await this.#playStep(task, { ...cue, pieces }, step, `${turn}.${index}`);
         if (ending !== undefined) return ending.reply;
       }
     } catch (reason) {
@@ -162,7 +170,7 @@ export class ScriptedAgent implements AsyncDisposable {
   /** Answers with the handler's reply when the step ends the turn. */
   async #playStep(
     task: AgentTask,
-    { exchange }: Cue,
+    { exchange, pieces }: Cue & { readonly pieces: KnownPieces },
     step: Step,
     place: string,
   ): Promise<{ readonly reply: TaskReply } | undefined> {
@@ -170,35 +178,34 @@ export class ScriptedAgent implements AsyncDisposable {
       this.#report({ message: task.message, taskId: task.id, exchange, outcome });
     switch (step.act) {
       case "status":
-        await task.working(step.text);
+        await task.working(step);
         return undefined;
       case "delay":
         await this.#wait(task.message.id, step.durationMs, task.signal);
         return undefined;
       case "artifact":
-        await this.#putArtifact(task, step.artifact);
+        await this.#putArtifact(task, step.artifact, pieces);
         return undefined;
       case "ask":
-        task.askInput(step.text);
+        task.askInput(step);
         await over("asked");
         return { reply: undefined };
       case "auth":
-        task.askAuth(step.text);
+        task.askAuth(step);
         await over("asked for authorization");
         return { reply: undefined };
       case "message":
-        task.answerPlainly(step.text);
         await over("replied");
-        return { reply: undefined };
+        return { reply: { ...taskReply(step.reply), plain: true } };
       case "reply":
         await over("replied");
         return { reply: taskReply(step.reply) };
       case "fail":
-        task.fail(step.reason);
+        task.fail({ text: step.reason, parts: step.parts });
         await over("failed");
         return { reply: undefined };
       case "reject":
-        task.reject(step.reason);
+        task.reject({ text: step.reason, parts: step.parts });
         await over("rejected");
         return { reply: undefined };
       case "crash":
@@ -212,20 +219,17 @@ export class ScriptedAgent implements AsyncDisposable {
     return this.#silence(task.message.id, task.signal);
   }
 
-  async #putArtifact(
-    task: AgentTask,
-    artifact: Extract<Step, { act: "artifact" }>["artifact"],
-  ): Promise<void> {
-    const { id: artifactId, name, description, chunks } = artifact;
-    const about = {
+  async #putArtifact(task: AgentTask, artifact: ScriptedArtifact, pieces: KnownPieces): Promise<void> {
+    const { id: artifactId, name, description } = artifact;
+    let about = {
       ...(name === undefined ? {} : { name }),
       ...(description === undefined ? {} : { description }),
     };
-    for (const [index, chunk] of chunks.entries()) {
-      const parts = [...chunk];
-      // The first one replaces what an attempt before this one has put.
-      if (index === 0) await task.addArtifact({ artifactId, ...about, parts });
-      else await task.addArtifact({ artifactId, parts }, { append: true });
+    for (const { parts, append, lastChunk, durationMs } of chunksOf(artifact)) {
+      if (durationMs > 0) await this.#wait(task.message.id, durationMs, task.signal);
+      if (!pieces.isNew({ artifactId, append, partCount: parts.length })) continue;
+      await task.addArtifact({ artifactId, ...about, parts }, { append, lastChunk });
+      about = {};
     }
   }
 
@@ -328,6 +332,19 @@ function isOver(reason: unknown): boolean {
   return reason instanceof RelayError && ["task_canceled", "task_finished"].includes(reason.code);
 }
 
+/** What the task has of its artifacts, and what of that the turns before this one made. */
+function piecesOf({ view }: AgentTask, played: readonly Step[]): KnownPieces {
+  const pieces = new KnownPieces(view);
+  for (const step of played) {
+    if (step.act !== "artifact") continue;
+    const { id: artifactId } = step.artifact;
+    for (const { append, parts } of chunksOf(step.artifact)) {
+      pieces.count({ artifactId, append, partCount: parts.length });
+    }
+  }
+  return pieces;
+}
+
 /** What the cassette wants to go wrong is not an error of the agent. */
 class ScriptedFailure extends Error {}
 
@@ -335,7 +352,7 @@ function withoutScripted(onError: NonNullable<RelayAgentOptions["onError"]>): ty
   return (error, activity) => (error instanceof ScriptedFailure ? undefined : onError(error, activity));
 }
 
-function taskReply({ text, parts, isPartial }: ScriptedReply): TaskReply {
+function taskReply({ text, parts, isPartial }: ScriptedReply): TaskReplyParts {
   return { text, parts, ...(isPartial ? { resultStatus: "partial" } : {}) };
 }
 

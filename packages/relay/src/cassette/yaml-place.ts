@@ -81,6 +81,10 @@ export class YamlPlace {
     return text.trim() === "" ? this.refuse("a text that is not empty") : text;
   }
 
+  boolean(): boolean {
+    return typeof this.value === "boolean" ? this.value : this.refuse("true or false");
+  }
+
   oneOf<Choice extends string>(choices: readonly Choice[]): Choice {
     return choices.find((choice) => choice === this.value) ?? this.refuse(`one of ${choices.join(", ")}`);
   }

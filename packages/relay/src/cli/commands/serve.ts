@@ -58,6 +58,7 @@ function greeting(relay: RunningRelay, config: RelayConfig): Readonly<Record<str
     data: config.dataDirectory,
     api_key_required: config.apiKey !== undefined,
     docs: `${relay.url}/docs`,
+    ...(relay.grpcPort === undefined ? {} : { grpc_port: relay.grpcPort }),
   };
 }
 
@@ -75,6 +76,7 @@ function greetingLines(
   return [
     paint("bold", `a2a-relay ${VERSION}`),
     `  listening   ${paint("cyan", relay.url)}`,
+    ...(relay.grpcPort === undefined ? [] : [`  gRPC        port ${relay.grpcPort}`]),
     `  data        ${config.dataDirectory}`,
     `  trust       ${trust}`,
     `  docs        ${relay.url}/docs`,

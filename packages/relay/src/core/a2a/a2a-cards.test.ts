@@ -52,10 +52,32 @@ describe("the card of an agent", () => {
     });
     const { agent_card } = await core.agents.get(core.operator, ZHIWEI);
     for (const name of [ZHIWEI, "zhiwei", "知微"]) {
-      for (const reader of [undefined, core.operator, core.lulu]) {
+      for (const reader of [core.operator, core.lulu]) {
         assert.deepEqual((await cards.agentCard(reader, name)).card, agent_card);
       }
     }
+    for (const name of [ZHIWEI, "zhiwei"]) {
+      assert.deepEqual((await cards.agentCard(undefined, name)).card, agent_card);
+    }
+  });
+
+  it("tells nobody without a key whose name is shown, nor whom agents here write to elsewhere", async () => {
+    await using core = await coreOnMemory();
+    const cards = cardsOf(core);
+    const register = (said: object): Promise<unknown> => core.agents.register(core.operator, said);
+    for (const agent_id of ["secret-1", "secret-2"]) await register({ agent_id, display_name: "财务" });
+    await register({ agent_id: "secret-3", display_name: "人事" });
+    const elsewhere = "https://elsewhere.example/a2a";
+    await core.send({ to: elsewhere });
+    assert.ok((await cards.agentCard(core.operator, elsewhere)).card);
+    for (const name of ["财务", "人事", "没有", elsewhere]) {
+      for (const read of [cards.agentCard.bind(cards), cards.writtenCard.bind(cards)]) {
+        const { message, details } = await refused(read(undefined, name), "unknown_agent");
+        assert.doesNotMatch(`${message} ${JSON.stringify(details)}`, /secret/);
+      }
+    }
+    await refused(cards.agentCard(core.lulu, "财务"), "ambiguous_agent", /secret-1/);
+    assert.equal((await cards.agentCard(core.lulu, "人事")).card["name"], "人事");
   });
 
   it("is of the default tenant for whoever shows no key, else of the reader's own", async () => {

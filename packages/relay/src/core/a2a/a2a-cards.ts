@@ -1,4 +1,4 @@
-import { A2aError, type AgentCard, RelayError } from "@a2a-relay/protocol";
+import { A2aError, type AgentCard, parseAddress, quote, RelayError } from "@a2a-relay/protocol";
 import type { Guard } from "../access/guard.ts";
 import { DEFAULT_TENANT, type Principal, speaksFor } from "../access/principal.ts";
 import { namesInterfaces, serveCard, serveExtendedCard } from "../agents/agent-card.ts";
@@ -6,6 +6,7 @@ import { RELAY_AGENT } from "../agents/agent-name.ts";
 import type { AgentWithPresence } from "../agents/agent-record.ts";
 import type { CardSettings } from "../agents/card-interfaces.ts";
 import type { Directory } from "../agents/directory.ts";
+import { isExternal } from "../agents/external-address.ts";
 import { presentSinceMs } from "../agents/presence.ts";
 import type { Clock } from "../environment/clock.ts";
 import type { RelayStore } from "../environment/relay-store.ts";
@@ -102,10 +103,28 @@ export class A2aCardService {
 
   async #known(reader: CardReader, name: string): Promise<AgentWithPresence> {
     const { store, directory } = this.#parts;
-    const tenant = reader?.tenant ?? DEFAULT_TENANT;
+    if (reader === undefined) return this.#knownToAll(name);
+    const { tenant } = reader;
     const found = await store.agent(tenant, await directory.resolve(tenant, name, "agent_id"));
     if (found !== undefined) return found;
     throw new RelayError("not_found", `there is no agent ${name}`);
+  }
+
+  /**
+   * By its own id or alias: whoever shows no key does not learn who else is called so. Nor whom agents here write to
+   * elsewhere.
+   */
+  async #knownToAll(input: string): Promise<AgentWithPresence> {
+    const address = parseAddress(input, "agent_id");
+    const name = address.kind === "name" ? address.name : input;
+    const [id] = await this.#parts.store.agentsNamed(DEFAULT_TENANT, name);
+    const found =
+      id === undefined || isExternal(id) ? undefined : await this.#parts.store.agent(DEFAULT_TENANT, id);
+    if (found !== undefined && (id === name || found.agent.aliases.includes(name))) return found;
+    throw new RelayError(
+      "unknown_agent",
+      `agent_id: there is no agent ${quote(name)} that is shown without a key`,
+    );
   }
 
   /** An agent is seen whenever it registers, so this counts every change of what it says of itself too. */

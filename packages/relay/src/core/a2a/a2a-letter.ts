@@ -1,9 +1,10 @@
-import { type A2aMessage, type A2aTask, type AgentId, type Part, textOfParts } from "@a2a-relay/protocol";
+import { type A2aMessage, type A2aTask, type AgentId, type Part } from "@a2a-relay/protocol";
 import { contentDigest, parseMessageDraft, type TaskNaming } from "../messages/message-draft.ts";
 import type { SendAnswer } from "../messages/send-planner.ts";
 import type { TaskRecord } from "../tasks/task-record.ts";
 import type { A2aCaller } from "./a2a-caller.ts";
 import type { A2aSendRequest } from "./a2a-request.ts";
+import { threadOfContext } from "./context-id.ts";
 import { a2aMessageOf, a2aTaskOf } from "./a2a-view.ts";
 
 /** The letter that an A2A message is. What the mailbox has no word for goes with it, for whoever reads it there. */
@@ -28,12 +29,13 @@ export function letterOf(
   };
 }
 
-/** A text alone is kept once: twice, it would halve the size that a message may have. */
-function contentOf(parts: readonly Part[]): { readonly body: string; readonly parts?: readonly Part[] } {
-  const body = textOfParts(parts);
+/** A text alone is kept once, as the body; of more than that the body is drawn when the letter is read. */
+function contentOf(parts: readonly Part[]): { readonly body: string } | { readonly parts: readonly Part[] } {
   const [part = {}] = parts;
-  const isBare = parts.length === 1 && body !== "" && Object.keys(part).length === 1;
-  return isBare ? { body } : { body, parts };
+  const { text } = part;
+  const isBare =
+    parts.length === 1 && typeof text === "string" && text !== "" && Object.keys(part).length === 1;
+  return isBare ? { body: text } : { parts };
 }
 
 /** The task that the message adds to, or else the context that its caller chose. */
@@ -42,7 +44,7 @@ function placeOf(
   known: TaskRecord | undefined,
 ): Readonly<Record<string, string>> {
   if (known !== undefined) return { task_id: known.id, thread_id: known.threadId };
-  return contextId === undefined || contextId === "" ? {} : { thread_id: contextId };
+  return contextId === undefined || contextId === "" ? {} : { thread_id: threadOfContext(contextId) };
 }
 
 /** Whom an operator writes for; an agent may name only itself. */

@@ -3,7 +3,13 @@ import { describe, it } from "node:test";
 import { A2aError, type A2aErrorName, LIMITS } from "@a2a-relay/protocol";
 import { ZHIWEI } from "../../../testing/core-on-memory.ts";
 import { refused } from "../../../testing/refusal.ts";
-import { asAgent, HOOK, KAMES, taskPushingCore } from "../../../testing/task-pushing-core.ts";
+import {
+  asAgent,
+  HOOK,
+  KAMES,
+  type TaskPushingCore,
+  taskPushingCore,
+} from "../../../testing/task-pushing-core.ts";
 import { DEFAULT_TENANT } from "../access/principal.ts";
 
 async function refusedAs(act: Promise<unknown>, name: A2aErrorName): Promise<string> {
@@ -120,7 +126,7 @@ describe("a push configuration", () => {
     await refused(bad, "invalid_argument", /pageToken/);
   });
 
-  it("is one of at most ten of its task, however many are made at once", async () => {
+  it("is one of at most ten of its owner, however many are made at once", async () => {
     await using core = await taskPushingCore();
     const taskId = await core.ask();
     const made = await Promise.allSettled(
@@ -130,6 +136,8 @@ describe("a push configuration", () => {
     );
     assert.equal(made.filter(({ status }) => status === "rejected").length, 2);
     await refused(core.tell(taskId), "resource_exhausted", /10 push configurations/);
+    const worker = asAgent(ZHIWEI);
+    await core.tell(taskId, {}, worker);
     const [first] = (await core.a2aPushes.list(core.caller(), { taskId })).configs;
     await core.tell(taskId, { id: first?.id, token: "again" });
     await core.a2aPushes.delete(core.caller(), { taskId, id: first?.id });
@@ -244,13 +252,70 @@ describe("a push configuration that comes with a message", () => {
     assert.ok(task);
     await core.a2aPushes.check(core.caller(), { url: HOOK });
     for (let count = 0; count < 2; count += 1) {
-      const made = await core.a2aPushes.attach(core.caller(), task, { url: HOOK }, 0);
-      assert.deepEqual(made, { id: taskId, taskId, url: HOOK });
+      await core.a2aPushes.attach(core.caller(), task, { url: HOOK }, 0);
+      const { configs } = await core.a2aPushes.list(core.caller(), { taskId });
+      assert.deepEqual(configs, [{ id: taskId, taskId, url: HOOK }]);
     }
     await core.push();
     assert.match(JSON.stringify(core.bodies().at(-1)), /已经译好了/);
     assert.deepEqual([core.bodies().length, (await core.config(taskId)).state], [task.updateCount, "ended"]);
     await core.a2aPushes.attach(core.caller(), task, { url: HOOK }, 0);
     assert.deepEqual(await core.push(), [], "sent again, it goes on where it was");
+  });
+
+  /** Lulu says something more about the task, and where it wants to be told of it. */
+  async function adds(core: TaskPushingCore, taskId: string, config: object): Promise<unknown> {
+    const message = { messageId: "又问", role: "ROLE_USER", parts: [{ text: "快一点" }], taskId };
+    const configuration = { returnImmediately: true, taskPushNotificationConfig: { url: HOOK, ...config } };
+    return core.a2a.send(core.caller(), { message, configuration }, {});
+  }
+
+  it("is refused before the message is sent, where there is no room for it or its id is another's", async () => {
+    await using core = await taskPushingCore();
+    const taskId = await core.ask();
+    await core.tell(taskId, { id: "知微的" }, asAgent(ZHIWEI));
+    const sent = async () => (await core.mailOf(ZHIWEI)).length;
+    const before = await sent();
+    await refused(adds(core, taskId, { id: "知微的" }), "conflict", /another party/);
+    for (let index = 0; index < LIMITS.pushConfigsOfTaskMax; index += 1) {
+      await core.tell(taskId, { id: `${index}` });
+    }
+    await refused(adds(core, taskId, {}), "resource_exhausted", /10 push configurations/);
+    assert.equal(await sent(), before);
+    await adds(core, taskId, { id: "3", token: "t" });
+    assert.equal(await sent(), before + 1);
+    assert.equal((await core.a2aPushes.get(core.caller(), { taskId, id: "3" })).token, "t");
+  });
+
+  it("finds a place though the agent that works on the task has taken all of its own, and its name", async () => {
+    await using core = await taskPushingCore();
+    const taskId = await core.ask();
+    const worker = asAgent(ZHIWEI);
+    await core.tell(taskId, { id: taskId }, worker);
+    for (let index = 1; index < LIMITS.pushConfigsOfTaskMax; index += 1) await core.tell(taskId, {}, worker);
+    await refused(core.tell(taskId, {}, worker), "resource_exhausted");
+    for (let count = 0; count < 2; count += 1) await adds(core, taskId, {});
+    const { configs } = await core.a2aPushes.list(core.caller(), { taskId });
+    assert.deepEqual(
+      configs.map(({ id, url }) => [id === taskId, url]),
+      [[false, HOOK]],
+    );
+  });
+
+  it("fails nothing once the message is sent: that it came too late is on record", async () => {
+    await using core = await taskPushingCore();
+    const taskId = await core.ask();
+    const task = await core.store.task(DEFAULT_TENANT, taskId);
+    assert.ok(task);
+    await core.tell(taskId, { id: "一" }, asAgent(ZHIWEI));
+    await core.a2aPushes.attach(core.caller(), task, { url: HOOK, id: "一" }, 0);
+    assert.equal((await core.store.taskPush(DEFAULT_TENANT, taskId, "一"))?.owner, ZHIWEI);
+    const { events } = await core.journal.events(core.operator, { type: "push.disabled" });
+    const [event] = events;
+    assert.deepEqual(
+      [event?.task_id, event?.data["config_id"], event?.data["state"]],
+      [taskId, "一", "failed"],
+    );
+    assert.match(String(event?.data["reason"]), /another party/);
   });
 });

@@ -7,7 +7,7 @@ import type { Identifiers } from "../environment/identifiers.ts";
 import type { RelayStore } from "../environment/relay-store.ts";
 import type { TaskRecord } from "../tasks/task-record.ts";
 import type { A2aCaller } from "./a2a-caller.ts";
-import type { A2aTasks } from "./a2a-tasks.ts";
+import { type A2aTasks, noTask } from "./a2a-tasks.ts";
 import { termsOf } from "./agent-terms.ts";
 import { configAfter, ownerOf, taskPushEvent, type TaskPushWish } from "./task-push-config.ts";
 import type { TaskPushConfig } from "./task-push-record.ts";
@@ -42,6 +42,19 @@ interface Named {
   readonly task: TaskRecord;
 }
 
+/** Where a configuration would go. */
+interface Place {
+  readonly id: string;
+  /** What is there. */
+  readonly before: TaskPushConfig | undefined;
+  /** How many its owner has. */
+  readonly ownCount: number;
+}
+
+type Put =
+  | { readonly config: TaskPushConfig; readonly refusal?: undefined }
+  | { readonly refusal: RelayError; readonly config?: undefined };
+
 /**
  * Where A2A callers want to be told of their tasks. What a caller made is its own: whoever else takes part in the task
  * neither sees nor changes it, and an operator sees all but the secrets of others.
@@ -53,28 +66,44 @@ export class A2aPushService {
     this.#parts = parts;
   }
 
-  /** Refuses what `attach` would refuse, before there is a task. */
-  async check(caller: A2aCaller, config: unknown): Promise<void> {
+  /**
+   * Refuses what `attach` would have to refuse, before the message is accepted; `task` is the one that the message adds
+   * to, and undefined where it begins one.
+   */
+  async check(caller: A2aCaller, config: unknown, task?: TaskRecord): Promise<void> {
     await this.#assertPushed(caller, caller.agentId);
-    this.#wishOf(caller, parseConfig(config));
+    const wish = this.#wishOf(caller, parseConfig(config));
+    if (task === undefined) return;
+    const refusal = refusalOf(await this.#placeOf({ caller, task }, wish, task.id), wish, task);
+    if (refusal !== undefined) throw refusal;
   }
 
   /**
    * For what came with a message: tells of all that happens to the task behind update `afterN`. Without an id it gets
-   * that of the task, so that a message that is sent again brings no second one.
+   * that of the task, so that a message that is sent again brings no second one. The message is on its way already, so
+   * that it is refused no more: where others took the last place since the check, this is on record, and nothing is
+   * told.
    */
-  async attach(caller: A2aCaller, task: TaskRecord, config: unknown, afterN: number): Promise<A2aPushConfig> {
+  async attach(caller: A2aCaller, task: TaskRecord, config: unknown, afterN: number): Promise<void> {
     const wish = this.#wishOf(caller, parseConfig(config));
-    return this.#put({ caller, task }, { ...wish, id: wish.id === "" ? task.id : wish.id }, afterN);
+    const { refusal } = await this.#put({ caller, task }, wish, { fallbackId: task.id, afterN });
+    if (refusal === undefined) return;
+    const { store, clock } = this.#parts;
+    const by = { actor: actorName(caller.principal), atMs: clock.nowMs() };
+    const lost = { ...wish, id: wish.id === "" ? task.id : wish.id, taskId: task.id };
+    const events = [taskPushEvent("push.disabled", lost, by, { state: "failed", reason: refusal.message })];
+    await store.commit({ tenant: task.tenant, events });
   }
 
   /** Tells of all that happens from now on. The same id again takes the place of the one before. */
   async create(caller: A2aCaller, params: unknown): Promise<A2aPushConfig> {
     const request = parseCreate(params);
     const named = await this.#named(caller, request.taskId);
-    const wish = this.#wishOf(caller, request);
-    const id = wish.id === "" ? this.#idFor(named) : wish.id;
-    return this.#put(named, { ...wish, id }, undefined);
+    // Before 1.0 a task had one configuration, which is asked for without a name.
+    const fallbackId = caller.version === "1.0" ? this.#parts.ids.pushConfig() : named.task.id;
+    const { config, refusal } = await this.#put(named, this.#wishOf(caller, request), { fallbackId });
+    if (config === undefined) throw refusal;
+    return view(named, config);
   }
 
   async get(caller: A2aCaller, params: unknown): Promise<A2aPushConfig> {
@@ -147,27 +176,41 @@ export class A2aPushService {
     };
   }
 
-  /** Before 1.0 a task had one configuration, which is asked for without a name. */
-  #idFor({ caller, task }: Named): string {
-    return caller.version === "1.0" ? this.#parts.ids.pushConfig() : task.id;
-  }
-
-  async #put(named: Named, wish: TaskPushWish, afterN: number | undefined): Promise<A2aPushConfig> {
+  /** Refuses nothing by itself but a task that is gone: that is for its caller to say. */
+  async #put(
+    named: Named,
+    wish: TaskPushWish,
+    { fallbackId, afterN }: { readonly fallbackId: string; readonly afterN?: number },
+  ): Promise<Put> {
     const { store, clock } = this.#parts;
     const { principal } = named.caller;
     const { tenant, id: taskId } = named.task;
-    return decideAndCommit(store, async () => {
+    return decideAndCommit<Put>(store, async () => {
       const task = await store.task(tenant, taskId);
-      if (task === undefined) throw new A2aError("TaskNotFound", `there is no task ${taskId}`);
-      const known = await store.taskPushes(tenant, taskId);
-      const before = known.find(({ id }) => id === wish.id);
-      assertOwn(before, wish);
-      if (before === undefined && known.length >= LIMITS.pushConfigsOfTaskMax) throw full(task);
+      if (task === undefined) return { changes: undefined, answer: { refusal: noTask(taskId) } };
+      const place = await this.#placeOf(named, wish, fallbackId);
+      const refusal = refusalOf(place, wish, task);
+      if (refusal !== undefined) return { changes: undefined, answer: { refusal } };
       const nowMs = clock.nowMs();
-      const config = configAfter(before, wish, task, { nowMs, afterN: afterN ?? task.updateCount });
+      const at = { nowMs, afterN: afterN ?? task.updateCount };
+      const config = configAfter(place.before, { ...wish, id: place.id }, task, at);
       const events = [taskPushEvent("push.configured", config, { actor: actorName(principal), atMs: nowMs })];
-      return { changes: { tenant, taskPushes: [config], events }, answer: view(named, config) };
+      return { changes: { tenant, taskPushes: [config], events }, answer: { config } };
     });
+  }
+
+  /** Where it goes. What was not given a name goes elsewhere if another party has the name it would get. */
+  async #placeOf({ task }: Named, { id, owner, url }: TaskPushWish, fallbackId: string): Promise<Place> {
+    const known = await this.#parts.store.taskPushes(task.tenant, task.id);
+    const own = known.filter((config) => config.owner === owner);
+    const placed = (placeId: string): Place => ({
+      id: placeId,
+      before: known.find((config) => config.id === placeId),
+      ownCount: own.length,
+    });
+    const place = placed(id === "" ? fallbackId : id);
+    if (id !== "" || place.before === undefined || place.before.owner === owner) return place;
+    return placed(own.find((config) => config.url === url)?.id ?? this.#parts.ids.pushConfig());
   }
 
   async #find(named: Named, id: string | undefined): Promise<TaskPushConfig | undefined> {
@@ -200,16 +243,20 @@ function view({ caller, task }: Named, config: TaskPushConfig): A2aPushConfig {
   };
 }
 
-/** Nobody takes another's updates over. */
-function assertOwn(before: TaskPushConfig | undefined, { id, owner }: TaskPushWish): void {
-  if (before === undefined || before.owner === owner) return;
-  throw new RelayError("conflict", `id: ${id} is another party's push configuration; choose another id`);
-}
-
-function full({ id }: TaskRecord): RelayError {
+/** Nobody takes another's updates over, nor the places of others. */
+function refusalOf(
+  { id, before, ownCount }: Place,
+  { owner }: TaskPushWish,
+  task: TaskRecord,
+): RelayError | undefined {
+  if (before !== undefined) {
+    if (before.owner === owner) return undefined;
+    return new RelayError("conflict", `id: ${id} is another party's push configuration; choose another id`);
+  }
+  if (ownCount < LIMITS.pushConfigsOfTaskMax) return undefined;
   return new RelayError(
     "resource_exhausted",
-    `task ${id} has ${LIMITS.pushConfigsOfTaskMax} push configurations, its limit; delete one first`,
+    `task ${task.id} has ${LIMITS.pushConfigsOfTaskMax} push configurations of yours, the limit; delete one first`,
     { details: { limit: LIMITS.pushConfigsOfTaskMax } },
   );
 }

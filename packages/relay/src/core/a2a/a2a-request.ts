@@ -1,6 +1,14 @@
-import { LIMITS, parseRecordId, PartsSchema, RelayError } from "@a2a-relay/protocol";
+import {
+  LIMITS,
+  parseInstant,
+  PartsSchema,
+  readTaskState,
+  RelayError,
+  type TaskState,
+} from "@a2a-relay/protocol";
 import { type Static, Type } from "typebox";
 import { parserOf, shapeParserOf } from "../environment/schema-check.ts";
+import { threadOfContext } from "./context-id.ts";
 
 const id = Type.String({ minLength: 1, maxLength: LIMITS.idCharsMax });
 const text = Type.String({ maxLength: LIMITS.urlCharsMax });
@@ -13,7 +21,7 @@ const MessageSchema = Type.Object(
     messageId: Type.Optional(Type.String({ minLength: 1, maxLength: LIMITS.urlCharsMax })),
     role: Type.Optional(Type.String()),
     parts: PartsSchema,
-    contextId: Type.Optional(Type.String({ maxLength: LIMITS.idCharsMax })),
+    contextId: Type.Optional(Type.String({ maxLength: LIMITS.urlCharsMax })),
     taskId: Type.Optional(Type.String({ maxLength: LIMITS.idCharsMax })),
     metadata: Type.Optional(members),
   },
@@ -66,12 +74,36 @@ const parseSendMembers = shapeParserOf(SendSchema, "params");
 export function parseSend(params: unknown): A2aSendRequest {
   const request = parseSendMembers(params);
   const { contextId } = request.message;
-  if (contextId !== undefined && contextId !== "") parseRecordId(contextId, "message.contextId");
+  if (contextId !== undefined) threadOfContext(contextId);
   return request;
 }
 
 export const parseTaskRequest = parserOf(TaskSchema, "params");
 export const parseList = parserOf(ListSchema, "params");
+
+const LIST_DEFAULT = 50;
+const LIST_MAX = 100;
+
+export function pageSizeOf(asked: number | undefined): number {
+  if (asked === undefined || asked === 0) return LIST_DEFAULT;
+  if (asked <= LIST_MAX) return asked;
+  throw new RelayError("invalid_argument", `pageSize: from 1 to ${LIST_MAX}, got ${asked}`);
+}
+
+/** What libraries write for a member that nobody set. */
+const UNSPECIFIED: ReadonlySet<string> = new Set(["TASK_STATE_UNSPECIFIED", "UNRECOGNIZED"]);
+
+export function stateOf(status: string | undefined): TaskState | undefined {
+  if (status === undefined || status === "" || UNSPECIFIED.has(status)) return undefined;
+  const state = readTaskState(status);
+  if (state !== undefined) return state;
+  throw new RelayError("invalid_argument", `status: "${status}" is no state of a task`);
+}
+
+export function sinceOf({ statusTimestampAfter }: A2aListRequest): number {
+  if (statusTimestampAfter === undefined || statusTimestampAfter === "") return 0;
+  return parseInstant(statusTimestampAfter, "statusTimestampAfter");
+}
 
 /** Of the page before: the time of its last task and its id. */
 export interface PageToken {

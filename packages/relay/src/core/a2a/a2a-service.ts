@@ -8,8 +8,7 @@ import {
   type AgentId,
   GUEST,
   isTerminal,
-  parseInstant,
-  readTaskState,
+  LIMITS,
   RelayError,
   type TaskState,
 } from "@a2a-relay/protocol";
@@ -25,19 +24,22 @@ import type { A2aCaller } from "./a2a-caller.ts";
 import { begunTask, letterOf, namingOf } from "./a2a-letter.ts";
 import type { A2aPushService } from "./a2a-push-service.ts";
 import {
-  type A2aListRequest,
   type A2aSendRequest,
+  pageSizeOf,
   parseList,
   parseSend,
   parseTaskRequest,
   readPageToken,
+  sinceOf,
+  stateOf,
   writePageToken,
 } from "./a2a-request.ts";
 import { type A2aFollowing, type A2aPage, A2aStreams } from "./a2a-streams.ts";
-import { type A2aTasks, noTask } from "./a2a-tasks.ts";
+import { type A2aTasks, noTask, ownSinceMs } from "./a2a-tasks.ts";
 import { assertAnswer } from "./agent-answer.ts";
+import { contextOfThread, threadOfContext } from "./context-id.ts";
 import { type AgentTerms, assertTerms, termsOf } from "./agent-terms.ts";
-import { TaskStory } from "./task-story.ts";
+import { type Shown, TaskStory } from "./task-story.ts";
 
 export interface A2aSettings {
   /** How long a send waits for its task before it answers with the task as it stands. */
@@ -54,14 +56,17 @@ interface A2aParts extends ServiceParts {
 
 /** A task that its caller was told of. */
 interface Asked {
+  readonly caller: A2aCaller;
   readonly taskId: string;
+  /** It was accepted now, and not some time before. */
+  readonly isNew: boolean;
   /** What was answered, where it is the first that is known of the task. */
   readonly begun: A2aTask | undefined;
 }
 
 const NO_CARD: AgentCard = {};
-const LIST_DEFAULT = 50;
-const LIST_MAX = 100;
+/** The id of no task: nothing ever happens to it. */
+const NO_TASK = "";
 
 /** What a standard A2A caller may ask of any agent, whether or not that agent is there. */
 export class A2aService {
@@ -83,17 +88,25 @@ export class A2aService {
   }
 
   async isNamedByCaller(principal: Principal, taskId: string): Promise<boolean> {
-    return (await this.#parts.a2aTasks.named({ principal, version: "0.1" }, taskId)) !== undefined;
+    return (
+      (await this.#parts.a2aTasks.named({ principal, version: "0.1", agentId: undefined }, taskId)) !==
+      undefined
+    );
   }
 
   /** Waits for the end of the task, or for a question, as long as the caller and the relay's patience allow. */
   async send(caller: A2aCaller, params: unknown, waiting: Waiting): Promise<A2aSendResult> {
     const request = parseSend(params);
     const { returnImmediately = false, historyLength } = request.configuration ?? {};
+    if (returnImmediately) {
+      const asked = await this.#ask(caller, request);
+      return { task: asked.begun ?? (await this.#shown(caller, await this.#taskOf(asked), historyLength)) };
+    }
+    // Whoever cannot wait is refused before anything is sent: behind it, all would be taken for refused.
+    const { signal } = waiting;
+    using place = this.#placeFor(caller);
     const asked = await this.#ask(caller, request);
-    if (returnImmediately)
-      return { task: asked.begun ?? (await this.#told(caller, asked.taskId, historyLength)) };
-    const task = await this.#settled(caller, asked.taskId, waiting);
+    const task = await this.#settled(asked, { signal, place });
     const message = task.isPlain ? await this.#story.plainMessage(task) : undefined;
     if (message === undefined) return { task: await this.#shown(caller, task, historyLength) };
     assertAnswer({ message });
@@ -103,12 +116,11 @@ export class A2aService {
   /** The task as it stands, then what happens to it, until it ends or asks. Refuses before the first page. */
   async stream(caller: A2aCaller, params: unknown, waiting: Waiting): Promise<AsyncIterable<A2aPage>> {
     const request = parseSend(params);
-    const { streams } = await this.#termsOf(caller);
-    if (!streams)
-      throw new A2aError("UnsupportedOperation", "this agent's card says that it does not stream");
-    const { taskId } = await this.#ask(caller, request);
-    const task = await this.#task(caller, taskId);
+    await this.#assertStreams(caller);
     const { signal } = waiting;
+    using place = this.#placeFor(caller);
+    const task = await this.#taskOf(await this.#ask(caller, request));
+    place[Symbol.dispose]();
     return this.#streams.follow(caller.principal, task, {
       signal,
       endsAtQuestion: true,
@@ -123,6 +135,7 @@ export class A2aService {
     waiting: Waiting & { readonly afterN: number | undefined },
   ): Promise<AsyncIterable<A2aPage>> {
     const task = await this.#task(caller, parseTaskRequest(params).id);
+    await this.#assertStreams({ ...caller, agentId: task.askedOf ?? task.assignee });
     if (isTerminal(task.state) && waiting.afterN === undefined) {
       throw new A2aError(
         "UnsupportedOperation",
@@ -152,27 +165,39 @@ export class A2aService {
     const requester = principal.kind === "agent" ? principal.agentId : GUEST;
     await this.#parts.guard.authorize(principal, "tasks.list", { agentId: requester });
     const pageSize = pageSizeOf(request.pageSize);
-    const { tasks, hasMore, total } = await this.#parts.store.askedTasks({
+    const { store } = this.#parts;
+    const { tasks, hasMore, total } = await store.askedTasks({
       tenant: principal.tenant,
       askedOf: agentId,
       requester,
       state: stateOf(request.status),
-      threadId: request.contextId === "" ? undefined : request.contextId,
+      threadId: threadOf(request.contextId),
       sinceMs: sinceOf(request),
+      createdSinceMs: await ownSinceMs(store, principal),
       before: readPageToken(request.pageToken),
       limit: pageSize,
     });
-    const shown: A2aTask[] = [];
-    for (const task of tasks) {
-      const told = await this.#story.tell(task, {
-        historyLength: request.historyLength ?? 0,
-        withArtifacts: request.includeArtifacts === true,
-      });
-      shown.push(named(told, task, caller));
-    }
-    const last = tasks.at(-1);
-    const nextPageToken = hasMore && last !== undefined ? writePageToken(last) : "";
+    const shown = await this.#listed(caller, tasks, {
+      historyLength: request.historyLength ?? 0,
+      withArtifacts: request.includeArtifacts === true,
+    });
+    const last = tasks[shown.length - 1];
+    const isLastPage = !hasMore && shown.length === tasks.length;
+    const nextPageToken = isLastPage || last === undefined ? "" : writePageToken(last);
     return { tasks: shown, nextPageToken, pageSize, totalSize: total };
+  }
+
+  /** As many of them, in their order, as one answer has room for; at least one. */
+  async #listed(caller: A2aCaller, tasks: readonly TaskRecord[], how: Shown): Promise<readonly A2aTask[]> {
+    const shown: A2aTask[] = [];
+    let bytes = 0;
+    for (const task of tasks) {
+      const told = named(await this.#story.tell(task, how), task, caller);
+      bytes += Buffer.byteLength(JSON.stringify(told));
+      if (bytes > LIMITS.answerBytesMax && shown.length > 0) break;
+      shown.push(told);
+    }
+    return shown;
   }
 
   /** Final at once; canceling what is canceled is harmless. */
@@ -207,17 +232,37 @@ export class A2aService {
     });
     const pushConfig = request.configuration?.taskPushNotificationConfig;
     const called = { ...caller, agentId: known?.askedOf ?? to };
-    if (pushConfig !== undefined) await this.#parts.a2aPushes.check(called, pushConfig);
+    if (pushConfig !== undefined) await this.#parts.a2aPushes.check(called, pushConfig, known);
     const letter = letterOf(caller, request, { to, known });
     const naming = known === undefined ? namingOf(request, letter) : undefined;
     const answer = await this.#refusing(known, () => this.#parts.messages.ask(principal, letter, naming));
     const taskId = answer.receipt.task_id;
     if (taskId === undefined) throw new RelayError("internal", "a request made no task");
-    if (pushConfig !== undefined) {
-      const task = await this.#task(called, taskId);
-      await this.#parts.a2aPushes.attach(called, task, pushConfig, known?.updateCount ?? 0);
+    const begun = known === undefined ? begunTask(answer, caller, request) : undefined;
+    const asked = { caller: called, taskId, isNew: answer.created, begun };
+    if (pushConfig !== undefined) await this.#attach(asked, pushConfig, known?.updateCount ?? 0);
+    return asked;
+  }
+
+  /**
+   * All that could be refused was checked before. What goes wrong yet does not undo the send, so it must not be
+   * answered as if it did: its caller would send again.
+   */
+  async #attach(asked: Asked, pushConfig: unknown, afterN: number): Promise<void> {
+    try {
+      const task = await this.#taskOf(asked);
+      await this.#parts.a2aPushes.attach(asked.caller, task, pushConfig, afterN);
+    } catch (reason) {
+      if (!(reason instanceof RelayError)) throw reason;
     }
-    return { taskId, begun: known === undefined ? begunTask(answer, caller, request) : undefined };
+  }
+
+  /** What was asked just now is its caller's own; what had been asked before is looked at like any other task. */
+  async #taskOf({ caller, taskId, isNew }: Asked): Promise<TaskRecord> {
+    if (!isNew) return this.#task(caller, taskId);
+    const task = await this.#parts.store.task(caller.principal.tenant, taskId);
+    if (task === undefined) throw noTask(taskId);
+    return task;
   }
 
   /** The task that the message adds to. */
@@ -228,11 +273,11 @@ export class A2aService {
       if (
         message.contextId !== undefined &&
         message.contextId !== "" &&
-        message.contextId !== task.threadId
+        threadOfContext(message.contextId) !== task.threadId
       ) {
         throw new RelayError(
           "invalid_argument",
-          `contextId: task ${task.id} belongs to context ${task.threadId}, not to ${message.contextId}`,
+          `contextId: task ${task.id} belongs to context ${contextOfThread(task.threadId)}, not to ${message.contextId}`,
         );
       }
       return task;
@@ -246,23 +291,37 @@ export class A2aService {
       return await act();
     } catch (reason) {
       const { code, message } = RelayError.from(reason);
-      if (known === undefined || (code !== "task_finished" && code !== "task_canceled")) throw reason;
+      if (known === undefined) throw reason;
+      // Who may only look at a task cannot add to it, and hears of that in the words of A2A.
+      if (code === "not_found") throw noTask(known.id);
+      if (code !== "task_finished" && code !== "task_canceled") throw reason;
       throw new A2aError("UnsupportedOperation", message, { cause: reason });
     }
   }
 
-  async #settled({ principal }: A2aCaller, taskId: string, { signal }: Waiting): Promise<TaskRecord> {
+  /** A place among those who wait, kept until it is known what for. */
+  #placeFor({ principal }: A2aCaller): Disposable {
+    return this.#parts.waiters.watch(principal, taskTopic(principal.tenant, NO_TASK));
+  }
+
+  async #settled(
+    asked: Asked,
+    { signal, place }: Waiting & { readonly place: Disposable },
+  ): Promise<TaskRecord> {
     const { store, clock, waiters, guard } = this.#parts;
-    const { tenant } = principal;
-    using watch = waiters.watch(principal, taskTopic(tenant, taskId));
+    const { principal } = asked.caller;
+    // Nobody can come in between and take the place.
+    place[Symbol.dispose]();
+    using watch = waiters.watch(principal, taskTopic(principal.tenant, asked.taskId));
     const endMs = clock.nowMs() + this.#settings.a2aBlockMs;
-    for (;;) {
-      const task = await store.task(tenant, taskId);
-      if (task === undefined) throw noTask(taskId);
+    for (let task = await this.#taskOf(asked); ;) {
       const leftMs = endMs - clock.nowMs();
       if (isSettled(task.state) || leftMs <= 0 || signal?.aborted === true) return task;
       await watch.changed({ timeoutMs: leftMs, signal });
       await guard.assertStillKnown(principal);
+      const next = await store.task(principal.tenant, asked.taskId);
+      if (next === undefined) throw noTask(asked.taskId);
+      task = next;
     }
   }
 
@@ -278,6 +337,11 @@ export class A2aService {
 
   #task(caller: A2aCaller, id: string): Promise<TaskRecord> {
     return this.#parts.a2aTasks.find(caller, id);
+  }
+
+  async #assertStreams(caller: A2aCaller): Promise<void> {
+    if ((await this.#termsOf(caller)).streams) return;
+    throw new A2aError("UnsupportedOperation", "this agent's card says that it does not stream");
   }
 
   async #termsOf({ principal, agentId }: A2aCaller): Promise<AgentTerms> {
@@ -302,6 +366,10 @@ function shownTo(caller: A2aCaller, task: TaskRecord): Pick<A2aFollowing, "numbe
   return { shownAs: shownId(task, caller), numbersArtifacts: caller.version === "0.1" };
 }
 
+function threadOf(contextId: string | undefined): string | undefined {
+  return contextId === undefined || contextId === "" ? undefined : threadOfContext(contextId);
+}
+
 /** It has ended, or it waits for its requester. */
 export function isSettled(state: TaskState): boolean {
   return isTerminal(state) || state === "input-required" || state === "auth-required";
@@ -318,25 +386,4 @@ function assertFromUser({ message }: A2aSendRequest, version: A2aVersion): void 
       "message.messageId: is missing; give every message an id of its own",
     );
   }
-}
-
-function pageSizeOf(asked: number | undefined): number {
-  if (asked === undefined || asked === 0) return LIST_DEFAULT;
-  if (asked <= LIST_MAX) return asked;
-  throw new RelayError("invalid_argument", `pageSize: from 1 to ${LIST_MAX}, got ${asked}`);
-}
-
-/** What libraries write for a member that nobody set. */
-const UNSPECIFIED: ReadonlySet<string> = new Set(["TASK_STATE_UNSPECIFIED", "UNRECOGNIZED"]);
-
-function stateOf(status: string | undefined): TaskState | undefined {
-  if (status === undefined || status === "" || UNSPECIFIED.has(status)) return undefined;
-  const state = readTaskState(status);
-  if (state !== undefined) return state;
-  throw new RelayError("invalid_argument", `status: "${status}" is no state of a task`);
-}
-
-function sinceOf({ statusTimestampAfter }: A2aListRequest): number {
-  if (statusTimestampAfter === undefined || statusTimestampAfter === "") return 0;
-  return parseInstant(statusTimestampAfter, "statusTimestampAfter");
 }

@@ -73,8 +73,10 @@ export class A2aStreams {
     });
   }
 
-  async #begin(task: TaskRecord, { endsAtQuestion, shownAs }: How): Promise<SeenTo> {
-    const told = await this.#parts.story.tell(task, { historyLength: undefined, withArtifacts: true });
+  /** What is in the task as it is shown first does not come again behind it. */
+  async #begin(known: TaskRecord, { endsAtQuestion, shownAs }: How): Promise<SeenTo> {
+    const shown = { historyLength: undefined, withArtifacts: true };
+    const { task, told } = await this.#parts.story.look(known, shown);
     const n = task.updateCount;
     const isFinal = isEnd(task.state, endsAtQuestion);
     const event = { task: { ...told, id: shownAs } };

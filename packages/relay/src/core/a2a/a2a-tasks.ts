@@ -1,5 +1,6 @@
 import { A2aError, GUEST, LIMITS, RelayError } from "@a2a-relay/protocol";
 import type { Guard } from "../access/guard.ts";
+import type { Principal } from "../access/principal.ts";
 import type { RelayStore } from "../environment/relay-store.ts";
 import type { TaskRecord } from "../tasks/task-record.ts";
 import { visibleTask } from "../tasks/visible-task.ts";
@@ -16,21 +17,26 @@ export class A2aTasks {
   /** The task, if the caller takes part in it and asked it of this agent; else it looks as if there were none. */
   async find(caller: A2aCaller, id: string): Promise<TaskRecord> {
     const task = (await this.named(caller, id)) ?? (await this.#visible(caller, id));
-    const { agentId } = caller;
-    const isOfAgent = agentId === undefined || frontOf(task) === agentId || task.assignee === agentId;
-    if (!isOfAgent) throw noTask(id);
+    if (!isOf(caller, task)) throw noTask(id);
     return task;
   }
 
-  /** Callers of A2A 0.1 go by the names that they gave their tasks. */
+  /** Callers of A2A 0.1 go by the names that they gave their tasks, each of them at one agent. */
   async named(
-    { principal, version }: Pick<A2aCaller, "principal" | "version">,
+    caller: Pick<A2aCaller, "agentId" | "principal" | "version">,
     clientId: string,
   ): Promise<TaskRecord | undefined> {
+    const { principal, version } = caller;
     if (version !== "0.1") return undefined;
     const requester = principal.kind === "agent" ? principal.agentId : GUEST;
-    const [task] = await this.#parts.store.tasksWithClientId(principal.tenant, requester, clientId);
-    return task?.requester === requester ? task : undefined;
+    const { store, guard } = this.#parts;
+    const named = await store.tasksWithClientId(principal.tenant, requester, clientId);
+    const task = named.find((each) => each.requester === requester);
+    if (task === undefined || !isOf(caller, task)) return undefined;
+    // An earlier owner of the caller's id took the names of its tasks with it.
+    if (task.createdAtMs < (await ownSinceMs(store, principal))) return undefined;
+    await guard.authorize(principal, "tasks.read", { parties: [requester] });
+    return task;
   }
 
   async #visible({ principal }: A2aCaller, id: string): Promise<TaskRecord> {
@@ -45,11 +51,20 @@ export class A2aTasks {
   }
 }
 
+function isOf({ agentId }: Pick<A2aCaller, "agentId">, task: TaskRecord): boolean {
+  return agentId === undefined || frontOf(task) === agentId || task.assignee === agentId;
+}
+
 /** Whom its caller goes on asking about it, whoever works on it. */
 function frontOf({ askedOf, handoffs, assignee }: TaskRecord): string {
   return askedOf ?? handoffs[0]?.from ?? assignee;
 }
 
+/** From when on what bears the caller's id is its own. */
+export async function ownSinceMs(store: RelayStore, principal: Principal): Promise<number> {
+  return principal.kind === "agent" ? store.othersBeforeMs(principal.tenant, principal.agentId) : 0;
+}
+
 export function noTask(id: string): A2aError {
-  return new A2aError("TaskNotFound", `there is no task ${id.slice(0, LIMITS.idCharsMax)}`);
+  return new A2aError("TaskNotFound", `there is no task ${id.slice(0, LIMITS.idCharsMax).toWellFormed()}`);
 }

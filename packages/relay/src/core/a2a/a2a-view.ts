@@ -12,6 +12,7 @@ import {
 } from "@a2a-relay/protocol";
 import type { TaskRecord } from "../tasks/task-record.ts";
 import type { ArtifactStep, Said, StatusStep, TaskUpdate } from "../tasks/task-update.ts";
+import { contextOfThread } from "./context-id.ts";
 
 /** Where a message belongs. */
 type Place = Pick<TaskRecord, "id" | "threadId">;
@@ -28,7 +29,8 @@ export function a2aMessageOf(letter: Message, role: A2aRole, place: Place): A2aM
 
 /** The step as those who follow the task see it; undefined for what only its history shows. */
 export function a2aEventOf(task: TaskRecord, update: TaskUpdate): A2aStreamResponse | undefined {
-  const { id: taskId, threadId: contextId } = task;
+  const { id: taskId } = task;
+  const contextId = contextOfThread(task.threadId);
   const { step } = update;
   if (step.kind === "message") return undefined;
   const more = step.metadata === undefined ? {} : { metadata: step.metadata };
@@ -72,7 +74,7 @@ export function a2aTaskOf(
   };
   return {
     id: task.id,
-    contextId: task.threadId,
+    contextId: contextOfThread(task.threadId),
     status,
     ...(artifacts === undefined || artifacts.length === 0 ? {} : { artifacts }),
     ...(history === undefined || history.length === 0 ? {} : { history }),
@@ -84,7 +86,7 @@ function artifactOf({ artifact, append, lastChunk }: ArtifactStep): Omit<Artifac
 }
 
 function messageIn(
-  { id: taskId, threadId: contextId }: Place,
+  { id: taskId, threadId }: Place,
   role: A2aRole,
   said: {
     readonly id: string;
@@ -94,5 +96,11 @@ function messageIn(
 ): A2aMessage {
   const message: Record<string, unknown> = { messageId: said.id };
   for (const member in said.more) if (!OWN_MEMBERS.has(member)) message[member] = said.more[member];
-  return { ...(message as { messageId: string }), role, parts: said.parts, taskId, contextId };
+  return {
+    ...(message as { messageId: string }),
+    role,
+    parts: said.parts,
+    taskId,
+    contextId: contextOfThread(threadId),
+  };
 }

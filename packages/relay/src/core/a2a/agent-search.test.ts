@@ -22,6 +22,13 @@ describe("the words of a question", () => {
     assert.deepEqual(searchWords("list all agents"), []);
     assert.deepEqual(searchWords("？！ …"), []);
   });
+
+  it("are so many, and of so much text, however long it is", () => {
+    const many = Array.from({ length: 20_000 }, (_, index) => `word${index}`);
+    assert.deepEqual(searchWords(many.join(" ")), many.slice(0, 20));
+    assert.deepEqual(searchWords(`${"。".repeat(100_000)}翻译`), []);
+    assert.deepEqual(searchWords(`${" ".repeat(100_000)}翻译`), ["翻译"]);
+  });
 });
 
 describe("an agent fits", () => {
@@ -47,6 +54,9 @@ describe("an agent fits", () => {
     const said = { card: { description: "translation of contracts" } };
     for (const text of ["translate", "translator", "Translations", "contract"])
       assert.ok(fit(said, text) > 0, text);
+    const glued = { card: { description: "node.js、snake_case，把PDF译成o'clock" } };
+    for (const text of ["node.js", "snake_case", "pdf", "o'clock", "译成"])
+      assert.ok(fit(glued, text) > 0, text);
     assert.equal(fit({ card: { description: "category theory" } }, "cat"), 0);
     assert.equal(fit({ card: { description: "revision" } }, "review"), 0);
     assert.ok(fit({ card: { description: "把合同译成英文" } }, "合同") > 0);

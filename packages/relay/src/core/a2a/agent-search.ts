@@ -15,6 +15,9 @@ const COMMON_WORDS: ReadonlySet<string> = new Set(
 
 const SEGMENTER = new Intl.Segmenter("zh", { granularity: "word" });
 
+/** What stands between two letters belongs to their word: node.js, snake_case, o'clock. */
+const LATIN_WORD = /[\p{Script=Latin}\p{N}\p{M}]+(?:[._'’][\p{Script=Latin}\p{N}\p{M}]+)*/gu;
+
 /** How much of a word has to be there: translate, translates, translation and translator mean the same here. */
 const STEM_CHARS_MIN = 5;
 const ENDING_CHARS = 2;
@@ -24,15 +27,20 @@ const WHOLE_CHARS_MIN = 4;
 /** What is found in a name tells more than what is found in a description. */
 const WEIGHTS = { name: 4, skill: 3, text: 1 } as const;
 
-export function searchWords(text: string): SearchWords {
-  return [...new Set(wordsOf(text))].filter((word) => !COMMON_WORDS.has(word));
+/** What is read of a question, and how many of its words are sought: who means more has not said what it means. */
+const QUESTION_CHARS_MAX = 2_000;
+const WORDS_MAX = 20;
+
+export function searchWords(question: string): SearchWords {
+  const words = new Set(segmentsOf(question.trim().slice(0, QUESTION_CHARS_MAX)));
+  return [...words].filter((word) => !COMMON_WORDS.has(word)).slice(0, WORDS_MAX);
 }
 
 /** How well the agent fits: 0 when no word does. Each word counts once, where it tells most. */
 export function fitOf(agent: AgentRecord, sought: SearchWords): number {
   const fields = fieldsOf(agent).map(({ weight, texts }) => {
-    const text = texts.join("\n");
-    return { weight, text: plain(text), words: wordsOf(text) };
+    const text = plain(texts.join("\n"));
+    return { weight, text, words: latinWordsOf(text) };
   });
   return sought
     .map((word) => fields.find(({ text, words }) => holds(word, text, words))?.weight ?? 0)
@@ -76,10 +84,16 @@ function tagWords(tags: unknown): readonly string[] {
   return Object.entries(tags).map(([key, value]) => `${key} ${String(value)}`);
 }
 
-function wordsOf(text: string): readonly string[] {
+/** Words of any script. Too slow for all that all agents say of themselves. */
+function segmentsOf(text: string): readonly string[] {
   return [...SEGMENTER.segment(plain(text))]
     .filter(({ isWordLike }) => isWordLike === true)
     .map(({ segment }) => segment);
+}
+
+/** As the segments are, each once; of other scripts any place will do. */
+function latinWordsOf(text: string): readonly string[] {
+  return [...new Set(text.match(LATIN_WORD))];
 }
 
 function plain(text: string): string {

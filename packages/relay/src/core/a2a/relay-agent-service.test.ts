@@ -8,6 +8,8 @@ import { operatorOf, type Principal } from "../access/principal.ts";
 import { TimeOrderedIds } from "../environment/time-ordered-ids.ts";
 import { RelayAgentService } from "./relay-agent-service.ts";
 
+/** Far more than a turn takes on a busy machine, and far less than all of the search at once. */
+const STALL_MS_MAX = 2_000;
 const SETTINGS = { publicUrl: () => "https://relay.example", messageTtlMs: 1_000 };
 
 interface Told {
@@ -44,6 +46,22 @@ async function coreWithClerks(): Promise<CoreOnMemory> {
   });
   await register({ agent_id: "weather@desk", card: { description: "Tells the weather\n- forged: line" } });
   return core;
+}
+
+/** For how long nobody else had a turn while it was done. */
+async function longestStallMs(act: () => Promise<void>): Promise<number> {
+  let longestMs = 0;
+  let lastMs = performance.now();
+  const turn = (): void => {
+    const nowMs = performance.now();
+    longestMs = Math.max(longestMs, nowMs - lastMs);
+    lastMs = nowMs;
+  };
+  const watching = setInterval(turn, 5);
+  await act();
+  clearInterval(watching);
+  turn();
+  return longestMs;
 }
 
 describe("the relay as an agent", () => {
@@ -126,6 +144,22 @@ describe("the relay as an agent", () => {
       ["zz"],
     );
     assert.match((await ask(core, "list agents")).text, /^503 agents fit, the best 20 of them:/);
+  });
+
+  it("holds nobody up, however much is asked and however much agents say of themselves", async () => {
+    await using core = await coreOnMemory();
+    const wordsOf = (prefix: string, count: number): string =>
+      Array.from({ length: count }, (_, index) => `${prefix}${index}`).join(" ");
+    for (let n = 0; n < 20; n += 1) {
+      const card = { description: wordsOf(`w${n}q`, 6_000) };
+      await core.agents.register(core.operator, { agent_id: `clerk-${n}`, card });
+    }
+    for (const question of [wordsOf("zz", 20_000), `${" ".repeat(150_000)}translate`]) {
+      const stallMs = await longestStallMs(async () => {
+        assert.match((await ask(core, question)).text, /^Nobody/);
+      });
+      assert.ok(stallMs < STALL_MS_MAX, `nobody had a turn for ${stallMs} ms`);
+    }
   });
 
   it("knows only the caller's tenant, and answers only those who may read agents", async () => {

@@ -5,6 +5,7 @@ import { serveCard } from "../agents/agent-card.ts";
 import { RELAY_AGENT } from "../agents/agent-name.ts";
 import type { AgentWithPresence } from "../agents/agent-record.ts";
 import { agentUrl, type CardSettings, tenantUrl } from "../agents/card-interfaces.ts";
+import { isListedFor } from "../agents/external-address.ts";
 import type { Clock } from "../environment/clock.ts";
 import type { Identifiers } from "../environment/identifiers.ts";
 import type { RelayStore } from "../environment/relay-store.ts";
@@ -36,7 +37,9 @@ interface Search {
 }
 
 const SHOWN_MAX = 20;
-const HELP = /^\s*(?:help|帮助|\?|？)?\s*$/i;
+/** Few enough to be read in one turn, however much they say of themselves. */
+const PAGE_AGENTS = 50;
+const HELP: ReadonlySet<string> = new Set(["", "help", "帮助", "?", "？"]);
 
 /** What the relay itself answers, when a message is for no agent. */
 export class RelayAgentService {
@@ -59,28 +62,31 @@ export class RelayAgentService {
     await this.#parts.guard.authorize(principal, "agents.read");
     const text = textOfParts(message.parts);
     const { tenant } = principal;
-    if (HELP.test(text)) return this.#say(message.contextId, this.#help(tenant), []);
-    const found = await this.#find(tenant, text);
+    if (HELP.has(text.trim().toLowerCase())) return this.#say(message.contextId, this.#help(tenant), []);
+    const found = await this.#find(principal, text);
     const words = found.total === 0 ? this.#nobody(tenant, found) : listOf(found);
     return this.#say(message.contextId, words, found.agents);
   }
 
-  async #find(tenant: string, text: string): Promise<Search> {
+  async #find(principal: Principal, text: string): Promise<Search> {
+    const { tenant } = principal;
     const { store, clock } = this.#parts;
     const sought = searchWords(text);
     const fitting: { readonly fit: number; readonly found: AgentWithPresence }[] = [];
     let looked = 0;
     let total = 0;
-    for (let afterId = ""; looked < LIMITS.scanRowsMax; await clock.nextTurn()) {
-      const page = await store.agents(tenant, { afterId, limit: LIMITS.listLimitMax });
+    for (let afterId = ""; looked < LIMITS.scanRowsMax;) {
+      const page = await store.agents(tenant, { afterId, limit: PAGE_AGENTS });
       for (const found of page) {
+        await clock.nextTurn();
+        if (!isListedFor(principal, found.agent.id)) continue;
         // A question without a word of its own is about everybody.
         const fit = sought.length === 0 ? 1 : fitOf(found.agent, sought);
         if (fit > 0) fitting.push({ fit, found });
       }
       looked += page.length;
       const last = page.at(-1)?.agent.id;
-      if (last === undefined || page.length < LIMITS.listLimitMax) break;
+      if (last === undefined || page.length < PAGE_AGENTS) break;
       afterId = last;
       total += keepBest(fitting);
     }

@@ -66,6 +66,11 @@ export function ownerOf(principal: Principal): AgentId {
   return principal.kind === "agent" ? principal.agentId : GUEST;
 }
 
+/** Who is called: whatever hangs at one of its addresses may well hang at all of them. */
+export function originOf({ url }: Pick<TaskPushConfig, "url">): string {
+  return URL.parse(url)?.origin ?? "";
+}
+
 export function nameOf({ tenant, taskId, id }: TaskPushKey): string {
   return JSON.stringify([tenant, taskId, id]);
 }
@@ -73,7 +78,7 @@ export function nameOf({ tenant, taskId, id }: TaskPushKey): string {
 /** A fact about where a caller is told of a task. It names the host, and never the URL, which may be a secret. */
 export function taskPushEvent(
   type: Extract<EventType, "push.configured" | "push.disabled" | "push.removed">,
-  { owner, taskId, id, url }: TaskPushConfig,
+  { owner, taskId, id, url }: Pick<TaskPushConfig, "id" | "owner" | "taskId" | "url">,
   by: { readonly actor: string; readonly atMs: number },
   data: Readonly<Record<string, unknown>> = {},
 ): EventDraft {

@@ -11,14 +11,15 @@ import type { TaskRecord } from "../tasks/task-record.ts";
 import type { TaskUpdate } from "../tasks/task-update.ts";
 import { a2aEventOf } from "./a2a-view.ts";
 import { afterArrival, afterFailure, toldUpTo } from "./task-push-changes.ts";
-import { isSameConfig, nameOf, taskPushEvent } from "./task-push-config.ts";
+import { isSameConfig, nameOf, originOf, taskPushEvent } from "./task-push-config.ts";
 import { isToldByTask, taskPushRequest, type TaskNews } from "./task-push-message.ts";
 import type { TaskPushConfig, TaskPushKey } from "./task-push-record.ts";
+import type { TaskPushShare } from "./task-push-store.ts";
 import { TaskStory } from "./task-story.ts";
 
 /** What there is to do. */
 export interface TaskPushAgenda {
-  /** To be looked at now. */
+  /** To be begun now. */
   readonly due: readonly TaskPushConfig[];
   /** How long nothing else falls due, unless something changes. */
   readonly waitMs: number;
@@ -50,8 +51,10 @@ interface Walked {
 }
 
 const ANY_TIME = Number.MAX_SAFE_INTEGER;
-/** Configurations of one tenant that are looked at together. */
-const TENANT_MAX = 500;
+const SHARE: TaskPushShare = {
+  ofOwner: LIMITS.taskPushesOfOwnerMax,
+  ofReceiver: LIMITS.taskPushesOfReceiverMax,
+};
 
 const NO_PARTY = "whoever asked for it takes no part in the task any more";
 const BLOCKED = `the url is at an address that the relay does not call; ${HOW_TO_ALLOW}`;
@@ -79,18 +82,29 @@ export class TaskPushDelivery {
     return this.#store.feed.watch(TASK_PUSHES_TOPIC, { isOwn: true });
   }
 
-  /** What to look at beside what is under way, and when to look again. */
-  async agenda(underWay: { has(name: string): boolean }): Promise<TaskPushAgenda> {
-    const timed = await this.#store.dueTaskPushes(ANY_TIME, TENANT_MAX);
+  /**
+   * What to begin beside what is under way, and when to look again if nothing ends before. One owner, and one receiver
+   * of it, has so many under way at a time: who never answers holds up nobody but itself.
+   */
+  async agenda(underWay: Iterable<TaskPushConfig>): Promise<TaskPushAgenda> {
     const nowMs = this.#clock.nowMs();
-    const due: TaskPushConfig[] = [];
-    let nextAtMs = Infinity;
-    for (const config of timed) {
-      if (underWay.has(nameOf(config)) || config.nextAtMs === null) continue;
-      if (config.nextAtMs <= nowMs) due.push(config);
-      else nextAtMs = Math.min(nextAtMs, config.nextAtMs);
-    }
-    return { due, waitMs: nextAtMs - nowMs };
+    const { due, nextAtMs } = await this.#store.dueTaskPushes(nowMs, SHARE);
+    const names = new Set<string>();
+    const counts = new Map<string, number>();
+    const begin = (config: TaskPushConfig): void => {
+      names.add(nameOf(config));
+      for (const key of shareKeys(config)) counts.set(key, (counts.get(key) ?? 0) + 1);
+    };
+    for (const config of underWay) begin(config);
+    const begun = due.filter((config) => {
+      const [owner, receiver] = shareKeys(config);
+      const hasRoom =
+        (counts.get(owner) ?? 0) < SHARE.ofOwner && (counts.get(receiver) ?? 0) < SHARE.ofReceiver;
+      if (!hasRoom || names.has(nameOf(config))) return false;
+      begin(config);
+      return true;
+    });
+    return { due: begun, waitMs: nextAtMs - nowMs };
   }
 
   /**
@@ -196,6 +210,11 @@ export class TaskPushDelivery {
     if (event !== undefined) return { event };
     return { task: await this.#story.tell(task, { historyLength: undefined, withArtifacts: true }) };
   }
+}
+
+function shareKeys(config: TaskPushConfig): readonly [owner: string, receiver: string] {
+  const { tenant, owner } = config;
+  return [JSON.stringify([tenant, owner]), JSON.stringify([tenant, owner, originOf(config)])];
 }
 
 function disabledEvent(config: TaskPushConfig, atMs: number): ReturnType<typeof taskPushEvent> {

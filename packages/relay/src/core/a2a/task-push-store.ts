@@ -7,8 +7,25 @@ import type { TaskPushConfig } from "./task-push-record.ts";
  */
 export interface TaskPushStore {
   taskPush(tenant: string, taskId: string, id: string): Promise<TaskPushConfig | undefined>;
-  /** All of one task, by their ids. There are at most `LIMITS.pushConfigsOfTaskMax`; they go with their task. */
+  /**
+   * All of one task, by their ids. Each of its parties has at most `LIMITS.pushConfigsOfTaskMax`; they go with their
+   * task.
+   */
   taskPushes(tenant: string, taskId: string): Promise<readonly TaskPushConfig[]>;
-  /** Active ones whose time has come, of all tenants and at most `limit` of each; its longest due first. */
-  dueTaskPushes(nowMs: number, limit: number): Promise<readonly TaskPushConfig[]>;
+  dueTaskPushes(nowMs: number, share: TaskPushShare): Promise<DueTaskPushes>;
+}
+
+/** What one of many gets, so that nobody's wait behind another's. */
+export interface TaskPushShare {
+  /** Of one owner, in one tenant. */
+  readonly ofOwner: number;
+  /** Of these, for one receiver: the origin of the URL. */
+  readonly ofReceiver: number;
+}
+
+export interface DueTaskPushes {
+  /** Active ones whose time has come: of every owner its share, its longest due first. */
+  readonly due: readonly TaskPushConfig[];
+  /** When the next time comes that has not come yet; infinite: never. */
+  readonly nextAtMs: number;
 }

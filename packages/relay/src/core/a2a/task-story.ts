@@ -1,4 +1,12 @@
-import { type A2aMessage, type A2aStatus, type A2aTask, LIMITS, type Message } from "@a2a-relay/protocol";
+import {
+  type A2aMessage,
+  type A2aStatus,
+  type A2aTask,
+  formatInstant,
+  LIMITS,
+  type Message,
+  toA2aState,
+} from "@a2a-relay/protocol";
 import type { RelayStore } from "../environment/relay-store.ts";
 import type { TaskRecord } from "../tasks/task-record.ts";
 import type { TaskUpdate } from "../tasks/task-update.ts";
@@ -6,9 +14,15 @@ import { a2aMessageOf, a2aStatusOf, a2aTaskOf, saidMessage } from "./a2a-view.ts
 
 /** How much of a task is to be shown. */
 export interface Shown {
-  /** The newest so many messages; undefined: all. */
+  /** The newest so many messages; undefined: as many as one answer may have bytes. */
   readonly historyLength: number | undefined;
   readonly withArtifacts: boolean;
+}
+
+/** A look at a task: how it was shown, and the record as of that very moment. */
+export interface Look {
+  readonly task: TaskRecord;
+  readonly told: A2aTask;
 }
 
 /** A task with what was said about it, read from the store and put together as A2A shows it. */
@@ -19,82 +33,100 @@ export class TaskStory {
     this.#store = store;
   }
 
-  async tell(task: TaskRecord, { historyLength, withArtifacts }: Shown): Promise<A2aTask> {
-    const steps = await this.#steps(task);
-    const last = steps.findLast(({ step }) => step.kind === "status");
-    const history = historyLength === 0 ? undefined : await this.#history(task, steps, historyLength);
-    const artifacts = withArtifacts ? await this.#store.artifacts(task.tenant, task.id) : undefined;
-    return a2aTaskOf(task, { status: statusIn(task, last), history, artifacts });
+  async tell(task: TaskRecord, shown: Shown): Promise<A2aTask> {
+    return (await this.look(task, shown)).told;
+  }
+
+  /** The task as it stands, which may be later than `known`: an artifact is in it if and only if its step is. */
+  async look(known: TaskRecord, { historyLength, withArtifacts }: Shown): Promise<Look> {
+    const whole = withArtifacts ? await this.#store.taskWithArtifacts(known.tenant, known.id) : undefined;
+    const { task, artifacts } = whole ?? { task: known, artifacts: undefined };
+    const status = await this.#status(task);
+    const history = historyLength === 0 ? undefined : await this.#history(task, historyLength);
+    return { task, told: a2aTaskOf(task, { status, history, artifacts }) };
   }
 
   /** The plain message that a task was answered with. */
   async plainMessage(task: TaskRecord): Promise<A2aMessage | undefined> {
-    const steps = await this.#steps(task);
-    const message = statusIn(
-      task,
-      steps.findLast(({ step }) => step.kind === "status"),
-    )?.message;
+    const message = (await this.#status(task))?.message;
     if (message === undefined) return undefined;
     // Whoever is answered with a message was never shown the task.
     const { taskId: _, ...plain } = message;
     return plain;
   }
 
-  /** What was asked first, what was added, and what was answered. */
-  async #history(
-    task: TaskRecord,
-    steps: readonly TaskUpdate[],
-    length: number | undefined,
-  ): Promise<readonly A2aMessage[]> {
-    const asked = await this.#letter(task, task.firstMessageId ?? task.messageId);
-    const said = steps.filter(({ step }) => step.kind === "message" || saidIn(step) !== undefined);
-    const kept = length === undefined ? said : said.slice(-length);
+  async #status(task: TaskRecord): Promise<A2aStatus | undefined> {
+    const { tenant, id: taskId, updateCount: untilN } = task;
+    if (untilN > 0) {
+      const query = { tenant, taskId, untilN, statusOnly: true, limit: 1, bytesMax: LIMITS.answerBytesMax };
+      const [last] = (await this.#store.lastTaskUpdates(query)).updates;
+      if (last?.step.kind === "status") return a2aStatusOf(task, last.step, last);
+    }
+    const message = await this.#oldWords(task);
+    if (message === undefined) return undefined;
+    return { state: toA2aState(task.state), timestamp: formatInstant(task.updatedAtMs), message };
+  }
+
+  /** What was asked first, what was added, and what was answered: the newest, as far as there is room for them. */
+  async #history(task: TaskRecord, lengthMax = Infinity): Promise<readonly A2aMessage[]> {
     const messages: A2aMessage[] = [];
-    if (asked !== undefined && (length === undefined || kept.length < length)) messages.push(asked);
-    for (const { step, n } of kept) {
-      if (step.kind === "message") {
-        const added = await this.#letter(task, step.messageId);
-        if (added !== undefined) messages.push(added);
-        continue;
+    let bytes = 0;
+    for await (const message of this.#newestFirst(task, lengthMax)) {
+      bytes += Buffer.byteLength(JSON.stringify(message));
+      if (bytes > LIMITS.answerBytesMax && messages.length > 0) break;
+      messages.push(message);
+      if (messages.length >= lengthMax) break;
+    }
+    return messages.toReversed();
+  }
+
+  async *#newestFirst(task: TaskRecord, wanted: number): AsyncGenerator<A2aMessage> {
+    const { tenant, id: taskId } = task;
+    const page = { limit: Math.min(wanted, LIMITS.streamPageMessagesMax), bytesMax: LIMITS.answerBytesMax };
+    let isTold = false;
+    for (let untilN = task.updateCount; untilN > 0;) {
+      const query = { tenant, taskId, untilN, statusOnly: false, ...page };
+      const { updates, hasMore } = await this.#store.lastTaskUpdates(query);
+      for (const update of updates) {
+        isTold ||= update.step.kind === "status";
+        const message = await this.#messageOf(task, update);
+        if (message !== undefined) yield message;
       }
-      const words = saidIn(step);
-      if (words !== undefined) messages.push(saidMessage(task, words, n));
+      untilN = hasMore ? (updates.at(-1)?.n ?? 0) - 1 : 0;
     }
-    return messages;
+    const old = isTold ? undefined : await this.#oldWords(task);
+    if (old !== undefined) yield old;
+    const asked = await this.#asked(task);
+    if (asked !== undefined) yield asked;
   }
 
-  async #letter(task: TaskRecord, messageId: string): Promise<A2aMessage | undefined> {
+  async #messageOf(task: TaskRecord, { step, n }: TaskUpdate): Promise<A2aMessage | undefined> {
+    if (step.kind === "message") return this.#letter(task, step.messageId, "ROLE_USER");
+    return step.kind === "status" && step.said !== undefined ? saidMessage(task, step.said, n) : undefined;
+  }
+
+  /** The letter that handed a task over is not its requester's. */
+  async #asked(task: TaskRecord): Promise<A2aMessage | undefined> {
+    const { firstMessageId, handoffs, messageId } = task;
+    const askedId = firstMessageId ?? (handoffs.length === 0 ? messageId : undefined);
+    return askedId === undefined ? undefined : this.#letter(task, askedId, "ROLE_USER");
+  }
+
+  /** What was said last about a task from before its steps were kept. Whoever canceled one knows why. */
+  async #oldWords(task: TaskRecord): Promise<A2aMessage | undefined> {
+    const { resultMessageId, statusText: text, state } = task;
+    if (state === "canceled") return undefined;
+    const result =
+      resultMessageId === null ? undefined : await this.#letter(task, resultMessageId, "ROLE_AGENT");
+    return result ?? (text === null ? undefined : saidMessage(task, { text }, 0));
+  }
+
+  async #letter(
+    task: TaskRecord,
+    messageId: string,
+    role: A2aMessage["role"],
+  ): Promise<A2aMessage | undefined> {
     const record = await this.#store.message(task.tenant, messageId);
-    return record === undefined
-      ? undefined
-      : a2aMessageOf(JSON.parse(record.json) as Message, "ROLE_USER", task);
+    return record === undefined ? undefined : a2aMessageOf(JSON.parse(record.json) as Message, role, task);
   }
-
-  async #steps({ tenant, id: taskId, updateCount }: TaskRecord): Promise<readonly TaskUpdate[]> {
-    const steps: TaskUpdate[] = [];
-    if (updateCount === 0) return steps;
-    for (let afterN = 0; ;) {
-      const { updates, hasMore } = await this.#store.taskUpdates({
-        tenant,
-        taskId,
-        afterN,
-        withArtifacts: false,
-        limit: LIMITS.streamPageMessagesMax,
-        bytesMax: LIMITS.answerBytesMax,
-      });
-      // What came since the task was read is not part of this look at it.
-      steps.push(...updates.filter(({ n }) => n <= updateCount));
-      const last = updates.at(-1);
-      if (!hasMore || last === undefined || last.n >= updateCount) return steps;
-      afterN = last.n;
-    }
-  }
-}
-
-function saidIn(step: TaskUpdate["step"]): Parameters<typeof saidMessage>[1] | undefined {
-  return step.kind === "status" ? step.said : undefined;
-}
-
-function statusIn(task: TaskRecord, update: TaskUpdate | undefined): A2aStatus | undefined {
-  return update?.step.kind === "status" ? a2aStatusOf(task, update.step, update) : undefined;
 }

@@ -1,4 +1,5 @@
 import { type AgentId, formatInstant, RelayError } from "@a2a-relay/protocol";
+import { isExternal } from "../agents/external-address.ts";
 import type { Clock } from "../environment/clock.ts";
 import type { RelayStore } from "../environment/relay-store.ts";
 import { pairedAction } from "./capability-action.ts";
@@ -270,7 +271,9 @@ export class Capabilities implements CapabilityGate {
     agentId: AgentId,
   ): Promise<never> {
     const required = requiredActions(demand);
-    const reason = `${agentId} has no public key, because it was registered by an older relay; it must register again`;
+    const reason = isExternal(agentId)
+      ? `${agentId} is not known here yet; the first letter to it must be an operator's`
+      : `${agentId} has no public key, because it was registered by an older relay; it must register again`;
     const outcome = { required, missing: required, authorizedBy: [], passed: false, reason };
     await this.#record(principal, demand, outcome);
     throw refusalOf(`${actOf(demand)} rejected: ${reason}`, outcome);

@@ -32,6 +32,7 @@ import { AgentRemoval } from "./agent-removal.ts";
 import { viewAgent } from "./agent-view.ts";
 import type { CardSettings } from "./card-interfaces.ts";
 import type { Directory } from "./directory.ts";
+import { isListedFor } from "./external-address.ts";
 import { type PushAfter, PushRegistration } from "./push-registration.ts";
 import { fillRecord, registeredBefore } from "./registration.ts";
 
@@ -120,10 +121,11 @@ export class AgentService {
     const query = parseQuery(input) as AgentsQuery;
     const { tenant } = principal;
     const limit = query.limit ?? LIMITS.listLimitDefault;
-    const found = await this.#store.agents(tenant, { afterId: query.page_token ?? "", limit });
+    const found = await this.#listed(principal, query.page_token ?? "", limit);
     const items = await Promise.all(found.map((each) => this.#view(principal, each)));
     const last = items.length === limit ? items.at(-1) : undefined;
-    const total = await this.#store.countAgents(tenant);
+    const unlisted = principal.kind === "operator" ? 0 : await this.#store.countExternalAgents(tenant);
+    const total = (await this.#store.countAgents(tenant)) - unlisted;
     return { items, agents: items, total, ...(last === undefined ? {} : { pageToken: last.agent_id }) };
   }
 
@@ -146,6 +148,17 @@ export class AgentService {
   /** Takes up removals that a crash interrupted; a relay does so when it starts. */
   async finishRemovals(principal: OperatorPrincipal): Promise<void> {
     await this.#removal.finishAll(principal);
+  }
+
+  async #listed(viewer: Principal, after: string, limit: number): Promise<readonly AgentWithPresence[]> {
+    const listed: AgentWithPresence[] = [];
+    for (let afterId = after; ;) {
+      const page = await this.#store.agents(viewer.tenant, { afterId, limit });
+      listed.push(...page.filter(({ agent }) => isListedFor(viewer, agent.id)));
+      const last = page.at(-1)?.agent.id;
+      if (last === undefined || page.length < limit || listed.length >= limit) return listed.slice(0, limit);
+      afterId = last;
+    }
   }
 
   #idOf(request: RegisterRequest): AgentId {

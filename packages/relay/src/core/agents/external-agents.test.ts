@@ -5,7 +5,7 @@ import { coreOnMemory, LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
 import { FakeOutside } from "../../../testing/fake-outside.ts";
 import { refused } from "../../../testing/refusal.ts";
 import { aNewAgent } from "../../../testing/store-builders.ts";
-import { DEFAULT_TENANT } from "../access/principal.ts";
+import { DEFAULT_TENANT, type Principal } from "../access/principal.ts";
 
 const URL_A = "https://Agent.Example:443/助手";
 const ID = "https://agent.example/%E5%8A%A9%E6%89%8B" as AgentId;
@@ -76,6 +76,14 @@ describe("an agent that is written to by its URL", () => {
     await refused(core.send({ to: "http://10.0.0.1/" }), "invalid_argument", /A2A_RELAY_EGRESS_ALLOW/);
     await refused(core.send({ to: "https://a@b.example/" }), "invalid_argument", /without a user/);
     await refused(core.send({ to: "https://b.example/#" }), "invalid_argument", /a fragment/);
+    for (const query of ["?key=机密", "?"]) {
+      const error = await refused(
+        core.send({ to: `https://b.example/a${query}` }),
+        "invalid_argument",
+        /no query/,
+      );
+      assert.doesNotMatch(String(error), /机密/);
+    }
     const long = `https://b.example/${"x".repeat(LIMITS.idCharsMax)}`;
     await refused(core.send({ to: long }), "too_large", /push: "a2a" instead/);
   });
@@ -92,6 +100,100 @@ describe("an agent that is written to by its URL", () => {
       ["又来"],
     );
     assert.equal((await core.pushes.endpoint(core.operator, ID, {})).state, "active");
+  });
+
+  it("stays nobody when the letter to it is refused", async () => {
+    await using core = await coreOnMemory({ capabilities: true }, new FakeOutside());
+    const request = { to: URL_A, type: "request", body: "做" } as const;
+    await refused(core.messages.send(core.lulu, request), "permission_denied", /must be an operator's/);
+    for (const bad of [
+      { reply_to: "没有", type: "reply" },
+      { expires_at: new Date(0).toISOString() },
+      { parent: "没有", type: "request" },
+    ] as const) {
+      await assert.rejects(core.send({ to: URL_A, ...bad }));
+    }
+    assert.equal(await core.store.countExternalAgents(DEFAULT_TENANT), 0);
+    assert.equal(await core.store.pushEndpoint(DEFAULT_TENANT, ID), undefined);
+    await core.send(request);
+    assert.equal(await core.store.countExternalAgents(DEFAULT_TENANT), 1);
+    await refused(core.messages.send(core.lulu, request), "permission_denied", /a2a\.send/);
+  });
+
+  it("is known after a batch that has several letters for it, all or none, or one by one", async () => {
+    await using core = await coreOnMemory({}, new FakeOutside());
+    const messages = [URL_A, ZHIWEI, URL_A].map((to) => ({ from: LULU, to, body: "喂" }));
+    for (const atomic of [true, false]) {
+      const sent = await core.messages.sendBatch(core.operator, { messages, atomic }, () => 400);
+      assert.deepEqual(
+        sent.map(({ status }) => status),
+        [201, 201, 201],
+      );
+      assert.equal((await core.mailOf(ID)).length, 2);
+      await core.agents.remove(core.operator, ID);
+    }
+    const { events } = await core.journal.events(core.operator, { type: "agent.registered" });
+    assert.equal(events.filter(({ agent }) => agent === ID).length, 2);
+  });
+
+  it("is not shown to agents that did not name it", async () => {
+    await using core = await coreOnMemory({}, new FakeOutside());
+    for (let n = 0; n < 7; n += 1) await core.send({ to: `https://agent.example/${n}` });
+    await core.agents.register(core.operator, { agent_id: "aaa@host" });
+    const { agents, total } = await core.agents.list(core.lulu, {});
+    assert.deepEqual([agents.map(({ agent_id: id }) => id), total], [["aaa@host", LULU, ZHIWEI], 3]);
+    const first = await core.agents.list(core.lulu, { limit: 2 });
+    const second = await core.agents.list(core.lulu, { limit: 2, page_token: first.pageToken });
+    assert.deepEqual(
+      [...first.agents, ...second.agents].map(({ agent_id: id }) => id),
+      ["aaa@host", LULU, ZHIWEI],
+    );
+    assert.equal((await core.agents.list(core.operator, {})).total, 10);
+    assert.equal((await core.agents.get(core.lulu, "https://agent.example/3")).callback_url, undefined);
+  });
+
+  it("is told to nobody who shows no key", async () => {
+    await using core = await coreOnMemory({}, new FakeOutside());
+    const url = "https://plain.example/";
+    const before = await refused(core.a2aCards.agentCard(undefined, url), "unknown_agent");
+    await core.send({ to: url });
+    const after = await refused(core.a2aCards.agentCard(undefined, url), "unknown_agent");
+    assert.equal(after.message, before.message);
+    await refused(core.a2aCards.agentCard(undefined, "plain.example"), "unknown_agent");
+    await refused(core.a2aCards.writtenCard(undefined, url), "unknown_agent");
+    assert.equal((await core.a2aCards.agentCard(core.lulu, url)).card["name"], "plain.example");
+  });
+
+  it("is found by the relay's own agent for operators only", async () => {
+    await using core = await coreOnMemory({}, new FakeOutside());
+    await core.send({ to: URL_A });
+    const params = { message: { messageId: "m", role: "ROLE_USER", parts: [{ text: "list agents" }] } };
+    const said = async (principal: Principal): Promise<string> =>
+      JSON.stringify((await core.relayAgent.answer(principal, params)).message);
+    assert.match(await said(core.operator), /agent\.example/);
+    assert.doesNotMatch(await said(core.lulu), /agent\.example/);
+  });
+
+  it("is one of a bounded number, also for a batch of all or none", async () => {
+    await using core = await coreOnMemory({}, new FakeOutside());
+    const agents = Array.from({ length: LIMITS.externalAgentsMax - 1 }, (_, index) =>
+      aNewAgent({ id: `https://agent.example/${index}` as AgentId, displayName: `助手${index}` }),
+    );
+    await core.store.commit({ tenant: DEFAULT_TENANT, agents, events: [] });
+    const messages = ["甲", "乙"].map((name) => ({
+      from: LULU,
+      to: `https://agent.example/${name}`,
+      body: "喂",
+    }));
+    await refused(
+      core.messages.sendBatch(core.operator, { messages, atomic: true }, () => 400),
+      "resource_exhausted",
+    );
+    const sent = await core.messages.sendBatch(core.operator, { messages }, () => 429);
+    assert.deepEqual(
+      sent.map(({ status }) => status),
+      [201, 429],
+    );
   });
 
   it("is one of a bounded number", async () => {

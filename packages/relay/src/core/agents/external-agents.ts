@@ -2,7 +2,6 @@ import { type AgentId, LIMITS, RelayError } from "@a2a-relay/protocol";
 import { actorName, type Principal } from "../access/principal.ts";
 import { newSigningSecret } from "../access/signing-secret.ts";
 import type { Clock } from "../environment/clock.ts";
-import { decideAndCommit } from "../environment/commit-retry.ts";
 import type { EgressPolicy } from "../environment/egress-policy.ts";
 import type { Identifiers } from "../environment/identifiers.ts";
 import type { Randomness } from "../environment/randomness.ts";
@@ -38,26 +37,31 @@ export class ExternalAgents {
     this.#removal = new AgentRemoval(parts, settings);
   }
 
-  /** Makes sure that mail can be left for it. What can be said of its address without asking anybody is said here. */
-  async welcome(principal: Principal, id: AgentId, field: string): Promise<void> {
-    const { tenant } = principal;
+  /** Says what can be said of its address without asking anybody. */
+  check(id: AgentId, field: string): void {
     this.#egress.checkUrl(id, field);
-    if ((await this.#registered(tenant, id)) !== undefined) return;
-    await this.#removal.finish(principal, id);
-    await decideAndCommit(this.#store, async () => {
-      const isThere = (await this.#registered(tenant, id)) !== undefined;
-      return { changes: isThere ? undefined : await this.#registration(principal, id), answer: undefined };
-    });
   }
 
-  async #registered(tenant: string, id: AgentId): Promise<AgentRecord | undefined> {
-    return registeredBefore((await this.#store.agent(tenant, id))?.agent);
-  }
-
-  async #registration(principal: Principal, id: AgentId): Promise<Changes> {
+  /**
+   * What makes the agent known, so that mail can be left for it; undefined when it is. Written together with the
+   * letter: one that is refused makes nobody known. `newcomers` are those who become known by the same change.
+   */
+  async registration(
+    principal: Principal,
+    id: AgentId,
+    newcomers: ReadonlySet<AgentId>,
+  ): Promise<Changes | undefined> {
     const { tenant } = principal;
-    await this.#assertRoom(tenant);
+    if (newcomers.has(id)) return undefined;
     const known = (await this.#store.agent(tenant, id))?.agent;
+    if (registeredBefore(known) !== undefined) return undefined;
+    await this.#assertRoom(tenant, newcomers.size);
+    await this.#removal.finish(principal, id);
+    return this.#newAgent(principal, id, known);
+  }
+
+  async #newAgent(principal: Principal, id: AgentId, known: AgentRecord | undefined): Promise<Changes> {
+    const { tenant } = principal;
     const identity = identify({}, { tenant, agentId: id, before: undefined });
     const nowMs = this.#clock.nowMs();
     const said = { display_name: displayNameOf(id), callback_url: id };
@@ -76,8 +80,8 @@ export class ExternalAgents {
     };
   }
 
-  async #assertRoom(tenant: string): Promise<void> {
-    const count = await this.#store.countExternalAgents(tenant);
+  async #assertRoom(tenant: string, newcomers: number): Promise<void> {
+    const count = (await this.#store.countExternalAgents(tenant)) + newcomers;
     if (count < LIMITS.externalAgentsMax) return;
     throw new RelayError(
       "resource_exhausted",

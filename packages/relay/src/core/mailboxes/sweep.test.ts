@@ -169,3 +169,30 @@ describe("a sweep", () => {
     assert.equal((await core.journal.verify(core.operator)).ok, true);
   });
 });
+
+describe("a sweep", () => {
+  it("says what it could not settle, and settles all the rest, in this step and in the next", async () => {
+    await using core = await coreOnMemory();
+    const inASecond = (): number => core.clock.nowMs() + 1_000;
+    const bad = (await core.send({ type: "request", deadline_ms: inASecond() })).receipt.task_id ?? "";
+    const good = (await core.send({ type: "request", deadline_ms: inASecond() })).receipt.task_id ?? "";
+    const old = await core.send({ expires_at: new Date(inASecond()).toISOString() });
+    const artifacts = core.store.artifacts.bind(core.store);
+    core.store.artifacts = async (tenant, taskId) => {
+      if (taskId === bad) throw new Error("这一行坏了");
+      return artifacts(tenant, taskId);
+    };
+    core.clock.advance(1_000);
+    const failed = (reason: unknown): boolean =>
+      reason instanceof AggregateError &&
+      reason.errors.length === 1 &&
+      /1 of its rows.*坏了/.test(reason.message);
+    await assert.rejects(core.sweep.step(), failed);
+    assert.equal((await core.tasks.get(core.operator, good)).state, "failed");
+    assert.equal((await core.delivery(old.receipt.message_id)).state, "expired");
+    await assert.rejects(core.sweep.step(), failed);
+    core.store.artifacts = artifacts;
+    assert.equal((await core.sweep.step()).overdue, 1);
+    assert.equal((await core.tasks.get(core.operator, bad)).state, "failed");
+  });
+});

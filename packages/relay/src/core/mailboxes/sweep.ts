@@ -45,16 +45,18 @@ export class Sweep {
     this.#settings = settings;
   }
 
-  /** One bounded step of each. */
+  /** One bounded step of each. What cannot be settled stops no other: it is thrown when all the rest is done. */
   async step(): Promise<SweepReport> {
     const nowMs = this.#clock.nowMs();
+    const failures: unknown[] = [];
     const overdue = await this.#store.overdueTasks(nowMs, STEP_ROWS);
-    await Promise.all(overdue.map((task) => this.#fail(task.tenant, task.id)));
+    await settleEach(overdue, (task) => this.#fail(task.tenant, task.id), failures);
     const timedOut = await this.#store.timedOutLeases(nowMs, STEP_ROWS);
-    await Promise.all(timedOut.map((delivery) => this.#timeOut(delivery)));
+    await settleEach(timedOut, (delivery) => this.#timeOut(delivery), failures);
     const expired = await this.#store.expiredDeliveries(nowMs, STEP_ROWS);
-    await Promise.all(expired.map((delivery) => this.#expire(delivery)));
-    await this.#releaseHeld();
+    await settleEach(expired, (delivery) => this.#expire(delivery), failures);
+    await this.#releaseHeld(failures);
+    if (failures.length > 0) throw unsettled(failures);
     const counts = { expired: expired.length, timedOut: timedOut.length, overdue: overdue.length };
     return { ...counts, more: Object.values(counts).includes(STEP_ROWS) };
   }
@@ -75,17 +77,19 @@ export class Sweep {
   }
 
   /** Some at a time, all in turn; one after the other, because each may wait for the one before it. */
-  async #releaseHeld(): Promise<void> {
+  async #releaseHeld(failures: unknown[]): Promise<void> {
     const held = await this.#store.heldWork(this.#lastHeld, STEP_ROWS);
     this.#lastHeld = held.length < STEP_ROWS ? undefined : held.at(-1);
-    for (const { tenant, messageId } of held) {
-      await decideAndCommit(this.#store, async () => {
-        const delivery = await this.#store.delivery(tenant, messageId);
-        const parts =
-          delivery === undefined ? [] : await releasedChanges(this.#store, this.#stationery(), delivery);
-        return { changes: parts.length === 0 ? undefined : combine(tenant, parts), answer: undefined };
-      });
-    }
+    for (const each of held) await settleEach([each], (delivery) => this.#release(delivery), failures);
+  }
+
+  async #release({ tenant, messageId }: DeliveryRecord): Promise<void> {
+    await decideAndCommit(this.#store, async () => {
+      const delivery = await this.#store.delivery(tenant, messageId);
+      const parts =
+        delivery === undefined ? [] : await releasedChanges(this.#store, this.#stationery(), delivery);
+      return { changes: parts.length === 0 ? undefined : combine(tenant, parts), answer: undefined };
+    });
   }
 
   async #settle(
@@ -134,4 +138,20 @@ export class Sweep {
     const { messageTtlMs } = this.#settings;
     return { ids: this.#ids, nowMs: this.#clock.nowMs(), messageTtlMs };
   }
+}
+
+/** All at once, each for itself. */
+async function settleEach<Row>(
+  rows: readonly Row[],
+  settle: (row: Row) => Promise<void>,
+  failures: unknown[],
+): Promise<void> {
+  const outcomes = await Promise.allSettled(rows.map((row) => settle(row)));
+  for (const outcome of outcomes) if (outcome.status === "rejected") failures.push(outcome.reason);
+}
+
+function unsettled(failures: readonly unknown[]): AggregateError {
+  const [first] = failures;
+  const why = first instanceof Error ? first.message : String(first);
+  return new AggregateError(failures, `the sweep could not settle ${failures.length} of its rows: ${why}`);
 }

@@ -48,9 +48,7 @@ export interface Posted {
 export function post(letter: Letter): Posted {
   const message = writeMessage(letter);
   const json = JSON.stringify(message);
-  if (Buffer.byteLength(json) > LIMITS.bodyBytesMax) {
-    throw new RelayError("too_large", `message: at most ${LIMITS.bodyBytesMax} bytes as JSON`);
-  }
+  assertLetterBytes(letter, json);
   const { tenant, id, sender, recipient, kind, threadId } = letter;
   const taskId = letter.taskId ?? null;
   const record = {
@@ -84,6 +82,18 @@ export function post(letter: Letter): Posted {
     json,
     changes: { messages: [record], deliveries: [newDelivery(letter)], events: [accepted] },
   };
+}
+
+/** What its sender wrote counts. The relay's own members do not, nor does a body that it drew from the parts. */
+function assertLetterBytes({ body, more }: Letter, json: string): void {
+  const bytes = Buffer.byteLength(json);
+  if (bytes <= LIMITS.bodyBytesMax) return;
+  const isDrawn = more["body"] === undefined && more["parts"] !== undefined;
+  const own = LIMITS.letterBytesAdded + (isDrawn ? Buffer.byteLength(JSON.stringify(body)) : 0);
+  if (bytes - own <= LIMITS.bodyBytesMax) return;
+  throw new RelayError("too_large", `message: at most ${LIMITS.bodyBytesMax} bytes as JSON`, {
+    details: { limit: LIMITS.bodyBytesMax },
+  });
 }
 
 function writeMessage(letter: Letter): Message {

@@ -1,4 +1,5 @@
 import {
+  type AgentId,
   type BatchItem,
   BatchRequestSchema,
   LIMITS,
@@ -14,6 +15,7 @@ import { Type } from "typebox";
 import type { Guard } from "../access/guard.ts";
 import type { UsedNonce } from "../access/key-record.ts";
 import { type Principal, speaksFor } from "../access/principal.ts";
+import type { AgentRecord } from "../agents/agent-record.ts";
 import type { Clock } from "../environment/clock.ts";
 import { combine, type Decision, decideAndCommit } from "../environment/commit-retry.ts";
 import type { Identifiers } from "../environment/identifiers.ts";
@@ -196,7 +198,13 @@ export class MessageService {
           await Promise.all(groups);
         }
         const addressed = await this.#planner.address(principal, draft);
-        letters.push({ addressed, planned: await this.#plan(principal, addressed) });
+        const planned = await this.#plan(principal, addressed);
+        letters.push({ addressed, planned });
+        if (newcomersOf(planned).length > 0) {
+          // The next letter may be for the same agent, or for one for which there is no room any more.
+          handOver();
+          await Promise.all(groups);
+        }
       } catch (reason) {
         handOver();
         groups.push(Promise.resolve([RelayError.from(reason)]));
@@ -247,8 +255,11 @@ export class MessageService {
         );
       }
       const planned: Planned[] = [];
+      const newcomers = new Set<AgentId>();
       for (const [index, letter] of addressed.entries()) {
-        planned.push(await naming(index, () => this.#planner.plan(principal, letter, clash)));
+        const each = await naming(index, () => this.#planner.plan(principal, letter, clash, newcomers));
+        planned.push(each);
+        for (const { id } of newcomersOf(each)) newcomers.add(id);
       }
       const plans = planned.map((each) => ("plan" in each ? each.plan.changes : undefined));
       assertIndependent(plans);
@@ -298,6 +309,11 @@ function toAnswer(planned: Planned): SendAnswer {
   if ("before" in planned) return planned.before;
   const { message, messageJson, receipt } = planned.plan;
   return { created: true, message, messageJson, receipt };
+}
+
+/** Agents elsewhere that become known with the letter. */
+function newcomersOf(planned: Planned): readonly AgentRecord[] {
+  return "plan" in planned ? (planned.plan.changes.agents ?? []) : [];
 }
 
 /** Also what was accepted before, and so changes nothing more, is answered once for each nonce. */

@@ -6,6 +6,7 @@ import type { Directory } from "../agents/directory.ts";
 import { isExternal } from "../agents/external-address.ts";
 import type { ExternalAgents } from "../agents/external-agents.ts";
 import type { Clock } from "../environment/clock.ts";
+import { combine } from "../environment/commit-retry.ts";
 import type { Identifiers } from "../environment/identifiers.ts";
 import type { Clash, RelayStore } from "../environment/relay-store.ts";
 import type { ServiceParts } from "../environment/service-parts.ts";
@@ -51,6 +52,8 @@ export interface AddressedDraft {
 /** Either what is to be written, or what was answered to the same letter before. */
 export type Planned = { readonly plan: SendPlan } | { readonly before: SendAnswer };
 
+const NOBODY: ReadonlySet<AgentId> = new Set();
+
 /** Gathers what a letter touches and lets the pure rules decide. Writes nothing. */
 export class SendPlanner {
   readonly #store: RelayStore;
@@ -92,7 +95,7 @@ export class SendPlanner {
     const sender = isGuest ? GUEST : await this.#directory.resolve(tenant, from, "from");
     await this.#guard.authorize(principal, "messages.send", { agentId: sender });
     const recipient = await this.#recipientOf(tenant, sender, draft, sendKeyOf(draft, naming));
-    if (isExternal(recipient)) await this.#externalAgents.welcome(principal, recipient, "to");
+    if (isExternal(recipient)) this.#externalAgents.check(recipient, "to");
     if (recipient === sender && draft.kind !== "heartbeat") {
       throw new RelayError("invalid_argument", `to: ${recipient} cannot write to itself`);
     }
@@ -118,7 +121,13 @@ export class SendPlanner {
     }
   }
 
-  async plan(principal: Principal, addressed: AddressedDraft, clash: Clash | undefined): Promise<Planned> {
+  /** `newcomers` are agents elsewhere that become known by letters of the same change. */
+  async plan(
+    principal: Principal,
+    addressed: AddressedDraft,
+    clash: Clash | undefined,
+    newcomers: ReadonlySet<AgentId> = NOBODY,
+  ): Promise<Planned> {
     const { tenant } = principal;
     const { draft, naming, isAsked, sender, recipient, messageId } = addressed;
     const key = sendKeyOf(draft, naming);
@@ -127,7 +136,8 @@ export class SendPlanner {
       const known = await this.#store.sendKey(tenant, sender, recipient, sendKey.key);
       if (known !== undefined) return { before: await this.#sentBefore(known, sendKey.digest) };
     }
-    if (clash === "agent") await this.#directory.resolve(tenant, recipient, "to");
+    const isElsewhere = isExternal(recipient);
+    if (clash === "agent" && !isElsewhere) await this.#directory.resolve(tenant, recipient, "to");
     if (clash === "message_id") {
       throw new RelayError("conflict", `id: a message ${messageId} exists already; choose another id`);
     }
@@ -156,9 +166,11 @@ export class SendPlanner {
     if (recipient === GUEST) assertAnswersGuest(context);
     else await this.#assertRoom(tenant, recipient);
     const plan = planSend(context);
-    if (pass?.events === undefined) return { plan };
-    const events = [...pass.events, ...plan.changes.events];
-    return { plan: { ...plan, changes: { ...plan.changes, ...pass, events } } };
+    const known = isElsewhere
+      ? await this.#externalAgents.registration(principal, recipient, newcomers)
+      : undefined;
+    if (pass?.events === undefined && known === undefined) return { plan };
+    return { plan: { ...plan, changes: combine(tenant, [pass ?? {}, known ?? {}, plan.changes]) } };
   }
 
   /** A task that is called as another one is in the relay would be taken for it, by workers and by scopes. */

@@ -2,10 +2,11 @@ import { LIMITS, type PushMode } from "@a2a-relay/protocol";
 import { mailboxTopic, PUSH_ENDPOINTS_TOPIC, type Watch } from "../environment/change-feed.ts";
 import type { Clock } from "../environment/clock.ts";
 import { combine, decideAndCommit } from "../environment/commit-retry.ts";
+import type { Identifiers } from "../environment/identifiers.ts";
 import type { Outbound } from "../environment/outbound.ts";
 import type { Changes, RelayStore } from "../environment/relay-store.ts";
 import type { Mail } from "../mailboxes/mailbox-store.ts";
-import { A2aSender } from "../remote/a2a-sender.ts";
+import { A2aSender, type A2aSenderSettings } from "../remote/a2a-sender.ts";
 import { unknownReason } from "../remote/remote-outcome.ts";
 import { freeReservations } from "../tasks/task-changes.ts";
 import { attemptsAllowed } from "./circuit.ts";
@@ -23,6 +24,10 @@ export interface PushParts {
   readonly store: RelayStore;
   readonly clock: Clock;
   readonly outbound: Outbound;
+}
+
+export interface PushDeliveryParts extends PushParts {
+  readonly ids: Identifiers;
 }
 
 export interface PushSettings extends WebhookSettings {
@@ -71,7 +76,7 @@ export class PushDelivery {
   readonly #settings: PushSettings;
   readonly #senders: Readonly<Record<PushMode, PushSender>>;
 
-  constructor(parts: PushParts, settings: PushSettings) {
+  constructor(parts: PushDeliveryParts, settings: PushSettings & A2aSenderSettings) {
     this.#store = parts.store;
     this.#clock = parts.clock;
     this.#settings = settings;

@@ -6,11 +6,16 @@ import {
   LIMITS,
   type Message,
 } from "@a2a-relay/protocol";
+import { isExternal } from "../agents/external-address.ts";
 import type { Clock } from "../environment/clock.ts";
+import { combine } from "../environment/commit-retry.ts";
+import type { Identifiers } from "../environment/identifiers.ts";
 import type { Outbound } from "../environment/outbound.ts";
 import type { Changes, RelayStore } from "../environment/relay-store.ts";
 import type { DeliveryRecord } from "../mailboxes/delivery-record.ts";
+import { fail } from "../mailboxes/delivery-state.ts";
 import type { Mail } from "../mailboxes/mailbox-store.ts";
+import { GIVEN_UP_BY_RELAY, undeliveredChanges } from "../mailboxes/undelivered.ts";
 import type { PushOutcome } from "../push/push-outcome.ts";
 import type { PushEndpoint } from "../push/push-record.ts";
 import type { AttemptOptions, PushSender, RecordedAttempt, Tried } from "../push/push-sender.ts";
@@ -19,14 +24,19 @@ import { RemoteCalls, type RemoteResult, type RemoteSettings } from "./remote-ca
 import { RemoteCards } from "./remote-cards.ts";
 import { RemoteFailure } from "./remote-failure.ts";
 import { guessedInterface, type RemoteInterface } from "./remote-interface.ts";
-import { type RemotePlace, sendParams } from "./remote-letter.ts";
+import { assertGoesOn, type RemotePlace, sendParams } from "./remote-letter.ts";
 import { outcomeOf } from "./remote-outcome.ts";
 import type { RemoteAnswer, RemoteTask } from "./remote-task.ts";
 
 export interface A2aSenderParts {
   readonly store: RelayStore;
   readonly clock: Clock;
+  readonly ids: Identifiers;
   readonly outbound: Outbound;
+}
+
+export interface A2aSenderSettings extends RemoteSettings {
+  readonly messageTtlMs: number;
 }
 
 /** Where a letter goes to: a way to the agent, and the letter's place there. */
@@ -38,11 +48,15 @@ interface Destination extends RemotePlace {
 /** Sends letters to agents that speak A2A, wherever they are: what they are asked becomes a task of theirs. */
 export class A2aSender implements PushSender {
   readonly #store: RelayStore;
+  readonly #ids: Identifiers;
+  readonly #messageTtlMs: number;
   readonly #calls: RemoteCalls;
   readonly #cards: RemoteCards;
 
-  constructor(parts: A2aSenderParts, settings: RemoteSettings) {
+  constructor(parts: A2aSenderParts, settings: A2aSenderSettings) {
     this.#store = parts.store;
+    this.#ids = parts.ids;
+    this.#messageTtlMs = settings.messageTtlMs;
     this.#calls = new RemoteCalls(parts.outbound, settings);
     this.#cards = new RemoteCards(this.#calls, parts.clock);
   }
@@ -52,12 +66,14 @@ export class A2aSender implements PushSender {
     const isRepeatable = delivery.duplicateSafety === "idempotent";
     let isAnnounced = false;
     try {
+      const letter = JSON.parse(message.json) as Message;
+      assertGoesOn(letter);
       const to = await this.#destination(endpoint, delivery, how.signal);
       if (!isRepeatable) {
         isAnnounced = await how.announce();
         if (!isAnnounced) return undefined;
       }
-      return await this.#send(endpoint, JSON.parse(message.json) as Message, to, how.signal);
+      return await this.#send(endpoint, letter, to, how.signal);
     } catch (reason) {
       if (!(reason instanceof RemoteFailure)) throw reason;
       if (reason.kind === "refused") this.#cards.forget(endpoint.url);
@@ -71,10 +87,30 @@ export class A2aSender implements PushSender {
     }
   }
 
-  /** Whoever follows the task is told with the same commit where it is now. */
+  /** Whoever follows the task is told with the same commit where it is now; whoever waits in vain, that it is over. */
   async changesAfter(recorded: RecordedAttempt): Promise<Partial<Changes>> {
-    const { delivery, push, tried } = recorded;
-    if (delivery?.taskId == null) return {};
+    const { delivery, push } = recorded;
+    if (delivery === undefined) return {};
+    const { tenant } = delivery;
+    const followed = await this.#followed(recorded, delivery);
+    // Nobody but the relay ever looks into the mailbox of an agent that has no key, so that nothing more would happen.
+    const isOver = push.state === "failed" && delivery.state === "available" && isExternal(delivery.agentId);
+    return isOver ? combine(tenant, [followed, ...(await this.#givenUp(recorded, delivery))]) : followed;
+  }
+
+  async #givenUp(
+    { tried, nowMs }: RecordedAttempt,
+    delivery: DeliveryRecord,
+  ): Promise<readonly Partial<Changes>[]> {
+    const reason = "reason" in tried.outcome ? tried.outcome.reason : "it did not arrive";
+    const stationery = { ids: this.#ids, nowMs, messageTtlMs: this.#messageTtlMs };
+    const dead = fail(delivery, undefined, reason, nowMs);
+    return undeliveredChanges(this.#store, stationery, dead, GIVEN_UP_BY_RELAY);
+  }
+
+  async #followed(recorded: RecordedAttempt, delivery: DeliveryRecord): Promise<Partial<Changes>> {
+    const { push, tried } = recorded;
+    if (delivery.taskId === null) return {};
     const task = await this.#store.task(delivery.tenant, delivery.taskId);
     if (task?.assignee !== delivery.agentId) return {};
     const known = await this.#store.remoteTask(task.tenant, task.id);
@@ -88,7 +124,7 @@ export class A2aSender implements PushSender {
     if (isFollowUp(delivery) && known !== undefined) {
       return { remoteTasks: [{ ...known, statusDigest: null, nextAtMs: recorded.nowMs }] };
     }
-    if (tried.outcome.kind !== "refused" || isFollowUp(delivery)) return {};
+    if (tried.outcome.kind !== "refused" || isFollowUp(delivery) || isExternal(delivery.agentId)) return {};
     const before = known ?? newRemoteTask(task, delivery, guessedInterface(""), recorded.nowMs);
     return { remoteTasks: [answered(before, delivery, { refused: tried.outcome.reason }, recorded.nowMs)] };
   }
@@ -99,7 +135,7 @@ export class A2aSender implements PushSender {
     delivery: DeliveryRecord,
     signal: AbortSignal,
   ): Promise<Destination> {
-    const { tenant, taskId, threadId } = delivery;
+    const { tenant, taskId, threadId, sender: requester } = delivery;
     const task = taskId === null ? undefined : await this.#store.task(tenant, taskId);
     const isItsWork = task?.assignee === endpoint.agentId;
     if (taskId !== null && isItsWork && isFollowUp(delivery)) {
@@ -110,7 +146,8 @@ export class A2aSender implements PushSender {
       return { at: interfaceOf(known), isGuessed: false, taskId: known.remoteTaskId, contextId };
     }
     const { at, isGuessed } = await this.#cards.find(endpoint.url, signal);
-    const query = { tenant, agentId: endpoint.agentId, threadId, url: at.url };
+    const sinceMs = await this.#store.othersBeforeMs(tenant, requester);
+    const query = { tenant, agentId: endpoint.agentId, requester, sinceMs, threadId, url: at.url };
     return { at, isGuessed, contextId: await this.#store.remoteContextId(query) };
   }
 
@@ -172,7 +209,7 @@ function isFollowUp({ purpose }: DeliveryRecord): boolean {
 
 function newRemoteTask(
   { tenant, id: taskId, threadId }: TaskRecord,
-  { agentId }: DeliveryRecord,
+  { agentId, sender: requester }: DeliveryRecord,
   at: RemoteInterface,
   nowMs: number,
 ): RemoteTask {
@@ -180,6 +217,7 @@ function newRemoteTask(
     tenant,
     taskId,
     agentId,
+    requester,
     threadId,
     ...at,
     remoteTaskId: null,
@@ -204,8 +242,8 @@ function answered(
   const fresh = { answer, changedAtMs: nowMs, nextAtMs: nowMs, failures: 0, misses: 0 };
   const isNew = !isFollowUp(delivery);
   const begun = isNew ? { remoteTaskId: null, remoteContextId: null, statusDigest: null } : {};
-  const agentId = isNew ? delivery.agentId : before.agentId;
-  const next = { ...before, ...begun, agentId, ...fresh };
+  const asked = isNew ? { agentId: delivery.agentId, requester: delivery.sender } : {};
+  const next = { ...before, ...begun, ...asked, ...fresh };
   if ("refused" in answer) return next;
   if ("message" in answer)
     return { ...next, remoteContextId: answer.message.contextId ?? next.remoteContextId };

@@ -49,15 +49,15 @@ export function unansweredFailure(failure: OutboundFailure, signal: AbortSignal)
 
 /** Of 4xx, those that are about the agent and its time, and not about what it was sent. */
 const TROUBLED = new Set([408, 425, 429]);
-/** Somebody between us and the agent has waited in vain: the agent may be at work. */
-const GATEWAY_TIMEOUT = 504;
+/** Of 5xx, the one that says that nothing was begun. All others may come from the middle of the work, or after it. */
+const UNAVAILABLE = 503;
 const SERVER_ERRORS = 500;
 
 /** An answer that says by its status alone that it is none. */
 export function statusFailure(answer: OutboundAnswer): RemoteFailure {
   const { status } = answer;
   const reason = `the agent answered ${status}`;
-  if (status === GATEWAY_TIMEOUT) return new RemoteFailure("unknown", reason, { answer });
+  if (isBroken(answer)) return new RemoteFailure("unknown", reason, { answer });
   if (status >= 300 && status < 400) {
     return new RemoteFailure("failed", `${reason}; redirects are not followed, use the new address`, {
       answer,
@@ -69,14 +69,24 @@ export function statusFailure(answer: OutboundAnswer): RemoteFailure {
 
 /** What passes, as another relay says it. */
 const PASSING = new Set(["unavailable", "resource_exhausted", "mailbox_full", "storage_full"]);
+/** No more than the status says too: whoever is in front of the agent has such words as well. */
+const SAYS_NOTHING = new Set(["internal", "unavailable"]);
 const WORDS_CHARS = 500;
 
 /** An error that the agent itself has put into words. */
 export function saidFailure(error: RelayError, answer: OutboundAnswer): RemoteFailure {
   const words = error.message.slice(0, WORDS_CHARS).toWellFormed();
-  const isPassing = PASSING.has(error.code) || TROUBLED.has(answer.status) || answer.status >= SERVER_ERRORS;
-  if (isPassing) return new RemoteFailure("failed", `the agent answered: ${words}`, { answer, error });
+  const said = `the agent answered: ${words}`;
+  if (isBroken(answer) && SAYS_NOTHING.has(error.code)) {
+    return new RemoteFailure("unknown", said, { answer, error });
+  }
+  const isPassing = PASSING.has(error.code) || TROUBLED.has(answer.status) || answer.status === UNAVAILABLE;
+  if (isPassing) return new RemoteFailure("failed", said, { answer, error });
   return new RemoteFailure("refused", `the agent refused it: ${words}`, { answer, error });
+}
+
+function isBroken({ status }: OutboundAnswer): boolean {
+  return status >= SERVER_ERRORS && status !== UNAVAILABLE;
 }
 
 /** Somebody answered, and not as an agent does. It is asked nothing more. */

@@ -1,4 +1,5 @@
-import type { Message, Part } from "@a2a-relay/protocol";
+import { LIMITS, type Message, type Part } from "@a2a-relay/protocol";
+import { RemoteFailure } from "./remote-failure.ts";
 
 /** The place of a letter at the agent that gets it, as that agent names it. */
 export interface RemotePlace {
@@ -33,9 +34,27 @@ export function sendParams(letter: Message, { taskId, contextId }: RemotePlace):
   };
 }
 
+/** A letter that comes back to relays over and over would go round for ever. */
+export function assertGoesOn(letter: Message): void {
+  const hops = hopsOf(letter);
+  if (hops < LIMITS.a2aHopsMax) return;
+  throw new RemoteFailure(
+    "refused",
+    `it has come through ${hops} relays already, the limit is ${LIMITS.a2aHopsMax}; does an agent's address lead back to a relay?`,
+  );
+}
+
+/** How many relays the letter came through over A2A before this one. */
+function hopsOf(letter: Message): number {
+  const { metadata } = membersOf(letter["a2a_message"]);
+  const { hops } = membersOf(membersOf(metadata)["a2a_relay"]);
+  return typeof hops === "number" && hops > 0 ? Math.ceil(hops) : 0;
+}
+
 /** Under one name of its own, so that nothing of it is taken for something that an agent knows otherwise. */
-function aboutLetter({ id, from, type, subject, thread_id: threadId, task_id: taskId }: Message): Members {
-  const about = { message_id: id, from, type, subject, thread_id: threadId };
+function aboutLetter(letter: Message): Members {
+  const { id, from, type, subject, thread_id: threadId, task_id: taskId } = letter;
+  const about = { message_id: id, from, type, subject, thread_id: threadId, hops: hopsOf(letter) + 1 };
   return taskId === undefined ? about : { ...about, task_id: taskId };
 }
 

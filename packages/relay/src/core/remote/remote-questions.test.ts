@@ -61,7 +61,10 @@ describe("a question of an agent elsewhere", () => {
     assert.equal((await core.task(taskId)).state, "working");
     await core.look();
     assert.equal((await core.task(taskId)).state, "input-required");
-    assert.equal((await core.mailOf(LULU)).length, 2);
+    const bodies = (await core.mailOf(LULU)).map(({ message }) => message.body);
+    assert.deepEqual(bodies.filter((body) => body === "哪一个？").length, 2);
+    assert.equal(bodies.length, 3);
+    assert.match(bodies[1] ?? "", /the agent refused it: 看不懂/);
   });
 
   it("may be answered with a remark, after which the task goes on", async () => {

@@ -6,6 +6,8 @@ export interface RemoteTask extends RemoteInterface {
   readonly tenant: string;
   readonly taskId: string;
   readonly agentId: AgentId;
+  /** Who wrote to the agent: what the two said to each other before is for nobody else. */
+  readonly requester: AgentId;
   readonly threadId: string;
   /** Its name there; null where it was answered with a message, or refused. */
   readonly remoteTaskId: string | null;
@@ -23,6 +25,17 @@ export interface RemoteTask extends RemoteInterface {
   readonly misses: number;
   /** 0 is new. */
   readonly version: number;
+}
+
+/** One that is looked at some time, without what was answered. */
+export interface TimedRemoteTask extends Pick<RemoteTask, "tenant" | "taskId" | "failures"> {
+  readonly origin: string;
+  readonly nextAtMs: number;
+}
+
+/** The server that is asked; empty where nobody was reached. */
+export function originOf({ url }: Pick<RemoteTask, "url">): string {
+  return URL.parse(url)?.origin ?? "";
 }
 
 /** What an agent elsewhere answered to a letter, in A2A 1.0. */

@@ -1,12 +1,27 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { LIMITS } from "@a2a-relay/protocol";
-import { AGENT, aRemoteTask, remoteCore, RpcError, saying } from "../../../testing/fake-agent.ts";
+import {
+  AGENT,
+  aRemoteTask,
+  type RemoteCore,
+  remoteCore,
+  RpcError,
+  saying,
+} from "../../../testing/fake-agent.ts";
 import { DEFAULT_TENANT } from "../access/principal.ts";
 import { OutboundFailure } from "../environment/outbound.ts";
 
 function unreachable(): never {
   throw new OutboundFailure("unreachable", "no connection");
+}
+
+/** A person has taken what was added to the task. */
+async function held(core: RemoteCore, taskId: string): Promise<{ message_id: string; lease_id: string }> {
+  await core.send({ to: AGENT, type: "note", task_id: taskId, body: "还有" });
+  const [item] = (await core.mailboxes.lease(core.operator, AGENT, {})).messages;
+  assert.ok(item);
+  return { message_id: item.message_id, lease_id: item.lease.id };
 }
 
 describe("a task that an agent elsewhere works on", () => {
@@ -179,6 +194,51 @@ describe("a task that an agent elsewhere works on", () => {
     const { state, status_text: why } = await core.task(taskId);
     assert.equal(state, "failed");
     assert.match(why ?? "", /cannot be kept: .*a2a.respond/);
+  });
+
+  it("is looked at ever more rarely while somebody else holds it, and taken up when they let go", async () => {
+    await using core = await remoteCore();
+    const { taskId } = await core.taken();
+    const lease = await held(core, taskId);
+    core.agent.get = () => saying("COMPLETED", "好了");
+    const waits: number[] = [];
+    for (let look = 0; look < 4; look += 1) {
+      await core.lookNext();
+      waits.push(await core.waitMs());
+    }
+    assert.deepEqual(waits, [1_000, 2_000, 4_000, 8_000]);
+    assert.equal((await core.task(taskId)).state, "working");
+    await core.mailboxes.release(core.operator, AGENT, lease);
+    await core.lookNext();
+    assert.equal((await core.task(taskId)).state, "completed");
+  });
+
+  it("is left to whoever holds it in the end", async () => {
+    await using core = await remoteCore();
+    const { taskId } = await core.taken();
+    await held(core, taskId);
+    core.agent.get = () => saying("COMPLETED", "好了");
+    let looks = 0;
+    for (; (await core.waitMs()) !== Infinity; looks += 1) await core.lookNext();
+    assert.deepEqual([looks, (await core.task(taskId)).state], [21, "working"]);
+  });
+
+  it("fails in the end when what the agent says breaks the relay every time, which is reported", async () => {
+    await using core = await remoteCore();
+    const { taskId } = await core.taken();
+    core.agent.get = () => {
+      throw new Error("坏了");
+    };
+    const { signal } = new AbortController();
+    let reports = 0;
+    while ((await core.task(taskId)).state === "working") {
+      core.clock.advance(await core.waitMs());
+      await core.remoteWork.look({ tenant: DEFAULT_TENANT, taskId }, signal).catch(() => (reports += 1));
+    }
+    assert.equal(reports, 20);
+    assert.match((await core.task(taskId)).status_text ?? "", /cannot be kept: internal error/);
+    assert.equal(await core.look(), 1);
+    assert.equal(core.agent.calledFor("CancelTask").length, 1);
   });
 
   it("takes an answer that comes while it is looked at", async () => {

@@ -1,4 +1,11 @@
-import { A2aError, type A2aTask, isTerminal, LIMITS, RelayError } from "@a2a-relay/protocol";
+import {
+  A2aError,
+  type A2aTask,
+  isTerminal,
+  LIMITS,
+  RelayError,
+  type RelayErrorCode,
+} from "@a2a-relay/protocol";
 import { agentOf, operatorOf } from "../access/principal.ts";
 import { REMOTE_TASKS_TOPIC, type Watch } from "../environment/change-feed.ts";
 import type { Clock } from "../environment/clock.ts";
@@ -7,6 +14,7 @@ import type { RelayStore } from "../environment/relay-store.ts";
 import type { TaskRecord } from "../tasks/task-record.ts";
 import type { TaskService } from "../tasks/task-service.ts";
 import { RemoteCalls, type RemoteSettings } from "./remote-calls.ts";
+import { LooksUnderWay } from "./looks-under-way.ts";
 import { RemoteFailure } from "./remote-failure.ts";
 import { HISTORY_LENGTH } from "./remote-letter.ts";
 import { RemoteRecord, type Recorded } from "./remote-record.ts";
@@ -17,6 +25,7 @@ import {
   nextRetryAtMs,
   type RemoteAnswer,
   type RemoteTask,
+  type TimedRemoteTask,
 } from "./remote-task.ts";
 
 export interface RemoteWorkParts {
@@ -28,7 +37,7 @@ export interface RemoteWorkParts {
 
 /** What there is to look at. */
 export interface RemoteAgenda {
-  readonly due: readonly RemoteTask[];
+  readonly due: readonly TimedRemoteTask[];
   /** How long nothing else falls due, unless somebody answers. */
   readonly waitMs: number;
 }
@@ -36,9 +45,16 @@ export interface RemoteAgenda {
 /** What is written of a task elsewhere after a look at it. */
 type After = Partial<Omit<RemoteTask, "tenant" | "taskId" | "version">>;
 
-const ANY_TIME = Number.MAX_SAFE_INTEGER;
+/** More than one tenant can have under way, so that there is always one to see that is not, if there is one at all. */
+const TENANT_MAX = 2 * LIMITS.remoteLooksMax;
 /** Whether the agent hears of it or not, our task is over. */
 const CANCEL_FAILURES_MAX = 5;
+/** It would be refused at any other time too. */
+const NEVER_KEPT: ReadonlySet<RelayErrorCode> = new Set([
+  "invalid_argument",
+  "too_large",
+  "permission_denied",
+]);
 const OVER: After = { answer: null, nextAtMs: null };
 
 /** Follows what agents elsewhere work on to its end. All of it is on disk, so that whoever comes next goes on. */
@@ -61,15 +77,26 @@ export class RemoteWork {
     return this.#store.feed.watch(REMOTE_TASKS_TOPIC, { isOwn: true });
   }
 
-  /** `isUnderWay` tells of those that are being looked at already. */
-  async agenda(isUnderWay: (task: RemoteTask) => boolean, room: number): Promise<RemoteAgenda> {
+  /** What to look at beside what is under way. What finds no room waits for the end of one that is. */
+  async agenda(underWay: Iterable<TimedRemoteTask>): Promise<RemoteAgenda> {
     const nowMs = this.#clock.nowMs();
-    // More than can be under way, so that there is always one to see that is not, if there is one at all.
-    const first = await this.#store.dueRemoteTasks(ANY_TIME, 2 * LIMITS.remoteLooksMax);
-    const waiting = first.filter((task) => !isUnderWay(task));
-    const due = waiting.filter(({ nextAtMs }) => (nextAtMs ?? ANY_TIME) <= nowMs).slice(0, room);
-    const next = waiting[due.length]?.nextAtMs ?? Infinity;
-    return { due, waitMs: next > nowMs ? next - nowMs : Infinity };
+    const looks = new LooksUnderWay(underWay);
+    const due: TimedRemoteTask[] = [];
+    for (;;) {
+      const fullOrigins = looks.fullOrigins();
+      const timed = await this.#store.timedRemoteTasks({ limit: TENANT_MAX, fullOrigins });
+      const waiting = timed.filter((task) => !looks.has(task));
+      const begun = waiting.filter((task) => {
+        const isBegun = task.nextAtMs <= nowMs && looks.hasRoomFor(task);
+        if (isBegun) looks.add(task);
+        return isBegun;
+      });
+      due.push(...begun);
+      // Behind those of an origin that has enough to do by now there may be others.
+      if (begun.some((task) => looks.isFull(task))) continue;
+      const later = waiting.map(({ nextAtMs }) => nextAtMs).filter((atMs) => atMs > nowMs);
+      return { due, waitMs: Math.min(...later, Infinity) - nowMs };
+    }
   }
 
   /** Looks what became of it and puts that on record. */
@@ -136,35 +163,40 @@ export class RemoteWork {
     await this.#save(remote, OVER);
   }
 
-  /** What the agent said cannot be put on record of our task. */
+  /**
+   * What the agent said cannot be put on record of our task: for good, or as long as somebody else holds it, or its
+   * deadline has passed and nobody has said yet that it failed.
+   */
   async #notRecorded(remote: RemoteTask, error: RelayError): Promise<void> {
-    switch (error.code) {
-      case "task_finished":
-      case "task_canceled":
-      case "not_found":
-        // A deadline that has passed binds before our task is over, so that this does not go on at once.
-        return this.#save(remote, { nextAtMs: nextRetryAtMs(1, this.#clock.nowMs()) });
-      case "invalid_argument":
-      case "too_large":
-      case "permission_denied":
+    const failures = remote.failures + 1;
+    const isLast = failures >= LOOK_FAILURES_MAX;
+    let trouble = error;
+    if (NEVER_KEPT.has(error.code) || isLast) {
+      try {
         // The agent is told with the next look that nobody waits for it.
-        return this.#giveUp(remote, `what the agent answered cannot be kept: ${error.message}`);
-      default:
-        throw error;
+        if (await this.#giveUp(remote, `what the agent answered cannot be kept: ${error.message}`)) return;
+      } catch (reason) {
+        trouble = RelayError.from(reason);
+      }
     }
+    const later = { failures, nextAtMs: nextRetryAtMs(failures, this.#clock.nowMs()) };
+    await this.#save(remote, isLast ? OVER : later);
+    if (trouble.code === "internal") throw trouble;
   }
 
-  async #giveUp({ tenant, taskId, agentId }: RemoteTask, why: string): Promise<void> {
+  /** True when our task has failed with it; false when it has ended otherwise, or its deadline has. */
+  async #giveUp({ tenant, taskId, agentId }: RemoteTask, why: string): Promise<boolean> {
     const reason = why.slice(0, LIMITS.reasonCharsMax).toWellFormed();
     try {
       await this.#tasks.fail(agentOf(tenant, agentId), taskId, { reason });
     } catch (cause) {
       const { code } = RelayError.from(cause);
-      if (code === "task_finished" || code === "task_canceled") return;
+      if (code === "task_finished" || code === "task_canceled") return false;
       if (code !== "permission_denied") throw cause;
       // An agent that may not answer cannot leave its requester waiting for ever either.
       await this.#tasks.fail(operatorOf(tenant), taskId, { reason });
     }
+    return true;
   }
 
   /** Our task is over, or somebody else's: an agent that works for nobody is told so, once. */

@@ -29,7 +29,7 @@ export interface TaskRecord {
   readonly askedOf: AgentId | null;
   /** It was answered with a plain message: an A2A caller sees that instead of a task. */
   readonly isPlain: boolean;
-  /** How many steps those who follow it were shown, and the artifacts in them, as JSON. */
+  /** How many steps those who follow it were shown, and their bytes as JSON. */
   readonly updateCount: number;
   readonly updateBytes: number;
   readonly createdAtMs: number;

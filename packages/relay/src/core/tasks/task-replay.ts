@@ -5,7 +5,7 @@ import type { Stationery } from "../messages/notices.ts";
 import type { CachedResult, TaskRecord } from "./task-record.ts";
 import { endingDigest, endTask } from "./task-result.ts";
 import { wholeArtifact } from "./task-step.ts";
-import { tell } from "./task-update.ts";
+import { tellEnd } from "./task-update.ts";
 
 /** What the mail of a task says that nobody has to do any more. */
 export function replayReason(cached: CachedResult): string {
@@ -19,7 +19,7 @@ export function replayResult(
   stationery: Stationery,
   requesterIsRegistered: boolean,
 ): { readonly task: TaskRecord; readonly changes: Partial<Changes> } {
-  const shown = tell(task, cached.artifacts.map(wholeArtifact), stationery.nowMs);
+  const shown = tellEnd(task, cached.artifacts.map(wholeArtifact), stationery.nowMs);
   const ended = endTask(
     shown.task,
     {

@@ -14,7 +14,7 @@ import type { Stationery } from "../messages/notices.ts";
 import { taskEvent } from "./task-changes.ts";
 import type { TaskRecord } from "./task-record.ts";
 import { moveTask } from "./task-state.ts";
-import { type A2aMembers, saidBy, tell } from "./task-update.ts";
+import { type A2aMembers, saidBy, tellEnd, type Told } from "./task-update.ts";
 
 /** How a task ends. */
 export interface Ending {
@@ -158,7 +158,7 @@ export function endedTask(
     readonly messageId: string | undefined;
   },
   nowMs: number,
-): ReturnType<typeof tell> {
+): Told {
   const { state, metadata } = ending;
   const ended: TaskRecord = {
     ...moveTask(task, state, nowMs),
@@ -171,7 +171,7 @@ export function endedTask(
   // Whoever cancels a task knows why.
   const said = state === "canceled" ? {} : saidBy({ text, parts, messageId, a2aMessage });
   const more = metadata === undefined ? {} : { metadata };
-  return tell(ended, [{ kind: "status", state, ...said, ...more }], nowMs);
+  return tellEnd(ended, [{ kind: "status", state, ...said, ...more }], nowMs);
 }
 
 /** Artifacts came without events of their own; one digest at the end vouches for all of them. */

@@ -115,6 +115,29 @@ describe("completing", () => {
     assert.equal((await core.mailOf(LULU)).length, 1);
   });
 
+  for (const end of ["fail", "reject"] as const) {
+    it(`by ${end} is the same one again only if all that is said is the same`, async () => {
+      const { core, taskId } = await askedTask();
+      await using _ = core;
+      const said = {
+        reason: "做不了",
+        parts: PARTS,
+        metadata: { 步: 1 },
+        a2a_message: { messageId: "自己的" },
+      };
+      const first = await core.tasks[end](core.operator, taskId, said);
+      assert.deepEqual(await core.tasks[end](core.operator, taskId, { lease_id: "any", ...said }), first);
+      for (const other of [
+        { reason: "做不了" },
+        { ...said, parts: [{ text: "别的" }] },
+        { ...said, metadata: { 步: 2 } },
+        { ...said, a2a_message: { messageId: "别的" } },
+      ]) {
+        await refused(core.tasks[end](core.operator, taskId, other), "task_finished");
+      }
+    });
+  }
+
   it("by many at once is accepted from one of them", async () => {
     const { core, taskId } = await askedTask();
     await using _ = core;

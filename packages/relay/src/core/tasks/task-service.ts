@@ -42,7 +42,7 @@ import { askRequester, type Ending, endingDigest, endTask, STATUS_TEXT_CHARS } f
 import { assertInTime, assertUnfinished, moveTask } from "./task-state.ts";
 import { taskTree } from "./task-tree.ts";
 import { artifactStep, statusStep, wholeArtifact } from "./task-step.ts";
-import { tell } from "./task-update.ts";
+import { tell, tellEnd } from "./task-update.ts";
 import { summarizeTask, viewTask } from "./task-view.ts";
 import { visibleTask } from "./visible-task.ts";
 
@@ -233,8 +233,8 @@ export class TaskService {
     input: unknown,
     state: "failed" | "rejected",
   ): Promise<TaskView> {
-    const { reason, parts, metadata, a2a_message: a2aMessage, lease_id: leaseId } = parseFail(input);
-    const digest = endingDigest(state, { reason });
+    const { lease_id: leaseId, ...content } = parseFail(input);
+    const { reason, parts, metadata, a2a_message: a2aMessage } = content;
     const ending = {
       state,
       resultStatus: "error",
@@ -242,7 +242,7 @@ export class TaskService {
       parts,
       metadata,
       a2aMessage,
-      digest,
+      digest: endingDigest(state, content),
     } as const;
     return this.#end(principal, id, leaseId, [], ending);
   }
@@ -267,7 +267,7 @@ export class TaskService {
       const all = withArtifacts(known, put);
       if (put.length > 0) assertArtifactBytes(all);
       const ending: Ending = { ...how, actor: task.assignee, sender: task.assignee };
-      const shown = tell(task, put.map(wholeArtifact), stationery.nowMs);
+      const shown = tellEnd(task, put.map(wholeArtifact), stationery.nowMs);
       const ended = await this.#ended(shown.task, stationery, ending, all);
       const changes = combine(task.tenant, [
         pass,

@@ -23,6 +23,8 @@ export interface AskedTasksQuery {
   readonly threadId: string | undefined;
   /** Changed at this time or later. */
   readonly sinceMs: number;
+  /** Asked at this time or later: what came before was of another owner of the requester's id. */
+  readonly createdSinceMs: number;
   /** The last one of the page before. */
   readonly before: { readonly updatedAtMs: number; readonly id: string } | undefined;
   readonly limit: number;
@@ -46,9 +48,27 @@ export interface TaskUpdatesQuery {
   readonly bytesMax: number;
 }
 
+/** What was said about a task, the newest first; artifacts are left out. */
+export interface LastTaskUpdatesQuery {
+  readonly tenant: string;
+  readonly taskId: string;
+  /** The newest one to be read. */
+  readonly untilN: number;
+  readonly statusOnly: boolean;
+  readonly limit: number;
+  /** As of `TaskUpdatesQuery`. */
+  readonly bytesMax: number;
+}
+
 export interface TaskUpdatesPage {
   readonly updates: readonly TaskUpdate[];
   readonly hasMore: boolean;
+}
+
+/** A task and all its artifacts at one moment. */
+export interface WholeTask {
+  readonly task: TaskRecord;
+  readonly artifacts: readonly Artifact[];
 }
 
 export interface TaskStore {
@@ -67,12 +87,15 @@ export interface TaskStore {
   forgetCachedResults(nowMs: number, keptMax: number): Promise<number>;
   /** In the order in which they were first put. */
   artifacts(tenant: string, taskId: string): Promise<readonly Artifact[]>;
+  /** Read together, so that nothing is in one of the two that the other does not know of. */
+  taskWithArtifacts(tenant: string, id: string): Promise<WholeTask | undefined>;
   /** How many artifacts each of these tasks has; those without any are left out. */
   countArtifacts(tenant: string, taskIds: readonly string[]): Promise<ReadonlyMap<string, number>>;
   /** Those that were answered with a plain message are left out. */
   askedTasks(query: AskedTasksQuery): Promise<AskedTasksPage>;
   /** In the order of their numbers. They go with their task. */
   taskUpdates(query: TaskUpdatesQuery): Promise<TaskUpdatesPage>;
+  lastTaskUpdates(query: LastTaskUpdatesQuery): Promise<TaskUpdatesPage>;
   /** Unfinished tasks whose deadline has passed. */
   overdueTasks(nowMs: number, limit: number): Promise<readonly TaskRecord[]>;
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { GUEST, LIMITS, type TaskState } from "@a2a-relay/protocol";
+import { GUEST, isTerminal, LIMITS, type TaskState } from "@a2a-relay/protocol";
 import { askedTask } from "../../../testing/asked-task.ts";
 import { type CoreOnMemory, coreOnMemory, LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
 import { refused } from "../../../testing/refusal.ts";
@@ -28,6 +28,28 @@ async function stepsOf({ store, operator }: CoreOnMemory, taskId: string): Promi
 function statesOf(steps: readonly TaskStep[]): readonly (TaskState | TaskStep["kind"])[] {
   return steps.map((step) => (step.kind === "status" ? step.state : step.kind));
 }
+
+const ENDS: readonly (readonly [string, (core: CoreOnMemory, taskId: string) => Promise<unknown>])[] = [
+  ["completed", ({ tasks, zhiwei }, id) => tasks.complete(zhiwei, id, { text: "好了" })],
+  [
+    "completed with artifacts",
+    ({ tasks, zhiwei }, id) => tasks.complete(zhiwei, id, { artifacts: [{ parts: [{ text: "好了" }] }] }),
+  ],
+  ["failed", ({ tasks, zhiwei }, id) => tasks.fail(zhiwei, id, { reason: "做不了" })],
+  ["canceled", ({ tasks, lulu }, id) => tasks.cancel(lulu, id, {})],
+  [
+    "answered by mail",
+    (core, id) => core.send({ from: ZHIWEI, to: LULU, type: "reply", task_id: id, body: "好了" }),
+  ],
+  [
+    "past its deadline",
+    async ({ clock, sweep }) => {
+      clock.advance(2_000);
+      await sweep.step();
+    },
+  ],
+  ["without its agent", ({ agents, operator }) => agents.remove(operator, ZHIWEI)],
+];
 
 describe("the steps of a task", () => {
   it("hold every status with what was said, whole and as it was said", async () => {
@@ -135,18 +157,42 @@ describe("the steps of a task", () => {
     assert.ok(failed?.kind === "status" && failed.state === "failed" && failed.said?.text !== undefined);
   });
 
-  it("are bounded in number and in what their artifacts weigh, all together", async () => {
-    const many = aTask({ updateCount: LIMITS.taskUpdatesMax - 1 });
-    const step: TaskStep = { kind: "status", state: "working" };
-    assert.equal(tell(many, [step], 1).task.updateCount, LIMITS.taskUpdatesMax);
-    assert.throws(() => tell(many, [step, step], 1), /has had 10000 updates/);
-    const heavy = aTask({ updateBytes: LIMITS.taskUpdateBytesMax - 10 });
+  it("are bounded in number and in what they weigh, all together", () => {
+    const step: TaskStep = { kind: "status", state: "working", said: { text: "知知知知" } };
+    const many = aTask({ updateCount: LIMITS.taskUpdatesMax - 2 });
+    assert.equal(tell(many, [step], 1).task.updateCount, LIMITS.taskUpdatesMax - 1);
+    assert.throws(() => tell(many, [step, step], 1), /has had 9999 updates/);
     const artifact = { artifactId: "a", parts: [{ text: "知知知知" }] };
-    assert.throws(
-      () => tell(heavy, [{ kind: "artifact", artifact, append: false, lastChunk: true }], 1),
-      /at most/,
-    );
+    const piece: TaskStep = { kind: "artifact", artifact, append: false, lastChunk: true };
+    for (const each of [step, piece]) {
+      const bytes = Buffer.byteLength(JSON.stringify(each));
+      const heavy = aTask({ updateBytes: LIMITS.taskUpdateBytesMax - bytes });
+      assert.equal(tell(heavy, [each], 1).task.updateBytes, LIMITS.taskUpdateBytesMax);
+      assert.throws(() => tell({ ...heavy, updateBytes: heavy.updateBytes + 1 }, [each], 1), /at most/);
+    }
   });
+
+  for (const [by, end] of ENDS) {
+    it(`leave room for the end of a task that is full: ${by}`, async () => {
+      const { core, taskId } = await askedTask();
+      await using _ = core;
+      const full = { updateCount: LIMITS.taskUpdatesMax - 1, updateBytes: LIMITS.taskUpdateBytesMax };
+      const task = await core.store.task(core.operator.tenant, taskId);
+      assert.ok(task);
+      const deadlineMs = core.clock.nowMs() + 1_000;
+      await core.store.commit({
+        tenant: task.tenant,
+        tasks: [{ ...task, ...full, deadlineMs }],
+        events: [],
+      });
+      const report = { state: "working", text: "还在做" };
+      await refused(core.tasks.reportStatus(core.zhiwei, taskId, report), "too_large");
+      await end(core, taskId);
+      const { state, updateCount } = (await core.store.task(task.tenant, taskId)) ?? task;
+      assert.ok(isTerminal(state), state);
+      assert.ok(updateCount >= LIMITS.taskUpdatesMax);
+    });
+  }
 });
 
 describe("a guest", () => {

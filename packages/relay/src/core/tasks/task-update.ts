@@ -51,19 +51,27 @@ export interface Said {
 
 export type A2aMembers = Readonly<Record<string, unknown>>;
 
-/** The task after these steps, and the steps, to be written together. */
-export function tell(
-  task: TaskRecord,
-  steps: readonly TaskStep[],
-  nowMs: number,
-): { readonly task: TaskRecord; readonly changes: Pick<Changes, "taskUpdates"> } {
+/** A task after some steps, and the steps, to be written together. */
+export interface Told {
+  readonly task: TaskRecord;
+  readonly changes: Pick<Changes, "taskUpdates">;
+}
+
+/** Refused when the task has no room left for more than its end. */
+export function tell(task: TaskRecord, steps: readonly TaskStep[], nowMs: number): Told {
+  const told = tellEnd(task, steps, nowMs);
+  assertRoom(told.task);
+  return told;
+}
+
+/** For the end of a task and what comes with it: a task that is full can always be ended. */
+export function tellEnd(task: TaskRecord, steps: readonly TaskStep[], nowMs: number): Told {
   const { tenant, id: taskId } = task;
   const taskUpdates = steps.map((step, index) => {
     return { tenant, taskId, n: task.updateCount + index + 1, atMs: nowMs, step };
   });
   const updateCount = task.updateCount + steps.length;
   const updateBytes = task.updateBytes + bytesOf(steps);
-  assertRoom(taskId, { updateCount, updateBytes });
   return { task: { ...task, updateCount, updateBytes }, changes: { taskUpdates } };
 }
 
@@ -86,28 +94,26 @@ interface SaidParts {
   readonly a2aMessage?: A2aMembers | undefined;
 }
 
-/** Only artifacts can be sent again and again; everything else about a task is bounded by its own limits. */
 function bytesOf(steps: readonly TaskStep[]): number {
   let bytes = 0;
-  for (const step of steps) if (step.kind === "artifact") bytes += JSON.stringify(step.artifact).length;
+  for (const step of steps) bytes += Buffer.byteLength(JSON.stringify(step));
   return bytes;
 }
 
-function assertRoom(
-  taskId: string,
-  { updateCount, updateBytes }: Pick<TaskRecord, "updateCount" | "updateBytes">,
-): void {
-  if (updateCount > LIMITS.taskUpdatesMax) {
+/** One place is kept for the step that ends the task. */
+function assertRoom({ id, updateCount, updateBytes }: TaskRecord): void {
+  if (updateCount >= LIMITS.taskUpdatesMax) {
     throw new RelayError(
       "too_large",
-      `task ${taskId} has had ${LIMITS.taskUpdatesMax} updates, its limit; send fewer, larger ones`,
+      `task ${id} has had ${LIMITS.taskUpdatesMax - 1} updates, and there is room for its end only; end it`,
       { details: { limit: LIMITS.taskUpdatesMax } },
     );
   }
   if (updateBytes > LIMITS.taskUpdateBytesMax) {
     throw new RelayError(
       "too_large",
-      `task ${taskId}: all artifacts it was ever sent have at most ${LIMITS.taskUpdateBytesMax} bytes as JSON`,
+      `task ${id}: all updates it ever had have at most ${LIMITS.taskUpdateBytesMax} bytes as JSON; ` +
+        "say less, or end it",
       { details: { limit: LIMITS.taskUpdateBytesMax } },
     );
   }

@@ -25,6 +25,7 @@ function membersOf(task: TaskRecord): Omit<TaskView, "artifacts"> {
     ...(task.statusText === null ? {} : { status_text: task.statusText }),
     ...(task.resultStatus === null ? {} : { result_status: task.resultStatus }),
     ...(task.resultMessageId === null ? {} : { result_message_id: task.resultMessageId }),
+    ...(task.isPlain ? { plain: true } : {}),
     handoffs: task.handoffs,
     created_at: formatInstant(task.createdAtMs),
     updated_at: formatInstant(task.updatedAtMs),

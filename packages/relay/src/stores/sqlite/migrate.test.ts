@@ -21,6 +21,7 @@ import { SqliteRelayStore } from "./sqlite-relay-store.ts";
 
 const FIRST = "0001-post-office.sql";
 const SECOND = "0002-trust.sql";
+const THIRD = "0003-live-delivery.sql";
 
 const directory = mkdtempSync(join(tmpdir(), "a2a-relay-migrate-"));
 
@@ -80,6 +81,54 @@ function writeSecondSchema(path: string): void {
     .run(TENANT, ZHIWEI);
 }
 
+/** A file as the third schema wrote it, with three tasks that were handed over. */
+function writeThirdSchema(path: string): void {
+  writeSecondSchema(path);
+  using database = new DatabaseSync(path);
+  database.prepare("insert into schema_version values (3, ?)").run(THIRD);
+  database.exec(readFileSync(new URL(`migrations/${THIRD}`, import.meta.url), "utf8"));
+  const insertMessage = database.prepare(
+    "insert into message values (?, ?, ?, ?, ?, 'request', ?, ?, ?, null, '{}')",
+  );
+  const insertTask = database.prepare(`
+    insert into task (tenant, id, requester, assignee, state, thread_id, message_id, subject, handoffs_json,
+      created_at_ms, updated_at_ms, version) values (?, ?, 'lulu@kamac', ?, 'working', ?, ?, '翻译', ?, 0, 0, 1)`);
+  const tasks = [
+    // Its letter began a thread of its own; a chosen thread; and one whose first letter is gone.
+    { id: "own", thread: "thread_甲", letters: ["msg_甲", "msg_乙"] },
+    { id: "chosen", thread: "线", letters: ["msg_丙", "msg_丁"] },
+    { id: "gone", thread: "thread_无", letters: [undefined, "msg_戊"] },
+  ] as const;
+  let ref = 10;
+  for (const { id, thread, letters } of tasks) {
+    const [first, handoff] = letters;
+    if (first !== undefined) {
+      insertMessage.run(
+        (ref += 1),
+        TENANT,
+        first,
+        "lulu@kamac",
+        ZHIWEI,
+        id === "own" ? "" : thread,
+        id,
+        NOON_MS,
+      );
+    }
+    insertMessage.run((ref += 1), TENANT, handoff, ZHIWEI, "carol@host", thread, id, NOON_MS);
+    insertMessage.run(
+      (ref += 1),
+      TENANT,
+      `msg_${id}`,
+      "lulu@kamac",
+      "carol@host",
+      thread,
+      "another",
+      NOON_MS,
+    );
+    insertTask.run(TENANT, id, "carol@host", thread, handoff, JSON.stringify([{ from: ZHIWEI }]));
+  }
+}
+
 describe("migrations", () => {
   after(() => rmSync(directory, { recursive: true, force: true }));
 
@@ -131,6 +180,17 @@ describe("migrations", () => {
     });
     assert.equal((await store.key("key_一"))?.signingSecret, "whsec_秘密");
     assert.equal(await store.countPendingPushes(TENANT, ZHIWEI), 1);
+  });
+
+  it("find what was asked first of tasks that were handed over in an older file", async () => {
+    const path = join(directory, "third.db");
+    writeThirdSchema(path);
+    await using store = await open(path);
+    const firstOf = async (id: string): Promise<unknown> => (await store.task(TENANT, id))?.firstMessageId;
+    assert.deepEqual(
+      [await firstOf("own"), await firstOf("chosen"), await firstOf("gone"), await firstOf("task")],
+      ["msg_甲", "msg_丙", null, null],
+    );
   });
 
   it("let agents of an older file take a key, each their own", async () => {

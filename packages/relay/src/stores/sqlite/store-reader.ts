@@ -24,9 +24,11 @@ import type { CachedResult, TaskRecord } from "../../core/tasks/task-record.ts";
 import type {
   AskedTasksPage,
   AskedTasksQuery,
+  LastTaskUpdatesQuery,
   TaskFilter,
   TaskUpdatesPage,
   TaskUpdatesQuery,
+  WholeTask,
 } from "../../core/tasks/task-store.ts";
 import { relayErrorFrom } from "./sqlite-error.ts";
 import { createParts, type StoreParts } from "./store-parts.ts";
@@ -226,12 +228,20 @@ export abstract class StoreReader implements Reads {
     return this.#read(() => this.parts.tasks.countArtifacts(tenant, taskIds));
   }
 
+  taskWithArtifacts(tenant: string, id: string): Promise<WholeTask | undefined> {
+    return this.#read(() => this.parts.tasks.taskWithArtifacts(tenant, id));
+  }
+
   askedTasks(query: AskedTasksQuery): Promise<AskedTasksPage> {
     return this.#read(() => this.parts.tasks.askedTasks(query));
   }
 
   taskUpdates(query: TaskUpdatesQuery): Promise<TaskUpdatesPage> {
     return this.#read(() => this.parts.taskUpdates.updates(query));
+  }
+
+  lastTaskUpdates(query: LastTaskUpdatesQuery): Promise<TaskUpdatesPage> {
+    return this.#read(() => this.parts.taskUpdates.lastUpdates(query));
   }
 
   overdueTasks(nowMs: number, limit: number): Promise<readonly TaskRecord[]> {
@@ -313,16 +323,18 @@ export abstract class StoreReader implements Reads {
     return this.#read(() => this.parts.taskPushes.ofTask(tenant, taskId));
   }
 
-  dueTaskPushes(nowMs: number, limit: number): Promise<readonly TaskPushConfig[]> {
-    return this.#read(() => this.parts.taskPushes.due(nowMs, limit));
+  dueTaskPushes(...asked: Parameters<RelayStore["dueTaskPushes"]>): ReturnType<RelayStore["dueTaskPushes"]> {
+    return this.#read(() => this.parts.taskPushes.agenda(...asked));
   }
 
   remoteTask(tenant: string, taskId: string): ReturnType<RelayStore["remoteTask"]> {
     return this.#read(() => this.parts.remoteTasks.task(tenant, taskId));
   }
 
-  dueRemoteTasks(nowMs: number, limit: number): ReturnType<RelayStore["dueRemoteTasks"]> {
-    return this.#read(() => this.parts.remoteTasks.due(nowMs, limit));
+  timedRemoteTasks(
+    ...asked: Parameters<RelayStore["timedRemoteTasks"]>
+  ): ReturnType<RelayStore["timedRemoteTasks"]> {
+    return this.#read(() => this.parts.remoteTasks.timed(...asked));
   }
 
   remoteContextId(...asked: Parameters<RelayStore["remoteContextId"]>): Promise<string | undefined> {

@@ -1,8 +1,8 @@
 import type { DatabaseSync } from "node:sqlite";
 import { taskTopic } from "../../core/environment/change-feed.ts";
-import type { TaskUpdatesPage, TaskUpdatesQuery } from "../../core/tasks/task-store.ts";
+import type { LastTaskUpdatesQuery, TaskUpdatesPage, TaskUpdatesQuery } from "../../core/tasks/task-store.ts";
 import type { TaskStep, TaskUpdate } from "../../core/tasks/task-update.ts";
-import { prepare, type Statement } from "./database.ts";
+import { prepare, type Row, type Statement } from "./database.ts";
 import type { Ledger } from "./ledger.ts";
 
 const INSERT =
@@ -10,6 +10,10 @@ const INSERT =
 const AFTER = `
   select n, at_ms, step_json from task_update
   where tenant = ?1 and task_id = ?2 and n > ?3 and (?4 or kind <> 'artifact') order by n limit ?5`;
+const LAST = `
+  select n, at_ms, step_json from task_update
+  where tenant = ?1 and task_id = ?2 and n <= ?3 and kind <> 'artifact' and (not ?4 or kind = 'status')
+  order by n desc limit ?5`;
 const FORGET = "delete from task_update where tenant = ? and task_id = ?";
 
 /** What those who follow tasks are shown, step by step. */
@@ -17,33 +21,25 @@ export class TaskUpdates {
   readonly #ledger: Ledger;
   readonly #insert: Statement;
   readonly #after: Statement;
+  readonly #last: Statement;
   readonly #forget: Statement;
 
   constructor(database: DatabaseSync, ledger: Ledger) {
     this.#ledger = ledger;
     this.#insert = prepare(database, INSERT);
     this.#after = prepare(database, AFTER);
+    this.#last = prepare(database, LAST);
     this.#forget = prepare(database, FORGET);
   }
 
-  updates({ tenant, taskId, afterN, withArtifacts, limit, bytesMax }: TaskUpdatesQuery): TaskUpdatesPage {
-    const updates: TaskUpdate[] = [];
-    let bytes = 0;
-    for (const [n, atMs, json] of this.#after.iterate(
-      tenant,
-      taskId,
-      afterN,
-      withArtifacts ? 1 : 0,
-      limit + 1,
-    )) {
-      bytes += String(json).length;
-      if (updates.length === limit || (bytes > bytesMax && updates.length > 0)) {
-        return { updates, hasMore: true };
-      }
-      const step = JSON.parse(String(json)) as TaskStep;
-      updates.push({ tenant, taskId, n: Number(n), atMs: Number(atMs), step });
-    }
-    return { updates, hasMore: false };
+  updates(query: TaskUpdatesQuery): TaskUpdatesPage {
+    const { tenant, taskId, afterN, withArtifacts, limit } = query;
+    return pageOf(this.#after.iterate(tenant, taskId, afterN, withArtifacts ? 1 : 0, limit + 1), query);
+  }
+
+  lastUpdates(query: LastTaskUpdatesQuery): TaskUpdatesPage {
+    const { tenant, taskId, untilN, statusOnly, limit } = query;
+    return pageOf(this.#last.iterate(tenant, taskId, untilN, statusOnly ? 1 : 0, limit + 1), query);
   }
 
   /** Inside a commit. */
@@ -56,4 +52,22 @@ export class TaskUpdates {
   forget(tenant: string, taskId: string): void {
     this.#forget.run(tenant, taskId);
   }
+}
+
+/** So many rows and so many bytes of them, though never none. */
+function pageOf(
+  rows: Iterable<Row>,
+  { tenant, taskId, limit, bytesMax }: Pick<TaskUpdatesQuery, "tenant" | "taskId" | "limit" | "bytesMax">,
+): TaskUpdatesPage {
+  const updates: TaskUpdate[] = [];
+  let bytes = 0;
+  for (const [n, atMs, json] of rows) {
+    bytes += String(json).length;
+    if (updates.length === limit || (bytes > bytesMax && updates.length > 0)) {
+      return { updates, hasMore: true };
+    }
+    const step = JSON.parse(String(json)) as TaskStep;
+    updates.push({ tenant, taskId, n: Number(n), atMs: Number(atMs), step });
+  }
+  return { updates, hasMore: false };
 }

@@ -2,7 +2,7 @@ import type { DatabaseSync } from "node:sqlite";
 import { setImmediate } from "node:timers/promises";
 import { type AgentId, type Artifact, isTerminal } from "@a2a-relay/protocol";
 import type { ArtifactRecord, TaskRecord } from "../../core/tasks/task-record.ts";
-import type { AskedTasksPage, AskedTasksQuery, TaskFilter } from "../../core/tasks/task-store.ts";
+import type { AskedTasksPage, AskedTasksQuery, TaskFilter, WholeTask } from "../../core/tasks/task-store.ts";
 import { ClashError } from "./clash.ts";
 import { prepare, type Statement } from "./database.ts";
 import { artifactFromRow, TASK_COLUMNS, taskFromRow } from "./rows.ts";
@@ -54,10 +54,10 @@ const UNFINISHED_WITH_RESULT_KEY = `
 const ASKED = `
   from task indexed by task_asked_of
   where tenant = ?1 and asked_of is not null and asked_of = ?2 and requester = ?3 and updated_at_ms >= ?4
-    and plain = 0 and (?5 is null or state = ?5) and (?6 is null or thread_id = ?6)`;
+    and plain = 0 and (?5 is null or state = ?5) and (?6 is null or thread_id = ?6) and created_at_ms >= ?7`;
 const ASKED_PAGE = `
-  select ${TASK_COLUMNS} ${ASKED} and (updated_at_ms, id) < (?7, ?8)
-  order by updated_at_ms desc, id desc limit ?9`;
+  select ${TASK_COLUMNS} ${ASKED} and (updated_at_ms, id) < (?8, ?9)
+  order by updated_at_ms desc, id desc limit ?10`;
 const COUNT_ASKED = `select count(*) ${ASKED}`;
 
 const INSERT = `
@@ -124,6 +124,11 @@ export class Tasks {
     return this.#artifacts.all(tenant, taskId).map((row) => artifactFromRow(row));
   }
 
+  taskWithArtifacts(tenant: string, id: string): WholeTask | undefined {
+    const task = this.task(tenant, id);
+    return task === undefined ? undefined : { task, artifacts: this.artifacts(tenant, id) };
+  }
+
   countArtifacts(tenant: string, taskIds: readonly string[]): ReadonlyMap<string, number> {
     const rows = this.#countArtifacts.all(tenant, JSON.stringify(taskIds));
     return new Map(rows.map((row) => [row[0] as string, row[1] as number]));
@@ -165,8 +170,9 @@ export class Tasks {
   }
 
   askedTasks(query: AskedTasksQuery): AskedTasksPage {
-    const { tenant, askedOf, requester, sinceMs, state = null, threadId = null, before, limit } = query;
-    const filter = [tenant, askedOf, requester, sinceMs, state, threadId] as const;
+    const { tenant, askedOf, requester, sinceMs, createdSinceMs, before, limit } = query;
+    const { state = null, threadId = null } = query;
+    const filter = [tenant, askedOf, requester, sinceMs, state, threadId, createdSinceMs] as const;
     const { updatedAtMs, id } = before ?? { updatedAtMs: Number.MAX_SAFE_INTEGER, id: LAST_ID };
     const rows = this.#askedPage.all(...filter, updatedAtMs, id, limit + 1);
     const tasks = rows.slice(0, limit).map((row) => taskFromRow(row));

@@ -6,6 +6,7 @@ import type { A2aCall } from "../a2a/a2a-handler.ts";
 /** What is needed of a call, whether it is answered once or goes on. */
 export interface IncomingCall {
   readonly metadata: Metadata;
+  readonly cancelled: boolean;
   once(event: "cancelled", listener: () => void): unknown;
 }
 
@@ -47,6 +48,7 @@ export class GrpcA2aCall implements A2aCall {
   get signal(): AbortSignal {
     const gone = new AbortController();
     this.#call.once("cancelled", () => gone.abort());
+    if (this.#call.cancelled) gone.abort();
     return AbortSignal.any([gone.signal, this.#stopping]);
   }
 }

@@ -1,3 +1,5 @@
+import { once } from "node:events";
+import { type AddressInfo, createServer, type Server as NetServer } from "node:net";
 import { StreamResponse } from "@a2a-js/sdk";
 import { A2AService } from "@a2a-js/sdk/server/grpc";
 import {
@@ -17,6 +19,7 @@ import {
   ServerCredentials,
   type ServerUnaryCall,
   type ServerWritableStream,
+  type StatusObject,
   type UntypedHandleCall,
   type UntypedServiceImplementation,
 } from "@grpc/grpc-js";
@@ -41,7 +44,14 @@ export interface GrpcServerSettings {
   /** How long a reader of a stream may take for what it was sent. */
   readonly streamStallMs: number;
   readonly drainMs: number;
+  /** Connections that are open at one time, as `LIMITS.grpcConnectionsMax` unless said otherwise. */
+  readonly connectionsMax?: number;
+  /** How long a connection stays without a call, as `LIMITS.grpcIdleMsMax` unless said otherwise. */
+  readonly idleMs?: number;
 }
+
+/** Whoever is silent for so long is asked whether it is there, and cut off where it does not answer in time. */
+const KEEPALIVE = { "grpc.keepalive_time_ms": 60_000, "grpc.keepalive_timeout_ms": 20_000 };
 
 /** A2A over gRPC while it listens. */
 export interface RunningGrpc extends AsyncDisposable {
@@ -51,21 +61,25 @@ export interface RunningGrpc extends AsyncDisposable {
 /** The gRPC binding of A2A 1.0; its tenant field names the agent. */
 export async function startGrpc(parts: GrpcServerParts, settings: GrpcServerSettings): Promise<RunningGrpc> {
   const server = new Server({
+    ...KEEPALIVE,
     "grpc.max_receive_message_length": LIMITS.bodyBytesMax,
     "grpc.max_send_message_length": -1,
+    "grpc.max_concurrent_streams": LIMITS.grpcCallsOfConnectionMax,
+    "grpc.max_connection_idle_ms": settings.idleMs ?? LIMITS.grpcIdleMsMax,
   });
   const closing = new AbortController();
   const stopping = AbortSignal.any([parts.stopping, closing.signal]);
   server.addService(A2AService, serviceOf(new GrpcBinding({ ...parts, stopping }, settings)));
-  const { host, port } = settings;
-  const address = `${host.includes(":") ? `[${host}]` : host}:${port}`;
-  const bound = await bind(server, address);
+  const listener = await listen(server, settings);
   return {
-    port: bound,
-    [Symbol.asyncDispose]: () => {
+    port: (listener.address() as AddressInfo).port,
+    [Symbol.asyncDispose]: async () => {
       // Whoever waits is answered now, or the server would wait for them.
       closing.abort();
-      return shutDown(server, settings.drainMs);
+      const closed = once(listener, "close");
+      listener.close();
+      await shutDown(server, settings.drainMs);
+      await closed;
     },
   };
 }
@@ -112,8 +126,17 @@ class GrpcBinding {
     }
   }
 
+  /** Says why there is no answer. Never throws: whatever is wrong with one call, the others go on. */
+  refuse(reason: unknown, method: string, write: (status: StatusObject) => unknown): void {
+    try {
+      write(this.#refusalOf(reason, method));
+    } catch (cause) {
+      this.#parts.log.error({ err: cause, method }, "a refusal could not be written");
+    }
+  }
+
   /** What failed of our own is for the log; the caller hears that something did. */
-  refusalOf(reason: unknown, method: string): ReturnType<typeof toGrpcStatus> {
+  #refusalOf(reason: unknown, method: string): StatusObject {
     const error = RelayError.from(reason);
     if (error.code === "internal")
       this.#parts.log.error({ err: error.cause ?? error, method }, "internal error");
@@ -156,12 +179,9 @@ function serviceOf(binding: GrpcBinding): UntypedServiceImplementation {
     };
     service[name] = answer as UntypedHandleCall;
   }
-  for (const [name, method] of Object.entries(STREAM_METHODS)) {
+  for (const name of Object.keys(STREAM_METHODS) as (keyof typeof STREAM_METHODS)[]) {
     const stream: handleServerStreamingCall<never, unknown> = (call) => {
-      binding.stream(method.operation, method.request.toJSON(call.request), call).then(
-        () => call.end(),
-        (reason: unknown) => call.emit("error", binding.refusalOf(reason, name)),
-      );
+      void answerOnAndOn(binding, name, call);
     };
     service[name] = stream as UntypedHandleCall;
   }
@@ -176,15 +196,27 @@ async function answerOnce(
   callback: sendUnaryData<unknown>,
 ): Promise<void> {
   const method: UnaryMethod = UNARY_METHODS[name];
-  let result: unknown;
   try {
     const json = await binding.answer(method.operation, method.request.toJSON(call.request), call);
-    result = method.result?.fromJSON(json) ?? {};
+    callback(null, method.result?.fromJSON(json) ?? {});
   } catch (reason) {
-    callback(binding.refusalOf(reason, name));
-    return;
+    binding.refuse(reason, name, callback);
   }
-  callback(null, result);
+}
+
+/** Never rejects. */
+async function answerOnAndOn(
+  binding: GrpcBinding,
+  name: keyof typeof STREAM_METHODS,
+  call: ServerWritableStream<never, unknown>,
+): Promise<void> {
+  const { operation, request } = STREAM_METHODS[name];
+  try {
+    await binding.stream(operation, request.toJSON(call.request), call);
+    call.end();
+  } catch (reason) {
+    binding.refuse(reason, name, (status) => call.emit("error", status));
+  }
 }
 
 /** gRPC has no ids of events, so whoever knows of them finds them in the metadata. */
@@ -196,13 +228,19 @@ function withId({ n, event }: A2aEvent): A2aStreamResponse {
   return Object.fromEntries(entries);
 }
 
-function bind(server: Server, address: string): Promise<number> {
+/** Its own sockets, because the library does not count connections. */
+function listen(server: Server, settings: GrpcServerSettings): Promise<NetServer> {
+  const { host, port, connectionsMax = LIMITS.grpcConnectionsMax } = settings;
+  const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
+  const listener = createServer({ noDelay: true }, (socket) => injector.injectConnection(socket));
+  listener.maxConnections = connectionsMax;
   return new Promise((resolve, reject) => {
-    server.bindAsync(address, ServerCredentials.createInsecure(), (cause, port) => {
-      if (cause === null) return resolve(port);
+    listener.once("error", (cause) => {
+      const address = `${host.includes(":") ? `[${host}]` : host}:${port}`;
       const why = `cannot listen for gRPC on ${address}: ${cause.message}; choose another port with --grpc-port`;
       reject(new RelayError("unavailable", why, { cause }));
     });
+    listener.listen({ host, port }, () => resolve(listener));
   });
 }
 

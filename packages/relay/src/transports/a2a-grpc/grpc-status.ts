@@ -13,8 +13,10 @@ const DETAILS = "grpc-status-details-bin";
 /** An error as gRPC says it: the status, the sentence, and `google.rpc.Status` with its ErrorInfo for programs. */
 export function toGrpcStatus(error: RelayError, metadata: Metadata): StatusObject {
   const code = GRPC_STATUSES[grpcStatusOf(error)];
-  metadata.set(DETAILS, statusBytes(code, error.message, errorInfoOf(error)));
-  return { code, details: error.message, metadata };
+  // The library writes it as part of a URI, which fails for half a character.
+  const details = error.message.toWellFormed();
+  metadata.set(DETAILS, statusBytes(code, details, errorInfoOf(error)));
+  return { code, details, metadata };
 }
 
 function statusBytes(code: number, message: string, info: ErrorInfo): Buffer {

@@ -1,6 +1,7 @@
-import { type A2aOperation, type A2aVersion, RelayError } from "@a2a-relay/protocol";
+import type { A2aOperation, A2aVersion } from "@a2a-relay/protocol";
 import type { A2aCaller } from "../../core/a2a/a2a-caller.ts";
 import type { A2aPage } from "../../core/a2a/a2a-streams.ts";
+import { isForRelay, readEventId, targetOf } from "../../core/a2a/a2a-target.ts";
 import type { Principal } from "../../core/access/principal.ts";
 import type { RelayCore } from "../../core/relay-core.ts";
 import type { Waiting } from "../../core/environment/waiting.ts";
@@ -40,13 +41,13 @@ export class A2aHandler {
   async handle(operation: A2aOperation, params: Params, call: A2aCall): Promise<A2aReply> {
     const caller = await this.#callerOf(operation, params, call);
     const { a2a, a2aCards, a2aPushes, relayAgent } = this.#core;
-    const isForRelay = caller.agentId === undefined && isNewMessage(params);
+    const isOwn = caller.agentId === undefined && isForRelay(params);
     switch (operation) {
       case "send":
-        if (isForRelay) return { result: await relayAgent.answer(caller.principal, params) };
+        if (isOwn) return { result: await relayAgent.answer(caller.principal, params) };
         return { result: { ...(await a2a.send(caller, params, call)) } };
       case "stream":
-        if (isForRelay) return { pages: onePage(await relayAgent.answer(caller.principal, params)) };
+        if (isOwn) return { pages: onePage(await relayAgent.answer(caller.principal, params)) };
         return { pages: await a2a.stream(caller, params, call) };
       case "subscribe": {
         const afterN = readEventId(call.lastEventId);
@@ -72,46 +73,12 @@ export class A2aHandler {
     }
   }
 
-  /** Whom the request is for: the path says it, else the A2A tenant field, else the metadata of seed 001. */
   async #callerOf(operation: A2aOperation, params: Params, call: A2aCall): Promise<A2aCaller> {
     const { principal, version, extensions, idempotencyKey } = call;
-    const name = call.agentName ?? targetIn(operation, params);
-    const { a2a, relayAgent } = this.#core;
-    const isRelay = name === undefined || relayAgent.isNamed(name);
-    const agentId = isRelay ? undefined : await a2a.resolve(principal, name);
+    const name = targetOf(operation, params, call.agentName);
+    const agentId = name === undefined ? undefined : await this.#core.a2a.resolve(principal, name);
     return { principal, agentId, version, extensions, idempotencyKey };
   }
-}
-
-function targetIn(operation: A2aOperation, params: Params): string | undefined {
-  const tenant = params["tenant"];
-  if (typeof tenant === "string" && tenant !== "") return tenant;
-  if (operation !== "send" && operation !== "stream") return undefined;
-  return targetOf(params["metadata"]) ?? targetOf(memberOf(params["message"], "metadata"));
-}
-
-function targetOf(metadata: unknown): string | undefined {
-  const target = memberOf(metadata, "relay_target_agent_id");
-  return typeof target === "string" && target !== "" ? target : undefined;
-}
-
-/** What adds to a task goes to whoever has that task. */
-function isNewMessage(params: Params): boolean {
-  const taskId = memberOf(params["message"], "taskId");
-  return taskId === undefined || taskId === "";
-}
-
-function memberOf(value: unknown, member: string): unknown {
-  return typeof value === "object" && value !== null ? (value as Params)[member] : undefined;
-}
-
-function readEventId(lastEventId: string | undefined): number | undefined {
-  if (lastEventId === undefined || lastEventId === "") return undefined;
-  if (/^\d{1,9}$/.test(lastEventId)) return Number(lastEventId);
-  throw new RelayError(
-    "invalid_argument",
-    `Last-Event-ID: "${lastEventId}" is no id of an event of this stream`,
-  );
 }
 
 async function* onePage(result: { readonly message: object }): AsyncGenerator<A2aPage> {

@@ -45,18 +45,21 @@ export function cardRoutes(cards: A2aCardService, settings: CardRouteSettings): 
         return cardAnswer(call, cards.relayCard(tenant), writerFor(call, dialect));
       },
     })),
-    ...places.map(([path, dialect]): Route => ({
-      method: "GET",
-      path: `/agents/{id}${path}`,
-      tag,
-      summary: "The agent's A2A card, with the relay's interfaces in front",
-      open: "unless-keyed",
-      answers,
-      handle: async (call) => {
-        const write = writerFor(call, dialect);
-        return cardAnswer(call, await cards.agentCard(call.principal, param(call, "id")), write);
-      },
-    })),
+    // Some clients look below the address that they call.
+    ...[...places, ...places.map(([path, dialect]) => [`/a2a${path}`, dialect] as const)].map(
+      ([path, dialect]): Route => ({
+        method: "GET",
+        path: `/agents/{id}${path}`,
+        tag,
+        summary: "The agent's A2A card, with the relay's interfaces in front",
+        open: "unless-keyed",
+        answers,
+        handle: async (call) => {
+          const write = writerFor(call, dialect);
+          return cardAnswer(call, await cards.agentCard(call.principal, param(call, "id")), write);
+        },
+      }),
+    ),
     {
       method: "GET",
       path: "/agents/{id}/card",
@@ -91,11 +94,20 @@ function cardAnswer(call: OpenCall, { card, changedAtMs }: ServedCard, write: Ca
     "cache-control": `${whose}, max-age=${CACHED_S}, must-revalidate`,
     vary: "a2a-version, authorization",
   };
-  return isKnown(call.header("if-none-match"), etag) ? { status: 304, headers } : { json, headers };
+  return isCurrent(call, etag, changedAtMs) ? { status: 304, headers } : { json, headers };
+}
+
+/** A tag says more than a time, which counts only where no tag is shown. */
+function isCurrent(call: OpenCall, etag: string, changedAtMs: number): boolean {
+  const tags = call.header("if-none-match");
+  if (tags !== undefined) return isKnown(tags, etag);
+  const sinceMs = Date.parse(call.header("if-modified-since") ?? "");
+  // The header has whole seconds.
+  return Math.floor(changedAtMs / 1_000) * 1_000 <= sinceMs;
 }
 
 /** Whether the caller has this very card; a proxy may have marked its tag as weak. */
-function isKnown(ifNoneMatch: string | undefined, etag: string): boolean {
-  const tags = (ifNoneMatch ?? "").split(",").map((each) => each.trim().replace(/^W\//, ""));
+function isKnown(ifNoneMatch: string, etag: string): boolean {
+  const tags = ifNoneMatch.split(",").map((each) => each.trim().replace(/^W\//, ""));
   return tags.includes(etag) || tags.includes("*");
 }

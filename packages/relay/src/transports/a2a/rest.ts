@@ -53,7 +53,7 @@ export class RestBinding {
 /** Errors before a request is understood. */
 export const REST_FAMILY: RouteFamily = {
   owns: (path) => /^\/agents\/[^/]+\/a2a\/./.test(path),
-  errorBody: (error) => toRestError(error, restStatusOf(error)),
+  errorBody: (error) => toRestError(namedByA2a(error), restStatusOf(error)),
   statusOf: (error) => restStatusOf(error),
   errorName: "A2aError",
   errorSchema: {
@@ -74,8 +74,13 @@ export const REST_FAMILY: RouteFamily = {
   },
 };
 
+/** A body of a type that nobody reads has a name in A2A, though the web's own status says it better. */
+function namedByA2a(error: RelayError): RelayError {
+  if (error.code !== "unsupported_media_type" || error instanceof A2aError) return error;
+  return new A2aError("ContentTypeNotSupported", error.message, { cause: error });
+}
+
 function restStatusOf(error: RelayError): number {
-  // A body of a type that nobody reads is refused by the web's own status.
   return error instanceof A2aError ? A2A_ERRORS[error.a2a].httpStatus : statusOf(error);
 }
 

@@ -6,6 +6,17 @@ alter table task add column asked_of text;
 alter table task add column plain integer not null default 0;
 alter table task add column update_count integer not null default 0;
 alter table task add column update_bytes integer not null default 0;
+-- Tasks that were handed over before: what their requester wrote first. The letter that begins a thread of its own
+-- has no thread in its row.
+update task set first_message_id = coalesce(
+  (select m.id from message m
+   where m.tenant = task.tenant and m.id = 'msg_' || substr(task.thread_id, length('thread_') + 1)
+     and m.task_id = task.id and m.sender = task.requester),
+  (select m.id from message m
+   where m.tenant = task.tenant and m.thread_id = task.thread_id and m.thread_id <> ''
+     and m.task_id = task.id and m.sender = task.requester
+   order by m.ref limit 1))
+where handoffs_json <> '[]';
 -- What A2A callers list: their own, of one agent, the newest change first.
 create index task_asked_of on task (tenant, requester, updated_at_ms, id, asked_of) where asked_of is not null;
 
@@ -33,6 +44,8 @@ create table task_push_config (
   id text not null,
   owner text not null,
   url text not null,
+  -- Of the url: what one receiver has in common.
+  origin text not null,
   token text,
   scheme text,
   credentials text,
@@ -47,7 +60,7 @@ create table task_push_config (
   version integer not null,
   primary key (tenant, task_id, id)
 ) strict, without rowid;
-create index task_push_config_due on task_push_config (tenant, next_at_ms)
+create index task_push_config_due on task_push_config (tenant, owner, next_at_ms, origin)
   where state = 'active' and next_at_ms is not null;
 
 -- Set before a letter goes to an agent elsewhere that must not get it twice: if it is still set when somebody looks
@@ -61,8 +74,10 @@ create table remote_task (
   tenant text not null,
   task_id text not null,
   agent_id text not null,
+  requester text not null,
   thread_id text not null,
   url text not null,
+  origin text not null,
   binding text not null,
   dialect text not null,
   a2a_tenant text,
@@ -77,5 +92,7 @@ create table remote_task (
   answer_json text
 ) strict;
 create unique index remote_task_id on remote_task (tenant, task_id);
-create index remote_task_due on remote_task (next_at_ms, tenant, task_id) where next_at_ms is not null;
-create index remote_task_thread on remote_task (tenant, agent_id, thread_id, task_id);
+-- With the origin in it, so that those of one that has enough to do are passed over without a look at the rows.
+create index remote_task_due on remote_task (tenant, next_at_ms, task_id, origin) where next_at_ms is not null;
+create index remote_task_thread on remote_task (tenant, agent_id, requester, thread_id, url, task_id)
+  where remote_context_id is not null;

@@ -1,0 +1,59 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import type { A2aCaller } from "./a2a-caller.ts";
+import { type CoreOnMemory, coreOnMemory, LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
+import { refused } from "../../../testing/refusal.ts";
+
+const NOW = { returnImmediately: true };
+
+function params(text: string, clientTaskId: string): object {
+  return { message: { role: "ROLE_USER", parts: [{ text }] }, configuration: NOW, clientTaskId };
+}
+
+function callerOf(core: CoreOnMemory, said: Partial<A2aCaller> = {}): A2aCaller {
+  const { operator: principal } = core;
+  return { principal, agentId: ZHIWEI, version: "0.1", extensions: [], idempotencyKey: undefined, ...said };
+}
+
+describe("a task that its caller named itself", () => {
+  it("is added to at the agent that has it, and at no other", async () => {
+    await using core = await coreOnMemory();
+    await core.a2a.send(callerOf(core), params("第一", "工作-1"), {});
+    await core.a2a.send(callerOf(core), params("再说", "工作-1"), {});
+    assert.equal((await core.mailOf(ZHIWEI)).length, 2);
+    const elsewhere = core.a2a.send(callerOf(core, { agentId: LULU }), params("秘密", "工作-1"), {});
+    const { message } = await refused(elsewhere, "conflict");
+    assert.match(message, /工作-1/);
+    assert.equal((await core.mailOf(ZHIWEI)).length, 2);
+    assert.deepEqual(await core.mailOf(LULU), []);
+  });
+
+  it("is not there for whoever asks another agent about it", async () => {
+    await using core = await coreOnMemory();
+    await core.a2a.send(callerOf(core), params("第一", "工作-1"), {});
+    assert.equal((await core.a2a.get(callerOf(core), { id: "工作-1" })).id, "工作-1");
+    await refused(core.a2a.get(callerOf(core, { agentId: LULU }), { id: "工作-1" }), "not_found");
+  });
+});
+
+describe("who may only look at a task", () => {
+  it("is told in A2A's words that it cannot add to it, and nothing is sent", async () => {
+    await using core = await coreOnMemory();
+    const { receipt } = await core.messages.ask(core.lulu, { type: "request", to: ZHIWEI, body: "看看" });
+    const message = { messageId: "m", role: "ROLE_USER", parts: [{ text: "插话" }], taskId: receipt.task_id };
+    const added = core.a2a.send(callerOf(core, { version: "1.0" }), { message, configuration: NOW }, {});
+    const error = await refused(added, "not_found");
+    assert.equal((error as { readonly a2a?: string }).a2a, "TaskNotFound");
+    assert.equal((await core.mailOf(ZHIWEI)).length, 1);
+  });
+
+  it("cannot follow a task of an agent whose card switches streams off", async () => {
+    await using core = await coreOnMemory();
+    const card = { capabilities: { streaming: false } };
+    await core.agents.register(core.operator, { agent_id: ZHIWEI, card });
+    const { receipt } = await core.messages.ask(core.operator, { type: "request", to: ZHIWEI, body: "看看" });
+    const params = { id: receipt.task_id };
+    const following = core.a2a.subscribe(callerOf(core, { version: "1.0" }), params, { afterN: undefined });
+    await refused(following, "wrong_state");
+  });
+});
