@@ -87,6 +87,34 @@ describe("an agent that registers with push: a2a", () => {
     }
   });
 
+  it("gets what a caller of A2A wrote beside its parts, under the caller's own id", async () => {
+    await using relay = await openHttpRelay(RELAY);
+    await using agent = await startSdkAgent({ binding: "JSONRPC" });
+    await relay.post("/agents/register", { agent_id: ZHIWEI, callback_url: agent.url, push: "a2a" });
+    const message = {
+      messageId: "客户端的",
+      role: "ROLE_USER",
+      parts: [{ text: "好" }],
+      metadata: { 色: "红" },
+      extensions: ["urn:x"],
+      referenceTaskIds: ["早先的"],
+    };
+    const configuration = { returnImmediately: true, acceptedOutputModes: ["text/markdown"] };
+    const params = { message, configuration, metadata: { 优先: 1, sender_agent_id: LULU } };
+    const call = { jsonrpc: "2.0", id: 1, method: "SendMessage", params };
+    const { json, text } = await relay.post("/agents/zhiwei/a2a", call, { "a2a-version": "1.0" });
+    const { result } = json as unknown as { result?: { task: { id: string } } };
+    await until(relay, result?.task.id ?? text, "completed");
+    const bodies = agent.requests.map(({ body }) => body as { method?: string; params?: typeof params });
+    const sent = bodies.find((body) => body?.method === "SendMessage")?.params;
+    const { metadata, ...more } = sent?.message ?? message;
+    const { metadata: _, ...written } = message;
+    assert.deepEqual(more, written);
+    assert.equal(metadata["色"], "红");
+    assert.deepEqual(sent?.metadata, { 优先: 1 });
+    assert.deepEqual(sent?.configuration.acceptedOutputModes, ["text/markdown"]);
+  });
+
   it("goes on in the same context when a thread goes on", async () => {
     await using relay = await openHttpRelay(RELAY);
     await using agent = await startSdkAgent();

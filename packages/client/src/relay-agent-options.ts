@@ -38,9 +38,9 @@ export interface RelayAgentOptions extends RelayClientOptions {
   /**
    * A name of this process that is the same after each start. Given, the agent takes up again what it had begun when it
    * was stopped or killed, whatever its sender said about doing work twice; its handlers see that from `attempt`. What
-   * a killed process had is taken up when its lease has run out, after `leaseMs` at most: until then it may be alive, as
-   * in a rolling restart, and renews what it works on. Absent: only work that its sender declared idempotent is begun
-   * again.
+   * a killed process had is taken up when its lease has run out, after `leaseMs` at most: until then it may be alive,
+   * as in a rolling restart, and renews what it works on. Absent: only work that its sender declared idempotent is
+   * begun again.
    */
   readonly worker?: string | undefined;
   /** How long the relay holds an empty answer back, in milliseconds. Default 20,000. */

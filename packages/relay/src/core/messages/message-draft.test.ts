@@ -125,8 +125,8 @@ describe("the body of a letter", () => {
     const subjectOf = (body: string): string => parseMessageDraft({ to: "a", body }).subject;
     assert.equal(subjectOf("\n  第一行  \n第二行"), "第一行");
     assert.equal(subjectOf("x".repeat(80)), "x".repeat(80));
-    assert.equal(subjectOf("x".repeat(81)), `${"x".repeat(79)}…`);
-    assert.equal(subjectOf("🦊".repeat(600)), `${"🦊".repeat(79)}…`);
+    assert.equal(subjectOf("x".repeat(81)), `${"x".repeat(77)}...`);
+    assert.equal(subjectOf("🦊".repeat(600)), `${"🦊".repeat(77)}...`);
     assert.equal(subjectOf("   \n"), "(no subject)");
     assert.equal(parseMessageDraft({ to: "a", body: "x", subject: "" }).subject, "");
   });

@@ -221,8 +221,17 @@ function subjectOf(body: string): string {
   const line = (end === -1 ? start : start.slice(0, end)).trim();
   if (line === "") return "(no subject)";
   if (line.length <= SUBJECT_DERIVED_CHARS) return line;
-  const chars = Array.from(line);
-  return chars.length <= SUBJECT_DERIVED_CHARS
-    ? line
-    : `${chars.slice(0, SUBJECT_DERIVED_CHARS - 1).join("")}…`;
+  const kept = firstChars(line, SUBJECT_DERIVED_CHARS - ELLIPSIS.length);
+  return firstChars(line, SUBJECT_DERIVED_CHARS) === line ? line : kept + ELLIPSIS;
+}
+
+/** Three dots and not the sign for them: one sign outside of Latin-1 doubles what every step with a letter costs. */
+const ELLIPSIS = "...";
+const SURROGATE = /[\ud800-\udfff]/;
+
+/** By code points, which are the same as units in nearly every text. */
+function firstChars(text: string, count: number): string {
+  if (text.length <= count) return text;
+  const start = text.slice(0, 2 * count);
+  return SURROGATE.test(start) ? Array.from(start).slice(0, count).join("") : start.slice(0, count);
 }

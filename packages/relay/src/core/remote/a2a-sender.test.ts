@@ -48,13 +48,14 @@ describe("a letter to an agent elsewhere", () => {
     assert.deepEqual(core.agent.calledFor("SendMessage"), [
       {
         message: {
-          messageId,
+          messageId: "客户端的",
           role: "ROLE_USER",
           parts: [{ text: "看图" }, { url: "https://a.example/图.png" }],
           extensions: ["urn:x"],
+          referenceTaskIds: ["t"],
           metadata: { 色: "红", a2a_relay: about },
         },
-        configuration: { returnImmediately: true, historyLength: 5 },
+        configuration: { returnImmediately: true, historyLength: 20 },
       },
     ]);
     const { headers } = core.agent.outside.last;

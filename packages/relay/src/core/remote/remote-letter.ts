@@ -7,30 +7,45 @@ export interface RemotePlace {
   readonly contextId?: string | undefined;
 }
 
-/** What a task is asked for with: enough of its history to have the agent's last word, should that be there only. */
-export const HISTORY_LENGTH = 5;
+/** What a task is asked for with: enough of its history to have what the agent said since it was asked before. */
+export const HISTORY_LENGTH = 20;
 
 type Members = Readonly<Record<string, unknown>>;
 
-/** The parameters of a send that brings the letter, in A2A 1.0. It is answered at once: who works is looked after. */
-export function sendParams(letter: Message, { taskId, contextId }: RemotePlace): Members {
-  const { metadata, extensions } = membersOf(letter["a2a_message"]);
+/** Members of a message that say where it belongs at this relay, or what the letter itself says. */
+const OWN_MEMBERS: ReadonlySet<string> = new Set(["role", "parts", "taskId", "contextId", "kind"]);
+/** Metadata that was meant for this relay: another one would take it for its own. */
+const OWN_METADATA: ReadonlySet<string> = new Set(["relay_target_agent_id", "sender_agent_id"]);
+
+/**
+ * The parameters of a send that brings the letter, in A2A 1.0, with all that a caller of A2A wrote beside the letter.
+ * It is answered at once: who works is looked after.
+ */
+export function sendParams(letter: Message, place: RemotePlace): Members {
   const modes = letter["accepted_output_modes"];
+  const metadata = without(letter["a2a_metadata"], OWN_METADATA);
   return {
-    message: {
-      messageId: letter.id,
-      role: "ROLE_USER",
-      parts: partsOf(letter),
-      ...(contextId === undefined ? {} : { contextId }),
-      ...(taskId === undefined ? {} : { taskId }),
-      ...(Array.isArray(extensions) ? { extensions } : {}),
-      metadata: { ...membersOf(metadata), a2a_relay: aboutLetter(letter) },
-    },
+    message: messageOf(letter, place),
     configuration: {
       returnImmediately: true,
       historyLength: HISTORY_LENGTH,
       ...(Array.isArray(modes) ? { acceptedOutputModes: modes } : {}),
     },
+    ...(Object.keys(metadata).length === 0 ? {} : { metadata }),
+  };
+}
+
+function messageOf(letter: Message, { taskId, contextId }: RemotePlace): Members {
+  const { messageId, metadata, extensions, ...more } = without(letter["a2a_message"], OWN_MEMBERS);
+  return {
+    ...more,
+    messageId: typeof messageId === "string" && messageId !== "" ? messageId : letter.id,
+    role: "ROLE_USER",
+    parts: partsOf(letter),
+    ...(contextId === undefined ? {} : { contextId }),
+    ...(taskId === undefined ? {} : { taskId }),
+    ...(Array.isArray(extensions) ? { extensions } : {}),
+    metadata: { ...without(metadata, OWN_METADATA), a2a_relay: aboutLetter(letter) },
   };
 }
 
@@ -60,6 +75,10 @@ function aboutLetter(letter: Message): Members {
 
 function partsOf({ parts, body, subject }: Message): readonly Part[] {
   return parts ?? [{ text: body === "" ? subject : body }];
+}
+
+function without(value: unknown, names: ReadonlySet<string>): Members {
+  return Object.fromEntries(Object.entries(membersOf(value)).filter(([name]) => !names.has(name)));
 }
 
 function membersOf(value: unknown): Members {

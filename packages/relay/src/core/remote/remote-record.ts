@@ -6,6 +6,7 @@ import {
   isTerminal,
   LIMITS,
   type Part,
+  quote,
   readTaskState,
   type TaskState,
 } from "@a2a-relay/protocol";
@@ -14,14 +15,34 @@ import type { RelayStore } from "../environment/relay-store.ts";
 import { digestOfText } from "../messages/digest.ts";
 import type { TaskRecord } from "../tasks/task-record.ts";
 import type { TaskService } from "../tasks/task-service.ts";
+import { RemoteFailure } from "./remote-failure.ts";
+import { saidBetween } from "./remote-history.ts";
 import type { RemoteTask } from "./remote-task.ts";
-import { listOf, reasonOf, resultOf, wordsOf } from "./remote-words.ts";
+import { isSilent, listOf, reasonOf, resultOf, wordsOf } from "./remote-words.ts";
 
 /** What was put on record of a task elsewhere. */
 export interface Recorded {
   readonly isNews: boolean;
   readonly isOver: boolean;
   readonly statusDigest: string | null;
+}
+
+/** The agent names a state that says nothing of what became of the task. */
+export class UnknownState extends RemoteFailure {
+  constructor(state: unknown) {
+    super("failed", `the agent says that its task is in the state ${quote(state)}, which A2A does not know`);
+  }
+}
+
+/** The status is on record, and what was made is not. */
+export class HalfRecorded extends Error {
+  override readonly name: string = "HalfRecorded";
+  readonly statusDigest: string;
+
+  constructor(statusDigest: string, cause: unknown) {
+    super("what the agent made could not be put on record", { cause });
+    this.statusDigest = statusDigest;
+  }
 }
 
 type Work = Pick<RemoteTask, "tenant" | "taskId" | "agentId" | "statusDigest">;
@@ -48,23 +69,52 @@ export class RemoteRecord {
   /** What an agent says about a task that goes on. */
   async remark(work: Work, message: A2aMessage): Promise<void> {
     const words = wordsOf(message);
-    if (words.text === "" && words.parts === undefined) return;
+    if (isSilent(words)) return;
     await this.#tasks.reportStatus(agentOf(work.tenant, work.agentId), work.taskId, {
       state: "working",
       ...words,
     });
   }
 
+  /** In the order in which it can have happened: what is made is made after a status, and before the end. */
   async task(work: Work, ours: TaskRecord, theirs: A2aTask): Promise<Recorded> {
-    const hasNewArtifacts = await this.#artifacts(work, theirs);
     const state = readTaskState(theirs.status.state);
+    if (state === undefined) {
+      await this.#artifacts(work, theirs, { isEnd: false });
+      throw new UnknownState(theirs.status.state);
+    }
     const statusDigest = digestOfStatus(theirs.status);
     const isSame = statusDigest === work.statusDigest;
-    if (state === undefined || (isSame && !isTerminal(state))) {
-      return { isNews: hasNewArtifacts, isOver: false, statusDigest: work.statusDigest };
+    const hasSaid = await this.#between(work, ours, theirs, { state, isSame });
+    const now: TaskRecord = hasSaid ? { ...ours, state: "working" } : ours;
+    if (isTerminal(state)) {
+      await this.#artifacts(work, theirs, { isEnd: true });
+      await this.#status(work, now, theirs, state);
+      return { isNews: true, isOver: true, statusDigest };
     }
-    await this.#status(work, ours, theirs, state);
-    return { isNews: true, isOver: isTerminal(state), statusDigest };
+    if (!isSame) await this.#status(work, now, theirs, state);
+    try {
+      const hasMade = await this.#artifacts(work, theirs, { isEnd: false });
+      return { isNews: hasMade || hasSaid || !isSame, isOver: false, statusDigest };
+    } catch (reason) {
+      throw new HalfRecorded(statusDigest, reason);
+    }
+  }
+
+  /** A task that waits does not go on because of what was said before. */
+  async #between(
+    work: Work,
+    ours: TaskRecord,
+    theirs: A2aTask,
+    { state, isSame }: { readonly state: TaskState; readonly isSame: boolean },
+  ): Promise<boolean> {
+    if (state === "submitted" || (isSame && state !== "working" && !isTerminal(state))) return false;
+    const said = await saidBetween(this.#store, ours, theirs, state);
+    for (const words of said) {
+      const status = { state: "working", ...words };
+      await this.#tasks.reportStatus(agentOf(work.tenant, work.agentId), work.taskId, status);
+    }
+    return said.length > 0;
   }
 
   async #status(
@@ -80,8 +130,7 @@ export class RemoteRecord {
       case "submitted":
         return;
       case "working": {
-        const isSilent = words.text === "" && words.parts === undefined;
-        if (isSilent && ours.state === "working") return;
+        if (isSilent(words) && ours.state === "working") return;
         await this.#tasks.reportStatus(principal, taskId, { state, ...words });
         return;
       }
@@ -110,7 +159,11 @@ export class RemoteRecord {
   }
 
   /** Those that are new or have changed; of one that has only grown, what it has grown by. */
-  async #artifacts({ tenant, taskId, agentId }: Work, { artifacts }: A2aTask): Promise<boolean> {
+  async #artifacts(
+    { tenant, taskId, agentId }: Work,
+    { artifacts }: A2aTask,
+    { isEnd }: { readonly isEnd: boolean },
+  ): Promise<boolean> {
     const theirs = listOf(artifacts)
       .map(named)
       .filter(({ parts }) => parts.length > 0);
@@ -118,7 +171,7 @@ export class RemoteRecord {
     const ours = new Map((await this.#store.artifacts(tenant, taskId)).map((one) => [one.artifactId, one]));
     let isNews = false;
     for (const artifact of theirs) {
-      for (const piece of piecesOf(ours.get(artifact.artifactId), artifact)) {
+      for (const piece of piecesOf(ours.get(artifact.artifactId), artifact, isEnd)) {
         await this.#tasks.addArtifact(agentOf(tenant, agentId), taskId, piece);
         isNews = true;
       }
@@ -130,16 +183,22 @@ export class RemoteRecord {
 interface ArtifactPiece {
   readonly artifact: Artifact;
   readonly append: boolean;
+  readonly last_chunk: boolean;
 }
 
-/** What turns our artifact into theirs, in pieces of a size that a request may have. */
-function piecesOf(ours: Artifact | undefined, theirs: Artifact): readonly ArtifactPiece[] {
+/**
+ * What turns our artifact into theirs, in pieces of a size that a request may have. As long as the agent has not come
+ * to its end, every artifact may grow.
+ */
+function piecesOf(ours: Artifact | undefined, theirs: Artifact, isEnd: boolean): readonly ArtifactPiece[] {
   const isGrown = ours !== undefined && isBeginning(ours, theirs);
   const from = isGrown ? ours.parts.length : 0;
   const pieces: ArtifactPiece[] = [];
   for (let start = from; start < theirs.parts.length; start += LIMITS.partsMax) {
-    const parts: readonly Part[] = theirs.parts.slice(start, start + LIMITS.partsMax);
-    pieces.push({ artifact: { ...theirs, parts }, append: start > 0 });
+    const end = start + LIMITS.partsMax;
+    const parts: readonly Part[] = theirs.parts.slice(start, end);
+    const isLast = isEnd && end >= theirs.parts.length;
+    pieces.push({ artifact: { ...theirs, parts }, append: start > 0, last_chunk: isLast });
   }
   return pieces;
 }

@@ -31,20 +31,32 @@ export function wordsOf(message: A2aMessage | undefined): RemoteWords {
     ...(hasParts ? { parts } : {}),
     ...(more.length === 0 ? {} : { a2a_message: Object.fromEntries(more) }),
   };
-  return bytesOf(words) <= WORDS_BYTES_MAX ? words : { text: cut(text) };
+  if (bytesOf(words) <= WORDS_BYTES_MAX) return words;
+  const messageId = messageIdOf(words);
+  return { text: cut(text), ...(messageId === undefined ? {} : { a2a_message: { messageId } }) };
+}
+
+/** By which the same words are known again; undefined where there is none, or none that an id can be. */
+export function messageIdOf({ a2a_message: more }: RemoteWords): string | undefined {
+  const id = more?.["messageId"];
+  return typeof id === "string" && id !== "" && id.length <= LIMITS.idCharsMax ? id : undefined;
+}
+
+export function isSilent({ text, parts }: RemoteWords): boolean {
+  return text === "" && parts === undefined;
 }
 
 /** The answer: what was said with the status, else what was made, else the last that the agent said at all. */
 export function resultOf({ status, artifacts, history }: A2aTask): RemoteWords {
   const said = wordsOf(status.message);
-  if (said.text !== "" || said.parts !== undefined) return said;
+  if (!isSilent(said)) return said;
   const made = listOf(artifacts)
     .map(textOfArtifact)
     .filter((text) => text !== "");
   if (made.length > 0) return { text: cut(made.join("\n")) };
   const last = listOf(history).findLast(({ role }) => role === "ROLE_AGENT");
   const words = wordsOf(last);
-  return words.text === "" && words.parts === undefined ? { text: "done" } : words;
+  return isSilent(words) ? { text: "done" } : words;
 }
 
 /** Why it did not work, with a word of ours where the agent has none. */

@@ -17,7 +17,7 @@ import { RemoteCalls, type RemoteSettings } from "./remote-calls.ts";
 import { LooksUnderWay } from "./looks-under-way.ts";
 import { RemoteFailure } from "./remote-failure.ts";
 import { HISTORY_LENGTH } from "./remote-letter.ts";
-import { RemoteRecord, type Recorded } from "./remote-record.ts";
+import { HalfRecorded, RemoteRecord, type Recorded, UnknownState } from "./remote-record.ts";
 import {
   LOOK_FAILURES_MAX,
   LOOK_MISSES_MAX,
@@ -112,7 +112,10 @@ export class RemoteWork {
       // What was cut off because the relay stops says nothing of the agent.
       if (signal.aborted) return;
       if (reason instanceof RemoteFailure) return this.#failed(remote, reason);
-      await this.#notRecorded(remote, RelayError.from(reason));
+      // A question that is on record is not asked once more.
+      if (!(reason instanceof HalfRecorded)) return this.#notRecorded(remote, RelayError.from(reason));
+      const { statusDigest, cause } = reason;
+      await this.#notRecorded({ ...remote, statusDigest }, RelayError.from(cause));
     }
   }
 
@@ -157,9 +160,12 @@ export class RemoteWork {
     const why = whyGivenUp(failure, { misses, failures });
     if (why === undefined) {
       const nextAtMs = nextRetryAtMs(misses + failures, this.#clock.nowMs());
-      return this.#save(remote, { misses, failures, nextAtMs });
+      // What it answered is of no use, and so it is asked the next time.
+      return this.#save(remote, { answer: null, misses, failures, nextAtMs });
     }
-    await this.#giveUp(remote, why);
+    const hasFailed = await this.#giveUp(remote, why);
+    // Whoever names a state may still be at work: it is told with the next look that nobody waits for it.
+    if (hasFailed && failure instanceof UnknownState) return;
     await this.#save(remote, OVER);
   }
 
@@ -236,6 +242,8 @@ function whyGivenUp(
     return `the agent does not tell what became of the task: ${reason}`;
   }
   if (failures < LOOK_FAILURES_MAX) return undefined;
+  if (failure instanceof UnknownState)
+    return `what became of the task was not to be learnt for an hour: ${reason}`;
   return `the agent could not be asked for an hour what became of the task: ${reason}`;
 }
 

@@ -1,0 +1,194 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { LIMITS } from "@a2a-relay/protocol";
+import { LULU } from "../../../testing/core-on-memory.ts";
+import { aRemoteTask, type RemoteCore, remoteCore, saying } from "../../../testing/fake-agent.ts";
+import { DEFAULT_TENANT } from "../access/principal.ts";
+
+/** Each step in a word: the state and what was said, or the text that came, `+` appended, `.` the last of it. */
+async function storyOf(core: RemoteCore, taskId: string): Promise<readonly string[]> {
+  const query = { tenant: DEFAULT_TENANT, taskId, afterN: 0, withArtifacts: true, limit: 100 };
+  const { updates } = await core.store.taskUpdates({ ...query, bytesMax: LIMITS.answerBytesMax });
+  return updates.map(({ step }) => {
+    if (step.kind === "status") return `${step.state} ${step.said?.text ?? ""}`.trim();
+    if (step.kind === "message") return "message";
+    const text = step.artifact.parts.map((part) => part["text"]).join("");
+    return `${step.append ? "+" : ""}${text}${step.lastChunk ? "." : ""}`;
+  });
+}
+
+function said(text: string, more: object = {}): object {
+  return { messageId: text, role: "ROLE_AGENT", parts: [{ text }], ...more };
+}
+
+function made(...texts: readonly string[]): object {
+  return { artifacts: [{ artifactId: "文", parts: texts.map((text) => ({ text })) }] };
+}
+
+describe("what is seen of a task elsewhere in one look", () => {
+  it("is a status, then what was made, which is whole only with the end", async () => {
+    await using core = await remoteCore();
+    const { taskId } = await core.taken();
+    for (const look of [
+      { ...saying("WORKING", "开始"), ...made("一") },
+      { ...saying("WORKING", "一半"), ...made("一", "二") },
+      { ...saying("COMPLETED", "好了"), ...made("一", "二", "三") },
+    ]) {
+      core.agent.get = () => look;
+      await core.lookNext();
+    }
+    assert.deepEqual(await storyOf(core, taskId), [
+      "working",
+      "working 开始",
+      "一",
+      "working 一半",
+      "+二",
+      "+三.",
+      "completed 好了",
+    ]);
+  });
+
+  it("ends what comes in several pieces with the last of them only", async () => {
+    await using core = await remoteCore();
+    const { taskId } = await core.taken();
+    const texts = Array.from({ length: LIMITS.partsMax + 1 }, () => "字");
+    core.agent.get = () => ({ ...saying("COMPLETED", "好了"), ...made(...texts) });
+    await core.lookNext();
+    const whole = "字".repeat(LIMITS.partsMax);
+    assert.deepEqual((await storyOf(core, taskId)).slice(1), [whole, "+字.", "completed 好了"]);
+  });
+
+  it("asks its question once, though what was made could not be kept the first time", async () => {
+    await using core = await remoteCore();
+    const { taskId } = await core.taken();
+    core.agent.get = () => ({ ...saying("INPUT_REQUIRED", "哪一个？"), ...made("草稿") });
+    const { addArtifact } = core.tasks;
+    core.tasks.addArtifact = async () => {
+      throw new Error("坏了");
+    };
+    core.clock.advance(await core.waitMs());
+    await assert.rejects(core.look());
+    core.tasks.addArtifact = addArtifact;
+    await core.lookNext();
+    assert.deepEqual(await storyOf(core, taskId), ["working", "input-required 哪一个？", "草稿"]);
+    assert.equal((await core.mailOf(LULU)).length, 1);
+  });
+});
+
+describe("what an agent elsewhere said between two looks", () => {
+  it("is on record before its newest word, each once and in its order", async () => {
+    await using core = await remoteCore();
+    const { taskId } = await core.taken();
+    const history = [said("帮个忙", { role: "ROLE_USER" }), said("开始"), said("一半")];
+    const looks = [
+      { ...saying("WORKING", "开始"), history: history.slice(0, 2) },
+      { ...saying("WORKING", "快了"), history },
+      { ...saying("WORKING", "快了"), history: [...history, said("快了")] },
+      { ...saying("COMPLETED", "好了"), history: [...history, said("快了"), said("收尾"), said("好了")] },
+    ];
+    for (const look of looks) {
+      core.agent.get = () => look;
+      await core.lookNext();
+    }
+    const expected = [
+      "working",
+      "working 开始",
+      "working 一半",
+      "working 快了",
+      "working 收尾",
+      "completed 好了",
+    ];
+    assert.deepEqual(await storyOf(core, taskId), expected);
+  });
+
+  it("is known again however long it is and however much was said since", async () => {
+    await using core = await remoteCore();
+    const { taskId } = await core.taken();
+    const history = [said("长".repeat(LIMITS.bodyBytesMax / 2), { messageId: "长" })];
+    for (let look = 0; look < 60; look += 1) {
+      core.agent.get = () => ({ ...saying("WORKING", `第${look}`), history });
+      await core.lookNext();
+    }
+    const story = await storyOf(core, taskId);
+    assert.equal(story.filter((step) => step.endsWith(" […]")).length, 1);
+    assert.equal(story.length, 62);
+  });
+
+  it("leaves out what was said to another task, has no id, or is the answer itself", async () => {
+    await using core = await remoteCore();
+    const { taskId } = await core.taken();
+    const history = [
+      said("别处", { taskId: "另一个" }),
+      said("无名", { messageId: undefined }),
+      said("这里", { taskId: "他们的任务" }),
+      said("答案"),
+    ];
+    core.agent.get = () => aRemoteTask({ status: { state: "TASK_STATE_COMPLETED" }, history });
+    await core.lookNext();
+    assert.deepEqual(await storyOf(core, taskId), ["working", "working 这里", "completed 答案"]);
+  });
+
+  it("is bounded to the last of it", async () => {
+    await using core = await remoteCore();
+    const { taskId } = await core.taken();
+    const history = Array.from({ length: 50 }, (_, index) => said(`第${index}`));
+    core.agent.get = () => aRemoteTask({ history });
+    await core.lookNext();
+    const story = await storyOf(core, taskId);
+    assert.deepEqual([story.length, story[1], story.at(-1)], [21, "working 第30", "working 第49"]);
+  });
+
+  it("does not take a question back that still waits for its answer", async () => {
+    await using core = await remoteCore();
+    const { taskId } = await core.taken();
+    for (const history of [[], [said("想")]]) {
+      core.agent.get = () => ({ ...saying("INPUT_REQUIRED", "哪一个？"), history });
+      await core.lookNext();
+    }
+    assert.equal((await core.task(taskId)).state, "input-required");
+    core.agent.get = () => ({ ...saying("WORKING", "明白"), history: [said("想"), said("哪一个？")] });
+    await core.lookNext();
+    const expected = ["working", "input-required 哪一个？", "working 想", "working 明白"];
+    assert.deepEqual(await storyOf(core, taskId), expected);
+  });
+});
+
+describe("a state that nobody knows", () => {
+  const paused = (): object => aRemoteTask({ status: { state: "paused" }, ...made("草稿") });
+
+  it("is asked for ever more rarely, and given up in the end, which the agent is told", async () => {
+    await using core = await remoteCore();
+    const { taskId } = await core.taken();
+    core.agent.get = paused;
+    const waits: number[] = [];
+    for (let look = 0; look < 21; look += 1) {
+      await core.lookNext();
+      waits.push(await core.waitMs());
+    }
+    assert.deepEqual(waits.slice(0, 4), [1_000, 2_000, 4_000, 8_000]);
+    const { state, status_text: why, artifacts } = await core.task(taskId);
+    assert.deepEqual([state, artifacts.length], ["failed", 1]);
+    assert.match(why ?? "", /for an hour: the agent says that its task is in the state "paused"/);
+    assert.equal(await core.look(), 1);
+    assert.equal(core.agent.calledFor("CancelTask").length, 1);
+    assert.equal(await core.waitMs(), Infinity);
+  });
+
+  it("is no reason to give up when the agent comes to its senses, also after a first answer like that", async () => {
+    await using core = await remoteCore();
+    core.agent.send = () => ({ task: paused() });
+    const { taskId } = await core.taken();
+    assert.equal(await core.waitMs(), 1_000);
+    core.agent.get = paused;
+    for (let look = 0; look < 15; look += 1) await core.lookNext();
+    assert.equal(core.agent.calledFor("GetTask").length, 15);
+    core.agent.get = () => saying("WORKING", "又开始了");
+    await core.lookNext();
+    assert.equal(await core.waitMs(), 250);
+    core.agent.get = paused;
+    for (let look = 0; look < 15; look += 1) await core.lookNext();
+    core.agent.get = () => saying("COMPLETED", "好了");
+    await core.lookNext();
+    assert.equal((await core.task(taskId)).state, "completed");
+  });
+});
