@@ -102,7 +102,9 @@ describe("an agent that registers with push: a2a", () => {
     const configuration = { returnImmediately: true, acceptedOutputModes: ["text/markdown"] };
     const params = { message, configuration, metadata: { 优先: 1, sender_agent_id: LULU } };
     const call = { jsonrpc: "2.0", id: 1, method: "SendMessage", params };
-    const { json, text } = await relay.post("/agents/zhiwei/a2a", call, { "a2a-version": "1.0" });
+    const { json, text } = await relay.post("/agents/zhiwei/a2a", call, {
+      headers: { "a2a-version": "1.0" },
+    });
     const { result } = json as unknown as { result?: { task: { id: string } } };
     await until(relay, result?.task.id ?? text, "completed");
     const bodies = agent.requests.map(({ body }) => body as { method?: string; params?: typeof params });

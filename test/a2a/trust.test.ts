@@ -192,6 +192,33 @@ describe("tenants of the relay", () => {
   });
 });
 
+describe("whoever runs the relay", () => {
+  it("reaches the agents of a tenant over gRPC as their cards name them, and nobody else does", async () => {
+    await using relay = await openKeyed();
+    await relay.register("bob@b");
+    const acme = await keyOf(relay, { tenant: "acme" });
+    const other = await keyOf(relay, { tenant: "other" });
+    await relay.ok("POST", "/agents/register", { agent_id: "bob@b" }, acme);
+    const card = (await relay.ok("GET", "/t/acme/agents/bob@b/.well-known/agent-card.json")) as {
+      readonly supportedInterfaces: readonly { readonly protocolBinding: string; readonly tenant?: string }[];
+    };
+    const tenant = card.supportedInterfaces.find((each) => each.protocolBinding === "GRPC")?.tenant ?? "";
+    assert.equal(tenant, "acme/bob@b");
+    const grpc = BINDINGS.find(({ name }) => /grpc/i.test(name));
+    assert.ok(grpc);
+    const send = { operation: "send", params: { ...userMessage("给 acme 的"), ...NOW } } as const;
+    for (const headers of [ROOT, acme]) {
+      const answer = await grpc.ask(relay, tenant, { ...send, headers });
+      assert.ok(!isRefusal(answer), JSON.stringify(answer));
+    }
+    const { messages } = (await relay.ok("GET", "/mailbox/bob@b?peek=true", undefined, acme)) as {
+      readonly messages: readonly object[];
+    };
+    assert.equal(messages.length, 2);
+    assert.ok(isRefusal(await grpc.ask(relay, tenant, { ...send, headers: other })));
+  });
+});
+
 describe("a relay that asks for capabilities", () => {
   it("refuses to send without one, over every binding, and sends with it", async () => {
     await using relay = await openKeyed({ A2A_RELAY_CAPABILITIES: "on" });

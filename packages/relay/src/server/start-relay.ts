@@ -172,12 +172,13 @@ function grpcUrlOf(publicUrl: string, grpcPort: number | undefined): string | un
 /** Only when it is asked for: few need it, and its libraries are heavy. */
 async function listenForGrpc(
   config: RelayConfig,
-  { core, ...parts }: Omit<GrpcServerParts, "handler"> & { readonly core: RelayCore },
+  { core, ...parts }: Omit<GrpcServerParts, "handler" | "tenants"> & { readonly core: RelayCore },
 ): Promise<RunningGrpc | undefined> {
   const { grpcPort: port, host, streamStallMs, drainMs } = config;
   if (port === undefined) return undefined;
   const { startGrpc } = await import("../transports/a2a-grpc/grpc-server.ts");
-  return startGrpc({ ...parts, handler: new A2aHandler(core) }, { host, port, streamStallMs, drainMs });
+  const handler = new A2aHandler(core);
+  return startGrpc({ ...parts, handler, tenants: core.tenants }, { host, port, streamStallMs, drainMs });
 }
 
 /** Lets requests under way finish, answers whoever waits, and cuts the rest off when the time is over. */

@@ -6,7 +6,7 @@ import { refused } from "../../../testing/refusal.ts";
 
 const NOW = { returnImmediately: true };
 
-function params(text: string, clientTaskId: string): object {
+function asks(text: string, clientTaskId: string): object {
   return { message: { role: "ROLE_USER", parts: [{ text }] }, configuration: NOW, clientTaskId };
 }
 
@@ -18,10 +18,10 @@ function callerOf(core: CoreOnMemory, said: Partial<A2aCaller> = {}): A2aCaller 
 describe("a task that its caller named itself", () => {
   it("is added to at the agent that has it, and at no other", async () => {
     await using core = await coreOnMemory();
-    await core.a2a.send(callerOf(core), params("第一", "工作-1"), {});
-    await core.a2a.send(callerOf(core), params("再说", "工作-1"), {});
+    await core.a2a.send(callerOf(core), asks("第一", "工作-1"), {});
+    await core.a2a.send(callerOf(core), asks("再说", "工作-1"), {});
     assert.equal((await core.mailOf(ZHIWEI)).length, 2);
-    const elsewhere = core.a2a.send(callerOf(core, { agentId: LULU }), params("秘密", "工作-1"), {});
+    const elsewhere = core.a2a.send(callerOf(core, { agentId: LULU }), asks("秘密", "工作-1"), {});
     const { message } = await refused(elsewhere, "conflict");
     assert.match(message, /工作-1/);
     assert.equal((await core.mailOf(ZHIWEI)).length, 2);
@@ -30,7 +30,7 @@ describe("a task that its caller named itself", () => {
 
   it("is not there for whoever asks another agent about it", async () => {
     await using core = await coreOnMemory();
-    await core.a2a.send(callerOf(core), params("第一", "工作-1"), {});
+    await core.a2a.send(callerOf(core), asks("第一", "工作-1"), {});
     assert.equal((await core.a2a.get(callerOf(core), { id: "工作-1" })).id, "工作-1");
     await refused(core.a2a.get(callerOf(core, { agentId: LULU }), { id: "工作-1" }), "not_found");
   });

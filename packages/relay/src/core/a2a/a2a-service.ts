@@ -217,7 +217,8 @@ export class A2aService {
   async #ask(caller: A2aCaller, request: A2aSendRequest): Promise<Asked> {
     assertFromUser(request, caller.version);
     const { principal, agentId } = caller;
-    const known = await this.#addedTo(caller, request);
+    // Most messages begin a task, and wait for nothing that they need not wait for.
+    const known = namesTask(request) ? await this.#addedTo(caller, request) : undefined;
     const to = known?.assignee ?? agentId;
     if (to === undefined) {
       throw new RelayError(
@@ -225,13 +226,10 @@ export class A2aService {
         "whom the message is for is not said: name the agent in metadata.relay_target_agent_id or the tenant field",
       );
     }
-    const { message } = request;
-    assertTerms(await this.#termsOf({ ...caller, agentId: known?.askedOf ?? to }), {
-      parts: message.parts,
-      extensions: caller.extensions,
-    });
-    const pushConfig = request.configuration?.taskPushNotificationConfig;
     const called = { ...caller, agentId: known?.askedOf ?? to };
+    const { parts } = request.message;
+    assertTerms(await this.#termsOf(called), { parts, extensions: caller.extensions });
+    const pushConfig = request.configuration?.taskPushNotificationConfig;
     if (pushConfig !== undefined) await this.#parts.a2aPushes.check(called, pushConfig, known);
     const letter = letterOf(caller, request, { to, known });
     const naming = known === undefined ? namingOf(request, letter) : undefined;
@@ -364,6 +362,10 @@ function shownId({ id, clientId }: TaskRecord, { version }: A2aCaller): string {
 
 function shownTo(caller: A2aCaller, task: TaskRecord): Pick<A2aFollowing, "numbersArtifacts" | "shownAs"> {
   return { shownAs: shownId(task, caller), numbersArtifacts: caller.version === "0.1" };
+}
+
+function namesTask({ message, clientTaskId }: A2aSendRequest): boolean {
+  return clientTaskId !== undefined || (message.taskId !== undefined && message.taskId !== "");
 }
 
 function threadOf(contextId: string | undefined): string | undefined {

@@ -65,15 +65,6 @@ async function longestStallMs(act: () => Promise<void>): Promise<number> {
 }
 
 describe("the relay as an agent", () => {
-  it("is meant by its name alone", async () => {
-    await using core = await coreOnMemory();
-    const relay = relayAgentOf(core);
-    assert.deepEqual(
-      ["relay", "Relay", LULU, ""].map((name) => relay.isNamed(name)),
-      [true, false, false, false],
-    );
-  });
-
   it("finds agents by the words of the question, in any script, and says how to reach them", async () => {
     await using core = await coreWithClerks();
     for (const question of ["Who can translate contracts?", "谁会翻译合同？", "translator"]) {

@@ -51,11 +51,6 @@ export class RelayAgentService {
     this.#settings = settings;
   }
 
-  /** Whether the name means the relay. */
-  isNamed(name: string): boolean {
-    return name === RELAY_AGENT;
-  }
-
   /** Finds agents by what they are called and can do; whoever asks for nothing that is here is told how to ask. */
   async answer(principal: Principal, params: unknown): Promise<{ readonly message: A2aMessage }> {
     const { message } = parseSend(params);

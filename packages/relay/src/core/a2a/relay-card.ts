@@ -30,6 +30,7 @@ export function relayCard(tenant: string, settings: CardSettings & { readonly ve
     rpcUrl: `${tenantUrl(publicUrl, tenant)}/a2a`,
     restUrl: agentUrl(publicUrl, tenant, RELAY_AGENT),
     agentId: RELAY_AGENT,
+    tenant,
   };
   return {
     name: "a2a-relay",

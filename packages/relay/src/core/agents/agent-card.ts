@@ -34,7 +34,7 @@ export function serveCard(
     name: textIn(own, "name") ?? agent.displayName,
     description: textIn(own, "description") ?? `${agent.displayName}, reachable through this relay`,
     supportedInterfaces: [
-      ...relayInterfaces({ rpcUrl: url, restUrl: url, agentId: agent.id }, settings),
+      ...relayInterfaces({ rpcUrl: url, restUrl: url, agentId: agent.id, tenant: agent.tenant }, settings),
       ...(agent.isDirect ? interfacesIn(own) : []),
     ],
     ...(isObject(own["provider"]) ? { provider: pick(own["provider"], ["url", "organization"]) } : {}),

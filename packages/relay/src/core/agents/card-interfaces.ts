@@ -25,11 +25,13 @@ export interface CardAddresses {
   readonly rpcUrl: string;
   readonly restUrl: string;
   readonly agentId: string;
+  /** The organisation that it belongs to. */
+  readonly tenant: string;
 }
 
 /** The relay's interfaces in the order of preference: the newest version first, older clients take the last two. */
 export function relayInterfaces(
-  { rpcUrl, restUrl, agentId }: CardAddresses,
+  { rpcUrl, restUrl, agentId, tenant }: CardAddresses,
   { grpcUrl }: CardSettings,
 ): readonly CardInterface[] {
   const grpc = grpcUrl?.();
@@ -38,10 +40,25 @@ export function relayInterfaces(
     { url: restUrl, protocolBinding: "HTTP+JSON", protocolVersion: "1.0" },
     ...(grpc === undefined
       ? []
-      : [{ url: grpc, protocolBinding: "GRPC", protocolVersion: "1.0", tenant: agentId }]),
+      : [{ url: grpc, protocolBinding: "GRPC", protocolVersion: "1.0", tenant: a2aTenant(tenant, agentId) }]),
     { url: rpcUrl, protocolBinding: "JSONRPC", protocolVersion: "0.3" },
     { url: restUrl, protocolBinding: "HTTP+JSON", protocolVersion: "0.3" },
   ];
+}
+
+/** The A2A tenant field where no path says the organisation: the agent, behind its organisation if that is not ours. */
+function a2aTenant(tenant: string, agentId: string): string {
+  return tenant === DEFAULT_TENANT ? agentId : `${tenant}/${agentId}`;
+}
+
+/** The organisation and the agent that an A2A tenant field names. No name has a slash in it, but for URLs. */
+export function readA2aTenant(field: unknown): {
+  readonly tenant: string | undefined;
+  readonly agentName: string | undefined;
+} {
+  if (typeof field !== "string" || field === "") return { tenant: undefined, agentName: undefined };
+  const [, tenant, agentName] = /^([^/:]+)\/(.+)$/s.exec(field) ?? [];
+  return tenant === undefined ? { tenant, agentName: field } : { tenant, agentName };
 }
 
 /** The agent's own A2A address. */

@@ -62,7 +62,9 @@ describe("a message that came over A2A and goes on over A2A", () => {
   it("does not tell the next relay whom the caller wrote for here", async () => {
     await using core = await remoteCore();
     const metadata = { sender_agent_id: LULU };
-    const sent = await sentOn(core, { message: { messageId: "一", parts: [{ text: "看" }], metadata } });
+    const sent = await sentOn(core, {
+      message: { messageId: "一", role: "ROLE_USER", parts: [{ text: "看" }], metadata },
+    });
     assert.deepEqual(withoutOurs(sent["message"] as Members).theirs, {});
     assert.equal(Object.hasOwn(sent, "metadata"), false);
   });
@@ -70,7 +72,10 @@ describe("a message that came over A2A and goes on over A2A", () => {
   it("has the letter's id where its caller gave it none", async () => {
     await using core = await remoteCore();
     const metadata = { sender_agent_id: LULU };
-    const { message } = await sentOn(core, { message: { parts: [{ text: "看" }] }, metadata });
+    const { message } = await sentOn(core, {
+      message: { role: "ROLE_USER", parts: [{ text: "看" }] },
+      metadata,
+    });
     const { messageId, metadata: said } = message as { messageId: string; metadata: { a2a_relay: Members } };
     assert.equal(messageId, said.a2a_relay["message_id"]);
   });

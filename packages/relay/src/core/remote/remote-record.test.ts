@@ -62,7 +62,7 @@ describe("what is seen of a task elsewhere in one look", () => {
     await using core = await remoteCore();
     const { taskId } = await core.taken();
     core.agent.get = () => ({ ...saying("INPUT_REQUIRED", "哪一个？"), ...made("草稿") });
-    const { addArtifact } = core.tasks;
+    const addArtifact = core.tasks.addArtifact.bind(core.tasks);
     core.tasks.addArtifact = async () => {
       throw new Error("坏了");
     };

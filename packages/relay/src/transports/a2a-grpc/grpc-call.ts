@@ -23,7 +23,7 @@ export class GrpcA2aCall implements A2aCall {
     call: IncomingCall,
     known: {
       readonly principal: Principal;
-      readonly params: Readonly<Record<string, unknown>>;
+      readonly agentName: string | undefined;
       readonly stopping: AbortSignal;
     },
   ) {
@@ -32,8 +32,7 @@ export class GrpcA2aCall implements A2aCall {
     this.#stopping = known.stopping;
     this.principal = known.principal;
     this.extensions = namedExtensions(call);
-    const { tenant } = known.params;
-    this.agentName = typeof tenant === "string" && tenant !== "" ? tenant : undefined;
+    this.agentName = known.agentName;
   }
 
   get idempotencyKey(): string | undefined {

@@ -18,6 +18,7 @@ async function setup(settings: Partial<GrpcServerSettings> = {}) {
   const core = stack.use(await coreOnMemory());
   const parts = {
     handler: new A2aHandler(core),
+    tenants: core.tenants,
     authenticator: new KeyAuthenticator(
       { ...core, refusals: new RefusedCallers(core) },
       { apiKey: undefined },

@@ -25,6 +25,8 @@ import {
 } from "@grpc/grpc-js";
 import type { A2aEvent } from "../../core/a2a/a2a-streams.ts";
 import type { Authenticator } from "../../core/access/authenticator.ts";
+import type { TenantService } from "../../core/access/tenant-service.ts";
+import { readA2aTenant } from "../../core/agents/card-interfaces.ts";
 import type { A2aHandler } from "../a2a/a2a-handler.ts";
 import { GrpcA2aCall, headerOf, type IncomingCall, namedExtensions } from "./grpc-call.ts";
 import { STREAM_METHODS, UNARY_METHODS, type UnaryMethod } from "./grpc-methods.ts";
@@ -33,6 +35,7 @@ import { toGrpcStatus } from "./grpc-status.ts";
 export interface GrpcServerParts {
   readonly handler: A2aHandler;
   readonly authenticator: Authenticator;
+  readonly tenants: Pick<TenantService, "enter">;
   readonly log: { error(about: Readonly<Record<string, unknown>>, text: string): void };
   /** Aborted when the relay stops: whoever waits is answered at once. */
   readonly stopping: AbortSignal;
@@ -148,11 +151,13 @@ class GrpcBinding {
     request: unknown,
     call: IncomingCall,
   ): ReturnType<A2aHandler["handle"]> {
-    const { authenticator, handler, stopping } = this.#parts;
+    const { authenticator, handler, stopping, tenants } = this.#parts;
     if (stopping.aborted) throw new RelayError("unavailable", "the relay is stopping; try again in a moment");
-    const principal = await authenticator.authenticate(headerOf(call, "authorization"), "grpc");
-    const params = V1_DIALECT.readParams(operation, request);
-    return handler.handle(operation, params, new GrpcA2aCall(call, { principal, params, stopping }));
+    const known = await authenticator.authenticate(headerOf(call, "authorization"), "grpc");
+    const { tenant: field, ...params } = V1_DIALECT.readParams(operation, request);
+    const { tenant, agentName } = readA2aTenant(field);
+    const principal = tenant === undefined ? known : await tenants.enter(known, tenant);
+    return handler.handle(operation, params, new GrpcA2aCall(call, { principal, agentName, stopping }));
   }
 
   /** A reader that does not take what it was sent is cut off, as on every other wire. */

@@ -45,7 +45,9 @@ export class JsonRpcBinding {
       const { version, extensions } = readHeaders(call);
       const request = readRequest(call.body);
       ({ id } = request);
-      const asked = await this.#understood(operationOf(request, version), request, { call, version });
+      const meant = operationOf(request, version);
+      const mayBeOlder = version === undefined && meant.dialect.version === "0.3";
+      const asked = mayBeOlder ? await this.#understood(meant, request, call) : meant;
       ({ dialect } = asked);
       const params = dialect.readParams(asked.operation, request.params);
       const a2aCall = new HttpA2aCall(call, { version: dialect.version, extensions, agentName });
@@ -71,13 +73,9 @@ export class JsonRpcBinding {
    * 0.1 shares the names of these methods with its successors and has no header. Who names a task as only its callers
    * do is one of them.
    */
-  async #understood(
-    asked: Understood,
-    { method, params }: RpcRequest,
-    { call, version }: { readonly call: Call; readonly version: string | undefined },
-  ): Promise<Understood> {
+  async #understood(asked: Understood, { method, params }: RpcRequest, call: Call): Promise<Understood> {
     const { id } = params as { readonly id?: unknown };
-    if (version !== undefined || asked.dialect.version !== "0.3" || typeof id !== "string") return asked;
+    if (typeof id !== "string") return asked;
     const dialect = A2A_DIALECTS["0.1"];
     if (dialect.methods[asked.operation] !== method) return asked;
     return (await this.#handler.isNamedByCaller(call.principal, id)) ? { ...asked, dialect } : asked;
