@@ -14,10 +14,11 @@ export interface PieceSize {
 export class KnownPieces {
   /** As the task had it when its mail was taken, or has it by now. */
   readonly #there: Map<string, number>;
-  /** As it is behind the steps that were counted. */
-  readonly #counted = new Map<string, number>();
+  readonly #counted: Map<string, number>;
 
-  constructor({ artifacts }: Pick<TaskView, "artifacts">) {
+  /** `counted`: how many parts each artifact has behind the steps that were counted; it goes on from there. */
+  constructor({ artifacts }: Pick<TaskView, "artifacts">, counted = new Map<string, number>()) {
+    this.#counted = counted;
     this.#there = new Map(artifacts.map(({ artifactId, parts }) => [artifactId, parts.length]));
   }
 

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -271,7 +272,7 @@ describe("a recording agent", () => {
         return undefined;
       }
       await task.addArtifact({ ...id, parts: [{ text: "明月光" }] }, { append: true });
-      await mayEnd.promise;
+      await Promise.race([mayEnd.promise, once(task.signal, "abort")]);
       await task.addArtifact({ ...id, parts: [{ text: "。" }] }, { append: true });
       return "好";
     });

@@ -52,7 +52,8 @@ interface Followed {
   readonly recording: ExchangeRecording;
   /** So many answers of the requester the real agent has had in turns before this one. */
   readonly answersKnown: number;
-  isAsked: boolean;
+  readonly partCounts: Map<string, number>;
+  readonly isAsked: boolean;
   /** The number of the last step. */
   lastId: string;
 }
@@ -162,7 +163,7 @@ export class RecordingAgent implements AsyncDisposable {
     const recording = new ExchangeRecording(first, { nowMs, secrets: [...secrets, apiKey ?? ""] });
     const letter = { agentId: this.id, taskId: task.id, messageId: task.message.id };
     const answersKnown = task.isFollowUp ? await answeredQuestions(this.#agent.client, letter, task) : 0;
-    return { recording, answersKnown, isAsked: false, lastId: NO_STEP };
+    return { recording, answersKnown, partCounts: new Map(), isAsked: false, lastId: NO_STEP };
   }
 
   /** Passes on what the real agent tells, until it has answered or asks. */

@@ -18,6 +18,8 @@ export interface TaskNewsParts {
   readonly isAsked: boolean;
   /** So many answers of the requester are older than this turn: what came before the last of them, it knows. */
   readonly answersKnown: number;
+  /** How many parts each artifact has behind the last step that is known. */
+  readonly partCounts: Map<string, number>;
 }
 
 /** What ends a turn: the task is over, or asks. */
@@ -37,12 +39,12 @@ export class TaskNews {
   #isAsked: boolean;
   #answersKnown: number;
 
-  constructor({ task, recording, isAsked, answersKnown }: TaskNewsParts) {
+  constructor({ task, recording, isAsked, answersKnown, partCounts }: TaskNewsParts) {
     this.#task = task;
     this.#recording = recording;
     this.#isAsked = isAsked;
     this.#answersKnown = answersKnown;
-    this.#pieces = new KnownPieces(task.view);
+    this.#pieces = new KnownPieces(task.view, partCounts);
   }
 
   /** Aborted with the reason why the requester cannot be told. */

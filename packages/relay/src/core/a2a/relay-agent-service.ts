@@ -2,7 +2,6 @@ import { type A2aMessage, LIMITS, textOfParts } from "@a2a-relay/protocol";
 import type { Guard } from "../access/guard.ts";
 import type { Principal } from "../access/principal.ts";
 import { serveCard } from "../agents/agent-card.ts";
-import { RELAY_AGENT } from "../agents/agent-name.ts";
 import type { AgentWithPresence } from "../agents/agent-record.ts";
 import { agentUrl, type CardSettings, tenantUrl } from "../agents/card-interfaces.ts";
 import { isListedFor } from "../agents/external-address.ts";
