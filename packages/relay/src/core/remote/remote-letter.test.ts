@@ -9,7 +9,9 @@ type Members = Readonly<Record<string, unknown>>;
 async function sentOn(core: RemoteCore, params: Members): Promise<Members> {
   await core.agents.register(core.operator, { agent_id: ZHIWEI, callback_url: AGENT_URL, push: "a2a" });
   const caller = { principal: core.operator, agentId: ZHIWEI, version: "1.0" } as const;
-  await core.a2a.send({ ...caller, extensions: [], idempotencyKey: undefined }, params, {});
+  const configuration = { returnImmediately: true, ...(params["configuration"] as Members | undefined) };
+  const asked = { ...caller, extensions: [], idempotencyKey: undefined };
+  await core.a2a.send(asked, { ...params, configuration }, {});
   assert.deepEqual(await core.push(undefined, ZHIWEI), ["delivered"]);
   return core.agent.calledFor("SendMessage").at(-1) ?? {};
 }
@@ -71,13 +73,11 @@ describe("a message that came over A2A and goes on over A2A", () => {
 
   it("has the letter's id where its caller gave it none", async () => {
     await using core = await remoteCore();
-    const metadata = { sender_agent_id: LULU };
-    const { message } = await sentOn(core, {
-      message: { role: "ROLE_USER", parts: [{ text: "看" }] },
-      metadata,
-    });
-    const { messageId, metadata: said } = message as { messageId: string; metadata: { a2a_relay: Members } };
-    assert.equal(messageId, said.a2a_relay["message_id"]);
+    const { messageId } = await core.ask({ a2a_message: { extensions: ["urn:x"] } });
+    await core.push();
+    const [sent] = core.agent.calledFor("SendMessage");
+    const { message } = withoutOurs(sent?.["message"] as Members);
+    assert.deepEqual([message["messageId"], message["extensions"]], [messageId, ["urn:x"]]);
   });
 });
 
