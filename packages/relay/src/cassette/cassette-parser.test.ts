@@ -221,6 +221,31 @@ exchanges:
       exchange("[{ artifact: { name: a } }, { reply: b }]"),
       /expected exactly one of text/,
     ],
+    [
+      "a piece of an artifact without a name for it",
+      exchange("[{ artifact: { append: true, text: b } }, { reply: c }]"),
+      /artifact: expected the id of the artifact that it is added to/,
+    ],
+    [
+      "a piece of an artifact that was never begun",
+      exchange("[{ artifact: { id: 诗, append: true, text: b } }, { reply: c }]"),
+      /reply\[1\]: no step before it has the artifact "诗"/,
+    ],
+    [
+      "a delay behind the last chunk",
+      exchange("[{ artifact: { chunks: [a, { delay_ms: 1 }] } }, { reply: b }]"),
+      /chunks: expected a chunk behind the last delay_ms/,
+    ],
+    [
+      "a delay and a chunk in one",
+      exchange("[{ artifact: { chunks: [{ text: a, delay_ms: 1 }] } }, { reply: b }]"),
+      /chunks\[1\]: expected exactly one of text, data, parts and delay_ms/,
+    ],
+    [
+      "a question of nothing",
+      exchange("[{ ask: {} }, { reply: a }]"),
+      /ask: expected a text, or a map with text, data or parts/,
+    ],
     ["a part that is none", exchange("[{ reply: { parts: [1] } }]"), /parts\[1\]: expected a part, such as/],
     [
       "a broken pattern",
