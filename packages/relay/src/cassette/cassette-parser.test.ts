@@ -315,12 +315,16 @@ exchanges:
   it("stands in the guide as it can be played", async () => {
     const guide = await readFile(GUIDE, "utf8");
     const scripts = [...guide.matchAll(/^```yaml\n(.*?)^```$/gms)].map((match) => match[1] ?? "");
-    assert.equal(scripts.length, 1);
-    const { agent, exchanges } = await parseCassette(scripts[0] ?? "", "zhiwei.yaml");
+    const [whole = "", ...pieces] = scripts;
+    const { agent, exchanges } = await parseCassette(whole, "zhiwei.yaml");
     assert.deepEqual(
       [agent, exchanges.map(({ name }) => name)],
       ["zhiwei@studio", ["greeting", "report", "money"]],
     );
+    assert.equal(pieces.length, 1);
+    const indented = pieces.map((steps) => steps.replaceAll(/^/gm, "      "));
+    for (const steps of indented)
+      await parseCassette(exchange(`\n${steps.trimEnd()}\n      - reply: 好`), "steps.yaml");
   });
 
   it("is read from a file, and a missing or huge one is said to be so", async () => {
