@@ -322,9 +322,9 @@ exchanges:
       ["zhiwei@studio", ["greeting", "report", "money"]],
     );
     assert.equal(pieces.length, 1);
-    const indented = pieces.map((steps) => steps.replaceAll(/^/gm, "      "));
-    for (const steps of indented)
-      await parseCassette(exchange(`\n${steps.trimEnd()}\n      - reply: 好`), "steps.yaml");
+    const indented = pieces.map((piece) => piece.replaceAll(/^/gm, "      "));
+    for (const piece of indented)
+      await parseCassette(exchange(`\n${piece.trimEnd()}\n      - reply: 好`), "steps.yaml");
   });
 
   it("is read from a file, and a missing or huge one is said to be so", async () => {
