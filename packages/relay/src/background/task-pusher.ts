@@ -1,13 +1,11 @@
-import { setMaxListeners } from "node:events";
 import { LIMITS } from "@a2a-relay/protocol";
 import { originOf } from "../core/a2a/task-push-config.ts";
 import type { EndedTaskPush, TaskPushDelivery, TaskPushResult } from "../core/a2a/task-push-delivery.ts";
 import type { TaskPushConfig } from "../core/a2a/task-push-record.ts";
 import { FairLanes } from "./fair-lanes.ts";
 import { pause } from "./pause.ts";
+import { WatchedLoop } from "./watched-loop.ts";
 
-/** Where so many fall due that a look takes its time, looks take this part of all time at most. */
-const LOOK_SHARE = 1 / 20;
 /** After something of our own failed, such as the disk: so long at first, then twice as long each time. */
 const TROUBLE_MS_MIN = 1_000;
 const TROUBLE_MS_MAX = 60_000;
@@ -25,68 +23,34 @@ export class TaskPusher implements AsyncDisposable {
   readonly #underWay = new Map<TaskPushConfig, Promise<void>>();
   /** Origins that answered the last time. */
   readonly #proven = new Set<string>();
-  readonly #stopping = new AbortController();
-  readonly #running: Promise<void>;
-  /** Aborted where it has a reason of its own to look again. */
-  #sleep = new AbortController();
-  #hasNews = false;
+  readonly #loop: WatchedLoop;
   #troubles = 0;
 
   constructor(pushes: TaskPushDelivery, report: (reason: unknown) => void) {
     this.#pushes = pushes;
     this.#report = report;
-    // Every request listens to it.
-    setMaxListeners(0, this.#stopping.signal);
-    this.#running = this.#run();
+    this.#loop = new WatchedLoop({
+      watch: () => pushes.watch(),
+      look: () => this.#begin(),
+      trouble: (reason) => this.#trouble(reason),
+    });
   }
 
   /** Cuts off what is under way: it counts as not tried, and whoever starts next goes on with it. */
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#stopping.abort();
-    this.#nudge();
-    await this.#running;
+    await this.#loop[Symbol.asyncDispose]();
     await Promise.all(this.#underWay.values());
   }
 
-  #nudge(): void {
-    this.#hasNews = true;
-    this.#sleep.abort();
-  }
-
-  async #run(): Promise<void> {
-    const { signal } = this.#stopping;
-    while (!signal.aborted) {
-      try {
-        if (!(await this.#watchAndPush())) return;
-      } catch (reason) {
-        await this.#trouble(reason);
-      }
-    }
-  }
-
-  /** Watches before it looks, so that nothing is missed between the two. False when there is nothing to wait for. */
-  async #watchAndPush(): Promise<boolean> {
-    const { signal } = this.#stopping;
-    using watch = this.#pushes.watch();
-    while (!signal.aborted) {
-      this.#hasNews = false;
-      const startMs = performance.now();
-      const { due, waitMs } = await this.#pushes.agenda(this.#underWay.keys());
-      for (const config of due) this.#underWay.set(config, this.#push(config));
-      const tookMs = performance.now() - startMs;
-      await pause(tookMs / LOOK_SHARE, signal);
-      if (this.#hasNews || signal.aborted) continue;
-      this.#sleep = new AbortController();
-      const hasChanged = await watch.changed({ timeoutMs: waitMs, signal: this.#sleep.signal });
-      // Neither a change, nor the time, nor a reason of our own: the store has closed.
-      if (!hasChanged && !this.#hasNews && waitMs === Infinity) return false;
-    }
-    return false;
+  async #begin(): Promise<number> {
+    const { due, waitMs } = await this.#pushes.agenda(this.#underWay.keys());
+    for (const config of due) this.#underWay.set(config, this.#push(config));
+    return waitMs;
   }
 
   /** One configuration, as long as there is something to send at once and somebody takes it. */
   async #push(config: TaskPushConfig): Promise<void> {
-    const { signal } = this.#stopping;
+    const { signal } = this.#loop;
     const { tenant } = config;
     const origin = originOf(config);
     try {
@@ -103,7 +67,7 @@ export class TaskPusher implements AsyncDisposable {
       await this.#trouble(reason);
     }
     this.#underWay.delete(config);
-    this.#nudge();
+    this.#loop.nudge();
   }
 
   /** Only the record is tried again, never the request: the receiver has it. Once more when the relay stops. */
@@ -112,7 +76,7 @@ export class TaskPusher implements AsyncDisposable {
       try {
         return await this.#pushes.record(ended);
       } catch (reason) {
-        if (this.#stopping.signal.aborted) throw reason;
+        if (this.#loop.signal.aborted) throw reason;
         await this.#trouble(reason);
       }
     }
@@ -131,6 +95,6 @@ export class TaskPusher implements AsyncDisposable {
     this.#report(reason);
     const waitMs = Math.min(TROUBLE_MS_MIN * 2 ** this.#troubles, TROUBLE_MS_MAX);
     this.#troubles += 1;
-    await pause(waitMs, this.#stopping.signal);
+    await pause(waitMs, this.#loop.signal);
   }
 }
