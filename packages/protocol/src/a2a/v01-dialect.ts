@@ -16,14 +16,8 @@ import {
 import { toTypePart } from "./part-dialect.ts";
 import { writeInnerPushConfig, writeV01PushConfig } from "./push-config-dialect.ts";
 import { readTaskState, writePlainState } from "./state-names.ts";
-import {
-  asList,
-  asObject,
-  readArtifactUpdate,
-  readStatusUpdate,
-  readWrapped,
-  writePlainRole,
-} from "./v1-form.ts";
+import { asObject, readArtifactUpdate, readStatusUpdate, readWrapped, writePlainRole } from "./v1-form.ts";
+import { resultWriter } from "./result-writer.ts";
 import { readV1Params } from "./v1-params.ts";
 import { readOlderParams } from "./v03-dialect.ts";
 
@@ -46,6 +40,15 @@ const WRITER = new FormWriter({
   message: (message) => message,
   artifact: (artifact, index) => ({ index, ...artifact }),
   task: (task) => renameMembers(task, SESSION),
+});
+
+const writeResult = resultWriter({
+  outcome: (outcome) => withoutMembers(writeEvent(outcome, { isFinal: false }), "final"),
+  task: (task) => WRITER.task(task),
+  pushConfig: writeV01PushConfig,
+  pushConfigs: (configs) => configs,
+  nothing: null,
+  card: writeV03Card,
 });
 
 export const V01_DIALECT: A2aDialect = {
@@ -174,32 +177,6 @@ function readTask(task: JsonObject): JsonObject {
 function readArtifact(artifact: JsonObject, position: number): JsonObject {
   const { index, append: _append, lastChunk: _lastChunk, ...rest } = artifact;
   return { artifactId: String(typeof index === "number" ? index : position), ...rest };
-}
-
-function writeResult(operation: A2aOperation, result: JsonObject): unknown {
-  const plain = readAnswer(operation, result);
-  switch (operation) {
-    case "send":
-    case "stream":
-    case "subscribe":
-      return withoutMembers(writeEvent(plain, { isFinal: false }), "final");
-    case "get":
-    case "cancel":
-      return WRITER.task(plain);
-    case "list":
-      return mapMembers(plain, {
-        tasks: (tasks) => asList(tasks, "tasks").map((task) => WRITER.task(task)),
-      });
-    case "push-create":
-    case "push-get":
-      return writeV01PushConfig(plain);
-    case "push-list":
-      return asList(plain["configs"], "configs").map((config) => writeV01PushConfig(config as JsonObject));
-    case "push-delete":
-      return null;
-    default:
-      return writeV03Card(plain);
-  }
 }
 
 function readEvent(event: unknown): A2aStreamResponse {

@@ -15,7 +15,8 @@ import {
 import { toKindPart } from "./part-dialect.ts";
 import { writeInnerPushConfig, writePushConfig } from "./push-config-dialect.ts";
 import { writePlainState } from "./state-names.ts";
-import { asList, readArtifactUpdate, readStatusUpdate, readWrapped, writePlainRole } from "./v1-form.ts";
+import { readArtifactUpdate, readStatusUpdate, readWrapped, writePlainRole } from "./v1-form.ts";
+import { resultWriter } from "./result-writer.ts";
 import { readV1Params } from "./v1-params.ts";
 
 /** JSON-RPC of 0.3 and of 0.2: the same bodies under two numbers. Objects say in `kind` what they are. */
@@ -26,6 +27,15 @@ const WRITER = new FormWriter({
   message: (message) => ({ kind: "message", ...message }),
   artifact: (artifact) => artifact,
   task: (task) => ({ kind: "task", ...task }),
+});
+
+const writeResult = resultWriter({
+  outcome: (outcome) => writeEvent(outcome, { isFinal: false }),
+  task: (task) => WRITER.task(task),
+  pushConfig: writePushConfig,
+  pushConfigs: (configs) => configs,
+  nothing: null,
+  card: writeV03Card,
 });
 
 const V02_METHODS = {
@@ -130,32 +140,6 @@ function writeConfiguration(configuration: JsonObject, version: A2aVersion): Jso
     }),
     blocking: returnImmediately !== true,
   };
-}
-
-function writeResult(operation: A2aOperation, result: JsonObject): unknown {
-  const plain = readAnswer(operation, result);
-  switch (operation) {
-    case "send":
-    case "stream":
-    case "subscribe":
-      return writeEvent(plain, { isFinal: false });
-    case "get":
-    case "cancel":
-      return WRITER.task(plain);
-    case "list":
-      return mapMembers(plain, {
-        tasks: (tasks) => asList(tasks, "tasks").map((task) => WRITER.task(task)),
-      });
-    case "push-create":
-    case "push-get":
-      return writePushConfig(plain);
-    case "push-list":
-      return asList(plain["configs"], "configs").map((config) => writePushConfig(config as JsonObject));
-    case "push-delete":
-      return null;
-    default:
-      return writeV03Card(plain);
-  }
 }
 
 function writeEvent(event: A2aStreamResponse, { isFinal }: { readonly isFinal: boolean }): JsonObject {

@@ -21,7 +21,8 @@ import {
   writeResourceName,
 } from "./push-config-dialect.ts";
 import { readA2aState } from "./state-names.ts";
-import { asList, readArtifactUpdate, readRole, readStatusUpdate, readWrapped } from "./v1-form.ts";
+import { readArtifactUpdate, readRole, readStatusUpdate, readWrapped } from "./v1-form.ts";
+import { resultWriter } from "./result-writer.ts";
 import { readV1Params } from "./v1-params.ts";
 import { readOlderParams, V03_DIALECT } from "./v03-dialect.ts";
 
@@ -36,6 +37,15 @@ const WRITER = new FormWriter({
   message: (message) => renameMembers(message, memberNames({ parts: "content" })),
   artifact: (artifact) => artifact,
   task: (task) => task,
+});
+
+const writeResult = resultWriter({
+  outcome: (outcome) => writeEvent(outcome, { isFinal: false }),
+  task: (task) => WRITER.task(task),
+  pushConfig: writeProtoPushConfig,
+  pushConfigs: (configs, list) => ({ ...list, configs }),
+  nothing: {},
+  card: writeV03ProtoCard,
 });
 
 export const V03_REST_DIALECT: A2aDialect = {
@@ -128,35 +138,6 @@ function writeConfiguration(value: unknown): unknown {
     ...mapMembers(named, { pushNotification: (config) => writeInnerPushConfig(config as JsonObject) }),
     blocking: returnImmediately !== true,
   };
-}
-
-function writeResult(operation: A2aOperation, result: JsonObject): unknown {
-  const plain = readAnswer(operation, result);
-  switch (operation) {
-    case "send":
-    case "stream":
-    case "subscribe":
-      return writeEvent(plain, { isFinal: false });
-    case "get":
-    case "cancel":
-      return WRITER.task(plain);
-    case "list":
-      return mapMembers(plain, {
-        tasks: (tasks) => asList(tasks, "tasks").map((task) => WRITER.task(task)),
-      });
-    case "push-create":
-    case "push-get":
-      return writeProtoPushConfig(plain);
-    case "push-list":
-      return mapMembers(plain, {
-        configs: (configs) =>
-          asList(configs, "configs").map((one) => writeProtoPushConfig(one as JsonObject)),
-      });
-    case "push-delete":
-      return {};
-    default:
-      return writeV03ProtoCard(plain);
-  }
 }
 
 function writeEvent(event: A2aStreamResponse, { isFinal }: { readonly isFinal: boolean }): JsonObject {
