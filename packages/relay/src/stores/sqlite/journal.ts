@@ -1,4 +1,4 @@
-import type { DatabaseSync, SQLInputValue } from "node:sqlite";
+import type { DatabaseSync } from "node:sqlite";
 import { journalTopic, taskTopic } from "../../core/environment/change-feed.ts";
 import {
   type ChainHead,
@@ -10,12 +10,10 @@ import {
 import type { EventFilter, EventPage } from "../../core/journal/journal-store.ts";
 import { prepare, type Statement } from "./database.ts";
 import type { Ledger } from "./ledger.ts";
+import { RowInsert } from "./row-insert.ts";
 import { CHAIN_PLACES, EVENT_COLUMNS, eventFromRow } from "./rows.ts";
 
-const INSERT = `insert into event (${EVENT_COLUMNS}) values `;
-const INSERTED = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
-/** Events that one statement writes: together they cost less. */
-const TOGETHER_MAX = 16;
+const INSERT = { into: `insert into event (${EVENT_COLUMNS})`, row: "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)" };
 const PAGE = `
   select ${EVENT_COLUMNS} from event
   where place > ?1 and place <= ?2 and (?3 is null or type = ?3)
@@ -40,8 +38,7 @@ const FORGET = "delete from event where place > ? and place <= ?";
 /** Events and the hash chain they make. */
 export class Journal {
   readonly #ledger: Ledger;
-  /** For one event, for two, and so on. */
-  readonly #inserts: readonly Statement[];
+  readonly #insert: RowInsert;
   readonly #page: Statement;
   readonly #ofTask: Statement;
   readonly #ofMessage: Statement;
@@ -53,9 +50,7 @@ export class Journal {
 
   constructor(database: DatabaseSync, ledger: Ledger) {
     this.#ledger = ledger;
-    this.#inserts = Array.from({ length: TOGETHER_MAX }, (_, index) =>
-      prepare(database, INSERT + Array.from({ length: index + 1 }, () => INSERTED).join(", ")),
-    );
+    this.#insert = new RowInsert(database, INSERT);
     this.#page = prepare(database, PAGE);
     this.#ofTask = prepare(database, OF_TASK);
     this.#ofMessage = prepare(database, OF_MESSAGE);
@@ -116,21 +111,18 @@ export class Journal {
     const first = this.#ledger.takeChainNumber(tenant) * CHAIN_PLACES;
     let head = this.#ledger.chainHead(tenant);
     let previousHash = Buffer.from(head.hash, "hex");
-    for (let start = 0; start < drafts.length; start += TOGETHER_MAX) {
-      const values: SQLInputValue[] = [];
-      for (const draft of drafts.slice(start, start + TOGETHER_MAX)) {
-        const event = sealEvent(tenant, head, draft);
-        head = { seq: event.seq, hash: event.hash };
-        const hash = Buffer.from(event.hash, "hex");
-        const { type, atMs, actor, agentId, messageId, taskId, threadId, dataJson } = event;
-        values.push(first + event.seq, type, atMs, actor, agentId, messageId, taskId, threadId, dataJson);
-        values.push(previousHash, hash);
-        previousHash = hash;
-        if (taskId !== null) this.#ledger.wake(taskTopic(tenant, taskId));
-      }
-      const count = Math.min(TOGETHER_MAX, drafts.length - start);
-      this.#inserts[count - 1]?.run(...values);
-    }
+    const rows = drafts.map((draft) => {
+      const event = sealEvent(tenant, head, draft);
+      const { type, atMs, actor, agentId, messageId, taskId, threadId, dataJson } = event;
+      const hash = Buffer.from(event.hash, "hex");
+      const before = previousHash;
+      head = { seq: event.seq, hash: event.hash };
+      previousHash = hash;
+      if (taskId !== null) this.#ledger.wake(taskTopic(tenant, taskId));
+      const place = first + event.seq;
+      return [place, type, atMs, actor, agentId, messageId, taskId, threadId, dataJson, before, hash];
+    });
+    this.#insert.run(rows);
     this.#ledger.moveChainHead(tenant, head);
     this.#ledger.wake(journalTopic(tenant));
   }

@@ -1,4 +1,4 @@
-import type { DatabaseSync } from "node:sqlite";
+import type { DatabaseSync, SQLInputValue } from "node:sqlite";
 import type { AgentId } from "@a2a-relay/protocol";
 import { mailboxTopic } from "../../core/environment/change-feed.ts";
 import type { EventDraft } from "../../core/journal/event.ts";
@@ -11,6 +11,7 @@ import type { Journal } from "./journal.ts";
 import type { Ledger } from "./ledger.ts";
 import { type Place, placeFromRow } from "./mailbox-index.ts";
 import type { Messages } from "./messages.ts";
+import { RowInsert } from "./row-insert.ts";
 import {
   DELIVERY_COLUMN_COUNT,
   deliveryColumns,
@@ -66,9 +67,11 @@ const HELD_WORK = `
   where d.state = 'held' and d.purpose = 'work' and (d.tenant, d.agent_id, d.ref) > (?, ?, ?)
   order by d.tenant, d.agent_id, d.ref limit ?`;
 
-const INSERT = `
-  insert into delivery (${deliveryColumns("")})
-  values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1) on conflict do nothing`;
+const INSERT = {
+  into: `insert into delivery (${deliveryColumns("")})`,
+  row: "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1)",
+  onConflict: "on conflict do nothing",
+};
 const UPDATE = `
   update delivery set state = ?, position = ?, delivered_at_ms = ?, attempt = ?, lease_id = ?, worker = ?,
     leased_at_ms = ?, lease_expires_at_ms = ?, reserved_for = ?, expires_at_ms = ?, settled_at_ms = ?,
@@ -118,7 +121,7 @@ export class Mailboxes {
   readonly #expired: Statement;
   readonly #timedOut: Statement;
   readonly #heldWork: Statement;
-  readonly #insert: Statement;
+  readonly #insert: RowInsert;
   readonly #update: Statement;
   readonly #markDelivered: Statement;
   readonly #lease: Statement;
@@ -140,7 +143,7 @@ export class Mailboxes {
     this.#expired = prepare(database, EXPIRED);
     this.#timedOut = prepare(database, TIMED_OUT);
     this.#heldWork = prepare(database, HELD_WORK);
-    this.#insert = prepare(database, INSERT);
+    this.#insert = new RowInsert(database, INSERT);
     this.#update = prepare(database, UPDATE);
     this.#markDelivered = prepare(database, MARK_DELIVERED);
     this.#lease = prepare(database, LEASE);
@@ -208,18 +211,24 @@ export class Mailboxes {
     return deliveries(this.#heldWork.all(...start, limit));
   }
 
-  /** Inside a commit: all that came before in the same batch counts. */
-  assertRoom(delivery: DeliveryRecord, openMax: number | undefined): void {
-    if (delivery.version !== 0 || openMax === undefined) return;
-    if (this.#ledger.mailboxes.countOpen(delivery.tenant, delivery.agentId) < openMax) return;
-    throw new ClashError("mailbox");
-  }
-
-  /** Inside a commit. `ref` is known when the message is written in the same commit. */
-  put(delivery: DeliveryRecord, ref: number | undefined): void {
-    if (delivery.version === 0) this.#insertNew(delivery, ref);
-    else this.#updateKnown(delivery);
-    if (delivery.state === "available") this.#ledger.wake(mailboxTopic(delivery.tenant, delivery.agentId));
+  /** Inside a commit. `refs` are those of the messages that are written in the same commit, `openMax` of mailboxes. */
+  putAll(
+    records: readonly DeliveryRecord[],
+    refs: ReadonlyMap<string, number>,
+    openMax: ReadonlyMap<AgentId, number>,
+  ): void {
+    const rows: (readonly SQLInputValue[])[] = [];
+    for (const delivery of records) {
+      const { tenant, agentId, messageId, state, version } = delivery;
+      if (version === 0) {
+        this.#assertRoom(delivery, openMax.get(agentId));
+        rows.push(this.#newRow(delivery, refs.get(messageId)));
+      } else {
+        this.#updateKnown(delivery);
+      }
+      if (state === "available") this.#ledger.wake(mailboxTopic(tenant, agentId));
+    }
+    if (rows.length > 0 && this.#insert.run(rows) !== rows.length) throw new ClashError("delivery");
   }
 
   /** Inside a commit. */
@@ -295,11 +304,19 @@ export class Mailboxes {
     return { ...delivery, state: "leased", attempt, leaseId, worker, leasedAtMs, leaseExpiresAtMs, version };
   }
 
-  #insertNew(delivery: DeliveryRecord, newRef: number | undefined): void {
+  /** All that came before in the same batch counts. */
+  #assertRoom({ tenant, agentId }: DeliveryRecord, openMax: number | undefined): void {
+    if (openMax === undefined || this.#ledger.mailboxes.countOpen(tenant, agentId) < openMax) return;
+    throw new ClashError("mailbox");
+  }
+
+  #newRow(delivery: DeliveryRecord, newRef: number | undefined): readonly SQLInputValue[] {
     const ref = newRef ?? this.#refOf(delivery);
-    const { tenant, agentId, state } = delivery;
+    const { tenant, agentId, state, expiresAtMs, reservedFor, purpose } = delivery;
     const position = state === "available" ? (newRef ?? this.#ledger.nextPosition()) : 0;
-    const { changes } = this.#insert.run(
+    const place = { state, position, expiresAtMs, reservedFor, purpose };
+    this.#ledger.moveDelivery(tenant, agentId, ref, undefined, place);
+    return [
       ref,
       tenant,
       delivery.messageId,
@@ -314,20 +331,16 @@ export class Mailboxes {
       delivery.worker,
       delivery.leasedAtMs,
       delivery.leaseExpiresAtMs,
-      delivery.reservedFor,
-      delivery.expiresAtMs,
+      reservedFor,
+      expiresAtMs,
       delivery.settledAtMs,
       delivery.reason,
       delivery.duplicateSafety,
       delivery.idempotencyKey,
       delivery.quiet ? 1 : 0,
       threadColumn(delivery.threadId, delivery.messageId),
-      delivery.purpose,
-    );
-    if (changes === 0) throw new ClashError("delivery");
-    const { expiresAtMs, reservedFor, purpose } = delivery;
-    const place = { state, position, expiresAtMs, reservedFor, purpose };
-    this.#ledger.moveDelivery(tenant, agentId, ref, undefined, place);
+      purpose,
+    ];
   }
 
   #updateKnown(delivery: DeliveryRecord): void {

@@ -1,4 +1,4 @@
-import type { DatabaseSync } from "node:sqlite";
+import type { DatabaseSync, SQLInputValue } from "node:sqlite";
 import type { AgentId } from "@a2a-relay/protocol";
 import type { MessageRecord, SendKey } from "../../core/messages/message-record.ts";
 import { beginnerOf } from "../../core/messages/own-thread.ts";
@@ -6,6 +6,7 @@ import type { ThreadMessage, ThreadPage, ThreadQuery } from "../../core/messages
 import { ClashError } from "./clash.ts";
 import { prepare, type Statement } from "./database.ts";
 import type { Ledger } from "./ledger.ts";
+import { RowInsert } from "./row-insert.ts";
 import {
   deliveryColumns,
   deliveryFromRow,
@@ -35,13 +36,17 @@ const THREAD = `
   select ${MESSAGE_COLUMNS}, ${deliveryColumns("d.")} from (${THREAD_REFS}) t
   join message m on m.ref = t.ref left join delivery d on d.ref = t.ref order by t.ref`;
 
-const INSERT = `
-  insert into message
-    (ref, tenant, id, sender, recipient, kind, thread_id, task_id, accepted_at_ms, send_keys_json, json)
-  values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing`;
+const INSERT = {
+  into: `insert into message
+    (ref, tenant, id, sender, recipient, kind, thread_id, task_id, accepted_at_ms, send_keys_json, json)`,
+  row: "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+  onConflict: "on conflict do nothing",
+};
 const INSERT_SEND_KEY = `
   insert into send_key (tenant, sender, recipient, key, digest, message_id, thread_id, task_id)
   values (?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing`;
+
+const NO_KEYS: ReadonlyMap<string, readonly SendKey[]> = new Map();
 
 /** Letters, the keys under which they were sent, and the threads they make. */
 export class Messages {
@@ -51,7 +56,7 @@ export class Messages {
   readonly #ref: Statement;
   readonly #sendKey: Statement;
   readonly #thread: Statement;
-  readonly #insert: Statement;
+  readonly #insert: RowInsert;
   readonly #insertSendKey: Statement;
 
   constructor(database: DatabaseSync, ledger: Ledger) {
@@ -61,7 +66,7 @@ export class Messages {
     this.#ref = prepare(database, REF);
     this.#sendKey = prepare(database, SEND_KEY);
     this.#thread = prepare(database, THREAD);
-    this.#insert = prepare(database, INSERT);
+    this.#insert = new RowInsert(database, INSERT);
     this.#insertSendKey = prepare(database, INSERT_SEND_KEY);
   }
 
@@ -106,29 +111,16 @@ export class Messages {
 
   /** Inside a commit. Answers each one's ref, which is also its place in the order of acceptance. */
   insertAll(messages: readonly MessageRecord[], sendKeys: readonly SendKey[]): ReadonlyMap<string, number> {
-    const keysOf = Map.groupBy(sendKeys, (sendKey) => sendKey.messageId);
-    return new Map(
-      messages.map((message) => [message.id, this.#insertOne(message, keysOf.get(message.id) ?? [])]),
-    );
-  }
-
-  #insertOne(message: MessageRecord, sendKeys: readonly SendKey[]): number {
-    const ref = this.#ledger.nextPosition();
-    const { changes } = this.#insert.run(
-      ref,
-      message.tenant,
-      message.id,
-      message.sender,
-      message.recipient,
-      message.kind,
-      threadColumn(message.threadId, message.id),
-      message.taskId,
-      message.acceptedAtMs,
-      sendKeys.length === 0 ? null : sendKeysJson(sendKeys),
-      message.json,
-    );
-    if (changes === 0) throw new ClashError("message_id");
-    return ref;
+    const refs = new Map<string, number>();
+    if (messages.length === 0) return refs;
+    const keysOf = sendKeys.length === 0 ? NO_KEYS : Map.groupBy(sendKeys, (sendKey) => sendKey.messageId);
+    const rows = messages.map((message) => {
+      const ref = this.#ledger.nextPosition();
+      refs.set(message.id, ref);
+      return messageValues(ref, message, keysOf.get(message.id));
+    });
+    if (this.#insert.run(rows) !== rows.length) throw new ClashError("message_id");
+    return refs;
   }
 
   /** Inside a commit. */
@@ -145,6 +137,26 @@ export class Messages {
     );
     if (changes === 0) throw new ClashError("send_key");
   }
+}
+
+function messageValues(
+  ref: number,
+  message: MessageRecord,
+  sendKeys: readonly SendKey[] | undefined,
+): SQLInputValue[] {
+  return [
+    ref,
+    message.tenant,
+    message.id,
+    message.sender,
+    message.recipient,
+    message.kind,
+    threadColumn(message.threadId, message.id),
+    message.taskId,
+    message.acceptedAtMs,
+    sendKeys === undefined ? null : sendKeysJson(sendKeys),
+    message.json,
+  ];
 }
 
 /** What is left of a send key in its message's row: enough to find it again. */

@@ -214,10 +214,7 @@ export class SqliteRelayStore extends StoreReader implements RelayStore {
     for (const sendKey of sendKeys) messages.insertSendKey(sendKey);
     const refs = messages.insertAll(changes.messages ?? [], sendKeys);
     const openMax = new Map(changes.room?.map((room) => [room.agentId, room.openMax]));
-    for (const delivery of changes.deliveries ?? []) {
-      mailboxes.assertRoom(delivery, openMax.get(delivery.agentId));
-      mailboxes.put(delivery, refs.get(delivery.messageId));
-    }
+    mailboxes.putAll(changes.deliveries ?? [], refs, openMax);
     for (const task of changes.tasks ?? []) tasks.put(task);
     for (const artifact of changes.artifacts ?? []) tasks.putArtifact(artifact);
     for (const update of changes.taskUpdates ?? []) {

@@ -1,0 +1,48 @@
+import type { DatabaseSync, SQLInputValue } from "node:sqlite";
+import { prepare, type Statement } from "./database.ts";
+
+/** Rows that one statement writes: past this there is little to gain. */
+const TOGETHER_MAX = 16;
+
+export interface RowInsertSql {
+  /** All up to the rows: `insert into … (…)`. */
+  readonly into: string;
+  /** One row, with its parameters: `(?, ?)`. */
+  readonly row: string;
+  readonly onConflict?: string;
+}
+
+/** Writes the rows of a table, many with one statement: to open a table and its indexes costs as much as a row. */
+export class RowInsert {
+  readonly #database: DatabaseSync;
+  readonly #sql: RowInsertSql;
+  /** By how many rows they write, less one; made when they are first needed. */
+  readonly #statements: Statement[] = [];
+
+  constructor(database: DatabaseSync, sql: RowInsertSql) {
+    this.#database = database;
+    this.#sql = sql;
+  }
+
+  /** How many of them are there now: a row that met a conflict, where the table allows for that, is not. */
+  run(rows: readonly (readonly SQLInputValue[])[]): number {
+    const [only] = rows;
+    if (rows.length === 1 && only !== undefined) return Number(this.#of(1).run(...only).changes);
+    let written = 0;
+    for (let start = 0; start < rows.length; start += TOGETHER_MAX) {
+      const together = rows.slice(start, start + TOGETHER_MAX);
+      written += Number(this.#of(together.length).run(...together.flat()).changes);
+    }
+    return written;
+  }
+
+  #of(count: number): Statement {
+    return (this.#statements[count - 1] ??= this.#prepare(count));
+  }
+
+  #prepare(count: number): Statement {
+    const { into, row, onConflict = "" } = this.#sql;
+    const rows = Array.from({ length: count }, () => row).join(", ");
+    return prepare(this.#database, `${into} values ${rows} ${onConflict}`);
+  }
+}
