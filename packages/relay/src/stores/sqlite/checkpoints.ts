@@ -28,6 +28,7 @@ export class Checkpoints {
   readonly #options: CheckpointOptions;
   readonly #status: Statement | undefined;
   readonly #passive: Statement;
+  #look: NodeJS.Immediate | undefined;
   #timer: NodeJS.Timeout | undefined;
   #commits = 0;
 
@@ -39,21 +40,28 @@ export class Checkpoints {
     else database.exec(`pragma wal_autocheckpoint = ${options.checkpointPages}`);
   }
 
+  /** Looks a turn later, when all who waited for the commit have their answers. */
   afterCommit(): void {
     this.#commits += 1;
-    this.#attempt(() => {
-      const [, pages, done] = this.#status?.get() ?? [];
-      const backlogPages = Number(pages ?? 0) - Number(done ?? 0);
-      if (backlogPages >= this.#options.checkpointPages) this.#passive.get();
-      else if (backlogPages >= IDLE_PAGES_MIN && this.#timer === undefined) this.#runWhenIdle();
+    this.#look ??= setImmediate(() => {
+      this.#look = undefined;
+      this.#attempt(() => this.#runIfDue());
     });
   }
 
   /** Before closing: leaves one file behind, and no log to replay. */
   finish(): void {
+    if (this.#look !== undefined) clearImmediate(this.#look);
     clearTimeout(this.#timer);
     this.#timer = undefined;
     this.#attempt(() => this.#database.exec(TRUNCATE));
+  }
+
+  #runIfDue(): void {
+    const [, pages, done] = this.#status?.get() ?? [];
+    const backlogPages = Number(pages ?? 0) - Number(done ?? 0);
+    if (backlogPages >= this.#options.checkpointPages) this.#passive.get();
+    else if (backlogPages >= IDLE_PAGES_MIN && this.#timer === undefined) this.#runWhenIdle();
   }
 
   #runWhenIdle(): void {

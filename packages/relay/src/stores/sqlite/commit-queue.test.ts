@@ -17,13 +17,16 @@ interface Setup extends Disposable {
   exec(sql: string): void;
 }
 
-function setup(): Setup {
+function setup(onCommit: () => unknown = () => undefined): Setup {
   const { database } = openDatabase({ path: ":memory:" });
   database.exec("create table fact (at_ms integer primary key) strict");
   const ledger = new Ledger(database);
   const commits: (readonly Topic[])[] = [];
   const queue = new CommitQueue(database, ledger, {
-    onCommit: (topics) => commits.push(topics),
+    onCommit: (topics) => {
+      commits.push(topics);
+      onCommit();
+    },
     onFatal: (error) => {
       throw error;
     },
@@ -54,6 +57,17 @@ describe("CommitQueue", () => {
     assert.deepEqual(await Promise.all(answers), [...answers.keys()]);
     assert.equal(store.commits.length, 1);
     assert.equal(store.rows().length, 50);
+  });
+
+  it("lets those who wait for the change do all they do at once before its callers are answered", async () => {
+    const order: string[] = [];
+    using store = setup(async () => {
+      for (let step = 0; step < 100; step += 1) await Promise.resolve();
+      order.push("shown");
+    });
+    await store.queue.submit(() => store.insert(1));
+    order.push("answered");
+    assert.deepEqual(order, ["shown", "answered"]);
   });
 
   it("takes at most 256 jobs into a commit and lets other work in between", async () => {

@@ -19,7 +19,7 @@ interface Waiting {
 type Outcome = { readonly value: unknown } | { readonly error: unknown };
 
 export interface CommitQueueHooks {
-  /** After each commit, once the callers have their answers. */
+  /** After each commit, before the callers have their answers. */
   readonly onCommit: (topics: readonly Topic[]) => void;
   /** The disk did not confirm a write: the process must end. */
   readonly onFatal: (error: unknown) => void;
@@ -105,9 +105,10 @@ export class CommitQueue {
       this.#ledger.rollBackTo(start);
       return;
     }
-    // Those who wait for mail hear of it before its senders hear that it is kept: they have further to go.
+    // Those who wait for mail have it written to their connections before its senders hear that it is kept: a tick
+    // that is asked for by a microtask comes when there are no more of those.
     this.#hooks.onCommit(this.#ledger.settle());
-    answer(batch, outcomes);
+    queueMicrotask(() => process.nextTick(answer, batch, outcomes));
   }
 
   /** Nearly always nobody fails. Without savepoints SQLite need not copy every page that a job touches. */
