@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { RelayError } from "@a2a-relay/protocol";
 import { LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
+import { inObjects } from "../../../testing/batch-wire.ts";
 import { type GatedCore, gatedCore, KAMES } from "../../../testing/gated-core.ts";
 import { refused } from "../../../testing/refusal.ts";
 import { Turns } from "../environment/turns.ts";
@@ -132,7 +133,7 @@ describe("a limited capability in a batch", () => {
   it("pays for as many letters as it has uses", async () => {
     const { core, id } = await limited(3);
     await using _ = core;
-    const results = await core.messages.sendBatch(core.lulu, { messages: letters(6) }, () => 403);
+    const results = await core.messages.sendBatch(core.lulu, inObjects({ messages: letters(6) }, 403));
     assert.deepEqual(
       results.map(({ status }) => status),
       [201, 201, 201, 403, 403, 403],
@@ -145,14 +146,14 @@ describe("a limited capability in a batch", () => {
     await using _ = core;
     const batch = { messages: letters(2), atomic: true };
     await refused(
-      core.messages.sendBatch(core.lulu, batch, () => 409),
+      core.messages.sendBatch(core.lulu, inObjects(batch, 409)),
       "conflict",
       new RegExp(`the same limited capability ${id}; nothing was sent`),
     );
     assert.equal((await core.row(id)).used, 0);
-    await core.messages.sendBatch(core.lulu, { ...batch, messages: letters(1) }, () => 409);
+    await core.messages.sendBatch(core.lulu, inObjects({ ...batch, messages: letters(1) }, 409));
     await core.grant(LULU, SEND);
-    await core.messages.sendBatch(core.lulu, batch, () => 409);
+    await core.messages.sendBatch(core.lulu, inObjects(batch, 409));
   });
 });
 

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { coreOnMemory, LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
+import { inObjects } from "../../../testing/batch-wire.ts";
 import { refused } from "../../../testing/refusal.ts";
 import { Guard } from "./guard.ts";
 
@@ -32,7 +33,7 @@ describe("the guard", () => {
     const stranger = { ...core.lulu, agentId: "kames@kamac" as typeof LULU };
     await refused(core.messages.get(stranger, receipt.message_id), "not_found");
     const letter = { from: ZHIWEI, to: LULU, body: "冒名" };
-    await core.messages.sendBatch(core.lulu, { messages: [letter, letter] }, () => 403);
+    await core.messages.sendBatch(core.lulu, inObjects({ messages: [letter, letter] }, 403));
     const { events } = await core.journal.events(core.operator, { type: "access.denied" });
     assert.deepEqual(
       events.map(({ data }) => data["verb"]),

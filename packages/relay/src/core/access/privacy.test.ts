@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { AgentId } from "@a2a-relay/protocol";
 import { type CoreOnMemory, coreOnMemory, LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
+import { inObjects } from "../../../testing/batch-wire.ts";
 import { refused } from "../../../testing/refusal.ts";
 import { agentOf, DEFAULT_TENANT, type Principal } from "./principal.ts";
 
@@ -26,13 +27,13 @@ describe("an agent that sends", () => {
     assert.equal((await core.messages.send(core.lulu, { ...letter, from: "lulu" })).message.from, LULU);
     await refused(core.messages.send(core.lulu, { ...letter, from: KAMES }), "permission_denied");
     const batch = { messages: [letter, { ...letter, from: KAMES }] };
-    const results = await core.messages.sendBatch(core.lulu, batch, () => 403);
+    const results = await core.messages.sendBatch(core.lulu, inObjects(batch, 403));
     assert.deepEqual(
       results.map(({ status }) => status),
       [201, 403],
     );
     await refused(
-      core.messages.sendBatch(core.lulu, { ...batch, atomic: true }, () => 403),
+      core.messages.sendBatch(core.lulu, inObjects({ ...batch, atomic: true }, 403)),
       "permission_denied",
       /^messages\[1\]: /,
     );

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { type AgentId, LIMITS } from "@a2a-relay/protocol";
 import { coreOnMemory, LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
+import { inObjects } from "../../../testing/batch-wire.ts";
 import { FakeOutside } from "../../../testing/fake-outside.ts";
 import { refused } from "../../../testing/refusal.ts";
 import { aNewAgent } from "../../../testing/store-builders.ts";
@@ -38,7 +39,7 @@ describe("an agent that is written to by its URL", () => {
   it("is written to in batches, and asked over A2A", async () => {
     await using core = await coreOnMemory({}, new FakeOutside());
     const letter = { from: LULU, to: URL_A, body: "喂" };
-    const [sent] = await core.messages.sendBatch(core.operator, { messages: [letter] }, () => 400);
+    const [sent] = await core.messages.sendBatch(core.operator, inObjects({ messages: [letter] }, 400));
     assert.equal(sent?.status, 201);
     assert.equal(await core.a2a.resolve(core.operator, "https://other.example"), "https://other.example/");
     const caller = {
@@ -124,7 +125,7 @@ describe("an agent that is written to by its URL", () => {
     await using core = await coreOnMemory({}, new FakeOutside());
     const messages = [URL_A, ZHIWEI, URL_A].map((to) => ({ from: LULU, to, body: "喂" }));
     for (const atomic of [true, false]) {
-      const sent = await core.messages.sendBatch(core.operator, { messages, atomic }, () => 400);
+      const sent = await core.messages.sendBatch(core.operator, inObjects({ messages, atomic }, 400));
       assert.deepEqual(
         sent.map(({ status }) => status),
         [201, 201, 201],
@@ -186,10 +187,10 @@ describe("an agent that is written to by its URL", () => {
       body: "喂",
     }));
     await refused(
-      core.messages.sendBatch(core.operator, { messages, atomic: true }, () => 400),
+      core.messages.sendBatch(core.operator, inObjects({ messages, atomic: true }, 400)),
       "resource_exhausted",
     );
-    const sent = await core.messages.sendBatch(core.operator, { messages }, () => 429);
+    const sent = await core.messages.sendBatch(core.operator, inObjects({ messages }, 429));
     assert.deepEqual(
       sent.map(({ status }) => status),
       [201, 429],

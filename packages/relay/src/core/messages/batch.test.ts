@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { type BatchItem, LIMITS, type RelayError } from "@a2a-relay/protocol";
 import { type CoreOnMemory, coreOnMemory, LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
+import { inObjects } from "../../../testing/batch-wire.ts";
 import { refused } from "../../../testing/refusal.ts";
 
 type Letter = Readonly<Record<string, unknown>>;
@@ -18,7 +19,7 @@ function batch(
   atomic?: boolean,
 ): Promise<readonly BatchItem[]> {
   const more = atomic === undefined ? {} : { atomic };
-  return core.messages.sendBatch(core.operator, { messages, ...more }, statusOf);
+  return core.messages.sendBatch(core.operator, { ...inObjects({ messages, ...more }), statusOf });
 }
 
 function idOf(item: BatchItem | undefined): string {
@@ -131,8 +132,11 @@ describe("a batch", () => {
     await refused(batch(core, []), "invalid_argument");
     const many = Array.from({ length: LIMITS.batchMessagesMax + 1 }, () => letter());
     await refused(batch(core, many), "too_large", /500/);
-    await refused(core.messages.sendBatch(core.operator, {}, statusOf), "invalid_argument");
-    await refused(core.messages.sendBatch(core.operator, [letter()], statusOf), "invalid_argument");
+    await refused(core.messages.sendBatch(core.operator, { ...inObjects({}), statusOf }), "invalid_argument");
+    await refused(
+      core.messages.sendBatch(core.operator, { ...inObjects([letter()]), statusOf }),
+      "invalid_argument",
+    );
     assert.equal((await core.mailOf(ZHIWEI)).length, 0);
   });
 });
@@ -218,7 +222,7 @@ describe("an atomic batch", () => {
       to: "zhiwei",
       body: `${index}`,
     }));
-    const items = await core.messages.sendBatch(core.operator, { messages }, () => 429);
+    const items = await core.messages.sendBatch(core.operator, inObjects({ messages }, 429));
     assert.deepEqual(
       items.map(({ status }) => status),
       [201, 201, 429, 429, 429],

@@ -56,6 +56,17 @@ const BATCHES_MAX = 4;
 /** A result for the wire, and with it the letter as it is stored, so that no wire has to write it again. */
 export type SentItem = BatchItem & { readonly messageJson?: string };
 
+/**
+ * How a wire reads a batch and writes what came of it. Both are done when the batch's turn comes: letters that wait as
+ * objects, before or after, would be most of what the garbage collector has to carry.
+ */
+export interface BatchWire<Written> {
+  read(): unknown;
+  write(items: readonly SentItem[]): Written;
+  /** The wire's own table of codes. */
+  statusOf(error: RelayError): number;
+}
+
 type SendOutcome = SendAnswer | RelayError;
 
 interface PlannedLetter {
@@ -106,23 +117,9 @@ export class MessageService {
     return this.#send(principal, await this.#planner.address(principal, draft, how));
   }
 
-  /**
-   * Each letter is answered for itself, in order, unless `atomic` asks for all or none. `statusOf` is the
-   * wire's own table of codes.
-   */
-  async sendBatch(
-    principal: Principal,
-    input: unknown,
-    statusOf: (error: RelayError) => number,
-  ): Promise<readonly SentItem[]> {
-    const { messages, atomic } = parseBatch(input);
-    return this.#batches.run(async () => {
-      if (atomic === true) return this.#sendAtomic(principal, messages);
-      const outcomes = await this.#sendEach(principal, messages);
-      return outcomes.map((outcome) =>
-        outcome instanceof RelayError ? toFailedItem(outcome, statusOf) : toItem(outcome),
-      );
-    });
+  /** Each letter is answered for itself, in order, unless `atomic` asks for all or none. */
+  async sendBatch<Written>(principal: Principal, wire: BatchWire<Written>): Promise<Written> {
+    return this.#batches.run(async () => wire.write(await this.#sendAll(principal, wire)));
   }
 
   async get(principal: Principal, id: string): Promise<MessageResponse> {
@@ -179,6 +176,18 @@ export class MessageService {
     // Of two that ask for the same work at the same time, the second must see the first.
     const turn = JSON.stringify([principal.tenant, sender, recipient, draft.idempotencyKey?.trim()]);
     return this.#sharers.take(turn, act);
+  }
+
+  async #sendAll(
+    principal: Principal,
+    { read, statusOf }: Pick<BatchWire<unknown>, "read" | "statusOf">,
+  ): Promise<readonly SentItem[]> {
+    const { messages, atomic } = parseBatch(read());
+    if (atomic === true) return this.#sendAtomic(principal, messages);
+    const outcomes = await this.#sendEach(principal, messages);
+    return outcomes.map((outcome) =>
+      outcome instanceof RelayError ? toFailedItem(outcome, statusOf) : toItem(outcome),
+    );
   }
 
   /** Plans letters while earlier ones are on their way to the disk; the batch keeps its own order. */

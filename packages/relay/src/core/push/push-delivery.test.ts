@@ -3,6 +3,7 @@ import { createHmac } from "node:crypto";
 import { describe, it } from "node:test";
 import type { MailboxItem, PushPayload, ReceiptStep } from "@a2a-relay/protocol";
 import { LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
+import { inObjects } from "../../../testing/batch-wire.ts";
 import { anAnswer } from "../../../testing/fake-outside.ts";
 import { HOOK, type PushingCore, pushingCore } from "../../../testing/pushing-core.ts";
 import { DEFAULT_TENANT } from "../access/principal.ts";
@@ -122,10 +123,10 @@ describe("mail that waits to be pushed", () => {
       to: ZHIWEI,
       body: "你好",
     }));
-    await core.messages.sendBatch(core.operator, { messages: letters.slice(0, 200) }, () => 400);
+    await core.messages.sendBatch(core.operator, inObjects({ messages: letters.slice(0, 200) }, 400));
     assert.deepEqual(await core.push(), []);
     await core.agents.register(core.operator, { agent_id: ZHIWEI, push: "webhook" });
-    await core.messages.sendBatch(core.operator, { messages: letters.slice(200) }, () => 400);
+    await core.messages.sendBatch(core.operator, inObjects({ messages: letters.slice(200) }, 400));
     assert.equal((await core.push()).length, 250);
     const sent = core.outside.ids.map((id) => decodeURIComponent(id));
     assert.deepEqual(

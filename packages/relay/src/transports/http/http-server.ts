@@ -40,7 +40,7 @@ import { messageRoutes } from "./message-routes.ts";
 import { operatorRoutes } from "./operator-routes.ts";
 import { pushRoutes } from "./push-routes.ts";
 import { readQuery } from "./query.ts";
-import { readJsonBody } from "./read-body.ts";
+import { parseJson, readBody, textOf } from "./read-body.ts";
 import type { Answer, Route, RouteFamily, SocketRoute } from "./route.ts";
 import { serviceRoutes } from "./service-routes.ts";
 import { mountSockets, upgradesTo } from "./socket-mount.ts";
@@ -269,7 +269,8 @@ function errorSenderOf(routes: readonly Route[]): SendError {
 function readBodies(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();
   app.addContentTypeParser(["application/json", A2A_JSON], (request: FastifyRequest, payload: Readable) => {
-    return readJsonBody(payload, (request as KnownRequest).route?.bodyBytesMax ?? LIMITS.bodyBytesMax);
+    const { bodyBytesMax = LIMITS.bodyBytesMax, parsesItself } = (request as KnownRequest).route ?? {};
+    return readBody<unknown>(payload, bodyBytesMax, parsesItself === true ? textOf : parseJson);
   });
 }
 

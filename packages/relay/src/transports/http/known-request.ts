@@ -23,6 +23,7 @@ export type KnownRequest = FastifyRequest & {
 /** What the server keeps of a route for when it is called. */
 interface RouteConfig {
   readonly bodyBytesMax: number;
+  readonly parsesItself: boolean;
   readonly metrics: RouteMetrics;
 }
 
@@ -49,6 +50,7 @@ export function describeRoute(
   const url = urlOf(route);
   const config: RouteConfig = {
     bodyBytesMax: route.bodyBytesMax ?? LIMITS.bodyBytesMax,
+    parsesItself: route.parsesItself === true,
     metrics: metrics.route(route.method, url),
   };
   const know: onRequestHookHandler = (request, _reply, done) => {

@@ -3,10 +3,14 @@ import type { Readable } from "node:stream";
 import { LIMITS, RelayError } from "@a2a-relay/protocol";
 
 /**
- * Reads a JSON body. A body over the limit is read on and thrown away, up to a bound, before the refusal: a
- * client that is still sending would otherwise see a reset connection instead of the 413.
+ * Reads a body and makes of it what `parse` does. A body over the limit is read on and thrown away, up to a bound,
+ * before the refusal: a client that is still sending would otherwise see a reset connection instead of the 413.
  */
-export function readJsonBody(stream: Readable, bytesMax: number): Promise<unknown> {
+export function readBody<Body>(
+  stream: Readable,
+  bytesMax: number,
+  parse: (bytes: Buffer) => Body,
+): Promise<Body> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let bytes = 0;
@@ -30,9 +34,7 @@ export function readJsonBody(stream: Readable, bytesMax: number): Promise<unknow
     stream.on("end", () => {
       if (bytes > bytesMax) return tooLarge();
       try {
-        resolve(
-          parseJson(chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks)),
-        );
+        resolve(parse(chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks)));
       } catch (reason) {
         reject(reason);
       }
@@ -48,10 +50,19 @@ export function readJsonBody(stream: Readable, bytesMax: number): Promise<unknow
 
 /** `what` is how errors name it. */
 export function parseJson(bytes: Buffer, what = "body"): unknown {
-  if (bytes.length === 0) return undefined;
+  return parseJsonText(textOf(bytes, what), what);
+}
+
+export function textOf(bytes: Buffer, what = "body"): string {
   if (!isUtf8(bytes)) throw new RelayError("invalid_argument", `${what}: is not valid UTF-8`);
+  return bytes.toString("utf8");
+}
+
+/** Of no text at all there is nothing to be made. */
+export function parseJsonText(text: string, what = "body"): unknown {
+  if (text === "") return undefined;
   try {
-    return JSON.parse(bytes.toString("utf8"));
+    return JSON.parse(text);
   } catch (cause) {
     const why = cause instanceof Error ? cause.message.slice(0, 200) : "cannot be read";
     throw new RelayError("invalid_argument", `${what}: is not valid JSON: ${why}`, { cause });

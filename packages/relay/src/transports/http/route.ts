@@ -39,8 +39,8 @@ export interface PublicCall extends OpenCall {
 export interface Answer {
   readonly status?: number;
   readonly body?: unknown;
-  /** The body as JSON text, where it exists already. */
-  readonly json?: string;
+  /** The body as JSON text, where it exists already, or as the bytes of it. */
+  readonly json?: string | Buffer;
   /** An answer that goes on. One without a first event is 204, which tells browsers not to come back. */
   readonly events?: EventStream;
   /** `application/json` unless said otherwise; other types are sent as they are. */
@@ -114,6 +114,8 @@ interface RouteDescription {
   /** May wait for mail, so it needs to know when nobody waits for the answer any more. */
   readonly waits?: boolean;
   readonly bodyBytesMax?: number;
+  /** Its body comes as text, because it is not parsed before its turn comes. */
+  readonly parsesItself?: boolean;
 }
 
 /** What a schema says of one field, as far as the wire and its descriptions need it. */

@@ -35,7 +35,7 @@ export const SOCKET_ACTS = {
     body: sentJson(await messages.send(principal, input)),
   }),
   send_batch: async ({ messages }, { principal }, input) => ({
-    body: batchJson(await messages.sendBatch(principal, input, statusOf)),
+    body: await messages.sendBatch(principal, { read: () => input, write: batchJson, statusOf }),
   }),
   lease: async ({ mailboxes }, { principal, agent }, input, taking) => {
     const leased = await mailboxes.lease(principal, agent, input ?? {}, taking);
