@@ -6,6 +6,7 @@ import type { CapabilityRecord } from "../src/core/access/capability-record.ts";
 import type { RelayStore } from "../src/core/environment/relay-store.ts";
 import { NOON_MS } from "./fake-clock.ts";
 import {
+  aNewAgent,
   aNewCapability,
   aNewKey,
   clashOf,
@@ -35,6 +36,76 @@ async function grant(store: RelayStore, said: Partial<CapabilityRecord> = {}): P
   const capability = aNewCapability(said);
   await commit(store, { tenant: capability.tenant, capabilities: [capability] });
   return capability.id;
+}
+
+async function register(store: RelayStore, id: AgentId, publicKey: string, tenant = TENANT): Promise<void> {
+  const known = await store.agent(tenant, id);
+  const agent = { ...(known?.agent ?? aNewAgent({ tenant, id })), publicKey };
+  await commit(store, { tenant, agents: [agent] });
+}
+
+function describePairs(open: OpenStore): void {
+  describe("what stands between two agents", () => {
+    it("is the keys they have now, the one's permissions and the other's consents", async () => {
+      await using store = await open();
+      assert.deepEqual(await store.accessBetween(TENANT, LULU, ZHIWEI), {
+        senderKey: undefined,
+        recipientKey: undefined,
+        permissions: [],
+        consents: [],
+      });
+      await register(store, LULU, "kl");
+      await register(store, ZHIWEI, "kz");
+      const older = await grant(store, { subjectKey: "kl", action: "a2a.send.kz", issuedAtMs: NOON_MS });
+      const younger = await grant(store, {
+        subjectKey: "kl",
+        action: "a2a.send.kz",
+        issuedAtMs: NOON_MS + 1,
+      });
+      const consent = await grant(store, { subjectKey: "kz", action: "a2a.recv.kl" });
+      // None of these is about a letter from Lulu to Zhiwei.
+      await grant(store, { subjectKey: "kz", action: "a2a.send.kl" });
+      await grant(store, { subjectKey: "kl", action: "a2a.recv.kz" });
+      await grant(store, { subjectKey: "kl", action: "a2a.send.kz", tenant: OTHER_TENANT });
+      const { senderKey, recipientKey, permissions, consents } = await store.accessBetween(
+        TENANT,
+        LULU,
+        ZHIWEI,
+      );
+      assert.deepEqual([senderKey, recipientKey], ["kl", "kz"]);
+      assert.deepEqual(
+        permissions.map(({ id }) => id),
+        [older, younger],
+      );
+      assert.deepEqual(
+        consents.map(({ id }) => id),
+        [consent],
+      );
+    });
+
+    it("changes with what is granted and revoked, and with whoever has the id", async () => {
+      await using store = await open();
+      const permissions = async (): Promise<readonly CapabilityRecord[]> =>
+        (await store.accessBetween(TENANT, LULU, ZHIWEI)).permissions;
+      await register(store, LULU, "kl");
+      await register(store, ZHIWEI, "kz");
+      assert.deepEqual(await permissions(), []);
+      await grant(store, { subjectKey: "kl", action: "a2a.send.kz" });
+      const [granted] = await permissions();
+      assert.ok(granted);
+      await register(store, ZHIWEI, "kz2");
+      assert.deepEqual(await permissions(), []);
+      assert.equal((await store.accessBetween(TENANT, LULU, ZHIWEI)).recipientKey, "kz2");
+      await register(store, ZHIWEI, "kz");
+      assert.deepEqual(await permissions(), [granted]);
+      await commit(store, { capabilities: [{ ...granted, revokedAtMs: NOON_MS }] });
+      assert.deepEqual(await permissions(), []);
+      const left = (await store.agent(TENANT, LULU))?.agent;
+      assert.ok(left);
+      await commit(store, { agents: [{ ...left, removedAtMs: NOON_MS }] });
+      assert.equal((await store.accessBetween(TENANT, LULU, ZHIWEI)).senderKey, undefined);
+    });
+  });
 }
 
 function describeKeys(open: OpenStore): void {
@@ -302,6 +373,7 @@ function describeCapabilities(open: OpenStore): void {
 
 export function describeAccessStore(open: OpenStore): void {
   describeKeys(open);
+  describePairs(open);
   describeTenantRecords(open);
   describeCapabilities(open);
 }

@@ -85,6 +85,7 @@ async function seenBy(store: RelayStore, tenant: string): Promise<unknown> {
     keysOfAgent: await store.keys({ ...page, agentId: ZHIWEI }),
     capability: await store.capability(tenant, "cap"),
     capabilitiesFor: await store.capabilitiesFor(tenant, capability.subjectKey, capability.action),
+    between: await store.accessBetween(tenant, LULU, ZHIWEI),
     capabilities: await store.capabilities({ ...page, party: undefined }),
     capabilitiesOf: await store.capabilities({ ...page, party: capability }),
     withClientId: await store.tasksWithClientId(tenant, LULU, "编号"),

@@ -17,6 +17,17 @@ export interface CapabilityFilter {
   readonly limit: number;
 }
 
+/** What stands between one agent that writes and another. */
+export interface PairAccess {
+  /** Of agents that are here and have one. */
+  readonly senderKey: string | undefined;
+  readonly recipientKey: string | undefined;
+  /** What the sender holds for writing to the recipient, not revoked, oldest first; none without both keys. */
+  readonly permissions: readonly CapabilityRecord[];
+  /** What the recipient holds for hearing from the sender. */
+  readonly consents: readonly CapabilityRecord[];
+}
+
 export interface AccessStore {
   /** By id alone: whoever shows a key has not said yet which tenant it is of. Revoked ones too. */
   key(id: string): Promise<KeyRecord | undefined>;
@@ -33,6 +44,8 @@ export interface AccessStore {
   capability(tenant: string, id: string): Promise<CapabilityRecord | undefined>;
   /** Those of one subject for one action that are not revoked, oldest first. */
   capabilitiesFor(tenant: string, subjectKey: string, action: string): Promise<readonly CapabilityRecord[]>;
+  /** One look for all of it, because every task takes it. */
+  accessBetween(tenant: string, sender: AgentId, recipient: AgentId): Promise<PairAccess>;
   /** Revoked and expired ones too, by id. */
   capabilities(filter: CapabilityFilter): Promise<readonly CapabilityRecord[]>;
   /** Forgets nonces whose time is over. Answers how many. */

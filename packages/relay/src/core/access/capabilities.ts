@@ -15,7 +15,7 @@ import type {
 } from "./capability-gate.ts";
 import type { CapabilityRecord } from "./capability-record.ts";
 import { scopeRefusal, type ScopedRequest } from "./capability-scope.ts";
-import type { CapabilityValidity, Fault } from "./capability-validity.ts";
+import type { CapabilityValidity, Fault, Standing } from "./capability-validity.ts";
 import type { Guard } from "./guard.ts";
 import { actorName, type AgentPrincipal, DEFAULT_TENANT, type Principal } from "./principal.ts";
 import type { TenantSettings } from "./tenant-service.ts";
@@ -23,10 +23,9 @@ import type { TenantSettings } from "./tenant-service.ts";
 /** What one act needs of one agent. */
 interface Need {
   readonly holder: AgentId;
-  readonly holderKey: string;
-  /** With the other's key in it, as tokens have it. */
-  readonly action: string;
-  /** With the other's name in it, for people. */
+  /** What the holder has of it, whether or not it counts. */
+  readonly held: readonly CapabilityRecord[];
+  /** The action with the other's name in it, for people. */
   readonly name: string;
   /** Undefined: whatever its scope. */
   readonly request: ScopedRequest | undefined;
@@ -93,7 +92,7 @@ export class Capabilities implements CapabilityGate {
     }
     if (principal.kind === "operator") return;
     const need = await this.#ownNeed(principal, wish, undefined);
-    const search = await this.#search(principal.tenant, need);
+    const search = await this.#search(need);
     if (search.found === undefined) await this.#refuse(principal, wish, [need.name], need, search.why);
   }
 
@@ -142,7 +141,8 @@ export class Capabilities implements CapabilityGate {
       demand.kind === "send" ? this.#needsOfSend(principal, demand) : this.#needsOf(principal, demand);
     for (const need of await needs) {
       required.push(need.name);
-      const search = await this.#search(principal.tenant, need);
+      const searched = this.#search(need);
+      const search = searched instanceof Promise ? await searched : searched;
       if (search.found === undefined) {
         return this.#refuse(principal, demand, required, need, search.why);
       }
@@ -174,31 +174,29 @@ export class Capabilities implements CapabilityGate {
 
   /** The sender's own permission first, then the recipient's consent, which oneself need not give. */
   async #needsOfSend(principal: AgentPrincipal, demand: SendDemand): Promise<readonly Need[]> {
-    const { agentId: sender } = principal;
+    const { tenant, agentId: sender } = principal;
     const { recipient } = demand;
+    const { senderKey, recipientKey, permissions, consents } = await this.#store.accessBetween(
+      tenant,
+      sender,
+      recipient,
+    );
+    if (recipientKey === undefined) return this.#refuseKeyless(principal, demand, recipient);
+    if (senderKey === undefined) return this.#refuseKeyless(principal, demand, sender);
     const [sendName = "", recvName = ""] = requiredActions(demand);
-    const { tenant } = principal;
-    const peerKey =
-      (await this.#store.publicKeyOf(tenant, recipient)) ??
-      (await this.#refuseKeyless(principal, demand, recipient));
-    const ownKey =
-      (await this.#store.publicKeyOf(tenant, sender)) ??
-      (await this.#refuseKeyless(principal, demand, sender));
     const sending: Need = {
       holder: sender,
-      holderKey: ownKey,
-      action: pairedAction("send", peerKey),
+      held: permissions,
       name: sendName,
-      request: requestOf(demand, peerKey),
+      request: requestOf(demand, recipientKey),
       isConsent: false,
     };
-    if (peerKey === ownKey) return [sending];
+    if (recipientKey === senderKey) return [sending];
     const receiving: Need = {
       holder: recipient,
-      holderKey: peerKey,
-      action: pairedAction("recv", ownKey),
+      held: consents,
       name: recvName,
-      request: requestOf(demand, ownKey),
+      request: requestOf(demand, senderKey),
       isConsent: true,
     };
     return [sending, receiving];
@@ -212,22 +210,23 @@ export class Capabilities implements CapabilityGate {
       // Whoever has left keeps its key on record, and work for it may still be ended.
       (await this.#store.agent(tenant, requester))?.agent.publicKey ??
       "";
-    const own = await this.#ownNeed(principal, demand, requestOf(demand, key));
-    return { ...own, action: pairedAction("respond", key) };
+    return this.#ownNeed(principal, demand, requestOf(demand, key), pairedAction("respond", key));
   }
 
-  /** What the caller itself must hold; the action by name, which is all there is of one without a peer. */
+  /** What the caller itself must hold. By name, unless the action has a peer: then tokens have its key in it. */
   async #ownNeed(
     principal: AgentPrincipal,
     demand: Demand | RepairWish,
     request: ScopedRequest | undefined,
+    action?: string,
   ): Promise<Need> {
-    const holder = principal.agentId;
+    const { tenant, agentId: holder } = principal;
     const [name = ""] = requiredActions(demand);
-    const holderKey =
-      (await this.#store.publicKeyOf(principal.tenant, holder)) ??
+    const key =
+      (await this.#store.publicKeyOf(tenant, holder)) ??
       (await this.#refuseKeyless(principal, demand, holder));
-    return { holder, holderKey, action: name, name, request, isConsent: false };
+    const held = await this.#store.capabilitiesFor(tenant, key, action ?? name);
+    return { holder, held, name, request, isConsent: false };
   }
 
   async #requestOfRepair(principal: AgentPrincipal, demand: RepairDemand): Promise<ScopedRequest> {
@@ -241,28 +240,14 @@ export class Capabilities implements CapabilityGate {
     return { peers, taskIds: taskIdsOf(demand), leaseId, duplicateRisk };
   }
 
-  /** One that is not counted is taken before one that is. */
-  async #search(tenant: string, need: Need): Promise<Search> {
-    const { holderKey, action, request } = need;
-    const why: { scope?: string; nearest?: Nearest } = {};
-    let limited: Found | undefined;
-    for (const capability of await this.#store.capabilitiesFor(tenant, holderKey, action)) {
-      const standing = this.#validity.standing(capability);
-      const known = standing instanceof Promise ? await standing : standing;
-      if (known.fault !== undefined) {
-        why.nearest = { capability, fault: known.fault };
-        continue;
-      }
-      const refusal = request === undefined ? undefined : scopeRefusal(capability.scope, request);
-      if (refusal !== undefined) {
-        why.scope ??= refusal;
-        continue;
-      }
-      const found = { capability, parent: known.parent };
-      if (useOf(found).length === 0) return { found };
-      limited ??= found;
-    }
-    return limited === undefined ? { found: undefined, why } : { found: limited };
+  /** Nothing to wait for unless something was delegated. */
+  #search({ held, request }: Need): Search | Promise<Search> {
+    const standings = held.map((capability) => this.#validity.standing(capability));
+    return standings.some((standing) => standing instanceof Promise)
+      ? Promise.all(standings.map(async (standing) => standing)).then((known) =>
+          chosenOf(held, known, request),
+        )
+      : chosenOf(held, standings as readonly Standing[], request);
   }
 
   async #refuseKeyless(
@@ -319,6 +304,33 @@ function taskIdsOf(demand: {
   readonly clientTaskId: string | null | undefined;
 }): readonly string[] {
   return [demand.taskId, demand.clientTaskId].filter((id) => id != null);
+}
+
+/** One that is not counted is taken before one that is. */
+function chosenOf(
+  held: readonly CapabilityRecord[],
+  standings: readonly Standing[],
+  request: ScopedRequest | undefined,
+): Search {
+  const why: { scope?: string; nearest?: Nearest } = {};
+  let limited: Found | undefined;
+  for (const [index, capability] of held.entries()) {
+    const standing = standings[index];
+    if (standing === undefined) continue;
+    if (standing.fault !== undefined) {
+      why.nearest = { capability, fault: standing.fault };
+      continue;
+    }
+    const refusal = request === undefined ? undefined : scopeRefusal(capability.scope, request);
+    if (refusal !== undefined) {
+      why.scope ??= refusal;
+      continue;
+    }
+    const found = { capability, parent: standing.parent };
+    if (useOf(found).length === 0) return { found };
+    limited ??= found;
+  }
+  return limited === undefined ? { found: undefined, why } : { found: limited };
 }
 
 const NO_USES: readonly CapabilityRecord[] = [];

@@ -1,4 +1,4 @@
-import { type AgentId, parseAddress, POSTMASTER, RelayError } from "@a2a-relay/protocol";
+import { type Address, type AgentId, parseAddress, POSTMASTER, RelayError } from "@a2a-relay/protocol";
 import type { AgentStore } from "./agent-store.ts";
 import { externalIdOf } from "./external-address.ts";
 
@@ -12,7 +12,16 @@ export class Directory {
 
   /** An exact id wins over aliases and display names; a name that two agents share is an error. */
   async resolve(tenant: string, input: unknown, field: string): Promise<AgentId> {
+    return this.#resolve(tenant, parseAddress(input, field), field);
+  }
+
+  /** The same for whom something is sent to: whoever is elsewhere need not be known yet. */
+  async resolveRecipient(tenant: string, input: unknown, field: string): Promise<AgentId> {
     const address = parseAddress(input, field);
+    return address.kind === "url" ? externalIdOf(address.url, field) : this.#resolve(tenant, address, field);
+  }
+
+  async #resolve(tenant: string, address: Address, field: string): Promise<AgentId> {
     if (address.kind === "url") return this.#external(tenant, externalIdOf(address.url, field), field);
     if (address.kind !== "name") {
       throw new RelayError(
@@ -39,12 +48,6 @@ export class Directory {
       `${field}: "${name}" may be ${candidates.join(" or ")}; use the full id`,
       { details: { name, candidates } },
     );
-  }
-
-  /** The same for whom something is sent to: whoever is elsewhere need not be known yet. */
-  async resolveRecipient(tenant: string, input: unknown, field: string): Promise<AgentId> {
-    const address = parseAddress(input, field);
-    return address.kind === "url" ? externalIdOf(address.url, field) : this.resolve(tenant, input, field);
   }
 
   async #external(tenant: string, id: AgentId, field: string): Promise<AgentId> {

@@ -3,6 +3,7 @@ import type { AgentCard, AgentId } from "@a2a-relay/protocol";
 import type { AgentRecord, AgentWithPresence, CustodialKey } from "../../core/agents/agent-record.ts";
 import { ClashError } from "./clash.ts";
 import { prepare, type Row, type Statement } from "./database.ts";
+import { Known } from "./known.ts";
 import { AGENT_COLUMNS, agentFromRow } from "./rows.ts";
 
 /** Names whose owners are remembered: more than most relays have agents. */
@@ -112,11 +113,12 @@ export class Agents {
   /** Sightings not yet on disk: every request is one, so they are gathered. */
   readonly #sightings = new Map<string, Sighting>();
   /** Who owns a name: every request asks, and hardly any changes it. Emptied whenever an agent is written. */
-  readonly #ownersByName = new Map<string, readonly AgentId[]>();
+  readonly #ownersByName = new Known<readonly AgentId[]>(KNOWN_NAMES_MAX);
   /** Cards of those who were asked lately, likewise. */
-  readonly #cards = new Map<string, AgentCard>();
+  readonly #cards = new Known<AgentCard>(KNOWN_CARDS_MAX);
   /** Public keys by agent, likewise. */
-  readonly #owners = new Map<string, Owner>();
+  readonly #owners = new Known<Owner>(KNOWN_NAMES_MAX);
+  #changes = 0;
 
   constructor(database: DatabaseSync) {
     this.#select = prepare(database, SELECT);
@@ -144,22 +146,18 @@ export class Agents {
   }
 
   agentCard(tenant: string, id: AgentId): AgentCard | undefined {
-    const key = pairKey(tenant, id);
-    const known = this.#cards.get(key);
+    const known = this.#cards.get(tenant, id);
     if (known !== undefined) return known;
     const card = this.agent(tenant, id)?.agent.card;
-    if (this.#cards.size >= KNOWN_CARDS_MAX) this.#cards.clear();
-    if (card !== undefined) this.#cards.set(key, card);
+    if (card !== undefined) this.#cards.set(tenant, id, card);
     return card;
   }
 
   agentsNamed(tenant: string, name: string): readonly AgentId[] {
-    const key = pairKey(tenant, name);
-    const known = this.#ownersByName.get(key);
+    const known = this.#ownersByName.get(tenant, name);
     if (known !== undefined) return known;
     const owners = this.#named.all(tenant, name).map((row) => row[0] as AgentId);
-    if (this.#ownersByName.size >= KNOWN_NAMES_MAX) this.#ownersByName.clear();
-    if (owners.length > 0) this.#ownersByName.set(key, owners);
+    if (owners.length > 0) this.#ownersByName.set(tenant, name, owners);
     return owners;
   }
 
@@ -189,6 +187,11 @@ export class Agents {
     return this.#withKey.get(tenant, publicKey)?.[0] as AgentId | undefined;
   }
 
+  /** Grows with each write, but for presence. */
+  get changes(): number {
+    return this.#changes;
+  }
+
   publicKeyOf(tenant: string, id: AgentId): string | undefined {
     return this.#ownerOf(tenant, id)?.publicKey;
   }
@@ -198,15 +201,13 @@ export class Agents {
   }
 
   #ownerOf(tenant: string, id: AgentId): Owner | undefined {
-    const key = pairKey(tenant, id);
-    const known = this.#owners.get(key);
+    const known = this.#owners.get(tenant, id);
     if (known !== undefined) return known;
     const row = this.#owner.get(tenant, id);
     if (row === undefined) return undefined;
     const [publicKey, othersBeforeMs] = row as readonly [string | null, number];
     const owner = { publicKey: publicKey ?? undefined, othersBeforeMs };
-    if (this.#owners.size >= KNOWN_NAMES_MAX) this.#owners.clear();
-    this.#owners.set(key, owner);
+    this.#owners.set(tenant, id, owner);
     return owner;
   }
 
@@ -220,7 +221,7 @@ export class Agents {
    * because the commit may still fail.
    */
   assertPresent(tenant: string, id: AgentId): void {
-    if (this.#ownersByName.get(pairKey(tenant, id))?.includes(id) === true) return;
+    if (this.#ownersByName.get(tenant, id)?.includes(id) === true) return;
     if (this.#present.get(tenant, id) === undefined) throw new ClashError("agent");
   }
 
@@ -229,6 +230,7 @@ export class Agents {
     this.#ownersByName.clear();
     this.#owners.clear();
     this.#cards.clear();
+    this.#changes += 1;
     this.#assertKeyIsFree(agent);
     const values = [
       agent.displayName,

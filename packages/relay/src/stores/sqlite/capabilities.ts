@@ -3,6 +3,7 @@ import type { CapabilityFilter } from "../../core/access/access-store.ts";
 import type { CapabilityRecord } from "../../core/access/capability-record.ts";
 import { ClashError } from "./clash.ts";
 import { prepare, type Statement } from "./database.ts";
+import { KnownPairs } from "./known.ts";
 import { CAPABILITY_COLUMNS, capabilityFromRow } from "./rows.ts";
 
 /** Answers that are remembered: one for each pair of agents that work together, as a rule. */
@@ -44,7 +45,8 @@ export class Capabilities {
   readonly #insert: Statement;
   readonly #update: Statement;
   /** Every task asks, also for what nobody was granted. Emptied whenever a capability is written. */
-  readonly #known = new Map<string, readonly CapabilityRecord[]>();
+  readonly #known = new KnownPairs<readonly CapabilityRecord[]>(KNOWN_MAX);
+  #changes = 0;
 
   constructor(database: DatabaseSync) {
     this.#select = prepare(database, SELECT);
@@ -61,14 +63,16 @@ export class Capabilities {
   }
 
   capabilitiesFor(tenant: string, subjectKey: string, action: string): readonly CapabilityRecord[] {
-    // None of the three can hold a line break.
-    const key = `${tenant}\n${subjectKey}\n${action}`;
-    const known = this.#known.get(key);
+    const known = this.#known.get(tenant, subjectKey, action);
     if (known !== undefined) return known;
     const found = this.#inForce.all(tenant, subjectKey, action).map((row) => capabilityFromRow(row));
-    if (this.#known.size >= KNOWN_MAX) this.#known.clear();
-    this.#known.set(key, found);
+    this.#known.set(tenant, subjectKey, action, found);
     return found;
+  }
+
+  /** Grows with each write. */
+  get changes(): number {
+    return this.#changes;
   }
 
   capabilities({ tenant, party, afterId, limit }: CapabilityFilter): readonly CapabilityRecord[] {
@@ -82,6 +86,7 @@ export class Capabilities {
   /** Inside a commit. */
   put(capability: CapabilityRecord): void {
     this.#known.clear();
+    this.#changes += 1;
     const values = [
       capability.nonce,
       capability.subject,

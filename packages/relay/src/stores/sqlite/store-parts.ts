@@ -8,6 +8,7 @@ import { Ledger } from "./ledger.ts";
 import { Mailboxes } from "./mailboxes.ts";
 import { Messages } from "./messages.ts";
 import { Nonces } from "./nonces.ts";
+import { PairAccesses } from "./pair-accesses.ts";
 import { Pushes } from "./pushes.ts";
 import { RemoteTasks } from "./remote-tasks.ts";
 import { ResultCache } from "./result-cache.ts";
@@ -27,6 +28,7 @@ export interface StoreParts {
   readonly mailboxes: Mailboxes;
   readonly messages: Messages;
   readonly nonces: Nonces;
+  readonly pairAccesses: PairAccesses;
   readonly pushes: Pushes;
   readonly queue: DeliveryQueue;
   readonly remoteTasks: RemoteTasks;
@@ -40,6 +42,8 @@ export interface StoreParts {
 
 export function createParts(database: DatabaseSync): StoreParts {
   const ledger = new Ledger(database);
+  const agents = new Agents(database);
+  const capabilities = new Capabilities(database);
   const messages = new Messages(database, ledger);
   const journal = new Journal(database, ledger);
   const mailboxes = new Mailboxes(database, ledger, messages, journal);
@@ -50,8 +54,9 @@ export function createParts(database: DatabaseSync): StoreParts {
   const remoteTasks = new RemoteTasks(database, ledger);
   return {
     access: new Access(database),
-    agents: new Agents(database),
-    capabilities: new Capabilities(database),
+    agents,
+    capabilities,
+    pairAccesses: new PairAccesses(agents, capabilities),
     journal,
     ledger,
     mailboxes,

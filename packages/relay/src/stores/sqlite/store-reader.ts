@@ -7,7 +7,7 @@ import {
   RelayError,
 } from "@a2a-relay/protocol";
 import type { TaskPushConfig } from "../../core/a2a/task-push-record.ts";
-import type { CapabilityFilter, KeyFilter } from "../../core/access/access-store.ts";
+import type { CapabilityFilter, PairAccess, KeyFilter } from "../../core/access/access-store.ts";
 import type { CapabilityRecord } from "../../core/access/capability-record.ts";
 import type { KeyRecord, TenantRecord } from "../../core/access/key-record.ts";
 import type { AgentWithPresence, CustodialKey } from "../../core/agents/agent-record.ts";
@@ -86,6 +86,10 @@ export abstract class StoreReader implements Reads {
 
   capabilitiesFor(tenant: string, subjectKey: string, action: string): Promise<readonly CapabilityRecord[]> {
     return this.#read(() => this.parts.capabilities.capabilitiesFor(tenant, subjectKey, action));
+  }
+
+  accessBetween(tenant: string, sender: AgentId, recipient: AgentId): Promise<PairAccess> {
+    return this.#read(() => this.parts.pairAccesses.between(tenant, sender, recipient));
   }
 
   capabilities(filter: CapabilityFilter): Promise<readonly CapabilityRecord[]> {
