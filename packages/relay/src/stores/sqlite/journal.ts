@@ -13,7 +13,12 @@ import type { Ledger } from "./ledger.ts";
 import { RowInsert } from "./row-insert.ts";
 import { CHAIN_PLACES, EVENT_COLUMNS, eventFromRow } from "./rows.ts";
 
-const INSERT = { into: `insert into event (${EVENT_COLUMNS})`, row: "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)" };
+// A row that cannot be written undoes the whole job, so the statement itself need not be undone: `or fail` spares it
+// the copies of pages that it would keep for that.
+const INSERT = {
+  into: `insert or fail into event (${EVENT_COLUMNS})`,
+  row: "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+};
 const PAGE = `
   select ${EVENT_COLUMNS} from event
   where place > ?1 and place <= ?2 and (?3 is null or type = ?3)

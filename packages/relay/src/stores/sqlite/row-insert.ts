@@ -30,8 +30,10 @@ export class RowInsert {
     if (rows.length === 1 && only !== undefined) return Number(this.#of(1).run(...only).changes);
     let written = 0;
     for (let start = 0; start < rows.length; start += TOGETHER_MAX) {
-      const together = rows.slice(start, start + TOGETHER_MAX);
-      written += Number(this.#of(together.length).run(...together.flat()).changes);
+      const end = Math.min(start + TOGETHER_MAX, rows.length);
+      const values: SQLInputValue[] = [];
+      for (let index = start; index < end; index += 1) values.push(...(rows[index] ?? []));
+      written += Number(this.#of(end - start).run(...values).changes);
     }
     return written;
   }
