@@ -1,7 +1,8 @@
-import { type AgentId, formatInstant, RelayError } from "@a2a-relay/protocol";
+import { type AgentId, RelayError } from "@a2a-relay/protocol";
 import { isExternal } from "../agents/external-address.ts";
 import type { Clock } from "../environment/clock.ts";
 import type { RelayStore } from "../environment/relay-store.ts";
+import type { PairAccess } from "./access-store.ts";
 import { pairedAction } from "./capability-action.ts";
 import { actOf, checkEvent, type CheckOutcome, requiredActions } from "./capability-check.ts";
 import type {
@@ -14,8 +15,16 @@ import type {
   SendDemand,
 } from "./capability-gate.ts";
 import type { CapabilityRecord } from "./capability-record.ts";
-import { scopeRefusal, type ScopedRequest } from "./capability-scope.ts";
-import type { CapabilityValidity, Fault, Standing } from "./capability-validity.ts";
+import type { ScopedRequest } from "./capability-scope.ts";
+import {
+  chosenOf,
+  describeFault,
+  hasNoBounds,
+  type Search,
+  type Shortfall,
+  useOf,
+} from "./capability-search.ts";
+import type { CapabilityValidity, Standing } from "./capability-validity.ts";
 import type { Guard } from "./guard.ts";
 import { actorName, type AgentPrincipal, DEFAULT_TENANT, type Principal } from "./principal.ts";
 import type { TenantSettings } from "./tenant-service.ts";
@@ -33,26 +42,6 @@ interface Need {
   readonly isConsent: boolean;
 }
 
-/** A capability that admits the act, and the one it was delegated from. */
-interface Found {
-  readonly capability: CapabilityRecord;
-  readonly parent: CapabilityRecord | undefined;
-}
-
-type Search = { readonly found: Found } | { readonly found: undefined; readonly why: Shortfall };
-
-interface Shortfall {
-  /** A scope that does not admit the act; undefined when there is no live capability at all. */
-  readonly scope?: string;
-  /** The nearest that there is, which does not count. */
-  readonly nearest?: Nearest;
-}
-
-interface Nearest {
-  readonly capability: CapabilityRecord;
-  readonly fault: Fault;
-}
-
 const OPEN: Promise<GatePass> = Promise.resolve({});
 
 /** Asks for capabilities where the tenant wants them, by the caller's key, and puts every answer on record. */
@@ -62,6 +51,8 @@ export class Capabilities implements CapabilityGate {
   readonly #guard: Guard;
   readonly #validity: CapabilityValidity;
   readonly #isOnByDefault: boolean;
+  /** How a check between two agents ends, whenever and for whatever task, as long as the store answers the same. */
+  readonly #settled = new WeakMap<PairAccess, CheckOutcome>();
 
   constructor(
     parts: {
@@ -133,26 +124,57 @@ export class Capabilities implements CapabilityGate {
     return { events: [checkEvent(demand, outcome, by)] };
   }
 
-  async #passAgent(principal: AgentPrincipal, demand: Demand): Promise<GatePass> {
+  #passAgent(principal: AgentPrincipal, demand: Demand): Promise<GatePass> {
+    return demand.kind === "send" ? this.#passSend(principal, demand) : this.#passOther(principal, demand);
+  }
+
+  async #passSend(principal: AgentPrincipal, demand: SendDemand): Promise<GatePass> {
+    const access = await this.#store.accessBetween(principal.tenant, principal.agentId, demand.recipient);
+    const settled = this.#settled.get(access);
+    if (settled !== undefined) return { events: [checkEvent(demand, settled, this.#by(principal))] };
+    const { pass, outcome, isUnbounded } = await this.#check(
+      principal,
+      demand,
+      await this.#needsOfSend(principal, demand, access),
+    );
+    if (isUnbounded) this.#settled.set(access, outcome);
+    return pass;
+  }
+
+  async #passOther(
+    principal: AgentPrincipal,
+    demand: Exclude<Demand, { readonly kind: "send" }>,
+  ): Promise<GatePass> {
+    return (await this.#check(principal, demand, await this.#needsOf(principal, demand))).pass;
+  }
+
+  async #check(
+    principal: AgentPrincipal,
+    demand: Demand,
+    needs: readonly Need[],
+  ): Promise<{ readonly pass: GatePass; readonly outcome: CheckOutcome; readonly isUnbounded: boolean }> {
     const required: string[] = [];
     const authorizedBy: string[] = [];
     const spent: CapabilityRecord[] = [];
-    const needs =
-      demand.kind === "send" ? this.#needsOfSend(principal, demand) : this.#needsOf(principal, demand);
-    for (const need of await needs) {
+    let isUnbounded = true;
+    for (const need of needs) {
       required.push(need.name);
-      const searched = this.#search(need);
-      const search = searched instanceof Promise ? await searched : searched;
+      const search = await this.#search(need);
       if (search.found === undefined) {
         return this.#refuse(principal, demand, required, need, search.why);
       }
       authorizedBy.push(search.found.capability.id);
+      isUnbounded &&= hasNoBounds(search.found);
       // A look spends nothing; what is requeued after it does.
       if (demand.kind !== "retry") spent.push(...useOf(search.found));
     }
     const outcome = { required, missing: [], authorizedBy, passed: true };
     const events = [checkEvent(demand, outcome, this.#by(principal))];
-    return spent.length === 0 ? { events } : { events, capabilities: spent };
+    return {
+      pass: spent.length === 0 ? { events } : { events, capabilities: spent },
+      outcome,
+      isUnbounded,
+    };
   }
 
   async #needsOf(
@@ -173,14 +195,13 @@ export class Capabilities implements CapabilityGate {
   }
 
   /** The sender's own permission first, then the recipient's consent, which oneself need not give. */
-  async #needsOfSend(principal: AgentPrincipal, demand: SendDemand): Promise<readonly Need[]> {
-    const { tenant, agentId: sender } = principal;
+  async #needsOfSend(
+    principal: AgentPrincipal,
+    demand: SendDemand,
+    { senderKey, recipientKey, permissions, consents }: PairAccess,
+  ): Promise<readonly Need[]> {
+    const { agentId: sender } = principal;
     const { recipient } = demand;
-    const { senderKey, recipientKey, permissions, consents } = await this.#store.accessBetween(
-      tenant,
-      sender,
-      recipient,
-    );
     if (recipientKey === undefined) return this.#refuseKeyless(principal, demand, recipient);
     if (senderKey === undefined) return this.#refuseKeyless(principal, demand, sender);
     const [sendName = "", recvName = ""] = requiredActions(demand);
@@ -304,50 +325,6 @@ function taskIdsOf(demand: {
   readonly clientTaskId: string | null | undefined;
 }): readonly string[] {
   return [demand.taskId, demand.clientTaskId].filter((id) => id != null);
-}
-
-/** One that is not counted is taken before one that is. */
-function chosenOf(
-  held: readonly CapabilityRecord[],
-  standings: readonly Standing[],
-  request: ScopedRequest | undefined,
-): Search {
-  const why: { scope?: string; nearest?: Nearest } = {};
-  let limited: Found | undefined;
-  for (const [index, capability] of held.entries()) {
-    const standing = standings[index];
-    if (standing === undefined) continue;
-    if (standing.fault !== undefined) {
-      why.nearest = { capability, fault: standing.fault };
-      continue;
-    }
-    const refusal = request === undefined ? undefined : scopeRefusal(capability.scope, request);
-    if (refusal !== undefined) {
-      why.scope ??= refusal;
-      continue;
-    }
-    const found = { capability, parent: standing.parent };
-    if (useOf(found).length === 0) return { found };
-    limited ??= found;
-  }
-  return limited === undefined ? { found: undefined, why } : { found: limited };
-}
-
-const NO_USES: readonly CapabilityRecord[] = [];
-
-/** One use more of all that is counted: a delegated capability takes from what its parent has left, too. */
-function useOf({ capability, parent }: Found): readonly CapabilityRecord[] {
-  if (capability.scope.max_uses == null && parent === undefined) return NO_USES;
-  return [capability, ...(parent === undefined ? [] : [parent])]
-    .filter(({ scope }) => scope.max_uses != null)
-    .map((each) => ({ ...each, used: each.used + 1 }));
-}
-
-function describeFault({ capability, fault }: Nearest): string {
-  const { id, expiresAtMs, used, scope } = capability;
-  if (fault === "expired") return `${id} expired at ${formatInstant(expiresAtMs ?? 0)}`;
-  if (fault === "spent") return `${id} is spent: ${used} of ${String(scope.max_uses)} uses`;
-  return `${id} is ${fault}`;
 }
 
 function textOf(demand: Demand | RepairWish, need: Need, why: Shortfall): string {
