@@ -102,6 +102,11 @@ export class Ledger {
     this.#mailboxes.move(tenant, agentId, ref, from, to);
   }
 
+  /** Inside a commit: done if what is being written comes to nothing. */
+  onRollBack(step: () => void): void {
+    this.#undo.push(step);
+  }
+
   /** Whoever waits for the topic is woken once the batch is on disk. */
   wake(topic: Topic): void {
     this.#topics.push(topic);

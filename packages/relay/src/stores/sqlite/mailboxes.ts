@@ -8,6 +8,7 @@ import type { AvailablePlace } from "./available-mail.ts";
 import { ClashError } from "./clash.ts";
 import { prepare, type Row, type Statement } from "./database.ts";
 import type { Journal } from "./journal.ts";
+import { KnownPlaces } from "./known-places.ts";
 import type { Ledger } from "./ledger.ts";
 import { type Place, placeFromRow } from "./mailbox-index.ts";
 import type { Messages } from "./messages.ts";
@@ -16,11 +17,11 @@ import {
   DELIVERY_COLUMN_COUNT,
   deliveryColumns,
   deliveryFromRow,
+  deliveryValues,
   ENVELOPE_COLUMNS,
   MESSAGE_COLUMN_COUNT,
   messageFromRow,
   refFromRow,
-  threadColumn,
 } from "./rows.ts";
 
 const COLUMNS = deliveryColumns("d.");
@@ -93,14 +94,6 @@ const RENEW = `
     and agent_id = ? and state = 'leased' and lease_id = ?
   returning ${deliveryColumns("")}`;
 
-/** Deliveries read and not yet changed: as many as may be under work in a few turns. */
-const FOUND_MAX = 1_000;
-
-interface KnownPlace {
-  readonly delivery: DeliveryRecord;
-  readonly ref: number;
-}
-
 interface NextMail extends Mail {
   readonly place: AvailablePlace;
   readonly bytes: number;
@@ -126,11 +119,11 @@ export class Mailboxes {
   readonly #markDelivered: Statement;
   readonly #lease: Statement;
   readonly #renew: Statement;
-  /** Where what was read last was found: whoever reads mail mostly changes it next. */
-  readonly #found = new Map<string, KnownPlace>();
+  readonly #known: KnownPlaces;
 
   constructor(database: DatabaseSync, ledger: Ledger, messages: Messages, journal: Journal) {
     this.#ledger = ledger;
+    this.#known = new KnownPlaces(ledger);
     this.#messages = messages;
     this.#journal = journal;
     this.#mail = prepare(database, MAIL);
@@ -171,11 +164,12 @@ export class Mailboxes {
   }
 
   delivery(tenant: string, messageId: string): DeliveryRecord | undefined {
+    const leased = this.#known.leased(tenant, messageId);
+    if (leased !== undefined) return leased;
     const row = this.#select.get(tenant, messageId);
     if (row === undefined) return undefined;
     const delivery = deliveryFromRow(row);
-    if (this.#found.size >= FOUND_MAX) this.#found.clear();
-    this.#found.set(messageId, { delivery, ref: refFromRow(row) });
+    this.#known.noteRead({ delivery, ref: refFromRow(row) });
     return delivery;
   }
 
@@ -275,6 +269,7 @@ export class Mailboxes {
     const renewed = new Map<string, DeliveryRecord>();
     for (const { messageId, leaseId } of leases) {
       const row = this.#renew.get(leaseExpiresAtMs, tenant, messageId, agentId, leaseId);
+      this.#known.forget(messageId);
       if (row !== undefined) renewed.set(messageId, deliveryFromRow(row));
     }
     return renewed;
@@ -301,7 +296,18 @@ export class Mailboxes {
     this.#lease.run(attempt, leaseId, worker, leasedAtMs, leaseExpiresAtMs, version, ref);
     const from = { ...place, state: "available" } as const;
     this.#ledger.moveDelivery(tenant, agentId, ref, from, { ...place, state: "leased" });
-    return { ...delivery, state: "leased", attempt, leaseId, worker, leasedAtMs, leaseExpiresAtMs, version };
+    const lease = {
+      state: "leased",
+      attempt,
+      leaseId,
+      worker,
+      leasedAtMs,
+      leaseExpiresAtMs,
+      version,
+    } as const;
+    const leased = { ...delivery, ...lease };
+    this.#known.noteLeased({ delivery: leased, ref });
+    return leased;
   }
 
   /** All that came before in the same batch counts. */
@@ -316,31 +322,7 @@ export class Mailboxes {
     const position = state === "available" ? (newRef ?? this.#ledger.nextPosition()) : 0;
     const place = { state, position, expiresAtMs, reservedFor, purpose };
     this.#ledger.moveDelivery(tenant, agentId, ref, undefined, place);
-    return [
-      ref,
-      tenant,
-      delivery.messageId,
-      agentId,
-      delivery.sender,
-      delivery.taskId,
-      state,
-      position,
-      delivery.deliveredAtMs,
-      delivery.attempt,
-      delivery.leaseId,
-      delivery.worker,
-      delivery.leasedAtMs,
-      delivery.leaseExpiresAtMs,
-      reservedFor,
-      expiresAtMs,
-      delivery.settledAtMs,
-      delivery.reason,
-      delivery.duplicateSafety,
-      delivery.idempotencyKey,
-      delivery.quiet ? 1 : 0,
-      threadColumn(delivery.threadId, delivery.messageId),
-      purpose,
-    ];
+    return deliveryValues(delivery, ref, position);
   }
 
   #updateKnown(delivery: DeliveryRecord): void {
@@ -373,12 +355,12 @@ export class Mailboxes {
   }
 
   /** Of the version that the change was made from: all that moves mail makes a new version. */
-  #placeOf({ tenant, messageId, version }: DeliveryRecord): { readonly ref: number; readonly before: Place } {
-    const found = this.#found.get(messageId);
-    this.#found.delete(messageId);
-    if (found?.delivery.tenant === tenant && found.delivery.version === version) {
-      const { state, position, expiresAtMs, reservedFor, purpose } = found.delivery;
-      return { ref: found.ref, before: { state, position, expiresAtMs, reservedFor, purpose } };
+  #placeOf(changed: DeliveryRecord): { readonly ref: number; readonly before: Place } {
+    const { tenant, messageId, version } = changed;
+    const known = this.#known.take(changed);
+    if (known !== undefined) {
+      const { state, position, expiresAtMs, reservedFor, purpose } = known.delivery;
+      return { ref: known.ref, before: { state, position, expiresAtMs, reservedFor, purpose } };
     }
     const [ref, current, ...place] = this.#place.get(tenant, messageId) ?? [];
     // No row: the message was retired since its delivery was read.

@@ -1,3 +1,4 @@
+import type { SQLInputValue } from "node:sqlite";
 import type { AgentId, Artifact, DeliveryState, DuplicateSafety, MessageKind } from "@a2a-relay/protocol";
 import type { PushMode, PushState, ResultStatus, TaskState } from "@a2a-relay/protocol";
 import type { CapabilityRecord } from "../../core/access/capability-record.ts";
@@ -108,6 +109,35 @@ export function deliveryColumns(alias: "" | "d."): string {
 
 export function refFromRow(row: Row, offset = 0): number {
   return row[offset] as number;
+}
+
+/** The values of a new delivery, in the order of its columns, but for the version. */
+export function deliveryValues(delivery: DeliveryRecord, ref: number, position: number): SQLInputValue[] {
+  return [
+    ref,
+    delivery.tenant,
+    delivery.messageId,
+    delivery.agentId,
+    delivery.sender,
+    delivery.taskId,
+    delivery.state,
+    position,
+    delivery.deliveredAtMs,
+    delivery.attempt,
+    delivery.leaseId,
+    delivery.worker,
+    delivery.leasedAtMs,
+    delivery.leaseExpiresAtMs,
+    delivery.reservedFor,
+    delivery.expiresAtMs,
+    delivery.settledAtMs,
+    delivery.reason,
+    delivery.duplicateSafety,
+    delivery.idempotencyKey,
+    delivery.quiet ? 1 : 0,
+    threadColumn(delivery.threadId, delivery.messageId),
+    delivery.purpose,
+  ];
 }
 
 export function deliveryFromRow(row: Row, offset = 0): DeliveryRecord {
