@@ -65,6 +65,24 @@ export function describeLeases(open: OpenStore): void {
       assert.deepEqual(await readIds(store), []);
     });
 
+    it("may take mail that comes at the same moment, and then has all of it", async () => {
+      await using store = await open();
+      const sent = aSend();
+      const [, leased] = await Promise.all([store.commit(sent), lease(store, { leaseIds: leaseIds(2) })]);
+      const [message] = sent.messages;
+      for (const mail of leased) assert.deepEqual(mail.message, message);
+      // Whether it was in time depends on the store; in time or not, there is one letter and one place for it.
+      assert.deepEqual([...idsOf(leased), ...(await readIds(store))], [message.id]);
+    });
+
+    it("finds one letter where two came with the same id at the same moment", async () => {
+      await using store = await open();
+      const sent = aSend();
+      const [clash, none] = await Promise.all([clashOf(store, sent), clashOf(store, sent)]);
+      assert.deepEqual([clash, none].toSorted(), ["message_id", "none, it was committed"]);
+      assert.deepEqual(idsOf(await lease(store, { leaseIds: leaseIds(2) })), [sent.messages[0].id]);
+    });
+
     it("never hands the same mail to two of fifty workers that ask at once", async () => {
       await using store = await open();
       const sent = Array.from({ length: 120 }, () => aSend());

@@ -34,6 +34,7 @@ const FILE_NAMES = memberNames({
 const FILE_MEMBERS = ["raw", "url", "filename", "mediaType"];
 
 export function toV1Part(part: Part): Part {
+  if (isBareText(part)) return part;
   const named = renameMembers(part, V1_NAMES);
   const tags = ["kind", "type"].filter((tag) => DISCRIMINATORS.includes(named[tag]));
   const bare = withoutMembers(named, ...tags);
@@ -41,6 +42,12 @@ export function toV1Part(part: Part): Part {
   const content = contentOf(bare);
   if (content === undefined) return named;
   return content === "data" ? unwrapData(bare) : bare;
+}
+
+/** As nearly all parts are that are written in 1.0. */
+function isBareText(part: Part): boolean {
+  for (const name in part) if (name !== "text") return false;
+  return typeof part["text"] === "string";
 }
 
 /** 0.2 and 0.3. */

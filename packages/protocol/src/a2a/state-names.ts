@@ -53,6 +53,7 @@ export function toTaskState(state: A2aState): TaskState {
 export function readTaskState(value: unknown): TaskState | undefined {
   if (typeof value === "number") return STATE_OF_NUMBER[value];
   if (typeof value !== "string") return undefined;
+  if (Object.hasOwn(TASK_STATE, value)) return toTaskState(value as A2aState);
   return STATE_OF_LETTERS.get(lettersOf(value).replace(/^cancelled$/, "canceled"));
 }
 

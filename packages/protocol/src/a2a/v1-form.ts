@@ -121,6 +121,7 @@ export function readWrapped(value: unknown, readPart: PartReader = toV1Part): Js
 }
 
 export function readRole(value: unknown): unknown {
+  if (value === "ROLE_USER" || value === "ROLE_AGENT") return value;
   const plain = typeof value === "string" ? value.toLowerCase().replace(/^role_/, "") : value;
   return ROLES.get(plain) ?? value;
 }

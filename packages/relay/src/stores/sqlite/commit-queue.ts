@@ -114,7 +114,9 @@ export class CommitQueue {
   /** Nearly always nobody fails. Without savepoints SQLite need not copy every page that a job touches. */
   #runTogether(batch: readonly Waiting[]): readonly Outcome[] | undefined {
     try {
-      return batch.map((job) => ({ value: job.run() }));
+      const outcomes = batch.map((job) => ({ value: job.run() }));
+      this.#ledger.flush();
+      return outcomes;
     } catch (error) {
       if (!this.#database.isTransaction || isFatal(error, "statement")) throw error;
       return undefined;
@@ -135,6 +137,7 @@ export class CommitQueue {
     this.#savepoint.run();
     try {
       const value = job.run();
+      this.#ledger.flush();
       this.#release.run();
       return { value };
     } catch (error) {

@@ -56,6 +56,7 @@ export class Journal {
   constructor(database: DatabaseSync, ledger: Ledger) {
     this.#ledger = ledger;
     this.#insert = new RowInsert(database, INSERT);
+    ledger.gather(this.#insert);
     this.#page = prepare(database, PAGE);
     this.#ofTask = prepare(database, OF_TASK);
     this.#ofMessage = prepare(database, OF_MESSAGE);
@@ -116,7 +117,7 @@ export class Journal {
     const first = this.#ledger.takeChainNumber(tenant) * CHAIN_PLACES;
     let head = this.#ledger.chainHead(tenant);
     let previousHash = Buffer.from(head.hash, "hex");
-    const rows = drafts.map((draft) => {
+    for (const draft of drafts) {
       const event = sealEvent(tenant, head, draft);
       const { type, atMs, actor, agentId, messageId, taskId, threadId, dataJson } = event;
       const hash = Buffer.from(event.hash, "hex");
@@ -125,9 +126,20 @@ export class Journal {
       previousHash = hash;
       if (taskId !== null) this.#ledger.wake(taskTopic(tenant, taskId));
       const place = first + event.seq;
-      return [place, type, atMs, actor, agentId, messageId, taskId, threadId, dataJson, before, hash];
-    });
-    this.#insert.run(rows);
+      this.#insert.add([
+        place,
+        type,
+        atMs,
+        actor,
+        agentId,
+        messageId,
+        taskId,
+        threadId,
+        dataJson,
+        before,
+        hash,
+      ]);
+    }
     this.#ledger.moveChainHead(tenant, head);
     this.#ledger.wake(journalTopic(tenant));
   }

@@ -12,6 +12,13 @@ const SAVE_CHAIN_HEAD = `
   on conflict do update set seq = excluded.seq, hash = excluded.hash`;
 
 /** A point of a batch that can be returned to. */
+/** Rows that are to be written before anybody looks for them, and before the commit at the latest. */
+export interface Gathered {
+  /** A clash where one of them meets a conflict. */
+  flush(): void;
+  drop(): void;
+}
+
 export interface LedgerMark {
   readonly position: number;
   readonly undoLength: number;
@@ -37,6 +44,8 @@ export class Ledger {
   #topics: Topic[] = [];
   #position: number;
   #savedPosition: number;
+
+  readonly #gathered: Gathered[] = [];
 
   constructor(database: DatabaseSync) {
     this.#savePosition = prepare(database, SAVE_POSITION);
@@ -102,6 +111,15 @@ export class Ledger {
     this.#mailboxes.move(tenant, agentId, ref, from, to);
   }
 
+  gather(rows: Gathered): void {
+    this.#gathered.push(rows);
+  }
+
+  /** Inside a commit. */
+  flush(): void {
+    for (const rows of this.#gathered) rows.flush();
+  }
+
   /** Inside a commit: done if what is being written comes to nothing. */
   onRollBack(step: () => void): void {
     this.#undo.push(step);
@@ -121,6 +139,7 @@ export class Ledger {
   }
 
   rollBackTo(mark: LedgerMark): void {
+    for (const rows of this.#gathered) rows.drop();
     for (let step = this.#undo.length; step > mark.undoLength; step -= 1) this.#undo.pop()?.();
     this.#topics.length = mark.topicsLength;
     this.#position = mark.position;

@@ -72,7 +72,8 @@ const INSERT = {
   into: `insert into delivery (${deliveryColumns("")})`,
   row: "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1)",
   onConflict: "on conflict do nothing",
-};
+  clash: "delivery",
+} as const;
 const UPDATE = `
   update delivery set state = ?, position = ?, delivered_at_ms = ?, attempt = ?, lease_id = ?, worker = ?,
     leased_at_ms = ?, lease_expires_at_ms = ?, reserved_for = ?, expires_at_ms = ?, settled_at_ms = ?,
@@ -137,6 +138,7 @@ export class Mailboxes {
     this.#timedOut = prepare(database, TIMED_OUT);
     this.#heldWork = prepare(database, HELD_WORK);
     this.#insert = new RowInsert(database, INSERT);
+    ledger.gather(this.#insert);
     this.#update = prepare(database, UPDATE);
     this.#markDelivered = prepare(database, MARK_DELIVERED);
     this.#lease = prepare(database, LEASE);
@@ -211,18 +213,16 @@ export class Mailboxes {
     refs: ReadonlyMap<string, number>,
     openMax: ReadonlyMap<AgentId, number>,
   ): void {
-    const rows: (readonly SQLInputValue[])[] = [];
     for (const delivery of records) {
       const { tenant, agentId, messageId, state, version } = delivery;
       if (version === 0) {
         this.#assertRoom(delivery, openMax.get(agentId));
-        rows.push(this.#newRow(delivery, refs.get(messageId)));
+        this.#insert.add(this.#newRow(delivery, refs.get(messageId)));
       } else {
         this.#updateKnown(delivery);
       }
       if (state === "available") this.#ledger.wake(mailboxTopic(tenant, agentId));
     }
-    if (rows.length > 0 && this.#insert.run(rows) !== rows.length) throw new ClashError("delivery");
   }
 
   /** Inside a commit. */
@@ -280,11 +280,19 @@ export class Mailboxes {
     const { tenant, agentId, worker, purpose, nowMs } = query;
     const wanted = { nowMs, worker, purpose };
     const next = this.#ledger.mailboxes.nextAvailable(tenant, agentId, afterPosition, wanted);
-    const row = next === undefined ? undefined : this.#mail.get(bytesMax, next.ref);
+    const row = next === undefined ? undefined : this.#mailAt(next.ref, bytesMax);
     const bytes = Number(row?.[DELIVERY_COLUMN_COUNT + MESSAGE_COLUMN_COUNT]);
     if (next === undefined || row === undefined || bytes > bytesMax) return undefined;
     const message = messageFromRow(row, DELIVERY_COLUMN_COUNT);
     return { place: next, bytes, delivery: deliveryFromRow(row), message };
+  }
+
+  /** It may have come in the same commit, and be gathered yet. */
+  #mailAt(ref: number, bytesMax: number): Row | undefined {
+    const row = this.#mail.get(bytesMax, ref);
+    if (row !== undefined) return row;
+    this.#ledger.flush();
+    return this.#mail.get(bytesMax, ref);
   }
 
   /** Nobody else can have taken it: jobs run one after the other. */

@@ -41,7 +41,8 @@ const INSERT = {
     (ref, tenant, id, sender, recipient, kind, thread_id, task_id, accepted_at_ms, send_keys_json, json)`,
   row: "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
   onConflict: "on conflict do nothing",
-};
+  clash: "message_id",
+} as const;
 const INSERT_SEND_KEY = `
   insert into send_key (tenant, sender, recipient, key, digest, message_id, thread_id, task_id)
   values (?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing`;
@@ -67,6 +68,7 @@ export class Messages {
     this.#sendKey = prepare(database, SEND_KEY);
     this.#thread = prepare(database, THREAD);
     this.#insert = new RowInsert(database, INSERT);
+    ledger.gather(this.#insert);
     this.#insertSendKey = prepare(database, INSERT_SEND_KEY);
   }
 
@@ -114,12 +116,11 @@ export class Messages {
     const refs = new Map<string, number>();
     if (messages.length === 0) return refs;
     const keysOf = sendKeys.length === 0 ? NO_KEYS : Map.groupBy(sendKeys, (sendKey) => sendKey.messageId);
-    const rows = messages.map((message) => {
+    for (const message of messages) {
       const ref = this.#ledger.nextPosition();
       refs.set(message.id, ref);
-      return messageValues(ref, message, keysOf.get(message.id));
-    });
-    if (this.#insert.run(rows) !== rows.length) throw new ClashError("message_id");
+      this.#insert.add(messageValues(ref, message, keysOf.get(message.id)));
+    }
     return refs;
   }
 

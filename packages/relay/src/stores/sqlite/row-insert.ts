@@ -1,5 +1,8 @@
 import type { DatabaseSync, SQLInputValue } from "node:sqlite";
+import type { Clash } from "../../core/environment/relay-store.ts";
+import { ClashError } from "./clash.ts";
 import { prepare, type Statement } from "./database.ts";
+import type { Gathered } from "./ledger.ts";
 
 /** Rows that one statement writes: past this there is little to gain. */
 const TOGETHER_MAX = 16;
@@ -10,18 +13,40 @@ export interface RowInsertSql {
   /** One row, with its parameters: `(?, ?)`. */
   readonly row: string;
   readonly onConflict?: string;
+  /** What a row that met a conflict means for its job, where it is not written for that. */
+  readonly clash?: Clash;
 }
 
-/** Writes the rows of a table, many with one statement: to open a table and its indexes costs as much as a row. */
-export class RowInsert {
+/**
+ * Writes the rows of a table, many with one statement: to open a table and its indexes costs as much as a row. Rows of
+ * all jobs of a commit are gathered, and written when somebody may look for them and before the commit.
+ */
+export class RowInsert implements Gathered {
   readonly #database: DatabaseSync;
   readonly #sql: RowInsertSql;
+  #gathered: (readonly SQLInputValue[])[] = [];
   /** By how many rows they write, less one; made when they are first needed. */
   readonly #statements: Statement[] = [];
 
   constructor(database: DatabaseSync, sql: RowInsertSql) {
     this.#database = database;
     this.#sql = sql;
+  }
+
+  add(row: readonly SQLInputValue[]): void {
+    this.#gathered.push(row);
+  }
+
+  flush(): void {
+    if (this.#gathered.length === 0) return;
+    const rows = this.#gathered;
+    this.#gathered = [];
+    const isWhole = this.run(rows) === rows.length;
+    if (!isWhole && this.#sql.clash !== undefined) throw new ClashError(this.#sql.clash);
+  }
+
+  drop(): void {
+    this.#gathered = [];
   }
 
   /** How many of them are there now: a row that met a conflict, where the table allows for that, is not. */

@@ -68,6 +68,16 @@ describeRelayStore("SQLite in a file", () => open(newPath()));
 describe("SqliteRelayStore", () => {
   after(() => rmSync(directory, { recursive: true, force: true }));
 
+  it("leases mail that is written in the same commit", async () => {
+    await using store = await open(":memory:");
+    const sent = aSend();
+    const [, leased] = await Promise.all([store.commit(sent), lease(store)]);
+    assert.deepEqual(
+      leased.map(({ message }) => message),
+      sent.messages,
+    );
+  });
+
   describe("opened again", () => {
     it("has every record, count, place and head that it had", async () => {
       const path = newPath();
@@ -95,6 +105,19 @@ describe("SqliteRelayStore", () => {
       await using store = await open(path);
       assert.deepEqual(await contents(store, first.id), before);
       assert.equal((await store.agent(TENANT, ZHIWEI))?.lastSeenAtMs, 123);
+    });
+
+    it("has leased mail as it was told of without a look at the file", async () => {
+      const path = newPath();
+      const leased = await (async () => {
+        await using store = await open(path);
+        const { id } = await send(store);
+        await lease(store, { worker: "工人一", leaseExpiresAtMs: 5_000 });
+        return (await store.delivery(TENANT, id)) ?? assert.fail("no delivery");
+      })();
+      await using store = await open(path);
+      assert.equal(leased.state, "leased");
+      assert.deepEqual(await store.delivery(TENANT, leased.messageId), leased);
     });
 
     it("still knows when an agent was last seen, and does not go back", async () => {

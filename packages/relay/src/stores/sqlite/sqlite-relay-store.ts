@@ -38,6 +38,17 @@ const FORGOTTEN_RESULTS_MAX = 100;
 const PROBE = `
   insert into probe (only_row, at_ms) values (1, ?) on conflict do update set at_ms = excluded.at_ms`;
 
+/** What most commits consist of. None of it looks for letters, so they can stay gathered until the commit. */
+const MAIL: ReadonlySet<string> = new Set<keyof Changes>([
+  "tenant",
+  "messages",
+  "deliveries",
+  "events",
+  "room",
+  "sendKeys",
+  "tasks",
+]);
+
 /** The default store: one SQLite file, one process, and one fsync for everything that waits in a turn. */
 export class SqliteRelayStore extends StoreReader implements RelayStore {
   readonly #lock: DatabaseLock | undefined;
@@ -112,7 +123,9 @@ export class SqliteRelayStore extends StoreReader implements RelayStore {
     event: (delivery: DeliveryRecord) => EventDraft,
   ): Promise<void> {
     if (messageIds.length === 0) return;
-    await this.#write(() => this.parts.mailboxes.markDelivered(tenant, messageIds, deliveredAtMs, event));
+    await this.#writeAfterAll(() =>
+      this.parts.mailboxes.markDelivered(tenant, messageIds, deliveredAtMs, event),
+    );
   }
 
   /** A mailbox that is empty and stays so in this turn is answered without a transaction. */
@@ -131,7 +144,9 @@ export class SqliteRelayStore extends StoreReader implements RelayStore {
     leases: readonly { readonly messageId: string; readonly leaseId: string }[],
     leaseExpiresAtMs: number,
   ): Promise<ReadonlyMap<string, DeliveryRecord>> {
-    return this.#write(() => this.parts.mailboxes.renewLeases(tenant, agentId, leases, leaseExpiresAtMs));
+    return this.#writeAfterAll(() =>
+      this.parts.mailboxes.renewLeases(tenant, agentId, leases, leaseExpiresAtMs),
+    );
   }
 
   async retireMail(
@@ -140,14 +155,14 @@ export class SqliteRelayStore extends StoreReader implements RelayStore {
     nowMs: number,
     event?: EventDraft,
   ): Promise<void> {
-    await this.#write(() => {
+    await this.#writeAfterAll(() => {
       this.parts.retention.retireMail(tenant, messageIds, nowMs);
       if (event !== undefined) this.parts.journal.append(tenant, [event]);
     });
   }
 
   async retireEvents(tenant: string, anchor: ChainHead): Promise<void> {
-    await this.#write(() => this.parts.journal.retireEvents(tenant, anchor));
+    await this.#writeAfterAll(() => this.parts.journal.retireEvents(tenant, anchor));
   }
 
   /** In several commits, so that a long list of old keys holds nobody up. */
@@ -215,6 +230,7 @@ export class SqliteRelayStore extends StoreReader implements RelayStore {
     const refs = messages.insertAll(changes.messages ?? [], sendKeys);
     const openMax = new Map(changes.room?.map((room) => [room.agentId, room.openMax]));
     mailboxes.putAll(changes.deliveries ?? [], refs, openMax);
+    if (!isMailAlone(changes)) this.parts.ledger.flush();
     for (const task of changes.tasks ?? []) tasks.put(task);
     for (const artifact of changes.artifacts ?? []) tasks.putArtifact(artifact);
     for (const update of changes.taskUpdates ?? []) {
@@ -236,6 +252,14 @@ export class SqliteRelayStore extends StoreReader implements RelayStore {
     this.parts.agents.forgetSightings(await this.#write(() => this.parts.agents.savePresence()));
   }
 
+  /** For what looks for rows that may have come in the same commit. */
+  #writeAfterAll<T>(job: () => T): Promise<T> {
+    return this.#write(() => {
+      this.parts.ledger.flush();
+      return job();
+    });
+  }
+
   async #write<T>(job: () => T): Promise<T> {
     try {
       return await this.#commits.submit(job);
@@ -244,4 +268,9 @@ export class SqliteRelayStore extends StoreReader implements RelayStore {
       throw relayErrorFrom(error);
     }
   }
+}
+
+function isMailAlone(changes: Changes): boolean {
+  for (const sort in changes) if (!MAIL.has(sort)) return false;
+  return true;
 }
