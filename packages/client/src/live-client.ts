@@ -18,11 +18,14 @@ import {
   type TaskEventView,
 } from "@a2a-relay/protocol";
 import type { CallOptions, HttpExchange } from "./http-exchange.ts";
+import type { MailFrame } from "./mail-frames.ts";
+import { mailOverSocket } from "./mail-over-socket.ts";
 import type { FilledClientOptions } from "./relay-client-options.ts";
 import { type FollowedCall, type FollowOptions, ResumedStream } from "./resumed-stream.ts";
 import type { RetryDelays } from "./retry-delay.ts";
-import { SocketChannel } from "./socket-channel.ts";
+import { SocketChannel, type SocketChannelParts } from "./socket-channel.ts";
 import type { SocketOptions } from "./socket-options.ts";
+import { TransportBlocked } from "./transport-blocked.ts";
 import { untilReached } from "./until-reached.ts";
 
 /** Each has the cursor to go on from after it. */
@@ -97,6 +100,30 @@ export class LiveClient {
       yield { item, cursor };
   }
 
+  /**
+   * Mail as `streamMailbox` has it, a step at a time, in the better way that is open: over a socket, or as a stream
+   * where none can be had. Rejects with TransportBlocked, or with what a stream is refused with, where neither can.
+   */
+  async *followMailbox(
+    agentId: string,
+    query: MailStreamQuery = {},
+    options: FollowOptions = {},
+  ): AsyncIterable<MailFrame> {
+    let { since } = query;
+    try {
+      for await (const frame of mailOverSocket(this.#socketParts(agentId), query, options)) {
+        since = frame.cursor;
+        yield frame;
+      }
+      return;
+    } catch (reason) {
+      if (!(reason instanceof TransportBlocked)) throw reason;
+    }
+    const rest = since === undefined ? query : { ...query, since };
+    const mail: AsyncIterable<StreamedMail | StreamedNotice> = this.streamMailbox(agentId, rest, options);
+    for await (const shown of mail) yield frameOf(shown);
+  }
+
   /** The journal as it grows: all of it, what came after `since`, or what comes from now on with `since: "latest"`. */
   async *streamEvents(
     query: EventsStreamQuery = {},
@@ -125,8 +152,7 @@ export class LiveClient {
    * cannot be opened now; once it was, it is opened again by itself whenever it breaks.
    */
   openSocket(agentId: string, options: SocketOptions = {}): Promise<SocketChannel> {
-    const parts = { exchange: this.#exchange, options: this.#options, agentId };
-    return SocketChannel.open(parts, options);
+    return SocketChannel.open(this.#socketParts(agentId), options);
   }
 
   /** Where the agent's mail is pushed to, how that goes, and the latest pushes. */
@@ -151,6 +177,10 @@ export class LiveClient {
     const path = ["agents", id, "push", "replay"];
     const call = { method: "POST", path, body: request, repeat: "if_not_done" } as const;
     return this.#exchange.json(call, "replayed", options);
+  }
+
+  #socketParts(agentId: string): SocketChannelParts {
+    return { exchange: this.#exchange, options: this.#options, agentId };
   }
 
   /** Where "latest" is now: a stream that breaks before its first event must not begin at a later end. */
@@ -181,6 +211,13 @@ export class LiveClient {
       stream.close();
     }
   }
+}
+
+function frameOf(shown: StreamedMail | StreamedNotice): MailFrame {
+  const { cursor } = shown;
+  return "item" in shown
+    ? { type: "mail", messages: [shown.item], cursor }
+    : { type: "notice", notices: [shown.notice], cursor };
 }
 
 function parseData(data: string): unknown {

@@ -1,9 +1,7 @@
 import type { LeaseRequest, LeaseResponse } from "@a2a-relay/protocol";
 import type { MailSource } from "./mail-source.ts";
 import { SocketChannel, type SocketChannelParts } from "./socket-channel.ts";
-
-/** A socket that takes longer to open is not worth waiting for: there are other ways. */
-const OPEN_MS = 5_000;
+import { SOCKET_OPEN_MS } from "./socket-options.ts";
 
 /** Leases over a socket that is otherwise quiet: the answer comes when the mail does. */
 export class SocketMailSource implements MailSource {
@@ -18,7 +16,8 @@ export class SocketMailSource implements MailSource {
     options: { readonly signal: AbortSignal },
   ): Promise<SocketMailSource> {
     const { signal } = options;
-    return new SocketMailSource(await SocketChannel.open(parts, { quiet: true, openMs: OPEN_MS, signal }));
+    const opening = { quiet: true, openMs: SOCKET_OPEN_MS, signal };
+    return new SocketMailSource(await SocketChannel.open(parts, opening));
   }
 
   lease(request: LeaseRequest, options: { readonly signal: AbortSignal }): Promise<LeaseResponse> {

@@ -8,3 +8,6 @@ export interface SocketOptions extends MailSocketQuery, CallOptions {
   /** Told of each failure to open it again, so that a long absence does not go unnoticed. */
   readonly onAway?: ((error: RelayError) => void) | undefined;
 }
+
+/** Where there are other ways, a socket that takes longer to open is not worth waiting for, in milliseconds. */
+export const SOCKET_OPEN_MS = 5_000;

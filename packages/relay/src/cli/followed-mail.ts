@@ -7,12 +7,12 @@ import { createKeepTrying, longPollMs } from "./keep-trying.ts";
 export interface FollowedMail {
   readonly agent: string;
   readonly since: string | undefined;
-  /** How long one request waits where no stream comes through. */
+  /** How long one request waits where neither a socket nor a stream comes through. */
   readonly intervalMs: number;
   readonly signal: AbortSignal;
 }
 
-/** All open mail and then what comes: as a stream, or by long polls where none comes through. */
+/** All open mail and then what comes: over a socket, as a stream, or by long polls where neither comes through. */
 export async function* followMail(
   context: CommandContext,
   followed: FollowedMail,
@@ -23,9 +23,9 @@ export async function* followMail(
   await client.health({ signal });
   try {
     const options = { ...followOptions(context), signal };
-    for await (const { item, cursor } of client.streamMailbox(agent, given({ since }), options)) {
-      since = cursor;
-      yield item;
+    for await (const frame of client.followMailbox(agent, given({ since }), options)) {
+      if (frame.type === "mail") yield* frame.messages;
+      since = frame.cursor;
     }
   } catch (reason) {
     if (!isBlocked(reason)) throw reason;

@@ -5,7 +5,7 @@ import { backoffMs, type KeepTrying } from "./keep-trying.ts";
 
 export interface MailBellOptions {
   readonly agent: string;
-  /** How long one request waits where no stream comes through. */
+  /** How long one request waits where neither a socket nor a stream comes through. */
   readonly waitMs: number;
   readonly keepTrying: KeepTrying;
 }
@@ -13,7 +13,7 @@ export interface MailBellOptions {
 /** Mail that was kept for another worker may become free without a notice of its own. */
 const LOOK_AGAIN_MS = 60_000;
 
-/** Says when it is worth looking for mail, by a stream of notices, or by looking without taking where none comes. */
+/** Says when it is worth looking for mail, by notices as they come, or by looking without taking where none do. */
 export class MailBell implements Disposable {
   readonly #context: CommandContext;
   readonly #options: MailBellOptions;
@@ -59,7 +59,7 @@ export class MailBell implements Disposable {
     const { client } = this.#context;
     const options = { ...followOptions(this.#context), signal: this.#signal };
     try {
-      for await (const _ of client.streamMailbox(this.#options.agent, { notice: true }, options))
+      for await (const _ of client.followMailbox(this.#options.agent, { notice: true }, options))
         this.#ring();
     } catch (reason) {
       if (isBlocked(reason)) this.#isBlocked = true;

@@ -6,6 +6,7 @@ import { LULU, ZHIWEI } from "../../../testing/cli-relay.ts";
 import { type CliRun, cliRun } from "../../../testing/cli-run.ts";
 
 const NODE = process.execPath;
+const SOCKET = `upgrade /mailbox/${encodeURIComponent(ZHIWEI)}/ws`;
 const STREAM = `GET /mailbox/${encodeURIComponent(ZHIWEI)}/stream`;
 const READ = `GET /mailbox/${encodeURIComponent(ZHIWEI)}`;
 
@@ -57,23 +58,44 @@ function bodies({ stdout }: CliRun): readonly string[] {
 }
 
 describe("watch", () => {
-  it("prints mail as it comes over a stream, once each, across a restart of the relay and a cut", async () => {
+  for (const sockets of ["pass", "refuse"] as const) {
+    const how = sockets === "pass" ? "over a WebSocket" : "over a stream where no WebSocket can be opened";
+    it(`prints mail as it comes ${how}, once each, across a restart of the relay and a cut`, async () => {
+      await using relay = await open();
+      relay.sockets = sockets;
+      await send(relay, "之前");
+      const watch = start(relay, ["watch", "--agent", ZHIWEI, "--json"]);
+      await watch.prints("之前");
+      await relay.stopRelay();
+      await relay.startRelay();
+      await send(relay, "重启之后");
+      await watch.prints("重启之后");
+      relay.cut();
+      await send(relay, "断线之后");
+      await watch.prints("断线之后");
+      const run = await watch.interrupt();
+      assert.equal(run.code, 130);
+      assert.deepEqual(bodies(run), ["之前", "重启之后", "断线之后"]);
+      assert.ok(relay.seen.includes(SOCKET));
+      assert.equal(relay.seen.includes(STREAM), sockets === "refuse");
+    });
+  }
+
+  it("marks what it printed as delivered, and with --once nothing but the one letter", async () => {
     await using relay = await open();
-    await send(relay, "之前");
-    const watch = start(relay, ["watch", "--agent", ZHIWEI, "--json"]);
-    await watch.prints("之前");
-    await relay.stopRelay();
-    await relay.startRelay();
-    await send(relay, "重启之后");
-    await watch.prints("重启之后");
-    relay.cut();
-    await send(relay, "断线之后");
-    await watch.prints("断线之后");
-    const run = await watch.interrupt();
-    assert.equal(run.code, 130);
-    assert.deepEqual(bodies(run), ["之前", "重启之后", "断线之后"]);
-    assert.ok(relay.seen.includes(STREAM));
-    assert.ok(!relay.seen.includes(READ));
+    for (const body of ["一", "二"]) await send(relay, body);
+    const statuses = async (): Promise<readonly string[]> =>
+      (await relay.direct.readMailbox(ZHIWEI, { peek: true })).messages.map(({ status }) => status);
+    const once = await start(relay, ["watch", "--agent", ZHIWEI, "--json", "--once"]).ended;
+    assert.deepEqual(bodies(once), ["一"]);
+    assert.deepEqual(await statuses(), ["DELIVERED", "PENDING"]);
+    assert.ok(!relay.seen.includes(SOCKET));
+    const watch = start(relay, ["watch", "--agent", ZHIWEI]);
+    await watch.prints("二");
+    while ((await statuses()).includes("PENDING"))
+      await relay.direct.events({ wait_ms: 50, since: "latest" });
+    await watch.interrupt();
+    assert.ok(relay.seen.includes(SOCKET));
   });
 
   it("acknowledges what it printed, and only then", async () => {
@@ -86,17 +108,24 @@ describe("watch", () => {
     await watch.interrupt();
   });
 
-  it("asks again and again where no stream comes through", async () => {
-    await using relay = await open();
-    relay.streams = "refuse";
-    await send(relay, "one");
-    const watch = start(relay, ["watch", "--agent", ZHIWEI, "--json", "--interval", "5s"]);
-    await watch.prints("one");
-    await send(relay, "two");
-    await watch.prints("two");
-    assert.deepEqual(bodies(await watch.interrupt()), ["one", "two"]);
-    assert.ok(relay.seen.includes(READ));
-  });
+  for (const streams of ["refuse", "hold"] as const) {
+    const why = streams === "refuse" ? "knows no streams either" : "gathers streams";
+    it(`asks again and again where a proxy refuses WebSockets and ${why}`, async () => {
+      await using relay = await open();
+      relay.sockets = "refuse";
+      relay.streams = streams;
+      await send(relay, "一");
+      const watch = start(relay, ["watch", "--agent", ZHIWEI, "--json", "--interval", "5s"]);
+      await watch.prints("一");
+      await send(relay, "二");
+      await watch.prints("二");
+      assert.deepEqual(bodies(await watch.interrupt()), ["一", "二"]);
+      const ways = [SOCKET, STREAM, READ].map((way) => relay.seen.filter((line) => line === way).length);
+      assert.deepEqual(ways.slice(0, 2), [1, 1]);
+      // One to find out why no socket opens, then those that wait.
+      assert.ok((ways[2] ?? 0) >= 3);
+    });
+  }
 
   it("ends with 4 where no relay was there to begin with, and so do the others that wait", async () => {
     const waiting = [
@@ -120,14 +149,20 @@ describe("watch", () => {
 });
 
 describe("watch --exec", () => {
-  for (const streams of ["pass", "refuse"] as const) {
-    const how = streams === "pass" ? "by a stream of notices" : "by looking, where no stream comes through";
+  const ways = [
+    ["by notices over a WebSocket", "pass", "pass", SOCKET],
+    ["by a stream of notices, where no WebSocket can be opened", "refuse", "pass", STREAM],
+    ["by looking, where no stream comes through either", "refuse", "refuse", READ],
+  ] as const;
+  for (const [how, sockets, streams, way] of ways) {
     it(`waits for mail ${how}, and runs the program once for each message`, async () => {
       await using relay = await open();
+      relay.sockets = sockets;
       relay.streams = streams;
       const code = "process.stdin.on('data', (d) => console.log(JSON.parse(d).body))";
       const watch = start(relay, ["watch", "--agent", ZHIWEI, "--exec", "--", NODE, "-e", code]);
-      await relay.came((line) => line === (streams === "pass" ? STREAM : READ));
+      // The first read finds out why no socket opens.
+      await relay.came((line) => line === way, way === READ ? 2 : 1);
       for (const body of ["一", "二"]) {
         const id = await send(relay, body);
         await watch.prints(body);
@@ -137,7 +172,9 @@ describe("watch --exec", () => {
       }
       const { stdout } = await watch.interrupt();
       assert.equal(stdout, "一\n二\n");
-      assert.equal(relay.seen.includes(READ), streams === "refuse");
+      assert.ok(relay.seen.includes(SOCKET));
+      assert.equal(relay.seen.includes(STREAM), sockets === "refuse");
+      assert.equal(relay.seen.filter((line) => line === READ).length > 1, way === READ);
     });
   }
 });
