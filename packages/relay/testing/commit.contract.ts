@@ -41,6 +41,20 @@ function aWideChange(bad: Partial<Changes>): { readonly changes: Changes; readon
 
 export function describeCommit(open: OpenStore): void {
   describe("commit", () => {
+    it("takes no two letters with one id, and counts none of them", async () => {
+      await using store = await open();
+      const [first, second] = [aSend({ id: "同一个" }), aSend({ id: "同一个" })];
+      const changes = {
+        messages: [...first.messages, ...second.messages],
+        deliveries: [first, second].flatMap(({ deliveries = [] }) => deliveries),
+      };
+      assert.equal(await clashOf(store, changes), "message_id");
+      assert.equal(await store.countOpen(TENANT, ZHIWEI), 0);
+      await commit(store, first);
+      assert.equal(await clashOf(store, changes), "message_id");
+      assert.equal(await store.countOpen(TENANT, ZHIWEI), 1);
+    });
+
     it("writes a letter, its delivery, its key, its task and its events together", async () => {
       await using store = await open();
       const message = aNewLetter({ kind: "request", taskId: newId("task") });

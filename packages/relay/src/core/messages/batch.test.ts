@@ -40,6 +40,15 @@ describe("a batch", () => {
     );
   });
 
+  it("counts letters that share an id once, however many there are", async () => {
+    await using core = await coreOnMemory();
+    const letters = Array.from({ length: 20 }, (_, n) => letter({ id: "同一个", idempotency_key: `k${n}` }));
+    const statuses = (await batch(core, letters)).map(({ status }) => status);
+    assert.deepEqual(statuses, [201, ...Array.from({ length: 19 }, () => statuses[1])]);
+    assert.notEqual(statuses[1], 201);
+    assert.equal(await core.store.countOpen("default", ZHIWEI), 1);
+  });
+
   it("answers each letter for itself", async () => {
     await using core = await coreOnMemory();
     const results = await batch(core, [

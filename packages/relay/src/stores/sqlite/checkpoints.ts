@@ -51,10 +51,16 @@ export class Checkpoints {
 
   /** Before closing: leaves one file behind, and no log to replay. */
   finish(): void {
+    this.stop();
+    this.#attempt(() => this.#database.exec(TRUNCATE));
+  }
+
+  /** The file is left as it is. */
+  stop(): void {
     if (this.#look !== undefined) clearImmediate(this.#look);
     clearTimeout(this.#timer);
+    this.#look = undefined;
     this.#timer = undefined;
-    this.#attempt(() => this.#database.exec(TRUNCATE));
   }
 
   #runIfDue(): void {

@@ -11,7 +11,6 @@ const SAVE_CHAIN_HEAD = `
   insert into chain_head (tenant, seq, hash, number) values (?, ?, ?, ?)
   on conflict do update set seq = excluded.seq, hash = excluded.hash`;
 
-/** A point of a batch that can be returned to. */
 /** Rows that are to be written before anybody looks for them, and before the commit at the latest. */
 export interface Gathered {
   /** A clash where one of them meets a conflict. */
@@ -19,6 +18,7 @@ export interface Gathered {
   drop(): void;
 }
 
+/** A point of a batch that can be returned to. */
 export interface LedgerMark {
   readonly position: number;
   readonly undoLength: number;

@@ -117,6 +117,8 @@ export class Messages {
     if (messages.length === 0) return refs;
     const keysOf = sendKeys.length === 0 ? NO_KEYS : Map.groupBy(sendKeys, (sendKey) => sendKey.messageId);
     for (const message of messages) {
+      // Two places of one letter in the mailbox could not be told apart when they are taken back.
+      if (refs.has(message.id)) throw new ClashError("message_id");
       const ref = this.#ledger.nextPosition();
       refs.set(message.id, ref);
       this.#insert.add(messageValues(ref, message, keysOf.get(message.id)));

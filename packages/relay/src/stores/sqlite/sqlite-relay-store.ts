@@ -65,6 +65,7 @@ export class SqliteRelayStore extends StoreReader implements RelayStore {
     this.#probe = prepare(database, PROBE);
     const onFatal = (error: unknown): void => {
       this.#failed = true;
+      this.#checkpoints?.stop();
       options.onFatal(error);
     };
     if (lock !== undefined) this.#checkpoints = new Checkpoints(database, { ...options, onFatal });
