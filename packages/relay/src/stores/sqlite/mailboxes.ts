@@ -14,6 +14,7 @@ import { type Place, placeFromRow } from "./mailbox-index.ts";
 import type { Messages } from "./messages.ts";
 import { RowInsert } from "./row-insert.ts";
 import {
+  courseValues,
   DELIVERY_COLUMN_COUNT,
   deliveryColumns,
   deliveryFromRow,
@@ -338,22 +339,7 @@ export class Mailboxes {
     const { ref, before } = this.#placeOf(delivery);
     const becomesAvailable = state === "available" && before.state !== "available";
     const position = becomesAvailable ? this.#ledger.nextPosition() : before.position;
-    const { changes } = this.#update.run(
-      state,
-      position,
-      delivery.deliveredAtMs,
-      delivery.attempt,
-      delivery.leaseId,
-      delivery.worker,
-      delivery.leasedAtMs,
-      delivery.leaseExpiresAtMs,
-      delivery.reservedFor,
-      delivery.expiresAtMs,
-      delivery.settledAtMs,
-      delivery.reason,
-      ref,
-      delivery.version,
-    );
+    const { changes } = this.#update.run(...courseValues(delivery, position), ref, delivery.version);
     if (changes === 0) throw new ClashError("delivery");
     const hasMoved =
       state !== before.state || expiresAtMs !== before.expiresAtMs || reservedFor !== before.reservedFor;

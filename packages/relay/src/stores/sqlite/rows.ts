@@ -120,6 +120,18 @@ export function deliveryValues(delivery: DeliveryRecord, ref: number, position: 
     delivery.agentId,
     delivery.sender,
     delivery.taskId,
+    ...courseValues(delivery, position),
+    delivery.duplicateSafety,
+    delivery.idempotencyKey,
+    delivery.quiet ? 1 : 0,
+    threadColumn(delivery.threadId, delivery.messageId),
+    delivery.purpose,
+  ];
+}
+
+/** The values that may change in the course of a delivery, in the order of their columns. */
+export function courseValues(delivery: DeliveryRecord, position: number): SQLInputValue[] {
+  return [
     delivery.state,
     position,
     delivery.deliveredAtMs,
@@ -132,11 +144,6 @@ export function deliveryValues(delivery: DeliveryRecord, ref: number, position: 
     delivery.expiresAtMs,
     delivery.settledAtMs,
     delivery.reason,
-    delivery.duplicateSafety,
-    delivery.idempotencyKey,
-    delivery.quiet ? 1 : 0,
-    threadColumn(delivery.threadId, delivery.messageId),
-    delivery.purpose,
   ];
 }
 
