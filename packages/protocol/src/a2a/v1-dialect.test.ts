@@ -142,9 +142,15 @@ describe("A2A 1.0", () => {
     const refused: readonly (readonly [unknown, RegExp])[] = [
       [[], /^params: expected an object, got a list$/],
       [{}, /^message: expected an object, got nothing$/],
-      [{ message: { role: "ROLE_USER" } }, /^message\.parts: expected a list, got nothing$/],
-      [{ message: { parts: "hi" } }, /^message\.parts: expected a list, got a string$/],
-      [{ message: { parts: ["hi"] } }, /^message\.parts\[0\]: expected an object, got a string$/],
+      [
+        { message: { role: "ROLE_USER" } },
+        /^message\.parts: expected a list, got nothing; a part is an object such as \{"text": "hello"\}$/,
+      ],
+      [{ message: { parts: "hi" } }, /^message\.parts: expected a list, got a string; a part is .+$/],
+      [
+        { message: { parts: ["hi"] } },
+        /^message\.parts\[0\]: expected an object, got a string; a part is .+$/,
+      ],
       [{ message: { parts: [] }, configuration: 1 }, /^configuration: expected an object, got a number$/],
     ];
     for (const [params, message] of refused) {

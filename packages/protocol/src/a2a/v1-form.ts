@@ -133,19 +133,27 @@ export function writePlainRole(value: unknown): unknown {
 }
 
 export function readParts(value: unknown, where: string, readPart: PartReader): readonly JsonObject[] {
-  const parts = asList(value, where);
-  for (const [index, part] of parts.entries()) asObject(part, `${where}[${index}]`);
+  const parts = asParts(value, where);
+  for (const [index, part] of parts.entries()) asObject(part, `${where}[${index}]`, A_PART);
   return mapItems(parts as readonly JsonObject[], readPart);
 }
 
-export function asObject(value: unknown, where: string): JsonObject {
-  if (isJsonObject(value)) return value;
-  throw new RelayError("invalid_argument", `${where}: expected an object, got ${nameOfJson(value)}`);
+/** Whoever writes A2A by hand goes wrong here first. */
+const A_PART = '; a part is an object such as {"text": "hello"}';
+
+export function asParts(value: unknown, where: string): readonly unknown[] {
+  return asList(value, where, A_PART);
 }
 
-export function asList(value: unknown, where: string): readonly unknown[] {
+/** `advice` says what to do about it. */
+export function asObject(value: unknown, where: string, advice = ""): JsonObject {
+  if (isJsonObject(value)) return value;
+  throw new RelayError("invalid_argument", `${where}: expected an object, got ${nameOfJson(value)}${advice}`);
+}
+
+export function asList(value: unknown, where: string, advice = ""): readonly unknown[] {
   if (Array.isArray(value)) return value as readonly unknown[];
-  throw new RelayError("invalid_argument", `${where}: expected a list, got ${nameOfJson(value)}`);
+  throw new RelayError("invalid_argument", `${where}: expected a list, got ${nameOfJson(value)}${advice}`);
 }
 
 /** `kind` says what the reader knows already. Another word in it is somebody's own and stays. */

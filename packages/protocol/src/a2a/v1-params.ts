@@ -11,7 +11,7 @@ import {
 import { toV1Part } from "./part-dialect.ts";
 import { readPushConfig } from "./push-config-dialect.ts";
 import { readA2aState } from "./state-names.ts";
-import { asList, asObject, type PartReader, readMessage } from "./v1-form.ts";
+import { asParts, asObject, type PartReader, readMessage } from "./v1-form.ts";
 
 /** What is asked in any dialect, under the names of 1.0. What older dialects say otherwise is theirs to turn. */
 const NAMES = memberNames({
@@ -93,7 +93,7 @@ export function readV1Params(
 function readSendParams(params: JsonObject, readPart: PartReader): JsonObject {
   const named = withoutNulls(renameMembers(params, SEND_NAMES), PARAMS_MEMBERS);
   const message = withoutNulls(readMessage(named["message"], readPart), MESSAGE_MEMBERS);
-  asList(message["parts"], "message.parts");
+  asParts(message["parts"], "message.parts");
   return mapMembers({ ...named, message }, { configuration: readConfiguration });
 }
 
