@@ -30,14 +30,15 @@ export class FollowedPages<Page> implements AsyncDisposable {
   }
 }
 
-/** Follows zhiwei's mailbox. */
+/** Follows a mailbox, which is zhiwei's unless another is named. */
 export async function followMail(
   core: CoreOnMemory,
   query: object = {},
   principal: Parameters<CoreOnMemory["mailboxes"]["follow"]>[0] = core.zhiwei,
+  agent: string = ZHIWEI,
 ): Promise<FollowedPages<MailPage>> {
   const left = new AbortController();
-  return new FollowedPages(await core.mailboxes.follow(principal, ZHIWEI, query, left), left);
+  return new FollowedPages(await core.mailboxes.follow(principal, agent, query, left), left);
 }
 
 export function itemsOf(page: MailPage | undefined): readonly MailboxItem[] {

@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { LIMITS, type MailNotice, RelayError } from "@a2a-relay/protocol";
 import { type CoreOnMemory, coreOnMemory, DAY_MS, LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
-import { bodiesOf, followMail, itemsOf } from "../../../testing/followed.ts";
+import { bodiesOf, type FollowedPages, followMail, itemsOf } from "../../../testing/followed.ts";
 import { refused } from "../../../testing/refusal.ts";
 
 const PULSE_MS = 20;
@@ -16,6 +16,11 @@ async function sendAll(core: CoreOnMemory, bodies: readonly string[]): Promise<r
 
 async function deliveredEvents(core: CoreOnMemory): Promise<number> {
   return (await core.journal.events(core.operator, { type: "message.delivered" })).events.length;
+}
+
+/** Takes whatever comes, as it comes. */
+async function everyPage(mail: FollowedPages<unknown>): Promise<void> {
+  while ((await mail.next()) !== undefined);
 }
 
 /** The next call fails as it does when the disk does not answer. */
@@ -179,6 +184,27 @@ describe("a reader that follows a mailbox", () => {
     await mail.next();
     await core.store.probe(0);
     assert.notEqual((await core.delivery(first)).delivered_at, undefined);
+  });
+
+  it("leaves its marks at the same moments as all others, so that they share a commit", async () => {
+    await using core = await coreOnMemory();
+    core.clock.advance(1_000 - (core.clock.nowMs() % 1_000));
+    await using zhiwei = await followMail(core);
+    await using lulu = await followMail(core, {}, core.lulu, LULU);
+    const marksAfterMs = async (ms: number, ...letters: readonly object[]): Promise<number> => {
+      core.clock.advance(ms);
+      for (const letter of letters) await core.send(letter);
+      await nextTurn();
+      await core.store.probe(0);
+      return deliveredEvents(core);
+    };
+    const toLulu = { from: ZHIWEI, to: LULU };
+    void everyPage(zhiwei);
+    void everyPage(lulu);
+    assert.equal(await marksAfterMs(30, {}), 0);
+    assert.equal(await marksAfterMs(40, toLulu), 0);
+    assert.equal(await marksAfterMs(120, {}, toLulu), 0);
+    assert.equal(await marksAfterMs(10, {}, toLulu), 4);
   });
 
   it("saves the mark of mail that it acknowledges at once", async () => {

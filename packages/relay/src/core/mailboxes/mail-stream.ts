@@ -20,8 +20,9 @@ import { mailJson, viewNotice } from "./delivery-view.ts";
 import type { Mail } from "./mailbox-store.ts";
 
 /**
- * Mail is marked as delivered so much after it was shown. Whoever acknowledges it sooner saves the mark, and the two
- * do not get in each other's way.
+ * Mail is marked as delivered so much after it was shown, or a little later: all readers do it at the same moments, so
+ * that their marks share a commit. Whoever acknowledges it sooner saves the mark, and the two do not get in each
+ * other's way.
  */
 const MARK_DELAY_MS = 100;
 /** And before there is more of it than this. */
@@ -87,7 +88,7 @@ class MailPages {
   /** Of the page before, which is taken once the next one is asked for. */
   #unread: readonly string[] = [];
   #unmarked: string[] = [];
-  #unmarkedSinceMs = 0;
+  #markDueAtMs = 0;
   /** There was nothing at the look before. */
   #isQuiet = true;
   /** Resolves to why it can never succeed, so that nobody has to wait for it to hear of it. */
@@ -127,7 +128,7 @@ class MailPages {
       page: { mail: shown, cursor: String(this.#position) },
       isEmpty,
       hasMore: mail.length === LIMITS.streamPageMessagesMax || bytesOf(mail) > LIMITS.streamPageBytesMax / 2,
-      againMs: this.#unmarked.length === 0 ? undefined : MARK_DELAY_MS,
+      againMs: this.#unmarked.length === 0 ? undefined : Math.max(1, this.#markDueAtMs - nowMs),
     };
   }
 
@@ -140,7 +141,7 @@ class MailPages {
 
   #take(nowMs: number): void {
     if (this.#unread.length === 0) return;
-    if (this.#unmarked.length === 0) this.#unmarkedSinceMs = nowMs;
+    if (this.#unmarked.length === 0) this.#markDueAtMs = markDueAfter(nowMs);
     this.#unmarked.push(...this.#unread);
     this.#unread = [];
   }
@@ -148,7 +149,7 @@ class MailPages {
   #isMarkDue(nowMs: number, isEmpty: boolean): boolean {
     // Also of use without mail: it tells that the agent is there.
     if (isEmpty && this.#isQuiet) return true;
-    const isLate = this.#unmarked.length > 0 && nowMs - this.#unmarkedSinceMs >= MARK_DELAY_MS;
+    const isLate = this.#unmarked.length > 0 && nowMs >= this.#markDueAtMs;
     return isLate || this.#unmarked.length >= UNMARKED_MAX;
   }
 
@@ -167,6 +168,10 @@ class MailPages {
       },
     );
   }
+}
+
+function markDueAfter(shownAtMs: number): number {
+  return (Math.ceil(shownAtMs / MARK_DELAY_MS) + 1) * MARK_DELAY_MS;
 }
 
 /** Nearly: a character is one at least, and whether a page is nearly full needs no more than that. */
