@@ -5,6 +5,7 @@ import type { QueuedMail, QueueFilter } from "../../core/mailboxes/mailbox-store
 import { prepare, type Row, type Statement } from "./database.ts";
 import { FairShare } from "./fair-share.ts";
 import type { Ledger } from "./ledger.ts";
+import { oneOf, RETURNED_STATES, WAITING_STATES } from "./one-of.ts";
 import {
   DELIVERY_COLUMN_COUNT,
   deliveryColumns,
@@ -23,7 +24,7 @@ const WITH_DEADLINE = `${deliveryColumns("d.")}, (select deadline_ms from task t
 // Each walk goes on where the last one ended: the key of its order, then the ref.
 const WAITING = `
   select ${WITH_DEADLINE} from delivery d indexed by delivery_expiry
-  where d.tenant = ? and d.state in ('held', 'available') and (d.expires_at_ms, d.ref) > (?, ?)
+  where d.tenant = ? and ${oneOf("d.state", WAITING_STATES)} and (d.expires_at_ms, d.ref) > (?, ?)
   order by d.expires_at_ms, d.ref limit ?`;
 const HELD_OF_AGENT = `
   select ${WITH_DEADLINE} from delivery d indexed by delivery_held
@@ -35,7 +36,7 @@ const LEASED = `
   order by d.leased_at_ms, d.ref limit ?`;
 const RETURNED = `
   select ${WITH_DEADLINE} from delivery d indexed by delivery_returned
-  where d.tenant = ? and d.state = ? and d.state in ('expired', 'withdrawn', 'dead') and d.ref < ?
+  where d.tenant = ? and d.state = ? and ${oneOf("d.state", RETURNED_STATES)} and d.ref < ?
   order by d.ref desc limit ?`;
 const ACKNOWLEDGED = `
   select ${WITH_DEADLINE} from delivery d where d.ref < ? order by d.ref desc limit ?`;

@@ -4,12 +4,13 @@ import { type ChainHead, GENESIS } from "../../core/journal/event.ts";
 import { prepare, type Statement } from "./database.ts";
 import { MailboxIndex, type Place } from "./mailbox-index.ts";
 
-const POSITION = "select position from store_head";
+const POSITION = `
+  select max(position) from (select position from store_head union all select position from chain_head)`;
 const SAVE_POSITION = "update store_head set position = ?";
 const CHAIN_HEADS = "select tenant, seq, hash, number from chain_head";
 const SAVE_CHAIN_HEAD = `
-  insert into chain_head (tenant, seq, hash, number) values (?, ?, ?, ?)
-  on conflict do update set seq = excluded.seq, hash = excluded.hash`;
+  insert into chain_head (tenant, seq, hash, number, position) values (?, ?, ?, ?, ?)
+  on conflict do update set seq = excluded.seq, hash = excluded.hash, position = excluded.position`;
 
 /** Rows that are to be written before anybody looks for them, and before the commit at the latest. */
 export interface Gathered {
@@ -147,13 +148,15 @@ export class Ledger {
 
   /** Writes the heads that moved, as the last act before the commit. */
   save(): void {
-    if (this.#position !== this.#savedPosition) this.#savePosition.run(this.#position);
+    let isPositionSaved = this.#position === this.#savedPosition;
     for (const tenant of this.#movedChains) {
       const head = this.chainHead(tenant);
-      if (head !== (this.#savedChainHeads.get(tenant) ?? GENESIS)) {
-        this.#saveChainHead.run(tenant, head.seq, head.hash, this.takeChainNumber(tenant));
-      }
+      if (head === (this.#savedChainHeads.get(tenant) ?? GENESIS)) continue;
+      const number = this.takeChainNumber(tenant);
+      this.#saveChainHead.run(tenant, head.seq, head.hash, number, this.#position);
+      isPositionSaved = true;
     }
+    if (!isPositionSaved) this.#savePosition.run(this.#position);
   }
 
   /** After the commit: nothing can be undone any more. Answers whom to wake. */

@@ -3,12 +3,13 @@ import type { AgentId, DeliveryState } from "@a2a-relay/protocol";
 import type { MailPurpose } from "../../core/mailboxes/delivery-record.ts";
 import { AvailableMail, type AvailablePlace, type Wanted } from "./available-mail.ts";
 import { prepare, type Row } from "./database.ts";
+import { oneOf, WAITING_STATES } from "./one-of.ts";
 
 // Both go through partial indexes, so settled mail is not read.
 const WAITING = `
   select tenant, agent_id, ref, state, position, expires_at_ms, reserved_for, purpose
   from delivery indexed by delivery_expiry
-  where state in ('held', 'available') order by position`;
+  where ${oneOf("state", WAITING_STATES)} order by position`;
 const LEASED = `
   select tenant, agent_id, ref, state, position, expires_at_ms, reserved_for, purpose
   from delivery indexed by delivery_leased

@@ -12,6 +12,7 @@ import { KnownPlaces } from "./known-places.ts";
 import type { Ledger } from "./ledger.ts";
 import { type Place, placeFromRow } from "./mailbox-index.ts";
 import type { Messages } from "./messages.ts";
+import { oneOf, OPEN_STATES, WAITING_STATES } from "./one-of.ts";
 import { RowInsert } from "./row-insert.ts";
 import {
   courseValues,
@@ -43,7 +44,7 @@ const PLACE = `
   where ref = (select ref from message where tenant = ? and id = ?)`;
 const OPEN_OF_TASK = `
   select ${COLUMNS} from delivery d indexed by delivery_open_of_task
-  where d.tenant = ? and d.task_id = ? and d.state in ('held', 'available', 'leased') order by d.ref`;
+  where d.tenant = ? and d.task_id = ? and ${oneOf("d.state", OPEN_STATES)} order by d.ref`;
 const HELD_OF_AGENT = `
   select ${COLUMNS} from delivery d indexed by delivery_held
   where d.tenant = ? and d.agent_id = ? and d.state = 'held' limit ?`;
@@ -53,12 +54,13 @@ const LEASED_OF_AGENT = `
 // Steps from tenant to tenant in the index, so that no sweep reads the mail that is still good.
 const EXPIRED = `
   with recursive tenants (tenant) as (
-    select min(tenant) from delivery where state in ('held', 'available')
+    select min(tenant) from delivery where ${oneOf("state", WAITING_STATES)}
     union all
-    select (select min(tenant) from delivery where state in ('held', 'available') and tenant > tenants.tenant)
+    select (
+      select min(tenant) from delivery where ${oneOf("state", WAITING_STATES)} and tenant > tenants.tenant)
     from tenants where tenants.tenant is not null)
   select ${COLUMNS} from tenants t cross join delivery d indexed by delivery_expiry
-  where d.tenant = t.tenant and d.state in ('held', 'available') and d.expires_at_ms <= ? limit ?`;
+  where d.tenant = t.tenant and ${oneOf("d.state", WAITING_STATES)} and d.expires_at_ms <= ? limit ?`;
 const TIMED_OUT = `
   select ${COLUMNS} from delivery d indexed by delivery_lease_end
   where d.state = 'leased' and d.duplicate_safety = 'idempotent' and d.lease_expires_at_ms is not null

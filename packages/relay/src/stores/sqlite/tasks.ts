@@ -5,6 +5,7 @@ import type { ArtifactRecord, TaskRecord } from "../../core/tasks/task-record.ts
 import type { AskedTasksPage, AskedTasksQuery, TaskFilter, WholeTask } from "../../core/tasks/task-store.ts";
 import { ClashError } from "./clash.ts";
 import { prepare, type Statement } from "./database.ts";
+import { oneOf, UNFINISHED_STATES } from "./one-of.ts";
 import { artifactFromRow, TASK_COLUMNS, taskFromRow } from "./rows.ts";
 
 /** Tasks looked at between two turns of the event loop, so that a rare filter holds nobody up. */
@@ -19,13 +20,13 @@ const ARTIFACTS = "select json from artifact where tenant = ? and task_id = ? or
 const COUNT_ARTIFACTS = `
   select task_id, count(*) from artifact
   where tenant = ? and task_id in (select value from json_each(?)) group by task_id`;
+const UNFINISHED = oneOf("state", UNFINISHED_STATES);
 const OVERDUE = `
   select ${TASK_COLUMNS} from task indexed by task_deadline
   where deadline_ms is not null and deadline_ms <= ?
-    and state in ('submitted', 'working', 'input-required', 'auth-required')
+    and ${UNFINISHED}
   order by deadline_ms limit ?`;
 
-const UNFINISHED = "state in ('submitted', 'working', 'input-required', 'auth-required')";
 const FILTER = `id > ?2 and id <= ?3 and (?4 is null or state = ?4)
     and (?5 is null or requester = ?5 or assignee = ?5) and (?6 is null or thread_id = ?6)
     and (?7 is null or parent_id = ?7)
