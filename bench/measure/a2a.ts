@@ -9,15 +9,16 @@ import { sendCycle } from "./send.ts";
 
 /** `SendMessage` that does not wait: on disk with the relay, in memory with the SDK's own server. */
 export async function measureA2a(bench: Bench): Promise<readonly Figure[]> {
-  await using bare = await startBareHttp(bench);
-  await using sdk = await startSdkExpress(bench);
-  await using relay = await startRelay(bench);
-  const runners: readonly Runner[] = [
-    { name: "bare node:http echo", server: bare, cycle: sendCycle() },
-    { name: "@a2a-js/sdk on Express, in memory", server: sdk, cycle: a2aCycle(() => "/") },
-    { name: "relay, durable", server: relay, cycle: a2aCycle((agent) => `/agents/${agent}/a2a`) },
-  ];
-  const samples = await interleave(bench, runners);
+  const samples = await interleave(bench, async (servers) => {
+    const bare = servers.use(await startBareHttp(bench));
+    const sdk = servers.use(await startSdkExpress(bench));
+    const relay = servers.use(await startRelay(bench));
+    return [
+      { name: "bare node:http echo", server: bare, cycle: sendCycle() },
+      { name: "@a2a-js/sdk on Express, in memory", server: sdk, cycle: a2aCycle(() => "/") },
+      { name: "relay, durable", server: relay, cycle: a2aCycle((agent) => `/agents/${agent}/a2a`) },
+    ];
+  });
   const [echoes, inMemory, durable] = samples.map((sample) => sample.perSecond);
   return [
     ratioOf("relay / @a2a-js/sdk on Express", durable ?? [], inMemory ?? [], {
@@ -25,7 +26,7 @@ export async function measureA2a(bench: Bench): Promise<readonly Figure[]> {
       aim: { atLeast: 3 },
     }),
     ratioOf("relay / bare node:http", durable ?? [], echoes ?? []),
-    ...rateFigures(runners, samples),
+    ...rateFigures(samples),
   ];
 }
 

@@ -12,21 +12,22 @@ const BATCH_MESSAGES = 100;
 
 /** Many messages in one request, beside one message a request, on the same relay. */
 export async function measureBatch(bench: Bench): Promise<readonly Figure[]> {
-  await using relay = await startRelay(bench);
-  const runners: readonly Runner[] = [
-    { name: "one message a request", server: relay, cycle: sendCycle() },
-    {
-      name: `${BATCH_MESSAGES} messages a request`,
-      server: relay,
-      cycle: batchCycle(BATCH_MESSAGES),
-      messagesPerCycle: BATCH_MESSAGES,
-    },
-  ];
-  const samples = await interleave(bench, runners);
+  const samples = await interleave(bench, async (servers) => {
+    const relay = servers.use(await startRelay(bench));
+    return [
+      { name: "one message a request", server: relay, cycle: sendCycle() },
+      {
+        name: `${BATCH_MESSAGES} messages a request`,
+        server: relay,
+        cycle: batchCycle(BATCH_MESSAGES),
+        messagesPerCycle: BATCH_MESSAGES,
+      },
+    ];
+  });
   const [single, batched] = samples.map((sample) => sample.perSecond);
   return [
     ratioOf("batch / single", batched ?? [], single ?? [], { must: { atLeast: 2 } }),
-    ...rateFigures(runners, samples),
+    ...rateFigures(samples),
   ];
 }
 

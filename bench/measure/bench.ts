@@ -7,6 +7,9 @@ export interface Bench {
   /** On a real disk; removed when the bench ends. */
   readonly directory: string;
   readonly connections: number;
+  /** How often the contestants of a measure are started. */
+  readonly starts: number;
+  /** After each start. */
   readonly rounds: number;
   readonly roundMs: number;
   readonly warmUpMs: number;
@@ -26,9 +29,10 @@ export type Measure = (bench: Bench) => Promise<readonly Figure[]>;
 
 export const FULL: Omit<Bench, "cores" | "directory" | "progress"> = {
   connections: 64,
-  rounds: 7,
+  starts: 3,
+  rounds: 3,
   roundMs: 2_500,
-  warmUpMs: 10_000,
+  warmUpMs: 7_000,
   storedMessages: [1_000, 100_000, 1_000_000],
   growthRounds: 15,
   waitingReaders: 1_000,
@@ -38,6 +42,7 @@ export const FULL: Omit<Bench, "cores" | "directory" | "progress"> = {
 
 export const QUICK: typeof FULL = {
   ...FULL,
+  starts: 1,
   rounds: 3,
   roundMs: 1_000,
   warmUpMs: 5_000,

@@ -11,18 +11,19 @@ const LEASE_MS = 60_000;
 
 /** The whole life of a message, in three requests one after the other: send, lease, acknowledge. */
 export async function measureEndToEnd(bench: Bench): Promise<readonly Figure[]> {
-  await using reference = await startReference(bench);
-  await using relay = await startRelay(bench);
-  const cycle = lifeCycle();
-  const runners: readonly Runner[] = [
-    { name: "Fastify + SQLite, one row a message", server: reference, cycle },
-    { name: "relay", server: relay, cycle },
-  ];
-  const samples = await interleave(bench, runners);
+  const samples = await interleave(bench, async (servers) => {
+    const reference = servers.use(await startReference(bench));
+    const relay = servers.use(await startRelay(bench));
+    const cycle = lifeCycle();
+    return [
+      { name: "Fastify + SQLite, one row a message", server: reference, cycle },
+      { name: "relay", server: relay, cycle },
+    ];
+  });
   const [rows, lives] = samples.map((sample) => sample.perSecond);
   return [
     ratioOf("relay / Fastify + SQLite", lives ?? [], rows ?? [], { must: { atLeast: 0.5 } }),
-    ...rateFigures(runners, samples),
+    ...rateFigures(samples),
   ];
 }
 

@@ -31,8 +31,11 @@ export interface Flow extends Disposable {
   run(durationMs: number): Promise<LoopResult>;
 }
 
+/** Starts the contestants, and leaves what has to be ended with `servers`. */
+export type Start = (servers: AsyncDisposableStack) => Promise<readonly (Runner | FlowRunner)[]>;
+
 /** What was seen of a runner, round by round. */
-export interface Samples {
+export interface Samples extends Pick<Contestant, "name" | "aim"> {
   readonly perSecond: readonly number[];
   /** Of the server, for one message; empty where the system does not tell. */
   readonly cpuMicros: readonly number[];
@@ -43,20 +46,24 @@ export interface Samples {
 // A server that was busy a moment ago tidies up, and must not do so while the next is measured.
 const SETTLE_MS = 400;
 
-/** Rounds of all runners in turns, forwards and backwards, so that no one has the better half of the time. */
-export async function interleave(
-  bench: Bench,
-  runners: readonly (Runner | FlowRunner)[],
-): Promise<readonly Samples[]> {
-  const samples = runners.map(() => newSamples());
+/**
+ * Rounds of all runners in turns, forwards and backwards, so that no one has the better half of the time. All are
+ * started several times, because a process may be faster or slower for life than the same program started again.
+ */
+export async function interleave(bench: Bench, start: Start): Promise<readonly Samples[]> {
+  const samples: ReturnType<typeof newSamples>[] = [];
   const run = (runner: Runner | FlowRunner, afterMs: number): Promise<RoundSample> =>
     "open" in runner ? runFlow(runner, afterMs) : runRound(runner, bench.connections, { afterMs });
-  for (const runner of runners) await run(runner, bench.warmUpMs);
-  for (let round = 0; round < bench.rounds; round += 1) {
-    bench.progress(`round ${round + 1} of ${bench.rounds}`);
-    const order = [...runners.entries()];
-    for (const [index, runner] of round % 2 === 0 ? order : order.toReversed()) {
-      samples[index]?.add(await run(runner, bench.roundMs));
+  for (let started = 0; started < bench.starts; started += 1) {
+    await using servers = new AsyncDisposableStack();
+    const runners = await start(servers);
+    for (const runner of runners) await run(runner, bench.warmUpMs);
+    for (let round = 0; round < bench.rounds; round += 1) {
+      bench.progress(`start ${started + 1} of ${bench.starts}, round ${round + 1} of ${bench.rounds}`);
+      const order = [...runners.entries()];
+      for (const [index, runner] of round % 2 === 0 ? order : order.toReversed()) {
+        (samples[index] ??= newSamples(runner)).add(await run(runner, bench.roundMs));
+      }
     }
   }
   return samples;
@@ -97,11 +104,13 @@ async function sampled(
   };
 }
 
-function newSamples(): Samples & { add(sample: RoundSample): void } {
+function newSamples({ name, aim }: Contestant): Samples & { add(sample: RoundSample): void } {
   const perSecond: number[] = [];
   const cpuMicros: number[] = [];
   const loadBusyPercent: number[] = [];
   return {
+    name,
+    ...(aim === undefined ? {} : { aim }),
     perSecond,
     cpuMicros,
     loadBusyPercent,

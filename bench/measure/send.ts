@@ -8,19 +8,20 @@ import { interleave, type Runner } from "./rounds.ts";
 
 /** One send, answered when it is on disk, beside the least that could do so and beside HTTP alone. */
 export async function measureSend(bench: Bench): Promise<readonly Figure[]> {
-  await using bare = await startBareHttp(bench);
-  await using reference = await startReference(bench);
-  await using relay = await startRelay(bench);
-  const cycle = sendCycle();
-  const runners: readonly Runner[] = [
-    { name: "bare node:http echo, not durable", server: bare, cycle },
-    { name: "Fastify + SQLite, one row a message", server: reference, cycle },
-    { name: "relay", server: relay, cycle },
-    { name: "relay, with idempotency keys", server: relay, cycle: keyedSendCycle() },
-    { name: "Fastify + SQLite, Chinese text", server: reference, cycle: sendCycle("chinese") },
-    { name: "relay, Chinese text", server: relay, cycle: sendCycle("chinese") },
-  ];
-  const samples = await interleave(bench, runners);
+  const samples = await interleave(bench, async (servers) => {
+    const bare = servers.use(await startBareHttp(bench));
+    const reference = servers.use(await startReference(bench));
+    const relay = servers.use(await startRelay(bench));
+    const cycle = sendCycle();
+    return [
+      { name: "bare node:http echo, not durable", server: bare, cycle },
+      { name: "Fastify + SQLite, one row a message", server: reference, cycle },
+      { name: "relay", server: relay, cycle },
+      { name: "relay, with idempotency keys", server: relay, cycle: keyedSendCycle() },
+      { name: "Fastify + SQLite, Chinese text", server: reference, cycle: sendCycle("chinese") },
+      { name: "relay, Chinese text", server: relay, cycle: sendCycle("chinese") },
+    ];
+  });
   const [echoes, rows, sends, keyedSends, chineseRows, chineseSends] = samples.map(
     (sample) => sample.perSecond,
   );
@@ -32,7 +33,7 @@ export async function measureSend(bench: Bench): Promise<readonly Figure[]> {
     ratioOf("relay / bare node:http", sends ?? [], echoes ?? [], { aim: { atLeast: 0.6 } }),
     ratioOf("relay with keys / Fastify + SQLite", keyedSends ?? [], rows ?? []),
     ratioOf("relay / Fastify + SQLite, Chinese text", chineseSends ?? [], chineseRows ?? []),
-    ...rateFigures(runners, samples),
+    ...rateFigures(samples),
   ];
 }
 

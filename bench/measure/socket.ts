@@ -4,26 +4,27 @@ import { BATCH_MESSAGES, BatchFlow } from "../load/batch-flow.ts";
 import type { Bench } from "./bench.ts";
 import { lifeCycle } from "./end-to-end.ts";
 import { rateFigures } from "./rate-figures.ts";
-import { type FlowRunner, interleave, type Runner } from "./rounds.ts";
+import { interleave } from "./rounds.ts";
 
 /** What Redis streams reach with an fsync for each write, from send to acknowledgement, on a machine like ours. */
 const REDIS_PER_SECOND = 14_800;
 
 /** Whole lives over sockets, in batches, beside the same lives in three requests over HTTP. */
 export async function measureSocket(bench: Bench): Promise<readonly Figure[]> {
-  await using relay = await startRelay(bench);
-  const aim = { atLeast: REDIS_PER_SECOND };
-  const open = (sockets: 1 | 2) => () => BatchFlow.open(relay.port, sockets);
-  const runners: readonly (Runner | FlowRunner)[] = [
-    { name: "send, lease, acknowledge over HTTP", server: relay, cycle: lifeCycle() },
-    { name: `one socket, batches of ${BATCH_MESSAGES}`, server: relay, open: open(1), aim },
-    { name: "a sender's socket and a reader's", server: relay, open: open(2), aim },
-  ];
-  const samples = await interleave(bench, runners);
+  const samples = await interleave(bench, async (servers) => {
+    const relay = servers.use(await startRelay(bench));
+    const aim = { atLeast: REDIS_PER_SECOND };
+    const open = (sockets: 1 | 2) => () => BatchFlow.open(relay.port, sockets);
+    return [
+      { name: "send, lease, acknowledge over HTTP", server: relay, cycle: lifeCycle() },
+      { name: `one socket, batches of ${BATCH_MESSAGES}`, server: relay, open: open(1), aim },
+      { name: "a sender's socket and a reader's", server: relay, open: open(2), aim },
+    ];
+  });
   const [http = [], one = [], two = []] = samples.map((sample) => sample.perSecond);
   return [
     ratioOf("one socket / HTTP", one, http),
     ratioOf("two sockets / HTTP", two, http),
-    ...rateFigures(runners, samples),
+    ...rateFigures(samples),
   ];
 }

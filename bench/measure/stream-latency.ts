@@ -11,30 +11,34 @@ const READERS = 20;
 
 /** From the moment a send is written to the moment its event is at the reader of a stream that was open. */
 export async function measureStreamLatency(bench: Bench): Promise<readonly Figure[]> {
-  await using bare = await startBareHttp(bench);
-  await using relay = await startRelay(bench);
-  using opened = new DisposableStack();
-  const kinds = [];
-  for (const [index, { name, open }] of STREAM_KINDS.entries()) {
-    // Agents of their own, so that no letter is shown over two kinds of streams.
-    const readers = opened.use(await StreamReaders.open(relay, open, index * READERS));
-    kinds.push({ name, readers, timesMs: [] as number[][] });
-  }
   const echoes: number[][] = [];
-  const durationMs = bench.roundMs * 2;
-  for (const { readers } of kinds) await arrivalRound(relay, bench.warmUpMs, readers);
-  await echoRound(bare, bench.warmUpMs);
-  for (let round = 0; round < bench.rounds; round += 1) {
-    bench.progress(`round ${round + 1} of ${bench.rounds}`);
-    echoes.push(await echoRound(bare, durationMs));
-    for (const { readers, timesMs } of kinds) timesMs.push(await arrivalRound(relay, durationMs, readers));
+  const arrivals = STREAM_KINDS.map(({ name }) => ({ name, timesMs: [] as number[][] }));
+  for (let started = 0; started < bench.starts; started += 1) {
+    await using bare = await startBareHttp(bench);
+    await using relay = await startRelay(bench);
+    using opened = new DisposableStack();
+    const audiences = [];
+    for (const [index, { open }] of STREAM_KINDS.entries()) {
+      // Agents of their own, so that no letter is shown over two kinds of streams.
+      audiences.push(opened.use(await StreamReaders.open(relay, open, index * READERS)));
+    }
+    const durationMs = bench.roundMs * 2;
+    for (const readers of audiences) await arrivalRound(relay, bench.warmUpMs, readers);
+    await echoRound(bare, bench.warmUpMs);
+    for (let round = 0; round < bench.rounds; round += 1) {
+      bench.progress(`start ${started + 1} of ${bench.starts}, round ${round + 1} of ${bench.rounds}`);
+      echoes.push(await echoRound(bare, durationMs));
+      for (const [index, readers] of audiences.entries()) {
+        arrivals[index]?.timesMs.push(await arrivalRound(relay, durationMs, readers));
+      }
+    }
   }
   const must = { atMost: 3 };
   return [
-    ...kinds.map(({ name, timesMs }) =>
+    ...arrivals.map(({ name, timesMs }) =>
       ratioOf(`${name} / bare node:http, p50`, medianRounds(timesMs), medianRounds(echoes), { must }),
     ),
-    ...kinds.flatMap(({ name, timesMs }) => percentileFigures(`send to open ${name} stream`, timesMs)),
+    ...arrivals.flatMap(({ name, timesMs }) => percentileFigures(`send to open ${name} stream`, timesMs)),
     ...percentileFigures("bare node:http echo, its round trip alone", echoes),
   ];
 }

@@ -9,23 +9,24 @@ import { interleave, type Runner } from "./rounds.ts";
 
 /** What keys and capabilities cost: the same requests on an open relay, with keys, and with both. */
 export async function measureTrust(bench: Bench): Promise<readonly Figure[]> {
-  await using open = await startRelay(bench);
-  const keyed = await startKeyedRelay(bench, { capabilities: false });
-  await using keyedRelay = keyed.relay;
-  const gated = await startKeyedRelay(bench, { capabilities: true });
-  await using gatedRelay = gated.relay;
-  const runners: readonly Runner[] = [
-    { name: "open", server: open, cycle: askCycle() },
-    { name: "a key for each agent", server: keyedRelay, cycle: askCycle(keyed.keys) },
-    { name: "keys and capabilities", server: gatedRelay, cycle: askCycle(gated.keys) },
-  ];
-  const samples = await interleave(bench, runners);
+  const samples = await interleave(bench, async (servers) => {
+    const open = servers.use(await startRelay(bench));
+    const keyed = await startKeyedRelay(bench, { capabilities: false });
+    const keyedRelay = servers.use(keyed.relay);
+    const gated = await startKeyedRelay(bench, { capabilities: true });
+    const gatedRelay = servers.use(gated.relay);
+    return [
+      { name: "open", server: open, cycle: askCycle() },
+      { name: "a key for each agent", server: keyedRelay, cycle: askCycle(keyed.keys) },
+      { name: "keys and capabilities", server: gatedRelay, cycle: askCycle(gated.keys) },
+    ];
+  });
   const [opened = [], withKeys = [], withBoth = []] = samples.map((sample) => sample.perSecond);
   const must = { atLeast: 0.85 };
   return [
     ratioOf("with keys / open", withKeys, opened, { must }),
     ratioOf("with keys and capabilities / open", withBoth, opened, { must }),
-    ...rateFigures(runners, samples),
+    ...rateFigures(samples),
   ];
 }
 

@@ -35,7 +35,7 @@ export interface RelayConfig {
   readonly journalRetentionMs: number;
   /** How often an anchor is kept of a journal that moved. Default 10 s. */
   readonly anchorIntervalMs: number;
-  /** WAL pages after which SQLite checkpoints by itself even under load. Default 4,000. */
+  /** WAL pages after which SQLite checkpoints by itself even under load. Default 2,000. */
   readonly checkpointPages: number;
   /** The opt-in scheduler of `retry-stale`: undefined is off. */
   readonly retryScheduler: RetryScheduler | undefined;
