@@ -41,22 +41,23 @@ export async function decideAndCommit<Answer>(
  * list is taken as it is: every send and every acknowledgement comes by here.
  */
 export function combine(tenant: string, parts: readonly Partial<Changes>[]): Changes {
-  const combined: Record<string, readonly unknown[]> = {};
-  const own = new Map<string, unknown[]>();
+  const combined: { [Sort in keyof Changes]: Changes[Sort] } = { tenant, events: [] };
+  const lists = combined as unknown as Record<string, readonly unknown[] | undefined>;
+  /** Those that were made here, and may grow. */
+  let own: Set<unknown> | undefined;
   for (const part of parts) {
     for (const sort in part) {
-      const items = (part as Readonly<Record<string, unknown>>)[sort];
-      if (!Array.isArray(items) || items.length === 0) continue;
-      const before = combined[sort];
-      if (before === undefined) {
-        combined[sort] = items;
+      const items = (part as typeof lists)[sort] ?? [];
+      if (sort === "tenant" || items.length === 0) continue;
+      const before = lists[sort] ?? [];
+      if (own?.has(before) === true) {
+        (before as unknown[]).push(...items);
         continue;
       }
-      const all = own.get(sort) ?? [...before];
-      all.push(...(items as readonly unknown[]));
-      own.set(sort, all);
-      combined[sort] = all;
+      const isFirst = before.length === 0;
+      lists[sort] = isFirst ? items : [...before, ...items];
+      if (!isFirst) (own ??= new Set()).add(lists[sort]);
     }
   }
-  return { events: [], ...combined, tenant };
+  return combined;
 }
