@@ -33,6 +33,8 @@ interface Holder {
 
 const BEARER = /^bearer(?: +(.*))?$/i;
 const TOKEN = /^\S+$/;
+/** As nearly everybody writes it. */
+const USUAL_SCHEME = "Bearer ";
 
 /**
  * Knows the key of the configuration, whose holder runs the relay, and those that were made here. Without a key
@@ -58,7 +60,8 @@ export class KeyAuthenticator implements Authenticator {
   }
 
   known(authorization: string): Principal | undefined {
-    const shown = readKeyText(BEARER.exec(authorization)?.[1] ?? "");
+    if (!authorization.startsWith(USUAL_SCHEME)) return undefined;
+    const shown = readKeyText(authorization.slice(USUAL_SCHEME.length));
     const key = shown === undefined ? undefined : this.#store.keyAtHand(shown.id);
     if (key === undefined || shown === undefined) return undefined;
     const holder = this.#holderOf(key);

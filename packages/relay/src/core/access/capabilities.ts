@@ -2,9 +2,10 @@ import { type AgentId, RelayError } from "@a2a-relay/protocol";
 import { isExternal } from "../agents/external-address.ts";
 import type { Clock } from "../environment/clock.ts";
 import type { RelayStore } from "../environment/relay-store.ts";
+import { type EventData, RecurringData } from "../journal/event.ts";
 import type { PairAccess } from "./access-store.ts";
 import { pairedAction } from "./capability-action.ts";
-import { actOf, checkEvent, type CheckOutcome, requiredActions } from "./capability-check.ts";
+import { actOf, checkData, checkEvent, type CheckOutcome, requiredActions } from "./capability-check.ts";
 import type {
   CapabilityGate,
   Demand,
@@ -51,8 +52,8 @@ export class Capabilities implements CapabilityGate {
   readonly #guard: Guard;
   readonly #validity: CapabilityValidity;
   readonly #isOnByDefault: boolean;
-  /** How a check between two agents ends, whenever and for whatever task, as long as the store answers the same. */
-  readonly #settled = new WeakMap<PairAccess, CheckOutcome>();
+  /** What is put on record of a check between two agents, whatever the task, as long as the store answers the same. */
+  readonly #settled = new WeakMap<PairAccess, RecurringData>();
 
   constructor(
     parts: {
@@ -121,7 +122,7 @@ export class Capabilities implements CapabilityGate {
     const required = requiredActions(demand);
     const by = this.#by(principal);
     const outcome = { required, missing: [], authorizedBy: [by.actor], passed: true };
-    return { events: [checkEvent(demand, outcome, by)] };
+    return { events: [checkEvent(demand, checkData(demand, outcome), by)] };
   }
 
   #passAgent(principal: AgentPrincipal, demand: Demand): Promise<GatePass> {
@@ -132,12 +133,12 @@ export class Capabilities implements CapabilityGate {
     const access = await this.#store.accessBetween(principal.tenant, principal.agentId, demand.recipient);
     const settled = this.#settled.get(access);
     if (settled !== undefined) return { events: [checkEvent(demand, settled, this.#by(principal))] };
-    const { pass, outcome, isUnbounded } = await this.#check(
+    const { pass, data, isUnbounded } = await this.#check(
       principal,
       demand,
       await this.#needsOfSend(principal, demand, access),
     );
-    if (isUnbounded) this.#settled.set(access, outcome);
+    if (isUnbounded) this.#settled.set(access, new RecurringData(data));
     return pass;
   }
 
@@ -152,7 +153,7 @@ export class Capabilities implements CapabilityGate {
     principal: AgentPrincipal,
     demand: Demand,
     needs: readonly Need[],
-  ): Promise<{ readonly pass: GatePass; readonly outcome: CheckOutcome; readonly isUnbounded: boolean }> {
+  ): Promise<{ readonly pass: GatePass; readonly data: EventData; readonly isUnbounded: boolean }> {
     const required: string[] = [];
     const authorizedBy: string[] = [];
     const spent: CapabilityRecord[] = [];
@@ -168,11 +169,11 @@ export class Capabilities implements CapabilityGate {
       // A look spends nothing; what is requeued after it does.
       if (demand.kind !== "retry") spent.push(...useOf(search.found));
     }
-    const outcome = { required, missing: [], authorizedBy, passed: true };
-    const events = [checkEvent(demand, outcome, this.#by(principal))];
+    const data = checkData(demand, { required, missing: [], authorizedBy, passed: true });
+    const events = [checkEvent(demand, data, this.#by(principal))];
     return {
       pass: spent.length === 0 ? { events } : { events, capabilities: spent },
-      outcome,
+      data,
       isUnbounded,
     };
   }
@@ -300,7 +301,8 @@ export class Capabilities implements CapabilityGate {
   }
 
   #record(principal: Principal, demand: Demand | RepairWish, outcome: CheckOutcome): Promise<void> {
-    return this.#guard.record(principal.tenant, checkEvent(demand, outcome, this.#by(principal)));
+    const data = checkData(demand, outcome);
+    return this.#guard.record(principal.tenant, checkEvent(demand, data, this.#by(principal)));
   }
 
   #by(principal: Principal): { readonly actor: string; readonly atMs: number } {

@@ -1,5 +1,5 @@
 import type { AgentId } from "@a2a-relay/protocol";
-import type { EventDraft } from "../journal/event.ts";
+import type { EventData, EventDraft, RecurringData } from "../journal/event.ts";
 import { pairedAction } from "./capability-action.ts";
 import type { Demand, RepairWish } from "./capability-gate.ts";
 
@@ -17,10 +17,9 @@ export interface CheckOutcome {
 /** One check, one entry. It hangs on no message: the receipts of a letter need not show who was allowed what. */
 export function checkEvent(
   demand: Demand | RepairWish,
-  outcome: CheckOutcome,
+  data: EventData | RecurringData,
   by: { readonly actor: string; readonly atMs: number },
 ): EventDraft {
-  const { required, missing, passed, authorizedBy, reason } = outcome;
   return {
     type: "capability_check",
     ...by,
@@ -28,14 +27,19 @@ export function checkEvent(
     messageId: null,
     taskId: "taskId" in demand ? (demand.taskId ?? null) : null,
     threadId: null,
-    data: {
-      agent_id: subjectOf(demand),
-      required_actions: required,
-      missing_actions: missing,
-      passed,
-      authorized_by: authorizedBy,
-      ...(reason === undefined ? {} : { reason }),
-    },
+    data,
+  };
+}
+
+export function checkData(demand: Demand | RepairWish, outcome: CheckOutcome): EventData {
+  const { required, missing, passed, authorizedBy, reason } = outcome;
+  return {
+    agent_id: subjectOf(demand),
+    required_actions: required,
+    missing_actions: missing,
+    passed,
+    authorized_by: authorizedBy,
+    ...(reason === undefined ? {} : { reason }),
   };
 }
 

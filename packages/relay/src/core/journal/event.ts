@@ -46,6 +46,20 @@ export const EVENT_TYPES = [
 ] as const;
 export type EventType = (typeof EVENT_TYPES)[number];
 
+export type EventData = Readonly<Record<string, unknown>>;
+
+/** What events have to say that happen again and again, written out once. */
+export class RecurringData {
+  readonly json: string;
+  /** The same as a string within JSON. */
+  readonly quoted: string;
+
+  constructor(data: EventData) {
+    this.json = JSON.stringify(data);
+    this.quoted = JSON.stringify(this.json);
+  }
+}
+
 /** A fact about to be recorded. It carries digests, never bodies. */
 export interface EventDraft {
   readonly type: EventType;
@@ -57,7 +71,7 @@ export interface EventDraft {
   readonly messageId: string | null;
   readonly taskId: string | null;
   readonly threadId: string | null;
-  readonly data: Readonly<Record<string, unknown>>;
+  readonly data: EventData | RecurringData;
 }
 
 /** What a fact is about that concerns no agent, letter or task in particular. */
@@ -91,6 +105,7 @@ export const GENESIS: ChainHead = { seq: 0, hash: "0".repeat(64) };
 
 /** Places a fact behind the head. Stores call it inside the commit that writes the change itself. */
 export function sealEvent(tenant: string, head: ChainHead, draft: EventDraft): EventRecord {
+  const recurring = draft.data instanceof RecurringData ? draft.data : undefined;
   const unsealed = {
     tenant,
     seq: head.seq + 1,
@@ -101,15 +116,20 @@ export function sealEvent(tenant: string, head: ChainHead, draft: EventDraft): E
     messageId: draft.messageId,
     taskId: draft.taskId,
     threadId: draft.threadId,
-    dataJson: JSON.stringify(draft.data),
+    dataJson: recurring?.json ?? JSON.stringify(draft.data),
     previousHash: head.hash,
   };
-  return { ...unsealed, hash: eventHash(unsealed) };
+  return { ...unsealed, hash: eventHash(unsealed, recurring?.quoted) };
 }
 
 /** Every column takes part, so that no edit of any of them goes unseen. */
-export function eventHash(event: Omit<EventRecord, "hash">): string {
-  const fields = JSON.stringify([
+export function eventHash(event: Omit<EventRecord, "hash">, quotedData?: string): string {
+  return hash("sha256", hashedText(event, quotedData), "hex");
+}
+
+/** One JSON array; its last item may be known already, as it stands there. */
+function hashedText(event: Omit<EventRecord, "hash">, quotedData: string | undefined): string {
+  const fields = [
     event.previousHash,
     event.tenant,
     event.seq,
@@ -120,7 +140,7 @@ export function eventHash(event: Omit<EventRecord, "hash">): string {
     event.messageId,
     event.taskId,
     event.threadId,
-    event.dataJson,
-  ]);
-  return hash("sha256", fields, "hex");
+  ];
+  if (quotedData === undefined) return JSON.stringify([...fields, event.dataJson]);
+  return `${JSON.stringify(fields).slice(0, -1)},${quotedData}]`;
 }
