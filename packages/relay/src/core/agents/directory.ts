@@ -1,4 +1,4 @@
-import { type Address, type AgentId, parseAddress, POSTMASTER, RelayError } from "@a2a-relay/protocol";
+import { type AgentId, parseAddress, POSTMASTER, RelayError } from "@a2a-relay/protocol";
 import type { AgentStore } from "./agent-store.ts";
 import { externalIdOf } from "./external-address.ts";
 
@@ -11,18 +11,26 @@ export class Directory {
   }
 
   /** An exact id wins over aliases and display names; a name that two agents share is an error. */
-  async resolve(tenant: string, input: unknown, field: string): Promise<AgentId> {
-    return this.#resolve(tenant, parseAddress(input, field), field);
+  resolve(tenant: string, input: unknown, field: string): Promise<AgentId> {
+    return this.#resolve(tenant, input, field, "known");
   }
 
   /** The same for whom something is sent to: whoever is elsewhere need not be known yet. */
-  async resolveRecipient(tenant: string, input: unknown, field: string): Promise<AgentId> {
-    const address = parseAddress(input, field);
-    return address.kind === "url" ? externalIdOf(address.url, field) : this.#resolve(tenant, address, field);
+  resolveRecipient(tenant: string, input: unknown, field: string): Promise<AgentId> {
+    return this.#resolve(tenant, input, field, "any");
   }
 
-  async #resolve(tenant: string, address: Address, field: string): Promise<AgentId> {
-    if (address.kind === "url") return this.#external(tenant, externalIdOf(address.url, field), field);
+  async #resolve(
+    tenant: string,
+    input: unknown,
+    field: string,
+    elsewhere: "known" | "any",
+  ): Promise<AgentId> {
+    const address = parseAddress(input, field);
+    if (address.kind === "url") {
+      const id = externalIdOf(address.url, field);
+      return elsewhere === "any" ? id : this.#external(tenant, id, field);
+    }
     if (address.kind !== "name") {
       throw new RelayError(
         "invalid_argument",

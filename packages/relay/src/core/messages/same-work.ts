@@ -5,30 +5,34 @@ import type { SendContext } from "./send-plan.ts";
 
 export type SameWork = Pick<SendContext, "cached" | "resultKey" | "running">;
 
-const NOT_SHARED: SameWork = { resultKey: undefined, cached: undefined, running: undefined };
+export const NOT_SHARED: SameWork = { resultKey: undefined, cached: undefined, running: undefined };
 
-/**
- * Whether work that is asked for was done before, or is under way, for the same sender. Only work that its sender
- * declared idempotent, and gave a key, is ever shared.
- */
+/** Only work that its sender declared idempotent, and gave a key, is ever shared. */
+export function mayBeShared({ draft, task }: Pick<SendContext, "draft" | "task">): boolean {
+  const makesTask = task === undefined && (draft.kind === "request" || draft.kind === "handoff");
+  return makesTask && draft.duplicateSafety === "idempotent" && keyOf(draft) !== "";
+}
+
+/** Whether work that may be shared was done before, or is under way, for the same sender. */
 export async function findSameWork(
   store: RelayStore,
-  asked: Pick<SendContext, "draft" | "recipient" | "sender" | "task" | "tenant">,
+  asked: Pick<SendContext, "draft" | "recipient" | "sender" | "tenant">,
   nowMs: number,
 ): Promise<SameWork> {
-  const { draft, task, tenant } = asked;
-  const key = draft.idempotencyKey?.trim() ?? "";
-  const makesTask = task === undefined && (draft.kind === "request" || draft.kind === "handoff");
-  if (!makesTask || draft.duplicateSafety !== "idempotent" || key === "") return NOT_SHARED;
+  const { draft, tenant } = asked;
   const resultKey = digestOf([
     await identityOf(store, tenant, asked.sender),
     await identityOf(store, tenant, asked.recipient),
     taskKindOf(draft.given) ?? draft.body,
-    key,
+    keyOf(draft),
   ]);
   const cached = await store.cachedResult(tenant, resultKey, nowMs);
   const running = cached === undefined ? await store.unfinishedWithResultKey(tenant, resultKey) : undefined;
   return { resultKey, cached, running };
+}
+
+function keyOf({ idempotencyKey }: SendContext["draft"]): string {
+  return idempotencyKey?.trim() ?? "";
 }
 
 /** Agents of older stores have no key; their ids stay reserved to them. */

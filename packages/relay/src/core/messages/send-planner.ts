@@ -19,7 +19,7 @@ import {
   type TaskNaming,
 } from "./message-draft.ts";
 import type { SendKey } from "./message-record.ts";
-import { findSameWork } from "./same-work.ts";
+import { findSameWork, mayBeShared, NOT_SHARED } from "./same-work.ts";
 import { planSend, type SendContext, type SendPlan } from "./send-plan.ts";
 import { answerDigest, answerState } from "./task-effect.ts";
 
@@ -52,7 +52,22 @@ export interface AddressedDraft {
 /** Either what is to be written, or what was answered to the same letter before. */
 export type Planned = { readonly plan: SendPlan } | { readonly before: SendAnswer };
 
+/** What a letter refers to. */
+type Surroundings = Pick<
+  SendContext,
+  "original" | "originalDelivery" | "task" | "taskMail" | "taskAsked" | "artifacts" | "parent"
+>;
+
 const NOBODY: ReadonlySet<AgentId> = new Set();
+const NOTHING_AROUND: Surroundings = {
+  original: undefined,
+  originalDelivery: undefined,
+  task: undefined,
+  taskMail: [],
+  taskAsked: undefined,
+  artifacts: [],
+  parent: undefined,
+};
 
 /** Gathers what a letter touches and lets the pure rules decide. Writes nothing. */
 export class SendPlanner {
@@ -93,7 +108,8 @@ export class SendPlanner {
     }
     const isGuest = isAsked && from === GUEST;
     const sender = isGuest ? GUEST : await this.#directory.resolve(tenant, from, "from");
-    await this.#guard.authorize(principal, "messages.send", { agentId: sender });
+    const allowed = this.#guard.authorize(principal, "messages.send", { agentId: sender });
+    if (allowed !== undefined) await allowed;
     const recipient = await this.#recipientOf(tenant, sender, draft, sendKeyOf(draft, naming));
     if (isExternal(recipient)) this.#externalAgents.check(recipient, "to");
     if (recipient === sender && draft.kind !== "heartbeat") {
@@ -149,17 +165,19 @@ export class SendPlanner {
     }
     if (naming !== undefined) await this.#assertOwnName(tenant, naming);
     const nowMs = this.#clock.nowMs();
-    const letter = { tenant, ...addressed, ...(await this.#surroundings(principal, draft, sender)) };
+    // What there is nothing to wait for is not waited for: every letter comes by here.
+    const around = standsAlone(draft) ? NOTHING_AROUND : await this.#surroundings(principal, draft, sender);
+    const letter = { tenant, ...addressed, ...around };
     const context: SendContext = {
       ...letter,
       mailboxOpenMax: this.#settings.mailboxOpenMax,
       sendKey,
       clientTaskId: naming?.clientTaskId,
       askedOf: isAsked ? recipient : undefined,
-      ...(await findSameWork(this.#store, letter, nowMs)),
+      ...(mayBeShared(letter) ? await findSameWork(this.#store, letter, nowMs) : NOT_SHARED),
       stationery: { ids: this.#ids, nowMs, messageTtlMs: this.#settings.messageTtlMs },
     };
-    const before = await this.#answeredBefore(context);
+    const before = context.task === undefined ? undefined : await this.#answeredBefore(context);
     if (before !== undefined) return { before };
     const demand = demandOf(context);
     const pass = demand === undefined ? undefined : await this.#gate.pass(principal, demand);
@@ -180,16 +198,7 @@ export class SendPlanner {
   }
 
   /** What the letter refers to, as it stands now. */
-  async #surroundings(
-    principal: Principal,
-    draft: MessageDraft,
-    sender: AgentId,
-  ): Promise<
-    Pick<
-      SendContext,
-      "original" | "originalDelivery" | "task" | "taskMail" | "taskAsked" | "artifacts" | "parent"
-    >
-  > {
+  async #surroundings(principal: Principal, draft: MessageDraft, sender: AgentId): Promise<Surroundings> {
     const { tenant } = principal;
     const store = this.#store;
     const original = draft.replyTo === undefined ? undefined : await store.message(tenant, draft.replyTo);
@@ -278,6 +287,10 @@ export class SendPlanner {
       { details: { open, limit: this.#settings.mailboxOpenMax } },
     );
   }
+}
+
+function standsAlone({ replyTo, taskId, parentId }: MessageDraft): boolean {
+  return replyTo === undefined && taskId === undefined && parentId === undefined;
 }
 
 /** A guest has no mailbox: it sees what is said about its tasks, and nothing else can be said to it. */

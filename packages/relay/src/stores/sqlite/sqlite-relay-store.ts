@@ -96,11 +96,11 @@ export class SqliteRelayStore extends StoreReader implements RelayStore {
 
   async commit(changes: Changes): Promise<CommitOutcome> {
     try {
-      await this.#write(() => this.#apply(changes));
+      await this.#commits.submit(() => this.#apply(changes));
       return { committed: true };
     } catch (error) {
       if (error instanceof ClashError) return { committed: false, clash: error.clash };
-      throw error;
+      throw relayErrorFrom(error);
     }
   }
 
