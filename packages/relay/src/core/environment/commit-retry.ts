@@ -41,7 +41,7 @@ export async function decideAndCommit<Answer>(
  * list is taken as it is: every send and every acknowledgement comes by here.
  */
 export function combine(tenant: string, parts: readonly Partial<Changes>[]): Changes {
-  const combined: { [Sort in keyof Changes]: Changes[Sort] } = { tenant, events: [] };
+  const combined: Changes = { tenant, events: [] };
   const lists = combined as unknown as Record<string, readonly unknown[] | undefined>;
   /** Those that were made here, and may grow. */
   let own: Set<unknown> | undefined;
