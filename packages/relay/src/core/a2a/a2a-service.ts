@@ -233,7 +233,8 @@ export class A2aService {
     if (pushConfig !== undefined) await this.#parts.a2aPushes.check(called, pushConfig, known);
     const letter = letterOf(caller, request, { to, known });
     const naming = known === undefined ? namingOf(request, letter) : undefined;
-    const answer = await this.#refusing(known, () => this.#parts.messages.ask(principal, letter, naming));
+    const sending = this.#parts.messages.ask(principal, letter, naming);
+    const answer = await (known === undefined ? sending : added(known, sending));
     const taskId = answer.receipt.task_id;
     if (taskId === undefined) throw new RelayError("internal", "a request made no task");
     const begun = known === undefined ? begunTask(answer, caller, request) : undefined;
@@ -281,20 +282,6 @@ export class A2aService {
       return task;
     }
     return clientTaskId === undefined ? undefined : this.#parts.a2aTasks.named(caller, clientTaskId);
-  }
-
-  /** What was said to a task that is over came too late. */
-  async #refusing(known: TaskRecord | undefined, act: () => Promise<SendAnswer>): Promise<SendAnswer> {
-    try {
-      return await act();
-    } catch (reason) {
-      const { code, message } = RelayError.from(reason);
-      if (known === undefined) throw reason;
-      // Who may only look at a task cannot add to it, and hears of that in the words of A2A.
-      if (code === "not_found") throw noTask(known.id);
-      if (code !== "task_finished" && code !== "task_canceled") throw reason;
-      throw new A2aError("UnsupportedOperation", message, { cause: reason });
-    }
   }
 
   /** A place among those who wait, kept until it is known what for. */
@@ -346,6 +333,19 @@ export class A2aService {
     const { store } = this.#parts;
     const card = agentId === undefined ? undefined : await store.agentCard(principal.tenant, agentId);
     return termsOf(card ?? NO_CARD);
+  }
+}
+
+/** What is said to a task that is over comes too late. */
+async function added(task: TaskRecord, sending: Promise<SendAnswer>): Promise<SendAnswer> {
+  try {
+    return await sending;
+  } catch (reason) {
+    const { code, message } = RelayError.from(reason);
+    // Who may only look at a task cannot add to it, and hears of that in the words of A2A.
+    if (code === "not_found") throw noTask(task.id);
+    if (code !== "task_finished" && code !== "task_canceled") throw reason;
+    throw new A2aError("UnsupportedOperation", message, { cause: reason });
   }
 }
 

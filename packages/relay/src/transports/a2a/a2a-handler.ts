@@ -39,8 +39,11 @@ export class A2aHandler {
   }
 
   async handle(operation: A2aOperation, params: Params, call: A2aCall): Promise<A2aReply> {
-    const caller = await this.#callerOf(operation, params, call);
     const { a2a, a2aCards, a2aPushes, relayAgent } = this.#core;
+    const { principal, version, extensions, idempotencyKey } = call;
+    const name = targetOf(operation, params, call.agentName);
+    const agentId = name === undefined ? undefined : await a2a.resolve(principal, name);
+    const caller: A2aCaller = { principal, agentId, version, extensions, idempotencyKey };
     const isOwn = caller.agentId === undefined && isForRelay(params);
     switch (operation) {
       case "send":
@@ -71,13 +74,6 @@ export class A2aHandler {
       default:
         return { result: await a2aCards.extended(caller) };
     }
-  }
-
-  async #callerOf(operation: A2aOperation, params: Params, call: A2aCall): Promise<A2aCaller> {
-    const { principal, version, extensions, idempotencyKey } = call;
-    const name = targetOf(operation, params, call.agentName);
-    const agentId = name === undefined ? undefined : await this.#core.a2a.resolve(principal, name);
-    return { principal, agentId, version, extensions, idempotencyKey };
   }
 }
 
