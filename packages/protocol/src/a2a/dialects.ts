@@ -58,6 +58,8 @@ function methodsOf(
 export function parseA2aVersion(header: string | undefined): A2aVersion | "unknown" | undefined {
   const said = header?.trim() ?? "";
   if (said === "") return undefined;
+  const asWeWriteIt = A2A_VERSIONS.find((version) => version === said);
+  if (asWeWriteIt !== undefined) return asWeWriteIt;
   const [, major, minor = "0"] = /^(\d+)(?:\.(\d+)(?:\.\d+)*)?$/.exec(said) ?? [];
   return A2A_VERSIONS.find((version) => version === `${major}.${minor}`) ?? "unknown";
 }

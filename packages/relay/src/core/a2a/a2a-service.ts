@@ -38,7 +38,7 @@ import { type A2aFollowing, type A2aPage, A2aStreams } from "./a2a-streams.ts";
 import { type A2aTasks, noTask, ownSinceMs } from "./a2a-tasks.ts";
 import { assertAnswer } from "./agent-answer.ts";
 import { contextOfThread, threadOfContext } from "./context-id.ts";
-import { type AgentTerms, assertTerms, termsOf } from "./agent-terms.ts";
+import { assertTerms, termsOf } from "./agent-terms.ts";
 import { type Shown, TaskStory } from "./task-story.ts";
 
 export interface A2aSettings {
@@ -228,7 +228,7 @@ export class A2aService {
     }
     const called = { ...caller, agentId: known?.askedOf ?? to };
     const { parts } = request.message;
-    assertTerms(await this.#termsOf(called), { parts, extensions: caller.extensions });
+    assertTerms(termsOf((await this.#cardOf(called)) ?? NO_CARD), { parts, extensions: caller.extensions });
     const pushConfig = request.configuration?.taskPushNotificationConfig;
     if (pushConfig !== undefined) await this.#parts.a2aPushes.check(called, pushConfig, known);
     const letter = letterOf(caller, request, { to, known });
@@ -325,14 +325,12 @@ export class A2aService {
   }
 
   async #assertStreams(caller: A2aCaller): Promise<void> {
-    if ((await this.#termsOf(caller)).streams) return;
+    if (termsOf((await this.#cardOf(caller)) ?? NO_CARD).streams) return;
     throw new A2aError("UnsupportedOperation", "this agent's card says that it does not stream");
   }
 
-  async #termsOf({ principal, agentId }: A2aCaller): Promise<AgentTerms> {
-    const { store } = this.#parts;
-    const card = agentId === undefined ? undefined : await store.agentCard(principal.tenant, agentId);
-    return termsOf(card ?? NO_CARD);
+  #cardOf({ principal, agentId }: A2aCaller): Promise<AgentCard | undefined> | undefined {
+    return agentId === undefined ? undefined : this.#parts.store.agentCard(principal.tenant, agentId);
   }
 }
 

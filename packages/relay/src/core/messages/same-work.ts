@@ -8,7 +8,7 @@ export type SameWork = Pick<SendContext, "cached" | "resultKey" | "running">;
 export const NOT_SHARED: SameWork = { resultKey: undefined, cached: undefined, running: undefined };
 
 /** Only work that its sender declared idempotent, and gave a key, is ever shared. */
-export function mayBeShared({ draft, task }: Pick<SendContext, "draft" | "task">): boolean {
+export function mayBeShared(draft: SendContext["draft"], task: SendContext["task"]): boolean {
   const makesTask = task === undefined && (draft.kind === "request" || draft.kind === "handoff");
   return makesTask && draft.duplicateSafety === "idempotent" && keyOf(draft) !== "";
 }

@@ -167,14 +167,16 @@ export class SendPlanner {
     const nowMs = this.#clock.nowMs();
     // What there is nothing to wait for is not waited for: every letter comes by here.
     const around = standsAlone(draft) ? NOTHING_AROUND : await this.#surroundings(principal, draft, sender);
-    const letter = { tenant, ...addressed, ...around };
+    const isShared = mayBeShared(draft, around.task);
     const context: SendContext = {
-      ...letter,
+      tenant,
+      ...addressed,
+      ...around,
       mailboxOpenMax: this.#settings.mailboxOpenMax,
       sendKey,
       clientTaskId: naming?.clientTaskId,
       askedOf: isAsked ? recipient : undefined,
-      ...(mayBeShared(letter) ? await findSameWork(this.#store, letter, nowMs) : NOT_SHARED),
+      ...(isShared ? await findSameWork(this.#store, { tenant, ...addressed }, nowMs) : NOT_SHARED),
       stationery: { ids: this.#ids, nowMs, messageTtlMs: this.#settings.messageTtlMs },
     };
     const before = context.task === undefined ? undefined : await this.#answeredBefore(context);
