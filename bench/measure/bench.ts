@@ -19,8 +19,6 @@ export interface Bench {
   readonly waitingReaders: number;
   /** Streams that are open at one time, where the machine allows so many. */
   readonly openStreams: number;
-  /** How often a relay is started for them. */
-  readonly streamStarts: number;
   /** Says what is being done, for people who wait. */
   readonly progress: (text: string) => void;
 }
@@ -37,7 +35,6 @@ export const FULL: Omit<Bench, "cores" | "directory" | "progress"> = {
   growthRounds: 15,
   waitingReaders: 1_000,
   openStreams: 10_000,
-  streamStarts: 3,
 };
 
 export const QUICK: typeof FULL = {
@@ -49,5 +46,4 @@ export const QUICK: typeof FULL = {
   storedMessages: [1_000, 100_000],
   growthRounds: 7,
   openStreams: 2_000,
-  streamStarts: 1,
 };

@@ -7,6 +7,7 @@ import { agentId } from "../load/letters.ts";
 import type { MailItem } from "../load/mail-item.ts";
 import type { Bench } from "./bench.ts";
 import { arrivalRound, echoRound, type OnMail, percentileFigures } from "./paced-sends.ts";
+import { roundsOverStarts } from "./starts.ts";
 
 const READERS = 20;
 const WAIT_MS = 30_000;
@@ -14,21 +15,22 @@ const LEASE_MS = 60_000;
 
 /** From the moment a send is written to the moment the reader who waits for it holds the answer. */
 export async function measureLatency(bench: Bench): Promise<readonly Figure[]> {
-  await using bare = await startBareHttp(bench);
-  await using relay = await startRelay(bench);
   const echoes: number[][] = [];
   const reads: number[][] = [];
   const leases: number[][] = [];
-  const durationMs = bench.roundMs * 2;
-  await readersRound(relay, bench.warmUpMs, ReadingReader);
-  await readersRound(relay, bench.warmUpMs, LeasingReader);
-  await echoRound(bare, bench.warmUpMs);
-  for (let round = 0; round < bench.rounds; round += 1) {
-    bench.progress(`round ${round + 1} of ${bench.rounds}`);
-    echoes.push(await echoRound(bare, durationMs));
-    reads.push(await readersRound(relay, durationMs, ReadingReader));
-    leases.push(await readersRound(relay, durationMs, LeasingReader));
-  }
+  await roundsOverStarts(bench, async (servers) => {
+    const bare = servers.use(await startBareHttp(bench));
+    const relay = servers.use(await startRelay(bench));
+    await readersRound(relay, bench.warmUpMs, ReadingReader);
+    await readersRound(relay, bench.warmUpMs, LeasingReader);
+    await echoRound(bare, bench.warmUpMs);
+    return async () => {
+      const durationMs = bench.roundMs * 2;
+      echoes.push(await echoRound(bare, durationMs));
+      reads.push(await readersRound(relay, durationMs, ReadingReader));
+      leases.push(await readersRound(relay, durationMs, LeasingReader));
+    };
+  });
   return [
     ...percentileFigures("send to waiting reader", reads),
     ...percentileFigures("send to waiting worker (lease)", leases),

@@ -5,6 +5,7 @@ import type { Bound } from "../figure.ts";
 import { closedLoop, type LoopEnd, type LoopResult } from "../load/closed-loop.ts";
 import { type Connection, openConnections } from "../load/connection.ts";
 import type { Bench } from "./bench.ts";
+import { roundsOverStarts } from "./starts.ts";
 
 /** One thing to be measured, in turns with others. */
 interface Contestant {
@@ -32,7 +33,7 @@ export interface Flow extends Disposable {
 }
 
 /** Starts the contestants, and leaves what has to be ended with `servers`. */
-export type Start = (servers: AsyncDisposableStack) => Promise<readonly (Runner | FlowRunner)[]>;
+export type StartRunners = (servers: AsyncDisposableStack) => Promise<readonly (Runner | FlowRunner)[]>;
 
 /** What was seen of a runner, round by round. */
 export interface Samples extends Pick<Contestant, "name" | "aim"> {
@@ -46,26 +47,21 @@ export interface Samples extends Pick<Contestant, "name" | "aim"> {
 // A server that was busy a moment ago tidies up, and must not do so while the next is measured.
 const SETTLE_MS = 400;
 
-/**
- * Rounds of all runners in turns, forwards and backwards, so that no one has the better half of the time. All are
- * started several times, because a process may be faster or slower for life than the same program started again.
- */
-export async function interleave(bench: Bench, start: Start): Promise<readonly Samples[]> {
+/** Rounds of all runners in turns, forwards and backwards, so that no one has the better half of the time. */
+export async function interleave(bench: Bench, start: StartRunners): Promise<readonly Samples[]> {
   const samples: ReturnType<typeof newSamples>[] = [];
   const run = (runner: Runner | FlowRunner, afterMs: number): Promise<RoundSample> =>
     "open" in runner ? runFlow(runner, afterMs) : runRound(runner, bench.connections, { afterMs });
-  for (let started = 0; started < bench.starts; started += 1) {
-    await using servers = new AsyncDisposableStack();
+  await roundsOverStarts(bench, async (servers) => {
     const runners = await start(servers);
     for (const runner of runners) await run(runner, bench.warmUpMs);
-    for (let round = 0; round < bench.rounds; round += 1) {
-      bench.progress(`start ${started + 1} of ${bench.starts}, round ${round + 1} of ${bench.rounds}`);
-      const order = [...runners.entries()];
+    const order = [...runners.entries()];
+    return async (round) => {
       for (const [index, runner] of round % 2 === 0 ? order : order.toReversed()) {
         (samples[index] ??= newSamples(runner)).add(await run(runner, bench.roundMs));
       }
-    }
-  }
+    };
+  });
   return samples;
 }
 

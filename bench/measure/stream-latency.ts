@@ -5,6 +5,7 @@ import { agentId } from "../load/letters.ts";
 import type { StreamOpener } from "../load/mail-stream.ts";
 import type { Bench } from "./bench.ts";
 import { arrivalRound, echoRound, medianRounds, type OnMail, percentileFigures } from "./paced-sends.ts";
+import { roundsOverStarts } from "./starts.ts";
 import { STREAM_KINDS } from "./stream-kinds.ts";
 
 const READERS = 20;
@@ -13,26 +14,24 @@ const READERS = 20;
 export async function measureStreamLatency(bench: Bench): Promise<readonly Figure[]> {
   const echoes: number[][] = [];
   const arrivals = STREAM_KINDS.map(({ name }) => ({ name, timesMs: [] as number[][] }));
-  for (let started = 0; started < bench.starts; started += 1) {
-    await using bare = await startBareHttp(bench);
-    await using relay = await startRelay(bench);
-    using opened = new DisposableStack();
-    const audiences = [];
+  await roundsOverStarts(bench, async (servers) => {
+    const bare = servers.use(await startBareHttp(bench));
+    const relay = servers.use(await startRelay(bench));
+    const audiences: StreamReaders[] = [];
     for (const [index, { open }] of STREAM_KINDS.entries()) {
       // Agents of their own, so that no letter is shown over two kinds of streams.
-      audiences.push(opened.use(await StreamReaders.open(relay, open, index * READERS)));
+      audiences.push(servers.use(await StreamReaders.open(relay, open, index * READERS)));
     }
-    const durationMs = bench.roundMs * 2;
     for (const readers of audiences) await arrivalRound(relay, bench.warmUpMs, readers);
     await echoRound(bare, bench.warmUpMs);
-    for (let round = 0; round < bench.rounds; round += 1) {
-      bench.progress(`start ${started + 1} of ${bench.starts}, round ${round + 1} of ${bench.rounds}`);
+    return async () => {
+      const durationMs = bench.roundMs * 2;
       echoes.push(await echoRound(bare, durationMs));
       for (const [index, readers] of audiences.entries()) {
         arrivals[index]?.timesMs.push(await arrivalRound(relay, durationMs, readers));
       }
-    }
-  }
+    };
+  });
   const must = { atMost: 3 };
   return [
     ...arrivals.map(({ name, timesMs }) =>

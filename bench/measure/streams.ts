@@ -32,8 +32,8 @@ export async function measureStreams(bench: Bench): Promise<readonly Figure[]> {
   const figures: Figure[] = [];
   for (const { name, open } of STREAM_KINDS) {
     const samples: Sample[] = [];
-    for (let start = 0; start < bench.streamStarts; start += 1) {
-      bench.progress(`${name}: start ${start + 1} of ${bench.streamStarts}`);
+    for (let start = 0; start < bench.starts; start += 1) {
+      bench.progress(`${name}: start ${start + 1} of ${bench.starts}`);
       samples.push(await sampleOnce(bench, open, plan));
     }
     figures.push(...figuresOf(name, plan.count, samples));
