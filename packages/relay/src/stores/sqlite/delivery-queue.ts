@@ -5,7 +5,7 @@ import type { QueuedMail, QueueFilter } from "../../core/mailboxes/mailbox-store
 import { prepare, type Row, type Statement } from "./database.ts";
 import { FairShare } from "./fair-share.ts";
 import type { Ledger } from "./ledger.ts";
-import { oneOf, RETURNED_STATES, WAITING_STATES } from "./one-of.ts";
+import { oneOf, RETURNED_STATES, WAITING_STATES } from "./index-conditions.ts";
 import {
   DELIVERY_COLUMN_COUNT,
   deliveryColumns,

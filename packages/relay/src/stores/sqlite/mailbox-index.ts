@@ -3,7 +3,7 @@ import type { AgentId, DeliveryState } from "@a2a-relay/protocol";
 import type { MailPurpose } from "../../core/mailboxes/delivery-record.ts";
 import { AvailableMail, type AvailablePlace, type Wanted } from "./available-mail.ts";
 import { prepare, type Row } from "./database.ts";
-import { oneOf, WAITING_STATES } from "./one-of.ts";
+import { oneOf, WAITING_STATES } from "./index-conditions.ts";
 
 // Both go through partial indexes, so settled mail is not read.
 const WAITING = `

@@ -12,7 +12,7 @@ import { KnownPlaces } from "./known-places.ts";
 import type { Ledger } from "./ledger.ts";
 import { type Place, placeFromRow } from "./mailbox-index.ts";
 import type { Messages } from "./messages.ts";
-import { oneOf, OPEN_STATES, WAITING_STATES } from "./one-of.ts";
+import { oneOf, OPEN_STATES, WAITING_STATES } from "./index-conditions.ts";
 import { RowInsert } from "./row-insert.ts";
 import {
   courseValues,

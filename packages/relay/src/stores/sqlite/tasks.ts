@@ -5,7 +5,7 @@ import type { ArtifactRecord, TaskRecord } from "../../core/tasks/task-record.ts
 import type { AskedTasksPage, AskedTasksQuery, TaskFilter, WholeTask } from "../../core/tasks/task-store.ts";
 import { ClashError } from "./clash.ts";
 import { prepare, type Statement } from "./database.ts";
-import { oneOf, UNFINISHED_STATES } from "./one-of.ts";
+import { oneOf, UNFINISHED_STATES } from "./index-conditions.ts";
 import { artifactFromRow, TASK_COLUMNS, taskFromRow } from "./rows.ts";
 
 /** Tasks looked at between two turns of the event loop, so that a rare filter holds nobody up. */
