@@ -64,7 +64,6 @@ interface Asked {
   readonly begun: A2aTask | undefined;
 }
 
-const NO_CARD: AgentCard = {};
 /** The id of no task: nothing ever happens to it. */
 const NO_TASK = "";
 
@@ -228,7 +227,7 @@ export class A2aService {
     }
     const called = { ...caller, agentId: known?.askedOf ?? to };
     const { parts } = request.message;
-    assertTerms(termsOf((await this.#cardOf(called)) ?? NO_CARD), { parts, extensions: caller.extensions });
+    assertTerms(termsOf(await this.#cardOf(called)), { parts, extensions: caller.extensions });
     const pushConfig = request.configuration?.taskPushNotificationConfig;
     if (pushConfig !== undefined) await this.#parts.a2aPushes.check(called, pushConfig, known);
     const letter = letterOf(caller, request, { to, known });
@@ -325,7 +324,7 @@ export class A2aService {
   }
 
   async #assertStreams(caller: A2aCaller): Promise<void> {
-    if (termsOf((await this.#cardOf(caller)) ?? NO_CARD).streams) return;
+    if (termsOf(await this.#cardOf(caller)).streams) return;
     throw new A2aError("UnsupportedOperation", "this agent's card says that it does not stream");
   }
 

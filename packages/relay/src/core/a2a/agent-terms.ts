@@ -12,10 +12,12 @@ export interface AgentTerms {
   readonly requiredExtensions: readonly string[];
 }
 
+const NO_CARD: AgentCard = {};
 /** Asked at every call, and cards change seldom. */
 const termsByCard = new WeakMap<AgentCard, AgentTerms>();
 
-export function termsOf(card: AgentCard): AgentTerms {
+/** Whoever has no card has no terms of its own. */
+export function termsOf(card: AgentCard = NO_CARD): AgentTerms {
   const before = termsByCard.get(card);
   if (before !== undefined) return before;
   const terms = readTerms(card);

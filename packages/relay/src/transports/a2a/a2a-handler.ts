@@ -44,13 +44,13 @@ export class A2aHandler {
     const name = targetOf(operation, params, call.agentName);
     const agentId = name === undefined ? undefined : await a2a.resolve(principal, name);
     const caller: A2aCaller = { principal, agentId, version, extensions, idempotencyKey };
-    const isOwn = caller.agentId === undefined && isForRelay(params);
+    const isOwn = agentId === undefined && isForRelay(params);
     switch (operation) {
       case "send":
-        if (isOwn) return { result: await relayAgent.answer(caller.principal, params) };
+        if (isOwn) return { result: await relayAgent.answer(principal, params) };
         return { result: { ...(await a2a.send(caller, params, call)) } };
       case "stream":
-        if (isOwn) return { pages: onePage(await relayAgent.answer(caller.principal, params)) };
+        if (isOwn) return { pages: onePage(await relayAgent.answer(principal, params)) };
         return { pages: await a2a.stream(caller, params, call) };
       case "subscribe": {
         const afterN = readEventId(call.lastEventId);
