@@ -70,6 +70,29 @@ describe("CommitQueue", () => {
     assert.deepEqual(order, ["shown", "answered"]);
   });
 
+  it("lets jobs that come in the next turns share the commit of those that wait, but not for ever", async () => {
+    using store = setup();
+    const jobs: Promise<void>[] = [];
+    const commitsAfterTurn: number[] = [];
+    for (let turn = 0; turn < 6; turn += 1) {
+      jobs.push(store.queue.submit(() => store.insert(2 * turn)));
+      jobs.push(store.queue.submit(() => store.insert(2 * turn + 1)));
+      await nextTurn();
+      commitsAfterTurn.push(store.commits.length);
+    }
+    await Promise.all(jobs);
+    assert.deepEqual(commitsAfterTurn, [0, 0, 0, 0, 1, 1]);
+    assert.equal(store.commits.length, 2);
+  });
+
+  it("commits a job that is alone in the turn it came in", async () => {
+    using store = setup();
+    const job = store.queue.submit(() => store.insert(1));
+    await nextTurn();
+    assert.equal(store.commits.length, 1);
+    await job;
+  });
+
   it("takes at most 256 jobs into a commit and lets other work in between", async () => {
     using store = setup();
     const jobs = Array.from({ length: 600 }, (_, index) => store.queue.submit(() => store.insert(index)));

@@ -7,6 +7,8 @@ import { isFatal, relayErrorFrom } from "./sqlite-error.ts";
 
 /** Jobs that share one commit: past this the gain is small and the first caller waits long. */
 const BATCH_JOBS_MAX = 256;
+/** Turns that a commit waits for more, as long as each of them brings some: the first caller waits for them too. */
+const MORE_TURNS_MAX = 4;
 /** Jobs that may wait: far more than the requests a healthy relay has under way. */
 const WAITING_JOBS_MAX = 50_000;
 
@@ -15,6 +17,9 @@ interface Waiting {
   readonly resolve: (value: unknown) => void;
   readonly reject: (reason: unknown) => void;
 }
+
+/** A job that is alone has its commit at once. */
+const NOBODY_YET = { jobs: 1, turns: 0 };
 
 type Outcome = { readonly value: unknown } | { readonly error: unknown };
 
@@ -26,8 +31,8 @@ export interface CommitQueueHooks {
 }
 
 /**
- * Group commit: all jobs that wait in one turn of the event loop share one transaction and one fsync. The
- * failure of a job is its own; nobody is answered before the commit.
+ * Group commit: all jobs that wait share one transaction and one fsync, which come in the first turn of the event loop
+ * that brings no more of them. The failure of a job is its own; nobody is answered before the commit.
  */
 export class CommitQueue {
   readonly #database: DatabaseSync;
@@ -40,6 +45,8 @@ export class CommitQueue {
   readonly #release: Statement;
   readonly #rollBackTo: Statement;
   #waiting: Waiting[] = [];
+  /** Of the batch to come: how many waited when it was looked at last, and how often that was. */
+  #seen: { readonly jobs: number; readonly turns: number } = NOBODY_YET;
   #scheduled: NodeJS.Immediate | undefined;
   #closed: RelayError | undefined;
 
@@ -84,8 +91,17 @@ export class CommitQueue {
 
   #turn(): void {
     this.#scheduled = undefined;
-    this.#runBatch();
+    if (!this.#isGrowing()) this.#runBatch();
     if (this.#waiting.length > 0) this.#scheduled ??= setImmediate(() => this.#turn());
+  }
+
+  /** Whoever a commit answered is soon back with the next write; one turn more, and it shares the next commit. */
+  #isGrowing(): boolean {
+    const jobs = this.#waiting.length;
+    const { jobs: before, turns } = this.#seen;
+    const growing = jobs > before && jobs < BATCH_JOBS_MAX && turns < MORE_TURNS_MAX;
+    this.#seen = growing ? { jobs, turns: turns + 1 } : NOBODY_YET;
+    return growing;
   }
 
   #runBatch(): void {
