@@ -231,8 +231,8 @@ export class A2aService {
     const pushConfig = request.configuration?.taskPushNotificationConfig;
     if (pushConfig !== undefined) await this.#parts.a2aPushes.check(called, pushConfig, known);
     const letter = letterOf(caller, request, { to, known });
-    const naming = known === undefined ? namingOf(request, letter) : undefined;
-    const sending = this.#parts.messages.ask(principal, letter, naming);
+    const about = known === undefined ? { naming: namingOf(request, letter), to } : {};
+    const sending = this.#parts.messages.ask(principal, letter, about);
     const answer = await (known === undefined ? sending : added(known, sending));
     const taskId = answer.receipt.task_id;
     if (taskId === undefined) throw new RelayError("internal", "a request made no task");

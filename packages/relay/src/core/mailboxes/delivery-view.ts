@@ -7,7 +7,7 @@ import {
   type MailNotice,
   type Message,
 } from "@a2a-relay/protocol";
-import { toA2aPayload } from "../messages/a2a-payload.ts";
+import { a2aPayloadJson } from "../messages/a2a-payload.ts";
 import type { DeliveryRecord } from "./delivery-record.ts";
 import type { Mail } from "./mailbox-store.ts";
 
@@ -40,35 +40,22 @@ export function viewLease(delivery: DeliveryRecord): LeaseView | undefined {
   };
 }
 
+/** Mail as the API shows it. */
 export function viewMail(mail: Mail): MailboxItem {
-  const { delivery } = mail;
-  const message = JSON.parse(mail.message.json) as Message;
-  const lease = viewLease(delivery);
-  return {
-    id: delivery.messageId,
-    message_id: delivery.messageId,
-    ...(delivery.taskId === null ? {} : { task_id: delivery.taskId }),
-    status: statusOf(delivery, lease),
-    sender_agent_id: delivery.sender,
-    message,
-    a2a_payload: toA2aPayload(message),
-    ...(lease === undefined ? {} : { lease }),
-  };
+  return JSON.parse(mailJson(mail)) as MailboxItem;
 }
 
-/** The same as JSON text. The letter is JSON already, and writing it again would cost more than all the rest. */
+/** The same as JSON text. The letter is JSON already: to read it and write it again would cost more than all the rest. */
 export function mailJson(mail: Mail): string {
   const { delivery } = mail;
-  const message = JSON.parse(mail.message.json) as Message;
   const lease = viewLease(delivery);
   const id = JSON.stringify(delivery.messageId);
   const task = delivery.taskId === null ? "" : `"task_id":${JSON.stringify(delivery.taskId)},`;
-  const payload = JSON.stringify(toA2aPayload(message));
   const held = lease === undefined ? "" : `,"lease":${JSON.stringify(lease)}`;
   return (
     `{"id":${id},"message_id":${id},${task}"status":"${statusOf(delivery, lease)}",` +
     `"sender_agent_id":${JSON.stringify(delivery.sender)},` +
-    `"message":${mail.message.json},"a2a_payload":${payload}${held}}`
+    `"message":${mail.message.json},"a2a_payload":${a2aPayloadJson(mail.message)}${held}}`
   );
 }
 

@@ -10,7 +10,6 @@ import {
   LeaseRequestSchema,
   type LeaseResponse,
   LIMITS,
-  type MailboxItem,
   type MailboxRead,
   MailboxReadSchema,
   type MailboxResponse,
@@ -80,6 +79,9 @@ export interface Taking extends Waiting {
   whenRoom?(take: () => Promise<readonly Mail[]>): Promise<readonly Mail[]>;
 }
 
+/** Who wants mail, whose and what of it, and how it waits for it. */
+type Asked<How> = [principal: Principal, agent: string, input: unknown, how?: How];
+
 export interface MailboxSettings {
   readonly messageTtlMs: number;
   /** How often a stream without mail gives a sign of life. */
@@ -115,12 +117,15 @@ export class MailboxService {
   }
 
   /** Available mail, oldest first, again and again until it is acknowledged. Reading only leaves a mark. */
-  async read(
-    principal: Principal,
-    agent: string,
-    input: unknown,
-    waiting: Waiting = {},
-  ): Promise<MailboxResponse> {
+  async read(...asked: Asked<Waiting>): Promise<MailboxResponse> {
+    return this.readAs(viewMail, ...asked);
+  }
+
+  /** The same, each letter in the form that suits the wire. */
+  async readAs<Shown>(
+    show: (mail: Mail) => Shown,
+    ...[principal, agent, input, waiting = {}]: Asked<Waiting>
+  ): Promise<{ readonly messages: Shown[]; readonly cursor: string }> {
     const query = parseRead(input) as MailboxRead;
     const agentId = await this.#mailboxOf(principal, agent, "mailbox.read");
     const { tenant } = principal;
@@ -134,7 +139,7 @@ export class MailboxService {
       await markDelivered(this.#parts, tenant, agentId, unreadIn(mail));
     }
     const cursor = mail.at(-1)?.delivery.position ?? afterPosition;
-    return { messages: mail.map(viewMail), cursor: String(cursor) };
+    return { messages: mail.map(show), cursor: String(cursor) };
   }
 
   /** Open mail and whatever comes, page by page, until the caller has gone. Refuses before the first page. */
@@ -149,12 +154,15 @@ export class MailboxService {
     return followMailbox(this.#parts, this.#settings, { principal, agentId, query }, waiting);
   }
 
-  async lease(
-    principal: Principal,
-    agent: string,
-    input: unknown,
-    taking: Taking = {},
-  ): Promise<LeaseResponse> {
+  async lease(...asked: Asked<Taking>): Promise<LeaseResponse> {
+    return { messages: (await this.leaseAs(viewMail, ...asked)) as LeaseResponse["messages"] };
+  }
+
+  /** The same, each letter in the form that suits the wire. */
+  async leaseAs<Shown>(
+    show: (mail: Mail) => Shown,
+    ...[principal, agent, input, taking = {}]: Asked<Taking>
+  ): Promise<Shown[]> {
     const request = parseLease(input) as LeaseRequest;
     const agentId = await this.#mailboxOf(principal, agent, "mailbox.settle");
     const wanted = {
@@ -164,7 +172,7 @@ export class MailboxService {
       waitMs: request.wait_ms ?? 0,
     };
     const mail = await this.#lease(principal, agentId, request.max ?? 1, wanted, taking);
-    return { messages: mail.map(viewMail) as (MailboxItem & { lease: NonNullable<MailboxItem["lease"]> })[] };
+    return mail.map(show);
   }
 
   /** Leases the oldest letter of one purpose; the rest of the mailbox stays as it is. */

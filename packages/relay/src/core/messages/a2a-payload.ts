@@ -1,19 +1,18 @@
-import type { Message } from "@a2a-relay/protocol";
+import { memberJson } from "./json-member.ts";
+import type { MessageRecord } from "./message-record.ts";
 
 /**
  * The letter as the parameters of A2A's `message/send`, for mailbox clients that speak A2A JSON. Parts are
  * carried as they came; a plain body becomes one text part.
  */
-export function toA2aPayload(message: Message): Readonly<Record<string, unknown>> {
-  return {
-    message: {
-      kind: "message",
-      role: "user",
-      messageId: message.id,
-      contextId: message.thread_id,
-      ...(message.task_id === undefined ? {} : { taskId: message.task_id }),
-      parts: message.parts ?? [{ kind: "text", text: message.body }],
-    },
-    metadata: { sender_agent_id: message.from, relay_target_agent_id: message.to, type: message.type },
-  };
+export function a2aPayloadJson(letter: MessageRecord): string {
+  const { id, sender, recipient, kind, threadId, taskId, json } = letter;
+  const task = taskId === null ? "" : `"taskId":${JSON.stringify(taskId)},`;
+  const parts = memberJson(json, "parts") ?? `[{"kind":"text","text":${memberJson(json, "body") ?? '""'}}]`;
+  return (
+    `{"message":{"kind":"message","role":"user","messageId":${JSON.stringify(id)},` +
+    `"contextId":${JSON.stringify(threadId)},${task}"parts":${parts}},` +
+    `"metadata":{"sender_agent_id":${JSON.stringify(sender)},` +
+    `"relay_target_agent_id":${JSON.stringify(recipient)},"type":"${kind}"}}`
+  );
 }

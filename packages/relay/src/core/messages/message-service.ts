@@ -32,6 +32,7 @@ import { parseMessageDraft, type TaskNaming } from "./message-draft.ts";
 import type { MessageRecord } from "./message-record.ts";
 import {
   type AddressedDraft,
+  type Addressing,
   type MessageSettings,
   type Planned,
   type SendAnswer,
@@ -111,10 +112,13 @@ export class MessageService {
   }
 
   /** A letter over A2A: the task it asks for is listed there, and whoever is no agent asks as a guest. */
-  async ask(principal: Principal, input: unknown, task?: TaskNaming): Promise<SendAnswer> {
+  async ask(
+    principal: Principal,
+    input: unknown,
+    about: Omit<Addressing, "isAsked"> = {},
+  ): Promise<SendAnswer> {
     const draft = parseMessageDraft(input);
-    const how = { naming: task, isAsked: true };
-    return this.#send(principal, await this.#planner.address(principal, draft, how));
+    return this.#send(principal, await this.#planner.address(principal, draft, { ...about, isAsked: true }));
   }
 
   /** Each letter is answered for itself, in order, unless `atomic` asks for all or none. */

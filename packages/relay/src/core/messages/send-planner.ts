@@ -37,12 +37,20 @@ export interface MessageSettings {
   readonly mailboxOpenMax: number;
 }
 
+/** What is known of a letter beside what it says. */
+export interface Addressing {
+  /** Of the task it asks for, where its sender names tasks. */
+  readonly naming?: TaskNaming | undefined;
+  /** It asks over A2A. */
+  readonly isAsked?: boolean;
+  /** Whom its `to` means, where that was looked up just now. */
+  readonly to?: AgentId | undefined;
+}
+
 /** A letter whose sender and recipient are known agents. */
 export interface AddressedDraft {
   readonly draft: MessageDraft;
-  /** Of the task it asks for, where its sender names tasks. */
-  readonly naming: TaskNaming | undefined;
-  /** It asks over A2A. */
+  readonly naming: Addressing["naming"];
   readonly isAsked: boolean;
   readonly sender: AgentId;
   readonly recipient: AgentId;
@@ -95,10 +103,7 @@ export class SendPlanner {
   async address(
     principal: Principal,
     draft: MessageDraft,
-    {
-      naming,
-      isAsked = false,
-    }: { readonly naming?: TaskNaming | undefined; readonly isAsked?: boolean } = {},
+    { naming, isAsked = false, to }: Addressing = {},
   ): Promise<AddressedDraft> {
     const { tenant } = principal;
     const own = principal.kind === "agent" ? principal.agentId : undefined;
@@ -110,7 +115,7 @@ export class SendPlanner {
     const sender = isGuest ? GUEST : await this.#directory.resolve(tenant, from, "from");
     const allowed = this.#guard.authorize(principal, "messages.send", { agentId: sender });
     if (allowed !== undefined) await allowed;
-    const recipient = await this.#recipientOf(tenant, sender, draft, sendKeyOf(draft, naming));
+    const recipient = to ?? (await this.#recipientOf(tenant, sender, draft, sendKeyOf(draft, naming)));
     if (isExternal(recipient)) this.#externalAgents.check(recipient, "to");
     if (recipient === sender && draft.kind !== "heartbeat") {
       throw new RelayError("invalid_argument", `to: ${recipient} cannot write to itself`);

@@ -8,6 +8,7 @@ import {
 } from "@a2a-relay/protocol";
 import type { TSchema } from "typebox";
 import type { Principal } from "../../core/access/principal.ts";
+import { mailJson } from "../../core/mailboxes/delivery-view.ts";
 import type { MailboxService } from "../../core/mailboxes/mailbox-service.ts";
 import { param, type Route } from "./route.ts";
 
@@ -35,9 +36,11 @@ export function mailboxRoutes(mailboxes: MailboxService): readonly Route[] {
       query: MailboxReadSchema,
       waits: true,
       answers: { 200: "Mail, and the cursor behind it" },
-      handle: async (call) => ({
-        body: await mailboxes.read(call.principal, param(call, "agent_id"), call.query, call),
-      }),
+      handle: async (call) => {
+        const asked = [call.principal, param(call, "agent_id"), call.query, call] as const;
+        const { messages, cursor } = await mailboxes.readAs(mailJson, ...asked);
+        return { json: `{"messages":[${messages.join(",")}],"cursor":${JSON.stringify(cursor)}}` };
+      },
     },
     verb(
       "ack",
@@ -54,9 +57,10 @@ export function mailboxRoutes(mailboxes: MailboxService): readonly Route[] {
       body: LeaseRequestSchema,
       waits: true,
       answers: { 200: "Leased mail, each item with its lease" },
-      handle: async (call) => ({
-        body: await mailboxes.lease(call.principal, param(call, "agent_id"), call.body ?? {}, call),
-      }),
+      handle: async (call) => {
+        const asked = [call.principal, param(call, "agent_id"), call.body ?? {}, call] as const;
+        return { json: leasedJson(await mailboxes.leaseAs(mailJson, ...asked)) };
+      },
     },
     verb(
       "renew",
@@ -80,4 +84,9 @@ export function mailboxRoutes(mailboxes: MailboxService): readonly Route[] {
       (...args) => mailboxes.fail(...args),
     ),
   ];
+}
+
+/** The answer of a lease, from its letters as JSON. */
+export function leasedJson(letters: readonly string[]): string {
+  return `{"messages":[${letters.join(",")}]}`;
 }

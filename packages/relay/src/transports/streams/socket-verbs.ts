@@ -1,7 +1,9 @@
 import type { SocketVerb } from "@a2a-relay/protocol";
 import type { Principal } from "../../core/access/principal.ts";
+import { mailJson } from "../../core/mailboxes/delivery-view.ts";
 import type { Taking } from "../../core/mailboxes/mailbox-service.ts";
 import type { RelayCore } from "../../core/relay-core.ts";
+import { leasedJson } from "../http/mailbox-routes.ts";
 import { batchJson, sentJson } from "../http/message-routes.ts";
 import { statusOf } from "../http/http-error.ts";
 
@@ -38,9 +40,12 @@ export const SOCKET_ACTS = {
     body: await messages.sendBatch(principal, { read: () => input, write: batchJson, statusOf }),
   }),
   lease: async ({ mailboxes }, { principal, agent }, input, taking) => {
-    const leased = await mailboxes.lease(principal, agent, input ?? {}, taking);
-    const leases = leased.messages.map(({ message_id, lease }) => ({ message_id, lease_id: lease.id }));
-    const body = JSON.stringify(leased);
+    const leased = await mailboxes.leaseAs((mail) => mail, principal, agent, input ?? {}, taking);
+    const leases = leased.map(({ delivery }) => ({
+      message_id: delivery.messageId,
+      lease_id: delivery.leaseId,
+    }));
+    const body = leasedJson(leased.map(mailJson));
     return leases.length === 0
       ? { body }
       : { body, undo: () => mailboxes.release(principal, agent, { leases }) };
