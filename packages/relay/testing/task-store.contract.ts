@@ -5,7 +5,7 @@ import type { RelayStore } from "../src/core/environment/relay-store.ts";
 import type { ArtifactRecord, TaskRecord } from "../src/core/tasks/task-record.ts";
 import type { TaskFilter } from "../src/core/tasks/task-store.ts";
 import { NOON_MS } from "./fake-clock.ts";
-import { aNewTask, clashOf, commit, LULU, type OpenStore, TENANT, ZHIWEI } from "./store-builders.ts";
+import { aNewTask, clashOf, commit, LULU, type OpenStore, send, TENANT, ZHIWEI } from "./store-builders.ts";
 
 const CAROL = "carol@host" as AgentId;
 
@@ -95,6 +95,28 @@ export function describeTaskStore(open: OpenStore): void {
       assert.deepEqual(await find(store, { parentId: "root", agentId: CAROL }), [three]);
       assert.deepEqual(await find(store, { threadId: "话题", state: "completed" }), [two]);
       assert.deepEqual(await find(store, { agentId: CAROL, state: "working" }), [three]);
+    });
+
+    it("are found by the thread that their own letter began, also when others have joined it", async () => {
+      await using store = await open();
+      const threadId = "thread_0198-甲";
+      const begin = async (id: string, taskId: string, said: Partial<TaskRecord> = {}): Promise<string> => {
+        const letter = await send(store, { id, taskId, threadId });
+        return put(store, { id: taskId, threadId, messageId: letter.id, ...said });
+      };
+      const first = await begin("msg_0198-甲", "task-1");
+      const joined = await begin("msg_0198-乙", "task-2", { state: "working", parentId: "root" });
+      await put(store, { id: "task-3", threadId: "thread_0198-丙", messageId: "msg_0198-丙" });
+      assert.equal((await stored(store, first)).threadId, threadId);
+      assert.deepEqual(await find(store, { threadId }), [first, joined]);
+      assert.deepEqual(await find(store, { threadId, limit: 1 }), [first]);
+      assert.deepEqual(await find(store, { threadId, limit: 1, afterId: first }), [joined]);
+      assert.deepEqual(await find(store, { threadId, parentId: "root" }), [joined]);
+      assert.deepEqual(await find(store, { threadId, state: "submitted" }), [first]);
+      // Handed on, it is asked for by another letter, and stays in its thread.
+      await commit(store, { tasks: [{ ...(await stored(store, first)), messageId: "msg_0198-丁" }] });
+      assert.equal((await stored(store, first)).threadId, threadId);
+      assert.deepEqual(await find(store, { threadId }), [first, joined]);
     });
 
     it("are found in each state they can have", async () => {

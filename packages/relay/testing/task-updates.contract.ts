@@ -175,7 +175,8 @@ export function describeTaskUpdates(open: OpenStore): void {
       await using store = await open();
       await put(store, { id: "1", updatedAtMs: NOON_MS + 1, state: "completed" });
       await put(store, { id: "2", updatedAtMs: NOON_MS + 2, threadId: "上下文" });
-      await put(store, { id: "3", updatedAtMs: NOON_MS + 3 });
+      const own = { threadId: "thread_0198-甲", messageId: "msg_0198-甲" };
+      await put(store, { id: "3", updatedAtMs: NOON_MS + 3, ...own });
       const first = await asked(store, { limit: 2 });
       assert.deepEqual([first.tasks.map(({ id }) => id), first.hasMore, first.total], [["3", "2"], true, 3]);
       const next = await asked(store, { limit: 2, before: first.tasks[1] });
@@ -184,6 +185,7 @@ export function describeTaskUpdates(open: OpenStore): void {
         (await asked(store, said)).tasks.map(({ id }) => id);
       assert.deepEqual(await idsOf({ state: "completed" }), ["1"]);
       assert.deepEqual(await idsOf({ threadId: "上下文" }), ["2"]);
+      assert.deepEqual(await idsOf({ threadId: own.threadId }), ["3"]);
       assert.deepEqual(await idsOf({ sinceMs: NOON_MS + 2 }), ["3", "2"]);
     });
 

@@ -64,7 +64,7 @@ export function messageFromRow(row: Row, offset = 0): MessageRecord {
   };
 }
 
-/** What a row says of the thread: nothing where it is the one that the letter itself began. */
+/** What a row says of the thread: nothing where it is the one that its letter itself began. */
 export function threadColumn(threadId: string, messageId: string): string {
   return threadId === ownThreadId(messageId) ? "" : threadId;
 }
@@ -189,7 +189,7 @@ export function taskFromRow(row: Row): TaskRecord {
     requester: row[2] as AgentId,
     assignee: row[3] as AgentId,
     state: row[4] as TaskState,
-    threadId: row[5] as string,
+    threadId: threadFrom(row[5], row[6]),
     messageId: row[6] as string,
     subject: row[7] as string,
     clientId: row[8] as string | null,

@@ -1,12 +1,13 @@
 import type { DatabaseSync } from "node:sqlite";
 import { setImmediate } from "node:timers/promises";
 import { type AgentId, type Artifact, isTerminal } from "@a2a-relay/protocol";
+import { beginnerOf } from "../../core/messages/own-thread.ts";
 import type { ArtifactRecord, TaskRecord } from "../../core/tasks/task-record.ts";
 import type { AskedTasksPage, AskedTasksQuery, TaskFilter, WholeTask } from "../../core/tasks/task-store.ts";
 import { ClashError } from "./clash.ts";
 import { prepare, type Statement } from "./database.ts";
 import { oneOf, UNFINISHED_STATES } from "./index-conditions.ts";
-import { artifactFromRow, TASK_COLUMNS, taskFromRow } from "./rows.ts";
+import { artifactFromRow, TASK_COLUMNS, taskFromRow, threadColumn } from "./rows.ts";
 
 /** Tasks looked at between two turns of the event loop, so that a rare filter holds nobody up. */
 const WALK_ROWS = 2_000;
@@ -28,13 +29,20 @@ const OVERDUE = `
   order by deadline_ms limit ?`;
 
 const FILTER = `id > ?2 and id <= ?3 and (?4 is null or state = ?4)
-    and (?5 is null or requester = ?5 or assignee = ?5) and (?6 is null or thread_id = ?6)
+    and (?5 is null or requester = ?5 or assignee = ?5)
+    and (?6 is null or thread_id = ?6 or (thread_id = '' and message_id = ?9))
     and (?7 is null or parent_id = ?7)
   order by id limit ?8`;
 const OF_PARENT = `
   select ${TASK_COLUMNS} from task indexed by task_parent where tenant = ?1 and parent_id = ?7 and ${FILTER}`;
 const OF_THREAD = `
-  select ${TASK_COLUMNS} from task indexed by task_thread where tenant = ?1 and thread_id = ?6 and ${FILTER}`;
+  select ${TASK_COLUMNS} from task indexed by task_thread
+  where tenant = ?1 and thread_id = ?6 and thread_id <> '' and ${FILTER}`;
+// A task goes with the letter that asks for it, so it is found by that letter for as long as it is there.
+const BEGUN_WITH_THREAD = `
+  select ${TASK_COLUMNS} from task
+  where tenant = ?1 and id = (select task_id from message where tenant = ?1 and id = ?9) and thread_id = ''
+    and ${FILTER}`;
 const STRETCH = `select ${TASK_COLUMNS} from task where tenant = ?1 and ${FILTER}`;
 const STRETCH_END = "select id from task where tenant = ? and id > ? order by id limit 1 offset ?";
 const UNFINISHED_STRETCH = `
@@ -55,10 +63,11 @@ const UNFINISHED_WITH_RESULT_KEY = `
 const ASKED = `
   from task indexed by task_asked_of
   where tenant = ?1 and asked_of is not null and asked_of = ?2 and requester = ?3 and updated_at_ms >= ?4
-    and plain = 0 and (?5 is null or state = ?5) and (?6 is null or thread_id = ?6) and created_at_ms >= ?7`;
+    and plain = 0 and (?5 is null or state = ?5) and created_at_ms >= ?8
+    and (?6 is null or thread_id = ?6 or (thread_id = '' and message_id = ?7))`;
 const ASKED_PAGE = `
-  select ${TASK_COLUMNS} ${ASKED} and (updated_at_ms, id) < (?8, ?9)
-  order by updated_at_ms desc, id desc limit ?10`;
+  select ${TASK_COLUMNS} ${ASKED} and (updated_at_ms, id) < (?9, ?10)
+  order by updated_at_ms desc, id desc limit ?11`;
 const COUNT_ASKED = `select count(*) ${ASKED}`;
 
 const INSERT = `
@@ -84,6 +93,7 @@ export class Tasks {
   readonly #overdue: Statement;
   readonly #ofParent: Statement;
   readonly #ofThread: Statement;
+  readonly #begunWithThread: Statement;
   readonly #stretch: Statement;
   readonly #stretchEnd: Statement;
   readonly #unfinishedStretch: Statement;
@@ -103,6 +113,7 @@ export class Tasks {
     this.#overdue = prepare(database, OVERDUE);
     this.#ofParent = prepare(database, OF_PARENT);
     this.#ofThread = prepare(database, OF_THREAD);
+    this.#begunWithThread = prepare(database, BEGUN_WITH_THREAD);
     this.#stretch = prepare(database, STRETCH);
     this.#stretchEnd = prepare(database, STRETCH_END);
     this.#unfinishedStretch = prepare(database, UNFINISHED_STRETCH);
@@ -154,7 +165,10 @@ export class Tasks {
    */
   async tasks(filter: TaskFilter): Promise<readonly TaskRecord[]> {
     if (filter.parentId !== undefined) return find(this.#ofParent, filter);
-    if (filter.threadId !== undefined) return find(this.#ofThread, filter);
+    if (filter.threadId !== undefined) {
+      const found = [...find(this.#begunWithThread, filter), ...find(this.#ofThread, filter)];
+      return found.toSorted(byId).slice(0, filter.limit);
+    }
     const isUnfinished = filter.state !== undefined && !isTerminal(filter.state);
     const stretch = isUnfinished ? this.#unfinishedStretch : this.#stretch;
     const stretchEnd = isUnfinished ? this.#unfinishedStretchEnd : this.#stretchEnd;
@@ -173,7 +187,8 @@ export class Tasks {
   askedTasks(query: AskedTasksQuery): AskedTasksPage {
     const { tenant, askedOf, requester, sinceMs, createdSinceMs, before, limit } = query;
     const { state = null, threadId = null } = query;
-    const filter = [tenant, askedOf, requester, sinceMs, state, threadId, createdSinceMs] as const;
+    const beginner = beginnerIn(threadId);
+    const filter = [tenant, askedOf, requester, sinceMs, state, threadId, beginner, createdSinceMs] as const;
     const { updatedAtMs, id } = before ?? { updatedAtMs: Number.MAX_SAFE_INTEGER, id: LAST_ID };
     const rows = this.#askedPage.all(...filter, updatedAtMs, id, limit + 1);
     const tasks = rows.slice(0, limit).map((row) => taskFromRow(row));
@@ -202,8 +217,17 @@ export class Tasks {
 function find(statement: Statement, filter: TaskFilter, endId = LAST_ID): readonly TaskRecord[] {
   const { tenant, afterId, state = null, agentId = null, threadId = null, parentId = null, limit } = filter;
   return statement
-    .all(tenant, afterId, endId, state, agentId, threadId, parentId, limit)
+    .all(tenant, afterId, endId, state, agentId, threadId, parentId, limit, beginnerIn(threadId))
     .map((row) => taskFromRow(row));
+}
+
+function beginnerIn(threadId: string | null): string | null {
+  return threadId === null ? null : (beginnerOf(threadId) ?? null);
+}
+
+/** As the database orders them. */
+function byId(one: TaskRecord, other: TaskRecord): number {
+  return one.id < other.id ? -1 : 1;
 }
 
 function taskValues(task: TaskRecord): (string | number | null)[] {
@@ -211,7 +235,7 @@ function taskValues(task: TaskRecord): (string | number | null)[] {
     task.requester,
     task.assignee,
     task.state,
-    task.threadId,
+    threadColumn(task.threadId, task.messageId),
     task.messageId,
     task.subject,
     task.clientId,
