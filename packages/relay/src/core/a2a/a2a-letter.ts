@@ -1,5 +1,6 @@
 import { type A2aMessage, type A2aTask, type AgentId, type Part } from "@a2a-relay/protocol";
 import { contentDigest, parseMessageDraft, type TaskNaming } from "../messages/message-draft.ts";
+import { memberJson } from "../messages/json-member.ts";
 import type { SendAnswer } from "../messages/send-planner.ts";
 import type { TaskRecord } from "../tasks/task-record.ts";
 import type { A2aCaller } from "./a2a-caller.ts";
@@ -58,12 +59,19 @@ export function namingOf({ clientTaskId }: A2aSendRequest, letter: object): Task
   return { clientTaskId, digest: contentDigest(parseMessageDraft(letter)) };
 }
 
+/** A task of which no more is known than that it was asked for. */
+export interface BegunTask {
+  readonly task: A2aTask;
+  /** The answer that it is, as JSON of 1.0, where the letter need not be written again for it. */
+  readonly json: string | undefined;
+}
+
 /** All that is known of a task that was only asked for, without reading it back. */
 export function begunTask(
-  { created, message, receipt }: SendAnswer,
+  { created, message, messageJson, receipt }: SendAnswer,
   caller: A2aCaller,
   { clientTaskId, configuration }: A2aSendRequest,
-): A2aTask | undefined {
+): BegunTask | undefined {
   const id = receipt.task_id;
   if (!created || id === undefined) return undefined;
   const place = { id, threadId: receipt.thread_id };
@@ -71,5 +79,22 @@ export function begunTask(
   const status = { state: "TASK_STATE_SUBMITTED", timestamp: message.created_at } as const;
   const history = configuration?.historyLength === 0 ? undefined : [asked];
   const task = a2aTaskOf(place as TaskRecord, { status, history, artifacts: undefined });
-  return caller.version === "0.1" && clientTaskId !== undefined ? { ...task, id: clientTaskId } : task;
+  if (caller.version === "0.1" && clientTaskId !== undefined)
+    return { task: { ...task, id: clientTaskId }, json: undefined };
+  const text = memberJson(messageJson, "body");
+  const isSpliced = caller.version === "1.0" && history !== undefined && message.parts === undefined;
+  return { task, json: isSpliced && text !== undefined ? begunJson(task, asked, text) : undefined };
+}
+
+/** `text`: the only part of what was asked, as it stands in the stored letter. */
+function begunJson(begun: A2aTask, asked: A2aMessage, text: string): string {
+  const { history: _history, ...task } = begun;
+  const { parts: _parts, ...message } = asked;
+  const history = `[${withMember(message, "parts", `[{"text":${text}}]`)}]`;
+  return `{"task":${withMember(task, "history", history)}}`;
+}
+
+/** The JSON of an object that has members already, with one more. */
+function withMember(object: object, name: string, json: string): string {
+  return `${JSON.stringify(object).slice(0, -1)},"${name}":${json}}`;
 }

@@ -21,7 +21,7 @@ import type { SendAnswer } from "../messages/send-planner.ts";
 import type { TaskRecord } from "../tasks/task-record.ts";
 import type { TaskService } from "../tasks/task-service.ts";
 import type { A2aCaller } from "./a2a-caller.ts";
-import { begunTask, letterOf, namingOf } from "./a2a-letter.ts";
+import { type BegunTask, begunTask, letterOf, namingOf } from "./a2a-letter.ts";
 import type { A2aPushService } from "./a2a-push-service.ts";
 import {
   type A2aSendRequest,
@@ -61,8 +61,11 @@ interface Asked {
   /** It was accepted now, and not some time before. */
   readonly isNew: boolean;
   /** What was answered, where it is the first that is known of the task. */
-  readonly begun: A2aTask | undefined;
+  readonly begun: BegunTask | undefined;
 }
+
+/** What is answered to a message, as of `BegunTask`. */
+export type A2aSent = A2aSendResult & { readonly json?: string | undefined };
 
 /** The id of no task: nothing ever happens to it. */
 const NO_TASK = "";
@@ -94,12 +97,12 @@ export class A2aService {
   }
 
   /** Waits for the end of the task, or for a question, as long as the caller and the relay's patience allow. */
-  async send(caller: A2aCaller, params: unknown, waiting: Waiting): Promise<A2aSendResult> {
+  async send(caller: A2aCaller, params: unknown, waiting: Waiting): Promise<A2aSent> {
     const request = parseSend(params);
     const { returnImmediately = false, historyLength } = request.configuration ?? {};
     if (returnImmediately) {
       const asked = await this.#ask(caller, request);
-      return { task: asked.begun ?? (await this.#shown(caller, await this.#taskOf(asked), historyLength)) };
+      return asked.begun ?? { task: await this.#shown(caller, await this.#taskOf(asked), historyLength) };
     }
     // Whoever cannot wait is refused before anything is sent: behind it, all would be taken for refused.
     const { signal } = waiting;

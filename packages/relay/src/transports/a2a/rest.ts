@@ -40,12 +40,17 @@ export class RestBinding {
       const reply = await this.#handler.handle(request.operation, params, new HttpA2aCall(call, said));
       const headers = extensionHeaders(extensions);
       if (reply.pages !== undefined) return { events: streamOf(reply.pages, dialect), ...headers };
-      return { ...written(dialect.writeResult(request.operation, reply.result), contentType), ...headers };
+      const json = dialect === V1_DIALECT ? reply.json : undefined;
+      const write = (): string => JSON.stringify(dialect.writeResult(request.operation, reply.result));
+      return { ...written(json ?? write(), contentType), ...headers };
     } catch (reason) {
       const error = RelayError.from(reason);
       // Kept for the log, which the server writes when it sends the error.
       if (error.code === "internal" && !(error instanceof A2aError)) throw reason;
-      return { status: restStatusOf(error), ...written(errorBodyOf(error, dialect), contentType) };
+      return {
+        status: restStatusOf(error),
+        ...written(JSON.stringify(errorBodyOf(error, dialect)), contentType),
+      };
     }
   }
 }
@@ -91,8 +96,8 @@ function errorBodyOf(error: RelayError, dialect: A2aDialect): object {
     : toJsonRpcError(error, dialect.version);
 }
 
-function written(body: unknown, { contentType }: { readonly contentType?: string }): Answer {
-  return contentType === undefined ? { body } : { body: JSON.stringify(body), contentType };
+function written(json: string, { contentType }: { readonly contentType?: string }): Answer {
+  return contentType === undefined ? { json } : { body: json, contentType };
 }
 
 function namesA2aJson(call: Call): boolean {
