@@ -228,9 +228,9 @@ export class MessageService {
     return (await Promise.all(groups)).flat();
   }
 
-  async #plan(principal: Principal, addressed: AddressedDraft): Promise<Planned> {
-    if (addressed.draft.kind === "heartbeat") return { before: await this.#heartbeat(principal, addressed) };
-    return this.#planner.plan(principal, addressed, undefined);
+  #plan(principal: Principal, addressed: AddressedDraft): Promise<Planned> {
+    if (addressed.draft.kind !== "heartbeat") return this.#planner.plan(principal, addressed, undefined);
+    return this.#heartbeat(principal, addressed).then((before) => ({ before }));
   }
 
   /** Many letters as one change cost far less. When one of them clashes, each is sent for itself. */

@@ -115,7 +115,7 @@ export class SendPlanner {
     const sender = isGuest ? GUEST : await this.#directory.resolve(tenant, from, "from");
     const allowed = this.#guard.authorize(principal, "messages.send", { agentId: sender });
     if (allowed !== undefined) await allowed;
-    const recipient = to ?? (await this.#recipientOf(tenant, sender, draft, sendKeyOf(draft, naming)));
+    const recipient = to ?? (await this.#recipientOf(tenant, sender, draft, naming));
     if (isExternal(recipient)) this.#externalAgents.check(recipient, "to");
     if (recipient === sender && draft.kind !== "heartbeat") {
       throw new RelayError("invalid_argument", `to: ${recipient} cannot write to itself`);
@@ -123,19 +123,31 @@ export class SendPlanner {
     return { draft, naming, isAsked, sender, recipient, messageId: draft.id ?? this.#ids.message() };
   }
 
-  /** Who a retry was sent to stays known to its key, also after that agent has left. */
-  async #recipientOf(
+  #recipientOf(
     tenant: string,
     sender: AgentId,
     draft: MessageDraft,
-    key: string | undefined,
-  ): Promise<AgentId> {
+    naming: TaskNaming | undefined,
+  ): Promise<AgentId> | AgentId {
     // Whether it is an answer to a task of a guest is seen when its task is known.
     if (draft.to === GUEST) return GUEST;
+    const meant = this.#directory.resolveRecipient(tenant, draft.to, "to");
+    const key = sendKeyOf(draft, naming);
+    return key === undefined ? meant : this.#orKnownTo(key, meant, tenant, sender, draft);
+  }
+
+  /** Who a retry was sent to stays known to its key, also after that agent has left. */
+  async #orKnownTo(
+    key: string,
+    meant: Promise<AgentId>,
+    tenant: string,
+    sender: AgentId,
+    draft: MessageDraft,
+  ): Promise<AgentId> {
     try {
-      return await this.#directory.resolveRecipient(tenant, draft.to, "to");
+      return await meant;
     } catch (reason) {
-      if (key === undefined || RelayError.from(reason).code !== "unknown_agent") throw reason;
+      if (RelayError.from(reason).code !== "unknown_agent") throw reason;
       const known = await this.#store.sendKey(tenant, sender, draft.to as AgentId, key);
       if (known === undefined) throw reason;
       return known.recipient;
@@ -189,7 +201,7 @@ export class SendPlanner {
     const demand = demandOf(context);
     const pass = demand === undefined ? undefined : await this.#gate.pass(principal, demand);
     if (recipient === GUEST) assertAnswersGuest(context);
-    else await this.#assertRoom(tenant, recipient);
+    else this.#assertRoom(recipient, await this.#store.countOpen(tenant, recipient));
     const plan = planSend(context);
     const known = isElsewhere
       ? await this.#externalAgents.registration(principal, recipient, newcomers)
@@ -285,8 +297,7 @@ export class SendPlanner {
     return { created: false, message: JSON.parse(messageJson) as Message, messageJson, receipt };
   }
 
-  async #assertRoom(tenant: string, recipient: AgentId): Promise<void> {
-    const open = await this.#store.countOpen(tenant, recipient);
+  #assertRoom(recipient: AgentId, open: number): void {
     if (open < this.#settings.mailboxOpenMax) return;
     throw new RelayError(
       "mailbox_full",

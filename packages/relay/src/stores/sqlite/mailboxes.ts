@@ -1,4 +1,4 @@
-import type { DatabaseSync, SQLInputValue } from "node:sqlite";
+import type { DatabaseSync } from "node:sqlite";
 import type { AgentId } from "@a2a-relay/protocol";
 import { mailboxTopic } from "../../core/environment/change-feed.ts";
 import type { EventDraft } from "../../core/journal/event.ts";
@@ -13,6 +13,7 @@ import type { Ledger } from "./ledger.ts";
 import { type Place, placeFromRow } from "./mailbox-index.ts";
 import type { Messages } from "./messages.ts";
 import { oneOf, OPEN_STATES, WAITING_STATES } from "./index-conditions.ts";
+import { isPlain, PLAIN_DELIVERY_ROW, plainDeliveryValues } from "./plain-delivery.ts";
 import { RowInsert } from "./row-insert.ts";
 import {
   courseValues,
@@ -77,6 +78,7 @@ const INSERT = {
   onConflict: "on conflict do nothing",
   clash: "delivery",
 } as const;
+const INSERT_PLAIN = { ...INSERT, row: PLAIN_DELIVERY_ROW } as const;
 const UPDATE = `
   update delivery set state = ?, position = ?, delivered_at_ms = ?, attempt = ?, lease_id = ?, worker = ?,
     leased_at_ms = ?, lease_expires_at_ms = ?, reserved_for = ?, expires_at_ms = ?, settled_at_ms = ?,
@@ -119,6 +121,7 @@ export class Mailboxes {
   readonly #timedOut: Statement;
   readonly #heldWork: Statement;
   readonly #insert: RowInsert;
+  readonly #insertPlain: RowInsert;
   readonly #update: Statement;
   readonly #markDelivered: Statement;
   readonly #lease: Statement;
@@ -141,7 +144,9 @@ export class Mailboxes {
     this.#timedOut = prepare(database, TIMED_OUT);
     this.#heldWork = prepare(database, HELD_WORK);
     this.#insert = new RowInsert(database, INSERT);
+    this.#insertPlain = new RowInsert(database, INSERT_PLAIN);
     ledger.gather(this.#insert);
+    ledger.gather(this.#insertPlain);
     this.#update = prepare(database, UPDATE);
     this.#markDelivered = prepare(database, MARK_DELIVERED);
     this.#lease = prepare(database, LEASE);
@@ -220,7 +225,7 @@ export class Mailboxes {
       const { tenant, agentId, messageId, state, version } = delivery;
       if (version === 0) {
         this.#assertRoom(delivery, openMax.get(agentId));
-        this.#insert.add(this.#newRow(delivery, refs.get(messageId)));
+        this.#add(delivery, refs.get(messageId));
       } else {
         this.#updateKnown(delivery);
       }
@@ -327,13 +332,14 @@ export class Mailboxes {
     throw new ClashError("mailbox");
   }
 
-  #newRow(delivery: DeliveryRecord, newRef: number | undefined): readonly SQLInputValue[] {
+  #add(delivery: DeliveryRecord, newRef: number | undefined): void {
     const ref = newRef ?? this.#refOf(delivery);
     const { tenant, agentId, state, expiresAtMs, reservedFor, purpose } = delivery;
     const position = state === "available" ? (newRef ?? this.#ledger.nextPosition()) : 0;
     const place = { state, position, expiresAtMs, reservedFor, purpose };
     this.#ledger.moveDelivery(tenant, agentId, ref, undefined, place);
-    return deliveryValues(delivery, ref, position);
+    if (isPlain(delivery)) this.#insertPlain.add(plainDeliveryValues(delivery, ref, position));
+    else this.#insert.add(deliveryValues(delivery, ref, position));
   }
 
   #updateKnown(delivery: DeliveryRecord): void {

@@ -73,6 +73,12 @@ const COUNT_ASKED = `select count(*) ${ASKED}`;
 const INSERT = `
   insert into task (${TASK_COLUMNS})
   values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1) on conflict do nothing`;
+// Of a task that was only asked for, most is still to come: to give it value by value would cost as much as the rest.
+const INSERT_NEW = `
+  insert into task (${TASK_COLUMNS})
+  values (?1, ?2, ?3, ?4, 'submitted', ?5, ?6, ?7, ?8, ?9, ?10, ?11, null, null, null, null, '[]', null, ?12, 0, 0, 0,
+    ?13, ?13, 1)
+  on conflict do nothing`;
 const UPDATE = `
   update task set requester = ?, assignee = ?, state = ?, thread_id = ?, message_id = ?, subject = ?,
     client_id = ?, result_key = ?, parent_id = ?, deadline_ms = ?, status_text = ?, result_status = ?,
@@ -103,6 +109,7 @@ export class Tasks {
   readonly #askedPage: Statement;
   readonly #countAsked: Statement;
   readonly #insert: Statement;
+  readonly #insertNew: Statement;
   readonly #update: Statement;
   readonly #putArtifact: Statement;
 
@@ -123,6 +130,7 @@ export class Tasks {
     this.#askedPage = prepare(database, ASKED_PAGE);
     this.#countAsked = prepare(database, COUNT_ASKED);
     this.#insert = prepare(database, INSERT);
+    this.#insertNew = prepare(database, INSERT_NEW);
     this.#update = prepare(database, UPDATE);
     this.#putArtifact = prepare(database, PUT_ARTIFACT);
   }
@@ -199,12 +207,15 @@ export class Tasks {
   /** Inside a commit. */
   put(task: TaskRecord): void {
     const { tenant, id } = task;
-    const values = taskValues(task);
     if (task.version !== 0) {
-      if (this.#update.run(...values, tenant, id, task.version).changes === 0) throw new ClashError("task");
+      const { changes } = this.#update.run(...taskValues(task), tenant, id, task.version);
+      if (changes === 0) throw new ClashError("task");
       return;
     }
-    if (this.#insert.run(tenant, id, ...values).changes !== 0) return;
+    const { changes } = isNew(task)
+      ? this.#insertNew.run(...newTaskValues(task))
+      : this.#insert.run(tenant, id, ...taskValues(task));
+    if (changes !== 0) return;
     throw new ClashError(this.#select.get(tenant, id) === undefined ? "task_client_id" : "task");
   }
 
@@ -228,6 +239,41 @@ function beginnerIn(threadId: string | null): string | null {
 /** As the database orders them. */
 function byId(one: TaskRecord, other: TaskRecord): number {
   return one.id < other.id ? -1 : 1;
+}
+
+/** Whether it was asked for, and no more. */
+function isNew(task: TaskRecord): boolean {
+  return (
+    task.state === "submitted" &&
+    task.statusText === null &&
+    task.resultStatus === null &&
+    task.resultMessageId === null &&
+    task.resultDigest === null &&
+    task.handoffs.length === 0 &&
+    task.firstMessageId === null &&
+    !task.isPlain &&
+    task.updateCount === 0 &&
+    task.updateBytes === 0 &&
+    task.updatedAtMs === task.createdAtMs
+  );
+}
+
+function newTaskValues(task: TaskRecord): (string | number | null)[] {
+  return [
+    task.tenant,
+    task.id,
+    task.requester,
+    task.assignee,
+    threadColumn(task.threadId, task.messageId),
+    task.messageId,
+    task.subject,
+    task.clientId,
+    task.resultKey,
+    task.parentId,
+    task.deadlineMs,
+    task.askedOf,
+    task.createdAtMs,
+  ];
 }
 
 function taskValues(task: TaskRecord): (string | number | null)[] {
