@@ -62,7 +62,7 @@ export function namingOf({ clientTaskId }: A2aSendRequest, letter: object): Task
 /** A task of which no more is known than that it was asked for. */
 export interface BegunTask {
   readonly task: A2aTask;
-  /** The answer that it is, as JSON of 1.0, where the letter need not be written again for it. */
+  /** The answer that it is, as JSON for a caller of 1.0, where the letter need not be written again for it. */
   readonly json: string | undefined;
 }
 
@@ -79,11 +79,10 @@ export function begunTask(
   const status = { state: "TASK_STATE_SUBMITTED", timestamp: message.created_at } as const;
   const history = configuration?.historyLength === 0 ? undefined : [asked];
   const task = a2aTaskOf(place as TaskRecord, { status, history, artifacts: undefined });
-  if (caller.version === "0.1" && clientTaskId !== undefined)
-    return { task: { ...task, id: clientTaskId }, json: undefined };
-  const text = memberJson(messageJson, "body");
-  const isSpliced = caller.version === "1.0" && history !== undefined && message.parts === undefined;
-  return { task, json: isSpliced && text !== undefined ? begunJson(task, asked, text) : undefined };
+  const shown = caller.version === "0.1" && clientTaskId !== undefined ? { ...task, id: clientTaskId } : task;
+  const isText = caller.version === "1.0" && history !== undefined && message.parts === undefined;
+  const text = isText ? memberJson(messageJson, "body") : undefined;
+  return { task: shown, json: text === undefined ? undefined : begunJson(task, asked, text) };
 }
 
 /** `text`: the only part of what was asked, as it stands in the stored letter. */

@@ -22,7 +22,7 @@ export interface A2aCall extends Waiting {
 export type A2aReply =
   | {
       readonly result: Readonly<Record<string, unknown>>;
-      /** The same as JSON, where the core had it written already. */
+      /** The same as JSON in the caller's dialect, where the core had it written already. */
       readonly json?: string | undefined;
       readonly pages?: undefined;
     }

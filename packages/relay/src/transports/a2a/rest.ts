@@ -40,9 +40,8 @@ export class RestBinding {
       const reply = await this.#handler.handle(request.operation, params, new HttpA2aCall(call, said));
       const headers = extensionHeaders(extensions);
       if (reply.pages !== undefined) return { events: streamOf(reply.pages, dialect), ...headers };
-      const json = dialect === V1_DIALECT ? reply.json : undefined;
-      const write = (): string => JSON.stringify(dialect.writeResult(request.operation, reply.result));
-      return { ...written(json ?? write(), contentType), ...headers };
+      const json = reply.json ?? JSON.stringify(dialect.writeResult(request.operation, reply.result));
+      return { ...written(json, contentType), ...headers };
     } catch (reason) {
       const error = RelayError.from(reason);
       // Kept for the log, which the server writes when it sends the error.
