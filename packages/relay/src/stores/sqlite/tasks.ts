@@ -258,12 +258,9 @@ function isNew(task: TaskRecord): boolean {
   );
 }
 
-function newTaskValues(task: TaskRecord): (string | number | null)[] {
+/** What was asked for, in the order of its columns. */
+function askedValues(task: TaskRecord): (string | number | null)[] {
   return [
-    task.tenant,
-    task.id,
-    task.requester,
-    task.assignee,
     threadColumn(task.threadId, task.messageId),
     task.messageId,
     task.subject,
@@ -271,6 +268,16 @@ function newTaskValues(task: TaskRecord): (string | number | null)[] {
     task.resultKey,
     task.parentId,
     task.deadlineMs,
+  ];
+}
+
+function newTaskValues(task: TaskRecord): (string | number | null)[] {
+  return [
+    task.tenant,
+    task.id,
+    task.requester,
+    task.assignee,
+    ...askedValues(task),
     task.askedOf,
     task.createdAtMs,
   ];
@@ -281,13 +288,7 @@ function taskValues(task: TaskRecord): (string | number | null)[] {
     task.requester,
     task.assignee,
     task.state,
-    threadColumn(task.threadId, task.messageId),
-    task.messageId,
-    task.subject,
-    task.clientId,
-    task.resultKey,
-    task.parentId,
-    task.deadlineMs,
+    ...askedValues(task),
     task.statusText,
     task.resultStatus,
     task.resultMessageId,
