@@ -91,17 +91,17 @@ export class CommitQueue {
 
   #turn(): void {
     this.#scheduled = undefined;
-    if (!this.#isGrowing()) this.#runBatch();
+    if (!this.#waitsForMore()) this.#runBatch();
     if (this.#waiting.length > 0) this.#scheduled ??= setImmediate(() => this.#turn());
   }
 
   /** Whoever a commit answered is soon back with the next write; one turn more, and it shares the next commit. */
-  #isGrowing(): boolean {
+  #waitsForMore(): boolean {
     const jobs = this.#waiting.length;
     const { jobs: before, turns } = this.#seen;
-    const growing = jobs > before && jobs < BATCH_JOBS_MAX && turns < MORE_TURNS_MAX;
-    this.#seen = growing ? { jobs, turns: turns + 1 } : NOBODY_YET;
-    return growing;
+    const waits = jobs > before && jobs < BATCH_JOBS_MAX && turns < MORE_TURNS_MAX;
+    this.#seen = waits ? { jobs, turns: turns + 1 } : NOBODY_YET;
+    return waits;
   }
 
   #runBatch(): void {
