@@ -2,6 +2,7 @@ import { describe } from "node:test";
 import type { RelayStore } from "../src/core/environment/relay-store.ts";
 import { describeAccessStore } from "./access-store.contract.ts";
 import { describeAgentStore } from "./agent-store.contract.ts";
+import { describeAwaitedMail } from "./awaited-mail.contract.ts";
 import { describeBoundedAnswers } from "./bounded-answers.contract.ts";
 import { describeChangeFeed } from "./change-feed.contract.ts";
 import { describeCommit } from "./commit.contract.ts";
@@ -36,6 +37,7 @@ export function describeRelayStore(name: string, open: () => Promise<RelayStore>
     describeWaitingWork(open);
     describeLeases(open);
     describeBoundedAnswers(open);
+    describeAwaitedMail(open);
     describeTaskStore(open);
     describeTaskUpdates(open);
     describeResultCache(open);

@@ -99,7 +99,7 @@ class Walk<Page> implements AsyncIterableIterator<Page, undefined> {
       this.#owesSign = this.#signDueMs === 0;
     } else if (isEmpty) {
       // Whoever was shown something looks again at once: something may have come meanwhile.
-      const hasChanged = await watch.changed({ timeoutMs: againMs ?? this.#signDueMs, signal });
+      const hasChanged = await watch.changed({ timeoutMs: againMs ?? this.#signDueMs });
       this.#owesSign = hasChanged ? this.#signDueMs === 0 : againMs === undefined;
     }
     if (signal?.aborted === true || this.#isOver) return false;

@@ -39,8 +39,11 @@ export class InProcessChangeFeed implements ChangeFeed, Disposable {
     return watch;
   }
 
+  isAwaited(topic: Topic): boolean {
+    return this.#topics.has(topic);
+  }
+
   notify(topics: readonly Topic[]): void {
-    if (this.#topics.size === 0) return;
     for (const topic of topics) {
       for (const watch of this.#topics.get(topic) ?? []) watch.notify();
     }

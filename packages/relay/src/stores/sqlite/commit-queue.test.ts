@@ -20,7 +20,7 @@ interface Setup extends Disposable {
 function setup(onCommit: () => unknown = () => undefined): Setup {
   const { database } = openDatabase({ path: ":memory:" });
   database.exec("create table fact (at_ms integer primary key) strict");
-  const ledger = new Ledger(database);
+  const ledger = new Ledger(database, { isAwaited: () => true });
   const commits: (readonly Topic[])[] = [];
   const queue = new CommitQueue(database, ledger, {
     onCommit: (topics) => {

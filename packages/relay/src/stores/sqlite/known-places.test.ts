@@ -6,7 +6,7 @@ import { KnownPlaces } from "./known-places.ts";
 import { Ledger } from "./ledger.ts";
 
 function setup(): { readonly ledger: Ledger; readonly known: KnownPlaces } {
-  const ledger = new Ledger(openDatabase({ path: ":memory:" }).database);
+  const ledger = new Ledger(openDatabase({ path: ":memory:" }).database, { isAwaited: () => true });
   return { ledger, known: new KnownPlaces(ledger) };
 }
 

@@ -19,6 +19,11 @@ export interface Gathered {
   drop(): void;
 }
 
+/** Those who wait for something to change. */
+export interface Readers {
+  isAwaited(topic: Topic): boolean;
+}
+
 /** A point of a batch that can be returned to. */
 export interface LedgerMark {
   readonly position: number;
@@ -32,6 +37,7 @@ export interface LedgerMark {
  * every rollback; the rows that keep it are written once a batch.
  */
 export class Ledger {
+  readonly #readers: Readers;
   readonly #savePosition: Statement;
   readonly #saveChainHead: Statement;
   readonly #chainHeads = new Map<string, ChainHead>();
@@ -48,7 +54,8 @@ export class Ledger {
 
   readonly #gathered: Gathered[] = [];
 
-  constructor(database: DatabaseSync) {
+  constructor(database: DatabaseSync, readers: Readers) {
+    this.#readers = readers;
     this.#savePosition = prepare(database, SAVE_POSITION);
     this.#saveChainHead = prepare(database, SAVE_CHAIN_HEAD);
     this.#position = Number(prepare(database, POSITION).get()?.[0]);
@@ -126,9 +133,11 @@ export class Ledger {
     this.#undo.push(step);
   }
 
-  /** Whoever waits for the topic is woken once the batch is on disk. */
-  wake(topic: Topic): void {
-    this.#topics.push(topic);
+  /** Whoever waits for the topic is woken once the batch is on disk. Nobody can begin to wait while it is written. */
+  wake(topic: Topic): boolean {
+    const isAwaited = this.#readers.isAwaited(topic);
+    if (isAwaited) this.#topics.push(topic);
+    return isAwaited;
   }
 
   mark(): LedgerMark {

@@ -4,6 +4,7 @@ import { mailboxTopic } from "../../core/environment/change-feed.ts";
 import type { EventDraft } from "../../core/journal/event.ts";
 import type { DeliveryRecord } from "../../core/mailboxes/delivery-record.ts";
 import type { Mail, MailboxLeaseQuery, MailboxReadQuery } from "../../core/mailboxes/mailbox-store.ts";
+import type { MessageRecord } from "../../core/messages/message-record.ts";
 import type { AvailablePlace } from "./available-mail.ts";
 import { ClashError } from "./clash.ts";
 import { prepare, type Row, type Statement } from "./database.ts";
@@ -11,31 +12,17 @@ import type { Journal } from "./journal.ts";
 import { KnownPlaces } from "./known-places.ts";
 import type { Ledger } from "./ledger.ts";
 import { type Place, placeFromRow } from "./mailbox-index.ts";
+import { MailByRef, type SizedMail } from "./mail-by-ref.ts";
 import type { Messages } from "./messages.ts";
 import { oneOf, OPEN_STATES, WAITING_STATES } from "./index-conditions.ts";
 import { isPlain, PLAIN_DELIVERY_ROW, plainDeliveryValues } from "./plain-delivery.ts";
 import { RowInsert } from "./row-insert.ts";
-import {
-  courseValues,
-  DELIVERY_COLUMN_COUNT,
-  deliveryColumns,
-  deliveryFromRow,
-  deliveryValues,
-  ENVELOPE_COLUMNS,
-  MESSAGE_COLUMN_COUNT,
-  messageFromRow,
-  refFromRow,
-} from "./rows.ts";
+import { courseValues, deliveryColumns, deliveryFromRow, deliveryValues, refFromRow } from "./rows.ts";
 
 const COLUMNS = deliveryColumns("d.");
 /** The first letter of an answer comes whatever its length, so that every reader gets on. */
 const ANY_LENGTH = Number.MAX_SAFE_INTEGER;
 
-// The length of a letter stands in front of its row: one that is too long for the answer is not even read.
-const MAIL = `
-  select ${COLUMNS}, ${ENVELOPE_COLUMNS}, case when octet_length(m.json) <= ? then m.json end,
-    octet_length(m.json)
-  from delivery d join message m on m.ref = d.ref where d.ref = ?`;
 const BY_REF = `select ${COLUMNS} from delivery d where d.ref = ?`;
 const SELECT = `
   select ${COLUMNS} from delivery d
@@ -100,9 +87,15 @@ const RENEW = `
     and agent_id = ? and state = 'leased' and lease_id = ?
   returning ${deliveryColumns("")}`;
 
-interface NextMail extends Mail {
+interface NextMail extends SizedMail {
   readonly place: AvailablePlace;
-  readonly bytes: number;
+}
+
+/** What a commit writes of letters, beside their deliveries. */
+interface NewLetters {
+  readonly messages: readonly MessageRecord[];
+  /** By the ids of the messages. */
+  readonly refs: ReadonlyMap<string, number>;
 }
 
 /** Deliveries: what is in whose mailbox, and who works on it. */
@@ -110,7 +103,7 @@ export class Mailboxes {
   readonly #ledger: Ledger;
   readonly #messages: Messages;
   readonly #journal: Journal;
-  readonly #mail: Statement;
+  readonly #mail: MailByRef;
   readonly #select: Statement;
   readonly #byRef: Statement;
   readonly #place: Statement;
@@ -133,7 +126,7 @@ export class Mailboxes {
     this.#known = new KnownPlaces(ledger);
     this.#messages = messages;
     this.#journal = journal;
-    this.#mail = prepare(database, MAIL);
+    this.#mail = new MailByRef(database, ledger);
     this.#select = prepare(database, SELECT);
     this.#byRef = prepare(database, BY_REF);
     this.#place = prepare(database, PLACE);
@@ -163,12 +156,12 @@ export class Mailboxes {
       const next = mailboxes.nextAvailable(tenant, agentId, position, { nowMs, purpose });
       if (next === undefined) break;
       position = next.position;
-      const row = this.#mail.get(mail.length === 0 ? ANY_LENGTH : bytesLeft, next.ref);
-      if (row === undefined) continue;
-      const bytes = Number(row[DELIVERY_COLUMN_COUNT + MESSAGE_COLUMN_COUNT]);
-      if (mail.length > 0 && bytes > bytesLeft) break;
-      bytesLeft -= bytes;
-      mail.push({ delivery: deliveryFromRow(row), message: messageFromRow(row, DELIVERY_COLUMN_COUNT) });
+      const bytesMax = mail.length === 0 ? ANY_LENGTH : bytesLeft;
+      const found = this.#mail.shown(next.ref, bytesMax);
+      if (found === undefined) continue;
+      if (found.bytes > bytesMax) break;
+      bytesLeft -= found.bytes;
+      mail.push(found.mail);
     }
     return mail;
   }
@@ -215,21 +208,21 @@ export class Mailboxes {
     return deliveries(this.#heldWork.all(...start, limit));
   }
 
-  /** Inside a commit. `refs` are those of the messages that are written in the same commit, `openMax` of mailboxes. */
+  /** Inside a commit. `letters` are those of the same commit, `openMax` is of mailboxes. */
   putAll(
     records: readonly DeliveryRecord[],
-    refs: ReadonlyMap<string, number>,
+    { messages, refs }: NewLetters,
     openMax: ReadonlyMap<AgentId, number>,
   ): void {
-    for (const delivery of records) {
-      const { tenant, agentId, messageId, state, version } = delivery;
+    for (const [index, delivery] of records.entries()) {
+      const { agentId, messageId, version } = delivery;
       if (version === 0) {
         this.#assertRoom(delivery, openMax.get(agentId));
-        this.#add(delivery, refs.get(messageId));
+        // Letters and their deliveries nearly always come side by side; any other is read when it is asked for.
+        this.#add(delivery, refs.get(messageId), messages[index]);
       } else {
         this.#updateKnown(delivery);
       }
-      if (state === "available") this.#ledger.wake(mailboxTopic(tenant, agentId));
     }
   }
 
@@ -243,7 +236,9 @@ export class Mailboxes {
     const events: EventDraft[] = [];
     for (const messageId of messageIds) {
       const row = this.#markDelivered.get(deliveredAtMs, tenant, messageId);
-      if (row !== undefined) events.push(event(deliveryFromRow(row)));
+      if (row === undefined) continue;
+      this.#mail.forget(refFromRow(row));
+      events.push(event(deliveryFromRow(row)));
     }
     this.#journal.append(tenant, events);
   }
@@ -257,8 +252,8 @@ export class Mailboxes {
       const next = this.#nextMail(query, position, mail.length === 0 ? ANY_LENGTH : bytesLeft);
       if (next === undefined) break;
       bytesLeft -= next.bytes;
-      position = next.delivery.position;
-      mail.push({ delivery: this.#leaseTo(query, leaseId, next), message: next.message });
+      position = next.mail.delivery.position;
+      mail.push({ delivery: this.#leaseTo(query, leaseId, next), message: next.mail.message });
     }
     this.#journal.append(
       query.tenant,
@@ -288,23 +283,14 @@ export class Mailboxes {
     const { tenant, agentId, worker, purpose, nowMs } = query;
     const wanted = { nowMs, worker, purpose };
     const next = this.#ledger.mailboxes.nextAvailable(tenant, agentId, afterPosition, wanted);
-    const row = next === undefined ? undefined : this.#mailAt(next.ref, bytesMax);
-    const bytes = Number(row?.[DELIVERY_COLUMN_COUNT + MESSAGE_COLUMN_COUNT]);
-    if (next === undefined || row === undefined || bytes > bytesMax) return undefined;
-    const message = messageFromRow(row, DELIVERY_COLUMN_COUNT);
-    return { place: next, bytes, delivery: deliveryFromRow(row), message };
-  }
-
-  /** It may have come in the same commit, and be gathered yet. */
-  #mailAt(ref: number, bytesMax: number): Row | undefined {
-    const row = this.#mail.get(bytesMax, ref);
-    if (row !== undefined) return row;
-    this.#ledger.flush();
-    return this.#mail.get(bytesMax, ref);
+    const found = next === undefined ? undefined : this.#mail.found(next.ref, bytesMax);
+    if (next === undefined || found === undefined || found.bytes > bytesMax) return undefined;
+    return { place: next, ...found };
   }
 
   /** Nobody else can have taken it: jobs run one after the other. */
-  #leaseTo(query: MailboxLeaseQuery, leaseId: string, { place: found, delivery }: NextMail): DeliveryRecord {
+  #leaseTo(query: MailboxLeaseQuery, leaseId: string, { place: found, mail }: NextMail): DeliveryRecord {
+    const { delivery } = mail;
     const { tenant, agentId, worker, nowMs: leasedAtMs, leaseExpiresAtMs } = query;
     const { ref, ...place } = found;
     const attempt = delivery.attempt + 1;
@@ -332,7 +318,7 @@ export class Mailboxes {
     throw new ClashError("mailbox");
   }
 
-  #add(delivery: DeliveryRecord, newRef: number | undefined): void {
+  #add(delivery: DeliveryRecord, newRef: number | undefined, message: MessageRecord | undefined): void {
     const ref = newRef ?? this.#refOf(delivery);
     const { tenant, agentId, state, expiresAtMs, reservedFor, purpose } = delivery;
     const position = state === "available" ? (newRef ?? this.#ledger.nextPosition()) : 0;
@@ -340,6 +326,10 @@ export class Mailboxes {
     this.#ledger.moveDelivery(tenant, agentId, ref, undefined, place);
     if (isPlain(delivery)) this.#insertPlain.add(plainDeliveryValues(delivery, ref, position));
     else this.#insert.add(deliveryValues(delivery, ref, position));
+    if (state !== "available") return;
+    const isAwaited = this.#ledger.wake(mailboxTopic(tenant, agentId));
+    if (!isAwaited || message?.id !== delivery.messageId) return;
+    this.#mail.noteNew(ref, { delivery: { ...delivery, position, version: 1 }, message });
   }
 
   #updateKnown(delivery: DeliveryRecord): void {
@@ -349,6 +339,8 @@ export class Mailboxes {
     const position = becomesAvailable ? this.#ledger.nextPosition() : before.position;
     const { changes } = this.#update.run(...courseValues(delivery, position), ref, delivery.version);
     if (changes === 0) throw new ClashError("delivery");
+    this.#mail.forget(ref);
+    if (state === "available") this.#ledger.wake(mailboxTopic(tenant, agentId));
     const hasMoved =
       state !== before.state || expiresAtMs !== before.expiresAtMs || reservedFor !== before.reservedFor;
     if (!hasMoved) return;

@@ -52,7 +52,7 @@ const MAIL: ReadonlySet<string> = new Set<keyof Changes>([
 /** The default store: one SQLite file, one process, and one fsync for everything that waits in a turn. */
 export class SqliteRelayStore extends StoreReader implements RelayStore {
   readonly #lock: DatabaseLock | undefined;
-  readonly #feed = new InProcessChangeFeed();
+  readonly #feed: InProcessChangeFeed;
   readonly #commits: CommitQueue;
   readonly #checkpoints: Checkpoints | undefined;
   readonly #probe: Statement;
@@ -60,7 +60,9 @@ export class SqliteRelayStore extends StoreReader implements RelayStore {
   #failed = false;
 
   private constructor({ database, lock }: OpenDatabase, options: SqliteRelayStoreOptions) {
-    super(database);
+    const feed = new InProcessChangeFeed();
+    super(database, feed);
+    this.#feed = feed;
     this.#lock = lock;
     this.#probe = prepare(database, PROBE);
     const onFatal = (error: unknown): void => {
@@ -228,9 +230,10 @@ export class SqliteRelayStore extends StoreReader implements RelayStore {
     for (const agent of changes.agents ?? []) agents.put(agent);
     for (const { agentId } of changes.room ?? []) agents.assertPresent(changes.tenant, agentId);
     for (const sendKey of sendKeys) messages.insertSendKey(sendKey);
-    const refs = messages.insertAll(changes.messages ?? [], sendKeys);
+    const letters = changes.messages ?? [];
+    const refs = messages.insertAll(letters, sendKeys);
     const openMax = new Map(changes.room?.map((room) => [room.agentId, room.openMax]));
-    mailboxes.putAll(changes.deliveries ?? [], refs, openMax);
+    mailboxes.putAll(changes.deliveries ?? [], { messages: letters, refs }, openMax);
     if (!isMailAlone(changes)) this.parts.ledger.flush();
     for (const task of changes.tasks ?? []) tasks.put(task);
     for (const artifact of changes.artifacts ?? []) tasks.putArtifact(artifact);

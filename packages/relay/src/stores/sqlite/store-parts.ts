@@ -4,7 +4,7 @@ import { Agents } from "./agents.ts";
 import { Capabilities } from "./capabilities.ts";
 import { DeliveryQueue } from "./delivery-queue.ts";
 import { Journal } from "./journal.ts";
-import { Ledger } from "./ledger.ts";
+import { Ledger, type Readers } from "./ledger.ts";
 import { Mailboxes } from "./mailboxes.ts";
 import { Messages } from "./messages.ts";
 import { Nonces } from "./nonces.ts";
@@ -40,8 +40,8 @@ export interface StoreParts {
   readonly threads: Threads;
 }
 
-export function createParts(database: DatabaseSync): StoreParts {
-  const ledger = new Ledger(database);
+export function createParts(database: DatabaseSync, readers: Readers): StoreParts {
+  const ledger = new Ledger(database, readers);
   const agents = new Agents(database);
   const capabilities = new Capabilities(database);
   const messages = new Messages(database, ledger);

@@ -30,6 +30,7 @@ import type {
   TaskUpdatesQuery,
   WholeTask,
 } from "../../core/tasks/task-store.ts";
+import type { Readers } from "./ledger.ts";
 import { relayErrorFrom } from "./sqlite-error.ts";
 import { createParts, type StoreParts } from "./store-parts.ts";
 
@@ -55,9 +56,9 @@ export abstract class StoreReader implements Reads {
   protected readonly database: DatabaseSync;
   protected readonly parts: StoreParts;
 
-  constructor(database: DatabaseSync) {
+  constructor(database: DatabaseSync, readers: Readers) {
     this.database = database;
-    this.parts = createParts(database);
+    this.parts = createParts(database, readers);
   }
 
   keyAtHand(id: string): KeyRecord | undefined {
