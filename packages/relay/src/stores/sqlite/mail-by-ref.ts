@@ -28,8 +28,8 @@ export interface SizedMail {
 }
 
 /**
- * Mail by the ref of its rows. What was just put into a mailbox that somebody watches is shown as it was written, once it
- * is on disk: that is the same, and to read it back would be a good part of the time until its reader has it.
+ * Mail by the ref of its rows. What was just put into a mailbox that somebody watches is shown as it was written, once
+ * it is on disk: that is the same, and to read it back would be a good part of the time until its reader has it.
  */
 export class MailByRef {
   readonly #ledger: Ledger;

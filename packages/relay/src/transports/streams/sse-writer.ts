@@ -50,7 +50,7 @@ export async function writeEvents(
       preface = "";
       if (bytes === undefined) break;
       if (response.destroyed) return;
-      if (response.write(bytes) || (await drained(response, stallMs))) continue;
+      if (writeNow(response, bytes) || (await drained(response, stallMs))) continue;
       meter.cutOff(stream.kind);
       response.destroy();
       return;
@@ -60,6 +60,14 @@ export async function writeEvents(
     if (RelayError.from(reason).code === "internal") host.onFailure(reason);
   }
   response.end();
+}
+
+/** Left to itself, a response writes at the end of the turn, and by then the stream has looked for what comes next. */
+function writeNow(response: ServerResponse, bytes: Buffer): boolean {
+  response.socket?.cork();
+  const hasRoom = response.write(bytes);
+  response.socket?.uncork();
+  return hasRoom;
 }
 
 /** As bytes, because a socket counts characters of a text, and those of some scripts are three times as long. */
