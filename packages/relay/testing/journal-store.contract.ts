@@ -1,17 +1,21 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { RelayStore } from "../src/core/environment/relay-store.ts";
-import { eventHash, GENESIS } from "../src/core/journal/event.ts";
+import { type EventDraft, type EventType, eventHash, GENESIS } from "../src/core/journal/event.ts";
 import type { EventFilter, EventPage } from "../src/core/journal/journal-store.ts";
+import { NOON_MS } from "./fake-clock.ts";
 import {
   anEvent,
+  aNewLetter,
   aSend,
   commit,
+  deliveryOf,
   eventAbout,
   lease,
   LULU,
   type OpenStore,
   send,
+  settle,
   TENANT,
   ZHIWEI,
 } from "./store-builders.ts";
@@ -169,6 +173,37 @@ export function describeJournalStore(open: OpenStore): void {
       );
       assert.deepEqual(story[0], (await page(store)).events[0]);
       assert.deepEqual(await store.eventsOfMessage(TENANT, "unknown"), []);
+    });
+
+    it("tells the stories of letters whose events come in any order, also once the letters are gone", async () => {
+      await using store = await open();
+      const letters = ["甲", "乙", "丙"].map((id) => aNewLetter({ id }));
+      const about = (messageId: string, type: EventType): EventDraft => anEvent({ messageId, type });
+      await commit(store, {
+        messages: letters,
+        deliveries: letters.map((letter) => deliveryOf(letter)),
+        events: [
+          about("甲", "push.replayed"),
+          about("甲", "message.accepted"),
+          about("丙", "message.accepted"),
+          about("别处", "message.accepted"),
+          about("乙", "message.accepted"),
+          about("乙", "message.accepted"),
+        ],
+      });
+      const storyOf = async (id: string): Promise<readonly number[]> =>
+        (await store.eventsOfMessage(TENANT, id)).map(({ seq }) => seq);
+      const stories = { 甲: [1, 2], 乙: [5, 6], 丙: [3], 别处: [4] };
+      for (const [id, story] of Object.entries(stories)) assert.deepEqual(await storyOf(id), story, id);
+      const { events } = await page(store);
+      for (const { id } of letters) await settle(store, id);
+      await store.retireMail(
+        TENANT,
+        letters.map(({ id }) => id),
+        NOON_MS,
+      );
+      for (const [id, story] of Object.entries(stories)) assert.deepEqual(await storyOf(id), story, id);
+      assert.deepEqual((await page(store)).events, events);
     });
 
     it("lets go of its beginning and remembers where it was cut", async () => {

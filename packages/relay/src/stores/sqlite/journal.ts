@@ -1,5 +1,6 @@
 import type { DatabaseSync } from "node:sqlite";
 import { journalTopic, taskTopic } from "../../core/environment/change-feed.ts";
+import type { Changes } from "../../core/environment/relay-store.ts";
 import {
   type ChainHead,
   type EventDraft,
@@ -17,7 +18,7 @@ import { CHAIN_PLACES, EVENT_COLUMNS, eventFromRow } from "./rows.ts";
 // the copies of pages that it would keep for that.
 const INSERT = {
   into: `insert or fail into event (${EVENT_COLUMNS})`,
-  row: "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+  row: "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 };
 const PAGE = `
   select ${EVENT_COLUMNS} from event
@@ -32,6 +33,11 @@ const OF_TASK = `
 const OF_MESSAGE = `
   select ${EVENT_COLUMNS} from event indexed by event_message
   where message_id = ? and message_id is not null and place > ? and place <= ? order by place`;
+const ACCEPTANCE = `
+  select ${EVENT_COLUMNS} from event
+  where place = (select accepted_place from message where tenant = ? and id = ?)`;
+const ENTER = `
+  update event set message_id = accepted_id, accepted_id = null where place = ? and accepted_id is not null`;
 const OLDEST = `select ${EVENT_COLUMNS} from event where place > ? and place <= ? order by place limit ?`;
 const LAST = "select max(place) from event where place > ? and place <= ?";
 const ANCHOR = "select seq, hash from chain_anchor where tenant = ?";
@@ -40,6 +46,8 @@ const SAVE_ANCHOR = `
   on conflict do update set seq = excluded.seq, hash = excluded.hash where excluded.seq > seq`;
 const FORGET = "delete from event where place > ? and place <= ?";
 
+const NO_LETTERS: ReadonlyMap<string, number> = new Map();
+
 /** Events and the hash chain they make. */
 export class Journal {
   readonly #ledger: Ledger;
@@ -47,6 +55,8 @@ export class Journal {
   readonly #page: Statement;
   readonly #ofTask: Statement;
   readonly #ofMessage: Statement;
+  readonly #acceptance: Statement;
+  readonly #enter: Statement;
   readonly #oldest: Statement;
   readonly #last: Statement;
   readonly #anchor: Statement;
@@ -60,6 +70,8 @@ export class Journal {
     this.#page = prepare(database, PAGE);
     this.#ofTask = prepare(database, OF_TASK);
     this.#ofMessage = prepare(database, OF_MESSAGE);
+    this.#acceptance = prepare(database, ACCEPTANCE);
+    this.#enter = prepare(database, ENTER);
     this.#oldest = prepare(database, OLDEST);
     this.#last = prepare(database, LAST);
     this.#anchor = prepare(database, ANCHOR);
@@ -85,7 +97,8 @@ export class Journal {
 
   eventsOfMessage(tenant: string, messageId: string): readonly EventRecord[] {
     const { first, last } = this.#places(tenant);
-    return this.#ofMessage.all(messageId, first, last).map((row) => eventFromRow(tenant, row));
+    const rows = [...this.#acceptance.all(tenant, messageId), ...this.#ofMessage.all(messageId, first, last)];
+    return rows.map((row) => eventFromRow(tenant, row)).toSorted((a, b) => a.seq - b.seq);
   }
 
   chainHead(tenant: string): ChainHead {
@@ -111,8 +124,32 @@ export class Journal {
     return kept === -1 ? events : events.slice(0, kept);
   }
 
+  /**
+   * Inside a commit, of what is appended in the same one: where the events will be by which new letters are accepted,
+   * by the ids of the letters. Both come in the same order; an event that does not is found like any other.
+   */
+  acceptances({ tenant, events, messages = [] }: Changes): ReadonlyMap<string, number> {
+    const places = new Map<string, number>();
+    if (messages.length === 0 || events.length === 0) return places;
+    const next = this.#ledger.takeChainNumber(tenant) * CHAIN_PLACES + this.#ledger.chainHead(tenant).seq + 1;
+    for (const [index, { type, messageId }] of events.entries()) {
+      const isOfNext = type === "message.accepted" && messages[places.size]?.id === messageId;
+      if (isOfNext && messageId !== null) places.set(messageId, next + index);
+    }
+    return places;
+  }
+
+  /** Inside a commit: the letter whose acceptance this is leaves, so that the event has to be found without it. */
+  outlives(acceptedPlace: number): void {
+    this.#enter.run(acceptedPlace);
+  }
+
   /** Inside a commit. */
-  append(tenant: string, drafts: readonly EventDraft[]): void {
+  append(
+    tenant: string,
+    drafts: readonly EventDraft[],
+    acceptances: ReadonlyMap<string, number> = NO_LETTERS,
+  ): void {
     if (drafts.length === 0) return;
     const first = this.#ledger.takeChainNumber(tenant) * CHAIN_PLACES;
     let head = this.#ledger.chainHead(tenant);
@@ -126,18 +163,20 @@ export class Journal {
       previousHash = hash;
       if (taskId !== null) this.#ledger.wake(taskTopic(tenant, taskId));
       const place = first + event.seq;
+      const isOfLetter = messageId !== null && acceptances.get(messageId) === place;
       this.#insert.add([
         place,
         type,
         atMs,
         actor,
         agentId,
-        messageId,
+        isOfLetter ? null : messageId,
         taskId,
         threadId,
         dataJson,
         before,
         hash,
+        isOfLetter ? messageId : null,
       ]);
     }
     this.#ledger.moveChainHead(tenant, head);

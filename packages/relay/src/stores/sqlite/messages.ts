@@ -38,8 +38,9 @@ const THREAD = `
 
 const INSERT = {
   into: `insert into message
-    (ref, tenant, id, sender, recipient, kind, thread_id, task_id, accepted_at_ms, send_keys_json, json)`,
-  row: "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    (ref, tenant, id, sender, recipient, kind, thread_id, task_id, accepted_at_ms, send_keys_json, json,
+      accepted_place)`,
+  row: "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
   onConflict: "on conflict do nothing",
   clash: "message_id",
 } as const;
@@ -111,8 +112,15 @@ export class Messages {
     return { messages, hasMore: false };
   }
 
-  /** Inside a commit. Answers each one's ref, which is also its place in the order of acceptance. */
-  insertAll(messages: readonly MessageRecord[], sendKeys: readonly SendKey[]): ReadonlyMap<string, number> {
+  /**
+   * Inside a commit. Answers each one's ref, which is also its place in the order of acceptance. `acceptances` are the
+   * places of the events that say so, by the ids of the letters.
+   */
+  insertAll(
+    messages: readonly MessageRecord[],
+    sendKeys: readonly SendKey[],
+    acceptances: ReadonlyMap<string, number>,
+  ): ReadonlyMap<string, number> {
     const refs = new Map<string, number>();
     if (messages.length === 0) return refs;
     const keysOf = sendKeys.length === 0 ? NO_KEYS : Map.groupBy(sendKeys, (sendKey) => sendKey.messageId);
@@ -121,7 +129,7 @@ export class Messages {
       if (refs.has(message.id)) throw new ClashError("message_id");
       const ref = this.#ledger.nextPosition();
       refs.set(message.id, ref);
-      this.#insert.add(messageValues(ref, message, keysOf.get(message.id)));
+      this.#insert.add(messageValues(ref, message, keysOf.get(message.id), acceptances.get(message.id)));
     }
     return refs;
   }
@@ -146,6 +154,7 @@ function messageValues(
   ref: number,
   message: MessageRecord,
   sendKeys: readonly SendKey[] | undefined,
+  acceptedPlace: number | undefined,
 ): SQLInputValue[] {
   return [
     ref,
@@ -159,6 +168,7 @@ function messageValues(
     message.acceptedAtMs,
     sendKeys === undefined ? null : sendKeysJson(sendKeys),
     message.json,
+    acceptedPlace ?? null,
   ];
 }
 

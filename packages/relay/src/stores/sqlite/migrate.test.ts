@@ -14,6 +14,7 @@ import {
   pushOf,
   readIds,
   send,
+  settle,
   TENANT,
   ZHIWEI,
 } from "../../../testing/store-builders.ts";
@@ -191,6 +192,29 @@ describe("migrations", () => {
       [await firstOf("own"), await firstOf("chosen"), await firstOf("gone"), await firstOf("task")],
       ["msg_甲", "msg_丙", null, null],
     );
+  });
+
+  it("tell the story of a letter of an older file beside those of new ones, also once it is gone", async () => {
+    const path = join(directory, "stories.db");
+    writeFirstSchema(path);
+    const hash = "ab".repeat(32);
+    using database = new DatabaseSync(path);
+    database
+      .prepare(
+        "insert into event values (?, 1, 'message.accepted', 0, 'a', 'b', 'note', null, null, '{}', ?, ?)",
+      )
+      .run(TENANT, hash, hash);
+    database.prepare("insert into chain_head values (?, 1, ?)").run(TENANT, hash);
+    database.close();
+    await using store = await open(path);
+    const { id } = await send(store);
+    const seqsOf = async (messageId: string): Promise<readonly number[]> =>
+      (await store.eventsOfMessage(TENANT, messageId)).map(({ seq }) => seq);
+    assert.deepEqual([await seqsOf("note"), await seqsOf(id)], [[1], [2]]);
+    await settle(store, "note");
+    await store.retireMail(TENANT, ["note"], NOON_MS);
+    assert.equal(await store.message(TENANT, "note"), undefined);
+    assert.deepEqual([await seqsOf("note"), await seqsOf(id)], [[1], [2]]);
   });
 
   it("let agents of an older file take a key, each their own", async () => {

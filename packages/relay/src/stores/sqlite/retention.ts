@@ -11,6 +11,7 @@ import {
 import type { RetiredMail } from "../../core/journal/journal-store.ts";
 import type { DeliveryRecord } from "../../core/mailboxes/delivery-record.ts";
 import { prepare, type Row, type Statement } from "./database.ts";
+import type { Journal } from "./journal.ts";
 import type { Mailboxes } from "./mailboxes.ts";
 import type { Messages, SendKeyName } from "./messages.ts";
 import type { Pushes } from "./pushes.ts";
@@ -27,7 +28,7 @@ const WALK = `
   left join task t on t.tenant = m.tenant and t.id = m.task_id
   where m.ref > ? order by m.ref limit ?`;
 const TRACES = `
-  select m.ref, m.task_id, m.send_keys_json, d.state
+  select m.ref, m.task_id, m.send_keys_json, m.accepted_place, d.state
   from message m left join delivery d on d.ref = m.ref where m.tenant = ? and m.id = ?`;
 const FORGET_MESSAGE = "delete from message where ref = ?";
 const FORGET_DELIVERY = "delete from delivery where ref = ?";
@@ -50,6 +51,7 @@ interface Stretch {
 
 /** Finds and forgets what is old and done. It walks the mail by age, so that sends pay for no index. */
 export class Retention {
+  readonly #journal: Journal;
   readonly #messages: Messages;
   readonly #mailboxes: Mailboxes;
   readonly #pushes: Pushes;
@@ -71,6 +73,7 @@ export class Retention {
   constructor(
     database: DatabaseSync,
     parts: {
+      readonly journal: Journal;
       readonly messages: Messages;
       readonly mailboxes: Mailboxes;
       readonly pushes: Pushes;
@@ -80,6 +83,7 @@ export class Retention {
       readonly taskUpdates: TaskUpdates;
     },
   ) {
+    this.#journal = parts.journal;
     this.#messages = parts.messages;
     this.#mailboxes = parts.mailboxes;
     this.#pushes = parts.pushes;
@@ -121,9 +125,10 @@ export class Retention {
   /** Inside a commit. Mail that is open after all stays. */
   retireMail(tenant: string, messageIds: readonly string[], nowMs: number): void {
     for (const messageId of messageIds) {
-      const [ref, taskId, sendKeysJson, state] = this.#traces.get(tenant, messageId) ?? [];
+      const [ref, taskId, sendKeysJson, acceptedPlace, state] = this.#traces.get(tenant, messageId) ?? [];
       if (typeof ref !== "number" || (state !== null && !isSettled(state as DeliveryState))) continue;
       this.#startKeyClocks(tenant, messageId, sendKeysJson ?? null, nowMs);
+      if (typeof acceptedPlace === "number") this.#journal.outlives(acceptedPlace);
       this.#forgetMessage.run(ref);
       this.#forgetDelivery.run(ref);
       this.#pushes.forget(tenant, messageId);

@@ -346,8 +346,8 @@ export function pushAttemptFromRow(row: Row): PushAttempt {
   };
 }
 
-export const EVENT_COLUMNS =
-  "place, type, at_ms, actor, agent_id, message_id, task_id, thread_id, data_json, previous_hash, hash";
+export const EVENT_COLUMNS = `place, type, at_ms, actor, agent_id, message_id, task_id, thread_id, data_json,
+  previous_hash, hash, accepted_id`;
 
 export function eventFromRow(tenant: string, row: Row): EventRecord {
   return {
@@ -357,7 +357,7 @@ export function eventFromRow(tenant: string, row: Row): EventRecord {
     atMs: row[2] as number,
     actor: row[3] as string,
     agentId: row[4] as string | null,
-    messageId: row[5] as string | null,
+    messageId: (row[5] ?? row[11]) as string | null,
     taskId: row[6] as string | null,
     threadId: row[7] as string | null,
     dataJson: row[8] as string,

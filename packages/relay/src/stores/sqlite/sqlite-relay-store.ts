@@ -231,7 +231,8 @@ export class SqliteRelayStore extends StoreReader implements RelayStore {
     for (const { agentId } of changes.room ?? []) agents.assertPresent(changes.tenant, agentId);
     for (const sendKey of sendKeys) messages.insertSendKey(sendKey);
     const letters = changes.messages ?? [];
-    const refs = messages.insertAll(letters, sendKeys);
+    const acceptances = journal.acceptances(changes);
+    const refs = messages.insertAll(letters, sendKeys, acceptances);
     const openMax = new Map(changes.room?.map((room) => [room.agentId, room.openMax]));
     mailboxes.putAll(changes.deliveries ?? [], { messages: letters, refs }, openMax);
     if (!isMailAlone(changes)) this.parts.ledger.flush();
@@ -249,7 +250,7 @@ export class SqliteRelayStore extends StoreReader implements RelayStore {
     for (const task of changes.remoteTasks ?? []) this.parts.remoteTasks.put(task);
     for (const key of changes.forgottenTaskPushes ?? []) taskPushes.forget(key);
     for (const config of changes.taskPushes ?? []) taskPushes.put(config);
-    journal.append(changes.tenant, changes.events);
+    journal.append(changes.tenant, changes.events, acceptances);
   }
 
   async #savePresence(): Promise<void> {

@@ -67,6 +67,7 @@ export function createParts(database: DatabaseSync, readers: Readers): StorePart
     remoteTasks,
     resultCache: new ResultCache(database),
     retention: new Retention(database, {
+      journal,
       messages,
       mailboxes,
       pushes,
