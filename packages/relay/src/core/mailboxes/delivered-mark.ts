@@ -6,7 +6,9 @@ import type { Mail } from "./mailbox-store.ts";
 
 /** What of the mail was never seen before. */
 export function unreadIn(mail: readonly Mail[]): readonly string[] {
-  return mail.flatMap(({ delivery }) => (delivery.deliveredAtMs === null ? [delivery.messageId] : []));
+  return mail
+    .filter(({ delivery }) => delivery.deliveredAtMs === null)
+    .map(({ delivery }) => delivery.messageId);
 }
 
 /** Notes that the agent was there and saw this mail for the first time. */

@@ -96,9 +96,11 @@ function assertLetterBytes({ body, more }: Letter, json: string): void {
   });
 }
 
+type UnfinishedMessage = { -readonly [Member in keyof Message]?: Message[Member] };
+
 function writeMessage(letter: Letter): Message {
   const { more } = letter;
-  return {
+  const message: UnfinishedMessage = {
     version: MESSAGE_VERSION,
     id: letter.id,
     from: letter.sender,
@@ -109,12 +111,14 @@ function writeMessage(letter: Letter): Message {
     created_at: (more["created_at"] as string | undefined) ?? formatInstant(letter.acceptedAtMs),
     urgency: "normal",
     needs_reply: false,
-    ...(letter.replyTo === undefined ? {} : { reply_to: letter.replyTo }),
-    thread_id: letter.threadId,
-    ...(letter.taskId === undefined ? {} : { task_id: letter.taskId }),
-    status: "new",
-    ...moreMembers(more),
   };
+  // One after the other, because what follows a spread is put into an object slowly, and every letter comes by here.
+  if (letter.replyTo !== undefined) message.reply_to = letter.replyTo;
+  message.thread_id = letter.threadId;
+  if (letter.taskId !== undefined) message.task_id = letter.taskId;
+  message["status"] = "new";
+  for (const member in more) if (!WRITTEN.has(member)) message[member] = more[member];
+  return message as Message;
 }
 
 const WRITTEN = new Set([
@@ -130,12 +134,6 @@ const WRITTEN = new Set([
   "thread_id",
   "task_id",
 ]);
-
-function moreMembers(more: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  const members: Record<string, unknown> = {};
-  for (const member in more) if (!WRITTEN.has(member)) members[member] = more[member];
-  return members;
-}
 
 function newDelivery(letter: Letter): DeliveryRecord {
   const { heldFor } = letter;

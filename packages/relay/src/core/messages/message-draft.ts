@@ -64,9 +64,9 @@ export function parseMessageDraft(input: unknown): MessageDraft {
     deadlineMs: given.deadline_ms ?? undefined,
     expiresAtMs:
       written.expires_at === undefined ? undefined : parseInstant(written.expires_at, "expires_at"),
-    ...idempotency,
     leaseId: leaseId ?? undefined,
     given,
+    ...idempotency,
   };
 }
 

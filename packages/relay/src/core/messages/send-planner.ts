@@ -187,14 +187,14 @@ export class SendPlanner {
     const isShared = mayBeShared(draft, around.task);
     const context: SendContext = {
       tenant,
-      ...addressed,
-      ...around,
       mailboxOpenMax: this.#settings.mailboxOpenMax,
       sendKey,
       clientTaskId: naming?.clientTaskId,
       askedOf: isAsked ? recipient : undefined,
-      ...(isShared ? await findSameWork(this.#store, { tenant, ...addressed }, nowMs) : NOT_SHARED),
       stationery: { ids: this.#ids, nowMs, messageTtlMs: this.#settings.messageTtlMs },
+      ...addressed,
+      ...around,
+      ...(isShared ? await findSameWork(this.#store, { tenant, ...addressed }, nowMs) : NOT_SHARED),
     };
     const before = context.task === undefined ? undefined : await this.#answeredBefore(context);
     if (before !== undefined) return { before };

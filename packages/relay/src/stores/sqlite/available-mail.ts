@@ -81,6 +81,7 @@ export class AvailableMail {
   next(afterPosition: number, wanted?: Wanted): AvailablePlace | undefined {
     let index = afterPosition <= 0 ? this.#start : this.#indexFrom(afterPosition + 1);
     while (index < this.#refs.length && !this.#isWanted(index, wanted)) index += 1;
+    if (index >= this.#refs.length) return undefined;
     const position = this.#positions[index];
     const ref = this.#refs[index];
     const expiresAtMs = this.#expiries[index];
