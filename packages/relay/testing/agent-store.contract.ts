@@ -75,6 +75,24 @@ export function describeAgentStore(open: OpenStore): void {
       assert.deepEqual(await store.agentsNamed(TENANT, "nobody"), []);
     });
 
+    it("has an id at hand only while it is that of an agent, and no other name ever", async () => {
+      await using store = await open();
+      const isAtHand = async (name: string, tenant = TENANT): Promise<boolean> => {
+        // Whoever was looked for may be at hand from then on.
+        await store.agentsNamed(tenant, name);
+        return store.isAgentAtHand(tenant, name);
+      };
+      await put(store, aNewAgent({ id: "a@host" as AgentId, displayName: "甲", aliases: ["ay"] }));
+      for (const other of ["甲", "ay", "A@host", "nobody"]) assert.equal(await isAtHand(other), false, other);
+      assert.equal(await isAtHand("a@host", OTHER_TENANT), false);
+      await isAtHand("a@host");
+      const left = (await store.agent(TENANT, "a@host" as AgentId))?.agent;
+      assert.ok(left !== undefined);
+      await put(store, { ...left, removedAtMs: 1 });
+      assert.equal(store.isAgentAtHand(TENANT, "a@host"), false);
+      assert.equal(await isAtHand("a@host"), false);
+    });
+
     it("finds nobody by the id of an agent that has left, whatever others show as their name", async () => {
       await using store = await open();
       await put(store, aNewAgent({ id: "a@host" as AgentId }));

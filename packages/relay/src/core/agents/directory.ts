@@ -11,13 +11,18 @@ export class Directory {
   }
 
   /** An exact id wins over aliases and display names; a name that two agents share is an error. */
-  resolve(tenant: string, input: unknown, field: string): Promise<AgentId> {
-    return this.#resolve(tenant, input, field, "known");
+  resolve(tenant: string, input: unknown, field: string): Promise<AgentId> | AgentId {
+    return this.#atHand(tenant, input) ?? this.#resolve(tenant, input, field, "known");
   }
 
   /** The same for whom something is sent to: whoever is elsewhere need not be known yet. */
-  resolveRecipient(tenant: string, input: unknown, field: string): Promise<AgentId> {
-    return this.#resolve(tenant, input, field, "any");
+  resolveRecipient(tenant: string, input: unknown, field: string): Promise<AgentId> | AgentId {
+    return this.#atHand(tenant, input) ?? this.#resolve(tenant, input, field, "any");
+  }
+
+  /** Every request names somebody, mostly by an id: if it is known, there is nothing to parse or to wait for. */
+  #atHand(tenant: string, input: unknown): AgentId | undefined {
+    return typeof input === "string" && this.#store.isAgentAtHand(tenant, input) ? input : undefined;
   }
 
   async #resolve(

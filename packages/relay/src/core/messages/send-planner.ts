@@ -112,10 +112,12 @@ export class SendPlanner {
       throw new RelayError("invalid_argument", "from: is missing; an operator must say who sends");
     }
     const isGuest = isAsked && from === GUEST;
-    const sender = isGuest ? GUEST : await this.#directory.resolve(tenant, from, "from");
+    const meant = isGuest ? GUEST : this.#directory.resolve(tenant, from, "from");
+    const sender = typeof meant === "string" ? meant : await meant;
     const allowed = this.#guard.authorize(principal, "messages.send", { agentId: sender });
     if (allowed !== undefined) await allowed;
-    const recipient = to ?? (await this.#recipientOf(tenant, sender, draft, naming));
+    const sought = to ?? this.#recipientOf(tenant, sender, draft, naming);
+    const recipient = typeof sought === "string" ? sought : await sought;
     if (isExternal(recipient)) this.#externalAgents.check(recipient, "to");
     if (recipient === sender && draft.kind !== "heartbeat") {
       throw new RelayError("invalid_argument", `to: ${recipient} cannot write to itself`);
@@ -133,7 +135,8 @@ export class SendPlanner {
     if (draft.to === GUEST) return GUEST;
     const meant = this.#directory.resolveRecipient(tenant, draft.to, "to");
     const key = sendKeyOf(draft, naming);
-    return key === undefined ? meant : this.#orKnownTo(key, meant, tenant, sender, draft);
+    const isPlain = key === undefined || typeof meant === "string";
+    return isPlain ? meant : this.#orKnownTo(key, meant, tenant, sender, draft);
   }
 
   /** Who a retry was sent to stays known to its key, also after that agent has left. */

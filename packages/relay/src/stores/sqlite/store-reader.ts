@@ -105,6 +105,10 @@ export abstract class StoreReader implements Reads {
     return this.#read(() => this.parts.agents.agentsNamed(tenant, name));
   }
 
+  isAgentAtHand(tenant: string, id: string): id is AgentId {
+    return this.database.isOpen && this.parts.agents.isAtHand(tenant, id);
+  }
+
   agents(...asked: Parameters<RelayStore["agents"]>): Promise<readonly AgentWithPresence[]> {
     return this.#read(() => this.parts.agents.agents(...asked));
   }
