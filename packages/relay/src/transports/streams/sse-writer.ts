@@ -46,7 +46,7 @@ export async function writeEvents(
   let preface = `retry: ${RETRY_MS_MIN + Math.floor(Math.random() * RETRY_MS_SPREAD)}\n\n`;
   try {
     for (;;) {
-      const bytes = await nextBytes(stream, preface);
+      const bytes = bytesOf(await stream.next(), preface);
       preface = "";
       if (bytes === undefined) break;
       if (response.destroyed) return;
@@ -71,8 +71,7 @@ function writeNow(response: ServerResponse, bytes: Buffer): boolean {
 }
 
 /** As bytes, because a socket counts characters of a text, and those of some scripts are three times as long. */
-async function nextBytes(stream: EventStream, preface: string): Promise<Buffer | undefined> {
-  const events = await stream.next();
+function bytesOf(events: readonly ServerSentEvent[] | undefined, preface: string): Buffer | undefined {
   return events === undefined ? undefined : Buffer.from(preface + textOf(events));
 }
 
