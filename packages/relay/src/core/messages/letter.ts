@@ -117,11 +117,13 @@ function writeMessage(letter: Letter): Message {
   message.thread_id = letter.threadId;
   if (letter.taskId !== undefined) message.task_id = letter.taskId;
   message["status"] = "new";
-  for (const member in more) if (!WRITTEN.has(member)) message[member] = more[member];
+  for (const member in more) if (!NOT_COPIED.has(member)) message[member] = more[member];
   return message as Message;
 }
 
-const WRITTEN = new Set([
+/** What of the sender's is not taken over: what the relay has written, and what would be no member. */
+const NOT_COPIED = new Set([
+  "__proto__",
   "version",
   "id",
   "from",
