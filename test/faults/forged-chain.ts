@@ -23,7 +23,8 @@ export function rewrite(database: string, seq: number, actor: string, tenant = D
   using file = new DatabaseSync(database);
   const rows = file
     .prepare(
-      `select ?1 as tenant, seq, type, at_ms as atMs, actor, agent_id as agentId, coalesce(message_id, accepted_id) as messageId,
+      `select ?1 as tenant, seq, type, at_ms as atMs, actor, agent_id as agentId,
+         coalesce(message_id, accepted_id) as messageId,
          task_id as taskId, thread_id as threadId, data_json as dataJson,
          lower(hex(previous_hash)) as previousHash, lower(hex(hash)) as hash
        from event where ${IN_CHAIN} and seq >= ?2 order by place`,

@@ -95,6 +95,11 @@ describe("a mailbox over a socket", TIMEOUT, () => {
       sent.map((_, index) => `${index}`),
     );
     assert.equal((await waiting).messages[0]?.message.body, "0");
+    const { messages } = await socket.ask("lease", { max: LIMITS.leaseCountMax });
+    assert.deepEqual(
+      messages.map(({ message }) => message.body),
+      sent.slice(1, 1 + messages.length).map(({ message }) => message.body),
+    );
   });
 
   it("says what was wrong and stays open", async () => {

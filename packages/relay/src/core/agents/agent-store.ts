@@ -6,11 +6,8 @@ export interface AgentStore {
   agent(tenant: string, id: AgentId): Promise<AgentWithPresence | undefined>;
   /** Ids of the agents, not removed, that carry this name as id, alias or display name; the id match first. */
   agentsNamed(tenant: string, name: string): Promise<readonly AgentId[]>;
-  /**
-   * Whether an agent that is not removed has this id, if the store has that in memory and knows that it still holds.
-   * False says nothing.
-   */
-  isAgentAtHand(tenant: string, id: string): id is AgentId;
+  /** The same at once, if the store can say so; undefined says nothing. Every request names somebody. */
+  agentsNamedAtHand(tenant: string, name: string): readonly AgentId[] | undefined;
   /** Agents that are not removed, by id, after `afterId`. */
   agents(
     tenant: string,

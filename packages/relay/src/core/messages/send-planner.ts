@@ -133,22 +133,16 @@ export class SendPlanner {
   ): Promise<AgentId> | AgentId {
     // Whether it is an answer to a task of a guest is seen when its task is known.
     if (draft.to === GUEST) return GUEST;
-    const meant = this.#directory.resolveRecipient(tenant, draft.to, "to");
     const key = sendKeyOf(draft, naming);
-    const isPlain = key === undefined || typeof meant === "string";
-    return isPlain ? meant : this.#orKnownTo(key, meant, tenant, sender, draft);
+    return key === undefined
+      ? this.#directory.resolveRecipient(tenant, draft.to, "to")
+      : this.#recipientUnder(key, tenant, sender, draft);
   }
 
   /** Who a retry was sent to stays known to its key, also after that agent has left. */
-  async #orKnownTo(
-    key: string,
-    meant: Promise<AgentId>,
-    tenant: string,
-    sender: AgentId,
-    draft: MessageDraft,
-  ): Promise<AgentId> {
+  async #recipientUnder(key: string, tenant: string, sender: AgentId, draft: MessageDraft): Promise<AgentId> {
     try {
-      return await meant;
+      return await this.#directory.resolveRecipient(tenant, draft.to, "to");
     } catch (reason) {
       if (RelayError.from(reason).code !== "unknown_agent") throw reason;
       const known = await this.#store.sendKey(tenant, sender, draft.to as AgentId, key);

@@ -161,10 +161,6 @@ export class Agents {
     return owners;
   }
 
-  isAtHand(tenant: string, id: string): id is AgentId {
-    return this.#ownersByName.get(tenant, id)?.[0] === id;
-  }
-
   agents(
     tenant: string,
     page: { readonly afterId: string; readonly limit: number },
@@ -225,7 +221,7 @@ export class Agents {
    * because the commit may still fail.
    */
   assertPresent(tenant: string, id: AgentId): void {
-    if (this.isAtHand(tenant, id)) return;
+    if (this.#ownersByName.get(tenant, id)?.includes(id) === true) return;
     if (this.#present.get(tenant, id) === undefined) throw new ClashError("agent");
   }
 

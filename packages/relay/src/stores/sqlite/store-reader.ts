@@ -105,8 +105,12 @@ export abstract class StoreReader implements Reads {
     return this.#read(() => this.parts.agents.agentsNamed(tenant, name));
   }
 
-  isAgentAtHand(tenant: string, id: string): id is AgentId {
-    return this.database.isOpen && this.parts.agents.isAtHand(tenant, id);
+  agentsNamedAtHand(tenant: string, name: string): readonly AgentId[] | undefined {
+    try {
+      return this.database.isOpen ? this.parts.agents.agentsNamed(tenant, name) : undefined;
+    } catch (error) {
+      throw relayErrorFrom(error);
+    }
   }
 
   agents(...asked: Parameters<RelayStore["agents"]>): Promise<readonly AgentWithPresence[]> {
