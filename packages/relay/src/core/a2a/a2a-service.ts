@@ -85,7 +85,7 @@ export class A2aService {
   }
 
   /** The agent that is meant by the name in a path or a field. */
-  resolve(principal: Principal, name: string): Promise<AgentId> | AgentId {
+  resolve(principal: Principal, name: string): Promise<AgentId> {
     return this.#parts.directory.resolveRecipient(principal.tenant, name, "agent");
   }
 

@@ -6,8 +6,6 @@ export interface AgentStore {
   agent(tenant: string, id: AgentId): Promise<AgentWithPresence | undefined>;
   /** Ids of the agents, not removed, that carry this name as id, alias or display name; the id match first. */
   agentsNamed(tenant: string, name: string): Promise<readonly AgentId[]>;
-  /** The same at once, if the store can say so; undefined says nothing. Every request names somebody. */
-  agentsNamedAtHand(tenant: string, name: string): readonly AgentId[] | undefined;
   /** Agents that are not removed, by id, after `afterId`. */
   agents(
     tenant: string,

@@ -11,28 +11,25 @@ export class Directory {
   }
 
   /** An exact id wins over aliases and display names; a name that two agents share is an error. */
-  resolve(tenant: string, input: unknown, field: string): Promise<AgentId> | AgentId {
+  resolve(tenant: string, input: unknown, field: string): Promise<AgentId> {
     return this.#resolve(tenant, input, field, "known");
   }
 
   /** The same for whom something is sent to: whoever is elsewhere need not be known yet. */
-  resolveRecipient(tenant: string, input: unknown, field: string): Promise<AgentId> | AgentId {
+  resolveRecipient(tenant: string, input: unknown, field: string): Promise<AgentId> {
     return this.#resolve(tenant, input, field, "any");
   }
 
-  #resolve(
+  async #resolve(
     tenant: string,
     input: unknown,
     field: string,
     elsewhere: "known" | "any",
-  ): Promise<AgentId> | AgentId {
-    // Mostly it is an exact id, and then there is nothing to parse: the id of an agent has only one meaning.
-    const isId = typeof input === "string" && this.#store.agentsNamedAtHand(tenant, input)?.[0] === input;
-    if (isId) return input as AgentId;
+  ): Promise<AgentId> {
     const address = parseAddress(input, field);
     if (address.kind === "url") {
       const id = externalIdOf(address.url, field);
-      return elsewhere === "any" ? id : this.#among(tenant, id, (named) => theKnown(named, id, field));
+      return elsewhere === "any" ? id : this.#external(tenant, id, field);
     }
     if (address.kind !== "name") {
       throw new RelayError(
@@ -44,42 +41,28 @@ export class Directory {
     if (name === POSTMASTER) {
       throw new RelayError("unknown_agent", `${field}: ${POSTMASTER} sends notices and reads no mail`);
     }
-    return this.#among(tenant, name, (named) => theOne(named, name, field));
-  }
-
-  /** What the store can say at once is not waited for. */
-  #among(
-    tenant: string,
-    name: string,
-    choose: (named: readonly AgentId[]) => AgentId,
-  ): Promise<AgentId> | AgentId {
-    const atHand = this.#store.agentsNamedAtHand(tenant, name);
-    return atHand === undefined ? this.#store.agentsNamed(tenant, name).then(choose) : choose(atHand);
-  }
-}
-
-function theOne(named: readonly AgentId[], name: string, field: string): AgentId {
-  const [first, ...others] = named;
-  if (first === undefined) {
+    const [first, ...others] = await this.#store.agentsNamed(tenant, name);
+    if (first === undefined) {
+      throw new RelayError(
+        "unknown_agent",
+        `${field}: nobody is registered as "${name}"; GET /agents lists who is`,
+        { details: { name } },
+      );
+    }
+    if (first === name || others.length === 0) return first;
+    const candidates = [first, ...others];
     throw new RelayError(
-      "unknown_agent",
-      `${field}: nobody is registered as "${name}"; GET /agents lists who is`,
-      { details: { name } },
+      "ambiguous_agent",
+      `${field}: "${name}" may be ${candidates.join(" or ")}; use the full id`,
+      { details: { name, candidates } },
     );
   }
-  if (first === name || others.length === 0) return first;
-  throw new RelayError(
-    "ambiguous_agent",
-    `${field}: "${name}" may be ${named.join(" or ")}; use the full id`,
-    {
-      details: { name, candidates: named },
-    },
-  );
-}
 
-function theKnown([known]: readonly AgentId[], id: AgentId, field: string): AgentId {
-  if (known === id) return id;
-  throw new RelayError("unknown_agent", `${field}: nobody has written to ${id} yet`, {
-    details: { name: id },
-  });
+  async #external(tenant: string, id: AgentId, field: string): Promise<AgentId> {
+    const [known] = await this.#store.agentsNamed(tenant, id);
+    if (known === id) return id;
+    throw new RelayError("unknown_agent", `${field}: nobody has written to ${id} yet`, {
+      details: { name: id },
+    });
+  }
 }

@@ -112,12 +112,10 @@ export class SendPlanner {
       throw new RelayError("invalid_argument", "from: is missing; an operator must say who sends");
     }
     const isGuest = isAsked && from === GUEST;
-    const meant = isGuest ? GUEST : this.#directory.resolve(tenant, from, "from");
-    const sender = typeof meant === "string" ? meant : await meant;
+    const sender = isGuest ? GUEST : await this.#directory.resolve(tenant, from, "from");
     const allowed = this.#guard.authorize(principal, "messages.send", { agentId: sender });
     if (allowed !== undefined) await allowed;
-    const sought = to ?? this.#recipientOf(tenant, sender, draft, naming);
-    const recipient = typeof sought === "string" ? sought : await sought;
+    const recipient = to ?? (await this.#recipientOf(tenant, sender, draft, naming));
     if (isExternal(recipient)) this.#externalAgents.check(recipient, "to");
     if (recipient === sender && draft.kind !== "heartbeat") {
       throw new RelayError("invalid_argument", `to: ${recipient} cannot write to itself`);
@@ -133,16 +131,21 @@ export class SendPlanner {
   ): Promise<AgentId> | AgentId {
     // Whether it is an answer to a task of a guest is seen when its task is known.
     if (draft.to === GUEST) return GUEST;
+    const meant = this.#directory.resolveRecipient(tenant, draft.to, "to");
     const key = sendKeyOf(draft, naming);
-    return key === undefined
-      ? this.#directory.resolveRecipient(tenant, draft.to, "to")
-      : this.#recipientUnder(key, tenant, sender, draft);
+    return key === undefined ? meant : this.#orKnownTo(key, meant, tenant, sender, draft);
   }
 
   /** Who a retry was sent to stays known to its key, also after that agent has left. */
-  async #recipientUnder(key: string, tenant: string, sender: AgentId, draft: MessageDraft): Promise<AgentId> {
+  async #orKnownTo(
+    key: string,
+    meant: Promise<AgentId>,
+    tenant: string,
+    sender: AgentId,
+    draft: MessageDraft,
+  ): Promise<AgentId> {
     try {
-      return await this.#directory.resolveRecipient(tenant, draft.to, "to");
+      return await meant;
     } catch (reason) {
       if (RelayError.from(reason).code !== "unknown_agent") throw reason;
       const known = await this.#store.sendKey(tenant, sender, draft.to as AgentId, key);

@@ -105,14 +105,6 @@ export abstract class StoreReader implements Reads {
     return this.#read(() => this.parts.agents.agentsNamed(tenant, name));
   }
 
-  agentsNamedAtHand(tenant: string, name: string): readonly AgentId[] | undefined {
-    try {
-      return this.database.isOpen ? this.parts.agents.agentsNamed(tenant, name) : undefined;
-    } catch (error) {
-      throw relayErrorFrom(error);
-    }
-  }
-
   agents(...asked: Parameters<RelayStore["agents"]>): Promise<readonly AgentWithPresence[]> {
     return this.#read(() => this.parts.agents.agents(...asked));
   }
