@@ -1,6 +1,7 @@
 import type { AgentId } from "@a2a-relay/protocol";
 import { DEFAULT_TENANT } from "../src/core/access/principal.ts";
 import type { DeliveryRecord } from "../src/core/mailboxes/delivery-record.ts";
+import type { Letter } from "../src/core/messages/letter.ts";
 import type { TaskRecord } from "../src/core/tasks/task-record.ts";
 import { NOON_MS } from "./fake-clock.ts";
 
@@ -73,6 +74,31 @@ export function aTask(said: Partial<TaskRecord> = {}): TaskRecord {
     createdAtMs: NOON_MS,
     updatedAtMs: NOON_MS,
     version: 1,
+    ...said,
+  };
+}
+
+/** A note that is about to be kept. */
+export function aLetter(said: Partial<Letter> = {}): Letter {
+  return {
+    tenant: DEFAULT_TENANT,
+    id: "msg_一",
+    sender: "lulu@kamac" as AgentId,
+    recipient: "知微@known-blocks1" as AgentId,
+    kind: "note",
+    subject: "问候",
+    body: "知微你好",
+    threadId: "thread_一",
+    taskId: undefined,
+    purpose: "mail",
+    replyTo: undefined,
+    acceptedAtMs: NOON_MS,
+    expiresAtMs: NOON_MS + 1_000,
+    duplicateSafety: "unsafe",
+    idempotencyKey: undefined,
+    quiet: false,
+    reservedFor: undefined,
+    more: {},
     ...said,
   };
 }

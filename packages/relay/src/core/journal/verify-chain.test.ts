@@ -9,6 +9,7 @@ import { coreOnMemory, LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
 import { inObjects } from "../../../testing/batch-wire.ts";
 import { FakeClock, NOON_MS } from "../../../testing/fake-clock.ts";
 import { MemoryAnchors } from "../../../testing/memory-anchors.ts";
+import { aLetter } from "../../../testing/records.ts";
 import { SqliteRelayStore } from "../../stores/sqlite/sqlite-relay-store.ts";
 import { DEFAULT_TENANT } from "../access/principal.ts";
 import type { Changes } from "../environment/relay-store.ts";
@@ -113,7 +114,7 @@ describe("verifying the journal", () => {
     ["missing letters", "delete from message", /gone/],
     [
       "a letter's text",
-      "update message set json = replace(json, 'letter', 'Letter') where id = 'm2'",
+      "update message set json = replace(json, '你好', '再见') where id = 'm2'",
       /message m2/,
     ],
   ];
@@ -151,25 +152,6 @@ async function retire(store: SqliteRelayStore, messageId: string): Promise<void>
 }
 
 function letter(id: string): Changes {
-  const { changes } = post({
-    tenant: DEFAULT_TENANT,
-    id,
-    sender: LULU,
-    recipient: ZHIWEI,
-    kind: "note",
-    subject: "letter",
-    body: "知微你好",
-    threadId: "t1",
-    taskId: undefined,
-    purpose: "mail",
-    replyTo: undefined,
-    acceptedAtMs: NOON_MS,
-    expiresAtMs: NOON_MS + 1_000,
-    duplicateSafety: "unsafe",
-    idempotencyKey: undefined,
-    quiet: false,
-    reservedFor: undefined,
-    more: {},
-  });
+  const { changes } = post(aLetter({ id, sender: LULU, recipient: ZHIWEI }));
   return { tenant: DEFAULT_TENANT, ...changes };
 }

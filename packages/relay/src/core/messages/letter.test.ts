@@ -1,32 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { AgentId } from "@a2a-relay/protocol";
-import { NOON_MS } from "../../../testing/fake-clock.ts";
+import { aLetter } from "../../../testing/records.ts";
 import { type Letter, post } from "./letter.ts";
-
-function aLetter(said: Partial<Letter> = {}): Letter {
-  return {
-    tenant: "default",
-    id: "msg_一",
-    sender: "lulu@kamac" as AgentId,
-    recipient: "知微@known-blocks1" as AgentId,
-    kind: "note",
-    subject: "问候",
-    body: "知微你好",
-    threadId: "thread_一",
-    taskId: undefined,
-    purpose: "mail",
-    replyTo: undefined,
-    acceptedAtMs: NOON_MS,
-    expiresAtMs: NOON_MS + 1_000,
-    duplicateSafety: "unsafe",
-    idempotencyKey: undefined,
-    quiet: false,
-    reservedFor: undefined,
-    more: {},
-    ...said,
-  };
-}
 
 describe("a letter as it is kept", () => {
   it("has its members in one order, whatever the sender's, and the sender's own behind them", () => {
