@@ -96,6 +96,16 @@ describe("writing server-sent events", () => {
     assert.ok(slow.every(({ stream }) => stream.asked === 1));
   });
 
+  it("writes events before it asks for the next ones", async () => {
+    const { socket, stream, write } = setup(60_000);
+    socket.isTaking = true;
+    const writtenAtNext: string[] = [];
+    stream.next = async (): Promise<undefined> => void writtenAtNext.push(socket.taken.join(""));
+    await write([{ id: "7", event: "message", data: '"长"' }]);
+    assert.equal(writtenAtNext.length, 1);
+    assert.match(writtenAtNext[0] ?? "", /id: 7\nevent: message\ndata: "长"\n\n/);
+  });
+
   it("cuts a reader off that takes nothing for the stall time, and counts it", async () => {
     const { socket, stream, host, response, write } = setup(20);
     const closed = once(response, "close");
