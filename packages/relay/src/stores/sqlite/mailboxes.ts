@@ -208,7 +208,7 @@ export class Mailboxes {
     return deliveries(this.#heldWork.all(...start, limit));
   }
 
-  /** Inside a commit. `letters` are those of the same commit, `openMax` is of mailboxes. */
+  /** Inside a commit, with the letters of the same one; `openMax` is of mailboxes. */
   putAll(
     records: readonly DeliveryRecord[],
     { messages, refs }: NewLetters,
