@@ -40,7 +40,7 @@ import { messageRoutes } from "./message-routes.ts";
 import { operatorRoutes } from "./operator-routes.ts";
 import { pushRoutes } from "./push-routes.ts";
 import { readQuery } from "./query.ts";
-import { parseJson, readBody, textOf } from "./read-body.ts";
+import { endBody, parseJson, readBody, textOf } from "./read-body.ts";
 import type { Answer, Route, RouteFamily, SocketRoute } from "./route.ts";
 import { serviceRoutes } from "./service-routes.ts";
 import { mountSockets, upgradesTo } from "./socket-mount.ts";
@@ -209,7 +209,9 @@ function sendAnswer(
   route?.metrics.record(status, secondsSince(startedAtMs));
   setHeaders(reply, headers);
   void reply.code(status).header("content-type", contentType ?? JSON_TYPE);
-  return reply.send(contentType === undefined ? (json ?? JSON.stringify(body)) : body);
+  void reply.send(contentType === undefined ? (json ?? JSON.stringify(body)) : body);
+  endBody(request.raw);
+  return reply;
 }
 
 /** From here on it is written past the framework, which knows only answers that end. */
@@ -219,6 +221,7 @@ async function sendEvents(
   reply: FastifyReply,
   host: SocketHost,
 ): Promise<FastifyReply> {
+  endBody(request.raw);
   const first = await stream.next();
   const { route, startedAtMs } = request as KnownRequest;
   route?.metrics.record(first === undefined ? 204 : 200, secondsSince(startedAtMs));

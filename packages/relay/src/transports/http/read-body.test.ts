@@ -1,9 +1,13 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { type AddressInfo, connect, type Socket } from "node:net";
 import { PassThrough, Readable } from "node:stream";
 import { describe, it } from "node:test";
-import { LIMITS } from "@a2a-relay/protocol";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { LIMITS, RelayError } from "@a2a-relay/protocol";
 import { refused } from "../../../testing/refusal.ts";
-import { parseJson, readBody } from "./read-body.ts";
+import { endBody, parseJson, readBody } from "./read-body.ts";
 
 function streamOf(...chunks: readonly (string | Buffer)[]): Readable {
   return Readable.from(chunks.map((chunk) => Buffer.from(chunk)));
@@ -77,5 +81,93 @@ describe("reading a body", () => {
     stream.write("{");
     stream.destroy(new Error("ECONNRESET"));
     await refused(reading, "invalid_argument", /connection broke/);
+  });
+});
+
+const BODY_MAX = 1_000;
+
+function requestWith(body: string): string {
+  return `POST / HTTP/1.1\r\nhost: 知微\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
+}
+
+/** A server that answers each request with what it read, and keeps the requests. */
+async function talk(
+  act: (client: Socket, requests: readonly IncomingMessage[]) => Promise<void>,
+): Promise<void> {
+  const requests: IncomingMessage[] = [];
+  const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    requests.push(request);
+    const reading = readBody(request, BODY_MAX, parseJson);
+    const said = await reading.catch((reason: unknown) => RelayError.from(reason).code);
+    response.end(JSON.stringify({ said, parts: request.listenerCount("data") }));
+    endBody(request);
+  };
+  const server = createServer((request, response) => void answer(request, response));
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const client = connect((server.address() as AddressInfo).port, "127.0.0.1");
+  try {
+    await act(client, requests);
+  } finally {
+    client.destroy();
+    server.close();
+  }
+}
+
+/** So many answers, as what was said in them. */
+async function answers(client: Socket, count: number): Promise<readonly unknown[]> {
+  let text = "";
+  for await (const chunk of client.iterator({ destroyOnReturn: false })) {
+    text += String(chunk);
+    const found = text.match(/\{"said":.*\}/g) ?? [];
+    if (found.length >= count) return found.map((each) => JSON.parse(each) as unknown);
+  }
+  return assert.fail(`the connection ended after ${text}`);
+}
+
+describe("reading the body of a request", () => {
+  it("takes one that came with its headers at once, and comes to its end with the answer", async () => {
+    await talk(async (client, requests) => {
+      for (const body of ["知微", "你好", "🦊"]) {
+        client.write(requestWith(JSON.stringify(body)));
+        assert.deepEqual(await answers(client, 1), [{ said: body, parts: 0 }]);
+      }
+      await nextTurn();
+      assert.deepEqual(
+        requests.map(({ readableEnded }) => readableEnded),
+        [true, true, true],
+      );
+    });
+  });
+
+  it("tells those apart that came together", async () => {
+    await talk(async (client) => {
+      client.write(["一", "二", "三"].map((body) => requestWith(JSON.stringify(body))).join(""));
+      assert.deepEqual(await answers(client, 3), [
+        { said: "一", parts: 0 },
+        { said: "二", parts: 0 },
+        { said: "三", parts: 0 },
+      ]);
+    });
+  });
+
+  it("waits for the rest of one that comes in pieces", async () => {
+    await talk(async (client, requests) => {
+      const bytes = Buffer.from(requestWith(JSON.stringify("知微你好")));
+      client.write(bytes.subarray(0, -7));
+      while (requests.length === 0) await nextTurn();
+      await nextTurn();
+      client.write(bytes.subarray(-7));
+      assert.deepEqual(await answers(client, 1), [{ said: "知微你好", parts: 1 }]);
+    });
+  });
+
+  it("refuses one that is there as a whole and too long, and goes on with the next", async () => {
+    await talk(async (client) => {
+      client.write(requestWith(JSON.stringify("x".repeat(BODY_MAX))));
+      assert.deepEqual(await answers(client, 1), [{ said: "too_large", parts: 1 }]);
+      client.write(requestWith(JSON.stringify("好")));
+      assert.deepEqual(await answers(client, 1), [{ said: "好", parts: 0 }]);
+    });
   });
 });

@@ -38,10 +38,11 @@ export function beginningWith(first: readonly ServerSentEvent[], stream: EventSt
   let unread: readonly ServerSentEvent[] | undefined = first;
   return {
     kind: stream.kind,
-    next: async () => {
-      const events = unread;
+    next: () => {
+      if (unread === undefined) return stream.next();
+      const events = Promise.resolve(unread);
       unread = undefined;
-      return events ?? stream.next();
+      return events;
     },
   };
 }
