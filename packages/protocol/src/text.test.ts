@@ -79,6 +79,16 @@ describe("parseInstant", () => {
     });
   }
 
+  it("is written in UTC with its milliseconds, in whatever order instants come", () => {
+    const near = fc.integer({ min: 1_000_000_000_000, max: 1_000_000_003_000 });
+    const any = fc.integer({ min: -8_640_000_000_000_000, max: 8_640_000_000_000_000 });
+    fc.assert(
+      fc.property(fc.array(fc.oneof(near, any), { minLength: 1, maxLength: 20 }), (times) => {
+        for (const atMs of times) assert.equal(formatInstant(atMs), new Date(atMs).toISOString());
+      }),
+    );
+  });
+
   it("reads back what formatInstant writes", () => {
     fc.assert(
       fc.property(fc.integer({ min: 0, max: 253_402_300_799_999 }), (atMs) => {

@@ -40,11 +40,19 @@ export function parseInstant(input: unknown, field: string): number {
   );
 }
 
-let lastInstant = { atMs: 0, text: new Date(0).toISOString() };
+let lastInstant = { atMs: Number.NaN, text: "" };
+let lastSecond = { second: Number.NaN, text: "" };
 
-/** Remembers the last one: under load, many letters are of the same millisecond. */
+/** Remembers the last one, and its second: under load, many letters are of the same millisecond. */
 export function formatInstant(atMs: number): string {
-  if (lastInstant.atMs !== atMs) lastInstant = { atMs, text: new Date(atMs).toISOString() };
+  if (lastInstant.atMs !== atMs) {
+    const second = Math.floor(atMs / 1_000);
+    if (lastSecond.second !== second) {
+      lastSecond = { second, text: new Date(second * 1_000).toISOString().slice(0, -"000Z".length) };
+    }
+    const ms = String(Math.floor(atMs - second * 1_000)).padStart(3, "0");
+    lastInstant = { atMs, text: `${lastSecond.text}${ms}Z` };
+  }
   return lastInstant.text;
 }
 

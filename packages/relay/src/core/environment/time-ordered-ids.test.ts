@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { parseAgentId, parseRecordId } from "@a2a-relay/protocol";
+import fc from "fast-check";
 import { FakeClock, NOON_MS } from "../../../testing/fake-clock.ts";
-import { TimeOrderedIds } from "./time-ordered-ids.ts";
+import { timeDigits, TimeOrderedIds } from "./time-ordered-ids.ts";
 
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
@@ -17,6 +18,19 @@ describe("ids of the relay", () => {
       assert.match(id, UUID_V7);
       assert.equal(Number.parseInt(id.replaceAll("-", "").slice(0, 12), 16), NOON_MS);
     }
+  });
+
+  it("begin with the 48 bits of their millisecond, in whatever order times are asked for", () => {
+    const near = fc.integer({ min: NOON_MS - 100_000, max: NOON_MS + 100_000 });
+    const any = fc.integer({ min: 0, max: 2 ** 48 - 1 });
+    fc.assert(
+      fc.property(fc.array(fc.oneof(near, any), { minLength: 1, maxLength: 20 }), (times) => {
+        for (const ms of times) {
+          const digits = ms.toString(16).padStart(12, "0");
+          assert.equal(timeDigits(ms), `${digits.slice(0, 8)}-${digits.slice(8)}-7`);
+        }
+      }),
+    );
   });
 
   it("say what they are for, and are ids and addresses themselves", () => {
