@@ -41,6 +41,7 @@ export function follow<Page>(followed: Followed<Page>): AsyncIterableIterator<Pa
   const { signal, watch } = followed;
   // Whoever hangs up before it asks for the first page leaves no watch behind.
   if (signal?.aborted === true) watch[Symbol.dispose]();
+  // And whoever hangs up later waits no more: a watch that is given up ends its wait.
   else signal?.addEventListener("abort", () => watch[Symbol.dispose](), { once: true });
   return new Walk(followed);
 }
@@ -49,7 +50,7 @@ export function follow<Page>(followed: Followed<Page>): AsyncIterableIterator<Pa
 class Walk<Page> implements AsyncIterableIterator<Page, undefined> {
   readonly #followed: Followed<Page>;
   /** What was seen last, without the page. */
-  #last: Omit<Sight<Page>, "page"> | undefined;
+  #last: Required<Omit<Sight<Page>, "page">> | undefined;
   #owesSign = true;
   #shownAtMs = 0;
   #isOver = false;
@@ -66,9 +67,10 @@ class Walk<Page> implements AsyncIterableIterator<Page, undefined> {
     if (this.#isOver) return { done: true, value: undefined };
     try {
       while (await this.#goesOn()) {
-        const { page, ...last } = await this.#followed.look();
-        this.#last = last;
-        if (last.isEmpty && (!this.#owesSign || last.isLast === true)) continue;
+        const sight = await this.#followed.look();
+        const { page, isEmpty, hasMore = false, isLast = false, againMs } = sight;
+        this.#last = { isEmpty, hasMore, isLast, againMs };
+        if (isEmpty && (!this.#owesSign || isLast)) continue;
         this.#owesSign = false;
         this.#shownAtMs = this.#followed.clock.nowMs();
         return { done: false, value: page };
@@ -92,7 +94,7 @@ class Walk<Page> implements AsyncIterableIterator<Page, undefined> {
   async #goesOn(): Promise<boolean> {
     const { pace, signal, watch } = this.#followed;
     if (this.#last === undefined) return signal?.aborted !== true;
-    const { isEmpty, hasMore = false, isLast = false, againMs } = this.#last;
+    const { isEmpty, hasMore, isLast, againMs } = this.#last;
     if (isLast) return false;
     if (hasMore) {
       await pace.step();

@@ -106,7 +106,7 @@ export const GENESIS: ChainHead = { seq: 0, hash: "0".repeat(64) };
 /** Places a fact behind the head. Stores call it inside the commit that writes the change itself. */
 export function sealEvent(tenant: string, head: ChainHead, draft: EventDraft): EventRecord {
   const recurring = draft.data instanceof RecurringData ? draft.data : undefined;
-  const unsealed = {
+  const event = {
     tenant,
     seq: head.seq + 1,
     type: draft.type,
@@ -118,8 +118,10 @@ export function sealEvent(tenant: string, head: ChainHead, draft: EventDraft): E
     threadId: draft.threadId,
     dataJson: recurring?.json ?? JSON.stringify(draft.data),
     previousHash: head.hash,
+    hash: "",
   };
-  return { ...unsealed, hash: eventHash(unsealed, recurring?.quoted) };
+  event.hash = eventHash(event, recurring?.quoted);
+  return event;
 }
 
 /** Every column takes part, so that no edit of any of them goes unseen. */

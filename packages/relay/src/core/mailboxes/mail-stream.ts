@@ -116,8 +116,8 @@ class MailPages {
       bytesMax: LIMITS.streamPageBytesMax,
       nowMs,
     });
-    this.#position = mail.at(-1)?.delivery.position ?? this.#position;
     const isEmpty = mail.length === 0;
+    if (!isEmpty) this.#position = mail[mail.length - 1]?.delivery.position ?? this.#position;
     if (this.#leavesMarks) {
       this.#unread = unreadIn(mail);
       if (this.#isMarkDue(nowMs, isEmpty)) await this.#mark();

@@ -185,16 +185,29 @@ export class SendPlanner {
     // What there is nothing to wait for is not waited for: every letter comes by here.
     const around = standsAlone(draft) ? NOTHING_AROUND : await this.#surroundings(principal, draft, sender);
     const isShared = mayBeShared(draft, around.task);
+    const same = isShared ? await findSameWork(this.#store, { tenant, ...addressed }, nowMs) : NOT_SHARED;
+    // Member by member, because spreads are slow, and every letter comes by here.
     const context: SendContext = {
       tenant,
-      mailboxOpenMax: this.#settings.mailboxOpenMax,
-      sendKey,
+      sender,
+      recipient,
+      draft,
+      messageId,
+      original: around.original,
+      originalDelivery: around.originalDelivery,
+      task: around.task,
+      taskMail: around.taskMail,
+      taskAsked: around.taskAsked,
+      artifacts: around.artifacts,
+      parent: around.parent,
       clientTaskId: naming?.clientTaskId,
       askedOf: isAsked ? recipient : undefined,
+      resultKey: same.resultKey,
+      cached: same.cached,
+      running: same.running,
+      mailboxOpenMax: this.#settings.mailboxOpenMax,
+      sendKey,
       stationery: { ids: this.#ids, nowMs, messageTtlMs: this.#settings.messageTtlMs },
-      ...addressed,
-      ...around,
-      ...(isShared ? await findSameWork(this.#store, { tenant, ...addressed }, nowMs) : NOT_SHARED),
     };
     const before = context.task === undefined ? undefined : await this.#answeredBefore(context);
     if (before !== undefined) return { before };

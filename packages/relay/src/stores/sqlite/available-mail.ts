@@ -48,8 +48,8 @@ export class AvailableMail {
     this.#size += 1;
     const purposeIndex = MAIL_PURPOSES.indexOf(purpose);
     if (reservedFor !== null) this.#reservations.set(position, reservedFor);
-    const last = this.#positions.at(-1);
-    if (last === undefined || last < position) {
+    const count = this.#positions.length;
+    if (count === 0 || (this.#positions[count - 1] ?? 0) < position) {
       this.#positions.push(position);
       this.#refs.push(ref);
       this.#expiries.push(expiresAtMs);

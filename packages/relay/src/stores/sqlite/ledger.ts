@@ -47,7 +47,7 @@ export class Ledger {
   readonly #chainNumbers = new Map<string, number>();
   #nextChainNumber = 0;
   readonly #mailboxes: MailboxIndex;
-  readonly #undo: (() => void)[] = [];
+  #undo: (() => void)[] = [];
   #topics: Topic[] = [];
   #position: number;
   #savedPosition: number;
@@ -171,9 +171,11 @@ export class Ledger {
   /** After the commit: nothing can be undone any more. Answers whom to wake. */
   settle(): readonly Topic[] {
     this.#savedPosition = this.#position;
-    for (const tenant of this.#movedChains) this.#savedChainHeads.set(tenant, this.chainHead(tenant));
-    this.#movedChains.clear();
-    this.#undo.length = 0;
+    for (const tenant of this.#movedChains) {
+      this.#savedChainHeads.set(tenant, this.chainHead(tenant));
+      this.#movedChains.delete(tenant);
+    }
+    this.#undo = [];
     const topics = this.#topics;
     this.#topics = [];
     return topics;
