@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { LIMITS } from "@a2a-relay/protocol";
 import { aLetter } from "../../../testing/records.ts";
 import { type Letter, post } from "./letter.ts";
 
@@ -36,5 +37,13 @@ describe("a letter as it is kept", () => {
     assert.equal(message.task_id, undefined);
     assert.equal(message["own"], 1);
     assert.doesNotMatch(json, /邪/);
+  });
+
+  it("is measured in bytes, whatever its script", () => {
+    const roomChars = Math.floor(LIMITS.bodyBytesMax / Buffer.byteLength("长"));
+    const fits = "长".repeat(roomChars);
+    assert.equal(post(aLetter({ body: fits })).message.body, fits);
+    const long = fits + "长".repeat(LIMITS.letterBytesAdded);
+    assert.throws(() => post(aLetter({ body: long })), { code: "too_large" });
   });
 });
