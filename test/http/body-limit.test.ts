@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import type { IncomingMessage } from "node:http";
 import { connect, type Socket } from "node:net";
 import { Readable } from "node:stream";
 import { describe, it } from "node:test";
@@ -99,6 +101,19 @@ describe("a body over the limit", () => {
     assert.match(answer, /^connection: close\r$/im);
   });
 
+  it("is not what a body is of which only a member is too long: the letter behind it is read and answered", async () => {
+    await using relay = await openHttpRelay();
+    const requestOf = (letter: object, more = ""): string => {
+      const body = JSON.stringify({ from: LULU, to: ZHIWEI, ...letter });
+      const head = "POST /messages HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n";
+      return `${head}${more}Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
+    };
+    const long = requestOf({ subject: "长".repeat(501), body: "x" });
+    const answer = await relay.bytes(long + requestOf({ body: "你好" }, "Connection: close\r\n"));
+    const statuses = [...answer.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status);
+    assert.deepEqual(statuses, ["413", "201"]);
+  });
+
   it("on a batch is larger, and ends as well", async () => {
     await using relay = await openHttpRelay();
     const body = Buffer.alloc(LIMITS.batchBodyBytesMax + 1, "x");
@@ -117,6 +132,31 @@ describe("a body over the limit", () => {
     const sentBytes = await sendUntilClosed(socket);
     assert.ok(sentBytes >= LIMITS.drainBytesMax, `cut off after ${sentBytes} bytes`);
     assert.equal((await relay.get("/health")).status, 200);
+  });
+});
+
+describe("a body that came with its headers", () => {
+  it("comes to its end with its answer, also where that goes on", async () => {
+    await using relay = await openHttpRelay();
+    const requests: IncomingMessage[] = [];
+    const note = (started: unknown): void => {
+      const { request } = started as { readonly request: IncomingMessage };
+      if (request.method === "POST" && request.socket.localPort === relay.port) requests.push(request);
+    };
+    subscribe("http.server.request.start", note);
+    try {
+      await relay.send();
+      const message = { messageId: "m-一", role: "ROLE_USER", parts: [{ text: "慢慢来" }] };
+      const call = { jsonrpc: "2.0", id: 1, method: "SendStreamingMessage", params: { message } };
+      const { text } = await relay.post(`/agents/${ZHIWEI}/a2a`, call);
+      assert.match(text, /TASK_STATE_SUBMITTED/);
+      assert.deepEqual(
+        requests.map(({ readableEnded }) => readableEnded),
+        [true, true],
+      );
+    } finally {
+      unsubscribe("http.server.request.start", note);
+    }
   });
 });
 

@@ -257,8 +257,10 @@ function errorSenderOf(routes: readonly Route[]): SendError {
     const retryAfterS = RETRY_AFTER_S[error.code];
     if (retryAfterS !== undefined) void reply.header("retry-after", retryAfterS);
     if (error.code === "unauthenticated") void reply.header("www-authenticate", "Bearer");
-    // What is left of an oversized body must not be read as the next request.
-    if (error.code === "too_large" && !request.raw.complete) void reply.header("connection", "close");
+    // What is left of an oversized body must not be read as the next request. Of one that was read nothing is left,
+    // though the server may take notice of its end only behind the answer.
+    const isLeft = request.body === undefined && !request.raw.complete;
+    if (error.code === "too_large" && isLeft) void reply.header("connection", "close");
     // What was to become a socket is no connection for further requests.
     if (request.headers.upgrade !== undefined) {
       void reply.header("connection", "close");

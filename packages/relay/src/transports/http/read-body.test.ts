@@ -75,7 +75,10 @@ describe("reading a body", () => {
     assert.ok(long.message.length < 300);
   });
 
-  it("says that the connection broke", async () => {
+  it("says that the connection broke, also before it was asked for", async () => {
+    const gone = new PassThrough();
+    gone.destroy();
+    await refused(readJson(gone, 10), "invalid_argument", /connection broke/);
     const stream = new PassThrough();
     const reading = readJson(stream, 10);
     stream.write("{");
