@@ -101,7 +101,7 @@ describe("a body over the limit", () => {
     assert.match(answer, /^connection: close\r$/im);
   });
 
-  it("is not what a body is of which only a member is too long: the letter behind it is read and answered", async () => {
+  it("is not one of which only a member is too long: the letter behind it is answered too", async () => {
     await using relay = await openHttpRelay();
     const requestOf = (letter: object, more = ""): string => {
       const body = JSON.stringify({ from: LULU, to: ZHIWEI, ...letter });
