@@ -200,6 +200,13 @@ describe("a relay under hostile input", () => {
     });
   }
 
+  for (const place of ["/mailbox/知微/stream", "/mailbox/zhiwei/stream?since=昨天"]) {
+    it(`says how to write ${place} on the wire`, async () => {
+      const answer = await relay.bytes(`GET ${place} HTTP/1.1\r\nHost: localhost\r\n\r\n`);
+      assert.match(answer, /^HTTP\/1\.1 400 .*path or query .*percent-encode it/s);
+    });
+  }
+
   it("keeps strange but honest letters as they are", async () => {
     await using other = await openHttpRelay();
     const strange = {

@@ -77,5 +77,11 @@ function notARequest(code: string | undefined): RelayError {
   if (code === "ERR_HTTP_REQUEST_TIMEOUT") {
     return new RelayError("invalid_argument", "the request did not arrive in time");
   }
+  if (code === "HPE_INVALID_URL") {
+    return new RelayError(
+      "invalid_argument",
+      "the request's path or query has a character that no URL may have; percent-encode it: 昨天 is %E6%98%A8%E5%A4%A9",
+    );
+  }
   return new RelayError("invalid_argument", "this is not an HTTP request that can be read");
 }
