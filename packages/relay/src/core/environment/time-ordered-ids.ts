@@ -95,15 +95,15 @@ export class TimeOrderedIds implements Identifiers {
 
 /** How the ids of a millisecond begin: before all of them, and behind all earlier ones. */
 export function timeDigits(ms: number): string {
-  const minute = Math.floor(ms / MINUTE_MS);
-  if (lastMinute.minute !== minute) lastMinute = { minute, digits: minute.toString(16).padStart(8, "0") };
-  const rest = ms % MINUTE_MS;
-  return `${lastMinute.digits}-${HEX_2[rest >>> 8] ?? ""}${HEX_2[rest & 0xff] ?? ""}-7`;
+  const upper = Math.floor(ms / LOWER_DIGITS_MS);
+  if (lastUpper.value !== upper) lastUpper = { value: upper, digits: upper.toString(16).padStart(8, "0") };
+  const rest = ms % LOWER_DIGITS_MS;
+  return `${lastUpper.digits}-${HEX_2[rest >>> 8] ?? ""}${HEX_2[rest & 0xff] ?? ""}-7`;
 }
 
-/** What the last four digits of the time can count. The other eight are remembered: they change as seldom. */
-const MINUTE_MS = 0x1_0000;
-let lastMinute = { minute: -1, digits: "" };
+/** What the lower four digits of the time can count: about a minute, for which the upper eight are remembered. */
+const LOWER_DIGITS_MS = 0x1_0000;
+let lastUpper = { value: -1, digits: "" };
 
 /** All numbers of so many hexadecimal digits, in order. */
 function hexTable(digits: number): readonly string[] {

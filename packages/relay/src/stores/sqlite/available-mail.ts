@@ -48,6 +48,7 @@ export class AvailableMail {
     this.#size += 1;
     const purposeIndex = MAIL_PURPOSES.indexOf(purpose);
     if (reservedFor !== null) this.#reservations.set(position, reservedFor);
+    // With `at(-1)` this would be a call into the engine's runtime, for every letter.
     const count = this.#positions.length;
     if (count === 0 || (this.#positions[count - 1] ?? 0) < position) {
       this.#positions.push(position);

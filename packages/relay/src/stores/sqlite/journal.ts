@@ -140,7 +140,7 @@ export class Journal {
   }
 
   /** Inside a commit: the letter whose acceptance this is leaves, so that the event has to be found without it. */
-  outlives(acceptedPlace: number): void {
+  enterAcceptance(acceptedPlace: number): void {
     this.#enter.run(acceptedPlace);
   }
 

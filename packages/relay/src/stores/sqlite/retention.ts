@@ -128,7 +128,7 @@ export class Retention {
       const [ref, taskId, sendKeysJson, acceptedPlace, state] = this.#traces.get(tenant, messageId) ?? [];
       if (typeof ref !== "number" || (state !== null && !isSettled(state as DeliveryState))) continue;
       this.#startKeyClocks(tenant, messageId, sendKeysJson ?? null, nowMs);
-      if (typeof acceptedPlace === "number") this.#journal.outlives(acceptedPlace);
+      if (typeof acceptedPlace === "number") this.#journal.enterAcceptance(acceptedPlace);
       this.#forgetMessage.run(ref);
       this.#forgetDelivery.run(ref);
       this.#pushes.forget(tenant, messageId);
