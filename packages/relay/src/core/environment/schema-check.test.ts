@@ -135,10 +135,12 @@ describe("a parser", () => {
     const members = (count: number, value: unknown): Readonly<Record<string, unknown>> =>
       Object.fromEntries(Array.from({ length: count }, (_, index) => [`k${index}`, value]));
 
-    it("says what is wrong as quickly as of small input", async () => {
-      const wrongIds = Array.from({ length: 200_000 }, () => 1);
-      const tooMany = Array.from({ length: 150_000 }, (_, index) => `a${index}`);
-      const began = performance.now();
+    it("looks at it once, and says of a small part of it what is wrong", async () => {
+      let looks = 0;
+      const watched = (items: readonly unknown[]): readonly unknown[] =>
+        new Proxy(items, { get: (target, name) => ((looks += 1), Reflect.get(target, name) as unknown) });
+      const wrongIds = watched(Array.from({ length: 200_000 }, () => 1));
+      const tooMany = watched(Array.from({ length: 150_000 }, (_, index) => `a${index}`));
       await refused(
         () => parseTags({ ids: wrongIds, last: 1 }),
         "invalid_argument",
@@ -149,8 +151,7 @@ describe("a parser", () => {
         "too_large",
         /^ids: must have at most 1000 items/,
       );
-      const took = performance.now() - began;
-      assert.ok(took < 100, `it took ${took} ms`);
+      assert.ok(looks < tooMany.length + 10_000, `it looked ${looks} times`);
     });
 
     it("still finds a member behind thousands of others", async () => {
