@@ -6,7 +6,15 @@ import { getRequest, postRequest } from "../load/http-request.ts";
 import { agentId } from "../load/letters.ts";
 import type { MailItem } from "../load/mail-item.ts";
 import type { Bench } from "./bench.ts";
-import { arrivalRound, echoRound, type OnMail, percentileFigures } from "./paced-sends.ts";
+import {
+  arrivalRound,
+  echoRound,
+  measuredPace,
+  type OnMail,
+  type Pace,
+  percentileFigures,
+  warmUpPace,
+} from "./paced-sends.ts";
 import { roundsOverStarts } from "./starts.ts";
 
 const READERS = 20;
@@ -21,14 +29,13 @@ export async function measureLatency(bench: Bench): Promise<readonly Figure[]> {
   await roundsOverStarts(bench, async (servers) => {
     const bare = servers.use(await startBareHttp(bench));
     const relay = servers.use(await startRelay(bench));
-    await readersRound(relay, bench.warmUpMs, ReadingReader);
-    await readersRound(relay, bench.warmUpMs, LeasingReader);
-    await echoRound(bare, bench.warmUpMs);
+    await readersRound(relay, warmUpPace(bench), ReadingReader);
+    await readersRound(relay, warmUpPace(bench), LeasingReader);
+    await echoRound(bare, warmUpPace(bench));
     return async () => {
-      const durationMs = bench.roundMs * 2;
-      echoes.push(await echoRound(bare, durationMs));
-      reads.push(await readersRound(relay, durationMs, ReadingReader));
-      leases.push(await readersRound(relay, durationMs, LeasingReader));
+      echoes.push(await echoRound(bare, measuredPace(bench)));
+      reads.push(await readersRound(relay, measuredPace(bench), ReadingReader));
+      leases.push(await readersRound(relay, measuredPace(bench), LeasingReader));
     };
   });
   return [
@@ -40,12 +47,12 @@ export async function measureLatency(bench: Bench): Promise<readonly Figure[]> {
 
 type ReaderKind = new (connection: Connection, agent: number) => Reader;
 
-async function readersRound(server: ServerProcess, durationMs: number, Kind: ReaderKind): Promise<number[]> {
+async function readersRound(server: ServerProcess, pace: Pace, Kind: ReaderKind): Promise<number[]> {
   using connections = await openConnections(server.port, READERS);
   const readers = connections.map((connection, agent) => new Kind(connection, agent));
   for (const reader of readers) await reader.skipOldMail();
   let reading: readonly Promise<void>[] = [];
-  return await arrivalRound(server, durationMs, {
+  return await arrivalRound(server, pace, {
     agents: readers.map((_, agent) => agent),
     begin: (onMail) => {
       reading = readers.map((reader) => reader.run(onMail));

@@ -7,11 +7,26 @@ import { IdleConnections } from "../load/idle-connections.ts";
 import { letterTo } from "../load/letters.ts";
 import type { MailItem } from "../load/mail-item.ts";
 import { percentile } from "../statistics.ts";
+import type { Bench } from "./bench.ts";
 
-const SENDS_PER_SECOND = 200;
+export interface Pace {
+  readonly sendsPerSecond: number;
+  readonly durationMs: number;
+}
+
 const SENDERS = 16;
 /** After the last send: mail that has not come by then is lost. */
 const ARRIVAL_MS_MAX = 5_000;
+
+/** Slow enough that a send seldom meets another one. */
+export function measuredPace({ roundMs }: Bench): Pace {
+  return { sendsPerSecond: 200, durationMs: roundMs * 2 };
+}
+
+/** A server that is measured has run for a while: at the slow pace its code would stay half compiled for minutes. */
+export function warmUpPace({ warmUpMs }: Bench): Pace {
+  return { sendsPerSecond: 1_000, durationMs: warmUpMs };
+}
 
 /** `at` is when the mail was there. */
 export type OnMail = (mail: readonly MailItem[], at: number) => void;
@@ -37,12 +52,12 @@ export function percentileFigures(name: string, rounds: readonly (readonly numbe
   );
 }
 
-/** The round trips of a server that only echoes. */
-export async function echoRound(server: ServerProcess, durationMs: number): Promise<number[]> {
+/** The round trips of a server, without anybody who waits for what is sent. */
+export async function echoRound(server: ServerProcess, pace: Pace): Promise<number[]> {
   using senders = await IdleConnections.open(server.port, SENDERS);
   const requests: Promise<number>[] = [];
   const bytes = postRequest("/messages", letterTo(0));
-  await atPace(durationMs, () => requests.push(timed(senders, bytes)));
+  await atPace(pace, () => requests.push(timed(senders, bytes)));
   return await Promise.all(requests);
 }
 
@@ -53,11 +68,7 @@ async function timed(senders: IdleConnections, bytes: Buffer): Promise<number> {
 }
 
 /** From each send, to everybody of the audience in turn, to its arrival. */
-export async function arrivalRound(
-  server: ServerProcess,
-  durationMs: number,
-  audience: Audience,
-): Promise<number[]> {
+export async function arrivalRound(server: ServerProcess, pace: Pace, audience: Audience): Promise<number[]> {
   using senders = await IdleConnections.open(server.port, SENDERS);
   const { agents } = audience;
   const sentAt = new Map<string, number>();
@@ -70,7 +81,7 @@ export async function arrivalRound(
     }
   });
   const sends: Promise<void>[] = [];
-  const count = await atPace(durationMs, (number) => {
+  const count = await atPace(pace, (number) => {
     const subject = `${prefix} ${number}`;
     const bytes = postRequest("/messages", letterTo(agents[number % agents.length] ?? 0, { subject }));
     sentAt.set(subject, performance.now());
@@ -86,11 +97,11 @@ export async function arrivalRound(
 }
 
 /** Calls `send` at an even pace, whether or not earlier ones have been answered. */
-async function atPace(durationMs: number, send: (number: number) => void): Promise<number> {
+async function atPace({ sendsPerSecond, durationMs }: Pace, send: (number: number) => void): Promise<number> {
   const start = performance.now();
-  const count = Math.round((durationMs / 1_000) * SENDS_PER_SECOND);
+  const count = Math.round((durationMs / 1_000) * sendsPerSecond);
   for (let number = 0; number < count; number += 1) {
-    const waitMs = start + (number * 1_000) / SENDS_PER_SECOND - performance.now();
+    const waitMs = start + (number * 1_000) / sendsPerSecond - performance.now();
     if (waitMs > 0) await sleep(waitMs);
     send(number);
   }

@@ -1,10 +1,18 @@
-import { startBareHttp, startRelay } from "../contestants/contestants.ts";
+import { startBareHttp, startReference, startRelay } from "../contestants/contestants.ts";
 import type { ServerProcess } from "../contestants/server-process.ts";
 import { type Figure, ratioOf } from "../figure.ts";
 import { agentId } from "../load/letters.ts";
 import type { StreamOpener } from "../load/mail-stream.ts";
 import type { Bench } from "./bench.ts";
-import { arrivalRound, echoRound, medianRounds, type OnMail, percentileFigures } from "./paced-sends.ts";
+import {
+  arrivalRound,
+  echoRound,
+  measuredPace,
+  medianRounds,
+  type OnMail,
+  percentileFigures,
+  warmUpPace,
+} from "./paced-sends.ts";
 import { roundsOverStarts } from "./starts.ts";
 import { STREAM_KINDS } from "./stream-kinds.ts";
 
@@ -13,22 +21,24 @@ const READERS = 20;
 /** From the moment a send is written to the moment its event is at the reader of a stream that was open. */
 export async function measureStreamLatency(bench: Bench): Promise<readonly Figure[]> {
   const echoes: number[][] = [];
+  const rows: number[][] = [];
   const arrivals = STREAM_KINDS.map(({ name }) => ({ name, timesMs: [] as number[][] }));
   await roundsOverStarts(bench, async (servers) => {
     const bare = servers.use(await startBareHttp(bench));
+    const reference = servers.use(await startReference(bench));
     const relay = servers.use(await startRelay(bench));
     const audiences: StreamReaders[] = [];
     for (const [index, { open }] of STREAM_KINDS.entries()) {
       // Agents of their own, so that no letter is shown over two kinds of streams.
       audiences.push(servers.use(await StreamReaders.open(relay, open, index * READERS)));
     }
-    for (const readers of audiences) await arrivalRound(relay, bench.warmUpMs, readers);
-    await echoRound(bare, bench.warmUpMs);
+    for (const readers of audiences) await arrivalRound(relay, warmUpPace(bench), readers);
+    for (const server of [bare, reference]) await echoRound(server, warmUpPace(bench));
     return async () => {
-      const durationMs = bench.roundMs * 2;
-      echoes.push(await echoRound(bare, durationMs));
+      echoes.push(await echoRound(bare, measuredPace(bench)));
+      rows.push(await echoRound(reference, measuredPace(bench)));
       for (const [index, readers] of audiences.entries()) {
-        arrivals[index]?.timesMs.push(await arrivalRound(relay, durationMs, readers));
+        arrivals[index]?.timesMs.push(await arrivalRound(relay, measuredPace(bench), readers));
       }
     };
   });
@@ -37,7 +47,10 @@ export async function measureStreamLatency(bench: Bench): Promise<readonly Figur
     ...arrivals.map(({ name, timesMs }) =>
       ratioOf(`${name} / bare node:http, p50`, medianRounds(timesMs), medianRounds(echoes), { must }),
     ),
+    // What of that the disk takes, and no code of the relay can save.
+    ratioOf("Fastify + SQLite, a send alone / bare node:http, p50", medianRounds(rows), medianRounds(echoes)),
     ...arrivals.flatMap(({ name, timesMs }) => percentileFigures(`send to open ${name} stream`, timesMs)),
+    ...percentileFigures("Fastify + SQLite, one row a message, its answer alone", rows),
     ...percentileFigures("bare node:http echo, its round trip alone", echoes),
   ];
 }
