@@ -24,6 +24,7 @@ import { A2aHandler } from "../transports/a2a/a2a-handler.ts";
 import type { GrpcServerParts, RunningGrpc } from "../transports/a2a-grpc/grpc-server.ts";
 import { GuardedOutbound } from "../transports/egress/guarded-outbound.ts";
 import { createHttpServer } from "../transports/http/http-server.ts";
+import { ReusedMemory } from "../transports/http/reused-memory.ts";
 import { loadIdentity } from "./relay-identity.ts";
 import { VERSION } from "./version.ts";
 
@@ -86,6 +87,7 @@ export async function startRelay(config: RelayConfig, overrides: RelayOverrides 
       openMail: (tenant) => store.countOpenByState(tenant),
       log,
       stopping: stopping.signal,
+      memory: new ReusedMemory(),
     },
     { ...config, version: VERSION, publicUrl, hosts: knownHosts(config) },
   );

@@ -40,7 +40,8 @@ import { messageRoutes } from "./message-routes.ts";
 import { operatorRoutes } from "./operator-routes.ts";
 import { pushRoutes } from "./push-routes.ts";
 import { readQuery } from "./query.ts";
-import { endBody, parseJson, readBody, textOf } from "./read-body.ts";
+import { endBody, jsonOfBody, readBody } from "./read-body.ts";
+import { Piece, type ReusedMemory } from "./reused-memory.ts";
 import type { Answer, Route, RouteFamily, SocketRoute } from "./route.ts";
 import { serviceRoutes } from "./service-routes.ts";
 import { mountSockets, upgradesTo } from "./socket-mount.ts";
@@ -55,6 +56,8 @@ export interface HttpServerParts {
   readonly log: ErrorLog;
   /** Aborted when the relay stops: whoever waits is answered at once. */
   readonly stopping: AbortSignal;
+  /** Where large bodies and answers are while they are on their way. */
+  readonly memory: ReusedMemory;
 }
 
 /** Where errors go that a client must not see. */
@@ -80,13 +83,13 @@ const PARAM_CHARS_MAX = 1_000;
 /** All routes, as data. */
 export function nativeRoutes(
   core: RelayCore,
-  metrics: HttpMetrics,
+  { metrics, memory }: { readonly metrics: HttpMetrics; readonly memory: ReusedMemory },
   about: Pick<HttpServerSettings, "version" | "publicUrl" | "cardDialect">,
 ): readonly Route[] {
   const others = [
     ...agentRoutes(core.agents),
     ...pushRoutes(core.pushes),
-    ...messageRoutes(core.messages),
+    ...messageRoutes(core.messages, memory),
     ...inboxRoutes(core.inbox),
     ...mailboxRoutes(core.mailboxes),
     ...streamRoutes(core),
@@ -107,7 +110,8 @@ export function nativeRoutes(
 export function createHttpServer(parts: HttpServerParts, settings: HttpServerSettings): FastifyInstance {
   const metrics = new HttpMetrics(parts.openMail);
   const guard = new LocalGuard(settings);
-  const routes = nativeRoutes(parts.core, metrics, settings);
+  const { memory } = parts;
+  const routes = nativeRoutes(parts.core, { metrics, memory }, settings);
   const sendError = errorSenderOf(routes);
   const app = Fastify({
     // The limit is enforced while reading, where the rest can be drained.
@@ -129,7 +133,7 @@ export function createHttpServer(parts: HttpServerParts, settings: HttpServerSet
   });
   app.server.maxConnections = LIMITS.connectionsMax;
   app.decorateRequest("startedAtMs", 0);
-  readBodies(app);
+  readBodies(app, memory);
   guardRequests(app, guard, parts.stopping);
   app.setErrorHandler((reason, request, reply) => {
     const error = fromServerError(reason);
@@ -209,7 +213,13 @@ function sendAnswer(
   route?.metrics.record(status, secondsSince(startedAtMs));
   setHeaders(reply, headers);
   void reply.code(status).header("content-type", contentType ?? JSON_TYPE);
-  void reply.send(contentType === undefined ? (json ?? JSON.stringify(body)) : body);
+  if (json instanceof Piece) {
+    // Before that, the connection may still have to take some of them.
+    reply.raw.once("finish", () => json.giveBack());
+    void reply.send(json.bytes);
+  } else {
+    void reply.send(contentType === undefined ? (json ?? JSON.stringify(body)) : body);
+  }
   endBody(request.raw);
   return reply;
 }
@@ -271,12 +281,18 @@ function errorSenderOf(routes: readonly Route[]): SendError {
   };
 }
 
-function readBodies(app: FastifyInstance): void {
+function readBodies(app: FastifyInstance, memory: ReusedMemory): void {
   app.removeAllContentTypeParsers();
   app.addContentTypeParser(["application/json", A2A_JSON], (request: FastifyRequest, payload: Readable) => {
-    const { bodyBytesMax = LIMITS.bodyBytesMax, parsesItself } = (request as KnownRequest).route ?? {};
-    return readBody<unknown>(payload, bodyBytesMax, parsesItself === true ? textOf : parseJson);
+    const { bodyBytesMax: bytesMax = LIMITS.bodyBytesMax, parsesItself } =
+      (request as KnownRequest).route ?? {};
+    const parse = parsesItself === true ? asItIs : jsonOfBody;
+    return readBody<unknown>(payload, { bytesMax, memory, parse });
   });
+}
+
+function asItIs(body: Piece): Piece {
+  return body;
 }
 
 function guardRequests(app: FastifyInstance, guard: LocalGuard, stopping: AbortSignal): void {

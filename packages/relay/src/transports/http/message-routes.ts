@@ -2,13 +2,15 @@ import { BatchRequestSchema, LIMITS, MessageInputSchema } from "@a2a-relay/proto
 import type { MessageService, SentItem } from "../../core/messages/message-service.ts";
 import type { SendAnswer } from "../../core/messages/send-planner.ts";
 import { statusOf } from "./http-error.ts";
-import { parseJsonText } from "./read-body.ts";
+import { jsonOfBody } from "./read-body.ts";
+import { Piece, type ReusedMemory } from "./reused-memory.ts";
 import { type Answer, param, type Route } from "./route.ts";
 
 const tag = "Messages";
 
 /** Sending, and what became of it. */
-export function messageRoutes(messages: MessageService): readonly Route[] {
+export function messageRoutes(messages: MessageService, memory: ReusedMemory): readonly Route[] {
+  const write = (items: readonly SentItem[]): Piece => batchBytes(items, memory);
   return [
     {
       method: "POST",
@@ -32,7 +34,7 @@ export function messageRoutes(messages: MessageService): readonly Route[] {
       parsesItself: true,
       answers: { 200: "One result a message, in order, each with its own status" },
       handle: async ({ principal, body }) => ({
-        json: await messages.sendBatch(principal, { read: () => parsed(body), write: batchBytes, statusOf }),
+        json: await messages.sendBatch(principal, { read: () => parsed(body), write, statusOf }),
       }),
     },
     {
@@ -55,9 +57,9 @@ export function sentJson({ messageJson, receipt }: Pick<SendAnswer, "messageJson
   return `{"message":${messageJson},"receipt":${JSON.stringify(receipt)}}`;
 }
 
-/** Of a request without any body there is no text either. */
+/** Of a request without any body there are no bytes either. */
 function parsed(body: unknown): unknown {
-  return typeof body === "string" ? parseJsonText(body) : body;
+  return body instanceof Piece ? jsonOfBody(body) : body;
 }
 
 export function batchJson(items: readonly SentItem[]): string {
@@ -65,13 +67,13 @@ export function batchJson(items: readonly SentItem[]): string {
 }
 
 /** Letter by letter into memory outside the heap, where the whole text would be put together and copied twice. */
-function batchBytes(items: readonly SentItem[]): Buffer {
-  const pieces = items.map((item, index) => `${index === 0 ? '{"results":[' : ","}${itemJson(item)}`);
-  pieces.push("]}");
-  const bytes = Buffer.allocUnsafeSlow(pieces.reduce((sum, piece) => sum + Buffer.byteLength(piece), 0));
+function batchBytes(items: readonly SentItem[], memory: ReusedMemory): Piece {
+  const texts = items.map((item, index) => `${index === 0 ? '{"results":[' : ","}${itemJson(item)}`);
+  texts.push("]}");
+  const answer = memory.take(texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0));
   let end = 0;
-  for (const piece of pieces) end += bytes.write(piece, end);
-  return bytes;
+  for (const text of texts) end += answer.bytes.write(text, end);
+  return answer;
 }
 
 function itemJson(item: SentItem): string {

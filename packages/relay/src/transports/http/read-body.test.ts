@@ -7,14 +7,17 @@ import { describe, it } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { LIMITS, RelayError } from "@a2a-relay/protocol";
 import { refused } from "../../../testing/refusal.ts";
-import { endBody, parseJson, readBody } from "./read-body.ts";
+import { endBody, jsonOfBody, readBody } from "./read-body.ts";
+import { ReusedMemory } from "./reused-memory.ts";
 
 function streamOf(...chunks: readonly (string | Buffer)[]): Readable {
   return Readable.from(chunks.map((chunk) => Buffer.from(chunk)));
 }
 
+const memory = new ReusedMemory();
+
 const readJson = (stream: Readable, bytesMax: number): Promise<unknown> =>
-  readBody(stream, bytesMax, parseJson);
+  readBody(stream, { bytesMax, memory, parse: jsonOfBody });
 
 describe("reading a body", () => {
   it("gives the JSON, whole or in pieces, even where a character is cut in two", async () => {
@@ -25,6 +28,19 @@ describe("reading a body", () => {
       const pieces = [bytes.subarray(0, cut), bytes.subarray(cut)];
       assert.deepEqual(await readJson(streamOf(...pieces), 1_000), JSON.parse(text));
     }
+  });
+
+  it("puts a large one together in memory that is then used again", async () => {
+    const reused = new ReusedMemory();
+    const read = (text: string): Promise<unknown> => {
+      const half = text.length / 2;
+      const parts = streamOf(text.slice(0, half), text.slice(half));
+      return readBody(parts, { bytesMax: 1_000_000, memory: reused, parse: jsonOfBody });
+    };
+    assert.equal(await read(`"${"知".repeat(50_000)}"`), "知".repeat(50_000));
+    assert.equal(reused.idleBytes, 256 * 1024);
+    await refused(read("[".repeat(150_000)), "invalid_argument", /not valid JSON/);
+    assert.equal(reused.idleBytes, 256 * 1024);
   });
 
   it("of nothing is nothing", async () => {
@@ -100,7 +116,7 @@ async function talk(
   const requests: IncomingMessage[] = [];
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     requests.push(request);
-    const reading = readBody(request, BODY_MAX, parseJson);
+    const reading = readBody(request, { bytesMax: BODY_MAX, memory, parse: jsonOfBody });
     const said = await reading.catch((reason: unknown) => RelayError.from(reason).code);
     response.end(JSON.stringify({ said, parts: request.listenerCount("data") }));
     endBody(request);

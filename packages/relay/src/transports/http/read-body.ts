@@ -2,9 +2,19 @@ import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
 import type { Readable } from "node:stream";
 import { LIMITS, RelayError } from "@a2a-relay/protocol";
+import { GatheredBody } from "./gathered-body.ts";
+import { Piece, type ReusedMemory } from "./reused-memory.ts";
 
 /** A body to be read; of a request it is known how long it is. */
 type BodyStream = Readable & Partial<Pick<IncomingMessage, "headers">>;
+
+export interface BodyReading<Body> {
+  readonly bytesMax: number;
+  /** Where a large body is put together. */
+  readonly memory: ReusedMemory;
+  /** The bytes are its own, to be given back when it has read them. */
+  readonly parse: (body: Piece) => Body;
+}
 
 /**
  * Reads a body and makes of it what `parse` does. A body over the limit is read on and thrown away, up to a bound,
@@ -12,20 +22,23 @@ type BodyStream = Readable & Partial<Pick<IncomingMessage, "headers">>;
  */
 export async function readBody<Body>(
   stream: BodyStream,
-  bytesMax: number,
-  parse: (bytes: Buffer) => Body,
+  { bytesMax, memory, parse }: BodyReading<Body>,
 ): Promise<Body> {
   // What came with the headers is there then, and mostly that is all of it.
   await Promise.resolve();
-  const bytes = readAtOnce(stream, bytesMax) ?? (await readToEnd(stream, bytesMax));
-  return parse(bytes);
+  return parse(readAtOnce(stream, bytesMax) ?? (await readToEnd(stream, bytesMax, memory)));
 }
 
 /** A body that is there as a whole, without the events by which a stream tells of its parts and its end. */
-function readAtOnce(stream: BodyStream, bytesMax: number): Buffer | undefined {
+function readAtOnce(stream: BodyStream, bytesMax: number): Piece | undefined {
   const bytes = stream.readableLength;
-  const isWhole = bytes > 0 && bytes === Number(stream.headers?.["content-length"]);
-  return isWhole && bytes <= bytesMax ? (stream.read() as Buffer) : undefined;
+  const isWhole = bytes > 0 && bytes === announcedLength(stream);
+  return isWhole && bytes <= bytesMax ? new Piece(stream.read() as Buffer) : undefined;
+}
+
+function announcedLength({ headers }: BodyStream): number | undefined {
+  const announced = headers?.["content-length"];
+  return announced === undefined ? undefined : Number(announced);
 }
 
 /** For requests that are answered: of a body that was read at once, its end has still to be taken notice of. */
@@ -33,17 +46,18 @@ export function endBody(request: IncomingMessage): void {
   if (request.readableDidRead && !request.readableEnded) request.resume();
 }
 
-function readToEnd(stream: Readable, bytesMax: number): Promise<Buffer> {
+function readToEnd(stream: BodyStream, bytesMax: number, memory: ReusedMemory): Promise<Piece> {
   return new Promise((resolve, reject) => {
-    const broken = (cause: unknown): void => {
+    const body = new GatheredBody(memory, announcedLength(stream));
+    let bytes = 0;
+    let drainTimer: NodeJS.Timeout | undefined;
+    const broken = (cause?: unknown): void => {
       clearTimeout(drainTimer);
+      body.drop();
       reject(
         new RelayError("invalid_argument", "body: the connection broke before it was complete", { cause }),
       );
     };
-    const chunks: Buffer[] = [];
-    let bytes = 0;
-    let drainTimer: NodeJS.Timeout | undefined;
     const tooLarge = (): void => {
       clearTimeout(drainTimer);
       reject(
@@ -53,16 +67,18 @@ function readToEnd(stream: Readable, bytesMax: number): Promise<Buffer> {
     stream.on("data", (chunk: Buffer) => {
       bytes += chunk.length;
       if (bytes <= bytesMax) {
-        chunks.push(chunk);
+        body.add(chunk);
         return;
       }
-      chunks.length = 0;
+      body.drop();
       drainTimer ??= setTimeout(tooLarge, LIMITS.drainMsMax);
       if (bytes > LIMITS.drainBytesMax) tooLarge();
     });
     stream.on("end", () => {
       if (bytes > bytesMax) return tooLarge();
-      resolve(chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks));
+      const whole = body.finish();
+      if (whole === undefined) broken();
+      else resolve(whole);
     });
     // One that has broken already says so no more.
     if (stream.destroyed) broken(stream.errored);
@@ -70,21 +86,22 @@ function readToEnd(stream: Readable, bytesMax: number): Promise<Buffer> {
   });
 }
 
+/** What a body says; its bytes are given back. */
+export function jsonOfBody(body: Piece): unknown {
+  try {
+    return parseJson(body.bytes);
+  } finally {
+    body.giveBack();
+  }
+}
+
 /** `what` is how errors name it. */
 export function parseJson(bytes: Buffer, what = "body"): unknown {
-  return parseJsonText(textOf(bytes, what), what);
-}
-
-export function textOf(bytes: Buffer, what = "body"): string {
   if (!isUtf8(bytes)) throw new RelayError("invalid_argument", `${what}: is not valid UTF-8`);
-  return bytes.toString("utf8");
-}
-
-/** Of no text at all there is nothing to be made. */
-export function parseJsonText(text: string, what = "body"): unknown {
-  if (text === "") return undefined;
+  // Of no text at all there is nothing to be made.
+  if (bytes.length === 0) return undefined;
   try {
-    return JSON.parse(text);
+    return JSON.parse(bytes.toString("utf8"));
   } catch (cause) {
     const why = cause instanceof Error ? cause.message.slice(0, 200) : "cannot be read";
     throw new RelayError("invalid_argument", `${what}: is not valid JSON: ${why}`, { cause });

@@ -3,6 +3,7 @@ import type { TSchema } from "typebox";
 import type { Principal } from "../../core/access/principal.ts";
 import type { EventStream } from "../streams/event-stream.ts";
 import type { SocketSession } from "../streams/socket-session.ts";
+import type { Piece } from "./reused-memory.ts";
 
 /** A request, read from the wire and not yet understood, from whomever. */
 export interface OpenCall {
@@ -39,8 +40,8 @@ export interface PublicCall extends OpenCall {
 export interface Answer {
   readonly status?: number;
   readonly body?: unknown;
-  /** The body as JSON text, where it exists already, or as the bytes of it. */
-  readonly json?: string | Buffer;
+  /** The body as JSON text, where it exists already, or as the bytes of it: they are given back once they have left. */
+  readonly json?: string | Piece;
   /** An answer that goes on. One without a first event is 204, which tells browsers not to come back. */
   readonly events?: EventStream;
   /** `application/json` unless said otherwise; other types are sent as they are. */
@@ -114,7 +115,7 @@ interface RouteDescription {
   /** May wait for mail, so it needs to know when nobody waits for the answer any more. */
   readonly waits?: boolean;
   readonly bodyBytesMax?: number;
-  /** Its body comes as text, because it is not parsed before its turn comes. */
+  /** Its body comes as the bytes of it, because it is not parsed before its turn comes. */
   readonly parsesItself?: boolean;
 }
 
