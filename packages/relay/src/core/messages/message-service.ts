@@ -62,6 +62,7 @@ export type SentItem = BatchItem & { readonly messageJson?: string };
  * objects, before or after, would be most of what the garbage collector has to carry.
  */
 export interface BatchWire<Written> {
+  /** Called once. */
   read(): unknown;
   write(items: readonly SentItem[]): Written;
   /** The wire's own table of codes. */

@@ -53,13 +53,12 @@ describe("a body that comes in parts", () => {
 
   it("is not there if it is shorter, or longer, than was announced", () => {
     const memory = new WatchedMemory();
-    for (const length of [150 * KIB, 250 * KIB]) {
+    for (const parts of [[80], [50, 100], [150, 100], [250], []]) {
       const body = new GatheredBody(memory, 200 * KIB);
-      body.add(Buffer.alloc(length - 100 * KIB));
-      body.add(Buffer.alloc(100 * KIB));
+      for (const length of parts) body.add(Buffer.alloc(length * KIB));
       assert.equal(body.finish(), undefined);
-      assert.equal(memory.idleBytes, 256 * KIB);
     }
+    assert.equal(memory.idleBytes, 256 * KIB);
   });
 
   it("that nobody wants any more gives its memory back", () => {
@@ -69,6 +68,19 @@ describe("a body that comes in parts", () => {
     assert.equal(memory.idleBytes, 0);
     body.drop();
     assert.equal(memory.idleBytes, 256 * KIB);
+    body.drop();
+    assert.equal(memory.idleBytes, 256 * KIB);
+  });
+
+  it("is not given back by it once somebody has it", () => {
+    const memory = new WatchedMemory();
+    const body = new GatheredBody(memory, 200 * KIB);
+    body.add(Buffer.alloc(100 * KIB, "知"));
+    body.add(Buffer.alloc(100 * KIB, "知"));
+    const whole = body.finish();
+    body.drop();
+    assert.equal(memory.idleBytes, 0);
+    assert.equal(whole?.bytes.length, 200 * KIB);
   });
 
   it("of nothing is empty", () => {

@@ -24,22 +24,27 @@ export class GatheredBody {
     // A part that waits for the next one soon counts as old, and the engine finds out late that it may be let go. But
     // how long a body will be is easily said: memory is taken for it when half of it is there.
     const announced = this.#announced ?? Number.POSITIVE_INFINITY;
-    if (this.#length < announced && this.#length * 2 >= announced) this.#join(announced);
+    if (this.#length < announced && this.#length * 2 >= announced) this.#whole = this.#join(announced);
   }
 
-  /** All of it, for whoever takes it from here. Shorter than announced it is not there. */
+  /** All of it, which is whoever's who asked. A body of another length than was announced is not there. */
   finish(): Piece | undefined {
+    if (this.#announced !== undefined && this.#announced !== this.#length) {
+      this.drop();
+      return undefined;
+    }
     const [first] = this.#parts;
-    if (this.#whole === undefined && this.#parts.length === 1 && first !== undefined) return new Piece(first);
-    const whole = this.#whole ?? this.#join(this.#length);
-    if (whole.bytes.length === this.#length) return whole;
-    this.drop();
-    return undefined;
+    const isOnly = first !== undefined && this.#parts.length === 1;
+    const body = this.#whole ?? (isOnly ? new Piece(first) : this.#join(this.#length));
+    this.#whole = undefined;
+    this.#parts = [];
+    return body;
   }
 
   drop(): void {
     this.#parts = [];
     this.#whole?.giveBack();
+    this.#whole = undefined;
   }
 
   #join(length: number): Piece {
@@ -47,7 +52,6 @@ export class GatheredBody {
     let end = 0;
     for (const part of this.#parts) end += part.copy(whole.bytes, end);
     this.#parts = [];
-    this.#whole = whole;
     return whole;
   }
 }

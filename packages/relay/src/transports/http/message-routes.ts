@@ -73,6 +73,8 @@ function batchBytes(items: readonly SentItem[], memory: ReusedMemory): Piece {
   const answer = memory.take(texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0));
   let end = 0;
   for (const text of texts) end += answer.bytes.write(text, end);
+  // What was not overwritten would be somebody else's.
+  if (end !== answer.bytes.length) throw new Error(`an answer of ${answer.bytes.length} bytes has ${end}`);
   return answer;
 }
 

@@ -92,13 +92,16 @@ describe("the memory of a batch", () => {
     const letters = Array.from({ length: 100 }, () => ({ from: LULU, to: ZHIWEI, body: "x".repeat(1_000) }));
     const body = JSON.stringify({ messages: letters });
     const request = { method: "POST", headers: { "content-type": "application/json" }, body };
-    for (let batch = 0; batch < 3; batch += 1) {
-      const answer = await fetch(`${address}/messages/batch`, request);
-      assert.equal(answer.status, 200);
-      const bytes = (await answer.arrayBuffer()).byteLength;
-      assert.ok(body.length < 128 * 1024 && bytes > 128 * 1024 && bytes < 256 * 1024);
-      assert.equal(memory.idleBytes, (128 + 256) * 1024);
+    try {
+      for (let batch = 0; batch < 3; batch += 1) {
+        const answer = await fetch(`${address}/messages/batch`, request);
+        assert.equal(answer.status, 200);
+        const bytes = (await answer.arrayBuffer()).byteLength;
+        assert.ok(body.length < 128 * 1024 && bytes > 128 * 1024 && bytes < 256 * 1024);
+        assert.equal(memory.idleBytes, (128 + 256) * 1024);
+      }
+    } finally {
+      await app.close();
     }
-    await app.close();
   });
 });

@@ -69,6 +69,17 @@ describe("reading a body", () => {
     assert.equal(stream.readableEnded, true);
   });
 
+  it("takes no memory for what is announced to be too large", async () => {
+    const reused = new ReusedMemory();
+    const stream = Object.assign(new PassThrough(), { headers: { "content-length": "190000" } });
+    const reading = readBody(stream, { bytesMax: 100_000, memory: reused, parse: jsonOfBody });
+    const refusal = refused(reading, "too_large", /100000 bytes/);
+    stream.write("x".repeat(99_000));
+    stream.end("x".repeat(91_000));
+    await refusal;
+    assert.equal(reused.idleBytes, 0);
+  });
+
   it("does not read for ever", async () => {
     const chunk = Buffer.alloc(1024 * 1024, "x");
     let sent = 0;

@@ -48,8 +48,10 @@ export function endBody(request: IncomingMessage): void {
 
 function readToEnd(stream: BodyStream, bytesMax: number, memory: ReusedMemory): Promise<Piece> {
   return new Promise((resolve, reject) => {
-    const body = new GatheredBody(memory, announcedLength(stream));
+    const announced = announcedLength(stream);
+    const body = new GatheredBody(memory, announced);
     let bytes = 0;
+    const isOver = (): boolean => Math.max(bytes, announced ?? 0) > bytesMax;
     let drainTimer: NodeJS.Timeout | undefined;
     const broken = (cause?: unknown): void => {
       clearTimeout(drainTimer);
@@ -66,7 +68,7 @@ function readToEnd(stream: BodyStream, bytesMax: number, memory: ReusedMemory): 
     };
     stream.on("data", (chunk: Buffer) => {
       bytes += chunk.length;
-      if (bytes <= bytesMax) {
+      if (!isOver()) {
         body.add(chunk);
         return;
       }
@@ -75,7 +77,7 @@ function readToEnd(stream: BodyStream, bytesMax: number, memory: ReusedMemory): 
       if (bytes > LIMITS.drainBytesMax) tooLarge();
     });
     stream.on("end", () => {
-      if (bytes > bytesMax) return tooLarge();
+      if (isOver()) return tooLarge();
       const whole = body.finish();
       if (whole === undefined) broken();
       else resolve(whole);

@@ -35,7 +35,17 @@ describe("memory that is used again", () => {
     const memory = new ReusedMemory();
     const pieces = Array.from({ length: 40 }, () => memory.take(MIB));
     for (const piece of pieces) piece.giveBack();
-    assert.equal(memory.idleBytes, 16 * MIB);
+    assert.equal(memory.idleBytes, 8 * MIB);
+  });
+
+  it("of one size is kept however much there is of another", () => {
+    const memory = new ReusedMemory();
+    const large = Array.from({ length: 40 }, () => memory.take(MIB));
+    for (const piece of large) piece.giveBack();
+    const before = memory.idleBytes;
+    const batches = Array.from({ length: 64 }, () => memory.take(128 * KIB));
+    for (const piece of batches) piece.giveBack();
+    assert.equal(memory.idleBytes, before + 64 * 128 * KIB);
   });
 
   it("is nobody's who gave it back, and is given back only once", () => {

@@ -5,37 +5,34 @@ const MIB = 1024 * KIB;
 const REUSED_BYTES_MIN = 64 * KIB;
 /** What is larger is too rare to be kept for. */
 const REUSED_BYTES_MAX = 1 * MIB;
-/** What lies ready while nobody needs it, at most. */
-const IDLE_BYTES_MAX = 16 * MIB;
+/** What lies ready of one size while nobody needs it, at most. */
+const IDLE_BYTES_MAX = 8 * MIB;
 
 /**
- * Memory for large bodies and answers, which is used again. The engine counts what lies outside its heap as well: a few
- * hundred batches, each of them there for some moments, and it goes through its whole heap to see what may be let go.
+ * Memory for large bodies and answers, which is used again. Of what is made anew for each of them the engine soon finds
+ * that there is a lot, and goes through its whole heap to see what may be let go.
  */
 export class ReusedMemory {
+  /** By size; each has a room of its own, so that nobody can fill that of the others. */
   readonly #idle = new Map<number, Buffer[]>();
-  #idleBytes = 0;
 
   get idleBytes(): number {
-    return this.#idleBytes;
+    return [...this.#idle].reduce((sum, [size, idle]) => sum + size * idle.length, 0);
   }
 
   /** So many bytes, in which there still is what was there before: fill them all. */
   take(length: number): Piece {
     if (length < REUSED_BYTES_MIN || length > REUSED_BYTES_MAX) return new Piece(Buffer.allocUnsafe(length));
     const size = sizeFor(length);
-    const idle = this.#idle.get(size)?.pop();
-    if (idle !== undefined) this.#idleBytes -= size;
-    const memory = idle ?? Buffer.allocUnsafeSlow(size);
+    const memory = this.#idle.get(size)?.pop() ?? Buffer.allocUnsafeSlow(size);
     return new Piece(memory.subarray(0, length), () => this.#keep(memory));
   }
 
   #keep(memory: Buffer): void {
-    if (this.#idleBytes + memory.length > IDLE_BYTES_MAX) return;
-    this.#idleBytes += memory.length;
-    const idle = this.#idle.get(memory.length);
-    if (idle === undefined) this.#idle.set(memory.length, [memory]);
-    else idle.push(memory);
+    const size = memory.length;
+    const idle = this.#idle.get(size) ?? [];
+    if ((idle.length + 1) * size <= IDLE_BYTES_MAX) idle.push(memory);
+    this.#idle.set(size, idle);
   }
 }
 
