@@ -57,6 +57,25 @@ describe("memory that is used again", () => {
     assert.throws(() => piece.bytes, /given back/);
   });
 
+  it("holds texts as UTF-8, however long they are, and nothing behind them", () => {
+    const memory = new ReusedMemory();
+    const texts = fc.array(fc.tuple(fc.string({ unit: "binary" }), fc.constantFrom(1, 1_000, 30_000)), {
+      maxLength: 12,
+    });
+    fc.assert(
+      fc.property(texts, (pieces) => {
+        const written = pieces.map(([text, times]) => text.repeat(times));
+        const piece = memory.write(written);
+        assert.ok(piece.bytes.equals(Buffer.from(written.join(""))));
+        piece.bytes.fill("#");
+        piece.giveBack();
+      }),
+      { numRuns: 40 },
+    );
+    const long = "知微你好".repeat(200_000);
+    assert.equal(memory.write([long, long]).bytes.toString(), long + long);
+  });
+
   it("never belongs to two at the same time", () => {
     const lengths = fc.integer({ min: 60 * KIB, max: 300 * KIB });
     const acts = fc.array(fc.oneof(fc.record({ take: lengths }), fc.record({ giveBack: fc.nat(9) })), {

@@ -7,6 +7,8 @@ const REUSED_BYTES_MIN = 64 * KIB;
 const REUSED_BYTES_MAX = 1 * MIB;
 /** What lies ready of one size while nobody needs it, at most. */
 const IDLE_BYTES_MAX = 8 * MIB;
+/** What one unit of a JavaScript text needs in UTF-8, at most. */
+const UNIT_BYTES_MAX = 3;
 
 /**
  * Memory for large bodies and answers, which is used again. Of what is made anew for each of them the engine soon finds
@@ -26,6 +28,17 @@ export class ReusedMemory {
     const size = sizeFor(length);
     const memory = this.#idle.get(size)?.pop() ?? Buffer.allocUnsafeSlow(size);
     return new Piece(memory.subarray(0, length), () => this.#keep(memory));
+  }
+
+  /** Texts one after the other. They are measured only where guessing could waste much. */
+  write(texts: readonly string[]): Piece {
+    const most = UNIT_BYTES_MAX * texts.reduce((sum, text) => sum + text.length, 0);
+    const isExact = most > REUSED_BYTES_MAX;
+    const piece = this.take(isExact ? texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0) : most);
+    let end = 0;
+    for (const text of texts) end += piece.bytes.write(text, end);
+    piece.cutTo(end);
+    return piece;
   }
 
   #keep(memory: Buffer): void {
@@ -57,6 +70,11 @@ export class Piece {
     if (this.#bytes === undefined)
       throw new Error("these bytes were given back, and may be somebody else's now");
     return this.#bytes;
+  }
+
+  /** The first so many bytes of it: behind them there is what was there before. */
+  cutTo(length: number): void {
+    this.#bytes = this.bytes.subarray(0, length);
   }
 
   /** Only when nobody will look at the bytes any more. Once is enough, and more is no harm. */
