@@ -47,7 +47,7 @@ export async function measureStreamLatency(bench: Bench): Promise<readonly Figur
     ...arrivals.map(({ name, timesMs }) =>
       ratioOf(`${name} / bare node:http, p50`, medianRounds(timesMs), medianRounds(echoes), { must }),
     ),
-    // What of that the disk takes, and no code of the relay can save.
+    // What a row takes that is kept and answered, most of it for the disk: nothing durable can be much quicker.
     ratioOf("Fastify + SQLite, a send alone / bare node:http, p50", medianRounds(rows), medianRounds(echoes)),
     ...arrivals.flatMap(({ name, timesMs }) => percentileFigures(`send to open ${name} stream`, timesMs)),
     ...percentileFigures("Fastify + SQLite, one row a message, its answer alone", rows),
