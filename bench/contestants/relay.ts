@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { assertOk, jsonOf, openConnections } from "../load/connection.ts";
 import { postRequest } from "../load/http-request.ts";
-import { agentId, AGENTS } from "../load/letters.ts";
+import { agentId, AGENTS } from "../load/messages.ts";
 import type { ServerProcess } from "./server-process.ts";
 
 const LAUNCHER = join(import.meta.dirname, "../../packages/relay/bin/a2a-relay.js");

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { openHttpRelay } from "../../packages/relay/testing/http-relay.ts";
 import { BATCH_MESSAGES, BatchFlow } from "./batch-flow.ts";
-import { agentId } from "./letters.ts";
+import { agentId } from "./messages.ts";
 
 const SHORT_MS = 50;
 

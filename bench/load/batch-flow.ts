@@ -1,6 +1,6 @@
 import type { LoopResult } from "./closed-loop.ts";
-import { agentId, letterTo } from "./letters.ts";
-import type { MailItem } from "./mail-item.ts";
+import { agentId, letterTo } from "./messages.ts";
+import type { MailItem } from "./mailbox-item.ts";
 import { type SocketListener, SocketStream } from "./socket-stream.ts";
 import { requestFrame } from "./socket-frames.ts";
 

@@ -1,6 +1,6 @@
 import { retryDelayMs } from "../../packages/client/src/retry-delay.ts";
-import type { MailItem } from "./mail-item.ts";
-import type { MailStream, StreamAddress, StreamListener, StreamOpener } from "./mail-stream.ts";
+import type { MailItem } from "./mailbox-item.ts";
+import type { MailStream, StreamAddress, StreamListener, StreamOpener } from "./mailbox-stream.ts";
 
 /** As the client waits unless it is told otherwise. */
 const FIRST_DELAY_MS = 200;

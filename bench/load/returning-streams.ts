@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { ReturningStream } from "./returning-stream.ts";
-import type { StreamAddress, StreamOpener } from "./mail-stream.ts";
+import type { StreamAddress, StreamOpener } from "./mailbox-stream.ts";
 
 /** Not all at once: a server takes in only so many that it has not accepted yet. */
 const OPENING_MAX = 200;

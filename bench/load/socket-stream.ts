@@ -1,6 +1,6 @@
 import { upgradeRequest } from "./http-request.ts";
-import type { MailItem } from "./mail-item.ts";
-import { MailStream, type StreamAddress, type StreamListener, streamPath } from "./mail-stream.ts";
+import type { MailItem } from "./mailbox-item.ts";
+import { MailStream, type StreamAddress, type StreamListener, streamPath } from "./mailbox-stream.ts";
 import { clientFrame, type Frame, FrameReader, OPCODES, requestFrame } from "./socket-frames.ts";
 
 export interface SocketListener extends StreamListener {

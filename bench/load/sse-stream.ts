@@ -1,7 +1,7 @@
 import { EventStreamReader } from "./event-stream-reader.ts";
 import { getRequest } from "./http-request.ts";
-import type { MailItem } from "./mail-item.ts";
-import { MailStream, type StreamAddress, type StreamListener, streamPath } from "./mail-stream.ts";
+import type { MailItem } from "./mailbox-item.ts";
+import { MailStream, type StreamAddress, type StreamListener, streamPath } from "./mailbox-stream.ts";
 
 /** Mail as server-sent events. */
 export class SseStream extends MailStream {

@@ -2,7 +2,7 @@ import { startRelay } from "../contestants/contestants.ts";
 import { type Figure, ratioOf } from "../figure.ts";
 import { jsonOf } from "../load/connection.ts";
 import { postRequest } from "../load/http-request.ts";
-import { AGENTS, letterTo } from "../load/letters.ts";
+import { AGENTS, letterTo } from "../load/messages.ts";
 import type { Bench } from "./bench.ts";
 import { rateFigures } from "./rate-figures.ts";
 import { interleave, type Runner } from "./rounds.ts";

@@ -2,7 +2,7 @@ import { startReference, startRelay } from "../contestants/contestants.ts";
 import { type Figure, ratioOf } from "../figure.ts";
 import { assertOk, jsonOf } from "../load/connection.ts";
 import { postRequest } from "../load/http-request.ts";
-import { agentId, AGENTS, sendRequests } from "../load/letters.ts";
+import { agentId, AGENTS, sendRequests } from "../load/messages.ts";
 import type { Bench } from "./bench.ts";
 import { rateFigures } from "./rate-figures.ts";
 import { interleave, type Runner } from "./rounds.ts";

@@ -4,7 +4,7 @@ import { type Figure, figureOf, ratioOf } from "../figure.ts";
 import { closedLoop } from "../load/closed-loop.ts";
 import { assertOk, jsonOf, openConnections } from "../load/connection.ts";
 import { getRequest } from "../load/http-request.ts";
-import { agentId, AGENTS } from "../load/letters.ts";
+import { agentId, AGENTS } from "../load/messages.ts";
 import { batchCycle } from "./batch.ts";
 import type { Bench } from "./bench.ts";
 import { acknowledge, leasedMail, leaseRequests } from "./end-to-end.ts";

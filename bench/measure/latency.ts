@@ -3,8 +3,8 @@ import type { ServerProcess } from "../contestants/server-process.ts";
 import type { Figure } from "../figure.ts";
 import { type Answer, assertOk, type Connection, jsonOf, openConnections } from "../load/connection.ts";
 import { getRequest, postRequest } from "../load/http-request.ts";
-import { agentId } from "../load/letters.ts";
-import type { MailItem } from "../load/mail-item.ts";
+import { agentId } from "../load/messages.ts";
+import type { MailItem } from "../load/mailbox-item.ts";
 import type { Bench } from "./bench.ts";
 import {
   arrivalRound,

@@ -5,7 +5,7 @@ import { ServerProcess } from "../contestants/server-process.ts";
 import { type Figure, figureOf } from "../figure.ts";
 import { jsonOf, openConnections } from "../load/connection.ts";
 import { getRequest, postRequest } from "../load/http-request.ts";
-import { letterTo } from "../load/letters.ts";
+import { letterTo } from "../load/messages.ts";
 import { residentKibOf } from "../machine/process-usage.ts";
 import type { Bench } from "./bench.ts";
 

@@ -4,8 +4,8 @@ import { type Figure, figureOf } from "../figure.ts";
 import { assertOk } from "../load/connection.ts";
 import { postRequest } from "../load/http-request.ts";
 import { IdleConnections } from "../load/idle-connections.ts";
-import { letterTo } from "../load/letters.ts";
-import type { MailItem } from "../load/mail-item.ts";
+import { letterTo } from "../load/messages.ts";
+import type { MailItem } from "../load/mailbox-item.ts";
 import { percentile } from "../statistics.ts";
 import type { Bench } from "./bench.ts";
 

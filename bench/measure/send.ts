@@ -1,7 +1,7 @@
 import { startBareHttp, startReference, startRelay } from "../contestants/contestants.ts";
 import { type Figure, ratioOf } from "../figure.ts";
 import { assertOk, type Connection } from "../load/connection.ts";
-import { AGENTS, KeyedSends, type Language, sendRequests } from "../load/letters.ts";
+import { AGENTS, KeyedSends, type Language, sendRequests } from "../load/messages.ts";
 import type { Bench } from "./bench.ts";
 import { rateFigures } from "./rate-figures.ts";
 import { interleave, type Runner } from "./rounds.ts";

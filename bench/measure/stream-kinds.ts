@@ -1,4 +1,4 @@
-import type { StreamOpener } from "../load/mail-stream.ts";
+import type { StreamOpener } from "../load/mailbox-stream.ts";
 import { SocketStream } from "../load/socket-stream.ts";
 import { SseStream } from "../load/sse-stream.ts";
 

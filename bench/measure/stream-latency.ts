@@ -1,8 +1,8 @@
 import { startBareHttp, startReference, startRelay } from "../contestants/contestants.ts";
 import type { ServerProcess } from "../contestants/server-process.ts";
 import { type Figure, ratioOf } from "../figure.ts";
-import { agentId } from "../load/letters.ts";
-import type { StreamOpener } from "../load/mail-stream.ts";
+import { agentId } from "../load/messages.ts";
+import type { StreamOpener } from "../load/mailbox-stream.ts";
 import type { Bench } from "./bench.ts";
 import {
   arrivalRound,

@@ -2,7 +2,7 @@ import { freshDirectory } from "../contestants/contestants.ts";
 import { registerAgents, relayArgs } from "../contestants/relay.ts";
 import { ServerProcess } from "../contestants/server-process.ts";
 import { type Figure, figureOf } from "../figure.ts";
-import type { StreamOpener } from "../load/mail-stream.ts";
+import type { StreamOpener } from "../load/mailbox-stream.ts";
 import { ReturningStreams } from "../load/returning-streams.ts";
 import { type ConnectionPlan, planConnections, readConnectionLimits } from "../machine/connection-limits.ts";
 import { COLLECTING_ARGS, settledKibOf } from "../machine/settled-memory.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { DatabaseSync } from "node:sqlite";
-import { type EventRecord, eventHash } from "../../packages/relay/src/core/journal/event.ts";
+import { type EventRecord, eventHash } from "../../packages/relay/src/core/rules/event.ts";
 
 const DEFAULT_TENANT = "default";
 

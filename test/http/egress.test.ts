@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { EgressPolicy } from "../../packages/relay/src/core/environment/egress-policy.ts";
+import { EgressPolicy } from "../../packages/relay/src/core/rules/egress-policy.ts";
 import { GuardedOutbound } from "../../packages/relay/src/transports/egress/guarded-outbound.ts";
 import { selfSigned } from "../../packages/relay/testing/certificate.ts";
 import {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import fc from "fast-check";
 import { type HttpRelay, LULU, openHttpRelay, ZHIWEI } from "../../packages/relay/testing/http-relay.ts";
-import { letterOf, sign } from "../../packages/relay/testing/signed-letter.ts";
+import { letterOf, sign } from "../../packages/relay/testing/signed-message.ts";
 
 /** Values at the edge of something. */
 const EDGES: readonly unknown[] = [

@@ -13,7 +13,7 @@ import {
   openHttpRelay,
   ZHIWEI,
 } from "../../packages/relay/testing/http-relay.ts";
-import { letterOf, sign, type SigningKeyShown } from "../../packages/relay/testing/signed-letter.ts";
+import { letterOf, sign, type SigningKeyShown } from "../../packages/relay/testing/signed-message.ts";
 import { ask, errorCode } from "../support/ask.ts";
 import { startChildRelay } from "../support/child-relay.ts";
 

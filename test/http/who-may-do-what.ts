@@ -1,4 +1,4 @@
-import { letterOf, sign, type SigningKeyShown } from "../../packages/relay/testing/signed-letter.ts";
+import { letterOf, sign, type SigningKeyShown } from "../../packages/relay/testing/signed-message.ts";
 
 export const CALLERS = [
   "root",

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { AgentId } from "@a2a-relay/protocol";
-import type { AgentRecord } from "../src/core/agents/agent-record.ts";
-import type { RelayStore } from "../src/core/environment/relay-store.ts";
+import type { AgentRecord } from "../src/core/ports/agent-record.ts";
+import type { RelayStore } from "../src/core/ports/relay-store.ts";
 import { NOON_MS } from "./fake-clock.ts";
 import {
   aNewAgent,

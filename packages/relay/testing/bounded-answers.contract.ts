@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { RelayStore } from "../src/core/environment/relay-store.ts";
+import type { RelayStore } from "../src/core/ports/relay-store.ts";
 import { NOON_MS } from "./fake-clock.ts";
 import {
   aSend,

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { LIMITS } from "@a2a-relay/protocol";
-import { journalTopic, mailboxTopic, taskTopic, type Watch } from "../src/core/environment/change-feed.ts";
+import { journalTopic, mailboxTopic, taskTopic, type Watch } from "../src/core/ports/change-feed.ts";
 import { activeTimers } from "./active-timers.ts";
 import { refused } from "./refusal.ts";
 import {

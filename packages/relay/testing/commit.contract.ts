@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { Changes } from "../src/core/environment/relay-store.ts";
+import type { Changes } from "../src/core/ports/relay-store.ts";
 import {
   aNewAgent,
   aNewLetter,

@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { Clock } from "../src/core/environment/clock.ts";
+import type { Clock } from "../src/core/ports/clock.ts";
 
 /** A time at which nothing special happens. */
 export const NOON_MS = Date.parse("2026-05-08T12:00:00Z");

@@ -3,7 +3,7 @@ import {
   type OutboundAnswer,
   OutboundFailure,
   type OutboundRequest,
-} from "../src/core/environment/outbound.ts";
+} from "../src/core/ports/outbound-http.ts";
 
 const ARRIVAL_MS_MAX = 20_000;
 

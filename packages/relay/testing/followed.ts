@@ -1,5 +1,5 @@
 import type { MailboxItem } from "@a2a-relay/protocol";
-import type { MailPage } from "../src/core/mailboxes/mail-stream.ts";
+import type { MailPage } from "../src/core/mailboxes/mailbox-stream.ts";
 import type { CoreOnMemory } from "./core-on-memory.ts";
 import { ZHIWEI } from "./core-on-memory.ts";
 

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { RelayStore } from "../src/core/environment/relay-store.ts";
-import { type EventDraft, type EventType, eventHash, GENESIS } from "../src/core/journal/event.ts";
-import type { EventFilter, EventPage } from "../src/core/journal/journal-store.ts";
+import type { RelayStore } from "../src/core/ports/relay-store.ts";
+import { type EventDraft, type EventType, eventHash, GENESIS } from "../src/core/rules/event.ts";
+import type { EventFilter, EventPage } from "../src/core/ports/journal-store.ts";
 import { NOON_MS } from "./fake-clock.ts";
 import {
   anEvent,

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { OutboundFailure, type OutboundFailureCode } from "../src/core/environment/outbound.ts";
+import { OutboundFailure, type OutboundFailureCode } from "../src/core/ports/outbound-http.ts";
 
 /** The failure that must come instead of an answer, with this code and, where it matters, these words. */
 export async function outboundFailure(

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { type AgentId, PUSH_STATES } from "@a2a-relay/protocol";
-import { mailboxTopic, PUSH_ENDPOINTS_TOPIC } from "../src/core/environment/change-feed.ts";
-import type { Changes, RelayStore } from "../src/core/environment/relay-store.ts";
-import type { PushEndpoint } from "../src/core/push/push-record.ts";
-import type { PushFilter } from "../src/core/push/push-store.ts";
+import { mailboxTopic, PUSH_ENDPOINTS_TOPIC } from "../src/core/ports/change-feed.ts";
+import type { Changes, RelayStore } from "../src/core/ports/relay-store.ts";
+import type { PushEndpoint } from "../src/core/ports/push-record.ts";
+import type { PushFilter } from "../src/core/ports/push-store.ts";
 import { NOON_MS } from "./fake-clock.ts";
 import { describePushAttempts } from "./push-attempts.contract.ts";
 import {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { LIMITS, type MessageResponse, type PushView, type RegisterRequest } from "@a2a-relay/protocol";
 import { DEFAULT_TENANT } from "../src/core/access/principal.ts";
-import type { AttemptResult } from "../src/core/push/push-delivery.ts";
+import type { AttemptResult } from "../src/core/outbound/push-delivery.ts";
 import { type CoreOnMemory, coreOnMemory, ZHIWEI } from "./core-on-memory.ts";
 import { FakeOutside } from "./fake-outside.ts";
 

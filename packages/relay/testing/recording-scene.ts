@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { RelayAgent, type TaskHandler } from "@a2a-relay/client";
 import type { TaskView } from "@a2a-relay/protocol";
-import { RecordingAgent, type RecordingAgentOptions } from "../src/cassette/recording-agent.ts";
+import { RecordingAgent, type RecordingAgentOptions } from "../src/cassettes/recording-agent.ts";
 import { type CliRelay, LULU, openCliRelay, ZHIWEI } from "./cli-relay.ts";
 
 export const REAL = "zhiwei@cloud";

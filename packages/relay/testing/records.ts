@@ -1,8 +1,8 @@
 import type { AgentId } from "@a2a-relay/protocol";
 import { DEFAULT_TENANT } from "../src/core/access/principal.ts";
-import type { DeliveryRecord } from "../src/core/mailboxes/delivery-record.ts";
-import type { Letter } from "../src/core/messages/letter.ts";
-import type { TaskRecord } from "../src/core/tasks/task-record.ts";
+import type { DeliveryRecord } from "../src/core/ports/delivery-record.ts";
+import type { Letter } from "../src/core/rules/new-message.ts";
+import type { TaskRecord } from "../src/core/ports/task-record.ts";
 import { NOON_MS } from "./fake-clock.ts";
 
 /** Mail that lies in a mailbox, with what the test says about it. */

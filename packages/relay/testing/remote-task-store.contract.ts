@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { AgentId } from "@a2a-relay/protocol";
-import { REMOTE_TASKS_TOPIC } from "../src/core/environment/change-feed.ts";
-import type { RelayStore } from "../src/core/environment/relay-store.ts";
-import type { RemoteTask } from "../src/core/remote/remote-task.ts";
+import { REMOTE_TASKS_TOPIC } from "../src/core/ports/change-feed.ts";
+import type { RelayStore } from "../src/core/ports/relay-store.ts";
+import type { RemoteTask } from "../src/core/ports/remote-task.ts";
 import { NOON_MS } from "./fake-clock.ts";
 import {
   aNewAgent,

@@ -1,21 +1,21 @@
 import assert from "node:assert/strict";
 import type { AgentId } from "@a2a-relay/protocol";
-import type { CapabilityRecord } from "../src/core/access/capability-record.ts";
-import type { KeyRecord } from "../src/core/access/key-record.ts";
+import type { CapabilityRecord } from "../src/core/ports/capability-record.ts";
+import type { KeyRecord } from "../src/core/ports/key-record.ts";
 import { DEFAULT_TENANT } from "../src/core/access/principal.ts";
-import type { AgentRecord } from "../src/core/agents/agent-record.ts";
-import type { Changes, RelayStore } from "../src/core/environment/relay-store.ts";
-import type { EventDraft } from "../src/core/journal/event.ts";
-import type { DeliveryRecord } from "../src/core/mailboxes/delivery-record.ts";
+import type { AgentRecord } from "../src/core/ports/agent-record.ts";
+import type { Changes, RelayStore } from "../src/core/ports/relay-store.ts";
+import type { EventDraft } from "../src/core/rules/event.ts";
+import type { DeliveryRecord } from "../src/core/ports/delivery-record.ts";
 import type {
   Mail,
   MailboxLeaseQuery,
   MailboxReadQuery,
   QueueFilter,
-} from "../src/core/mailboxes/mailbox-store.ts";
-import type { MessageRecord, SendKey } from "../src/core/messages/message-record.ts";
-import type { PushAttempt, PushEndpoint, PushRecord } from "../src/core/push/push-record.ts";
-import type { CachedResult, TaskRecord } from "../src/core/tasks/task-record.ts";
+} from "../src/core/ports/mailbox-store.ts";
+import type { MessageRecord, SendKey } from "../src/core/ports/message-record.ts";
+import type { PushAttempt, PushEndpoint, PushRecord } from "../src/core/ports/push-record.ts";
+import type { CachedResult, TaskRecord } from "../src/core/ports/task-record.ts";
 import { NOON_MS } from "./fake-clock.ts";
 import { aDelivery, aTask } from "./records.ts";
 

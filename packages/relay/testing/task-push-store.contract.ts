@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { A2A_VERSIONS, GUEST, LIMITS } from "@a2a-relay/protocol";
-import { TASK_PUSHES_TOPIC } from "../src/core/environment/change-feed.ts";
-import type { RelayStore } from "../src/core/environment/relay-store.ts";
+import { TASK_PUSHES_TOPIC } from "../src/core/ports/change-feed.ts";
+import type { RelayStore } from "../src/core/ports/relay-store.ts";
 import { NOON_MS } from "./fake-clock.ts";
 import {
   clashOf,

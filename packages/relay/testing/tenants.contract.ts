@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { journalTopic, mailboxTopic } from "../src/core/environment/change-feed.ts";
-import type { RelayStore } from "../src/core/environment/relay-store.ts";
-import { eventHash, GENESIS } from "../src/core/journal/event.ts";
+import { journalTopic, mailboxTopic } from "../src/core/ports/change-feed.ts";
+import type { RelayStore } from "../src/core/ports/relay-store.ts";
+import { eventHash, GENESIS } from "../src/core/rules/event.ts";
 import { NOON_MS } from "./fake-clock.ts";
 import {
   aCachedResult,

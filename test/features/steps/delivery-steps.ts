@@ -3,7 +3,7 @@ import { RelayClient, RelayError, signMessage } from "@a2a-relay/client";
 import { Given, Then, When } from "@cucumber/cucumber";
 import { BreakableLine } from "../../support/breakable-line.ts";
 import { Follower } from "../../support/follower.ts";
-import { send } from "./letter-steps.ts";
+import { send } from "./message-steps.ts";
 import { PATIENCE_MS, type RelayWorld } from "./relay-world.ts";
 
 Given<RelayWorld>("{word} listens to its mailbox", async function (name: string) {

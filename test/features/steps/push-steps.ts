@@ -3,7 +3,7 @@ import { type MessageResponse, verifyWebhook } from "@a2a-relay/client";
 import { type DataTable, Given, Then, When } from "@cucumber/cucumber";
 import { answers, type PushedRequest, PushReceiver } from "../../support/push-receiver.ts";
 import { textsIn } from "./delivery-steps.ts";
-import { send } from "./letter-steps.ts";
+import { send } from "./message-steps.ts";
 import { PATIENCE_MS, type RelayWorld } from "./relay-world.ts";
 
 const HOUR_MS = 3_600_000;

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { Given, Then, When } from "@cucumber/cucumber";
-import { send } from "./letter-steps.ts";
+import { send } from "./message-steps.ts";
 import { type LeasedLetter, PATIENCE_MS, type RelayWorld } from "./relay-world.ts";
 
 const MINUTE_MS = 60_000;

@@ -5,7 +5,7 @@ import { LULU, ZHIWEI } from "../../testing/core-on-memory.ts";
 import { anAnswer } from "../../testing/fake-outside.ts";
 import { type PushingCore, pushingCore } from "../../testing/pushing-core.ts";
 import { DEFAULT_TENANT, operatorOf, rootOperator } from "../core/access/principal.ts";
-import { mailboxTopic } from "../core/environment/change-feed.ts";
+import { mailboxTopic } from "../core/ports/change-feed.ts";
 import { Pusher } from "./pusher.ts";
 
 const KAMES = "kames@桌面" as AgentId;

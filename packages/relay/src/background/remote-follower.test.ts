@@ -4,7 +4,7 @@ import { LIMITS } from "@a2a-relay/protocol";
 import { AGENT, type RemoteCore, remoteCore, saying } from "../../testing/fake-agent.ts";
 import { aNewTask } from "../../testing/store-builders.ts";
 import { DEFAULT_TENANT } from "../core/access/principal.ts";
-import { taskTopic } from "../core/environment/change-feed.ts";
+import { taskTopic } from "../core/ports/change-feed.ts";
 import { RemoteFollower } from "./remote-follower.ts";
 
 const LONG_MS = 20_000;

@@ -1,7 +1,7 @@
 import { LIMITS } from "@a2a-relay/protocol";
-import { lookName } from "../core/remote/looks-under-way.ts";
-import type { TimedRemoteTask } from "../core/remote/remote-task.ts";
-import type { RemoteWork } from "../core/remote/remote-work.ts";
+import { lookName } from "../core/outbound/remote-polls.ts";
+import type { TimedRemoteTask } from "../core/ports/remote-task.ts";
+import type { RemoteWork } from "../core/outbound/remote-work.ts";
 import { FairLanes } from "./fair-lanes.ts";
 import { pause } from "./pause.ts";
 import { WatchedLoop } from "./watched-loop.ts";

@@ -12,9 +12,9 @@ import {
   taskPushingCore,
 } from "../../testing/task-pushing-core.ts";
 import { agentOf, DEFAULT_TENANT, operatorOf, rootOperator } from "../core/access/principal.ts";
-import { TASK_PUSHES_TOPIC } from "../core/environment/change-feed.ts";
-import { EgressPolicy } from "../core/environment/egress-policy.ts";
-import type { OutboundRequest } from "../core/environment/outbound.ts";
+import { TASK_PUSHES_TOPIC } from "../core/ports/change-feed.ts";
+import { EgressPolicy } from "../core/rules/egress-policy.ts";
+import type { OutboundRequest } from "../core/ports/outbound-http.ts";
 import { GuardedOutbound } from "../transports/egress/guarded-outbound.ts";
 import { startBackgroundWork } from "./background-work.ts";
 import { TaskPusher } from "./task-pusher.ts";

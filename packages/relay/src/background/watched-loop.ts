@@ -1,5 +1,5 @@
 import { setMaxListeners } from "node:events";
-import type { Watch } from "../core/environment/change-feed.ts";
+import type { Watch } from "../core/ports/change-feed.ts";
 import { pause } from "./pause.ts";
 
 /** Where so much falls due that a look takes its time, looks take this part of all time at most. */

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import fc from "fast-check";
-import { EgressPolicy } from "../core/environment/egress-policy.ts";
+import { EgressPolicy } from "../core/rules/egress-policy.ts";
 import { parseCidrs } from "./cidrs.ts";
 
 const read = (text: string): readonly string[] =>

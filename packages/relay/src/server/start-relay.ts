@@ -11,17 +11,17 @@ import { startBackgroundWork } from "../background/background-work.ts";
 import type { RelayConfig } from "../config/relay-config.ts";
 import { type Authenticator, KeyAuthenticator } from "../core/access/authenticator.ts";
 import { rootOperator } from "../core/access/principal.ts";
-import type { Clock } from "../core/environment/clock.ts";
-import { EgressPolicy } from "../core/environment/egress-policy.ts";
-import type { Randomness } from "../core/environment/randomness.ts";
-import { TimeOrderedIds } from "../core/environment/time-ordered-ids.ts";
+import type { Clock } from "../core/ports/clock.ts";
+import { EgressPolicy } from "../core/rules/egress-policy.ts";
+import type { Randomness } from "../core/ports/randomness.ts";
+import { TimeOrderedIds } from "../core/mechanisms/time-ordered-ids.ts";
 import { createCore, type RelayCore } from "../core/relay-core.ts";
-import { type Mailbox, TaskQueueMailbox } from "../core/task-queue/mailbox.ts";
+import { type Mailbox, TaskQueueMailbox } from "../core/queue/mailbox.ts";
 import { AnchorFile } from "../stores/archive/anchor-file.ts";
 import { JsonlArchive } from "../stores/archive/jsonl-archive.ts";
 import { SqliteRelayStore } from "../stores/sqlite/sqlite-relay-store.ts";
 import { A2aHandler } from "../transports/a2a/a2a-handler.ts";
-import type { GrpcServerParts, RunningGrpc } from "../transports/a2a-grpc/grpc-server.ts";
+import type { GrpcServerParts, RunningGrpc } from "../transports/grpc/grpc-server.ts";
 import { GuardedOutbound } from "../transports/egress/guarded-outbound.ts";
 import { createHttpServer } from "../transports/http/http-server.ts";
 import { ReusedMemory } from "../transports/http/reused-memory.ts";
@@ -178,7 +178,7 @@ async function listenForGrpc(
 ): Promise<RunningGrpc | undefined> {
   const { grpcPort: port, host, streamStallMs, drainMs } = config;
   if (port === undefined) return undefined;
-  const { startGrpc } = await import("../transports/a2a-grpc/grpc-server.ts");
+  const { startGrpc } = await import("../transports/grpc/grpc-server.ts");
   const handler = new A2aHandler(core);
   return startGrpc({ ...parts, handler, tenants: core.tenants }, { host, port, streamStallMs, drainMs });
 }

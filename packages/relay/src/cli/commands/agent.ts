@@ -1,10 +1,10 @@
 import type { RelayAgentOptions } from "@a2a-relay/client";
 import { LIMITS, RelayError } from "@a2a-relay/protocol";
 import { type Command, InvalidArgumentError } from "commander";
-import type { Cassette } from "../../cassette/cassette.ts";
-import { loadCassette } from "../../cassette/cassette-parser.ts";
-import { RecordingAgent, type Recorded } from "../../cassette/recording-agent.ts";
-import { type Played, ScriptedAgent } from "../../cassette/scripted-agent.ts";
+import type { Cassette } from "../../cassettes/cassette.ts";
+import { loadCassette } from "../../cassettes/cassette-parser.ts";
+import { RecordingAgent, type Recorded } from "../../cassettes/recording-agent.ts";
+import { type Played, ScriptedAgent } from "../../cassettes/scripted-agent.ts";
 import type { CommandContext } from "../command-context.ts";
 import type { CommandLine } from "../command-line.ts";
 import { EXIT, type ExitCode } from "../exit-codes.ts";

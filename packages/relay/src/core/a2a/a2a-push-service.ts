@@ -1,16 +1,16 @@
 import { A2aError, type A2aPushConfig, type AgentId, LIMITS, RelayError } from "@a2a-relay/protocol";
 import { actorName } from "../access/principal.ts";
-import type { Clock } from "../environment/clock.ts";
-import { decideAndCommit } from "../environment/commit-retry.ts";
-import type { EgressPolicy } from "../environment/egress-policy.ts";
-import type { Identifiers } from "../environment/identifiers.ts";
-import type { RelayStore } from "../environment/relay-store.ts";
-import type { TaskRecord } from "../tasks/task-record.ts";
+import type { Clock } from "../ports/clock.ts";
+import { decideAndCommit } from "../mechanisms/commit-retry.ts";
+import type { EgressPolicy } from "../rules/egress-policy.ts";
+import type { Identifiers } from "../ports/identifiers.ts";
+import type { RelayStore } from "../ports/relay-store.ts";
+import type { TaskRecord } from "../ports/task-record.ts";
 import type { A2aCaller } from "./a2a-caller.ts";
 import { type A2aTasks, noTask } from "./a2a-tasks.ts";
 import { termsOf } from "./agent-terms.ts";
-import { configAfter, ownerOf, taskPushEvent, type TaskPushWish } from "./task-push-config.ts";
-import type { TaskPushConfig } from "./task-push-record.ts";
+import { configAfter, ownerOf, taskPushEvent, type TaskPushWish } from "../outbound/task-push-config.ts";
+import type { TaskPushConfig } from "../ports/task-push-record.ts";
 import {
   parseConfig,
   parseCreate,
@@ -20,7 +20,7 @@ import {
   readPageToken,
   readSecret,
   writePageToken,
-} from "./task-push-request.ts";
+} from "../outbound/task-push-request.ts";
 
 interface A2aPushParts {
   readonly store: RelayStore;

@@ -7,7 +7,7 @@ import {
   type TaskState,
 } from "@a2a-relay/protocol";
 import { type Static, Type } from "typebox";
-import { parserOf, shapeParserOf } from "../environment/schema-check.ts";
+import { parserOf, shapeParserOf } from "../mechanisms/schema-check.ts";
 import { threadOfContext } from "./context-id.ts";
 
 const id = Type.String({ minLength: 1, maxLength: LIMITS.idCharsMax });

@@ -13,15 +13,15 @@ import {
   type TaskState,
 } from "@a2a-relay/protocol";
 import type { Principal } from "../access/principal.ts";
-import { taskTopic } from "../environment/change-feed.ts";
-import type { ServiceParts } from "../environment/service-parts.ts";
-import type { Waiting } from "../environment/waiting.ts";
+import { taskTopic } from "../ports/change-feed.ts";
+import type { ServiceParts } from "../service-parts.ts";
+import type { Waiting } from "../mechanisms/wait-options.ts";
 import type { MessageService } from "../messages/message-service.ts";
 import type { SendAnswer } from "../messages/send-planner.ts";
-import type { TaskRecord } from "../tasks/task-record.ts";
+import type { TaskRecord } from "../ports/task-record.ts";
 import type { TaskService } from "../tasks/task-service.ts";
 import type { A2aCaller } from "./a2a-caller.ts";
-import { type BegunTask, begunTask, letterOf, namingOf } from "./a2a-letter.ts";
+import { type BegunTask, begunTask, letterOf, namingOf } from "./a2a-message.ts";
 import type { A2aPushService } from "./a2a-push-service.ts";
 import {
   type A2aSendRequest,

@@ -1,11 +1,11 @@
 import { type A2aStreamResponse, isTerminal, LIMITS } from "@a2a-relay/protocol";
 import type { Principal } from "../access/principal.ts";
-import { taskTopic } from "../environment/change-feed.ts";
-import { follow, type Sight } from "../environment/follow.ts";
-import type { ServiceParts } from "../environment/service-parts.ts";
-import type { Waiting } from "../environment/waiting.ts";
-import type { TaskRecord } from "../tasks/task-record.ts";
-import type { TaskUpdate } from "../tasks/task-update.ts";
+import { taskTopic } from "../ports/change-feed.ts";
+import { follow, type Sight } from "../mechanisms/follow.ts";
+import type { ServiceParts } from "../service-parts.ts";
+import type { Waiting } from "../mechanisms/wait-options.ts";
+import type { TaskRecord } from "../ports/task-record.ts";
+import type { TaskUpdate } from "../rules/task-update.ts";
 import { a2aEventOf } from "./a2a-view.ts";
 import { assertAnswer } from "./agent-answer.ts";
 import type { TaskStory } from "./task-story.ts";

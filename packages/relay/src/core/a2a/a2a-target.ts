@@ -1,5 +1,5 @@
 import { type A2aOperation, RelayError } from "@a2a-relay/protocol";
-import { RELAY_AGENT } from "../agents/agent-name.ts";
+import { RELAY_AGENT } from "../rules/agent-name.ts";
 
 type Members = Readonly<Record<string, unknown>>;
 

@@ -10,8 +10,8 @@ import {
   type Part,
   toA2aState,
 } from "@a2a-relay/protocol";
-import type { TaskRecord } from "../tasks/task-record.ts";
-import type { ArtifactStep, Said, StatusStep, TaskUpdate } from "../tasks/task-update.ts";
+import type { TaskRecord } from "../ports/task-record.ts";
+import type { ArtifactStep, Said, StatusStep, TaskUpdate } from "../rules/task-update.ts";
 import { contextOfThread } from "./context-id.ts";
 
 /** Where a message belongs. */

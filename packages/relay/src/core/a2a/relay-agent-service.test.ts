@@ -5,7 +5,7 @@ import { A2A_DIALECTS, LIMITS } from "@a2a-relay/protocol";
 import { type CoreOnMemory, coreOnMemory, LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
 import { refused } from "../../../testing/refusal.ts";
 import { operatorOf, type Principal } from "../access/principal.ts";
-import { TimeOrderedIds } from "../environment/time-ordered-ids.ts";
+import { TimeOrderedIds } from "../mechanisms/time-ordered-ids.ts";
 import { RelayAgentService } from "./relay-agent-service.ts";
 
 /** Far more than a turn takes on a busy machine, and far less than all of the search at once. */

@@ -2,14 +2,14 @@ import { type A2aMessage, LIMITS, textOfParts } from "@a2a-relay/protocol";
 import type { Guard } from "../access/guard.ts";
 import type { Principal } from "../access/principal.ts";
 import { serveCard } from "../agents/agent-card.ts";
-import type { AgentWithPresence } from "../agents/agent-record.ts";
+import type { AgentWithPresence } from "../ports/agent-record.ts";
 import { agentUrl, type CardSettings, tenantUrl } from "../agents/card-interfaces.ts";
-import { isListedFor } from "../agents/external-address.ts";
-import type { Clock } from "../environment/clock.ts";
-import type { Identifiers } from "../environment/identifiers.ts";
-import type { RelayStore } from "../environment/relay-store.ts";
+import { isListedFor } from "../rules/remote-address.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { Identifiers } from "../ports/identifiers.ts";
+import type { RelayStore } from "../ports/relay-store.ts";
 import { parseSend } from "./a2a-request.ts";
-import { fitOf, searchWords } from "./agent-search.ts";
+import { fitOf, searchWords } from "../discovery/agent-search.ts";
 
 export interface RelayAgentParts {
   readonly store: RelayStore;

@@ -1,10 +1,10 @@
 import { type AgentId, RelayError } from "@a2a-relay/protocol";
-import { isExternal } from "../agents/external-address.ts";
-import type { Clock } from "../environment/clock.ts";
-import type { RelayStore } from "../environment/relay-store.ts";
-import { type EventData, RecurringData } from "../journal/event.ts";
-import type { PairAccess } from "./access-store.ts";
-import { pairedAction } from "./capability-action.ts";
+import { isExternal } from "../rules/remote-address.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { RelayStore } from "../ports/relay-store.ts";
+import { type EventData, RecurringData } from "../rules/event.ts";
+import type { PairAccess } from "../ports/access-store.ts";
+import { pairedAction } from "../keys/capability-action.ts";
 import { actOf, checkData, checkEvent, type CheckOutcome, requiredActions } from "./capability-check.ts";
 import type {
   CapabilityGate,
@@ -15,7 +15,7 @@ import type {
   RespondDemand,
   SendDemand,
 } from "./capability-gate.ts";
-import type { CapabilityRecord } from "./capability-record.ts";
+import type { CapabilityRecord } from "../ports/capability-record.ts";
 import type { ScopedRequest } from "./capability-scope.ts";
 import {
   chosenOf,
@@ -24,11 +24,11 @@ import {
   type Search,
   type Shortfall,
   useOf,
-} from "./capability-search.ts";
+} from "../keys/capability-search.ts";
 import type { CapabilityValidity, Standing } from "./capability-validity.ts";
 import type { Guard } from "./guard.ts";
 import { actorName, type AgentPrincipal, DEFAULT_TENANT, type Principal } from "./principal.ts";
-import type { TenantSettings } from "./tenant-service.ts";
+import type { TenantSettings } from "../keys/tenant-service.ts";
 
 /** What one act needs of one agent. */
 interface Need {

@@ -5,7 +5,7 @@ import { LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
 import { inObjects } from "../../../testing/batch-wire.ts";
 import { type GatedCore, gatedCore, KAMES } from "../../../testing/gated-core.ts";
 import { refused } from "../../../testing/refusal.ts";
-import { Turns } from "../environment/turns.ts";
+import { Turns } from "../mechanisms/keyed-mutex.ts";
 import { DEFAULT_TENANT } from "./principal.ts";
 
 const SEND = `a2a.send.${ZHIWEI}`;

@@ -1,5 +1,5 @@
 import type { AgentId, DuplicateRisk } from "@a2a-relay/protocol";
-import type { Changes } from "../environment/relay-store.ts";
+import type { Changes } from "../ports/relay-store.ts";
 import type { Principal } from "./principal.ts";
 
 /** A letter that makes a task, or asks for more of it. */

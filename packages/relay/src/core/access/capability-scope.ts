@@ -7,8 +7,8 @@ import {
   quote,
   RelayError,
 } from "@a2a-relay/protocol";
-import type { CapabilityRecord } from "./capability-record.ts";
-import { isPublicKey } from "./ed25519.ts";
+import type { CapabilityRecord } from "../ports/capability-record.ts";
+import { isPublicKey } from "../keys/ed25519.ts";
 
 /** What somebody wants to do, as far as a scope can narrow it. */
 export interface ScopedRequest {

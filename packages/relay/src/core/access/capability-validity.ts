@@ -1,10 +1,10 @@
-import type { Clock } from "../environment/clock.ts";
-import type { AgentStore } from "../agents/agent-store.ts";
-import type { AccessStore } from "./access-store.ts";
-import type { CapabilityRecord } from "./capability-record.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { AgentStore } from "../ports/agent-store.ts";
+import type { AccessStore } from "../ports/access-store.ts";
+import type { CapabilityRecord } from "../ports/capability-record.ts";
 import { usesLeft } from "./capability-scope.ts";
-import { SignatureCheck } from "./capability-token.ts";
-import type { SigningKey } from "./ed25519.ts";
+import { SignatureCheck } from "../keys/capability-token.ts";
+import type { SigningKey } from "../keys/ed25519.ts";
 
 /** Why a capability is not honoured. */
 export type Fault = "revoked" | "expired" | "not signed by this relay" | "spent" | "without its parent";

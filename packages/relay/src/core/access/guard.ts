@@ -1,7 +1,7 @@
 import { RelayError } from "@a2a-relay/protocol";
-import type { Clock } from "../environment/clock.ts";
-import type { RelayStore } from "../environment/relay-store.ts";
-import { ABOUT_NOBODY, type EventDraft } from "../journal/event.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { RelayStore } from "../ports/relay-store.ts";
+import { ABOUT_NOBODY, type EventDraft } from "../rules/event.ts";
 import { denialOf, isAllowed, type Target, type Verb } from "./authorize.ts";
 import { hasExpired } from "./expiry.ts";
 import { actorName, type AgentPrincipal, type Principal } from "./principal.ts";

@@ -8,8 +8,8 @@ import {
   type RegisterRequest,
   RelayError,
 } from "@a2a-relay/protocol";
-import { isPublicKey, isSignedBy, newKeyPair } from "../access/ed25519.ts";
-import type { AgentRecord, CustodialKey } from "./agent-record.ts";
+import { isPublicKey, isSignedBy, newKeyPair } from "../keys/ed25519.ts";
+import type { AgentRecord, CustodialKey } from "../ports/agent-record.ts";
 
 /** The key an agent is known by, and its private half where the relay holds it. */
 export interface Identity {

@@ -1,6 +1,6 @@
 import { type AgentId, parseAddress, POSTMASTER, RelayError } from "@a2a-relay/protocol";
-import type { AgentStore } from "./agent-store.ts";
-import { externalIdOf } from "./external-address.ts";
+import type { AgentStore } from "../ports/agent-store.ts";
+import { externalIdOf } from "../rules/remote-address.ts";
 
 /** Turns what people write into the one agent they mean, or says why it cannot. */
 export class Directory {

@@ -1,8 +1,8 @@
 import { RelayError } from "@a2a-relay/protocol";
-import type { Anchor, Anchors } from "../environment/anchors.ts";
-import type { Clock } from "../environment/clock.ts";
-import type { RelayStore } from "../environment/relay-store.ts";
-import { Turns } from "../environment/turns.ts";
+import type { Anchor, Anchors } from "../ports/anchors.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { RelayStore } from "../ports/relay-store.ts";
+import { Turns } from "../mechanisms/keyed-mutex.ts";
 import { anchorProblem, passedByRetention } from "./verify-anchors.ts";
 
 /**

@@ -1,6 +1,6 @@
 import { type EventView, formatInstant } from "@a2a-relay/protocol";
-import { textLines } from "../environment/text-lines.ts";
-import { type ChainHead, type EventRecord, GENESIS, missingEventsText } from "./event.ts";
+import { textLines } from "../mechanisms/text-lines.ts";
+import { type ChainHead, type EventRecord, GENESIS, missingEventsText } from "../rules/event.ts";
 import { eventOfView, viewEvent } from "./event-view.ts";
 import { brokenLink } from "./verify-chain.ts";
 

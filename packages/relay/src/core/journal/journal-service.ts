@@ -17,19 +17,19 @@ import {
 import type { Guard } from "../access/guard.ts";
 import type { Principal } from "../access/principal.ts";
 import type { Directory } from "../agents/directory.ts";
-import type { Anchors } from "../environment/anchors.ts";
-import { journalTopic } from "../environment/change-feed.ts";
-import type { Clock } from "../environment/clock.ts";
-import { parseCursor } from "../environment/cursor.ts";
-import { follow } from "../environment/follow.ts";
-import type { Pace } from "../environment/pace.ts";
-import type { RelayStore } from "../environment/relay-store.ts";
-import { parserOf } from "../environment/schema-check.ts";
-import type { Waiters } from "../environment/waiters.ts";
-import type { Waiting } from "../environment/waiting.ts";
-import { EVENT_TYPES } from "./event.ts";
+import type { Anchors } from "../ports/anchors.ts";
+import { journalTopic } from "../ports/change-feed.ts";
+import type { Clock } from "../ports/clock.ts";
+import { parseCursor } from "../mechanisms/cursor.ts";
+import { follow } from "../mechanisms/follow.ts";
+import type { Pace } from "../mechanisms/throttle.ts";
+import type { RelayStore } from "../ports/relay-store.ts";
+import { parserOf } from "../mechanisms/schema-check.ts";
+import type { Waiters } from "../access/wait-quota.ts";
+import type { Waiting } from "../mechanisms/wait-options.ts";
+import { EVENT_TYPES } from "../rules/event.ts";
 import { viewEvent } from "./event-view.ts";
-import type { EventFilter, EventPage } from "./journal-store.ts";
+import type { EventFilter, EventPage } from "../ports/journal-store.ts";
 import { verifyChain } from "./verify-chain.ts";
 
 export interface JournalParts {

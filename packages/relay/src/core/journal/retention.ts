@@ -1,11 +1,11 @@
 import { LIMITS, POSTMASTER, TERMINAL_TASK_STATES, type TerminalTaskState } from "@a2a-relay/protocol";
-import type { Archive } from "../environment/archive.ts";
-import type { Clock } from "../environment/clock.ts";
-import type { RelayStore } from "../environment/relay-store.ts";
+import type { Archive } from "../ports/archive.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { RelayStore } from "../ports/relay-store.ts";
 import type { Anchoring } from "./anchoring.ts";
-import type { TaskRecord } from "../tasks/task-record.ts";
-import { ABOUT_NOBODY, type EventDraft, type RetiredMessage } from "./event.ts";
-import type { RetiredMail } from "./journal-store.ts";
+import type { TaskRecord } from "../ports/task-record.ts";
+import { ABOUT_NOBODY, type EventDraft, type RetiredMessage } from "../rules/event.ts";
+import type { RetiredMail } from "../ports/journal-store.ts";
 
 export interface RetentionSettings {
   /** 0 keeps mail for ever. */

@@ -1,8 +1,8 @@
 import { formatInstant, RelayError } from "@a2a-relay/protocol";
-import type { Anchor, Anchors } from "../environment/anchors.ts";
-import type { Clock } from "../environment/clock.ts";
-import type { RelayStore } from "../environment/relay-store.ts";
-import { type ChainHead, missingEventsText } from "./event.ts";
+import type { Anchor, Anchors } from "../ports/anchors.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { RelayStore } from "../ports/relay-store.ts";
+import { type ChainHead, missingEventsText } from "../rules/event.ts";
 
 /** Anchors compared in one turn. */
 const TURN_ANCHORS = 200;

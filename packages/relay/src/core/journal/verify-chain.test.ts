@@ -12,8 +12,8 @@ import { MemoryAnchors } from "../../../testing/memory-anchors.ts";
 import { aLetter } from "../../../testing/records.ts";
 import { SqliteRelayStore } from "../../stores/sqlite/sqlite-relay-store.ts";
 import { DEFAULT_TENANT } from "../access/principal.ts";
-import type { Changes } from "../environment/relay-store.ts";
-import { post } from "../messages/letter.ts";
+import type { Changes } from "../ports/relay-store.ts";
+import { post } from "../rules/new-message.ts";
 import { verifyChain } from "./verify-chain.ts";
 
 /** Writes three letters into a file, edits it behind the store's back, and verifies what is left. */

@@ -1,9 +1,9 @@
 import { formatInstant, type VerifyResponse } from "@a2a-relay/protocol";
-import type { Anchor, Anchors } from "../environment/anchors.ts";
-import type { Clock } from "../environment/clock.ts";
-import type { RelayStore } from "../environment/relay-store.ts";
-import { digestOfText } from "../messages/digest.ts";
-import { type ChainHead, type EventRecord, eventHash, type RetiredMessage } from "./event.ts";
+import type { Anchor, Anchors } from "../ports/anchors.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { RelayStore } from "../ports/relay-store.ts";
+import { digestOfText } from "../rules/digest.ts";
+import { type ChainHead, type EventRecord, eventHash, type RetiredMessage } from "../rules/event.ts";
 import { verifyAnchors } from "./verify-anchors.ts";
 
 const PAGE_ROWS = 200;

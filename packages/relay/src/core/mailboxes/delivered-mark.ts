@@ -1,8 +1,8 @@
 import { type AgentId, RelayError } from "@a2a-relay/protocol";
-import type { Clock } from "../environment/clock.ts";
-import type { RelayStore } from "../environment/relay-store.ts";
-import { deliveryEvent } from "../tasks/task-changes.ts";
-import type { Mail } from "./mailbox-store.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { RelayStore } from "../ports/relay-store.ts";
+import { deliveryEvent } from "../rules/task-changes.ts";
+import type { Mail } from "../ports/mailbox-store.ts";
 
 /** What of the mail was never seen before. */
 export function unreadIn(mail: readonly Mail[]): readonly string[] {

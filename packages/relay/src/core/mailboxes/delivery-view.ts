@@ -8,8 +8,8 @@ import {
   type Message,
 } from "@a2a-relay/protocol";
 import { a2aPayloadJson } from "../messages/a2a-payload.ts";
-import type { DeliveryRecord } from "./delivery-record.ts";
-import type { Mail } from "./mailbox-store.ts";
+import type { DeliveryRecord } from "../ports/delivery-record.ts";
+import type { Mail } from "../ports/mailbox-store.ts";
 
 /** A delivery as the API shows it. */
 export function viewDelivery(delivery: DeliveryRecord): DeliveryView {

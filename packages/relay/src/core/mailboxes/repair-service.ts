@@ -19,19 +19,19 @@ import type { CapabilityGate, RepairDemand, RepairWish } from "../access/capabil
 import type { Guard } from "../access/guard.ts";
 import { actorName, type Principal } from "../access/principal.ts";
 import type { Directory } from "../agents/directory.ts";
-import type { Clock } from "../environment/clock.ts";
-import { combine, type Decision, decideAndCommit } from "../environment/commit-retry.ts";
-import type { Identifiers } from "../environment/identifiers.ts";
-import type { Changes, RelayStore } from "../environment/relay-store.ts";
-import { parserOf } from "../environment/schema-check.ts";
-import type { ServiceParts } from "../environment/service-parts.ts";
-import type { Turns } from "../environment/turns.ts";
-import { ABOUT_NOBODY } from "../journal/event.ts";
-import { deliveryEvent, freeReservations } from "../tasks/task-changes.ts";
-import type { DeliveryRecord, MailPurpose } from "./delivery-record.ts";
-import { forceError, requeue } from "./delivery-state.ts";
+import type { Clock } from "../ports/clock.ts";
+import { combine, type Decision, decideAndCommit } from "../mechanisms/commit-retry.ts";
+import type { Identifiers } from "../ports/identifiers.ts";
+import type { Changes, RelayStore } from "../ports/relay-store.ts";
+import { parserOf } from "../mechanisms/schema-check.ts";
+import type { ServiceParts } from "../service-parts.ts";
+import type { Turns } from "../mechanisms/keyed-mutex.ts";
+import { ABOUT_NOBODY } from "../rules/event.ts";
+import { deliveryEvent, freeReservations } from "../rules/task-changes.ts";
+import type { DeliveryRecord, MailPurpose } from "../ports/delivery-record.ts";
+import { forceError, requeue } from "../rules/delivery-state.ts";
 import { viewLease } from "./delivery-view.ts";
-import type { QueuedMail } from "./mailbox-store.ts";
+import type { QueuedMail } from "../ports/mailbox-store.ts";
 import {
   inFlight,
   isSeenBy,
@@ -48,7 +48,7 @@ import {
   skipReason,
   viewReport,
 } from "./retry-policy.ts";
-import { undeliveredChanges } from "./undelivered.ts";
+import { undeliveredChanges } from "../rules/undelivered.ts";
 
 const parseQueue = parserOf(QueueQuerySchema, "query");
 const parseRepair = parserOf(RepairRequestSchema, "repair");

@@ -1,8 +1,8 @@
 import { type AgentId, RelayError } from "@a2a-relay/protocol";
 import type { Principal } from "../access/principal.ts";
-import type { RelayStore } from "../environment/relay-store.ts";
-import type { TaskRecord } from "../tasks/task-record.ts";
-import type { DeliveryRecord } from "./delivery-record.ts";
+import type { RelayStore } from "../ports/relay-store.ts";
+import type { TaskRecord } from "../ports/task-record.ts";
+import type { DeliveryRecord } from "../ports/delivery-record.ts";
 
 /** What a repair is about: a letter, or the letter of a task that somebody works on. */
 export interface RepairSubject {

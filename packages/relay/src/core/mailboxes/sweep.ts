@@ -1,14 +1,14 @@
 import { isTerminal, POSTMASTER } from "@a2a-relay/protocol";
-import type { Clock } from "../environment/clock.ts";
-import { combine, decideAndCommit } from "../environment/commit-retry.ts";
-import type { Identifiers } from "../environment/identifiers.ts";
-import type { RelayStore } from "../environment/relay-store.ts";
-import type { Stationery } from "../messages/notices.ts";
-import { deliveryEvent, freeReservations } from "../tasks/task-changes.ts";
-import type { DeliveryRecord } from "./delivery-record.ts";
-import { expire, timeOut } from "./delivery-state.ts";
-import { releasedChanges } from "./held-work.ts";
-import { failedTaskChanges, GIVEN_UP_BY_RELAY, undeliveredChanges } from "./undelivered.ts";
+import type { Clock } from "../ports/clock.ts";
+import { combine, decideAndCommit } from "../mechanisms/commit-retry.ts";
+import type { Identifiers } from "../ports/identifiers.ts";
+import type { RelayStore } from "../ports/relay-store.ts";
+import type { Stationery } from "../rules/notices.ts";
+import { deliveryEvent, freeReservations } from "../rules/task-changes.ts";
+import type { DeliveryRecord } from "../ports/delivery-record.ts";
+import { expire, timeOut } from "../rules/delivery-state.ts";
+import { releasedChanges } from "../rules/held-work.ts";
+import { failedTaskChanges, GIVEN_UP_BY_RELAY, undeliveredChanges } from "../rules/undelivered.ts";
 
 export interface SweepSettings {
   readonly messageTtlMs: number;

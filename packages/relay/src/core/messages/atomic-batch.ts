@@ -1,5 +1,5 @@
 import { RelayError } from "@a2a-relay/protocol";
-import type { Changes } from "../environment/relay-store.ts";
+import type { Changes } from "../ports/relay-store.ts";
 import { keyName } from "./message-draft.ts";
 
 /**

@@ -11,8 +11,8 @@ import {
   RelayError,
   textOfParts,
 } from "@a2a-relay/protocol";
-import { parserOf } from "../environment/schema-check.ts";
-import { digestOf } from "./digest.ts";
+import { parserOf } from "../mechanisms/schema-check.ts";
+import { digestOf } from "../rules/digest.ts";
 
 /** A letter that was read and checked by itself, before anything is known about who and where. */
 export interface MessageDraft {

@@ -13,23 +13,23 @@ import {
 } from "@a2a-relay/protocol";
 import { Type } from "typebox";
 import type { Guard } from "../access/guard.ts";
-import type { UsedNonce } from "../access/key-record.ts";
+import type { UsedNonce } from "../ports/key-record.ts";
 import { type Principal, speaksFor } from "../access/principal.ts";
-import type { AgentRecord } from "../agents/agent-record.ts";
-import type { Clock } from "../environment/clock.ts";
-import { combine, type Decision, decideAndCommit } from "../environment/commit-retry.ts";
-import type { Identifiers } from "../environment/identifiers.ts";
-import { Lanes } from "../environment/lanes.ts";
-import { Turns } from "../environment/turns.ts";
-import type { Changes, Clash, RelayStore } from "../environment/relay-store.ts";
-import { shapeParserOf } from "../environment/schema-check.ts";
-import type { ServiceParts } from "../environment/service-parts.ts";
+import type { AgentRecord } from "../ports/agent-record.ts";
+import type { Clock } from "../ports/clock.ts";
+import { combine, type Decision, decideAndCommit } from "../mechanisms/commit-retry.ts";
+import type { Identifiers } from "../ports/identifiers.ts";
+import { Lanes } from "../mechanisms/semaphore.ts";
+import { Turns } from "../mechanisms/keyed-mutex.ts";
+import type { Changes, Clash, RelayStore } from "../ports/relay-store.ts";
+import { shapeParserOf } from "../mechanisms/schema-check.ts";
+import type { ServiceParts } from "../service-parts.ts";
 import { receiptsOf } from "../journal/receipts.ts";
 import { viewDelivery } from "../mailboxes/delivery-view.ts";
-import { viewPush } from "../push/push-view.ts";
+import { viewPush } from "../outbound/push-view.ts";
 import { assertIndependent } from "./atomic-batch.ts";
 import { parseMessageDraft, type TaskNaming } from "./message-draft.ts";
-import type { MessageRecord } from "./message-record.ts";
+import type { MessageRecord } from "../ports/message-record.ts";
 import {
   type AddressedDraft,
   type Addressing,

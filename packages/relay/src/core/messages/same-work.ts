@@ -1,5 +1,5 @@
-import type { RelayStore } from "../environment/relay-store.ts";
-import { digestOf } from "./digest.ts";
+import type { RelayStore } from "../ports/relay-store.ts";
+import { digestOf } from "../rules/digest.ts";
 import { taskKindOf } from "./message-draft.ts";
 import type { SendContext } from "./send-plan.ts";
 

@@ -8,16 +8,16 @@ import {
   type Receipt,
   RelayError,
 } from "@a2a-relay/protocol";
-import { combine } from "../environment/commit-retry.ts";
-import type { Changes } from "../environment/relay-store.ts";
-import type { DeliveryRecord, MailPurpose } from "../mailboxes/delivery-record.ts";
-import { deliveryEvent, withdrawWork } from "../tasks/task-changes.ts";
-import type { CachedResult, TaskRecord } from "../tasks/task-record.ts";
-import { type Letter, type Posted, post } from "./letter.ts";
+import { combine } from "../mechanisms/commit-retry.ts";
+import type { Changes } from "../ports/relay-store.ts";
+import type { DeliveryRecord, MailPurpose } from "../ports/delivery-record.ts";
+import { deliveryEvent, withdrawWork } from "../rules/task-changes.ts";
+import type { CachedResult, TaskRecord } from "../ports/task-record.ts";
+import { type Letter, type Posted, post } from "../rules/new-message.ts";
 import type { MessageDraft } from "./message-draft.ts";
-import { ownThreadId } from "./own-thread.ts";
-import type { MessageRecord, SendKey } from "./message-record.ts";
-import type { Stationery } from "./notices.ts";
+import { ownThreadId } from "../rules/own-thread.ts";
+import type { MessageRecord, SendKey } from "../ports/message-record.ts";
+import type { Stationery } from "../rules/notices.ts";
 import { effectOf } from "./task-effect.ts";
 
 /** All that is known when it is decided what a letter does. */

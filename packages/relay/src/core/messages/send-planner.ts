@@ -3,13 +3,13 @@ import type { Guard } from "../access/guard.ts";
 import type { Principal } from "../access/principal.ts";
 import type { CapabilityGate, Demand } from "../access/capability-gate.ts";
 import type { Directory } from "../agents/directory.ts";
-import { isExternal } from "../agents/external-address.ts";
-import type { ExternalAgents } from "../agents/external-agents.ts";
-import type { Clock } from "../environment/clock.ts";
-import { combine } from "../environment/commit-retry.ts";
-import type { Identifiers } from "../environment/identifiers.ts";
-import type { Clash, RelayStore } from "../environment/relay-store.ts";
-import type { ServiceParts } from "../environment/service-parts.ts";
+import { isExternal } from "../rules/remote-address.ts";
+import type { ExternalAgents } from "../registration/remote-agents.ts";
+import type { Clock } from "../ports/clock.ts";
+import { combine } from "../mechanisms/commit-retry.ts";
+import type { Identifiers } from "../ports/identifiers.ts";
+import type { Clash, RelayStore } from "../ports/relay-store.ts";
+import type { ServiceParts } from "../service-parts.ts";
 import {
   contentDigest,
   isTaskKey,
@@ -18,7 +18,7 @@ import {
   sendKeyOf,
   type TaskNaming,
 } from "./message-draft.ts";
-import type { SendKey } from "./message-record.ts";
+import type { SendKey } from "../ports/message-record.ts";
 import { findSameWork, mayBeShared, NOT_SHARED } from "./same-work.ts";
 import { planSend, type SendContext, type SendPlan } from "./send-plan.ts";
 import { answerDigest, answerState } from "./task-effect.ts";

@@ -11,7 +11,7 @@ import {
   sign,
   signed,
   type SigningKeyShown,
-} from "../../../testing/signed-letter.ts";
+} from "../../../testing/signed-message.ts";
 import { operatorOf, rootOperator } from "../access/principal.ts";
 
 const ROOT = rootOperator();

@@ -6,17 +6,17 @@ import {
   type SignedMessage,
   SignedMessageSchema,
 } from "@a2a-relay/protocol";
-import type { AccessStore } from "../access/access-store.ts";
+import type { AccessStore } from "../ports/access-store.ts";
 import { hasExpired } from "../access/expiry.ts";
-import type { KeyRecord } from "../access/key-record.ts";
+import type { KeyRecord } from "../ports/key-record.ts";
 import { principalOf } from "../access/key-principal.ts";
 import type { Principal } from "../access/principal.ts";
 import type { RefusedCallers } from "../access/refused-callers.ts";
-import { readSigningSecret, SIGNING_SECRET_BYTES } from "../access/signing-secret.ts";
-import type { TenantService } from "../access/tenant-service.ts";
-import type { Clock } from "../environment/clock.ts";
-import type { Randomness } from "../environment/randomness.ts";
-import { parserOf } from "../environment/schema-check.ts";
+import { readSigningSecret, SIGNING_SECRET_BYTES } from "../keys/signing-secret.ts";
+import type { TenantService } from "../keys/tenant-service.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { Randomness } from "../ports/randomness.ts";
+import { parserOf } from "../mechanisms/schema-check.ts";
 import { isSignedWith } from "./message-signature.ts";
 import type { MessageService } from "./message-service.ts";
 import type { SendAnswer } from "./send-planner.ts";

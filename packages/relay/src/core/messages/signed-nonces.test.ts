@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import { LIMITS } from "@a2a-relay/protocol";
 import { coreOnMemory, LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
 import { refused } from "../../../testing/refusal.ts";
-import { letterOf, newKey, PLAIN, sign, signed } from "../../../testing/signed-letter.ts";
+import { letterOf, newKey, PLAIN, sign, signed } from "../../../testing/signed-message.ts";
 
 const AGE_MS = LIMITS.signedMessageAgeMsMax;
 

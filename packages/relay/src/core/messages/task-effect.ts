@@ -1,8 +1,8 @@
 import { isTerminal, RelayError, type TaskState } from "@a2a-relay/protocol";
-import { combine } from "../environment/commit-retry.ts";
-import type { EventDraft } from "../journal/event.ts";
-import type { DeliveryRecord } from "../mailboxes/delivery-record.ts";
-import { acknowledge } from "../mailboxes/delivery-state.ts";
+import { combine } from "../mechanisms/commit-retry.ts";
+import type { EventDraft } from "../rules/event.ts";
+import type { DeliveryRecord } from "../ports/delivery-record.ts";
+import { acknowledge } from "../rules/delivery-state.ts";
 import {
   acknowledgeWork,
   assertHoldsTask,
@@ -10,18 +10,18 @@ import {
   taskEvent,
   unreadFollowUps,
   workMail,
-} from "../tasks/task-changes.ts";
-import type { TaskRecord } from "../tasks/task-record.ts";
+} from "../rules/task-changes.ts";
+import type { TaskRecord } from "../ports/task-record.ts";
 import {
   endedTask,
   endingDigest,
   endingEvent,
   rememberedResult,
   STATUS_TEXT_CHARS,
-} from "../tasks/task-result.ts";
-import { replayReason, replayResult } from "../tasks/task-replay.ts";
-import { assertInTime, assertUnfinished, moveTask } from "../tasks/task-state.ts";
-import { saidBy, tell } from "../tasks/task-update.ts";
+} from "../rules/task-result.ts";
+import { replayReason, replayResult } from "../rules/task-replay.ts";
+import { assertInTime, assertUnfinished, moveTask } from "../rules/task-state.ts";
+import { saidBy, tell } from "../rules/task-update.ts";
 import { answerDigestOf } from "./message-draft.ts";
 import type { Effect, SendContext } from "./send-plan.ts";
 

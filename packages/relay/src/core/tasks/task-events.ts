@@ -10,17 +10,17 @@ import {
 import { isAllowed } from "../access/authorize.ts";
 import type { Guard } from "../access/guard.ts";
 import type { Principal } from "../access/principal.ts";
-import { taskTopic } from "../environment/change-feed.ts";
-import type { Clock } from "../environment/clock.ts";
-import { parseCursor } from "../environment/cursor.ts";
-import { follow, type Sight } from "../environment/follow.ts";
-import type { Pace } from "../environment/pace.ts";
-import type { RelayStore } from "../environment/relay-store.ts";
-import { parserOf } from "../environment/schema-check.ts";
-import type { Waiters } from "../environment/waiters.ts";
-import type { Waiting } from "../environment/waiting.ts";
-import type { EventRecord, EventType } from "../journal/event.ts";
-import type { TaskRecord } from "./task-record.ts";
+import { taskTopic } from "../ports/change-feed.ts";
+import type { Clock } from "../ports/clock.ts";
+import { parseCursor } from "../mechanisms/cursor.ts";
+import { follow, type Sight } from "../mechanisms/follow.ts";
+import type { Pace } from "../mechanisms/throttle.ts";
+import type { RelayStore } from "../ports/relay-store.ts";
+import { parserOf } from "../mechanisms/schema-check.ts";
+import type { Waiters } from "../access/wait-quota.ts";
+import type { Waiting } from "../mechanisms/wait-options.ts";
+import type { EventRecord, EventType } from "../rules/event.ts";
+import type { TaskRecord } from "../ports/task-record.ts";
 import { visibleTask } from "./visible-task.ts";
 
 /** Some of what happened to a task, and the cursor behind it. */

@@ -1,5 +1,5 @@
 import type { Artifact, TaskArtifactRequest, TaskStatusRequest } from "@a2a-relay/protocol";
-import { type ArtifactStep, saidBy, type StatusStep } from "./task-update.ts";
+import { type ArtifactStep, saidBy, type StatusStep } from "../rules/task-update.ts";
 
 /** What an agent reports, with the letter that asks its requester where there is one. */
 export function statusStep(

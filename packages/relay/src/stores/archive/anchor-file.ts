@@ -1,8 +1,8 @@
 import { type FileHandle, open, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { formatInstant, RelayError } from "@a2a-relay/protocol";
-import type { Anchor, Anchors } from "../../core/environment/anchors.ts";
-import { textLines } from "../../core/environment/text-lines.ts";
+import type { Anchor, Anchors } from "../../core/ports/anchors.ts";
+import { textLines } from "../../core/mechanisms/text-lines.ts";
 
 export interface AnchorFileLimits {
   /** The file is rewritten when it grows past this: a week of anchors that never rest, read in a moment. */

@@ -1,7 +1,7 @@
 import { type FileHandle, mkdir, open } from "node:fs/promises";
 import { join } from "node:path";
-import type { Archive } from "../../core/environment/archive.ts";
-import type { Clock } from "../../core/environment/clock.ts";
+import type { Archive } from "../../core/ports/archive.ts";
+import type { Clock } from "../../core/ports/clock.ts";
 
 /** One file a stream and day, one JSON object a line, on disk before the store forgets. */
 export class JsonlArchive implements Archive {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import fc from "fast-check";
-import { MAIL_PURPOSES } from "../../core/mailboxes/delivery-record.ts";
+import { MAIL_PURPOSES } from "../../core/ports/delivery-record.ts";
 import { AvailableMail, type AvailablePlace, type Wanted } from "./available-mail.ts";
 
 function walk(mail: AvailableMail, afterPosition = 0, wanted?: Wanted): readonly AvailablePlace[] {

@@ -1,4 +1,4 @@
-import { MAIL_PURPOSES, type MailPurpose } from "../../core/mailboxes/delivery-record.ts";
+import { MAIL_PURPOSES, type MailPurpose } from "../../core/ports/delivery-record.ts";
 
 /** Removed places that are kept until they are worth a compaction. */
 const GAPS_MIN = 64;

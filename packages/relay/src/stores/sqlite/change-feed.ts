@@ -1,5 +1,5 @@
 import { LIMITS, RelayError } from "@a2a-relay/protocol";
-import type { ChangeFeed, Topic, Watch, WatchOptions } from "../../core/environment/change-feed.ts";
+import type { ChangeFeed, Topic, Watch, WatchOptions } from "../../core/ports/change-feed.ts";
 
 /** Timeouts are rounded up to this, so that one timer serves every reader that waits. */
 const TICK_MS = 50;

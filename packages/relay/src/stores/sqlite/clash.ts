@@ -1,4 +1,4 @@
-import type { Clash } from "../../core/environment/relay-store.ts";
+import type { Clash } from "../../core/ports/relay-store.ts";
 
 /** Ends a job whose change somebody else overtook; the savepoint undoes what it had written. */
 export class ClashError extends Error {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { RelayError } from "@a2a-relay/protocol";
-import { journalTopic, type Topic } from "../../core/environment/change-feed.ts";
+import { journalTopic, type Topic } from "../../core/ports/change-feed.ts";
 import { CommitQueue } from "./commit-queue.ts";
 import { openDatabase } from "./database.ts";
 import { Ledger } from "./ledger.ts";

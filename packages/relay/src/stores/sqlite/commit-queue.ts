@@ -1,6 +1,6 @@
 import type { DatabaseSync } from "node:sqlite";
 import { RelayError } from "@a2a-relay/protocol";
-import type { Topic } from "../../core/environment/change-feed.ts";
+import type { Topic } from "../../core/ports/change-feed.ts";
 import { prepare, type Statement } from "./database.ts";
 import type { Ledger, LedgerMark } from "./ledger.ts";
 import { isFatal, relayErrorFrom } from "./sqlite-error.ts";

@@ -1,7 +1,7 @@
 import type { DatabaseSync } from "node:sqlite";
 import type { MessageKind } from "@a2a-relay/protocol";
-import type { DeliveryRecord } from "../../core/mailboxes/delivery-record.ts";
-import type { QueuedMail, QueueFilter } from "../../core/mailboxes/mailbox-store.ts";
+import type { DeliveryRecord } from "../../core/ports/delivery-record.ts";
+import type { QueuedMail, QueueFilter } from "../../core/ports/mailbox-store.ts";
 import { prepare, type Row, type Statement } from "./database.ts";
 import { FairShare } from "./fair-share.ts";
 import type { Ledger } from "./ledger.ts";

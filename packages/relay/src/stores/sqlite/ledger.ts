@@ -1,6 +1,6 @@
 import type { DatabaseSync } from "node:sqlite";
-import type { Topic } from "../../core/environment/change-feed.ts";
-import { type ChainHead, GENESIS } from "../../core/journal/event.ts";
+import type { Topic } from "../../core/ports/change-feed.ts";
+import { type ChainHead, GENESIS } from "../../core/rules/event.ts";
 import { prepare, type Statement } from "./database.ts";
 import { MailboxIndex, type Place } from "./mailbox-index.ts";
 

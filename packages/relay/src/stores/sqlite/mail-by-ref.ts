@@ -1,5 +1,5 @@
 import type { DatabaseSync } from "node:sqlite";
-import type { Mail } from "../../core/mailboxes/mailbox-store.ts";
+import type { Mail } from "../../core/ports/mailbox-store.ts";
 import { prepare, type Statement } from "./database.ts";
 import type { Ledger } from "./ledger.ts";
 import {

@@ -1,10 +1,10 @@
 import type { DatabaseSync } from "node:sqlite";
 import type { AgentId } from "@a2a-relay/protocol";
-import { mailboxTopic } from "../../core/environment/change-feed.ts";
-import type { EventDraft } from "../../core/journal/event.ts";
-import type { DeliveryRecord } from "../../core/mailboxes/delivery-record.ts";
-import type { Mail, MailboxLeaseQuery, MailboxReadQuery } from "../../core/mailboxes/mailbox-store.ts";
-import type { MessageRecord } from "../../core/messages/message-record.ts";
+import { mailboxTopic } from "../../core/ports/change-feed.ts";
+import type { EventDraft } from "../../core/rules/event.ts";
+import type { DeliveryRecord } from "../../core/ports/delivery-record.ts";
+import type { Mail, MailboxLeaseQuery, MailboxReadQuery } from "../../core/ports/mailbox-store.ts";
+import type { MessageRecord } from "../../core/ports/message-record.ts";
 import type { AvailablePlace } from "./available-mail.ts";
 import { ClashError } from "./clash.ts";
 import { prepare, type Row, type Statement } from "./database.ts";

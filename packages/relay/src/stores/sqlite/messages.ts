@@ -1,8 +1,8 @@
 import type { DatabaseSync, SQLInputValue } from "node:sqlite";
 import type { AgentId } from "@a2a-relay/protocol";
-import type { MessageRecord, SendKey } from "../../core/messages/message-record.ts";
-import { beginnerOf } from "../../core/messages/own-thread.ts";
-import type { ThreadMessage, ThreadPage, ThreadQuery } from "../../core/messages/message-store.ts";
+import type { MessageRecord, SendKey } from "../../core/ports/message-record.ts";
+import { beginnerOf } from "../../core/rules/own-thread.ts";
+import type { ThreadMessage, ThreadPage, ThreadQuery } from "../../core/ports/message-store.ts";
 import { ClashError } from "./clash.ts";
 import { prepare, type Statement } from "./database.ts";
 import type { Ledger } from "./ledger.ts";

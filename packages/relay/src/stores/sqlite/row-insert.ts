@@ -1,5 +1,5 @@
 import type { DatabaseSync, SQLInputValue } from "node:sqlite";
-import type { Clash } from "../../core/environment/relay-store.ts";
+import type { Clash } from "../../core/ports/relay-store.ts";
 import { ClashError } from "./clash.ts";
 import { prepare, type Statement } from "./database.ts";
 import type { Gathered } from "./ledger.ts";

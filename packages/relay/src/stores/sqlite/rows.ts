@@ -1,15 +1,15 @@
 import type { SQLInputValue } from "node:sqlite";
 import type { AgentId, Artifact, DeliveryState, DuplicateSafety, MessageKind } from "@a2a-relay/protocol";
 import type { PushMode, PushState, ResultStatus, TaskState } from "@a2a-relay/protocol";
-import type { CapabilityRecord } from "../../core/access/capability-record.ts";
-import type { KeyRecord, TenantRecord } from "../../core/access/key-record.ts";
-import type { AgentRecord, AgentWithPresence } from "../../core/agents/agent-record.ts";
-import type { EventRecord, EventType } from "../../core/journal/event.ts";
-import type { DeliveryRecord, MailPurpose } from "../../core/mailboxes/delivery-record.ts";
-import { ownThreadId } from "../../core/messages/own-thread.ts";
-import type { MessageRecord, SendKey } from "../../core/messages/message-record.ts";
-import type { PushAttempt, PushEndpoint, PushRecord } from "../../core/push/push-record.ts";
-import type { CachedResult, TaskRecord } from "../../core/tasks/task-record.ts";
+import type { CapabilityRecord } from "../../core/ports/capability-record.ts";
+import type { KeyRecord, TenantRecord } from "../../core/ports/key-record.ts";
+import type { AgentRecord, AgentWithPresence } from "../../core/ports/agent-record.ts";
+import type { EventRecord, EventType } from "../../core/rules/event.ts";
+import type { DeliveryRecord, MailPurpose } from "../../core/ports/delivery-record.ts";
+import { ownThreadId } from "../../core/rules/own-thread.ts";
+import type { MessageRecord, SendKey } from "../../core/ports/message-record.ts";
+import type { PushAttempt, PushEndpoint, PushRecord } from "../../core/ports/push-record.ts";
+import type { CachedResult, TaskRecord } from "../../core/ports/task-record.ts";
 import type { Row } from "./database.ts";
 
 // Each list of columns belongs to the mapper below it: the same order, and nothing else in the statement

@@ -1,9 +1,9 @@
 import { type AgentId, RelayError } from "@a2a-relay/protocol";
-import type { ChangeFeed } from "../../core/environment/change-feed.ts";
-import type { Changes, CommitOutcome, RelayStore } from "../../core/environment/relay-store.ts";
-import type { ChainHead, EventDraft } from "../../core/journal/event.ts";
-import type { DeliveryRecord } from "../../core/mailboxes/delivery-record.ts";
-import type { Mail, MailboxLeaseQuery } from "../../core/mailboxes/mailbox-store.ts";
+import type { ChangeFeed } from "../../core/ports/change-feed.ts";
+import type { Changes, CommitOutcome, RelayStore } from "../../core/ports/relay-store.ts";
+import type { ChainHead, EventDraft } from "../../core/rules/event.ts";
+import type { DeliveryRecord } from "../../core/ports/delivery-record.ts";
+import type { Mail, MailboxLeaseQuery } from "../../core/ports/mailbox-store.ts";
 import { InProcessChangeFeed } from "./change-feed.ts";
 import { Checkpoints } from "./checkpoints.ts";
 import { ClashError } from "./clash.ts";

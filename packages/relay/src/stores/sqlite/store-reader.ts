@@ -6,21 +6,21 @@ import {
   type DeliveryState,
   RelayError,
 } from "@a2a-relay/protocol";
-import type { TaskPushConfig } from "../../core/a2a/task-push-record.ts";
-import type { CapabilityFilter, PairAccess, KeyFilter } from "../../core/access/access-store.ts";
-import type { CapabilityRecord } from "../../core/access/capability-record.ts";
-import type { KeyRecord, TenantRecord } from "../../core/access/key-record.ts";
-import type { AgentWithPresence, CustodialKey } from "../../core/agents/agent-record.ts";
-import type { RelayStore } from "../../core/environment/relay-store.ts";
-import type { ChainHead, EventRecord } from "../../core/journal/event.ts";
-import type { EventFilter, EventPage, RetiredMail } from "../../core/journal/journal-store.ts";
-import type { DeliveryRecord, MailPurpose } from "../../core/mailboxes/delivery-record.ts";
-import type { Mail, MailboxReadQuery, QueuedMail, QueueFilter } from "../../core/mailboxes/mailbox-store.ts";
-import type { MessageRecord, SendKey } from "../../core/messages/message-record.ts";
-import type { MessageStore, ThreadPage, ThreadQuery } from "../../core/messages/message-store.ts";
-import type { PushAttempt, PushEndpoint, PushRecord } from "../../core/push/push-record.ts";
-import type { PushFilter } from "../../core/push/push-store.ts";
-import type { CachedResult, TaskRecord } from "../../core/tasks/task-record.ts";
+import type { TaskPushConfig } from "../../core/ports/task-push-record.ts";
+import type { CapabilityFilter, PairAccess, KeyFilter } from "../../core/ports/access-store.ts";
+import type { CapabilityRecord } from "../../core/ports/capability-record.ts";
+import type { KeyRecord, TenantRecord } from "../../core/ports/key-record.ts";
+import type { AgentWithPresence, CustodialKey } from "../../core/ports/agent-record.ts";
+import type { RelayStore } from "../../core/ports/relay-store.ts";
+import type { ChainHead, EventRecord } from "../../core/rules/event.ts";
+import type { EventFilter, EventPage, RetiredMail } from "../../core/ports/journal-store.ts";
+import type { DeliveryRecord, MailPurpose } from "../../core/ports/delivery-record.ts";
+import type { Mail, MailboxReadQuery, QueuedMail, QueueFilter } from "../../core/ports/mailbox-store.ts";
+import type { MessageRecord, SendKey } from "../../core/ports/message-record.ts";
+import type { MessageStore, ThreadPage, ThreadQuery } from "../../core/ports/message-store.ts";
+import type { PushAttempt, PushEndpoint, PushRecord } from "../../core/ports/push-record.ts";
+import type { PushFilter } from "../../core/ports/push-store.ts";
+import type { CachedResult, TaskRecord } from "../../core/ports/task-record.ts";
 import type {
   AskedTasksPage,
   AskedTasksQuery,
@@ -29,7 +29,7 @@ import type {
   TaskUpdatesPage,
   TaskUpdatesQuery,
   WholeTask,
-} from "../../core/tasks/task-store.ts";
+} from "../../core/ports/task-store.ts";
 import type { Readers } from "./ledger.ts";
 import { relayErrorFrom } from "./sqlite-error.ts";
 import { createParts, type StoreParts } from "./store-parts.ts";

@@ -1,10 +1,10 @@
 import type { DatabaseSync } from "node:sqlite";
 import { type A2aVersion, type AgentId, LIMITS } from "@a2a-relay/protocol";
-import { originOf } from "../../core/a2a/task-push-config.ts";
-import type { TaskPushConfig, TaskPushKey } from "../../core/a2a/task-push-record.ts";
-import type { DueTaskPushes, TaskPushShare } from "../../core/a2a/task-push-store.ts";
-import { TASK_PUSHES_TOPIC } from "../../core/environment/change-feed.ts";
-import type { TaskUpdate } from "../../core/tasks/task-update.ts";
+import { originOf } from "../../core/outbound/task-push-config.ts";
+import type { TaskPushConfig, TaskPushKey } from "../../core/ports/task-push-record.ts";
+import type { DueTaskPushes, TaskPushShare } from "../../core/ports/task-push-store.ts";
+import { TASK_PUSHES_TOPIC } from "../../core/ports/change-feed.ts";
+import type { TaskUpdate } from "../../core/rules/task-update.ts";
 import { ClashError } from "./clash.ts";
 import { prepare, type Row, type Statement } from "./database.ts";
 import type { Ledger } from "./ledger.ts";

@@ -1,7 +1,7 @@
 import type { DatabaseSync } from "node:sqlite";
-import { taskTopic } from "../../core/environment/change-feed.ts";
-import type { LastTaskUpdatesQuery, TaskUpdatesPage, TaskUpdatesQuery } from "../../core/tasks/task-store.ts";
-import type { TaskStep, TaskUpdate } from "../../core/tasks/task-update.ts";
+import { taskTopic } from "../../core/ports/change-feed.ts";
+import type { LastTaskUpdatesQuery, TaskUpdatesPage, TaskUpdatesQuery } from "../../core/ports/task-store.ts";
+import type { TaskStep, TaskUpdate } from "../../core/rules/task-update.ts";
 import { prepare, type Row, type Statement } from "./database.ts";
 import type { Ledger } from "./ledger.ts";
 

@@ -4,7 +4,7 @@ import type { A2aPage } from "../../core/a2a/a2a-streams.ts";
 import { isForRelay, readEventId, targetOf } from "../../core/a2a/a2a-target.ts";
 import type { Principal } from "../../core/access/principal.ts";
 import type { RelayCore } from "../../core/relay-core.ts";
-import type { Waiting } from "../../core/environment/waiting.ts";
+import type { Waiting } from "../../core/mechanisms/wait-options.ts";
 
 /** One A2A request, whichever binding it came by; its params are read into 1.0 already. */
 export interface A2aCall extends Waiting {

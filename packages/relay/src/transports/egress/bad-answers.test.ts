@@ -17,7 +17,7 @@ import {
   PUBLIC_ADDRESS,
   requestTo,
 } from "../../../testing/outside-network.ts";
-import { EgressPolicy } from "../../core/environment/egress-policy.ts";
+import { EgressPolicy } from "../../core/rules/egress-policy.ts";
 import { GuardedOutbound } from "./guarded-outbound.ts";
 
 const policy = new EgressPolicy(["127.0.0.0/8"]);

@@ -3,7 +3,7 @@ import { Socket } from "node:net";
 import { it } from "node:test";
 import { outboundFailure } from "../../../testing/outbound-failure.ts";
 import { requestTo } from "../../../testing/outside-network.ts";
-import { EgressPolicy } from "../../core/environment/egress-policy.ts";
+import { EgressPolicy } from "../../core/rules/egress-policy.ts";
 import { GuardedOutbound } from "./guarded-outbound.ts";
 
 it("a name that nobody answers for is given up after ten seconds, whoever waits", async (context) => {

@@ -4,8 +4,8 @@ import { connect, isIP, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import { quote } from "@a2a-relay/protocol";
 import type { buildConnector } from "undici";
-import type { EgressPolicy } from "../../core/environment/egress-policy.ts";
-import { OutboundFailure } from "../../core/environment/outbound.ts";
+import type { EgressPolicy } from "../../core/rules/egress-policy.ts";
+import { OutboundFailure } from "../../core/ports/outbound-http.ts";
 import { blocked, connectFailure, noAddress, stopping } from "./failure.ts";
 import type { Resolve } from "./name-servers.ts";
 

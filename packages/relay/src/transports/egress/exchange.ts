@@ -4,7 +4,7 @@ import {
   type OutboundAnswer,
   OutboundFailure,
   type OutboundRequest,
-} from "../../core/environment/outbound.ts";
+} from "../../core/ports/outbound-http.ts";
 import { exchangeFailure } from "./failure.ts";
 
 type Headers = Parameters<NonNullable<Dispatcher.DispatchHandler["onResponseStart"]>>[2];

@@ -1,6 +1,6 @@
 import { quote } from "@a2a-relay/protocol";
-import { HOW_TO_ALLOW } from "../../core/environment/egress-policy.ts";
-import { OutboundFailure } from "../../core/environment/outbound.ts";
+import { HOW_TO_ALLOW } from "../../core/rules/egress-policy.ts";
+import { OutboundFailure } from "../../core/ports/outbound-http.ts";
 
 /** What OpenSSL and Node call a certificate or a handshake that is not good. */
 const TLS_CODE =

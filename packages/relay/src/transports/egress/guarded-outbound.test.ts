@@ -16,7 +16,7 @@ import {
   requestTo,
 } from "../../../testing/outside-network.ts";
 import { outboundFailure } from "../../../testing/outbound-failure.ts";
-import { EgressPolicy } from "../../core/environment/egress-policy.ts";
+import { EgressPolicy } from "../../core/rules/egress-policy.ts";
 import { GuardedOutbound } from "./guarded-outbound.ts";
 
 const LOOPBACK = ["127.0.0.0/8"];

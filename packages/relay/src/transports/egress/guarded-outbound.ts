@@ -1,11 +1,11 @@
 import { quote, RelayError } from "@a2a-relay/protocol";
-import type { EgressPolicy } from "../../core/environment/egress-policy.ts";
+import type { EgressPolicy } from "../../core/rules/egress-policy.ts";
 import {
   type Outbound,
   type OutboundAnswer,
   OutboundFailure,
   type OutboundRequest,
-} from "../../core/environment/outbound.ts";
+} from "../../core/ports/outbound-http.ts";
 import { CheckedConnector, type Dial, dialTcp } from "./checked-connector.ts";
 import { Exchange } from "./exchange.ts";
 import { stopping } from "./failure.ts";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { outboundFailure } from "../../../testing/outbound-failure.ts";
 import { onRequest, openOutsideServer, requestTo } from "../../../testing/outside-network.ts";
-import { EgressPolicy } from "../../core/environment/egress-policy.ts";
+import { EgressPolicy } from "../../core/rules/egress-policy.ts";
 import { GuardedOutbound } from "./guarded-outbound.ts";
 
 const policy = new EgressPolicy(["127.0.0.0/8"]);

@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import { openNameServer } from "../../../testing/name-server.ts";
 import { outboundFailure } from "../../../testing/outbound-failure.ts";
 import { answering, OK, openOutsideServer, requestTo } from "../../../testing/outside-network.ts";
-import { EgressPolicy } from "../../core/environment/egress-policy.ts";
+import { EgressPolicy } from "../../core/rules/egress-policy.ts";
 import { GuardedOutbound } from "./guarded-outbound.ts";
 import { NameServers, type Resolve } from "./name-servers.ts";
 

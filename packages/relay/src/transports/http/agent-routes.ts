@@ -1,5 +1,5 @@
 import { AgentsQuerySchema, RegisterRequestSchema } from "@a2a-relay/protocol";
-import type { AgentService } from "../../core/agents/agent-service.ts";
+import type { AgentService } from "../../core/registration/agent-service.ts";
 import { type Answer, type Call, param, type Route } from "./route.ts";
 
 const tag = "Agents";

@@ -3,7 +3,7 @@ import {
   CapabilityGrantRequestSchema,
   CapabilityRevokeRequestSchema,
 } from "@a2a-relay/protocol";
-import type { CapabilityService } from "../../core/access/capability-service.ts";
+import type { CapabilityService } from "../../core/keys/capability-service.ts";
 import type { Route } from "./route.ts";
 
 const tag = "Capabilities";

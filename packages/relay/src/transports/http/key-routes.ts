@@ -1,5 +1,5 @@
 import { KeyCreateRequestSchema, KeyRotateRequestSchema, KeysQuerySchema } from "@a2a-relay/protocol";
-import type { KeyService } from "../../core/access/key-service.ts";
+import type { KeyService } from "../../core/keys/key-service.ts";
 import { type Answer, type Call, param, type Route } from "./route.ts";
 
 const tag = "Keys and tenants";

@@ -4,7 +4,7 @@ import { LIMITS } from "@a2a-relay/protocol";
 import type { FastifyReply, FastifyRequest, onRequestHookHandler } from "fastify";
 import type { Authenticator } from "../../core/access/authenticator.ts";
 import type { Principal } from "../../core/access/principal.ts";
-import type { TenantService } from "../../core/access/tenant-service.ts";
+import type { TenantService } from "../../core/keys/tenant-service.ts";
 import type { SocketHost, SocketSession } from "../streams/socket-session.ts";
 import { HttpCall, type WaitingCalls } from "./http-call.ts";
 import type { HttpMetrics, RouteMetrics } from "./http-metrics.ts";

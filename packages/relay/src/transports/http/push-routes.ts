@@ -1,5 +1,5 @@
 import { PushQuerySchema, PushReplayRequestSchema, PushRotateRequestSchema } from "@a2a-relay/protocol";
-import type { PushService } from "../../core/push/push-service.ts";
+import type { PushService } from "../../core/outbound/push-service.ts";
 import { param, type Route } from "./route.ts";
 
 const tag = "Agents";

@@ -1,7 +1,7 @@
-import type { Readiness } from "../../core/environment/readiness.ts";
+import type { Readiness } from "../../core/journal/readiness.ts";
 import type { Guard } from "../../core/access/guard.ts";
 import { DEFAULT_TENANT, type Principal } from "../../core/access/principal.ts";
-import type { TenantService } from "../../core/access/tenant-service.ts";
+import type { TenantService } from "../../core/keys/tenant-service.ts";
 import { docsPage } from "./docs-page.ts";
 import type { HttpMetrics, MetricsScope } from "./http-metrics.ts";
 import { openApiDocument } from "./openapi.ts";

@@ -1,5 +1,5 @@
 import { TenantChangeRequestSchema } from "@a2a-relay/protocol";
-import type { TenantService } from "../../core/access/tenant-service.ts";
+import type { TenantService } from "../../core/keys/tenant-service.ts";
 import { param, type Route } from "./route.ts";
 
 const tag = "Keys and tenants";

@@ -1,5 +1,5 @@
 import type { StreamEventName } from "@a2a-relay/protocol";
-import type { MailPage } from "../../core/mailboxes/mail-stream.ts";
+import type { MailPage } from "../../core/mailboxes/mailbox-stream.ts";
 import type { StreamKind } from "./stream-meter.ts";
 
 /** `data` is JSON, and so without line breaks. */

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { Mail } from "../../core/mailboxes/mailbox-store.ts";
+import type { Mail } from "../../core/ports/mailbox-store.ts";
 import { LeaseRoom } from "./lease-room.ts";
 
 const SOME = [{}] as unknown as readonly Mail[];

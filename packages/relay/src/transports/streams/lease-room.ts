@@ -1,4 +1,4 @@
-import type { Mail } from "../../core/mailboxes/mailbox-store.ts";
+import type { Mail } from "../../core/ports/mailbox-store.ts";
 
 /** Room for leased letters that have not left yet: for those of one answer, however many ask for some. */
 export class LeaseRoom {

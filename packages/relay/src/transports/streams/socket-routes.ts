@@ -1,7 +1,7 @@
 import { type MailSocketQuery, MailSocketQuerySchema } from "@a2a-relay/protocol";
-import { parserOf } from "../../core/environment/schema-check.ts";
+import { parserOf } from "../../core/mechanisms/schema-check.ts";
 import { param, type SocketRoute } from "../http/route.ts";
-import { MailSocket } from "./mail-socket.ts";
+import { MailSocket } from "./mailbox-socket.ts";
 import type { SocketCore } from "./socket-verbs.ts";
 
 const parseQuery = parserOf(MailSocketQuerySchema, "query");

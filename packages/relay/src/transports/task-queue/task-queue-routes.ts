@@ -10,7 +10,7 @@ import {
   ResultNextSchema,
   TaskQueueQuerySchema,
 } from "@a2a-relay/protocol";
-import type { TaskQueueService } from "../../core/task-queue/task-queue-service.ts";
+import type { TaskQueueService } from "../../core/queue/task-queue-service.ts";
 import type { Call, Route } from "../http/route.ts";
 import { TASK_QUEUE_FAMILY } from "./task-queue-error.ts";
 

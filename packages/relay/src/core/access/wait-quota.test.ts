@@ -1,0 +1,83 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { LIMITS } from "@a2a-relay/protocol";
+import { coreOnMemory, LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
+import { refused } from "../../../testing/refusal.ts";
+import { agentOf, operatorOf, type Principal, rootOperator } from "./principal.ts";
+import { mailboxTopic } from "../ports/change-feed.ts";
+import { Waiters } from "./wait-quota.ts";
+
+const MAX = LIMITS.waitersOfCallerMax;
+const TOPIC = mailboxTopic("default", ZHIWEI);
+
+describe("those who wait", () => {
+  it("are refused beyond what one agent may, whichever key it shows, and let nobody else wait longer", async () => {
+    await using core = await coreOnMemory();
+    const waiters = new Waiters(core);
+    using all = new DisposableStack();
+    const zhiwei = (keyId: string): Principal => ({ ...core.zhiwei, keyId });
+    for (let count = 0; count < MAX; count += 1) all.use(waiters.watch(zhiwei(`key_${count % 3}`), TOPIC));
+    await refused(
+      () => waiters.watch(zhiwei("key_new"), TOPIC),
+      "resource_exhausted",
+      /^you wait 1000 times already, .* end some/,
+    );
+    for (const other of [core.lulu, agentOf("acme", ZHIWEI), core.operator, rootOperator()]) {
+      all.use(waiters.watch(other, TOPIC));
+    }
+  });
+
+  it("have their place back once they do not wait any more, and only once", async () => {
+    await using core = await coreOnMemory();
+    const waiters = new Waiters(core);
+    using all = new DisposableStack();
+    const first = waiters.watch(core.lulu, TOPIC);
+    for (let count = 1; count < MAX; count += 1) all.use(waiters.watch(core.lulu, TOPIC));
+    first[Symbol.dispose]();
+    first[Symbol.dispose]();
+    all.use(waiters.watch(core.lulu, TOPIC));
+    await refused(() => waiters.watch(core.lulu, TOPIC), "resource_exhausted");
+  });
+
+  it("are bound by each key of an operator, and not at all where they run the relay", async () => {
+    await using core = await coreOnMemory();
+    const waiters = new Waiters(core);
+    using all = new DisposableStack();
+    const keyed = { ...operatorOf("default"), keyId: "key_1" };
+    for (let count = 0; count < MAX; count += 1) {
+      all.use(waiters.watch(keyed, TOPIC));
+      all.use(waiters.watch(rootOperator(), TOPIC));
+    }
+    await refused(() => waiters.watch(keyed, TOPIC), "resource_exhausted");
+    all.use(waiters.watch({ ...keyed, keyId: "key_2" }, TOPIC));
+    all.use(waiters.watch(rootOperator(), TOPIC));
+  });
+
+  it("are counted together, however they wait, and may still ask for what is there", async () => {
+    await using core = await coreOnMemory();
+    const left = new AbortController();
+    for (let count = 0; count < MAX / 2; count += 1) await core.mailboxes.follow(core.lulu, LULU, {}, left);
+    const waiting = Array.from({ length: MAX / 2 }, () =>
+      core.mailboxes.read(core.lulu, LULU, { wait_ms: 60_000 }, left),
+    );
+    await refused(core.mailboxes.follow(core.lulu, LULU, {}, left), "resource_exhausted");
+    await refused(core.mailboxes.lease(core.lulu, LULU, { wait_ms: 1 }, left), "resource_exhausted");
+    assert.deepEqual((await core.mailboxes.read(core.lulu, LULU, {})).messages, []);
+    const follow = await core.mailboxes.follow(core.zhiwei, ZHIWEI, {}, left);
+    assert.ok(follow);
+    left.abort();
+    await Promise.all(waiting);
+    await core.mailboxes.lease(core.lulu, LULU, { wait_ms: 1 });
+  });
+
+  it("are told so by the journal as well, where an operator's key waits", async () => {
+    await using core = await coreOnMemory();
+    const keyed = { ...core.operator, keyId: "key_1" };
+    const left = new AbortController();
+    for (let count = 0; count < MAX; count += 1) await core.journal.follow(keyed, {}, left);
+    await refused(core.journal.follow(keyed, {}, left), "resource_exhausted");
+    await refused(core.journal.events(keyed, { wait_ms: 1 }, left), "resource_exhausted");
+    assert.ok((await core.journal.events(keyed, {})).events.length > 0);
+    left.abort();
+  });
+});

@@ -1,0 +1,26 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { FakeClock } from "../../../testing/fake-clock.ts";
+import { Pace } from "./throttle.ts";
+
+describe("a pace", () => {
+  it("lets few take a step in each turn, in the order they came", async () => {
+    const pace = new Pace(new FakeClock());
+    const stepped: number[] = [];
+    const steps = Array.from({ length: 7 }, (_, index) => pace.step().then(() => stepped.push(index)));
+    assert.deepEqual(stepped, []);
+    await nextTurn();
+    const first = stepped.length;
+    assert.ok(first > 0 && first < 4, `${first} in one turn`);
+    await Promise.all(steps);
+    assert.deepEqual(stepped, [0, 1, 2, 3, 4, 5, 6]);
+  });
+
+  it("goes on after a rest", async () => {
+    const pace = new Pace(new FakeClock());
+    await pace.step();
+    await nextTurn();
+    await pace.step();
+  });
+});

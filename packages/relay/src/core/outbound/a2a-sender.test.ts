@@ -1,0 +1,364 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { LIMITS } from "@a2a-relay/protocol";
+import { LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
+import {
+  AGENT,
+  AGENT_URL,
+  aRemoteTask,
+  type RemoteCore,
+  remoteCore,
+  RpcError,
+} from "../../../testing/fake-agent.ts";
+import { anAnswer } from "../../../testing/fake-outside.ts";
+import { DEFAULT_TENANT } from "../access/principal.ts";
+import { OutboundFailure } from "../ports/outbound-http.ts";
+
+const KEY = { tenant: DEFAULT_TENANT, agentId: AGENT };
+const IDEMPOTENT = { idempotency: { duplicate_safety: "idempotent", key: "一次" } } as const;
+
+/** The agent has its card, and answers everything else like this. */
+function answering(core: RemoteCore, status: number, text = ""): void {
+  const { receiver } = core.agent.outside;
+  core.agent.outside.receiver = (request) =>
+    request.method === "GET" ? receiver(request) : anAnswer(status, { text });
+}
+
+describe("a letter to an agent elsewhere", () => {
+  it("is a message with the letter's parts and words of its own about the rest", async () => {
+    await using core = await remoteCore();
+    const parts = [{ text: "看图" }, { kind: "file", file: { uri: "https://a.example/图.png" } }];
+    const a2a_message = {
+      messageId: "客户端的",
+      metadata: { 色: "红" },
+      extensions: ["urn:x"],
+      referenceTaskIds: ["t"],
+    };
+    const { messageId, taskId } = await core.ask({ parts, subject: "图", a2a_message, thread_id: "话题" });
+    assert.deepEqual(await core.push(), ["delivered"]);
+    const about = {
+      message_id: messageId,
+      from: LULU,
+      type: "request",
+      subject: "图",
+      thread_id: "话题",
+      hops: 1,
+      task_id: taskId,
+    };
+    assert.deepEqual(core.agent.calledFor("SendMessage"), [
+      {
+        message: {
+          messageId: "客户端的",
+          role: "ROLE_USER",
+          parts: [{ text: "看图" }, { url: "https://a.example/图.png" }],
+          extensions: ["urn:x"],
+          referenceTaskIds: ["t"],
+          metadata: { 色: "红", a2a_relay: about },
+        },
+        configuration: { returnImmediately: true, historyLength: 20 },
+      },
+    ]);
+    const { headers } = core.agent.outside.last;
+    assert.equal(headers["a2a-version"], "1.0");
+    assert.equal(headers["idempotency-key"], messageId);
+  });
+
+  it("is tried again after an error that passes, as another relay says it", async () => {
+    await using core = await remoteCore();
+    const { receiver } = core.agent.outside;
+    const data = [{ reason: "MAILBOX_FULL", domain: "a2a-relay" }];
+    const text = JSON.stringify({ jsonrpc: "2.0", error: { code: -32000, message: "信箱满了", data } });
+    core.agent.outside.receiver = (request) =>
+      request.method === "GET" ? receiver(request) : anAnswer(200, { text });
+    const { taskId } = await core.ask();
+    assert.deepEqual(await core.push(), ["failed"]);
+    core.agent.outside.receiver = receiver;
+    core.clock.advance(5_000);
+    assert.deepEqual(await core.push(), ["delivered"]);
+    await core.look();
+    assert.equal((await core.task(taskId)).state, "working");
+  });
+
+  it("is refused for good with any other error, and so is the task", async () => {
+    await using core = await remoteCore();
+    core.agent.send = () => {
+      throw new RpcError(-32602, "看不懂");
+    };
+    const { taskId } = await core.ask();
+    assert.deepEqual(await core.push(), ["refused"]);
+    await core.look();
+    const { state, status_text: why } = await core.task(taskId);
+    assert.deepEqual([state, why], ["failed", "the agent refused it: 看不懂"]);
+  });
+
+  for (const [status, result, state] of [
+    [400, "refused", "failed"],
+    [401, "refused", "failed"],
+    [404, "refused", "failed"],
+    [410, "refused", "failed"],
+    [429, "failed", "submitted"],
+    [500, "unknown", "failed"],
+    [502, "unknown", "failed"],
+    [503, "failed", "submitted"],
+    [504, "unknown", "failed"],
+  ] as const) {
+    it(`is ${result} when it is answered ${status}`, async () => {
+      await using core = await remoteCore();
+      answering(core, status);
+      const { taskId } = await core.ask();
+      assert.deepEqual(await core.push(), [result]);
+      await core.look();
+      assert.equal((await core.task(taskId)).state, state);
+      core.clock.advance(60_000);
+      assert.deepEqual(await core.push(), state === "failed" ? [] : [result]);
+    });
+  }
+
+  for (const [status, text, result] of [
+    [500, '{"jsonrpc":"2.0","error":{"code":-32603,"message":"内部错误"}}', "unknown"],
+    [502, '{"message":"Bad gateway"}', "unknown"],
+    [503, '{"jsonrpc":"2.0","error":{"code":-32603,"message":"稍后"}}', "failed"],
+    [500, '{"jsonrpc":"2.0","error":{"code":-32004,"message":"不会"}}', "refused"],
+    [200, '{"jsonrpc":"2.0","error":{"code":-32603,"message":"内部错误"}}', "refused"],
+  ] as const) {
+    it(`is ${result} when it is answered ${status} with ${text}`, async () => {
+      await using core = await remoteCore();
+      answering(core, status, text);
+      await core.ask();
+      assert.deepEqual(await core.push(), [result]);
+    });
+  }
+
+  it("is tried again after a broken answer where its work may be done twice", async () => {
+    await using core = await remoteCore();
+    answering(core, 500);
+    await core.ask(IDEMPOTENT);
+    assert.deepEqual(await core.push(), ["failed"]);
+    core.clock.advance(5_000);
+    assert.deepEqual(await core.push(), ["failed"]);
+  });
+
+  it("is refused by what is no agent", async () => {
+    await using core = await remoteCore();
+    const { receiver } = core.agent.outside;
+    for (const text of [
+      "<html>",
+      '{"ok":true}',
+      '{"jsonrpc":"2.0","result":{"x":1}}',
+      `{"result":${"[".repeat(99)}`,
+    ]) {
+      core.agent.outside.receiver = (request) =>
+        request.method === "GET" ? receiver(request) : anAnswer(200, { text });
+      const { taskId } = await core.ask();
+      assert.deepEqual(await core.push(), ["refused"], text);
+      await core.look();
+      assert.equal((await core.task(taskId)).state, "failed");
+    }
+  });
+
+  it("goes to an agent without a card in the version that it knows, and then at once", async () => {
+    await using core = await remoteCore();
+    const methods: string[] = [];
+    core.agent.outside.receiver = ({ method, body }) => {
+      if (method === "GET") return anAnswer(404);
+      const { method: name } = JSON.parse(body ?? "") as { method: string };
+      methods.push(name);
+      const isKnown = name === "SendMessage";
+      const answer = isKnown
+        ? { result: { task: aRemoteTask() } }
+        : { error: { code: -32601, message: "no" } };
+      return anAnswer(200, { text: JSON.stringify({ jsonrpc: "2.0", id: "1", ...answer }) });
+    };
+    await core.ask();
+    assert.deepEqual(await core.push(), ["delivered"]);
+    await core.ask();
+    assert.deepEqual(await core.push(), ["delivered"]);
+    assert.deepEqual(methods, ["message/send", "SendMessage", "SendMessage"]);
+  });
+});
+
+describe("a letter that may have arrived", () => {
+  const broken = (): never => {
+    throw new OutboundFailure("protocol", "it hung up", { mayHaveArrived: true });
+  };
+
+  it("is not sent again by itself, whatever becomes of its endpoint", async () => {
+    await using core = await remoteCore();
+    core.agent.send = broken;
+    const { messageId } = await core.ask();
+    assert.deepEqual(await core.push(), ["unknown"]);
+    const endpoint = await core.store.pushEndpoint(DEFAULT_TENANT, AGENT);
+    assert.ok(endpoint);
+    // As after it was switched off and on: it looks at all open mail again.
+    const anew = [{ ...endpoint, afterPosition: 0 }];
+    await core.store.commit({ tenant: DEFAULT_TENANT, pushEndpoints: anew, events: [] });
+    core.agent.send = () => ({ task: aRemoteTask() });
+    assert.deepEqual(await core.push(), []);
+    const { push, delivery } = await core.messages.get(core.operator, messageId);
+    assert.deepEqual([push?.state, delivery?.state], ["failed", "dead"]);
+    assert.match(push?.reason ?? "", /may have arrived/);
+  });
+
+  it("waits for an agent with an id here, and is sent again when somebody asks for it", async () => {
+    await using core = await remoteCore();
+    await core.agents.register(core.operator, { agent_id: ZHIWEI, callback_url: AGENT_URL, push: "a2a" });
+    const push = (): ReturnType<RemoteCore["push"]> => core.push(undefined, ZHIWEI);
+    core.agent.send = broken;
+    const { taskId } = await core.ask({ to: ZHIWEI });
+    assert.deepEqual(await push(), ["unknown"]);
+    await core.ask({ to: ZHIWEI, ...IDEMPOTENT });
+    assert.deepEqual(await push(), ["failed"]);
+    assert.equal((await core.task(taskId)).state, "submitted");
+    core.agent.send = () => ({ task: aRemoteTask() });
+    await core.pushes.replay(core.operator, ZHIWEI, { since: new Date(0).toISOString() });
+    assert.deepEqual(await push(), ["delivered", "delivered"]);
+  });
+
+  it("is on record as such when the relay stops before the answer", async () => {
+    await using core = await remoteCore();
+    const stopping = new AbortController();
+    core.agent.send = () => {
+      stopping.abort();
+      throw new OutboundFailure("aborted", "stopping", { mayHaveArrived: true });
+    };
+    const { messageId } = await core.ask();
+    assert.deepEqual(await core.push(stopping.signal), ["unknown"]);
+    assert.match((await core.messages.get(core.operator, messageId)).push?.reason ?? "", /may have arrived/);
+  });
+
+  it("is tried again when the relay stopped before it was sent, announced or not", async () => {
+    await using core = await remoteCore();
+    const { receiver } = core.agent.outside;
+    await core.ask();
+    for (const method of ["GET", "POST"]) {
+      const stopping = new AbortController();
+      core.agent.outside.receiver = (request) => {
+        if (request.method !== method) return receiver(request);
+        stopping.abort();
+        throw new OutboundFailure("aborted", "stopping");
+      };
+      assert.deepEqual(await core.push(stopping.signal), [method === "GET" ? "idle" : "failed"]);
+    }
+    core.agent.outside.receiver = receiver;
+    core.clock.advance(5_000);
+    assert.deepEqual(await core.push(), ["delivered"]);
+  });
+
+  it("is taken for such by the relay that comes after one that was killed", async () => {
+    await using core = await remoteCore();
+    const { messageId } = await core.ask();
+    while (await core.pushDelivery.takeUp(KEY)) continue;
+    const { signal } = new AbortController();
+    // It is sent and answered, and never put on record.
+    await core.pushDelivery.attempt(KEY, messageId, signal);
+    assert.equal(core.agent.calledFor("SendMessage").length, 1);
+    assert.deepEqual(await core.push(), ["unknown"]);
+    assert.equal(core.agent.calledFor("SendMessage").length, 1);
+  });
+});
+
+describe("a conversation with an agent elsewhere", () => {
+  const THREAD = "同一个话题";
+
+  /** The context that the last letter went into. */
+  async function contextOfNext(core: RemoteCore, from: string): Promise<unknown> {
+    await core.ask({ from, thread_id: THREAD });
+    await core.push();
+    const message = core.agent.calledFor("SendMessage").at(-1)?.["message"] as Record<string, unknown>;
+    return message["contextId"];
+  }
+
+  it("goes on in the same context for the one who began it, and for nobody else", async () => {
+    await using core = await remoteCore();
+    assert.equal(await contextOfNext(core, LULU), undefined);
+    assert.equal(await contextOfNext(core, LULU), "他们的话题");
+    core.agent.send = () => ({ task: aRemoteTask({ contextId: "知微的" }) });
+    assert.equal(await contextOfNext(core, ZHIWEI), undefined);
+    assert.equal(await contextOfNext(core, ZHIWEI), "知微的");
+    core.agent.send = () => ({ task: aRemoteTask() });
+    assert.equal(await contextOfNext(core, LULU), "他们的话题");
+  });
+
+  it("is not that of whoever had the same id before", async () => {
+    await using core = await remoteCore();
+    await contextOfNext(core, ZHIWEI);
+    await core.agents.remove(core.operator, ZHIWEI);
+    core.clock.advance(1_000);
+    await core.agents.register(core.operator, { agent_id: ZHIWEI });
+    assert.equal(await contextOfNext(core, ZHIWEI), undefined);
+    assert.equal(await contextOfNext(core, ZHIWEI), "他们的话题");
+  });
+});
+
+describe("a letter that does not reach an agent known by its URL", () => {
+  /** All attempts that there are. */
+  async function pushToTheEnd(core: RemoteCore): Promise<number> {
+    for (let attempts = 0; ; core.clock.advance(300_000)) {
+      const { length } = await core.push();
+      attempts += length;
+      if (length === 0) return attempts;
+    }
+  }
+
+  const away = (): never => {
+    throw new OutboundFailure("unreachable", "no connection");
+  };
+
+  it("fails its task when all attempts are used up, and its requester hears why", async () => {
+    await using core = await remoteCore();
+    core.agent.outside.receiver = away;
+    const { taskId, messageId } = await core.ask();
+    assert.equal(await pushToTheEnd(core), 4);
+    const { state, status_text: why } = await core.task(taskId);
+    assert.deepEqual([state, why], ["failed", "its card: there was no connection to the endpoint"]);
+    const [result, ...more] = await core.mailOf(LULU);
+    assert.deepEqual([result?.message["task_state"], more], ["failed", []]);
+    assert.equal((await core.delivery(messageId)).state, "dead");
+  });
+
+  it("fails its task at once when it may have arrived, and says so", async () => {
+    await using core = await remoteCore();
+    core.agent.send = () => {
+      throw new OutboundFailure("timeout", "too late", { mayHaveArrived: true });
+    };
+    const { taskId } = await core.ask();
+    assert.deepEqual(await core.push(), ["unknown"]);
+    const { state, status_text: why } = await core.task(taskId);
+    assert.equal(state, "failed");
+    assert.match(why ?? "", /may have arrived/);
+  });
+
+  it("comes to its sender as undeliverable when it asks for nothing", async () => {
+    await using core = await remoteCore();
+    core.agent.outside.receiver = away;
+    const { receipt } = await core.send({ to: AGENT_URL, subject: "问候" });
+    await pushToTheEnd(core);
+    const [notice, ...more] = await core.mailOf(LULU);
+    assert.equal(notice?.message.subject, "Undeliverable: 问候");
+    assert.match(notice?.message.body ?? "", /no connection to the endpoint/);
+    assert.deepEqual([notice?.message.reply_to, more], [receipt.message_id, []]);
+  });
+});
+
+describe("a letter that goes in a circle", () => {
+  it("ends after as many relays as it may pass through", async () => {
+    await using core = await remoteCore();
+    await core.agents.register(core.operator, { agent_id: ZHIWEI, callback_url: AGENT_URL, push: "a2a" });
+    const caller = { principal: core.operator, agentId: ZHIWEI, version: "1.0" } as const;
+    // The agent's address is that of its own mailbox at this very relay.
+    core.agent.send = (params) =>
+      core.a2a.send({ ...caller, extensions: [], idempotencyKey: undefined }, params, {});
+    const { taskId } = await core.ask({ to: ZHIWEI });
+    const results: string[] = [];
+    for (let hop = 0; hop < 2 * LIMITS.a2aHopsMax; hop += 1) {
+      results.push(...(await core.push(undefined, ZHIWEI)));
+    }
+    const gone = Array.from({ length: LIMITS.a2aHopsMax }, () => "delivered");
+    assert.deepEqual(results, [...gone, "refused"]);
+    assert.equal((await core.task(taskId)).state, "submitted");
+    await core.look();
+    const last = (await core.tasks.list(core.operator, { agent: ZHIWEI })).tasks.at(-1);
+    assert.equal(last?.state, "failed");
+    assert.match((await core.task(last?.id ?? "")).status_text ?? "", /through 10 relays already/);
+  });
+});

@@ -1,0 +1,41 @@
+import type { Changes } from "../ports/relay-store.ts";
+import type { DeliveryRecord } from "../ports/delivery-record.ts";
+import type { Mail } from "../ports/mailbox-store.ts";
+import type { RemoteReply } from "./remote-reply.ts";
+import type { PushOutcome } from "./push-outcome.ts";
+import type { PushAttempt, PushEndpoint, PushRecord } from "../ports/push-record.ts";
+
+/** One way of calling an agent. There is one for each mode of pushing. */
+export interface PushSender {
+  /** Undefined when it was stopped before anything came of it: then it counts as not tried. */
+  attempt(endpoint: PushEndpoint, mail: Mail, how: AttemptOptions): Promise<Tried | undefined>;
+  /** What is written together with the attempt, beyond what became of the push and of its mail. */
+  changesAfter?(recorded: RecordedAttempt): Promise<Partial<Changes>>;
+}
+
+export interface AttemptOptions {
+  readonly nowMs: number;
+  /**
+   * Puts on record that from here on the letter may arrive, for a request that must not be made twice. False when the
+   * letter is not to be sent any more.
+   */
+  readonly announce: () => Promise<boolean>;
+  readonly signal: AbortSignal;
+}
+
+/** What came of an attempt. */
+export interface Tried extends Pick<PushAttempt, "status" | "error" | "answer"> {
+  readonly outcome: PushOutcome;
+  /** What an agent elsewhere answered, and where. */
+  readonly remote?: RemoteReply;
+}
+
+/** An attempt as it is about to be written. */
+export interface RecordedAttempt {
+  readonly tried: Tried;
+  /** As it will be. */
+  readonly push: PushRecord;
+  /** As it was. */
+  readonly delivery: DeliveryRecord | undefined;
+  readonly nowMs: number;
+}

@@ -1,0 +1,95 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { LIMITS } from "@a2a-relay/protocol";
+import { coreOnMemory, type CoreOnMemory, LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
+import { aNewTask } from "../../../testing/store-builders.ts";
+import { DEFAULT_TENANT } from "../access/principal.ts";
+import { guessedInterface } from "./remote-interface.ts";
+import type { TimedRemoteTask } from "../ports/remote-task.ts";
+
+const HANGING = "https://hanging.example/一";
+const HEALTHY = "https://healthy.example/二";
+
+/** So many tasks of a tenant at an agent, due since then. */
+async function tasksAt(
+  core: CoreOnMemory,
+  url: string,
+  count: number,
+  { tenant = DEFAULT_TENANT, dueMs = 0 }: { readonly tenant?: string; readonly dueMs?: number } = {},
+): Promise<void> {
+  const nowMs = core.clock.nowMs();
+  for (let n = 0; n < count; n += 1) {
+    const task = aNewTask({ tenant, id: `${url}-${tenant}-${n}` });
+    const remote = {
+      ...guessedInterface(url),
+      tenant,
+      taskId: task.id,
+      agentId: ZHIWEI,
+      requester: LULU,
+      threadId: "话题",
+      remoteTaskId: "他们的",
+      remoteContextId: null,
+      answer: null,
+      statusDigest: null,
+      changedAtMs: nowMs,
+      nextAtMs: nowMs - dueMs,
+      failures: 0,
+      misses: 0,
+      version: 0,
+    };
+    const { committed } = await core.store.commit({
+      tenant,
+      tasks: [task],
+      remoteTasks: [remote],
+      events: [],
+    });
+    assert.ok(committed);
+  }
+}
+
+function countBy(due: readonly TimedRemoteTask[], member: "origin" | "tenant"): Record<string, number> {
+  return Object.fromEntries(
+    Object.entries(Object.groupBy(due, (task) => task[member])).map(([name, of = []]) => [name, of.length]),
+  );
+}
+
+describe("looks at tasks elsewhere", () => {
+  it("are begun for every tenant, however many of another one wait longer", async () => {
+    await using core = await coreOnMemory();
+    for (let host = 0; host < 20; host += 1) {
+      await tasksAt(core, `https://h${host}.example/`, LIMITS.remoteLooksOfOriginMax, { dueMs: 1_000 });
+    }
+    await tasksAt(core, HEALTHY, 1, { tenant: "别人" });
+    const first = await core.remoteWork.agenda([]);
+    assert.deepEqual(countBy(first.due, "tenant"), { [DEFAULT_TENANT]: LIMITS.remoteLooksMax, 别人: 1 });
+    await tasksAt(core, `${HEALTHY}/后来`, 1, { tenant: "别人" });
+    const second = await core.remoteWork.agenda(first.due);
+    assert.deepEqual(countBy(second.due, "tenant"), { 别人: 1 });
+    assert.equal(second.waitMs, Infinity);
+  });
+
+  it("are begun at every origin, however many wait longer at another one", async () => {
+    await using core = await coreOnMemory();
+    await tasksAt(core, HANGING, 3 * LIMITS.remoteLooksMax, { dueMs: 1_000 });
+    await tasksAt(core, HEALTHY, 2);
+    const { due } = await core.remoteWork.agenda([]);
+    assert.deepEqual(countBy(due, "origin"), {
+      "https://hanging.example": LIMITS.remoteLooksOfOriginMax,
+      "https://healthy.example": 2,
+    });
+    const [hung, ...others] = due;
+    assert.ok(hung);
+    const again = await core.remoteWork.agenda(others);
+    assert.deepEqual(countBy(again.due, "origin"), { [hung.origin]: 1 });
+  });
+
+  it("wait for the first that falls due beside what is under way", async () => {
+    await using core = await coreOnMemory();
+    await tasksAt(core, HANGING, 1);
+    await tasksAt(core, HEALTHY, 1, { dueMs: -700 });
+    await tasksAt(core, HEALTHY, 1, { dueMs: -900, tenant: "别人" });
+    const { due, waitMs } = await core.remoteWork.agenda([]);
+    assert.deepEqual([due.length, waitMs], [1, 700]);
+    assert.equal((await core.remoteWork.agenda(due)).waitMs, 700);
+  });
+});

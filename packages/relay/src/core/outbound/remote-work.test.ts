@@ -1,0 +1,376 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { LIMITS } from "@a2a-relay/protocol";
+import {
+  AGENT,
+  aRemoteTask,
+  type RemoteCore,
+  remoteCore,
+  RpcError,
+  saying,
+} from "../../../testing/fake-agent.ts";
+import { DEFAULT_TENANT } from "../access/principal.ts";
+import { OutboundFailure } from "../ports/outbound-http.ts";
+
+function unreachable(): never {
+  throw new OutboundFailure("unreachable", "no connection");
+}
+
+/** A person has taken what was added to the task. */
+async function held(core: RemoteCore, taskId: string): Promise<{ message_id: string; lease_id: string }> {
+  await core.send({ to: AGENT, type: "note", task_id: taskId, body: "还有" });
+  const [item] = (await core.mailboxes.lease(core.operator, AGENT, {})).messages;
+  assert.ok(item);
+  return { message_id: item.message_id, lease_id: item.lease.id };
+}
+
+describe("a task that an agent elsewhere works on", () => {
+  it("is looked at soon, then ever more rarely, and soon again after news", async () => {
+    await using core = await remoteCore();
+    await core.taken();
+    assert.equal(await core.waitMs(), 250);
+    const waits: number[] = [];
+    for (let look = 0; look < 40; look += 1) {
+      await core.lookNext();
+      waits.push(await core.waitMs());
+    }
+    assert.deepEqual(
+      waits,
+      waits.toSorted((one, other) => one - other),
+    );
+    assert.equal(waits.at(-1), 15_000);
+    core.agent.get = () => saying("WORKING", "一半了");
+    await core.lookNext();
+    assert.equal(await core.waitMs(), 250);
+  });
+
+  it("shows what the agent says, once for each time it says it", async () => {
+    await using core = await remoteCore();
+    const { taskId } = await core.taken();
+    for (const text of ["开始", "开始", "一半", "一半"]) {
+      core.agent.get = () => saying("WORKING", text);
+      await core.lookNext();
+    }
+    const { updates } = await core.store.taskUpdates({
+      tenant: DEFAULT_TENANT,
+      taskId,
+      afterN: 0,
+      withArtifacts: true,
+      limit: 100,
+      bytesMax: LIMITS.answerBytesMax,
+    });
+    const said = updates.map(({ step }) => (step.kind === "status" ? step.said?.text : undefined));
+    assert.deepEqual(said, [undefined, "开始", "一半"]);
+  });
+
+  it("is given up after an hour without an answer, counted in looks", async () => {
+    await using core = await remoteCore();
+    const { taskId } = await core.taken();
+    core.agent.get = unreachable;
+    const startMs = core.clock.nowMs();
+    let looks = 0;
+    while ((await core.task(taskId)).state === "working") {
+      await core.lookNext();
+      looks += 1;
+    }
+    const { state, status_text: why } = await core.task(taskId);
+    assert.deepEqual([state, looks], ["failed", 21]);
+    assert.ok(core.clock.nowMs() - startMs > 3_600_000 && core.clock.nowMs() - startMs < 4_500_000);
+    assert.match(why ?? "", /could not be asked for an hour .* no connection to the endpoint/);
+    assert.equal(await core.waitMs(), Infinity);
+  });
+
+  it("forgets how often the agent did not answer once it does", async () => {
+    await using core = await remoteCore();
+    const { taskId } = await core.taken();
+    for (let time = 0; time < 3; time += 1) {
+      core.agent.get = unreachable;
+      for (let look = 0; look < 15; look += 1) await core.lookNext();
+      core.agent.get = () => aRemoteTask();
+      await core.lookNext();
+    }
+    assert.equal((await core.task(taskId)).state, "working");
+  });
+
+  it("fails when the agent does not know it, asked twice, and not for one bad moment", async () => {
+    await using core = await remoteCore();
+    const { taskId } = await core.taken();
+    core.agent.get = () => {
+      throw new RpcError(-32001, "Task not found");
+    };
+    await core.lookNext();
+    core.agent.get = () => aRemoteTask();
+    await core.lookNext();
+    assert.equal((await core.task(taskId)).state, "working");
+    core.agent.get = () => {
+      throw new RpcError(-32001, "Task not found");
+    };
+    await core.lookNext();
+    await core.lookNext();
+    const { state, status_text: why } = await core.task(taskId);
+    assert.equal(state, "failed");
+    assert.match(why ?? "", /no longer knows the task/);
+  });
+
+  it("fails at once when the agent cannot be asked about tasks at all", async () => {
+    await using core = await remoteCore();
+    const { taskId } = await core.taken();
+    core.agent.get = () => {
+      throw new RpcError(-32601, "Method not found");
+    };
+    await core.lookNext();
+    assert.match((await core.task(taskId)).status_text ?? "", /does not tell what became of the task/);
+  });
+
+  it("fails when the agent cancels it by itself", async () => {
+    await using core = await remoteCore();
+    const { taskId } = await core.taken();
+    core.agent.get = () => saying("CANCELED", "没空");
+    await core.lookNext();
+    const { state, status_text: why } = await core.task(taskId);
+    assert.deepEqual([state, why], ["failed", "canceled by the remote agent: 没空"]);
+    assert.deepEqual(core.agent.calledFor("CancelTask"), []);
+    assert.equal(await core.waitMs(), Infinity);
+  });
+
+  it("is canceled there once when it is canceled here, and looked at no more", async () => {
+    await using core = await remoteCore();
+    const { taskId } = await core.taken();
+    await core.tasks.cancel(core.lulu, taskId, {});
+    await core.lookNext();
+    assert.deepEqual(core.agent.calledFor("CancelTask"), [{ id: "他们的任务" }]);
+    assert.equal(await core.waitMs(), Infinity);
+    assert.equal((await core.task(taskId)).state, "canceled");
+  });
+
+  it("is canceled there when its deadline has passed here, and when its answer came too late", async () => {
+    await using core = await remoteCore();
+    const { taskId } = await core.taken({ deadline_ms: core.clock.nowMs() + 1_000 });
+    core.agent.get = () => saying("COMPLETED", "晚了");
+    core.clock.advance(1_000);
+    // Too late for an answer, though nobody has said yet that it failed.
+    assert.equal(await core.look(), 1);
+    assert.equal((await core.task(taskId)).state, "working");
+    await core.sweep.step();
+    await core.lookNext();
+    assert.equal((await core.task(taskId)).state, "failed");
+    assert.equal(core.agent.calledFor("CancelTask").length, 1);
+  });
+
+  it("is canceled there also when that happened while the letter was on its way", async () => {
+    await using core = await remoteCore();
+    const { taskId } = await core.ask();
+    core.agent.send = async () => {
+      await core.tasks.cancel(core.lulu, taskId, {});
+      return { task: aRemoteTask() };
+    };
+    assert.deepEqual(await core.push(), ["delivered"]);
+    assert.equal(await core.look(), 1);
+    assert.equal(core.agent.calledFor("CancelTask").length, 1);
+  });
+
+  it("is left alone when somebody else works on it by now", async () => {
+    await using core = await remoteCore();
+    const { taskId, messageId } = await core.taken();
+    const handoff = {
+      from: AGENT,
+      to: "zhiwei",
+      type: "handoff",
+      reply_to: messageId,
+      body: "你来",
+    } as const;
+    await core.messages.send(core.operator, handoff);
+    await core.lookNext();
+    assert.deepEqual([core.agent.calledFor("CancelTask").length, await core.waitMs()], [0, Infinity]);
+    assert.equal((await core.task(taskId)).state, "submitted");
+  });
+
+  it("ends when the agent may not answer, so that nobody waits for ever", async () => {
+    await using core = await remoteCore({ capabilities: true });
+    const { taskId } = await core.ask();
+    assert.deepEqual(await core.push(), ["delivered"]);
+    core.agent.send = () => ({ task: aRemoteTask() });
+    await core.look();
+    const { state, status_text: why } = await core.task(taskId);
+    assert.equal(state, "failed");
+    assert.match(why ?? "", /cannot be kept: .*a2a.respond/);
+  });
+
+  it("is looked at ever more rarely while somebody else holds it, and taken up when they let go", async () => {
+    await using core = await remoteCore();
+    const { taskId } = await core.taken();
+    const lease = await held(core, taskId);
+    core.agent.get = () => saying("COMPLETED", "好了");
+    const waits: number[] = [];
+    for (let look = 0; look < 4; look += 1) {
+      await core.lookNext();
+      waits.push(await core.waitMs());
+    }
+    assert.deepEqual(waits, [1_000, 2_000, 4_000, 8_000]);
+    assert.equal((await core.task(taskId)).state, "working");
+    await core.mailboxes.release(core.operator, AGENT, lease);
+    await core.lookNext();
+    assert.equal((await core.task(taskId)).state, "completed");
+  });
+
+  it("is left to whoever holds it in the end", async () => {
+    await using core = await remoteCore();
+    const { taskId } = await core.taken();
+    await held(core, taskId);
+    core.agent.get = () => saying("COMPLETED", "好了");
+    let looks = 0;
+    for (; (await core.waitMs()) !== Infinity; looks += 1) await core.lookNext();
+    assert.deepEqual([looks, (await core.task(taskId)).state], [21, "working"]);
+  });
+
+  it("fails in the end when what the agent says breaks the relay every time, which is reported", async () => {
+    await using core = await remoteCore();
+    const { taskId } = await core.taken();
+    core.agent.get = () => {
+      throw new Error("坏了");
+    };
+    const { signal } = new AbortController();
+    let reports = 0;
+    while ((await core.task(taskId)).state === "working") {
+      core.clock.advance(await core.waitMs());
+      await core.remoteWork.look({ tenant: DEFAULT_TENANT, taskId }, signal).catch(() => (reports += 1));
+    }
+    assert.equal(reports, 20);
+    assert.match((await core.task(taskId)).status_text ?? "", /cannot be kept: internal error/);
+    assert.equal(await core.look(), 1);
+    assert.equal(core.agent.calledFor("CancelTask").length, 1);
+  });
+
+  it("takes an answer that comes while it is looked at", async () => {
+    await using core = await remoteCore();
+    const { taskId } = await core.taken();
+    core.agent.get = async () => {
+      const row = await core.store.remoteTask(DEFAULT_TENANT, taskId);
+      assert.ok(row);
+      const message = { messageId: "话", role: "ROLE_AGENT", parts: [{ text: "顺便说" }] } as const;
+      const changes = { tenant: DEFAULT_TENANT, remoteTasks: [{ ...row, answer: { message } }], events: [] };
+      await core.store.commit(changes);
+      return saying("WORKING", "旧的");
+    };
+    await core.lookNext();
+    core.agent.get = () => saying("WORKING", "旧的");
+    await core.look();
+    assert.equal((await core.task(taskId)).status_text, "顺便说");
+  });
+});
+
+describe("what an agent elsewhere made", () => {
+  const made = (...texts: readonly string[]): object =>
+    aRemoteTask({ artifacts: [{ artifactId: "文", name: "稿", parts: texts.map((text) => ({ text })) }] });
+
+  it("grows here as it grows there, and is replaced when it has changed", async () => {
+    await using core = await remoteCore();
+    const { taskId } = await core.taken();
+    const steps: readonly (readonly string[])[] = [
+      ["一"],
+      ["一", "二"],
+      ["一", "二"],
+      ["一", "二", "三"],
+      ["改"],
+    ];
+    for (const texts of steps) {
+      core.agent.get = () => made(...texts);
+      await core.lookNext();
+    }
+    const { updates } = await core.store.taskUpdates({
+      tenant: DEFAULT_TENANT,
+      taskId,
+      afterN: 0,
+      withArtifacts: true,
+      limit: 100,
+      bytesMax: LIMITS.answerBytesMax,
+    });
+    const pieces = updates.flatMap(({ step }) =>
+      step.kind === "artifact"
+        ? [[step.append, step.artifact.parts.map((part) => part["text"]).join("")]]
+        : [],
+    );
+    assert.deepEqual(pieces, [
+      [false, "一"],
+      [true, "二"],
+      [true, "三"],
+      [false, "改"],
+    ]);
+    const { artifacts } = await core.task(taskId);
+    assert.deepEqual(artifacts, [{ artifactId: "文", name: "稿", parts: [{ text: "改" }] }]);
+  });
+
+  it("may have more parts than one letter has, and no name", async () => {
+    await using core = await remoteCore();
+    const { taskId } = await core.taken();
+    const parts = Array.from({ length: 250 }, (_, index) => ({ text: `${index};` }));
+    core.agent.get = () =>
+      aRemoteTask({ artifacts: [{ parts }, { parts: [{ text: "二" }] }, { parts: [] }] });
+    await core.lookNext();
+    const { artifacts } = await core.task(taskId);
+    assert.deepEqual(
+      artifacts.map(({ artifactId, parts: { length } }) => [artifactId, length]),
+      [
+        ["artifact-1", 250],
+        ["artifact-2", 1],
+      ],
+    );
+  });
+
+  it("fails the task here and stops it there when it is more than can be kept", async () => {
+    await using core = await remoteCore();
+    const { taskId } = await core.taken();
+    core.agent.get = () => made("x".repeat(LIMITS.taskArtifactBytesMax));
+    await core.lookNext();
+    const { state, status_text: why } = await core.task(taskId);
+    assert.equal(state, "failed");
+    assert.match(why ?? "", /cannot be kept: artifacts/);
+    await core.look();
+    assert.equal(core.agent.calledFor("CancelTask").length, 1);
+  });
+
+  for (const [title, theirs, text] of [
+    ["what it said last", saying("COMPLETED", "完成"), "完成"],
+    [
+      "its artifacts",
+      aRemoteTask({
+        status: { state: "completed" },
+        artifacts: [{ parts: [{ text: "成" }, { text: "果" }] }],
+      }),
+      "成果",
+    ],
+    [
+      "the last it said at all",
+      aRemoteTask({
+        status: { state: "TASK_STATE_COMPLETED" },
+        history: [
+          { role: "ROLE_AGENT", parts: [{ text: "早先" }] },
+          { role: "agent", parts: [{ text: "最后" }] },
+          { role: "ROLE_USER", parts: [{ text: "谢谢" }] },
+        ],
+      }),
+      "最后",
+    ],
+    ["a word of ours", aRemoteTask({ status: { state: "TASK_STATE_COMPLETED" } }), "done"],
+  ] as const) {
+    it(`is answered with ${title}`, async () => {
+      await using core = await remoteCore();
+      const { taskId } = await core.taken();
+      core.agent.get = () => theirs;
+      await core.lookNext();
+      const { state, result_message_id: resultId } = await core.task(taskId);
+      assert.equal(state, "completed");
+      assert.equal((await core.letter(resultId ?? "")).body, text);
+    });
+  }
+
+  it("is cut where it is longer than a letter", async () => {
+    await using core = await remoteCore();
+    const { taskId } = await core.taken();
+    core.agent.get = () => saying("COMPLETED", "字".repeat(LIMITS.bodyBytesMax / 2), "m");
+    await core.lookNext();
+    const { body, parts } = await core.letter((await core.task(taskId)).result_message_id ?? "");
+    assert.ok(body.endsWith(" […]") && Buffer.byteLength(body) <= LIMITS.bodyBytesMax / 2);
+    assert.equal(parts, undefined);
+  });
+});

@@ -1,0 +1,114 @@
+import type { AgentId, DeliveryState, MessageKind } from "@a2a-relay/protocol";
+import type { EventDraft } from "../rules/event.ts";
+import type { MessageRecord } from "./message-record.ts";
+import type { DeliveryRecord, MailPurpose } from "./delivery-record.ts";
+
+/** A delivery together with the letter it delivers. */
+export interface Mail {
+  readonly delivery: DeliveryRecord;
+  readonly message: MessageRecord;
+}
+
+export interface MailboxReadQuery {
+  readonly tenant: string;
+  readonly agentId: AgentId;
+  readonly afterPosition: number;
+  /** Absent: all mail. */
+  readonly purpose?: MailPurpose | undefined;
+  readonly limit: number;
+  /** All letters of one answer together, as JSON. The first one comes whatever its length. */
+  readonly bytesMax: number;
+  readonly nowMs: number;
+}
+
+export interface MailboxLeaseQuery {
+  readonly tenant: string;
+  readonly agentId: AgentId;
+  readonly worker: string | null;
+  /** Absent: all mail. */
+  readonly purpose?: MailPurpose | undefined;
+  /** One fresh id for each delivery that may be leased; its length is the most that is leased. */
+  readonly leaseIds: readonly string[];
+  /** All letters of one answer together, as JSON. The first one comes whatever its length. */
+  readonly bytesMax: number;
+  readonly nowMs: number;
+  readonly leaseExpiresAtMs: number | null;
+}
+
+/** Which open or settled mail an operator looks at. */
+export interface QueueFilter {
+  readonly tenant: string;
+  readonly agentId: AgentId | undefined;
+  /** Sender or recipient. */
+  readonly party?: AgentId | undefined;
+  /** Absent: all mail. */
+  readonly purpose?: MailPurpose | undefined;
+  readonly state: DeliveryState | undefined;
+  /** Hides leases younger than this; other mail stays. */
+  readonly leasedBeforeMs: number | undefined;
+  /** Keeps only mail whose task is due by then. */
+  readonly deadlineBeforeMs: number | undefined;
+  /** Available mail of all agents as one line, in the order in which it may be taken. */
+  readonly isOneLine?: boolean;
+  readonly limit: number;
+}
+
+/** A delivery with what an operator sees of its letter, which may be long. */
+export interface QueuedMail {
+  readonly delivery: DeliveryRecord;
+  readonly kind: MessageKind;
+  readonly subject: string;
+  readonly acceptedAtMs: number;
+  /** Of its task. */
+  readonly deadlineMs: number | null;
+}
+
+export interface MailboxStore {
+  /**
+   * Available, unexpired mail after the position, oldest first, up to the first letter that does not fit.
+   * Expired mail that still lies in front of it costs next to nothing.
+   */
+  availableMail(query: MailboxReadQuery): Promise<readonly Mail[]>;
+  /**
+   * Marks as delivered those of the messages that are still available and unmarked, and records `event` for
+   * each of them, in one commit.
+   */
+  markDelivered(
+    tenant: string,
+    messageIds: readonly string[],
+    deliveredAtMs: number,
+    event: (delivery: DeliveryRecord) => EventDraft,
+  ): Promise<void>;
+  /**
+   * Picks the oldest available, unexpired mail and leases it in one atomic step, so that two callers are
+   * never handed the same message; records `event` for each. Ends before the first letter that does not fit.
+   * Mail in front of it that is expired or kept for other workers costs next to nothing.
+   */
+  lease(query: MailboxLeaseQuery, event: (delivery: DeliveryRecord) => EventDraft): Promise<readonly Mail[]>;
+  /** Extends leases without an event: renewals are not journaled. Answers those that were still current. */
+  renewLeases(
+    tenant: string,
+    agentId: AgentId,
+    leases: readonly { readonly messageId: string; readonly leaseId: string }[],
+    leaseExpiresAtMs: number,
+  ): Promise<ReadonlyMap<string, DeliveryRecord>>;
+  delivery(tenant: string, messageId: string): Promise<DeliveryRecord | undefined>;
+  openDeliveriesOfTask(tenant: string, taskId: string): Promise<readonly DeliveryRecord[]>;
+  openDeliveriesOfAgent(tenant: string, agentId: AgentId, limit: number): Promise<readonly DeliveryRecord[]>;
+  /** Whose mailbox holds the oldest available, unexpired mail of this purpose. */
+  oldestMailbox(tenant: string, purpose: MailPurpose, nowMs: number): Promise<AgentId | undefined>;
+  /** Held mail that asks for work, of all tenants, behind `after`, which may be gone: then from the beginning. */
+  heldWork(after: DeliveryRecord | undefined, limit: number): Promise<readonly DeliveryRecord[]>;
+  countOpen(tenant: string, agentId: AgentId): Promise<number>;
+  /** Held and available mail whose time is over. */
+  expiredDeliveries(nowMs: number, limit: number): Promise<readonly DeliveryRecord[]>;
+  /** Leased idempotent mail whose finite lease has run out. */
+  timedOutLeases(nowMs: number, limit: number): Promise<readonly DeliveryRecord[]>;
+  /**
+   * Without a state: leases first, oldest first, because they are what gets stuck; then what waits, oldest
+   * first (the next to expire where all agents are asked for). Settled mail comes newest first.
+   */
+  queue(filter: QueueFilter): Promise<readonly QueuedMail[]>;
+  /** How many deliveries are in each open state: of one mailbox, or of all of them. */
+  countOpenByState(tenant: string, agentId?: AgentId): Promise<ReadonlyMap<DeliveryState, number>>;
+}

@@ -1,0 +1,52 @@
+import type { AgentId } from "@a2a-relay/protocol";
+import type { DeliveryRecord } from "./delivery-record.ts";
+import type { MessageRecord, SendKey } from "./message-record.ts";
+
+export interface ThreadSummary {
+  readonly threadId: string;
+  readonly lastPosition: number;
+  readonly messageCount: number;
+  readonly openCount: number;
+  readonly firstAtMs: number;
+  readonly lastAtMs: number;
+  readonly participants: readonly string[];
+  /** Of its first message. */
+  readonly subject: string;
+}
+
+export interface ThreadMessage {
+  readonly message: MessageRecord;
+  readonly delivery: DeliveryRecord | undefined;
+}
+
+export interface ThreadQuery {
+  readonly tenant: string;
+  readonly threadId: string;
+  readonly limit: number;
+  /** All letters of one answer together, as JSON. The first one comes whatever its length. */
+  readonly bytesMax: number;
+}
+
+export interface ThreadPage {
+  readonly messages: readonly ThreadMessage[];
+  readonly hasMore: boolean;
+}
+
+export interface MessageStore {
+  message(tenant: string, id: string): Promise<MessageRecord | undefined>;
+  sendKey(tenant: string, sender: AgentId, recipient: AgentId, key: string): Promise<SendKey | undefined>;
+  /** The messages of a thread, in the order they were accepted, up to the first that does not fit. */
+  thread(query: ThreadQuery): Promise<ThreadPage>;
+  /**
+   * Threads by their newest message, newest first, before `beforePosition`. Walks at most `scanRowsMax`
+   * messages, those of each thread it looks into included, though never less than one thread;
+   * `nextPosition` is where to go on, or undefined at the end.
+   */
+  threads(query: {
+    readonly tenant: string;
+    readonly agent: AgentId | undefined;
+    readonly beforePosition: number;
+    readonly limit: number;
+    readonly scanRowsMax: number;
+  }): Promise<{ readonly threads: readonly ThreadSummary[]; readonly nextPosition: number | undefined }>;
+}

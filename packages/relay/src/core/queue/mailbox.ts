@@ -1,0 +1,128 @@
+import {
+  type A2ARepairOutcome,
+  type A2ARepairRequest,
+  type A2ATask,
+  type A2ATaskInput,
+  type A2ATaskQueueEntry,
+  type A2ATaskResult,
+  type A2ATaskResultInput,
+  LIMITS,
+  type QueueLease,
+  RelayError,
+} from "@a2a-relay/protocol";
+import type { Principal } from "../access/principal.ts";
+import type { Waiting } from "../mechanisms/wait-options.ts";
+import type { AgentName } from "./queue-agents.ts";
+import type { TaskQueueService } from "./task-queue-service.ts";
+
+/** A task that was taken, and the lease it was taken under: pass its `lease_id` with the result. */
+export interface LeasedTask extends A2ATask {
+  readonly lease: QueueLease;
+}
+
+/** The task queue for a program that runs the relay inside itself, with the rights of an operator. */
+export interface Mailbox {
+  sendTask(task: A2ATaskInput): Promise<void>;
+  /** Takes the oldest task of all agents, as soon as there is one. Rejects with the signal's reason. */
+  recvTask(waiting?: Waiting): Promise<LeasedTask>;
+  /** Takes the recipient's oldest task, if there is one now. */
+  tryRecvTaskFor(recipient: AgentName): Promise<LeasedTask | undefined>;
+  /** Queued tasks, oldest first. */
+  recentTasks(limit: number): Promise<readonly A2ATask[]>;
+  /** Queued tasks, then those that somebody has. */
+  taskQueue(limit: number): Promise<readonly A2ATaskQueueEntry[]>;
+  repairTask(request: A2ARepairRequest): Promise<A2ARepairOutcome>;
+
+  /** Ends a task on behalf of the agent that it was given to. */
+  sendResult(result: A2ATaskResultInput): Promise<void>;
+  /** Takes the oldest result of all agents for good, as soon as there is one. Rejects with the signal's reason. */
+  recvResult(waiting?: Waiting): Promise<A2ATaskResult>;
+  /** Takes the oldest result for the agent that asked, for good, if there is one now. */
+  tryRecvResultFor(peer: AgentName): Promise<A2ATaskResult | undefined>;
+  /** Results that nobody has taken, oldest first. */
+  recentResults(limit: number): Promise<readonly A2ATaskResult[]>;
+}
+
+/** The same queue that the wire serves, without the wire. */
+export class TaskQueueMailbox implements Mailbox {
+  readonly #queue: TaskQueueService;
+  readonly #principal: Principal;
+  readonly #stopping: AbortSignal;
+
+  constructor(queue: TaskQueueService, principal: Principal, stopping: AbortSignal) {
+    this.#queue = queue;
+    this.#principal = principal;
+    this.#stopping = stopping;
+  }
+
+  async sendTask(task: A2ATaskInput): Promise<void> {
+    await this.#queue.sendTask(this.#principal, task);
+  }
+
+  async recvTask({ signal }: Waiting = {}): Promise<LeasedTask> {
+    return this.#untilTaken(signal, (waiting) => this.#takeTask({ wait_ms: LIMITS.waitMsMax }, waiting));
+  }
+
+  async tryRecvTaskFor(recipient: AgentName): Promise<LeasedTask | undefined> {
+    return this.#takeTask({ agent: await this.#queue.resolve(this.#principal, recipient) }, {});
+  }
+
+  async recentTasks(limit: number): Promise<readonly A2ATask[]> {
+    return (await this.#queue.recentTasks(this.#principal, { limit })).tasks;
+  }
+
+  async taskQueue(limit: number): Promise<readonly A2ATaskQueueEntry[]> {
+    return (await this.#queue.queue(this.#principal, { limit })).tasks;
+  }
+
+  async repairTask(request: A2ARepairRequest): Promise<A2ARepairOutcome> {
+    return (await this.#queue.repair(this.#principal, request)).outcome;
+  }
+
+  async sendResult(result: A2ATaskResultInput): Promise<void> {
+    await this.#queue.postResult(this.#principal, result);
+  }
+
+  async recvResult({ signal }: Waiting = {}): Promise<A2ATaskResult> {
+    return this.#untilTaken(signal, (waiting) => this.#takeResult({ wait_ms: LIMITS.waitMsMax }, waiting));
+  }
+
+  async tryRecvResultFor(peer: AgentName): Promise<A2ATaskResult | undefined> {
+    return this.#takeResult({ agent: await this.#queue.resolve(this.#principal, peer) }, {});
+  }
+
+  async recentResults(limit: number): Promise<readonly A2ATaskResult[]> {
+    return (await this.#queue.recentResults(this.#principal, { limit })).results;
+  }
+
+  async #takeTask(request: object, waiting: Waiting): Promise<LeasedTask | undefined> {
+    const { task, lease } = await this.#queue.nextTask(this.#principal, request, waiting);
+    return task === null || lease === undefined ? undefined : { ...task, lease };
+  }
+
+  async #takeResult(request: object, waiting: Waiting): Promise<A2ATaskResult | undefined> {
+    const { result } = await this.#queue.nextResult(this.#principal, request, "now", waiting);
+    return result ?? undefined;
+  }
+
+  /** What was taken is handed over, even if the caller gave up at that very moment: it would be lost otherwise. */
+  async #untilTaken<Taken>(
+    signal: AbortSignal | undefined,
+    take: (waiting: Waiting) => Promise<Taken | undefined>,
+  ): Promise<Taken> {
+    const ending = new AbortController();
+    const end = (): void => ending.abort();
+    const signals = [this.#stopping, ...(signal === undefined ? [] : [signal])];
+    for (const each of signals) each.addEventListener("abort", end);
+    try {
+      for (;;) {
+        signal?.throwIfAborted();
+        if (this.#stopping.aborted) throw new RelayError("unavailable", "the relay is stopping");
+        const taken = await take({ signal: ending.signal });
+        if (taken !== undefined) return taken;
+      }
+    } finally {
+      for (const each of signals) each.removeEventListener("abort", end);
+    }
+  }
+}

@@ -1,0 +1,312 @@
+import {
+  type A2AAutoRetried,
+  type A2ACompacted,
+  type A2AQueue,
+  type A2ARepaired,
+  A2ARepairRequestSchema,
+  type A2AResultAcked,
+  type A2AResultOption,
+  type A2AResultPosted,
+  type A2AResults,
+  A2ARetryStaleSchema,
+  type A2ATaskOption,
+  type A2ATaskQueued,
+  A2ATaskResultSchema,
+  type A2ATasks,
+  A2ATaskSchema,
+  type AgentId,
+  isTerminal,
+  LIMITS,
+  parseRecordId,
+  QueueCallerSchema,
+  QueueNextSchema,
+  type QueueRecent,
+  QueueRecentSchema,
+  RelayError,
+  ResultAckSchema,
+  ResultNextSchema,
+  type TaskQueueQuery,
+  TaskQueueQuerySchema,
+} from "@a2a-relay/protocol";
+import type { Verb } from "../access/authorize.ts";
+import type { CapabilityGate } from "../access/capability-gate.ts";
+import type { Guard } from "../access/guard.ts";
+import type { Principal } from "../access/principal.ts";
+import type { Directory } from "../agents/directory.ts";
+import type { Clock } from "../ports/clock.ts";
+import { combine, decideAndCommit } from "../mechanisms/commit-retry.ts";
+import type { RelayStore } from "../ports/relay-store.ts";
+import { parserOf } from "../mechanisms/schema-check.ts";
+import type { ServiceParts } from "../service-parts.ts";
+import type { Waiting } from "../mechanisms/wait-options.ts";
+import type { Retention } from "../journal/retention.ts";
+import type { MailboxService } from "../mailboxes/mailbox-service.ts";
+import type { RepairService } from "../mailboxes/repair-service.ts";
+import type { MessageService } from "../messages/message-service.ts";
+import type { TaskRecord } from "../ports/task-record.ts";
+import type { TaskService } from "../tasks/task-service.ts";
+import { type AgentName, QueueAgents } from "./queue-agents.ts";
+import { QueueIntake } from "./queue-intake.ts";
+import {
+  assertTaskTexts,
+  shownId,
+  taskDigest,
+  toEnding,
+  toLease,
+  toLetter,
+  toOutcome,
+  toRetryReport,
+} from "./queue-mapping.ts";
+import { QueueTasks } from "./queue-tasks.ts";
+import { QueueView } from "./queue-view.ts";
+
+const parseTask = parserOf(A2ATaskSchema, "task");
+const parseResult = parserOf(A2ATaskResultSchema, "result");
+const parseCaller = parserOf(QueueCallerSchema, "query");
+const parseNext = parserOf(QueueNextSchema, "next");
+const parseNextResult = parserOf(ResultNextSchema, "next");
+const parseAck = parserOf(ResultAckSchema, "ack");
+const parseRecent = parserOf(QueueRecentSchema, "query");
+const parseQueue = parserOf(TaskQueueQuerySchema, "query");
+const parseRepair = parserOf(A2ARepairRequestSchema, "repair");
+const parseRetry = parserOf(A2ARetryStaleSchema, "retry-stale");
+
+/** The services whose rules hold here as everywhere. */
+export interface QueuedServices {
+  readonly mailboxes: MailboxService;
+  readonly messages: MessageService;
+  readonly repairs: RepairService;
+  readonly retention: Retention;
+  readonly tasks: TaskService;
+}
+
+/**
+ * The relay as a task queue: the same letters and tasks in the words of a wire that knows only tasks, leases and
+ * results. It has no rules of its own about who may do what to which mail.
+ */
+export class TaskQueueService {
+  readonly #store: RelayStore;
+  readonly #guard: Guard;
+  readonly #gate: CapabilityGate;
+  readonly #directory: Directory;
+  readonly #clock: Clock;
+  readonly #services: QueuedServices;
+  readonly #agents: QueueAgents;
+  readonly #named: QueueTasks;
+  readonly #view: QueueView;
+  readonly #intake: QueueIntake;
+
+  constructor(parts: ServiceParts, services: QueuedServices) {
+    this.#store = parts.store;
+    this.#guard = parts.guard;
+    this.#gate = parts.gate;
+    this.#directory = parts.directory;
+    this.#clock = parts.clock;
+    this.#services = services;
+    this.#agents = new QueueAgents(parts);
+    this.#named = new QueueTasks(parts.store);
+    this.#view = new QueueView(parts.store, this.#agents);
+    this.#intake = new QueueIntake(parts, services.mailboxes);
+  }
+
+  /** Whom a caller means, by key where it gives one. */
+  async resolve(principal: Principal, agent: AgentName): Promise<AgentId> {
+    return this.#agents.resolve(principal.tenant, agent, "agent");
+  }
+
+  /** The same task under the same id is the same send; another one under it is a conflict. */
+  async sendTask(principal: Principal, input: unknown): Promise<A2ATaskQueued> {
+    const task = parseTask(input);
+    const { tenant } = principal;
+    const clientTaskId = parseRecordId(task.id, "id");
+    const sender = await this.#agents.sender(principal, task.sender);
+    assertTaskTexts(task);
+    const recipient = await this.#agents.resolve(tenant, task.recipient, "recipient");
+    const parentId =
+      task.parent == null ? undefined : await this.#named.parentId(tenant, sender, task.parent);
+    const letter = toLetter(task, { sender, recipient, parentId });
+    await this.#services.messages.sendTask(principal, letter, { clientTaskId, digest: taskDigest(task) });
+    return { kind: "a2a_task_queued", task_id: clientTaskId };
+  }
+
+  /** Leases the oldest work. Other mail is not touched, and the lease has no end. */
+  async nextTask(principal: Principal, input: unknown, waiting: Waiting = {}): Promise<A2ATaskOption> {
+    const { agent, worker = null, wait_ms: waitMs = 0 } = parseNext(input ?? {});
+    const wanted = { purpose: "work", worker, leaseMs: null, waitMs } as const;
+    const mail = await this.#intake.lease(principal, agent, wanted, waiting);
+    const task = mail === undefined ? undefined : await this.#view.task(mail);
+    if (mail === undefined || task === undefined) return { kind: "a2a_task_opt", task: null };
+    return { kind: "a2a_task_opt", task, lease: toLease(mail.delivery) };
+  }
+
+  async recentTasks(principal: Principal, input: unknown): Promise<A2ATasks> {
+    const query: QueueRecent = parseRecent(input);
+    const party = await this.#acting(principal, query.agent, "task-queue.read");
+    const entries = await this.#view.tasks({
+      tenant: principal.tenant,
+      party,
+      state: "queued",
+      leasedBeforeMs: undefined,
+      deadlineBeforeMs: undefined,
+      nowMs: this.#clock.nowMs(),
+      limit: query.limit ?? LIMITS.queueLimitDefault,
+    });
+    return { kind: "a2a_tasks", tasks: entries.map(({ task }) => task) };
+  }
+
+  /**
+   * Ends a task of the caller's. Whether it exists is found out before anything else is asked, so that nobody learns
+   * what they may do from tasks that are not theirs. `caller` names the agent that an operator speaks for.
+   */
+  async postResult(principal: Principal, input: unknown, caller: unknown = {}): Promise<A2AResultPosted> {
+    const { agent } = parseCaller(caller);
+    const result = parseResult(input);
+    const name = result.task_id;
+    const worker = await this.#acting(principal, agent, "tasks.work");
+    const ending = toEnding(result);
+    const leaseId = result.lease_id ?? undefined;
+    const about = { name, leaseId, digest: ending.digest };
+    const task = await this.#named.answered(principal.tenant, worker, about);
+    if (task === undefined) return this.#refuseUnknown(principal, name);
+    const isOver = isTerminal(task.state);
+    const lease = leaseId ?? (isOver ? undefined : await this.#named.leaseOf(task, name));
+    await this.#services.tasks.end(principal, task.id, lease, ending);
+    return { kind: "a2a_result_posted", task_id: name };
+  }
+
+  /** Hands out the oldest result: for good, or until it is acknowledged under its lease. */
+  async nextResult(
+    principal: Principal,
+    input: unknown,
+    byDefault: "now" | "explicit",
+    waiting: Waiting = {},
+  ): Promise<A2AResultOption> {
+    const { agent, ack = byDefault, wait_ms: waitMs = 0 } = parseNextResult(input ?? {});
+    const wanted = { purpose: "result", waitMs } as const;
+    if (ack === "now") {
+      const mail = await this.#intake.drain(principal, agent, wanted, waiting);
+      const result = mail === undefined ? null : await this.#view.result(mail);
+      return { kind: "a2a_result_opt", result };
+    }
+    const leased = { ...wanted, worker: null, leaseMs: LIMITS.resultLeaseMsDefault };
+    const mail = await this.#intake.lease(principal, agent, leased, waiting);
+    if (mail === undefined) return { kind: "a2a_result_opt", result: null };
+    return { kind: "a2a_result_opt", result: await this.#view.result(mail), lease: toLease(mail.delivery) };
+  }
+
+  /** The result arrived. Saying so twice is harmless. */
+  async ackResult(principal: Principal, input: unknown): Promise<A2AResultAcked> {
+    const { agent, message_id, lease_id } = parseAck(input);
+    const { tenant } = principal;
+    const reader = await this.#acting(principal, agent, "mailbox.settle");
+    const delivery = await this.#store.delivery(tenant, message_id);
+    const isTheirs = reader === undefined || reader === delivery?.agentId;
+    if (delivery === undefined || delivery.purpose !== "result" || !isTheirs) {
+      throw new RelayError("not_found", `message_id: there is no result ${message_id}`);
+    }
+    const leases = [{ message_id, lease_id }];
+    const [outcome] = (await this.#services.mailboxes.ack(principal, delivery.agentId, { leases })).results;
+    if (outcome?.ok === false) {
+      const { code, message, details } = outcome.error;
+      throw new RelayError(code, message, { details });
+    }
+    return { kind: "a2a_result_acked", task_id: await this.#shownIdOf(tenant, delivery.taskId) };
+  }
+
+  async recentResults(principal: Principal, input: unknown): Promise<A2AResults> {
+    const query: QueueRecent = parseRecent(input);
+    const agentId = await this.#acting(principal, query.agent, "task-queue.read");
+    const limit = query.limit ?? LIMITS.queueLimitDefault;
+    const look = { tenant: principal.tenant, agentId, nowMs: this.#clock.nowMs(), limit };
+    return { kind: "a2a_results", results: await this.#view.results(look) };
+  }
+
+  /** What waits, what is worked on, and what was not taken yet, with the filters that were in force. */
+  async queue(principal: Principal, input: unknown): Promise<A2AQueue> {
+    const query: TaskQueueQuery = parseQueue(input);
+    const { min_lease_age_ms: ageMs, deadline_within_ms: withinMs, state_filter: state } = query;
+    const party = await this.#acting(principal, query.agent, "task-queue.read");
+    const { tenant } = principal;
+    const limit = query.limit ?? LIMITS.queueLimitDefault;
+    const nowMs = this.#clock.nowMs();
+    const tasks = await this.#view.tasks({
+      tenant,
+      party,
+      state,
+      leasedBeforeMs: ageMs === undefined ? undefined : nowMs - ageMs,
+      deadlineBeforeMs: withinMs === undefined ? undefined : nowMs + withinMs,
+      nowMs,
+      limit,
+    });
+    return {
+      kind: "a2a_queue",
+      limit,
+      min_lease_age_ms: ageMs ?? null,
+      deadline_within_ms: withinMs ?? null,
+      state_filter: state ?? null,
+      tasks,
+      results: await this.#view.results({ tenant, agentId: party, nowMs, limit }),
+    };
+  }
+
+  async repair(principal: Principal, input: unknown): Promise<A2ARepaired> {
+    const { task_id: name, reason, command } = parseRepair(input);
+    let subject: TaskRecord | undefined;
+    const order = { what: "task", name, reason, command } as const;
+    const answer = await this.#services.repairs.order(principal, order, async () => {
+      const found = await this.#named.repaired(principal, name, command.lease_id ?? undefined);
+      subject = found?.task;
+      return found;
+    });
+    const shownAs = subject === undefined ? name : shownId(subject);
+    return { kind: "a2a_repaired", outcome: toOutcome(shownAs, command, answer.attempt) };
+  }
+
+  /** Only work is looked at: what else is leased is not of this queue. */
+  async retryStale(principal: Principal, input: unknown): Promise<A2AAutoRetried> {
+    const { policy, ...bare } = parseRetry(input ?? {});
+    if (policy !== undefined && Object.keys(bare).length > 0) {
+      throw new RelayError("invalid_argument", "retry-stale: give policy, or its members, not both");
+    }
+    const report = await this.#services.repairs.retry(principal, policy ?? bare, "work");
+    const ids = new Map<string, string>();
+    const looked = [...report.requeued, ...report.skipped.map(({ delivery }) => delivery)];
+    for (const { messageId, taskId } of looked) {
+      ids.set(messageId, await this.#shownIdOf(principal.tenant, taskId));
+    }
+    return { kind: "a2a_auto_retried", report: toRetryReport(report, ids) };
+  }
+
+  /** Sends the mail of what is finished and taken to the archive now, instead of when its time has come. */
+  async compact(principal: Principal): Promise<A2ACompacted> {
+    await this.#guard.authorize(principal, "mail.compact");
+    const { tenant } = principal;
+    await decideAndCommit(this.#store, async () => {
+      const pass = await this.#gate.pass(principal, { kind: "compact" });
+      const isEmpty = (pass.events ?? []).length + (pass.capabilities ?? []).length === 0;
+      return { changes: isEmpty ? undefined : combine(tenant, [pass]), answer: undefined };
+    });
+    return { kind: "a2a_compacted", dropped: await this.#services.retention.compact(tenant) };
+  }
+
+  /** For whom the caller acts, if it may: an agent for itself, an operator for whom it names, or for anybody. */
+  async #acting(principal: Principal, agent: string | undefined, verb: Verb): Promise<AgentId | undefined> {
+    const own = principal.kind === "agent" ? principal.agentId : undefined;
+    const agentId =
+      agent === undefined ? own : await this.#directory.resolve(principal.tenant, agent, "agent");
+    await this.#guard.authorize(principal, verb, agentId === undefined ? {} : { agentId });
+    return agentId;
+  }
+
+  /** The same for a task that is not there and for one that is another's. */
+  #refuseUnknown(principal: Principal, name: string): Promise<never> {
+    const rejected = `a2a respond rejected: task_id ${name} was never dispatched through this daemon`;
+    const error = new RelayError("not_found", rejected);
+    return this.#guard.refuse(principal, "tasks.work", {}, error, { reason: "unknown_task", task_id: name });
+  }
+
+  async #shownIdOf(tenant: string, taskId: string | null): Promise<string> {
+    const task = taskId === null ? undefined : await this.#store.task(tenant, taskId);
+    return task === undefined ? (taskId ?? "") : shownId(task);
+  }
+}

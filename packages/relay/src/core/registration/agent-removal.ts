@@ -1,0 +1,138 @@
+import { type AgentId, isTerminal, POSTMASTER, TASK_STATES, type TaskState } from "@a2a-relay/protocol";
+import { revokedAt } from "../ports/key-record.ts";
+import { keyEvent } from "../keys/key-view.ts";
+import { actorName, type OperatorPrincipal, type Principal } from "../access/principal.ts";
+import { workingKeys } from "../keys/working-keys.ts";
+import type { Clock } from "../ports/clock.ts";
+import { combine, decideAndCommit } from "../mechanisms/commit-retry.ts";
+import type { Identifiers } from "../ports/identifiers.ts";
+import type { RelayStore } from "../ports/relay-store.ts";
+import { withdraw } from "../rules/delivery-state.ts";
+import { failedTaskChanges, undeliveredChanges } from "../rules/undelivered.ts";
+import type { Stationery } from "../rules/notices.ts";
+import { forgotten } from "./push-endpoint.ts";
+import { agentEvent } from "./agent-event.ts";
+
+export interface RemovalParts {
+  readonly store: RelayStore;
+  readonly clock: Clock;
+  readonly ids: Identifiers;
+}
+
+const WITHDRAWN_AT_ONCE = 100;
+const REMOVED_AT_ONCE = 100;
+const UNFINISHED = TASK_STATES.filter((state) => !isTerminal(state));
+
+/** What becomes of an agent that leaves: of its keys, its mail and its work. */
+export class AgentRemoval {
+  readonly #store: RelayStore;
+  readonly #clock: Clock;
+  readonly #ids: Identifiers;
+  readonly #messageTtlMs: number;
+
+  constructor(parts: RemovalParts, settings: { readonly messageTtlMs: number }) {
+    this.#store = parts.store;
+    this.#clock = parts.clock;
+    this.#ids = parts.ids;
+    this.#messageTtlMs = settings.messageTtlMs;
+  }
+
+  /** Its keys open nothing and nobody is called from here on. Its open mail is withdrawn and the senders are told. */
+  async remove(principal: Principal, id: AgentId): Promise<void> {
+    const { tenant } = principal;
+    await decideAndCommit(this.#store, async () => {
+      const known = (await this.#store.agent(tenant, id))?.agent;
+      if (known === undefined || known.removedAtMs !== null) return { changes: undefined, answer: undefined };
+      const nowMs = this.#clock.nowMs();
+      const by = { actor: actorName(principal), atMs: nowMs };
+      const keys = await workingKeys(this.#store, tenant, id, nowMs);
+      const events = [
+        agentEvent("agent.removed", id, by, {}),
+        ...keys.map((key) => keyEvent("key.revoked", key, by)),
+      ];
+      const endpoint = await this.#store.pushEndpoint(tenant, id);
+      const changes = {
+        tenant,
+        agents: [{ ...known, removedAtMs: nowMs }],
+        pushEndpoints: endpoint === undefined ? [] : [forgotten(endpoint)],
+        keys: keys.map((key) => revokedAt(key, nowMs)),
+        events,
+      };
+      return { changes, answer: undefined };
+    });
+    await this.finish(principal, id);
+  }
+
+  /** Takes up removals that a crash interrupted; a relay does so when it starts. */
+  async finishAll(principal: OperatorPrincipal): Promise<void> {
+    let afterId = "";
+    for (;;) {
+      const removed = await this.#store.removedAgents(principal.tenant, { afterId, limit: REMOVED_AT_ONCE });
+      for (const id of removed) await this.finish(principal, id);
+      const last = removed.at(-1);
+      if (last === undefined) return;
+      afterId = last;
+      await this.#clock.nextTurn();
+    }
+  }
+
+  /** In bounded steps, and taken up again after a crash: a new registration never sees old mail. */
+  async finish(principal: Principal, id: AgentId): Promise<void> {
+    const { tenant } = principal;
+    const known = (await this.#store.agent(tenant, id))?.agent;
+    if (known === undefined || known.removedAtMs === null) return;
+    for (;;) {
+      const open = await this.#store.openDeliveriesOfAgent(tenant, id, WITHDRAWN_AT_ONCE);
+      if (open.length === 0) break;
+      await Promise.all(open.map((delivery) => this.#withdraw(principal, tenant, delivery.messageId)));
+    }
+    for (const state of UNFINISHED) await this.#failTasks(principal, id, state);
+  }
+
+  /** Work that the agent had taken on, its mail already acknowledged: nobody will finish it. */
+  async #failTasks(principal: Principal, id: AgentId, state: TaskState): Promise<void> {
+    const { tenant } = principal;
+    const any = { threadId: undefined, parentId: undefined };
+    let afterId = "";
+    for (;;) {
+      const page = { tenant, agentId: id, state, ...any, afterId, limit: WITHDRAWN_AT_ONCE };
+      const tasks = await this.#store.tasks(page);
+      const own = tasks.filter(({ assignee }) => assignee === id);
+      await Promise.all(own.map((task) => this.#failTask(principal, task.id)));
+      const last = tasks.at(-1);
+      if (last === undefined) return;
+      afterId = last.id;
+    }
+  }
+
+  async #failTask(principal: Principal, taskId: string): Promise<void> {
+    const { tenant } = principal;
+    await decideAndCommit(this.#store, async () => {
+      const task = await this.#store.task(tenant, taskId);
+      if (task === undefined || isTerminal(task.state)) return { changes: undefined, answer: undefined };
+      const reason = `${task.assignee} is no longer registered`;
+      const by = { actor: actorName(principal), resultFrom: POSTMASTER };
+      const changes = await failedTaskChanges(this.#store, this.#stationery(), task, reason, by);
+      return { changes: combine(tenant, changes), answer: undefined };
+    });
+  }
+
+  async #withdraw(principal: Principal, tenant: string, messageId: string): Promise<void> {
+    await decideAndCommit(this.#store, async () => {
+      const delivery = await this.#store.delivery(tenant, messageId);
+      if (delivery === undefined || delivery.settledAtMs !== null) {
+        return { changes: undefined, answer: undefined };
+      }
+      const stationery = this.#stationery();
+      const reason = `${delivery.agentId} is no longer registered`;
+      const by = { actor: actorName(principal), resultFrom: POSTMASTER };
+      const withdrawn = withdraw(delivery, reason, stationery.nowMs);
+      const changes = await undeliveredChanges(this.#store, stationery, withdrawn, by);
+      return { changes: combine(tenant, changes), answer: undefined };
+    });
+  }
+
+  #stationery(): Stationery {
+    return { ids: this.#ids, nowMs: this.#clock.nowMs(), messageTtlMs: this.#messageTtlMs };
+  }
+}

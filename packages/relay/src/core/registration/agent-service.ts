@@ -1,0 +1,271 @@
+import {
+  type AgentId,
+  type AgentsQuery,
+  AgentsQuerySchema,
+  type AgentsResponse,
+  type AgentView,
+  LIMITS,
+  quote,
+  type RegisterRequest,
+  RegisterRequestSchema,
+  type RegisterResponse,
+  RelayError,
+} from "@a2a-relay/protocol";
+import type { Guard } from "../access/guard.ts";
+import type { KeyMaker, NewKey } from "../keys/key-maker.ts";
+import { keyEvent } from "../keys/key-view.ts";
+import { actorName, type OperatorPrincipal, type Principal } from "../access/principal.ts";
+import type { Clock } from "../ports/clock.ts";
+import { decideAndCommit } from "../mechanisms/commit-retry.ts";
+import type { EgressPolicy } from "../rules/egress-policy.ts";
+import type { Identifiers } from "../ports/identifiers.ts";
+import type { Randomness } from "../ports/randomness.ts";
+import type { Changes, RelayStore } from "../ports/relay-store.ts";
+import { parserOf } from "../mechanisms/schema-check.ts";
+import type { ServiceParts } from "../service-parts.ts";
+import type { PushEndpoint } from "../ports/push-record.ts";
+import { agentEvent } from "./agent-event.ts";
+import { checkKeyProof, identify, type Identity } from "../agents/agent-identity.ts";
+import { readAgentId } from "../rules/agent-name.ts";
+import type { AgentRecord, AgentWithPresence } from "../ports/agent-record.ts";
+import { AgentRemoval } from "./agent-removal.ts";
+import { viewAgent } from "../agents/agent-view.ts";
+import type { CardSettings } from "../agents/card-interfaces.ts";
+import type { Directory } from "../agents/directory.ts";
+import { isListedFor } from "../rules/remote-address.ts";
+import { type PushAfter, PushRegistration } from "./push-registration.ts";
+import { fillRecord, registeredBefore } from "./registration.ts";
+
+export interface AgentParts extends ServiceParts {
+  readonly keyMaker: KeyMaker;
+  readonly egress: EgressPolicy;
+  readonly randomness: Randomness;
+}
+
+export type AgentSettings = CardSettings;
+
+const parseRegister = parserOf(RegisterRequestSchema, "registration");
+const parseQuery = parserOf(AgentsQuerySchema, "query");
+
+/** The relay's address book. */
+export class AgentService {
+  readonly #store: RelayStore;
+  readonly #guard: Guard;
+  readonly #directory: Directory;
+  readonly #clock: Clock;
+  readonly #ids: Identifiers;
+  readonly #keyMaker: KeyMaker;
+  readonly #egress: EgressPolicy;
+  readonly #pushRegistration: PushRegistration;
+  readonly #removal: AgentRemoval;
+  readonly #settings: AgentSettings;
+
+  constructor(parts: AgentParts, settings: AgentSettings) {
+    this.#store = parts.store;
+    this.#guard = parts.guard;
+    this.#directory = parts.directory;
+    this.#clock = parts.clock;
+    this.#ids = parts.ids;
+    this.#keyMaker = parts.keyMaker;
+    this.#egress = parts.egress;
+    this.#pushRegistration = new PushRegistration(parts);
+    this.#removal = new AgentRemoval(parts, settings);
+    this.#settings = settings;
+  }
+
+  /**
+   * Makes the agent known, or changes what it says of itself: fields that are left out stay as they were. The
+   * first time it gets a key of its own, which is in this answer and nowhere else; so is the secret that pushes are
+   * signed with, when it first asks for them.
+   */
+  async register(principal: Principal, input: unknown): Promise<RegisterResponse> {
+    const request = parseRegister(input);
+    const id = this.#idOf(request);
+    await this.#guard.authorize(principal, "agents.write", { agentId: id });
+    const { tenant } = principal;
+    await this.#removal.finish(principal, id);
+    const { record, endpoint, ...secrets } = await decideAndCommit(this.#store, async (clash) => {
+      if (clash === "agent_name") throw await this.#nameTaken(tenant, id, request.aliases ?? []);
+      if (clash === "agent_key") throw keyTaken();
+      const known = (await this.#store.agent(tenant, id))?.agent;
+      const identity = await this.#identify(principal, request, id, known);
+      const filled = fillRecord({ tenant, id, known, identity }, request, {
+        nowMs: this.#clock.nowMs(),
+        egress: this.#egress,
+      });
+      const before = registeredBefore(known);
+      const key = before === undefined ? this.#ownKey(principal, id) : undefined;
+      const push = await this.#pushRegistration.after(principal, request, { before, record: filled });
+      return {
+        changes: this.#registration(principal, filled, identity, key, push),
+        answer: { record: filled, endpoint: push.endpoint, apiKey: key?.text, pushSecret: push.secret },
+      };
+    });
+    const lastSeenAtMs = this.#clock.nowMs();
+    await this.#store.touchAgent(tenant, id, lastSeenAtMs);
+    return {
+      agent_id: id,
+      created: secrets.apiKey !== undefined,
+      ...(secrets.apiKey === undefined ? {} : { api_key: secrets.apiKey }),
+      ...(secrets.pushSecret === undefined ? {} : { push_secret: secrets.pushSecret }),
+      agent: this.#viewWith(principal, { agent: record, lastSeenAtMs }, endpoint),
+    };
+  }
+
+  async get(principal: Principal, name: string): Promise<AgentView> {
+    return this.#view(principal, await this.#known(principal, name));
+  }
+
+  async list(principal: Principal, input: unknown): Promise<AgentsResponse> {
+    await this.#guard.authorize(principal, "agents.read");
+    const query = parseQuery(input) as AgentsQuery;
+    const { tenant } = principal;
+    const limit = query.limit ?? LIMITS.listLimitDefault;
+    const found = await this.#listed(principal, query.page_token ?? "", limit);
+    const items = await Promise.all(found.map((each) => this.#view(principal, each)));
+    const last = items.length === limit ? items.at(-1) : undefined;
+    const unlisted = principal.kind === "operator" ? 0 : await this.#store.countExternalAgents(tenant);
+    const total = (await this.#store.countAgents(tenant)) - unlisted;
+    return { items, agents: items, total, ...(last === undefined ? {} : { pageToken: last.agent_id }) };
+  }
+
+  async heartbeat(principal: Principal, name: string): Promise<AgentView> {
+    const { agent } = await this.#known(principal, name);
+    await this.#guard.authorize(principal, "agents.write", { agentId: agent.id });
+    const lastSeenAtMs = this.#clock.nowMs();
+    await this.#store.touchAgent(principal.tenant, agent.id, lastSeenAtMs);
+    return this.#view(principal, { agent, lastSeenAtMs });
+  }
+
+  /** Closes the mailbox: keys are revoked, open mail is withdrawn, its senders are told. The id stays reserved. */
+  async remove(principal: Principal, name: string): Promise<{ readonly removed: AgentId }> {
+    const { agent } = await this.#known(principal, name);
+    await this.#guard.authorize(principal, "agents.write", { agentId: agent.id });
+    await this.#removal.remove(principal, agent.id);
+    return { removed: agent.id };
+  }
+
+  /** Takes up removals that a crash interrupted; a relay does so when it starts. */
+  async finishRemovals(principal: OperatorPrincipal): Promise<void> {
+    await this.#removal.finishAll(principal);
+  }
+
+  async #listed(viewer: Principal, after: string, limit: number): Promise<readonly AgentWithPresence[]> {
+    const listed: AgentWithPresence[] = [];
+    for (let afterId = after; ;) {
+      const page = await this.#store.agents(viewer.tenant, { afterId, limit });
+      listed.push(...page.filter(({ agent }) => isListedFor(viewer, agent.id)));
+      const last = page.at(-1)?.agent.id;
+      if (last === undefined || page.length < limit || listed.length >= limit) return listed.slice(0, limit);
+      afterId = last;
+    }
+  }
+
+  #idOf(request: RegisterRequest): AgentId {
+    if (request.agent_id !== undefined) return readAgentId(request.agent_id);
+    if (request.pubkey_b58 === undefined) return readAgentId(this.#ids.agent());
+    throw new RelayError("invalid_argument", "pubkey_b58: needs agent_id too, because key_proof names it");
+  }
+
+  /** A proof that proves nothing is a refusal, and on record like any other. */
+  async #identify(
+    principal: Principal,
+    request: RegisterRequest,
+    agentId: AgentId,
+    known: AgentRecord | undefined,
+  ): Promise<Identity> {
+    const claim = { tenant: principal.tenant, agentId, before: registeredBefore(known) };
+    try {
+      checkKeyProof(request, claim, this.#clock.nowMs());
+    } catch (reason) {
+      const error = RelayError.from(reason);
+      if (error.code !== "permission_denied") throw error;
+      await this.#guard.refuse(principal, "agents.write", { agentId }, error);
+    }
+    return identify(request, claim);
+  }
+
+  /**
+   * Limited as the caller's own key is, so that registering is no way around the limits; an agent that registers
+   * itself gets none that ends later than the one it came with.
+   */
+  #ownKey(principal: Principal, agentId: AgentId): NewKey {
+    return this.#keyMaker.make({
+      tenant: principal.tenant,
+      agentId,
+      verbs: principal.verbs === undefined ? null : [...principal.verbs],
+      createdAtMs: this.#clock.nowMs(),
+      createdBy: actorName(principal),
+      expiresAtMs: principal.kind === "agent" ? (principal.expiresAtMs ?? null) : null,
+      replaces: null,
+    });
+  }
+
+  #registration(
+    principal: Principal,
+    record: AgentRecord,
+    { custodialKey }: Identity,
+    key: NewKey | undefined,
+    push: PushAfter,
+  ): Changes {
+    const by = { actor: actorName(principal), atMs: this.#clock.nowMs() };
+    const { aliases, publicKey, isCustodial } = record;
+    const type = key === undefined ? "agent.updated" : "agent.registered";
+    const data = { aliases, pubkey_b58: publicKey, custodial: isCustodial, ...push.data };
+    return {
+      tenant: principal.tenant,
+      agents: [record],
+      pushEndpoints: push.changed,
+      custodialKeys: custodialKey === undefined ? [] : [custodialKey],
+      keys: key === undefined ? [] : [key.record],
+      events: [
+        agentEvent(type, record.id, by, data),
+        ...(key === undefined ? [] : [keyEvent("key.created", key.record, by)]),
+      ],
+    };
+  }
+
+  async #known(principal: Principal, name: string): Promise<AgentWithPresence> {
+    await this.#guard.authorize(principal, "agents.read");
+    const { tenant } = principal;
+    const id = await this.#directory.resolve(tenant, name, "agent_id");
+    const known = await this.#store.agent(tenant, id);
+    if (known !== undefined) return known;
+    throw new RelayError("not_found", `there is no agent ${name}`);
+  }
+
+  async #nameTaken(tenant: string, id: AgentId, aliases: readonly string[]): Promise<RelayError> {
+    for (const name of [id, ...aliases]) {
+      const others = (await this.#store.agentsNamed(tenant, name)).filter((other) => other !== id);
+      if (others.length > 0) {
+        return new RelayError(
+          "conflict",
+          `aliases: ${quote(name)} already belongs to ${others.join(", ")}; choose another name`,
+          { details: { name, taken_by: others } },
+        );
+      }
+    }
+    return new RelayError("conflict", "aliases: one of them already belongs to another agent");
+  }
+
+  async #view(principal: Principal, found: AgentWithPresence): Promise<AgentView> {
+    const { tenant, id, callbackUrl } = found.agent;
+    return this.#viewWith(
+      principal,
+      found,
+      callbackUrl === null ? undefined : await this.#store.pushEndpoint(tenant, id),
+    );
+  }
+
+  #viewWith(viewer: Principal, found: AgentWithPresence, endpoint: PushEndpoint | undefined): AgentView {
+    const at = { nowMs: this.#clock.nowMs(), settings: this.#settings };
+    return viewAgent(found, endpoint, { ...at, viewer });
+  }
+}
+
+function keyTaken(): RelayError {
+  return new RelayError(
+    "conflict",
+    "pubkey_b58: another agent is registered with this key; every agent has its own",
+  );
+}

@@ -1,0 +1,175 @@
+import { type AgentId, type PushMode, type RegisterRequest, RelayError } from "@a2a-relay/protocol";
+import { CLOSED } from "../outbound/circuit.ts";
+import type { PushEndpoint } from "../ports/push-record.ts";
+
+const SWITCHED_OFF = "the agent switched push off";
+const LEFT = "the agent was removed";
+
+/** What a registration says of where and how the agent is called. */
+export interface PushWish extends Pick<RegisterRequest, "push" | "notice" | "push_ack"> {
+  readonly tenant: string;
+  readonly agentId: AgentId;
+  /** As it is on record after the registration. */
+  readonly callbackUrl: string | null;
+}
+
+/**
+ * The endpoint after a registration; undefined when there is none and none is asked for. What is left out stays as
+ * it was. `newSecret` is asked only where the endpoint has none yet.
+ */
+export function endpointAfter(
+  before: PushEndpoint | undefined,
+  wish: PushWish,
+  newSecret: () => string,
+): PushEndpoint | undefined {
+  const { push, callbackUrl } = wish;
+  if (push !== undefined && push !== null) {
+    // Who is called in another way was never told the secret, or has no use for it.
+    const isNew = before === undefined || isForgotten(before) || before.mode !== push;
+    const kept = isNew ? newEndpoint(before, wish, newSecret()) : before;
+    return checked(asWished(switchedOn(kept, push, requireUrl(callbackUrl, push)), wish));
+  }
+  if (before === undefined || isForgotten(before)) {
+    assertNothingWished(wish);
+    return undefined;
+  }
+  if (push === null || callbackUrl === null) return checked(switchedOff(asWished(before, wish)));
+  return checked(asWished({ ...before, url: callbackUrl }, wish));
+}
+
+/** Nothing of it is left for whoever gets the id next: neither the address nor the secrets. */
+export function forgotten(endpoint: PushEndpoint): PushEndpoint {
+  return {
+    ...endpoint,
+    ...CLOSED,
+    url: "",
+    secret: "",
+    oldSecret: null,
+    oldSecretUntilMs: null,
+    isNotice: false,
+    acknowledges: false,
+    state: "disabled",
+    reason: LEFT,
+  };
+}
+
+export function isForgotten(endpoint: PushEndpoint): boolean {
+  return endpoint.url === "";
+}
+
+/** What becomes of mail that waits to be pushed there. */
+export function whyDropped(endpoint: PushEndpoint | undefined): string {
+  return endpoint?.reason ?? "mail of this agent is not pushed";
+}
+
+export function disabled(endpoint: PushEndpoint, reason: string): PushEndpoint {
+  return { ...endpoint, ...CLOSED, state: "disabled", reason };
+}
+
+/** Whether this is still what a request was sent to; if not, its answer says nothing of it. */
+export function isSameEndpoint(endpoint: PushEndpoint, sent: PushEndpoint): boolean {
+  const { url, secret, oldSecret } = endpoint;
+  return url === sent.url && (sent.secret === secret || sent.secret === oldSecret);
+}
+
+/**
+ * Who rotates again while an old secret is good may have lost the answer: receivers know that old one, and nobody
+ * the one between. Without an overlap all that was before ends at once.
+ */
+export function rotated(
+  endpoint: PushEndpoint,
+  secret: string,
+  at: { readonly nowMs: number; readonly overlapMs: number },
+): PushEndpoint {
+  const untilMs = at.nowMs + at.overlapMs;
+  if (at.overlapMs === 0) return { ...endpoint, secret, oldSecret: null, oldSecretUntilMs: null };
+  const { oldSecret, oldSecretUntilMs } = withoutDeadSecret(endpoint, at.nowMs);
+  return {
+    ...endpoint,
+    secret,
+    oldSecret: oldSecret ?? endpoint.secret,
+    oldSecretUntilMs: Math.max(oldSecretUntilMs ?? 0, untilMs),
+  };
+}
+
+/** The very same endpoint, unless it has a secret that signs no more: that need not lie in the file. */
+export function withoutDeadSecret(endpoint: PushEndpoint, nowMs: number): PushEndpoint {
+  const { oldSecretUntilMs } = endpoint;
+  if (oldSecretUntilMs === null || nowMs < oldSecretUntilMs) return endpoint;
+  return { ...endpoint, oldSecret: null, oldSecretUntilMs: null };
+}
+
+/** It starts with all open mail: an agent that was asleep until now loses nothing. */
+function newEndpoint(
+  before: PushEndpoint | undefined,
+  { tenant, agentId }: PushWish,
+  secret: string,
+): PushEndpoint {
+  return {
+    tenant,
+    agentId,
+    mode: "webhook",
+    url: "",
+    isNotice: false,
+    acknowledges: false,
+    secret,
+    oldSecret: null,
+    oldSecretUntilMs: null,
+    state: "active",
+    reason: null,
+    ...CLOSED,
+    afterPosition: 0,
+    version: before?.version ?? 0,
+  };
+}
+
+/** After a time of being disabled it looks at all open mail again: some of it may have failed before that. */
+function switchedOn(endpoint: PushEndpoint, mode: PushMode, url: string): PushEndpoint {
+  const afterPosition = endpoint.state === "disabled" ? 0 : endpoint.afterPosition;
+  return { ...endpoint, ...CLOSED, mode, url, state: "active", reason: null, afterPosition };
+}
+
+/** Why it was disabled before stays to be read. */
+function switchedOff(endpoint: PushEndpoint): PushEndpoint {
+  return endpoint.state === "disabled" ? endpoint : disabled(endpoint, SWITCHED_OFF);
+}
+
+/** An agent that has made a task of a letter, or has answered it, has taken it. */
+function asWished(endpoint: PushEndpoint, { notice, push_ack: ack }: PushWish): PushEndpoint {
+  if (endpoint.mode === "a2a") {
+    if (notice === true) throw noWishForA2a("notice");
+    if (ack === false) throw noWishForA2a("push_ack");
+    return { ...endpoint, isNotice: false, acknowledges: true };
+  }
+  return {
+    ...endpoint,
+    isNotice: notice ?? endpoint.isNotice,
+    acknowledges: ack ?? endpoint.acknowledges,
+  };
+}
+
+function checked(endpoint: PushEndpoint): PushEndpoint {
+  if (!endpoint.isNotice || !endpoint.acknowledges) return endpoint;
+  throw new RelayError(
+    "invalid_argument",
+    "push_ack: a notice does not bring the letter, so that its arrival cannot acknowledge it; give push_ack or notice, not both",
+  );
+}
+
+function noWishForA2a(wished: "notice" | "push_ack"): RelayError {
+  return new RelayError(
+    "invalid_argument",
+    `${wished}: with push: "a2a" the whole letter is sent, and is acknowledged when the agent takes it; leave it out`,
+  );
+}
+
+function requireUrl(callbackUrl: string | null, push: PushMode): string {
+  if (callbackUrl !== null) return callbackUrl;
+  throw new RelayError("invalid_argument", `push: "${push}" needs a callback_url, where the mail is sent to`);
+}
+
+function assertNothingWished({ notice, push_ack: ack }: PushWish): void {
+  const wished = (notice === true && "notice") || (ack === true && "push_ack");
+  if (wished === false) return;
+  throw new RelayError("invalid_argument", `${wished}: says how mail is pushed, so it needs push: "webhook"`);
+}

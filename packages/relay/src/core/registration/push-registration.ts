@@ -1,0 +1,107 @@
+import { hash } from "node:crypto";
+import type { RegisterRequest } from "@a2a-relay/protocol";
+import type { Verb } from "../access/authorize.ts";
+import type { Guard } from "../access/guard.ts";
+import type { Principal } from "../access/principal.ts";
+import { newSigningSecret } from "../keys/signing-secret.ts";
+import type { EgressPolicy } from "../rules/egress-policy.ts";
+import type { Randomness } from "../ports/randomness.ts";
+import type { RelayStore } from "../ports/relay-store.ts";
+import { endpointAfter } from "./push-endpoint.ts";
+import type { PushEndpoint } from "../ports/push-record.ts";
+import type { AgentRecord } from "../ports/agent-record.ts";
+
+export interface PushRegistrationParts {
+  readonly store: RelayStore;
+  readonly guard: Guard;
+  readonly egress: EgressPolicy;
+  readonly randomness: Randomness;
+}
+
+/** The agent as it was, if it is registered, and as it will be. */
+export interface Registered {
+  readonly before: AgentRecord | undefined;
+  readonly record: AgentRecord;
+}
+
+/** What a registration makes of where the agent's mail is sent. */
+export interface PushAfter {
+  readonly endpoint: PushEndpoint | undefined;
+  /** The endpoint, if this registration changed it. */
+  readonly changed: readonly PushEndpoint[];
+  /** A new one, for its owner to see. */
+  readonly secret: string | undefined;
+  /** What the journal keeps of the change. */
+  readonly data: Readonly<Record<string, unknown>>;
+}
+
+/** Enough to tell addresses apart. The address itself may be a secret of its receiver. */
+const DIGEST_CHARS = 16;
+
+/** The part of a registration that says where mail is sent. */
+export class PushRegistration {
+  readonly #store: RelayStore;
+  readonly #guard: Guard;
+  readonly #egress: EgressPolicy;
+  readonly #randomness: Randomness;
+
+  constructor(parts: PushRegistrationParts) {
+    this.#store = parts.store;
+    this.#guard = parts.guard;
+    this.#egress = parts.egress;
+    this.#randomness = parts.randomness;
+  }
+
+  async after(principal: Principal, request: RegisterRequest, agent: Registered): Promise<PushAfter> {
+    const { tenant, id, callbackUrl } = agent.record;
+    const before = await this.#store.pushEndpoint(tenant, id);
+    for (const verb of verbsFor(request, agent, before)) {
+      await this.#guard.authorize(principal, verb, { agentId: id });
+    }
+    // It may have been registered when the operator still allowed it.
+    if (request.push != null && callbackUrl !== null) {
+      this.#egress.checkUrl(callbackUrl, "callback_url");
+    }
+    const wish = { ...request, tenant, agentId: id, callbackUrl };
+    const endpoint = endpointAfter(before, wish, () => newSigningSecret(this.#randomness));
+    const isChanged = endpoint !== undefined && JSON.stringify(endpoint) !== JSON.stringify(before);
+    return {
+      endpoint,
+      changed: isChanged ? [endpoint] : [],
+      secret:
+        endpoint?.mode === "webhook" && endpoint.secret !== before?.secret ? endpoint.secret : undefined,
+      data: isChanged ? dataOf(endpoint, principal) : {},
+    };
+  }
+}
+
+/**
+ * Whoever says where mail is sent reads it there, and settles it where an answer acknowledges, so that a key needs
+ * for this what it would need for that.
+ */
+function verbsFor(
+  request: RegisterRequest,
+  agent: Registered,
+  before: PushEndpoint | undefined,
+): readonly Verb[] {
+  const { push, notice, push_ack: ack } = request;
+  const isSaid = push !== undefined || notice !== undefined || ack !== undefined;
+  if (!isSaid && !isMoved(agent, before)) return [];
+  const settles = push === "a2a" || (ack ?? (push !== null && before?.acknowledges === true));
+  return ["push.write", "mailbox.read", ...(settles ? (["mailbox.settle"] as const) : [])];
+}
+
+/** Also where nothing is sent yet: its owner may switch that on without a look at the address. */
+function isMoved({ before, record }: Registered, endpoint: PushEndpoint | undefined): boolean {
+  if (record.callbackUrl === null) return endpoint?.state === "active";
+  return record.callbackUrl !== before?.callbackUrl;
+}
+
+/** An endpoint outlives the key that made it, so the key is on record with it. */
+function dataOf({ state, mode, url }: PushEndpoint, { keyId }: Principal): Readonly<Record<string, unknown>> {
+  return {
+    push: state === "active" ? mode : null,
+    callback_digest: hash("sha256", url, "hex").slice(0, DIGEST_CHARS),
+    ...(keyId === undefined ? {} : { key_id: keyId }),
+  };
+}

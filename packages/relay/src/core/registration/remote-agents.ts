@@ -1,0 +1,98 @@
+import { type AgentId, LIMITS, RelayError } from "@a2a-relay/protocol";
+import { actorName, type Principal } from "../access/principal.ts";
+import { newSigningSecret } from "../keys/signing-secret.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { EgressPolicy } from "../rules/egress-policy.ts";
+import type { Identifiers } from "../ports/identifiers.ts";
+import type { Randomness } from "../ports/randomness.ts";
+import type { Changes, RelayStore } from "../ports/relay-store.ts";
+import { endpointAfter } from "./push-endpoint.ts";
+import { agentEvent } from "./agent-event.ts";
+import { identify } from "../agents/agent-identity.ts";
+import type { AgentRecord } from "../ports/agent-record.ts";
+import { AgentRemoval } from "./agent-removal.ts";
+import { fillRecord, registeredBefore } from "./registration.ts";
+
+export interface ExternalAgentsParts {
+  readonly store: RelayStore;
+  readonly clock: Clock;
+  readonly ids: Identifiers;
+  readonly randomness: Randomness;
+  readonly egress: EgressPolicy;
+}
+
+/** Agents that nobody registered: whoever is written to by a URL gets a mailbox here, which the relay takes there. */
+export class ExternalAgents {
+  readonly #store: RelayStore;
+  readonly #clock: Clock;
+  readonly #randomness: Randomness;
+  readonly #egress: EgressPolicy;
+  readonly #removal: AgentRemoval;
+
+  constructor(parts: ExternalAgentsParts, settings: { readonly messageTtlMs: number }) {
+    this.#store = parts.store;
+    this.#clock = parts.clock;
+    this.#randomness = parts.randomness;
+    this.#egress = parts.egress;
+    this.#removal = new AgentRemoval(parts, settings);
+  }
+
+  /** Says what can be said of its address without asking anybody. */
+  check(id: AgentId, field: string): void {
+    this.#egress.checkUrl(id, field);
+  }
+
+  /**
+   * What makes the agent known, so that mail can be left for it; undefined when it is. Written together with the
+   * letter: one that is refused makes nobody known. `newcomers` are those who become known by the same change.
+   */
+  async registration(
+    principal: Principal,
+    id: AgentId,
+    newcomers: ReadonlySet<AgentId>,
+  ): Promise<Changes | undefined> {
+    const { tenant } = principal;
+    if (newcomers.has(id)) return undefined;
+    const known = (await this.#store.agent(tenant, id))?.agent;
+    if (registeredBefore(known) !== undefined) return undefined;
+    await this.#assertRoom(tenant, newcomers.size);
+    await this.#removal.finish(principal, id);
+    return this.#newAgent(principal, id, known);
+  }
+
+  async #newAgent(principal: Principal, id: AgentId, known: AgentRecord | undefined): Promise<Changes> {
+    const { tenant } = principal;
+    const identity = identify({}, { tenant, agentId: id, before: undefined });
+    const nowMs = this.#clock.nowMs();
+    const said = { display_name: displayNameOf(id), callback_url: id };
+    const record = fillRecord({ tenant, id, known, identity }, said, { nowMs, egress: this.#egress });
+    const before = await this.#store.pushEndpoint(tenant, id);
+    const wish = { tenant, agentId: id, callbackUrl: id, push: "a2a" } as const;
+    const endpoint = endpointAfter(before, wish, () => newSigningSecret(this.#randomness));
+    const by = { actor: actorName(principal), atMs: nowMs };
+    const data = { aliases: [], pubkey_b58: record.publicKey, custodial: true, push: "a2a", external: true };
+    return {
+      tenant,
+      agents: [record],
+      pushEndpoints: endpoint === undefined ? [] : [endpoint],
+      custodialKeys: identity.custodialKey === undefined ? [] : [identity.custodialKey],
+      events: [agentEvent("agent.registered", id, by, data)],
+    };
+  }
+
+  async #assertRoom(tenant: string, newcomers: number): Promise<void> {
+    const count = (await this.#store.countExternalAgents(tenant)) + newcomers;
+    if (count < LIMITS.externalAgentsMax) return;
+    throw new RelayError(
+      "resource_exhausted",
+      `to: ${count} agents elsewhere are written to already, the limit; remove one with DELETE /agents/{id}`,
+      { details: { limit: LIMITS.externalAgentsMax } },
+    );
+  }
+}
+
+/** As people say it: where it is, without how to get there. */
+function displayNameOf(id: AgentId): string {
+  const { host, pathname } = new URL(id);
+  return `${host}${pathname === "/" ? "" : pathname}`.slice(0, LIMITS.displayNameCharsMax);
+}

@@ -1,8 +1,0 @@
-import type { RemoteInterface } from "./remote-interface.ts";
-import type { RemoteAnswer } from "./remote-task.ts";
-
-/** What an agent elsewhere answered to a letter, and over which of its interfaces. */
-export interface RemoteReply {
-  readonly at: RemoteInterface;
-  readonly answer: RemoteAnswer;
-}

@@ -1,0 +1,74 @@
+import { type AgentId, POSTMASTER } from "@a2a-relay/protocol";
+import type { Identifiers } from "../ports/identifiers.ts";
+import type { DeliveryRecord } from "../ports/delivery-record.ts";
+import type { TaskRecord } from "../ports/task-record.ts";
+import { type Letter, type Posted, post } from "./new-message.ts";
+import type { MessageRecord } from "../ports/message-record.ts";
+
+/** What the relay itself needs to write a letter. */
+export interface Stationery {
+  readonly ids: Identifiers;
+  readonly nowMs: number;
+  readonly messageTtlMs: number;
+}
+
+/** Tells the sender why mail was not delivered. Never about quiet mail: no notice about a notice. */
+export function undeliverableNotice(
+  stationery: Stationery,
+  original: MessageRecord,
+  delivery: DeliveryRecord,
+): Posted {
+  const subject = subjectOf(original);
+  return post({
+    ...relayLetter(stationery, original.tenant, original.sender),
+    subject: `Undeliverable: ${subject}`.slice(0, SUBJECT_CHARS).toWellFormed(),
+    body: [
+      `Your ${original.kind} "${subject}" to ${delivery.agentId} is ${delivery.state}: ${delivery.reason ?? ""}.`,
+      `Message: ${original.id}. Nobody will act on it any more; send it again if it still matters.`,
+    ].join("\n"),
+    threadId: original.threadId,
+    taskId: original.taskId ?? undefined,
+    replyTo: original.id,
+    more: { notice: { delivery_state: delivery.state, reason: delivery.reason } },
+  });
+}
+
+/** Tells whoever holds the lease that the work is no longer wanted. */
+export function canceledNotice(stationery: Stationery, task: TaskRecord, reason: string): Posted {
+  return post({
+    ...relayLetter(stationery, task.tenant, task.assignee),
+    subject: `Canceled: ${task.subject}`.slice(0, SUBJECT_CHARS).toWellFormed(),
+    body: `Task ${task.id} was canceled: ${reason}. Stop working on it; a result will be refused.`,
+    threadId: task.threadId,
+    taskId: task.id,
+    replyTo: task.messageId,
+    more: { task_state: "canceled", notice: { task_state: "canceled", reason } },
+  });
+}
+
+const SUBJECT_CHARS = 200;
+
+function relayLetter(
+  stationery: Stationery,
+  tenant: string,
+  recipient: AgentId,
+): Omit<Letter, "subject" | "body" | "threadId" | "taskId" | "replyTo" | "more"> {
+  return {
+    tenant,
+    id: stationery.ids.message(),
+    sender: POSTMASTER,
+    recipient,
+    kind: "status",
+    purpose: "mail",
+    acceptedAtMs: stationery.nowMs,
+    expiresAtMs: stationery.nowMs + stationery.messageTtlMs,
+    duplicateSafety: "idempotent",
+    idempotencyKey: undefined,
+    quiet: true,
+    reservedFor: undefined,
+  };
+}
+
+function subjectOf(message: MessageRecord): string {
+  return (JSON.parse(message.json) as { subject: string }).subject;
+}

@@ -1,0 +1,145 @@
+import { RelayError, type TaskState } from "@a2a-relay/protocol";
+import type { Changes, RelayStore } from "../ports/relay-store.ts";
+import type { EventDraft, EventType } from "./event.ts";
+import type { DeliveryRecord } from "../ports/delivery-record.ts";
+import { acknowledge, assertMayFinish, withdraw } from "./delivery-state.ts";
+import type { TaskRecord } from "../ports/task-record.ts";
+
+/** Open mail of the task on the side of the agent that works on it. */
+export function workMail(task: TaskRecord, deliveries: readonly DeliveryRecord[]): readonly DeliveryRecord[] {
+  return deliveries.filter((delivery) => delivery.agentId === task.assignee);
+}
+
+/**
+ * Fencing for a task: while any of its mail is leased, the caller must hold one of those leases. When none is,
+ * only whoever held it last may still come with a lease, also after somebody settled `asked`, the mail that
+ * asked for the work.
+ */
+export function assertHoldsTask(
+  mail: readonly DeliveryRecord[],
+  asked: DeliveryRecord | undefined,
+  leaseId: string | undefined,
+): void {
+  const leased = mail.filter((delivery) => delivery.state === "leased");
+  if (leased.some((delivery) => delivery.leaseId === leaseId)) return;
+  const [held] = leased;
+  if (held !== undefined) assertMayFinish(held, leaseId);
+  if (leaseId === undefined || asked === undefined || asked.leaseId === null) return;
+  if ([asked, ...mail].some((delivery) => delivery.leaseId === leaseId)) return;
+  throw new RelayError(
+    "lease_lost",
+    `lease ${leaseId} on message ${asked.messageId} was taken over; whatever it did must not be finished`,
+    { details: { message_id: asked.messageId, attempt: asked.attempt } },
+  );
+}
+
+/** What was sent about the task and has not been seen by anybody who works on it. */
+export function unreadFollowUps(
+  task: TaskRecord,
+  mail: readonly DeliveryRecord[],
+): readonly DeliveryRecord[] {
+  return mail.filter(
+    ({ messageId, state, deliveredAtMs, attempt }) =>
+      messageId !== task.messageId && state === "available" && deliveredAtMs === null && attempt === 0,
+  );
+}
+
+/**
+ * The work is done: all of its mail is settled in the same commit. What nobody has read cannot be acknowledged;
+ * it is withdrawn, and its sender learns from the result that the task is over.
+ */
+export function acknowledgeWork(
+  task: TaskRecord,
+  mail: readonly DeliveryRecord[],
+  actor: string,
+  nowMs: number,
+): Partial<Changes> {
+  const unread = unreadFollowUps(task, mail);
+  const settled = mail
+    .filter((delivery) => !unread.includes(delivery))
+    .map((delivery) => acknowledge(delivery, delivery.leaseId ?? undefined, nowMs))
+    .filter((delivery) => delivery !== undefined);
+  const withdrawn = withdrawWork(unread, actor, nowMs, "the task was finished before this was read");
+  return {
+    deliveries: [...settled, ...(withdrawn.deliveries ?? [])],
+    events: [
+      ...settled.map((delivery) => deliveryEvent("message.acknowledged", delivery, actor, nowMs, {})),
+      ...(withdrawn.events ?? []),
+    ],
+  };
+}
+
+export function withdrawWork(
+  mail: readonly DeliveryRecord[],
+  actor: string,
+  nowMs: number,
+  reason: string,
+): Partial<Changes> {
+  const withdrawn = mail.map((delivery) => withdraw(delivery, reason, nowMs));
+  return {
+    deliveries: withdrawn,
+    events: withdrawn.map((delivery) =>
+      deliveryEvent("message.withdrawn", delivery, actor, nowMs, { reason }),
+    ),
+  };
+}
+
+/** A follow-up that waited for the worker of this lease waits for anybody once that lease is over. */
+export async function freeReservations(
+  store: RelayStore,
+  delivery: DeliveryRecord,
+): Promise<Pick<Changes, "deliveries">> {
+  if (delivery.taskId === null) return {};
+  const open = await store.openDeliveriesOfTask(delivery.tenant, delivery.taskId);
+  const reserved = open.filter(
+    (other) => other.messageId !== delivery.messageId && other.reservedFor !== null,
+  );
+  return { deliveries: reserved.map((other) => ({ ...other, reservedFor: null })) };
+}
+
+const STATE_EVENTS = {
+  working: "task.working",
+  "input-required": "task.input-required",
+  "auth-required": "task.auth-required",
+  completed: "task.completed",
+  failed: "task.failed",
+  canceled: "task.canceled",
+  rejected: "task.rejected",
+} as const satisfies Record<Exclude<TaskState, "submitted">, EventType>;
+
+/** The task's new state as a fact; it hangs on the message that asked for the work, so its receipts show it. */
+export function taskEvent(
+  task: TaskRecord,
+  actor: string,
+  data: Readonly<Record<string, unknown>>,
+): EventDraft {
+  return {
+    type: task.state === "submitted" ? "task.handed_off" : STATE_EVENTS[task.state],
+    atMs: task.updatedAtMs,
+    actor,
+    agentId: task.assignee,
+    messageId: task.messageId,
+    taskId: task.id,
+    threadId: task.threadId,
+    data,
+  };
+}
+
+export function deliveryEvent(
+  type: EventType,
+  delivery: DeliveryRecord,
+  actor: string,
+  atMs: number,
+  data: Readonly<Record<string, unknown>>,
+): EventDraft {
+  return {
+    type,
+    atMs,
+    actor,
+    agentId: delivery.agentId,
+    messageId: delivery.messageId,
+    taskId: delivery.taskId,
+    threadId: delivery.threadId,
+    data,
+  };
+}

@@ -1,0 +1,194 @@
+import {
+  type AgentId,
+  type Artifact,
+  LIMITS,
+  type Part,
+  type ResultStatus,
+  type TerminalTaskState,
+} from "@a2a-relay/protocol";
+import type { Changes } from "../ports/relay-store.ts";
+import type { EventDraft } from "./event.ts";
+import { digestOf } from "./digest.ts";
+import { type Letter, type Posted, post } from "./new-message.ts";
+import type { Stationery } from "./notices.ts";
+import { taskEvent } from "./task-changes.ts";
+import type { TaskRecord } from "../ports/task-record.ts";
+import { moveTask } from "./task-state.ts";
+import { type A2aMembers, saidBy, tellEnd, type Told } from "./task-update.ts";
+
+/** How a task ends. */
+export interface Ending {
+  readonly state: TerminalTaskState;
+  readonly resultStatus: ResultStatus;
+  readonly text: string;
+  readonly parts: readonly Part[] | undefined;
+  /** What the agent said of it in the words of A2A. */
+  readonly a2aMessage?: A2aMembers | undefined;
+  readonly metadata?: A2aMembers | undefined;
+  readonly isPlain?: boolean | undefined;
+  /** What went wrong, where the result says so beside its content. */
+  readonly errorMessage?: string | undefined;
+  /** The earlier task whose result this one is ended with. */
+  readonly replayOf?: string;
+  /** Tells a repeated ending from a different one. */
+  readonly digest: string;
+  /** Who ended it, as the journal names them. */
+  readonly actor: string;
+  /** Who the result mail is from: the agent that worked, or the postmaster where nobody did. */
+  readonly sender: AgentId;
+}
+
+export function endingDigest(state: TerminalTaskState, content: unknown): string {
+  return digestOf([state, content]);
+}
+
+/** The one terminal change of a task together with the one result mail to its requester. */
+export function endTask(
+  task: TaskRecord,
+  ending: Ending,
+  stationery: Stationery,
+  requesterIsRegistered: boolean,
+  artifacts: readonly Artifact[],
+): { readonly task: TaskRecord; readonly changes: Partial<Changes> } {
+  const resultMessageId = requesterIsRegistered ? stationery.ids.message() : null;
+  const said = { ...ending, messageId: resultMessageId ?? undefined };
+  const { task: ended, changes: told } = endedTask(task, ending, said, stationery.nowMs);
+  const event = endingEvent(ended, ending, artifacts);
+  const end = {
+    ...told,
+    tasks: [ended],
+    ...(isNews(ending) ? rememberedResult(ended, ending, artifacts) : {}),
+  };
+  if (resultMessageId === null) return { task: ended, changes: { ...end, events: [event] } };
+  const mail = post({
+    ...taskLetter(task, stationery),
+    id: resultMessageId,
+    purpose: "result",
+    sender: ending.sender,
+    kind: "reply",
+    body: ending.text,
+    more: {
+      ...(ending.parts === undefined ? {} : { parts: ending.parts }),
+      task_state: ending.state,
+      result_status: ending.resultStatus,
+      ...(ending.errorMessage === undefined ? {} : { error_message: ending.errorMessage }),
+      ...(ending.replayOf === undefined ? {} : { replay_of: ending.replayOf }),
+    },
+  });
+  return {
+    task: ended,
+    changes: { ...mail.changes, ...end, events: [event, ...mail.changes.events] },
+  };
+}
+
+/** A result that tells of an error beside its content is not remembered, and none is remembered twice. */
+function isNews({ errorMessage, replayOf }: Ending): boolean {
+  return errorMessage === undefined && replayOf === undefined;
+}
+
+/**
+ * What later tasks that ask for the same work are answered with. Only plain success is: whoever asks again after
+ * anything else wants it tried again. What is too long for a letter is done again as well.
+ */
+export function rememberedResult(
+  ended: TaskRecord,
+  { text, parts }: Pick<Ending, "text" | "parts">,
+  artifacts: readonly Artifact[],
+): Pick<Changes, "cachedResults"> {
+  const { tenant, id: taskId, resultKey, updatedAtMs: storedAtMs } = ended;
+  if (resultKey === null || ended.state !== "completed" || ended.resultStatus !== "ok") return {};
+  const content = { text, parts: parts ?? null, artifacts };
+  if (Buffer.byteLength(JSON.stringify(content)) > LIMITS.bodyBytesMax) return {};
+  const expiresAtMs = storedAtMs + LIMITS.cachedResultKeptMs;
+  return { cachedResults: [{ tenant, resultKey, taskId, ...content, storedAtMs, expiresAtMs }] };
+}
+
+/** The mail that asks the requester for input or for authorisation. */
+export function askRequester(
+  task: TaskRecord,
+  question: { readonly text: string; readonly parts: readonly Part[] | undefined },
+  stationery: Stationery,
+): Posted {
+  return post({
+    ...taskLetter(task, stationery),
+    id: stationery.ids.message(),
+    purpose: "mail",
+    sender: task.assignee,
+    kind: "status",
+    body: question.text === "" ? `The task is ${task.state}.` : question.text,
+    more: {
+      ...(question.parts === undefined ? {} : { parts: question.parts }),
+      needs_reply: true,
+      task_state: task.state,
+    },
+  });
+}
+
+/** What all mail about a task to its requester has in common. */
+function taskLetter(
+  task: TaskRecord,
+  stationery: Stationery,
+): Omit<Letter, "id" | "purpose" | "sender" | "kind" | "body" | "more"> {
+  return {
+    tenant: task.tenant,
+    recipient: task.requester,
+    subject: `Re: ${task.subject}`.slice(0, LIMITS.subjectCharsMax).toWellFormed(),
+    threadId: task.threadId,
+    taskId: task.id,
+    replyTo: task.messageId,
+    acceptedAtMs: stationery.nowMs,
+    expiresAtMs: stationery.nowMs + stationery.messageTtlMs,
+    duplicateSafety: "idempotent",
+    idempotencyKey: undefined,
+    quiet: true,
+    reservedFor: undefined,
+  };
+}
+
+/** The task after its end and what its followers are told, also for endings whose mail is the agent's own reply. */
+export function endedTask(
+  task: TaskRecord,
+  ending: Pick<Ending, "state" | "resultStatus" | "text" | "digest" | "isPlain" | "metadata">,
+  {
+    text,
+    parts,
+    messageId,
+    a2aMessage,
+  }: Pick<Ending, "text" | "parts" | "a2aMessage"> & {
+    readonly messageId: string | undefined;
+  },
+  nowMs: number,
+): Told {
+  const { state, metadata } = ending;
+  const ended: TaskRecord = {
+    ...moveTask(task, state, nowMs),
+    resultStatus: ending.resultStatus,
+    resultDigest: ending.digest,
+    resultMessageId: messageId ?? null,
+    isPlain: ending.isPlain ?? false,
+    statusText: ending.text === "" ? null : ending.text.slice(0, STATUS_TEXT_CHARS).toWellFormed(),
+  };
+  // Whoever cancels a task knows why.
+  const said = state === "canceled" ? {} : saidBy({ text, parts, messageId, a2aMessage });
+  const more = metadata === undefined ? {} : { metadata };
+  return tellEnd(ended, [{ kind: "status", state, ...said, ...more }], nowMs);
+}
+
+/** Artifacts came without events of their own; one digest at the end vouches for all of them. */
+export function endingEvent(
+  ended: TaskRecord,
+  ending: Pick<Ending, "actor" | "digest" | "replayOf" | "resultStatus">,
+  artifacts: readonly Artifact[],
+): EventDraft {
+  const event = taskEvent(ended, ending.actor, {
+    ...(ending.replayOf === undefined ? {} : { replay_of: ending.replayOf }),
+    result_status: ending.resultStatus,
+    result_message_id: ended.resultMessageId,
+    digest: ending.digest,
+    ...(artifacts.length === 0 ? {} : { artifacts: artifacts.length, artifacts_digest: digestOf(artifacts) }),
+  });
+  return ending.replayOf === undefined ? event : { ...event, type: "task.replayed" };
+}
+
+/** A task shows the beginning of what was said last; the whole text is in the mail. */
+export const STATUS_TEXT_CHARS = 2_000;

@@ -1,0 +1,141 @@
+import { type AgentId, isTerminal, POSTMASTER } from "@a2a-relay/protocol";
+import type { RespondDemand } from "../access/capability-gate.ts";
+import type { Changes, RelayStore } from "../ports/relay-store.ts";
+import type { EventType } from "./event.ts";
+import { type Stationery, undeliverableNotice } from "./notices.ts";
+import { deliveryEvent, freeReservations, withdrawWork, workMail } from "./task-changes.ts";
+import { endingDigest, endTask } from "./task-result.ts";
+import type { TaskRecord } from "../ports/task-record.ts";
+import type { DeliveryRecord } from "../ports/delivery-record.ts";
+
+const UNDELIVERED_EVENTS: Readonly<Partial<Record<DeliveryRecord["state"], EventType>>> = {
+  dead: "message.dead",
+  expired: "message.expired",
+  withdrawn: "message.withdrawn",
+};
+
+/** Who gave up on the mail: as the journal names them, and as the sender of a task's result. */
+export interface GivenUpBy {
+  readonly actor: string;
+  readonly resultFrom: AgentId;
+}
+
+export const GIVEN_UP_BY_RELAY: GivenUpBy = { actor: POSTMASTER, resultFrom: POSTMASTER };
+
+/**
+ * All that follows when mail is settled without having been done: the event, the end of the task it asked
+ * for with its result mail and what else was sent about it, or else a notice to the sender. Exactly one
+ * letter tells the sender.
+ */
+export async function undeliveredChanges(
+  store: RelayStore,
+  stationery: Stationery,
+  delivery: DeliveryRecord,
+  by: GivenUpBy,
+  data: Readonly<Record<string, unknown>> = {},
+): Promise<readonly Partial<Changes>[]> {
+  const { tenant, messageId, reason } = delivery;
+  const type = UNDELIVERED_EVENTS[delivery.state] ?? "message.dead";
+  const settled: Partial<Changes> = {
+    deliveries: [delivery],
+    events: [deliveryEvent(type, delivery, by.actor, stationery.nowMs, { reason, ...data })],
+  };
+  const task = delivery.taskId === null ? undefined : await store.task(tenant, delivery.taskId);
+  if (task === undefined || task.messageId !== messageId || isTerminal(task.state)) {
+    const freed = await freeReservations(store, delivery);
+    return [settled, freed, ...(await senderNotice(store, stationery, delivery))];
+  }
+  const text = reason ?? `the mail is ${delivery.state}`;
+  const failed = await failedTaskChanges(store, stationery, task, text, by, messageId);
+  // Whoever handed the task over is told apart from whoever asked for it.
+  const told = task.requester === delivery.sender ? [] : await senderNotice(store, stationery, delivery);
+  return [settled, ...failed, ...told];
+}
+
+/** Whoever gives up the mail that asked for a task answers that task; undefined for any other mail. */
+export async function demandOfGivingUp(
+  store: RelayStore,
+  { tenant, messageId, taskId, agentId: responder }: DeliveryRecord,
+  leaseId: string | undefined,
+): Promise<RespondDemand | undefined> {
+  const task = taskId === null ? undefined : await store.task(tenant, taskId);
+  if (task === undefined || task.messageId !== messageId || isTerminal(task.state)) return undefined;
+  const { id, requester, clientId: clientTaskId } = task;
+  return { kind: "respond", responder, requester, taskId: id, clientTaskId, leaseId };
+}
+
+/**
+ * A task that nobody will finish any more: it has failed, what else was sent about it is withdrawn, and its
+ * requester gets the result. `settledId` is mail that is settled already.
+ */
+export async function failedTaskChanges(
+  store: RelayStore,
+  stationery: Stationery,
+  task: TaskRecord,
+  reason: string,
+  by: GivenUpBy,
+  settledId?: string,
+): Promise<readonly Partial<Changes>[]> {
+  const ended = endTask(
+    task,
+    {
+      state: "failed",
+      resultStatus: "error",
+      text: reason,
+      parts: undefined,
+      digest: endingDigest("failed", { reason }),
+      actor: by.actor,
+      sender: by.resultFrom,
+    },
+    stationery,
+    await isStillThere(store, task.tenant, task.requester, task.createdAtMs),
+    await store.artifacts(task.tenant, task.id),
+  );
+  const open = await store.openDeliveriesOfTask(task.tenant, task.id);
+  const mail = workMail(task, open).filter((other) => other.messageId !== settledId);
+  const why = `its task failed: ${reason}`;
+  return [...(await withdrawnChanges(store, stationery, task, mail, by.actor, why)), ended.changes];
+}
+
+/** Mail that is no longer wanted. Its sender is told, unless it is the requester, who gets the task's result. */
+export async function withdrawnChanges(
+  store: RelayStore,
+  stationery: Stationery,
+  task: TaskRecord,
+  mail: readonly DeliveryRecord[],
+  actor: string,
+  reason: string,
+): Promise<readonly Partial<Changes>[]> {
+  const withdrawn = withdrawWork(mail, actor, stationery.nowMs, reason);
+  const notices: Partial<Changes>[] = [];
+  for (const delivery of withdrawn.deliveries ?? []) {
+    if (delivery.sender === task.requester) continue;
+    notices.push(...(await senderNotice(store, stationery, delivery)));
+  }
+  return [withdrawn, ...notices];
+}
+
+/** Nobody is told about quiet mail, and only somebody with a mailbox can be. */
+async function senderNotice(
+  store: RelayStore,
+  stationery: Stationery,
+  delivery: DeliveryRecord,
+): Promise<readonly Partial<Changes>[]> {
+  const { tenant, messageId, sender, quiet } = delivery;
+  const original = quiet ? undefined : await store.message(tenant, messageId);
+  if (original === undefined) return [];
+  const { acceptedAtMs } = original;
+  if (!(await isStillThere(store, tenant, sender, acceptedAtMs))) return [];
+  return [undeliverableNotice(stationery, original, delivery).changes];
+}
+
+/** Only somebody with a mailbox can be told, and nobody who has the id of whoever wrote then. */
+export async function isStillThere(
+  store: RelayStore,
+  tenant: string,
+  agentId: AgentId,
+  atMs: number,
+): Promise<boolean> {
+  const agent = (await store.agent(tenant, agentId))?.agent;
+  return agent?.removedAtMs === null && agent.othersBeforeMs <= atMs;
+}

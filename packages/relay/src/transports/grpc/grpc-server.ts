@@ -1,0 +1,261 @@
+import { once } from "node:events";
+import { type AddressInfo, createServer, type Server as NetServer } from "node:net";
+import { StreamResponse } from "@a2a-js/sdk";
+import { A2AService } from "@a2a-js/sdk/server/grpc";
+import {
+  type A2aOperation,
+  type A2aStreamResponse,
+  LIMITS,
+  RelayError,
+  STREAM_RESUME_EXTENSION,
+  V1_DIALECT,
+} from "@a2a-relay/protocol";
+import {
+  type handleServerStreamingCall,
+  type handleUnaryCall,
+  Metadata,
+  type sendUnaryData,
+  Server,
+  ServerCredentials,
+  type ServerUnaryCall,
+  type ServerWritableStream,
+  type StatusObject,
+  type UntypedHandleCall,
+  type UntypedServiceImplementation,
+} from "@grpc/grpc-js";
+import type { A2aEvent } from "../../core/a2a/a2a-streams.ts";
+import type { Authenticator } from "../../core/access/authenticator.ts";
+import type { TenantService } from "../../core/keys/tenant-service.ts";
+import { readA2aTenant } from "../../core/agents/card-interfaces.ts";
+import type { A2aHandler } from "../a2a/a2a-handler.ts";
+import { GrpcA2aCall, headerOf, type IncomingCall, namedExtensions } from "./grpc-call.ts";
+import { STREAM_METHODS, UNARY_METHODS, type UnaryMethod } from "./grpc-methods.ts";
+import { toGrpcStatus } from "./grpc-status.ts";
+
+export interface GrpcServerParts {
+  readonly handler: A2aHandler;
+  readonly authenticator: Authenticator;
+  readonly tenants: Pick<TenantService, "enter">;
+  readonly log: { error(about: Readonly<Record<string, unknown>>, text: string): void };
+  /** Aborted when the relay stops: whoever waits is answered at once. */
+  readonly stopping: AbortSignal;
+}
+
+export interface GrpcServerSettings {
+  readonly host: string;
+  readonly port: number;
+  /** How long a reader of a stream may take for what it was sent. */
+  readonly streamStallMs: number;
+  readonly drainMs: number;
+  /** Connections that are open at one time, as `LIMITS.grpcConnectionsMax` unless said otherwise. */
+  readonly connectionsMax?: number;
+  /** How long a connection stays without a call, as `LIMITS.grpcIdleMsMax` unless said otherwise. */
+  readonly idleMs?: number;
+}
+
+/** Whoever is silent for so long is asked whether it is there, and cut off where it does not answer in time. */
+const KEEPALIVE = { "grpc.keepalive_time_ms": 60_000, "grpc.keepalive_timeout_ms": 20_000 };
+
+/** A2A over gRPC while it listens. */
+export interface RunningGrpc extends AsyncDisposable {
+  readonly port: number;
+}
+
+/** The gRPC binding of A2A 1.0; its tenant field names the agent. */
+export async function startGrpc(parts: GrpcServerParts, settings: GrpcServerSettings): Promise<RunningGrpc> {
+  const server = new Server({
+    ...KEEPALIVE,
+    "grpc.max_receive_message_length": LIMITS.bodyBytesMax,
+    "grpc.max_send_message_length": -1,
+    "grpc.max_concurrent_streams": LIMITS.grpcCallsOfConnectionMax,
+    "grpc.max_connection_idle_ms": settings.idleMs ?? LIMITS.grpcIdleMsMax,
+  });
+  const closing = new AbortController();
+  const stopping = AbortSignal.any([parts.stopping, closing.signal]);
+  server.addService(A2AService, serviceOf(new GrpcBinding({ ...parts, stopping }, settings)));
+  const listener = await listen(server, settings);
+  return {
+    port: (listener.address() as AddressInfo).port,
+    [Symbol.asyncDispose]: async () => {
+      // Whoever waits is answered now, or the server would wait for them.
+      closing.abort();
+      const closed = once(listener, "close");
+      listener.close();
+      await shutDown(server, settings.drainMs);
+      await closed;
+    },
+  };
+}
+
+/** One request after another, read from gRPC, handed to the one handler, and written back. */
+class GrpcBinding {
+  readonly #parts: GrpcServerParts;
+  readonly #settings: GrpcServerSettings;
+
+  constructor(parts: GrpcServerParts, settings: GrpcServerSettings) {
+    this.#parts = parts;
+    this.#settings = settings;
+  }
+
+  async answer(
+    operation: A2aOperation,
+    request: unknown,
+    call: IncomingCall,
+  ): Promise<Readonly<Record<string, unknown>>> {
+    const { result = {} } = await this.#handle(operation, request, call);
+    return V1_DIALECT.writeResult(operation, result) as Readonly<Record<string, unknown>>;
+  }
+
+  async stream(
+    operation: A2aOperation,
+    request: unknown,
+    call: ServerWritableStream<never, unknown>,
+  ): Promise<void> {
+    const { pages } = await this.#handle(operation, request, call);
+    if (pages === undefined) throw new RelayError("internal", "a stream was asked for and is none");
+    const hasIds = namedExtensions(call).includes(STREAM_RESUME_EXTENSION);
+    let isWhole = false;
+    for await (const { events } of pages) {
+      for (const each of events) {
+        isWhole = each.isFinal;
+        const event = V1_DIALECT.writeEvent(hasIds ? withId(each) : each.event, each);
+        if (!call.write(StreamResponse.fromJSON(event))) await this.#drained(call);
+      }
+      if (call.cancelled) return;
+    }
+    // An end without a reason would look like the end of the task.
+    if (!isWhole && this.#parts.stopping.aborted) {
+      throw new RelayError("unavailable", "the relay is stopping; subscribe again in a moment");
+    }
+  }
+
+  /** Says why there is no answer. Never throws: whatever is wrong with one call, the others go on. */
+  refuse(reason: unknown, method: string, write: (status: StatusObject) => unknown): void {
+    try {
+      write(this.#refusalOf(reason, method));
+    } catch (cause) {
+      this.#parts.log.error({ err: cause, method }, "a refusal could not be written");
+    }
+  }
+
+  /** What failed of our own is for the log; the caller hears that something did. */
+  #refusalOf(reason: unknown, method: string): StatusObject {
+    const error = RelayError.from(reason);
+    if (error.code === "internal")
+      this.#parts.log.error({ err: error.cause ?? error, method }, "internal error");
+    return toGrpcStatus(error, new Metadata());
+  }
+
+  async #handle(
+    operation: A2aOperation,
+    request: unknown,
+    call: IncomingCall,
+  ): ReturnType<A2aHandler["handle"]> {
+    const { authenticator, handler, stopping, tenants } = this.#parts;
+    if (stopping.aborted) throw new RelayError("unavailable", "the relay is stopping; try again in a moment");
+    const known = await authenticator.authenticate(headerOf(call, "authorization"), "grpc");
+    const { tenant: field, ...params } = V1_DIALECT.readParams(operation, request);
+    const { tenant, agentName } = readA2aTenant(field);
+    const principal = tenant === undefined ? known : await tenants.enter(known, tenant);
+    return handler.handle(operation, params, new GrpcA2aCall(call, { principal, agentName, stopping }));
+  }
+
+  /** A reader that does not take what it was sent is cut off, as on every other wire. */
+  #drained(call: ServerWritableStream<never, unknown>): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const timer = setTimeout(
+      () => reject(new RelayError("unavailable", "the stream was not read in time; subscribe again")),
+      this.#settings.streamStallMs,
+    );
+    const done = (): void => resolve();
+    call.once("drain", done).once("cancelled", done).once("close", done);
+    return promise.finally(() => {
+      clearTimeout(timer);
+      call.off("drain", done).off("cancelled", done).off("close", done);
+    });
+  }
+}
+
+function serviceOf(binding: GrpcBinding): UntypedServiceImplementation {
+  const service: UntypedServiceImplementation = {};
+  for (const name of Object.keys(UNARY_METHODS) as (keyof typeof UNARY_METHODS)[]) {
+    const answer: handleUnaryCall<never, unknown> = (call, callback) => {
+      void answerOnce(binding, name, call, callback);
+    };
+    service[name] = answer as UntypedHandleCall;
+  }
+  for (const name of Object.keys(STREAM_METHODS) as (keyof typeof STREAM_METHODS)[]) {
+    const stream: handleServerStreamingCall<never, unknown> = (call) => {
+      void answerOnAndOn(binding, name, call);
+    };
+    service[name] = stream as UntypedHandleCall;
+  }
+  return service;
+}
+
+/** Never rejects. */
+async function answerOnce(
+  binding: GrpcBinding,
+  name: keyof typeof UNARY_METHODS,
+  call: ServerUnaryCall<never, unknown>,
+  callback: sendUnaryData<unknown>,
+): Promise<void> {
+  const method: UnaryMethod = UNARY_METHODS[name];
+  try {
+    const json = await binding.answer(method.operation, method.request.toJSON(call.request), call);
+    callback(null, method.result?.fromJSON(json) ?? {});
+  } catch (reason) {
+    binding.refuse(reason, name, callback);
+  }
+}
+
+/** Never rejects. */
+async function answerOnAndOn(
+  binding: GrpcBinding,
+  name: keyof typeof STREAM_METHODS,
+  call: ServerWritableStream<never, unknown>,
+): Promise<void> {
+  const { operation, request } = STREAM_METHODS[name];
+  try {
+    await binding.stream(operation, request.toJSON(call.request), call);
+    call.end();
+  } catch (reason) {
+    binding.refuse(reason, name, (status) => call.emit("error", status));
+  }
+}
+
+/** gRPC has no ids of events, so whoever knows of them finds them in the metadata. */
+function withId({ n, event }: A2aEvent): A2aStreamResponse {
+  const entries = Object.entries(event).map(([member, value]) => {
+    const { metadata, ...rest } = value as { readonly metadata?: object };
+    return [member, { ...rest, metadata: { ...metadata, [STREAM_RESUME_EXTENSION]: n } }] as const;
+  });
+  return Object.fromEntries(entries);
+}
+
+/** Its own sockets, because the library does not count connections. */
+function listen(server: Server, settings: GrpcServerSettings): Promise<NetServer> {
+  const { host, port, connectionsMax = LIMITS.grpcConnectionsMax } = settings;
+  const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
+  const listener = createServer({ noDelay: true }, (socket) => injector.injectConnection(socket));
+  listener.maxConnections = connectionsMax;
+  return new Promise((resolve, reject) => {
+    listener.once("error", (cause) => {
+      const address = `${host.includes(":") ? `[${host}]` : host}:${port}`;
+      const why = `cannot listen for gRPC on ${address}: ${cause.message}; choose another port with --grpc-port`;
+      reject(new RelayError("unavailable", why, { cause }));
+    });
+    listener.listen({ host, port }, () => resolve(listener));
+  });
+}
+
+/** Lets calls under way finish, and cuts the rest off when the time is over. */
+function shutDown(server: Server, drainMs: number): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => server.forceShutdown(), drainMs);
+    server.tryShutdown(() => {
+      clearTimeout(timer);
+      resolve();
+    });
+  });
+}
