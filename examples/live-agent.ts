@@ -1,4 +1,4 @@
-// Mail that comes by itself: zhiwei keeps a connection and is told at once, also after its relay was restarted; mei
+// MailboxMessage that comes by itself: zhiwei keeps a connection and is told at once, also after its relay was restarted; mei
 // keeps none and is called at an address of its own, where it checks the signature. Run it with
 //
 //   npx node --conditions=source examples/live-agent.ts

@@ -1,6 +1,6 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 
-interface Waiting {
+interface WaitOptions {
   readonly run: () => unknown;
   readonly resolve: (value: unknown) => void;
   readonly reject: (reason: unknown) => void;
@@ -14,7 +14,7 @@ export class GroupCommit {
   readonly #begin: StatementSync;
   readonly #commit: StatementSync;
   readonly #rollback: StatementSync;
-  #waiting: Waiting[] = [];
+  #waiting: WaitOptions[] = [];
 
   constructor(database: DatabaseSync) {
     this.#begin = database.prepare("begin immediate");

@@ -5,7 +5,7 @@ export interface Answer {
   readonly body: Buffer;
 }
 
-interface Waiting {
+interface WaitOptions {
   readonly resolve: (answer: Answer) => void;
   readonly reject: (reason: Error) => void;
 }
@@ -19,7 +19,7 @@ const STATUS_START = "HTTP/1.1 ".length;
  */
 export class Connection implements Disposable {
   readonly #socket: Socket;
-  #waiting: Waiting | undefined;
+  #waiting: WaitOptions | undefined;
   #chunks: Buffer[] = [];
   #bytes = 0;
   /** How long the answer will be; unknown until its head is complete. */

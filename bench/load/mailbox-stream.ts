@@ -19,10 +19,10 @@ export interface StreamListener {
 }
 
 /** Opens a stream of one kind. */
-export type StreamOpener = (address: StreamAddress, listener: StreamListener) => MailStream;
+export type StreamOpener = (address: StreamAddress, listener: StreamListener) => MailboxStream;
 
 /** One connection over which the mail of one agent comes by itself. Sibling kinds differ in their bytes alone. */
-export abstract class MailStream implements Disposable {
+export abstract class MailboxStream implements Disposable {
   protected readonly listener: StreamListener;
   readonly #socket: Socket;
   #reason = new Error("the server closed the stream");

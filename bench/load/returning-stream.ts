@@ -1,6 +1,6 @@
 import { retryDelayMs } from "../../packages/client/src/retry-delay.ts";
 import type { MailItem } from "./mailbox-item.ts";
-import type { MailStream, StreamAddress, StreamListener, StreamOpener } from "./mailbox-stream.ts";
+import type { MailboxStream, StreamAddress, StreamListener, StreamOpener } from "./mailbox-stream.ts";
 
 /** As the client waits unless it is told otherwise. */
 const FIRST_DELAY_MS = 200;
@@ -10,7 +10,7 @@ const DELAY_MS_MAX = 10_000;
 export class ReturningStream implements StreamListener, Disposable {
   readonly #open: StreamOpener;
   readonly #address: Omit<StreamAddress, "since">;
-  #stream: MailStream | undefined;
+  #stream: MailboxStream | undefined;
   #timer: NodeJS.Timeout | undefined;
   #cursor: string | undefined;
   #isOpen = false;

@@ -1,6 +1,6 @@
 import { upgradeRequest } from "./http-request.ts";
 import type { MailItem } from "./mailbox-item.ts";
-import { MailStream, type StreamAddress, type StreamListener, streamPath } from "./mailbox-stream.ts";
+import { MailboxStream, type StreamAddress, type StreamListener, streamPath } from "./mailbox-stream.ts";
 import { clientFrame, type Frame, FrameReader, OPCODES, requestFrame } from "./socket-frames.ts";
 
 export interface SocketListener extends StreamListener {
@@ -16,8 +16,8 @@ type ServerFrame =
 const HEAD_END = Buffer.from("\r\n\r\n");
 const SWITCHED = "HTTP/1.1 101 ";
 
-/** Mail over a WebSocket, and requests over the same one. */
-export class SocketStream extends MailStream {
+/** MailboxMessage over a WebSocket, and requests over the same one. */
+export class SocketStream extends MailboxStream {
   readonly #frames = new FrameReader();
   readonly #listener: SocketListener;
   /** The head of the answer until it is complete. */

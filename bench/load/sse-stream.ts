@@ -1,10 +1,10 @@
 import { EventStreamReader } from "./event-stream-reader.ts";
 import { getRequest } from "./http-request.ts";
 import type { MailItem } from "./mailbox-item.ts";
-import { MailStream, type StreamAddress, type StreamListener, streamPath } from "./mailbox-stream.ts";
+import { MailboxStream, type StreamAddress, type StreamListener, streamPath } from "./mailbox-stream.ts";
 
-/** Mail as server-sent events. */
-export class SseStream extends MailStream {
+/** MailboxMessage as server-sent events. */
+export class SseStream extends MailboxStream {
   readonly #reader = new EventStreamReader();
   #isOpen = false;
 

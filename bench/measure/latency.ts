@@ -11,7 +11,7 @@ import {
   echoRound,
   measuredPace,
   type OnMail,
-  type Pace,
+  type Throttle,
   percentileFigures,
   warmUpPace,
 } from "./paced-sends.ts";
@@ -47,7 +47,7 @@ export async function measureLatency(bench: Bench): Promise<readonly Figure[]> {
 
 type ReaderKind = new (connection: Connection, agent: number) => Reader;
 
-async function readersRound(server: ServerProcess, pace: Pace, Kind: ReaderKind): Promise<number[]> {
+async function readersRound(server: ServerProcess, pace: Throttle, Kind: ReaderKind): Promise<number[]> {
   using connections = await openConnections(server.port, READERS);
   const readers = connections.map((connection, agent) => new Kind(connection, agent));
   for (const reader of readers) await reader.skipOldMail();

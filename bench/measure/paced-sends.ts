@@ -9,7 +9,7 @@ import type { MailItem } from "../load/mailbox-item.ts";
 import { percentile } from "../statistics.ts";
 import type { Bench } from "./bench.ts";
 
-export interface Pace {
+export interface Throttle {
   readonly sendsPerSecond: number;
   readonly durationMs: number;
 }
@@ -19,12 +19,12 @@ const SENDERS = 16;
 const ARRIVAL_MS_MAX = 5_000;
 
 /** Slow enough that a send seldom meets another one. */
-export function measuredPace({ roundMs }: Bench): Pace {
+export function measuredPace({ roundMs }: Bench): Throttle {
   return { sendsPerSecond: 200, durationMs: roundMs * 2 };
 }
 
 /** A server that is measured has run for a while: at the slow pace its code would stay half compiled for minutes. */
-export function warmUpPace({ warmUpMs }: Bench): Pace {
+export function warmUpPace({ warmUpMs }: Bench): Throttle {
   return { sendsPerSecond: 1_000, durationMs: warmUpMs };
 }
 
@@ -53,7 +53,7 @@ export function percentileFigures(name: string, rounds: readonly (readonly numbe
 }
 
 /** The round trips of a server, without anybody who waits for what is sent. */
-export async function echoRound(server: ServerProcess, pace: Pace): Promise<number[]> {
+export async function echoRound(server: ServerProcess, pace: Throttle): Promise<number[]> {
   using senders = await IdleConnections.open(server.port, SENDERS);
   const requests: Promise<number>[] = [];
   const bytes = postRequest("/messages", letterTo(0));
@@ -68,7 +68,7 @@ async function timed(senders: IdleConnections, bytes: Buffer): Promise<number> {
 }
 
 /** From each send, to everybody of the audience in turn, to its arrival. */
-export async function arrivalRound(server: ServerProcess, pace: Pace, audience: Audience): Promise<number[]> {
+export async function arrivalRound(server: ServerProcess, pace: Throttle, audience: Audience): Promise<number[]> {
   using senders = await IdleConnections.open(server.port, SENDERS);
   const { agents } = audience;
   const sentAt = new Map<string, number>();
@@ -97,7 +97,7 @@ export async function arrivalRound(server: ServerProcess, pace: Pace, audience: 
 }
 
 /** Calls `send` at an even pace, whether or not earlier ones have been answered. */
-async function atPace({ sendsPerSecond, durationMs }: Pace, send: (number: number) => void): Promise<number> {
+async function atPace({ sendsPerSecond, durationMs }: Throttle, send: (number: number) => void): Promise<number> {
   const start = performance.now();
   const count = Math.round((durationMs / 1_000) * sendsPerSecond);
   for (let number = 0; number < count; number += 1) {

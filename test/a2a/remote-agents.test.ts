@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import { type SdkAgentOptions, startSdkAgent } from "../../packages/client/testing/sdk-agent-server.ts";
 import { LULU, openHttpRelay, ZHIWEI } from "../../packages/relay/testing/http-relay.ts";
 import { ENV } from "../support/pushing-relay.ts";
-import { ask, letterOf, madeIn, until } from "./remote-agents.ts";
+import { ask, messageOf, madeIn, until } from "./remote-agents.ts";
 
 const RELAY = { env: { ...ENV, A2A_RELAY_PUSH_TIMEOUT_MS: "5000" } };
 
@@ -23,7 +23,7 @@ for (const [name, options] of AGENTS) {
       const task = await until(relay, taskId, "completed");
       assert.equal(madeIn(task), "echo: 你好，世界");
       assert.equal(task.assignee, new URL(agent.url).href);
-      const { push, delivery, receipts } = await letterOf(relay, messageId);
+      const { push, delivery, receipts } = await messageOf(relay, messageId);
       assert.deepEqual([push.state, delivery?.state], ["delivered", "acknowledged"]);
       const stages = receipts.map(({ stage }) => stage);
       for (const stage of ["accepted", "delivered", "acknowledged"])
@@ -140,7 +140,7 @@ describe("an agent that registers with push: a2a", () => {
     const { json } = await relay.post("/messages", { from: LULU, to: agent.url, body: "message 知道了" });
     const { message_id: messageId } = json.receipt;
     for (;;) {
-      const { delivery, push } = await letterOf(relay, messageId);
+      const { delivery, push } = await messageOf(relay, messageId);
       if (delivery?.state === "acknowledged") {
         assert.equal(push.state, "delivered");
         break;

@@ -44,7 +44,7 @@ export function until(relay: AskedRelay, taskId: string, state: TaskView["state"
   );
 }
 
-export async function letterOf(
+export async function messageOf(
   relay: AskedRelay,
   messageId: string,
 ): Promise<MessageResponse & { readonly push: PushView }> {

@@ -10,7 +10,7 @@ import { BreakableLine } from "../support/breakable-line.ts";
 import { startChildRelay } from "../support/child-relay.ts";
 import { eventually } from "../support/eventually.ts";
 import { ENV } from "../support/pushing-relay.ts";
-import { ask, letterOf, madeIn, startAgentBehind, taskOf, until } from "./remote-agents.ts";
+import { ask, messageOf, madeIn, startAgentBehind, taskOf, until } from "./remote-agents.ts";
 
 const RELAY = { env: { ...ENV, A2A_RELAY_PUSH_TIMEOUT_MS: "5000" } };
 const IDEMPOTENT = { idempotency: { duplicate_safety: "idempotent", key: "只此一次" } } as const;
@@ -81,7 +81,7 @@ describe("a letter of which nobody knows whether it arrived", () => {
     await using agent = await RoughAgent.open(hangUp);
     const { messageId, taskId } = await ask(relay, agent.url, "付款一百元");
     const { push, delivery, receipts } = await eventually(
-      () => letterOf(relay, messageId),
+      () => messageOf(relay, messageId),
       (letter) => letter.push?.state === "failed",
     );
     assert.match(push.reason ?? "", /may have arrived, and is not sent again/);
@@ -100,7 +100,7 @@ describe("a letter of which nobody knows whether it arrived", () => {
     assert.equal((await relay.post("/agents/register", registration)).status, 201);
     const { messageId, taskId } = await ask(relay, "粗人@studio", "付款一百元");
     const { delivery } = await eventually(
-      () => letterOf(relay, messageId),
+      () => messageOf(relay, messageId),
       (letter) => letter.push?.state === "failed",
     );
     assert.deepEqual([delivery?.state, (await taskOf(relay, taskId)).state], ["available", "submitted"]);
@@ -244,7 +244,7 @@ describe("a task that an agent elsewhere works on", () => {
     const { messageId, taskId } = await ask(relay, agent.url, "看图");
     const { status_text: why } = await until(relay, taskId, "failed");
     assert.match(why ?? "", /the agent refused it: 不收图片/);
-    const { push } = await letterOf(relay, messageId);
+    const { push } = await messageOf(relay, messageId);
     assert.deepEqual([push.state, push.attempts.length, agent.sent.length], ["failed", 1, 1]);
   });
 
@@ -291,7 +291,7 @@ describe("an address that the relay may not call", () => {
     await using agent = await startSdkAgent({ card: { supportedInterfaces } });
     const { messageId } = await ask(relay, agent.url, "喂");
     const { push } = await eventually(
-      () => letterOf(relay, messageId),
+      () => messageOf(relay, messageId),
       (letter) => letter.push?.state === "failed",
     );
     assert.match(push.reason ?? "", /does not call/);

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { FinishEntry, Grant, Letter } from "./history.ts";
+import type { FinishEntry, Grant, NewMessage } from "./history.ts";
 import type { Random } from "./random.ts";
 import type { RecordingClient } from "./recording-client.ts";
 
@@ -18,7 +18,7 @@ const LARGE_BATCH_LETTERS = 100;
 const LARGE_BODY = " 很长的信".repeat(400);
 
 interface Batch {
-  readonly letters: readonly Letter[];
+  readonly letters: readonly NewMessage[];
   readonly name: string;
   readonly atomic: boolean;
 }
@@ -29,8 +29,8 @@ export class Sender implements Actor {
   readonly #workers: readonly [string, ...string[]];
   readonly #random: Random;
   /** Letters with a key that were answered: material for retries. */
-  readonly #answered: Letter[] = [];
-  #open: (Letter | Batch)[] = [];
+  readonly #answered: NewMessage[] = [];
+  #open: (NewMessage | Batch)[] = [];
   #count = 0;
 
   constructor(
@@ -48,7 +48,7 @@ export class Sender implements Actor {
   }
 
   async reconcile(client: RecordingClient): Promise<void> {
-    const left: (Letter | Batch)[] = [];
+    const left: (NewMessage | Batch)[] = [];
     for (const each of this.#open) {
       const outcome =
         "letters" in each ? await client.sendBatch(each.letters, each) : await client.send(each);
@@ -72,7 +72,7 @@ export class Sender implements Actor {
     await this.#sendAll(client, { letters, name: `${this.#name} batch ${this.#count}`, atomic: true }, true);
   }
 
-  async #sendOne(client: RecordingClient, letter: Letter): Promise<void> {
+  async #sendOne(client: RecordingClient, letter: NewMessage): Promise<void> {
     const outcome = await client.send(letter);
     if (letter.key === undefined && letter.id === undefined) return;
     if (outcome === "unknown") this.#open.push(letter);
@@ -80,7 +80,7 @@ export class Sender implements Actor {
   }
 
   /** The same again, the same twice at a time, or something else under the same key. */
-  async #repeat(client: RecordingClient, letter: Letter): Promise<void> {
+  async #repeat(client: RecordingClient, letter: NewMessage): Promise<void> {
     const kind = this.#random.integer(0, 2);
     if (kind === 0) await client.send(letter);
     if (kind === 1) await Promise.all([client.send(letter), client.send(letter)]);
@@ -102,7 +102,7 @@ export class Sender implements Actor {
     else if (keyed) this.#open.push(batch);
   }
 
-  #letter(keyed = this.#random.chance(0.6), more = ""): Letter {
+  #letter(keyed = this.#random.chance(0.6), more = ""): NewMessage {
     const kind = this.#random.chance(0.45) ? "request" : "note";
     const toWorker = kind === "request" || this.#random.chance(0.2);
     const body = `${this.#body(kind)}${more}`;
@@ -123,7 +123,7 @@ export class Sender implements Actor {
     return `知微你好, ${what} ${this.#count} of ${this.#name}`;
   }
 
-  #remember(letter: Letter): void {
+  #remember(letter: NewMessage): void {
     if (this.#answered.length <= REMEMBERED_MAX) this.#answered.push(letter);
     else this.#answered[this.#random.integer(0, REMEMBERED_MAX)] = letter;
   }

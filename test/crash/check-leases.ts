@@ -24,7 +24,7 @@ export function checkAttemptsGrow(entries: readonly Entry[], verdict: Verdict): 
 }
 
 /**
- * Mail that is leased goes to nobody else until somebody gives it back. Work that was declared idempotent
+ * MailboxMessage that is leased goes to nobody else until somebody gives it back. Work that was declared idempotent
  * is left out, because the clock may give it back too.
  */
 export function checkOneHolder(entries: readonly Entry[], verdict: Verdict): void {

@@ -2,7 +2,7 @@ import { type DeliveryState, isSettled } from "@a2a-relay/protocol";
 import { deliveryActs, type Entry, entriesOf, type ReadEntry, type SendEntry } from "./history.ts";
 import { groupBy, type Verdict } from "./verdict.ts";
 
-/** Mail that is known to be settled is never handed out again, and stays settled the way it was. */
+/** MailboxMessage that is known to be settled is never handed out again, and stays settled the way it was. */
 export function checkSettledStaysSettled(entries: readonly Entry[], verdict: Verdict): void {
   const settledAt = settlements(entries);
   const handedOut = [
@@ -28,7 +28,7 @@ export function checkSettledStaysSettled(entries: readonly Entry[], verdict: Ver
   }
 }
 
-/** Mail of one sender to one recipient is read in the order in which it was accepted. */
+/** MailboxMessage of one sender to one recipient is read in the order in which it was accepted. */
 export function checkOrder(entries: readonly Entry[], verdict: Verdict): void {
   const places = new Map(
     entriesOf(entries, "journal")

@@ -3,7 +3,7 @@ import {
   deliveryActs,
   type Entry,
   entriesOf,
-  type Letter,
+  type NewMessage,
   type LookEntry,
   type Outcome,
   type SendEntry,
@@ -108,7 +108,7 @@ export function checkAtomicBatches(entries: readonly Entry[], verdict: Verdict):
   }
 }
 
-export function keyOf({ sender, recipient, key, id }: Letter): string | undefined {
+export function keyOf({ sender, recipient, key, id }: NewMessage): string | undefined {
   const own = key ?? id;
   return own === undefined ? undefined : `${sender} > ${recipient}: ${own}`;
 }

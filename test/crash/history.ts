@@ -19,7 +19,7 @@ interface Answered extends Timed {
 }
 
 /** What somebody wanted to send. Its body is its own, so that it can be told from every other. */
-export interface Letter {
+export interface NewMessage {
   readonly sender: string;
   readonly recipient: string;
   readonly kind: "note" | "request";
@@ -32,7 +32,7 @@ export interface Letter {
 
 export interface SendEntry extends Answered {
   readonly act: "send";
-  readonly letter: Letter;
+  readonly letter: NewMessage;
   /** Letters of one batch share its name. */
   readonly batch?: { readonly name: string; readonly atomic: boolean } | undefined;
   /** 201 when it was new, 200 when it was known. */

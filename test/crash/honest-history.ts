@@ -3,7 +3,7 @@ import {
   type Entry,
   History,
   type JournalEvent,
-  type Letter,
+  type NewMessage,
   type LookEntry,
   type SendEntry,
 } from "./history.ts";
@@ -93,19 +93,19 @@ const FOUND: readonly (readonly [string, NonNullable<LookEntry["found"]>])[] = [
   ["m6", { ...stored(letter("it is dead", {})), sender: POSTMASTER, recipient: ADA, replyTo: "m7" }],
 ];
 
-export function letter(body: string, more: Partial<Letter>): Letter {
+export function letter(body: string, more: Partial<NewMessage>): NewMessage {
   return { sender: ADA, recipient: BOB, kind: "note", body, idempotent: false, ...more };
 }
 
-function stored({ sender, recipient, body }: Letter): NonNullable<LookEntry["found"]> {
+function stored({ sender, recipient, body }: NewMessage): NonNullable<LookEntry["found"]> {
   return { sender, recipient, body, state: "available", attempt: 0 };
 }
 
-export function seen(messageId: string, { sender, body }: Letter) {
+export function seen(messageId: string, { sender, body }: NewMessage) {
   return { messageId, sender, body };
 }
 
-export function grant(messageId: string, about: Letter, leaseId: string, attempt: number) {
+export function grant(messageId: string, about: NewMessage, leaseId: string, attempt: number) {
   return { ...seen(messageId, about), leaseId, attempt };
 }
 
@@ -118,7 +118,7 @@ export function late(entry: Parameters<History["record"]>[1]): Entry {
   return { ...entry, start: 1_000_000, end: 1_000_001 };
 }
 
-export function sent(about: Letter, outcome: SendEntry["outcome"], more: Partial<SendEntry> = {}): SendEntry {
+export function sent(about: NewMessage, outcome: SendEntry["outcome"], more: Partial<SendEntry> = {}): SendEntry {
   return { act: "send", letter: about, outcome, start: 1_000_000, end: 1_000_001, ...more };
 }
 
@@ -155,7 +155,7 @@ export function changeJournal(
 }
 
 /** The letter is in the journal and in a mailbox, whoever was told what. */
-export function accepted(entries: readonly Entry[], messageId: string, about: Letter): readonly Entry[] {
+export function accepted(entries: readonly Entry[], messageId: string, about: NewMessage): readonly Entry[] {
   const grown = changeJournal(entries, (events) => [...events, event("message.accepted", messageId)]);
   return [...grown, late({ act: "look", messageId, found: stored(about) })];
 }

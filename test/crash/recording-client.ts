@@ -19,7 +19,7 @@ import type {
   Grant,
   History,
   JournalEvent,
-  Letter,
+  NewMessage,
   LookEntry,
   Outcome,
   ReadEntry,
@@ -56,14 +56,14 @@ export class RecordingClient {
     if (answer?.status !== 201) throw new Error(`${agentId} could not register: ${JSON.stringify(answer)}`);
   }
 
-  async send(letter: Letter): Promise<Outcome> {
+  async send(letter: NewMessage): Promise<Outcome> {
     const start = this.#history.begin();
     const answer = await this.#connection.call("POST", "/messages", wireOf(letter));
     return this.#recordSend(start, letter, answer?.status, answer);
   }
 
   /** Each letter is an entry of its own. */
-  async sendBatch(letters: readonly Letter[], batch: NonNullable<SendEntry["batch"]>): Promise<Outcome> {
+  async sendBatch(letters: readonly NewMessage[], batch: NonNullable<SendEntry["batch"]>): Promise<Outcome> {
     const start = this.#history.begin();
     const content = { messages: letters.map(wireOf), atomic: batch.atomic };
     const answer = await this.#connection.call("POST", "/messages/batch", content);
@@ -269,7 +269,7 @@ export class RecordingClient {
 
   #recordSend(
     start: number,
-    letter: Letter,
+    letter: NewMessage,
     status: number | undefined,
     answer: Answer,
     batch?: SendEntry["batch"],
@@ -322,7 +322,7 @@ function lookOf({ message, delivery }: MessageResponse): LookEntry["found"] {
   };
 }
 
-function wireOf({ sender, recipient, kind, body, key, id, idempotent }: Letter): unknown {
+function wireOf({ sender, recipient, kind, body, key, id, idempotent }: NewMessage): unknown {
   const idempotency =
     key !== undefined && idempotent ? { idempotency: { duplicate_safety: "idempotent", key } } : {};
   return {

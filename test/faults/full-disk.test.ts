@@ -11,7 +11,7 @@ import {
   assertVerifies,
   BOB,
   lease,
-  type Posted,
+  type CreatedMessage,
   post,
   postedFrom,
   readAll,
@@ -115,8 +115,8 @@ interface Refused {
 async function sendUntilFull(
   relay: ChildRelay,
   disk: SmallDisk,
-): Promise<{ readonly kept: Posted[]; readonly refused: readonly Refused[] }> {
-  const kept: Posted[] = [];
+): Promise<{ readonly kept: CreatedMessage[]; readonly refused: readonly Refused[] }> {
+  const kept: CreatedMessage[] = [];
   const refused: Refused[] = [];
   let count = 0;
   for (let round = 0; round < 20; round += 1) kept.push(await post(relay.url, `before ${round}: ${BODY}`));
@@ -145,7 +145,7 @@ async function sendUntilFull(
 /** What was answered is there, what was refused is not, and everything can be looked at. */
 async function assertNothingByHalves(
   url: string,
-  kept: readonly Posted[],
+  kept: readonly CreatedMessage[],
   refused: readonly Refused[],
 ): Promise<void> {
   await assertKept(url, kept);

@@ -13,7 +13,7 @@ export const ADA = "ada@faults";
 export const BOB = "bob@faults";
 
 /** A letter that was answered: what must be there, whatever happens to the relay. */
-export interface Posted {
+export interface CreatedMessage {
   readonly messageId: string;
   readonly taskId: string | undefined;
   readonly body: string;
@@ -39,17 +39,17 @@ export async function post(
   url: string,
   body: string,
   more: Readonly<Record<string, unknown>> = {},
-): Promise<Posted> {
+): Promise<CreatedMessage> {
   const reply = await send(url, body, more);
   assert.equal(reply.status, 201, JSON.stringify(reply.body));
   return postedFrom(reply, body);
 }
 
-export function postedFrom({ body: { receipt } }: Reply<SendResponse>, body: string): Posted {
+export function postedFrom({ body: { receipt } }: Reply<SendResponse>, body: string): CreatedMessage {
   return { messageId: receipt.message_id, taskId: receipt.task_id, body };
 }
 
-export async function assertKept(url: string, letters: readonly Posted[]): Promise<void> {
+export async function assertKept(url: string, letters: readonly CreatedMessage[]): Promise<void> {
   for (const { messageId, body } of letters) {
     const found = await ask<MessageResponse>(url, "GET", `/messages/${messageId}`);
     assert.equal(found.status, 200, `message ${messageId} is gone`);

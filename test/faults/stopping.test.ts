@@ -14,7 +14,7 @@ import {
   assertVerifies,
   BOB,
   lease,
-  type Posted,
+  type CreatedMessage,
   post,
   postedFrom,
   readAll,
@@ -99,7 +99,7 @@ describe("a relay that is asked to stop", { timeout: 60_000 }, () => {
     await using relay = await startChildRelay();
     await registerBoth(relay.url);
     using connection = new HttpConnection(relay.url);
-    const answered: Posted[] = [];
+    const answered: CreatedMessage[] = [];
     const clients = Array.from({ length: 16 }, async (_, client) => {
       for (let count = 0; !connection.broken; count += 1) {
         const body = `letter ${count} of client ${client}, 知微你好`;

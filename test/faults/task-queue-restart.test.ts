@@ -4,7 +4,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, it } from "node:test";
-import { type A2ATaskInput, RelayClient } from "@a2a-relay/client";
+import { type QueueTaskInput, RelayClient } from "@a2a-relay/client";
 import { startChildRelay } from "../support/child-relay.ts";
 
 const LULU = "lulu@kamac";
@@ -35,7 +35,7 @@ class Data implements AsyncDisposable {
   }
 }
 
-function aTask(said: Partial<A2ATaskInput> = {}): A2ATaskInput {
+function aTask(said: Partial<QueueTaskInput> = {}): QueueTaskInput {
   return { id: randomUUID(), sender: LULU, recipient: ZHIWEI, intent_text: "翻译", ...said };
 }
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { appendFile, open, readFile, stat, truncate } from "node:fs/promises";
 import { after, before, describe, it } from "node:test";
-import { assertKept, assertVerifies, type Posted, post, readAll } from "./post.ts";
+import { assertKept, assertVerifies, type CreatedMessage, post, readAll } from "./post.ts";
 import { type StoppedRelay, stoppedRelay } from "./stopped-relay.ts";
 
 const LETTERS = 40;
@@ -10,7 +10,7 @@ const LOG_HEADER_BYTES = 32;
 const FRAME_BYTES = 24 + 4_096;
 
 describe("a relay that was killed and whose write-ahead log is torn", { timeout: 60_000 }, () => {
-  const letters: Posted[] = [];
+  const letters: CreatedMessage[] = [];
   let stopped: StoppedRelay;
 
   before(async () => {

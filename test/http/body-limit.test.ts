@@ -11,7 +11,7 @@ const MIB = 1024 * 1024;
 const JSON_TYPE = { "content-type": "application/json" };
 
 /** A letter whose JSON has exactly this many bytes. */
-function letterOf(bytes: number): string {
+function messageOf(bytes: number): string {
   const empty = JSON.stringify({ from: LULU, to: ZHIWEI, body: "" });
   return JSON.stringify({ from: LULU, to: ZHIWEI, body: "x".repeat(bytes - empty.length) });
 }
@@ -23,16 +23,16 @@ function statusOf(answer: string): string {
 describe("a body over the limit", () => {
   it("is refused by one byte", async () => {
     await using relay = await openHttpRelay();
-    const over = relay.post("/messages", letterOf(LIMITS.bodyBytesMax + 1));
+    const over = relay.post("/messages", messageOf(LIMITS.bodyBytesMax + 1));
     const error = await relay.refused(over, "too_large", /1048576 bytes/);
     assert.deepEqual(error.details, { limit: LIMITS.bodyBytesMax });
-    const most = await relay.post("/messages", letterOf(LIMITS.bodyBytesMax - 500));
+    const most = await relay.post("/messages", messageOf(LIMITS.bodyBytesMax - 500));
     assert.equal(most.status, 201);
   });
 
   it("is what its sender wrote: what the relay adds to a letter does not count", async () => {
     await using relay = await openHttpRelay();
-    const { status, text } = await relay.post("/messages", letterOf(LIMITS.bodyBytesMax));
+    const { status, text } = await relay.post("/messages", messageOf(LIMITS.bodyBytesMax));
     assert.equal(status, 201, text.slice(0, 300));
     assert.ok(text.length > LIMITS.bodyBytesMax);
   });
@@ -42,7 +42,7 @@ describe("a body over the limit", () => {
     const parts = [{ text: "x".repeat(LIMITS.bodyBytesMax / 2) }, { text: "y".repeat(1_000) }];
     const letter = { from: LULU, to: ZHIWEI, parts };
     assert.equal((await relay.post("/messages", letter)).status, 201);
-    const long = "x".repeat(LIMITS.bodyBytesMax + LIMITS.letterBytesAdded);
+    const long = "x".repeat(LIMITS.bodyBytesMax + LIMITS.messageBytesAdded);
     const batch = { messages: [{ ...letter, parts: [{ text: long }] }] };
     const { json } = await relay.post("/messages/batch", batch);
     assert.equal(json.results[0]?.status, 413);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import fc from "fast-check";
 import { type HttpRelay, LULU, openHttpRelay, ZHIWEI } from "../../packages/relay/testing/http-relay.ts";
-import { letterOf, sign } from "../../packages/relay/testing/signed-message.ts";
+import { messageOf, sign } from "../../packages/relay/testing/signed-message.ts";
 
 /** Values at the edge of something. */
 const EDGES: readonly unknown[] = [
@@ -114,7 +114,7 @@ const BODIES: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   [`/agents/${ZHIWEI}/a2a`]: RPC,
   [`/agents/${ZHIWEI}/a2a/message:send`]: A2A_SEND,
   "/messages/batch": { messages: [{ from: LULU, to: ZHIWEI, body: "x" }, { body: 7 }], atomic: false },
-  "/api/a2a/inbox": { ...letterOf({ key_id: "key_1" }), signature: `v1,${"A".repeat(43)}=` },
+  "/api/a2a/inbox": { ...messageOf({ key_id: "key_1" }), signature: `v1,${"A".repeat(43)}=` },
   "/agents/register": {
     agent_id: "kames@kamac",
     card: { name: "K" },
@@ -309,7 +309,7 @@ describe("whatever is sent", () => {
   it("a letter that is signed, whatever it says, is answered with success or with an error of the caller", async () => {
     const { json: key } = await relay.post("/keys", { agent_id: LULU, use: "sign" });
     const { signature: _, ...members } = BODIES["/messages"] ?? {};
-    const letters = almost({ ...members, ...letterOf(key) });
+    const letters = almost({ ...members, ...messageOf(key) });
     await fc.assert(
       fc.asyncProperty(letters, fc.uuid(), async (letter, nonce) => {
         const said = typeof letter === "object" ? letter : {};

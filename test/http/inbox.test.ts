@@ -13,7 +13,7 @@ import {
   openHttpRelay,
   ZHIWEI,
 } from "../../packages/relay/testing/http-relay.ts";
-import { letterOf, sign, type SigningKeyShown } from "../../packages/relay/testing/signed-message.ts";
+import { messageOf, sign, type SigningKeyShown } from "../../packages/relay/testing/signed-message.ts";
 import { ask, errorCode } from "../support/ask.ts";
 import { startChildRelay } from "../support/child-relay.ts";
 
@@ -37,7 +37,7 @@ async function newKey(relay: HttpRelay, said: object = {}): Promise<AnyBody> {
 }
 
 function signed(key: SigningKeyShown, said: object = {}, nowMs = Date.now()) {
-  return sign(key, letterOf(key, said, nowMs));
+  return sign(key, messageOf(key, said, nowMs));
 }
 
 /** Over the wire as a stranger sends it. */

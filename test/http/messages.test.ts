@@ -174,7 +174,7 @@ describe("POST /messages/batch", () => {
     const big = { ...LETTER, body: "x".repeat(900_000) };
     const { status, json } = await relay.post("/messages/batch", { messages: [big, big, big] });
     assert.deepEqual([status, json.results.length], [200, 3]);
-    const tooBig = { ...LETTER, body: "x".repeat(LIMITS.bodyBytesMax + LIMITS.letterBytesAdded) };
+    const tooBig = { ...LETTER, body: "x".repeat(LIMITS.bodyBytesMax + LIMITS.messageBytesAdded) };
     const answer = await relay.post("/messages/batch", { messages: [LETTER, tooBig] });
     assert.deepEqual(
       answer.json.results.map(({ status: each }) => each),

@@ -2,10 +2,10 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, describe, it } from "node:test";
 import type {
-  A2AAutoRetried,
-  A2AQueue,
-  A2AResultOption,
-  A2ATaskOption,
+  QueueAutoRetried,
+  QueueSnapshot,
+  QueueResultOption,
+  QueueTaskOption,
   QueueErrorBody,
   RelayErrorCode,
 } from "@a2a-relay/protocol";
@@ -77,10 +77,10 @@ describe("the task-queue wire", () => {
       tasks: readonly { id: string }[];
     };
     assert.deepEqual([recent.kind, recent.tasks.map(({ id }) => id)], ["a2a_tasks", [task.id]]);
-    const taken = read(await relay.get("/a2a/tasks/next", zhiwei)) as A2ATaskOption;
+    const taken = read(await relay.get("/a2a/tasks/next", zhiwei)) as QueueTaskOption;
     assert.deepEqual([taken.kind, taken.task?.id, taken.lease?.attempt], ["a2a_task_opt", task.id, 1]);
     assert.deepEqual(read(await relay.get("/a2a/tasks/next", zhiwei)), { kind: "a2a_task_opt", task: null });
-    const queue = read(await relay.get("/a2a/queue?state_filter=in_flight&limit=3", lulu)) as A2AQueue;
+    const queue = read(await relay.get("/a2a/queue?state_filter=in_flight&limit=3", lulu)) as QueueSnapshot;
     assert.deepEqual([queue.kind, queue.limit, queue.state_filter], ["a2a_queue", 3, "in_flight"]);
     assert.deepEqual([queue.min_lease_age_ms, queue.deadline_within_ms], [null, null]);
     assert.equal(queue.tasks[0]?.lease_id, taken.lease?.lease_id);
@@ -106,21 +106,21 @@ describe("the task-queue wire", () => {
     await relay.post("/a2a/tasks", task, lulu);
     await relay.post("/a2a/tasks/next", undefined, zhiwei);
     await relay.post("/a2a/results", { task_id: task.id, status: "ok" }, zhiwei);
-    const { result, lease } = read(await relay.post("/a2a/results/next", {}, lulu)) as A2AResultOption;
+    const { result, lease } = read(await relay.post("/a2a/results/next", {}, lulu)) as QueueResultOption;
     assert.deepEqual(result, { task_id: task.id, status: "ok", content: [] });
     const none = { kind: "a2a_result_opt", result: null };
     assert.deepEqual(read(await relay.get("/a2a/results/next?ack=explicit", lulu)), none);
-    assert.equal((read(await relay.get("/a2a/queue", lulu)) as A2AQueue).results.length, 1);
+    assert.equal((read(await relay.get("/a2a/queue", lulu)) as QueueSnapshot).results.length, 1);
     const ref = { message_id: lease?.message_id, lease_id: lease?.lease_id };
     await refused(relay.post("/a2a/results/ack", { ...ref, lease_id: "other" }, lulu), "lease_lost");
     const acked = { kind: "a2a_result_acked", task_id: task.id };
     assert.deepEqual(read(await relay.post("/a2a/results/ack", ref, lulu)), acked);
-    assert.equal((read(await relay.get("/a2a/queue", lulu)) as A2AQueue).results.length, 0);
+    assert.equal((read(await relay.get("/a2a/queue", lulu)) as QueueSnapshot).results.length, 0);
   });
 
   it("sees the tasks of the other wire, and the other wire sees its tasks", async () => {
     const { task_id } = await relay.send({ type: "request", body: "从信里来" });
-    const { task } = read(await relay.get("/a2a/tasks/next", zhiwei)) as A2ATaskOption;
+    const { task } = read(await relay.get("/a2a/tasks/next", zhiwei)) as QueueTaskOption;
     assert.deepEqual([task?.id, task?.intent_text], [task_id, "从信里来"]);
     const content = [{ type: "text", text: "从队列里回" }];
     await relay.post("/a2a/results", { task_id, status: "ok", content }, zhiwei);
@@ -136,7 +136,7 @@ describe("the task-queue wire", () => {
     assert.equal(item?.message.body, "从队列里来");
     const done = { text: "从信里回", lease_id: item?.lease.id };
     assert.equal((await relay.post(`/tasks/${item?.task_id}/complete`, done, zhiwei)).status, 200);
-    const { result } = read(await relay.get("/a2a/results/next", lulu)) as A2AResultOption;
+    const { result } = read(await relay.get("/a2a/results/next", lulu)) as QueueResultOption;
     assert.deepEqual(result, {
       task_id: other.id,
       status: "ok",
@@ -148,31 +148,31 @@ describe("the task-queue wire", () => {
     const task = aTask();
     const waiting = relay.get("/a2a/tasks/next?wait_ms=60000", zhiwei);
     await relay.post("/a2a/tasks", task, lulu);
-    assert.equal((read(await waiting) as A2ATaskOption).task?.id, task.id);
+    assert.equal((read(await waiting) as QueueTaskOption).task?.id, task.id);
     const result = relay.post("/a2a/results/next", { wait_ms: 60_000, ack: "now" }, lulu);
     await relay.post("/a2a/results", { task_id: task.id, status: "ok" }, zhiwei);
-    const answer = read(await result) as A2AResultOption;
+    const answer = read(await result) as QueueResultOption;
     assert.deepEqual([answer.result?.task_id, answer.lease], [task.id, undefined]);
   });
 
   it("serves an operator for whom it names, and the oldest of all where it names nobody", async () => {
     const [first, second] = [aTask(), aTask()];
     for (const task of [first, second]) await relay.post("/a2a/tasks", task);
-    const named = read(await relay.get(`/a2a/tasks/next?agent=${ZHIWEI}`)) as A2ATaskOption;
+    const named = read(await relay.get(`/a2a/tasks/next?agent=${ZHIWEI}`)) as QueueTaskOption;
     assert.equal(named.task?.id, first.id);
-    assert.equal((read(await relay.post("/a2a/tasks/next")) as A2ATaskOption).task?.id, second.id);
+    assert.equal((read(await relay.post("/a2a/tasks/next")) as QueueTaskOption).task?.id, second.id);
     await relay.post(`/a2a/results?agent=${ZHIWEI}`, { task_id: first.id, status: "ok" });
     await relay.post("/a2a/results", { task_id: second.id, status: "ok" });
-    const drained = read(await relay.get("/a2a/results/next?agent=lulu")) as A2AResultOption;
+    const drained = read(await relay.get("/a2a/results/next?agent=lulu")) as QueueResultOption;
     assert.equal(drained.result?.task_id, first.id);
-    assert.equal((read(await relay.get("/a2a/results/next")) as A2AResultOption).result?.task_id, second.id);
+    assert.equal((read(await relay.get("/a2a/results/next")) as QueueResultOption).result?.task_id, second.id);
   });
 
   it("repairs what is stuck, and retries what is stale", async () => {
     const idempotency = { duplicate_safety: "idempotent", key: randomUUID() };
     const task = aTask({ idempotency });
     await relay.post("/a2a/tasks", task, lulu);
-    const { lease } = read(await relay.get("/a2a/tasks/next", zhiwei)) as A2ATaskOption;
+    const { lease } = read(await relay.get("/a2a/tasks/next", zhiwei)) as QueueTaskOption;
     const command = { action: "requeue", duplicate_risk: "operator_accepted", lease_id: lease?.lease_id };
     const repair = { task_id: task.id, reason: "worker lost", command };
     await refused(relay.post("/a2a/repair", repair, zhiwei), "permission_denied");
@@ -193,9 +193,9 @@ describe("the task-queue wire", () => {
     await refused(relay.post("/a2a/repair", repair), "wrong_state", /is not currently in flight/);
     await relay.get("/a2a/tasks/next", zhiwei);
     const policy = { enabled: true, min_lease_age_ms: 0 };
-    const { kind, report } = read(await relay.post("/a2a/retry-stale", { policy })) as A2AAutoRetried;
+    const { kind, report } = read(await relay.post("/a2a/retry-stale", { policy })) as QueueAutoRetried;
     assert.deepEqual([kind, report.requeued.map(({ task_id }) => task_id)], ["a2a_auto_retried", [task.id]]);
-    assert.equal((read(await relay.post("/a2a/retry-stale")) as A2AAutoRetried).report.policy.enabled, false);
+    assert.equal((read(await relay.post("/a2a/retry-stale")) as QueueAutoRetried).report.policy.enabled, false);
   });
 
   it("says what is wrong in one shape, with the status that it means", async () => {
@@ -233,7 +233,7 @@ describe("the task-queue wire", () => {
 
   it("understands the largest age there is", async () => {
     const oldest = "18446744073709551615";
-    const queue = read(await relay.get(`/a2a/queue?min_lease_age_ms=${oldest}`)) as A2AQueue;
+    const queue = read(await relay.get(`/a2a/queue?min_lease_age_ms=${oldest}`)) as QueueSnapshot;
     assert.equal(queue.min_lease_age_ms, Number(oldest));
   });
 
@@ -264,9 +264,9 @@ describe("the task-queue wire", () => {
     const other = { headers: { authorization: `Bearer ${json.key}` } };
     const task = aTask();
     await relay.post("/a2a/tasks", task);
-    const queue = read(await relay.get("/a2a/queue", other)) as A2AQueue;
+    const queue = read(await relay.get("/a2a/queue", other)) as QueueSnapshot;
     assert.deepEqual([queue.tasks, queue.results], [[], []]);
-    assert.equal((read(await relay.get("/a2a/tasks/next", other)) as A2ATaskOption).task, null);
+    assert.equal((read(await relay.get("/a2a/tasks/next", other)) as QueueTaskOption).task, null);
     await refused(relay.post("/a2a/results", { task_id: task.id, status: "ok" }, other), "not_found");
   });
 });

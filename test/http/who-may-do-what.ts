@@ -1,4 +1,4 @@
-import { letterOf, sign, type SigningKeyShown } from "../../packages/relay/testing/signed-message.ts";
+import { messageOf, sign, type SigningKeyShown } from "../../packages/relay/testing/signed-message.ts";
 
 export const CALLERS = [
   "root",
@@ -159,7 +159,7 @@ export const ROUTES: readonly Row[] = [
   {
     // Whoever brings it: the signature says who sent it. Others are refused in `inbox.test.ts`.
     ...open("POST /api/a2a/inbox"),
-    body: ({ signingKey }) => sign(signingKey, letterOf(signingKey, { to: "kames@desk" })),
+    body: ({ signingKey }) => sign(signingKey, messageOf(signingKey, { to: "kames@desk" })),
   },
   { route: "GET /messages/{id}", to: LULUS, hidden: ["kames"], params: message, elsewhere: 404 },
 

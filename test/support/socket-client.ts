@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import type { ErrorBody, MailboxItem, MailNotice, SocketAnswers, SocketVerb } from "@a2a-relay/protocol";
+import type { ErrorBody, MailboxItem, MailboxNotice, SocketAnswers, SocketVerb } from "@a2a-relay/protocol";
 import { type ClientOptions, WebSocket } from "ws";
 
 export interface SocketOptions extends ClientOptions {
@@ -17,7 +17,7 @@ export interface AnyFrame {
   readonly type: string;
   readonly id?: string;
   readonly messages?: readonly MailboxItem[];
-  readonly notices?: readonly MailNotice[];
+  readonly notices?: readonly MailboxNotice[];
   readonly cursor?: string;
   readonly body?: unknown;
   readonly error?: ErrorBody["error"];

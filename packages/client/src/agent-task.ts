@@ -17,7 +17,7 @@ import type { Outcome } from "./outcome.ts";
 import type { RelayClient } from "./relay-client.ts";
 import { withArtifactId, withIdempotencyKey } from "./repeatable.ts";
 import type { RetryDelays } from "./retry-delay.ts";
-import { reasonRequest, type Said, saidLetter, type SaidParts, saidRequest } from "./said.ts";
+import { reasonRequest, type Said, saidMessageInput, type SaidParts, saidRequest } from "./said.ts";
 import { TaskReports } from "./task-reports.ts";
 import { untilReached } from "./until-reached.ts";
 
@@ -229,7 +229,7 @@ export class AgentTask {
 
   #letter(to: string, said: Said): MessageInput {
     const about = { from: this.#parts.agentId, to, task_id: this.id, reply_to: this.message.id };
-    return { ...about, ...saidLetter(said) };
+    return { ...about, ...saidMessageInput(said) };
   }
 }
 

@@ -11,7 +11,7 @@ import { ResumedStream } from "./resumed-stream.ts";
 const LETTERS = 6;
 const AGENT = "知微@demo";
 
-/** Letter n has the cursor 10 n, so that cursors cannot be taken for counts. */
+/** NewMessage n has the cursor 10 n, so that cursors cannot be taken for counts. */
 function eventText(number: number, name = "message"): string {
   return `id: ${number * 10}\nevent: ${name}\ndata: {"id":"m${number}","body":"知微你好 ${number}"}\n\n`;
 }

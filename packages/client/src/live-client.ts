@@ -3,8 +3,8 @@ import {
   type EventsResponse,
   type EventView,
   type MailboxItem,
-  type MailNotice,
-  type MailStreamQuery,
+  type MailboxNotice,
+  type MailboxStreamQuery,
   type PushEndpointView,
   type PushQuery,
   type PushReplayed,
@@ -35,7 +35,7 @@ export interface StreamedMail {
 }
 
 export interface StreamedNotice {
-  readonly notice: MailNotice;
+  readonly notice: MailboxNotice;
   readonly cursor: string;
 }
 
@@ -71,28 +71,28 @@ export class LiveClient {
   }
 
   /**
-   * Mail as it comes: first all that is open, or what came after `since`. Being shown leaves a mark, as reading does,
+   * MailboxMessage as it comes: first all that is open, or what came after `since`. Being shown leaves a mark, as reading does,
    * unless `peek` is set. With `notice` only what there is, not the letters.
    */
   streamMailbox(
     agentId: string,
-    query: MailStreamQuery & { readonly notice: true },
+    query: MailboxStreamQuery & { readonly notice: true },
     options?: FollowOptions,
   ): AsyncIterable<StreamedNotice>;
   streamMailbox(
     agentId: string,
-    query?: MailStreamQuery,
+    query?: MailboxStreamQuery,
     options?: FollowOptions,
   ): AsyncIterable<StreamedMail>;
   async *streamMailbox(
     agentId: string,
-    query: MailStreamQuery = {},
+    query: MailboxStreamQuery = {},
     options: FollowOptions = {},
   ): AsyncIterable<StreamedMail | StreamedNotice> {
     const { since, ...rest } = query;
     const call = { path: ["mailbox", agentId, "stream"], query: rest, since };
     if (query.notice === true) {
-      const notices = this.#follow<MailNotice>(call, "notice", options);
+      const notices = this.#follow<MailboxNotice>(call, "notice", options);
       for await (const [notice, cursor] of notices) yield { notice, cursor };
       return;
     }
@@ -101,12 +101,12 @@ export class LiveClient {
   }
 
   /**
-   * Mail as `streamMailbox` has it, a step at a time, in the better way that is open: over a socket, or as a stream
+   * MailboxMessage as `streamMailbox` has it, a step at a time, in the better way that is open: over a socket, or as a stream
    * where none can be had. Rejects with TransportBlocked, or with what a stream is refused with, where neither can.
    */
   async *followMailbox(
     agentId: string,
-    query: MailStreamQuery = {},
+    query: MailboxStreamQuery = {},
     options: FollowOptions = {},
   ): AsyncIterable<MailFrame> {
     let { since } = query;

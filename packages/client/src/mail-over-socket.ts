@@ -1,4 +1,4 @@
-import type { MailStreamQuery, RelayError } from "@a2a-relay/protocol";
+import type { MailboxStreamQuery, RelayError } from "@a2a-relay/protocol";
 import type { MailFrame } from "./mail-frames.ts";
 import { onAbort } from "./on-abort.ts";
 import type { FollowOptions } from "./resumed-stream.ts";
@@ -11,13 +11,13 @@ import { type Patience, untilReached } from "./until-reached.ts";
 const BLOCKED_MAX = 3;
 
 /**
- * Mail over a socket, for as long as one can be had. Rejects with TransportBlocked where the relay answers and only the
+ * MailboxMessage over a socket, for as long as one can be had. Rejects with TransportBlocked where the relay answers and only the
  * socket is refused, also when that begins later: what came until then was handed over, and another way goes on from
  * there.
  */
 export async function* mailOverSocket(
   parts: SocketChannelParts,
-  query: MailStreamQuery,
+  query: MailboxStreamQuery,
   { signal = new AbortController().signal, onAway = () => {} }: FollowOptions,
 ): AsyncGenerator<MailFrame, void> {
   const leaving = new AbortController();
@@ -48,7 +48,7 @@ export async function* mailOverSocket(
 /** An absence of the relay says nothing about which ways to it are open, so it is waited for. */
 async function reachSocket(
   parts: SocketChannelParts,
-  query: MailStreamQuery,
+  query: MailboxStreamQuery,
   { signal, onAway }: Omit<Patience, "delays">,
 ): Promise<SocketChannel> {
   const { retryDelayMs: firstMs, retryDelayMsMax: maxMs } = parts.options;

@@ -13,7 +13,7 @@ export type Outcome =
   /** A question to the requester ends the turn, not the task: the letter goes out, the mail is done. */
   | { readonly act: "ask"; readonly message: MessageInput }
   | { readonly act: "hand_over"; readonly message: MessageInput }
-  /** Mail that is no task and could not be handled: it is dead, and its sender is told. */
+  /** MailboxMessage that is no task and could not be handled: it is dead, and its sender is told. */
   | { readonly act: "fail_mail"; readonly reason: string }
   | { readonly act: "release" };
 

@@ -169,7 +169,7 @@ describe("an agent's tasks", () => {
     const taskId = await setup.ask("first");
     await begun.passed;
     await setup.direct.send({ from: ASKER, to: WORKER, body: "and this", task_id: taskId });
-    // Mail that comes later and is handled already shows that the addition could have been, too.
+    // MailboxMessage that comes later and is handled already shows that the addition could have been, too.
     for (const noted of notes) {
       await setup.direct.send({ from: ASKER, to: WORKER, body: "by the way" });
       await noted.passed;

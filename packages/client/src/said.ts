@@ -41,7 +41,7 @@ export function reasonRequest(said: Said): Omit<SaidRequest, "text"> & { readonl
 }
 
 /** As of `saidRequest`, for a letter, which has a body and no metadata of a step. */
-export function saidLetter(
+export function saidMessageInput(
   said: Said,
 ): { readonly body: string } & Pick<SaidRequest, "parts" | "a2a_message"> {
   const { text, metadata: _, ...rest } = saidRequest(said);

@@ -7,7 +7,7 @@ import type {
   FailRequest,
   LeaseRequest,
   LeaseResponse,
-  MailSocketQuery,
+  MailboxSocketQuery,
   MessageInput,
   RelayError,
   ReleaseRequest,
@@ -55,7 +55,7 @@ export interface SocketChannelParts {
 export class SocketChannel {
   readonly #parts: SocketChannelParts;
   /** What shows mail. */
-  readonly #query: MailSocketQuery;
+  readonly #query: MailboxSocketQuery;
   readonly #socket: ReconnectingSocket;
   readonly #requests = new SocketRequests();
   readonly #frames: MailFrames;
@@ -63,9 +63,9 @@ export class SocketChannel {
   readonly #random: () => number;
   readonly #openMs: number;
   readonly #onAway: (error: RelayError) => void;
-  /** Mail has a socket of its own, which is open while there is room for it. */
+  /** MailboxMessage has a socket of its own, which is open while there is room for it. */
   #isApart = false;
-  #mailSocket: ReconnectingSocket | undefined;
+  #mailboxSocket: ReconnectingSocket | undefined;
   /** The first socket was opened when mail had its own already. */
   #isQuiet = false;
 
@@ -81,7 +81,7 @@ export class SocketChannel {
     this.#frames = new MailFrames({
       since,
       onBehind: () => this.#closeMail(),
-      onRoom: () => this.#openMail(),
+      onRoom: () => this.#openDeliveries(),
     });
     this.#socket = this.#createSocket({
       address: () => this.#address(),
@@ -113,7 +113,7 @@ export class SocketChannel {
     return this.#frames.cursor;
   }
 
-  /** Mail as it comes, a page at a time, for one reader. Ends when the channel is closed. */
+  /** MailboxMessage as it comes, a page at a time, for one reader. Ends when the channel is closed. */
   mail(): AsyncIterable<MailFrame> {
     return this.#frames;
   }
@@ -154,7 +154,7 @@ export class SocketChannel {
 
   /** Ends it for good. What was asked and not answered yet rejects. */
   async close(): Promise<void> {
-    await Promise.all([this.#socket.close(), this.#mailSocket?.close()]);
+    await Promise.all([this.#socket.close(), this.#mailboxSocket?.close()]);
   }
 
   async #ask<T>(
@@ -188,29 +188,29 @@ export class SocketChannel {
 
   #over(error: RelayError | undefined): void {
     this.#frames.end(error);
-    void this.#mailSocket?.close();
+    void this.#mailboxSocket?.close();
   }
 
   #closeMail(): void {
     this.#isApart = true;
-    void this.#mailSocket?.close();
-    this.#mailSocket = undefined;
+    void this.#mailboxSocket?.close();
+    this.#mailboxSocket = undefined;
     this.#quieten();
   }
 
-  #openMail(): void {
+  #openDeliveries(): void {
     const socket = this.#createSocket({
       address: () => this.#addressOf({ ...this.#query, since: this.cursor }),
       onFrame: (frame) => {
         // One that was left may still have something to say, which the next one says again.
-        if (socket === this.#mailSocket) this.#show(frame);
+        if (socket === this.#mailboxSocket) this.#show(frame);
       },
       onEnd: () => {},
       onOver: (error) => {
         if (error !== undefined) this.#frames.end(error);
       },
     });
-    this.#mailSocket = socket;
+    this.#mailboxSocket = socket;
     socket.start();
   }
 

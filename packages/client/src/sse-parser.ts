@@ -10,7 +10,7 @@ export interface ServerSentEvent {
 
 const LINE_END = /\r\n|\r|\n/g;
 
-/** Turns the text of an event stream, in pieces of any size, into its events. */
+/** KeyedMutex the text of an event stream, in pieces of any size, into its events. */
 export class SseParser {
   readonly #charsMax: number;
   #line = "";

@@ -13,7 +13,7 @@ export interface StreamMailSourceParts extends ResumedStreamParts {
   readonly lookAgainMs?: number | undefined;
 }
 
-/** Mail that was kept for another worker may become free without a notice of its own. */
+/** MailboxMessage that was kept for another worker may become free without a notice of its own. */
 const LOOK_AGAIN_MS = 60_000;
 
 /** A stream of notices says when there is mail, which is then leased by a request that does not wait. */

@@ -1,18 +1,18 @@
 import type {
-  A2AAutoRetried,
-  A2ACompacted,
-  A2AQueue,
-  A2ARepaired,
-  A2ARepairRequest,
-  A2AResultAcked,
-  A2AResultOption,
-  A2AResultPosted,
-  A2AResults,
-  A2ATaskInput,
-  A2ATaskOption,
-  A2ATaskQueued,
-  A2ATaskResultInput,
-  A2ATasks,
+  QueueAutoRetried,
+  QueueCompacted,
+  QueueSnapshot,
+  QueueRepaired,
+  QueueRepairRequest,
+  QueueResultAcked,
+  QueueResultOption,
+  QueueResultAccepted,
+  QueueResults,
+  QueueTaskInput,
+  QueueTaskOption,
+  QueueTaskAccepted,
+  QueueTaskResultInput,
+  QueueTasks,
   QueueNext,
   QueueRecent,
   ResultAck,
@@ -37,27 +37,27 @@ export class TaskQueueClient {
   }
 
   /** Queues a task under the sender's own id for it, by which a repeated try is recognised. */
-  send(task: A2ATaskInput, options: CallOptions = {}): Promise<A2ATaskQueued> {
+  send(task: QueueTaskInput, options: CallOptions = {}): Promise<QueueTaskAccepted> {
     return this.#post(["tasks"], "task_id", { body: task, repeat: "always" }, options);
   }
 
   /** Leases the oldest task. Not repeated after a lost reply: that would lease a second one. */
-  next(request: QueueNext = {}, options: CallOptions = {}): Promise<A2ATaskOption> {
+  next(request: QueueNext = {}, options: CallOptions = {}): Promise<QueueTaskOption> {
     const call = { body: request, repeat: "if_not_done", waitMs: request.wait_ms } as const;
     return this.#post(["tasks", "next"], "task", call, options);
   }
 
   /** Queued tasks of the caller, oldest first. */
-  recent(query: QueueRecent = {}, options: CallOptions = {}): Promise<A2ATasks> {
+  recent(query: QueueRecent = {}, options: CallOptions = {}): Promise<QueueTasks> {
     return this.#get(["tasks", "recent"], "tasks", query, options);
   }
 
   /** Ends a task. The same result again is answered as before. */
   respond(
-    result: A2ATaskResultInput,
+    result: QueueTaskResultInput,
     caller: { readonly agent?: string } = {},
     options: CallOptions = {},
-  ): Promise<A2AResultPosted> {
+  ): Promise<QueueResultAccepted> {
     return this.#post(["results"], "task_id", { query: caller, body: result, repeat: "always" }, options);
   }
 
@@ -65,7 +65,7 @@ export class TaskQueueClient {
    * Takes the oldest result, which comes back unless it is acknowledged. With `ack: "now"` it is done with, and a
    * lost reply loses it.
    */
-  nextResult(request: ResultNext = {}, options: CallOptions = {}): Promise<A2AResultOption> {
+  nextResult(request: ResultNext = {}, options: CallOptions = {}): Promise<QueueResultOption> {
     const repeat = request.ack === "now" ? "if_not_done" : "always";
     return this.#post(
       ["results", "next"],
@@ -75,32 +75,32 @@ export class TaskQueueClient {
     );
   }
 
-  ackResult(request: ResultAck, options: CallOptions = {}): Promise<A2AResultAcked> {
+  ackResult(request: ResultAck, options: CallOptions = {}): Promise<QueueResultAcked> {
     return this.#post(["results", "ack"], "task_id", { body: request, repeat: "always" }, options);
   }
 
   /** Results that wait for the caller, oldest first. */
-  recentResults(query: QueueRecent = {}, options: CallOptions = {}): Promise<A2AResults> {
+  recentResults(query: QueueRecent = {}, options: CallOptions = {}): Promise<QueueResults> {
     return this.#get(["results", "recent"], "results", query, options);
   }
 
   /** What waits, what is worked on, and what was not taken yet. */
-  queue(query: TaskQueueQuery = {}, options: CallOptions = {}): Promise<A2AQueue> {
+  queue(query: TaskQueueQuery = {}, options: CallOptions = {}): Promise<QueueSnapshot> {
     return this.#get(["queue"], "tasks", query, options);
   }
 
   /** Moves a stuck task. Not repeated after a lost reply: in between, somebody may have taken it anew. */
-  repair(request: A2ARepairRequest, options: CallOptions = {}): Promise<A2ARepaired> {
+  repair(request: QueueRepairRequest, options: CallOptions = {}): Promise<QueueRepaired> {
     return this.#post(["repair"], "outcome", { body: request, repeat: "if_not_done" }, options);
   }
 
   /** Requeues stale idempotent tasks within bounds. Not repeated after a lost reply: it would move more. */
-  retryStale(policy: RetryStaleRequest = {}, options: CallOptions = {}): Promise<A2AAutoRetried> {
+  retryStale(policy: RetryStaleRequest = {}, options: CallOptions = {}): Promise<QueueAutoRetried> {
     return this.#post(["retry-stale"], "report", { body: { policy }, repeat: "if_not_done" }, options);
   }
 
   /** Sends the mail of finished tasks whose results were taken to the archive. */
-  compact(options: CallOptions = {}): Promise<A2ACompacted> {
+  compact(options: CallOptions = {}): Promise<QueueCompacted> {
     return this.#post(["compact"], "dropped", { repeat: "always", waitMs: COMPACT_MS_MAX }, options);
   }
 

@@ -13,7 +13,7 @@ export const LIMITS = {
   /** One HTTP request body, and so one message. */
   bodyBytesMax: 1 * MIB,
   /** What the relay adds to a letter: ids, times, places. It does not count against its sender. */
-  letterBytesAdded: 8 * KIB,
+  messageBytesAdded: 8 * KIB,
   /** The body of one `POST /messages/batch`: more than one message's worth, still bounded. */
   batchBodyBytesMax: 16 * MIB,
   /** What is read and thrown away after a body proved too large, so that the 413 reaches its client. */
@@ -126,8 +126,8 @@ export const LIMITS = {
   remoteCardBytesMax: 256 * KIB,
   remoteAnswerBytesMax: 12 * MIB,
   /** Tasks at external agents that are looked at at one time: in all, and of one tenant at one origin. */
-  remoteLooksMax: 64,
-  remoteLooksOfOriginMax: 8,
+  remotePollsMax: 64,
+  remotePollsOfOriginMax: 8,
   /** Relays that a letter may pass through on its way over A2A; one that has come so far goes in a circle. */
   a2aHopsMax: 10,
   /** A replaced push secret goes on signing for so long unless its owner says otherwise. */

@@ -29,24 +29,24 @@ const shown = {
 };
 
 /** `GET /mailbox/{agent}/stream`. Without a cursor it starts with all open mail. */
-export const MailStreamQuerySchema = exactly(shown);
-export type MailStreamQuery = Static<typeof MailStreamQuerySchema>;
+export const MailboxStreamQuerySchema = exactly(shown);
+export type MailboxStreamQuery = Static<typeof MailboxStreamQuerySchema>;
 
 /** `WS /mailbox/{agent}/ws`. */
-export const MailSocketQuerySchema = exactly({
+export const MailboxSocketQuerySchema = exactly({
   ...shown,
   quiet: Type.Optional(
     Type.Boolean({ default: false, description: "Shows no mail by itself; the socket only answers." }),
   ),
 });
-export type MailSocketQuery = Static<typeof MailSocketQuerySchema>;
+export type MailboxSocketQuery = Static<typeof MailboxSocketQuerySchema>;
 
 /** `GET /tasks/{id}/events`. */
 export const TaskEventsQuerySchema = exactly({ since });
 export type TaskEventsQuery = Static<typeof TaskEventsQuerySchema>;
 
 /** That there is mail, without the letter. */
-export interface MailNotice {
+export interface MailboxNotice {
   readonly message_id: string;
   readonly task_id?: string;
   readonly sender_agent_id: string;
@@ -103,7 +103,7 @@ export interface SocketAnswers {
 /** All that a relay says over a socket; one JSON text a frame. */
 export type SocketFrame =
   | { readonly type: "mail"; readonly messages: readonly MailboxItem[]; readonly cursor: string }
-  | { readonly type: "notice"; readonly notices: readonly MailNotice[]; readonly cursor: string }
+  | { readonly type: "notice"; readonly notices: readonly MailboxNotice[]; readonly cursor: string }
   | { readonly type: "answer"; readonly id: string; readonly body: unknown }
   | ({ readonly type: "answer"; readonly id: string } & ErrorBody)
   /** What was sent could not be read as a request, so there is no id to answer to. */

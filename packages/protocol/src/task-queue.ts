@@ -27,7 +27,7 @@ const agent = Type.Union([QueueAgentSchema, id]);
 /** Not blank where the seed wants something; the core says so in the seed's own words. */
 const text = Type.String();
 
-export const A2ATaskSchema = Type.Object(
+export const QueueTaskSchema = Type.Object(
   {
     id,
     sender: agent,
@@ -43,11 +43,11 @@ export const A2ATaskSchema = Type.Object(
       }),
     ),
   },
-  { title: "A2ATask" },
+  { title: "QueueTask" },
 );
-export type A2ATaskInput = Static<typeof A2ATaskSchema>;
+export type QueueTaskInput = Static<typeof QueueTaskSchema>;
 
-export interface A2ATask {
+export interface QueueTask {
   readonly id: string;
   readonly sender: QueueAgent;
   readonly recipient: QueueAgent;
@@ -66,7 +66,7 @@ export type QueueContent =
   | { readonly type: "text"; readonly text: string }
   | { readonly type: "json"; readonly value: unknown };
 
-export const A2ATaskResultSchema = Type.Object(
+export const QueueTaskResultSchema = Type.Object(
   {
     task_id: id,
     status: Type.Enum(RESULT_STATUSES),
@@ -74,11 +74,11 @@ export const A2ATaskResultSchema = Type.Object(
     error_message: optional(text),
     lease_id: optional(id),
   },
-  { title: "A2ATaskResult" },
+  { title: "QueueTaskResult" },
 );
-export type A2ATaskResultInput = Static<typeof A2ATaskResultSchema>;
+export type QueueTaskResultInput = Static<typeof QueueTaskResultSchema>;
 
-export interface A2ATaskResult {
+export interface QueueTaskResult {
   readonly task_id: string;
   readonly status: (typeof RESULT_STATUSES)[number];
   readonly content: readonly QueueContent[];
@@ -98,9 +98,9 @@ export interface QueueLease {
 export const QUEUE_STATES = ["queued", "in_flight"] as const;
 export type QueueState = (typeof QUEUE_STATES)[number];
 
-export interface A2ATaskQueueEntry {
+export interface QueueTaskEntry {
   readonly state: QueueState;
-  readonly task: A2ATask;
+  readonly task: QueueTask;
   readonly lease_id?: string;
   readonly leased_to?: QueueAgent;
   readonly leased_at_ms?: number;
@@ -155,7 +155,7 @@ export interface TaskQueueQuery {
   readonly state_filter?: QueueState;
 }
 
-export const A2ARepairRequestSchema = exactly({
+export const QueueRepairRequestSchema = exactly({
   task_id: id,
   reason: text,
   command: Type.Union([
@@ -167,23 +167,23 @@ export const A2ARepairRequestSchema = exactly({
     exactly({ action: Type.Literal("force_error"), lease_id: optional(id), message: text }),
   ]),
 });
-export type A2ARepairRequest = Static<typeof A2ARepairRequestSchema>;
+export type QueueRepairRequest = Static<typeof QueueRepairRequestSchema>;
 
-export interface A2ARepairOutcome {
+export interface QueueRepairOutcome {
   readonly task_id: string;
   readonly action: "requeued" | "forced_error";
   readonly state: "queued" | "result_pending";
   readonly attempt: number;
-  readonly result?: A2ATaskResult;
+  readonly result?: QueueTaskResult;
 }
 
 /** The policy by itself, or wrapped as `policy`. */
-export const A2ARetryStaleSchema = exactly({
+export const QueueRetryStaleSchema = exactly({
   policy: Type.Optional(RetryStaleRequestSchema),
   ...RetryStaleRequestSchema.properties,
 });
 
-export interface A2ARetryReport {
+export interface QueueRetryReport {
   readonly policy: {
     readonly enabled: boolean;
     readonly min_lease_age_ms: number;
@@ -206,66 +206,66 @@ export interface A2ARetryReport {
   }[];
 }
 
-export interface A2ATaskQueued {
+export interface QueueTaskAccepted {
   readonly kind: "a2a_task_queued";
   readonly task_id: string;
 }
 
-export interface A2ATaskOption {
+export interface QueueTaskOption {
   readonly kind: "a2a_task_opt";
-  readonly task: A2ATask | null;
+  readonly task: QueueTask | null;
   readonly lease?: QueueLease;
 }
 
-export interface A2ATasks {
+export interface QueueTasks {
   readonly kind: "a2a_tasks";
-  readonly tasks: readonly A2ATask[];
+  readonly tasks: readonly QueueTask[];
 }
 
-export interface A2AResultPosted {
+export interface QueueResultAccepted {
   readonly kind: "a2a_result_posted";
   readonly task_id: string;
 }
 
-export interface A2AResultOption {
+export interface QueueResultOption {
   readonly kind: "a2a_result_opt";
-  readonly result: A2ATaskResult | null;
+  readonly result: QueueTaskResult | null;
   /** Only where it waits to be acknowledged. */
   readonly lease?: QueueLease;
 }
 
-export interface A2AResultAcked {
+export interface QueueResultAcked {
   readonly kind: "a2a_result_acked";
   readonly task_id: string;
 }
 
-export interface A2AResults {
+export interface QueueResults {
   readonly kind: "a2a_results";
-  readonly results: readonly A2ATaskResult[];
+  readonly results: readonly QueueTaskResult[];
 }
 
 /** The queue, and the filters that were in force; null is off. */
-export interface A2AQueue {
+export interface QueueSnapshot {
   readonly kind: "a2a_queue";
   readonly limit: number;
   readonly min_lease_age_ms: number | null;
   readonly deadline_within_ms: number | null;
   readonly state_filter: QueueState | null;
-  readonly tasks: readonly A2ATaskQueueEntry[];
-  readonly results: readonly A2ATaskResult[];
+  readonly tasks: readonly QueueTaskEntry[];
+  readonly results: readonly QueueTaskResult[];
 }
 
-export interface A2ARepaired {
+export interface QueueRepaired {
   readonly kind: "a2a_repaired";
-  readonly outcome: A2ARepairOutcome;
+  readonly outcome: QueueRepairOutcome;
 }
 
-export interface A2AAutoRetried {
+export interface QueueAutoRetried {
   readonly kind: "a2a_auto_retried";
-  readonly report: A2ARetryReport;
+  readonly report: QueueRetryReport;
 }
 
-export interface A2ACompacted {
+export interface QueueCompacted {
   readonly kind: "a2a_compacted";
   /** How many letters left the relay for its archive. */
   readonly dropped: number;

@@ -6,10 +6,10 @@ import { ownThreadId } from "../src/core/rules/own-thread.ts";
 import { describeBoundedAnswers } from "./bounded-answers.contract.ts";
 import { NOON_MS } from "./fake-clock.ts";
 import { describeLeases } from "./leases.contract.ts";
-import { describeMailPurposes } from "./delivery-purposes.contract.ts";
+import { describeDeliveryPurposes } from "./delivery-purposes.contract.ts";
 import { describeMailboxStore } from "./mailbox-store.contract.ts";
 import {
-  aNewLetter,
+  aNewMessage,
   aSend,
   change,
   clashOf,
@@ -32,7 +32,7 @@ import {
 
 /** All that the mailbox shows is what is kept. */
 async function assertShowsWhatIsKept(store: RelayStore, ids: readonly string[]): Promise<void> {
-  const mail = await store.availableMail(READ);
+  const mail = await store.availableMessages(READ);
   assert.deepEqual(idsOf(mail), ids);
   for (const { delivery, message } of mail) {
     assert.deepEqual(delivery, await storedDelivery(store, message.id));
@@ -41,7 +41,7 @@ async function assertShowsWhatIsKept(store: RelayStore, ids: readonly string[]):
 }
 
 /** A store may show new mail to those who wait for it without reading it back; it must not show anything else. */
-export function describeAwaitedMail(openStore: OpenStore): void {
+export function describeAwaitedDeliveries(openStore: OpenStore): void {
   const open = async (): Promise<RelayStore> => {
     const store = await openStore();
     for (const agentId of [LULU, ZHIWEI]) store.feed.watch(mailboxTopic(TENANT, agentId));
@@ -50,7 +50,7 @@ export function describeAwaitedMail(openStore: OpenStore): void {
 
   describe("mailboxes that somebody watches", () => {
     describeMailboxStore(open);
-    describeMailPurposes(open);
+    describeDeliveryPurposes(open);
     describeLeases(open);
     describeBoundedAnswers(open);
 
@@ -73,7 +73,7 @@ export function describeAwaitedMail(openStore: OpenStore): void {
 
     it("show the letters of one commit, whichever way round it brings them", async () => {
       await using store = await open();
-      const letters = [aNewLetter({ id: "甲" }), aNewLetter({ id: "乙", json: `{"body":"乙"}` })];
+      const letters = [aNewMessage({ id: "甲" }), aNewMessage({ id: "乙", json: `{"body":"乙"}` })];
       const deliveries = letters.map((letter) => deliveryOf(letter)).toReversed();
       await commit(store, { messages: letters, deliveries });
       await assertShowsWhatIsKept(store, ["甲", "乙"]);

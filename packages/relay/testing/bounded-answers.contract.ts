@@ -21,7 +21,7 @@ import {
 const MANY = 1_500;
 
 /** A letter of that many bytes, two thirds of which a count of characters would miss. */
-function letterOf(bytes: number): string {
+function messageOf(bytes: number): string {
   const json = JSON.stringify({ body: "信".repeat((bytes - 20) / 3) });
   return json + " ".repeat(bytes - Buffer.byteLength(json));
 }
@@ -29,7 +29,7 @@ function letterOf(bytes: number): string {
 async function sendLetters(store: RelayStore, sizes: readonly number[]): Promise<readonly string[]> {
   const ids: string[] = [];
   for (const bytes of sizes) {
-    ids.push((await send(store, { json: letterOf(bytes), threadId: "话题" })).id);
+    ids.push((await send(store, { json: messageOf(bytes), threadId: "话题" })).id);
   }
   return ids;
 }
@@ -46,7 +46,7 @@ export function describeBoundedAnswers(open: OpenStore): void {
       const pages: (readonly string[])[] = [];
       let afterPosition = 0;
       for (;;) {
-        const mail = await store.availableMail({ ...READ, afterPosition, bytesMax: 600 });
+        const mail = await store.availableMessages({ ...READ, afterPosition, bytesMax: 600 });
         if (mail.length === 0) break;
         pages.push(idsOf(mail));
         afterPosition = mail.at(-1)?.delivery.position ?? 0;

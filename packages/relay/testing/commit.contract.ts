@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import type { Changes } from "../src/core/ports/relay-store.ts";
 import {
   aNewAgent,
-  aNewLetter,
+  aNewMessage,
   aNewTask,
   anEvent,
   aSend,
@@ -23,7 +23,7 @@ import {
 
 /** A change of every kind of record, to be refused whole: `bad` brings the clash. */
 function aWideChange(bad: Partial<Changes>): { readonly changes: Changes; readonly id: string } {
-  const message = aNewLetter({ taskId: newId("task") });
+  const message = aNewMessage({ taskId: newId("task") });
   const task = aNewTask({ id: message.taskId ?? "", messageId: message.id });
   const { id } = message;
   const changes: Changes = {
@@ -57,7 +57,7 @@ export function describeCommit(open: OpenStore): void {
 
     it("writes a letter, its delivery, its key, its task and its events together", async () => {
       await using store = await open();
-      const message = aNewLetter({ kind: "request", taskId: newId("task") });
+      const message = aNewMessage({ kind: "request", taskId: newId("task") });
       const task = aNewTask({ id: message.taskId ?? "", messageId: message.id });
       await commit(store, {
         messages: [message],
@@ -78,7 +78,7 @@ export function describeCommit(open: OpenStore): void {
     for (const clash of ["agent", "agent_name", "message_id", "send_key", "delivery", "task"] as const) {
       it(`writes nothing at all when another caller was faster: ${clash}`, async () => {
         await using store = await open();
-        const known = aNewLetter();
+        const known = aNewMessage();
         const knownTask = aNewTask({ messageId: known.id });
         const knownAgent = aNewAgent({ id: "another@host" as typeof ZHIWEI, aliases: ["又名"] });
         await commit(store, {
@@ -125,9 +125,9 @@ export function describeCommit(open: OpenStore): void {
 
     it("refuses a delivery whose letter nobody knows", async () => {
       await using store = await open();
-      assert.equal(await clashOf(store, { deliveries: [deliveryOf(aNewLetter())] }), "delivery");
+      assert.equal(await clashOf(store, { deliveries: [deliveryOf(aNewMessage())] }), "delivery");
       assert.equal(
-        await clashOf(store, { deliveries: [deliveryOf(aNewLetter(), { version: 3 })] }),
+        await clashOf(store, { deliveries: [deliveryOf(aNewMessage(), { version: 3 })] }),
         "delivery",
       );
     });

@@ -25,7 +25,7 @@ const SETTINGS: CoreSettings = {
   mailboxOpenMax: 1_000,
   leaseAttemptsMax: 3,
   capabilities: false,
-  mailRetentionMs: 30 * DAY_MS,
+  messageRetentionMs: 30 * DAY_MS,
   journalRetentionMs: 90 * DAY_MS,
   heartbeatMs: 15_000,
   a2aBlockMs: 30_000,

@@ -1,6 +1,6 @@
 import type { DeliveryState, RelayErrorCode } from "@a2a-relay/protocol";
 
-/** Mail as the model knows it: no store, no versions, only what the rules speak of. */
+/** MailboxMessage as the model knows it: no store, no versions, only what the rules speak of. */
 export interface ModelMail {
   readonly id: string;
   readonly agent: string;
@@ -23,9 +23,9 @@ export type Outcome = "ok" | RelayErrorCode;
 
 /** What one act is expected to do beyond its own mail. */
 interface Effects {
-  /** Mail that went back into its mailbox, in any order. */
+  /** MailboxMessage that went back into its mailbox, in any order. */
   readonly returned: Set<string>;
-  /** Mail whose sender must be told, once, by a letter that names it. */
+  /** MailboxMessage whose sender must be told, once, by a letter that names it. */
   readonly untold: Set<string>;
 }
 

@@ -22,7 +22,7 @@ import {
 
 const CAROL = "carol@host" as AgentId;
 
-export function describeMailPurposes(open: OpenStore): void {
+export function describeDeliveryPurposes(open: OpenStore): void {
   describe("mail of one purpose", () => {
     it("is read and leased past everything else, and all of it in its order without a purpose", async () => {
       await using store = await open();

@@ -1,5 +1,5 @@
 import type { MailboxItem } from "@a2a-relay/protocol";
-import type { MailPage } from "../src/core/mailboxes/mailbox-stream.ts";
+import type { MailboxPage } from "../src/core/mailboxes/mailbox-stream.ts";
 import type { CoreOnMemory } from "./core-on-memory.ts";
 import { ZHIWEI } from "./core-on-memory.ts";
 
@@ -36,15 +36,15 @@ export async function followMail(
   query: object = {},
   principal: Parameters<CoreOnMemory["mailboxes"]["follow"]>[0] = core.zhiwei,
   agent: string = ZHIWEI,
-): Promise<FollowedPages<MailPage>> {
+): Promise<FollowedPages<MailboxPage>> {
   const left = new AbortController();
   return new FollowedPages(await core.mailboxes.follow(principal, agent, query, left), left);
 }
 
-export function itemsOf(page: MailPage | undefined): readonly MailboxItem[] {
+export function itemsOf(page: MailboxPage | undefined): readonly MailboxItem[] {
   return (page?.mail ?? []).map(({ json }) => JSON.parse(json) as MailboxItem);
 }
 
-export function bodiesOf(page: MailPage | undefined): readonly string[] {
+export function bodiesOf(page: MailboxPage | undefined): readonly string[] {
   return itemsOf(page).map(({ message }) => message.body);
 }

@@ -6,7 +6,7 @@ import type { EventFilter, EventPage } from "../src/core/ports/journal-store.ts"
 import { NOON_MS } from "./fake-clock.ts";
 import {
   anEvent,
-  aNewLetter,
+  aNewMessage,
   aSend,
   commit,
   deliveryOf,
@@ -177,7 +177,7 @@ export function describeJournalStore(open: OpenStore): void {
 
     it("tells the stories of letters whose events come in any order, also once the letters are gone", async () => {
       await using store = await open();
-      const letters = ["甲", "乙", "丙"].map((id) => aNewLetter({ id }));
+      const letters = ["甲", "乙", "丙"].map((id) => aNewMessage({ id }));
       const about = (messageId: string, type: EventType): EventDraft => anEvent({ messageId, type });
       await commit(store, {
         messages: letters,
@@ -197,7 +197,7 @@ export function describeJournalStore(open: OpenStore): void {
       for (const [id, story] of Object.entries(stories)) assert.deepEqual(await storyOf(id), story, id);
       const { events } = await page(store);
       for (const { id } of letters) await settle(store, id);
-      await store.retireMail(
+      await store.retireMessages(
         TENANT,
         letters.map(({ id }) => id),
         NOON_MS,

@@ -34,7 +34,7 @@ export function describeMailboxStore(open: OpenStore): void {
       const first = await send(store, { id: "z" });
       await send(store, { recipient: LULU });
       const second = await send(store, { id: "a" });
-      const mail = await store.availableMail(READ);
+      const mail = await store.availableMessages(READ);
       assert.deepEqual(
         mail.map(({ message }) => message),
         [first, second],
@@ -114,7 +114,7 @@ export function describeMailboxStore(open: OpenStore): void {
         const { position } = await storedDelivery(store, id);
         assert.ok(position > last, `position ${position} after ${last}`);
         await settle(store, id);
-        await store.retireMail(TENANT, [id], NOON_MS);
+        await store.retireMessages(TENANT, [id], NOON_MS);
         assert.equal(await store.message(TENANT, id), undefined);
         last = position;
       }
@@ -187,7 +187,7 @@ export function describeMailboxStore(open: OpenStore): void {
       assert.deepEqual(await counts(store, LULU), { held: 0, available: 1, leased: 0 });
       assert.deepEqual(await counts(store, "nobody" as AgentId), { held: 0, available: 0, leased: 0 });
       assert.deepEqual(await counts(store), { held: 1, available: 1, leased: 1 });
-      for (const { delivery } of await store.availableMail({ ...READ, agentId: LULU })) {
+      for (const { delivery } of await store.availableMessages({ ...READ, agentId: LULU })) {
         await settle(store, delivery.messageId);
       }
       await change(store, one.id, { state: "available" });

@@ -4,7 +4,7 @@ import type { AgentId } from "@a2a-relay/protocol";
 import type { RelayStore } from "../src/core/ports/relay-store.ts";
 import type { MessageStore, ThreadSummary } from "../src/core/ports/message-store.ts";
 import {
-  aNewLetter,
+  aNewMessage,
   aSend,
   BYTES_MAX,
   commit,
@@ -65,7 +65,7 @@ export function describeMessageStore(open: OpenStore): void {
 
     it("keeps a letter to somebody without a mailbox", async () => {
       await using store = await open();
-      const letter = aNewLetter();
+      const letter = aNewMessage();
       await commit(store, { messages: [letter] });
       assert.deepEqual(await store.message(TENANT, letter.id), letter);
       assert.equal(await store.delivery(TENANT, letter.id), undefined);
@@ -205,7 +205,7 @@ export function describeMessageStore(open: OpenStore): void {
       const sent = Array.from({ length: 2_100 }, () => aSend({ threadId: "long" }));
       await Promise.all(sent.map((each) => store.commit(each)));
       await commit(store, {
-        messages: [aNewLetter({ threadId: "long", recipient: "dora@host" as AgentId })],
+        messages: [aNewMessage({ threadId: "long", recipient: "dora@host" as AgentId })],
       });
       const [found] = (await threads(store, { scanRowsMax: 20_000 })).threads;
       assert.deepEqual([found?.messageCount, found?.openCount, found?.firstAtMs], [2_102, 2_101, 1]);

@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import { LIMITS } from "@a2a-relay/protocol";
 import { NOON_MS } from "./fake-clock.ts";
 import {
-  aNewLetter,
+  aNewMessage,
   attemptOf,
   clashOf,
   commit,
@@ -48,7 +48,7 @@ export function describePushAttempts(open: OpenStore): void {
       const push = await storedPush(store);
       await commit(store, { pushAttempts: [attemptOf(push)] });
       assert.equal(await clashOf(store, { pushAttempts: [attemptOf(push, { status: 200 })] }), "push");
-      assert.equal(await clashOf(store, { pushAttempts: [attemptOf(pushOf(aNewLetter()))] }), "push");
+      assert.equal(await clashOf(store, { pushAttempts: [attemptOf(pushOf(aNewMessage()))] }), "push");
       assert.deepEqual(await store.pushAttempts(TENANT, push.messageId, 100), [attemptOf(push)]);
     });
 
@@ -60,7 +60,7 @@ export function describePushAttempts(open: OpenStore): void {
       const all = [gone, kept, waiting];
       await commit(store, { pushAttempts: all.map((push) => attemptOf(push)) });
       for (const { messageId } of [gone, kept]) await settle(store, messageId);
-      await store.retireMail(TENANT, [gone.messageId, waiting.messageId], NOON_MS);
+      await store.retireMessages(TENANT, [gone.messageId, waiting.messageId], NOON_MS);
       assert.equal(await store.push(TENANT, gone.messageId), undefined);
       assert.deepEqual(await store.pushAttempts(TENANT, gone.messageId, 100), []);
       const filter = { tenant: TENANT, agentId: ZHIWEI, state: undefined, limit: 100 };

@@ -8,7 +8,7 @@ import type { PushFilter } from "../src/core/ports/push-store.ts";
 import { NOON_MS } from "./fake-clock.ts";
 import { describePushAttempts } from "./push-attempts.contract.ts";
 import {
-  aNewLetter,
+  aNewMessage,
   aNewPushEndpoint,
   anEvent,
   aSend,
@@ -222,10 +222,10 @@ function describePushes(open: OpenStore): void {
 
     it("are refused for a letter that nobody knows, also when it has just gone", async () => {
       await using store = await open();
-      assert.equal(await clashOf(store, { pushes: [pushOf(aNewLetter())] }), "push");
+      assert.equal(await clashOf(store, { pushes: [pushOf(aNewMessage())] }), "push");
       const message = await send(store);
       await settle(store, message.id);
-      await store.retireMail(TENANT, [message.id], NOON_MS);
+      await store.retireMessages(TENANT, [message.id], NOON_MS);
       assert.equal(await clashOf(store, { pushes: [pushOf(message)] }), "push");
       const elsewhere = await send(store, { tenant: OTHER_TENANT });
       assert.equal(await clashOf(store, { pushes: [pushOf(elsewhere, { tenant: TENANT })] }), "push");

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import type { A2ATaskInput, AgentId } from "@a2a-relay/protocol";
+import type { QueueTaskInput, AgentId } from "@a2a-relay/protocol";
 import { type AgentPrincipal, agentOf, DEFAULT_TENANT } from "../src/core/access/principal.ts";
 import type { CoreSettings } from "../src/core/relay-core.ts";
 import { type CoreOnMemory, coreOnMemory, LULU, ZHIWEI } from "./core-on-memory.ts";
@@ -7,12 +7,12 @@ import { type CoreOnMemory, coreOnMemory, LULU, ZHIWEI } from "./core-on-memory.
 export const KAMES = "kames@kamac" as AgentId;
 
 /** A task from lulu to zhiwei under an id of its own, with what the test says about it. */
-export function aQueueTask(said: Partial<A2ATaskInput> = {}): A2ATaskInput & { readonly id: string } {
+export function aQueueTask(said: Partial<QueueTaskInput> = {}): QueueTaskInput & { readonly id: string } {
   return { id: randomUUID(), sender: LULU, recipient: ZHIWEI, intent_text: "把报告翻译成中文", ...said };
 }
 
 /** Work that its sender lets be done twice, known by this key. */
-export function aSharedTask(key: string, said: Partial<A2ATaskInput> = {}): A2ATaskInput & { id: string } {
+export function aSharedTask(key: string, said: Partial<QueueTaskInput> = {}): QueueTaskInput & { id: string } {
   return aQueueTask({ idempotency: { duplicate_safety: "idempotent", key }, ...said });
 }
 
@@ -23,7 +23,7 @@ export function anOkResult(taskId: string, text = "翻译好了"): object {
 export interface CoreWithQueue extends CoreOnMemory {
   readonly kames: AgentPrincipal;
   /** Queues a task of lulu's for zhiwei and answers with its id. */
-  queueTask(said?: Partial<A2ATaskInput>): Promise<string>;
+  queueTask(said?: Partial<QueueTaskInput>): Promise<string>;
   /** Zhiwei takes the oldest task and answers with its lease id; empty when there was none. */
   takeTask(): Promise<{ readonly id: string; readonly leaseId: string; readonly attempt: number }>;
   /** Zhiwei takes the oldest task and answers it. */

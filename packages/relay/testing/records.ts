@@ -1,11 +1,11 @@
 import type { AgentId } from "@a2a-relay/protocol";
 import { DEFAULT_TENANT } from "../src/core/access/principal.ts";
 import type { DeliveryRecord } from "../src/core/ports/delivery-record.ts";
-import type { Letter } from "../src/core/rules/new-message.ts";
+import type { NewMessage } from "../src/core/rules/new-message.ts";
 import type { TaskRecord } from "../src/core/ports/task-record.ts";
 import { NOON_MS } from "./fake-clock.ts";
 
-/** Mail that lies in a mailbox, with what the test says about it. */
+/** MailboxMessage that lies in a mailbox, with what the test says about it. */
 export function aDelivery(said: Partial<DeliveryRecord> = {}): DeliveryRecord {
   return {
     tenant: DEFAULT_TENANT,
@@ -35,7 +35,7 @@ export function aDelivery(said: Partial<DeliveryRecord> = {}): DeliveryRecord {
   };
 }
 
-/** Mail under the lease `l1`, its first. */
+/** MailboxMessage under the lease `l1`, its first. */
 export function aLeasedDelivery(said: Partial<DeliveryRecord> = {}): DeliveryRecord {
   return aDelivery({
     state: "leased",
@@ -79,7 +79,7 @@ export function aTask(said: Partial<TaskRecord> = {}): TaskRecord {
 }
 
 /** A note that is about to be kept. */
-export function aLetter(said: Partial<Letter> = {}): Letter {
+export function aMessage(said: Partial<NewMessage> = {}): NewMessage {
   return {
     tenant: DEFAULT_TENANT,
     id: "msg_一",

@@ -103,7 +103,7 @@ export function describeRemoteTaskStore(open: OpenStore): void {
       const task = aNewTask({ id, messageId: message.id, state: "completed" });
       await commit(store, { tasks: [task], remoteTasks: [aRemoteTask({ taskId: id })] });
       await settle(store, message.id);
-      await store.retireMail(TENANT, [message.id], NOON_MS);
+      await store.retireMessages(TENANT, [message.id], NOON_MS);
       assert.equal(await store.task(TENANT, id), undefined);
       assert.equal(await store.remoteTask(TENANT, id), undefined);
     });
@@ -188,12 +188,12 @@ export function describeRemoteTaskStore(open: OpenStore): void {
       const ids = ["http://a.example/", "https://b.example/", "https", "http:c", "httpz@host", "a@https"];
       const agents = ids.map((id) => aNewAgent({ id: id as AgentId }));
       await commit(store, { agents });
-      assert.equal(await store.countExternalAgents(TENANT), 2);
-      assert.equal(await store.countExternalAgents(OTHER_TENANT), 0);
+      assert.equal(await store.countRemoteAgents(TENANT), 2);
+      assert.equal(await store.countRemoteAgents(OTHER_TENANT), 0);
       const gone = (await store.agent(TENANT, "https://b.example/" as AgentId))?.agent;
       assert.ok(gone);
       await commit(store, { agents: [{ ...gone, removedAtMs: NOON_MS }] });
-      assert.equal(await store.countExternalAgents(TENANT), 1);
+      assert.equal(await store.countRemoteAgents(TENANT), 1);
     });
   });
 }

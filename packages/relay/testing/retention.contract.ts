@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import type { RelayStore } from "../src/core/ports/relay-store.ts";
 import { NOON_MS } from "./fake-clock.ts";
 import {
-  aNewLetter,
+  aNewMessage,
   aNewTask,
   aSend,
   commit,
@@ -20,7 +20,7 @@ import {
 const LATER_MS = NOON_MS + 1_000;
 
 async function retirable(store: RelayStore, limit = 10, beforeMs = LATER_MS): Promise<readonly string[]> {
-  return (await store.retirableMail(TENANT, beforeMs, limit)).map(({ messageId }) => messageId);
+  return (await store.retirableMessages(TENANT, beforeMs, limit)).map(({ messageId }) => messageId);
 }
 
 export function describeRetention(open: OpenStore): void {
@@ -44,9 +44,9 @@ export function describeRetention(open: OpenStore): void {
       for (const id of ids) await settle(store, id);
       assert.deepEqual(await retirable(store, 2), ids.slice(0, 2));
       assert.deepEqual(await retirable(store, 2), ids.slice(0, 2));
-      await store.retireMail(TENANT, ids.slice(0, 2), LATER_MS);
+      await store.retireMessages(TENANT, ids.slice(0, 2), LATER_MS);
       assert.deepEqual(await retirable(store, 2), ids.slice(2));
-      await store.retireMail(TENANT, ids.slice(2), LATER_MS);
+      await store.retireMessages(TENANT, ids.slice(2), LATER_MS);
       assert.deepEqual(await retirable(store, 2), []);
     });
 
@@ -56,7 +56,7 @@ export function describeRetention(open: OpenStore): void {
       const young = await send(store);
       await settle(store, young.id);
       assert.deepEqual(await retirable(store), [young.id]);
-      await store.retireMail(TENANT, [young.id], LATER_MS);
+      await store.retireMessages(TENANT, [young.id], LATER_MS);
       await settle(store, old.id);
       assert.deepEqual(await retirable(store), [old.id]);
     });
@@ -84,11 +84,11 @@ export function describeRetention(open: OpenStore): void {
 
     it("takes a letter to somebody without a mailbox by the time of its acceptance", async () => {
       await using store = await open();
-      const letter = aNewLetter({ acceptedAtMs: NOON_MS });
+      const letter = aNewMessage({ acceptedAtMs: NOON_MS });
       await commit(store, { messages: [letter] });
       assert.deepEqual(await retirable(store, 10, NOON_MS), []);
       assert.deepEqual(await retirable(store), [letter.id]);
-      await store.retireMail(TENANT, [letter.id], LATER_MS);
+      await store.retireMessages(TENANT, [letter.id], LATER_MS);
       assert.equal(await store.message(TENANT, letter.id), undefined);
     });
 
@@ -96,7 +96,7 @@ export function describeRetention(open: OpenStore): void {
       await using store = await open();
       const { id } = await send(store);
       await settle(store, id);
-      const [mail] = await store.retirableMail(TENANT, LATER_MS, 1);
+      const [mail] = await store.retirableMessages(TENANT, LATER_MS, 1);
       const line = JSON.parse(JSON.stringify(mail?.line)) as Record<string, Record<string, unknown>>;
       assert.deepEqual(line["message"], { id, body: "知微你好" });
       assert.equal(line["delivery"]?.["state"], "acknowledged");
@@ -118,9 +118,9 @@ export function describeRetention(open: OpenStore): void {
       });
       await settle(store, id);
       await settle(store, answer.id);
-      await store.retireMail(TENANT, [answer.id], LATER_MS);
+      await store.retireMessages(TENANT, [answer.id], LATER_MS);
       assert.ok(await store.task(TENANT, taskId));
-      await store.retireMail(TENANT, [id, "unknown"], LATER_MS);
+      await store.retireMessages(TENANT, [id, "unknown"], LATER_MS);
       assert.equal(await store.message(TENANT, id), undefined);
       assert.equal(await store.delivery(TENANT, id), undefined);
       assert.equal(await store.task(TENANT, taskId), undefined);
@@ -132,7 +132,7 @@ export function describeRetention(open: OpenStore): void {
     it("keeps what is open, whoever asks", async () => {
       await using store = await open();
       const { id } = await send(store);
-      await store.retireMail(TENANT, [id], LATER_MS);
+      await store.retireMessages(TENANT, [id], LATER_MS);
       assert.ok(await store.message(TENANT, id));
       assert.equal(await store.countOpen(TENANT, ZHIWEI), 1);
     });
@@ -143,7 +143,7 @@ export function describeRetention(open: OpenStore): void {
       const [message] = sent.messages;
       await commit(store, { ...sent, sendKeys: [sendKeyOf(message, "一"), sendKeyOf(message, "二")] });
       await settle(store, message.id);
-      await store.retireMail(TENANT, [message.id], LATER_MS);
+      await store.retireMessages(TENANT, [message.id], LATER_MS);
       assert.equal((await store.eventsOfMessage(TENANT, message.id)).length, 1);
       for (const key of ["一", "二"]) {
         assert.deepEqual(await store.sendKey(TENANT, LULU, ZHIWEI, key), sendKeyOf(message, key));
@@ -162,7 +162,7 @@ export function describeRetention(open: OpenStore): void {
         await commit(store, { ...sent, sendKeys: [sendKeyOf(message, key)] });
         await settle(store, message.id);
         const atMs = goneAtMs.get(key);
-        if (atMs !== undefined) await store.retireMail(TENANT, [message.id], atMs);
+        if (atMs !== undefined) await store.retireMessages(TENANT, [message.id], atMs);
       }
       assert.equal(await store.forgetSendKeys(LATER_MS), 0);
       assert.equal(await store.forgetSendKeys(LATER_MS + 1), 1);

@@ -22,7 +22,7 @@ export function newKey(core: CoreOnMemory, said: object = {}): Promise<KeyCreate
 let made = 0;
 
 /** A note from lulu to zhiwei with all that a signed letter brings, unlike any other, or what is said instead. */
-export function letterOf(
+export function messageOf(
   { key_id }: Pick<SigningKeyShown, "key_id">,
   said: object = {},
   nowMs: number = Date.now(),
@@ -45,7 +45,7 @@ export function letterOf(
 }
 
 /** The way that a sender signs which knows the relay's documents alone. */
-export function sign<Letter extends object>({ key }: SigningKeyShown, letter: Letter) {
+export function sign<NewMessage extends object>({ key }: SigningKeyShown, letter: NewMessage) {
   assert.ok(!("signature" in letter), "what is signed has no signature yet");
   const secret = Buffer.from(key.replace(/^whsec_/, ""), "base64");
   const hmac = createHmac("sha256", secret).update(canonicalJson(letter), "utf8").digest("base64");
@@ -54,5 +54,5 @@ export function sign<Letter extends object>({ key }: SigningKeyShown, letter: Le
 
 /** A letter of its own, signed at the core's time. */
 export function signed(core: CoreOnMemory, key: SigningKeyShown, said: object = {}) {
-  return sign(key, letterOf(key, said, core.clock.nowMs()));
+  return sign(key, messageOf(key, said, core.clock.nowMs()));
 }

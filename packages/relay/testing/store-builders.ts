@@ -8,7 +8,7 @@ import type { Changes, RelayStore } from "../src/core/ports/relay-store.ts";
 import type { EventDraft } from "../src/core/rules/event.ts";
 import type { DeliveryRecord } from "../src/core/ports/delivery-record.ts";
 import type {
-  Mail,
+  MailboxMessage,
   MailboxLeaseQuery,
   MailboxReadQuery,
   QueueFilter,
@@ -60,7 +60,7 @@ export function aNewAgent(said: Partial<AgentRecord> = {}): AgentRecord {
   };
 }
 
-export function aNewLetter(said: Partial<MessageRecord> = {}): MessageRecord {
+export function aNewMessage(said: Partial<MessageRecord> = {}): MessageRecord {
   const id = said.id ?? newId("m");
   return {
     tenant: TENANT,
@@ -266,7 +266,7 @@ export function aSend(
   letter: Partial<MessageRecord> = {},
   delivery: Partial<DeliveryRecord> = {},
 ): Changes & { readonly messages: readonly [MessageRecord] } {
-  const message = aNewLetter(letter);
+  const message = aNewMessage(letter);
   const { tenant, id, sender, recipient, threadId, taskId, acceptedAtMs } = message;
   return {
     tenant,
@@ -328,7 +328,7 @@ export function settle(store: RelayStore, messageId: string, settledAtMs = NOON_
   return change(store, messageId, { state: "acknowledged", settledAtMs });
 }
 
-export function lease(store: RelayStore, said: Partial<MailboxLeaseQuery> = {}): Promise<readonly Mail[]> {
+export function lease(store: RelayStore, said: Partial<MailboxLeaseQuery> = {}): Promise<readonly MailboxMessage[]> {
   const nowMs = said.nowMs ?? NOON_MS;
   const query: MailboxLeaseQuery = {
     tenant: TENANT,
@@ -376,9 +376,9 @@ export async function readIds(
   store: RelayStore,
   said: Partial<MailboxReadQuery> = {},
 ): Promise<readonly string[]> {
-  return idsOf(await store.availableMail({ ...READ, ...said }));
+  return idsOf(await store.availableMessages({ ...READ, ...said }));
 }
 
-export function idsOf(mail: readonly Mail[]): readonly string[] {
+export function idsOf(mail: readonly MailboxMessage[]): readonly string[] {
   return mail.map(({ message }) => message.id);
 }

@@ -130,9 +130,9 @@ export function describeTaskPushStore(open: OpenStore): void {
       for (const { id: taskId } of [gone, kept]) await storedTaskPush(store, { taskId, nextAtMs: NOON_MS });
       const later = await send(store, { taskId: gone.id });
       for (const id of [gone.messageId, kept.messageId, later.id]) await settle(store, id);
-      await store.retireMail(TENANT, [later.id], NOON_MS);
+      await store.retireMessages(TENANT, [later.id], NOON_MS);
       assert.equal((await store.taskPushes(TENANT, gone.id)).length, 1);
-      await store.retireMail(TENANT, [gone.messageId], NOON_MS);
+      await store.retireMessages(TENANT, [gone.messageId], NOON_MS);
       assert.deepEqual(await store.taskPushes(TENANT, gone.id), []);
       assert.deepEqual(
         (await store.dueTaskPushes(NOON_MS, MANY)).due.map(({ taskId }) => taskId),

@@ -99,7 +99,7 @@ async function seenBy(store: RelayStore, tenant: string): Promise<unknown> {
     sendKey: await store.sendKey(tenant, LULU, ZHIWEI, "key"),
     thread: await store.thread({ tenant, threadId: "话题", limit: 10, bytesMax: BYTES_MAX }),
     threads: await store.threads({ tenant, ...threads }),
-    available: await store.availableMail({ ...READ, tenant }),
+    available: await store.availableMessages({ ...READ, tenant }),
     delivery: await store.delivery(tenant, "同"),
     ofTask: await store.openDeliveriesOfTask(tenant, "task"),
     ofAgent: await store.openDeliveriesOfAgent(tenant, ZHIWEI, 10),
@@ -122,7 +122,7 @@ async function seenBy(store: RelayStore, tenant: string): Promise<unknown> {
     story: await store.eventsOfMessage(tenant, "同"),
     head: await store.chainHead(tenant),
     anchor: await store.chainAnchor(tenant),
-    retirable: await store.retirableMail(tenant, FAR_MS, 10),
+    retirable: await store.retirableMessages(tenant, FAR_MS, 10),
     oldEvents: await store.retirableEvents(tenant, FAR_MS, 10),
   };
 }
@@ -158,7 +158,7 @@ export function describeTenants(open: OpenStore): void {
       });
       await store.markDelivered(OTHER_TENANT, ["同"], NOON_MS, eventAbout("message.delivered"));
       assert.deepEqual(await seenBy(store, TENANT), before);
-      await store.retireMail(OTHER_TENANT, ["同"], NOON_MS);
+      await store.retireMessages(OTHER_TENANT, ["同"], NOON_MS);
       await store.retireEvents(OTHER_TENANT, await store.chainHead(OTHER_TENANT));
       await store.forgetSendKeys(FAR_MS);
       assert.equal(await store.message(OTHER_TENANT, "同"), undefined);

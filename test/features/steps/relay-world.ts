@@ -16,7 +16,7 @@ import { type ChildRelay, startChildRelay } from "../../support/child-relay.ts";
 import { A2aScene } from "./a2a-scene.ts";
 import { DeliveryScene } from "./delivery-scene.ts";
 
-export type LeasedLetter = LeaseResponse["messages"][number];
+export type LeasedMessage = LeaseResponse["messages"][number];
 
 /** Long enough for a busy machine; a relay that works answers at once. */
 export const PATIENCE_MS = 10_000;
@@ -38,7 +38,7 @@ export class RelayWorld extends World {
     | { readonly id: string; readonly intent_text: string; readonly sender: { readonly display: string } }
     | undefined;
   /** What each worker holds. */
-  readonly held = new Map<string, LeasedLetter>();
+  readonly held = new Map<string, LeasedMessage>();
   readonly receipts: Receipt[] = [];
   readonly delivery = new DeliveryScene();
   readonly a2a = new A2aScene();

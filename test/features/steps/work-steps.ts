@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { Given, Then, When } from "@cucumber/cucumber";
 import { send } from "./message-steps.ts";
-import { type LeasedLetter, PATIENCE_MS, type RelayWorld } from "./relay-world.ts";
+import { type LeasedMessage, PATIENCE_MS, type RelayWorld } from "./relay-world.ts";
 
 const MINUTE_MS = 60_000;
 /** The relay of the features looks for silent workers every 10 ms; by then it would have given the work away. */
@@ -126,7 +126,7 @@ async function take(
   worker: string,
   agent: string,
   leaseMs?: number,
-): Promise<LeasedLetter> {
+): Promise<LeasedMessage> {
   const request = { worker, wait_ms: PATIENCE_MS, ...(leaseMs === undefined ? {} : { lease_ms: leaseMs }) };
   const [letter] = (await world.client.lease(agent, request)).messages;
   assert.ok(letter, `there was nothing to take for ${worker}`);
@@ -144,7 +144,7 @@ async function takeTheLetter(
   assert.equal(letter.message_id, world.receipt.message_id);
 }
 
-function heldBy(world: RelayWorld, worker: string): LeasedLetter {
+function heldBy(world: RelayWorld, worker: string): LeasedMessage {
   const letter = world.held.get(worker);
   assert.ok(letter, `${worker} holds nothing`);
   return letter;

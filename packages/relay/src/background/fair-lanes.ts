@@ -5,7 +5,7 @@ export interface LaneUse {
   readonly isProven: boolean;
 }
 
-interface Waiting {
+interface WaitingJob {
   readonly use: LaneUse;
   readonly starts: (() => void)[];
 }
@@ -26,7 +26,7 @@ const NONE: Readonly<Held> = { all: 0, unproven: 0 };
 export class FairLanes {
   readonly #held = new Map<string, Held>();
   /** In the order of their turns: whoever had one goes to the end. */
-  readonly #waiting = new Map<string, Waiting>();
+  readonly #waiting = new Map<string, WaitingJob>();
   #free: number;
 
   constructor(runningMax: number) {

@@ -75,7 +75,7 @@ describe("the follower of tasks elsewhere", () => {
     const { taskId } = await core.taken();
     const row = await core.store.remoteTask(DEFAULT_TENANT, taskId);
     assert.ok(row);
-    for (let n = 0; n < LIMITS.remoteLooksMax + 1; n += 1) {
+    for (let n = 0; n < LIMITS.remotePollsMax + 1; n += 1) {
       const task = aNewTask({ tenant: DEFAULT_TENANT, id: `挂${n}`, assignee: AGENT, state: "working" });
       const hung = { ...row, taskId: task.id, url: "https://hanging.example/", nextAtMs: 0, version: 0 };
       await core.store.commit({ tenant: DEFAULT_TENANT, tasks: [task], remoteTasks: [hung], events: [] });

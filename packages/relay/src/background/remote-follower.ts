@@ -18,7 +18,7 @@ interface Look {
 export class RemoteFollower implements AsyncDisposable {
   readonly #work: RemoteWork;
   readonly #report: (reason: unknown) => void;
-  readonly #lanes = new FairLanes(LIMITS.remoteLooksMax);
+  readonly #lanes = new FairLanes(LIMITS.remotePollsMax);
   /** Begun: those that run, and those that wait for their lane. */
   readonly #underWay = new Map<string, Look>();
   readonly #loop: WatchedLoop;

@@ -6,12 +6,12 @@ import {
   CASSETTE_MODES,
   type Exchange,
   isWorkMatch,
-  type LetterMatch,
+  type MessageMatch,
   type Step,
   WORK_KINDS,
 } from "./cassette.ts";
 import { parseMessageSteps, parseWorkSteps } from "./step-parser.ts";
-import { YamlPlace } from "./yaml-position.ts";
+import { YamlPosition } from "./yaml-position.ts";
 
 /** Reads a cassette. What is wrong with it is told with file, line and what was expected there. */
 export async function loadCassette(path: string): Promise<Cassette> {
@@ -50,7 +50,7 @@ export async function parseCassette(text: string, file: string): Promise<Cassett
 
 const NO_ANSWER: readonly Step[] = [{ act: "fail", reason: "the cassette has no answer to this" }];
 
-async function readYaml(text: string, file: string): Promise<YamlPlace> {
+async function readYaml(text: string, file: string): Promise<YamlPosition> {
   const { LineCounter, parseDocument } = await import("yaml");
   const lines = new LineCounter();
   const document = parseDocument(text, { lineCounter: lines });
@@ -60,7 +60,7 @@ async function readYaml(text: string, file: string): Promise<YamlPlace> {
     const [what = ""] = problem.message.split(/ at line \d+|\n/);
     throw new RelayError("invalid_argument", `${file}:${line}: this is not YAML: ${what}`);
   }
-  return new YamlPlace(valueOf(document, file), { file, document, lines });
+  return new YamlPosition(valueOf(document, file), { file, document, lines });
 }
 
 /** Aliases that stand for too much are an attack on readers, not a script. */
@@ -73,7 +73,7 @@ function valueOf(document: { toJS(): unknown }, file: string): unknown {
   }
 }
 
-function parseAgent(place: YamlPlace): string {
+function parseAgent(place: YamlPosition): string {
   try {
     return parseAgentId(place.value, "agent");
   } catch (cause) {
@@ -85,7 +85,7 @@ function rethrow(cause: unknown): never {
   throw cause;
 }
 
-function parseExchange(place: YamlPlace): Exchange {
+function parseExchange(place: YamlPosition): Exchange {
   const { name, match, reply } = place.members(["name", "match", "reply"]);
   if (reply === undefined) throw place.error("expected the steps of the answer under reply");
   const parsed = match === undefined || match.value === null ? ANY_WORK : parseMatch(match);
@@ -97,7 +97,7 @@ function parseExchange(place: YamlPlace): Exchange {
   };
 }
 
-const ANY_WORK: LetterMatch = {
+const ANY_WORK: MessageMatch = {
   kinds: WORK_KINDS,
   text: undefined,
   contains: undefined,
@@ -106,7 +106,7 @@ const ANY_WORK: LetterMatch = {
   subject: undefined,
 };
 
-function parseMatch(place: YamlPlace): LetterMatch {
+function parseMatch(place: YamlPosition): MessageMatch {
   const members = place.members(["text", "contains", "regex", "kind", "from", "subject"]);
   return {
     kinds: members.kind === undefined ? WORK_KINDS : parseKinds(members.kind),
@@ -118,7 +118,7 @@ function parseMatch(place: YamlPlace): LetterMatch {
   };
 }
 
-function parseKinds(place: YamlPlace): readonly MessageKind[] {
+function parseKinds(place: YamlPosition): readonly MessageKind[] {
   const kinds = Array.isArray(place.value)
     ? place.items(MESSAGE_KINDS.length).map((kind) => kind.oneOf(MESSAGE_KINDS))
     : [place.oneOf(MESSAGE_KINDS)];
@@ -130,7 +130,7 @@ function parseKinds(place: YamlPlace): readonly MessageKind[] {
   );
 }
 
-function parseRegex(place: YamlPlace): RegExp {
+function parseRegex(place: YamlPosition): RegExp {
   const source = place.filledText();
   if (source.length > CASSETTE_LIMITS.regexCharsMax) {
     throw place.error(`has ${source.length} characters, at most ${CASSETTE_LIMITS.regexCharsMax} are read`);
@@ -143,7 +143,7 @@ function parseRegex(place: YamlPlace): RegExp {
   }
 }
 
-function parseOtherwise(place: YamlPlace): readonly Step[] {
+function parseOtherwise(place: YamlPosition): readonly Step[] {
   if (place.value === "fail") return NO_ANSWER;
   if (place.value === "ignore") return [{ act: "silence" }];
   if (!Array.isArray(place.value)) place.refuse("fail, ignore, or a list of steps");

@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { parseCassette } from "./cassette-parser.ts";
 import { CassettePlayer } from "./cassette-player.ts";
-import { matches, type MatchedLetter } from "./message-match.ts";
+import { matches, type MatchedMessage } from "./message-match.ts";
 
-const letterOf = (body: string, more: Partial<MatchedLetter> = {}): MatchedLetter => ({
+const messageOf = (body: string, more: Partial<MatchedMessage> = {}): MatchedMessage => ({
   type: "request",
   from: "lulu@kamac",
   subject: "",
@@ -15,7 +15,7 @@ const letterOf = (body: string, more: Partial<MatchedLetter> = {}): MatchedLette
 /** Plays the letters and answers with the names of what was chosen. */
 async function namesOf(script: string, letters: readonly string[]): Promise<readonly (string | undefined)[]> {
   const player = new CassettePlayer(await parseCassette(`version: 1\n${script}`, "talk.yaml"));
-  return letters.map((body, index) => player.choose(`task-${index}`, letterOf(body)).exchange?.name);
+  return letters.map((body, index) => player.choose(`task-${index}`, messageOf(body)).exchange?.name);
 }
 
 const ALIKE = `
@@ -44,33 +44,33 @@ describe("the player of a cassette", () => {
 
   it("gives a letter that comes again the same answer", async () => {
     const player = new CassettePlayer(await parseCassette(`version: 1\nmode: once${ALIKE}`, "talk.yaml"));
-    const names = ["a", "a", "b", "a"].map((key) => player.choose(key, letterOf("几点了?")).exchange?.name);
+    const names = ["a", "a", "b", "a"].map((key) => player.choose(key, messageOf("几点了?")).exchange?.name);
     assert.deepEqual(names, ["first", "first", "second", "first"]);
     assert.equal(player.isThrough, false);
-    player.choose("c", letterOf("x"));
+    player.choose("c", messageOf("x"));
     assert.equal(player.isThrough, true);
   });
 });
 
 describe("a match", () => {
-  const cases: readonly (readonly [match: string, letter: MatchedLetter, expected: boolean])[] = [
-    ["{}", letterOf("anything"), true],
-    ["{}", letterOf("给你", { type: "handoff" }), true],
-    ["{}", letterOf("a note", { type: "note" }), false],
-    ["{ kind: note }", letterOf("a note", { type: "note" }), true],
-    ["{ text: 你好 }", letterOf("你好\n"), true],
-    ["{ text: 你好 }", letterOf("你好吗"), false],
-    ["{ contains: 好 }", letterOf("你好吗"), true],
-    ["{ contains: 好 }", letterOf("您"), false],
-    ["{ regex: '^第\\d+章$' }", letterOf("第12章"), true],
-    ["{ regex: '^第\\d+章$' }", letterOf("第十二章"), false],
-    ["{ regex: '(?i:hello)' }", letterOf("well, HELLO"), true],
-    ["{ regex: '^.$' }", letterOf("😀"), true],
-    ["{ from: lulu@kamac }", letterOf("x"), true],
-    ["{ from: mallory@x }", letterOf("x"), false],
-    ["{ subject: 天气 }", letterOf("x", { subject: "天气" }), true],
-    ["{ subject: 天气 }", letterOf("x"), false],
-    ["{ text: x, from: mallory@x }", letterOf("x"), false],
+  const cases: readonly (readonly [match: string, letter: MatchedMessage, expected: boolean])[] = [
+    ["{}", messageOf("anything"), true],
+    ["{}", messageOf("给你", { type: "handoff" }), true],
+    ["{}", messageOf("a note", { type: "note" }), false],
+    ["{ kind: note }", messageOf("a note", { type: "note" }), true],
+    ["{ text: 你好 }", messageOf("你好\n"), true],
+    ["{ text: 你好 }", messageOf("你好吗"), false],
+    ["{ contains: 好 }", messageOf("你好吗"), true],
+    ["{ contains: 好 }", messageOf("您"), false],
+    ["{ regex: '^第\\d+章$' }", messageOf("第12章"), true],
+    ["{ regex: '^第\\d+章$' }", messageOf("第十二章"), false],
+    ["{ regex: '(?i:hello)' }", messageOf("well, HELLO"), true],
+    ["{ regex: '^.$' }", messageOf("😀"), true],
+    ["{ from: lulu@kamac }", messageOf("x"), true],
+    ["{ from: mallory@x }", messageOf("x"), false],
+    ["{ subject: 天气 }", messageOf("x", { subject: "天气" }), true],
+    ["{ subject: 天气 }", messageOf("x"), false],
+    ["{ text: x, from: mallory@x }", messageOf("x"), false],
   ];
   for (const [written, letter, expected] of cases) {
     it(`${written} ${expected ? "holds" : "does not hold"} for ${letter.type} ${letter.body.trim()}`, async () => {

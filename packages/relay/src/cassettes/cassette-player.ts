@@ -1,5 +1,5 @@
 import type { Cassette, Exchange, Step } from "./cassette.ts";
-import { matches, type MatchedLetter } from "./message-match.ts";
+import { matches, type MatchedMessage } from "./message-match.ts";
 
 /** What a letter is answered with. */
 export interface Cue {
@@ -33,7 +33,7 @@ export class CassettePlayer {
   }
 
   /** `key` names the letter or its task: one that comes again gets the same answer and uses nothing up. */
-  choose(key: string, letter: MatchedLetter): Cue {
+  choose(key: string, letter: MatchedMessage): Cue {
     const known = this.#cues.get(key);
     if (known !== undefined) return known;
     const index = this.#pick(letter);
@@ -46,7 +46,7 @@ export class CassettePlayer {
     return cue;
   }
 
-  #pick(letter: MatchedLetter): number | undefined {
+  #pick(letter: MatchedMessage): number | undefined {
     const { exchanges, mode } = this.#cassette;
     if (mode === "ordered") {
       const next = this.#plays.indexOf(0);

@@ -23,12 +23,12 @@ export interface Exchange {
   readonly name: string | undefined;
   /** Where it begins in its file. */
   readonly line: number;
-  readonly match: LetterMatch;
+  readonly match: MessageMatch;
   readonly steps: readonly Step[];
 }
 
 /** All that is given must hold; what is not given matches everything. */
-export interface LetterMatch {
+export interface MessageMatch {
   readonly kinds: readonly MessageKind[];
   readonly text: string | undefined;
   readonly contains: string | undefined;
@@ -105,7 +105,7 @@ export interface ScriptedReply {
 /** Kinds of mail that ask for work. All other mail is answered only where an exchange names its kind. */
 export const WORK_KINDS: readonly MessageKind[] = ["request", "handoff"];
 
-export function isWorkMatch({ kinds }: LetterMatch): boolean {
+export function isWorkMatch({ kinds }: MessageMatch): boolean {
   return kinds.every((kind) => WORK_KINDS.includes(kind));
 }
 

@@ -44,7 +44,7 @@ interface Pieces {
 const DELAY_MS_MIN = 20;
 const DELAY_MS_STEP = 10;
 
-/** Turns the steps of a task into the steps of an exchange. Ids, leases and times stay out of it. */
+/** KeyedMutex the steps of a task into the steps of an exchange. Ids, leases and times stay out of it. */
 export class ExchangeRecording {
   readonly #letter: Message;
   readonly #nowMs: () => number;

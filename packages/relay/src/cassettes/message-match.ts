@@ -1,11 +1,11 @@
 import { createContext, Script } from "node:vm";
 import { type Message, RelayError } from "@a2a-relay/protocol";
-import { CASSETTE_LIMITS, type LetterMatch } from "./cassette.ts";
+import { CASSETTE_LIMITS, type MessageMatch } from "./cassette.ts";
 
 /** What of a letter decides about its answer. */
-export type MatchedLetter = Pick<Message, "type" | "from" | "subject" | "body">;
+export type MatchedMessage = Pick<Message, "type" | "from" | "subject" | "body">;
 
-export function matches(match: LetterMatch, letter: MatchedLetter): boolean {
+export function matches(match: MessageMatch, letter: MatchedMessage): boolean {
   const { kinds, text, contains, regex, from, subject } = match;
   if (!kinds.includes(letter.type)) return false;
   if (text !== undefined && text.trim() !== letter.body.trim()) return false;

@@ -17,7 +17,7 @@ import {
 } from "@a2a-relay/protocol";
 import { CassetteFile } from "./cassette-file.ts";
 import { ExchangeRecording, type RecordedEnd } from "./exchange-recording.ts";
-import { letterKey } from "./message-key.ts";
+import { messageKey } from "./message-key.ts";
 import { TaskNews, type TurnEnd } from "./task-news.ts";
 import { NO_STEP, taskSteps } from "./task-steps.ts";
 import { answeredQuestions } from "./turn-position.ts";
@@ -210,7 +210,7 @@ export class RecordingAgent implements AsyncDisposable {
     await this.#agent.client.cancelTask(taskId).catch(() => undefined);
   }
 
-  /** Mail that asks for nothing is passed on; answers and notices have come to their end here. */
+  /** MailboxMessage that asks for nothing is passed on; answers and notices have come to their end here. */
   async #onMessage({ message, signal }: AgentMessage): Promise<void> {
     const { upstream } = this.#options;
     const isForUpstream = ["note", "alert", "memory"].includes(message.type);
@@ -237,7 +237,7 @@ function contentOf(message: Message): Pick<MessageInput, "subject" | "body" | "p
     subject,
     body,
     ...(parts === undefined ? {} : { parts: [...parts] }),
-    idempotency_key: letterKey("recorded", id),
+    idempotency_key: messageKey("recorded", id),
   };
 }
 

@@ -20,7 +20,7 @@ import {
 } from "./cassette.ts";
 import { CassettePlayer, type Cue } from "./cassette-player.ts";
 import { KnownPieces } from "./known-pieces.ts";
-import { letterKey } from "./message-key.ts";
+import { messageKey } from "./message-key.ts";
 import { answeredQuestions } from "./turn-position.ts";
 
 export interface ScriptedAgentOptions extends Omit<RelayAgentOptions, "id"> {
@@ -275,7 +275,7 @@ export class ScriptedAgent implements AsyncDisposable {
       thread_id,
       ...(text === undefined ? {} : { body: text }),
       ...(parts === undefined ? {} : { parts: [...parts] }),
-      idempotency_key: letterKey("scripted", id),
+      idempotency_key: messageKey("scripted", id),
     } as const;
     await this.#agent.client.send(answer, { signal });
   }

@@ -8,7 +8,7 @@ import {
   type ScriptedReply,
   type Step,
 } from "./cassette.ts";
-import type { YamlPlace } from "./yaml-position.ts";
+import type { YamlPosition } from "./yaml-position.ts";
 
 const STEP_NAMES = [
   "status",
@@ -26,7 +26,7 @@ const STEP_NAMES = [
 type StepName = (typeof STEP_NAMES)[number];
 
 /** What is said beside a text. */
-type Content = Readonly<Partial<Record<"text" | "data" | "parts", YamlPlace>>>;
+type Content = Readonly<Partial<Record<"text" | "data" | "parts", YamlPosition>>>;
 
 const WORDS = "a text, or a map with text, data or parts";
 
@@ -34,7 +34,7 @@ const WORDS = "a text, or a map with text, data or parts";
 const MESSAGE_ACTS: readonly Step["act"][] = ["delay", "reply", "fail", "crash", "silence"];
 
 /** The steps of an answer to work: they must say how it ends. */
-export function parseWorkSteps(place: YamlPlace): readonly Step[] {
+export function parseWorkSteps(place: YamlPosition): readonly Step[] {
   const steps = parseSteps(place);
   const last = steps.at(-1);
   if (last === undefined || !(isEnding(last) || isQuestion(last))) {
@@ -49,12 +49,12 @@ export function parseWorkSteps(place: YamlPlace): readonly Step[] {
 }
 
 /** The steps of an answer to other mail. None at all acknowledges it without a word. */
-export function parseMessageSteps(place: YamlPlace): readonly Step[] {
+export function parseMessageSteps(place: YamlPosition): readonly Step[] {
   const places = place.items(CASSETTE_LIMITS.stepsMax);
   const steps = parseSteps(place);
   for (const [index, step] of steps.entries()) {
     const { act } = step;
-    // Mail that is no task does not tell its reader how often it was taken.
+    // MailboxMessage that is no task does not tell its reader how often it was taken.
     const isCounted = act === "crash" && !isEnding(step);
     if (isCounted)
       throw (places[index] ?? place).error("expected crash: true; attempts are counted for tasks only");
@@ -66,7 +66,7 @@ export function parseMessageSteps(place: YamlPlace): readonly Step[] {
   return steps;
 }
 
-function parseSteps(place: YamlPlace): readonly Step[] {
+function parseSteps(place: YamlPosition): readonly Step[] {
   const places = place.items(CASSETTE_LIMITS.stepsMax);
   const steps = places.map(parseStep);
   const end = steps.findIndex(isEnding);
@@ -83,8 +83,8 @@ function parseSteps(place: YamlPlace): readonly Step[] {
   return steps;
 }
 
-function parseStep(place: YamlPlace, index: number): Step {
-  const members = Object.entries(place.members(STEP_NAMES)) as [StepName, YamlPlace][];
+function parseStep(place: YamlPosition, index: number): Step {
+  const members = Object.entries(place.members(STEP_NAMES)) as [StepName, YamlPosition][];
   const [member, another] = members;
   if (member === undefined || another !== undefined) return place.refuse(`one of ${STEP_NAMES.join(", ")}`);
   const [name, value] = member;
@@ -115,20 +115,20 @@ function parseStep(place: YamlPlace, index: number): Step {
   return { act: "silence" };
 }
 
-function parseCrash(place: YamlPlace): number {
+function parseCrash(place: YamlPosition): number {
   if (place.value === true) return Number.POSITIVE_INFINITY;
   if (typeof place.value === "number") return place.integer({ min: 1, max: LIMITS.leaseAttemptsMax });
   return place.refuse(`true, or at how many attempts, up to ${LIMITS.leaseAttemptsMax}`);
 }
 
 /** Refuses a text that says nothing. */
-function filled(place: YamlPlace): YamlPlace {
+function filled(place: YamlPosition): YamlPosition {
   if (typeof place.value !== "object" || place.value === null) place.filledText();
   return place;
 }
 
 /** A text, or a map of text, data or parts; whoever reads text only reads that of the parts where there is no other. */
-function parseWords(place: YamlPlace): { readonly text: string; readonly parts?: readonly Part[] } {
+function parseWords(place: YamlPosition): { readonly text: string; readonly parts?: readonly Part[] } {
   if (typeof place.value !== "object" || place.value === null) return { text: place.text() };
   const { text, ...content } = place.members(["text", "data", "parts"]);
   const parts = parseMoreParts(place, content);
@@ -137,14 +137,14 @@ function parseWords(place: YamlPlace): { readonly text: string; readonly parts?:
 }
 
 function parseMoreParts(
-  place: YamlPlace,
+  place: YamlPosition,
   { data, parts }: Omit<Content, "text">,
 ): readonly Part[] | undefined {
   if (data !== undefined && parts !== undefined) throw place.error("expected data or parts, got both");
   return data === undefined ? parts && parseParts(parts) : [{ kind: "data", data: data.value }];
 }
 
-function parseReply(place: YamlPlace): ScriptedReply {
+function parseReply(place: YamlPosition): ScriptedReply {
   if (typeof place.value === "string") return { text: place.value, parts: undefined, isPartial: false };
   if (typeof place.value !== "object") place.text();
   const { text, partial, ...content } = place.members(["text", "data", "parts", "partial"]);
@@ -154,7 +154,7 @@ function parseReply(place: YamlPlace): ScriptedReply {
   return { text: text?.text(), parts, isPartial };
 }
 
-function parseArtifact(place: YamlPlace, index: number): ScriptedArtifact {
+function parseArtifact(place: YamlPosition, index: number): ScriptedArtifact {
   const { id, name, description, append, chunks, last_chunk, ...content } = place.members([
     "id",
     "name",
@@ -182,7 +182,7 @@ function parseArtifact(place: YamlPlace, index: number): ScriptedArtifact {
   };
 }
 
-function parseChunks(place: YamlPlace): readonly ScriptedChunk[] {
+function parseChunks(place: YamlPosition): readonly ScriptedChunk[] {
   const chunks = place.items(CASSETTE_LIMITS.chunksMax).map(parseChunk);
   const last = chunks.at(-1);
   if (last === undefined) return place.refuse("at least one chunk");
@@ -190,7 +190,7 @@ function parseChunks(place: YamlPlace): readonly ScriptedChunk[] {
   return chunks;
 }
 
-function parseChunk(place: YamlPlace): ScriptedChunk {
+function parseChunk(place: YamlPosition): ScriptedChunk {
   if (typeof place.value === "string") return [textPart(place.value)];
   const { delay_ms: delay, ...content } = place.members(["text", "data", "parts", "delay_ms"]);
   if (Object.keys(content).length + (delay === undefined ? 0 : 1) !== 1) {
@@ -199,17 +199,17 @@ function parseChunk(place: YamlPlace): ScriptedChunk {
   return delay === undefined ? parseContent(place, content) : { durationMs: parseDelay(delay) };
 }
 
-function parseDelay(place: YamlPlace): number {
+function parseDelay(place: YamlPosition): number {
   return place.integer({ min: 0, max: CASSETTE_LIMITS.delayMsMax });
 }
 
-function parseContent(place: YamlPlace, { text, data, parts }: Content): readonly Part[] {
+function parseContent(place: YamlPosition, { text, data, parts }: Content): readonly Part[] {
   if (text !== undefined) return [textPart(text.text())];
   if (data !== undefined) return [{ kind: "data", data: data.value }];
   return parts === undefined ? place.refuse(WORDS) : parseParts(parts);
 }
 
-function parseParts(place: YamlPlace): readonly Part[] {
+function parseParts(place: YamlPosition): readonly Part[] {
   const parts = place.items(LIMITS.partsMax).map((part): Part => {
     const { value } = part;
     const isMap = typeof value === "object" && value !== null && !Array.isArray(value);

@@ -1,6 +1,6 @@
 import type { RelayClient } from "@a2a-relay/client";
 
-export interface AnsweringLetter {
+export interface AnsweringMessage {
   readonly agentId: string;
   readonly taskId: string;
   readonly messageId: string;
@@ -15,7 +15,7 @@ const TELL_MS_MAX = 30_000;
  */
 export async function answeredQuestions(
   client: RelayClient,
-  { agentId, taskId, messageId }: AnsweringLetter,
+  { agentId, taskId, messageId }: AnsweringMessage,
   { signal }: { readonly signal: AbortSignal },
 ): Promise<number> {
   const bounded = AbortSignal.any([signal, AbortSignal.timeout(TELL_MS_MAX)]);

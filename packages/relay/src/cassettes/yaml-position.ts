@@ -10,7 +10,7 @@ interface YamlSource {
 type YamlPath = readonly (string | number)[];
 
 /** A value of a YAML file that knows where it stands, so that whoever reads it can say what is wrong there. */
-export class YamlPlace {
+export class YamlPosition {
   readonly value: unknown;
   readonly #source: YamlSource;
   readonly #path: YamlPath;
@@ -46,14 +46,14 @@ export class YamlPlace {
   }
 
   /** The members of a map that has no others than the known ones. */
-  members<Name extends string>(known: readonly Name[]): Readonly<Partial<Record<Name, YamlPlace>>> {
+  members<Name extends string>(known: readonly Name[]): Readonly<Partial<Record<Name, YamlPosition>>> {
     const { value } = this;
     if (typeof value !== "object" || value === null || Array.isArray(value)) {
       return this.refuse(`a map with ${known.join(", ")}`);
     }
-    const members: Partial<Record<Name, YamlPlace>> = {};
+    const members: Partial<Record<Name, YamlPosition>> = {};
     for (const [key, member] of Object.entries(value)) {
-      const place = new YamlPlace(member, this.#source, [...this.#path, key]);
+      const place = new YamlPosition(member, this.#source, [...this.#path, key]);
       const name = known.find((each) => each === key);
       if (name === undefined) throw place.error(`unknown; known here are ${known.join(", ")}`);
       members[name] = place;
@@ -61,11 +61,11 @@ export class YamlPlace {
     return members;
   }
 
-  items(countMax: number): readonly YamlPlace[] {
+  items(countMax: number): readonly YamlPosition[] {
     const { value } = this;
     if (!Array.isArray(value)) return this.refuse("a list");
     if (value.length > countMax) throw this.error(`has ${value.length} items, at most ${countMax} are read`);
-    return value.map((item: unknown, index) => new YamlPlace(item, this.#source, [...this.#path, index]));
+    return value.map((item: unknown, index) => new YamlPosition(item, this.#source, [...this.#path, index]));
   }
 
   text(): string {

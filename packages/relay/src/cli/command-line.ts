@@ -60,7 +60,7 @@ export class CommandLine {
       );
   }
 
-  /** Turns a handler into what commander calls: with its context, its own options, its operands. */
+  /** KeyedMutex a handler into what commander calls: with its context, its own options, its operands. */
   run<Options = object, Operands extends readonly unknown[] = []>(
     handler: CommandHandler<Options, Operands>,
   ): (this: Command) => Promise<void> {

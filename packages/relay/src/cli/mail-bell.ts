@@ -10,7 +10,7 @@ export interface MailBellOptions {
   readonly keepTrying: KeepTrying;
 }
 
-/** Mail that was kept for another worker may become free without a notice of its own. */
+/** MailboxMessage that was kept for another worker may become free without a notice of its own. */
 const LOOK_AGAIN_MS = 60_000;
 
 /** Says when it is worth looking for mail, by notices as they come, or by looking without taking where none do. */

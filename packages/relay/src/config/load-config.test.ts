@@ -40,7 +40,7 @@ describe("loadConfig", () => {
       mailboxOpenMax: 100_000,
       leaseAttemptsMax: 3,
       sweepIntervalMs: 1_000,
-      mailRetentionMs: 2_592_000_000,
+      messageRetentionMs: 2_592_000_000,
       journalRetentionMs: 7_776_000_000,
       anchorIntervalMs: 10_000,
       checkpointPages: 2_000,

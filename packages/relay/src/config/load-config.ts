@@ -42,7 +42,7 @@ function fill(reader: SettingReader): RelayConfig {
     mailboxOpenMax: reader.read(SETTINGS.mailboxOpenMax),
     leaseAttemptsMax: reader.read(SETTINGS.leaseAttemptsMax),
     sweepIntervalMs: reader.read(SETTINGS.sweepIntervalMs),
-    mailRetentionMs: reader.read(SETTINGS.mailRetentionMs),
+    messageRetentionMs: reader.read(SETTINGS.messageRetentionMs),
     journalRetentionMs: reader.read(SETTINGS.journalRetentionMs),
     anchorIntervalMs: reader.read(SETTINGS.anchorIntervalMs),
     checkpointPages: reader.read(SETTINGS.checkpointPages),
@@ -85,11 +85,11 @@ function validateRelations(config: RelayConfig, reader: SettingReader): void {
     );
   }
   // Receipts are derived from events, so that mail must not outlive its events.
-  const { mailRetentionMs, journalRetentionMs } = config;
-  if (journalRetentionMs !== 0 && (mailRetentionMs === 0 || journalRetentionMs < mailRetentionMs)) {
+  const { messageRetentionMs, journalRetentionMs } = config;
+  if (journalRetentionMs !== 0 && (messageRetentionMs === 0 || journalRetentionMs < messageRetentionMs)) {
     reader.refuse(
       SETTINGS.journalRetentionMs,
-      `0 (for ever) or at least A2A_RELAY_MAIL_RETENTION_MS (${mailRetentionMs === 0 ? "0, for ever" : mailRetentionMs}), because the receipts of mail are read from its events`,
+      `0 (for ever) or at least A2A_RELAY_MAIL_RETENTION_MS (${messageRetentionMs === 0 ? "0, for ever" : messageRetentionMs}), because the receipts of mail are read from its events`,
     );
   }
 }

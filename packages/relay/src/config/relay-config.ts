@@ -30,7 +30,7 @@ export interface RelayConfig {
   /** How often the relay looks for expired mail, timed-out leases and passed deadlines. Default 1 s. */
   readonly sweepIntervalMs: number;
   /** How long settled mail stays before it is archived. Default 30 days; 0 keeps it for ever. */
-  readonly mailRetentionMs: number;
+  readonly messageRetentionMs: number;
   /** How long events stay before they are archived. Default 90 days; 0 keeps them for ever. */
   readonly journalRetentionMs: number;
   /** How often an anchor is kept of a journal that moved. Default 10 s. */

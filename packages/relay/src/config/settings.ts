@@ -155,7 +155,7 @@ const sweepIntervalMs = integerSetting({
   maximum: HOUR_MS,
 });
 
-const mailRetentionMs = integerSetting({
+const messageRetentionMs = integerSetting({
   variables: ["A2A_RELAY_MAIL_RETENTION_MS"],
   flag: "mail-retention-ms",
   meaning: "How long settled mail stays before it is archived; 0 keeps it for ever.",
@@ -317,7 +317,7 @@ export const SETTINGS = {
   mailboxOpenMax,
   leaseAttemptsMax,
   sweepIntervalMs,
-  mailRetentionMs,
+  messageRetentionMs,
   journalRetentionMs,
   anchorIntervalMs,
   checkpointPages,

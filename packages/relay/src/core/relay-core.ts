@@ -15,19 +15,19 @@ import { RefusedCallers } from "./access/refused-callers.ts";
 import { TenantService, type TenantSettings } from "./keys/tenant-service.ts";
 import { AgentService, type AgentSettings } from "./registration/agent-service.ts";
 import { Directory } from "./agents/directory.ts";
-import { ExternalAgents } from "./registration/remote-agents.ts";
+import { RemoteAgents } from "./registration/remote-agents.ts";
 import type { Anchors } from "./ports/anchors.ts";
 import type { Archive } from "./ports/archive.ts";
 import type { Clock } from "./ports/clock.ts";
 import type { EgressPolicy } from "./rules/egress-policy.ts";
 import type { Identifiers } from "./ports/identifiers.ts";
 import type { Outbound } from "./ports/outbound-http.ts";
-import { Pace } from "./mechanisms/throttle.ts";
+import { Throttle } from "./mechanisms/throttle.ts";
 import type { Randomness } from "./ports/randomness.ts";
 import { Readiness } from "./journal/readiness.ts";
 import type { RelayStore } from "./ports/relay-store.ts";
-import { Turns } from "./mechanisms/keyed-mutex.ts";
-import { Waiters } from "./access/wait-quota.ts";
+import { KeyedMutex } from "./mechanisms/keyed-mutex.ts";
+import { WaitQuota } from "./access/wait-quota.ts";
 import { Anchoring } from "./journal/anchoring.ts";
 import { JournalService } from "./journal/journal-service.ts";
 import { Retention } from "./journal/retention.ts";
@@ -60,7 +60,7 @@ export interface CoreSettings
   extends A2aCardSettings, A2aSettings, AgentSettings, PushSettings, TenantSettings {
   readonly mailboxOpenMax: number;
   readonly leaseAttemptsMax: number;
-  readonly mailRetentionMs: number;
+  readonly messageRetentionMs: number;
   readonly journalRetentionMs: number;
   /** How often a stream on which nothing comes gives a sign of life. */
   readonly heartbeatMs: number;
@@ -101,14 +101,14 @@ export function createCore(given: CoreParts, settings: CoreSettings): RelayCore 
   const parts = {
     ...given,
     directory: new Directory(given.store),
-    externalAgents: new ExternalAgents(given, settings),
+    remoteAgents: new RemoteAgents(given, settings),
     guard,
     keyMaker: new KeyMaker(given),
     validity,
     gate: new Capabilities({ ...given, guard, validity }, settings),
-    spenders: new Turns(given.clock),
-    pace: new Pace(given.clock),
-    waiters: new Waiters(given),
+    capabilityMutex: new KeyedMutex(given.clock),
+    pace: new Throttle(given.clock),
+    waiters: new WaitQuota(given),
     anchoring: new Anchoring(given),
   };
   const services = {

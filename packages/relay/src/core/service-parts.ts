@@ -1,26 +1,26 @@
 import type { CapabilityGate } from "./access/capability-gate.ts";
 import type { Guard } from "./access/guard.ts";
 import type { Directory } from "./agents/directory.ts";
-import type { ExternalAgents } from "./registration/remote-agents.ts";
+import type { RemoteAgents } from "./registration/remote-agents.ts";
 import type { Clock } from "./ports/clock.ts";
 import type { Identifiers } from "./ports/identifiers.ts";
-import type { Pace } from "./mechanisms/throttle.ts";
+import type { Throttle } from "./mechanisms/throttle.ts";
 import type { RelayStore } from "./ports/relay-store.ts";
-import type { Turns } from "./mechanisms/keyed-mutex.ts";
-import type { Waiters } from "./access/wait-quota.ts";
+import type { KeyedMutex } from "./mechanisms/keyed-mutex.ts";
+import type { WaitQuota } from "./access/wait-quota.ts";
 
 /** What every service is made of. */
 export interface ServiceParts {
   readonly store: RelayStore;
   readonly directory: Directory;
-  readonly externalAgents: ExternalAgents;
+  readonly remoteAgents: RemoteAgents;
   readonly clock: Clock;
   readonly ids: Identifiers;
   readonly guard: Guard;
   readonly gate: CapabilityGate;
   /** Those who spend the same capability, by the agent it is about. */
-  readonly spenders: Turns;
+  readonly capabilityMutex: KeyedMutex;
   /** Of all who follow something and have much to catch up on. */
-  readonly pace: Pace;
-  readonly waiters: Waiters;
+  readonly pace: Throttle;
+  readonly waiters: WaitQuota;
 }

@@ -84,7 +84,7 @@ export async function startRelay(config: RelayConfig, overrides: RelayOverrides 
     {
       core,
       authenticator,
-      openMail: (tenant) => store.countOpenByState(tenant),
+      openDeliveries: (tenant) => store.countOpenByState(tenant),
       log,
       stopping: stopping.signal,
       memory: new ReusedMemory(),

@@ -1,4 +1,4 @@
-import type { A2ARepairRequest, QueueState } from "@a2a-relay/protocol";
+import type { QueueRepairRequest, QueueState } from "@a2a-relay/protocol";
 import { type Command, InvalidArgumentError } from "commander";
 import type { CommandContext } from "../command-context.ts";
 import type { CommandLine } from "../command-line.ts";
@@ -160,7 +160,7 @@ function addCompact(line: CommandLine, parent: Command): void {
 /** One line of JSON, whoever reads it. */
 async function repairAndPrint(
   { client, output, signal }: CommandContext,
-  request: A2ARepairRequest,
+  request: QueueRepairRequest,
 ): Promise<void> {
   const { outcome } = await client.taskQueue.repair(request, { signal });
   await output.showNext(outcome, () => [JSON.stringify(outcome)]);

@@ -36,7 +36,7 @@ type AddCommand = (line: CommandLine) => void;
 const GROUPS: readonly (readonly [heading: string, commands: readonly AddCommand[]])[] = [
   ["Relay:", [addServe, addConfig, addDoctor]],
   [
-    "Mail:",
+    "MailboxMessage:",
     [addSend, addInbox, addPoll, addWatch, addWait, addAck, addReply, addShow, addThreads, addTimeline],
   ],
   ["Agents and tasks:", [addAgents, addAgent, addContacts, addPush, addTask, addWebhook]],

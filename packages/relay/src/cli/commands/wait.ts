@@ -8,7 +8,7 @@ import { createKeepTrying } from "../keep-trying.ts";
 import { durationOption } from "../option-parsers.ts";
 import { visibleLine } from "../terminal-text.ts";
 
-interface WaitOptions {
+interface WaitCommandOptions {
   readonly agent: string;
   readonly timeout: number;
   readonly since?: string;
@@ -27,7 +27,7 @@ export function addWait(line: CommandLine): void {
     .addOption(durationOption("--timeout <duration>", "give up after this long", "30s"))
     .option("--since <cursor>", "only mail after this cursor of an earlier answer")
     .action(
-      line.run<WaitOptions>(async (context, options) => {
+      line.run<WaitCommandOptions>(async (context, options) => {
         const { output } = context;
         const { messages, cursor } = await waitForMail(context, options);
         const [first] = messages;
@@ -45,7 +45,7 @@ export function addWait(line: CommandLine): void {
     );
 }
 
-async function waitForMail(context: CommandContext, options: WaitOptions): Promise<MailboxResponse> {
+async function waitForMail(context: CommandContext, options: WaitCommandOptions): Promise<MailboxResponse> {
   const { agent, timeout, since } = options;
   const untilMs = performance.now() + timeout;
   const keepTrying = createKeepTrying(context, untilMs);

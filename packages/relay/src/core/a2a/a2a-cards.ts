@@ -6,7 +6,7 @@ import { RELAY_AGENT } from "../rules/agent-name.ts";
 import type { AgentWithPresence } from "../ports/agent-record.ts";
 import type { CardSettings } from "../agents/card-interfaces.ts";
 import type { Directory } from "../agents/directory.ts";
-import { isExternal } from "../rules/remote-address.ts";
+import { isRemote } from "../rules/remote-address.ts";
 import { presentSinceMs } from "../agents/presence.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
@@ -119,7 +119,7 @@ export class A2aCardService {
     const name = address.kind === "name" ? address.name : input;
     const [id] = await this.#parts.store.agentsNamed(DEFAULT_TENANT, name);
     const found =
-      id === undefined || isExternal(id) ? undefined : await this.#parts.store.agent(DEFAULT_TENANT, id);
+      id === undefined || isRemote(id) ? undefined : await this.#parts.store.agent(DEFAULT_TENANT, id);
     if (found !== undefined && (id === name || found.agent.aliases.includes(name))) return found;
     throw new RelayError(
       "unknown_agent",

@@ -9,7 +9,7 @@ import { threadOfContext } from "./context-id.ts";
 import { a2aMessageOf, a2aTaskOf } from "./a2a-view.ts";
 
 /** The letter that an A2A message is. What the mailbox has no word for goes with it, for whoever reads it there. */
-export function letterOf(
+export function messageOf(
   { idempotencyKey }: A2aCaller,
   { message, metadata, configuration }: A2aSendRequest,
   { to, known }: { readonly to: AgentId; readonly known: TaskRecord | undefined },

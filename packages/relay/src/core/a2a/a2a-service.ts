@@ -15,13 +15,13 @@ import {
 import type { Principal } from "../access/principal.ts";
 import { taskTopic } from "../ports/change-feed.ts";
 import type { ServiceParts } from "../service-parts.ts";
-import type { Waiting } from "../mechanisms/wait-options.ts";
+import type { WaitOptions } from "../mechanisms/wait-options.ts";
 import type { MessageService } from "../messages/message-service.ts";
 import type { SendAnswer } from "../messages/send-planner.ts";
 import type { TaskRecord } from "../ports/task-record.ts";
 import type { TaskService } from "../tasks/task-service.ts";
 import type { A2aCaller } from "./a2a-caller.ts";
-import { type BegunTask, begunTask, letterOf, namingOf } from "./a2a-message.ts";
+import { type BegunTask, begunTask, messageOf, namingOf } from "./a2a-message.ts";
 import type { A2aPushService } from "./a2a-push-service.ts";
 import {
   type A2aSendRequest,
@@ -97,7 +97,7 @@ export class A2aService {
   }
 
   /** Waits for the end of the task, or for a question, as long as the caller and the relay's patience allow. */
-  async send(caller: A2aCaller, params: unknown, waiting: Waiting): Promise<A2aSent> {
+  async send(caller: A2aCaller, params: unknown, waiting: WaitOptions): Promise<A2aSent> {
     const request = parseSend(params);
     const { returnImmediately = false, historyLength } = request.configuration ?? {};
     if (returnImmediately) {
@@ -116,7 +116,7 @@ export class A2aService {
   }
 
   /** The task as it stands, then what happens to it, until it ends or asks. Refuses before the first page. */
-  async stream(caller: A2aCaller, params: unknown, waiting: Waiting): Promise<AsyncIterable<A2aPage>> {
+  async stream(caller: A2aCaller, params: unknown, waiting: WaitOptions): Promise<AsyncIterable<A2aPage>> {
     const request = parseSend(params);
     await this.#assertStreams(caller);
     const { signal } = waiting;
@@ -134,7 +134,7 @@ export class A2aService {
   async subscribe(
     caller: A2aCaller,
     params: unknown,
-    waiting: Waiting & { readonly afterN: number | undefined },
+    waiting: WaitOptions & { readonly afterN: number | undefined },
   ): Promise<AsyncIterable<A2aPage>> {
     const task = await this.#task(caller, parseTaskRequest(params).id);
     await this.#assertStreams({ ...caller, agentId: task.askedOf ?? task.assignee });
@@ -233,7 +233,7 @@ export class A2aService {
     assertTerms(termsOf(await this.#cardOf(called)), { parts, extensions: caller.extensions });
     const pushConfig = request.configuration?.taskPushNotificationConfig;
     if (pushConfig !== undefined) await this.#parts.a2aPushes.check(called, pushConfig, known);
-    const letter = letterOf(caller, request, { to, known });
+    const letter = messageOf(caller, request, { to, known });
     const about = known === undefined ? { naming: namingOf(request, letter), to } : {};
     const sending = this.#parts.messages.ask(principal, letter, about);
     const answer = await (known === undefined ? sending : added(known, sending));
@@ -293,7 +293,7 @@ export class A2aService {
 
   async #settled(
     asked: Asked,
-    { signal, place }: Waiting & { readonly place: Disposable },
+    { signal, place }: WaitOptions & { readonly place: Disposable },
   ): Promise<TaskRecord> {
     const { store, clock, waiters, guard } = this.#parts;
     const { principal } = asked.caller;

@@ -1,9 +1,9 @@
 import { type A2aStreamResponse, isTerminal, LIMITS } from "@a2a-relay/protocol";
 import type { Principal } from "../access/principal.ts";
 import { taskTopic } from "../ports/change-feed.ts";
-import { follow, type Sight } from "../mechanisms/follow.ts";
+import { follow, type PollResult } from "../mechanisms/follow.ts";
 import type { ServiceParts } from "../service-parts.ts";
-import type { Waiting } from "../mechanisms/wait-options.ts";
+import type { WaitOptions } from "../mechanisms/wait-options.ts";
 import type { TaskRecord } from "../ports/task-record.ts";
 import type { TaskUpdate } from "../rules/task-update.ts";
 import { a2aEventOf } from "./a2a-view.ts";
@@ -24,7 +24,7 @@ export interface A2aEvent {
   readonly artifactIndex?: number;
 }
 
-export interface A2aFollowing extends Waiting {
+export interface A2aFollowing extends WaitOptions {
   /** Absent: begins with the task as it stands. */
   readonly afterN?: number | undefined;
   /** Ends where the task waits for its requester. */
@@ -125,7 +125,7 @@ export class A2aStreams {
 type How = Pick<A2aFollowing, "endsAtQuestion" | "numbersArtifacts" | "shownAs">;
 
 /** A look, and the last step that it saw. */
-type SeenTo = Sight<A2aPage> & { readonly n: number };
+type SeenTo = PollResult<A2aPage> & { readonly n: number };
 
 /** Messages keep their ids, whatever the task is called. */
 function underName({ statusUpdate, artifactUpdate }: A2aStreamResponse, taskId: string): A2aStreamResponse {

@@ -9,7 +9,7 @@ import { digestOf, isSecret, readKeyText } from "../keys/key-secret.ts";
 import { type Principal, rootOperator } from "./principal.ts";
 import type { RefusedCallers } from "./refused-callers.ts";
 
-/** Turns the credential of a call into who is calling. */
+/** KeyedMutex the credential of a call into who is calling. */
 export interface Authenticator {
   /** Whom a caller without any credential is taken for; absent: nobody comes in without one. */
   readonly everybody?: Principal;

@@ -1,5 +1,5 @@
 import { type AgentId, RelayError } from "@a2a-relay/protocol";
-import { isExternal } from "../rules/remote-address.ts";
+import { isRemote } from "../rules/remote-address.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
 import { type EventData, RecurringData } from "../rules/event.ts";
@@ -278,7 +278,7 @@ export class Capabilities implements CapabilityGate {
     agentId: AgentId,
   ): Promise<never> {
     const required = requiredActions(demand);
-    const reason = isExternal(agentId)
+    const reason = isRemote(agentId)
       ? `${agentId} is not known here yet; the first letter to it must be an operator's`
       : `${agentId} has no public key, because it was registered by an older relay; it must register again`;
     const outcome = { required, missing: required, authorizedBy: [], passed: false, reason };

@@ -5,7 +5,7 @@ import { LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
 import { inObjects } from "../../../testing/batch-wire.ts";
 import { type GatedCore, gatedCore, KAMES } from "../../../testing/gated-core.ts";
 import { refused } from "../../../testing/refusal.ts";
-import { Turns } from "../mechanisms/keyed-mutex.ts";
+import { KeyedMutex } from "../mechanisms/keyed-mutex.ts";
 import { DEFAULT_TENANT } from "./principal.ts";
 
 const SEND = `a2a.send.${ZHIWEI}`;
@@ -118,7 +118,7 @@ describe("those who spend a limited capability to answer", () => {
     const tasks: string[] = [];
     for (let index = 0; index < 5; index += 1) tasks.push((await core.ask()).receipt.task_id ?? "");
     await core.grant(ZHIWEI, `a2a.respond.${LULU}`, { scope: { max_uses: 9 } });
-    const turns = context.mock.method(Turns.prototype, "take");
+    const turns = context.mock.method(KeyedMutex.prototype, "take");
     await Promise.all(tasks.map((id) => core.tasks.complete(core.zhiwei, id, {})));
     const waited = turns.mock.calls.map((call) => call.arguments[0]);
     const others = waited.filter((key) => !tasks.some((id) => key === JSON.stringify([DEFAULT_TENANT, id])));

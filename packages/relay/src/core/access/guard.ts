@@ -1,7 +1,7 @@
 import { RelayError } from "@a2a-relay/protocol";
 import type { Clock } from "../ports/clock.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
-import { ABOUT_NOBODY, type EventDraft } from "../rules/event.ts";
+import { NO_SUBJECT, type EventDraft } from "../rules/event.ts";
 import { denialOf, isAllowed, type Target, type Verb } from "./authorize.ts";
 import { hasExpired } from "./expiry.ts";
 import { actorName, type AgentPrincipal, type Principal } from "./principal.ts";
@@ -61,7 +61,7 @@ export class Guard {
       type: "access.denied",
       atMs: this.#clock.nowMs(),
       actor: actorName(principal),
-      ...ABOUT_NOBODY,
+      ...NO_SUBJECT,
       agentId: target.agentId ?? null,
       data: {
         verb,

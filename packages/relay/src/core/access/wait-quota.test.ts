@@ -5,7 +5,7 @@ import { coreOnMemory, LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
 import { refused } from "../../../testing/refusal.ts";
 import { agentOf, operatorOf, type Principal, rootOperator } from "./principal.ts";
 import { mailboxTopic } from "../ports/change-feed.ts";
-import { Waiters } from "./wait-quota.ts";
+import { WaitQuota } from "./wait-quota.ts";
 
 const MAX = LIMITS.waitersOfCallerMax;
 const TOPIC = mailboxTopic("default", ZHIWEI);
@@ -13,7 +13,7 @@ const TOPIC = mailboxTopic("default", ZHIWEI);
 describe("those who wait", () => {
   it("are refused beyond what one agent may, whichever key it shows, and let nobody else wait longer", async () => {
     await using core = await coreOnMemory();
-    const waiters = new Waiters(core);
+    const waiters = new WaitQuota(core);
     using all = new DisposableStack();
     const zhiwei = (keyId: string): Principal => ({ ...core.zhiwei, keyId });
     for (let count = 0; count < MAX; count += 1) all.use(waiters.watch(zhiwei(`key_${count % 3}`), TOPIC));
@@ -29,7 +29,7 @@ describe("those who wait", () => {
 
   it("have their place back once they do not wait any more, and only once", async () => {
     await using core = await coreOnMemory();
-    const waiters = new Waiters(core);
+    const waiters = new WaitQuota(core);
     using all = new DisposableStack();
     const first = waiters.watch(core.lulu, TOPIC);
     for (let count = 1; count < MAX; count += 1) all.use(waiters.watch(core.lulu, TOPIC));
@@ -41,7 +41,7 @@ describe("those who wait", () => {
 
   it("are bound by each key of an operator, and not at all where they run the relay", async () => {
     await using core = await coreOnMemory();
-    const waiters = new Waiters(core);
+    const waiters = new WaitQuota(core);
     using all = new DisposableStack();
     const keyed = { ...operatorOf("default"), keyId: "key_1" };
     for (let count = 0; count < MAX; count += 1) {

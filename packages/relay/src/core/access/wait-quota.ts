@@ -7,7 +7,7 @@ import type { RelayStore } from "../ports/relay-store.ts";
  * All who wait for something, however they do it. Nobody can take the places of everybody else: an agent, whichever
  * of its keys it shows, and an operator's key have only so many. Whoever runs the relay itself is not bound.
  */
-export class Waiters {
+export class WaitQuota {
   readonly #store: Pick<RelayStore, "feed">;
   readonly #counts = new Map<string, number>();
 

@@ -1,8 +1,8 @@
 import { type AgentId, parseAddress, POSTMASTER, RelayError } from "@a2a-relay/protocol";
 import type { AgentStore } from "../ports/agent-store.ts";
-import { externalIdOf } from "../rules/remote-address.ts";
+import { remoteIdOf } from "../rules/remote-address.ts";
 
-/** Turns what people write into the one agent they mean, or says why it cannot. */
+/** KeyedMutex what people write into the one agent they mean, or says why it cannot. */
 export class Directory {
   readonly #store: AgentStore;
 
@@ -28,7 +28,7 @@ export class Directory {
   ): Promise<AgentId> {
     const address = parseAddress(input, field);
     if (address.kind === "url") {
-      const id = externalIdOf(address.url, field);
+      const id = remoteIdOf(address.url, field);
       return elsewhere === "any" ? id : this.#external(tenant, id, field);
     }
     if (address.kind !== "name") {

@@ -163,7 +163,7 @@ describe("verifying with anchors", () => {
 });
 
 describe("retention and anchors", () => {
-  const SETTINGS = { mailRetentionMs: 10 * DAY_MS, journalRetentionMs: 20 * DAY_MS };
+  const SETTINGS = { messageRetentionMs: 10 * DAY_MS, journalRetentionMs: 20 * DAY_MS };
 
   it("may pass all anchors that there were: it keeps one first", async () => {
     await using core = await coreOnMemory(SETTINGS);

@@ -2,7 +2,7 @@ import { RelayError } from "@a2a-relay/protocol";
 import type { Anchor, Anchors } from "../ports/anchors.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
-import { Turns } from "../mechanisms/keyed-mutex.ts";
+import { KeyedMutex } from "../mechanisms/keyed-mutex.ts";
 import { anchorProblem, passedByRetention } from "./verify-anchors.ts";
 
 /**
@@ -13,13 +13,13 @@ export class Anchoring {
   readonly #store: RelayStore;
   readonly #anchors: Anchors;
   readonly #clock: Clock;
-  readonly #turns: Turns;
+  readonly #turns: KeyedMutex;
 
   constructor(parts: { readonly store: RelayStore; readonly anchors: Anchors; readonly clock: Clock }) {
     this.#store = parts.store;
     this.#anchors = parts.anchors;
     this.#clock = parts.clock;
-    this.#turns = new Turns(parts.clock);
+    this.#turns = new KeyedMutex(parts.clock);
   }
 
   /** All chains that moved, also those of tenants that only the anchors still know. */

@@ -22,11 +22,11 @@ import { journalTopic } from "../ports/change-feed.ts";
 import type { Clock } from "../ports/clock.ts";
 import { parseCursor } from "../mechanisms/cursor.ts";
 import { follow } from "../mechanisms/follow.ts";
-import type { Pace } from "../mechanisms/throttle.ts";
+import type { Throttle } from "../mechanisms/throttle.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
 import { parserOf } from "../mechanisms/schema-check.ts";
-import type { Waiters } from "../access/wait-quota.ts";
-import type { Waiting } from "../mechanisms/wait-options.ts";
+import type { WaitQuota } from "../access/wait-quota.ts";
+import type { WaitOptions } from "../mechanisms/wait-options.ts";
 import { EVENT_TYPES } from "../rules/event.ts";
 import { viewEvent } from "./event-view.ts";
 import type { EventFilter, EventPage } from "../ports/journal-store.ts";
@@ -38,8 +38,8 @@ export interface JournalParts {
   readonly directory: Directory;
   readonly clock: Clock;
   readonly anchors: Anchors;
-  readonly pace: Pace;
-  readonly waiters: Waiters;
+  readonly pace: Throttle;
+  readonly waiters: WaitQuota;
 }
 
 export interface JournalSettings {
@@ -70,8 +70,8 @@ export class JournalService {
   readonly #directory: Directory;
   readonly #clock: Clock;
   readonly #anchors: Anchors;
-  readonly #pace: Pace;
-  readonly #waiters: Waiters;
+  readonly #pace: Throttle;
+  readonly #waiters: WaitQuota;
   readonly #heartbeatMs: number;
 
   constructor(parts: JournalParts, settings: JournalSettings) {
@@ -85,7 +85,7 @@ export class JournalService {
     this.#heartbeatMs = settings.heartbeatMs;
   }
 
-  async events(principal: Principal, input: unknown, waiting: Waiting = {}): Promise<EventsResponse> {
+  async events(principal: Principal, input: unknown, waiting: WaitOptions = {}): Promise<EventsResponse> {
     const { filter, waitMs, ...start } = await this.#read(principal, input);
     if (waitMs === 0) return viewPage(await this.#store.events({ ...filter, afterSeq: start.afterSeq }));
     const { signal } = waiting;
@@ -108,7 +108,7 @@ export class JournalService {
   async follow(
     principal: Principal,
     input: unknown,
-    { signal }: Waiting = {},
+    { signal }: WaitOptions = {},
   ): Promise<AsyncIterable<EventsPage>> {
     const { filter, ...start } = await this.#read(principal, input);
     let { afterSeq } = start;

@@ -13,16 +13,16 @@ import { DEFAULT_TENANT } from "../access/principal.ts";
 import { type EventRecord, eventHash } from "../rules/event.ts";
 import { Retention } from "./retention.ts";
 
-const SETTINGS = { mailRetentionMs: 10 * DAY_MS, journalRetentionMs: 20 * DAY_MS };
+const SETTINGS = { messageRetentionMs: 10 * DAY_MS, journalRetentionMs: 20 * DAY_MS };
 
-interface ArchivedMail {
+interface ArchivedMessage {
   readonly message: Message;
   readonly delivery: { readonly state: string };
   readonly task?: { readonly state: string };
 }
 
-function readMail(lines: readonly string[]): readonly ArchivedMail[] {
-  return lines.map((line) => JSON.parse(line) as ArchivedMail);
+function readMail(lines: readonly string[]): readonly ArchivedMessage[] {
+  return lines.map((line) => JSON.parse(line) as ArchivedMessage);
 }
 
 describe("retention of mail", () => {
@@ -43,7 +43,7 @@ describe("retention of mail", () => {
   });
 
   it("says in the journal what it took, so that the chain verifies with and without its beginning", async () => {
-    await using core = await coreOnMemory({ mailRetentionMs: DAY_MS, journalRetentionMs: 10 * DAY_MS });
+    await using core = await coreOnMemory({ messageRetentionMs: DAY_MS, journalRetentionMs: 10 * DAY_MS });
     const { receipt } = await core.send();
     await core.mailboxes.ack(core.operator, ZHIWEI, { message_ids: [receipt.message_id] });
     core.clock.advance(2 * DAY_MS);
@@ -115,7 +115,7 @@ describe("retention of mail", () => {
   });
 
   it("of 0 keeps everything for ever", async () => {
-    await using core = await coreOnMemory({ mailRetentionMs: 0, journalRetentionMs: 0 });
+    await using core = await coreOnMemory({ messageRetentionMs: 0, journalRetentionMs: 0 });
     const { receipt } = await core.send();
     await core.mailboxes.ack(core.operator, ZHIWEI, { message_ids: [receipt.message_id] });
     core.clock.advance(10_000 * DAY_MS);

@@ -4,12 +4,12 @@ import type { Clock } from "../ports/clock.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
 import type { Anchoring } from "./anchoring.ts";
 import type { TaskRecord } from "../ports/task-record.ts";
-import { ABOUT_NOBODY, type EventDraft, type RetiredMessage } from "../rules/event.ts";
-import type { RetiredMail } from "../ports/journal-store.ts";
+import { NO_SUBJECT, type EventDraft, type RetiredMessage } from "../rules/event.ts";
+import type { RetirableMessage } from "../ports/journal-store.ts";
 
 export interface RetentionSettings {
   /** 0 keeps mail for ever. */
-  readonly mailRetentionMs: number;
+  readonly messageRetentionMs: number;
   /** 0 keeps events for ever. */
   readonly journalRetentionMs: number;
 }
@@ -53,7 +53,7 @@ export class Retention {
 
   async step(tenant: string): Promise<RetentionReport> {
     const nowMs = this.#clock.nowMs();
-    const messages = await this.#retireMail(tenant, nowMs);
+    const messages = await this.#retireMessages(tenant, nowMs);
     const events = await this.#retireEvents(tenant, nowMs);
     await this.#store.forgetSendKeys(nowMs - LIMITS.sendKeyKeptMs);
     await this.#store.forgetNonces(nowMs);
@@ -98,21 +98,21 @@ export class Retention {
     return open.length === 0 ? [messageId, resultMessageId] : [];
   }
 
-  async #retireMail(tenant: string, nowMs: number): Promise<number> {
-    const keptMs = this.#settings.mailRetentionMs;
+  async #retireMessages(tenant: string, nowMs: number): Promise<number> {
+    const keptMs = this.#settings.messageRetentionMs;
     if (keptMs === 0) return 0;
-    const mail = await this.#store.retirableMail(tenant, nowMs - keptMs, STEP_ROWS);
+    const mail = await this.#store.retirableMessages(tenant, nowMs - keptMs, STEP_ROWS);
     return this.#archiveAndForget(tenant, mail, nowMs);
   }
 
-  async #archiveAndForget(tenant: string, mail: readonly RetiredMail[], nowMs: number): Promise<number> {
+  async #archiveAndForget(tenant: string, mail: readonly RetirableMessage[], nowMs: number): Promise<number> {
     if (mail.length === 0) return 0;
     await this.#archive.append(
       "messages",
       mail.map(({ line }) => JSON.stringify(line)),
     );
     const messageIds = mail.map(({ messageId }) => messageId);
-    await this.#store.retireMail(tenant, messageIds, nowMs, await this.#retired(tenant, messageIds, nowMs));
+    await this.#store.retireMessages(tenant, messageIds, nowMs, await this.#retired(tenant, messageIds, nowMs));
     return mail.length;
   }
 
@@ -124,7 +124,7 @@ export class Retention {
       const accepted = events.find(({ type }) => type === "message.accepted");
       messages.push([messageId, accepted?.seq ?? 0]);
     }
-    return { type: "mail.retired", atMs: nowMs, actor: POSTMASTER, ...ABOUT_NOBODY, data: { messages } };
+    return { type: "mail.retired", atMs: nowMs, actor: POSTMASTER, ...NO_SUBJECT, data: { messages } };
   }
 
   async #retireEvents(tenant: string, nowMs: number): Promise<number> {

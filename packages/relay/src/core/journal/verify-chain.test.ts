@@ -9,7 +9,7 @@ import { coreOnMemory, LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
 import { inObjects } from "../../../testing/batch-wire.ts";
 import { FakeClock, NOON_MS } from "../../../testing/fake-clock.ts";
 import { MemoryAnchors } from "../../../testing/memory-anchors.ts";
-import { aLetter } from "../../../testing/records.ts";
+import { aMessage } from "../../../testing/records.ts";
 import { SqliteRelayStore } from "../../stores/sqlite/sqlite-relay-store.ts";
 import { DEFAULT_TENANT } from "../access/principal.ts";
 import type { Changes } from "../ports/relay-store.ts";
@@ -148,10 +148,10 @@ async function retire(store: SqliteRelayStore, messageId: string): Promise<void>
   const nobody = { agentId: null, messageId: null, taskId: null, threadId: null };
   const data = { messages: [[messageId, accepted?.seq]] };
   const event = { type: "mail.retired", atMs: NOON_MS, actor: "postmaster@relay", ...nobody, data } as const;
-  await store.retireMail(DEFAULT_TENANT, [messageId], NOON_MS, event);
+  await store.retireMessages(DEFAULT_TENANT, [messageId], NOON_MS, event);
 }
 
 function letter(id: string): Changes {
-  const { changes } = post(aLetter({ id, sender: LULU, recipient: ZHIWEI }));
+  const { changes } = post(aMessage({ id, sender: LULU, recipient: ZHIWEI }));
   return { tenant: DEFAULT_TENANT, ...changes };
 }

@@ -1,5 +1,5 @@
 import { formatInstant, type TenantView } from "@a2a-relay/protocol";
-import { ABOUT_NOBODY, type EventDraft } from "../rules/event.ts";
+import { NO_SUBJECT, type EventDraft } from "../rules/event.ts";
 import type { TenantRecord } from "../ports/key-record.ts";
 
 export function viewTenant({ id, capabilities, createdAtMs }: TenantRecord): TenantView {
@@ -21,7 +21,7 @@ export function tenantEvent(
     created: tenant.version === 0,
     capabilities: onOrOff(tenant.capabilities),
   };
-  return { type: "tenant.changed", ...by, ...ABOUT_NOBODY, data };
+  return { type: "tenant.changed", ...by, ...NO_SUBJECT, data };
 }
 
 function onOrOff(isOn: boolean): "on" | "off" {

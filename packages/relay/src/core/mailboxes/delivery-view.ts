@@ -4,12 +4,12 @@ import {
   isSettled,
   type LeaseView,
   type MailboxItem,
-  type MailNotice,
+  type MailboxNotice,
   type Message,
 } from "@a2a-relay/protocol";
 import { a2aPayloadJson } from "../messages/a2a-payload.ts";
 import type { DeliveryRecord } from "../ports/delivery-record.ts";
-import type { Mail } from "../ports/mailbox-store.ts";
+import type { MailboxMessage } from "../ports/mailbox-store.ts";
 
 /** A delivery as the API shows it. */
 export function viewDelivery(delivery: DeliveryRecord): DeliveryView {
@@ -40,13 +40,13 @@ export function viewLease(delivery: DeliveryRecord): LeaseView | undefined {
   };
 }
 
-/** Mail as the API shows it. */
-export function viewMail(mail: Mail): MailboxItem {
+/** MailboxMessage as the API shows it. */
+export function viewMail(mail: MailboxMessage): MailboxItem {
   return JSON.parse(mailJson(mail)) as MailboxItem;
 }
 
 /** The same as JSON text. The letter is JSON already; to read and write it again would cost more than all the rest. */
-export function mailJson(mail: Mail): string {
+export function mailJson(mail: MailboxMessage): string {
   const { delivery } = mail;
   const lease = viewLease(delivery);
   const id = JSON.stringify(delivery.messageId);
@@ -59,7 +59,7 @@ export function mailJson(mail: Mail): string {
   );
 }
 
-export function viewNotice({ delivery, message: { json } }: Mail): MailNotice {
+export function viewNotice({ delivery, message: { json } }: MailboxMessage): MailboxNotice {
   const { type, subject, urgency } = JSON.parse(json) as Message;
   return {
     message_id: delivery.messageId,

@@ -13,8 +13,8 @@ import {
   type MailboxRead,
   MailboxReadSchema,
   type MailboxResponse,
-  type MailStreamQuery,
-  MailStreamQuerySchema,
+  type MailboxStreamQuery,
+  MailboxStreamQuerySchema,
   type MessageResponse,
   RelayError,
   type ReleaseRequest,
@@ -37,22 +37,22 @@ import type { Identifiers } from "../ports/identifiers.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
 import { parserOf } from "../mechanisms/schema-check.ts";
 import type { ServiceParts } from "../service-parts.ts";
-import type { Turns } from "../mechanisms/keyed-mutex.ts";
-import type { Waiters } from "../access/wait-quota.ts";
-import { isGone, type Waiting } from "../mechanisms/wait-options.ts";
+import type { KeyedMutex } from "../mechanisms/keyed-mutex.ts";
+import type { WaitQuota } from "../access/wait-quota.ts";
+import { isGone, type WaitOptions } from "../mechanisms/wait-options.ts";
 import type { EventDraft } from "../rules/event.ts";
 import { deliveryEvent } from "../rules/task-changes.ts";
 import { markDelivered, unreadIn } from "./delivered-mark.ts";
 import { DeliveryChanges, type DeliveryOutcome, type DeliveryWish } from "./delivery-changes.ts";
-import type { DeliveryRecord, MailPurpose } from "../ports/delivery-record.ts";
+import type { DeliveryRecord, DeliveryPurpose } from "../ports/delivery-record.ts";
 import { acknowledge, assertMayFinish, fail, release } from "../rules/delivery-state.ts";
 import { viewDelivery, viewLease, viewMail } from "./delivery-view.ts";
-import { followMailbox, type MailPage } from "./mailbox-stream.ts";
-import type { Mail } from "../ports/mailbox-store.ts";
+import { followMailbox, type MailboxPage } from "./mailbox-stream.ts";
+import type { MailboxMessage } from "../ports/mailbox-store.ts";
 import { demandOfGivingUp, undeliveredChanges } from "../rules/undelivered.ts";
 
 const parseRead = parserOf(MailboxReadSchema, "query");
-const parseStream = parserOf(MailStreamQuerySchema, "query");
+const parseStream = parserOf(MailboxStreamQuerySchema, "query");
 const parseLease = parserOf(LeaseRequestSchema, "lease");
 const parseAck = parserOf(AckRequestSchema, "ack");
 const parseRenew = parserOf(RenewRequestSchema, "renew");
@@ -61,7 +61,7 @@ const parseFail = parserOf(FailRequestSchema, "fail");
 
 /** Which mail another wire asks for, and how long the caller waits for it. */
 export interface Wanted {
-  readonly purpose: MailPurpose;
+  readonly purpose: DeliveryPurpose;
   readonly waitMs: number;
 }
 
@@ -72,11 +72,11 @@ export interface WantedLease extends Wanted {
 }
 
 /** Where leased mail goes, if it cannot go out without further ado. */
-export interface Taking extends Waiting {
+export interface Taking extends WaitOptions {
   /** Of letters as JSON; always at least one letter. */
   readonly bytesMax?: number;
   /** Takes when there is room for what is taken. */
-  whenRoom?(take: () => Promise<readonly Mail[]>): Promise<readonly Mail[]>;
+  whenRoom?(take: () => Promise<readonly MailboxMessage[]>): Promise<readonly MailboxMessage[]>;
 }
 
 /** Who wants mail, whose and what of it, and how it waits for it. */
@@ -97,8 +97,8 @@ export class MailboxService {
   readonly #directory: Directory;
   readonly #clock: Clock;
   readonly #ids: Identifiers;
-  readonly #spenders: Turns;
-  readonly #waiters: Waiters;
+  readonly #capabilityMutex: KeyedMutex;
+  readonly #waiters: WaitQuota;
   readonly #changes: DeliveryChanges;
   readonly #settings: MailboxSettings;
 
@@ -110,21 +110,21 @@ export class MailboxService {
     this.#directory = parts.directory;
     this.#clock = parts.clock;
     this.#ids = parts.ids;
-    this.#spenders = parts.spenders;
+    this.#capabilityMutex = parts.capabilityMutex;
     this.#waiters = parts.waiters;
     this.#changes = new DeliveryChanges(parts);
     this.#settings = settings;
   }
 
   /** Available mail, oldest first, again and again until it is acknowledged. Reading only leaves a mark. */
-  async read(...asked: Asked<Waiting>): Promise<MailboxResponse> {
+  async read(...asked: Asked<WaitOptions>): Promise<MailboxResponse> {
     return this.readAs(viewMail, ...asked);
   }
 
   /** The same, each letter in the form that suits the wire. */
   async readAs<Shown>(
-    show: (mail: Mail) => Shown,
-    ...[principal, agent, input, waiting = {}]: Asked<Waiting>
+    show: (mail: MailboxMessage) => Shown,
+    ...[principal, agent, input, waiting = {}]: Asked<WaitOptions>
   ): Promise<{ readonly messages: Shown[]; readonly cursor: string }> {
     const query = parseRead(input) as MailboxRead;
     const agentId = await this.#mailboxOf(principal, agent, "mailbox.read");
@@ -132,8 +132,8 @@ export class MailboxService {
     const afterPosition = parseCursor(query.since, "since");
     const limit = query.limit ?? LIMITS.readLimitDefault;
     const page = { tenant, agentId, afterPosition, limit, bytesMax: LIMITS.answerBytesMax };
-    const look = (): Promise<readonly Mail[]> =>
-      this.#store.availableMail({ ...page, nowMs: this.#clock.nowMs() });
+    const look = (): Promise<readonly MailboxMessage[]> =>
+      this.#store.availableMessages({ ...page, nowMs: this.#clock.nowMs() });
     const mail = await this.#waitFor(principal, agentId, query.wait_ms ?? 0, waiting, look);
     if (query.peek !== true && !isGone(waiting)) {
       await markDelivered(this.#parts, tenant, agentId, unreadIn(mail));
@@ -147,9 +147,9 @@ export class MailboxService {
     principal: Principal,
     agent: string,
     input: unknown,
-    waiting: Waiting = {},
-  ): Promise<AsyncIterable<MailPage>> {
-    const query: MailStreamQuery = parseStream(input);
+    waiting: WaitOptions = {},
+  ): Promise<AsyncIterable<MailboxPage>> {
+    const query: MailboxStreamQuery = parseStream(input);
     const agentId = await this.#mailboxOf(principal, agent, "mailbox.read");
     return followMailbox(this.#parts, this.#settings, { principal, agentId, query }, waiting);
   }
@@ -160,7 +160,7 @@ export class MailboxService {
 
   /** The same, each letter in the form that suits the wire. */
   async leaseAs<Shown>(
-    show: (mail: Mail) => Shown,
+    show: (mail: MailboxMessage) => Shown,
     ...[principal, agent, input, taking = {}]: Asked<Taking>
   ): Promise<Shown[]> {
     const request = parseLease(input) as LeaseRequest;
@@ -180,8 +180,8 @@ export class MailboxService {
     principal: Principal,
     agent: string,
     wanted: WantedLease,
-    waiting: Waiting = {},
-  ): Promise<Mail | undefined> {
+    waiting: WaitOptions = {},
+  ): Promise<MailboxMessage | undefined> {
     const agentId = await this.#mailboxOf(principal, agent, "mailbox.settle");
     const [mail] = await this.#lease(principal, agentId, 1, wanted, waiting);
     return isGone(waiting) ? undefined : mail;
@@ -192,14 +192,14 @@ export class MailboxService {
     principal: Principal,
     agent: string,
     wanted: Wanted,
-    waiting: Waiting = {},
-  ): Promise<Mail | undefined> {
+    waiting: WaitOptions = {},
+  ): Promise<MailboxMessage | undefined> {
     const agentId = await this.#mailboxOf(principal, agent, "mailbox.read");
     const { tenant } = principal;
     const { purpose, waitMs } = wanted;
     const page = { tenant, agentId, purpose, afterPosition: 0, limit: 1, bytesMax: LIMITS.answerBytesMax };
     const [mail] = await this.#waitFor(principal, agentId, waitMs, waiting, () =>
-      this.#store.availableMail({ ...page, nowMs: this.#clock.nowMs() }),
+      this.#store.availableMessages({ ...page, nowMs: this.#clock.nowMs() }),
     );
     return mail;
   }
@@ -265,16 +265,16 @@ export class MailboxService {
     const request = parseFail(input);
     const agentId = await this.#mailboxOf(principal, agent, "mailbox.settle");
     const { tenant } = principal;
-    const spendInTurn = this.#spenders.at(tenant, agentId);
+    const spendInTurn = this.#capabilityMutex.at(tenant, agentId);
     const decide = async (): Promise<Decision<Pick<MessageResponse, "delivery">>> => {
       const nowMs = this.#clock.nowMs();
-      const stationery = { ids: this.#ids, nowMs, messageTtlMs: this.#settings.messageTtlMs };
+      const defaults = { ids: this.#ids, nowMs, messageTtlMs: this.#settings.messageTtlMs };
       const delivery = await this.#changes.deliveryIn(tenant, agentId, request.message_id);
       const demand = await demandOfGivingUp(this.#store, delivery, request.lease_id);
       const pass = demand === undefined ? {} : await this.#gate.pass(principal, demand);
       const dead = fail(delivery, request.lease_id, request.reason, nowMs);
       const by = { actor: agentId, resultFrom: agentId };
-      const changes = await undeliveredChanges(this.#store, stationery, dead, by);
+      const changes = await undeliveredChanges(this.#store, defaults, dead, by);
       return { changes: combine(tenant, [pass, ...changes]), answer: { delivery: viewDelivery(dead) } };
     };
     return decideAndCommit(this.#store, decide, spendInTurn);
@@ -290,13 +290,13 @@ export class MailboxService {
     principal: Principal,
     agentId: AgentId,
     max: number,
-    wanted: Omit<WantedLease, "purpose"> & { readonly purpose: MailPurpose | undefined },
+    wanted: Omit<WantedLease, "purpose"> & { readonly purpose: DeliveryPurpose | undefined },
     taking: Taking,
-  ): Promise<readonly Mail[]> {
+  ): Promise<readonly MailboxMessage[]> {
     const { tenant } = principal;
     const { bytesMax = LIMITS.answerBytesMax } = taking;
     const { purpose, worker, leaseMs, waitMs } = wanted;
-    const take = (): Promise<readonly Mail[]> => {
+    const take = (): Promise<readonly MailboxMessage[]> => {
       const nowMs = this.#clock.nowMs();
       return this.#store.lease(
         {
@@ -312,7 +312,7 @@ export class MailboxService {
         (delivery) => leasedEvent(delivery, nowMs),
       );
     };
-    const look = (): Promise<readonly Mail[]> => taking.whenRoom?.(take) ?? take();
+    const look = (): Promise<readonly MailboxMessage[]> => taking.whenRoom?.(take) ?? take();
     const mail = await this.#waitFor(principal, agentId, waitMs, taking, look);
     if (isGone(taking)) await this.#giveBack(principal, agentId, mail);
     await this.#store.touchAgent(tenant, agentId, this.#clock.nowMs());
@@ -324,9 +324,9 @@ export class MailboxService {
     principal: Principal,
     agentId: AgentId,
     waitMs: number,
-    waiting: Waiting,
-    look: () => Promise<readonly Mail[]>,
-  ): Promise<readonly Mail[]> {
+    waiting: WaitOptions,
+    look: () => Promise<readonly MailboxMessage[]>,
+  ): Promise<readonly MailboxMessage[]> {
     if (waitMs === 0) return look();
     const { signal } = waiting;
     using watch = this.#waiters.watch(principal, mailboxTopic(principal.tenant, agentId));
@@ -341,7 +341,7 @@ export class MailboxService {
   }
 
   /** A worker that hung up while its lease was being written would never know of it. */
-  async #giveBack({ tenant }: Principal, agentId: AgentId, mail: readonly Mail[]): Promise<void> {
+  async #giveBack({ tenant }: Principal, agentId: AgentId, mail: readonly MailboxMessage[]): Promise<void> {
     await Promise.all(
       mail.map(({ delivery: { messageId, leaseId } }) => {
         const rule = (leased: DeliveryRecord): DeliveryRecord => release(leased, leaseId ?? "");

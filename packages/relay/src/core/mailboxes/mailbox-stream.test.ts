@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { LIMITS, type MailNotice, RelayError } from "@a2a-relay/protocol";
+import { LIMITS, type MailboxNotice, RelayError } from "@a2a-relay/protocol";
 import { type CoreOnMemory, coreOnMemory, DAY_MS, LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
 import { bodiesOf, type FollowedPages, followMail, itemsOf } from "../../../testing/followed.ts";
 import { refused } from "../../../testing/refusal.ts";
@@ -24,7 +24,7 @@ async function everyPage(mail: FollowedPages<unknown>): Promise<void> {
 }
 
 /** The next call fails as it does when the disk does not answer. */
-function breakOnce(core: CoreOnMemory, method: "availableMail" | "markDelivered"): void {
+function breakOnce(core: CoreOnMemory, method: "availableMessages" | "markDelivered"): void {
   Object.defineProperty(core.store, method, {
     configurable: true,
     value: async () => {
@@ -136,7 +136,7 @@ describe("following a mailbox", () => {
     const { receipt } = await core.send({ type: "request", subject: "看看", body: "秘密", urgency: "high" });
     await using mail = await followMail(core, { notice: true });
     const [notice] = (await mail.next())?.mail ?? [];
-    assert.deepEqual(JSON.parse(notice?.json ?? "") as MailNotice, {
+    assert.deepEqual(JSON.parse(notice?.json ?? "") as MailboxNotice, {
       message_id: receipt.message_id,
       task_id: receipt.task_id,
       sender_agent_id: LULU,
@@ -287,7 +287,7 @@ describe("a reader that follows a mailbox", () => {
     await using mail = await followMail(core);
     await mail.next();
     const next = mail.next();
-    breakOnce(core, "availableMail");
+    breakOnce(core, "availableMessages");
     await core.send({ body: "一" });
     await refused(next, "unavailable");
   });

@@ -1,7 +1,7 @@
 import {
   type AgentId,
   LIMITS,
-  type MailStreamQuery,
+  type MailboxStreamQuery,
   RelayError,
   type RelayErrorCode,
 } from "@a2a-relay/protocol";
@@ -10,17 +10,17 @@ import type { Principal } from "../access/principal.ts";
 import { mailboxTopic } from "../ports/change-feed.ts";
 import type { Clock } from "../ports/clock.ts";
 import { parseCursor } from "../mechanisms/cursor.ts";
-import { follow, type Sight } from "../mechanisms/follow.ts";
-import type { Pace } from "../mechanisms/throttle.ts";
+import { follow, type PollResult } from "../mechanisms/follow.ts";
+import type { Throttle } from "../mechanisms/throttle.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
-import type { Waiters } from "../access/wait-quota.ts";
-import type { Waiting } from "../mechanisms/wait-options.ts";
+import type { WaitQuota } from "../access/wait-quota.ts";
+import type { WaitOptions } from "../mechanisms/wait-options.ts";
 import { markDelivered, unreadIn } from "./delivered-mark.ts";
 import { mailJson, viewNotice } from "./delivery-view.ts";
-import type { Mail } from "../ports/mailbox-store.ts";
+import type { MailboxMessage } from "../ports/mailbox-store.ts";
 
 /**
- * Mail is marked as delivered so much after it was shown, or a little later: all readers do it at the same moments, so
+ * MailboxMessage is marked as delivered so much after it was shown, or a little later: all readers do it at the same moments, so
  * that their marks share a commit. Whoever acknowledges it sooner saves the mark, and the two do not get in each
  * other's way.
  */
@@ -35,7 +35,7 @@ const PASSING: ReadonlySet<RelayErrorCode> = new Set<RelayErrorCode>([
 ]);
 
 /** One step of a mailbox that is followed. */
-export interface MailPage {
+export interface MailboxPage {
   /** Oldest first. None: nothing came for a while. */
   readonly mail: readonly StreamedMail[];
   /** Behind all of it. */
@@ -48,23 +48,23 @@ export interface StreamedMail {
   readonly json: string;
 }
 
-interface MailStreamParts {
+interface MailboxStreamParts {
   readonly store: RelayStore;
   readonly guard: Guard;
   readonly clock: Clock;
-  readonly pace: Pace;
-  readonly waiters: Waiters;
+  readonly pace: Throttle;
+  readonly waiters: WaitQuota;
 }
 
 /** A mailbox page by page, as mail comes in. The caller has seen to it that the mailbox may be read. */
 export function followMailbox(
-  parts: MailStreamParts,
+  parts: MailboxStreamParts,
   settings: { readonly heartbeatMs: number },
-  reader: { readonly principal: Principal; readonly agentId: AgentId; readonly query: MailStreamQuery },
-  { signal }: Waiting,
-): AsyncIterable<MailPage> {
+  reader: { readonly principal: Principal; readonly agentId: AgentId; readonly query: MailboxStreamQuery },
+  { signal }: WaitOptions,
+): AsyncIterable<MailboxPage> {
   const { principal, agentId, query } = reader;
-  const pages = new MailPages(parts, principal.tenant, agentId, query);
+  const pages = new MailboxPages(parts, principal.tenant, agentId, query);
   return follow({
     watch: parts.waiters.watch(principal, mailboxTopic(principal.tenant, agentId)),
     clock: parts.clock,
@@ -78,12 +78,12 @@ export function followMailbox(
 }
 
 /** Where one reader is in a mailbox, and what it was shown and is not marked yet. */
-class MailPages {
-  readonly #parts: MailStreamParts;
+class MailboxPages {
+  readonly #parts: MailboxStreamParts;
   readonly #tenant: string;
   readonly #agentId: AgentId;
   readonly #leavesMarks: boolean;
-  readonly #show: (mail: Mail) => string;
+  readonly #show: (mail: MailboxMessage) => string;
   #position: number;
   /** Of the page before, which is taken once the next one is asked for. */
   #unread: readonly string[] = [];
@@ -94,7 +94,7 @@ class MailPages {
   /** Resolves to why it can never succeed, so that nobody has to wait for it to hear of it. */
   #marking: Promise<unknown> | undefined;
 
-  constructor(parts: MailStreamParts, tenant: string, agentId: AgentId, query: MailStreamQuery) {
+  constructor(parts: MailboxStreamParts, tenant: string, agentId: AgentId, query: MailboxStreamQuery) {
     const notice = query.notice === true;
     this.#parts = parts;
     this.#tenant = tenant;
@@ -104,11 +104,11 @@ class MailPages {
     this.#position = parseCursor(query.since, "since");
   }
 
-  async next(): Promise<Sight<MailPage>> {
+  async next(): Promise<PollResult<MailboxPage>> {
     const { clock, store } = this.#parts;
     const nowMs = clock.nowMs();
     this.#take(nowMs);
-    const mail = await store.availableMail({
+    const mail = await store.availableMessages({
       tenant: this.#tenant,
       agentId: this.#agentId,
       afterPosition: this.#position,
@@ -176,6 +176,6 @@ function markDueAfter(shownAtMs: number): number {
 }
 
 /** Nearly: a character is one at least, and whether a page is nearly full needs no more than that. */
-function bytesOf(mail: readonly Mail[]): number {
+function bytesOf(mail: readonly MailboxMessage[]): number {
   return mail.reduce((sum, { message }) => sum + message.json.length, 0);
 }

@@ -25,13 +25,13 @@ import type { Identifiers } from "../ports/identifiers.ts";
 import type { Changes, RelayStore } from "../ports/relay-store.ts";
 import { parserOf } from "../mechanisms/schema-check.ts";
 import type { ServiceParts } from "../service-parts.ts";
-import type { Turns } from "../mechanisms/keyed-mutex.ts";
-import { ABOUT_NOBODY } from "../rules/event.ts";
+import type { KeyedMutex } from "../mechanisms/keyed-mutex.ts";
+import { NO_SUBJECT } from "../rules/event.ts";
 import { deliveryEvent, freeReservations } from "../rules/task-changes.ts";
-import type { DeliveryRecord, MailPurpose } from "../ports/delivery-record.ts";
+import type { DeliveryRecord, DeliveryPurpose } from "../ports/delivery-record.ts";
 import { forceError, requeue } from "../rules/delivery-state.ts";
 import { viewLease } from "./delivery-view.ts";
-import type { QueuedMail } from "../ports/mailbox-store.ts";
+import type { QueuedDelivery } from "../ports/mailbox-store.ts";
 import {
   inFlight,
   isSeenBy,
@@ -86,7 +86,7 @@ export class RepairService {
   readonly #directory: Directory;
   readonly #clock: Clock;
   readonly #ids: Identifiers;
-  readonly #spenders: Turns;
+  readonly #capabilityMutex: KeyedMutex;
   readonly #messageTtlMs: number;
 
   constructor(parts: ServiceParts, settings: { readonly messageTtlMs: number }) {
@@ -96,7 +96,7 @@ export class RepairService {
     this.#directory = parts.directory;
     this.#clock = parts.clock;
     this.#ids = parts.ids;
-    this.#spenders = parts.spenders;
+    this.#capabilityMutex = parts.capabilityMutex;
     this.#messageTtlMs = settings.messageTtlMs;
   }
 
@@ -154,7 +154,7 @@ export class RepairService {
   ): Promise<RepairResponse> {
     await this.#guard.authorize(principal, "repair.write");
     const wish: RepairWish = { kind: "repair", action: order.command.action, name: order.name };
-    const spendInTurn = this.#spenders.at(principal.tenant, actorName(principal));
+    const spendInTurn = this.#capabilityMutex.at(principal.tenant, actorName(principal));
     const decide = async (): Promise<Decision<RepairResponse>> => {
       await this.#gate.assertMayRepair(principal, wish);
       const subject = await find();
@@ -183,7 +183,7 @@ export class RepairService {
   }
 
   /** The same for wires that tell it in their own words. An agent's look ends at what it sent or received. */
-  async retry(principal: Principal, input: unknown, purpose?: MailPurpose): Promise<RetryReport> {
+  async retry(principal: Principal, input: unknown, purpose?: DeliveryPurpose): Promise<RetryReport> {
     await this.#guard.authorize(principal, "repair.write");
     const policy = fillPolicy(parseRetry(input ?? {}));
     const { events = [] } = await this.#gate.pass(principal, { kind: "retry" });
@@ -204,7 +204,7 @@ export class RepairService {
       tenant: principal.tenant,
       events: [
         ...(pass.events ?? []),
-        { type: "retry.scanned", atMs, actor: POSTMASTER, ...ABOUT_NOBODY, data },
+        { type: "retry.scanned", atMs, actor: POSTMASTER, ...NO_SUBJECT, data },
       ],
     });
   }
@@ -212,7 +212,7 @@ export class RepairService {
   async #scan(
     principal: Principal,
     policy: RetryStalePolicy,
-    purpose: MailPurpose | undefined,
+    purpose: DeliveryPurpose | undefined,
   ): Promise<RetryReport> {
     const mail = await this.#store.queue({
       tenant: principal.tenant,
@@ -305,10 +305,10 @@ export class RepairService {
     },
   ): Promise<{ readonly changes: Changes; readonly answer: RepairResponse }> {
     const nowMs = this.#clock.nowMs();
-    const stationery = { ids: this.#ids, nowMs, messageTtlMs: this.#messageTtlMs };
+    const defaults = { ids: this.#ids, nowMs, messageTtlMs: this.#messageTtlMs };
     const dead = forceError(delivery, command.lease_id, command.message, nowMs);
     const by = { actor: actorName(principal), resultFrom: delivery.agentId };
-    const changes = await undeliveredChanges(this.#store, stationery, dead, by, {
+    const changes = await undeliveredChanges(this.#store, defaults, dead, by, {
       repair_reason: command.reason,
       lease_id: delivery.leaseId,
     });
@@ -316,7 +316,7 @@ export class RepairService {
   }
 }
 
-function viewEntry(mail: QueuedMail, nowMs: number): QueueEntry {
+function viewEntry(mail: QueuedDelivery, nowMs: number): QueueEntry {
   const { delivery, deadlineMs } = mail;
   const lease = viewLease(delivery);
   return {

@@ -3,7 +3,7 @@ import type { Clock } from "../ports/clock.ts";
 import { combine, decideAndCommit } from "../mechanisms/commit-retry.ts";
 import type { Identifiers } from "../ports/identifiers.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
-import type { Stationery } from "../rules/notices.ts";
+import type { MessageDefaults } from "../rules/notices.ts";
 import { deliveryEvent, freeReservations } from "../rules/task-changes.ts";
 import type { DeliveryRecord } from "../ports/delivery-record.ts";
 import { expire, timeOut } from "../rules/delivery-state.ts";
@@ -87,26 +87,26 @@ export class Sweep {
     await decideAndCommit(this.#store, async () => {
       const delivery = await this.#store.delivery(tenant, messageId);
       const parts =
-        delivery === undefined ? [] : await releasedChanges(this.#store, this.#stationery(), delivery);
+        delivery === undefined ? [] : await releasedChanges(this.#store, this.#defaults(), delivery);
       return { changes: parts.length === 0 ? undefined : combine(tenant, parts), answer: undefined };
     });
   }
 
   async #settle(
     observed: DeliveryRecord,
-    rule: (delivery: DeliveryRecord, stationery: Stationery) => DeliveryRecord | undefined,
+    rule: (delivery: DeliveryRecord, defaults: MessageDefaults) => DeliveryRecord | undefined,
   ): Promise<void> {
     const { tenant, messageId } = observed;
     await decideAndCommit(this.#store, async () => {
-      const stationery = this.#stationery();
+      const defaults = this.#defaults();
       const delivery = await this.#store.delivery(tenant, messageId);
-      const next = delivery === undefined ? undefined : rule(delivery, stationery);
+      const next = delivery === undefined ? undefined : rule(delivery, defaults);
       if (delivery === undefined || next === undefined) return { changes: undefined, answer: undefined };
       if (next.state !== "available") {
-        const parts = await undeliveredChanges(this.#store, stationery, next, GIVEN_UP_BY_RELAY);
+        const parts = await undeliveredChanges(this.#store, defaults, next, GIVEN_UP_BY_RELAY);
         return { changes: combine(tenant, parts), answer: undefined };
       }
-      const event = deliveryEvent("message.requeued", next, POSTMASTER, stationery.nowMs, {
+      const event = deliveryEvent("message.requeued", next, POSTMASTER, defaults.nowMs, {
         reason: "its lease ran out",
         duplicate_risk: "idempotent",
         lease_id: delivery.leaseId,
@@ -123,18 +123,18 @@ export class Sweep {
   /** A task that is not finished by its deadline has failed; its open mail is withdrawn. */
   async #fail(tenant: string, taskId: string): Promise<void> {
     await decideAndCommit(this.#store, async () => {
-      const stationery = this.#stationery();
+      const defaults = this.#defaults();
       const task = await this.#store.task(tenant, taskId);
       if (task === undefined || isTerminal(task.state) || task.deadlineMs === null) {
         return { changes: undefined, answer: undefined };
       }
       const reason = `not finished by its deadline, ${new Date(task.deadlineMs).toISOString()}`;
-      const parts = await failedTaskChanges(this.#store, stationery, task, reason, GIVEN_UP_BY_RELAY);
+      const parts = await failedTaskChanges(this.#store, defaults, task, reason, GIVEN_UP_BY_RELAY);
       return { changes: combine(tenant, parts), answer: undefined };
     });
   }
 
-  #stationery(): Stationery {
+  #defaults(): MessageDefaults {
     const { messageTtlMs } = this.#settings;
     return { ids: this.#ids, nowMs: this.#clock.nowMs(), messageTtlMs };
   }

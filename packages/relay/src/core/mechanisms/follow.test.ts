@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { FakeClock } from "../../../testing/fake-clock.ts";
 import type { Watch } from "../ports/change-feed.ts";
-import { follow, type Sight } from "./follow.ts";
-import { Pace } from "./throttle.ts";
+import { follow, type PollResult } from "./follow.ts";
+import { Throttle } from "./throttle.ts";
 
 const PULSE_MS = 15_000;
 const LOOK_MS = 1_000;
@@ -12,13 +12,13 @@ const LOOK_MS = 1_000;
 const busy: Watch = { changed: async () => true, [Symbol.dispose]: () => undefined };
 
 /** Each look takes a second, and there is never anything on it. */
-function followNothing(more: Partial<Sight<number>> = {}): AsyncIterable<number> {
+function followNothing(more: Partial<PollResult<number>> = {}): AsyncIterable<number> {
   const clock = new FakeClock();
   let looks = 0;
   return follow({
     watch: busy,
     clock,
-    pace: new Pace(clock),
+    pace: new Throttle(clock),
     pulseMs: PULSE_MS,
     signal: undefined,
     look: async () => {

@@ -1,9 +1,9 @@
 import type { Watch } from "../ports/change-feed.ts";
 import type { Clock } from "../ports/clock.ts";
-import type { Pace } from "./throttle.ts";
+import type { Throttle } from "./throttle.ts";
 
 /** One look at what is followed. */
-export interface Sight<Page> {
+export interface PollResult<Page> {
   readonly page: Page;
   /** There is nothing new on the page; it is only good as a sign of life. */
   readonly isEmpty: boolean;
@@ -20,12 +20,12 @@ export interface Followed<Page> {
   readonly watch: Watch;
   readonly clock: Clock;
   /** Shared with all others who follow something. */
-  readonly pace: Pace;
+  readonly pace: Throttle;
   /** How often there is a sign of life when there is nothing to show. */
   readonly pulseMs: number;
   readonly signal: AbortSignal | undefined;
   /** What came after the look before. Asking for it means that the page of that look was taken. */
-  look(): Promise<Sight<Page>>;
+  look(): Promise<PollResult<Page>>;
   /** Throws when the follower may not know what comes from now on. */
   stillAllowed(): Promise<void> | undefined;
   /** Called after the last look, if somebody asks for what comes after it. */
@@ -50,7 +50,7 @@ export function follow<Page>(followed: Followed<Page>): AsyncIterableIterator<Pa
 class Walk<Page> implements AsyncIterableIterator<Page, undefined> {
   readonly #followed: Followed<Page>;
   /** What was seen last, without the page. */
-  #last: Required<Omit<Sight<Page>, "page">> | undefined;
+  #last: Required<Omit<PollResult<Page>, "page">> | undefined;
   #owesSign = true;
   #shownAtMs = 0;
   #isOver = false;

@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { FakeClock } from "../../../testing/fake-clock.ts";
-import { Turns } from "./keyed-mutex.ts";
+import { KeyedMutex } from "./keyed-mutex.ts";
 
 describe("turns", () => {
   it("are taken one after another, in the order in which they were asked for", async () => {
     const clock = new FakeClock();
-    const turns = new Turns(clock);
+    const turns = new KeyedMutex(clock);
     const seen: string[] = [];
     const act = (name: string) => async (): Promise<string> => {
       seen.push(`${name} begins`);
@@ -20,7 +20,7 @@ describe("turns", () => {
   });
 
   it("at different things wait for nobody", async () => {
-    const turns = new Turns(new FakeClock());
+    const turns = new KeyedMutex(new FakeClock());
     const { promise: later, resolve } = Promise.withResolvers<string>();
     const slow = turns.take("one", () => later);
     assert.equal(await turns.take("two", async () => "done"), "done");
@@ -29,7 +29,7 @@ describe("turns", () => {
   });
 
   it("go on after one that failed, which alone hears of its failure", async () => {
-    const turns = new Turns(new FakeClock());
+    const turns = new KeyedMutex(new FakeClock());
     const failing = turns.take("x", async () => {
       throw new Error("mine");
     });
@@ -39,7 +39,7 @@ describe("turns", () => {
   });
 
   it("leave nothing behind", async () => {
-    const turns = new Turns(new FakeClock());
+    const turns = new KeyedMutex(new FakeClock());
     const taken = ["a", "a", "b"].map((key) => turns.take(key, async () => key));
     assert.equal(turns.busy, 2);
     await Promise.all(taken);

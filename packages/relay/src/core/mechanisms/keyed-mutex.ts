@@ -4,7 +4,7 @@ import type { Clock } from "../ports/clock.ts";
  * Lets callers of this process that change the same thing take turns: each reads what the one before it wrote,
  * so none of them clashes with another. There are never more in a queue than there are requests.
  */
-export class Turns {
+export class KeyedMutex {
   readonly #clock: Clock;
   readonly #last = new Map<string, Promise<void>>();
 

@@ -12,7 +12,7 @@ interface Failure {
   readonly message: string;
 }
 
-/** Turns `unknown` into the schema's type, or says in one sentence what is wrong with which value. */
+/** KeyedMutex `unknown` into the schema's type, or says in one sentence what is wrong with which value. */
 export function parserOf<Schema extends TSchema>(
   schema: Schema,
   what: string,

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { Lanes } from "./semaphore.ts";
+import { Semaphore } from "./semaphore.ts";
 
 describe("lanes", () => {
   it("let so many run at one time and the others wait in their order", async () => {
-    const lanes = new Lanes(2);
+    const lanes = new Semaphore(2);
     const started: number[] = [];
     const ends: (() => void)[] = [];
     const acts = [0, 1, 2, 3].map((number) =>
@@ -26,7 +26,7 @@ describe("lanes", () => {
   });
 
   it("go on after an act that failed", async () => {
-    const lanes = new Lanes(1);
+    const lanes = new Semaphore(1);
     const failing = lanes.run(async () => Promise.reject(new Error("no")));
     const next = lanes.run(async () => "next");
     await assert.rejects(failing, { message: "no" });

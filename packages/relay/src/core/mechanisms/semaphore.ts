@@ -1,5 +1,5 @@
 /** Lets only so many acts run at one time; the others wait in the order they came. */
-export class Lanes {
+export class Semaphore {
   readonly #runningMax: number;
   readonly #waiting: (() => void)[] = [];
   #running = 0;

@@ -2,11 +2,11 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { FakeClock } from "../../../testing/fake-clock.ts";
-import { Pace } from "./throttle.ts";
+import { Throttle } from "./throttle.ts";
 
 describe("a pace", () => {
   it("lets few take a step in each turn, in the order they came", async () => {
-    const pace = new Pace(new FakeClock());
+    const pace = new Throttle(new FakeClock());
     const stepped: number[] = [];
     const steps = Array.from({ length: 7 }, (_, index) => pace.step().then(() => stepped.push(index)));
     assert.deepEqual(stepped, []);
@@ -18,7 +18,7 @@ describe("a pace", () => {
   });
 
   it("goes on after a rest", async () => {
-    const pace = new Pace(new FakeClock());
+    const pace = new Throttle(new FakeClock());
     await pace.step();
     await nextTurn();
     await pace.step();

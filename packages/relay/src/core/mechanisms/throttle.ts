@@ -7,7 +7,7 @@ const STEPS_MAX = 2;
  * Lets long walks get on step by step, all of them together no faster than leaves room for everybody else: whoever
  * asks for one thing does not wait for thousands who catch up on all they missed.
  */
-export class Pace {
+export class Throttle {
   readonly #clock: Clock;
   readonly #waiting: (() => void)[] = [];
   #isWalking = false;

@@ -5,11 +5,11 @@ import { type CoreOnMemory, coreOnMemory, LULU, ZHIWEI } from "../../../testing/
 import { inObjects } from "../../../testing/batch-wire.ts";
 import { refused } from "../../../testing/refusal.ts";
 
-type Letter = Readonly<Record<string, unknown>>;
+type NewMessage = Readonly<Record<string, unknown>>;
 
 const statusOf = (error: RelayError): number => (error.code === "conflict" ? 409 : 400);
 
-function letter(more: Letter = {}): Letter {
+function letter(more: NewMessage = {}): NewMessage {
   return { from: LULU, to: ZHIWEI, body: "知微你好", ...more };
 }
 

@@ -119,7 +119,7 @@ describe("the same key", () => {
   });
 
   it("still answers after its message was archived, and is forgotten after its time", async () => {
-    await using core = await coreOnMemory({ mailRetentionMs: DAY_MS });
+    await using core = await coreOnMemory({ messageRetentionMs: DAY_MS });
     const letter = { type: "request", body: "老信", idempotency_key: "k1" } as const;
     const { receipt } = await core.send(letter);
     await core.tasks.complete(core.operator, receipt.task_id ?? "", {});

@@ -19,8 +19,8 @@ import type { AgentRecord } from "../ports/agent-record.ts";
 import type { Clock } from "../ports/clock.ts";
 import { combine, type Decision, decideAndCommit } from "../mechanisms/commit-retry.ts";
 import type { Identifiers } from "../ports/identifiers.ts";
-import { Lanes } from "../mechanisms/semaphore.ts";
-import { Turns } from "../mechanisms/keyed-mutex.ts";
+import { Semaphore } from "../mechanisms/semaphore.ts";
+import { KeyedMutex } from "../mechanisms/keyed-mutex.ts";
 import type { Changes, Clash, RelayStore } from "../ports/relay-store.ts";
 import { shapeParserOf } from "../mechanisms/schema-check.ts";
 import type { ServiceParts } from "../service-parts.ts";
@@ -40,14 +40,14 @@ import {
 } from "./send-planner.ts";
 
 /** The letters are read one by one, so that a bad one is answered for itself. */
-const AnyLettersSchema = Type.Object(
+const AnyMessagesSchema = Type.Object(
   {
     messages: Type.Array(Type.Unknown(), { minItems: 1, maxItems: LIMITS.batchMessagesMax }),
     atomic: BatchRequestSchema.properties.atomic,
   },
   { additionalProperties: false },
 );
-const parseBatch = shapeParserOf(AnyLettersSchema, "batch");
+const parseBatch = shapeParserOf(AnyMessagesSchema, "batch");
 
 /** Letters of a batch in one change: many, yet few enough that other callers do not wait long for theirs. */
 const TOGETHER_MAX = 100;
@@ -71,7 +71,7 @@ export interface BatchWire<Written> {
 
 type SendOutcome = SendAnswer | RelayError;
 
-interface PlannedLetter {
+interface PlannedMessage {
   readonly addressed: AddressedDraft;
   readonly planned: Planned;
 }
@@ -83,9 +83,9 @@ export class MessageService {
   readonly #clock: Clock;
   readonly #ids: Identifiers;
   readonly #planner: SendPlanner;
-  readonly #batches = new Lanes(BATCHES_MAX);
-  readonly #sharers: Turns;
-  readonly #spenders: Turns;
+  readonly #batches = new Semaphore(BATCHES_MAX);
+  readonly #sharers: KeyedMutex;
+  readonly #capabilityMutex: KeyedMutex;
 
   constructor(parts: ServiceParts, settings: MessageSettings) {
     this.#store = parts.store;
@@ -93,8 +93,8 @@ export class MessageService {
     this.#clock = parts.clock;
     this.#ids = parts.ids;
     this.#planner = new SendPlanner(parts, settings);
-    this.#sharers = new Turns(parts.clock);
-    this.#spenders = parts.spenders;
+    this.#sharers = new KeyedMutex(parts.clock);
+    this.#capabilityMutex = parts.capabilityMutex;
   }
 
   async send(principal: Principal, input: unknown): Promise<SendAnswer> {
@@ -175,7 +175,7 @@ export class MessageService {
         answer: toAnswer(planned),
       };
     };
-    const spendInTurn = this.#spenders.at(principal.tenant, recipient);
+    const spendInTurn = this.#capabilityMutex.at(principal.tenant, recipient);
     const act = (): Promise<SendAnswer> => decideAndCommit(this.#store, decide, spendInTurn);
     if (draft.duplicateSafety !== "idempotent") return act();
     // Of two that ask for the same work at the same time, the second must see the first.
@@ -198,7 +198,7 @@ export class MessageService {
   /** Plans letters while earlier ones are on their way to the disk; the batch keeps its own order. */
   async #sendEach(principal: Principal, inputs: readonly unknown[]): Promise<readonly SendOutcome[]> {
     const groups: Promise<readonly SendOutcome[]>[] = [];
-    let letters: PlannedLetter[] = [];
+    let letters: PlannedMessage[] = [];
     const handOver = (): void => {
       if (letters.length > 0) groups.push(this.#commitTogether(principal, letters));
       letters = [];
@@ -237,7 +237,7 @@ export class MessageService {
   /** Many letters as one change cost far less. When one of them clashes, each is sent for itself. */
   async #commitTogether(
     principal: Principal,
-    letters: readonly PlannedLetter[],
+    letters: readonly PlannedMessage[],
   ): Promise<readonly SendOutcome[]> {
     const plans = letters.flatMap(({ planned }) => ("plan" in planned ? [planned.plan.changes] : []));
     try {

@@ -10,14 +10,14 @@ import {
 } from "@a2a-relay/protocol";
 import { combine } from "../mechanisms/commit-retry.ts";
 import type { Changes } from "../ports/relay-store.ts";
-import type { DeliveryRecord, MailPurpose } from "../ports/delivery-record.ts";
+import type { DeliveryRecord, DeliveryPurpose } from "../ports/delivery-record.ts";
 import { deliveryEvent, withdrawWork } from "../rules/task-changes.ts";
 import type { CachedResult, TaskRecord } from "../ports/task-record.ts";
-import { type Letter, type Posted, post } from "../rules/new-message.ts";
+import { type NewMessage, type CreatedMessage, post } from "../rules/new-message.ts";
 import type { MessageDraft } from "./message-draft.ts";
 import { ownThreadId } from "../rules/own-thread.ts";
 import type { MessageRecord, SendKey } from "../ports/message-record.ts";
-import type { Stationery } from "../rules/notices.ts";
+import type { MessageDefaults } from "../rules/notices.ts";
 import { effectOf } from "./task-effect.ts";
 
 /** All that is known when it is decided what a letter does. */
@@ -33,7 +33,7 @@ export interface SendContext {
   readonly originalDelivery: DeliveryRecord | undefined;
   /** The task the letter belongs to, and that task's open mail. */
   readonly task: TaskRecord | undefined;
-  readonly taskMail: readonly DeliveryRecord[];
+  readonly taskDeliveries: readonly DeliveryRecord[];
   /** The mail that asked for the task, settled or not. */
   readonly taskAsked: DeliveryRecord | undefined;
   readonly artifacts: readonly Artifact[];
@@ -50,7 +50,7 @@ export interface SendContext {
   /** How much open mail the recipient may have. */
   readonly mailboxOpenMax: number;
   readonly sendKey: { readonly key: string; readonly digest: string } | undefined;
-  readonly stationery: Stationery;
+  readonly defaults: MessageDefaults;
 }
 
 export interface SendPlan {
@@ -63,7 +63,7 @@ export interface SendPlan {
 /** What a letter does beyond lying in a mailbox: the task it makes, moves or finishes, and what it settles. */
 export interface Effect {
   readonly taskId: string | undefined;
-  readonly purpose: MailPurpose;
+  readonly purpose: DeliveryPurpose;
   readonly quiet: boolean;
   readonly reservedFor: string | undefined;
   /** The task whose result it waits for before anybody may take it. */
@@ -78,7 +78,7 @@ export function planSend(context: SendContext): SendPlan {
   const { tenant, recipient, sender, sendKey, mailboxOpenMax: openMax } = context;
   const threadId = threadOf(context);
   const effect = effectOf(context, threadId);
-  const { message, json, changes } = place(post(letterOf(context, threadId, effect)), effect, context);
+  const { message, json, changes } = place(post(messageOf(context, threadId, effect)), effect, context);
   const receipt: Receipt = {
     message_id: message.id,
     stage: "accepted",
@@ -113,11 +113,11 @@ export function planSend(context: SendContext): SendPlan {
 }
 
 /** Puts the letter where its effect wants it: into the mailbox, unless nobody has to act on it any more. */
-function place(posted: Posted, { withdrawn }: Effect, { recipient, stationery }: SendContext): Posted {
-  if (recipient === GUEST) return handedOver(posted, stationery.nowMs);
+function place(posted: CreatedMessage, { withdrawn }: Effect, { recipient, defaults }: SendContext): CreatedMessage {
+  if (recipient === GUEST) return handedOver(posted, defaults.nowMs);
   if (withdrawn === undefined) return posted;
   const { messages, deliveries, events } = posted.changes;
-  const settled = withdrawWork(deliveries, POSTMASTER, stationery.nowMs, withdrawn);
+  const settled = withdrawWork(deliveries, POSTMASTER, defaults.nowMs, withdrawn);
   return {
     ...posted,
     changes: {
@@ -129,7 +129,7 @@ function place(posted: Posted, { withdrawn }: Effect, { recipient, stationery }:
 }
 
 /** A guest sees it on its task, so that there is nothing to wait for. */
-function handedOver({ changes, ...posted }: Posted, nowMs: number): Posted {
+function handedOver({ changes, ...posted }: CreatedMessage, nowMs: number): CreatedMessage {
   const settled = changes.deliveries.map((delivery) => {
     return { ...delivery, state: "acknowledged", deliveredAtMs: nowMs, settledAtMs: nowMs } as const;
   });
@@ -138,15 +138,15 @@ function handedOver({ changes, ...posted }: Posted, nowMs: number): Posted {
 }
 
 function threadOf(context: SendContext): string {
-  const { draft, task, original, stationery, messageId } = context;
+  const { draft, task, original, defaults, messageId } = context;
   const ofOther = draft.threadId ?? task?.threadId ?? original?.threadId;
   if (ofOther !== undefined) return ofOther;
   // Whoever names a letter may name it like one that is long gone, whose thread this is not.
-  return (draft.id === undefined ? ownThreadId(messageId) : undefined) ?? stationery.ids.thread();
+  return (draft.id === undefined ? ownThreadId(messageId) : undefined) ?? defaults.ids.thread();
 }
 
-function letterOf(context: SendContext, threadId: string, effect: Effect): Letter {
-  const { draft, stationery } = context;
+function messageOf(context: SendContext, threadId: string, effect: Effect): NewMessage {
+  const { draft, defaults } = context;
   return {
     tenant: context.tenant,
     id: context.messageId,
@@ -159,8 +159,8 @@ function letterOf(context: SendContext, threadId: string, effect: Effect): Lette
     taskId: effect.taskId,
     purpose: effect.purpose,
     replyTo: draft.replyTo,
-    acceptedAtMs: stationery.nowMs,
-    expiresAtMs: expiryOf(draft, stationery),
+    acceptedAtMs: defaults.nowMs,
+    expiresAtMs: expiryOf(draft, defaults),
     // Reading a result twice does no harm, so that it may come back whenever its reader is lost.
     duplicateSafety: effect.purpose === "result" ? "idempotent" : draft.duplicateSafety,
     idempotencyKey: draft.idempotencyKey,
@@ -171,7 +171,7 @@ function letterOf(context: SendContext, threadId: string, effect: Effect): Lette
   };
 }
 
-function expiryOf(draft: MessageDraft, { nowMs, messageTtlMs }: Stationery): number {
+function expiryOf(draft: MessageDraft, { nowMs, messageTtlMs }: MessageDefaults): number {
   if (draft.expiresAtMs === undefined) return nowMs + messageTtlMs;
   const given = draft.given.expires_at ?? "";
   if (draft.expiresAtMs <= nowMs) {

@@ -3,8 +3,8 @@ import type { Guard } from "../access/guard.ts";
 import type { Principal } from "../access/principal.ts";
 import type { CapabilityGate, Demand } from "../access/capability-gate.ts";
 import type { Directory } from "../agents/directory.ts";
-import { isExternal } from "../rules/remote-address.ts";
-import type { ExternalAgents } from "../registration/remote-agents.ts";
+import { isRemote } from "../rules/remote-address.ts";
+import type { RemoteAgents } from "../registration/remote-agents.ts";
 import type { Clock } from "../ports/clock.ts";
 import { combine } from "../mechanisms/commit-retry.ts";
 import type { Identifiers } from "../ports/identifiers.ts";
@@ -63,7 +63,7 @@ export type Planned = { readonly plan: SendPlan } | { readonly before: SendAnswe
 /** What a letter refers to. */
 type Surroundings = Pick<
   SendContext,
-  "original" | "originalDelivery" | "task" | "taskMail" | "taskAsked" | "artifacts" | "parent"
+  "original" | "originalDelivery" | "task" | "taskDeliveries" | "taskAsked" | "artifacts" | "parent"
 >;
 
 const NOBODY: ReadonlySet<AgentId> = new Set();
@@ -71,7 +71,7 @@ const NOTHING_AROUND: Surroundings = {
   original: undefined,
   originalDelivery: undefined,
   task: undefined,
-  taskMail: [],
+  taskDeliveries: [],
   taskAsked: undefined,
   artifacts: [],
   parent: undefined,
@@ -83,7 +83,7 @@ export class SendPlanner {
   readonly #guard: Guard;
   readonly #gate: CapabilityGate;
   readonly #directory: Directory;
-  readonly #externalAgents: ExternalAgents;
+  readonly #remoteAgents: RemoteAgents;
   readonly #clock: Clock;
   readonly #ids: Identifiers;
   readonly #settings: MessageSettings;
@@ -93,7 +93,7 @@ export class SendPlanner {
     this.#guard = parts.guard;
     this.#gate = parts.gate;
     this.#directory = parts.directory;
-    this.#externalAgents = parts.externalAgents;
+    this.#remoteAgents = parts.remoteAgents;
     this.#clock = parts.clock;
     this.#ids = parts.ids;
     this.#settings = settings;
@@ -116,7 +116,7 @@ export class SendPlanner {
     const allowed = this.#guard.authorize(principal, "messages.send", { agentId: sender });
     if (allowed !== undefined) await allowed;
     const recipient = to ?? (await this.#recipientOf(tenant, sender, draft, naming));
-    if (isExternal(recipient)) this.#externalAgents.check(recipient, "to");
+    if (isRemote(recipient)) this.#remoteAgents.check(recipient, "to");
     if (recipient === sender && draft.kind !== "heartbeat") {
       throw new RelayError("invalid_argument", `to: ${recipient} cannot write to itself`);
     }
@@ -169,7 +169,7 @@ export class SendPlanner {
       const known = await this.#store.sendKey(tenant, sender, recipient, sendKey.key);
       if (known !== undefined) return { before: await this.#sentBefore(known, sendKey.digest) };
     }
-    const isElsewhere = isExternal(recipient);
+    const isElsewhere = isRemote(recipient);
     if (clash === "agent" && !isElsewhere) await this.#directory.resolve(tenant, recipient, "to");
     if (clash === "message_id") {
       throw new RelayError("conflict", `id: a message ${messageId} exists already; choose another id`);
@@ -196,7 +196,7 @@ export class SendPlanner {
       original: around.original,
       originalDelivery: around.originalDelivery,
       task: around.task,
-      taskMail: around.taskMail,
+      taskDeliveries: around.taskDeliveries,
       taskAsked: around.taskAsked,
       artifacts: around.artifacts,
       parent: around.parent,
@@ -207,7 +207,7 @@ export class SendPlanner {
       running: same.running,
       mailboxOpenMax: this.#settings.mailboxOpenMax,
       sendKey,
-      stationery: { ids: this.#ids, nowMs, messageTtlMs: this.#settings.messageTtlMs },
+      defaults: { ids: this.#ids, nowMs, messageTtlMs: this.#settings.messageTtlMs },
     };
     const before = context.task === undefined ? undefined : await this.#answeredBefore(context);
     if (before !== undefined) return { before };
@@ -217,7 +217,7 @@ export class SendPlanner {
     else this.#assertRoom(recipient, await this.#store.countOpen(tenant, recipient));
     const plan = planSend(context);
     const known = isElsewhere
-      ? await this.#externalAgents.registration(principal, recipient, newcomers)
+      ? await this.#remoteAgents.registration(principal, recipient, newcomers)
       : undefined;
     if (pass?.events === undefined && known === undefined) return { plan };
     return { plan: { ...plan, changes: combine(tenant, [pass ?? {}, known ?? {}, plan.changes]) } };
@@ -262,7 +262,7 @@ export class SendPlanner {
       original: mine ? original : undefined,
       originalDelivery: decides ? await store.delivery(tenant, original.id) : undefined,
       task,
-      taskMail: task === undefined ? [] : await store.openDeliveriesOfTask(tenant, task.id),
+      taskDeliveries: task === undefined ? [] : await store.openDeliveriesOfTask(tenant, task.id),
       taskAsked: task === undefined ? undefined : await store.delivery(tenant, task.messageId),
       artifacts: task === undefined ? [] : await store.artifacts(tenant, task.id),
       parent,

@@ -5,7 +5,7 @@ import { type CoreOnMemory, coreOnMemory, LULU, ZHIWEI } from "../../../testing/
 import { gatedCore } from "../../../testing/gated-core.ts";
 import { refused } from "../../../testing/refusal.ts";
 import {
-  letterOf,
+  messageOf,
   newKey,
   PLAIN,
   sign,
@@ -18,7 +18,7 @@ const ROOT = rootOperator();
 const AGE_MS = LIMITS.signedMessageAgeMsMax;
 const NOT_SIGNED = /^signature: is not one of a signing key that works here/;
 
-function without<Letter extends object>(letter: Letter, member: keyof Letter): object {
+function without<NewMessage extends object>(letter: NewMessage, member: keyof NewMessage): object {
   return Object.fromEntries(Object.entries(letter).filter(([name]) => name !== member));
 }
 
@@ -57,7 +57,7 @@ describe("a signed letter", () => {
   it("may leave the sender out, or call it by another of its names", async () => {
     await using core = await coreOnMemory();
     const key = await newKey(core);
-    const unnamed = sign(key, without(letterOf(key, {}, core.clock.nowMs()), "from"));
+    const unnamed = sign(key, without(messageOf(key, {}, core.clock.nowMs()), "from"));
     for (const letter of [unnamed, signed(core, key, { from: "lulu" })]) {
       assert.equal((await core.inbox.receive(letter, PLAIN)).message.from, LULU);
     }
@@ -80,7 +80,7 @@ describe("a signed letter", () => {
     it(`brings its ${member}, which the relay would else fill in unsigned`, async () => {
       await using core = await coreOnMemory();
       const key = await newKey(core);
-      const letter = letterOf(key, {}, core.clock.nowMs());
+      const letter = messageOf(key, {}, core.clock.nowMs());
       for (const lacking of [without(letter, member), { ...letter, [member]: null }]) {
         await refused(
           core.inbox.receive(sign(key, lacking), PLAIN),
@@ -196,11 +196,11 @@ describe("the time of a signature", () => {
     const key = await newKey(core);
     const nowMs = core.clock.nowMs();
     for (const offMs of [-AGE_MS, AGE_MS, 0]) {
-      const letter = sign(key, letterOf(key, {}, nowMs + offMs));
+      const letter = sign(key, messageOf(key, {}, nowMs + offMs));
       assert.equal((await core.inbox.receive(letter, PLAIN)).created, true, `${offMs}`);
     }
     for (const offMs of [-AGE_MS - 1, AGE_MS + 1, -100 * AGE_MS]) {
-      const letter = sign(key, letterOf(key, {}, nowMs + offMs));
+      const letter = sign(key, messageOf(key, {}, nowMs + offMs));
       await refused(
         core.inbox.receive(letter, PLAIN),
         "unauthenticated",

@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import { LIMITS } from "@a2a-relay/protocol";
 import { coreOnMemory, LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
 import { refused } from "../../../testing/refusal.ts";
-import { letterOf, newKey, PLAIN, sign, signed } from "../../../testing/signed-message.ts";
+import { messageOf, newKey, PLAIN, sign, signed } from "../../../testing/signed-message.ts";
 
 const AGE_MS = LIMITS.signedMessageAgeMsMax;
 
@@ -68,7 +68,7 @@ describe("a nonce", () => {
   it("is remembered until its letter is too old to be shown again", async () => {
     await using core = await coreOnMemory();
     const key = await newKey(core);
-    const ahead = sign(key, letterOf(key, {}, core.clock.nowMs() + AGE_MS));
+    const ahead = sign(key, messageOf(key, {}, core.clock.nowMs() + AGE_MS));
     await core.inbox.receive(ahead, PLAIN);
     core.clock.advance(2 * AGE_MS);
     await core.retention.step("default");

@@ -9,7 +9,7 @@ import {
   deliveryEvent,
   taskEvent,
   unreadFollowUps,
-  workMail,
+  workDeliveries,
 } from "../rules/task-changes.ts";
 import type { TaskRecord } from "../ports/task-record.ts";
 import {
@@ -78,14 +78,14 @@ function plain(context: SendContext): Effect {
 }
 
 function newTask(context: SendContext, threadId: string): Effect {
-  const { draft, stationery } = context;
-  const { nowMs } = stationery;
+  const { draft, defaults } = context;
+  const { nowMs } = defaults;
   if (draft.deadlineMs !== undefined && draft.deadlineMs <= nowMs) {
     throw new RelayError("invalid_argument", `deadline_ms: ${draft.deadlineMs} has already passed`);
   }
   const task: TaskRecord = {
     tenant: context.tenant,
-    id: stationery.ids.task(),
+    id: defaults.ids.task(),
     requester: context.sender,
     assignee: context.recipient,
     state: "submitted",
@@ -121,11 +121,11 @@ function newTask(context: SendContext, threadId: string): Effect {
 
 /** Work that was done before is not done again, and work that is under way is waited for. */
 function outlookOf(
-  { cached, running, stationery }: SendContext,
+  { cached, running, defaults }: SendContext,
   task: TaskRecord,
 ): Pick<Effect, "changes" | "heldFor" | "withdrawn"> {
   if (cached !== undefined) {
-    const { changes } = replayResult(task, cached, stationery, true);
+    const { changes } = replayResult(task, cached, defaults, true);
     return { withdrawn: replayReason(cached), changes };
   }
   if (running === undefined) return { changes: { tasks: [task] } };
@@ -151,14 +151,14 @@ function fromAssignee(context: SendContext, task: TaskRecord): Effect {
 }
 
 function answer(context: SendContext, task: TaskRecord, state: TaskState): Effect {
-  const { draft, sender, messageId, stationery, taskMail } = context;
-  const { nowMs } = stationery;
+  const { draft, sender, messageId, defaults, taskDeliveries } = context;
+  const { nowMs } = defaults;
   assertUnfinished(task);
   assertInTime(task, nowMs);
   if (state === "submitted" || state === "canceled") {
     throw new RelayError("invalid_argument", `task_state: the agent that works cannot set ${state}`);
   }
-  const mail = workMail(task, taskMail);
+  const mail = workDeliveries(task, taskDeliveries);
   assertHoldsTask(mail, context.taskAsked, draft.leaseId);
   const quiet = isTerminal(state) || draft.kind === "status";
   const purpose = isTerminal(state) ? ("result" as const) : ("mail" as const);
@@ -197,7 +197,7 @@ function saidIn({ draft, messageId }: SendContext): Parameters<typeof endedTask>
 
 /** The requester adds to a task: the agent that holds it is the one to hear it. */
 function followUp(context: SendContext, task: TaskRecord): Effect {
-  const { draft, sender, recipient, stationery, taskMail } = context;
+  const { draft, sender, recipient, defaults, taskDeliveries } = context;
   if (draft.kind === "status" && draft.given.task_state !== undefined) {
     throw new RelayError(
       "invalid_argument",
@@ -211,13 +211,13 @@ function followUp(context: SendContext, task: TaskRecord): Effect {
     );
   }
   assertUnfinished(task);
-  assertInTime(task, stationery.nowMs);
+  assertInTime(task, defaults.nowMs);
   if (recipient !== task.assignee) {
     throw new RelayError("invalid_argument", `to: task ${task.id} is with ${task.assignee} now`);
   }
-  const holder = workMail(task, taskMail).find((delivery) => delivery.state === "leased");
+  const holder = workDeliveries(task, taskDeliveries).find((delivery) => delivery.state === "leased");
   const waiting = task.state === "input-required" || task.state === "auth-required";
-  const { nowMs } = stationery;
+  const { nowMs } = defaults;
   // Written even where nothing changes: whoever ends, hands over or frees the work meanwhile is a clash.
   const next = waiting ? moveTask(task, "working", nowMs) : { ...task, updatedAtMs: nowMs };
   const events = waiting ? [taskEvent(next, sender, {})] : [];
@@ -240,15 +240,15 @@ function followUp(context: SendContext, task: TaskRecord): Effect {
 
 /** Moves the task to another agent; the requester stays and the way is kept. */
 function handOff(context: SendContext, task: TaskRecord): Effect {
-  const { sender, recipient, messageId, stationery, taskMail, draft } = context;
-  const { nowMs } = stationery;
+  const { sender, recipient, messageId, defaults, taskDeliveries, draft } = context;
+  const { nowMs } = defaults;
   if (recipient === task.requester) {
     throw new RelayError("invalid_argument", `to: ${recipient} asked for task ${task.id}; reject it instead`);
   }
   assertUnfinished(task);
   assertInTime(task, nowMs);
   const submitted = moveTask(task, "submitted", nowMs);
-  const mail = workMail(task, taskMail);
+  const mail = workDeliveries(task, taskDeliveries);
   assertHoldsTask(mail, context.taskAsked, draft.leaseId);
   assertAllRead(task, mail);
   const step = { from: sender, to: recipient, message_id: messageId, at: new Date(nowMs).toISOString() };
@@ -290,7 +290,7 @@ function assertAllRead(task: TaskRecord, mail: readonly DeliveryRecord[]): void 
 
 /** A memory is only ever proposed: its recipient says yes or no, and the proposer is told by this letter. */
 function decideProposal(context: SendContext): Effect {
-  const { original, originalDelivery, sender, draft, stationery } = context;
+  const { original, originalDelivery, sender, draft, defaults } = context;
   if (original?.kind !== "memory" || original.recipient !== sender || originalDelivery === undefined) {
     throw new RelayError(
       "invalid_argument",
@@ -299,12 +299,12 @@ function decideProposal(context: SendContext): Effect {
   }
   const type =
     draft.given.decision === "accepted" ? "message.proposal_accepted" : "message.proposal_declined";
-  const settled = acknowledge(originalDelivery, draft.leaseId, stationery.nowMs);
-  const event = deliveryEvent(type, originalDelivery, sender, stationery.nowMs, {});
+  const settled = acknowledge(originalDelivery, draft.leaseId, defaults.nowMs);
+  const event = deliveryEvent(type, originalDelivery, sender, defaults.nowMs, {});
   const acknowledged =
     settled === undefined
       ? []
-      : [deliveryEvent("message.acknowledged", settled, sender, stationery.nowMs, {})];
+      : [deliveryEvent("message.acknowledged", settled, sender, defaults.nowMs, {})];
   return {
     taskId: undefined,
     purpose: "mail",
@@ -316,12 +316,12 @@ function decideProposal(context: SendContext): Effect {
 
 /** The answered letter's receipts say that it was replied to. */
 function repliedEvents(context: SendContext): readonly EventDraft[] {
-  const { draft, original, sender, stationery } = context;
+  const { draft, original, sender, defaults } = context;
   if (draft.kind !== "reply" || original === undefined || original.recipient !== sender) return [];
   return [
     {
       type: "message.replied",
-      atMs: stationery.nowMs,
+      atMs: defaults.nowMs,
       actor: sender,
       agentId: original.sender,
       messageId: original.id,

@@ -6,7 +6,7 @@ import {
   LIMITS,
   type Message,
 } from "@a2a-relay/protocol";
-import { isExternal } from "../rules/remote-address.ts";
+import { isRemote } from "../rules/remote-address.ts";
 import type { Clock } from "../ports/clock.ts";
 import { combine } from "../mechanisms/commit-retry.ts";
 import type { Identifiers } from "../ports/identifiers.ts";
@@ -14,7 +14,7 @@ import type { Outbound } from "../ports/outbound-http.ts";
 import type { Changes, RelayStore } from "../ports/relay-store.ts";
 import type { DeliveryRecord } from "../ports/delivery-record.ts";
 import { fail } from "../rules/delivery-state.ts";
-import type { Mail } from "../ports/mailbox-store.ts";
+import type { MailboxMessage } from "../ports/mailbox-store.ts";
 import { GIVEN_UP_BY_RELAY, undeliveredChanges } from "../rules/undelivered.ts";
 import type { PushOutcome } from "./push-outcome.ts";
 import type { PushEndpoint } from "../ports/push-record.ts";
@@ -24,7 +24,7 @@ import { RemoteCalls, type RemoteResult, type RemoteSettings } from "./remote-ca
 import { RemoteCards } from "./remote-cards.ts";
 import { RemoteFailure } from "./remote-failure.ts";
 import { guessedInterface, type RemoteInterface } from "./remote-interface.ts";
-import { assertGoesOn, type RemotePlace, sendParams } from "./remote-message.ts";
+import { assertGoesOn, type RemotePosition, sendParams } from "./remote-message.ts";
 import { outcomeOf } from "./remote-outcome.ts";
 import type { RemoteAnswer, RemoteTask } from "../ports/remote-task.ts";
 
@@ -40,7 +40,7 @@ export interface A2aSenderSettings extends RemoteSettings {
 }
 
 /** Where a letter goes to: a way to the agent, and the letter's place there. */
-interface Destination extends RemotePlace {
+interface Destination extends RemotePosition {
   readonly at: RemoteInterface;
   readonly isGuessed: boolean;
 }
@@ -61,7 +61,7 @@ export class A2aSender implements PushSender {
     this.#cards = new RemoteCards(this.#calls, parts.clock);
   }
 
-  async attempt(endpoint: PushEndpoint, mail: Mail, how: AttemptOptions): Promise<Tried | undefined> {
+  async attempt(endpoint: PushEndpoint, mail: MailboxMessage, how: AttemptOptions): Promise<Tried | undefined> {
     const { delivery, message } = mail;
     const isRepeatable = delivery.duplicateSafety === "idempotent";
     let isAnnounced = false;
@@ -94,7 +94,7 @@ export class A2aSender implements PushSender {
     const { tenant } = delivery;
     const followed = await this.#followed(recorded, delivery);
     // Nobody but the relay ever looks into the mailbox of an agent that has no key, so that nothing more would happen.
-    const isOver = push.state === "failed" && delivery.state === "available" && isExternal(delivery.agentId);
+    const isOver = push.state === "failed" && delivery.state === "available" && isRemote(delivery.agentId);
     return isOver ? combine(tenant, [followed, ...(await this.#givenUp(recorded, delivery))]) : followed;
   }
 
@@ -103,9 +103,9 @@ export class A2aSender implements PushSender {
     delivery: DeliveryRecord,
   ): Promise<readonly Partial<Changes>[]> {
     const reason = "reason" in tried.outcome ? tried.outcome.reason : "it did not arrive";
-    const stationery = { ids: this.#ids, nowMs, messageTtlMs: this.#messageTtlMs };
+    const defaults = { ids: this.#ids, nowMs, messageTtlMs: this.#messageTtlMs };
     const dead = fail(delivery, undefined, reason, nowMs);
-    return undeliveredChanges(this.#store, stationery, dead, GIVEN_UP_BY_RELAY);
+    return undeliveredChanges(this.#store, defaults, dead, GIVEN_UP_BY_RELAY);
   }
 
   async #followed(recorded: RecordedAttempt, delivery: DeliveryRecord): Promise<Partial<Changes>> {
@@ -124,7 +124,7 @@ export class A2aSender implements PushSender {
     if (isFollowUp(delivery) && known !== undefined) {
       return { remoteTasks: [{ ...known, statusDigest: null, nextAtMs: recorded.nowMs }] };
     }
-    if (tried.outcome.kind !== "refused" || isFollowUp(delivery) || isExternal(delivery.agentId)) return {};
+    if (tried.outcome.kind !== "refused" || isFollowUp(delivery) || isRemote(delivery.agentId)) return {};
     const before = known ?? newRemoteTask(task, delivery, guessedInterface(""), recorded.nowMs);
     return { remoteTasks: [answered(before, delivery, { refused: tried.outcome.reason }, recorded.nowMs)] };
   }
@@ -202,7 +202,7 @@ function readReply(result: Readonly<Record<string, unknown>>): RemoteAnswer | un
   return Array.isArray(message?.parts) ? { message } : undefined;
 }
 
-/** Mail about work that the agent has, or will have, and not what asks for it. */
+/** MailboxMessage about work that the agent has, or will have, and not what asks for it. */
 function isFollowUp({ purpose }: DeliveryRecord): boolean {
   return purpose !== "work";
 }

@@ -1,17 +1,17 @@
 import { LIMITS } from "@a2a-relay/protocol";
-import type { Mail, MailboxStore } from "../ports/mailbox-store.ts";
+import type { MailboxMessage, MailboxStore } from "../ports/mailbox-store.ts";
 import type { EndpointKey } from "../ports/push-record.ts";
 
 /** Pushes written in one commit: few enough that other callers do not wait long for theirs. */
 export const PUSHES_TOGETHER_MAX = 100;
 
 /** What waits in the mailbox behind a position, as much of it as is written in one commit. */
-export function mailAfter(
+export function messagesAfter(
   store: MailboxStore,
   { tenant, agentId }: EndpointKey,
   afterPosition: number,
   nowMs: number,
-): Promise<readonly Mail[]> {
+): Promise<readonly MailboxMessage[]> {
   const page = { limit: PUSHES_TOGETHER_MAX, bytesMax: LIMITS.answerBytesMax };
-  return store.availableMail({ tenant, agentId, afterPosition, nowMs, ...page });
+  return store.availableMessages({ tenant, agentId, afterPosition, nowMs, ...page });
 }

@@ -5,7 +5,7 @@ import { combine, decideAndCommit } from "../mechanisms/commit-retry.ts";
 import type { Identifiers } from "../ports/identifiers.ts";
 import type { Outbound } from "../ports/outbound-http.ts";
 import type { Changes, RelayStore } from "../ports/relay-store.ts";
-import type { Mail } from "../ports/mailbox-store.ts";
+import type { MailboxMessage } from "../ports/mailbox-store.ts";
 import { A2aSender, type A2aSenderSettings } from "./a2a-sender.ts";
 import { unknownReason } from "./remote-outcome.ts";
 import { freeReservations } from "../rules/task-changes.ts";
@@ -14,7 +14,7 @@ import { arrivedChanges, failedChanges, type PushedMail } from "./push-changes.t
 import { isSameEndpoint, whyDropped, withoutDeadSecret } from "../registration/push-endpoint.ts";
 import type { PushOutcome } from "./push-outcome.ts";
 import type { EndpointKey, PushEndpoint, PushRecord } from "../ports/push-record.ts";
-import { mailAfter, PUSHES_TOGETHER_MAX } from "./messages-to-push.ts";
+import { messagesAfter, PUSHES_TOGETHER_MAX } from "./messages-to-push.ts";
 import { dropped, dropReason, isLost, takenUp } from "./push-round.ts";
 import { firstAttemptAtMs } from "./push-schedule.ts";
 import type { PushSender, Tried } from "./push-sender.ts";
@@ -103,12 +103,12 @@ export class PushDelivery {
     return this.#pages((after) => this.#store.leftPushEndpoints(after, ENDPOINTS_MAX));
   }
 
-  /** Mail behind the cursor becomes pushes, and the cursor moves, in one commit. True while there may be more. */
+  /** MailboxMessage behind the cursor becomes pushes, and the cursor moves, in one commit. True while there may be more. */
   async takeUp({ tenant, agentId }: EndpointKey): Promise<boolean> {
     return decideAndCommit(this.#store, async () => {
       const endpoint = await this.#store.pushEndpoint(tenant, agentId);
       if (endpoint?.state !== "active") return { changes: undefined, answer: false };
-      const mail = await mailAfter(this.#store, endpoint, endpoint.afterPosition, this.#clock.nowMs());
+      const mail = await messagesAfter(this.#store, endpoint, endpoint.afterPosition, this.#clock.nowMs());
       const last = mail.at(-1);
       const kept = withoutDeadSecret(endpoint, this.#clock.nowMs());
       if (last === undefined) {
@@ -223,7 +223,7 @@ export class PushDelivery {
     } while (last !== undefined);
   }
 
-  async #takenUp(mail: readonly Mail[]): Promise<readonly PushRecord[]> {
+  async #takenUp(mail: readonly MailboxMessage[]): Promise<readonly PushRecord[]> {
     const nowMs = this.#clock.nowMs();
     const pushes: PushRecord[] = [];
     for (const { delivery, message } of mail) {

@@ -2,7 +2,7 @@ import type { DeliveryRecord } from "../ports/delivery-record.ts";
 import type { PushRecord } from "../ports/push-record.ts";
 
 /**
- * What becomes of the push of mail that is found behind the cursor; undefined when it stays as it is. Mail that
+ * What becomes of the push of mail that is found behind the cursor; undefined when it stays as it is. MailboxMessage that
  * came back to the mailbox is pushed again, and so is what failed before its endpoint was disabled and enabled.
  */
 export function takenUp(

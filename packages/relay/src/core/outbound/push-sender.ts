@@ -1,6 +1,6 @@
 import type { Changes } from "../ports/relay-store.ts";
 import type { DeliveryRecord } from "../ports/delivery-record.ts";
-import type { Mail } from "../ports/mailbox-store.ts";
+import type { MailboxMessage } from "../ports/mailbox-store.ts";
 import type { RemoteReply } from "./remote-reply.ts";
 import type { PushOutcome } from "./push-outcome.ts";
 import type { PushAttempt, PushEndpoint, PushRecord } from "../ports/push-record.ts";
@@ -8,7 +8,7 @@ import type { PushAttempt, PushEndpoint, PushRecord } from "../ports/push-record
 /** One way of calling an agent. There is one for each mode of pushing. */
 export interface PushSender {
   /** Undefined when it was stopped before anything came of it: then it counts as not tried. */
-  attempt(endpoint: PushEndpoint, mail: Mail, how: AttemptOptions): Promise<Tried | undefined>;
+  attempt(endpoint: PushEndpoint, mail: MailboxMessage, how: AttemptOptions): Promise<Tried | undefined>;
   /** What is written together with the attempt, beyond what became of the push and of its mail. */
   changesAfter?(recorded: RecordedAttempt): Promise<Partial<Changes>>;
 }

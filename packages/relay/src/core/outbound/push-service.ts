@@ -23,9 +23,9 @@ import type { Randomness } from "../ports/randomness.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
 import { parserOf } from "../mechanisms/schema-check.ts";
 import type { ServiceParts } from "../service-parts.ts";
-import type { Mail } from "../ports/mailbox-store.ts";
+import type { MailboxMessage } from "../ports/mailbox-store.ts";
 import { CLOSED } from "./circuit.ts";
-import { mailAfter } from "./messages-to-push.ts";
+import { messagesAfter } from "./messages-to-push.ts";
 import { isForgotten, rotated } from "../registration/push-endpoint.ts";
 import { pushEvent } from "../registration/push-event.ts";
 import type { PushEndpoint, PushRecord } from "../ports/push-record.ts";
@@ -99,7 +99,7 @@ export class PushService {
     await this.#active(tenant, agentId);
     let replayed = 0;
     for (let position = 0; ;) {
-      const mail = await mailAfter(this.#store, { tenant, agentId }, position, this.#clock.nowMs());
+      const mail = await messagesAfter(this.#store, { tenant, agentId }, position, this.#clock.nowMs());
       const last = mail.at(-1);
       if (last === undefined) break;
       position = last.delivery.position;
@@ -141,7 +141,7 @@ export class PushService {
   }
 
   /** Answers how many; what was taken meanwhile is left out. Due at once, in the order it was accepted. */
-  async #replay(tenant: string, agentId: AgentId, mail: readonly Mail[]): Promise<number> {
+  async #replay(tenant: string, agentId: AgentId, mail: readonly MailboxMessage[]): Promise<number> {
     return decideAndCommit(this.#store, async () => {
       const nowMs = this.#clock.nowMs();
       const pushes: PushRecord[] = [];

@@ -2,7 +2,7 @@ import { type A2aMessage, type A2aTask, LIMITS, type TaskState } from "@a2a-rela
 import type { RelayStore } from "../ports/relay-store.ts";
 import type { TaskRecord } from "../ports/task-record.ts";
 import { HISTORY_LENGTH } from "./remote-message.ts";
-import { isSilent, listOf, messageIdOf, type RemoteWords, resultOf, wordsOf } from "./remote-answer.ts";
+import { isSilent, listOf, messageIdOf, type RemoteContent, resultOf, contentOf } from "./remote-content.ts";
 
 /**
  * What the agent said between two looks, oldest first: it stands in the history of its task and is not on record yet.
@@ -13,15 +13,15 @@ export async function saidBetween(
   ours: TaskRecord,
   theirs: A2aTask,
   state: TaskState,
-): Promise<readonly RemoteWords[]> {
-  const newest = state === "completed" ? resultOf(theirs) : wordsOf(theirs.status.message);
-  const said = new Map<string, RemoteWords>();
+): Promise<readonly RemoteContent[]> {
+  const newest = state === "completed" ? resultOf(theirs) : contentOf(theirs.status.message);
+  const said = new Map<string, RemoteContent>();
   for (const message of listOf(theirs.history).slice(-HISTORY_LENGTH)) {
-    const words = wordsOf(message);
-    const id = messageIdOf(words);
-    if (id !== undefined && isOf(theirs, message) && !isSilent(words)) said.set(id, words);
+    const content = contentOf(message);
+    const id = messageIdOf(content);
+    if (id !== undefined && isOf(theirs, message) && !isSilent(content)) said.set(id, content);
   }
-  for (const id of [messageIdOf(newest), messageIdOf(wordsOf(theirs.status.message))]) {
+  for (const id of [messageIdOf(newest), messageIdOf(contentOf(theirs.status.message))]) {
     if (id !== undefined) said.delete(id);
   }
   await forgetRecorded(store, ours, said);

@@ -2,7 +2,7 @@ import { LIMITS, type Message, type Part } from "@a2a-relay/protocol";
 import { RemoteFailure } from "./remote-failure.ts";
 
 /** The place of a letter at the agent that gets it, as that agent names it. */
-export interface RemotePlace {
+export interface RemotePosition {
   readonly taskId?: string | undefined;
   readonly contextId?: string | undefined;
 }
@@ -21,7 +21,7 @@ const OWN_METADATA: ReadonlySet<string> = new Set(["relay_target_agent_id", "sen
  * The parameters of a send that brings the letter, in A2A 1.0, with all that a caller of A2A wrote beside the letter.
  * It is answered at once: who works is looked after.
  */
-export function sendParams(letter: Message, place: RemotePlace): Members {
+export function sendParams(letter: Message, place: RemotePosition): Members {
   const modes = letter["accepted_output_modes"];
   const metadata = without(letter["a2a_metadata"], OWN_METADATA);
   return {
@@ -35,7 +35,7 @@ export function sendParams(letter: Message, place: RemotePlace): Members {
   };
 }
 
-function messageOf(letter: Message, { taskId, contextId }: RemotePlace): Members {
+function messageOf(letter: Message, { taskId, contextId }: RemotePosition): Members {
   const { messageId, metadata, extensions, ...more } = without(letter["a2a_message"], OWN_MEMBERS);
   return {
     ...more,

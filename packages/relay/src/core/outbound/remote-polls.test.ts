@@ -57,11 +57,11 @@ describe("looks at tasks elsewhere", () => {
   it("are begun for every tenant, however many of another one wait longer", async () => {
     await using core = await coreOnMemory();
     for (let host = 0; host < 20; host += 1) {
-      await tasksAt(core, `https://h${host}.example/`, LIMITS.remoteLooksOfOriginMax, { dueMs: 1_000 });
+      await tasksAt(core, `https://h${host}.example/`, LIMITS.remotePollsOfOriginMax, { dueMs: 1_000 });
     }
     await tasksAt(core, HEALTHY, 1, { tenant: "别人" });
     const first = await core.remoteWork.agenda([]);
-    assert.deepEqual(countBy(first.due, "tenant"), { [DEFAULT_TENANT]: LIMITS.remoteLooksMax, 别人: 1 });
+    assert.deepEqual(countBy(first.due, "tenant"), { [DEFAULT_TENANT]: LIMITS.remotePollsMax, 别人: 1 });
     await tasksAt(core, `${HEALTHY}/后来`, 1, { tenant: "别人" });
     const second = await core.remoteWork.agenda(first.due);
     assert.deepEqual(countBy(second.due, "tenant"), { 别人: 1 });
@@ -70,11 +70,11 @@ describe("looks at tasks elsewhere", () => {
 
   it("are begun at every origin, however many wait longer at another one", async () => {
     await using core = await coreOnMemory();
-    await tasksAt(core, HANGING, 3 * LIMITS.remoteLooksMax, { dueMs: 1_000 });
+    await tasksAt(core, HANGING, 3 * LIMITS.remotePollsMax, { dueMs: 1_000 });
     await tasksAt(core, HEALTHY, 2);
     const { due } = await core.remoteWork.agenda([]);
     assert.deepEqual(countBy(due, "origin"), {
-      "https://hanging.example": LIMITS.remoteLooksOfOriginMax,
+      "https://hanging.example": LIMITS.remotePollsOfOriginMax,
       "https://healthy.example": 2,
     });
     const [hung, ...others] = due;

@@ -7,7 +7,7 @@ type Looked = Pick<TimedRemoteTask, "tenant" | "taskId" | "origin">;
  * The tasks elsewhere that are being looked at, or about to be. A server that hangs holds few of the looks of a tenant,
  * and a tenant never keeps another one from beginning one of its own.
  */
-export class LooksUnderWay {
+export class RemotePolls {
   readonly #tasks = new Set<string>();
   readonly #byTenant = new Map<string, Map<string, number>>();
 
@@ -30,7 +30,7 @@ export class LooksUnderWay {
   hasRoomFor(looked: Looked): boolean {
     const counts = [...(this.#byTenant.get(looked.tenant)?.values() ?? [])];
     const all = counts.reduce((sum, count) => sum + count, 0);
-    return all < LIMITS.remoteLooksMax && !this.isFull(looked);
+    return all < LIMITS.remotePollsMax && !this.isFull(looked);
   }
 
   /** Its origin has enough to do. */
@@ -49,7 +49,7 @@ export class LooksUnderWay {
 }
 
 function isEnough(count: number): boolean {
-  return count >= LIMITS.remoteLooksOfOriginMax;
+  return count >= LIMITS.remotePollsOfOriginMax;
 }
 
 export function lookName({ tenant, taskId }: Pick<Looked, "tenant" | "taskId">): string {

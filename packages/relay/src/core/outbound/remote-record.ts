@@ -18,7 +18,7 @@ import type { TaskService } from "../tasks/task-service.ts";
 import { RemoteFailure } from "./remote-failure.ts";
 import { saidBetween } from "./remote-history.ts";
 import type { RemoteTask } from "../ports/remote-task.ts";
-import { isSilent, listOf, reasonOf, resultOf, wordsOf } from "./remote-answer.ts";
+import { isSilent, listOf, reasonOf, resultOf, contentOf } from "./remote-content.ts";
 
 /** What was put on record of a task elsewhere. */
 export interface Recorded {
@@ -62,17 +62,17 @@ export class RemoteRecord {
 
   /** An agent that answers with a message has done all there was to do. */
   async message({ tenant, taskId, agentId }: Work, message: A2aMessage): Promise<void> {
-    const { text, ...more } = wordsOf(message);
+    const { text, ...more } = contentOf(message);
     await this.#tasks.complete(agentOf(tenant, agentId), taskId, { ...more, text, plain: true });
   }
 
   /** What an agent says about a task that goes on. */
   async remark(work: Work, message: A2aMessage): Promise<void> {
-    const words = wordsOf(message);
-    if (isSilent(words)) return;
+    const content = contentOf(message);
+    if (isSilent(content)) return;
     await this.#tasks.reportStatus(agentOf(work.tenant, work.agentId), work.taskId, {
       state: "working",
-      ...words,
+      ...content,
     });
   }
 
@@ -110,8 +110,8 @@ export class RemoteRecord {
   ): Promise<boolean> {
     if (state === "submitted" || (isSame && state !== "working" && !isTerminal(state))) return false;
     const said = await saidBetween(this.#store, ours, theirs, state);
-    for (const words of said) {
-      const status = { state: "working", ...words };
+    for (const content of said) {
+      const status = { state: "working", ...content };
       await this.#tasks.reportStatus(agentOf(work.tenant, work.agentId), work.taskId, status);
     }
     return said.length > 0;
@@ -124,35 +124,35 @@ export class RemoteRecord {
     state: TaskState,
   ): Promise<void> {
     const principal: Principal = agentOf(tenant, agentId);
-    const words = wordsOf(theirs.status.message);
-    const { text: _text, ...more } = words;
+    const content = contentOf(theirs.status.message);
+    const { text: _text, ...more } = content;
     switch (state) {
       case "submitted":
         return;
       case "working": {
-        if (isSilent(words) && ours.state === "working") return;
-        await this.#tasks.reportStatus(principal, taskId, { state, ...words });
+        if (isSilent(content) && ours.state === "working") return;
+        await this.#tasks.reportStatus(principal, taskId, { state, ...content });
         return;
       }
       case "input-required":
       case "auth-required":
-        await this.#tasks.reportStatus(principal, taskId, { state, ...words });
+        await this.#tasks.reportStatus(principal, taskId, { state, ...content });
         return;
       case "completed":
         await this.#tasks.complete(principal, taskId, resultOf(theirs));
         return;
       case "rejected": {
-        const reason = reasonOf(words, "the agent rejected it and gave no reason");
+        const reason = reasonOf(content, "the agent rejected it and gave no reason");
         await this.#tasks.reject(principal, taskId, { ...more, reason });
         return;
       }
       case "canceled": {
-        const reason = reasonOf({ text: `canceled by the remote agent${after(words.text)}` }, "");
+        const reason = reasonOf({ text: `canceled by the remote agent${after(content.text)}` }, "");
         await this.#tasks.fail(principal, taskId, { ...more, reason });
         return;
       }
       default: {
-        const reason = reasonOf(words, "the agent failed and gave no reason");
+        const reason = reasonOf(content, "the agent failed and gave no reason");
         await this.#tasks.fail(principal, taskId, { ...more, reason });
       }
     }

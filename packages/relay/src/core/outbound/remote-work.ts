@@ -14,14 +14,14 @@ import type { RelayStore } from "../ports/relay-store.ts";
 import type { TaskRecord } from "../ports/task-record.ts";
 import type { TaskService } from "../tasks/task-service.ts";
 import { RemoteCalls, type RemoteSettings } from "./remote-calls.ts";
-import { LooksUnderWay } from "./remote-polls.ts";
+import { RemotePolls } from "./remote-polls.ts";
 import { RemoteFailure } from "./remote-failure.ts";
 import { HISTORY_LENGTH } from "./remote-message.ts";
 import { HalfRecorded, RemoteRecord, type Recorded, UnknownState } from "./remote-record.ts";
 import {
   LOOK_FAILURES_MAX,
   LOOK_MISSES_MAX,
-  nextLookAtMs,
+  nextPollAtMs,
   nextRetryAtMs,
   type RemoteAnswer,
   type RemoteTask,
@@ -46,7 +46,7 @@ export interface RemoteAgenda {
 type After = Partial<Omit<RemoteTask, "tenant" | "taskId" | "version">>;
 
 /** More than one tenant can have under way, so that there is always one to see that is not, if there is one at all. */
-const TENANT_MAX = 2 * LIMITS.remoteLooksMax;
+const TENANT_MAX = 2 * LIMITS.remotePollsMax;
 /** Whether the agent hears of it or not, our task is over. */
 const CANCEL_FAILURES_MAX = 5;
 /** It would be refused at any other time too. */
@@ -80,7 +80,7 @@ export class RemoteWork {
   /** What to look at beside what is under way. What finds no room waits for the end of one that is. */
   async agenda(underWay: Iterable<TimedRemoteTask>): Promise<RemoteAgenda> {
     const nowMs = this.#clock.nowMs();
-    const looks = new LooksUnderWay(underWay);
+    const looks = new RemotePolls(underWay);
     const due: TimedRemoteTask[] = [];
     for (;;) {
       const fullOrigins = looks.fullOrigins();
@@ -149,7 +149,7 @@ export class RemoteWork {
   #after(remote: RemoteTask, { isNews, isOver, statusDigest }: Recorded): After {
     const nowMs = this.#clock.nowMs();
     const changedAtMs = isNews ? nowMs : remote.changedAtMs;
-    const nextAtMs = isOver ? null : nextLookAtMs({ changedAtMs }, nowMs);
+    const nextAtMs = isOver ? null : nextPollAtMs({ changedAtMs }, nowMs);
     return { answer: null, statusDigest, changedAtMs, nextAtMs, failures: 0, misses: 0 };
   }
 

@@ -2,7 +2,7 @@ import { formatInstant, LIMITS, type PushPayload } from "@a2a-relay/protocol";
 import { DEFAULT_TENANT } from "../access/principal.ts";
 import { type Outbound, OutboundFailure, type OutboundRequest } from "../ports/outbound-http.ts";
 import { viewMail, viewNotice } from "../mailboxes/delivery-view.ts";
-import type { Mail } from "../ports/mailbox-store.ts";
+import type { MailboxMessage } from "../ports/mailbox-store.ts";
 import { errorOfFailure, outcomeOfAnswer, outcomeOfFailure } from "./push-outcome.ts";
 import type { PushEndpoint } from "../ports/push-record.ts";
 import type { AttemptOptions, PushSender, Tried } from "./push-sender.ts";
@@ -30,7 +30,7 @@ export class WebhookSender implements PushSender {
   /** A receiver tells letters apart by their id, so that one may come twice and none has to be announced. */
   async attempt(
     endpoint: PushEndpoint,
-    mail: Mail,
+    mail: MailboxMessage,
     { nowMs, signal }: AttemptOptions,
   ): Promise<Tried | undefined> {
     try {
@@ -52,7 +52,7 @@ export class WebhookSender implements PushSender {
 
   #requestOf(
     endpoint: PushEndpoint,
-    mail: Mail,
+    mail: MailboxMessage,
     nowMs: number,
   ): Pick<OutboundRequest, "method" | "headers" | "body"> {
     const body = JSON.stringify(this.#payload(endpoint, mail));
@@ -69,7 +69,7 @@ export class WebhookSender implements PushSender {
   }
 
   /** Its time is when the letter was accepted, so that every attempt says the same. */
-  #payload(endpoint: PushEndpoint, mail: Mail): PushPayload {
+  #payload(endpoint: PushEndpoint, mail: MailboxMessage): PushPayload {
     const timestamp = formatInstant(mail.message.acceptedAtMs);
     if (!endpoint.isNotice) return { type: "message.available", timestamp, data: viewMail(mail) };
     const data = { ...viewNotice(mail), mailbox_url: this.#mailboxUrl(endpoint) };

@@ -18,7 +18,7 @@ export interface AgentStore {
   ): Promise<readonly AgentId[]>;
   countAgents(tenant: string): Promise<number>;
   /** Those of them whose id is a URL. */
-  countExternalAgents(tenant: string): Promise<number>;
+  countRemoteAgents(tenant: string): Promise<number>;
   /** The agent, not removed, whose public key this is. */
   agentWithKey(tenant: string, publicKey: string): Promise<AgentId | undefined>;
   /** The public key of an agent that is not removed. Asked on every task, so answered from memory where possible. */

@@ -1,8 +1,8 @@
 import type { AgentId, DeliveryState, DuplicateSafety } from "@a2a-relay/protocol";
 
 /** What mail is for: it asks for work, it brings the result of work, or neither. */
-export const MAIL_PURPOSES = ["work", "result", "mail"] as const;
-export type MailPurpose = (typeof MAIL_PURPOSES)[number];
+export const DELIVERY_PURPOSES = ["work", "result", "mail"] as const;
+export type DeliveryPurpose = (typeof DELIVERY_PURPOSES)[number];
 
 /** One message in one mailbox. */
 export interface DeliveryRecord {
@@ -11,7 +11,7 @@ export interface DeliveryRecord {
   readonly agentId: AgentId;
   readonly sender: AgentId;
   readonly taskId: string | null;
-  readonly purpose: MailPurpose;
+  readonly purpose: DeliveryPurpose;
   readonly state: DeliveryState;
   /**
    * The place in the mailbox, given in commit order each time the mail becomes available. The store fills

@@ -20,7 +20,7 @@ export interface EventPage {
   readonly hasMore: boolean;
 }
 
-export interface RetiredMail {
+export interface RetirableMessage {
   readonly messageId: string;
   readonly line: Readonly<Record<string, unknown>>;
 }
@@ -33,14 +33,14 @@ export interface JournalStore {
   chainAnchor(tenant: string): Promise<ChainHead>;
 
   /**
-   * Mail settled before the time, whose task (if any) is finished too, oldest first. A letter to somebody
+   * MailboxMessage settled before the time, whose task (if any) is finished too, oldest first. A letter to somebody
    * without a mailbox is as old as its acceptance.
    */
-  retirableMail(tenant: string, settledBeforeMs: number, limit: number): Promise<readonly RetiredMail[]>;
+  retirableMessages(tenant: string, settledBeforeMs: number, limit: number): Promise<readonly RetirableMessage[]>;
   /** What the archive keeps of these letters, whatever their age; those that are gone are left out. */
-  archiveLines(tenant: string, messageIds: readonly string[]): Promise<readonly RetiredMail[]>;
+  archiveLines(tenant: string, messageIds: readonly string[]): Promise<readonly RetirableMessage[]>;
   /** Forgets mail, its delivery, and the task it began; starts the clock of its send keys; records `event`. */
-  retireMail(tenant: string, messageIds: readonly string[], nowMs: number, event?: EventDraft): Promise<void>;
+  retireMessages(tenant: string, messageIds: readonly string[], nowMs: number, event?: EventDraft): Promise<void>;
   /** The last event that is really there, whatever the head says. */
   lastEventSeq(tenant: string): Promise<number>;
   /** The oldest events before the time, in order. */

@@ -1,10 +1,10 @@
 import type { AgentId, DeliveryState, MessageKind } from "@a2a-relay/protocol";
 import type { EventDraft } from "../rules/event.ts";
 import type { MessageRecord } from "./message-record.ts";
-import type { DeliveryRecord, MailPurpose } from "./delivery-record.ts";
+import type { DeliveryRecord, DeliveryPurpose } from "./delivery-record.ts";
 
 /** A delivery together with the letter it delivers. */
-export interface Mail {
+export interface MailboxMessage {
   readonly delivery: DeliveryRecord;
   readonly message: MessageRecord;
 }
@@ -14,7 +14,7 @@ export interface MailboxReadQuery {
   readonly agentId: AgentId;
   readonly afterPosition: number;
   /** Absent: all mail. */
-  readonly purpose?: MailPurpose | undefined;
+  readonly purpose?: DeliveryPurpose | undefined;
   readonly limit: number;
   /** All letters of one answer together, as JSON. The first one comes whatever its length. */
   readonly bytesMax: number;
@@ -26,7 +26,7 @@ export interface MailboxLeaseQuery {
   readonly agentId: AgentId;
   readonly worker: string | null;
   /** Absent: all mail. */
-  readonly purpose?: MailPurpose | undefined;
+  readonly purpose?: DeliveryPurpose | undefined;
   /** One fresh id for each delivery that may be leased; its length is the most that is leased. */
   readonly leaseIds: readonly string[];
   /** All letters of one answer together, as JSON. The first one comes whatever its length. */
@@ -42,7 +42,7 @@ export interface QueueFilter {
   /** Sender or recipient. */
   readonly party?: AgentId | undefined;
   /** Absent: all mail. */
-  readonly purpose?: MailPurpose | undefined;
+  readonly purpose?: DeliveryPurpose | undefined;
   readonly state: DeliveryState | undefined;
   /** Hides leases younger than this; other mail stays. */
   readonly leasedBeforeMs: number | undefined;
@@ -54,7 +54,7 @@ export interface QueueFilter {
 }
 
 /** A delivery with what an operator sees of its letter, which may be long. */
-export interface QueuedMail {
+export interface QueuedDelivery {
   readonly delivery: DeliveryRecord;
   readonly kind: MessageKind;
   readonly subject: string;
@@ -68,7 +68,7 @@ export interface MailboxStore {
    * Available, unexpired mail after the position, oldest first, up to the first letter that does not fit.
    * Expired mail that still lies in front of it costs next to nothing.
    */
-  availableMail(query: MailboxReadQuery): Promise<readonly Mail[]>;
+  availableMessages(query: MailboxReadQuery): Promise<readonly MailboxMessage[]>;
   /**
    * Marks as delivered those of the messages that are still available and unmarked, and records `event` for
    * each of them, in one commit.
@@ -82,9 +82,9 @@ export interface MailboxStore {
   /**
    * Picks the oldest available, unexpired mail and leases it in one atomic step, so that two callers are
    * never handed the same message; records `event` for each. Ends before the first letter that does not fit.
-   * Mail in front of it that is expired or kept for other workers costs next to nothing.
+   * MailboxMessage in front of it that is expired or kept for other workers costs next to nothing.
    */
-  lease(query: MailboxLeaseQuery, event: (delivery: DeliveryRecord) => EventDraft): Promise<readonly Mail[]>;
+  lease(query: MailboxLeaseQuery, event: (delivery: DeliveryRecord) => EventDraft): Promise<readonly MailboxMessage[]>;
   /** Extends leases without an event: renewals are not journaled. Answers those that were still current. */
   renewLeases(
     tenant: string,
@@ -96,7 +96,7 @@ export interface MailboxStore {
   openDeliveriesOfTask(tenant: string, taskId: string): Promise<readonly DeliveryRecord[]>;
   openDeliveriesOfAgent(tenant: string, agentId: AgentId, limit: number): Promise<readonly DeliveryRecord[]>;
   /** Whose mailbox holds the oldest available, unexpired mail of this purpose. */
-  oldestMailbox(tenant: string, purpose: MailPurpose, nowMs: number): Promise<AgentId | undefined>;
+  oldestMailbox(tenant: string, purpose: DeliveryPurpose, nowMs: number): Promise<AgentId | undefined>;
   /** Held mail that asks for work, of all tenants, behind `after`, which may be gone: then from the beginning. */
   heldWork(after: DeliveryRecord | undefined, limit: number): Promise<readonly DeliveryRecord[]>;
   countOpen(tenant: string, agentId: AgentId): Promise<number>;
@@ -108,7 +108,7 @@ export interface MailboxStore {
    * Without a state: leases first, oldest first, because they are what gets stuck; then what waits, oldest
    * first (the next to expire where all agents are asked for). Settled mail comes newest first.
    */
-  queue(filter: QueueFilter): Promise<readonly QueuedMail[]>;
+  queue(filter: QueueFilter): Promise<readonly QueuedDelivery[]>;
   /** How many deliveries are in each open state: of one mailbox, or of all of them. */
   countOpenByState(tenant: string, agentId?: AgentId): Promise<ReadonlyMap<DeliveryState, number>>;
 }

@@ -21,7 +21,7 @@ export interface PushEndpoint {
   readonly failures: number;
   /** The circuit is open: nothing is tried before then. */
   readonly openUntilMs: number | null;
-  /** Mail up to this position of the mailbox has been taken up for pushing. */
+  /** MailboxMessage up to this position of the mailbox has been taken up for pushing. */
   readonly afterPosition: number;
   /** 0 is new. */
   readonly version: number;

@@ -59,7 +59,7 @@ export const LOOK_FAILURES_MAX = 21;
 export const LOOK_MISSES_MAX = 2;
 
 /** Soon after there was news, then ever more rarely. */
-export function nextLookAtMs({ changedAtMs }: Pick<RemoteTask, "changedAtMs">, nowMs: number): number {
+export function nextPollAtMs({ changedAtMs }: Pick<RemoteTask, "changedAtMs">, nowMs: number): number {
   const waitMs = Math.round((nowMs - changedAtMs) * LOOK_SHARE);
   return nowMs + Math.min(Math.max(waitMs, LOOK_MS_MIN), LOOK_MS_MAX);
 }

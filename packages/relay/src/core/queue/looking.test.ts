@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { A2AQueue } from "@a2a-relay/protocol";
+import type { QueueSnapshot } from "@a2a-relay/protocol";
 import { ZHIWEI } from "../../../testing/core-on-memory.ts";
 import {
   anOkResult,
@@ -13,7 +13,7 @@ import { refused } from "../../../testing/refusal.ts";
 
 const U64_MAX = 18_446_744_073_709_551_615n;
 
-function states({ tasks }: A2AQueue): readonly string[] {
+function states({ tasks }: QueueSnapshot): readonly string[] {
   return tasks.map(({ state, task }) => `${state} ${task.intent_text}`);
 }
 
@@ -77,7 +77,7 @@ describe("the queue", () => {
 
   it("hides young leases and nothing else", async () => {
     await using core = await setup();
-    const look = (min_lease_age_ms: number): Promise<A2AQueue> =>
+    const look = (min_lease_age_ms: number): Promise<QueueSnapshot> =>
       core.taskQueue.queue(core.lulu, { min_lease_age_ms });
     assert.deepEqual(states(await look(60_000)), ["queued third", "in_flight first"]);
     assert.deepEqual(states(await look(60_001)), ["queued third"]);
@@ -105,7 +105,7 @@ describe("the queue", () => {
 
   it("is narrowed to one state, says so, and knows no other", async () => {
     await using core = await setup();
-    const look = (state_filter: string): Promise<A2AQueue> =>
+    const look = (state_filter: string): Promise<QueueSnapshot> =>
       core.taskQueue.queue(core.lulu, { state_filter });
     const queued = await look("queued");
     assert.deepEqual([states(queued), queued.state_filter], [["queued third"], "queued"]);

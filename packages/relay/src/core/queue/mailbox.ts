@@ -1,46 +1,46 @@
 import {
-  type A2ARepairOutcome,
-  type A2ARepairRequest,
-  type A2ATask,
-  type A2ATaskInput,
-  type A2ATaskQueueEntry,
-  type A2ATaskResult,
-  type A2ATaskResultInput,
+  type QueueRepairOutcome,
+  type QueueRepairRequest,
+  type QueueTask,
+  type QueueTaskInput,
+  type QueueTaskEntry,
+  type QueueTaskResult,
+  type QueueTaskResultInput,
   LIMITS,
   type QueueLease,
   RelayError,
 } from "@a2a-relay/protocol";
 import type { Principal } from "../access/principal.ts";
-import type { Waiting } from "../mechanisms/wait-options.ts";
+import type { WaitOptions } from "../mechanisms/wait-options.ts";
 import type { AgentName } from "./queue-agents.ts";
 import type { TaskQueueService } from "./task-queue-service.ts";
 
 /** A task that was taken, and the lease it was taken under: pass its `lease_id` with the result. */
-export interface LeasedTask extends A2ATask {
+export interface LeasedTask extends QueueTask {
   readonly lease: QueueLease;
 }
 
 /** The task queue for a program that runs the relay inside itself, with the rights of an operator. */
 export interface Mailbox {
-  sendTask(task: A2ATaskInput): Promise<void>;
+  sendTask(task: QueueTaskInput): Promise<void>;
   /** Takes the oldest task of all agents, as soon as there is one. Rejects with the signal's reason. */
-  recvTask(waiting?: Waiting): Promise<LeasedTask>;
+  recvTask(waiting?: WaitOptions): Promise<LeasedTask>;
   /** Takes the recipient's oldest task, if there is one now. */
   tryRecvTaskFor(recipient: AgentName): Promise<LeasedTask | undefined>;
   /** Queued tasks, oldest first. */
-  recentTasks(limit: number): Promise<readonly A2ATask[]>;
+  recentTasks(limit: number): Promise<readonly QueueTask[]>;
   /** Queued tasks, then those that somebody has. */
-  taskQueue(limit: number): Promise<readonly A2ATaskQueueEntry[]>;
-  repairTask(request: A2ARepairRequest): Promise<A2ARepairOutcome>;
+  taskQueue(limit: number): Promise<readonly QueueTaskEntry[]>;
+  repairTask(request: QueueRepairRequest): Promise<QueueRepairOutcome>;
 
   /** Ends a task on behalf of the agent that it was given to. */
-  sendResult(result: A2ATaskResultInput): Promise<void>;
+  sendResult(result: QueueTaskResultInput): Promise<void>;
   /** Takes the oldest result of all agents for good, as soon as there is one. Rejects with the signal's reason. */
-  recvResult(waiting?: Waiting): Promise<A2ATaskResult>;
+  recvResult(waiting?: WaitOptions): Promise<QueueTaskResult>;
   /** Takes the oldest result for the agent that asked, for good, if there is one now. */
-  tryRecvResultFor(peer: AgentName): Promise<A2ATaskResult | undefined>;
+  tryRecvResultFor(peer: AgentName): Promise<QueueTaskResult | undefined>;
   /** Results that nobody has taken, oldest first. */
-  recentResults(limit: number): Promise<readonly A2ATaskResult[]>;
+  recentResults(limit: number): Promise<readonly QueueTaskResult[]>;
 }
 
 /** The same queue that the wire serves, without the wire. */
@@ -55,11 +55,11 @@ export class TaskQueueMailbox implements Mailbox {
     this.#stopping = stopping;
   }
 
-  async sendTask(task: A2ATaskInput): Promise<void> {
+  async sendTask(task: QueueTaskInput): Promise<void> {
     await this.#queue.sendTask(this.#principal, task);
   }
 
-  async recvTask({ signal }: Waiting = {}): Promise<LeasedTask> {
+  async recvTask({ signal }: WaitOptions = {}): Promise<LeasedTask> {
     return this.#untilTaken(signal, (waiting) => this.#takeTask({ wait_ms: LIMITS.waitMsMax }, waiting));
   }
 
@@ -67,40 +67,40 @@ export class TaskQueueMailbox implements Mailbox {
     return this.#takeTask({ agent: await this.#queue.resolve(this.#principal, recipient) }, {});
   }
 
-  async recentTasks(limit: number): Promise<readonly A2ATask[]> {
+  async recentTasks(limit: number): Promise<readonly QueueTask[]> {
     return (await this.#queue.recentTasks(this.#principal, { limit })).tasks;
   }
 
-  async taskQueue(limit: number): Promise<readonly A2ATaskQueueEntry[]> {
+  async taskQueue(limit: number): Promise<readonly QueueTaskEntry[]> {
     return (await this.#queue.queue(this.#principal, { limit })).tasks;
   }
 
-  async repairTask(request: A2ARepairRequest): Promise<A2ARepairOutcome> {
+  async repairTask(request: QueueRepairRequest): Promise<QueueRepairOutcome> {
     return (await this.#queue.repair(this.#principal, request)).outcome;
   }
 
-  async sendResult(result: A2ATaskResultInput): Promise<void> {
+  async sendResult(result: QueueTaskResultInput): Promise<void> {
     await this.#queue.postResult(this.#principal, result);
   }
 
-  async recvResult({ signal }: Waiting = {}): Promise<A2ATaskResult> {
+  async recvResult({ signal }: WaitOptions = {}): Promise<QueueTaskResult> {
     return this.#untilTaken(signal, (waiting) => this.#takeResult({ wait_ms: LIMITS.waitMsMax }, waiting));
   }
 
-  async tryRecvResultFor(peer: AgentName): Promise<A2ATaskResult | undefined> {
+  async tryRecvResultFor(peer: AgentName): Promise<QueueTaskResult | undefined> {
     return this.#takeResult({ agent: await this.#queue.resolve(this.#principal, peer) }, {});
   }
 
-  async recentResults(limit: number): Promise<readonly A2ATaskResult[]> {
+  async recentResults(limit: number): Promise<readonly QueueTaskResult[]> {
     return (await this.#queue.recentResults(this.#principal, { limit })).results;
   }
 
-  async #takeTask(request: object, waiting: Waiting): Promise<LeasedTask | undefined> {
+  async #takeTask(request: object, waiting: WaitOptions): Promise<LeasedTask | undefined> {
     const { task, lease } = await this.#queue.nextTask(this.#principal, request, waiting);
     return task === null || lease === undefined ? undefined : { ...task, lease };
   }
 
-  async #takeResult(request: object, waiting: Waiting): Promise<A2ATaskResult | undefined> {
+  async #takeResult(request: object, waiting: WaitOptions): Promise<QueueTaskResult | undefined> {
     const { result } = await this.#queue.nextResult(this.#principal, request, "now", waiting);
     return result ?? undefined;
   }
@@ -108,7 +108,7 @@ export class TaskQueueMailbox implements Mailbox {
   /** What was taken is handed over, even if the caller gave up at that very moment: it would be lost otherwise. */
   async #untilTaken<Taken>(
     signal: AbortSignal | undefined,
-    take: (waiting: Waiting) => Promise<Taken | undefined>,
+    take: (waiting: WaitOptions) => Promise<Taken | undefined>,
   ): Promise<Taken> {
     const ending = new AbortController();
     const end = (): void => ending.abort();

@@ -5,23 +5,23 @@ import { journalTopic } from "../ports/change-feed.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
 import type { ServiceParts } from "../service-parts.ts";
-import type { Waiters } from "../access/wait-quota.ts";
-import { isGone, type Waiting } from "../mechanisms/wait-options.ts";
+import type { WaitQuota } from "../access/wait-quota.ts";
+import { isGone, type WaitOptions } from "../mechanisms/wait-options.ts";
 import type { MailboxService, Wanted, WantedLease } from "../mailboxes/mailbox-service.ts";
-import type { Mail } from "../ports/mailbox-store.ts";
+import type { MailboxMessage } from "../ports/mailbox-store.ts";
 
 /** How often another taker may be faster before it is taken for an empty queue. */
 const MISSES_MAX = 20;
 
 /** Takes one letter of a mailbox, waiting for it as long as it is told. */
-type TakeFrom = (agent: string, waitMs: number) => Promise<Mail | undefined>;
+type TakeFrom = (agent: string, waitMs: number) => Promise<MailboxMessage | undefined>;
 
 /** Takes work and results: an agent its own, an operator somebody's, or the oldest of all where it names nobody. */
 export class QueueIntake {
   readonly #store: RelayStore;
   readonly #guard: Guard;
   readonly #clock: Clock;
-  readonly #waiters: Waiters;
+  readonly #waiters: WaitQuota;
   readonly #mailboxes: MailboxService;
 
   constructor(parts: Pick<ServiceParts, "store" | "clock" | "guard" | "waiters">, mailboxes: MailboxService) {
@@ -37,8 +37,8 @@ export class QueueIntake {
     principal: Principal,
     agent: string | undefined,
     wanted: WantedLease,
-    waiting: Waiting,
-  ): Promise<Mail | undefined> {
+    waiting: WaitOptions,
+  ): Promise<MailboxMessage | undefined> {
     return this.#find(principal, agent, wanted, waiting, (mailbox, waitMs) =>
       this.#mailboxes.take(principal, mailbox, { ...wanted, waitMs }, waiting),
     );
@@ -49,8 +49,8 @@ export class QueueIntake {
     principal: Principal,
     agent: string | undefined,
     wanted: Wanted,
-    waiting: Waiting,
-  ): Promise<Mail | undefined> {
+    waiting: WaitOptions,
+  ): Promise<MailboxMessage | undefined> {
     return this.#find(principal, agent, wanted, waiting, async (mailbox, waitMs) => {
       const endMs = this.#clock.nowMs() + waitMs;
       for (;;) {
@@ -69,9 +69,9 @@ export class QueueIntake {
     principal: Principal,
     agent: string | undefined,
     wanted: Wanted,
-    waiting: Waiting,
+    waiting: WaitOptions,
     takeFrom: TakeFrom,
-  ): Promise<Mail | undefined> {
+  ): Promise<MailboxMessage | undefined> {
     const mailbox = agent ?? (principal.kind === "agent" ? principal.agentId : undefined);
     if (mailbox !== undefined) return takeFrom(mailbox, wanted.waitMs);
     const { tenant } = principal;
@@ -88,7 +88,7 @@ export class QueueIntake {
     }
   }
 
-  async #oldestOfAll(tenant: string, { purpose }: Wanted, takeFrom: TakeFrom): Promise<Mail | undefined> {
+  async #oldestOfAll(tenant: string, { purpose }: Wanted, takeFrom: TakeFrom): Promise<MailboxMessage | undefined> {
     for (let misses = 0; misses < MISSES_MAX; misses += 1) {
       const nowMs = this.#clock.nowMs();
       const mailbox: AgentId | undefined = await this.#store.oldestMailbox(tenant, purpose, nowMs);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { describe, it } from "node:test";
-import type { A2ATask, A2ATaskInput, A2ATaskResultInput, AgentId, Message, Part } from "@a2a-relay/protocol";
+import type { QueueTask, QueueTaskInput, QueueTaskResultInput, AgentId, Message, Part } from "@a2a-relay/protocol";
 import { aDelivery, aLeasedDelivery, aTask } from "../../../testing/records.ts";
 import { refused } from "../../../testing/refusal.ts";
 import type { TaskRecord } from "../ports/task-record.ts";
@@ -12,7 +12,7 @@ import {
   toEnding,
   toEntry,
   toLease,
-  toLetter,
+  toMessage,
   toOutcome,
   toResult,
   toTask,
@@ -48,8 +48,8 @@ function kept(letter: object): Message {
 }
 
 /** The task as it comes out again at the other end. */
-function throughTheRelay(task: A2ATask): A2ATask {
-  const letter = kept(toLetter(task, { ...WAY, parentId: "relay-parent" }));
+function throughTheRelay(task: QueueTask): QueueTask {
+  const letter = kept(toMessage(task, { ...WAY, parentId: "relay-parent" }));
   const { deadline_ms: deadlineMs = null, idempotency } = task;
   const delivery = aDelivery({
     taskId: "task1",
@@ -63,7 +63,7 @@ function throughTheRelay(task: A2ATask): A2ATask {
 }
 
 /** The result as it comes out again, written into a letter as the end of a task writes it. */
-function resultThroughTheRelay(result: A2ATaskResultInput): unknown {
+function resultThroughTheRelay(result: QueueTaskResultInput): unknown {
   const { state, resultStatus, text, parts, errorMessage } = toEnding(result);
   const letter = kept({
     body: text,
@@ -83,14 +83,14 @@ function resultThroughTheRelay(result: A2ATaskResultInput): unknown {
 describe("a task on the wire", () => {
   for (const name of ["task", "bare-task"]) {
     it(`comes out as it went in: ${name}`, () => {
-      const task = golden(name) as A2ATask;
+      const task = golden(name) as QueueTask;
       assert.deepEqual(wire(throughTheRelay(task)), task);
     });
   }
 
   it("has no member for what was not said, also when it was said to be null", () => {
     const nulls = { task_kind: null, parent: null, deadline_ms: null, idempotency: null };
-    const letter = toLetter({ ...(golden("bare-task") as A2ATask), ...nulls }, WAY);
+    const letter = toMessage({ ...(golden("bare-task") as QueueTask), ...nulls }, WAY);
     assert.deepEqual(Object.keys(letter), ["from", "to", "type", "body"]);
   });
 
@@ -113,10 +113,10 @@ describe("a task on the wire", () => {
   });
 
   it("must say something wherever it says anything", async () => {
-    const task = golden("task") as A2ATaskInput;
+    const task = golden("task") as QueueTaskInput;
     assertTaskTexts(task);
     const idempotency = { duplicate_safety: "unsafe", key: " " } as const;
-    const wrong: readonly (readonly [Partial<A2ATaskInput>, RegExp])[] = [
+    const wrong: readonly (readonly [Partial<QueueTaskInput>, RegExp])[] = [
       [{ intent_text: "  \n" }, /^invalid task: intent_text must not be empty$/],
       [{ task_kind: "" }, /^invalid task: task_kind must not be empty when present$/],
       [{ task_kind: "\t" }, /^invalid task: task_kind must not be empty when present$/],
@@ -128,15 +128,15 @@ describe("a task on the wire", () => {
   });
 
   it("is the same task whatever its agents are called, and another one if anything else differs", () => {
-    const task = golden("task") as A2ATaskInput;
+    const task = golden("task") as QueueTaskInput;
     const digest = taskDigest(task);
     assert.equal(
       taskDigest({ ...task, id: "other", sender: "lulu", recipient: { display: "知微" } }),
       digest,
     );
     assert.equal(
-      taskDigest({ ...(golden("bare-task") as A2ATaskInput), parent: null }),
-      taskDigest(golden("bare-task") as A2ATaskInput),
+      taskDigest({ ...(golden("bare-task") as QueueTaskInput), parent: null }),
+      taskDigest(golden("bare-task") as QueueTaskInput),
     );
     const others = [
       { intent_text: "别的" },
@@ -150,7 +150,7 @@ describe("a task on the wire", () => {
 });
 
 describe("an entry of the queue on the wire", () => {
-  const task = golden("bare-task") as A2ATask;
+  const task = golden("bare-task") as QueueTask;
 
   it("is queued without a lease, or in flight with one", () => {
     assert.deepEqual(wire(toEntry(aDelivery(), task)), golden("queued-entry"));
@@ -170,7 +170,7 @@ describe("an entry of the queue on the wire", () => {
 describe("a result on the wire", () => {
   for (const name of ["result", "bare-result"]) {
     it(`comes out as it went in: ${name}`, () => {
-      const result = golden(name) as A2ATaskResultInput;
+      const result = golden(name) as QueueTaskResultInput;
       assert.deepEqual(resultThroughTheRelay(result), result);
     });
   }
@@ -179,7 +179,7 @@ describe("a result on the wire", () => {
     const content = [{ type: "text", text: "日志" }] as const;
     for (const said of [{ content: [] }, { content: [...content] }]) {
       for (const error of [{}, { error_message: "坏了" }]) {
-        const result: A2ATaskResultInput = { task_id: ID, status: "error", ...said, ...error };
+        const result: QueueTaskResultInput = { task_id: ID, status: "error", ...said, ...error };
         assert.deepEqual(resultThroughTheRelay(result), result);
       }
     }
@@ -190,7 +190,7 @@ describe("a result on the wire", () => {
     assert.deepEqual([ending.text, ending.parts], ["长", undefined]);
     const texts = ["长", "", "\n"].map((text) => [{ type: "text" as const, text }]);
     for (const content of texts) {
-      const result: A2ATaskResultInput = { task_id: ID, status: "ok", content };
+      const result: QueueTaskResultInput = { task_id: ID, status: "ok", content };
       assert.deepEqual(resultThroughTheRelay(result), result);
     }
   });
@@ -208,12 +208,12 @@ describe("a result on the wire", () => {
   });
 
   it("is compared by all that it says", () => {
-    const result = golden("result") as A2ATaskResultInput;
+    const result = golden("result") as QueueTaskResultInput;
     const { digest } = toEnding(result);
     assert.equal(toEnding({ ...result, lease_id: "l1" }).digest, digest);
     assert.equal(
       toEnding({ task_id: ID, status: "ok" }).digest,
-      toEnding(golden("bare-result") as A2ATaskResultInput).digest,
+      toEnding(golden("bare-result") as QueueTaskResultInput).digest,
     );
     for (const other of [
       { status: "ok" },
@@ -221,7 +221,7 @@ describe("a result on the wire", () => {
       { error_message: "x" },
       { error_message: null },
     ]) {
-      assert.notEqual(toEnding({ ...result, ...other } as A2ATaskResultInput).digest, digest);
+      assert.notEqual(toEnding({ ...result, ...other } as QueueTaskResultInput).digest, digest);
     }
   });
 

@@ -1,12 +1,12 @@
 import {
-  type A2ARepairOutcome,
-  type A2ARepairRequest,
-  type A2ARetryReport,
-  type A2ATask,
-  type A2ATaskInput,
-  type A2ATaskQueueEntry,
-  type A2ATaskResult,
-  type A2ATaskResultInput,
+  type QueueRepairOutcome,
+  type QueueRepairRequest,
+  type QueueRetryReport,
+  type QueueTask,
+  type QueueTaskInput,
+  type QueueTaskEntry,
+  type QueueTaskResult,
+  type QueueTaskResultInput,
   type AgentId,
   type Artifact,
   type Message,
@@ -33,7 +33,7 @@ export function shownId(task: Pick<TaskRecord, "id" | "clientId">): string {
 }
 
 /** What must say something if it is there at all, in the words that this wire's clients know. */
-export function assertTaskTexts({ intent_text, task_kind, idempotency }: A2ATaskInput): void {
+export function assertTaskTexts({ intent_text, task_kind, idempotency }: QueueTaskInput): void {
   const refuse = (what: string): never => {
     throw new RelayError("invalid_argument", `invalid task: ${what}`);
   };
@@ -43,8 +43,8 @@ export function assertTaskTexts({ intent_text, task_kind, idempotency }: A2ATask
 }
 
 /** The request that a task is. `parent` is the relay's own id. */
-export function toLetter(
-  task: A2ATaskInput,
+export function toMessage(
+  task: QueueTaskInput,
   way: { readonly sender: AgentId; readonly recipient: AgentId; readonly parentId: string | undefined },
 ): MessageInput {
   return {
@@ -60,7 +60,7 @@ export function toLetter(
 }
 
 /** What makes two sends under one id the same task: all that was said, but for how the agents were called. */
-export function taskDigest(task: A2ATaskInput): string {
+export function taskDigest(task: QueueTaskInput): string {
   const { id: _id, sender: _sender, recipient: _recipient, ...said } = task;
   return digestOf(Object.fromEntries(Object.entries(said).filter(([, value]) => value !== null)));
 }
@@ -78,7 +78,7 @@ export function toTask(
   delivery: DeliveryRecord,
   task: TaskRecord,
   { sender, recipient, parent }: TaskSurroundings,
-): A2ATask {
+): QueueTask {
   const kind = taskKindOf(message);
   const parentId = parent === undefined ? task.parentId : shownId(parent);
   const { duplicateSafety, idempotencyKey } = delivery;
@@ -106,7 +106,7 @@ export function toLease(delivery: DeliveryRecord): QueueLease {
   };
 }
 
-export function toEntry(delivery: DeliveryRecord, task: A2ATask): A2ATaskQueueEntry {
+export function toEntry(delivery: DeliveryRecord, task: QueueTask): QueueTaskEntry {
   const { attempt, leaseId, leasedAtMs } = delivery;
   if (delivery.state !== "leased" || leaseId === null || leasedAtMs === null) {
     return { state: "queued", task, attempt };
@@ -122,7 +122,7 @@ export function toEntry(delivery: DeliveryRecord, task: A2ATask): A2ATaskQueueEn
 }
 
 /** How a posted result ends its task. */
-export function toEnding(result: A2ATaskResultInput): Omit<Ending, "actor" | "sender"> {
+export function toEnding(result: QueueTaskResultInput): Omit<Ending, "actor" | "sender"> {
   const { status } = result;
   const content = result.content ?? [];
   const errorMessage = result.error_message ?? undefined;
@@ -150,7 +150,7 @@ export function toResult(
   message: Message,
   task: TaskRecord | undefined,
   artifacts: readonly Artifact[],
-): A2ATaskResult {
+): QueueTaskResult {
   const status = task?.resultStatus ?? statusOf(message);
   const errorMessage = errorOf(message, status);
   return {
@@ -163,9 +163,9 @@ export function toResult(
 
 export function toOutcome(
   taskId: string,
-  command: A2ARepairRequest["command"],
+  command: QueueRepairRequest["command"],
   attempt: number,
-): A2ARepairOutcome {
+): QueueRepairOutcome {
   if (command.action === "requeue") return { task_id: taskId, action: "requeued", state: "queued", attempt };
   return {
     task_id: taskId,
@@ -177,7 +177,7 @@ export function toOutcome(
 }
 
 /** `ids` has what each letter's task is called here. */
-export function toRetryReport(report: RetryReport, ids: ReadonlyMap<string, string>): A2ARetryReport {
+export function toRetryReport(report: RetryReport, ids: ReadonlyMap<string, string>): QueueRetryReport {
   const idOf = ({ messageId }: DeliveryRecord): string => ids.get(messageId) ?? messageId;
   return {
     policy: report.policy,

@@ -3,14 +3,14 @@ import type { Principal } from "../access/principal.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
 import type { DeliveryRecord } from "../ports/delivery-record.ts";
 import type { RepairSubject } from "../mailboxes/repair-subject.ts";
-import { workMail } from "../rules/task-changes.ts";
+import { workDeliveries } from "../rules/task-changes.ts";
 import type { TaskRecord } from "../ports/task-record.ts";
 
 /**
  * Tasks by the names that callers have for them: the id that the requester gave, or the relay's own. Two
  * requesters may give two tasks the same one; then a lease, or the relay's own id, tells them apart.
  */
-export class QueueTasks {
+export class NamedQueueTasks {
   readonly #store: RelayStore;
 
   constructor(store: RelayStore) {
@@ -64,7 +64,7 @@ export class QueueTasks {
    * agent apart. Refused where the work is still in the queue, so that nobody can have done it.
    */
   async leaseOf(task: TaskRecord, shownAs: string): Promise<string | undefined> {
-    const open = workMail(task, await this.#store.openDeliveriesOfTask(task.tenant, task.id));
+    const open = workDeliveries(task, await this.#store.openDeliveriesOfTask(task.tenant, task.id));
     const leased = open.filter(({ state }) => state === "leased");
     const held = leased.find(({ purpose }) => purpose === "work") ?? leased[0];
     if (held !== undefined) return held.worker === null ? (held.leaseId ?? undefined) : undefined;
@@ -78,7 +78,7 @@ export class QueueTasks {
 
   /** The mail that asks the present assignee for the work. */
   async workOf(task: TaskRecord): Promise<readonly DeliveryRecord[]> {
-    const open = workMail(task, await this.#store.openDeliveriesOfTask(task.tenant, task.id));
+    const open = workDeliveries(task, await this.#store.openDeliveriesOfTask(task.tenant, task.id));
     return open.filter(({ purpose }) => purpose === "work");
   }
 

@@ -1,7 +1,7 @@
 import {
-  type A2ATask,
-  type A2ATaskQueueEntry,
-  type A2ATaskResult,
+  type QueueTask,
+  type QueueTaskEntry,
+  type QueueTaskResult,
   type AgentId,
   LIMITS,
   type Message,
@@ -9,7 +9,7 @@ import {
 } from "@a2a-relay/protocol";
 import type { RelayStore } from "../ports/relay-store.ts";
 import type { DeliveryRecord } from "../ports/delivery-record.ts";
-import type { Mail } from "../ports/mailbox-store.ts";
+import type { MailboxMessage } from "../ports/mailbox-store.ts";
 import type { QueueAgents } from "./queue-agents.ts";
 import { toEntry, toResult, toTask } from "./queue-mapping.ts";
 
@@ -35,7 +35,7 @@ export class QueueView {
   }
 
   /** Undefined when the task left in the meantime. */
-  async task({ delivery, message }: Mail): Promise<A2ATask | undefined> {
+  async task({ delivery, message }: MailboxMessage): Promise<QueueTask | undefined> {
     const { tenant, taskId } = delivery;
     const task = taskId === null ? undefined : await this.#store.task(tenant, taskId);
     if (task === undefined) return undefined;
@@ -47,7 +47,7 @@ export class QueueView {
     });
   }
 
-  async result({ delivery, message }: Mail): Promise<A2ATaskResult> {
+  async result({ delivery, message }: MailboxMessage): Promise<QueueTaskResult> {
     const { tenant, taskId } = delivery;
     const task = taskId === null ? undefined : await this.#store.task(tenant, taskId);
     const artifacts = task === undefined ? [] : await this.#store.artifacts(tenant, task.id);
@@ -55,7 +55,7 @@ export class QueueView {
   }
 
   /** What waits, in the order in which it is handed out, then what is worked on, the longest first. */
-  async tasks(look: QueueLook): Promise<readonly A2ATaskQueueEntry[]> {
+  async tasks(look: QueueLook): Promise<readonly QueueTaskEntry[]> {
     const queued = look.state === "in_flight" ? [] : await this.#waiting(look);
     const leased =
       look.state === "queued" ? [] : await this.#mail(look, "leased", look.limit - queued.length);
@@ -69,7 +69,7 @@ export class QueueView {
   /** Results that were not acknowledged, also those that somebody has in hand. */
   async results(
     look: Pick<QueueLook, "limit" | "nowMs" | "tenant"> & { readonly agentId: AgentId | undefined },
-  ): Promise<readonly A2ATaskResult[]> {
+  ): Promise<readonly QueueTaskResult[]> {
     const { tenant, agentId, limit } = look;
     const filter = {
       tenant,
@@ -109,7 +109,7 @@ export class QueueView {
   /** Ends with the first letter that does not fit into one answer; the first of all comes whatever its length. */
   async #viewed<View>(
     deliveries: readonly DeliveryRecord[],
-    view: (mail: Mail) => Promise<View | undefined>,
+    view: (mail: MailboxMessage) => Promise<View | undefined>,
   ): Promise<readonly View[]> {
     const views: View[] = [];
     let bytesLeft: number = LIMITS.answerBytesMax;
@@ -125,7 +125,7 @@ export class QueueView {
   }
 }
 
-function inQueueOrder(a: A2ATaskQueueEntry, b: A2ATaskQueueEntry): number {
+function inQueueOrder(a: QueueTaskEntry, b: QueueTaskEntry): number {
   if (a.leased_at_ms === undefined || b.leased_at_ms === undefined) {
     return Number(a.leased_at_ms !== undefined) - Number(b.leased_at_ms !== undefined);
   }

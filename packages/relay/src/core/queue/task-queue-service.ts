@@ -1,19 +1,19 @@
 import {
-  type A2AAutoRetried,
-  type A2ACompacted,
-  type A2AQueue,
-  type A2ARepaired,
-  A2ARepairRequestSchema,
-  type A2AResultAcked,
-  type A2AResultOption,
-  type A2AResultPosted,
-  type A2AResults,
-  A2ARetryStaleSchema,
-  type A2ATaskOption,
-  type A2ATaskQueued,
-  A2ATaskResultSchema,
-  type A2ATasks,
-  A2ATaskSchema,
+  type QueueAutoRetried,
+  type QueueCompacted,
+  type QueueSnapshot,
+  type QueueRepaired,
+  QueueRepairRequestSchema,
+  type QueueResultAcked,
+  type QueueResultOption,
+  type QueueResultAccepted,
+  type QueueResults,
+  QueueRetryStaleSchema,
+  type QueueTaskOption,
+  type QueueTaskAccepted,
+  QueueTaskResultSchema,
+  type QueueTasks,
+  QueueTaskSchema,
   type AgentId,
   isTerminal,
   LIMITS,
@@ -38,7 +38,7 @@ import { combine, decideAndCommit } from "../mechanisms/commit-retry.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
 import { parserOf } from "../mechanisms/schema-check.ts";
 import type { ServiceParts } from "../service-parts.ts";
-import type { Waiting } from "../mechanisms/wait-options.ts";
+import type { WaitOptions } from "../mechanisms/wait-options.ts";
 import type { Retention } from "../journal/retention.ts";
 import type { MailboxService } from "../mailboxes/mailbox-service.ts";
 import type { RepairService } from "../mailboxes/repair-service.ts";
@@ -53,23 +53,23 @@ import {
   taskDigest,
   toEnding,
   toLease,
-  toLetter,
+  toMessage,
   toOutcome,
   toRetryReport,
 } from "./queue-mapping.ts";
-import { QueueTasks } from "./queue-tasks.ts";
+import { NamedQueueTasks } from "./queue-tasks.ts";
 import { QueueView } from "./queue-view.ts";
 
-const parseTask = parserOf(A2ATaskSchema, "task");
-const parseResult = parserOf(A2ATaskResultSchema, "result");
+const parseTask = parserOf(QueueTaskSchema, "task");
+const parseResult = parserOf(QueueTaskResultSchema, "result");
 const parseCaller = parserOf(QueueCallerSchema, "query");
 const parseNext = parserOf(QueueNextSchema, "next");
 const parseNextResult = parserOf(ResultNextSchema, "next");
 const parseAck = parserOf(ResultAckSchema, "ack");
 const parseRecent = parserOf(QueueRecentSchema, "query");
 const parseQueue = parserOf(TaskQueueQuerySchema, "query");
-const parseRepair = parserOf(A2ARepairRequestSchema, "repair");
-const parseRetry = parserOf(A2ARetryStaleSchema, "retry-stale");
+const parseRepair = parserOf(QueueRepairRequestSchema, "repair");
+const parseRetry = parserOf(QueueRetryStaleSchema, "retry-stale");
 
 /** The services whose rules hold here as everywhere. */
 export interface QueuedServices {
@@ -92,7 +92,7 @@ export class TaskQueueService {
   readonly #clock: Clock;
   readonly #services: QueuedServices;
   readonly #agents: QueueAgents;
-  readonly #named: QueueTasks;
+  readonly #named: NamedQueueTasks;
   readonly #view: QueueView;
   readonly #intake: QueueIntake;
 
@@ -104,7 +104,7 @@ export class TaskQueueService {
     this.#clock = parts.clock;
     this.#services = services;
     this.#agents = new QueueAgents(parts);
-    this.#named = new QueueTasks(parts.store);
+    this.#named = new NamedQueueTasks(parts.store);
     this.#view = new QueueView(parts.store, this.#agents);
     this.#intake = new QueueIntake(parts, services.mailboxes);
   }
@@ -115,7 +115,7 @@ export class TaskQueueService {
   }
 
   /** The same task under the same id is the same send; another one under it is a conflict. */
-  async sendTask(principal: Principal, input: unknown): Promise<A2ATaskQueued> {
+  async sendTask(principal: Principal, input: unknown): Promise<QueueTaskAccepted> {
     const task = parseTask(input);
     const { tenant } = principal;
     const clientTaskId = parseRecordId(task.id, "id");
@@ -124,13 +124,13 @@ export class TaskQueueService {
     const recipient = await this.#agents.resolve(tenant, task.recipient, "recipient");
     const parentId =
       task.parent == null ? undefined : await this.#named.parentId(tenant, sender, task.parent);
-    const letter = toLetter(task, { sender, recipient, parentId });
+    const letter = toMessage(task, { sender, recipient, parentId });
     await this.#services.messages.sendTask(principal, letter, { clientTaskId, digest: taskDigest(task) });
     return { kind: "a2a_task_queued", task_id: clientTaskId };
   }
 
   /** Leases the oldest work. Other mail is not touched, and the lease has no end. */
-  async nextTask(principal: Principal, input: unknown, waiting: Waiting = {}): Promise<A2ATaskOption> {
+  async nextTask(principal: Principal, input: unknown, waiting: WaitOptions = {}): Promise<QueueTaskOption> {
     const { agent, worker = null, wait_ms: waitMs = 0 } = parseNext(input ?? {});
     const wanted = { purpose: "work", worker, leaseMs: null, waitMs } as const;
     const mail = await this.#intake.lease(principal, agent, wanted, waiting);
@@ -139,7 +139,7 @@ export class TaskQueueService {
     return { kind: "a2a_task_opt", task, lease: toLease(mail.delivery) };
   }
 
-  async recentTasks(principal: Principal, input: unknown): Promise<A2ATasks> {
+  async recentTasks(principal: Principal, input: unknown): Promise<QueueTasks> {
     const query: QueueRecent = parseRecent(input);
     const party = await this.#acting(principal, query.agent, "task-queue.read");
     const entries = await this.#view.tasks({
@@ -158,7 +158,7 @@ export class TaskQueueService {
    * Ends a task of the caller's. Whether it exists is found out before anything else is asked, so that nobody learns
    * what they may do from tasks that are not theirs. `caller` names the agent that an operator speaks for.
    */
-  async postResult(principal: Principal, input: unknown, caller: unknown = {}): Promise<A2AResultPosted> {
+  async postResult(principal: Principal, input: unknown, caller: unknown = {}): Promise<QueueResultAccepted> {
     const { agent } = parseCaller(caller);
     const result = parseResult(input);
     const name = result.task_id;
@@ -179,8 +179,8 @@ export class TaskQueueService {
     principal: Principal,
     input: unknown,
     byDefault: "now" | "explicit",
-    waiting: Waiting = {},
-  ): Promise<A2AResultOption> {
+    waiting: WaitOptions = {},
+  ): Promise<QueueResultOption> {
     const { agent, ack = byDefault, wait_ms: waitMs = 0 } = parseNextResult(input ?? {});
     const wanted = { purpose: "result", waitMs } as const;
     if (ack === "now") {
@@ -195,7 +195,7 @@ export class TaskQueueService {
   }
 
   /** The result arrived. Saying so twice is harmless. */
-  async ackResult(principal: Principal, input: unknown): Promise<A2AResultAcked> {
+  async ackResult(principal: Principal, input: unknown): Promise<QueueResultAcked> {
     const { agent, message_id, lease_id } = parseAck(input);
     const { tenant } = principal;
     const reader = await this.#acting(principal, agent, "mailbox.settle");
@@ -213,7 +213,7 @@ export class TaskQueueService {
     return { kind: "a2a_result_acked", task_id: await this.#shownIdOf(tenant, delivery.taskId) };
   }
 
-  async recentResults(principal: Principal, input: unknown): Promise<A2AResults> {
+  async recentResults(principal: Principal, input: unknown): Promise<QueueResults> {
     const query: QueueRecent = parseRecent(input);
     const agentId = await this.#acting(principal, query.agent, "task-queue.read");
     const limit = query.limit ?? LIMITS.queueLimitDefault;
@@ -222,7 +222,7 @@ export class TaskQueueService {
   }
 
   /** What waits, what is worked on, and what was not taken yet, with the filters that were in force. */
-  async queue(principal: Principal, input: unknown): Promise<A2AQueue> {
+  async queue(principal: Principal, input: unknown): Promise<QueueSnapshot> {
     const query: TaskQueueQuery = parseQueue(input);
     const { min_lease_age_ms: ageMs, deadline_within_ms: withinMs, state_filter: state } = query;
     const party = await this.#acting(principal, query.agent, "task-queue.read");
@@ -249,7 +249,7 @@ export class TaskQueueService {
     };
   }
 
-  async repair(principal: Principal, input: unknown): Promise<A2ARepaired> {
+  async repair(principal: Principal, input: unknown): Promise<QueueRepaired> {
     const { task_id: name, reason, command } = parseRepair(input);
     let subject: TaskRecord | undefined;
     const order = { what: "task", name, reason, command } as const;
@@ -263,7 +263,7 @@ export class TaskQueueService {
   }
 
   /** Only work is looked at: what else is leased is not of this queue. */
-  async retryStale(principal: Principal, input: unknown): Promise<A2AAutoRetried> {
+  async retryStale(principal: Principal, input: unknown): Promise<QueueAutoRetried> {
     const { policy, ...bare } = parseRetry(input ?? {});
     if (policy !== undefined && Object.keys(bare).length > 0) {
       throw new RelayError("invalid_argument", "retry-stale: give policy, or its members, not both");
@@ -278,7 +278,7 @@ export class TaskQueueService {
   }
 
   /** Sends the mail of what is finished and taken to the archive now, instead of when its time has come. */
-  async compact(principal: Principal): Promise<A2ACompacted> {
+  async compact(principal: Principal): Promise<QueueCompacted> {
     await this.#guard.authorize(principal, "mail.compact");
     const { tenant } = principal;
     await decideAndCommit(this.#store, async () => {

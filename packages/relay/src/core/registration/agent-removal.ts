@@ -9,7 +9,7 @@ import type { Identifiers } from "../ports/identifiers.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
 import { withdraw } from "../rules/delivery-state.ts";
 import { failedTaskChanges, undeliveredChanges } from "../rules/undelivered.ts";
-import type { Stationery } from "../rules/notices.ts";
+import type { MessageDefaults } from "../rules/notices.ts";
 import { forgotten } from "./push-endpoint.ts";
 import { agentEvent } from "./agent-event.ts";
 
@@ -112,7 +112,7 @@ export class AgentRemoval {
       if (task === undefined || isTerminal(task.state)) return { changes: undefined, answer: undefined };
       const reason = `${task.assignee} is no longer registered`;
       const by = { actor: actorName(principal), resultFrom: POSTMASTER };
-      const changes = await failedTaskChanges(this.#store, this.#stationery(), task, reason, by);
+      const changes = await failedTaskChanges(this.#store, this.#defaults(), task, reason, by);
       return { changes: combine(tenant, changes), answer: undefined };
     });
   }
@@ -123,16 +123,16 @@ export class AgentRemoval {
       if (delivery === undefined || delivery.settledAtMs !== null) {
         return { changes: undefined, answer: undefined };
       }
-      const stationery = this.#stationery();
+      const defaults = this.#defaults();
       const reason = `${delivery.agentId} is no longer registered`;
       const by = { actor: actorName(principal), resultFrom: POSTMASTER };
-      const withdrawn = withdraw(delivery, reason, stationery.nowMs);
-      const changes = await undeliveredChanges(this.#store, stationery, withdrawn, by);
+      const withdrawn = withdraw(delivery, reason, defaults.nowMs);
+      const changes = await undeliveredChanges(this.#store, defaults, withdrawn, by);
       return { changes: combine(tenant, changes), answer: undefined };
     });
   }
 
-  #stationery(): Stationery {
+  #defaults(): MessageDefaults {
     return { ids: this.#ids, nowMs: this.#clock.nowMs(), messageTtlMs: this.#messageTtlMs };
   }
 }

@@ -124,7 +124,7 @@ export class AgentService {
     const found = await this.#listed(principal, query.page_token ?? "", limit);
     const items = await Promise.all(found.map((each) => this.#view(principal, each)));
     const last = items.length === limit ? items.at(-1) : undefined;
-    const unlisted = principal.kind === "operator" ? 0 : await this.#store.countExternalAgents(tenant);
+    const unlisted = principal.kind === "operator" ? 0 : await this.#store.countRemoteAgents(tenant);
     const total = (await this.#store.countAgents(tenant)) - unlisted;
     return { items, agents: items, total, ...(last === undefined ? {} : { pageToken: last.agent_id }) };
   }

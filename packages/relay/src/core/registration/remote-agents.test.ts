@@ -114,10 +114,10 @@ describe("an agent that is written to by its URL", () => {
     ] as const) {
       await assert.rejects(core.send({ to: URL_A, ...bad }));
     }
-    assert.equal(await core.store.countExternalAgents(DEFAULT_TENANT), 0);
+    assert.equal(await core.store.countRemoteAgents(DEFAULT_TENANT), 0);
     assert.equal(await core.store.pushEndpoint(DEFAULT_TENANT, ID), undefined);
     await core.send(request);
-    assert.equal(await core.store.countExternalAgents(DEFAULT_TENANT), 1);
+    assert.equal(await core.store.countRemoteAgents(DEFAULT_TENANT), 1);
     await refused(core.messages.send(core.lulu, request), "permission_denied", /a2a\.send/);
   });
 

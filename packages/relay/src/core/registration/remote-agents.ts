@@ -13,7 +13,7 @@ import type { AgentRecord } from "../ports/agent-record.ts";
 import { AgentRemoval } from "./agent-removal.ts";
 import { fillRecord, registeredBefore } from "./registration.ts";
 
-export interface ExternalAgentsParts {
+export interface RemoteAgentsParts {
   readonly store: RelayStore;
   readonly clock: Clock;
   readonly ids: Identifiers;
@@ -22,14 +22,14 @@ export interface ExternalAgentsParts {
 }
 
 /** Agents that nobody registered: whoever is written to by a URL gets a mailbox here, which the relay takes there. */
-export class ExternalAgents {
+export class RemoteAgents {
   readonly #store: RelayStore;
   readonly #clock: Clock;
   readonly #randomness: Randomness;
   readonly #egress: EgressPolicy;
   readonly #removal: AgentRemoval;
 
-  constructor(parts: ExternalAgentsParts, settings: { readonly messageTtlMs: number }) {
+  constructor(parts: RemoteAgentsParts, settings: { readonly messageTtlMs: number }) {
     this.#store = parts.store;
     this.#clock = parts.clock;
     this.#randomness = parts.randomness;
@@ -81,7 +81,7 @@ export class ExternalAgents {
   }
 
   async #assertRoom(tenant: string, newcomers: number): Promise<void> {
-    const count = (await this.#store.countExternalAgents(tenant)) + newcomers;
+    const count = (await this.#store.countRemoteAgents(tenant)) + newcomers;
     if (count < LIMITS.externalAgentsMax) return;
     throw new RelayError(
       "resource_exhausted",

@@ -125,7 +125,7 @@ export function timeOut(
 }
 
 /**
- * Fencing: leased mail is finished only under its current lease. Mail that went back and that nobody took
+ * Fencing: leased mail is finished only under its current lease. MailboxMessage that went back and that nobody took
  * over may still be finished by the last holder.
  */
 export function assertMayFinish(delivery: DeliveryRecord, leaseId: string | undefined): void {

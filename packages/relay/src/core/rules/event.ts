@@ -75,7 +75,7 @@ export interface EventDraft {
 }
 
 /** What a fact is about that concerns no agent, letter or task in particular. */
-export const ABOUT_NOBODY = { agentId: null, messageId: null, taskId: null, threadId: null } as const;
+export const NO_SUBJECT = { agentId: null, messageId: null, taskId: null, threadId: null } as const;
 
 /** A recorded fact with its place in the chain. `dataJson` is the exact text that was hashed. */
 export interface EventRecord extends Omit<EventDraft, "data"> {

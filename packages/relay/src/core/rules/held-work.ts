@@ -1,6 +1,6 @@
 import { isTerminal, POSTMASTER } from "@a2a-relay/protocol";
 import type { Changes, RelayStore } from "../ports/relay-store.ts";
-import type { Stationery } from "./notices.ts";
+import type { MessageDefaults } from "./notices.ts";
 import { deliveryEvent, withdrawWork } from "./task-changes.ts";
 import { replayReason, replayResult } from "./task-replay.ts";
 import type { DeliveryRecord } from "../ports/delivery-record.ts";
@@ -13,7 +13,7 @@ import { isStillThere } from "./undelivered.ts";
  */
 export async function releasedChanges(
   store: RelayStore,
-  stationery: Stationery,
+  defaults: MessageDefaults,
   delivery: DeliveryRecord,
 ): Promise<readonly Partial<Changes>[]> {
   const { tenant, taskId, state } = delivery;
@@ -21,11 +21,11 @@ export async function releasedChanges(
   if (state !== "held" || task === undefined || isTerminal(task.state) || task.resultKey === null) return [];
   const first = await store.unfinishedWithResultKey(tenant, task.resultKey);
   if (first?.id !== task.id) return [];
-  const { nowMs } = stationery;
+  const { nowMs } = defaults;
   const cached = await store.cachedResult(tenant, task.resultKey, nowMs);
   if (cached !== undefined) {
     const registered = await isStillThere(store, tenant, task.requester, task.createdAtMs);
-    const { changes } = replayResult(task, cached, stationery, registered);
+    const { changes } = replayResult(task, cached, defaults, registered);
     return [withdrawWork([delivery], POSTMASTER, nowMs, replayReason(cached)), changes];
   }
   const reason = "the task that it waited for has no result to share";

@@ -10,11 +10,11 @@ import {
 } from "@a2a-relay/protocol";
 import type { Changes } from "../ports/relay-store.ts";
 import type { EventDraft } from "./event.ts";
-import type { DeliveryRecord, MailPurpose } from "../ports/delivery-record.ts";
+import type { DeliveryRecord, DeliveryPurpose } from "../ports/delivery-record.ts";
 import { digestOfText } from "./digest.ts";
 
 /** Everything a letter needs to be kept and put into a mailbox. */
-export interface Letter {
+export interface NewMessage {
   readonly tenant: string;
   readonly id: string;
   readonly sender: AgentId;
@@ -24,7 +24,7 @@ export interface Letter {
   readonly body: string;
   readonly threadId: string;
   readonly taskId: string | undefined;
-  readonly purpose: MailPurpose;
+  readonly purpose: DeliveryPurpose;
   readonly replyTo: string | undefined;
   readonly acceptedAtMs: number;
   readonly expiresAtMs: number;
@@ -38,17 +38,17 @@ export interface Letter {
   readonly more: Readonly<Record<string, unknown>>;
 }
 
-export interface Posted {
+export interface CreatedMessage {
   readonly message: Message;
   readonly json: string;
   readonly changes: Pick<Required<Changes>, "messages" | "deliveries" | "events">;
 }
 
 /** Puts a letter into its mailbox: the message, its delivery and the event that says so. */
-export function post(letter: Letter): Posted {
+export function post(letter: NewMessage): CreatedMessage {
   const message = writeMessage(letter);
   const json = JSON.stringify(message);
-  assertLetterBytes(letter, json);
+  assertMessageBytes(letter, json);
   const { tenant, id, sender, recipient, kind, threadId } = letter;
   const taskId = letter.taskId ?? null;
   const record = {
@@ -85,13 +85,13 @@ export function post(letter: Letter): Posted {
 }
 
 /** What its sender wrote counts. The relay's own members do not, nor does a body that it drew from the parts. */
-function assertLetterBytes({ body, more }: Letter, json: string): void {
+function assertMessageBytes({ body, more }: NewMessage, json: string): void {
   // Three bytes are the most for what counts as one here: nearly every letter need not be measured.
   if (json.length * 3 <= LIMITS.bodyBytesMax) return;
   const bytes = Buffer.byteLength(json);
   if (bytes <= LIMITS.bodyBytesMax) return;
   const isDrawn = more["body"] === undefined && more["parts"] !== undefined;
-  const own = LIMITS.letterBytesAdded + (isDrawn ? Buffer.byteLength(JSON.stringify(body)) : 0);
+  const own = LIMITS.messageBytesAdded + (isDrawn ? Buffer.byteLength(JSON.stringify(body)) : 0);
   if (bytes - own <= LIMITS.bodyBytesMax) return;
   throw new RelayError("too_large", `message: at most ${LIMITS.bodyBytesMax} bytes as JSON`, {
     details: { limit: LIMITS.bodyBytesMax },
@@ -100,7 +100,7 @@ function assertLetterBytes({ body, more }: Letter, json: string): void {
 
 type UnfinishedMessage = { -readonly [Member in keyof Message]?: Message[Member] };
 
-function writeMessage(letter: Letter): Message {
+function writeMessage(letter: NewMessage): Message {
   const { more } = letter;
   const message: UnfinishedMessage = {
     version: MESSAGE_VERSION,
@@ -139,7 +139,7 @@ const NOT_COPIED = new Set([
   "task_id",
 ]);
 
-function newDelivery(letter: Letter): DeliveryRecord {
+function newDelivery(letter: NewMessage): DeliveryRecord {
   const { heldFor } = letter;
   return {
     tenant: letter.tenant,

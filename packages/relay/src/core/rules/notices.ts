@@ -2,11 +2,11 @@ import { type AgentId, POSTMASTER } from "@a2a-relay/protocol";
 import type { Identifiers } from "../ports/identifiers.ts";
 import type { DeliveryRecord } from "../ports/delivery-record.ts";
 import type { TaskRecord } from "../ports/task-record.ts";
-import { type Letter, type Posted, post } from "./new-message.ts";
+import { type NewMessage, type CreatedMessage, post } from "./new-message.ts";
 import type { MessageRecord } from "../ports/message-record.ts";
 
 /** What the relay itself needs to write a letter. */
-export interface Stationery {
+export interface MessageDefaults {
   readonly ids: Identifiers;
   readonly nowMs: number;
   readonly messageTtlMs: number;
@@ -14,13 +14,13 @@ export interface Stationery {
 
 /** Tells the sender why mail was not delivered. Never about quiet mail: no notice about a notice. */
 export function undeliverableNotice(
-  stationery: Stationery,
+  defaults: MessageDefaults,
   original: MessageRecord,
   delivery: DeliveryRecord,
-): Posted {
+): CreatedMessage {
   const subject = subjectOf(original);
   return post({
-    ...relayLetter(stationery, original.tenant, original.sender),
+    ...relayMessage(defaults, original.tenant, original.sender),
     subject: `Undeliverable: ${subject}`.slice(0, SUBJECT_CHARS).toWellFormed(),
     body: [
       `Your ${original.kind} "${subject}" to ${delivery.agentId} is ${delivery.state}: ${delivery.reason ?? ""}.`,
@@ -34,9 +34,9 @@ export function undeliverableNotice(
 }
 
 /** Tells whoever holds the lease that the work is no longer wanted. */
-export function canceledNotice(stationery: Stationery, task: TaskRecord, reason: string): Posted {
+export function canceledNotice(defaults: MessageDefaults, task: TaskRecord, reason: string): CreatedMessage {
   return post({
-    ...relayLetter(stationery, task.tenant, task.assignee),
+    ...relayMessage(defaults, task.tenant, task.assignee),
     subject: `Canceled: ${task.subject}`.slice(0, SUBJECT_CHARS).toWellFormed(),
     body: `Task ${task.id} was canceled: ${reason}. Stop working on it; a result will be refused.`,
     threadId: task.threadId,
@@ -48,20 +48,20 @@ export function canceledNotice(stationery: Stationery, task: TaskRecord, reason:
 
 const SUBJECT_CHARS = 200;
 
-function relayLetter(
-  stationery: Stationery,
+function relayMessage(
+  defaults: MessageDefaults,
   tenant: string,
   recipient: AgentId,
-): Omit<Letter, "subject" | "body" | "threadId" | "taskId" | "replyTo" | "more"> {
+): Omit<NewMessage, "subject" | "body" | "threadId" | "taskId" | "replyTo" | "more"> {
   return {
     tenant,
-    id: stationery.ids.message(),
+    id: defaults.ids.message(),
     sender: POSTMASTER,
     recipient,
     kind: "status",
     purpose: "mail",
-    acceptedAtMs: stationery.nowMs,
-    expiresAtMs: stationery.nowMs + stationery.messageTtlMs,
+    acceptedAtMs: defaults.nowMs,
+    expiresAtMs: defaults.nowMs + defaults.messageTtlMs,
     duplicateSafety: "idempotent",
     idempotencyKey: undefined,
     quiet: true,

@@ -4,7 +4,7 @@ import type { Principal } from "../access/principal.ts";
 const EXTERNAL = /^https?:\/\//;
 
 /** Whether this is an agent elsewhere, known by nothing but where it is. Nobody can register such an id. */
-export function isExternal(agentId: string): boolean {
+export function isRemote(agentId: string): boolean {
   return EXTERNAL.test(agentId);
 }
 
@@ -13,11 +13,11 @@ export function isExternal(agentId: string): boolean {
  * to few, and here it is known because one of them wrote to it. `viewer` is undefined for whoever showed no key.
  */
 export function isListedFor(viewer: Principal | undefined, agentId: string): boolean {
-  return viewer?.kind === "operator" || !isExternal(agentId);
+  return viewer?.kind === "operator" || !isRemote(agentId);
 }
 
 /** The id of the agent at a URL: the URL itself, always written in the same way. */
-export function externalIdOf(text: string, field: string): AgentId {
+export function remoteIdOf(text: string, field: string): AgentId {
   const url = URL.parse(text);
   if (url === null || url.username !== "" || url.password !== "" || text.includes("#")) {
     throw new RelayError(

@@ -6,7 +6,7 @@ import { acknowledge, assertMayFinish, withdraw } from "./delivery-state.ts";
 import type { TaskRecord } from "../ports/task-record.ts";
 
 /** Open mail of the task on the side of the agent that works on it. */
-export function workMail(task: TaskRecord, deliveries: readonly DeliveryRecord[]): readonly DeliveryRecord[] {
+export function workDeliveries(task: TaskRecord, deliveries: readonly DeliveryRecord[]): readonly DeliveryRecord[] {
   return deliveries.filter((delivery) => delivery.agentId === task.assignee);
 }
 

@@ -1,7 +1,7 @@
 import { POSTMASTER } from "@a2a-relay/protocol";
 import { combine } from "../mechanisms/commit-retry.ts";
 import type { Changes } from "../ports/relay-store.ts";
-import type { Stationery } from "./notices.ts";
+import type { MessageDefaults } from "./notices.ts";
 import type { CachedResult, TaskRecord } from "../ports/task-record.ts";
 import { endingDigest, endTask } from "./task-result.ts";
 import { wholeArtifact } from "../tasks/task-step.ts";
@@ -16,10 +16,10 @@ export function replayReason(cached: CachedResult): string {
 export function replayResult(
   task: TaskRecord,
   cached: CachedResult,
-  stationery: Stationery,
+  defaults: MessageDefaults,
   requesterIsRegistered: boolean,
 ): { readonly task: TaskRecord; readonly changes: Partial<Changes> } {
-  const shown = tellEnd(task, cached.artifacts.map(wholeArtifact), stationery.nowMs);
+  const shown = tellEnd(task, cached.artifacts.map(wholeArtifact), defaults.nowMs);
   const ended = endTask(
     shown.task,
     {
@@ -32,7 +32,7 @@ export function replayResult(
       actor: POSTMASTER,
       sender: task.assignee,
     },
-    stationery,
+    defaults,
     requesterIsRegistered,
     cached.artifacts,
   );

@@ -9,8 +9,8 @@ import {
 import type { Changes } from "../ports/relay-store.ts";
 import type { EventDraft } from "./event.ts";
 import { digestOf } from "./digest.ts";
-import { type Letter, type Posted, post } from "./new-message.ts";
-import type { Stationery } from "./notices.ts";
+import { type NewMessage, type CreatedMessage, post } from "./new-message.ts";
+import type { MessageDefaults } from "./notices.ts";
 import { taskEvent } from "./task-changes.ts";
 import type { TaskRecord } from "../ports/task-record.ts";
 import { moveTask } from "./task-state.ts";
@@ -46,13 +46,13 @@ export function endingDigest(state: TerminalTaskState, content: unknown): string
 export function endTask(
   task: TaskRecord,
   ending: Ending,
-  stationery: Stationery,
+  defaults: MessageDefaults,
   requesterIsRegistered: boolean,
   artifacts: readonly Artifact[],
 ): { readonly task: TaskRecord; readonly changes: Partial<Changes> } {
-  const resultMessageId = requesterIsRegistered ? stationery.ids.message() : null;
+  const resultMessageId = requesterIsRegistered ? defaults.ids.message() : null;
   const said = { ...ending, messageId: resultMessageId ?? undefined };
-  const { task: ended, changes: told } = endedTask(task, ending, said, stationery.nowMs);
+  const { task: ended, changes: told } = endedTask(task, ending, said, defaults.nowMs);
   const event = endingEvent(ended, ending, artifacts);
   const end = {
     ...told,
@@ -61,7 +61,7 @@ export function endTask(
   };
   if (resultMessageId === null) return { task: ended, changes: { ...end, events: [event] } };
   const mail = post({
-    ...taskLetter(task, stationery),
+    ...taskLetter(task, defaults),
     id: resultMessageId,
     purpose: "result",
     sender: ending.sender,
@@ -107,11 +107,11 @@ export function rememberedResult(
 export function askRequester(
   task: TaskRecord,
   question: { readonly text: string; readonly parts: readonly Part[] | undefined },
-  stationery: Stationery,
-): Posted {
+  defaults: MessageDefaults,
+): CreatedMessage {
   return post({
-    ...taskLetter(task, stationery),
-    id: stationery.ids.message(),
+    ...taskLetter(task, defaults),
+    id: defaults.ids.message(),
     purpose: "mail",
     sender: task.assignee,
     kind: "status",
@@ -127,8 +127,8 @@ export function askRequester(
 /** What all mail about a task to its requester has in common. */
 function taskLetter(
   task: TaskRecord,
-  stationery: Stationery,
-): Omit<Letter, "id" | "purpose" | "sender" | "kind" | "body" | "more"> {
+  defaults: MessageDefaults,
+): Omit<NewMessage, "id" | "purpose" | "sender" | "kind" | "body" | "more"> {
   return {
     tenant: task.tenant,
     recipient: task.requester,
@@ -136,8 +136,8 @@ function taskLetter(
     threadId: task.threadId,
     taskId: task.id,
     replyTo: task.messageId,
-    acceptedAtMs: stationery.nowMs,
-    expiresAtMs: stationery.nowMs + stationery.messageTtlMs,
+    acceptedAtMs: defaults.nowMs,
+    expiresAtMs: defaults.nowMs + defaults.messageTtlMs,
     duplicateSafety: "idempotent",
     idempotencyKey: undefined,
     quiet: true,

@@ -2,8 +2,8 @@ import { type AgentId, isTerminal, POSTMASTER } from "@a2a-relay/protocol";
 import type { RespondDemand } from "../access/capability-gate.ts";
 import type { Changes, RelayStore } from "../ports/relay-store.ts";
 import type { EventType } from "./event.ts";
-import { type Stationery, undeliverableNotice } from "./notices.ts";
-import { deliveryEvent, freeReservations, withdrawWork, workMail } from "./task-changes.ts";
+import { type MessageDefaults, undeliverableNotice } from "./notices.ts";
+import { deliveryEvent, freeReservations, withdrawWork, workDeliveries } from "./task-changes.ts";
 import { endingDigest, endTask } from "./task-result.ts";
 import type { TaskRecord } from "../ports/task-record.ts";
 import type { DeliveryRecord } from "../ports/delivery-record.ts";
@@ -29,7 +29,7 @@ export const GIVEN_UP_BY_RELAY: GivenUpBy = { actor: POSTMASTER, resultFrom: POS
  */
 export async function undeliveredChanges(
   store: RelayStore,
-  stationery: Stationery,
+  defaults: MessageDefaults,
   delivery: DeliveryRecord,
   by: GivenUpBy,
   data: Readonly<Record<string, unknown>> = {},
@@ -38,17 +38,17 @@ export async function undeliveredChanges(
   const type = UNDELIVERED_EVENTS[delivery.state] ?? "message.dead";
   const settled: Partial<Changes> = {
     deliveries: [delivery],
-    events: [deliveryEvent(type, delivery, by.actor, stationery.nowMs, { reason, ...data })],
+    events: [deliveryEvent(type, delivery, by.actor, defaults.nowMs, { reason, ...data })],
   };
   const task = delivery.taskId === null ? undefined : await store.task(tenant, delivery.taskId);
   if (task === undefined || task.messageId !== messageId || isTerminal(task.state)) {
     const freed = await freeReservations(store, delivery);
-    return [settled, freed, ...(await senderNotice(store, stationery, delivery))];
+    return [settled, freed, ...(await senderNotice(store, defaults, delivery))];
   }
   const text = reason ?? `the mail is ${delivery.state}`;
-  const failed = await failedTaskChanges(store, stationery, task, text, by, messageId);
+  const failed = await failedTaskChanges(store, defaults, task, text, by, messageId);
   // Whoever handed the task over is told apart from whoever asked for it.
-  const told = task.requester === delivery.sender ? [] : await senderNotice(store, stationery, delivery);
+  const told = task.requester === delivery.sender ? [] : await senderNotice(store, defaults, delivery);
   return [settled, ...failed, ...told];
 }
 
@@ -70,7 +70,7 @@ export async function demandOfGivingUp(
  */
 export async function failedTaskChanges(
   store: RelayStore,
-  stationery: Stationery,
+  defaults: MessageDefaults,
   task: TaskRecord,
   reason: string,
   by: GivenUpBy,
@@ -87,30 +87,30 @@ export async function failedTaskChanges(
       actor: by.actor,
       sender: by.resultFrom,
     },
-    stationery,
+    defaults,
     await isStillThere(store, task.tenant, task.requester, task.createdAtMs),
     await store.artifacts(task.tenant, task.id),
   );
   const open = await store.openDeliveriesOfTask(task.tenant, task.id);
-  const mail = workMail(task, open).filter((other) => other.messageId !== settledId);
+  const mail = workDeliveries(task, open).filter((other) => other.messageId !== settledId);
   const why = `its task failed: ${reason}`;
-  return [...(await withdrawnChanges(store, stationery, task, mail, by.actor, why)), ended.changes];
+  return [...(await withdrawnChanges(store, defaults, task, mail, by.actor, why)), ended.changes];
 }
 
-/** Mail that is no longer wanted. Its sender is told, unless it is the requester, who gets the task's result. */
+/** MailboxMessage that is no longer wanted. Its sender is told, unless it is the requester, who gets the task's result. */
 export async function withdrawnChanges(
   store: RelayStore,
-  stationery: Stationery,
+  defaults: MessageDefaults,
   task: TaskRecord,
   mail: readonly DeliveryRecord[],
   actor: string,
   reason: string,
 ): Promise<readonly Partial<Changes>[]> {
-  const withdrawn = withdrawWork(mail, actor, stationery.nowMs, reason);
+  const withdrawn = withdrawWork(mail, actor, defaults.nowMs, reason);
   const notices: Partial<Changes>[] = [];
   for (const delivery of withdrawn.deliveries ?? []) {
     if (delivery.sender === task.requester) continue;
-    notices.push(...(await senderNotice(store, stationery, delivery)));
+    notices.push(...(await senderNotice(store, defaults, delivery)));
   }
   return [withdrawn, ...notices];
 }
@@ -118,7 +118,7 @@ export async function withdrawnChanges(
 /** Nobody is told about quiet mail, and only somebody with a mailbox can be. */
 async function senderNotice(
   store: RelayStore,
-  stationery: Stationery,
+  defaults: MessageDefaults,
   delivery: DeliveryRecord,
 ): Promise<readonly Partial<Changes>[]> {
   const { tenant, messageId, sender, quiet } = delivery;
@@ -126,7 +126,7 @@ async function senderNotice(
   if (original === undefined) return [];
   const { acceptedAtMs } = original;
   if (!(await isStillThere(store, tenant, sender, acceptedAtMs))) return [];
-  return [undeliverableNotice(stationery, original, delivery).changes];
+  return [undeliverableNotice(defaults, original, delivery).changes];
 }
 
 /** Only somebody with a mailbox can be told, and nobody who has the id of whoever wrote then. */

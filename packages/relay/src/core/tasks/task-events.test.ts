@@ -6,7 +6,7 @@ import { LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
 import { FollowedPages } from "../../../testing/followed.ts";
 import { refused } from "../../../testing/refusal.ts";
 import { agentOf, type Principal } from "../access/principal.ts";
-import { ABOUT_NOBODY } from "../rules/event.ts";
+import { NO_SUBJECT } from "../rules/event.ts";
 import type { TaskEventsPage } from "./task-events.ts";
 
 const KAMES = "kames@kamac" as AgentId;
@@ -75,7 +75,7 @@ describe("following a task", () => {
     const asked = await askedTask();
     await using core = asked.core;
     const { lease_id } = await core.lease({ worker: "w1" });
-    const check = { type: "capability_check", atMs: 0, actor: KAMES, ...ABOUT_NOBODY, data: {} } as const;
+    const check = { type: "capability_check", atMs: 0, actor: KAMES, ...NO_SUBJECT, data: {} } as const;
     await core.store.commit({ tenant: "default", events: [{ ...check, taskId: asked.taskId }] });
     const journal = await core.journal.events(core.operator, {});
     assert.match(JSON.stringify(journal), new RegExp(lease_id));

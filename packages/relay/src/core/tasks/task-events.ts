@@ -13,12 +13,12 @@ import type { Principal } from "../access/principal.ts";
 import { taskTopic } from "../ports/change-feed.ts";
 import type { Clock } from "../ports/clock.ts";
 import { parseCursor } from "../mechanisms/cursor.ts";
-import { follow, type Sight } from "../mechanisms/follow.ts";
-import type { Pace } from "../mechanisms/throttle.ts";
+import { follow, type PollResult } from "../mechanisms/follow.ts";
+import type { Throttle } from "../mechanisms/throttle.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
 import { parserOf } from "../mechanisms/schema-check.ts";
-import type { Waiters } from "../access/wait-quota.ts";
-import type { Waiting } from "../mechanisms/wait-options.ts";
+import type { WaitQuota } from "../access/wait-quota.ts";
+import type { WaitOptions } from "../mechanisms/wait-options.ts";
 import type { EventRecord, EventType } from "../rules/event.ts";
 import type { TaskRecord } from "../ports/task-record.ts";
 import { visibleTask } from "./visible-task.ts";
@@ -33,8 +33,8 @@ interface TaskEventsParts {
   readonly store: RelayStore;
   readonly guard: Guard;
   readonly clock: Clock;
-  readonly pace: Pace;
-  readonly waiters: Waiters;
+  readonly pace: Throttle;
+  readonly waiters: WaitQuota;
 }
 
 const parseQuery = parserOf(TaskEventsQuerySchema, "query");
@@ -61,7 +61,7 @@ export class TaskEvents {
     principal: Principal,
     id: string,
     input: unknown,
-    { signal }: Waiting,
+    { signal }: WaitOptions,
   ): Promise<AsyncIterable<TaskEventsPage>> {
     const query: TaskEventsQuery = parseQuery(input);
     let afterSeq = parseCursor(query.since, "since");
@@ -86,7 +86,7 @@ export class TaskEvents {
     principal: Principal,
     taskId: string,
     afterSeq: number,
-  ): Promise<Sight<TaskEventsPage> & { readonly seq: number }> {
+  ): Promise<PollResult<TaskEventsPage> & { readonly seq: number }> {
     const task = await this.#parts.store.task(principal.tenant, taskId);
     const untilSeq = task === undefined ? 0 : await this.#untilSeq(principal, task);
     if (task === undefined || untilSeq <= afterSeq) {

@@ -29,13 +29,13 @@ import { timeDigits } from "../mechanisms/time-ordered-ids.ts";
 import type { Changes, RelayStore } from "../ports/relay-store.ts";
 import { parserOf } from "../mechanisms/schema-check.ts";
 import type { ServiceParts } from "../service-parts.ts";
-import { Turns } from "../mechanisms/keyed-mutex.ts";
+import { KeyedMutex } from "../mechanisms/keyed-mutex.ts";
 import type { DeliveryRecord } from "../ports/delivery-record.ts";
 import { CANCELED_REASON } from "../rules/delivery-state.ts";
 import { isStillThere, withdrawnChanges } from "../rules/undelivered.ts";
-import { canceledNotice, type Stationery } from "../rules/notices.ts";
+import { canceledNotice, type MessageDefaults } from "../rules/notices.ts";
 import { assertArtifactBytes, putArtifact, readArtifact, withArtifacts } from "./artifacts.ts";
-import { acknowledgeWork, assertHoldsTask, taskEvent, workMail } from "../rules/task-changes.ts";
+import { acknowledgeWork, assertHoldsTask, taskEvent, workDeliveries } from "../rules/task-changes.ts";
 import { TaskEvents, type TaskEventsPage } from "./task-events.ts";
 import type { TaskRecord } from "../ports/task-record.ts";
 import { askRequester, type Ending, endingDigest, endTask, STATUS_TEXT_CHARS } from "../rules/task-result.ts";
@@ -70,8 +70,8 @@ export class TaskService {
   readonly #clock: Clock;
   readonly #ids: Identifiers;
   readonly #messageTtlMs: number;
-  readonly #turns: Turns;
-  readonly #spenders: Turns;
+  readonly #turns: KeyedMutex;
+  readonly #capabilityMutex: KeyedMutex;
 
   constructor(parts: ServiceParts, settings: TaskSettings) {
     this.#parts = parts;
@@ -83,8 +83,8 @@ export class TaskService {
     this.#clock = parts.clock;
     this.#ids = parts.ids;
     this.#messageTtlMs = settings.messageTtlMs;
-    this.#turns = new Turns(parts.clock);
-    this.#spenders = parts.spenders;
+    this.#turns = new KeyedMutex(parts.clock);
+    this.#capabilityMutex = parts.capabilityMutex;
   }
 
   async get(principal: Principal, id: string): Promise<TaskView> {
@@ -132,13 +132,13 @@ export class TaskService {
   async reportStatus(principal: Principal, id: string, input: unknown): Promise<TaskView> {
     const request = parseStatus(input);
     const text = request.text ?? textOfParts(request.parts ?? []);
-    return this.#work(principal, id, request.lease_id, (task, _mail, stationery) => {
-      const { nowMs } = stationery;
+    return this.#work(principal, id, request.lease_id, (task, _mail, defaults) => {
+      const { nowMs } = defaults;
       const statusText = text === "" ? null : text.slice(0, STATUS_TEXT_CHARS).toWellFormed();
       const { state, parts } = request;
       const moved = { ...moveTask(task, state, nowMs), statusText };
       const isQuestion = state !== "working" && task.requester !== GUEST;
-      const question = isQuestion ? askRequester(moved, { text, parts }, stationery) : undefined;
+      const question = isQuestion ? askRequester(moved, { text, parts }, defaults) : undefined;
       const told = tell(moved, [statusStep(request, text, question?.message.id)], nowMs);
       const change = { ...told.changes, tasks: [told.task], events: [taskEvent(moved, task.assignee, {})] };
       return { task: told.task, changes: question === undefined ? [change] : [change, question.changes] };
@@ -202,12 +202,12 @@ export class TaskService {
       await this.#guard.authorize(principal, "tasks.cancel", { agentId: task.requester });
       if (task.state === "canceled") return { changes: undefined, answer: await this.#view(task) };
       assertUnfinished(task);
-      const stationery = this.#stationery();
-      const mail = workMail(task, await this.#store.openDeliveriesOfTask(task.tenant, task.id));
+      const defaults = this.#defaults();
+      const mail = workDeliveries(task, await this.#store.openDeliveriesOfTask(task.tenant, task.id));
       const actor = principal.kind === "agent" ? principal.agentId : task.requester;
       const ended = await this.#ended(
         task,
-        stationery,
+        defaults,
         {
           state: "canceled",
           resultStatus: "error",
@@ -220,9 +220,9 @@ export class TaskService {
         await this.#store.artifacts(task.tenant, task.id),
       );
       const held = mail.some((delivery) => delivery.state === "leased");
-      const withdrawn = await withdrawnChanges(this.#store, stationery, task, mail, actor, CANCELED_REASON);
+      const withdrawn = await withdrawnChanges(this.#store, defaults, task, mail, actor, CANCELED_REASON);
       const parts = [...withdrawn, ended.changes];
-      if (held) parts.push(canceledNotice(stationery, task, reason).changes);
+      if (held) parts.push(canceledNotice(defaults, task, reason).changes);
       return { changes: combine(task.tenant, parts), answer: await this.#view(ended.task) };
     });
   }
@@ -261,17 +261,17 @@ export class TaskService {
         return { changes: undefined, answer: await this.#view(task) };
       }
       const pass = await this.#mayRespond(principal, task, leaseId);
-      const { mail, stationery, known } = await this.#grip(task, leaseId);
+      const { mail, defaults, known } = await this.#grip(task, leaseId);
       const put: Artifact[] = [];
       for (const each of artifacts) put.push(putArtifact(withArtifacts(known, put), each, false));
       const all = withArtifacts(known, put);
       if (put.length > 0) assertArtifactBytes(all);
       const ending: Ending = { ...how, actor: task.assignee, sender: task.assignee };
-      const shown = tellEnd(task, put.map(wholeArtifact), stationery.nowMs);
-      const ended = await this.#ended(shown.task, stationery, ending, all);
+      const shown = tellEnd(task, put.map(wholeArtifact), defaults.nowMs);
+      const ended = await this.#ended(shown.task, defaults, ending, all);
       const changes = combine(task.tenant, [
         pass,
-        acknowledgeWork(task, mail, task.assignee, stationery.nowMs),
+        acknowledgeWork(task, mail, task.assignee, defaults.nowMs),
         shown.changes,
         ended.changes,
         { artifacts: put.map((artifact) => ({ tenant: task.tenant, taskId: task.id, artifact })) },
@@ -287,15 +287,15 @@ export class TaskService {
     rule: (
       task: TaskRecord,
       mail: readonly DeliveryRecord[],
-      stationery: Stationery,
+      defaults: MessageDefaults,
       known: readonly Artifact[],
     ) => { readonly task: TaskRecord; readonly changes: readonly Partial<Changes>[] },
   ): Promise<TaskView> {
     return this.#decide(principal, id, async (task) => {
       await this.#guard.authorize(principal, "tasks.work", { agentId: task.assignee });
       const pass = await this.#mayRespond(principal, task, leaseId);
-      const { mail, stationery, known } = await this.#grip(task, leaseId);
-      const { task: moved, changes } = rule(task, mail, stationery, known);
+      const { mail, defaults, known } = await this.#grip(task, leaseId);
+      const { task: moved, changes } = rule(task, mail, defaults, known);
       const put = changes.flatMap((part) => part.artifacts ?? []).map(({ artifact }) => artifact);
       const all = withArtifacts(known, put);
       if (put.length > 0) assertArtifactBytes(all);
@@ -311,7 +311,7 @@ export class TaskService {
   ): Promise<TaskView> {
     let requester = "";
     // Whose task it is is known only once it was looked at.
-    const spendInTurn: InTurn = (again) => this.#spenders.at(principal.tenant, requester)(again);
+    const spendInTurn: InTurn = (again) => this.#capabilityMutex.at(principal.tenant, requester)(again);
     const decideOn = async (): Promise<Decision<TaskView>> => {
       const task = await visibleTask(this.#parts, principal, id);
       ({ requester } = task);
@@ -334,25 +334,25 @@ export class TaskService {
     leaseId: string | undefined,
   ): Promise<{
     readonly mail: readonly DeliveryRecord[];
-    readonly stationery: Stationery;
+    readonly defaults: MessageDefaults;
     readonly known: readonly Artifact[];
   }> {
-    const stationery = this.#stationery();
+    const defaults = this.#defaults();
     assertUnfinished(task);
-    assertInTime(task, stationery.nowMs);
-    const mail = workMail(task, await this.#store.openDeliveriesOfTask(task.tenant, task.id));
+    assertInTime(task, defaults.nowMs);
+    const mail = workDeliveries(task, await this.#store.openDeliveriesOfTask(task.tenant, task.id));
     assertHoldsTask(mail, await this.#store.delivery(task.tenant, task.messageId), leaseId);
-    return { mail, stationery, known: await this.#store.artifacts(task.tenant, task.id) };
+    return { mail, defaults, known: await this.#store.artifacts(task.tenant, task.id) };
   }
 
   async #ended(
     task: TaskRecord,
-    stationery: Stationery,
+    defaults: MessageDefaults,
     ending: Ending,
     artifacts: readonly Artifact[],
   ): Promise<ReturnType<typeof endTask>> {
     const registered = await isStillThere(this.#store, task.tenant, task.requester, task.createdAtMs);
-    return endTask(task, ending, stationery, registered, artifacts);
+    return endTask(task, ending, defaults, registered, artifacts);
   }
 
   /** Ids begin with the time, so what an earlier owner of the caller's id had lies before all that is its own. */
@@ -364,7 +364,7 @@ export class TaskService {
     return since > start ? since : start;
   }
 
-  #stationery(): Stationery {
+  #defaults(): MessageDefaults {
     return { ids: this.#ids, nowMs: this.#clock.nowMs(), messageTtlMs: this.#messageTtlMs };
   }
 

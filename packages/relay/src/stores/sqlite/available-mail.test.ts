@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import fc from "fast-check";
-import { MAIL_PURPOSES } from "../../core/ports/delivery-record.ts";
-import { AvailableMail, type AvailablePlace, type Wanted } from "./available-mail.ts";
+import { DELIVERY_PURPOSES } from "../../core/ports/delivery-record.ts";
+import { AvailableDeliveries, type AvailablePlace, type Wanted } from "./available-mail.ts";
 
-function walk(mail: AvailableMail, afterPosition = 0, wanted?: Wanted): readonly AvailablePlace[] {
+function walk(mail: AvailableDeliveries, afterPosition = 0, wanted?: Wanted): readonly AvailablePlace[] {
   const found: AvailablePlace[] = [];
   let next = mail.next(afterPosition, wanted);
   while (next !== undefined) {
@@ -18,9 +18,9 @@ function placeAt(position: number, said: Partial<AvailablePlace> = {}): Availabl
   return { position, ref: position + 1_000, expiresAtMs: 100, purpose: "mail", reservedFor: null, ...said };
 }
 
-describe("AvailableMail", () => {
+describe("AvailableDeliveries", () => {
   it("gives mail by position, after a position, and forgets what is removed", () => {
-    const mail = new AvailableMail();
+    const mail = new AvailableDeliveries();
     for (const position of [3, 5, 9]) mail.add(placeAt(position));
     mail.remove(5);
     mail.remove(4);
@@ -31,7 +31,7 @@ describe("AvailableMail", () => {
   });
 
   it("passes over what has expired, from the very moment, and what is kept for another worker", () => {
-    const mail = new AvailableMail();
+    const mail = new AvailableDeliveries();
     const expired = placeAt(1, { expiresAtMs: 50 });
     const kept = placeAt(2, { reservedFor: "w1" });
     for (const place of [expired, kept, placeAt(3)]) mail.add(place);
@@ -47,7 +47,7 @@ describe("AvailableMail", () => {
   });
 
   it("passes over what is for something else, when asked to", () => {
-    const mail = new AvailableMail();
+    const mail = new AvailableDeliveries();
     const work = placeAt(2, { purpose: "work" });
     const result = placeAt(3, { purpose: "result" });
     for (const place of [placeAt(1), work, result, placeAt(4)]) mail.add(place);
@@ -62,12 +62,12 @@ describe("AvailableMail", () => {
       kind: fc.constantFrom("append", "append", "remove-first", "remove-any", "undo"),
       pick: fc.nat({ max: 400 }),
       expiresAtMs: fc.nat({ max: 3 }),
-      purpose: fc.constantFrom(...MAIL_PURPOSES),
+      purpose: fc.constantFrom(...DELIVERY_PURPOSES),
       reservedFor: fc.constantFrom(null, null, "w1", "w2"),
     });
     fc.assert(
       fc.property(fc.array(act, { minLength: 1, maxLength: 400 }), (acts) => {
-        const mail = new AvailableMail();
+        const mail = new AvailableDeliveries();
         const model = new Map<number, AvailablePlace>();
         const removed: AvailablePlace[] = [];
         let last = 0;
@@ -112,7 +112,7 @@ describe("AvailableMail", () => {
   });
 
   it("stays small when mail only passes through", () => {
-    const mail = new AvailableMail();
+    const mail = new AvailableDeliveries();
     const saidOf = (position: number): Partial<AvailablePlace> => ({
       expiresAtMs: position,
       purpose: position % 7 === 0 ? "work" : "mail",

@@ -1,4 +1,4 @@
-import { MAIL_PURPOSES, type MailPurpose } from "../../core/ports/delivery-record.ts";
+import { DELIVERY_PURPOSES, type DeliveryPurpose } from "../../core/ports/delivery-record.ts";
 
 /** Removed places that are kept until they are worth a compaction. */
 const GAPS_MIN = 64;
@@ -9,19 +9,19 @@ export interface AvailablePlace {
   readonly position: number;
   readonly ref: number;
   readonly expiresAtMs: number;
-  readonly purpose: MailPurpose;
+  readonly purpose: DeliveryPurpose;
   /** The worker that alone may lease it. */
   readonly reservedFor: string | null;
 }
 
 /** What a reader or worker passes over. */
 export interface Wanted {
-  /** Mail whose time is over by then. */
+  /** MailboxMessage whose time is over by then. */
   readonly nowMs: number;
-  /** Mail that is kept for another worker; without it reservations do not matter. */
+  /** MailboxMessage that is kept for another worker; without it reservations do not matter. */
   readonly worker?: string | null;
-  /** Mail for anything else; without it the purpose does not matter. */
-  readonly purpose?: MailPurpose | undefined;
+  /** MailboxMessage for anything else; without it the purpose does not matter. */
+  readonly purpose?: DeliveryPurpose | undefined;
 }
 
 /**
@@ -29,11 +29,11 @@ export interface Wanted {
  * front, so arrays with gaps do what a tree would, in 32 bytes a letter. It knows what a reader or worker must
  * pass over, so that a mailbox full of such mail costs them a walk in memory and not one row.
  */
-export class AvailableMail {
+export class AvailableDeliveries {
   #positions: number[] = [];
   #refs: number[] = [];
   #expiries: number[] = [];
-  /** Indexes of `MAIL_PURPOSES`: the strings that rows bring would each be kept. */
+  /** Indexes of `DELIVERY_PURPOSES`: the strings that rows bring would each be kept. */
   #purposes: number[] = [];
   /** By position. Few letters are kept for a worker. */
   readonly #reservations = new Map<number, string>();
@@ -46,7 +46,7 @@ export class AvailableMail {
 
   add({ position, ref, expiresAtMs, purpose, reservedFor }: AvailablePlace): void {
     this.#size += 1;
-    const purposeIndex = MAIL_PURPOSES.indexOf(purpose);
+    const purposeIndex = DELIVERY_PURPOSES.indexOf(purpose);
     if (reservedFor !== null) this.#reservations.set(position, reservedFor);
     // With `at(-1)` this would be a call into the engine's runtime, for every letter.
     const count = this.#positions.length;
@@ -86,7 +86,7 @@ export class AvailableMail {
     const position = this.#positions[index];
     const ref = this.#refs[index];
     const expiresAtMs = this.#expiries[index];
-    const purpose = MAIL_PURPOSES[this.#purposes[index] ?? -1];
+    const purpose = DELIVERY_PURPOSES[this.#purposes[index] ?? -1];
     if (position === undefined || ref === undefined || expiresAtMs === undefined || purpose === undefined) {
       return undefined;
     }
@@ -98,7 +98,7 @@ export class AvailableMail {
     if (wanted === undefined) return true;
     if ((this.#expiries[index] ?? 0) <= wanted.nowMs) return false;
     const isForThis =
-      wanted.purpose === undefined || MAIL_PURPOSES[this.#purposes[index] ?? -1] === wanted.purpose;
+      wanted.purpose === undefined || DELIVERY_PURPOSES[this.#purposes[index] ?? -1] === wanted.purpose;
     if (!isForThis) return false;
     if (wanted.worker === undefined || this.#reservations.size === 0) return true;
     const reservedFor = this.#reservations.get(this.#positions[index] ?? 0);

@@ -59,7 +59,7 @@ describe("reading much from SQLite", () => {
       await settle(store, ids[count] ?? "");
     }
     const asked = store.queue({ ...QUEUE, state: "acknowledged" });
-    await store.retireMail(TENANT, [ids[0] ?? ""], NOON_MS);
+    await store.retireMessages(TENANT, [ids[0] ?? ""], NOON_MS);
     const found = (await asked).map(({ delivery }) => delivery.messageId);
     assert.deepEqual(found, ids.slice(1).toReversed());
   });

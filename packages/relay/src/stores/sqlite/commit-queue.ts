@@ -7,12 +7,12 @@ import { isFatal, relayErrorFrom } from "./sqlite-error.ts";
 
 /** Jobs that share one commit: past this the gain is small and the first caller waits long. */
 const BATCH_JOBS_MAX = 256;
-/** Turns that a commit waits for more, as long as each of them brings some: the first caller waits for them too. */
+/** KeyedMutex that a commit waits for more, as long as each of them brings some: the first caller waits for them too. */
 const MORE_TURNS_MAX = 4;
 /** Jobs that may wait: far more than the requests a healthy relay has under way. */
 const WAITING_JOBS_MAX = 50_000;
 
-interface Waiting {
+interface QueuedJob {
   readonly run: () => unknown;
   readonly resolve: (value: unknown) => void;
   readonly reject: (reason: unknown) => void;
@@ -44,7 +44,7 @@ export class CommitQueue {
   readonly #savepoint: Statement;
   readonly #release: Statement;
   readonly #rollBackTo: Statement;
-  #waiting: Waiting[] = [];
+  #waiting: QueuedJob[] = [];
   /** Of the batch to come: how many waited when it was looked at last, and how often that was. */
   #seen: { readonly jobs: number; readonly turns: number } = NOBODY_YET;
   #scheduled: NodeJS.Immediate | undefined;
@@ -128,7 +128,7 @@ export class CommitQueue {
   }
 
   /** Nearly always nobody fails. Without savepoints SQLite need not copy every page that a job touches. */
-  #runTogether(batch: readonly Waiting[]): readonly Outcome[] | undefined {
+  #runTogether(batch: readonly QueuedJob[]): readonly Outcome[] | undefined {
     try {
       const outcomes = batch.map((job) => ({ value: job.run() }));
       this.#ledger.flush();
@@ -140,7 +140,7 @@ export class CommitQueue {
   }
 
   /** One of them failed: all of it again from the beginning, each with its own savepoint. */
-  #runApart(batch: readonly Waiting[], start: LedgerMark): readonly Outcome[] {
+  #runApart(batch: readonly QueuedJob[], start: LedgerMark): readonly Outcome[] {
     this.#rollBack.run();
     this.#ledger.rollBackTo(start);
     this.#begin.run();
@@ -148,7 +148,7 @@ export class CommitQueue {
   }
 
   /** Throws only when the whole transaction is lost, which a full disk may do on its own. */
-  #runJob(job: Waiting): Outcome {
+  #runJob(job: QueuedJob): Outcome {
     const start = this.#ledger.mark();
     this.#savepoint.run();
     try {
@@ -165,7 +165,7 @@ export class CommitQueue {
     }
   }
 
-  #abandon(batch: readonly Waiting[], error: unknown, during: "statement" | "commit"): void {
+  #abandon(batch: readonly QueuedJob[], error: unknown, during: "statement" | "commit"): void {
     const fatal = isFatal(error, during);
     if (!fatal && this.#database.isTransaction) this.#database.exec("rollback");
     const reason = relayErrorFrom(error);
@@ -183,7 +183,7 @@ export class CommitQueue {
   }
 }
 
-function answer(batch: readonly Waiting[], outcomes: readonly Outcome[]): void {
+function answer(batch: readonly QueuedJob[], outcomes: readonly Outcome[]): void {
   for (const [index, job] of batch.entries()) {
     const outcome = outcomes[index];
     if (outcome === undefined) continue;

@@ -92,7 +92,7 @@ function useWriteAheadLog(database: DatabaseSync, path: string): void {
   );
 }
 
-/** Mail is private: only the user who runs the relay may read the files. SQLite's side files follow. */
+/** MailboxMessage is private: only the user who runs the relay may read the files. SQLite's side files follow. */
 function createPrivateFiles(path: string): void {
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });

@@ -1,7 +1,7 @@
 import type { DatabaseSync } from "node:sqlite";
 import type { MessageKind } from "@a2a-relay/protocol";
 import type { DeliveryRecord } from "../../core/ports/delivery-record.ts";
-import type { QueuedMail, QueueFilter } from "../../core/ports/mailbox-store.ts";
+import type { QueuedDelivery, QueueFilter } from "../../core/ports/mailbox-store.ts";
 import { prepare, type Row, type Statement } from "./database.ts";
 import { FairShare } from "./fair-share.ts";
 import type { Ledger } from "./ledger.ts";
@@ -72,9 +72,9 @@ export class DeliveryQueue {
     this.#letter = prepare(database, LETTER);
   }
 
-  async queue(filter: QueueFilter): Promise<readonly QueuedMail[]> {
+  async queue(filter: QueueFilter): Promise<readonly QueuedDelivery[]> {
     // By ref: mail may move from one walk into the next between two turns, and must not show twice.
-    const found = new Map<number, QueuedMail>();
+    const found = new Map<number, QueuedDelivery>();
     const share = new FairShare();
     for (const walk of this.#walks(filter)) await this.#collect(walk, filter, share, found);
     return [...found.values()];
@@ -84,7 +84,7 @@ export class DeliveryQueue {
     walk: Walk,
     filter: QueueFilter,
     share: FairShare,
-    found: Map<number, QueuedMail>,
+    found: Map<number, QueuedDelivery>,
   ): Promise<void> {
     let wanted = filter.limit;
     let key = walk.newestFirst === true ? Number.MAX_SAFE_INTEGER : -1;
@@ -163,7 +163,7 @@ export class DeliveryQueue {
     ];
   }
 
-  /** Mail for other purposes is passed over in memory. Also shown is what expired and was not swept yet. */
+  /** MailboxMessage for other purposes is passed over in memory. Also shown is what expired and was not swept yet. */
   #lineRows(
     tenant: string,
     afterPosition: number,

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { aNewLetter, deliveryOf, OTHER_TENANT, TENANT } from "../../../testing/store-builders.ts";
+import { aNewMessage, deliveryOf, OTHER_TENANT, TENANT } from "../../../testing/store-builders.ts";
 import { openDatabase } from "./database.ts";
 import { KnownPlaces } from "./known-places.ts";
 import { Ledger } from "./ledger.ts";
@@ -11,7 +11,7 @@ function setup(): { readonly ledger: Ledger; readonly known: KnownPlaces } {
 }
 
 describe("what is known of deliveries", () => {
-  const leased = deliveryOf(aNewLetter(), { state: "leased", leaseId: "租约", version: 2 });
+  const leased = deliveryOf(aNewMessage(), { state: "leased", leaseId: "租约", version: 2 });
 
   it("gives leased mail without a look, to its own tenant only, until it changes", () => {
     const { known } = setup();

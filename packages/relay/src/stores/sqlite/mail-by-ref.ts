@@ -1,5 +1,5 @@
 import type { DatabaseSync } from "node:sqlite";
-import type { Mail } from "../../core/ports/mailbox-store.ts";
+import type { MailboxMessage } from "../../core/ports/mailbox-store.ts";
 import { prepare, type Statement } from "./database.ts";
 import type { Ledger } from "./ledger.ts";
 import {
@@ -22,20 +22,20 @@ const SELECT = `
   from delivery d join message m on m.ref = d.ref where d.ref = ?`;
 
 export interface SizedMail {
-  readonly mail: Mail;
+  readonly mail: MailboxMessage;
   /** Of the letter as JSON. */
   readonly bytes: number;
 }
 
 /**
- * Mail by the ref of its rows. What was just put into a mailbox that somebody watches is shown as it was written, once
+ * MailboxMessage by the ref of its rows. What was just put into a mailbox that somebody watches is shown as it was written, once
  * it is on disk: that is the same, and to read it back would be a good part of the time until its reader has it.
  */
 export class MailByRef {
   readonly #ledger: Ledger;
   readonly #select: Statement;
   /** As it lies there: whatever changes what a reader is shown of it takes it from here. */
-  readonly #new = new Map<number, Mail>();
+  readonly #new = new Map<number, MailboxMessage>();
 
   constructor(database: DatabaseSync, ledger: Ledger) {
     this.#ledger = ledger;
@@ -59,7 +59,7 @@ export class MailByRef {
   }
 
   /** Inside a commit. */
-  noteNew(ref: number, mail: Mail): void {
+  noteNew(ref: number, mail: MailboxMessage): void {
     if (mail.message.json.length > NEW_CHARS_MAX) return;
     if (this.#new.size >= NEW_MAX) this.#new.clear();
     this.#new.set(ref, mail);

@@ -1,7 +1,7 @@
 import type { DatabaseSync } from "node:sqlite";
 import type { AgentId, DeliveryState } from "@a2a-relay/protocol";
-import type { MailPurpose } from "../../core/ports/delivery-record.ts";
-import { AvailableMail, type AvailablePlace, type Wanted } from "./available-mail.ts";
+import type { DeliveryPurpose } from "../../core/ports/delivery-record.ts";
+import { AvailableDeliveries, type AvailablePlace, type Wanted } from "./available-mail.ts";
 import { prepare, type Row } from "./database.ts";
 import { oneOf, WAITING_STATES } from "./index-conditions.ts";
 
@@ -25,7 +25,7 @@ export interface Place extends Omit<AvailablePlace, "ref"> {
 interface Mailbox {
   held: number;
   leased: number;
-  readonly available: AvailableMail;
+  readonly available: AvailableDeliveries;
 }
 
 /**
@@ -131,7 +131,7 @@ export class MailboxIndex {
 
   #mailbox(tenant: string, agentId: string): Mailbox {
     const mailboxes = entry(this.#mailboxes, tenant, () => new Map<string, Mailbox>());
-    return entry(mailboxes, agentId, () => ({ held: 0, leased: 0, available: new AvailableMail() }));
+    return entry(mailboxes, agentId, () => ({ held: 0, leased: 0, available: new AvailableDeliveries() }));
   }
 }
 
@@ -142,7 +142,7 @@ export function placeFromRow([state, position, expiresAtMs, reservedFor, purpose
     position: position as number,
     expiresAtMs: expiresAtMs as number,
     reservedFor: reservedFor as string | null,
-    purpose: purpose as MailPurpose,
+    purpose: purpose as DeliveryPurpose,
   };
 }
 

@@ -3,7 +3,7 @@ import type { AgentId } from "@a2a-relay/protocol";
 import { mailboxTopic } from "../../core/ports/change-feed.ts";
 import type { EventDraft } from "../../core/rules/event.ts";
 import type { DeliveryRecord } from "../../core/ports/delivery-record.ts";
-import type { Mail, MailboxLeaseQuery, MailboxReadQuery } from "../../core/ports/mailbox-store.ts";
+import type { MailboxMessage, MailboxLeaseQuery, MailboxReadQuery } from "../../core/ports/mailbox-store.ts";
 import type { MessageRecord } from "../../core/ports/message-record.ts";
 import type { AvailablePlace } from "./available-mail.ts";
 import { ClashError } from "./clash.ts";
@@ -146,10 +146,10 @@ export class Mailboxes {
     this.#renew = prepare(database, RENEW);
   }
 
-  availableMail(query: MailboxReadQuery): readonly Mail[] {
+  availableMessages(query: MailboxReadQuery): readonly MailboxMessage[] {
     const { tenant, agentId, nowMs, purpose, limit } = query;
     const { mailboxes } = this.#ledger;
-    const mail: Mail[] = [];
+    const mail: MailboxMessage[] = [];
     let bytesLeft = query.bytesMax;
     let position = query.afterPosition;
     while (mail.length < limit) {
@@ -244,8 +244,8 @@ export class Mailboxes {
   }
 
   /** Inside a commit. */
-  lease(query: MailboxLeaseQuery, event: (delivery: DeliveryRecord) => EventDraft): readonly Mail[] {
-    const mail: Mail[] = [];
+  lease(query: MailboxLeaseQuery, event: (delivery: DeliveryRecord) => EventDraft): readonly MailboxMessage[] {
+    const mail: MailboxMessage[] = [];
     let bytesLeft = query.bytesMax;
     let position = 0;
     for (const leaseId of query.leaseIds) {

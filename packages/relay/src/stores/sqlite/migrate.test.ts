@@ -212,7 +212,7 @@ describe("migrations", () => {
       (await store.eventsOfMessage(TENANT, messageId)).map(({ seq }) => seq);
     assert.deepEqual([await seqsOf("note"), await seqsOf(id)], [[1], [2]]);
     await settle(store, "note");
-    await store.retireMail(TENANT, ["note"], NOON_MS);
+    await store.retireMessages(TENANT, ["note"], NOON_MS);
     assert.equal(await store.message(TENANT, "note"), undefined);
     assert.deepEqual([await seqsOf("note"), await seqsOf(id)], [[1], [2]]);
   });

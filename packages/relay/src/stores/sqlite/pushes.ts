@@ -45,7 +45,7 @@ const OF_AGENT = `
   where tenant = ? and agent_id = ? and state = ? order by created_at_ms desc, message_id desc limit ?`;
 const COUNT_PENDING = `
   select count(*) from push indexed by push_due where tenant = ? and agent_id = ? and state = 'pending'`;
-// Mail may be retired between the look at it and this: nobody would ever remove such a push.
+// MailboxMessage may be retired between the look at it and this: nobody would ever remove such a push.
 const INSERT_PUSH = `
   insert into push (agent_id, state, reason, attempts, attempts_before, created_at_ms, position, next_at_ms,
     sent_at_ms, version, tenant, message_id)

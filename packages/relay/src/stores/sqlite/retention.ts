@@ -8,7 +8,7 @@ import {
   LIMITS,
   type TaskState,
 } from "@a2a-relay/protocol";
-import type { RetiredMail } from "../../core/ports/journal-store.ts";
+import type { RetirableMessage } from "../../core/ports/journal-store.ts";
 import type { DeliveryRecord } from "../../core/ports/delivery-record.ts";
 import { prepare, type Row, type Statement } from "./database.ts";
 import type { Journal } from "./journal.ts";
@@ -101,11 +101,11 @@ export class Retention {
     this.#forgetKeys = prepare(database, FORGET_KEYS);
   }
 
-  async retirableMail(
+  async retirableMessages(
     tenant: string,
     settledBeforeMs: number,
     limit: number,
-  ): Promise<readonly RetiredMail[]> {
+  ): Promise<readonly RetirableMessage[]> {
     const start = this.#cursors.get(tenant) ?? 0;
     let stretch = await this.#search(tenant, start, settledBeforeMs, limit);
     if (stretch.ended && stretch.found.length === 0 && start > 0) {
@@ -115,15 +115,15 @@ export class Retention {
     return this.archiveLines(tenant, stretch.found);
   }
 
-  archiveLines(tenant: string, messageIds: readonly string[]): readonly RetiredMail[] {
+  archiveLines(tenant: string, messageIds: readonly string[]): readonly RetirableMessage[] {
     return messageIds.flatMap((messageId) => {
       const line = this.#line(tenant, messageId);
       return line === undefined ? [] : [{ messageId, line }];
     });
   }
 
-  /** Inside a commit. Mail that is open after all stays. */
-  retireMail(tenant: string, messageIds: readonly string[], nowMs: number): void {
+  /** Inside a commit. MailboxMessage that is open after all stays. */
+  retireMessages(tenant: string, messageIds: readonly string[], nowMs: number): void {
     for (const messageId of messageIds) {
       const [ref, taskId, sendKeysJson, acceptedPlace, state] = this.#traces.get(tenant, messageId) ?? [];
       if (typeof ref !== "number" || (state !== null && !isSettled(state as DeliveryState))) continue;
@@ -170,7 +170,7 @@ export class Retention {
   }
 
   /** What the archive keeps of it; undefined if it went since. */
-  #line(tenant: string, messageId: string): RetiredMail["line"] | undefined {
+  #line(tenant: string, messageId: string): RetirableMessage["line"] | undefined {
     const message = this.#messages.message(tenant, messageId);
     if (message === undefined) return undefined;
     const delivery = this.#mailboxes.delivery(tenant, messageId);

@@ -5,7 +5,7 @@ import type { CapabilityRecord } from "../../core/ports/capability-record.ts";
 import type { KeyRecord, TenantRecord } from "../../core/ports/key-record.ts";
 import type { AgentRecord, AgentWithPresence } from "../../core/ports/agent-record.ts";
 import type { EventRecord, EventType } from "../../core/rules/event.ts";
-import type { DeliveryRecord, MailPurpose } from "../../core/ports/delivery-record.ts";
+import type { DeliveryRecord, DeliveryPurpose } from "../../core/ports/delivery-record.ts";
 import { ownThreadId } from "../../core/rules/own-thread.ts";
 import type { MessageRecord, SendKey } from "../../core/ports/message-record.ts";
 import type { PushAttempt, PushEndpoint, PushRecord } from "../../core/ports/push-record.ts";
@@ -170,7 +170,7 @@ export function deliveryFromRow(row: Row, offset = 0): DeliveryRecord {
     idempotencyKey: row[offset + 19] as string | null,
     quiet: row[offset + 20] === 1,
     threadId: threadFrom(row[offset + 21], row[offset + 2]),
-    purpose: row[offset + 22] as MailPurpose,
+    purpose: row[offset + 22] as DeliveryPurpose,
     version: row[offset + 23] as number,
   };
 }

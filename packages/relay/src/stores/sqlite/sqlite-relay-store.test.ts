@@ -23,7 +23,7 @@ import { describeRelayStore } from "../../../testing/relay-store.contract.ts";
 import {
   aNewAgent,
   aNewKey,
-  aNewLetter,
+  aNewMessage,
   aNewTask,
   aSend,
   change,
@@ -139,7 +139,7 @@ describe("SqliteRelayStore", () => {
         const { id } = await send(store);
         last = (await storedDelivery(store, id)).position;
         await settle(store, id);
-        await store.retireMail(TENANT, [id], NOON_MS);
+        await store.retireMessages(TENANT, [id], NOON_MS);
       }
       await using store = await open(path);
       const { id } = await send(store);
@@ -291,7 +291,7 @@ describe("SqliteRelayStore", () => {
       assert.equal((await store.chainHead(TENANT)).seq, answered.length);
       const old = answered.slice(0, 10);
       for (const id of old) await settle(store, id);
-      await store.retireMail(TENANT, old, NOON_MS);
+      await store.retireMessages(TENANT, old, NOON_MS);
       const { id } = await send(store);
       assert.deepEqual(await readIds(store), [...answered.slice(10), id]);
     });
@@ -360,7 +360,7 @@ describe("SqliteRelayStore", () => {
       const pages = 50;
       await using store = await open(path, { checkpointPages: pages });
       for (let round = 0; round < 40; round += 1) {
-        await Promise.all(Array.from({ length: 10 }, () => send(store, aNewLetter())));
+        await Promise.all(Array.from({ length: 10 }, () => send(store, aNewMessage())));
       }
       assert.ok(statSync(`${path}-wal`).size < pages * 8_192 * 3);
       assert.equal((await readIds(store)).length, 400);

@@ -3,7 +3,7 @@ import type { ChangeFeed } from "../../core/ports/change-feed.ts";
 import type { Changes, CommitOutcome, RelayStore } from "../../core/ports/relay-store.ts";
 import type { ChainHead, EventDraft } from "../../core/rules/event.ts";
 import type { DeliveryRecord } from "../../core/ports/delivery-record.ts";
-import type { Mail, MailboxLeaseQuery } from "../../core/ports/mailbox-store.ts";
+import type { MailboxMessage, MailboxLeaseQuery } from "../../core/ports/mailbox-store.ts";
 import { InProcessChangeFeed } from "./change-feed.ts";
 import { Checkpoints } from "./checkpoints.ts";
 import { ClashError } from "./clash.ts";
@@ -135,7 +135,7 @@ export class SqliteRelayStore extends StoreReader implements RelayStore {
   async lease(
     query: MailboxLeaseQuery,
     event: (delivery: DeliveryRecord) => EventDraft,
-  ): Promise<readonly Mail[]> {
+  ): Promise<readonly MailboxMessage[]> {
     const isEmpty = this.parts.ledger.mailboxes.countAvailable(query.tenant, query.agentId) === 0;
     if (isEmpty && this.#commits.isIdle) return [];
     return this.#write(() => this.parts.mailboxes.lease(query, event));
@@ -152,14 +152,14 @@ export class SqliteRelayStore extends StoreReader implements RelayStore {
     );
   }
 
-  async retireMail(
+  async retireMessages(
     tenant: string,
     messageIds: readonly string[],
     nowMs: number,
     event?: EventDraft,
   ): Promise<void> {
     await this.#writeAfterAll(() => {
-      this.parts.retention.retireMail(tenant, messageIds, nowMs);
+      this.parts.retention.retireMessages(tenant, messageIds, nowMs);
       if (event !== undefined) this.parts.journal.append(tenant, [event]);
     });
   }

@@ -13,9 +13,9 @@ import type { KeyRecord, TenantRecord } from "../../core/ports/key-record.ts";
 import type { AgentWithPresence, CustodialKey } from "../../core/ports/agent-record.ts";
 import type { RelayStore } from "../../core/ports/relay-store.ts";
 import type { ChainHead, EventRecord } from "../../core/rules/event.ts";
-import type { EventFilter, EventPage, RetiredMail } from "../../core/ports/journal-store.ts";
-import type { DeliveryRecord, MailPurpose } from "../../core/ports/delivery-record.ts";
-import type { Mail, MailboxReadQuery, QueuedMail, QueueFilter } from "../../core/ports/mailbox-store.ts";
+import type { EventFilter, EventPage, RetirableMessage } from "../../core/ports/journal-store.ts";
+import type { DeliveryRecord, DeliveryPurpose } from "../../core/ports/delivery-record.ts";
+import type { MailboxMessage, MailboxReadQuery, QueuedDelivery, QueueFilter } from "../../core/ports/mailbox-store.ts";
 import type { MessageRecord, SendKey } from "../../core/ports/message-record.ts";
 import type { MessageStore, ThreadPage, ThreadQuery } from "../../core/ports/message-store.ts";
 import type { PushAttempt, PushEndpoint, PushRecord } from "../../core/ports/push-record.ts";
@@ -45,7 +45,7 @@ type Write =
   | "probe"
   | "renewLeases"
   | "retireEvents"
-  | "retireMail"
+  | "retireMessages"
   | "touchAgent";
 
 /** All that a store answers without a change. */
@@ -117,7 +117,7 @@ export abstract class StoreReader implements Reads {
     return this.#read(() => this.parts.agents.countAgents(tenant));
   }
 
-  countExternalAgents(tenant: string): Promise<number> {
+  countRemoteAgents(tenant: string): Promise<number> {
     return this.#read(() => this.parts.agents.countExternal(tenant));
   }
 
@@ -157,8 +157,8 @@ export abstract class StoreReader implements Reads {
     return this.#read(() => this.parts.threads.threads(query));
   }
 
-  availableMail(query: MailboxReadQuery): Promise<readonly Mail[]> {
-    return this.#read(() => this.parts.mailboxes.availableMail(query));
+  availableMessages(query: MailboxReadQuery): Promise<readonly MailboxMessage[]> {
+    return this.#read(() => this.parts.mailboxes.availableMessages(query));
   }
 
   delivery(tenant: string, messageId: string): Promise<DeliveryRecord | undefined> {
@@ -177,7 +177,7 @@ export abstract class StoreReader implements Reads {
     return this.parts.ledger.mailboxes.countOpen(tenant, agentId);
   }
 
-  async oldestMailbox(tenant: string, purpose: MailPurpose, nowMs: number): Promise<AgentId | undefined> {
+  async oldestMailbox(tenant: string, purpose: DeliveryPurpose, nowMs: number): Promise<AgentId | undefined> {
     return this.parts.ledger.mailboxes.oldestMailbox(tenant, { purpose, nowMs });
   }
 
@@ -193,7 +193,7 @@ export abstract class StoreReader implements Reads {
     return this.#read(() => this.parts.mailboxes.timedOutLeases(nowMs, limit));
   }
 
-  queue(filter: QueueFilter): Promise<readonly QueuedMail[]> {
+  queue(filter: QueueFilter): Promise<readonly QueuedDelivery[]> {
     return this.#read(() => this.parts.queue.queue(filter));
   }
 
@@ -270,11 +270,11 @@ export abstract class StoreReader implements Reads {
     return this.#read(() => this.parts.journal.chainAnchor(tenant));
   }
 
-  retirableMail(tenant: string, settledBeforeMs: number, limit: number): Promise<readonly RetiredMail[]> {
-    return this.#read(() => this.parts.retention.retirableMail(tenant, settledBeforeMs, limit));
+  retirableMessages(tenant: string, settledBeforeMs: number, limit: number): Promise<readonly RetirableMessage[]> {
+    return this.#read(() => this.parts.retention.retirableMessages(tenant, settledBeforeMs, limit));
   }
 
-  archiveLines(tenant: string, messageIds: readonly string[]): Promise<readonly RetiredMail[]> {
+  archiveLines(tenant: string, messageIds: readonly string[]): Promise<readonly RetirableMessage[]> {
     return this.#read(() => this.parts.retention.archiveLines(tenant, messageIds));
   }
 

@@ -4,10 +4,10 @@ import type { A2aPage } from "../../core/a2a/a2a-streams.ts";
 import { isForRelay, readEventId, targetOf } from "../../core/a2a/a2a-target.ts";
 import type { Principal } from "../../core/access/principal.ts";
 import type { RelayCore } from "../../core/relay-core.ts";
-import type { Waiting } from "../../core/mechanisms/wait-options.ts";
+import type { WaitOptions } from "../../core/mechanisms/wait-options.ts";
 
 /** One A2A request, whichever binding it came by; its params are read into 1.0 already. */
-export interface A2aCall extends Waiting {
+export interface A2aCall extends WaitOptions {
   readonly principal: Principal;
   readonly version: A2aVersion;
   /** The agent that the path or the A2A tenant field names; undefined: the relay's own endpoint. */

@@ -16,12 +16,12 @@ export interface MetricsScope {
 /** What is measured: calls by route and status, their time, streams, open mail by state, memory. */
 export class HttpMetrics {
   readonly streams = new StreamMeter();
-  readonly #openMail: (tenant: string) => Promise<ReadonlyMap<string, number>>;
+  readonly #openDeliveries: (tenant: string) => Promise<ReadonlyMap<string, number>>;
   readonly #process = new Registry();
   readonly #routes = new Map<string, RouteMetrics>();
 
-  constructor(openMail: (tenant: string) => Promise<ReadonlyMap<string, number>>) {
-    this.#openMail = openMail;
+  constructor(openDeliveries: (tenant: string) => Promise<ReadonlyMap<string, number>>) {
+    this.#openDeliveries = openDeliveries;
     new Gauge({
       name: "a2a_relay_resident_memory_bytes",
       help: "Resident memory of the process",
@@ -47,8 +47,8 @@ export class HttpMetrics {
   }
 
   async text({ tenants, isProcessWide }: MetricsScope): Promise<string> {
-    const openMail = await this.#openMailText(tenants);
-    if (!isProcessWide) return openMail;
+    const openDeliveries = await this.#openMailText(tenants);
+    if (!isProcessWide) return openDeliveries;
     const called = [...this.#routes.values()].filter((route) => route.isCalled);
     const lines = [
       `# HELP ${CALLS} Answered HTTP requests`,
@@ -59,7 +59,7 @@ export class HttpMetrics {
       ...called.flatMap((route) => route.timeLines()),
       ...this.streams.lines(),
     ];
-    return `${openMail}\n${await this.#process.metrics()}\n${lines.join("\n")}\n`;
+    return `${openDeliveries}\n${await this.#process.metrics()}\n${lines.join("\n")}\n`;
   }
 
   /** Made anew each time, because each caller sees other tenants. */
@@ -67,12 +67,12 @@ export class HttpMetrics {
     const registry = new Registry();
     const gauge = new Gauge({
       name: "a2a_relay_open_deliveries",
-      help: "Mail that is not settled, by tenant and state",
+      help: "MailboxMessage that is not settled, by tenant and state",
       labelNames: ["tenant", "state"],
       registers: [registry],
     });
     for (const tenant of tenants) {
-      for (const [state, count] of await this.#openMail(tenant)) gauge.set({ tenant, state }, count);
+      for (const [state, count] of await this.#openDeliveries(tenant)) gauge.set({ tenant, state }, count);
     }
     return registry.metrics();
   }

@@ -52,7 +52,7 @@ import { tenantRoutes } from "./tenant-routes.ts";
 export interface HttpServerParts {
   readonly core: RelayCore;
   readonly authenticator: Authenticator;
-  readonly openMail: (tenant: string) => Promise<ReadonlyMap<string, number>>;
+  readonly openDeliveries: (tenant: string) => Promise<ReadonlyMap<string, number>>;
   readonly log: ErrorLog;
   /** Aborted when the relay stops: whoever waits is answered at once. */
   readonly stopping: AbortSignal;
@@ -108,7 +108,7 @@ export function nativeRoutes(
 
 /** Reads the wire, calls the core, writes the wire. No rules live here. */
 export function createHttpServer(parts: HttpServerParts, settings: HttpServerSettings): FastifyInstance {
-  const metrics = new HttpMetrics(parts.openMail);
+  const metrics = new HttpMetrics(parts.openDeliveries);
   const guard = new LocalGuard(settings);
   const { memory } = parts;
   const routes = nativeRoutes(parts.core, { metrics, memory }, settings);
@@ -168,7 +168,7 @@ function mount(app: FastifyInstance, route: Exclude<Route, SocketRoute>, place: 
   app.route({
     method: route.method,
     url,
-    // Mail that nobody gets to see must not be marked as delivered.
+    // MailboxMessage that nobody gets to see must not be marked as delivered.
     exposeHeadRoute: route.waits !== true,
     onRequest: [know, ...(route.drains === true ? [refuseForeignLinks] : []), ...knowing(route, place)],
     handler: async (request, reply) => {

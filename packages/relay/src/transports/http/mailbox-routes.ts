@@ -14,11 +14,11 @@ import { param, type Route } from "./route.ts";
 
 const tag = "Mailbox";
 
-type MailVerb = (principal: Principal, agent: string, input: unknown) => Promise<unknown>;
+type MailboxVerb = (principal: Principal, agent: string, input: unknown) => Promise<unknown>;
 
 /** Taking mail over HTTP. */
 export function mailboxRoutes(mailboxes: MailboxService): readonly Route[] {
-  const verb = (name: string, summary: string, body: TSchema, answer: string, act: MailVerb): Route => ({
+  const verb = (name: string, summary: string, body: TSchema, answer: string, act: MailboxVerb): Route => ({
     method: "POST",
     path: `/mailbox/{agent_id}/${name}`,
     tag,
@@ -35,7 +35,7 @@ export function mailboxRoutes(mailboxes: MailboxService): readonly Route[] {
       summary: "Read mail, oldest first; it is returned again until it is acknowledged",
       query: MailboxReadSchema,
       waits: true,
-      answers: { 200: "Mail, and the cursor behind it" },
+      answers: { 200: "MailboxMessage, and the cursor behind it" },
       handle: async (call) => {
         const asked = [call.principal, param(call, "agent_id"), call.query, call] as const;
         const { messages, cursor } = await mailboxes.readAs(mailJson, ...asked);

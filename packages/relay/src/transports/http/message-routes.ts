@@ -66,7 +66,7 @@ export function batchJson(items: readonly SentItem[]): string {
   return `{"results":[${items.map(itemJson).join(",")}]}`;
 }
 
-/** Letter by letter into memory outside the heap: the whole text would be put together and copied twice. */
+/** NewMessage by letter into memory outside the heap: the whole text would be put together and copied twice. */
 function batchBytes(items: readonly SentItem[], memory: ReusedMemory): Piece {
   const texts = items.map((item, index) => `${index === 0 ? '{"results":[' : ","}${itemJson(item)}`);
   texts.push("]}");

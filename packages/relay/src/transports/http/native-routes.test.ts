@@ -24,7 +24,7 @@ function serverOf(core: CoreOnMemory, memory = new ReusedMemory()): ReturnType<t
     {
       core,
       authenticator: { authenticate: async () => core.operator },
-      openMail: async () => new Map(),
+      openDeliveries: async () => new Map(),
       log: { error: (about) => assert.fail(JSON.stringify(about)) },
       stopping: new AbortController().signal,
       memory,

@@ -1,5 +1,5 @@
 import type { StreamEventName } from "@a2a-relay/protocol";
-import type { MailPage } from "../../core/mailboxes/mailbox-stream.ts";
+import type { MailboxPage } from "../../core/mailboxes/mailbox-stream.ts";
 import type { StreamKind } from "./stream-meter.ts";
 
 /** `data` is JSON, and so without line breaks. */
@@ -47,7 +47,7 @@ export function beginningWith(first: readonly ServerSentEvent[], stream: EventSt
   };
 }
 
-export function mailStream(pages: AsyncIterable<MailPage>, event: "message" | "notice"): EventStream {
+export function mailboxStream(pages: AsyncIterable<MailboxPage>, event: "message" | "notice"): EventStream {
   return eventStream("mailbox", pages, ({ mail }) =>
     mail.map(({ cursor, json }) => ({ id: cursor, event, data: json })),
   );

@@ -1,17 +1,17 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { Mail } from "../../core/ports/mailbox-store.ts";
+import type { MailboxMessage } from "../../core/ports/mailbox-store.ts";
 import { LeaseRoom } from "./lease-room.ts";
 
-const SOME = [{}] as unknown as readonly Mail[];
+const SOME = [{}] as unknown as readonly MailboxMessage[];
 
 describe("the room for leased letters", () => {
   it("is for those of one answer at a time, until that has left", async () => {
     const room = new LeaseRoom();
     const [first, second, third] = [room.place(), room.place(), room.place()];
     const taken: string[] = [];
-    const take = (name: string) => async (): Promise<readonly Mail[]> => {
+    const take = (name: string) => async (): Promise<readonly MailboxMessage[]> => {
       taken.push(name);
       return SOME;
     };

@@ -1,4 +1,4 @@
-import type { Mail } from "../../core/ports/mailbox-store.ts";
+import type { MailboxMessage } from "../../core/ports/mailbox-store.ts";
 
 /** Room for leased letters that have not left yet: for those of one answer, however many ask for some. */
 export class LeaseRoom {
@@ -36,10 +36,10 @@ export class LeasePlace implements Disposable {
     this.#room = room;
   }
 
-  async fill(take: () => Promise<readonly Mail[]>): Promise<readonly Mail[]> {
+  async fill(take: () => Promise<readonly MailboxMessage[]>): Promise<readonly MailboxMessage[]> {
     await this.#room.enter();
     this.#isInside = true;
-    let mail: readonly Mail[] = [];
+    let mail: readonly MailboxMessage[] = [];
     try {
       mail = await take();
       return mail;

@@ -4,8 +4,8 @@ import { describe, it } from "node:test";
 import { RelayError, type RelayErrorCode, SOCKET_CLOSE } from "@a2a-relay/protocol";
 import { type CoreOnMemory, coreOnMemory, ZHIWEI } from "../../../testing/core-on-memory.ts";
 import { openPair, type SocketPair } from "../../../testing/socket-pair.ts";
-import type { MailPage } from "../../core/mailboxes/mailbox-stream.ts";
-import { MailSocket } from "./mailbox-socket.ts";
+import type { MailboxPage } from "../../core/mailboxes/mailbox-stream.ts";
+import { MailboxSocket } from "./mailbox-socket.ts";
 import { Pulses } from "./pulses.ts";
 import { StreamMeter } from "./stream-meter.ts";
 
@@ -16,7 +16,7 @@ interface Running {
 }
 
 /** A socket of zhiwei's mailbox that shows these pages. */
-function run(core: CoreOnMemory, pair: SocketPair, pages?: AsyncIterable<MailPage>): Running {
+function run(core: CoreOnMemory, pair: SocketPair, pages?: AsyncIterable<MailboxPage>): Running {
   const failures: unknown[] = [];
   const [stopping, ended] = [new AbortController(), new AbortController()];
   const host = {
@@ -31,16 +31,16 @@ function run(core: CoreOnMemory, pair: SocketPair, pages?: AsyncIterable<MailPag
     const [code, reason] = values as [number, Buffer];
     return [code, reason.toString()] as const;
   });
-  new MailSocket(core, { ...order, stopping: stopping.signal }, pair.ours, host).run();
+  new MailboxSocket(core, { ...order, stopping: stopping.signal }, pair.ours, host).run();
   return { failures, closed, stopping };
 }
 
-async function* failing(code: RelayErrorCode): AsyncGenerator<MailPage> {
+async function* failing(code: RelayErrorCode): AsyncGenerator<MailboxPage> {
   yield { mail: [{ cursor: "1", json: "{}" }], cursor: "1" };
   throw new RelayError(code, `it is ${code}`);
 }
 
-async function* ending(): AsyncGenerator<MailPage> {
+async function* ending(): AsyncGenerator<MailboxPage> {
   yield { mail: [{ cursor: "1", json: "{}" }], cursor: "1" };
 }
 

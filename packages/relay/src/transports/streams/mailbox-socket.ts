@@ -9,7 +9,7 @@ import {
   toErrorBody,
 } from "@a2a-relay/protocol";
 import { shapeParserOf } from "../../core/mechanisms/schema-check.ts";
-import type { MailPage } from "../../core/mailboxes/mailbox-stream.ts";
+import type { MailboxPage } from "../../core/mailboxes/mailbox-stream.ts";
 import type { Taking } from "../../core/mailboxes/mailbox-service.ts";
 import { parseJson } from "../http/read-body.ts";
 import { type LeasePlace, LeaseRoom } from "./lease-room.ts";
@@ -18,9 +18,9 @@ import { type Acted, SOCKET_ACTS, type SocketCaller, type SocketCore } from "./s
 import { SocketWriter } from "./socket-writer.ts";
 
 /** What is asked of a socket before it is one. */
-export interface MailSocketOrder extends SocketCaller {
+export interface MailboxSocketOrder extends SocketCaller {
   /** Absent: it shows no mail by itself. */
-  readonly pages: AsyncIterable<MailPage> | undefined;
+  readonly pages: AsyncIterable<MailboxPage> | undefined;
   readonly isNotice: boolean;
   /** Where it starts. */
   readonly since: string;
@@ -50,9 +50,9 @@ const parseRequest = shapeParserOf(SocketRequestSchema, "request");
  * only one that writes to its connection, and nobody finds it by the name of its agent, so that an old session
  * cannot be taken for a new one.
  */
-export class MailSocket {
+export class MailboxSocket {
   readonly #core: SocketCore;
-  readonly #order: MailSocketOrder;
+  readonly #order: MailboxSocketOrder;
   readonly #socket: WebSocket;
   readonly #host: SocketHost;
   readonly #writer: SocketWriter;
@@ -67,7 +67,7 @@ export class MailSocket {
   /** Why the socket closes once what was asked is answered. */
   #ending: unknown;
 
-  constructor(core: SocketCore, order: MailSocketOrder, socket: WebSocket, host: SocketHost) {
+  constructor(core: SocketCore, order: MailboxSocketOrder, socket: WebSocket, host: SocketHost) {
     this.#core = core;
     this.#order = order;
     this.#socket = socket;
@@ -126,7 +126,7 @@ export class MailSocket {
   }
 
   /** Undefined at the end. */
-  async #nextMail(pages: AsyncIterator<MailPage> | undefined): Promise<string | undefined> {
+  async #nextMail(pages: AsyncIterator<MailboxPage> | undefined): Promise<string | undefined> {
     for (;;) {
       const step = await pages?.next();
       if (step === undefined || step.done === true) return undefined;

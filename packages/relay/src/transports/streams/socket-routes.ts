@@ -1,10 +1,10 @@
-import { type MailSocketQuery, MailSocketQuerySchema } from "@a2a-relay/protocol";
+import { type MailboxSocketQuery, MailboxSocketQuerySchema } from "@a2a-relay/protocol";
 import { parserOf } from "../../core/mechanisms/schema-check.ts";
 import { param, type SocketRoute } from "../http/route.ts";
-import { MailSocket } from "./mailbox-socket.ts";
+import { MailboxSocket } from "./mailbox-socket.ts";
 import type { SocketCore } from "./socket-verbs.ts";
 
-const parseQuery = parserOf(MailSocketQuerySchema, "query");
+const parseQuery = parserOf(MailboxSocketQuerySchema, "query");
 
 /** A mailbox over a socket. */
 export function socketRoutes(core: SocketCore): readonly SocketRoute[] {
@@ -14,12 +14,12 @@ export function socketRoutes(core: SocketCore): readonly SocketRoute[] {
       path: "/mailbox/{agent_id}/ws",
       tag: "Mailbox",
       summary: "A WebSocket: mail the moment it is there, and sending, leasing and acknowledging over it",
-      query: MailSocketQuerySchema,
+      query: MailboxSocketQuerySchema,
       waits: true,
       answers: { 101: "The socket; every frame is one JSON text" },
       socket: true,
       accept: async (call) => {
-        const { quiet = false, ...query }: MailSocketQuery = parseQuery(call.query);
+        const { quiet = false, ...query }: MailboxSocketQuery = parseQuery(call.query);
         const { principal, signal: stopping } = call;
         const agent = param(call, "agent_id");
         const ended = new AbortController();
@@ -30,7 +30,7 @@ export function socketRoutes(core: SocketCore): readonly SocketRoute[] {
         const { since = "0", notice: isNotice = false } = query;
         const order = { principal, agent, pages, isNotice, since, ended, stopping };
         return {
-          run: (socket, host) => new MailSocket(core, order, socket, host).run(),
+          run: (socket, host) => new MailboxSocket(core, order, socket, host).run(),
           [Symbol.dispose]: () => ended.abort(),
         };
       },

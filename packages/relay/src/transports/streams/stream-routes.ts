@@ -1,13 +1,13 @@
 import {
-  type MailStreamQuery,
-  MailStreamQuerySchema,
+  type MailboxStreamQuery,
+  MailboxStreamQuerySchema,
   type TaskEventsQuery,
   TaskEventsQuerySchema,
 } from "@a2a-relay/protocol";
 import type { RelayCore } from "../../core/relay-core.ts";
 import type { TaskEventsPage } from "../../core/tasks/task-events.ts";
 import { param, resumed, type Route } from "../http/route.ts";
-import { factStream, mailStream } from "./event-stream.ts";
+import { factStream, mailboxStream } from "./event-stream.ts";
 
 /** What can be followed as server-sent events. The journal can be too, where it is read. */
 export function streamRoutes({ mailboxes, tasks }: Pick<RelayCore, "mailboxes" | "tasks">): readonly Route[] {
@@ -16,16 +16,16 @@ export function streamRoutes({ mailboxes, tasks }: Pick<RelayCore, "mailboxes" |
       method: "GET",
       path: "/mailbox/{agent_id}/stream",
       tag: "Mailbox",
-      summary: "Mail as server-sent events, the moment it is there",
-      query: MailStreamQuerySchema,
+      summary: "MailboxMessage as server-sent events, the moment it is there",
+      query: MailboxStreamQuerySchema,
       waits: true,
       streams: "always",
       answers: { 200: "Events named message, or notice; the id of each is the cursor behind it" },
       handle: async (call) => {
         const query = resumed(call);
         const pages = await mailboxes.follow(call.principal, param(call, "agent_id"), query, call);
-        const isNotice = (query as MailStreamQuery).notice === true;
-        return { events: mailStream(pages, isNotice ? "notice" : "message") };
+        const isNotice = (query as MailboxStreamQuery).notice === true;
+        return { events: mailboxStream(pages, isNotice ? "notice" : "message") };
       },
     },
     {

@@ -8,7 +8,7 @@ import {
 } from "@a2a-relay/protocol";
 
 /** What an agent elsewhere said, as the verbs of a task take it. */
-export interface RemoteWords {
+export interface RemoteContent {
   readonly text: string;
   readonly parts?: readonly Part[];
   readonly a2a_message?: Readonly<Record<string, unknown>>;
@@ -21,51 +21,51 @@ const CUT = " […]";
 /** Members that a message has of its own wherever it is. */
 const OWN_MEMBERS = new Set(["role", "parts", "taskId", "contextId", "kind", "referenceTaskIds"]);
 
-export function wordsOf(message: A2aMessage | undefined): RemoteWords {
+export function contentOf(message: A2aMessage | undefined): RemoteContent {
   const parts = listOf(message?.parts);
   const text = textOfParts(parts);
   const more = Object.entries(message ?? {}).filter(([member]) => !OWN_MEMBERS.has(member));
   const hasParts = parts.length > 0 && parts.length <= LIMITS.partsMax;
-  const words = {
+  const content = {
     text,
     ...(hasParts ? { parts } : {}),
     ...(more.length === 0 ? {} : { a2a_message: Object.fromEntries(more) }),
   };
-  if (bytesOf(words) <= WORDS_BYTES_MAX) return words;
-  const messageId = messageIdOf(words);
+  if (bytesOf(content) <= WORDS_BYTES_MAX) return content;
+  const messageId = messageIdOf(content);
   return { text: cut(text), ...(messageId === undefined ? {} : { a2a_message: { messageId } }) };
 }
 
-/** By which the same words are known again; undefined where there is none, or none that an id can be. */
-export function messageIdOf({ a2a_message: more }: RemoteWords): string | undefined {
+/** By which the same content are known again; undefined where there is none, or none that an id can be. */
+export function messageIdOf({ a2a_message: more }: RemoteContent): string | undefined {
   const id = more?.["messageId"];
   return typeof id === "string" && id !== "" && id.length <= LIMITS.idCharsMax ? id : undefined;
 }
 
-export function isSilent({ text, parts }: RemoteWords): boolean {
+export function isSilent({ text, parts }: RemoteContent): boolean {
   return text === "" && parts === undefined;
 }
 
 /** The answer: what was said with the status, else what was made, else the last that the agent said at all. */
-export function resultOf({ status, artifacts, history }: A2aTask): RemoteWords {
-  const said = wordsOf(status.message);
+export function resultOf({ status, artifacts, history }: A2aTask): RemoteContent {
+  const said = contentOf(status.message);
   if (!isSilent(said)) return said;
   const made = listOf(artifacts)
     .map(textOfArtifact)
     .filter((text) => text !== "");
   if (made.length > 0) return { text: cut(made.join("\n")) };
   const last = listOf(history).findLast(({ role }) => role === "ROLE_AGENT");
-  const words = wordsOf(last);
-  return isSilent(words) ? { text: "done" } : words;
+  const content = contentOf(last);
+  return isSilent(content) ? { text: "done" } : content;
 }
 
 /** Why it did not work, with a word of ours where the agent has none. */
-export function reasonOf(words: RemoteWords, otherwise: string): string {
-  const text = words.text.trim() === "" ? otherwise : words.text;
+export function reasonOf(content: RemoteContent, otherwise: string): string {
+  const text = content.text.trim() === "" ? otherwise : content.text;
   return text.slice(0, LIMITS.reasonCharsMax).toWellFormed();
 }
 
-/** Without anything in between: an artifact that was streamed has one part for each piece, in the middle of words. */
+/** Without anything in between: an artifact that was streamed has one part for each piece, in the middle of content. */
 function textOfArtifact({ parts }: Artifact): string {
   return listOf(parts)
     .map((part) => textOfParts([part]))
@@ -84,6 +84,6 @@ function cut(text: string): string {
   return new TextDecoder().decode(bytes, { stream: true }) + CUT;
 }
 
-function bytesOf(words: RemoteWords): number {
-  return Buffer.byteLength(JSON.stringify(words));
+function bytesOf(content: RemoteContent): number {
+  return Buffer.byteLength(JSON.stringify(content));
 }
