@@ -70,7 +70,7 @@ await client.send({ from: "lulu@laptop", to: "mei@shanghai", body: "几点了?" 
 const { message, message_id } = await arrived.promise;
 console.log(`mei was called: "${message.body}" from ${message.from}`);
 assert.equal(message.body, "几点了?");
-// That it was called means that the letter arrived. That it is done with it, it says itself.
+// That it was called means that the message arrived. That it is done with it, it says itself.
 assert.equal((await client.ack("mei@shanghai", { message_ids: [message_id] })).acknowledged, 1);
 
 server.close();

@@ -46,7 +46,7 @@ assert.deepEqual(
 // What the cassette does not know is failed, unless it says otherwise.
 assert.equal((await (await ask("天气如何?")).result()).state, "failed");
 
-// The agent dies without a word. The letter is still there for the next one, and is answered once.
+// The agent dies without a word. The message is still there for the next one, and is answered once.
 const fragile = await ask("轻点");
 await assert.rejects(zhiwei.ended, /crashed the agent at .*scripted-agent\.yaml/);
 const next = await play();

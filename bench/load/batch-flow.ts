@@ -1,5 +1,5 @@
 import type { LoopResult } from "./closed-loop.ts";
-import { agentId, letterTo } from "./messages.ts";
+import { agentId, messageTo } from "./messages.ts";
 import type { MailItem } from "./mailbox-item.ts";
 import { type SocketListener, SocketStream } from "./socket-stream.ts";
 import { requestFrame } from "./socket-frames.ts";
@@ -13,13 +13,13 @@ const RECIPIENT = 0;
 const SEND = "send";
 
 /**
- * Batches of letters over a socket to the agent of a socket, which acknowledges each frame of mail as it comes. What
+ * Batches of messages over a socket to the agent of a socket, which acknowledges each frame of mail as it comes. What
  * is under way is limited by what is acknowledged, so that sender and reader go at the same pace.
  */
 export class BatchFlow implements SocketListener, Disposable {
-  /** Made once: the letters are always the same. */
+  /** Made once: the messages are always the same. */
   readonly #batch = requestFrame(SEND, "send_batch", {
-    messages: Array.from({ length: BATCH_MESSAGES }, () => letterTo(RECIPIENT)),
+    messages: Array.from({ length: BATCH_MESSAGES }, () => messageTo(RECIPIENT)),
   });
   readonly #opening = Promise.withResolvers<void>();
   readonly #sockets = new DisposableStack();

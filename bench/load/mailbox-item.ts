@@ -1,4 +1,4 @@
-/** What the load looks at in a letter that was shown, leased or streamed. */
+/** What the load looks at in a message that was shown, leased or streamed. */
 export interface MailItem {
   readonly message_id: string;
   readonly message: { readonly subject: string };

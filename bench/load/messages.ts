@@ -20,7 +20,7 @@ export function agentId(index: number): string {
 }
 
 /** A note of 1 KiB from one agent to the next. */
-export function letterTo(recipient: number, more: Readonly<Record<string, unknown>> = {}): object {
+export function messageTo(recipient: number, more: Readonly<Record<string, unknown>> = {}): object {
   return {
     from: agentId(recipient + 1),
     to: agentId(recipient),
@@ -34,7 +34,7 @@ export function letterTo(recipient: number, more: Readonly<Record<string, unknow
 /** One send to each agent, ready to be written to a socket. */
 export function sendRequests(language: Language = "english"): readonly Buffer[] {
   return Array.from({ length: AGENTS }, (_, index) =>
-    postRequest("/messages", letterTo(index, { body: BODIES[language] })),
+    postRequest("/messages", messageTo(index, { body: BODIES[language] })),
   );
 }
 
@@ -56,7 +56,7 @@ export class KeyedSends {
   constructor() {
     const placeholder = "0".repeat(KEY_DIGITS);
     this.#requests = Array.from({ length: AGENTS }, (_, index) =>
-      postRequest("/messages", letterTo(index, { idempotency_key: `key-${placeholder}` })),
+      postRequest("/messages", messageTo(index, { idempotency_key: `key-${placeholder}` })),
     );
     this.#offsets = this.#requests.map((request) => request.indexOf(`key-${placeholder}`) + "key-".length);
   }

@@ -34,7 +34,7 @@ export class ReturningStream implements StreamListener, Disposable {
     return this.#opened;
   }
 
-  /** How many letters came, over all its connections. */
+  /** How many messages came, over all its connections. */
   get shown(): number {
     return this.#shown;
   }

@@ -42,7 +42,7 @@ describe("streams that come back by themselves", () => {
     await assert.rejects(async () => {
       await streams.wereShown(2);
       await streams.wereShown(1);
-    }, /5 streams were shown more than 1 letters/);
+    }, /5 streams were shown more than 1 messages/);
   });
 });
 

@@ -34,11 +34,11 @@ export class ReturningStreams implements Disposable {
     return this.#until("opened", wanted, ({ isOpen, opened }) => isOpen && opened >= times);
   }
 
-  /** Resolves when every one was shown so many letters; rejects if one was shown more. */
-  async wereShown(letters: number): Promise<void> {
-    await this.#until(`got ${letters} letters`, this.#streams.length, ({ shown }) => shown >= letters);
-    const repeated = this.#streams.filter(({ shown }) => shown > letters).length;
-    if (repeated > 0) throw new Error(`${repeated} streams were shown more than ${letters} letters`);
+  /** Resolves when every one was shown so many messages; rejects if one was shown more. */
+  async wereShown(messages: number): Promise<void> {
+    await this.#until(`got ${messages} messages`, this.#streams.length, ({ shown }) => shown >= messages);
+    const repeated = this.#streams.filter(({ shown }) => shown > messages).length;
+    if (repeated > 0) throw new Error(`${repeated} streams were shown more than ${messages} messages`);
   }
 
   [Symbol.dispose](): void {

@@ -2,7 +2,7 @@ import { startRelay } from "../contestants/contestants.ts";
 import { type Figure, ratioOf } from "../figure.ts";
 import { jsonOf } from "../load/connection.ts";
 import { postRequest } from "../load/http-request.ts";
-import { AGENTS, letterTo } from "../load/messages.ts";
+import { AGENTS, messageTo } from "../load/messages.ts";
 import type { Bench } from "./bench.ts";
 import { rateFigures } from "./rate-figures.ts";
 import { interleave, type Runner } from "./rounds.ts";
@@ -35,7 +35,7 @@ export async function measureBatch(bench: Bench): Promise<readonly Figure[]> {
 export function batchCycle(messages: number): Runner["cycle"] {
   const requests = Array.from({ length: AGENTS }, (_, start) =>
     postRequest("/messages/batch", {
-      messages: Array.from({ length: messages }, (_unused, index) => letterTo(start + index)),
+      messages: Array.from({ length: messages }, (_unused, index) => messageTo(start + index)),
     }),
   );
   return async (connection, number) => {

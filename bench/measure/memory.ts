@@ -5,7 +5,7 @@ import { ServerProcess } from "../contestants/server-process.ts";
 import { type Figure, figureOf } from "../figure.ts";
 import { jsonOf, openConnections } from "../load/connection.ts";
 import { getRequest, postRequest } from "../load/http-request.ts";
-import { letterTo } from "../load/messages.ts";
+import { messageTo } from "../load/messages.ts";
 import { residentKibOf } from "../machine/process-usage.ts";
 import type { Bench } from "./bench.ts";
 
@@ -76,9 +76,9 @@ async function sampleOnce(bench: Bench): Promise<Sample> {
   return { idleKib, waitingKib, wakeAllMs: performance.now() - start };
 }
 
-/** One letter to each, from the next of them. */
+/** One message to each, from the next of them. */
 export async function sendToAll(relay: ServerProcess, ids: readonly string[]): Promise<void> {
-  const messages = ids.map((to, index) => ({ ...letterTo(0), to, from: ids[(index + 1) % ids.length] }));
+  const messages = ids.map((to, index) => ({ ...messageTo(0), to, from: ids[(index + 1) % ids.length] }));
   using connections = await openConnections(relay.port, Math.ceil(messages.length / BATCH_MAX));
   await Promise.all(
     connections.map(async (connection, index) => {

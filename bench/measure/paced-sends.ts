@@ -4,7 +4,7 @@ import { type Figure, figureOf } from "../figure.ts";
 import { assertOk } from "../load/connection.ts";
 import { postRequest } from "../load/http-request.ts";
 import { IdleConnections } from "../load/idle-connections.ts";
-import { letterTo } from "../load/messages.ts";
+import { messageTo } from "../load/messages.ts";
 import type { MailItem } from "../load/mailbox-item.ts";
 import { percentile } from "../statistics.ts";
 import type { Bench } from "./bench.ts";
@@ -56,7 +56,7 @@ export function percentileFigures(name: string, rounds: readonly (readonly numbe
 export async function echoRound(server: ServerProcess, pace: Throttle): Promise<number[]> {
   using senders = await IdleConnections.open(server.port, SENDERS);
   const requests: Promise<number>[] = [];
-  const bytes = postRequest("/messages", letterTo(0));
+  const bytes = postRequest("/messages", messageTo(0));
   await atPace(pace, () => requests.push(timed(senders, bytes)));
   return await Promise.all(requests);
 }
@@ -83,7 +83,7 @@ export async function arrivalRound(server: ServerProcess, pace: Throttle, audien
   const sends: Promise<void>[] = [];
   const count = await atPace(pace, (number) => {
     const subject = `${prefix} ${number}`;
-    const bytes = postRequest("/messages", letterTo(agents[number % agents.length] ?? 0, { subject }));
+    const bytes = postRequest("/messages", messageTo(agents[number % agents.length] ?? 0, { subject }));
     sentAt.set(subject, performance.now());
     sends.push(senders.request(bytes).then(assertOk));
   });

@@ -29,7 +29,7 @@ export async function measureStreamLatency(bench: Bench): Promise<readonly Figur
     const relay = servers.use(await startRelay(bench));
     const audiences: StreamReaders[] = [];
     for (const [index, { open }] of STREAM_KINDS.entries()) {
-      // Agents of their own, so that no letter is shown over two kinds of streams.
+      // Agents of their own, so that no message is shown over two kinds of streams.
       audiences.push(servers.use(await StreamReaders.open(relay, open, index * READERS)));
     }
     for (const readers of audiences) await arrivalRound(relay, warmUpPace(bench), readers);

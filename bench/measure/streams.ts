@@ -10,7 +10,7 @@ import type { Bench } from "./bench.ts";
 import { sendToAll } from "./memory.ts";
 import { STREAM_KINDS } from "./stream-kinds.ts";
 
-/** Fewer agents than streams: registering is not what is measured, and one letter is for several readers. */
+/** Fewer agents than streams: registering is not what is measured, and one message is for several readers. */
 const STREAMS_OF_AGENT = 10;
 
 interface Sample {

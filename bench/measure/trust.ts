@@ -2,7 +2,7 @@ import { startKeyedRelay, startRelay } from "../contestants/contestants.ts";
 import { type Figure, ratioOf } from "../figure.ts";
 import { assertOk } from "../load/connection.ts";
 import { postRequest } from "../load/http-request.ts";
-import { AGENTS, letterTo } from "../load/messages.ts";
+import { AGENTS, messageTo } from "../load/messages.ts";
 import type { Bench } from "./bench.ts";
 import { rateFigures } from "./rate-figures.ts";
 import { interleave, type Runner } from "./rounds.ts";
@@ -33,7 +33,7 @@ export async function measureTrust(bench: Bench): Promise<readonly Figure[]> {
 /** One request for work a cycle, to each agent in turn from the one after it. */
 function askCycle(keys?: readonly string[]): Runner["cycle"] {
   const requests = Array.from({ length: AGENTS }, (_, index) =>
-    postRequest("/messages", letterTo(index, { type: "request" }), keys?.[(index + 1) % AGENTS]),
+    postRequest("/messages", messageTo(index, { type: "request" }), keys?.[(index + 1) % AGENTS]),
   );
   return async (connection, number) => {
     assertOk(await connection.request(requests[number % AGENTS] ?? Buffer.alloc(0)));

@@ -14,7 +14,7 @@ export interface AskedRelay {
   get: HttpRelay["get"];
 }
 
-/** Asks the agent at the address, or of that id, for something. Answers with the letter's id and the task's. */
+/** Asks the agent at the address, or of that id, for something. Answers with the message's id and the task's. */
 export async function ask(
   relay: AskedRelay,
   to: string,

@@ -75,14 +75,14 @@ function answerWith(result: object): Talk {
 
 const DONE = answerWith({ message: { messageId: "m", role: "ROLE_AGENT", parts: [{ text: "做完了" }] } });
 
-describe("a letter of which nobody knows whether it arrived", () => {
+describe("a message of which nobody knows whether it arrived", () => {
   it("is not sent again when its sender did not call it idempotent, and its receipts say so", async () => {
     await using relay = await openHttpRelay(RELAY);
     await using agent = await RoughAgent.open(hangUp);
     const { messageId, taskId } = await ask(relay, agent.url, "付款一百元");
     const { push, delivery, receipts } = await eventually(
       () => messageOf(relay, messageId),
-      (letter) => letter.push?.state === "failed",
+      (message) => message.push?.state === "failed",
     );
     assert.match(push.reason ?? "", /may have arrived, and is not sent again/);
     assert.equal(delivery?.state, "dead");
@@ -101,7 +101,7 @@ describe("a letter of which nobody knows whether it arrived", () => {
     const { messageId, taskId } = await ask(relay, "粗人@studio", "付款一百元");
     const { delivery } = await eventually(
       () => messageOf(relay, messageId),
-      (letter) => letter.push?.state === "failed",
+      (message) => message.push?.state === "failed",
     );
     assert.deepEqual([delivery?.state, (await taskOf(relay, taskId)).state], ["available", "submitted"]);
     agent.talk = DONE;
@@ -131,14 +131,14 @@ describe("a letter of which nobody knows whether it arrived", () => {
     ["is not sent again", {}, 1],
     ["is sent again where it is idempotent", IDEMPOTENT, 2],
   ];
-  for (const [title, letter, times] of safeties) {
+  for (const [title, message, times] of safeties) {
     it(`${title} after the relay was killed while it waited`, async () => {
       await using agent = await RoughAgent.open(() => undefined);
       await using before = await startChildRelay({ env: RELAY.env });
       const { dataDirectory } = before;
       const client = new RelayClient({ url: before.url });
       await client.register({ agent_id: LULU });
-      const wanted: MessageInput = { from: LULU, to: agent.url, type: "request", body: "付款", ...letter };
+      const wanted: MessageInput = { from: LULU, to: agent.url, type: "request", body: "付款", ...message };
       const { receipt } = await client.send(wanted);
       await eventually(
         () => client.message(receipt.message_id),
@@ -248,7 +248,7 @@ describe("a task that an agent elsewhere works on", () => {
     assert.deepEqual([push.state, push.attempts.length, agent.sent.length], ["failed", 1, 1]);
   });
 
-  it("waits for an agent that is too busy, as long as letters are tried", async () => {
+  it("waits for an agent that is too busy, as long as messages are tried", async () => {
     await using relay = await openHttpRelay(RELAY);
     await using agent = await RoughAgent.open((request, response, body) => {
       if (agent.sent.length >= 3) return DONE(request, response, body);
@@ -269,8 +269,8 @@ describe("an address that the relay may not call", () => {
       "https://[::1]/a2a",
       "http://10.1/",
     ]) {
-      const letter = { from: LULU, to, type: "request", body: "喂" };
-      await relay.refused(relay.post("/messages", letter), "invalid_argument", /A2A_RELAY_EGRESS_ALLOW/);
+      const message = { from: LULU, to, type: "request", body: "喂" };
+      await relay.refused(relay.post("/messages", message), "invalid_argument", /A2A_RELAY_EGRESS_ALLOW/);
     }
     for (const to of ["https://user:pass@agent.example/", "https://agent.example/#part"]) {
       await relay.refused(
@@ -292,7 +292,7 @@ describe("an address that the relay may not call", () => {
     const { messageId } = await ask(relay, agent.url, "喂");
     const { push } = await eventually(
       () => messageOf(relay, messageId),
-      (letter) => letter.push?.state === "failed",
+      (message) => message.push?.state === "failed",
     );
     assert.match(push.reason ?? "", /does not call/);
   });

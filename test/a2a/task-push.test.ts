@@ -203,9 +203,9 @@ describe("whoever asks over A2A to be told of its task", () => {
       const { code, message } = answer["error"] as { readonly code: number; readonly message: string };
       assert.equal(code, -32602, url);
       assert.match(message, /^url: /);
-      const letter = { messageId: "问二", role: "ROLE_USER", parts: [{ text: "你好" }] };
+      const question = { messageId: "问二", role: "ROLE_USER", parts: [{ text: "你好" }] };
       const configuration = { returnImmediately: true, taskPushNotificationConfig: { url } };
-      const refused = await talk.call("SendMessage", { message: letter, configuration });
+      const refused = await talk.call("SendMessage", { message: question, configuration });
       assert.equal((refused["error"] as Json)["code"], -32602);
     }
     const { tasks } = (await talk.result("ListTasks", {})) as { readonly tasks: readonly Json[] };

@@ -297,7 +297,7 @@ describe("what a message is made of", () => {
     };
     await rpc("SendMessage", params);
     const taken = await work();
-    const { a2a_message: more, a2a_metadata } = taken.letter as Record<string, Record<string, unknown>>;
+    const { a2a_message: more, a2a_metadata } = taken.message as Record<string, Record<string, unknown>>;
     assert.deepEqual(
       [more?.["extensions"], more?.["metadata"], more?.["x-own"]],
       [extensions, metadata, [1]],

@@ -161,7 +161,7 @@ describe("a2a-relay agent replay", () => {
     await scene.reaches(await scene.ask("b"), "failed");
     await scene.ask("a");
     assert.deepEqual(await strict.exited, [1, null]);
-    assert.match(strict.stderr, /1 letters came that .*talk\.yaml does not match/);
+    assert.match(strict.stderr, /1 messages came that .*talk\.yaml does not match/);
   });
 
   it("says which line of a cassette is wrong, and that nobody is registered, before it takes mail", async () => {

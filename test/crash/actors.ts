@@ -18,7 +18,7 @@ const LARGE_BATCH_LETTERS = 100;
 const LARGE_BODY = " 很长的信".repeat(400);
 
 interface Batch {
-  readonly letters: readonly NewMessage[];
+  readonly messages: readonly NewMessage[];
   readonly name: string;
   readonly atomic: boolean;
 }
@@ -28,7 +28,7 @@ export class Sender implements Actor {
   readonly #readers: readonly [string, ...string[]];
   readonly #workers: readonly [string, ...string[]];
   readonly #random: Random;
-  /** Letters with a key that were answered: material for retries. */
+  /** Messages with a key that were answered: material for retries. */
   readonly #answered: NewMessage[] = [];
   #open: (NewMessage | Batch)[] = [];
   #count = 0;
@@ -51,7 +51,7 @@ export class Sender implements Actor {
     const left: (NewMessage | Batch)[] = [];
     for (const each of this.#open) {
       const outcome =
-        "letters" in each ? await client.sendBatch(each.letters, each) : await client.send(each);
+        "messages" in each ? await client.sendBatch(each.messages, each) : await client.send(each);
       if (outcome === "unknown") left.push(each);
     }
     this.#open = left;
@@ -63,46 +63,46 @@ export class Sender implements Actor {
       : undefined;
     if (known !== undefined) await this.#repeat(client, known);
     else if (this.#random.chance(0.15)) await this.#sendBatch(client);
-    else await this.#sendOne(client, this.#letter());
+    else await this.#sendOne(client, this.#message());
   }
 
   /** All or none of a great many pages. */
   async sendLarge(client: RecordingClient): Promise<void> {
-    const letters = Array.from({ length: LARGE_BATCH_LETTERS }, () => this.#letter(true, LARGE_BODY));
-    await this.#sendAll(client, { letters, name: `${this.#name} batch ${this.#count}`, atomic: true }, true);
+    const messages = Array.from({ length: LARGE_BATCH_LETTERS }, () => this.#message(true, LARGE_BODY));
+    await this.#sendAll(client, { messages, name: `${this.#name} batch ${this.#count}`, atomic: true }, true);
   }
 
-  async #sendOne(client: RecordingClient, letter: NewMessage): Promise<void> {
-    const outcome = await client.send(letter);
-    if (letter.key === undefined && letter.id === undefined) return;
-    if (outcome === "unknown") this.#open.push(letter);
-    if (outcome === "ok") this.#remember(letter);
+  async #sendOne(client: RecordingClient, message: NewMessage): Promise<void> {
+    const outcome = await client.send(message);
+    if (message.key === undefined && message.id === undefined) return;
+    if (outcome === "unknown") this.#open.push(message);
+    if (outcome === "ok") this.#remember(message);
   }
 
   /** The same again, the same twice at a time, or something else under the same key. */
-  async #repeat(client: RecordingClient, letter: NewMessage): Promise<void> {
+  async #repeat(client: RecordingClient, message: NewMessage): Promise<void> {
     const kind = this.#random.integer(0, 2);
-    if (kind === 0) await client.send(letter);
-    if (kind === 1) await Promise.all([client.send(letter), client.send(letter)]);
-    if (kind === 2) await client.send({ ...letter, body: this.#body("other content") });
+    if (kind === 0) await client.send(message);
+    if (kind === 1) await Promise.all([client.send(message), client.send(message)]);
+    if (kind === 2) await client.send({ ...message, body: this.#body("other content") });
   }
 
   async #sendBatch(client: RecordingClient): Promise<void> {
     const atomic = this.#random.chance(0.5);
     const keyed = this.#random.chance(0.5);
-    const letters = Array.from({ length: this.#random.integer(2, 8) }, () =>
-      this.#letter(atomic ? keyed : undefined),
+    const messages = Array.from({ length: this.#random.integer(2, 8) }, () =>
+      this.#message(atomic ? keyed : undefined),
     );
-    await this.#sendAll(client, { letters, name: `${this.#name} batch ${this.#count}`, atomic }, keyed);
+    await this.#sendAll(client, { messages, name: `${this.#name} batch ${this.#count}`, atomic }, keyed);
   }
 
   async #sendAll(client: RecordingClient, batch: Batch, keyed: boolean): Promise<void> {
-    if ((await client.sendBatch(batch.letters, batch)) !== "unknown") return;
-    if (!batch.atomic) this.#open.push(...batch.letters.filter(({ key, id }) => (key ?? id) !== undefined));
+    if ((await client.sendBatch(batch.messages, batch)) !== "unknown") return;
+    if (!batch.atomic) this.#open.push(...batch.messages.filter(({ key, id }) => (key ?? id) !== undefined));
     else if (keyed) this.#open.push(batch);
   }
 
-  #letter(keyed = this.#random.chance(0.6), more = ""): NewMessage {
+  #message(keyed = this.#random.chance(0.6), more = ""): NewMessage {
     const kind = this.#random.chance(0.45) ? "request" : "note";
     const toWorker = kind === "request" || this.#random.chance(0.2);
     const body = `${this.#body(kind)}${more}`;
@@ -123,9 +123,9 @@ export class Sender implements Actor {
     return `知微你好, ${what} ${this.#count} of ${this.#name}`;
   }
 
-  #remember(letter: NewMessage): void {
-    if (this.#answered.length <= REMEMBERED_MAX) this.#answered.push(letter);
-    else this.#answered[this.#random.integer(0, REMEMBERED_MAX)] = letter;
+  #remember(message: NewMessage): void {
+    if (this.#answered.length <= REMEMBERED_MAX) this.#answered.push(message);
+    else this.#answered[this.#random.integer(0, REMEMBERED_MAX)] = message;
   }
 }
 

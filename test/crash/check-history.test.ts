@@ -14,7 +14,7 @@ import {
   honest,
   KEYED,
   late,
-  letter,
+  message,
   OTHER,
   seen,
   sent,
@@ -30,13 +30,13 @@ describe("checkHistory", () => {
   });
 
   it("accepts both outcomes of a send whose answer was lost", () => {
-    const lost = letter("nobody knows", {});
+    const lost = message("nobody knows", {});
     const never = [...honest(), sent(lost, "unknown")];
     assert.deepEqual(checkHistory(never).violations, []);
     const once = accepted(never, "m20", lost);
     assert.deepEqual(checkHistory(once).violations, []);
     assert.deepEqual(broken(accepted(once, "m21", lost)), [
-      "a letter is accepted once, or never when refused",
+      "a message is accepted once, or never when refused",
     ]);
   });
 
@@ -90,19 +90,19 @@ function planted(): readonly Planted[] {
       (entries) => change(entries, "send", (send) => (send.status === 200 ? { ...send, status: 201 } : send)),
     ],
     [
-      "a retry that was accepted as a second letter",
-      "a letter is accepted once, or never when refused",
+      "a retry that was accepted as a second message",
+      "a message is accepted once, or never when refused",
       (entries) => accepted(entries, "m20", KEYED),
     ],
     [
-      "a refused letter that is there all the same",
-      "a letter is accepted once, or never when refused",
+      "a refused message that is there all the same",
+      "a message is accepted once, or never when refused",
       (entries) => accepted(entries, "m20", OTHER),
     ],
     [
-      "a letter that nobody wrote",
-      "a letter is accepted once, or never when refused",
-      (entries) => accepted(entries, "m20", letter("from nowhere", {})),
+      "a message that nobody wrote",
+      "a message is accepted once, or never when refused",
+      (entries) => accepted(entries, "m20", message("from nowhere", {})),
     ],
     [
       "half of an atomic batch",
@@ -110,8 +110,8 @@ function planted(): readonly Planted[] {
       (entries) => accepted(entries, "m20", FIRST_OF_BATCH),
     ],
     [
-      "a dead letter whose sender knows nothing",
-      "a dead letter tells its sender",
+      "a dead message whose sender knows nothing",
+      "a dead message tells its sender",
       (entries) => changeLook(entries, "m6", { replyTo: undefined }),
     ],
     [
@@ -253,12 +253,12 @@ function planted(): readonly Planted[] {
     [
       "an internal error",
       "every refusal has a reason in what was done",
-      (entries) => [...entries, sent(letter("refused", {}), "refused", { code: "internal" })],
+      (entries) => [...entries, sent(message("refused", {}), "refused", { code: "internal" })],
     ],
     [
       "a busy relay that nobody asked to stop",
       "every refusal has a reason in what was done",
-      (entries) => [...entries, sent(letter("refused", {}), "unknown", { code: "unavailable" })],
+      (entries) => [...entries, sent(message("refused", {}), "unknown", { code: "unavailable" })],
     ],
     [
       "an error in the relay's log",

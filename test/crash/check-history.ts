@@ -6,7 +6,7 @@ import {
   checkAcceptedOnce,
   checkAnsweredSendsKept,
   checkAtomicBatches,
-  checkDeadLettersTell,
+  checkDeadMessagesTell,
   checkSameKeySameReceipt,
 } from "./check-sends.ts";
 import { checkEndingsAreFinal, checkOneCompletion } from "./check-tasks.ts";
@@ -17,9 +17,9 @@ import { type Check, Verdict } from "./verdict.ts";
 export const INVARIANTS = {
   "an answered send is kept, word for word": checkAnsweredSendsKept,
   "the same key gives the same receipt": checkSameKeySameReceipt,
-  "a letter is accepted once, or never when refused": checkAcceptedOnce,
+  "a message is accepted once, or never when refused": checkAcceptedOnce,
   "an atomic batch is all or none": checkAtomicBatches,
-  "a dead letter tells its sender": checkDeadLettersTell,
+  "a dead message tells its sender": checkDeadMessagesTell,
   "a task has at most one accepted completion, the one it shows": checkOneCompletion,
   "the end of a task is final": checkEndingsAreFinal,
   "settled mail never comes back": checkSettledStaysSettled,

@@ -36,8 +36,8 @@ export function checkOneHolder(entries: readonly Entry[], verdict: Verdict): voi
   );
   const idempotent = new Set(
     entriesOf(entries, "send")
-      .filter((send) => send.letter.idempotent)
-      .map((send) => send.letter.body),
+      .filter((send) => send.message.idempotent)
+      .map((send) => send.message.body),
   );
   for (const [messageId, grants] of grantsByMessage(entries)) {
     for (const [index, grant] of grants.entries()) {

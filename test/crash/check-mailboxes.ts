@@ -49,14 +49,14 @@ export function checkOrder(entries: readonly Entry[], verdict: Verdict): void {
 }
 
 /**
- * A read that was not cut short shows every letter that was answered before it began and that nobody
- * settled; with a cursor, every such letter that was sent after the read that gave the cursor.
+ * A read that was not cut short shows every message that was answered before it began and that nobody
+ * settled; with a cursor, every such message that was sent after the read that gave the cursor.
  */
 export function checkOpenMailShown(entries: readonly Entry[], verdict: Verdict): void {
   const touched = firstSettling(entries);
-  const letters = groupBy(answeredOnce(entries), (send) => send.letter.recipient);
+  const messages = groupBy(answeredOnce(entries), (send) => send.message.recipient);
   for (const [mailbox, reads] of groupBy(entriesOf(entries, "read"), (read) => read.mailbox)) {
-    const coming = (letters.get(mailbox) ?? []).toSorted((one, other) => other.end - one.end);
+    const coming = (messages.get(mailbox) ?? []).toSorted((one, other) => other.end - one.end);
     let open: SendEntry[] = [];
     for (const read of reads.toSorted((one, other) => one.start - other.start)) {
       while ((coming.at(-1)?.end ?? Number.POSITIVE_INFINITY) < read.start) open.push(...coming.splice(-1));
@@ -85,13 +85,13 @@ function checkRead(
   }
 }
 
-/** Real time and the journal agree: what was answered before another letter was sent was accepted before. */
+/** Real time and the journal agree: what was answered before another message was sent was accepted before. */
 function checkJournalOrder(
   entries: readonly Entry[],
   places: ReadonlyMap<string, number>,
   verdict: Verdict,
 ): void {
-  const pairs = groupBy(answeredOnce(entries), ({ letter }) => `${letter.sender} > ${letter.recipient}`);
+  const pairs = groupBy(answeredOnce(entries), ({ message }) => `${message.sender} > ${message.recipient}`);
   for (const [pair, sends] of pairs) {
     const byStart = sends.toSorted((one, other) => one.start - other.start);
     const byEnd = sends.toSorted((one, other) => one.end - other.end);
@@ -112,9 +112,9 @@ function checkJournalOrder(
   }
 }
 
-/** Answered sends of letters that were tried once, so that what happened when is known. */
+/** Answered sends of messages that were tried once, so that what happened when is known. */
 function answeredOnce(entries: readonly Entry[]): readonly SendEntry[] {
-  const attempts = groupBy(entriesOf(entries, "send"), (send) => send.letter.body);
+  const attempts = groupBy(entriesOf(entries, "send"), (send) => send.message.body);
   return [...attempts.values()]
     .filter((sends) => sends.length === 1)
     .flat()

@@ -10,14 +10,14 @@ import {
 } from "./history.ts";
 import { groupBy, type Verdict } from "./verdict.ts";
 
-/** Whoever was told "accepted" finds the letter whenever they look, word for word. */
+/** Whoever was told "accepted" finds the message whenever they look, word for word. */
 export function checkAnsweredSendsKept(entries: readonly Entry[], verdict: Verdict): void {
   const looks = groupBy(entriesOf(entries, "look"), (look) => look.messageId);
   for (const send of answered(entries)) {
     const later = (looks.get(send.messageId ?? "") ?? []).filter((look) => look.start > send.end);
     verdict.expect(
       later.length > 0,
-      () => `nobody looked for message ${send.messageId}: ${send.letter.body}`,
+      () => `nobody looked for message ${send.messageId}: ${send.message.body}`,
     );
     for (const { found, start } of later) {
       verdict.expect(
@@ -25,7 +25,7 @@ export function checkAnsweredSendsKept(entries: readonly Entry[], verdict: Verdi
         () => `message ${send.messageId} was answered at ${send.end} and is gone at ${start}`,
       );
       if (found === undefined) continue;
-      const { sender, recipient, body } = send.letter;
+      const { sender, recipient, body } = send.message;
       verdict.expect(
         found.sender === sender && found.recipient === recipient && found.body === body,
         () => `message ${send.messageId} is not what was sent: ${body} became ${found.body}`,
@@ -36,7 +36,7 @@ export function checkAnsweredSendsKept(entries: readonly Entry[], verdict: Verdi
 
 /** A retry with the same key, also after a restart, gets the receipt of the first send. */
 export function checkSameKeySameReceipt(entries: readonly Entry[], verdict: Verdict): void {
-  for (const [key, sends] of groupBy(answered(entries), (send) => keyOf(send.letter))) {
+  for (const [key, sends] of groupBy(answered(entries), (send) => keyOf(send.message))) {
     const [first, ...rest] = sends;
     for (const send of rest) {
       verdict.expect(
@@ -46,8 +46,8 @@ export function checkSameKeySameReceipt(entries: readonly Entry[], verdict: Verd
         () => `key ${key} gave ${receiptOf(first)}, then ${receiptOf(send)}`,
       );
       verdict.expect(
-        send.letter.body === first?.letter.body,
-        () => `key ${key} was answered for two letters: ${first?.letter.body} and ${send.letter.body}`,
+        send.message.body === first?.message.body,
+        () => `key ${key} was answered for two messages: ${first?.message.body} and ${send.message.body}`,
       );
     }
     const created = sends.filter((send) => send.status === 201).length;
@@ -56,7 +56,7 @@ export function checkSameKeySameReceipt(entries: readonly Entry[], verdict: Verd
 }
 
 /**
- * The journal holds each letter at most once, however often it was sent: once when any send was answered,
+ * The journal holds each message at most once, however often it was sent: once when any send was answered,
  * never when all were refused, once or never when nobody knows. It holds nothing that nobody wrote.
  */
 export function checkAcceptedOnce(entries: readonly Entry[], verdict: Verdict): void {
@@ -79,8 +79,8 @@ export function checkAcceptedOnce(entries: readonly Entry[], verdict: Verdict): 
   }
 }
 
-/** Whoever wrote a letter that died has a letter that says so. */
-export function checkDeadLettersTell(entries: readonly Entry[], verdict: Verdict): void {
+/** Whoever wrote a message that died has a message that says so. */
+export function checkDeadMessagesTell(entries: readonly Entry[], verdict: Verdict): void {
   const last = [...lastLooks(entries).values()].flatMap((look) => (look.found === undefined ? [] : [look]));
   const answers = groupBy(last, (look) => look.found?.replyTo);
   for (const { messageId, found } of last) {
@@ -99,11 +99,11 @@ export function checkAtomicBatches(entries: readonly Entry[], verdict: Verdict):
     batch?.atomic === true ? batch.name : undefined,
   );
   for (const [name, sends] of batches) {
-    const bodies = new Set(sends.map((send) => send.letter.body));
+    const bodies = new Set(sends.map((send) => send.message.body));
     const present = [...bodies].filter((body) => accepted.has(body)).length;
     verdict.expect(
       present === 0 || present === bodies.size,
-      () => `of the ${bodies.size} letters of the atomic batch ${name}, ${present} were accepted`,
+      () => `of the ${bodies.size} messages of the atomic batch ${name}, ${present} were accepted`,
     );
   }
 }
@@ -122,8 +122,8 @@ function attemptsByText(
   entries: readonly Entry[],
 ): ReadonlyMap<string, readonly { readonly outcome: Outcome; readonly makesMail: boolean }[]> {
   const tries = [
-    ...entriesOf(entries, "send").map(({ letter, outcome }) => ({
-      text: letter.body,
+    ...entriesOf(entries, "send").map(({ message, outcome }) => ({
+      text: message.body,
       outcome,
       makesMail: true,
     })),

@@ -32,8 +32,8 @@ export interface NewMessage {
 
 export interface SendEntry extends Answered {
   readonly act: "send";
-  readonly letter: NewMessage;
-  /** Letters of one batch share its name. */
+  readonly message: NewMessage;
+  /** Messages of one batch share its name. */
   readonly batch?: { readonly name: string; readonly atomic: boolean } | undefined;
   /** 201 when it was new, 200 when it was known. */
   readonly status?: number | undefined;

@@ -11,14 +11,14 @@ import {
 const ADA = "ada@test";
 export const BOB = "bob@test";
 
-export const KEYED = letter("with a key", { key: "k1" });
-export const OTHER = letter("something else under the same key", { key: "k1" });
-const PLAIN = letter("without a key", {});
-const REQUEST = letter("please", { kind: "request" });
-export const FIRST_OF_BATCH = letter("first of a batch", {});
-const SECOND_OF_BATCH = letter("second of a batch", {});
-const RETRIED = letter("retried after the crash", { key: "k2" });
-const HOPELESS = letter("nobody can do this", {});
+export const KEYED = message("with a key", { key: "k1" });
+export const OTHER = message("something else under the same key", { key: "k1" });
+const PLAIN = message("without a key", {});
+const REQUEST = message("please", { kind: "request" });
+export const FIRST_OF_BATCH = message("first of a batch", {});
+const SECOND_OF_BATCH = message("second of a batch", {});
+const RETRIED = message("retried after the crash", { key: "k2" });
+const HOPELESS = message("nobody can do this", {});
 
 /** A small run in which everything happened as it should. */
 export function honest(): readonly Entry[] {
@@ -27,9 +27,9 @@ export function honest(): readonly Entry[] {
   const send = (...args: Parameters<typeof sent>): void => add(sent(...args));
   send(KEYED, "ok", { status: 201, messageId: "m1" });
   send(PLAIN, "ok", { status: 201, messageId: "m2" });
-  send(letter("another", {}), "ok", { status: 201, messageId: "m2b" });
+  send(message("another", {}), "ok", { status: 201, messageId: "m2b" });
   send(OTHER, "refused", { code: "conflict" });
-  const another = letter("another", {});
+  const another = message("another", {});
   const mail = [seen("m1", KEYED), seen("m2", PLAIN), seen("m2b", another)];
   add({ act: "read", outcome: "ok", mailbox: BOB, limit: 50, mail });
   add({ act: "ack", outcome: "ok", messageId: "m1" });
@@ -85,15 +85,15 @@ const EVENTS: readonly JournalEvent[] = [
 const FOUND: readonly (readonly [string, NonNullable<LookEntry["found"]>])[] = [
   ["m1", { ...stored(KEYED), state: "acknowledged" }],
   ["m2", stored(PLAIN)],
-  ["m2b", stored(letter("another", {}))],
+  ["m2b", stored(message("another", {}))],
   ["m3", { ...stored(REQUEST), state: "acknowledged", attempt: 2 }],
-  ["m4", { ...stored(letter("done", {})), sender: BOB, recipient: ADA, replyTo: "m3" }],
+  ["m4", { ...stored(message("done", {})), sender: BOB, recipient: ADA, replyTo: "m3" }],
   ["m5", stored(RETRIED)],
   ["m7", { ...stored(HOPELESS), state: "dead", attempt: 1 }],
-  ["m6", { ...stored(letter("it is dead", {})), sender: POSTMASTER, recipient: ADA, replyTo: "m7" }],
+  ["m6", { ...stored(message("it is dead", {})), sender: POSTMASTER, recipient: ADA, replyTo: "m7" }],
 ];
 
-export function letter(body: string, more: Partial<NewMessage>): NewMessage {
+export function message(body: string, more: Partial<NewMessage>): NewMessage {
   return { sender: ADA, recipient: BOB, kind: "note", body, idempotent: false, ...more };
 }
 
@@ -119,7 +119,7 @@ export function late(entry: Parameters<History["record"]>[1]): Entry {
 }
 
 export function sent(about: NewMessage, outcome: SendEntry["outcome"], more: Partial<SendEntry> = {}): SendEntry {
-  return { act: "send", letter: about, outcome, start: 1_000_000, end: 1_000_001, ...more };
+  return { act: "send", message: about, outcome, start: 1_000_000, end: 1_000_001, ...more };
 }
 
 function numbered(events: readonly JournalEvent[]): readonly JournalEvent[] {
@@ -154,7 +154,7 @@ export function changeJournal(
   return change(entries, "journal", (journal) => ({ ...journal, events: numbered(how(journal.events)) }));
 }
 
-/** The letter is in the journal and in a mailbox, whoever was told what. */
+/** The message is in the journal and in a mailbox, whoever was told what. */
 export function accepted(entries: readonly Entry[], messageId: string, about: NewMessage): readonly Entry[] {
   const grown = changeJournal(entries, (events) => [...events, event("message.accepted", messageId)]);
   return [...grown, late({ act: "look", messageId, found: stored(about) })];

@@ -56,23 +56,23 @@ export class RecordingClient {
     if (answer?.status !== 201) throw new Error(`${agentId} could not register: ${JSON.stringify(answer)}`);
   }
 
-  async send(letter: NewMessage): Promise<Outcome> {
+  async send(message: NewMessage): Promise<Outcome> {
     const start = this.#history.begin();
-    const answer = await this.#connection.call("POST", "/messages", wireOf(letter));
-    return this.#recordSend(start, letter, answer?.status, answer);
+    const answer = await this.#connection.call("POST", "/messages", wireOf(message));
+    return this.#recordSend(start, message, answer?.status, answer);
   }
 
-  /** Each letter is an entry of its own. */
-  async sendBatch(letters: readonly NewMessage[], batch: NonNullable<SendEntry["batch"]>): Promise<Outcome> {
+  /** Each message is an entry of its own. */
+  async sendBatch(messages: readonly NewMessage[], batch: NonNullable<SendEntry["batch"]>): Promise<Outcome> {
     const start = this.#history.begin();
-    const content = { messages: letters.map(wireOf), atomic: batch.atomic };
+    const content = { messages: messages.map(wireOf), atomic: batch.atomic };
     const answer = await this.#connection.call("POST", "/messages/batch", content);
     const whole = judge(answer);
     const { results } = contentOf<BatchResponse>(answer, { results: [] });
-    for (const [index, letter] of letters.entries()) {
+    for (const [index, message] of messages.entries()) {
       const item = results[index];
-      if (item === undefined) this.#history.record(start, { act: "send", letter, batch, ...whole });
-      else this.#recordSend(start, letter, item.status, { status: item.status, body: item }, batch);
+      if (item === undefined) this.#history.record(start, { act: "send", message, batch, ...whole });
+      else this.#recordSend(start, message, item.status, { status: item.status, body: item }, batch);
     }
     return whole.outcome;
   }
@@ -269,7 +269,7 @@ export class RecordingClient {
 
   #recordSend(
     start: number,
-    letter: NewMessage,
+    message: NewMessage,
     status: number | undefined,
     answer: Answer,
     batch?: SendEntry["batch"],
@@ -278,7 +278,7 @@ export class RecordingClient {
     const { receipt } = contentOf<Partial<SendResponse>>(answer, {});
     this.#history.record(start, {
       act: "send",
-      letter,
+      message,
       batch,
       status,
       messageId: receipt?.message_id,

@@ -199,7 +199,7 @@ describe("a relay that is killed between its commits and its anchors", { timeout
 
 async function sendUntilKilled(
   relay: Awaited<ReturnType<typeof startChildRelay>>,
-  letters: number,
+  messages: number,
 ): Promise<void> {
   let sent = 0;
   const clients = Array.from({ length: 8 }, async () => {
@@ -209,7 +209,7 @@ async function sendUntilKilled(
       );
       if (reply === undefined) return;
       sent += 1;
-      if (sent === letters) await relay.kill("SIGKILL");
+      if (sent === messages) await relay.kill("SIGKILL");
     }
   });
   await Promise.all(clients);

@@ -64,12 +64,12 @@ describe("a relay whose disk is full", { timeout: 120_000, skip }, () => {
     assert.equal(read.status, 200, JSON.stringify(read.body));
     assert.equal(read.body.messages.length, Math.min(500, kept.length));
     const finish = { text: BODY, lease_id: held?.lease.id };
-    const letters = [1, 2].map((count) => ({ from: ADA, to: BOB, body: `${BODY} ${count}` }));
+    const messages = [1, 2].map((count) => ({ from: ADA, to: BOB, body: `${BODY} ${count}` }));
     const refused = [
       await ask(url, "GET", "/ready"),
       await ask(url, "POST", `/mailbox/${BOB}/lease`, { max: 100 }),
       await ask(url, "POST", `/tasks/${work.taskId}/complete`, finish),
-      await ask(url, "POST", "/messages/batch", { atomic: true, messages: letters }),
+      await ask(url, "POST", "/messages/batch", { atomic: true, messages: messages }),
     ];
     for (const reply of refused) {
       assert.equal(errorCode(reply), "storage_full", JSON.stringify(reply.body).slice(0, 300));

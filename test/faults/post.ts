@@ -12,7 +12,7 @@ import { ask, type Reply } from "../support/ask.ts";
 export const ADA = "ada@faults";
 export const BOB = "bob@faults";
 
-/** A letter that was answered: what must be there, whatever happens to the relay. */
+/** A message that was answered: what must be there, whatever happens to the relay. */
 export interface CreatedMessage {
   readonly messageId: string;
   readonly taskId: string | undefined;
@@ -49,8 +49,8 @@ export function postedFrom({ body: { receipt } }: Reply<SendResponse>, body: str
   return { messageId: receipt.message_id, taskId: receipt.task_id, body };
 }
 
-export async function assertKept(url: string, letters: readonly CreatedMessage[]): Promise<void> {
-  for (const { messageId, body } of letters) {
+export async function assertKept(url: string, messages: readonly CreatedMessage[]): Promise<void> {
+  for (const { messageId, body } of messages) {
     const found = await ask<MessageResponse>(url, "GET", `/messages/${messageId}`);
     assert.equal(found.status, 200, `message ${messageId} is gone`);
     assert.equal(found.body.message.body, body);

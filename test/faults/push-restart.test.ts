@@ -52,7 +52,7 @@ async function send(client: RelayClient, body: string): Promise<string> {
   return (await client.send({ from: LULU, to: ZHIWEI, body })).receipt.message_id;
 }
 
-/** The letter, once something of this kind has happened to it. */
+/** The message, once something of this kind has happened to it. */
 async function until(client: RelayClient, type: string, messageId: string): Promise<MessageResponse> {
   for (let since = "0"; ;) {
     const page = await client.events({ type, since, wait_ms: 20_000 });
@@ -153,7 +153,7 @@ describe("a push after kill -9", () => {
       const view = await client.push(ZHIWEI);
       assert.deepEqual([view.circuit, view.open_until, view.failures], ["open", openUntil, 5]);
       receiver.answering = answers(410);
-      // Registering again closes the circuit, so that the sixth letter is tried at last.
+      // Registering again closes the circuit, so that the sixth message is tried at last.
       await client.register({ agent_id: ZHIWEI, push: "webhook" });
       const [, , , , , sixth] = await receiver.arrived(6);
       assert.ok(sixth);

@@ -77,10 +77,10 @@ describe("a second relay on the same data directory", { timeout: 60_000 }, () =>
   it("starts at once when the first was killed", async () => {
     await using first = await startChildRelay();
     await registerBoth(first.url);
-    const letter = await post(first.url, "before the kill");
+    const message = await post(first.url, "before the kill");
     await first.kill("SIGKILL");
     await using second = await startChildRelay({ dataDirectory: first.dataDirectory });
-    await assertKept(second.url, [letter]);
+    await assertKept(second.url, [message]);
   });
 });
 

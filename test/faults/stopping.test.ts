@@ -63,7 +63,7 @@ describe("a relay that is asked to stop", { timeout: 60_000 }, () => {
     await using relay = await startChildRelay();
     await registerBoth(relay.url);
     const work = { type: "request", idempotency_key: "one" };
-    const letter = await post(relay.url, "leased before the stop", work);
+    const message = await post(relay.url, "leased before the stop", work);
     const [held] = await lease(relay.url, { max: 1 });
     await post(relay.url, "read before the stop");
     const read = await ask<MailboxResponse>(relay.url, "GET", `/mailbox/${BOB}`);
@@ -77,8 +77,8 @@ describe("a relay that is asked to stop", { timeout: 60_000 }, () => {
       ...work,
     });
     assert.equal(again.status, 200);
-    assert.equal(again.body.receipt.message_id, letter.messageId);
-    const { body } = await ask<MessageResponse>(next.url, "GET", `/messages/${letter.messageId}`);
+    assert.equal(again.body.receipt.message_id, message.messageId);
+    const { body } = await ask<MessageResponse>(next.url, "GET", `/messages/${message.messageId}`);
     assert.equal(body.delivery?.state, "leased");
     assert.equal(body.delivery?.lease?.id, held?.lease.id);
     const fresh = await post(next.url, "sent after the stop");
@@ -87,7 +87,7 @@ describe("a relay that is asked to stop", { timeout: 60_000 }, () => {
       since.body.messages.map((item) => item.message_id),
       [fresh.messageId],
     );
-    const completed = await ask(next.url, "POST", `/tasks/${letter.taskId}/complete`, {
+    const completed = await ask(next.url, "POST", `/tasks/${message.taskId}/complete`, {
       text: "done after the stop",
       lease_id: held?.lease.id,
     });
@@ -102,7 +102,7 @@ describe("a relay that is asked to stop", { timeout: 60_000 }, () => {
     const answered: CreatedMessage[] = [];
     const clients = Array.from({ length: 16 }, async (_, client) => {
       for (let count = 0; !connection.broken; count += 1) {
-        const body = `letter ${count} of client ${client}, 知微你好`;
+        const body = `message ${count} of client ${client}, 知微你好`;
         const reply = await connection.call("POST", "/messages", { from: ADA, to: BOB, body });
         if (reply?.status !== 201) break;
         const { receipt } = reply.body as SendResponse;
@@ -126,7 +126,7 @@ describe("a relay that is asked to stop", { timeout: 60_000 }, () => {
   it("stops at once when asked twice, and loses nothing", async () => {
     await using relay = await startChildRelay();
     await registerBoth(relay.url);
-    const letter = await post(relay.url, "before an impatient stop");
+    const message = await post(relay.url, "before an impatient stop");
     const call = await begin(relay, "POST", "/messages", "{", 1_000);
     const stopped = relay.kill("SIGTERM");
     await relay.said(/stopping/);
@@ -134,7 +134,7 @@ describe("a relay that is asked to stop", { timeout: 60_000 }, () => {
     await stopped;
     await assert.rejects(call.answer);
     await using next = await startChildRelay({ dataDirectory: relay.dataDirectory });
-    await assertKept(next.url, [letter]);
+    await assertKept(next.url, [message]);
   });
 });
 

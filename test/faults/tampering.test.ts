@@ -57,10 +57,10 @@ describe("a journal that somebody edited while the relay was stopped", { timeout
       "update event set place = 5 where place = -4",
     ));
 
-  it("shows a letter whose text was changed", () =>
+  it("shows a message whose text was changed", () =>
     assertFound(/^message \S+ is not the one/, "update message set json = replace(json, '100', '999')"));
 
-  it("shows a letter that was made to disappear", () =>
+  it("shows a message that was made to disappear", () =>
     assertFound(
       /^a message that was accepted is gone/,
       "delete from delivery where message_id = (select id from message order by ref limit 1)",
@@ -75,7 +75,7 @@ describe("a journal that somebody edited while the relay was stopped", { timeout
          from event order by place desc limit 1`,
     ));
 
-  it("shows a letter whose bytes changed on the disk", async () => {
+  it("shows a message whose bytes changed on the disk", async () => {
     const body = await verifyAfter(async ({ database }) => {
       const bytes = await readFile(database);
       const position = bytes.indexOf(SECRET);

@@ -10,12 +10,12 @@ const LOG_HEADER_BYTES = 32;
 const FRAME_BYTES = 24 + 4_096;
 
 describe("a relay that was killed and whose write-ahead log is torn", { timeout: 60_000 }, () => {
-  const letters: CreatedMessage[] = [];
+  const messages: CreatedMessage[] = [];
   let stopped: StoppedRelay;
 
   before(async () => {
     stopped = await stoppedRelay("SIGKILL", async (url) => {
-      for (let count = 0; count < LETTERS; count += 1) letters.push(await post(url, `第 ${count} 封信`));
+      for (let count = 0; count < LETTERS; count += 1) messages.push(await post(url, `第 ${count} 封信`));
     });
   });
   after(() => stopped[Symbol.asyncDispose]());
@@ -63,10 +63,10 @@ describe("a relay that was killed and whose write-ahead log is torn", { timeout:
   });
 
   async function assertWhole(url: string): Promise<void> {
-    await assertKept(url, letters);
+    await assertKept(url, messages);
     assert.deepEqual(
       (await readAll(url)).map((item) => item.message_id),
-      letters.map((letter) => letter.messageId),
+      messages.map((message) => message.messageId),
     );
     await assertVerifies(url);
   }
@@ -74,11 +74,11 @@ describe("a relay that was killed and whose write-ahead log is torn", { timeout:
   /** What was cut off is gone; what is left is whole, in order, and can be added to. */
   async function assertBeginning(url: string): Promise<void> {
     const ids = (await readAll(url)).map((item) => item.message_id);
-    assert.ok(ids.length > 0 && ids.length < letters.length, `${ids.length} letters are left`);
-    const left = letters.slice(0, ids.length);
+    assert.ok(ids.length > 0 && ids.length < messages.length, `${ids.length} messages are left`);
+    const left = messages.slice(0, ids.length);
     assert.deepEqual(
       ids,
-      left.map((letter) => letter.messageId),
+      left.map((message) => message.messageId),
     );
     await assertKept(url, left);
     await assertVerifies(url);

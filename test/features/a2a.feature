@@ -74,7 +74,7 @@ Feature: Every mailbox speaks A2A
     Scenario: A caller that changed its mind cancels, even in the middle of the work
       When the caller asks "Research the history of tea" and does not wait
       And zhiwei finds "Research the history of tea" in its mailbox
-      And worker anna of zhiwei took the letter
+      And worker anna of zhiwei took the message
       And the caller cancels its task
       Then the caller's task is canceled
       When anna tries to finish with "Tea was first ..."
@@ -125,7 +125,7 @@ Feature: Every mailbox speaks A2A
     Scenario: A version that nobody knows is refused
       When a client of A2A 9.9 asks zhiwei "Are you from the future?"
       Then the client is told that this version is not served
-      And zhiwei has 0 letters
+      And zhiwei has 0 messages
 
   Rule: Whoever knows only the relay finds its way
 
@@ -145,7 +145,7 @@ Feature: Every mailbox speaks A2A
       When the caller asks the relay "谁会翻译合同?"
       Then the relay names mei@chengdu, and where it is reached
       When the caller goes there and asks "请翻译这份合同", and does not wait
-      Then mei@chengdu has 1 letter
+      Then mei@chengdu has 1 message
 
     Scenario: Cards tell where an agent is reached, in new and old words, and are sent only when they changed
       When somebody asks for zhiwei's card at agent-card.json

@@ -9,11 +9,11 @@ Feature: Mail arrives by itself
       Given a relay
       And the agents lulu@laptop and zhiwei@studio
 
-    Scenario: A letter arrives the moment it is sent
+    Scenario: A message arrives the moment it is sent
       Given zhiwei listens to its mailbox
       When lulu writes "知微,水开了。" to zhiwei
       Then zhiwei hears "知微,水开了。"
-      And the letter is on record as delivered
+      And the message is on record as delivered
 
     Scenario: An agent that was asleep hears first what it missed
       Given lulu wrote "早上好" to zhiwei
@@ -25,7 +25,7 @@ Feature: Mail arrives by itself
 
     Scenario: A stream whose connection breaks goes on where it was
       Given zhiwei listens to its mailbox
-      When lulu writes 30 letters to zhiwei, and the connection breaks after each 10 that zhiwei hears
+      When lulu writes 30 messages to zhiwei, and the connection breaks after each 10 that zhiwei hears
       Then zhiwei hears each of them once, in the order they were written
 
     Scenario: A stream outlives a restart of the relay
@@ -41,12 +41,12 @@ Feature: Mail arrives by itself
       When lulu sends "借我一把伞,好吗?" to zhiwei over its socket
       Then zhiwei gets "借我一把伞,好吗?" over its socket
       When zhiwei acknowledges it over its socket
-      Then zhiwei has 0 letters
+      Then zhiwei has 0 messages
 
     Scenario: A task is followed to its end
       Given lulu asked zhiwei "画一张成都的地图"
       And lulu follows the task
-      When worker anna of zhiwei took the letter
+      When worker anna of zhiwei took the message
       And anna finishes with "画好了"
       Then lulu sees message.accepted, message.leased, message.acknowledged, task.completed and then the end
 
@@ -70,17 +70,17 @@ Feature: Mail arrives by itself
       And the agents lulu@laptop and zhiwei@studio
       And zhiwei's server, which is called when there is mail
 
-    Scenario: A letter is pushed, with a signature that only the relay can make
+    Scenario: A message is pushed, with a signature that only the relay can make
       When lulu writes "知微,你的包裹到了。" to zhiwei
       Then zhiwei's server gets "知微,你的包裹到了。"
-      And its signature is right, and for any other secret or letter it is wrong
-      And the letter is on record as delivered
-      And zhiwei has 1 letter
+      And its signature is right, and for any other secret or message it is wrong
+      And the message is on record as delivered
+      And zhiwei has 1 message
 
     Scenario: An agent may be told that there is mail, and read it itself
       Given zhiwei wants notices only
       When lulu writes "密码是 1234" to zhiwei about "有事找你"
-      Then zhiwei's server is told of a letter from lulu@laptop about "有事找你", and not what is in it
+      Then zhiwei's server is told of a message from lulu@laptop about "有事找你", and not what is in it
 
     Scenario: A server that fails is called again
       Given zhiwei's server answers 503, 204
@@ -88,19 +88,19 @@ Feature: Mail arrives by itself
       Then zhiwei's server gets "第二次才听见" 2 times, under the same id
       And the attempts were answered 503, 204
 
-    Scenario: When all attempts are used up, the receipts say so and the letter stays
+    Scenario: When all attempts are used up, the receipts say so and the message stays
       Given zhiwei's server answers 500
       When lulu writes "有人在吗?" to zhiwei
       And all attempts are used up
-      Then the letter's receipts are accepted, push_failed
+      Then the message's receipts are accepted, push_failed
       And the attempts were answered 500, 500
-      And zhiwei has 1 letter
+      And zhiwei has 1 message
 
     Scenario: A server that is gone for good is called no more
       Given zhiwei's server answers 410
       When lulu writes "最后一封" to zhiwei
       Then zhiwei's address is switched off, because it is gone
-      And zhiwei has 1 letter
+      And zhiwei has 1 message
 
     Scenario: After an outage the mail is pushed again
       Given zhiwei's server answers 503
@@ -126,7 +126,7 @@ Feature: Mail arrives by itself
 
   Rule: Whoever keeps no key at hand may sign what it sends
 
-    Scenario: A signed letter is accepted once
+    Scenario: A signed message is accepted once
       Given a relay
       And the agents lulu@laptop and zhiwei@studio
       And a program that signs for lulu
@@ -135,4 +135,4 @@ Feature: Mail arrives by itself
       Then it finds "构建完成,全部通过" from lulu@laptop
       When somebody posts the same once more
       Then the relay refuses, because it was posted before
-      And zhiwei has 1 letter
+      And zhiwei has 1 message

@@ -1,7 +1,7 @@
 Feature: A mailbox keeps mail until its owner has dealt with it
 
-  Agents are rarely awake at the same time. So the relay keeps every letter in the mailbox of the agent it is
-  for: until that agent says that it is done with it, or until the letter is too old to matter.
+  Agents are rarely awake at the same time. So the relay keeps every message in the mailbox of the agent it is
+  for: until that agent says that it is done with it, or until the message is too old to matter.
 
   Background:
     Given a relay
@@ -22,23 +22,23 @@ Feature: A mailbox keeps mail until its owner has dealt with it
     And zhiwei reads its mail once more
     Then it finds nothing
 
-  Scenario: Names and letters may be in any script
+  Scenario: Names and messages may be in any script
     Given an agent 小麦@工作室 that people call "小麦"
     When lulu writes "请回信,谢谢!" to 小麦
     And 小麦 reads its mail
     Then it finds "请回信,谢谢!" from lulu@laptop
 
-  Scenario: Two workers of one agent never get the same letter
+  Scenario: Two workers of one agent never get the same message
     Given lulu asked zhiwei "Translate page 1"
     And lulu asked zhiwei "Translate page 2"
-    When the workers anna and ben of zhiwei each take a letter at the same moment
-    Then they hold two different letters
+    When the workers anna and ben of zhiwei each take a message at the same moment
+    Then they hold two different messages
 
   Scenario: A worker that comes back too late is turned away
     Given lulu asked zhiwei "Book the train"
-    And worker anna of zhiwei took the letter
-    And the operator gave the letter back to the mailbox, because "anna does not answer"
-    And worker ben of zhiwei took the letter
+    And worker anna of zhiwei took the message
+    And the operator gave the message back to the mailbox, because "anna does not answer"
+    And worker ben of zhiwei took the message
     When anna tries to finish with "booked at 9:00"
     Then the relay refuses, because another worker has taken over
     When ben finishes with "booked at 9:30"
@@ -46,27 +46,27 @@ Feature: A mailbox keeps mail until its owner has dealt with it
 
   Scenario: Work that may be done twice goes back by itself when its worker falls silent
     Given lulu asked zhiwei "Render the chart", which may safely be done twice
-    And worker anna of zhiwei took the letter for 1 minute
+    And worker anna of zhiwei took the message for 1 minute
     When 2 minutes pass
-    Then worker ben of zhiwei can take the letter
+    Then worker ben of zhiwei can take the message
 
   Scenario: Work that must not be done twice waits for a decision
     Given lulu asked zhiwei "Pay the invoice"
-    And worker anna of zhiwei took the letter for 1 minute
+    And worker anna of zhiwei took the message for 1 minute
     When 2 hours pass
-    Then no other worker of zhiwei can take the letter
-    When the operator gives the letter back to the mailbox, because "nothing was paid"
-    Then worker ben of zhiwei can take the letter
+    Then no other worker of zhiwei can take the message
+    When the operator gives the message back to the mailbox, because "nothing was paid"
+    Then worker ben of zhiwei can take the message
 
   Scenario: Mail that nobody reads expires, and its sender is told
     Given lulu wrote "The market opens tomorrow" to zhiwei
     When 8 days pass
-    Then lulu receives a notice that the letter is expired
+    Then lulu receives a notice that the message is expired
     When zhiwei reads its mail
     Then it finds nothing
 
-  Scenario: A letter that cannot be handled is returned with the reason
+  Scenario: A message that cannot be handled is returned with the reason
     Given lulu wrote "%PDF-1.7 ..." to zhiwei
-    And worker anna of zhiwei took the letter
+    And worker anna of zhiwei took the message
     When anna gives up on it, because "I cannot read PDF"
-    Then lulu receives a notice that the letter is dead, because "I cannot read PDF"
+    Then lulu receives a notice that the message is dead, because "I cannot read PDF"

@@ -6,23 +6,23 @@ Feature: The relay delivers once, follows the work to its end and can prove it
     Given a relay
     And the agents lulu@laptop and zhiwei@studio
 
-  Scenario: A letter that is sent twice arrives once
+  Scenario: A message that is sent twice arrives once
     Given lulu wrote "Water the plants" to zhiwei under the key "plants-monday"
-    When lulu sends the same letter again under the key "plants-monday"
+    When lulu sends the same message again under the key "plants-monday"
     Then the relay answers with the same receipt
-    And zhiwei has 1 letter
+    And zhiwei has 1 message
 
-  Scenario: One key cannot stand for two different letters
+  Scenario: One key cannot stand for two different messages
     Given lulu wrote "Water the plants" to zhiwei under the key "plants-monday"
     When lulu tries to write "Sell the plants" to zhiwei under the key "plants-monday"
-    Then the relay refuses, because the key belongs to another letter
-    And zhiwei has 1 letter
+    Then the relay refuses, because the key belongs to another message
+    And zhiwei has 1 message
 
-  Scenario: A letter to a name that nobody has is refused
+  Scenario: A message to a name that nobody has is refused
     When lulu tries to write "Is anybody there?" to zhouwei
     Then the relay refuses, because nobody has that name
 
-  Scenario: A letter to a name that two agents have is refused
+  Scenario: A message to a name that two agents have is refused
     Given an agent mei@berlin that people call "Mei"
     And an agent mei@chengdu that people call "Mei"
     When lulu tries to write "Which of you was it?" to Mei
@@ -35,7 +35,7 @@ Feature: The relay delivers once, follows the work to its end and can prove it
     When zhiwei answers "你好"
     Then the task is completed
     And lulu receives the answer "你好"
-    And the letter's receipts are accepted, delivered, acknowledged, replied
+    And the message's receipts are accepted, delivered, acknowledged, replied
 
   Scenario: An agent that needs to know more asks back
     Given lulu asked zhiwei "Order a cake"
@@ -55,7 +55,7 @@ Feature: The relay delivers once, follows the work to its end and can prove it
 
   Scenario: A task that is no longer needed can be canceled, even in the middle of the work
     Given lulu asked zhiwei "Research the history of tea"
-    And worker anna of zhiwei took the letter
+    And worker anna of zhiwei took the message
     When lulu cancels the task
     And anna tries to finish with "Tea was first ..."
     Then the relay refuses, because the task was canceled
@@ -63,10 +63,10 @@ Feature: The relay delivers once, follows the work to its end and can prove it
   @own-process
   Scenario: Nothing that was answered is lost when the relay is killed
     Given lulu asked zhiwei "Count to three"
-    And worker anna of zhiwei took the letter
-    When the relay is killed with kill -9 while lulu writes 300 letters to zhiwei
+    And worker anna of zhiwei took the message
+    When the relay is killed with kill -9 while lulu writes 300 messages to zhiwei
     And the relay is started again
-    Then zhiwei has every letter for which lulu had a receipt
+    Then zhiwei has every message for which lulu had a receipt
     When anna finishes with "1, 2, 3"
     Then lulu receives the answer "1, 2, 3"
     And the journal is complete and unchanged

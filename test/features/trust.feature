@@ -17,7 +17,7 @@ Feature: Everybody is who they say, and may do what they were allowed
     When lulu's key tries to write "I am kames" from kames to zhiwei
     Then the relay refuses, because that is not allowed
     And the journal has an access.denied event by lulu@laptop
-    And zhiwei has 0 letters
+    And zhiwei has 0 messages
 
   Scenario: An agent cannot read another's mail
     Given lulu wrote "Only for you, 知微" to zhiwei with its own key
@@ -79,7 +79,7 @@ Feature: Everybody is who they say, and may do what they were allowed
     When lulu's key asks zhiwei "Twice"
     Then the relay refuses, because that is not allowed
 
-  Scenario: Work that was sent as a letter is taken and answered on the task-queue wire
+  Scenario: Work that was sent as a message is taken and answered on the task-queue wire
     Given lulu's key asks zhiwei "What is 'moon' in Chinese?"
     When zhiwei takes the next task on the task-queue wire
     Then it is "What is 'moon' in Chinese?" from lulu@laptop

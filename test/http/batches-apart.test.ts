@@ -6,7 +6,7 @@ import { type HttpRelay, LULU, openHttpRelay, ZHIWEI } from "../../packages/rela
 
 const LETTERS = 100;
 
-/** A batch of about 150 KiB whose every letter says whose it is. */
+/** A batch of about 150 KiB whose every message says whose it is. */
 function batchOf(owner: string): string {
   const messages = Array.from({ length: LETTERS }, (_, number) => {
     const subject = `${owner} ${number}`;
@@ -64,7 +64,7 @@ describe("batches at the same time", () => {
     assertOwn(text, owner);
   };
 
-  it("are each answered with their own letters", async () => {
+  it("are each answered with their own messages", async () => {
     await Promise.all(Array.from({ length: 40 }, (_, number) => send(`露露${number}`)));
   });
 

@@ -10,7 +10,7 @@ import { LULU, openHttpRelay, ZHIWEI } from "../../packages/relay/testing/http-r
 const MIB = 1024 * 1024;
 const JSON_TYPE = { "content-type": "application/json" };
 
-/** A letter whose JSON has exactly this many bytes. */
+/** A message whose JSON has exactly this many bytes. */
 function messageOf(bytes: number): string {
   const empty = JSON.stringify({ from: LULU, to: ZHIWEI, body: "" });
   return JSON.stringify({ from: LULU, to: ZHIWEI, body: "x".repeat(bytes - empty.length) });
@@ -30,20 +30,20 @@ describe("a body over the limit", () => {
     assert.equal(most.status, 201);
   });
 
-  it("is what its sender wrote: what the relay adds to a letter does not count", async () => {
+  it("is what its sender wrote: what the relay adds to a message does not count", async () => {
     await using relay = await openHttpRelay();
     const { status, text } = await relay.post("/messages", messageOf(LIMITS.bodyBytesMax));
     assert.equal(status, 201, text.slice(0, 300));
     assert.ok(text.length > LIMITS.bodyBytesMax);
   });
 
-  it("counts a text once that stands in the parts of a letter", async () => {
+  it("counts a text once that stands in the parts of a message", async () => {
     await using relay = await openHttpRelay();
     const parts = [{ text: "x".repeat(LIMITS.bodyBytesMax / 2) }, { text: "y".repeat(1_000) }];
-    const letter = { from: LULU, to: ZHIWEI, parts };
-    assert.equal((await relay.post("/messages", letter)).status, 201);
+    const message = { from: LULU, to: ZHIWEI, parts };
+    assert.equal((await relay.post("/messages", message)).status, 201);
     const long = "x".repeat(LIMITS.bodyBytesMax + LIMITS.messageBytesAdded);
-    const batch = { messages: [{ ...letter, parts: [{ text: long }] }] };
+    const batch = { messages: [{ ...message, parts: [{ text: long }] }] };
     const { json } = await relay.post("/messages/batch", batch);
     assert.equal(json.results[0]?.status, 413);
   });
@@ -101,10 +101,10 @@ describe("a body over the limit", () => {
     assert.match(answer, /^connection: close\r$/im);
   });
 
-  it("is not one of which only a member is too long: the letter behind it is answered too", async () => {
+  it("is not one of which only a member is too long: the message behind it is answered too", async () => {
     await using relay = await openHttpRelay();
-    const requestOf = (letter: object, more = ""): string => {
-      const body = JSON.stringify({ from: LULU, to: ZHIWEI, ...letter });
+    const requestOf = (message: object, more = ""): string => {
+      const body = JSON.stringify({ from: LULU, to: ZHIWEI, ...message });
       const head = "POST /messages HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n";
       return `${head}${more}Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
     };

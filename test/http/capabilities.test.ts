@@ -57,8 +57,8 @@ class GatedRelay implements AsyncDisposable {
     return bodyOf(answer, 201) as CapabilityView;
   }
 
-  ask(letter: object = {}): Promise<HttpAnswer> {
-    return this.as(LULU, "POST", "/messages", { to: ZHIWEI, type: "request", body: "帮我看看", ...letter });
+  ask(message: object = {}): Promise<HttpAnswer> {
+    return this.as(LULU, "POST", "/messages", { to: ZHIWEI, type: "request", body: "帮我看看", ...message });
   }
 
   async checks(): Promise<readonly EventView[]> {

@@ -61,7 +61,7 @@ function almost(members: Readonly<Record<string, unknown>>): fc.Arbitrary<unknow
   return fc.oneof({ weight: 9, arbitrary: objects }, { weight: 1, arbitrary: anything });
 }
 
-/** Without these nothing else of a letter is looked at. */
+/** Without these nothing else of a message is looked at. */
 const ALWAYS = ["from", "to", "body", "type"];
 
 const PARTS = [{ kind: "text", text: "知微" }];
@@ -306,13 +306,13 @@ describe("whatever is sent", () => {
     });
   }
 
-  it("a letter that is signed, whatever it says, is answered with success or with an error of the caller", async () => {
+  it("a message that is signed, whatever it says, is answered with success or with an error of the caller", async () => {
     const { json: key } = await relay.post("/keys", { agent_id: LULU, use: "sign" });
     const { signature: _, ...members } = BODIES["/messages"] ?? {};
-    const letters = almost({ ...members, ...messageOf(key) });
+    const messages = almost({ ...members, ...messageOf(key) });
     await fc.assert(
-      fc.asyncProperty(letters, fc.uuid(), async (letter, nonce) => {
-        const said = typeof letter === "object" ? letter : {};
+      fc.asyncProperty(messages, fc.uuid(), async (message, nonce) => {
+        const said = typeof message === "object" ? message : {};
         const body = sign(key, { ...said, nonce, key_id: key.key_id, signed_at: new Date().toISOString() });
         const { status } = await relay.post("/api/a2a/inbox", JSON.stringify(body));
         assert.ok(status < 500 && status !== 401, `${status}`);

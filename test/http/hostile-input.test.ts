@@ -49,7 +49,7 @@ describe("a relay under hostile input", () => {
     });
   }
 
-  const letters: readonly [what: string, letter: string][] = [
+  const messages: readonly [what: string, message: string][] = [
     ["a lone surrogate", '"body":"\\ud800"'],
     ["a lone surrogate in a name", '"body":"x","\\udc00":1'],
     ["a lone surrogate deep inside", '"body":"x","x":[[{"y":"\\udfff"}]]'],
@@ -67,10 +67,10 @@ describe("a relay under hostile input", () => {
     ["parts that are not", '"parts":{"length":1}'],
     ["a prototype", '"body":"x","__proto__":{"type":"request"},"type":"constructor"'],
   ];
-  for (const [what, members] of letters) {
-    it(`refuses a letter with ${what}`, async () => {
-      const letter = `{"from":"${LULU}","to":"${ZHIWEI}",${members}}`;
-      await relay.refused(relay.post("/messages", letter), "invalid_argument");
+  for (const [what, members] of messages) {
+    it(`refuses a message with ${what}`, async () => {
+      const message = `{"from":"${LULU}","to":"${ZHIWEI}",${members}}`;
+      await relay.refused(relay.post("/messages", message), "invalid_argument");
     });
   }
 
@@ -207,7 +207,7 @@ describe("a relay under hostile input", () => {
     });
   }
 
-  it("keeps strange but honest letters as they are", async () => {
+  it("keeps strange but honest messages as they are", async () => {
     await using other = await openHttpRelay();
     const strange = {
       body: "\u0000\u001b[31m‮知微\u2028你好🦊",

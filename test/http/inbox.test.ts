@@ -41,8 +41,8 @@ function signed(key: SigningKeyShown, said: object = {}, nowMs = Date.now()) {
 }
 
 /** Over the wire as a stranger sends it. */
-function deliver(relay: HttpRelay, letter: object, path = INBOX): Promise<HttpAnswer> {
-  return relay.post(path, letter, NO_KEY);
+function deliver(relay: HttpRelay, message: object, path = INBOX): Promise<HttpAnswer> {
+  return relay.post(path, message, NO_KEY);
 }
 
 async function mail(relay: HttpRelay, prefix = ""): Promise<AnyBody["messages"]> {
@@ -54,13 +54,13 @@ describe("POST /api/a2a/inbox", () => {
     await using relay = await openKeyedRelay();
     const key = await newKey(relay);
     assert.match(key.key, /^whsec_[A-Za-z0-9+/]{43}=$/);
-    const letter = signed(key, { type: "request", x_panel: { 标签: ["磁盘", 7] } });
-    const { status, json, text } = await deliver(relay, letter);
+    const draft = signed(key, { type: "request", x_panel: { 标签: ["磁盘", 7] } });
+    const { status, json, text } = await deliver(relay, draft);
     assert.equal(status, 201, text);
-    assert.deepEqual([json.receipt.message_id, json.receipt.stage], [letter.id, "accepted"]);
-    const { message } = (await relay.get(`/messages/${letter.id}`)).json;
+    assert.deepEqual([json.receipt.message_id, json.receipt.stage], [draft.id, "accepted"]);
+    const { message } = (await relay.get(`/messages/${draft.id}`)).json;
     assert.deepEqual(message, json.message);
-    for (const [member, value] of Object.entries(letter)) assert.deepEqual(message[member], value, member);
+    for (const [member, value] of Object.entries(draft)) assert.deepEqual(message[member], value, member);
     assert.equal((await relay.get(`/tasks/${json.receipt.task_id}`)).status, 200);
   });
 
@@ -100,16 +100,16 @@ describe("POST /api/a2a/inbox", () => {
         /^signed_at: .* is more than 5 minutes from .*; sign anew$/,
       );
     }
-    const letter = signed(key, {}, clock.nowMs());
+    const message = signed(key, {}, clock.nowMs());
     clock.advance(AGE_MS);
-    assert.equal((await deliver(relay, letter)).status, 201);
+    assert.equal((await deliver(relay, message)).status, 201);
   });
 
   it("lets nobody sign for another agent", async () => {
     await using relay = await openKeyedRelay();
     const key = await newKey(relay);
-    const letter = signed(key, { from: ZHIWEI, to: LULU });
-    await relay.refused(deliver(relay, letter), "permission_denied", /an agent acts for itself only/);
+    const message = signed(key, { from: ZHIWEI, to: LULU });
+    await relay.refused(deliver(relay, message), "permission_denied", /an agent acts for itself only/);
     const { events } = (await relay.get("/events?type=access.denied")).json;
     assert.deepEqual(
       events.map(({ actor, data }) => [actor, data["verb"], data["key_id"]]),
@@ -144,8 +144,8 @@ describe("POST /api/a2a/inbox", () => {
       { ...signedNow(key), signature: "v1,知微" },
     ];
     const words = new Set<string>();
-    for (const letter of tries) {
-      const refusal = await relay.refused(deliver(relay, letter), "unauthenticated", NOT_SIGNED);
+    for (const message of tries) {
+      const refusal = await relay.refused(deliver(relay, message), "unauthenticated", NOT_SIGNED);
       words.add(JSON.stringify(refusal));
     }
     assert.equal(words.size, 1);
@@ -205,23 +205,23 @@ describe("POST /api/a2a/inbox", () => {
     const env = { A2A_RELAY_API_KEY: ROOT_KEY, A2A_RELAY_CAPABILITIES: "on" };
     await using relay = await openKeyedRelay({ env });
     const key = await newKey(relay);
-    const letter = signed(key, { type: "request" });
-    await relay.refused(deliver(relay, letter), "permission_denied", /a2a\.send/);
+    const message = signed(key, { type: "request" });
+    await relay.refused(deliver(relay, message), "permission_denied", /a2a\.send/);
     await relay.post("/capabilities/grant", { subject: LULU, action: `a2a.send.${ZHIWEI}` });
     await relay.post("/capabilities/grant", { subject: ZHIWEI, action: `a2a.recv.${LULU}` });
-    assert.equal((await deliver(relay, letter)).status, 201, "what was refused has not used its nonce");
+    assert.equal((await deliver(relay, message)).status, 201, "what was refused has not used its nonce");
   });
 
   it("obeys the rules for hosts, pages, content types and sizes", async () => {
     await using relay = await openHttpRelay();
     const key = await newKey(relay);
-    const letter = signed(key);
-    const post = (headers: Readonly<Record<string, string>>, body: unknown = letter): Promise<HttpAnswer> =>
+    const message = signed(key);
+    const post = (headers: Readonly<Record<string, string>>, body: unknown = message): Promise<HttpAnswer> =>
       relay.post(INBOX, body, { headers });
     await relay.refused(post({ host: "evil.example" }), "permission_denied");
     await relay.refused(post({ origin: "https://evil.example" }), "permission_denied");
     await relay.refused(
-      post({ "content-type": "text/plain" }, JSON.stringify(letter)),
+      post({ "content-type": "text/plain" }, JSON.stringify(message)),
       "unsupported_media_type",
     );
     await relay.refused(post({}, signed(key, { body: "知".repeat(LIMITS.bodyBytesMax / 3) })), "too_large");

@@ -73,12 +73,12 @@ describe("keys over HTTP", () => {
     await using relay = await openKeyedRelay();
     const lulu = await createKey(relay, { agent_id: LULU });
     const zhiwei = await createKey(relay, { agent_id: ZHIWEI });
-    const letter = { to: ZHIWEI, body: "知微你好", type: "request" };
+    const message = { to: ZHIWEI, body: "知微你好", type: "request" };
     await relay.refused(
-      relay.post("/messages", { ...letter, from: ZHIWEI }, as(lulu.key)),
+      relay.post("/messages", { ...message, from: ZHIWEI }, as(lulu.key)),
       "permission_denied",
     );
-    const sent = await relay.post("/messages", letter, as(lulu.key));
+    const sent = await relay.post("/messages", message, as(lulu.key));
     assert.equal(sent.status, 201, "the sender follows from the key");
     const { task_id, message_id } = sent.json.receipt;
     await relay.refused(relay.get(`/mailbox/${ZHIWEI}`, as(lulu.key)), "permission_denied");
@@ -184,7 +184,7 @@ describe("a call without a key that is known", () => {
   });
 });
 
-/** Two organisations with agents of the same ids, and one letter and one task in each. */
+/** Two organisations with agents of the same ids, and one message and one task in each. */
 async function openTwoTenants(): Promise<{ relay: HttpRelay; acme: string; studio: string }> {
   const relay = await openKeyedRelay();
   const acme = (await createKey(relay, { tenant: "acme" })).key;
@@ -194,8 +194,8 @@ async function openTwoTenants(): Promise<{ relay: HttpRelay; acme: string; studi
     [studio, "工作室自己的"],
   ] as const) {
     for (const agent_id of [LULU, ZHIWEI]) await register(relay, key, agent_id);
-    const letter = { from: LULU, to: ZHIWEI, body: words, subject: words, thread_id: "t1", type: "request" };
-    assert.equal((await relay.post("/messages", letter, as(key))).status, 201);
+    const message = { from: LULU, to: ZHIWEI, body: words, subject: words, thread_id: "t1", type: "request" };
+    assert.equal((await relay.post("/messages", message, as(key))).status, 201);
   }
   return { relay, acme, studio };
 }
@@ -233,7 +233,7 @@ describe("two tenants with agents of the same ids", () => {
     assert.equal((await relay.get("/journal/verify", as(acme))).json.ok, true);
   });
 
-  it("cannot reach each other's letters, tasks and keys by their ids", async () => {
+  it("cannot reach each other's messages, tasks and keys by their ids", async () => {
     const { relay, acme, studio } = await openTwoTenants();
     await using _ = relay;
     const [item] = (await relay.get(`/mailbox/${ZHIWEI}?peek=true`, as(studio))).json.messages;

@@ -14,7 +14,7 @@ async function settled(relay: HttpRelay): Promise<void> {
 }
 
 describe("a long poll", () => {
-  it("is answered the moment a letter comes", async () => {
+  it("is answered the moment a message comes", async () => {
     await using relay = await openHttpRelay();
     const waiting = relay.get(`${MAILBOX}?wait_ms=60000`);
     await settled(relay);

@@ -181,11 +181,11 @@ describe("a full mailbox", () => {
     await using relay = await openHttpRelay({ env: { A2A_RELAY_MAILBOX_OPEN_MAX: "2" } });
     const { message_id } = await relay.send();
     await relay.send();
-    const letter = { from: LULU, to: ZHIWEI, body: "太多" };
-    const answer = await relay.post("/messages", letter);
+    const message = { from: LULU, to: ZHIWEI, body: "太多" };
+    const answer = await relay.post("/messages", message);
     await relay.refused(Promise.resolve(answer), "mailbox_full", /limit/);
     assert.equal(answer.headers["retry-after"], "5");
     await relay.post(`${MAILBOX}/ack`, { message_ids: [message_id] });
-    assert.equal((await relay.post("/messages", letter)).status, 201);
+    assert.equal((await relay.post("/messages", message)).status, 201);
   });
 });

@@ -33,7 +33,7 @@ describe("POST /messages", () => {
     });
   });
 
-  it("shows when a letter was written in UTC, whatever the zone of its sender", async () => {
+  it("shows when a message was written in UTC, whatever the zone of its sender", async () => {
     await using relay = await openHttpRelay();
     for (const type of ["note", "heartbeat"]) {
       const created_at = "2026-05-08T16:30:00+08:00";
@@ -114,7 +114,7 @@ describe("GET /messages/{id}", () => {
 });
 
 describe("POST /messages/batch", () => {
-  it("answers each letter in order, each with its own status", async () => {
+  it("answers each message in order, each with its own status", async () => {
     await using relay = await openHttpRelay();
     await relay.send({ idempotency_key: "k1" });
     const { status, json } = await relay.post("/messages/batch", {
@@ -146,7 +146,7 @@ describe("POST /messages/batch", () => {
     );
   });
 
-  it("with atomic is all or none, and names the letter that was wrong", async () => {
+  it("with atomic is all or none, and names the message that was wrong", async () => {
     await using relay = await openHttpRelay();
     const messages = [LETTER, { ...LETTER, to: "nobody" }];
     const refusal = relay.post("/messages/batch", { messages, atomic: true });
@@ -160,7 +160,7 @@ describe("POST /messages/batch", () => {
     assert.deepEqual([status, json.results.length], [200, 2]);
   });
 
-  it("takes as many letters as its limit says, and not one more", async () => {
+  it("takes as many messages as its limit says, and not one more", async () => {
     await using relay = await openHttpRelay();
     const messages = Array.from({ length: LIMITS.batchMessagesMax }, () => LETTER);
     assert.equal((await relay.post("/messages/batch", { messages })).json.results.length, 500);
@@ -169,7 +169,7 @@ describe("POST /messages/batch", () => {
     assert.equal((await relay.get("/queue?limit=1")).json.totals["available"], 500);
   });
 
-  it("takes more than one letter's worth of bytes", async () => {
+  it("takes more than one message's worth of bytes", async () => {
     await using relay = await openHttpRelay();
     const big = { ...LETTER, body: "x".repeat(900_000) };
     const { status, json } = await relay.post("/messages/batch", { messages: [big, big, big] });

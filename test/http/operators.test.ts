@@ -5,7 +5,7 @@ import { LULU, openHttpRelay, ZHIWEI } from "../../packages/relay/testing/http-r
 const REQUEUE = { action: "requeue", duplicate_risk: "operator_accepted" };
 
 describe("GET /threads and /threads/{id}", () => {
-  it("show conversations and their letters", async () => {
+  it("show conversations and their messages", async () => {
     await using relay = await openHttpRelay();
     await relay.send({ thread_id: "线程-1", subject: "你好" });
     await relay.send({ from: ZHIWEI, to: LULU, thread_id: "线程-1" });
@@ -42,7 +42,7 @@ describe("GET /events", () => {
     assert.equal(await count("thread=t1"), 1);
     assert.equal(await count("limit=1"), 1);
     await relay.refused(
-      relay.get("/events?type=letter.sent"),
+      relay.get("/events?type=message.sent"),
       "invalid_argument",
       /there are access\.denied, .*agent\.registered/,
     );

@@ -36,27 +36,27 @@ describe("mail that is pushed", () => {
   it("is begun in the order it was accepted, a few at a time", async () => {
     await using receiver = await PushReceiver.open();
     await using relay = await openPushingRelay();
-    const letters = Array.from({ length: 120 }, (_, index) => ({
+    const messages = Array.from({ length: 120 }, (_, index) => ({
       id: `信${500 - index}`,
       from: LULU,
       to: ZHIWEI,
       body: "你好",
     }));
-    const { json } = await relay.post("/messages/batch", { messages: letters });
+    const { json } = await relay.post("/messages/batch", { messages: messages });
     assert.ok(json.results.every(({ status }) => status === 201));
     await relay.pushTo(receiver.url);
-    await receiver.arrived(letters.length);
-    for (const [index, { id }] of letters.entries()) {
+    await receiver.arrived(messages.length);
+    for (const [index, { id }] of messages.entries()) {
       const place = receiver.ids.indexOf(encodeURIComponent(id));
       assert.ok(
         Math.abs(place - index) <= LIMITS.pushesOfEndpointMax,
         `${id} came as ${place}, not ${index}`,
       );
     }
-    assert.equal(new Set(receiver.ids).size, letters.length);
+    assert.equal(new Set(receiver.ids).size, messages.length);
   });
 
-  it("comes as a notice where the agent wants no letters, and is acknowledged where it wants that", async () => {
+  it("comes as a notice where the agent wants no messages, and is acknowledged where it wants that", async () => {
     await using receiver = await PushReceiver.open();
     await using relay = await openPushingRelay();
     await relay.pushTo(receiver.url, { notice: true });
@@ -106,8 +106,8 @@ describe("mail that is pushed", () => {
     }
     await relay.pushTo(ours.url);
     const { message_id: own } = await relay.send();
-    const letter = { from: LULU, to: ZHIWEI, body: "工作室的信" };
-    const other = (await relay.post(`${studio}/messages`, letter)).json.receipt.message_id;
+    const message = { from: LULU, to: ZHIWEI, body: "工作室的信" };
+    const other = (await relay.post(`${studio}/messages`, message)).json.receipt.message_id;
     await Promise.all([ours.arrived(1), theirs.arrived(1)]);
     assert.deepEqual([ours.ids, theirs.ids], [[own], [other]]);
     assert.equal((await relay.get(`${studio}/agents/${ZHIWEI}/push`)).status, 200);

@@ -15,7 +15,7 @@ const MIB = 1024 * KIB;
 const READER_BYTES_MAX = 512 * KIB;
 /** A process grows by as much without any reader, for a while. */
 const NOISE_BYTES = 150 * MIB;
-/** How many times longer a letter may take on its way while the relay also fills what the slow readers leave. */
+/** How many times longer a message may take on its way while the relay also fills what the slow readers leave. */
 const SLOWDOWN_MAX = 30;
 const LETTERS = 6_000;
 const STALL_MS = 3_000;
@@ -46,7 +46,7 @@ async function neverReads(relay: ChildRelay, agent: string): Promise<Socket> {
   return socket;
 }
 
-/** How long letters take to whoever reads them, one after the other. */
+/** How long messages take to whoever reads them, one after the other. */
 async function live(
   relay: ChildRelay,
   mail: EventReader<MailboxItem>,
@@ -70,9 +70,9 @@ describe(`${READERS} readers that take nothing of what they are sent`, { timeout
   it("cost the relay a bounded amount each, hold nobody up, and are cut off", async (t) => {
     await using relay = await startChildRelay({ args: ["--stream-stall-ms", String(STALL_MS)] });
     for (const agent_id of ["快", "慢"]) await post(relay, "/agents/register", { agent_id });
-    const letter = { from: "快", to: "慢", body: "x".repeat(KIB) };
+    const message = { from: "快", to: "慢", body: "x".repeat(KIB) };
     for (let sent = 0; sent < LETTERS; sent += 500) {
-      await post(relay, "/messages/batch", { messages: Array.from({ length: 500 }, () => letter) });
+      await post(relay, "/messages/batch", { messages: Array.from({ length: 500 }, () => message) });
     }
     await using mail = await EventReader.open<MailboxItem>(
       `${relay.url}/mailbox/${encodeURIComponent("快")}/stream`,
@@ -90,7 +90,7 @@ describe(`${READERS} readers that take nothing of what they are sent`, { timeout
       const crowded = median(await live(relay, mail, 30));
       const grown = (await metric(relay, "a2a_relay_resident_memory_bytes")) - before;
       t.diagnostic(
-        `${Math.round(grown / MIB)} MiB more, letters in ${crowded.toFixed(1)} ms (median), before ${alone.toFixed(1)}`,
+        `${Math.round(grown / MIB)} MiB more, messages in ${crowded.toFixed(1)} ms (median), before ${alone.toFixed(1)}`,
       );
       assert.ok(
         grown < NOISE_BYTES + READERS * READER_BYTES_MAX,
@@ -98,7 +98,7 @@ describe(`${READERS} readers that take nothing of what they are sent`, { timeout
       );
       assert.ok(
         crowded < SLOWDOWN_MAX * alone,
-        `half of the letters took ${crowded} ms and more, where ${alone} ms were enough before`,
+        `half of the messages took ${crowded} ms and more, where ${alone} ms were enough before`,
       );
       const cutOff = 'a2a_relay_slow_readers_total{kind="mailbox"}';
       while ((await metric(relay, cutOff)) < READERS) await live(relay, mail, 1);

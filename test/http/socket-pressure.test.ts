@@ -94,9 +94,9 @@ describe("a socket whose other side does not read", TIMEOUT, () => {
     await using relay = await openHttpRelay();
     await using socket = await SocketClient.open(relay.url, `${PATH}?quiet=true`);
     socket.ws.pause();
-    const letter = { from: LULU, to: ZHIWEI, body: LONG };
+    const message = { from: LULU, to: ZHIWEI, body: LONG };
     const count = 60;
-    const answers = Array.from({ length: count }, () => socket.ask("send", letter));
+    const answers = Array.from({ length: count }, () => socket.ask("send", message));
     let accepted = -1;
     for (let last = -2; last !== accepted;) {
       last = accepted;
@@ -151,7 +151,7 @@ describe("leases of a socket whose other side does not read", TIMEOUT, () => {
     }
     raw.destroy();
     // What the operating system takes, and an answer or two.
-    assert.ok(taken < LETTERS / 2, `${taken} letters are held for a reader that reads nothing`);
+    assert.ok(taken < LETTERS / 2, `${taken} messages are held for a reader that reads nothing`);
   });
 
   it("bring no more than fits, and all of it once it is read", async () => {
@@ -161,7 +161,7 @@ describe("leases of a socket whose other side does not read", TIMEOUT, () => {
     const leases = Array.from({ length: LIMITS.socketRequestsMax }, () => socket.ask("lease", { max: 100 }));
     const answers = await Promise.all(leases);
     const counts = answers.map(({ messages }) => messages.length);
-    assert.ok(Math.max(...counts) <= 2, `an answer has ${Math.max(...counts)} letters of 900 kB`);
+    assert.ok(Math.max(...counts) <= 2, `an answer has ${Math.max(...counts)} messages of 900 kB`);
     assert.equal(
       counts.reduce((sum, count) => sum + count, 0),
       LETTERS,

@@ -18,7 +18,7 @@ async function openKeyed(env: Readonly<Record<string, string>> = {}): Promise<Ht
   return openHttpRelay({ env: { A2A_RELAY_API_KEY: OPERATOR_KEY, ...env }, headers });
 }
 
-const letter = (body: string): object => ({ from: LULU, to: ZHIWEI, body });
+const aMessage = (body: string): object => ({ from: LULU, to: ZHIWEI, body });
 
 describe("a mailbox over a socket", TIMEOUT, () => {
   it("shows open mail, then mail the moment it is there, and goes on behind a cursor", async () => {
@@ -50,9 +50,9 @@ describe("a mailbox over a socket", TIMEOUT, () => {
   it("sends, alone and in batches, and answers with what the routes answer", async () => {
     await using relay = await openHttpRelay();
     await using socket = await open(relay);
-    const { message, receipt } = await socket.ask("send", letter("一"));
+    const { message, receipt } = await socket.ask("send", aMessage("一"));
     assert.deepEqual([message.body, receipt.recipient], ["一", ZHIWEI]);
-    const messages = [letter("二"), { body: 7 }, letter("三")];
+    const messages = [aMessage("二"), { body: 7 }, aMessage("三")];
     const { results } = await socket.ask("send_batch", { messages });
     assert.deepEqual(
       results.map(({ status }) => status),
@@ -65,7 +65,7 @@ describe("a mailbox over a socket", TIMEOUT, () => {
   it("leases, renews, gives back, acknowledges and fails", async () => {
     await using relay = await openHttpRelay();
     await using socket = await open(relay, "?quiet=true");
-    for (const body of ["一", "二", "三"]) await socket.ask("send", letter(body));
+    for (const body of ["一", "二", "三"]) await socket.ask("send", message(body));
     const { messages } = await socket.ask("lease", { max: 3, lease_ms: 60_000, worker: "w1" });
     const [one, two, three] = messages.map(({ message_id, lease }) => ({ message_id, lease_id: lease.id }));
     assert.ok(one && two && three);
@@ -87,7 +87,7 @@ describe("a mailbox over a socket", TIMEOUT, () => {
     const waiting = socket.ask("lease", { wait_ms: 60_000 });
     const sent = await Promise.all(
       Array.from({ length: LIMITS.socketRequestsMax * 3 }, (_, index) =>
-        socket.ask("send", letter(`${index}`)),
+        socket.ask("send", message(`${index}`)),
       ),
     );
     assert.deepEqual(
@@ -125,16 +125,16 @@ describe("a mailbox over a socket", TIMEOUT, () => {
     let deep: unknown = "x";
     for (let depth = 0; depth < 100; depth += 1) deep = [deep];
     assert.match(
-      (await socket.request("send", { ...letter("x"), deep })).error?.message ?? "",
+      (await socket.request("send", { ...aMessage("x"), deep })).error?.message ?? "",
       /nested deeper/,
     );
     assert.equal(
-      (await socket.request("send", { ...letter("x"), to: "nobody" })).error?.code,
+      (await socket.request("send", { ...aMessage("x"), to: "nobody" })).error?.code,
       "unknown_agent",
     );
     assert.equal((await socket.request("ack", {})).error?.code, "invalid_argument");
     assert.equal((await socket.request("renew")).error?.code, "invalid_argument");
-    await socket.ask("send", letter("还在"));
+    await socket.ask("send", aMessage("还在"));
   });
 
   it("answers whatever is sent with one frame, which is no fault of its own", async () => {
@@ -181,7 +181,7 @@ describe("a mailbox over a socket", TIMEOUT, () => {
     assert.equal(pong.toString(), "在吗");
     await using dead = await open(relay, "", { autoPong: false });
     assert.equal((await dead.closed).code, 1006);
-    await patient.ask("send", letter("还在"));
+    await patient.ask("send", aMessage("还在"));
   });
 
   it("takes a frame as long as a batch may be, and no longer", async () => {
@@ -258,7 +258,7 @@ describe("who may have a socket", TIMEOUT, () => {
     const shown = SOCKET_KEY_PREFIX + Buffer.from(key).toString("base64url");
     await using socket = await open(relay, "", { subprotocols: [SOCKET_PROTOCOL, shown] });
     assert.equal(socket.ws.protocol, SOCKET_PROTOCOL);
-    assert.equal((await socket.request("send", letter("冒充"))).error?.code, "permission_denied");
+    assert.equal((await socket.request("send", aMessage("冒充"))).error?.code, "permission_denied");
     await socket.ask("send", { from: ZHIWEI, to: LULU, body: "自己" });
     const wrong = { subprotocols: [SOCKET_PROTOCOL, `${SOCKET_KEY_PREFIX}!!!!`] };
     assert.equal((await SocketClient.refused(relay.url, PATH, wrong))[0], 401);
@@ -271,7 +271,7 @@ describe("who may have a socket", TIMEOUT, () => {
     for (const agent_id of [LULU, ZHIWEI]) await relay.post("/t/acme/agents/register", { agent_id });
     await relay.send({ body: "秘密" });
     await using socket = await SocketClient.open(relay.url, `/t/acme${PATH}`, { headers });
-    await socket.ask("send", letter("他们的"));
+    await socket.ask("send", aMessage("他们的"));
     assert.equal((await socket.mail(1))[0]?.message.body, "他们的");
   });
 
@@ -287,7 +287,7 @@ describe("who may have a socket", TIMEOUT, () => {
     assert.match(reason, /this key ended/);
   });
 
-  it("loses it without asking anything, at the next sign of life or the next letter", async () => {
+  it("loses it without asking anything, at the next sign of life or the next message", async () => {
     await using relay = await openKeyed({ A2A_RELAY_HEARTBEAT_MS: "50" });
     for (const query of ["", "?quiet=true"]) {
       const { key, key_id } = (await relay.post("/keys", { agent_id: ZHIWEI })).json;
@@ -306,7 +306,7 @@ describe("who may have a socket", TIMEOUT, () => {
   it("may offer an upgrade with any other call, and is answered as if it had not", async () => {
     await using relay = await openHttpRelay();
     const headers = { connection: "Upgrade, HTTP2-Settings", upgrade: "h2c", "http2-settings": "" };
-    const sent = await relay.post("/messages", letter("来自别的客户端"), { headers });
+    const sent = await relay.post("/messages", aMessage("来自别的客户端"), { headers });
     assert.equal(sent.status, 201, sent.text);
     const other = { headers: { connection: "Upgrade", upgrade: "websocket" } };
     assert.equal((await relay.get("/health", other)).status, 200);

@@ -29,7 +29,7 @@ class Log {
 }
 
 describe("a stream that is cut off", TIMEOUT, () => {
-  it("at any letter goes on there: the two parts are the whole, without a repeat", async () => {
+  it("at any message goes on there: the two parts are the whole, without a repeat", async () => {
     await using relay = await openHttpRelay();
     const sent: string[] = [];
     for (let count = 0; count < LETTERS; count += 1)
@@ -44,7 +44,7 @@ describe("a stream that is cut off", TIMEOUT, () => {
     }
   });
 
-  it("at every letter, while more of them come, brings each of them once and in order", async () => {
+  it("at every message, while more of them come, brings each of them once and in order", async () => {
     await using relay = await openHttpRelay();
     const sending = (async () => {
       const sent: string[] = [];
@@ -60,7 +60,7 @@ describe("a stream that is cut off", TIMEOUT, () => {
     assert.deepEqual(log.messageIds, await sending);
   });
 
-  it("in the middle of a letter brings the whole of it again", async () => {
+  it("in the middle of a message brings the whole of it again", async () => {
     await using relay = await openHttpRelay();
     await relay.send({ body: "短" });
     const { message_id } = await relay.send({ body: "长".repeat(200_000) });
@@ -89,7 +89,7 @@ describe("a stream that is cut off", TIMEOUT, () => {
       }
       for (let count = 0; count < 3; count += 1) sent.push(await sendTo(relay));
       await using mail = await mailAt(relay.url, log.cursor);
-      // One letter is left for the next relay, so that there is always something behind the cursor.
+      // One message is left for the next relay, so that there is always something behind the cursor.
       for (const event of await mail.take(sent.length - log.messageIds.length - 1)) log.add(event);
       const ended = mail.rest();
       await relay.kill(signal);
@@ -116,8 +116,8 @@ describe("a stream that is cut off", TIMEOUT, () => {
 });
 
 async function sendTo(relay: ChildRelay): Promise<string> {
-  const letter = { from: "lulu@kamac", to: ZHIWEI, body: "知微你好" };
-  const { status, body } = await ask<SendResponse>(relay.url, "POST", "/messages", letter);
+  const message = { from: "lulu@kamac", to: ZHIWEI, body: "知微你好" };
+  const { status, body } = await ask<SendResponse>(relay.url, "POST", "/messages", message);
   assert.equal(status, 201);
   return body.receipt.message_id;
 }

@@ -20,7 +20,7 @@ async function isDelivered(relay: HttpRelay, messageId: string): Promise<boolean
 }
 
 describe("the stream of a mailbox", TIMEOUT, () => {
-  it("starts with all open mail and brings a letter the moment it is there", async () => {
+  it("starts with all open mail and brings a message the moment it is there", async () => {
     await using relay = await openHttpRelay();
     await relay.send({ body: "一" });
     await using mail = await mailOf(relay);
@@ -67,7 +67,7 @@ describe("the stream of a mailbox", TIMEOUT, () => {
     assert.equal(await isDelivered(relay, message_id), true);
   });
 
-  it("brings notices instead of letters where that is asked for", async () => {
+  it("brings notices instead of messages where that is asked for", async () => {
     await using relay = await openHttpRelay();
     await relay.send({ subject: "看看", body: "秘密" });
     await using mail = await mailOf(relay, "?notice=true");

@@ -29,12 +29,12 @@ describe("local trust", () => {
           /A2A_RELAY_PUBLIC_URL/,
         );
       }
-      const letter = relay.post(
+      const message = relay.post(
         "/messages",
         { from: "lulu", to: "zhiwei", body: "x" },
         { headers: { host } },
       );
-      await relay.refused(letter, "permission_denied");
+      await relay.refused(message, "permission_denied");
     });
   }
 

@@ -8,7 +8,7 @@ interface LeasedItem {
   readonly lease: { readonly id: string };
 }
 
-/** One letter about a task, in the hands of its agent, which answers by the relay's own routes. */
+/** One message about a task, in the hands of its agent, which answers by the relay's own routes. */
 export class TaskWork {
   readonly #agent: MailboxAgent;
   readonly #item: LeasedItem;
@@ -26,8 +26,8 @@ export class TaskWork {
     return this.#item.message.body;
   }
 
-  /** The letter as it lay in the mailbox. */
-  get letter(): Readonly<Record<string, unknown>> {
+  /** The message as it lay in the mailbox. */
+  get message(): Readonly<Record<string, unknown>> {
     return this.#item.message;
   }
 
@@ -35,7 +35,7 @@ export class TaskWork {
     return this.#post("status", { state: "working", ...said });
   }
 
-  /** Ends the turn: the answer comes as a letter of its own. */
+  /** Ends the turn: the answer comes as a message of its own. */
   async ask(said: object, state: "input-required" | "auth-required" = "input-required"): Promise<void> {
     await this.#post("status", { state, ...said });
     await this.#agent.acknowledge(this.#item);
@@ -62,7 +62,7 @@ export class TaskWork {
   }
 }
 
-/** An agent that runs no server: it takes its mail one letter after the other and answers by plain HTTP. */
+/** An agent that runs no server: it takes its mail one message after the other and answers by plain HTTP. */
 export class MailboxAgent implements AsyncDisposable {
   readonly id: string;
   readonly #relay: A2aRelay;
@@ -102,7 +102,7 @@ export class MailboxAgent implements AsyncDisposable {
     return agent;
   }
 
-  /** Takes the next letter, which must be there or come soon. */
+  /** Takes the next message, which must be there or come soon. */
   static async next(relay: A2aRelay, id: string): Promise<TaskWork> {
     const agent = new MailboxAgent(relay, id, { work: async () => undefined });
     const item = await agent.#lease();

@@ -21,7 +21,7 @@ export interface PushingRelay extends HttpRelay {
   /** Registers zhiwei to be called there, and answers with the secret. */
   pushTo(url: string, said?: object): Promise<string>;
   endpoint(query?: string): Promise<PushEndpointView>;
-  /** The letter, once something of this kind has happened to it. */
+  /** The message, once something of this kind has happened to it. */
   until(type: string, messageId: string): Promise<MessageResponse & { readonly push: PushView }>;
   message(messageId: string): Promise<MessageResponse & { readonly push: PushView }>;
 }

@@ -97,7 +97,7 @@ export class SocketClient implements AsyncDisposable {
     }
   }
 
-  /** Letters, from as many frames as it takes. */
+  /** Messages, from as many frames as it takes. */
   async mail(count: number): Promise<readonly MailboxItem[]> {
     const mail: MailboxItem[] = [];
     while (mail.length < count) mail.push(...((await this.next()).messages ?? []));

@@ -185,16 +185,16 @@ export class AgentTask {
    * handler as a new turn with `isFollowUp`, perhaps in another process of this agent.
    */
   askInput(question: Said): void {
-    const letter = { ...this.#letter(this.requester, question), type: "reply", needs_reply: true } as const;
-    this.#parts.decide({ act: "ask", message: withIdempotencyKey(letter) });
+    const message = { ...this.#message(this.requester, question), type: "reply", needs_reply: true } as const;
+    this.#parts.decide({ act: "ask", message: withIdempotencyKey(message) });
   }
 
   /** As `askInput`, for an authorisation that the work needs. */
   askAuth(request: Said): void {
-    const letter = { ...this.#letter(this.requester, request), type: "status", needs_reply: true } as const;
+    const message = { ...this.#message(this.requester, request), type: "status", needs_reply: true } as const;
     this.#parts.decide({
       act: "ask",
-      message: withIdempotencyKey({ ...letter, task_state: "auth-required" }),
+      message: withIdempotencyKey({ ...message, task_state: "auth-required" }),
     });
   }
 
@@ -223,11 +223,11 @@ export class AgentTask {
 
   /** Passes the task on to another agent; its result will go to the same requester. Takes effect at the end. */
   handOff(to: string, said: Said): void {
-    const handoff = { ...this.#letter(to, said), type: "handoff" } as const;
+    const handoff = { ...this.#message(to, said), type: "handoff" } as const;
     this.#parts.decide({ act: "hand_over", message: withIdempotencyKey(handoff) });
   }
 
-  #letter(to: string, said: Said): MessageInput {
+  #message(to: string, said: Said): MessageInput {
     const about = { from: this.#parts.agentId, to, task_id: this.id, reply_to: this.message.id };
     return { ...about, ...saidMessageInput(said) };
   }

@@ -11,7 +11,7 @@ export interface ArtifactBatch {
   readonly isLast: boolean;
 }
 
-/** A reader sees text grow ten times a second as if it came letter by letter. */
+/** A reader sees text grow ten times a second as if it came message by message. */
 const WAIT_MS_FIRST = 100;
 /** Of an artifact that takes its time each batch waits longer, so that half an hour of it has room in one artifact. */
 const WAIT_MS_MORE = 1;

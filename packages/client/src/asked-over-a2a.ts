@@ -10,31 +10,31 @@ export interface AskedOverA2a {
   readonly acceptedOutputModes: readonly string[];
 }
 
-/** Members that follow from the letter itself, whatever its writer put under their names. */
+/** Members that follow from the message itself, whatever its writer put under their names. */
 const OWN_MEMBERS = new Set(["role", "parts", "taskId", "contextId", "kind"]);
 
-export function askedOverA2a(letter: Message, { id: taskId, thread_id: contextId }: TaskView): AskedOverA2a {
-  const more = Object.entries(objectOf(letter["a2a_message"]) ?? {}).filter(
+export function askedOverA2a(message: Message, { id: taskId, thread_id: contextId }: TaskView): AskedOverA2a {
+  const more = Object.entries(objectOf(message["a2a_message"]) ?? {}).filter(
     ([name]) => !OWN_MEMBERS.has(name),
   );
-  const modes = letter["accepted_output_modes"];
+  const modes = message["accepted_output_modes"];
   return {
     message: {
-      messageId: letter.id,
+      messageId: message.id,
       ...Object.fromEntries(more),
       role: "ROLE_USER",
-      parts: (letter.parts ?? [{ text: letter.body }]).map(toV1Part),
+      parts: (message.parts ?? [{ text: message.body }]).map(toV1Part),
       taskId,
       contextId,
     },
-    metadata: objectOf(letter["a2a_metadata"]),
+    metadata: objectOf(message["a2a_metadata"]),
     acceptedOutputModes: Array.isArray(modes) ? modes.filter((mode) => typeof mode === "string") : [],
   };
 }
 
 /** A standard A2A caller, to whom nothing may be said that the agent did not say. */
-export function isAskedOverA2a(letter: Message): boolean {
-  return objectOf(letter["a2a_message"]) !== undefined;
+export function isAskedOverA2a(message: Message): boolean {
+  return objectOf(message["a2a_message"]) !== undefined;
 }
 
 function objectOf(value: unknown): Readonly<Record<string, unknown>> | undefined {

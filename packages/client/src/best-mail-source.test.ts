@@ -130,12 +130,12 @@ describe("a stream of notices", () => {
     const exchange = new HttpExchange(options);
     const delays = { firstMs: 1, maxMs: 10 };
     const parts = { client, exchange, agentId: WORKER, delays, ...more };
-    const letter = { from: ASKER, to: WORKER, body: "知微你好" };
+    const message = { from: ASKER, to: WORKER, body: "知微你好" };
     return {
       relay,
       client,
       parts,
-      send: () => relay.direct.send(letter),
+      send: () => relay.direct.send(message),
       [Symbol.asyncDispose]: () => relay[Symbol.asyncDispose](),
     };
   };

@@ -72,7 +72,7 @@ export class LiveClient {
 
   /**
    * MailboxMessage as it comes: first all that is open, or what came after `since`. Being shown leaves a mark, as reading does,
-   * unless `peek` is set. With `notice` only what there is, not the letters.
+   * unless `peek` is set. With `notice` only what there is, not the messages.
    */
   streamMailbox(
     agentId: string,

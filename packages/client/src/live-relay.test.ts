@@ -17,7 +17,7 @@ async function open(env: Readonly<Record<string, string>> = {}, apiKey?: string)
 }
 
 describe("a mailbox of a relay", () => {
-  it("comes as a stream, whole and once, cut after every letter, with a restart in the middle", async () => {
+  it("comes as a stream, whole and once, cut after every message, with a restart in the middle", async () => {
     await using all = await open();
     for (const body of BODIES.slice(0, 4)) await all.send(body);
     const seen: string[] = [];
@@ -171,7 +171,7 @@ describe("streams of facts", { timeout: 60_000 }, () => {
     await followed;
     const journal = await all.relay.direct.events();
     const ofTask = journal.events.filter(({ task_id }) => task_id === taskId);
-    // The letter that tells of the end comes after it.
+    // The message that tells of the end comes after it.
     const events = ofTask.slice(0, ofTask.findIndex(({ type }) => type === "task.completed") + 1);
     assert.deepEqual(
       seqs,

@@ -1,6 +1,6 @@
 import type { SocketFrame } from "@a2a-relay/protocol";
 
-/** A step of a mailbox: letters or notices, oldest first, and the cursor to go on from after all of them. */
+/** A step of a mailbox: messages or notices, oldest first, and the cursor to go on from after all of them. */
 export type MailFrame = Extract<SocketFrame, { readonly type: "mail" | "notice" }>;
 
 /** Some pages of the relay's; a WebSocket cannot be told to wait, so what does not fit is asked for again later. */

@@ -10,7 +10,7 @@ export type Outcome =
   | { readonly act: "acknowledge" }
   | { readonly act: "complete"; readonly request: TaskCompleteRequest }
   | { readonly act: "fail" | "reject"; readonly request: TaskFailRequest }
-  /** A question to the requester ends the turn, not the task: the letter goes out, the mail is done. */
+  /** A question to the requester ends the turn, not the task: the message goes out, the mail is done. */
   | { readonly act: "ask"; readonly message: MessageInput }
   | { readonly act: "hand_over"; readonly message: MessageInput }
   /** MailboxMessage that is no task and could not be handled: it is dead, and its sender is told. */

@@ -182,7 +182,7 @@ describe("an agent on a bad wire", () => {
     assert.deepEqual(setup.errors, ["report unavailable"]);
   });
 
-  it("asks a question once, whatever happens to the letter and the acknowledgement", async () => {
+  it("asks a question once, whatever happens to the message and the acknowledgement", async () => {
     await using setup = await setupAgent({ retries: 0 });
     setup.agent.onTask((task) => task.askInput("which one?"));
     await setup.agent.start();

@@ -10,7 +10,7 @@ const LETTERS = 12;
 interface Setup extends AsyncDisposable {
   readonly relay: ProxiedRelay;
   readonly agent: RelayAgent;
-  /** How often each letter was leased, in the order in which they were handled. */
+  /** How often each message was leased, in the order in which they were handled. */
   readonly attempts: number[];
   /** Asks the agent for something; resolves with the id of the task. */
   ask(body: string): Promise<string>;
@@ -64,7 +64,7 @@ async function setup(
 
 for (const transport of ["websocket", "sse", "poll"] as const) {
   describe(`an agent with a key of its own, by ${transport}`, () => {
-    it("handles every letter although each answer to a lease gets lost the first time", async () => {
+    it("handles every message although each answer to a lease gets lost the first time", async () => {
       await using all = await setup(transport);
       await all.agent.start();
       for (let index = 0; index < LETTERS; index += 1) {
@@ -80,7 +80,7 @@ for (const transport of ["websocket", "sse", "poll"] as const) {
       assert.deepEqual((await all.relay.direct.queue({ agent: WORKER })).entries, []);
     });
 
-    it("handles every letter although connections are cut again and again", async () => {
+    it("handles every message although connections are cut again and again", async () => {
       await using all = await setup(transport, { concurrency: 3, waitMs: 500 });
       await all.agent.start();
       const tasks: string[] = [];

@@ -86,7 +86,7 @@ describe("an agent's tasks", () => {
     assert.equal(task.status_text, "this agent takes no tasks");
   });
 
-  it("fail with the reason when their answer is larger than a letter", async () => {
+  it("fail with the reason when their answer is larger than a message", async () => {
     await using setup = await setupAgent();
     setup.agent.onTask(() => "x".repeat(2_000_000));
     await setup.agent.start();
@@ -105,7 +105,7 @@ describe("an agent's tasks", () => {
     const handedOff = await setup.reaches(await setup.ask("hand off"), "failed");
     assert.match(handedOff.status_text ?? "", /nobody is registered as "nobody@demo"/);
     const asked = await setup.reaches(await setup.ask("ask"), "failed");
-    assert.match(asked.status_text ?? "", /a letter says something/);
+    assert.match(asked.status_text ?? "", /a message says something/);
   });
 
   it("ask their requester, and the answer comes to the same handler", async () => {

@@ -40,7 +40,7 @@ export function reasonRequest(said: Said): Omit<SaidRequest, "text"> & { readonl
   return { reason: reasonText(text ?? textOfParts(rest.parts ?? [])), ...rest };
 }
 
-/** As of `saidRequest`, for a letter, which has a body and no metadata of a step. */
+/** As of `saidRequest`, for a message, which has a body and no metadata of a step. */
 export function saidMessageInput(
   said: Said,
 ): { readonly body: string } & Pick<SaidRequest, "parts" | "a2a_message"> {

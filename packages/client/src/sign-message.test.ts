@@ -19,9 +19,9 @@ describe("signMessage", () => {
     const whole = { id: "m1", created_at: "2026-05-08T08:30:00Z", thread_id: "t1" };
     const own = { x: { b: 1, a: [] } };
     const turned = { x: { a: [], b: 1 } };
-    const letter = { to: "zhiwei", body: "知微你好" };
-    const one = await signMessage({ ...whole, ...letter, ...own }, { ...signing, nonce });
-    const other = await signMessage({ ...turned, ...letter, ...whole }, { ...signing, nonce });
+    const message = { to: "zhiwei", body: "知微你好" };
+    const one = await signMessage({ ...whole, ...message, ...own }, { ...signing, nonce });
+    const other = await signMessage({ ...turned, ...message, ...whole }, { ...signing, nonce });
     assert.equal(one.signature, other.signature);
     // Frozen: whoever signs elsewhere has to come to the same.
     assert.equal(one.signature, "v1,zxYaaK4IwMhqms+pHN1dTR+VlOn5TjQ0ldyMf7kt3A8=");

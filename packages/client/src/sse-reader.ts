@@ -6,7 +6,7 @@ import { type ServerSentEvent, SseParser } from "./sse-parser.ts";
 export interface SseReaderOptions extends CallOptions {
   /** A stream without a byte for so long is dead. Default 50,000. */
   readonly idleMs?: number | undefined;
-  /** The longest event. Default: room for the largest letter, twice and written in escapes. */
+  /** The longest event. Default: room for the largest message, twice and written in escapes. */
   readonly charsMax?: number | undefined;
 }
 

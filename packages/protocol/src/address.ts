@@ -62,7 +62,7 @@ function parseName(input: unknown, field: string): string {
   if (!input.isWellFormed() || FORBIDDEN.test(input) || input === "." || input.includes("..")) {
     throw new RelayError(
       "invalid_argument",
-      `${field}: ${quote(input)} is not a valid id; letters of any script, digits and . _ - : @ + = ~ are, "..", "/" and blanks are not`,
+      `${field}: ${quote(input)} is not a valid id; messages of any script, digits and . _ - : @ + = ~ are, "..", "/" and blanks are not`,
     );
   }
   return input;

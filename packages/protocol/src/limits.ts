@@ -12,14 +12,14 @@ const MIB = 1024 * KIB;
 export const LIMITS = {
   /** One HTTP request body, and so one message. */
   bodyBytesMax: 1 * MIB,
-  /** What the relay adds to a letter: ids, times, places. It does not count against its sender. */
+  /** What the relay adds to a message: ids, times, places. It does not count against its sender. */
   messageBytesAdded: 8 * KIB,
   /** The body of one `POST /messages/batch`: more than one message's worth, still bounded. */
   batchBodyBytesMax: 16 * MIB,
   /** What is read and thrown away after a body proved too large, so that the 413 reaches its client. */
   drainBytesMax: 64 * MIB,
   drainMsMax: 10 * SECOND_MS,
-  /** Nesting of JSON in a message; deeper input is an attack on parsers, not a letter. */
+  /** Nesting of JSON in a message; deeper input is an attack on parsers, not a message. */
   jsonDepthMax: 64,
   batchMessagesMax: 500,
   idCharsMax: 200,
@@ -44,7 +44,7 @@ export const LIMITS = {
   taskUpdateBytesMax: 16 * MIB,
   /** Open mail of one agent; the next send is answered `mailbox_full`. */
   mailboxOpenMax: 100_000,
-  /** The letters of one answer, as JSON; what does not fit comes with the next. Always at least one letter. */
+  /** The messages of one answer, as JSON; what does not fit comes with the next. Always at least one message. */
   answerBytesMax: 8 * MIB,
   readLimitDefault: 50,
   readLimitMax: 500,
@@ -95,7 +95,7 @@ export const LIMITS = {
   /** How long a result that was handed out waits to be acknowledged on the task-queue wire. */
   resultLeaseMsDefault: MINUTE_MS,
   queueLimitDefault: 10,
-  /** The letters of one step of a stream, as JSON: all that a connection holds for a reader. Always at least one. */
+  /** The messages of one step of a stream, as JSON: all that a connection holds for a reader. Always at least one. */
   streamPageBytesMax: 64 * KIB,
   streamPageMessagesMax: 200,
   /** Requests of one socket that are under way at one time; the next ones are read when there is room. */
@@ -128,7 +128,7 @@ export const LIMITS = {
   /** Tasks at external agents that are looked at at one time: in all, and of one tenant at one origin. */
   remotePollsMax: 64,
   remotePollsOfOriginMax: 8,
-  /** Relays that a letter may pass through on its way over A2A; one that has come so far goes in a circle. */
+  /** Relays that a message may pass through on its way over A2A; one that has come so far goes in a circle. */
   a2aHopsMax: 10,
   /** A replaced push secret goes on signing for so long unless its owner says otherwise. */
   pushSecretOverlapMsDefault: 24 * HOUR_MS,

@@ -31,7 +31,7 @@ const LATEST_MS = 8_640_000_000_000_000;
 const key = Type.String({ minLength: 1, maxLength: LIMITS.idempotencyKeyCharsMax, pattern: "\\S" });
 
 /**
- * A letter in the `a2a.v1` JSON, as a sender hands it in: what the relay can fill may be absent, `null`
+ * A message in the `a2a.v1` JSON, as a sender hands it in: what the relay can fill may be absent, `null`
  * means absent, and unknown members are kept.
  */
 export const MessageInputSchema = Type.Object(
@@ -98,7 +98,7 @@ const signedText = (charsMax: number, description: string) =>
   Type.String({ minLength: 1, maxLength: charsMax, description });
 
 /**
- * A letter that says itself who sent it, for `POST /api/a2a/inbox`. The signature is over the canonical JSON of all
+ * A message that says itself who sent it, for `POST /api/a2a/inbox`. The signature is over the canonical JSON of all
  * its other members, known and unknown ones.
  */
 export const SignedMessageSchema = Type.Object(
@@ -116,7 +116,7 @@ export const SignedMessageSchema = Type.Object(
 );
 export type SignedMessage = Static<typeof SignedMessageSchema>;
 
-/** A letter as the relay keeps it: immutable, complete, already checked. */
+/** A message as the relay keeps it: immutable, complete, already checked. */
 export interface Message {
   readonly version: typeof MESSAGE_VERSION;
   readonly id: string;

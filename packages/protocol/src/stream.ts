@@ -23,7 +23,7 @@ const shown = {
   notice: Type.Optional(
     Type.Boolean({
       default: false,
-      description: "Only what there is, not the letters; leaves no mark either.",
+      description: "Only what there is, not the messages; leaves no mark either.",
     }),
   ),
 };
@@ -45,7 +45,7 @@ export type MailboxSocketQuery = Static<typeof MailboxSocketQuerySchema>;
 export const TaskEventsQuerySchema = exactly({ since });
 export type TaskEventsQuery = Static<typeof TaskEventsQuerySchema>;
 
-/** That there is mail, without the letter. */
+/** That there is mail, without the message. */
 export interface MailboxNotice {
   readonly message_id: string;
   readonly task_id?: string;

@@ -267,7 +267,7 @@ export interface QueueAutoRetried {
 
 export interface QueueCompacted {
   readonly kind: "a2a_compacted";
-  /** How many letters left the relay for its archive. */
+  /** How many messages left the relay for its archive. */
   readonly dropped: number;
 }
 

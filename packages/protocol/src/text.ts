@@ -43,7 +43,7 @@ export function parseInstant(input: unknown, field: string): number {
 let lastInstant = { atMs: Number.NaN, text: "" };
 let lastSecond = { second: Number.NaN, text: "" };
 
-/** Remembers the last one, and its second: under load, many letters are of the same millisecond. */
+/** Remembers the last one, and its second: under load, many messages are of the same millisecond. */
 export function formatInstant(atMs: number): string {
   if (lastInstant.atMs !== atMs) {
     const second = Math.floor(atMs / 1_000);
@@ -91,7 +91,7 @@ function beginningOfJson(value: unknown, chars: number): string {
   return `${text}}`;
 }
 
-/** Date.parse turns 30 February into 2 March; a letter's date should mean what it says. */
+/** Date.parse turns 30 February into 2 March; a message's date should mean what it says. */
 function isRealDay(fields: RegExpExecArray): boolean {
   const [year, month, day] = [Number(fields[1]), Number(fields[2]), Number(fields[3])];
   return new Date(Date.UTC(year, month - 1, day)).getUTCDate() === day;

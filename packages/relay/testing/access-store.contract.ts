@@ -63,7 +63,7 @@ function describePairs(open: OpenStore): void {
         issuedAtMs: NOON_MS + 1,
       });
       const consent = await grant(store, { subjectKey: "kz", action: "a2a.recv.kl" });
-      // None of these is about a letter from Lulu to Zhiwei.
+      // None of these is about a message from Lulu to Zhiwei.
       await grant(store, { subjectKey: "kz", action: "a2a.send.kl" });
       await grant(store, { subjectKey: "kl", action: "a2a.recv.kz" });
       await grant(store, { subjectKey: "kl", action: "a2a.send.kz", tenant: OTHER_TENANT });

@@ -71,11 +71,11 @@ export function describeAwaitedDeliveries(openStore: OpenStore): void {
       );
     });
 
-    it("show the letters of one commit, whichever way round it brings them", async () => {
+    it("show the messages of one commit, whichever way round it brings them", async () => {
       await using store = await open();
-      const letters = [aNewMessage({ id: "甲" }), aNewMessage({ id: "乙", json: `{"body":"乙"}` })];
-      const deliveries = letters.map((letter) => deliveryOf(letter)).toReversed();
-      await commit(store, { messages: letters, deliveries });
+      const messages = [aNewMessage({ id: "甲" }), aNewMessage({ id: "乙", json: `{"body":"乙"}` })];
+      const deliveries = messages.map((message) => deliveryOf(message)).toReversed();
+      await commit(store, { messages: messages, deliveries });
       await assertShowsWhatIsKept(store, ["甲", "乙"]);
     });
 
@@ -104,7 +104,7 @@ export function describeAwaitedDeliveries(openStore: OpenStore): void {
       assert.deepEqual(await readIds(store), []);
     });
 
-    it("show nothing of a letter that could not be written, and the next one in its place", async () => {
+    it("show nothing of a message that could not be written, and the next one in its place", async () => {
       await using store = await open();
       const [first, second] = [aSend({ id: "同名" }), aSend({ id: "同名", json: `{"body":"晚了"}` })];
       const outcomes = await Promise.all([

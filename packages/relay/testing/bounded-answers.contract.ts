@@ -20,13 +20,13 @@ import {
 /** More than a store may look at one by one whenever somebody asks for mail. */
 const MANY = 1_500;
 
-/** A letter of that many bytes, two thirds of which a count of characters would miss. */
+/** A message of that many bytes, two thirds of which a count of characters would miss. */
 function messageOf(bytes: number): string {
   const json = JSON.stringify({ body: "信".repeat((bytes - 20) / 3) });
   return json + " ".repeat(bytes - Buffer.byteLength(json));
 }
 
-async function sendLetters(store: RelayStore, sizes: readonly number[]): Promise<readonly string[]> {
+async function sendMessages(store: RelayStore, sizes: readonly number[]): Promise<readonly string[]> {
   const ids: string[] = [];
   for (const bytes of sizes) {
     ids.push((await send(store, { json: messageOf(bytes), threadId: "话题" })).id);
@@ -39,10 +39,10 @@ function leaseIds(count: number): readonly string[] {
 }
 
 export function describeBoundedAnswers(open: OpenStore): void {
-  describe("letters that together are too long for one answer", () => {
+  describe("messages that together are too long for one answer", () => {
     it("are read in several, in order, each once", async () => {
       await using store = await open();
-      const ids = await sendLetters(store, [300, 300, 300, 900, 60, 300]);
+      const ids = await sendMessages(store, [300, 300, 300, 900, 60, 300]);
       const pages: (readonly string[])[] = [];
       let afterPosition = 0;
       for (;;) {
@@ -56,7 +56,7 @@ export function describeBoundedAnswers(open: OpenStore): void {
 
     it("are counted in bytes, to the last one", async () => {
       await using store = await open();
-      await sendLetters(store, [300, 300]);
+      await sendMessages(store, [300, 300]);
       assert.equal((await readIds(store, { bytesMax: 600 })).length, 2);
       assert.equal((await readIds(store, { bytesMax: 599 })).length, 1);
       assert.equal((await store.thread({ ...THREAD, bytesMax: 600 })).messages.length, 2);
@@ -65,7 +65,7 @@ export function describeBoundedAnswers(open: OpenStore): void {
 
     it("are leased in several, and the rest stays where it is", async () => {
       await using store = await open();
-      const ids = await sendLetters(store, [300, 300, 900, 60]);
+      const ids = await sendMessages(store, [300, 300, 900, 60]);
       const take = { leaseIds: leaseIds(10), bytesMax: 600 };
       assert.deepEqual(idsOf(await lease(store, take)), ids.slice(0, 2));
       assert.equal((await storedDelivery(store, ids[2] ?? "")).attempt, 0);
@@ -76,7 +76,7 @@ export function describeBoundedAnswers(open: OpenStore): void {
 
     it("are shown as the beginning of their thread, which says that there is more", async () => {
       await using store = await open();
-      const ids = await sendLetters(store, [900, 300, 300]);
+      const ids = await sendMessages(store, [900, 300, 300]);
       const thread = async (limit: number, bytesMax: number): Promise<readonly unknown[]> => {
         const { messages, hasMore } = await store.thread({ ...THREAD, limit, bytesMax });
         return [messages.map(({ message }) => message.id), hasMore];

@@ -41,7 +41,7 @@ function aWideChange(bad: Partial<Changes>): { readonly changes: Changes; readon
 
 export function describeCommit(open: OpenStore): void {
   describe("commit", () => {
-    it("takes no two letters with one id, and counts none of them", async () => {
+    it("takes no two messages with one id, and counts none of them", async () => {
       await using store = await open();
       const [first, second] = [aSend({ id: "同一个" }), aSend({ id: "同一个" })];
       const changes = {
@@ -55,7 +55,7 @@ export function describeCommit(open: OpenStore): void {
       assert.equal(await store.countOpen(TENANT, ZHIWEI), 1);
     });
 
-    it("writes a letter, its delivery, its key, its task and its events together", async () => {
+    it("writes a message, its delivery, its key, its task and its events together", async () => {
       await using store = await open();
       const message = aNewMessage({ kind: "request", taskId: newId("task") });
       const task = aNewTask({ id: message.taskId ?? "", messageId: message.id });
@@ -117,13 +117,13 @@ export function describeCommit(open: OpenStore): void {
       });
     }
 
-    it("refuses a second delivery of the same letter", async () => {
+    it("refuses a second delivery of the same message", async () => {
       await using store = await open();
       const message = await send(store);
       assert.equal(await clashOf(store, { deliveries: [deliveryOf(message)] }), "delivery");
     });
 
-    it("refuses a delivery whose letter nobody knows", async () => {
+    it("refuses a delivery whose message nobody knows", async () => {
       await using store = await open();
       assert.equal(await clashOf(store, { deliveries: [deliveryOf(aNewMessage())] }), "delivery");
       assert.equal(
@@ -185,7 +185,7 @@ export function describeCommit(open: OpenStore): void {
       assert.equal((await readIds(store)).length, 1);
     });
 
-    it("tells of the key first when the same letter comes a second time", async () => {
+    it("tells of the key first when the same message comes a second time", async () => {
       await using store = await open();
       const sent = aSend();
       const changes = { ...sent, sendKeys: [sendKeyOf(sent.messages[0], "again")] };

@@ -57,10 +57,10 @@ export interface CoreOnMemory extends RelayCore, AsyncDisposable {
   readonly lulu: AgentPrincipal;
   readonly zhiwei: AgentPrincipal;
   /** Sends a note from lulu to zhiwei, or what is said instead. */
-  send(letter?: Partial<MessageInput>): Promise<SendAnswer>;
+  send(message?: Partial<MessageInput>): Promise<SendAnswer>;
   /** All open, available mail of the agent, without marking it. */
   mailOf(agent: string): Promise<readonly MailboxItem[]>;
-  letter(messageId: string): Promise<Message>;
+  message(messageId: string): Promise<Message>;
   delivery(messageId: string): Promise<DeliveryView>;
   /** Leases the oldest mail of zhiwei. */
   lease(options?: { readonly lease_ms?: number; readonly worker?: string }): Promise<Leased>;
@@ -119,13 +119,13 @@ export async function coreOnMemory(
 function shorthands(
   core: RelayCore,
   operator: OperatorPrincipal,
-): Pick<CoreOnMemory, "send" | "mailOf" | "letter" | "delivery" | "lease"> {
+): Pick<CoreOnMemory, "send" | "mailOf" | "message" | "delivery" | "lease"> {
   return {
-    send: (letter = {}) =>
-      core.messages.send(operator, { from: LULU, to: ZHIWEI, body: "知微你好", ...letter }),
+    send: (message = {}) =>
+      core.messages.send(operator, { from: LULU, to: ZHIWEI, body: "知微你好", ...message }),
     mailOf: async (agent) =>
       (await core.mailboxes.read(operator, agent, { peek: true, limit: 500 })).messages,
-    letter: async (messageId) => (await core.messages.get(operator, messageId)).message,
+    message: async (messageId) => (await core.messages.get(operator, messageId)).message,
     delivery: async (messageId) => {
       const { delivery } = await core.messages.get(operator, messageId);
       if (delivery === undefined) throw new Error(`message ${messageId} has no delivery`);

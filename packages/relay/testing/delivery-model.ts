@@ -25,7 +25,7 @@ export type Outcome = "ok" | RelayErrorCode;
 interface Effects {
   /** MailboxMessage that went back into its mailbox, in any order. */
   readonly returned: Set<string>;
-  /** MailboxMessage whose sender must be told, once, by a letter that names it. */
+  /** MailboxMessage whose sender must be told, once, by a message that names it. */
   readonly untold: Set<string>;
 }
 
@@ -62,11 +62,11 @@ export class DeliveryModel {
     this.#toEnd(mail.agent, mail.id);
   }
 
-  /** The letter that tells a sender what became of their mail. */
-  tell(about: ModelMail, letter: Pick<ModelMail, "id" | "sender" | "expiresAtMs">): void {
+  /** The message that tells a sender what became of their mail. */
+  tell(about: ModelMail, message: Pick<ModelMail, "id" | "sender" | "expiresAtMs">): void {
     const purpose = about.purpose === "work" ? "result" : "mail";
-    this.add({ ...letter, agent: about.sender, purpose, quiet: true, idempotent: true, keyed: false });
-    this.effects.returned.add(letter.id);
+    this.add({ ...message, agent: about.sender, purpose, quiet: true, idempotent: true, keyed: false });
+    this.effects.returned.add(message.id);
   }
 
   /** What a reader of the mailbox sees now, in order. */

@@ -82,11 +82,11 @@ export function saying(state: string, text: string, messageId = text): object {
 /** A core that writes to an agent elsewhere when a test says so. */
 export interface RemoteCore extends CoreOnMemory {
   readonly agent: FakeAgent;
-  /** Asks the agent for something; answers with the ids of task and letter. */
-  ask(letter?: Partial<MessageInput>): Promise<{ readonly taskId: string; readonly messageId: string }>;
+  /** Asks the agent for something; answers with the ids of task and message. */
+  ask(message?: Partial<MessageInput>): Promise<{ readonly taskId: string; readonly messageId: string }>;
   /** The same, when the agent has taken it and its first answer is on record. */
-  taken(letter?: Partial<MessageInput>): Promise<{ readonly taskId: string; readonly messageId: string }>;
-  /** Tries all letters for the agent that are due, or for another one. */
+  taken(message?: Partial<MessageInput>): Promise<{ readonly taskId: string; readonly messageId: string }>;
+  /** Tries all messages for the agent that are due, or for another one. */
   push(signal?: AbortSignal, agentId?: AgentId): Promise<readonly AttemptResult[]>;
   /** Looks at all tasks elsewhere that are due, once. Answers how many there were. */
   look(): Promise<number>;
@@ -103,8 +103,8 @@ export async function remoteCore(settings: Partial<CoreSettings> = {}): Promise<
   const { pushDelivery, remoteWork } = core;
   const { signal: never } = new AbortController();
   const agenda = () => remoteWork.agenda([]);
-  const ask: RemoteCore["ask"] = async (letter = {}) => {
-    const { receipt } = await core.send({ to: AGENT_URL, type: "request", body: "帮个忙", ...letter });
+  const ask: RemoteCore["ask"] = async (message = {}) => {
+    const { receipt } = await core.send({ to: AGENT_URL, type: "request", body: "帮个忙", ...message });
     assert.ok(receipt.task_id !== undefined);
     return { taskId: receipt.task_id, messageId: receipt.message_id };
   };
@@ -125,8 +125,8 @@ export async function remoteCore(settings: Partial<CoreSettings> = {}): Promise<
     return due.length;
   };
   const waitMs: RemoteCore["waitMs"] = async () => (await agenda()).waitMs;
-  const taken: RemoteCore["taken"] = async (letter) => {
-    const asked = await ask(letter);
+  const taken: RemoteCore["taken"] = async (message) => {
+    const asked = await ask(message);
     assert.deepEqual(await push(), ["delivered"]);
     assert.equal(await look(), 1);
     return asked;

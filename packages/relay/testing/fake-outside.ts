@@ -47,7 +47,7 @@ export class FakeOutside implements Outbound {
     throw new OutboundFailure("aborted", "the request was stopped");
   };
 
-  /** Whose letters came, in the order they came. */
+  /** Whose messages came, in the order they came. */
   get ids(): readonly string[] {
     return this.requests.map(({ headers }) => headers["webhook-id"] ?? "");
   }

@@ -19,7 +19,7 @@ export interface GatedCore extends CoreOnMemory {
   /** All that lulu needs to ask zhiwei for work, without limits. */
   letAsk(): Promise<void>;
   /** A request from lulu to zhiwei, by lulu itself. */
-  ask(letter?: object): Promise<SendAnswer>;
+  ask(message?: object): Promise<SendAnswer>;
   /** What the checks since the last call put on record. */
   checks(): Promise<readonly EventView[]>;
   keyOf(agent: AgentId): Promise<string>;
@@ -41,8 +41,8 @@ export async function gatedCore(): Promise<GatedCore> {
       await grant(LULU, `a2a.send.${ZHIWEI}`);
       await grant(ZHIWEI, `a2a.recv.${LULU}`);
     },
-    ask: (letter = {}) =>
-      core.messages.send(core.lulu, { to: ZHIWEI, type: "request", body: "帮我看看", ...letter }),
+    ask: (message = {}) =>
+      core.messages.send(core.lulu, { to: ZHIWEI, type: "request", body: "帮我看看", ...message }),
     checks: async () => {
       const query = { type: "capability_check", since: cursor };
       const page = await core.journal.events(core.operator, query);

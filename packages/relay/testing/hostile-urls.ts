@@ -31,7 +31,7 @@ export const HOSTILE_ADDRESSES: readonly HostileUrl[] = [
   at("http://LOCALHOST:6379/", "the name of loopback in capitals"),
   at("http://localhost./", "the full name of loopback"),
   at("http://redis.localhost/", "everything below localhost is loopback"),
-  at("http://ｌｏｃａｌｈｏｓｔ/", "full-width letters, which become ASCII"),
+  at("http://ｌｏｃａｌｈｏｓｔ/", "full-width messages, which become ASCII"),
   at("http://[::1]/", "loopback of IPv6"),
   at("http://[0:0:0:0:0:0:0:1]/", "loopback of IPv6 at full length"),
   at("http://[0000::0001]:80/", "loopback of IPv6 with zeros"),

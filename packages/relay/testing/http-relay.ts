@@ -105,8 +105,8 @@ export interface HttpRelay extends AsyncDisposable {
   post(path: string, body?: unknown, options?: CallOptions): Promise<HttpAnswer>;
   /** The call must be refused, with this code and its status, in the one shape that errors have. */
   refused(answer: Promise<HttpAnswer>, code: RelayErrorCode, words?: RegExp): Promise<ErrorBody["error"]>;
-  /** Sends a letter from lulu to zhiwei and answers with its receipt. */
-  send(letter?: object): Promise<AnyBody["receipt"]>;
+  /** Sends a message from lulu to zhiwei and answers with its receipt. */
+  send(message?: object): Promise<AnyBody["receipt"]>;
   lease(request?: object): Promise<{ readonly message_id: string; readonly lease_id: string }>;
   /** Bytes onto a socket of its own; answers with all that came back until the other side closed it. */
   bytes(...chunks: readonly (string | Buffer)[]): Promise<string>;
@@ -144,12 +144,12 @@ export async function openHttpRelay(options: HttpRelayOptions = {}): Promise<Htt
     get: (path, call) => wire.call("GET", path, undefined, call),
     post: (path, body, call) => wire.call("POST", path, body, call),
     refused,
-    send: async (letter = {}) => {
+    send: async (message = {}) => {
       const answer = await wire.call("POST", "/messages", {
         from: LULU,
         to: ZHIWEI,
         body: "知微你好",
-        ...letter,
+        ...message,
       });
       assert.equal(answer.status, 201, answer.text);
       return answer.json.receipt;

@@ -158,7 +158,7 @@ export function describeJournalStore(open: OpenStore): void {
       assert.equal(third.hasMore, false);
     });
 
-    it("tells the story of one letter", async () => {
+    it("tells the story of one message", async () => {
       await using store = await open();
       const { id } = await send(store);
       await send(store);
@@ -175,13 +175,13 @@ export function describeJournalStore(open: OpenStore): void {
       assert.deepEqual(await store.eventsOfMessage(TENANT, "unknown"), []);
     });
 
-    it("tells the stories of letters whose events come in any order, also once the letters are gone", async () => {
+    it("tells the stories of messages whose events come in any order, also once the messages are gone", async () => {
       await using store = await open();
-      const letters = ["甲", "乙", "丙"].map((id) => aNewMessage({ id }));
+      const messages = ["甲", "乙", "丙"].map((id) => aNewMessage({ id }));
       const about = (messageId: string, type: EventType): EventDraft => anEvent({ messageId, type });
       await commit(store, {
-        messages: letters,
-        deliveries: letters.map((letter) => deliveryOf(letter)),
+        messages: messages,
+        deliveries: messages.map((message) => deliveryOf(message)),
         events: [
           about("甲", "push.replayed"),
           about("甲", "message.accepted"),
@@ -196,10 +196,10 @@ export function describeJournalStore(open: OpenStore): void {
       const stories = { 甲: [1, 2], 乙: [5, 6], 丙: [3], 别处: [4] };
       for (const [id, story] of Object.entries(stories)) assert.deepEqual(await storyOf(id), story, id);
       const { events } = await page(store);
-      for (const { id } of letters) await settle(store, id);
+      for (const { id } of messages) await settle(store, id);
       await store.retireMessages(
         TENANT,
-        letters.map(({ id }) => id),
+        messages.map(({ id }) => id),
         NOON_MS,
       );
       for (const [id, story] of Object.entries(stories)) assert.deepEqual(await storyOf(id), story, id);

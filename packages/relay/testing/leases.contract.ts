@@ -71,11 +71,11 @@ export function describeLeases(open: OpenStore): void {
       const [, leased] = await Promise.all([store.commit(sent), lease(store, { leaseIds: leaseIds(2) })]);
       const [message] = sent.messages;
       for (const mail of leased) assert.deepEqual(mail.message, message);
-      // Whether it was in time depends on the store; in time or not, there is one letter and one place for it.
+      // Whether it was in time depends on the store; in time or not, there is one message and one place for it.
       assert.deepEqual([...idsOf(leased), ...(await readIds(store))], [message.id]);
     });
 
-    it("finds one letter where two came with the same id at the same moment", async () => {
+    it("finds one message where two came with the same id at the same moment", async () => {
       await using store = await open();
       const sent = aSend();
       const [clash, none] = await Promise.all([clashOf(store, sent), clashOf(store, sent)]);

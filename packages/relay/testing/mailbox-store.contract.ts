@@ -29,7 +29,7 @@ async function counts(store: RelayStore, agentId?: AgentId): Promise<Readonly<Re
 
 export function describeMailboxStore(open: OpenStore): void {
   describe("reading a mailbox", () => {
-    it("shows the mail of one agent in the order it was accepted, with the letters", async () => {
+    it("shows the mail of one agent in the order it was accepted, with the messages", async () => {
       await using store = await open();
       const first = await send(store, { id: "z" });
       await send(store, { recipient: LULU });
@@ -120,7 +120,7 @@ export function describeMailboxStore(open: OpenStore): void {
       }
     });
 
-    it("has a place for every letter in a mailbox whose mail leaves in any order", async () => {
+    it("has a place for every message in a mailbox whose mail leaves in any order", async () => {
       await using store = await open();
       const sent = Array.from({ length: 400 }, () => aSend());
       await Promise.all(sent.map((each) => store.commit(each)));
@@ -259,7 +259,7 @@ export function describeMailboxStore(open: OpenStore): void {
       assert.deepEqual(await queueIds(store, { limit: 1, state: "leased" }), [one.id]);
     });
 
-    it("says of each letter what an operator needs to know, in any script", async () => {
+    it("says of each message what an operator needs to know, in any script", async () => {
       await using store = await open();
       const subject = '知微你好 \u{1f44b}\u0000\ud800 "quoted"\n';
       const task = aNewTask({ deadlineMs: NOON_MS + 7 });

@@ -48,29 +48,29 @@ async function allPages(store: RelayStore, said: Partial<ThreadsQuery>): Promise
 
 export function describeMessageStore(open: OpenStore): void {
   describe("messages", () => {
-    it("gives back the exact text of a letter, in any script", async () => {
+    it("gives back the exact text of a message, in any script", async () => {
       await using store = await open();
       const json = JSON.stringify({ body: '知微你好 \u{1f44b}\u0000 "quoted"\n', 键: [1, null, true] });
-      const letter = await send(store, { id: "信-1", json, threadId: "话题" });
-      assert.deepEqual(await store.message(TENANT, "信-1"), letter);
+      const message = await send(store, { id: "信-1", json, threadId: "话题" });
+      assert.deepEqual(await store.message(TENANT, "信-1"), message);
       assert.equal(await store.message(TENANT, "信-2"), undefined);
     });
 
-    it("keeps a long letter whole", async () => {
+    it("keeps a long message whole", async () => {
       await using store = await open();
       const json = JSON.stringify({ body: "长".repeat(300_000) });
       const { id } = await send(store, { json });
       assert.equal((await store.message(TENANT, id))?.json, json);
     });
 
-    it("keeps a letter to somebody without a mailbox", async () => {
+    it("keeps a message to somebody without a mailbox", async () => {
       await using store = await open();
-      const letter = aNewMessage();
-      await commit(store, { messages: [letter] });
-      assert.deepEqual(await store.message(TENANT, letter.id), letter);
-      assert.equal(await store.delivery(TENANT, letter.id), undefined);
-      const [inThread] = (await store.thread({ ...THREAD, threadId: letter.threadId })).messages;
-      assert.deepEqual(inThread, { message: letter, delivery: undefined });
+      const message = aNewMessage();
+      await commit(store, { messages: [message] });
+      assert.deepEqual(await store.message(TENANT, message.id), message);
+      assert.equal(await store.delivery(TENANT, message.id), undefined);
+      const [inThread] = (await store.thread({ ...THREAD, threadId: message.threadId })).messages;
+      assert.deepEqual(inThread, { message: message, delivery: undefined });
     });
 
     it("finds a send key by sender, recipient and key together", async () => {
@@ -85,9 +85,9 @@ export function describeMessageStore(open: OpenStore): void {
       assert.equal((await store.sendKey(TENANT, LULU, CAROL, "k"))?.messageId, other.messages[0].id);
     });
 
-    it("shows a thread in the order of acceptance, each letter with its delivery", async () => {
+    it("shows a thread in the order of acceptance, each message with its delivery", async () => {
       await using store = await open();
-      // Ids that do not sort like the order in which the letters come.
+      // Ids that do not sort like the order in which the messages come.
       const ids = ["z", "a", "m"];
       for (const id of ids) await send(store, { id, threadId: "话题" });
       await send(store);
@@ -104,7 +104,7 @@ export function describeMessageStore(open: OpenStore): void {
   });
 
   describe("threads", () => {
-    it("come by their newest letter, newest first, with what is in them", async () => {
+    it("come by their newest message, newest first, with what is in them", async () => {
       await using store = await open();
       const json = JSON.stringify({ body: "长".repeat(1_000), subject: "题目" });
       const first = await send(store, { threadId: "一", acceptedAtMs: 10, json });
@@ -127,7 +127,7 @@ export function describeMessageStore(open: OpenStore): void {
       });
     });
 
-    it("begin with the letter they are named after, and go on with those that name them", async () => {
+    it("begin with the message they are named after, and go on with those that name them", async () => {
       await using store = await open();
       const threadId = "thread_0198-甲";
       const first = await send(store, { id: "msg_0198-甲", threadId, acceptedAtMs: 10 });
@@ -178,7 +178,7 @@ export function describeMessageStore(open: OpenStore): void {
       assert.deepEqual(await allPages(store, { agent: CAROL, scanRowsMax: 10 }), ["wanted"]);
     });
 
-    it("count every letter they walk over, also of threads that stood on an earlier page", async () => {
+    it("count every message they walk over, also of threads that stood on an earlier page", async () => {
       await using store = await open();
       await send(store, { threadId: "old" });
       for (let count = 0; count < 30; count += 1) await send(store, { threadId: "long" });
@@ -190,7 +190,7 @@ export function describeMessageStore(open: OpenStore): void {
       assert.deepEqual(await allPages(store, { scanRowsMax: 10 }), ["long", "old"]);
     });
 
-    it("count the letters of threads that nobody asked for, too", async () => {
+    it("count the messages of threads that nobody asked for, too", async () => {
       await using store = await open();
       await send(store, { threadId: "wanted", sender: CAROL });
       for (let count = 0; count < 30; count += 1) await send(store, { threadId: "long" });

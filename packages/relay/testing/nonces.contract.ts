@@ -19,7 +19,7 @@ function aNonce(said: Partial<UsedNonce> = {}): UsedNonce {
 
 export function describeNonces(open: OpenStore): void {
   describe("nonces", () => {
-    it("are used once: one that is known clashes, with the same letter or another", async () => {
+    it("are used once: one that is known clashes, with the same message or another", async () => {
       await using store = await open();
       const first = aSend();
       await commit(store, { ...first, nonces: [aNonce()] });
@@ -62,7 +62,7 @@ export function describeNonces(open: OpenStore): void {
       await commit(store, { ...aSend(), nonces: [aNonce()] });
     });
 
-    it("are told of before all else when the same signed letter comes a second time", async () => {
+    it("are told of before all else when the same signed message comes a second time", async () => {
       await using store = await open();
       const sent = aSend();
       const changes = { ...sent, sendKeys: [sendKeyOf(sent.messages[0], "again")], nonces: [aNonce()] };

@@ -52,7 +52,7 @@ export function describePushAttempts(open: OpenStore): void {
       assert.deepEqual(await store.pushAttempts(TENANT, push.messageId, 100), [attemptOf(push)]);
     });
 
-    it("go with their push when the letter is retired, and with no other", async () => {
+    it("go with their push when the message is retired, and with no other", async () => {
       await using store = await open();
       const gone = await storedPush(store);
       const kept = await storedPush(store);

@@ -220,7 +220,7 @@ function describePushes(open: OpenStore): void {
       assert.equal(await clashOf(store, { pushes: [{ ...before, version: 0 }] }), "push");
     });
 
-    it("are refused for a letter that nobody knows, also when it has just gone", async () => {
+    it("are refused for a message that nobody knows, also when it has just gone", async () => {
       await using store = await open();
       assert.equal(await clashOf(store, { pushes: [pushOf(aNewMessage())] }), "push");
       const message = await send(store);
@@ -231,7 +231,7 @@ function describePushes(open: OpenStore): void {
       assert.equal(await clashOf(store, { pushes: [pushOf(elsewhere, { tenant: TENANT })] }), "push");
     });
 
-    it("are written together with the letter and the cursor, or not at all", async () => {
+    it("are written together with the message and the cursor, or not at all", async () => {
       await using store = await open();
       const endpoint = await storedEndpoint(store);
       const sent = aSend();
@@ -248,8 +248,8 @@ function describePushes(open: OpenStore): void {
         const fresh = { ...nonce, nonce: "没用过" };
         const endpoint = await storedEndpoint(store);
         const known = await storedPush(store);
-        const letter = await store.message(TENANT, known.messageId);
-        assert.ok(letter);
+        const stored = await store.message(TENANT, known.messageId);
+        assert.ok(stored);
         await commit(store, { nonces: [nonce] });
         const sent = aSend();
         const [message] = sent.messages;
@@ -258,7 +258,7 @@ function describePushes(open: OpenStore): void {
           push: { pushes: [pushOf(message), stale] },
           push_endpoint: { pushEndpoints: [endpoint, aNewPushEndpoint({ agentId: LULU, version: 3 })] },
           nonce: { nonces: [fresh, nonce] },
-          message_id: { messages: [message, letter] },
+          message_id: { messages: [message, stored] },
         };
         const head = await store.chainHead(TENANT);
         const changes: Changes = {
@@ -285,7 +285,7 @@ function describePushes(open: OpenStore): void {
       await using store = await open();
       const ids: string[] = [];
       for (const [index, state] of [...PUSH_STATES, ...PUSH_STATES].entries()) {
-        // Two of each moment: the newer letter first.
+        // Two of each moment: the newer message first.
         const createdAtMs = NOON_MS + Math.floor(index / 2);
         ids.unshift((await storedPush(store, { state, createdAtMs })).messageId);
       }

@@ -15,7 +15,7 @@ export interface PushingCore extends CoreOnMemory {
   push(): Promise<readonly AttemptResult[]>;
   /** How long zhiwei's pusher would sleep now. */
   waitMs(): Promise<number>;
-  message(messageId: string): Promise<MessageResponse & { readonly push: PushView }>;
+  pushedMessage(messageId: string): Promise<MessageResponse & { readonly push: PushView }>;
 }
 
 export async function pushingCore(said: Partial<RegisterRequest> = {}): Promise<PushingCore> {
@@ -44,7 +44,7 @@ export async function pushingCore(said: Partial<RegisterRequest> = {}): Promise<
       }
     },
     waitMs: async () => (await agenda()).waitMs,
-    message: async (messageId) => {
+    pushedMessage: async (messageId) => {
       const answer = await core.messages.get(core.operator, messageId);
       assert.ok(answer.push, `message ${messageId} was never pushed`);
       return { ...answer, push: answer.push };

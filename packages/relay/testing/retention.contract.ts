@@ -82,14 +82,14 @@ export function describeRetention(open: OpenStore): void {
       assert.deepEqual(await retirable(store), [id]);
     });
 
-    it("takes a letter to somebody without a mailbox by the time of its acceptance", async () => {
+    it("takes a message to somebody without a mailbox by the time of its acceptance", async () => {
       await using store = await open();
-      const letter = aNewMessage({ acceptedAtMs: NOON_MS });
-      await commit(store, { messages: [letter] });
+      const message = aNewMessage({ acceptedAtMs: NOON_MS });
+      await commit(store, { messages: [message] });
       assert.deepEqual(await retirable(store, 10, NOON_MS), []);
-      assert.deepEqual(await retirable(store), [letter.id]);
-      await store.retireMessages(TENANT, [letter.id], LATER_MS);
-      assert.equal(await store.message(TENANT, letter.id), undefined);
+      assert.deepEqual(await retirable(store), [message.id]);
+      await store.retireMessages(TENANT, [message.id], LATER_MS);
+      assert.equal(await store.message(TENANT, message.id), undefined);
     });
 
     it("writes a line that a person can read", async () => {
@@ -104,7 +104,7 @@ export function describeRetention(open: OpenStore): void {
       assert.equal(line["delivery"]["settled_at"], new Date(NOON_MS).toISOString());
     });
 
-    it("forgets the letter, its delivery, and the task it began with its artifacts", async () => {
+    it("forgets the message, its delivery, and the task it began with its artifacts", async () => {
       await using store = await open();
       const taskId = newId("task");
       const { id } = await send(store, { taskId });
@@ -137,7 +137,7 @@ export function describeRetention(open: OpenStore): void {
       assert.equal(await store.countOpen(TENANT, ZHIWEI), 1);
     });
 
-    it("keeps the story and the send keys of a letter that is gone", async () => {
+    it("keeps the story and the send keys of a message that is gone", async () => {
       await using store = await open();
       const sent = aSend();
       const [message] = sent.messages;
@@ -150,7 +150,7 @@ export function describeRetention(open: OpenStore): void {
       }
     });
 
-    it("forgets send keys by the time their letter went, never while it is there", async () => {
+    it("forgets send keys by the time their message went, never while it is there", async () => {
       await using store = await open();
       const goneAtMs = new Map([
         ["early", LATER_MS],

@@ -21,7 +21,7 @@ export function newKey(core: CoreOnMemory, said: object = {}): Promise<KeyCreate
 
 let made = 0;
 
-/** A note from lulu to zhiwei with all that a signed letter brings, unlike any other, or what is said instead. */
+/** A note from lulu to zhiwei with all that a signed message brings, unlike any other, or what is said instead. */
 export function messageOf(
   { key_id }: Pick<SigningKeyShown, "key_id">,
   said: object = {},
@@ -45,14 +45,14 @@ export function messageOf(
 }
 
 /** The way that a sender signs which knows the relay's documents alone. */
-export function sign<NewMessage extends object>({ key }: SigningKeyShown, letter: NewMessage) {
-  assert.ok(!("signature" in letter), "what is signed has no signature yet");
+export function sign<NewMessage extends object>({ key }: SigningKeyShown, message: NewMessage) {
+  assert.ok(!("signature" in message), "what is signed has no signature yet");
   const secret = Buffer.from(key.replace(/^whsec_/, ""), "base64");
-  const hmac = createHmac("sha256", secret).update(canonicalJson(letter), "utf8").digest("base64");
-  return { ...letter, signature: `v1,${hmac}` };
+  const hmac = createHmac("sha256", secret).update(canonicalJson(message), "utf8").digest("base64");
+  return { ...message, signature: `v1,${hmac}` };
 }
 
-/** A letter of its own, signed at the core's time. */
+/** A message of its own, signed at the core's time. */
 export function signed(core: CoreOnMemory, key: SigningKeyShown, said: object = {}) {
   return sign(key, messageOf(key, said, core.clock.nowMs()));
 }

@@ -76,7 +76,7 @@ export function aNewMessage(said: Partial<MessageRecord> = {}): MessageRecord {
   };
 }
 
-/** The delivery of a letter, not yet stored. */
+/** The delivery of a message, not yet stored. */
 export function deliveryOf(message: MessageRecord, said: Partial<DeliveryRecord> = {}): DeliveryRecord {
   return aDelivery({
     tenant: message.tenant,
@@ -172,7 +172,7 @@ export function aNewPushEndpoint(said: Partial<PushEndpoint> = {}): PushEndpoint
   };
 }
 
-/** The push of a letter, not yet stored. */
+/** The push of a message, not yet stored. */
 export function pushOf(message: MessageRecord, said: Partial<PushRecord> = {}): PushRecord {
   return {
     tenant: message.tenant,
@@ -191,13 +191,13 @@ export function pushOf(message: MessageRecord, said: Partial<PushRecord> = {}): 
   };
 }
 
-/** A letter that was taken up for pushing. */
+/** A message that was taken up for pushing. */
 export async function storedPush(
   store: RelayStore,
   said: Partial<PushRecord> = {},
-  letter: Parameters<typeof send>[1] = {},
+  fields: Parameters<typeof send>[1] = {},
 ): Promise<PushRecord> {
-  const message = await send(store, letter);
+  const message = await send(store, fields);
   await commit(store, { tenant: message.tenant, pushes: [pushOf(message, said)] });
   const stored = await store.push(message.tenant, message.id);
   assert.ok(stored);
@@ -263,10 +263,10 @@ export function eventAbout(
 
 /** The change that a send makes. */
 export function aSend(
-  letter: Partial<MessageRecord> = {},
+  fields: Partial<MessageRecord> = {},
   delivery: Partial<DeliveryRecord> = {},
 ): Changes & { readonly messages: readonly [MessageRecord] } {
-  const message = aNewMessage(letter);
+  const message = aNewMessage(fields);
   const { tenant, id, sender, recipient, threadId, taskId, acceptedAtMs } = message;
   return {
     tenant,
@@ -280,10 +280,10 @@ export function aSend(
 
 export async function send(
   store: RelayStore,
-  letter: Partial<MessageRecord> = {},
+  fields: Partial<MessageRecord> = {},
   delivery: Partial<DeliveryRecord> = {},
 ): Promise<MessageRecord> {
-  const changes = aSend(letter, delivery);
+  const changes = aSend(fields, delivery);
   await commit(store, changes);
   return changes.messages[0];
 }

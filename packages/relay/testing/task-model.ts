@@ -2,7 +2,7 @@ import { isTerminal, type RelayErrorCode, type TaskState } from "@a2a-relay/prot
 
 export type Outcome = "ok" | RelayErrorCode;
 
-/** A letter about a task in the mailbox of whoever works on it. */
+/** A message about a task in the mailbox of whoever works on it. */
 export interface ModelWork {
   readonly id: string;
   readonly taskId: string;
@@ -56,7 +56,7 @@ export class TaskModel {
     );
   }
 
-  /** Whether the worker may be handed this letter now. */
+  /** Whether the worker may be handed this message now. */
   mayLease(work: ModelWork, worker: string): boolean {
     return work.state === "available" && (work.reservedFor === undefined || work.reservedFor === worker);
   }
@@ -65,7 +65,7 @@ export class TaskModel {
     Object.assign(work, { state: "leased", leaseId, worker } satisfies Partial<ModelWork>);
   }
 
-  /** The letter is acknowledged or given back; whoever was reserved for this worker is free. */
+  /** The message is acknowledged or given back; whoever was reserved for this worker is free. */
   letGo(work: ModelWork, state: "available" | "settled"): void {
     Object.assign(work, { state, worker: undefined, reservedFor: undefined } satisfies Partial<ModelWork>);
     for (const other of this.work.values()) {

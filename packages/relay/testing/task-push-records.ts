@@ -30,7 +30,7 @@ export function aNewTaskPush(said: Partial<TaskPushConfig> = {}): TaskPushConfig
   };
 }
 
-/** A task with the letter that asked for it. */
+/** A task with the message that asked for it. */
 export async function storedTask(store: RelayStore, said: Partial<TaskRecord> = {}): Promise<TaskRecord> {
   const task = aNewTask(said);
   const { tenant, id } = task;

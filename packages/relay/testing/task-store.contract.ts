@@ -97,12 +97,12 @@ export function describeTaskStore(open: OpenStore): void {
       assert.deepEqual(await find(store, { agentId: CAROL, state: "working" }), [three]);
     });
 
-    it("are found by the thread that their own letter began, also when others have joined it", async () => {
+    it("are found by the thread that their own message began, also when others have joined it", async () => {
       await using store = await open();
       const threadId = "thread_0198-甲";
       const begin = async (id: string, taskId: string, said: Partial<TaskRecord> = {}): Promise<string> => {
-        const letter = await send(store, { id, taskId, threadId });
-        return put(store, { id: taskId, threadId, messageId: letter.id, ...said });
+        const message = await send(store, { id, taskId, threadId });
+        return put(store, { id: taskId, threadId, messageId: message.id, ...said });
       };
       const first = await begin("msg_0198-甲", "task-1");
       const joined = await begin("msg_0198-乙", "task-2", { state: "working", parentId: "root" });
@@ -113,7 +113,7 @@ export function describeTaskStore(open: OpenStore): void {
       assert.deepEqual(await find(store, { threadId, limit: 1, afterId: first }), [joined]);
       assert.deepEqual(await find(store, { threadId, parentId: "root" }), [joined]);
       assert.deepEqual(await find(store, { threadId, state: "submitted" }), [first]);
-      // Handed on, it is asked for by another letter, and stays in its thread.
+      // Handed on, it is asked for by another message, and stays in its thread.
       await commit(store, { tasks: [{ ...(await stored(store, first)), messageId: "msg_0198-丁" }] });
       assert.equal((await stored(store, first)).threadId, threadId);
       assert.deepEqual(await find(store, { threadId }), [first, joined]);

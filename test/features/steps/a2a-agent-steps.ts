@@ -5,7 +5,7 @@ import { eventually } from "../../support/eventually.ts";
 import { textsIn } from "./delivery-steps.ts";
 import { PATIENCE_MS, type RelayWorld } from "./relay-world.ts";
 
-/** What an agent does with what came over A2A: the same as with any other letter. */
+/** What an agent does with what came over A2A: the same as with any other message. */
 
 Given<RelayWorld>("an agent {word} that can {string}", async function (id: string, skill: string) {
   await this.client.register({ agent_id: id, skills: [{ id: "s1", description: skill }] });
@@ -14,8 +14,8 @@ Given<RelayWorld>("an agent {word} that can {string}", async function (id: strin
 When<RelayWorld>("{word} finds {string} in its mailbox", async function (agent: string, body: string) {
   const found = ({ messages }: MailboxResponse) => messages.find(({ message }) => message.body === body);
   const read = () => this.client.readMailbox(agent, { wait_ms: PATIENCE_MS });
-  const letter = found(await eventually(read, (mail) => found(mail) !== undefined));
-  const { id: message_id, to: recipient, thread_id, task_id } = letter?.message ?? assert.fail();
+  const message = found(await eventually(read, (mail) => found(mail) !== undefined));
+  const { id: message_id, to: recipient, thread_id, task_id } = message?.message ?? assert.fail();
   this.receipts.push({ message_id, stage: "accepted", recipient, thread_id, ...(task_id && { task_id }) });
 });
 

@@ -19,7 +19,7 @@ When<RelayWorld>("the relay is restarted", async function () {
 });
 
 When<RelayWorld>(
-  "{word} writes {int} letters to {word}, and the connection breaks after each {int} that {word} hears",
+  "{word} writes {int} messages to {word}, and the connection breaks after each {int} that {word} hears",
   async function (from: string, count: number, to: string, each: number, listener: string) {
     const { line } = this.delivery;
     assert.ok(line, "nobody listens");
@@ -56,7 +56,7 @@ Then<RelayWorld>(
   },
 );
 
-Then<RelayWorld>("the letter is on record as delivered", async function () {
+Then<RelayWorld>("the message is on record as delivered", async function () {
   const { events } = await this.client.events({ type: "message.delivered", wait_ms: PATIENCE_MS });
   assert.deepEqual(
     events.map((event) => event.message_id),

@@ -10,7 +10,7 @@ const REASONS: Readonly<Record<string, RelayErrorCode>> = {
   "it was posted before": "conflict",
   "nobody has that name": "unknown_agent",
   "that is not allowed": "permission_denied",
-  "the key belongs to another letter": "conflict",
+  "the key belongs to another message": "conflict",
   "the task is finished": "task_finished",
   "the task was canceled": "task_canceled",
   "two agents have that name": "ambiguous_agent",
@@ -51,7 +51,7 @@ When<RelayWorld>(
 );
 
 When<RelayWorld>(
-  "{word} sends the same letter again under the key {string}",
+  "{word} sends the same message again under the key {string}",
   async function (from: string, key: string) {
     const { message } = await this.client.message(this.receipt.message_id);
     await send(this, { from, to: message.to, body: message.body, idempotency_key: key });
@@ -97,7 +97,7 @@ Then<RelayWorld>("it finds nothing", function () {
   assert.deepEqual(this.found, []);
 });
 
-Then<RelayWorld>("{word} has {int} letter(s)", async function (reader: string, count: number) {
+Then<RelayWorld>("{word} has {int} message(s)", async function (reader: string, count: number) {
   const { messages } = await this.client.readMailbox(reader, { peek: true });
   assert.equal(messages.length, count);
 });
@@ -117,7 +117,7 @@ Then<RelayWorld>("it names {word} and {word}", function (first: string, second: 
 });
 
 Then<RelayWorld>(
-  "{word} receives a notice that the letter is {word}",
+  "{word} receives a notice that the message is {word}",
   async function (reader: string, state: string) {
     const notice = await noticeTo(this, reader);
     assert.equal(notice["delivery_state"], state);
@@ -125,7 +125,7 @@ Then<RelayWorld>(
 );
 
 Then<RelayWorld>(
-  "{word} receives a notice that the letter is {word}, because {string}",
+  "{word} receives a notice that the message is {word}, because {string}",
   async function (reader: string, state: string, reason: string) {
     assert.deepEqual(await noticeTo(this, reader), { delivery_state: state, reason });
   },
@@ -136,7 +136,7 @@ export async function send(world: RelayWorld, message: MessageInput): Promise<vo
   world.receipts.push(receipt);
 }
 
-/** What the relay's own letter about the letter says for programs. */
+/** What the relay's own message about the message says for programs. */
 async function noticeTo(world: RelayWorld, reader: string): Promise<Readonly<Record<string, unknown>>> {
   const { messages } = await world.client.readMailbox(reader, { wait_ms: PATIENCE_MS });
   const notice = messages.find(({ message }) => message.reply_to === world.receipt.message_id)?.message;

@@ -7,14 +7,14 @@ import type { RelayWorld } from "./relay-world.ts";
 const ANSWERED_MIN = 50;
 
 When<RelayWorld>(
-  "the relay is killed with kill -9 while {word} writes {int} letters to {word}",
+  "the relay is killed with kill -9 while {word} writes {int} messages to {word}",
   async function (from: string, count: number, to: string) {
     // Repeating would hide what got lost.
     const client = new RelayClient({ url: this.client.url, retries: 0 });
     const half = Promise.withResolvers<void>();
     const sends = Array.from({ length: count }, async (_, index) => {
-      const { receipt } = await client.send({ from, to, body: `letter ${index}` });
-      // In front: the letter that the scenario is about stays the last one.
+      const { receipt } = await client.send({ from, to, body: `message ${index}` });
+      // In front: the message that the scenario is about stays the last one.
       this.receipts.unshift(receipt);
       if (this.receipts.length > ANSWERED_MIN) half.resolve();
     });
@@ -29,9 +29,9 @@ When<RelayWorld>("the relay is started again", async function () {
 });
 
 Then<RelayWorld>(
-  "{word} has every letter for which {word} had a receipt",
+  "{word} has every message for which {word} had a receipt",
   async function (to: string, _from: string) {
-    const present = new Set([...this.held.values()].map((letter) => letter.message_id));
+    const present = new Set([...this.held.values()].map((message) => message.message_id));
     for (let since = "", full = true; full;) {
       const page = await this.client.readMailbox(to, { since, limit: LIMITS.readLimitMax, peek: true });
       for (const { message_id: id } of page.messages) present.add(id);

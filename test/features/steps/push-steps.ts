@@ -62,7 +62,7 @@ Then<RelayWorld>(
   },
 );
 
-Then<RelayWorld>("its signature is right, and for any other secret or letter it is wrong", async function () {
+Then<RelayWorld>("its signature is right, and for any other secret or message it is wrong", async function () {
   const [webhook] = await received(this, 1);
   assert.ok(webhook);
   const { headers, body } = webhook;
@@ -77,7 +77,7 @@ Then<RelayWorld>("its signature is right, and for any other secret or letter it 
 });
 
 Then<RelayWorld>(
-  "{word}'s server is told of a letter from {word} about {string}, and not what is in it",
+  "{word}'s server is told of a message from {word} about {string}, and not what is in it",
   async function (_name: string, from: string, subject: string) {
     const [webhook] = await received(this, 1);
     assert.ok(webhook);
@@ -146,7 +146,7 @@ function bodyOf({ body }: PushedRequest): string {
   return data.message.body;
 }
 
-/** What became of pushing the letter, once it is clear. */
+/** What became of pushing the message, once it is clear. */
 async function pushOf(world: RelayWorld, id: string): Promise<NonNullable<MessageResponse["push"]>> {
   const endMs = Date.now() + PATIENCE_MS;
   for (let since = ""; Date.now() < endMs;) {

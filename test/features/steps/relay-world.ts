@@ -23,7 +23,7 @@ export const PATIENCE_MS = 10_000;
 
 setDefaultTimeout(60_000);
 
-/** What one scenario knows. "The letter" is the last one sent, "it" in "it finds" is the last reader. */
+/** What one scenario knows. "The message" is the last one sent, "it" in "it finds" is the last reader. */
 export class RelayWorld extends World {
   ownProcess = false;
   /** Further settings of the relay, and the operator's key where it asks for keys. */
@@ -54,16 +54,16 @@ export class RelayWorld extends World {
     return this.#client;
   }
 
-  /** The receipt of the letter that the scenario is about. */
+  /** The receipt of the message that the scenario is about. */
   get receipt(): Receipt {
     const receipt = this.receipts.at(-1);
-    assert.ok(receipt, "no letter was sent");
+    assert.ok(receipt, "no message was sent");
     return receipt;
   }
 
   get taskId(): string {
     const { task_id: taskId } = this.receipt;
-    assert.ok(taskId, "the letter asked for nothing");
+    assert.ok(taskId, "the message asked for nothing");
     return taskId;
   }
 

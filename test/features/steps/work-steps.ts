@@ -22,37 +22,37 @@ Given<RelayWorld>(
   },
 );
 
-Given<RelayWorld>("worker {word} of {word} took the letter", async function (worker: string, agent: string) {
-  await takeTheLetter(this, worker, agent);
+Given<RelayWorld>("worker {word} of {word} took the message", async function (worker: string, agent: string) {
+  await takeTheMessage(this, worker, agent);
 });
 
 Given<RelayWorld>(
-  "worker {word} of {word} took the letter for 1 minute",
+  "worker {word} of {word} took the message for 1 minute",
   async function (worker: string, agent: string) {
-    await takeTheLetter(this, worker, agent, MINUTE_MS);
+    await takeTheMessage(this, worker, agent, MINUTE_MS);
   },
 );
 
 When<RelayWorld>(
-  "the workers {word} and {word} of {word} each take a letter at the same moment",
+  "the workers {word} and {word} of {word} each take a message at the same moment",
   async function (first: string, second: string, agent: string) {
     await Promise.all([first, second].map((worker) => take(this, worker, agent)));
   },
 );
 
-Then<RelayWorld>("they hold two different letters", function () {
-  const ids = [...this.held.values()].map((letter) => letter.message_id);
+Then<RelayWorld>("they hold two different messages", function () {
+  const ids = [...this.held.values()].map((message) => message.message_id);
   assert.equal(new Set(ids).size, 2);
 });
 
 Then<RelayWorld>(
-  "worker {word} of {word} can take the letter",
+  "worker {word} of {word} can take the message",
   async function (worker: string, agent: string) {
-    await takeTheLetter(this, worker, agent);
+    await takeTheMessage(this, worker, agent);
   },
 );
 
-Then<RelayWorld>("no other worker of {word} can take the letter", async function (agent: string) {
+Then<RelayWorld>("no other worker of {word} can take the message", async function (agent: string) {
   const { messages } = await this.client.lease(agent, { worker: "another", wait_ms: UNCHANGED_MS });
   assert.deepEqual(messages, []);
 });
@@ -71,7 +71,7 @@ When<RelayWorld>("{word} gives up on it, because {string}", async function (work
 });
 
 When<RelayWorld>(
-  "the operator gives/gave the letter back to the mailbox, because {string}",
+  "the operator gives/gave the message back to the mailbox, because {string}",
   async function (reason: string) {
     const { message_id } = this.receipt;
     const command = { action: "requeue", duplicate_risk: "operator_accepted" } as const;
@@ -113,7 +113,7 @@ Then<RelayWorld>("{word} receives the answer {string}", async function (agent: s
   );
 });
 
-Then<RelayWorld>(/^the letter's receipts are (.+)$/, async function (stages: string) {
+Then<RelayWorld>(/^the message's receipts are (.+)$/, async function (stages: string) {
   const { receipts } = await this.client.message(this.receipt.message_id);
   assert.deepEqual(
     receipts.map((receipt) => receipt.stage),
@@ -128,26 +128,26 @@ async function take(
   leaseMs?: number,
 ): Promise<LeasedMessage> {
   const request = { worker, wait_ms: PATIENCE_MS, ...(leaseMs === undefined ? {} : { lease_ms: leaseMs }) };
-  const [letter] = (await world.client.lease(agent, request)).messages;
-  assert.ok(letter, `there was nothing to take for ${worker}`);
-  world.held.set(worker, letter);
-  return letter;
+  const [message] = (await world.client.lease(agent, request)).messages;
+  assert.ok(message, `there was nothing to take for ${worker}`);
+  world.held.set(worker, message);
+  return message;
 }
 
-async function takeTheLetter(
+async function takeTheMessage(
   world: RelayWorld,
   worker: string,
   agent: string,
   leaseMs?: number,
 ): Promise<void> {
-  const letter = await take(world, worker, agent, leaseMs);
-  assert.equal(letter.message_id, world.receipt.message_id);
+  const message = await take(world, worker, agent, leaseMs);
+  assert.equal(message.message_id, world.receipt.message_id);
 }
 
 function heldBy(world: RelayWorld, worker: string): LeasedMessage {
-  const letter = world.held.get(worker);
-  assert.ok(letter, `${worker} holds nothing`);
-  return letter;
+  const message = world.held.get(worker);
+  assert.ok(message, `${worker} holds nothing`);
+  return message;
 }
 
 async function finish(world: RelayWorld, worker: string, text: string): Promise<void> {
@@ -156,7 +156,7 @@ async function finish(world: RelayWorld, worker: string, text: string): Promise<
   await world.client.completeTask(taskId, { text, lease_id: lease.id });
 }
 
-/** Whoever answers has read the letter before. */
+/** Whoever answers has read the message before. */
 async function answer(
   world: RelayWorld,
   agent: string,

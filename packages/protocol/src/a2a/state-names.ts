@@ -38,7 +38,7 @@ const STATE_OF_NUMBER: readonly (TaskState | undefined)[] = [
 
 /** Without case, prefix and the signs between words: `inputRequired` and `TASK_STATE_INPUT_REQUIRED` are one. */
 const STATE_OF_LETTERS: ReadonlyMap<string, TaskState> = new Map(
-  Object.values(TASK_STATE).map((state) => [lettersOf(state), state]),
+  Object.values(TASK_STATE).map((state) => [messagesOf(state), state]),
 );
 
 export function toA2aState(state: TaskState): A2aState {
@@ -54,7 +54,7 @@ export function readTaskState(value: unknown): TaskState | undefined {
   if (typeof value === "number") return STATE_OF_NUMBER[value];
   if (typeof value !== "string") return undefined;
   if (Object.hasOwn(TASK_STATE, value)) return toTaskState(value as A2aState);
-  return STATE_OF_LETTERS.get(lettersOf(value).replace(/^cancelled$/, "canceled"));
+  return STATE_OF_LETTERS.get(messagesOf(value).replace(/^cancelled$/, "canceled"));
 }
 
 /** As 1.0 writes it. What no dialect knows stays, so that nothing is made up about a task. */
@@ -71,10 +71,10 @@ export function writePlainState(value: unknown): unknown {
 
 function isUnspecified(value: unknown): boolean {
   if (value === 0) return true;
-  return typeof value === "string" && ["unknown", "unspecified"].includes(lettersOf(value));
+  return typeof value === "string" && ["unknown", "unspecified"].includes(messagesOf(value));
 }
 
-function lettersOf(name: string): string {
+function messagesOf(name: string): string {
   return name
     .toLowerCase()
     .replace(/^task[-_]state[-_]/, "")

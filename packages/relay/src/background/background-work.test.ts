@@ -68,11 +68,11 @@ describe("what runs by itself", () => {
     await core.keys.create(rootOperator(), { tenant: acme.tenant });
     for (const agent_id of ["lulu@kamac", "kames@桌面", ZHIWEI])
       await core.agents.register(acme, { agent_id });
-    const letter = { from: "lulu@kamac", to: ZHIWEI, body: "知微你好" };
+    const message = { from: "lulu@kamac", to: ZHIWEI, body: "知微你好" };
     const idempotency = { duplicate_safety: "idempotent", key: "k1" };
-    await core.messages.send(acme, { ...letter, idempotency });
+    await core.messages.send(acme, { ...message, idempotency });
     await core.mailboxes.lease(acme, ZHIWEI, {});
-    const { receipt } = await core.messages.send(acme, { ...letter, to: "kames@桌面" });
+    const { receipt } = await core.messages.send(acme, { ...message, to: "kames@桌面" });
     // As a crash would leave it: the agent has left, its mail has not.
     const leaving = await core.store.agent(acme.tenant, "kames@桌面" as typeof ZHIWEI);
     assert.ok(leaving);

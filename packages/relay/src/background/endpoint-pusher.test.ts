@@ -44,7 +44,7 @@ describe("a push that cannot be put on record", () => {
     // After the first that was answered there is room for two at a time.
     const ids = [(await core.send()).receipt.message_id];
     await core.outside.arrived(1);
-    await until(core, async () => (await core.message(ids[0] ?? "")).push.state === "delivered");
+    await until(core, async () => (await core.pushedMessage(ids[0] ?? "")).push.state === "delivered");
     disk.isFull = true;
     for (const { promise } of refused) {
       ids.push((await core.send()).receipt.message_id);
@@ -54,7 +54,7 @@ describe("a push that cannot be put on record", () => {
     disk.isFull = false;
     await core.outside.arrived(3);
     assert.deepEqual(core.outside.ids, ids);
-    const { push } = await core.message(ids[1] ?? "");
+    const { push } = await core.pushedMessage(ids[1] ?? "");
     assert.deepEqual([push.state, push.attempts.length], ["delivered", 1]);
   });
 
@@ -68,7 +68,7 @@ describe("a push that cannot be put on record", () => {
       await refused.promise;
       disk.isFull = false;
     }
-    assert.equal((await core.message(receipt.message_id)).push.state, "delivered");
+    assert.equal((await core.pushedMessage(receipt.message_id)).push.state, "delivered");
     assert.equal(core.outside.requests.length, 1);
   });
 });
@@ -76,13 +76,13 @@ describe("a push that cannot be put on record", () => {
 describe("what waits when an endpoint is disabled", () => {
   it("is dropped by its pusher, in pages", { timeout: 30_000 }, async () => {
     await using core = await pushingCore();
-    const letters = Array.from({ length: 150 }, (_, index) => ({
+    const messages = Array.from({ length: 150 }, (_, index) => ({
       id: `信-${index}`,
       from: "lulu",
       to: ZHIWEI,
       body: "你好",
     }));
-    await core.messages.sendBatch(core.operator, inObjects({ messages: letters }, 400));
+    await core.messages.sendBatch(core.operator, inObjects({ messages: messages }, 400));
     while (await core.pushDelivery.takeUp(KEY)) continue;
     core.outside.receiver = () => anAnswer(410);
     await using _ = new Pusher(core.pushDelivery, report);
@@ -91,7 +91,7 @@ describe("what waits when an endpoint is disabled", () => {
       return state === "disabled" && pending === 0;
     });
     assert.equal(core.outside.requests.length, 1);
-    const { push } = await core.message("信-149");
+    const { push } = await core.pushedMessage("信-149");
     assert.deepEqual([push.state, push.reason], ["dropped", "the endpoint answered 410: it is gone"]);
   });
 
@@ -103,9 +103,9 @@ describe("what waits when an endpoint is disabled", () => {
       const { receipt } = await core.send();
       while (await core.pushDelivery.takeUp(KEY)) continue;
       await core.agents.register(core.operator, { agent_id: ZHIWEI, push: null });
-      assert.equal((await core.message(receipt.message_id)).push.state, "pending");
+      assert.equal((await core.pushedMessage(receipt.message_id)).push.state, "pending");
       await using _ = new Pusher(core.pushDelivery, report);
-      await until(core, async () => (await core.message(receipt.message_id)).push.state === "dropped");
+      await until(core, async () => (await core.pushedMessage(receipt.message_id)).push.state === "dropped");
       await core.agents.register(core.operator, { agent_id: ZHIWEI, push: "webhook" });
       await core.outside.arrived(1);
     },

@@ -60,8 +60,8 @@ describe("the pusher", () => {
     await core.agents.register(acme, { agent_id: LULU });
     const url = "https://studio.example/";
     await core.agents.register(acme, { agent_id: ZHIWEI, callback_url: url, push: "webhook", notice: true });
-    const letter = { from: LULU, to: ZHIWEI, body: "你好" };
-    await core.messages.send(acme, letter);
+    const message = { from: LULU, to: ZHIWEI, body: "你好" };
+    await core.messages.send(acme, message);
     await core.outside.arrived(1);
     assert.equal(core.outside.last.url, url);
     const { data } = JSON.parse(core.outside.last.body ?? "") as { data: { mailbox_url: string } };
@@ -100,7 +100,7 @@ describe("the pusher", () => {
       await core.agents.register(core.operator, hanging);
       hung.push((await core.send({ to })).receipt.message_id);
     }
-    // Once its push is on record a letter is about to be sent.
+    // Once its push is on record a message is about to be sent.
     for (const id of hung) while ((await core.store.push(DEFAULT_TENANT, id)) === undefined) await goesOn();
     for (let count = 0; count < 5; count += 1) await goesOn();
     const before = core.outside.requests.filter(isFor("studio")).length;
@@ -159,7 +159,7 @@ describe("the pusher", () => {
       await using _ = new Pusher(core.pushDelivery, report);
       await core.outside.arrived(1);
     }
-    const { push } = await core.message(receipt.message_id);
+    const { push } = await core.pushedMessage(receipt.message_id);
     assert.deepEqual([push.state, push.attempts], ["pending", []]);
     core.outside.receiver = () => anAnswer(200);
     await using _ = new Pusher(core.pushDelivery, report);
@@ -174,7 +174,7 @@ describe("the pusher", () => {
     const first = await core.send();
     await core.outside.arrived(1);
     for (let turn = 0; turn < TURNS_MAX; turn += 1) {
-      if ((await core.message(first.receipt.message_id)).push.attempts.length > 0) break;
+      if ((await core.pushedMessage(first.receipt.message_id)).push.attempts.length > 0) break;
       await core.clock.nextTurn();
     }
     core.clock.advance(5_000);

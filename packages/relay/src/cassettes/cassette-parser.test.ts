@@ -259,7 +259,7 @@ exchanges:
     ],
     [
       "a kind nobody knows",
-      exchange("[{ reply: a }]", "{ kind: letter }"),
+      exchange("[{ reply: a }]", "{ kind: message }"),
       /match\.kind: expected one of note/,
     ],
     [

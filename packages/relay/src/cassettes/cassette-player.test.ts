@@ -12,10 +12,10 @@ const messageOf = (body: string, more: Partial<MatchedMessage> = {}): MatchedMes
   ...more,
 });
 
-/** Plays the letters and answers with the names of what was chosen. */
-async function namesOf(script: string, letters: readonly string[]): Promise<readonly (string | undefined)[]> {
+/** Plays the messages and answers with the names of what was chosen. */
+async function namesOf(script: string, messages: readonly string[]): Promise<readonly (string | undefined)[]> {
   const player = new CassettePlayer(await parseCassette(`version: 1\n${script}`, "talk.yaml"));
-  return letters.map((body, index) => player.choose(`task-${index}`, messageOf(body)).exchange?.name);
+  return messages.map((body, index) => player.choose(`task-${index}`, messageOf(body)).exchange?.name);
 }
 
 const ALIKE = `
@@ -26,7 +26,7 @@ exchanges:
 `;
 
 describe("the player of a cassette", () => {
-  it("lets exchanges for the same letters take turns in a loop, and none for others come in between", async () => {
+  it("lets exchanges for the same messages take turns in a loop, and none for others come in between", async () => {
     const asked = ["几点了?", "你好", "几点了?", "几点了?", "你好"];
     assert.deepEqual(await namesOf(`mode: loop${ALIKE}`, asked), ["first", "any", "second", "first", "any"]);
   });
@@ -42,7 +42,7 @@ describe("the player of a cassette", () => {
     assert.deepEqual(names, [undefined, "first", "second", "any", undefined]);
   });
 
-  it("gives a letter that comes again the same answer", async () => {
+  it("gives a message that comes again the same answer", async () => {
     const player = new CassettePlayer(await parseCassette(`version: 1\nmode: once${ALIKE}`, "talk.yaml"));
     const names = ["a", "a", "b", "a"].map((key) => player.choose(key, messageOf("几点了?")).exchange?.name);
     assert.deepEqual(names, ["first", "first", "second", "first"]);
@@ -53,7 +53,7 @@ describe("the player of a cassette", () => {
 });
 
 describe("a match", () => {
-  const cases: readonly (readonly [match: string, letter: MatchedMessage, expected: boolean])[] = [
+  const cases: readonly (readonly [match: string, message: MatchedMessage, expected: boolean])[] = [
     ["{}", messageOf("anything"), true],
     ["{}", messageOf("给你", { type: "handoff" }), true],
     ["{}", messageOf("a note", { type: "note" }), false],
@@ -72,12 +72,12 @@ describe("a match", () => {
     ["{ subject: 天气 }", messageOf("x"), false],
     ["{ text: x, from: mallory@x }", messageOf("x"), false],
   ];
-  for (const [written, letter, expected] of cases) {
-    it(`${written} ${expected ? "holds" : "does not hold"} for ${letter.type} ${letter.body.trim()}`, async () => {
+  for (const [written, message, expected] of cases) {
+    it(`${written} ${expected ? "holds" : "does not hold"} for ${message.type} ${message.body.trim()}`, async () => {
       const script = `version: 1\nexchanges:\n  - match: ${written}\n    reply: [{ reply: a }]\n`;
       const [exchange] = (await parseCassette(script, "talk.yaml")).exchanges;
       assert.ok(exchange);
-      assert.equal(matches(exchange.match, letter), expected);
+      assert.equal(matches(exchange.match, message), expected);
     });
   }
 });

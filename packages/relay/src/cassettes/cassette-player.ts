@@ -1,17 +1,17 @@
 import type { Cassette, Exchange, Step } from "./cassette.ts";
 import { matches, type MatchedMessage } from "./message-match.ts";
 
-/** What a letter is answered with. */
+/** What a message is answered with. */
 export interface Cue {
   /** Undefined when no exchange matches; the steps are then those of `otherwise`. */
   readonly exchange: Exchange | undefined;
   readonly steps: readonly Step[];
 }
 
-/** Of so many letters the player remembers what they were answered with. */
+/** Of so many messages the player remembers what they were answered with. */
 const REMEMBERED_MAX = 10_000;
 
-/** Chooses the exchange that answers a letter. No I/O, no time: the same letters get the same answers. */
+/** Chooses the exchange that answers a message. No I/O, no time: the same messages get the same answers. */
 export class CassettePlayer {
   readonly #cassette: Cassette;
   /** How often each exchange was chosen. */
@@ -32,11 +32,11 @@ export class CassettePlayer {
     return this.#plays.every((plays) => plays > 0);
   }
 
-  /** `key` names the letter or its task: one that comes again gets the same answer and uses nothing up. */
-  choose(key: string, letter: MatchedMessage): Cue {
+  /** `key` names the message or its task: one that comes again gets the same answer and uses nothing up. */
+  choose(key: string, message: MatchedMessage): Cue {
     const known = this.#cues.get(key);
     if (known !== undefined) return known;
-    const index = this.#pick(letter);
+    const index = this.#pick(message);
     const exchange = index === undefined ? undefined : this.#cassette.exchanges[index];
     if (index !== undefined) this.#plays[index] = this.#playsOf(index) + 1;
     const cue = { exchange, steps: exchange?.steps ?? this.#cassette.otherwise };
@@ -46,19 +46,19 @@ export class CassettePlayer {
     return cue;
   }
 
-  #pick(letter: MatchedMessage): number | undefined {
+  #pick(message: MatchedMessage): number | undefined {
     const { exchanges, mode } = this.#cassette;
     if (mode === "ordered") {
       const next = this.#plays.indexOf(0);
       const exchange = exchanges[next];
-      return exchange !== undefined && matches(exchange.match, letter) ? next : undefined;
+      return exchange !== undefined && matches(exchange.match, message) ? next : undefined;
     }
     const isFree = (index: number): boolean => mode === "loop" || this.#playsOf(index) === 0;
-    const first = exchanges.findIndex(({ match }, index) => isFree(index) && matches(match, letter));
+    const first = exchanges.findIndex(({ match }, index) => isFree(index) && matches(match, message));
     return first === -1 ? undefined : this.#nextOfAlike(first);
   }
 
-  /** Exchanges for the very same letters take turns; one for other letters as well does not come in between. */
+  /** Exchanges for the very same messages take turns; one for other messages as well does not come in between. */
   #nextOfAlike(first: number): number {
     const alike = [...this.#matchKeys.keys()].filter(
       (index) => index >= first && this.#matchKeys[index] === this.#matchKeys[first],

@@ -1,6 +1,6 @@
 import { LIMITS, type MessageKind, type Part } from "@a2a-relay/protocol";
 
-/** What a scripted agent says: which letters it knows, and what it answers to each. */
+/** What a scripted agent says: which messages it knows, and what it answers to each. */
 export interface Cassette {
   /** Where it was read from, for reports. */
   readonly file: string;
@@ -13,8 +13,8 @@ export interface Cassette {
 }
 
 /**
- * `loop`: exchanges that match the same letter take turns, for ever. `once`: each exchange is played once. `ordered`:
- * the same, and letters must come in the order of the file.
+ * `loop`: exchanges that match the same message take turns, for ever. `once`: each exchange is played once. `ordered`:
+ * the same, and messages must come in the order of the file.
  */
 export const CASSETTE_MODES = ["loop", "once", "ordered"] as const;
 export type CassetteMode = (typeof CASSETTE_MODES)[number];
@@ -119,7 +119,7 @@ export function isQuestion(step: Step): step is Extract<Step, { act: "ask" | "au
   return step.act === "ask" || step.act === "auth";
 }
 
-/** What is played for each letter of the requester: up to a question, up to the next one, up to the end. */
+/** What is played for each message of the requester: up to a question, up to the next one, up to the end. */
 export function turnsOf(steps: readonly Step[]): readonly (readonly Step[])[] {
   const turns: Step[][] = [[]];
   for (const [index, step] of steps.entries()) {
@@ -138,6 +138,6 @@ export const CASSETTE_LIMITS = {
   chunksMax: 2 * LIMITS.artifactPartsMax,
   delayMsMax: 86_400_000,
   regexCharsMax: 1_000,
-  /** A pattern that takes longer than this on one letter is refused. */
+  /** A pattern that takes longer than this on one message is refused. */
   regexMsMax: 250,
 } as const;

@@ -46,7 +46,7 @@ const DELAY_MS_STEP = 10;
 
 /** KeyedMutex the steps of a task into the steps of an exchange. Ids, leases and times stay out of it. */
 export class ExchangeRecording {
-  readonly #letter: Message;
+  readonly #message: Message;
   readonly #nowMs: () => number;
   readonly #secrets: readonly string[];
   readonly #steps: (WrittenStep | Pieces)[] = [];
@@ -55,10 +55,10 @@ export class ExchangeRecording {
   #lastMs: number;
 
   constructor(
-    letter: Message,
+    message: Message,
     options: { readonly nowMs: () => number; readonly secrets: readonly string[] },
   ) {
-    this.#letter = letter;
+    this.#message = message;
     this.#nowMs = options.nowMs;
     this.#secrets = options.secrets.filter((secret) => secret !== "");
     this.#lastMs = this.#nowMs();
@@ -90,7 +90,7 @@ export class ExchangeRecording {
   }
 
   toExchange(): WrittenExchange {
-    const { type, body, subject } = this.#letter;
+    const { type, body, subject } = this.#message;
     const match = {
       ...(type === WORK_KINDS[0] ? {} : { kind: type }),
       ...(body === "" ? { subject } : { text: body }),

@@ -2,23 +2,23 @@ import { createContext, Script } from "node:vm";
 import { type Message, RelayError } from "@a2a-relay/protocol";
 import { CASSETTE_LIMITS, type MessageMatch } from "./cassette.ts";
 
-/** What of a letter decides about its answer. */
+/** What of a message decides about its answer. */
 export type MatchedMessage = Pick<Message, "type" | "from" | "subject" | "body">;
 
-export function matches(match: MessageMatch, letter: MatchedMessage): boolean {
+export function matches(match: MessageMatch, message: MatchedMessage): boolean {
   const { kinds, text, contains, regex, from, subject } = match;
-  if (!kinds.includes(letter.type)) return false;
-  if (text !== undefined && text.trim() !== letter.body.trim()) return false;
-  if (contains !== undefined && !letter.body.includes(contains)) return false;
-  if (from !== undefined && from !== letter.from) return false;
-  if (subject !== undefined && subject !== letter.subject) return false;
-  return regex === undefined || isFound(regex, letter.body);
+  if (!kinds.includes(message.type)) return false;
+  if (text !== undefined && text.trim() !== message.body.trim()) return false;
+  if (contains !== undefined && !message.body.includes(contains)) return false;
+  if (from !== undefined && from !== message.from) return false;
+  if (subject !== undefined && subject !== message.subject) return false;
+  return regex === undefined || isFound(regex, message.body);
 }
 
 /** A context of its own, because only there can a running match be stopped. */
 let matcher: ((regex: RegExp, text: string) => unknown) | undefined;
 
-/** Some patterns take centuries on the wrong letter, and others write the letters. */
+/** Some patterns take centuries on the wrong message, and others write the messages. */
 function isFound(regex: RegExp, text: string): boolean {
   matcher ??= createMatcher();
   try {
@@ -27,7 +27,7 @@ function isFound(regex: RegExp, text: string): boolean {
     if (!isTimeout(cause)) throw cause;
     throw new RelayError(
       "invalid_argument",
-      `the regex ${regex.source} took over ${CASSETTE_LIMITS.regexMsMax} ms on a letter; write a simpler one`,
+      `the regex ${regex.source} took over ${CASSETTE_LIMITS.regexMsMax} ms on a message; write a simpler one`,
     );
   }
 }

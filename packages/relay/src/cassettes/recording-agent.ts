@@ -70,7 +70,7 @@ export class RecordingAgent implements AsyncDisposable {
   readonly #stopping = new AbortController();
   /** By task, while its requester is asked. */
   readonly #asked = new Map<string, Followed>();
-  /** Letters that wait for the real agent. */
+  /** Messages that wait for the real agent. */
   readonly #waiting = new Set<string>();
 
   constructor(options: RecordingAgentOptions) {
@@ -124,7 +124,7 @@ export class RecordingAgent implements AsyncDisposable {
     return answer(task, end);
   }
 
-  /** The same letter, asked as this agent. The key is the letter's, so that one that comes again is asked once. */
+  /** The same message, asked as this agent. The key is the message's, so that one that comes again is asked once. */
   async #passOn(task: AgentTask, first: Message): Promise<string> {
     const { upstream } = this.#options;
     const { client } = this.#agent;
@@ -161,8 +161,8 @@ export class RecordingAgent implements AsyncDisposable {
     if (task.isFollowUp && known !== undefined) return known;
     const { nowMs = () => performance.now(), secrets = [], apiKey } = this.#options;
     const recording = new ExchangeRecording(first, { nowMs, secrets: [...secrets, apiKey ?? ""] });
-    const letter = { agentId: this.id, taskId: task.id, messageId: task.message.id };
-    const answersKnown = task.isFollowUp ? await answeredQuestions(this.#agent.client, letter, task) : 0;
+    const message = { agentId: this.id, taskId: task.id, messageId: task.message.id };
+    const answersKnown = task.isFollowUp ? await answeredQuestions(this.#agent.client, message, task) : 0;
     return { recording, answersKnown, partCounts: new Map(), isAsked: false, lastId: NO_STEP };
   }
 
@@ -193,13 +193,13 @@ export class RecordingAgent implements AsyncDisposable {
     throw new RelayError("internal", `nothing more was heard of task ${taskId}`);
   }
 
-  /** The end as the letter about it tells it, and what is seen on the task only. */
+  /** The end as the message about it tells it, and what is seen on the task only. */
   async #resultOf(taskId: string, { state, said }: TurnEnd, signal: AbortSignal): Promise<Ended> {
     const { client } = this.#agent;
     const view = await client.task(taskId, { signal });
     const { result_message_id: id, result_status: status, plain = false } = view;
-    const letter = id === undefined ? undefined : (await client.message(id, { signal })).message;
-    const words = letter === undefined ? {} : { text: letter.body, parts: letter.parts };
+    const message = id === undefined ? undefined : (await client.message(id, { signal })).message;
+    const words = message === undefined ? {} : { text: message.body, parts: message.parts };
     return { state, said: { ...said, ...words }, isPartial: status === "partial", isPlain: plain };
   }
 
@@ -215,8 +215,8 @@ export class RecordingAgent implements AsyncDisposable {
     const { upstream } = this.#options;
     const isForUpstream = ["note", "alert", "memory"].includes(message.type);
     if (!isForUpstream || message.from === POSTMASTER || message.from === upstream) return;
-    const letter = { ...contentOf(message), type: message.type, from: this.id, to: upstream };
-    await this.#agent.client.send(letter, { signal });
+    const forwarded = { ...contentOf(message), type: message.type, from: this.id, to: upstream };
+    await this.#agent.client.send(forwarded, { signal });
   }
 }
 

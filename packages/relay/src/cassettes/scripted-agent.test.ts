@@ -328,8 +328,8 @@ exchanges: [{ reply: [{ crash: 1 }, { auth: 请登录 }, { ask: 哪个? }, { rep
     const cassette = await parseCassette(script, "talk.yaml");
     const options = { url: relay.url, apiKey, onError: () => undefined };
     const first = await playCassette(options, cassette);
-    const letter = { from: LULU, to: "mei@shanghai", body: "在吗?" };
-    const { receipt } = await operator.send({ ...letter, type: "request" });
+    const message = { from: LULU, to: "mei@shanghai", body: "在吗?" };
+    const { receipt } = await operator.send({ ...message, type: "request" });
     const { task_id: taskId = "" } = receipt;
     await assert.rejects(first.ended);
     await using _ = await playCassette(options, cassette);
@@ -338,7 +338,7 @@ exchanges: [{ reply: [{ crash: 1 }, { auth: 请登录 }, { ask: 哪个? }, { rep
         () => operator.task(taskId),
         (task) => task.state === state,
       );
-      if (state !== "completed") await operator.send({ ...letter, type: "reply", task_id: taskId });
+      if (state !== "completed") await operator.send({ ...message, type: "reply", task_id: taskId });
     }
   });
 
@@ -382,7 +382,7 @@ exchanges:
     assert.deepEqual(talk.played, []);
   });
 
-  it("fails a task whose letter takes a pattern too long, and lives on", async () => {
+  it("fails a task whose message takes a pattern too long, and lives on", async () => {
     await using talk = await setup(`
 exchanges:
   - match: { regex: '^(a+)+$' }

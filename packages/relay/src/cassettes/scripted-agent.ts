@@ -86,11 +86,11 @@ export class ScriptedAgent implements AsyncDisposable {
   readonly #stopping = new AbortController();
   readonly #end = Promise.withResolvers<void>();
   readonly #through = Promise.withResolvers<void>();
-  /** Exchanges that were begun, by task or letter. */
+  /** Exchanges that were begun, by task or message. */
   readonly #open = new Set<string>();
   /** Which turn comes next, by task. */
   readonly #turns = new Map<string, number>();
-  /** Letters whose turn waits for time to pass, or for nothing. */
+  /** Messages whose turn waits for time to pass, or for nothing. */
   readonly #waiting = new Set<string>();
   #hasCrashed = false;
 
@@ -100,7 +100,7 @@ export class ScriptedAgent implements AsyncDisposable {
     this.id = options.id ?? cassette.agent ?? noAgent(cassette);
     this.#player = new CassettePlayer(cassette);
     this.#agent = new RelayAgent({
-      // In order only one letter can be the next; otherwise a silent one should hold up nobody.
+      // In order only one message can be the next; otherwise a silent one should hold up nobody.
       concurrency: cassette.mode === "ordered" ? 1 : LIMITS.leaseCountMax,
       worker: WORKER,
       leaseMs: LEASE_MS,
@@ -149,7 +149,7 @@ export class ScriptedAgent implements AsyncDisposable {
     return undefined;
   }
 
-  /** An answer that goes on is chosen by the letter that the task began with. */
+  /** An answer that goes on is chosen by the message that the task began with. */
   async #cueOf(task: AgentTask): Promise<Cue> {
     const first = task.isFollowUp
       ? (await this.#agent.client.message(task.view.message_id, { signal: task.signal })).message
@@ -159,12 +159,12 @@ export class ScriptedAgent implements AsyncDisposable {
     return cue;
   }
 
-  /** A letter that came before the question was asked answers it, too, when its turn comes behind it. */
+  /** A message that came before the question was asked answers it, too, when its turn comes behind it. */
   async #turnOf(task: AgentTask): Promise<number> {
     const known = this.#turns.get(task.id);
     if (known !== undefined) return known;
-    const letter = { agentId: this.id, taskId: task.id, messageId: task.message.id };
-    return answeredQuestions(this.#agent.client, letter, task);
+    const message = { agentId: this.id, taskId: task.id, messageId: task.message.id };
+    return answeredQuestions(this.#agent.client, message, task);
   }
 
   /** Answers with the handler's reply when the step ends the turn. */
@@ -233,8 +233,8 @@ export class ScriptedAgent implements AsyncDisposable {
     }
   }
 
-  async #playMessage(letter: AgentMessage): Promise<void> {
-    const { message, signal } = letter;
+  async #playMessage(received: AgentMessage): Promise<void> {
+    const { message, signal } = received;
     // Whoever answers notices answers the answers to its answers.
     if (message.from === POSTMASTER) return;
     const { exchange, steps } = this.#player.choose(message.id, message);
@@ -264,7 +264,7 @@ export class ScriptedAgent implements AsyncDisposable {
     await over("acknowledged");
   }
 
-  /** The key is made of the letter's id, so that a letter that comes again is answered once. */
+  /** The key is made of the message's id, so that a message that comes again is answered once. */
   async #answer(message: Message, { text, parts }: ScriptedReply, signal: AbortSignal): Promise<void> {
     const { id, from, thread_id } = message;
     const answer = {

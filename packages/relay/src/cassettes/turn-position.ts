@@ -10,7 +10,7 @@ export interface AnsweringMessage {
 const TELL_MS_MAX = 30_000;
 
 /**
- * How many questions were answered when this letter was taken, from what the relay tells of the task: so a process that
+ * How many questions were answered when this message was taken, from what the relay tells of the task: so a process that
  * was started anew knows it too. A question that was asked twice, because its agent died right behind it, counts once.
  */
 export async function answeredQuestions(

@@ -33,7 +33,7 @@ export async function* followMail(
   yield* pollMail(context, { ...followed, since }, LIMITS.readLimitDefault);
 }
 
-/** The same by long polls, at most so many letters at a time. */
+/** The same by long polls, at most so many messages at a time. */
 export async function* pollMail(
   context: CommandContext,
   followed: FollowedMail,

@@ -25,11 +25,11 @@ describe("the bell of a mailbox", () => {
     const context = contextOf(relay.url);
     const options = { agent: ZHIWEI, waitMs: 1_000, keepTrying: createKeepTrying(context) };
     using bell = new MailBell(context, options);
-    const letter = { from: LULU, to: ZHIWEI, body: "知微你好" };
-    await relay.client.send(letter);
+    const message = { from: LULU, to: ZHIWEI, body: "知微你好" };
+    await relay.client.send(message);
     await bell.rung(0);
     assert.equal(bell.rings, 1);
-    await relay.client.send(letter);
+    await relay.client.send(message);
     while (bell.rings === 1) await new Promise((resolve) => setImmediate(resolve));
     await bell.rung(1);
   });

@@ -97,7 +97,7 @@ describe("runCli", () => {
     ],
     [
       "a wrong type",
-      ["send", "--from", "a", "--to", "b", "--body", "c", "--type", "letter"],
+      ["send", "--from", "a", "--to", "b", "--body", "c", "--type", "message"],
       /Allowed choices are note/,
     ],
     ["a wrong duration", ["wait", "--agent", "a", "--timeout", "soon"], /Expected a duration such as/],

@@ -35,7 +35,7 @@ export function truncateDisplay(text: string, width: number): string {
 
 /**
  * Makes everything visible that could move the cursor, change colours, reorder or hide text: what others
- * write is shown on an operator's terminal and must not be able to lie there. Joiners of letters and emoji
+ * write is shown on an operator's terminal and must not be able to lie there. Joiners of messages and emoji
  * stay, they are part of honest words.
  */
 export function visibleLine(text: string): string {

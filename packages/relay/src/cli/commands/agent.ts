@@ -30,7 +30,7 @@ interface RecordOptions {
 const WORKER_HELP =
   "its name among several processes of the agent; it goes on with what a process of this name had begun";
 
-/** How much of a letter its line shows. */
+/** How much of a message its line shows. */
 const TEXT_WIDTH = 60;
 
 export function addAgent(line: CommandLine): void {
@@ -95,7 +95,7 @@ async function replay(context: CommandContext, options: ReplayOptions): Promise<
   await (options.once === true ? Promise.race([agent.through, interrupted(signal)]) : interrupted(signal));
   await agent.stop();
   if (options.strict === true && unmatched > 0) {
-    await output.error(`${unmatched} letters came that ${visibleLine(cassette.file)} does not match`);
+    await output.error(`${unmatched} messages came that ${visibleLine(cassette.file)} does not match`);
     return EXIT.failure;
   }
   return signal.aborted ? EXIT.interrupted : EXIT.ok;

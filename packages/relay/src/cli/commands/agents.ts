@@ -84,7 +84,7 @@ function addRegister(line: CommandLine, parent: Command): void {
         "off",
       ]),
     )
-    .addOption(switchOption("--notice <on|off>", "push only that there is mail, not the letter"))
+    .addOption(switchOption("--notice <on|off>", "push only that there is mail, not the message"))
     .addOption(switchOption("--push-ack <on|off>", "a push that is answered with 2xx is acknowledged"))
     .addOption(durationOption("--ttl <duration>", "how long a heartbeat holds"))
     .option("--card <file>", "its A2A agent card, a JSON file; may be partial")

@@ -81,7 +81,7 @@ describe("watch", () => {
     });
   }
 
-  it("marks what it printed as delivered, and with --once nothing but the one letter", async () => {
+  it("marks what it printed as delivered, and with --once nothing but the one message", async () => {
     await using relay = await open();
     for (const body of ["一", "二"]) await send(relay, body);
     const statuses = async (): Promise<readonly string[]> =>

@@ -67,7 +67,7 @@ async function readAllowed(
     since = page.cursor;
     if (allowed.length >= limit) return allowed.slice(0, limit);
     if (allowed.length > 0 && page.messages.length < limit) return allowed;
-    // Long letters come a few at a time: only an empty page is the end.
+    // Long messages come a few at a time: only an empty page is the end.
     if (page.messages.length === 0 && leftMs === 0) return allowed;
   }
 }

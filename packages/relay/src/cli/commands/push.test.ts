@@ -25,7 +25,7 @@ describe("push", () => {
     assert.deepEqual([code, /Allowed choices are on, off/.test(stderr)], [2, true]);
   });
 
-  it("is shown with what became of each letter, and replayed since a time", async () => {
+  it("is shown with what became of each message, and replayed since a time", async () => {
     await using relay = await openCliRelay();
     await relay.ok(register("--callback-url", HOOK, "--push", "webhook"));
     const sent = await relay.json(["send", "--from", "lulu", "--to", "zhiwei", "--body", "你好"]);
@@ -35,11 +35,11 @@ describe("push", () => {
       shown = await relay.ok(["push", "show", "zhiwei", "--state", "pending", "--limit", "5"]);
     }
     assert.match(shown, /^MESSAGE +STATE +TRIES +LAST +NEXT +WHY$/m);
-    const letter = await relay.ok(["show", message_id]);
-    assert.match(letter, /^push pending after 1 try: there was no connection to the endpoint/m);
+    const message = await relay.ok(["show", message_id]);
+    assert.match(message, /^push pending after 1 try: there was no connection to the endpoint/m);
     assert.equal(
       await relay.ok(["push", "replay", "zhiwei", "--since", "2h"]),
-      "1 letter to zhiwei@known-blocks1 will be pushed again\n",
+      "1 message to zhiwei@known-blocks1 will be pushed again\n",
     );
     const replayed = await relay.json(["push", "replay", "zhiwei", "--since", "2100-01-01T00:00:00Z"]);
     assert.deepEqual(replayed, { agent_id: ZHIWEI, replayed: 0 });

@@ -109,9 +109,9 @@ function addReplay(line: CommandLine, parent: Command): void {
       line.run<{ readonly since: number }, [string]>(async ({ client, output, signal }, options, agent) => {
         const since = new Date(options.since).toISOString();
         const answer = await client.replayPushes(agent, { since }, { signal });
-        const letters = answer.replayed === 1 ? "1 letter" : `${answer.replayed} letters`;
+        const messages = answer.replayed === 1 ? "1 message" : `${answer.replayed} messages`;
         await output.show(answer, () => [
-          visibleLine(`${letters} to ${answer.agent_id} will be pushed again`),
+          visibleLine(`${messages} to ${answer.agent_id} will be pushed again`),
         ]);
       }),
     );

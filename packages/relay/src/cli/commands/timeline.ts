@@ -26,11 +26,11 @@ export function addTimeline(line: CommandLine): void {
         const { client, output, signal } = context;
         const { messages } = await client.thread(threadId, { signal });
         const events = await eventsOfThread(context, threadId);
-        const letters = new Map(messages.map((message) => [message.id, message]));
+        const messagesById = new Map(messages.map((message) => [message.id, message]));
         await output.show({ thread_id: threadId, count: events.length, events }, () =>
           options.markdown === true
-            ? markdownLines(threadId, events, letters)
-            : output.table(events, columns(letters)),
+            ? markdownLines(threadId, events, messagesById)
+            : output.table(events, columns(messagesById)),
         );
       }),
     );
@@ -50,27 +50,27 @@ async function eventsOfThread(context: CommandContext, threadId: string): Promis
   return events;
 }
 
-type Letters = ReadonlyMap<string, Message>;
+type Messages = ReadonlyMap<string, Message>;
 
-function columns(letters: Letters): readonly Column<EventView>[] {
+function columns(messages: Messages): readonly Column<EventView>[] {
   return [
     { title: "TIME", text: (event) => formatTime(event.at) },
     { title: "EVENT", text: (event) => event.type, style: () => "cyan" },
     { title: "BY", text: (event) => event.actor },
-    { title: "WHAT", text: (event) => whatHappened(event, letters), flexible: true },
+    { title: "WHAT", text: (event) => whatHappened(event, messages), flexible: true },
   ];
 }
 
-/** The letter itself when it came in; of other events, what there is to say. */
-function whatHappened(event: EventView, letters: Letters): string {
-  const letter = event.type === "message.accepted" ? letters.get(event.message_id ?? "") : undefined;
-  if (letter !== undefined) return `${letter.type} ${letter.from} -> ${letter.to}: ${letter.subject}`;
+/** The message itself when it came in; of other events, what there is to say. */
+function whatHappened(event: EventView, messages: Messages): string {
+  const message = event.type === "message.accepted" ? messages.get(event.message_id ?? "") : undefined;
+  if (message !== undefined) return `${message.type} ${message.from} -> ${message.to}: ${message.subject}`;
   return eventGist(event);
 }
 
-function markdownLines(threadId: string, events: readonly EventView[], letters: Letters): readonly string[] {
+function markdownLines(threadId: string, events: readonly EventView[], messages: Messages): readonly string[] {
   const items = events.map((event) => {
-    const what = whatHappened(event, letters);
+    const what = whatHappened(event, messages);
     const message = event.message_id === undefined ? "" : `; message_id=${event.message_id}`;
     return visibleLine(
       `- ${formatTime(event.at)}: ${event.type}; actor=${event.actor}${message}${what === "" ? "" : `; ${what}`}`,

@@ -113,7 +113,7 @@ async function print(context: CommandContext, options: WatchOptions, filter: Mai
   const { agent, since, interval: intervalMs } = options;
   const acks = new GroupedAcks(context, agent);
   const followed = { agent, since, intervalMs, signal: AbortSignal.any([context.signal, acks.failed]) };
-  // A stream shows, and marks, more than the one letter that is wanted.
+  // A stream shows, and marks, more than the one message that is wanted.
   const mail = options.once === true ? pollMail(context, followed, 1) : followMail(context, followed);
   for await (const item of mail) {
     if (filter(item.message) !== undefined) continue;

@@ -23,7 +23,7 @@ describe("the answer to a message that nobody waits on", () => {
     }
   });
 
-  it("is no text where the letter does not hold it as it is to be shown", async () => {
+  it("is no text where the message does not hold it as it is to be shown", async () => {
     await using core = await coreOnMemory();
     const jsonOf = async (said: object, version: "1.0" | "0.3" = "1.0"): Promise<string | undefined> =>
       (await core.a2a.send(callerOf(core.lulu, { version }), askingNow("付款", said), {})).json;

@@ -8,7 +8,7 @@ import type { A2aSendRequest } from "./a2a-request.ts";
 import { threadOfContext } from "./context-id.ts";
 import { a2aMessageOf, a2aTaskOf } from "./a2a-view.ts";
 
-/** The letter that an A2A message is. What the mailbox has no word for goes with it, for whoever reads it there. */
+/** The message that an A2A message is. What the mailbox has no word for goes with it, for whoever reads it there. */
 export function messageOf(
   { idempotencyKey }: A2aCaller,
   { message, metadata, configuration }: A2aSendRequest,
@@ -30,7 +30,7 @@ export function messageOf(
   };
 }
 
-/** A text alone is kept once, as the body; of more than that the body is drawn when the letter is read. */
+/** A text alone is kept once, as the body; of more than that the body is drawn when the message is read. */
 function contentOf(parts: readonly Part[]): { readonly body: string } | { readonly parts: readonly Part[] } {
   const [part = {}] = parts;
   const { text } = part;
@@ -54,15 +54,15 @@ function senderIn(metadata: Readonly<Record<string, unknown>> | undefined): stri
   return typeof sender === "string" && sender !== "" ? sender : undefined;
 }
 
-export function namingOf({ clientTaskId }: A2aSendRequest, letter: object): TaskNaming | undefined {
+export function namingOf({ clientTaskId }: A2aSendRequest, message: object): TaskNaming | undefined {
   if (clientTaskId === undefined) return undefined;
-  return { clientTaskId, digest: contentDigest(parseMessageDraft(letter)) };
+  return { clientTaskId, digest: contentDigest(parseMessageDraft(message)) };
 }
 
 /** A task of which no more is known than that it was asked for. */
 export interface BegunTask {
   readonly task: A2aTask;
-  /** The answer that it is, as JSON for a caller of 1.0, where the letter need not be written again for it. */
+  /** The answer that it is, as JSON for a caller of 1.0, where the message need not be written again for it. */
   readonly json: string | undefined;
 }
 
@@ -85,7 +85,7 @@ export function begunTask(
   return { task: shown, json: text === undefined ? undefined : begunJson(task, asked, text) };
 }
 
-/** `text`: the only part of what was asked, as it stands in the stored letter. */
+/** `text`: the only part of what was asked, as it stands in the stored message. */
 function begunJson(begun: A2aTask, asked: A2aMessage, text: string): string {
   const { history: _history, ...task } = begun;
   const { parts: _parts, ...message } = asked;

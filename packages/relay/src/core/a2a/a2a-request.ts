@@ -67,7 +67,7 @@ const ListSchema = Type.Object(
 );
 export type A2aListRequest = Static<typeof ListSchema>;
 
-/** What becomes a letter is looked through once more, as every letter is. */
+/** What becomes a message is looked through once more, as every message is. */
 const parseSendMembers = shapeParserOf(SendSchema, "params");
 
 /** What the mailbox would refuse under a name of its own is refused here, under the one that its caller knows. */

@@ -233,9 +233,9 @@ export class A2aService {
     assertTerms(termsOf(await this.#cardOf(called)), { parts, extensions: caller.extensions });
     const pushConfig = request.configuration?.taskPushNotificationConfig;
     if (pushConfig !== undefined) await this.#parts.a2aPushes.check(called, pushConfig, known);
-    const letter = messageOf(caller, request, { to, known });
-    const about = known === undefined ? { naming: namingOf(request, letter), to } : {};
-    const sending = this.#parts.messages.ask(principal, letter, about);
+    const message = messageOf(caller, request, { to, known });
+    const about = known === undefined ? { naming: namingOf(request, message), to } : {};
+    const sending = this.#parts.messages.ask(principal, message, about);
     const answer = await (known === undefined ? sending : added(known, sending));
     const taskId = answer.receipt.task_id;
     if (taskId === undefined) throw new RelayError("internal", "a request made no task");

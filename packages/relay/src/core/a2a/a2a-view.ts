@@ -17,14 +17,14 @@ import { contextOfThread } from "./context-id.ts";
 /** Where a message belongs. */
 type Place = Pick<TaskRecord, "id" | "threadId">;
 
-/** Members that the relay writes itself, whatever a letter brought under their names. */
+/** Members that the relay writes itself, whatever a message brought under their names. */
 const OWN_MEMBERS = new Set(["role", "parts", "taskId", "contextId", "kind"]);
 
-/** A letter about a task as an A2A message: its parts as they came, and all that its writer said beside them. */
-export function a2aMessageOf(letter: Message, role: A2aRole, place: Place): A2aMessage {
-  const more = letter["a2a_message"] as Readonly<Record<string, unknown>> | undefined;
-  const parts = letter.parts ?? [{ text: letter.body }];
-  return messageIn(place, role, { id: letter.id, parts, more });
+/** A message about a task as an A2A message: its parts as they came, and all that its writer said beside them. */
+export function a2aMessageOf(message: Message, role: A2aRole, place: Place): A2aMessage {
+  const more = message["a2a_message"] as Readonly<Record<string, unknown>> | undefined;
+  const parts = message.parts ?? [{ text: message.body }];
+  return messageIn(place, role, { id: message.id, parts, more });
 }
 
 /** The step as those who follow the task see it; undefined for what only its history shows. */

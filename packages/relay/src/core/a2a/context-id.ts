@@ -13,7 +13,7 @@ export function threadOfContext(contextId: string): string {
   if (threadId.length <= LIMITS.idCharsMax && contextId.isWellFormed()) return threadId;
   throw new RelayError(
     "invalid_argument",
-    `message.contextId: at most ${LIMITS.idCharsMax} letters and digits, or ${BYTES_MAX} bytes of any text`,
+    `message.contextId: at most ${LIMITS.idCharsMax} characters and digits, or ${BYTES_MAX} bytes of any text`,
   );
 }
 

@@ -122,7 +122,7 @@ describe("the task that a stream begins with", () => {
 });
 
 describe("a task from before its steps were kept", () => {
-  it("shows what it was answered with, whole where its letter is still there", async () => {
+  it("shows what it was answered with, whole where its message is still there", async () => {
     const asked = await askedTask();
     const { core, taskId } = asked;
     await using _ = core;
@@ -152,7 +152,7 @@ describe("a task from before its steps were kept", () => {
     assert.equal((await core.a2a.get(callerOf(core.lulu), { id: taskId })).status.message, undefined);
   });
 
-  it("does not show the letter that handed it over as its requester's", async () => {
+  it("does not show the message that handed it over as its requester's", async () => {
     const asked = await askedTask();
     const { core, taskId } = asked;
     await using _ = core;

@@ -101,15 +101,15 @@ export class TaskStory {
   }
 
   async #messageOf(task: TaskRecord, { step, n }: TaskUpdate): Promise<A2aMessage | undefined> {
-    if (step.kind === "message") return this.#letter(task, step.messageId, "ROLE_USER");
+    if (step.kind === "message") return this.#message(task, step.messageId, "ROLE_USER");
     return step.kind === "status" && step.said !== undefined ? saidMessage(task, step.said, n) : undefined;
   }
 
-  /** The letter that handed a task over is not its requester's. */
+  /** The message that handed a task over is not its requester's. */
   async #asked(task: TaskRecord): Promise<A2aMessage | undefined> {
     const { firstMessageId, handoffs, messageId } = task;
     const askedId = firstMessageId ?? (handoffs.length === 0 ? messageId : undefined);
-    return askedId === undefined ? undefined : this.#letter(task, askedId, "ROLE_USER");
+    return askedId === undefined ? undefined : this.#message(task, askedId, "ROLE_USER");
   }
 
   /** What was said last about a task from before its steps were kept. Whoever canceled one knows why. */
@@ -117,11 +117,11 @@ export class TaskStory {
     const { resultMessageId, statusText: text, state } = task;
     if (state === "canceled") return undefined;
     const result =
-      resultMessageId === null ? undefined : await this.#letter(task, resultMessageId, "ROLE_AGENT");
+      resultMessageId === null ? undefined : await this.#message(task, resultMessageId, "ROLE_AGENT");
     return result ?? (text === null ? undefined : saidMessage(task, { text }, 0));
   }
 
-  async #letter(
+  async #message(
     task: TaskRecord,
     messageId: string,
     role: A2aMessage["role"],

@@ -81,7 +81,7 @@ describe("asking for work", () => {
       [events[at + 1]?.type, events[at + 1]?.message_id],
       ["message.accepted", receipt.message_id],
     );
-    // The receipts of a letter are about the letter.
+    // The receipts of a message are about the message.
     const { receipts } = await core.messages.get(core.lulu, receipt.message_id);
     assert.deepEqual(
       receipts.map(({ stage }) => stage),
@@ -203,7 +203,7 @@ describe("answering work", () => {
         body: "哪一页?",
         lease_id,
       }),
-    "a status letter": ({ core, id, lease_id }) =>
+    "a status message": ({ core, id, lease_id }) =>
       core.messages.send(core.zhiwei, {
         to: LULU,
         type: "status",

@@ -279,7 +279,7 @@ export class Capabilities implements CapabilityGate {
   ): Promise<never> {
     const required = requiredActions(demand);
     const reason = isRemote(agentId)
-      ? `${agentId} is not known here yet; the first letter to it must be an operator's`
+      ? `${agentId} is not known here yet; the first message to it must be an operator's`
       : `${agentId} has no public key, because it was registered by an older relay; it must register again`;
     const outcome = { required, missing: required, authorizedBy: [], passed: false, reason };
     await this.#record(principal, demand, outcome);

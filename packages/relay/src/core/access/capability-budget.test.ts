@@ -54,7 +54,7 @@ describe("a limited capability", () => {
     await core.ask();
   });
 
-  it("is not spent by the same letter twice", async () => {
+  it("is not spent by the same message twice", async () => {
     const { core, id } = await limited(1);
     await using _ = core;
     const first = await core.ask({ idempotency_key: "k1" });
@@ -127,13 +127,13 @@ describe("those who spend a limited capability to answer", () => {
 });
 
 describe("a limited capability in a batch", () => {
-  const letters = (count: number): readonly object[] =>
+  const messages = (count: number): readonly object[] =>
     Array.from({ length: count }, (_, index) => ({ to: ZHIWEI, type: "request", body: `第 ${index} 个` }));
 
-  it("pays for as many letters as it has uses", async () => {
+  it("pays for as many messages as it has uses", async () => {
     const { core, id } = await limited(3);
     await using _ = core;
-    const results = await core.messages.sendBatch(core.lulu, inObjects({ messages: letters(6) }, 403));
+    const results = await core.messages.sendBatch(core.lulu, inObjects({ messages: messages(6) }, 403));
     assert.deepEqual(
       results.map(({ status }) => status),
       [201, 201, 201, 403, 403, 403],
@@ -144,14 +144,14 @@ describe("a limited capability in a batch", () => {
   it("cannot pay twice in one that is atomic, which is refused at once", async () => {
     const { core, id } = await limited(9);
     await using _ = core;
-    const batch = { messages: letters(2), atomic: true };
+    const batch = { messages: messages(2), atomic: true };
     await refused(
       core.messages.sendBatch(core.lulu, inObjects(batch, 409)),
       "conflict",
       new RegExp(`the same limited capability ${id}; nothing was sent`),
     );
     assert.equal((await core.row(id)).used, 0);
-    await core.messages.sendBatch(core.lulu, inObjects({ ...batch, messages: letters(1) }, 409));
+    await core.messages.sendBatch(core.lulu, inObjects({ ...batch, messages: messages(1) }, 409));
     await core.grant(LULU, SEND);
     await core.messages.sendBatch(core.lulu, inObjects(batch, 409));
   });

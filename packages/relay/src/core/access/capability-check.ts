@@ -14,7 +14,7 @@ export interface CheckOutcome {
   readonly reason?: string | undefined;
 }
 
-/** One check, one entry. It hangs on no message: the receipts of a letter need not show who was allowed what. */
+/** One check, one entry. It hangs on no message: the receipts of a message need not show who was allowed what. */
 export function checkEvent(
   demand: Demand | RepairWish,
   data: EventData | RecurringData,

@@ -2,7 +2,7 @@ import type { AgentId, DuplicateRisk } from "@a2a-relay/protocol";
 import type { Changes } from "../ports/relay-store.ts";
 import type { Principal } from "./principal.ts";
 
-/** A letter that makes a task, or asks for more of it. */
+/** A message that makes a task, or asks for more of it. */
 export interface SendDemand {
   readonly kind: "send";
   readonly sender: AgentId;
@@ -12,7 +12,7 @@ export interface SendDemand {
   readonly clientTaskId: string | null | undefined;
 }
 
-/** A letter or call that answers a task, moves it, or adds to it, from the agent that works on it. */
+/** A message or call that answers a task, moves it, or adds to it, from the agent that works on it. */
 export interface RespondDemand {
   readonly kind: "respond";
   readonly responder: AgentId;

@@ -27,13 +27,13 @@ describe("the guard", () => {
     );
   });
 
-  it("records also what it hides, and one entry for each letter of a batch", async () => {
+  it("records also what it hides, and one entry for each message of a batch", async () => {
     await using core = await coreOnMemory();
     const { receipt } = await core.send();
     const stranger = { ...core.lulu, agentId: "kames@kamac" as typeof LULU };
     await refused(core.messages.get(stranger, receipt.message_id), "not_found");
-    const letter = { from: ZHIWEI, to: LULU, body: "冒名" };
-    await core.messages.sendBatch(core.lulu, inObjects({ messages: [letter, letter] }, 403));
+    const message = { from: ZHIWEI, to: LULU, body: "冒名" };
+    await core.messages.sendBatch(core.lulu, inObjects({ messages: [message, message] }, 403));
     const { events } = await core.journal.events(core.operator, { type: "access.denied" });
     assert.deepEqual(
       events.map(({ data }) => data["verb"]),

@@ -21,12 +21,12 @@ describe("an agent that sends", () => {
   it("is who it is, whatever it says or leaves out", async () => {
     const { core } = await setup();
     await using _ = core;
-    const letter = { to: ZHIWEI, body: "是我" };
-    const { message } = await core.messages.send(core.lulu, letter);
+    const draft = { to: ZHIWEI, body: "是我" };
+    const { message } = await core.messages.send(core.lulu, draft);
     assert.equal(message.from, LULU);
-    assert.equal((await core.messages.send(core.lulu, { ...letter, from: "lulu" })).message.from, LULU);
-    await refused(core.messages.send(core.lulu, { ...letter, from: KAMES }), "permission_denied");
-    const batch = { messages: [letter, { ...letter, from: KAMES }] };
+    assert.equal((await core.messages.send(core.lulu, { ...draft, from: "lulu" })).message.from, LULU);
+    await refused(core.messages.send(core.lulu, { ...draft, from: KAMES }), "permission_denied");
+    const batch = { messages: [draft, { ...draft, from: KAMES }] };
     const results = await core.messages.sendBatch(core.lulu, inObjects(batch, 403));
     assert.deepEqual(
       results.map(({ status }) => status),

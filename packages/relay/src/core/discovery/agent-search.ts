@@ -15,7 +15,7 @@ const COMMON_WORDS: ReadonlySet<string> = new Set(
 
 const SEGMENTER = new Intl.Segmenter("zh", { granularity: "word" });
 
-/** What stands between two letters belongs to their word: node.js, snake_case, o'clock. */
+/** What stands between two messages belongs to their word: node.js, snake_case, o'clock. */
 const LATIN_WORD = /[\p{Script=Latin}\p{N}\p{M}]+(?:[._'’][\p{Script=Latin}\p{N}\p{M}]+)*/gu;
 
 /** How much of a word has to be there: translate, translates, translation and translator mean the same here. */

@@ -163,7 +163,7 @@ describe("threads", () => {
     await refused(core.journal.thread(core.operator, "a/b"), "invalid_argument");
   });
 
-  it("say that they are cut short where their letters are too long for one answer", async () => {
+  it("say that they are cut short where their messages are too long for one answer", async () => {
     await using core = await coreOnMemory();
     for (let index = 0; index < 10; index += 1) {
       await core.send({ thread_id: "t1", body: "x".repeat(1_000_000) });

@@ -1,7 +1,7 @@
 import { formatInstant, type ReceiptStage, type ReceiptStep } from "@a2a-relay/protocol";
 import type { EventRecord, EventType } from "../rules/event.ts";
 
-/** Which facts are steps of a letter's way. A completed task is a letter that was replied to. */
+/** Which facts are steps of a message's way. A completed task is a message that was replied to. */
 const STAGES: Partial<Record<EventType, ReceiptStage>> = {
   "message.accepted": "accepted",
   "message.noticed": "noticed",

@@ -76,8 +76,8 @@ describe("retention of mail", () => {
     await core.mailboxes.ack(core.operator, ZHIWEI, { message_ids: [receipt.message_id] });
     core.clock.advance(50 * DAY_MS);
     assert.equal((await core.retention.step(DEFAULT_TENANT)).messages, 0);
-    await core.letter(open);
-    await core.letter(receipt.message_id);
+    await core.message(open);
+    await core.message(receipt.message_id);
     await core.tasks.complete(core.operator, receipt.task_id ?? "", { text: "好了" });
     core.clock.advance(11 * DAY_MS);
     assert.equal((await core.retention.step(DEFAULT_TENANT)).messages, 1, "the result is still unread");
@@ -95,7 +95,7 @@ describe("retention of mail", () => {
     const archive = { append: () => Promise.reject(new Error("the disk is full")) };
     const retention = new Retention({ ...core, archive }, SETTINGS);
     await assert.rejects(retention.step(DEFAULT_TENANT), /disk is full/);
-    await core.letter(receipt.message_id);
+    await core.message(receipt.message_id);
     assert.equal((await core.journal.verify(core.operator)).events, 6);
   });
 
@@ -120,7 +120,7 @@ describe("retention of mail", () => {
     await core.mailboxes.ack(core.operator, ZHIWEI, { message_ids: [receipt.message_id] });
     core.clock.advance(10_000 * DAY_MS);
     assert.deepEqual(await core.retention.step(DEFAULT_TENANT), { messages: 0, events: 0, more: false });
-    await core.letter(receipt.message_id);
+    await core.message(receipt.message_id);
   });
 });
 

@@ -29,7 +29,7 @@ export interface RetentionParts {
 }
 
 const STEP_ROWS = 200;
-/** Each has two letters to retire. */
+/** Each has two messages to retire. */
 const COMPACTED_TASKS = STEP_ROWS / 2;
 
 /**
@@ -64,7 +64,7 @@ export class Retention {
 
   /**
    * Retires the mail of finished tasks whose results were taken, now instead of when its time has come: what asked
-   * for the work, and what answered it. Answers how many letters went.
+   * for the work, and what answered it. Answers how many messages went.
    */
   async compact(tenant: string): Promise<number> {
     let retired = 0;
@@ -116,7 +116,7 @@ export class Retention {
     return mail.length;
   }
 
-  /** What left, and which event had accepted it: a letter that is missing without this was removed by hand. */
+  /** What left, and which event had accepted it: a message that is missing without this was removed by hand. */
   async #retired(tenant: string, messageIds: readonly string[], nowMs: number): Promise<EventDraft> {
     const messages: RetiredMessage[] = [];
     for (const messageId of messageIds) {

@@ -16,7 +16,7 @@ import type { Changes } from "../ports/relay-store.ts";
 import { post } from "../rules/new-message.ts";
 import { verifyChain } from "./verify-chain.ts";
 
-/** Writes three letters into a file, edits it behind the store's back, and verifies what is left. */
+/** Writes three messages into a file, edits it behind the store's back, and verifies what is left. */
 async function verifyAfter(edit: string): Promise<VerifyResponse> {
   const directory = mkdtempSync(join(tmpdir(), "a2a-relay-verify-"));
   const options = {
@@ -27,7 +27,7 @@ async function verifyAfter(edit: string): Promise<VerifyResponse> {
   try {
     {
       await using store = await SqliteRelayStore.open(options);
-      for (const id of ["m1", "m2", "m3"]) await store.commit(letter(id));
+      for (const id of ["m1", "m2", "m3"]) await store.commit(message(id));
     }
     const database = new DatabaseSync(options.path);
     database.exec(edit);
@@ -67,7 +67,7 @@ describe("verifying the journal", () => {
     assert.deepEqual([ok, events], [true, seq + 3 * 500]);
   });
 
-  it("lets everybody else have a turn after each megabyte of letters", async () => {
+  it("lets everybody else have a turn after each megabyte of messages", async () => {
     await using core = await coreOnMemory();
     for (let index = 0; index < 6; index += 1) await core.send({ body: "x".repeat(700_000) });
     const clock = new BusyClock();
@@ -75,7 +75,7 @@ describe("verifying the journal", () => {
     assert.equal(clock.turns, 3);
   });
 
-  it("is not misled by letters that are retired while it walks", async () => {
+  it("is not misled by messages that are retired while it walks", async () => {
     await using core = await coreOnMemory();
     const ids: string[] = [];
     for (let index = 0; index < 8; index += 1) {
@@ -110,10 +110,10 @@ describe("verifying the journal", () => {
       /behind/,
     ],
     ["a head that is another", "update chain_head set hash = 'x'", /the head says x/],
-    ["a missing letter", "delete from message where id = 'm2'", /gone, and retention did not take it/],
-    ["missing letters", "delete from message", /gone/],
+    ["a missing message", "delete from message where id = 'm2'", /gone, and retention did not take it/],
+    ["missing messages", "delete from message", /gone/],
     [
-      "a letter's text",
+      "a message's text",
       "update message set json = replace(json, '你好', '再见') where id = 'm2'",
       /message m2/,
     ],
@@ -151,7 +151,7 @@ async function retire(store: SqliteRelayStore, messageId: string): Promise<void>
   await store.retireMessages(DEFAULT_TENANT, [messageId], NOON_MS, event);
 }
 
-function letter(id: string): Changes {
+function message(id: string): Changes {
   const { changes } = post(aMessage({ id, sender: LULU, recipient: ZHIWEI }));
   return { tenant: DEFAULT_TENANT, ...changes };
 }

@@ -7,7 +7,7 @@ import { type ChainHead, type EventRecord, eventHash, type RetiredMessage } from
 import { verifyAnchors } from "./verify-anchors.ts";
 
 const PAGE_ROWS = 200;
-/** Letters digested in one turn: a few milliseconds. */
+/** Messages digested in one turn: a few milliseconds. */
 const TURN_BYTES = 1024 * 1024;
 
 export interface VerifyParts {
@@ -18,7 +18,7 @@ export interface VerifyParts {
 
 /**
  * Walks the whole chain from where retention left it: every event must hash onto the one before, the last must
- * be the head, every letter that is still kept must be the one that was accepted, and every letter that is not
+ * be the head, every message that is still kept must be the one that was accepted, and every message that is not
  * must have been retired. Then it must hold what the anchors have seen.
  */
 export async function verifyChain(parts: VerifyParts, tenant: string): Promise<VerifyResponse> {
@@ -58,13 +58,13 @@ class ChainWalk {
   reached: ChainHead;
   #messages = 0;
   /**
-   * Letters that are gone and letters that were retired cancel each other out here, in whatever order they
+   * Messages that are gone and messages that were retired cancel each other out here, in whatever order they
    * are met, so that millions of them need no memory.
    */
   #unaccounted = 0n;
-  /** Up to where letters were looked for while the chain had that length. */
+  /** Up to where messages were looked for while the chain had that length. */
   readonly #looked: { lastSeq: number; readonly headSeq: number }[] = [];
-  /** Events never change, so they may wait here for a later step; letters may be retired meanwhile. */
+  /** Events never change, so they may wait here for a later step; messages may be retired meanwhile. */
   #unread: readonly EventRecord[] = [];
   #bytesLeft = TURN_BYTES;
 
@@ -92,7 +92,7 @@ class ChainWalk {
 
   /**
    * The next events, as many as one turn is good for; a sentence about the first thing that is wrong with
-   * them. Nobody else has a turn within a step, so that all its letters are looked for under one head.
+   * them. Nobody else has a turn within a step, so that all its messages are looked for under one head.
    */
   async step(head: ChainHead): Promise<string | undefined> {
     if (this.#unread.length === 0) this.#unread = await this.#page();

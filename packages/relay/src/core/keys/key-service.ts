@@ -224,7 +224,7 @@ function successorOf(old: KeyRecord, createdBy: string, nowMs: number): KeyScope
   return { tenant, agentId, verbs, expiresAtMs, replaces, createdBy, createdAtMs: nowMs };
 }
 
-/** What it signs is a letter from one agent, and nothing else can be asked for with it. */
+/** What it signs is a message from one agent, and nothing else can be asked for with it. */
 function assertMaySign(agentId: string | undefined, verbs: readonly Verb[] | null): void {
   if (agentId === undefined) {
     throw new RelayError(

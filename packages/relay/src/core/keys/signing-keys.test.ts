@@ -184,7 +184,7 @@ describe("a signing key", () => {
     assert.ok(record);
     // As if only the secret had gone.
     await core.store.commit({ tenant: "default", events: [], keys: [{ ...record, signingSecret: "" }] });
-    const letter = signed(core, { ...made, key: "whsec_" });
-    await refused(core.inbox.receive(letter, PLAIN), "unauthenticated", /^signature: /);
+    const message = signed(core, { ...made, key: "whsec_" });
+    await refused(core.inbox.receive(message, PLAIN), "unauthenticated", /^signature: /);
   });
 });

@@ -14,6 +14,6 @@ export function parseTenantName(input: string, field = "tenant"): string {
   if (TENANT_NAME.test(name) && name !== "." && !name.includes("..")) return name;
   throw new RelayError(
     "invalid_argument",
-    `${field}: ${quote(input)} is not a tenant's name; letters of any script, digits and _ . - are, ".." is not`,
+    `${field}: ${quote(input)} is not a tenant's name; messages of any script, digits and _ . - are, ".." is not`,
   );
 }

@@ -45,7 +45,7 @@ export function viewMail(mail: MailboxMessage): MailboxItem {
   return JSON.parse(mailJson(mail)) as MailboxItem;
 }
 
-/** The same as JSON text. The letter is JSON already; to read and write it again would cost more than all the rest. */
+/** The same as JSON text. The message is JSON already; to read and write it again would cost more than all the rest. */
 export function mailJson(mail: MailboxMessage): string {
   const { delivery } = mail;
   const lease = viewLease(delivery);

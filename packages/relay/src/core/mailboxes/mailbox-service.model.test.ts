@@ -109,7 +109,7 @@ interface Grant {
 }
 
 interface Sent {
-  readonly letter: Readonly<Record<string, unknown>>;
+  readonly message: Readonly<Record<string, unknown>>;
   readonly id: string;
 }
 
@@ -170,7 +170,7 @@ class History {
     const from = to === LULU ? ZHIWEI : LULU;
     const expiresAtMs = this.#model.nowMs + ttlMs;
     const key = `key-${this.#sent.length}`;
-    const letter = {
+    const message = {
       from,
       to,
       type: kind,
@@ -178,10 +178,10 @@ class History {
       expires_at: new Date(expiresAtMs).toISOString(),
       ...(safe ? { idempotency: { duplicate_safety: "idempotent", key } } : { idempotency_key: key }),
     };
-    const { created, receipt } = await this.#core.messages.send(this.#core.operator, letter);
+    const { created, receipt } = await this.#core.messages.send(this.#core.operator, message);
     assert.equal(created, true);
     const id = receipt.message_id;
-    this.#sent.push({ letter, id });
+    this.#sent.push({ message, id });
     const traits = { purpose: kind === "request" ? "work" : "mail", quiet: kind === "status" } as const;
     this.#model.add({ id, agent: to, sender: from, ...traits, idempotent: safe, keyed: true, expiresAtMs });
   }
@@ -189,7 +189,7 @@ class History {
   async #resend(index: number): Promise<void> {
     const sent = fromNewest(this.#sent, index);
     if (sent === undefined) return;
-    const answer = await this.#core.messages.send(this.#core.operator, sent.letter);
+    const answer = await this.#core.messages.send(this.#core.operator, sent.message);
     assert.deepEqual([answer.created, answer.receipt.message_id], [false, sent.id]);
   }
 
@@ -300,12 +300,12 @@ class History {
     for (const mail of this.#model.mail.values()) await this.#compareMail(mail);
   }
 
-  /** A letter nobody sent must be the one that tells a sender about this act. */
+  /** A message nobody sent must be the one that tells a sender about this act. */
   #meet(owner: string, item: MailboxItem): void {
     const about = item.message.reply_to ?? "";
     assert.ok(
       this.#model.effects.untold.delete(about),
-      `a letter nobody expected: ${JSON.stringify(item.message)}`,
+      `a message nobody expected: ${JSON.stringify(item.message)}`,
     );
     const original = this.#model.get(about);
     assert.equal(original.sender, owner);

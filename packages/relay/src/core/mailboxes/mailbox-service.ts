@@ -73,7 +73,7 @@ export interface WantedLease extends Wanted {
 
 /** Where leased mail goes, if it cannot go out without further ado. */
 export interface Taking extends WaitOptions {
-  /** Of letters as JSON; always at least one letter. */
+  /** Of messages as JSON; always at least one message. */
   readonly bytesMax?: number;
   /** Takes when there is room for what is taken. */
   whenRoom?(take: () => Promise<readonly MailboxMessage[]>): Promise<readonly MailboxMessage[]>;
@@ -121,7 +121,7 @@ export class MailboxService {
     return this.readAs(viewMail, ...asked);
   }
 
-  /** The same, each letter in the form that suits the wire. */
+  /** The same, each message in the form that suits the wire. */
   async readAs<Shown>(
     show: (mail: MailboxMessage) => Shown,
     ...[principal, agent, input, waiting = {}]: Asked<WaitOptions>
@@ -158,7 +158,7 @@ export class MailboxService {
     return { messages: (await this.leaseAs(viewMail, ...asked)) as LeaseResponse["messages"] };
   }
 
-  /** The same, each letter in the form that suits the wire. */
+  /** The same, each message in the form that suits the wire. */
   async leaseAs<Shown>(
     show: (mail: MailboxMessage) => Shown,
     ...[principal, agent, input, taking = {}]: Asked<Taking>
@@ -175,7 +175,7 @@ export class MailboxService {
     return mail.map(show);
   }
 
-  /** Leases the oldest letter of one purpose; the rest of the mailbox stays as it is. */
+  /** Leases the oldest message of one purpose; the rest of the mailbox stays as it is. */
   async take(
     principal: Principal,
     agent: string,
@@ -187,7 +187,7 @@ export class MailboxService {
     return isGone(waiting) ? undefined : mail;
   }
 
-  /** The oldest available letter of one purpose, without touching it. */
+  /** The oldest available message of one purpose, without touching it. */
   async oldest(
     principal: Principal,
     agent: string,

@@ -51,7 +51,7 @@ describe("following a mailbox", () => {
     assert.deepEqual(await mail.next(), { mail: [], cursor: "7" });
   });
 
-  it("shows each letter as reading shows it", async () => {
+  it("shows each message as reading shows it", async () => {
     await using core = await coreOnMemory();
     await core.send({
       type: "request",
@@ -102,7 +102,7 @@ describe("following a mailbox", () => {
     assert.deepEqual(bodiesOf(await mail.next()), ["新"]);
   });
 
-  it("comes in pages of a bounded number and size, and never less than a letter", async () => {
+  it("comes in pages of a bounded number and size, and never less than a message", async () => {
     await using core = await coreOnMemory();
     const count = LIMITS.streamPageMessagesMax + 3;
     for (let sent = 0; sent < count; sent += 1) await core.send({ body: String(sent) });
@@ -131,7 +131,7 @@ describe("following a mailbox", () => {
     );
   });
 
-  it("shows notices instead of letters where that is asked for", async () => {
+  it("shows notices instead of messages where that is asked for", async () => {
     await using core = await coreOnMemory();
     const { receipt } = await core.send({ type: "request", subject: "看看", body: "秘密", urgency: "high" });
     await using mail = await followMail(core, { notice: true });
@@ -191,9 +191,9 @@ describe("a reader that follows a mailbox", () => {
     core.clock.advance(1_000 - (core.clock.nowMs() % 1_000));
     await using zhiwei = await followMail(core);
     await using lulu = await followMail(core, {}, core.lulu, LULU);
-    const marksAfterMs = async (ms: number, ...letters: readonly object[]): Promise<number> => {
+    const marksAfterMs = async (ms: number, ...messages: readonly object[]): Promise<number> => {
       core.clock.advance(ms);
-      for (const letter of letters) await core.send(letter);
+      for (const message of messages) await core.send(message);
       await nextTurn();
       await core.store.probe(0);
       return deliveredEvents(core);

@@ -117,7 +117,7 @@ class MailboxPages {
       nowMs,
     });
     const isEmpty = mail.length === 0;
-    // Not `at(-1)`, which is a call into the engine's runtime: this is on the way of every letter to its reader.
+    // Not `at(-1)`, which is a call into the engine's runtime: this is on the way of every message to its reader.
     if (!isEmpty) this.#position = mail[mail.length - 1]?.delivery.position ?? this.#position;
     if (this.#leavesMarks) {
       this.#unread = unreadIn(mail);

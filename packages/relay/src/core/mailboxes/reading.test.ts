@@ -28,7 +28,7 @@ describe("reading a mailbox", () => {
     );
   });
 
-  it("shows each letter in both spellings, with the parameters of an A2A send", async () => {
+  it("shows each message in both spellings, with the parameters of an A2A send", async () => {
     await using core = await coreOnMemory();
     const parts = [{ kind: "text", text: "带附言" }];
     const { receipt } = await core.send({ type: "request", parts, body: "带附言" });
@@ -133,7 +133,7 @@ describe("reading a mailbox", () => {
     assert.equal((await core.mailboxes.read(core.operator, ZHIWEI, { limit: 500 })).messages.length, 51);
   });
 
-  it("gives letters that are too long for one answer in several, none of them lost", async () => {
+  it("gives messages that are too long for one answer in several, none of them lost", async () => {
     await using core = await coreOnMemory();
     const sent: string[] = [];
     for (let index = 0; index < 10; index += 1) {
@@ -190,7 +190,7 @@ describe("reading a mailbox", () => {
 });
 
 describe("waiting for mail", () => {
-  it("ends as soon as a letter comes", async () => {
+  it("ends as soon as a message comes", async () => {
     await using core = await coreOnMemory();
     const waiting = core.mailboxes.read(core.operator, ZHIWEI, { wait_ms: 60_000 });
     await nextTurn();

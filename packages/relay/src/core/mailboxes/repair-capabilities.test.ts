@@ -16,10 +16,10 @@ interface Stuck {
 }
 
 /** A request from lulu that zhiwei took and does not finish. */
-async function stuck(letter: object = {}): Promise<Stuck> {
+async function stuck(message: object = {}): Promise<Stuck> {
   const core = await gatedCore();
   await core.letAsk();
-  const { receipt } = await core.ask(letter);
+  const { receipt } = await core.ask(message);
   const { message_id, lease_id } = await core.lease();
   await core.checks();
   return { core, message_id, task_id: receipt.task_id ?? "", lease_id };
@@ -198,11 +198,11 @@ describe("an agent that repairs", () => {
 });
 
 describe("an agent that retries stale work", () => {
-  const letter = { idempotency: { duplicate_safety: "idempotent", key: "k1" } };
+  const message = { idempotency: { duplicate_safety: "idempotent", key: "k1" } };
   const policy = { enabled: true, min_lease_age_ms: 0, max_requeues: 10 };
 
   it("needs the capability, and looks at its own only", async () => {
-    const work = await stuck(letter);
+    const work = await stuck(message);
     await using core = work.core;
     await refused(
       core.repairs.retryStale(core.lulu, policy),
@@ -230,7 +230,7 @@ describe("an agent that retries stale work", () => {
   });
 
   it("leaves what its scope does not cover, and says so", async () => {
-    const work = await stuck(letter);
+    const work = await stuck(message);
     await using core = work.core;
     await core.grant(LULU, REQUEUE, { scope: { task_id: "another" } });
     const report = await core.repairs.retryStale(core.lulu, policy);
@@ -242,7 +242,7 @@ describe("an agent that retries stale work", () => {
   });
 
   it("spends a use for what it requeues, not for looking", async () => {
-    const work = await stuck(letter);
+    const work = await stuck(message);
     await using core = work.core;
     const { id } = await core.grant(LULU, REQUEUE, { scope: { max_uses: 1 } });
     await core.repairs.retryStale(core.lulu, {});
@@ -253,7 +253,7 @@ describe("an agent that retries stale work", () => {
   });
 
   it("is the operator when the clock does it, with a check beside the scan", async () => {
-    const work = await stuck(letter);
+    const work = await stuck(message);
     await using core = work.core;
     const bounds = { min_lease_age_ms: 0, max_attempts: 3, max_requeues: 1, scan_limit: 10 };
     await core.repairs.retryOnSchedule(core.operator, bounds);

@@ -152,15 +152,15 @@ describe("a repair", () => {
 });
 
 describe("retry-stale", () => {
-  /** One lease on each of the letters, all as old as `ageMs`. */
+  /** One lease on each of the messages, all as old as `ageMs`. */
   async function leasedFor(
     core: CoreOnMemory,
     ageMs: number,
-    letters: readonly object[],
+    messages: readonly object[],
   ): Promise<readonly string[]> {
     const ids: string[] = [];
-    for (const letter of letters) {
-      await core.send(letter);
+    for (const message of messages) {
+      await core.send(message);
       ids.push((await core.lease()).message_id);
     }
     core.clock.advance(ageMs);

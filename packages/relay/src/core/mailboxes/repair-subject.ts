@@ -4,7 +4,7 @@ import type { RelayStore } from "../ports/relay-store.ts";
 import type { TaskRecord } from "../ports/task-record.ts";
 import type { DeliveryRecord } from "../ports/delivery-record.ts";
 
-/** What a repair is about: a letter, or the letter of a task that somebody works on. */
+/** What a repair is about: a message, or the message of a task that somebody works on. */
 export interface RepairSubject {
   readonly task: TaskRecord | undefined;
   /** Undefined when a task was named and none of its mail is leased. */
@@ -34,7 +34,7 @@ export async function subjectOfTask(
   return { task, delivery: open.find(({ state }) => state === "leased") };
 }
 
-/** Those who have a say in it: who wrote the letter, whose mailbox it is in, and who asked for the work. */
+/** Those who have a say in it: who wrote the message, whose mailbox it is in, and who asked for the work. */
 export function partiesOf({ task, delivery }: RepairSubject): readonly AgentId[] {
   const ofTask = task === undefined ? [] : [task.requester, task.assignee];
   const ofMail = delivery === undefined ? [] : [delivery.sender, delivery.agentId];
@@ -45,7 +45,7 @@ export function isSeenBy(principal: Principal, subject: RepairSubject): boolean 
   return principal.kind === "operator" || partiesOf(subject).includes(principal.agentId);
 }
 
-/** The letter that is being worked on. */
+/** The message that is being worked on. */
 export function inFlight({ task, delivery }: RepairSubject, name: string): DeliveryRecord {
   if (delivery?.state === "leased") return delivery;
   if (delivery !== undefined) {

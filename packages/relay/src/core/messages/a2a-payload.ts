@@ -2,11 +2,11 @@ import { memberJson } from "./json-member.ts";
 import type { MessageRecord } from "../ports/message-record.ts";
 
 /**
- * The letter as the parameters of A2A's `message/send`, for mailbox clients that speak A2A JSON. Parts are
+ * The message as the parameters of A2A's `message/send`, for mailbox clients that speak A2A JSON. Parts are
  * carried as they came; a plain body becomes one text part.
  */
-export function a2aPayloadJson(letter: MessageRecord): string {
-  const { id, sender, recipient, kind, threadId, taskId, json } = letter;
+export function a2aPayloadJson(message: MessageRecord): string {
+  const { id, sender, recipient, kind, threadId, taskId, json } = message;
   const task = taskId === null ? "" : `"taskId":${JSON.stringify(taskId)},`;
   const parts = memberJson(json, "parts") ?? `[{"kind":"text","text":${memberJson(json, "body") ?? '""'}}]`;
   return (

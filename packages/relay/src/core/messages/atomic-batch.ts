@@ -3,8 +3,8 @@ import type { Changes } from "../ports/relay-store.ts";
 import { keyName } from "./message-draft.ts";
 
 /**
- * Letters that share one commit are planned without seeing each other, so no two of them may write the same
- * thing; tried again, they would clash for ever. `plans` has a gap where a letter was sent before.
+ * Messages that share one commit are planned without seeing each other, so no two of them may write the same
+ * thing; tried again, they would clash for ever. `plans` has a gap where a message was sent before.
  */
 export function assertIndependent(plans: readonly (Changes | undefined)[]): void {
   const firstBy = new Map<string, number>();
@@ -23,7 +23,7 @@ export function assertIndependent(plans: readonly (Changes | undefined)[]): void
   }
 }
 
-/** What only one letter can write, as an error names it. */
+/** What only one message can write, as an error names it. */
 function writtenBy(changes: Changes): ReadonlySet<string> {
   const { sendKeys = [], messages = [], deliveries = [], tasks = [], capabilities = [] } = changes;
   const names = [

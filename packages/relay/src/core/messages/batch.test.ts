@@ -9,7 +9,7 @@ type NewMessage = Readonly<Record<string, unknown>>;
 
 const statusOf = (error: RelayError): number => (error.code === "conflict" ? 409 : 400);
 
-function letter(more: NewMessage = {}): NewMessage {
+function message(more: NewMessage = {}): NewMessage {
   return { from: LULU, to: ZHIWEI, body: "知微你好", ...more };
 }
 
@@ -31,7 +31,7 @@ describe("a batch", () => {
     await using core = await coreOnMemory();
     const results = await batch(
       core,
-      Array.from({ length: LIMITS.batchMessagesMax }, (_, index) => letter({ body: `第 ${index} 封` })),
+      Array.from({ length: LIMITS.batchMessagesMax }, (_, index) => message({ body: `第 ${index} 封` })),
     );
     assert.deepEqual(new Set(results.map(({ status }) => status)), new Set([201]));
     assert.deepEqual(
@@ -40,23 +40,23 @@ describe("a batch", () => {
     );
   });
 
-  it("counts letters that share an id once, however many there are", async () => {
+  it("counts messages that share an id once, however many there are", async () => {
     await using core = await coreOnMemory();
-    const letters = Array.from({ length: 20 }, (_, n) => letter({ id: "同一个", idempotency_key: `k${n}` }));
-    const statuses = (await batch(core, letters)).map(({ status }) => status);
+    const messages = Array.from({ length: 20 }, (_, n) => message({ id: "同一个", idempotency_key: `k${n}` }));
+    const statuses = (await batch(core, messages)).map(({ status }) => status);
     assert.deepEqual(statuses, [201, ...Array.from({ length: 19 }, () => statuses[1])]);
     assert.notEqual(statuses[1], 201);
     assert.equal(await core.store.countOpen("default", ZHIWEI), 1);
   });
 
-  it("answers each letter for itself", async () => {
+  it("answers each message for itself", async () => {
     await using core = await coreOnMemory();
     const results = await batch(core, [
-      letter({ body: "一" }),
-      letter({ to: "nobody" }),
-      letter({ body: "二" }),
-      letter({ attachments: ["a"] }),
-      letter({ body: "三" }),
+      message({ body: "一" }),
+      message({ to: "nobody" }),
+      message({ body: "二" }),
+      message({ attachments: ["a"] }),
+      message({ body: "三" }),
     ]);
     assert.deepEqual(
       results.map(({ status }) => status),
@@ -69,14 +69,14 @@ describe("a batch", () => {
     );
   });
 
-  it("answers a letter that is none for itself too", async () => {
+  it("answers a message that is none for itself too", async () => {
     await using core = await coreOnMemory();
     const results = await batch(core, [
-      letter(),
-      letter({ body: 7 }),
-      letter({ body: "\ud800" }),
+      message(),
+      message({ body: 7 }),
+      message({ body: "\ud800" }),
       "text",
-      letter(),
+      message(),
     ]);
     assert.deepEqual(
       results.map(({ status }) => status),
@@ -84,14 +84,14 @@ describe("a batch", () => {
     );
   });
 
-  it("finds in it a letter that was sent before, and one that is in it twice", async () => {
+  it("finds in it a message that was sent before, and one that is in it twice", async () => {
     await using core = await coreOnMemory();
     const { receipt } = await core.send({ idempotency_key: "k1" });
     const results = await batch(core, [
-      letter({ idempotency_key: "k1" }),
-      letter({ idempotency_key: "k2" }),
-      letter({ idempotency_key: "k2" }),
-      letter({ idempotency_key: "k2", body: "别的" }),
+      message({ idempotency_key: "k1" }),
+      message({ idempotency_key: "k2" }),
+      message({ idempotency_key: "k2" }),
+      message({ idempotency_key: "k2", body: "别的" }),
     ]);
     assert.deepEqual(
       results.map(({ status }) => status),
@@ -102,11 +102,11 @@ describe("a batch", () => {
     assert.equal((await core.mailOf(ZHIWEI)).length, 2);
   });
 
-  it("may hold an answer to a letter before it", async () => {
+  it("may hold an answer to a message before it", async () => {
     await using core = await coreOnMemory();
     const results = await batch(core, [
-      letter({ id: "ask", type: "request" }),
-      letter({ from: ZHIWEI, to: LULU, type: "reply", reply_to: "ask", body: "好" }),
+      message({ id: "ask", type: "request" }),
+      message({ from: ZHIWEI, to: LULU, type: "reply", reply_to: "ask", body: "好" }),
     ]);
     assert.deepEqual(
       results.map(({ status }) => status),
@@ -118,7 +118,7 @@ describe("a batch", () => {
 
   it("may hold heartbeats", async () => {
     await using core = await coreOnMemory();
-    const results = await batch(core, [letter({ type: "heartbeat" }), letter()]);
+    const results = await batch(core, [message({ type: "heartbeat" }), message()]);
     assert.deepEqual(
       results.map(({ status }) => status),
       [201, 201],
@@ -126,24 +126,24 @@ describe("a batch", () => {
     assert.equal((await core.mailOf(ZHIWEI)).length, 1);
   });
 
-  it("is refused letter by letter while the mailbox is full", async () => {
+  it("is refused message by message while the mailbox is full", async () => {
     await using core = await coreOnMemory({ mailboxOpenMax: 1 });
     await core.send();
-    const results = await batch(core, [letter(), letter({ from: ZHIWEI, to: LULU }), letter()]);
+    const results = await batch(core, [message(), message({ from: ZHIWEI, to: LULU }), message()]);
     assert.deepEqual(
       results.map((item) => ("error" in item ? item.error.code : item.status)),
       ["mailbox_full", 201, "mailbox_full"],
     );
   });
 
-  it("has at least one letter and at most as many as the limit says", async () => {
+  it("has at least one message and at most as many as the limit says", async () => {
     await using core = await coreOnMemory();
     await refused(batch(core, []), "invalid_argument");
-    const many = Array.from({ length: LIMITS.batchMessagesMax + 1 }, () => letter());
+    const many = Array.from({ length: LIMITS.batchMessagesMax + 1 }, () => message());
     await refused(batch(core, many), "too_large", /500/);
     await refused(core.messages.sendBatch(core.operator, { ...inObjects({}), statusOf }), "invalid_argument");
     await refused(
-      core.messages.sendBatch(core.operator, { ...inObjects([letter()]), statusOf }),
+      core.messages.sendBatch(core.operator, { ...inObjects([message()]), statusOf }),
       "invalid_argument",
     );
     assert.equal((await core.mailOf(ZHIWEI)).length, 0);
@@ -153,7 +153,7 @@ describe("a batch", () => {
 describe("an atomic batch", () => {
   it("is accepted whole, in its own order", async () => {
     await using core = await coreOnMemory();
-    const results = await batch(core, [letter({ body: "一" }), letter({ type: "request" })], true);
+    const results = await batch(core, [message({ body: "一" }), message({ type: "request" })], true);
     assert.deepEqual(
       results.map(({ status }) => status),
       [201, 201],
@@ -164,18 +164,18 @@ describe("an atomic batch", () => {
     );
   });
 
-  const wrong: readonly [what: string, letter: unknown][] = [
-    ["an unknown recipient", letter({ to: "nobody" })],
-    ["an attachment", letter({ attachments: ["a"] })],
-    ["a wrong type", letter({ body: 7 })],
-    ["a heartbeat", letter({ type: "heartbeat" })],
-    ["an unknown task", letter({ task_id: "nothing" })],
+  const wrong: readonly [what: string, message: unknown][] = [
+    ["an unknown recipient", message({ to: "nobody" })],
+    ["an attachment", message({ attachments: ["a"] })],
+    ["a wrong type", message({ body: 7 })],
+    ["a heartbeat", message({ type: "heartbeat" })],
+    ["an unknown task", message({ task_id: "nothing" })],
   ];
   for (const [what, bad] of wrong) {
     it(`is refused whole for ${what}, and nothing is sent`, async () => {
       await using core = await coreOnMemory();
       const before = await core.store.chainHead("default");
-      await assert.rejects(batch(core, [letter(), bad, letter()], true), /messages[[.]1/);
+      await assert.rejects(batch(core, [message(), bad, message()], true), /messages[[.]1/);
       assert.deepEqual(await core.store.chainHead("default"), before);
       assert.equal((await core.mailOf(ZHIWEI)).length, 0);
     });
@@ -184,17 +184,17 @@ describe("an atomic batch", () => {
   it("is refused whole for a conflict with what was sent before", async () => {
     await using core = await coreOnMemory();
     await core.send({ idempotency_key: "k1", body: "甲" });
-    const letters = [letter({ idempotency_key: "k2" }), letter({ idempotency_key: "k1", body: "乙" })];
-    const error = await refused(batch(core, letters, true), "conflict", /nothing was sent/);
+    const messages = [message({ idempotency_key: "k2" }), message({ idempotency_key: "k1", body: "乙" })];
+    const error = await refused(batch(core, messages, true), "conflict", /nothing was sent/);
     assert.equal(error.details?.["index"], 1);
     assert.equal((await core.mailOf(ZHIWEI)).length, 1);
   });
 
   it("can be repeated as a whole", async () => {
     await using core = await coreOnMemory();
-    const letters = [letter({ idempotency_key: "k1" }), letter({ idempotency_key: "k2" })];
-    const first = await batch(core, letters, true);
-    const again = await batch(core, letters, true);
+    const messages = [message({ idempotency_key: "k1" }), message({ idempotency_key: "k2" })];
+    const first = await batch(core, messages, true);
+    const again = await batch(core, messages, true);
     assert.deepEqual(
       again.map(({ status }) => status),
       [200, 200],
@@ -202,12 +202,12 @@ describe("an atomic batch", () => {
     assert.deepEqual(again.map(idOf), first.map(idOf));
   });
 
-  it("holds no letter twice", async () => {
+  it("holds no message twice", async () => {
     await using core = await coreOnMemory();
-    const twice = [letter({ idempotency_key: "k1" }), letter({ idempotency_key: "k1" })];
+    const twice = [message({ idempotency_key: "k1" }), message({ idempotency_key: "k1" })];
     await refused(batch(core, twice, true), "conflict", /^messages\[1\]: .*messages\[0\].*"k1"/);
     await refused(
-      batch(core, [letter({ id: "m1" }), letter({ id: "m1", body: "别的" })], true),
+      batch(core, [message({ id: "m1" }), message({ id: "m1", body: "别的" })], true),
       "conflict",
       /m1/,
     );
@@ -218,13 +218,13 @@ describe("an atomic batch", () => {
     await using core = await coreOnMemory();
     const { receipt } = await core.send({ type: "request" });
     const taskId = receipt.task_id ?? "";
-    const two = [letter({ task_id: taskId, body: "一" }), letter({ task_id: taskId, body: "二" })];
+    const two = [message({ task_id: taskId, body: "一" }), message({ task_id: taskId, body: "二" })];
     const error = await refused(batch(core, two, true), "conflict", new RegExp(`task ${taskId}`));
     assert.deepEqual(error.details, { index: 1, other: 0 });
     assert.equal((await core.mailOf(ZHIWEI)).length, 1);
   });
 
-  it("lets no more letters in than the mailbox has room for", async () => {
+  it("lets no more messages in than the mailbox has room for", async () => {
     await using core = await coreOnMemory({ mailboxOpenMax: 2 });
     const messages = Array.from({ length: 5 }, (_, index) => ({
       from: "lulu",

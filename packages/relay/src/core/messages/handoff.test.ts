@@ -42,7 +42,7 @@ describe("a handoff", () => {
     assert.deepEqual(stages, ["accepted", "working", "acknowledged", "handed_off"]);
   });
 
-  it("by answering the letter that asked needs no task id", async () => {
+  it("by answering the message that asked needs no task id", async () => {
     const { core, taskId, requestId } = await setup();
     await using _ = core;
     await core.send({ from: ZHIWEI, to: KAMES, type: "handoff", reply_to: requestId });

@@ -8,10 +8,10 @@ import { DEFAULT_TENANT } from "../access/principal.ts";
 describe("the same key", () => {
   it("with the same content gives the same receipt, and one message", async () => {
     await using core = await coreOnMemory();
-    const letter = { type: "request", body: "一次就好", idempotency_key: "k1" } as const;
-    const first = await core.send(letter);
+    const message = { type: "request", body: "一次就好", idempotency_key: "k1" } as const;
+    const first = await core.send(message);
     core.clock.advance(DAY_MS);
-    const second = await core.send(letter);
+    const second = await core.send(message);
     assert.deepEqual([first.created, second.created], [true, false]);
     assert.deepEqual(second.receipt, first.receipt);
     assert.deepEqual(second.message, first.message);
@@ -78,8 +78,8 @@ describe("the same key", () => {
 
   it("from a hundred callers at once is one message and a hundred equal receipts", async () => {
     await using core = await coreOnMemory();
-    const letter = { type: "request", body: "同时", idempotency_key: "k1" } as const;
-    const answers = await Promise.all(Array.from({ length: 100 }, () => core.send(letter)));
+    const message = { type: "request", body: "同时", idempotency_key: "k1" } as const;
+    const answers = await Promise.all(Array.from({ length: 100 }, () => core.send(message)));
     assert.equal(answers.filter(({ created }) => created).length, 1);
     assert.equal(new Set(answers.map(({ receipt }) => JSON.stringify(receipt))).size, 1);
     assert.equal((await core.mailOf(ZHIWEI)).length, 1);
@@ -120,27 +120,27 @@ describe("the same key", () => {
 
   it("still answers after its message was archived, and is forgotten after its time", async () => {
     await using core = await coreOnMemory({ messageRetentionMs: DAY_MS });
-    const letter = { type: "request", body: "老信", idempotency_key: "k1" } as const;
-    const { receipt } = await core.send(letter);
+    const message = { type: "request", body: "老信", idempotency_key: "k1" } as const;
+    const { receipt } = await core.send(message);
     await core.tasks.complete(core.operator, receipt.task_id ?? "", {});
     core.clock.advance(DAY_MS + 1);
     await core.retention.step(DEFAULT_TENANT);
     await refused(core.messages.get(core.operator, receipt.message_id), "not_found");
-    const late = await core.send(letter);
+    const late = await core.send(message);
     assert.deepEqual([late.created, late.receipt], [false, receipt]);
     assert.equal(late.message.id, receipt.message_id);
-    await refused(core.send({ ...letter, body: "别的" }), "conflict");
+    await refused(core.send({ ...message, body: "别的" }), "conflict");
     core.clock.advance(LIMITS.sendKeyKeptMs);
     await core.retention.step(DEFAULT_TENANT);
-    assert.equal((await core.send(letter)).created, false, "kept for the whole of its time");
+    assert.equal((await core.send(message)).created, false, "kept for the whole of its time");
     core.clock.advance(1);
     await core.retention.step(DEFAULT_TENANT);
-    assert.equal((await core.send(letter)).created, true);
+    assert.equal((await core.send(message)).created, true);
   });
 });
 
 describe("an id that the sender chose", () => {
-  it("without a key is one: the same letter gives the same receipt", async () => {
+  it("without a key is one: the same message gives the same receipt", async () => {
     await using core = await coreOnMemory();
     const first = await core.send({ id: "m1", body: "甲" });
     const again = await core.send({ id: "m1", body: "甲" });
@@ -148,7 +148,7 @@ describe("an id that the sender chose", () => {
     assert.equal(first.receipt.message_id, "m1");
   });
 
-  it("is refused for another letter, another recipient, another sender", async () => {
+  it("is refused for another message, another recipient, another sender", async () => {
     await using core = await coreOnMemory();
     await core.agents.register(core.operator, { agent_id: "kames@kamac" });
     await core.send({ id: "m1", body: "甲" });

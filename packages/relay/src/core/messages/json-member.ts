@@ -5,7 +5,7 @@ const CLOSING = new Set([0x7d, 0x5d]);
 const COMMA = 0x2c;
 
 /**
- * The JSON of one member of an object, out of the JSON of the object, which is as `JSON.stringify` writes it. A letter
+ * The JSON of one member of an object, out of the JSON of the object, which is as `JSON.stringify` writes it. A message
  * that is only passed on need not be read and written again.
  */
 export function memberJson(json: string, member: string): string | undefined {

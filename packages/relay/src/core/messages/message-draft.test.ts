@@ -16,27 +16,27 @@ function golden(name: string): Json {
 
 const LETTER: Json = { to: "zhiwei@known-blocks1", body: "知微你好" };
 
-describe("a letter in a2a.v1", () => {
+describe("a message in a2a.v1", () => {
   it("is kept as it came, with nothing in place of its nulls", async () => {
     await using core = await coreOnMemory();
-    const { receipt, message } = await core.messages.send(core.operator, golden("letter.json"));
-    const kept = await core.letter(receipt.message_id);
-    assert.deepEqual(kept, { ...golden("letter-kept.json"), task_id: receipt.task_id });
+    const { receipt, message } = await core.messages.send(core.operator, golden("message.json"));
+    const kept = await core.message(receipt.message_id);
+    assert.deepEqual(kept, { ...golden("message-kept.json"), task_id: receipt.task_id });
     assert.deepEqual(message, kept);
     assert.equal(receipt.thread_id, "thread_lulu_zhiwei_hello");
   });
 
   it("keeps every field it may have, also those that nobody here knows", async () => {
     await using core = await coreOnMemory();
-    await core.messages.send(core.operator, golden("letter.json"));
-    const signed = golden("signed-letter.json");
+    await core.messages.send(core.operator, golden("message.json"));
+    const signed = golden("signed-message.json");
     const { receipt } = await core.messages.send(core.operator, signed);
-    assert.deepEqual(await core.letter(receipt.message_id), signed);
+    assert.deepEqual(await core.message(receipt.message_id), signed);
   });
 
   it("means the same when it is written as it was kept", () => {
-    const { task_id: _, ...kept } = golden("letter-kept.json");
-    const written = parseMessageDraft(golden("letter.json"));
+    const { task_id: _, ...kept } = golden("message-kept.json");
+    const written = parseMessageDraft(golden("message.json"));
     const again = parseMessageDraft(kept);
     assert.deepEqual(again, written);
     assert.equal(contentDigest(again), contentDigest(written));
@@ -108,7 +108,7 @@ describe("null", () => {
   });
 });
 
-describe("the body of a letter", () => {
+describe("the body of a message", () => {
   it("may come as parts instead, whose text it then is", () => {
     const parts = [{ kind: "text", text: "甲" }, { kind: "data", data: {} }, { text: "乙" }];
     assert.equal(parseMessageDraft({ to: "a", parts }).body, "甲\n乙");
@@ -135,8 +135,8 @@ describe("the body of a letter", () => {
 describe("the state of a task", () => {
   for (const type of ["note", "request", "alert", "handoff", "memory", "heartbeat"] as const) {
     it(`is nothing that a ${type} says`, async () => {
-      const letter = { to: "知微", type, body: "好了", task_state: "completed" };
-      await refused(() => parseMessageDraft(letter), "invalid_argument", /^task_state: .*send a status/);
+      const message = { to: "知微", type, body: "好了", task_state: "completed" };
+      await refused(() => parseMessageDraft(message), "invalid_argument", /^task_state: .*send a status/);
     });
   }
 
@@ -163,7 +163,7 @@ describe("attachments", () => {
   });
 });
 
-describe("the idempotency of a letter", () => {
+describe("the idempotency of a message", () => {
   it("is unsafe without a word, and in the short form", () => {
     assert.equal(parseMessageDraft({ ...LETTER, idempotency_key: "k" }).duplicateSafety, "unsafe");
     assert.equal(sendKeyOf(parseMessageDraft({ ...LETTER, idempotency_key: "k" })), "key:k");
@@ -205,8 +205,8 @@ describe("the idempotency of a letter", () => {
   });
 });
 
-describe("a letter that cannot be read", () => {
-  const wrong: readonly [what: string, letter: unknown, code: "invalid_argument" | "too_large"][] = [
+describe("a message that cannot be read", () => {
+  const wrong: readonly [what: string, message: unknown, code: "invalid_argument" | "too_large"][] = [
     ["nothing", undefined, "invalid_argument"],
     ["a text", "hello", "invalid_argument"],
     ["a list", [LETTER], "invalid_argument"],
@@ -236,9 +236,9 @@ describe("a letter that cannot be read", () => {
     ["a state no task has", { ...LETTER, task_state: "done" }, "invalid_argument"],
     ["a decision that is none", { ...LETTER, decision: "maybe" }, "invalid_argument"],
   ];
-  for (const [what, letter, code] of wrong) {
+  for (const [what, message, code] of wrong) {
     it(`is refused for ${what}`, async () => {
-      await refused(() => parseMessageDraft(letter), code);
+      await refused(() => parseMessageDraft(message), code);
     });
   }
 
@@ -258,8 +258,8 @@ describe("a letter that cannot be read", () => {
   });
 });
 
-describe("the digest of a letter", () => {
-  const digest = (letter: Json): string => contentDigest(parseMessageDraft(letter));
+describe("the digest of a message", () => {
+  const digest = (message: Json): string => contentDigest(parseMessageDraft(message));
 
   it("does not depend on the order of members", () => {
     const one = { to: "a", body: "x", subject: "s", x: { b: 1, a: [{ d: 1, c: 2 }] } };

@@ -14,7 +14,7 @@ import {
 import { parserOf } from "../mechanisms/schema-check.ts";
 import { digestOf } from "../rules/digest.ts";
 
-/** A letter that was read and checked by itself, before anything is known about who and where. */
+/** A message that was read and checked by itself, before anything is known about who and where. */
 export interface MessageDraft {
   readonly kind: MessageKind;
   readonly from: string | undefined;
@@ -46,7 +46,7 @@ export function parseMessageDraft(input: unknown): MessageDraft {
   const idempotency = readIdempotency(given);
   const body = given.body ?? textOfParts(given.parts ?? []);
   if (body === "" && given.parts === undefined && given.type !== "heartbeat") {
-    throw new RelayError("invalid_argument", "message: body or parts is missing; a letter says something");
+    throw new RelayError("invalid_argument", "message: body or parts is missing; a message says something");
   }
   assertSaysState(given);
   if (given.signature !== undefined) assertSignedWhole(given);
@@ -70,7 +70,7 @@ export function parseMessageDraft(input: unknown): MessageDraft {
   };
 }
 
-/** Members that a retry of the same letter may carry differently. */
+/** Members that a retry of the same message may carry differently. */
 const NOT_COMPARED = new Set([
   "id",
   "created_at",
@@ -85,7 +85,7 @@ const NOT_COMPARED = new Set([
   "to",
 ]);
 
-/** What makes two sends the same letter; `from` and `to` are compared as resolved, by the key's scope. */
+/** What makes two sends the same message; `from` and `to` are compared as resolved, by the key's scope. */
 export function contentDigest(draft: MessageDraft): string {
   const compared = Object.entries(draft.given).filter(([member]) => !NOT_COMPARED.has(member));
   return digestOf(Object.fromEntries(compared.map(withoutA2aId)));
@@ -127,8 +127,8 @@ export function isTaskKey(sendKey: string): boolean {
 }
 
 /** The stable name of an operation, which stands for it whatever the words of the request. */
-export function taskKindOf(letter: Readonly<Record<string, unknown>>): string | undefined {
-  const kind = letter["task_kind"];
+export function taskKindOf(message: Readonly<Record<string, unknown>>): string | undefined {
+  const kind = message["task_kind"];
   return typeof kind === "string" && kind.trim() !== "" ? kind : undefined;
 }
 
@@ -199,7 +199,7 @@ function assertSaysState({ type = "note", task_state: state }: Given): void {
   );
 }
 
-/** What the relay would fill in was not signed, so a signed letter brings it. */
+/** What the relay would fill in was not signed, so a signed message brings it. */
 function assertSignedWhole(given: Given): void {
   const missing = (["id", "created_at", "thread_id"] as const).filter(
     (member) => given[member] === undefined,
@@ -225,7 +225,7 @@ function subjectOf(body: string): string {
   return firstChars(line, SUBJECT_DERIVED_CHARS) === line ? line : kept + ELLIPSIS;
 }
 
-/** Three dots and not the sign for them: one sign outside of Latin-1 doubles what every step with a letter costs. */
+/** Three dots and not the sign for them: one sign outside of Latin-1 doubles what every step with a message costs. */
 const ELLIPSIS = "...";
 const SURROGATE = /[\ud800-\udfff]/;
 

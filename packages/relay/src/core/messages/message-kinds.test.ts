@@ -12,7 +12,7 @@ async function stagesOf(core: CoreOnMemory, messageId: string): Promise<readonly
 }
 
 describe("a note", () => {
-  it("is only a letter: it makes no task", async () => {
+  it("is only a message: it makes no task", async () => {
     await using core = await coreOnMemory();
     const { receipt, message } = await core.send();
     assert.equal(receipt.task_id, undefined);
@@ -259,7 +259,7 @@ describe("urgency and kind", () => {
   });
 });
 
-describe("any letter", () => {
+describe("any message", () => {
   it("may be sent to an alias, and is kept with the full address", async () => {
     await using core = await coreOnMemory();
     const { message, receipt } = await core.send({ from: "lulu", to: "zhiwei" });

@@ -39,7 +39,7 @@ import {
   SendPlanner,
 } from "./send-planner.ts";
 
-/** The letters are read one by one, so that a bad one is answered for itself. */
+/** The messages are read one by one, so that a bad one is answered for itself. */
 const AnyMessagesSchema = Type.Object(
   {
     messages: Type.Array(Type.Unknown(), { minItems: 1, maxItems: LIMITS.batchMessagesMax }),
@@ -49,16 +49,16 @@ const AnyMessagesSchema = Type.Object(
 );
 const parseBatch = shapeParserOf(AnyMessagesSchema, "batch");
 
-/** Letters of a batch in one change: many, yet few enough that other callers do not wait long for theirs. */
+/** Messages of a batch in one change: many, yet few enough that other callers do not wait long for theirs. */
 const TOGETHER_MAX = 100;
 /** Batches under work at one time: enough to share a commit, few enough for the processor's caches. */
 const BATCHES_MAX = 4;
 
-/** A result for the wire, and with it the letter as it is stored, so that no wire has to write it again. */
+/** A result for the wire, and with it the message as it is stored, so that no wire has to write it again. */
 export type SentItem = BatchItem & { readonly messageJson?: string };
 
 /**
- * How a wire reads a batch and writes what came of it. Both are done when the batch's turn comes: letters that wait as
+ * How a wire reads a batch and writes what came of it. Both are done when the batch's turn comes: messages that wait as
  * objects, before or after, would be most of what the garbage collector has to carry.
  */
 export interface BatchWire<Written> {
@@ -76,7 +76,7 @@ interface PlannedMessage {
   readonly planned: Planned;
 }
 
-/** Accepting letters: who, where to, allowed, seen before, what does it do; then one commit. */
+/** Accepting messages: who, where to, allowed, seen before, what does it do; then one commit. */
 export class MessageService {
   readonly #store: RelayStore;
   readonly #guard: Guard;
@@ -112,7 +112,7 @@ export class MessageService {
     return this.#send(principal, await this.#planner.address(principal, draft, { naming: task }));
   }
 
-  /** A letter over A2A: the task it asks for is listed there, and whoever is no agent asks as a guest. */
+  /** A message over A2A: the task it asks for is listed there, and whoever is no agent asks as a guest. */
   async ask(
     principal: Principal,
     input: unknown,
@@ -122,7 +122,7 @@ export class MessageService {
     return this.#send(principal, await this.#planner.address(principal, draft, { ...about, isAsked: true }));
   }
 
-  /** Each letter is answered for itself, in order, unless `atomic` asks for all or none. */
+  /** Each message is answered for itself, in order, unless `atomic` asks for all or none. */
   async sendBatch<Written>(principal: Principal, wire: BatchWire<Written>): Promise<Written> {
     return this.#batches.run(async () => wire.write(await this.#sendAll(principal, wire)));
   }
@@ -195,27 +195,27 @@ export class MessageService {
     );
   }
 
-  /** Plans letters while earlier ones are on their way to the disk; the batch keeps its own order. */
+  /** Plans messages while earlier ones are on their way to the disk; the batch keeps its own order. */
   async #sendEach(principal: Principal, inputs: readonly unknown[]): Promise<readonly SendOutcome[]> {
     const groups: Promise<readonly SendOutcome[]>[] = [];
-    let letters: PlannedMessage[] = [];
+    let messages: PlannedMessage[] = [];
     const handOver = (): void => {
-      if (letters.length > 0) groups.push(this.#commitTogether(principal, letters));
-      letters = [];
+      if (messages.length > 0) groups.push(this.#commitTogether(principal, messages));
+      messages = [];
     };
     for (const input of inputs) {
       try {
         const draft = parseMessageDraft(input);
-        // It may answer a letter before it in the same batch, which must be there to be seen.
+        // It may answer a message before it in the same batch, which must be there to be seen.
         if (draft.replyTo !== undefined || draft.taskId !== undefined) {
           handOver();
           await Promise.all(groups);
         }
         const addressed = await this.#planner.address(principal, draft);
         const planned = await this.#plan(principal, addressed);
-        letters.push({ addressed, planned });
+        messages.push({ addressed, planned });
         if (newcomersOf(planned).length > 0) {
-          // The next letter may be for the same agent, or for one for which there is no room any more.
+          // The next message may be for the same agent, or for one for which there is no room any more.
           handOver();
           await Promise.all(groups);
         }
@@ -223,7 +223,7 @@ export class MessageService {
         handOver();
         groups.push(Promise.resolve([RelayError.from(reason)]));
       }
-      if (letters.length >= TOGETHER_MAX) handOver();
+      if (messages.length >= TOGETHER_MAX) handOver();
     }
     handOver();
     return (await Promise.all(groups)).flat();
@@ -234,22 +234,22 @@ export class MessageService {
     return this.#heartbeat(principal, addressed).then((before) => ({ before }));
   }
 
-  /** Many letters as one change cost far less. When one of them clashes, each is sent for itself. */
+  /** Many messages as one change cost far less. When one of them clashes, each is sent for itself. */
   async #commitTogether(
     principal: Principal,
-    letters: readonly PlannedMessage[],
+    messages: readonly PlannedMessage[],
   ): Promise<readonly SendOutcome[]> {
-    const plans = letters.flatMap(({ planned }) => ("plan" in planned ? [planned.plan.changes] : []));
+    const plans = messages.flatMap(({ planned }) => ("plan" in planned ? [planned.plan.changes] : []));
     try {
       const isDone =
         plans.length === 0 || (await this.#store.commit(combine(principal.tenant, plans))).committed;
-      if (isDone) return letters.map(({ planned }) => toAnswer(planned));
+      if (isDone) return messages.map(({ planned }) => toAnswer(planned));
     } catch (reason) {
       const error = RelayError.from(reason);
-      return letters.map(({ planned }) => ("before" in planned ? planned.before : error));
+      return messages.map(({ planned }) => ("before" in planned ? planned.before : error));
     }
     const outcomes: SendOutcome[] = [];
-    for (const { addressed, planned } of letters) {
+    for (const { addressed, planned } of messages) {
       const sent = "before" in planned ? planned.before : this.#send(principal, addressed);
       outcomes.push(await Promise.resolve(sent).catch((reason: unknown) => RelayError.from(reason)));
     }
@@ -270,8 +270,8 @@ export class MessageService {
       }
       const planned: Planned[] = [];
       const newcomers = new Set<AgentId>();
-      for (const [index, letter] of addressed.entries()) {
-        const each = await naming(index, () => this.#planner.plan(principal, letter, clash, newcomers));
+      for (const [index, message] of addressed.entries()) {
+        const each = await naming(index, () => this.#planner.plan(principal, message, clash, newcomers));
         planned.push(each);
         for (const { id } of newcomersOf(each)) newcomers.add(id);
       }
@@ -325,7 +325,7 @@ function toAnswer(planned: Planned): SendAnswer {
   return { created: true, message, messageJson, receipt };
 }
 
-/** Agents elsewhere that become known with the letter. */
+/** Agents elsewhere that become known with the message. */
 function newcomersOf(planned: Planned): readonly AgentRecord[] {
   return "plan" in planned ? (planned.plan.changes.agents ?? []) : [];
 }
@@ -347,7 +347,7 @@ function toFailedItem(error: RelayError, statusOf: (error: RelayError) => number
   return { status: statusOf(error), ...toErrorBody(error) };
 }
 
-/** An error of an atomic batch says which letter it is about. */
+/** An error of an atomic batch says which message it is about. */
 async function naming<Result>(index: number, act: () => Promise<Result>): Promise<Result> {
   try {
     return await act();

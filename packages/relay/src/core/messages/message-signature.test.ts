@@ -81,8 +81,8 @@ describe("the signature of a message", () => {
 
   it("covers members that are added", () => {
     for (const added of ["x_new", "urgency", "__proto__", "constructor"]) {
-      const letter = JSON.parse(`{"${added}":"x",${JSON.stringify(LETTER).slice(1)}`) as SignedMessage;
-      assert.ok(!isSignedWith(letter, SECRET), added);
+      const message = JSON.parse(`{"${added}":"x",${JSON.stringify(LETTER).slice(1)}`) as SignedMessage;
+      assert.ok(!isSignedWith(message, SECRET), added);
     }
   });
 
@@ -123,9 +123,9 @@ describe("the signature of a message", () => {
     const bytes = fc.uint8Array({ minLength: 32, maxLength: 32 });
     fc.assert(
       fc.property(fc.dictionary(fc.string(), fc.jsonValue()), bytes, bytes, (members, mine, yours) => {
-        const letter = { ...members, signature: signatureOf(members, mine) } as unknown as SignedMessage;
+        const message = { ...members, signature: signatureOf(members, mine) } as unknown as SignedMessage;
         // As it is after it came over a wire.
-        const arrived = JSON.parse(JSON.stringify(letter)) as SignedMessage;
+        const arrived = JSON.parse(JSON.stringify(message)) as SignedMessage;
         assert.ok(isSignedWith(arrived, mine));
         if (Buffer.compare(mine, yours) !== 0) assert.ok(!isSignedWith(arrived, yours));
       }),

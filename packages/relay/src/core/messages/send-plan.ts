@@ -20,7 +20,7 @@ import type { MessageRecord, SendKey } from "../ports/message-record.ts";
 import type { MessageDefaults } from "../rules/notices.ts";
 import { effectOf } from "./task-effect.ts";
 
-/** All that is known when it is decided what a letter does. */
+/** All that is known when it is decided what a message does. */
 export interface SendContext {
   readonly tenant: string;
   readonly sender: AgentId;
@@ -31,7 +31,7 @@ export interface SendContext {
   /** What `reply_to` names. */
   readonly original: MessageRecord | undefined;
   readonly originalDelivery: DeliveryRecord | undefined;
-  /** The task the letter belongs to, and that task's open mail. */
+  /** The task the message belongs to, and that task's open mail. */
   readonly task: TaskRecord | undefined;
   readonly taskDeliveries: readonly DeliveryRecord[];
   /** The mail that asked for the task, settled or not. */
@@ -60,7 +60,7 @@ export interface SendPlan {
   readonly changes: Changes;
 }
 
-/** What a letter does beyond lying in a mailbox: the task it makes, moves or finishes, and what it settles. */
+/** What a message does beyond lying in a mailbox: the task it makes, moves or finishes, and what it settles. */
 export interface Effect {
   readonly taskId: string | undefined;
   readonly purpose: DeliveryPurpose;
@@ -112,7 +112,7 @@ export function planSend(context: SendContext): SendPlan {
   };
 }
 
-/** Puts the letter where its effect wants it: into the mailbox, unless nobody has to act on it any more. */
+/** Puts the message where its effect wants it: into the mailbox, unless nobody has to act on it any more. */
 function place(posted: CreatedMessage, { withdrawn }: Effect, { recipient, defaults }: SendContext): CreatedMessage {
   if (recipient === GUEST) return handedOver(posted, defaults.nowMs);
   if (withdrawn === undefined) return posted;
@@ -141,7 +141,7 @@ function threadOf(context: SendContext): string {
   const { draft, task, original, defaults, messageId } = context;
   const ofOther = draft.threadId ?? task?.threadId ?? original?.threadId;
   if (ofOther !== undefined) return ofOther;
-  // Whoever names a letter may name it like one that is long gone, whose thread this is not.
+  // Whoever names a message may name it like one that is long gone, whose thread this is not.
   return (draft.id === undefined ? ownThreadId(messageId) : undefined) ?? defaults.ids.thread();
 }
 

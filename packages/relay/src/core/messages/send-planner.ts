@@ -24,7 +24,7 @@ import { planSend, type SendContext, type SendPlan } from "./send-plan.ts";
 import { answerDigest, answerState } from "./task-effect.ts";
 
 export interface SendAnswer {
-  /** False when the same letter had been accepted before. */
+  /** False when the same message had been accepted before. */
   readonly created: boolean;
   readonly message: Message;
   /** The same as text, exactly as it is stored: a wire that speaks JSON need not write it again. */
@@ -37,7 +37,7 @@ export interface MessageSettings {
   readonly mailboxOpenMax: number;
 }
 
-/** What is known of a letter beside what it says. */
+/** What is known of a message beside what it says. */
 export interface Addressing {
   /** Of the task it asks for, where its sender names tasks. */
   readonly naming?: TaskNaming | undefined;
@@ -47,7 +47,7 @@ export interface Addressing {
   readonly to?: AgentId | undefined;
 }
 
-/** A letter whose sender and recipient are known agents. */
+/** A message whose sender and recipient are known agents. */
 export interface AddressedDraft {
   readonly draft: MessageDraft;
   readonly naming: Addressing["naming"];
@@ -57,10 +57,10 @@ export interface AddressedDraft {
   readonly messageId: string;
 }
 
-/** Either what is to be written, or what was answered to the same letter before. */
+/** Either what is to be written, or what was answered to the same message before. */
 export type Planned = { readonly plan: SendPlan } | { readonly before: SendAnswer };
 
-/** What a letter refers to. */
+/** What a message refers to. */
 type Surroundings = Pick<
   SendContext,
   "original" | "originalDelivery" | "task" | "taskDeliveries" | "taskAsked" | "artifacts" | "parent"
@@ -77,7 +77,7 @@ const NOTHING_AROUND: Surroundings = {
   parent: undefined,
 };
 
-/** Gathers what a letter touches and lets the pure rules decide. Writes nothing. */
+/** Gathers what a message touches and lets the pure rules decide. Writes nothing. */
 export class SendPlanner {
   readonly #store: RelayStore;
   readonly #guard: Guard;
@@ -154,7 +154,7 @@ export class SendPlanner {
     }
   }
 
-  /** `newcomers` are agents elsewhere that become known by letters of the same change. */
+  /** `newcomers` are agents elsewhere that become known by messages of the same change. */
   async plan(
     principal: Principal,
     addressed: AddressedDraft,
@@ -182,11 +182,11 @@ export class SendPlanner {
     }
     if (naming !== undefined) await this.#assertOwnName(tenant, naming);
     const nowMs = this.#clock.nowMs();
-    // What there is nothing to wait for is not waited for: every letter comes by here.
+    // What there is nothing to wait for is not waited for: every message comes by here.
     const around = standsAlone(draft) ? NOTHING_AROUND : await this.#surroundings(principal, draft, sender);
     const isShared = mayBeShared(draft, around.task);
     const same = isShared ? await findSameWork(this.#store, { tenant, ...addressed }, nowMs) : NOT_SHARED;
-    // Member by member, because spreads are slow, and every letter comes by here.
+    // Member by member, because spreads are slow, and every message comes by here.
     const context: SendContext = {
       tenant,
       sender,
@@ -229,7 +229,7 @@ export class SendPlanner {
     throw new RelayError("conflict", `id: "${clientTaskId}" is the relay's own name of a task; use a new id`);
   }
 
-  /** What the letter refers to, as it stands now. */
+  /** What the message refers to, as it stands now. */
   async #surroundings(principal: Principal, draft: MessageDraft, sender: AgentId): Promise<Surroundings> {
     const { tenant } = principal;
     const store = this.#store;
@@ -305,7 +305,7 @@ export class SendPlanner {
       thread_id: about.threadId,
       ...(about.taskId === null ? {} : { task_id: about.taskId }),
     };
-    // The key outlives its message by weeks: a late retry still gets its receipt, with the letter's id only.
+    // The key outlives its message by weeks: a late retry still gets its receipt, with the message's id only.
     const messageJson = record?.json ?? JSON.stringify({ id: messageId });
     return { created: false, message: JSON.parse(messageJson) as Message, messageJson, receipt };
   }
@@ -333,7 +333,7 @@ function assertAnswersGuest({ task, sender }: SendContext): void {
   );
 }
 
-/** Only letters that make, move or answer a task need capabilities. */
+/** Only messages that make, move or answer a task need capabilities. */
 function demandOf(context: SendContext): Demand | undefined {
   const { draft, task, sender, recipient } = context;
   if (draft.kind === "request" || draft.kind === "handoff") {

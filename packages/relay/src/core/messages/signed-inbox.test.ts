@@ -18,8 +18,8 @@ const ROOT = rootOperator();
 const AGE_MS = LIMITS.signedMessageAgeMsMax;
 const NOT_SIGNED = /^signature: is not one of a signing key that works here/;
 
-function without<NewMessage extends object>(letter: NewMessage, member: keyof NewMessage): object {
-  return Object.fromEntries(Object.entries(letter).filter(([name]) => name !== member));
+function without<NewMessage extends object>(message: NewMessage, member: keyof NewMessage): object {
+  return Object.fromEntries(Object.entries(message).filter(([name]) => name !== member));
 }
 
 async function reasons(core: CoreOnMemory, tenant = "default") {
@@ -28,25 +28,25 @@ async function reasons(core: CoreOnMemory, tenant = "default") {
   return events.map(({ data }) => data["reason"]);
 }
 
-describe("a signed letter", () => {
+describe("a signed message", () => {
   it("is sent as the agent of its key, and keeps what it was signed with", async () => {
     await using core = await coreOnMemory();
     const key = await newKey(core);
-    const letter = signed(core, key, { type: "request", x_more: { 页: [1, { 二: null }] }, urgency: "high" });
-    const { created, receipt, message } = await core.inbox.receive(letter, PLAIN);
+    const draft = signed(core, key, { type: "request", x_more: { 页: [1, { 二: null }] }, urgency: "high" });
+    const { created, receipt, message } = await core.inbox.receive(draft, PLAIN);
     assert.equal(created, true);
-    assert.deepEqual([receipt.message_id, receipt.recipient], [letter.id, ZHIWEI]);
-    const kept = await core.letter(letter.id);
+    assert.deepEqual([receipt.message_id, receipt.recipient], [draft.id, ZHIWEI]);
+    const kept = await core.message(draft.id);
     assert.deepEqual(kept, message);
     const { from, signature, key_id, nonce, signed_at, x_more } = kept;
     assert.deepEqual(
       { from, signature, key_id, nonce, signed_at, x_more },
       {
         from: LULU,
-        signature: letter.signature,
+        signature: draft.signature,
         key_id: key.key_id,
-        nonce: letter.nonce,
-        signed_at: letter.signed_at,
+        nonce: draft.nonce,
+        signed_at: draft.signed_at,
         x_more: { 页: [1, { 二: null }] },
       },
     );
@@ -58,16 +58,16 @@ describe("a signed letter", () => {
     await using core = await coreOnMemory();
     const key = await newKey(core);
     const unnamed = sign(key, without(messageOf(key, {}, core.clock.nowMs()), "from"));
-    for (const letter of [unnamed, signed(core, key, { from: "lulu" })]) {
-      assert.equal((await core.inbox.receive(letter, PLAIN)).message.from, LULU);
+    for (const message of [unnamed, signed(core, key, { from: "lulu" })]) {
+      assert.equal((await core.inbox.receive(message, PLAIN)).message.from, LULU);
     }
   });
 
   it("is not another agent's, whatever its signature", async () => {
     await using core = await coreOnMemory();
     const key = await newKey(core);
-    const letter = signed(core, key, { from: ZHIWEI, to: LULU });
-    await refused(core.inbox.receive(letter, PLAIN), "permission_denied", /an agent acts for itself only/);
+    const message = signed(core, key, { from: ZHIWEI, to: LULU });
+    await refused(core.inbox.receive(message, PLAIN), "permission_denied", /an agent acts for itself only/);
     const { events } = await core.journal.events(core.operator, { type: "access.denied" });
     assert.deepEqual(
       events.map(({ actor, data }) => [actor, data["key_id"]]),
@@ -80,8 +80,8 @@ describe("a signed letter", () => {
     it(`brings its ${member}, which the relay would else fill in unsigned`, async () => {
       await using core = await coreOnMemory();
       const key = await newKey(core);
-      const letter = messageOf(key, {}, core.clock.nowMs());
-      for (const lacking of [without(letter, member), { ...letter, [member]: null }]) {
+      const message = messageOf(key, {}, core.clock.nowMs());
+      for (const lacking of [without(message, member), { ...message, [member]: null }]) {
         await refused(
           core.inbox.receive(sign(key, lacking), PLAIN),
           "invalid_argument",
@@ -89,7 +89,7 @@ describe("a signed letter", () => {
         );
       }
       // What was refused has not used its nonce.
-      assert.equal((await core.inbox.receive(sign(key, letter), PLAIN)).created, true);
+      assert.equal((await core.inbox.receive(sign(key, message), PLAIN)).created, true);
     });
   }
 
@@ -97,14 +97,14 @@ describe("a signed letter", () => {
     it(`has a ${member}`, async () => {
       await using core = await coreOnMemory();
       const key = await newKey(core);
-      const letter = signed(core, key);
+      const message = signed(core, key);
       const missing = new RegExp(`^message: ${member} is missing$`);
-      await refused(core.inbox.receive(without(letter, member), PLAIN), "invalid_argument", missing);
+      await refused(core.inbox.receive(without(message, member), PLAIN), "invalid_argument", missing);
       for (const value of [null, "", 7, {}]) {
-        const wrong = { ...letter, [member]: value };
+        const wrong = { ...message, [member]: value };
         await refused(core.inbox.receive(wrong, PLAIN), "invalid_argument", new RegExp(`^${member}: `));
       }
-      await refused(core.inbox.receive({ ...letter, [member]: "x".repeat(501) }, PLAIN), "too_large");
+      await refused(core.inbox.receive({ ...message, [member]: "x".repeat(501) }, PLAIN), "too_large");
       assert.deepEqual(await reasons(core), []);
     });
   }
@@ -112,20 +112,20 @@ describe("a signed letter", () => {
   it("is refused when anything of it was changed on its way", async () => {
     await using core = await coreOnMemory();
     const key = await newKey(core);
-    const letter = signed(core, key, { x_more: { 页: [1] }, subject: "查一下" });
-    const members = Object.keys(letter).filter((each) => each !== "key_id" && each !== "version");
+    const message = signed(core, key, { x_more: { 页: [1] }, subject: "查一下" });
+    const members = Object.keys(message).filter((each) => each !== "key_id" && each !== "version");
     for (const member of members) {
       const changed = member === "signed_at" ? "2026-05-08T12:00:00.001Z" : "changed";
       await refused(
-        core.inbox.receive({ ...letter, [member]: changed }, PLAIN),
+        core.inbox.receive({ ...message, [member]: changed }, PLAIN),
         "unauthenticated",
         NOT_SIGNED,
       );
     }
-    await refused(core.inbox.receive({ ...letter, x_added: 1 }, PLAIN), "unauthenticated", NOT_SIGNED);
+    await refused(core.inbox.receive({ ...message, x_added: 1 }, PLAIN), "unauthenticated", NOT_SIGNED);
     assert.deepEqual(new Set(await reasons(core)), new Set(["signature"]));
     assert.deepEqual(await core.mailOf(ZHIWEI), []);
-    const reordered = Object.fromEntries(Object.entries(letter).toReversed());
+    const reordered = Object.fromEntries(Object.entries(message).toReversed());
     assert.equal((await core.inbox.receive(reordered, PLAIN)).created, true);
   });
 
@@ -134,8 +134,8 @@ describe("a signed letter", () => {
     const key = await newKey(core);
     let x_more: object = {};
     for (let depth = 0; depth < 50_000; depth += 1) x_more = { x_more };
-    const letter = { ...signed(core, key), x_more };
-    await refused(core.inbox.receive(letter, PLAIN), "invalid_argument", /nested deeper/);
+    const message = { ...signed(core, key), x_more };
+    await refused(core.inbox.receive(message, PLAIN), "invalid_argument", /nested deeper/);
   });
 });
 
@@ -151,7 +151,7 @@ describe("whoever could not sign", () => {
     const operators = await core.keys.create(ROOT, {});
     const stranger = { key_id: "key_0190abcd-0000-7000-8000-000000000000", key: key.key };
     const secretOf = ({ key_id, key: text }: SigningKeyShown) => ({ key_id, key: text.split(".")[1] ?? "" });
-    const tries: readonly [reason: string, letter: object][] = [
+    const tries: readonly [reason: string, message: object][] = [
       ["unknown", signed(core, stranger)],
       ["unknown", signed(core, { ...stranger, key_id: "知微" })],
       ["bearer", signed(core, secretOf(bearer))],
@@ -162,8 +162,8 @@ describe("whoever could not sign", () => {
       ["expired", signed(core, expiring)],
     ];
     const sentences = new Set<string>();
-    for (const [reason, letter] of tries) {
-      const { message } = await refused(core.inbox.receive(letter, PLAIN), "unauthenticated", NOT_SIGNED);
+    for (const [reason, draft] of tries) {
+      const { message } = await refused(core.inbox.receive(draft, PLAIN), "unauthenticated", NOT_SIGNED);
       sentences.add(message);
       assert.equal((await reasons(core)).at(-1), reason);
     }
@@ -174,14 +174,14 @@ describe("whoever could not sign", () => {
   it("is put on record a bounded number of times", async () => {
     await using core = await coreOnMemory();
     const key = await newKey(core);
-    const letter = { ...signed(core, key), body: "另一封" };
+    const message = { ...signed(core, key), body: "另一封" };
     const most = LIMITS.unauthenticatedEventsPerMinuteMax;
     for (let count = 0; count < most + 7; count += 1) {
-      await refused(core.inbox.receive(letter, PLAIN), "unauthenticated");
+      await refused(core.inbox.receive(message, PLAIN), "unauthenticated");
     }
     assert.equal((await reasons(core)).length, most);
     core.clock.advance(60_000);
-    await refused(core.inbox.receive(letter, PLAIN), "unauthenticated");
+    await refused(core.inbox.receive(message, PLAIN), "unauthenticated");
     const { events } = await core.journal.events(core.operator, {
       type: "access.unauthenticated",
       limit: 500,
@@ -196,13 +196,13 @@ describe("the time of a signature", () => {
     const key = await newKey(core);
     const nowMs = core.clock.nowMs();
     for (const offMs of [-AGE_MS, AGE_MS, 0]) {
-      const letter = sign(key, messageOf(key, {}, nowMs + offMs));
-      assert.equal((await core.inbox.receive(letter, PLAIN)).created, true, `${offMs}`);
+      const message = sign(key, messageOf(key, {}, nowMs + offMs));
+      assert.equal((await core.inbox.receive(message, PLAIN)).created, true, `${offMs}`);
     }
     for (const offMs of [-AGE_MS - 1, AGE_MS + 1, -100 * AGE_MS]) {
-      const letter = sign(key, messageOf(key, {}, nowMs + offMs));
+      const message = sign(key, messageOf(key, {}, nowMs + offMs));
       await refused(
-        core.inbox.receive(letter, PLAIN),
+        core.inbox.receive(message, PLAIN),
         "unauthenticated",
         /^signed_at: .* is more than 5 minutes from 2026-05-08T12:00:00\.000Z, the time here; sign anew$/,
       );
@@ -309,13 +309,13 @@ describe("where capabilities are on", () => {
   it("a signed request needs them as any other, and a repetition spends none", async () => {
     await using core = await gatedCore();
     const key = await newKey(core);
-    const letter = signed(core, key, { type: "request" });
-    await refused(core.inbox.receive(letter, PLAIN), "permission_denied", /a2a\.send/);
+    const message = signed(core, key, { type: "request" });
+    await refused(core.inbox.receive(message, PLAIN), "permission_denied", /a2a\.send/);
     await core.grant(LULU, `a2a.send.${ZHIWEI}`, { scope: { max_uses: 1 } });
     await core.grant(ZHIWEI, `a2a.recv.${LULU}`);
-    assert.equal((await core.inbox.receive(letter, PLAIN)).created, true);
-    await refused(core.inbox.receive(letter, PLAIN), "conflict", /^nonce: /);
-    const { id, created_at } = letter;
+    assert.equal((await core.inbox.receive(message, PLAIN)).created, true);
+    await refused(core.inbox.receive(message, PLAIN), "conflict", /^nonce: /);
+    const { id, created_at } = message;
     const again = signed(core, key, { type: "request", id, created_at });
     assert.equal((await core.inbox.receive(again, PLAIN)).created, false);
     const other = signed(core, key, { type: "request" });

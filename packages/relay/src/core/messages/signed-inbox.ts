@@ -30,7 +30,7 @@ export interface InboxParts {
   readonly tenants: TenantService;
 }
 
-/** How a letter came in. */
+/** How a message came in. */
 export interface Arrival {
   readonly transport: string;
   /** The tenant that its address named; undefined: none, so that the key alone decides. */
@@ -41,7 +41,7 @@ const MINUTE_MS = 60_000;
 
 const parseSigned = parserOf(SignedMessageSchema, "message");
 
-/** Takes letters from whoever shows no key but signs what it sends. The key that signed decides who sent it. */
+/** Takes messages from whoever shows no key but signs what it sends. The key that signed decides who sent it. */
 export class SignedInbox {
   readonly #store: Pick<AccessStore, "key">;
   readonly #clock: Clock;
@@ -60,7 +60,7 @@ export class SignedInbox {
     parts.randomness(this.#nobodysSecret);
   }
 
-  /** A letter that is refused has not used its nonce: it may come again as it is, while it is fresh. */
+  /** A message that is refused has not used its nonce: it may come again as it is, while it is fresh. */
   async receive(input: unknown, { transport, tenant }: Arrival): Promise<SendAnswer> {
     const message = parseSigned(input);
     const signedAtMs = parseInstant(message.signed_at, "signed_at");

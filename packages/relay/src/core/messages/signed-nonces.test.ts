@@ -8,19 +8,19 @@ import { messageOf, newKey, PLAIN, sign, signed } from "../../../testing/signed-
 const AGE_MS = LIMITS.signedMessageAgeMsMax;
 
 describe("a nonce", () => {
-  it("is used once: the same letter again is refused", async () => {
+  it("is used once: the same message again is refused", async () => {
     await using core = await coreOnMemory();
     const key = await newKey(core);
-    const letter = signed(core, key);
-    await core.inbox.receive(letter, PLAIN);
+    const message = signed(core, key);
+    await core.inbox.receive(message, PLAIN);
     const used = /^nonce: this nonce was used already; sign again with a fresh one$/;
-    for (const again of [letter, signed(core, key, { nonce: letter.nonce, body: "别的" })]) {
+    for (const again of [message, signed(core, key, { nonce: message.nonce, body: "别的" })]) {
       await refused(core.inbox.receive(again, PLAIN), "conflict", used);
     }
     assert.equal((await core.mailOf(ZHIWEI)).length, 1);
   });
 
-  it("that is fresh gives the same receipt to a letter that was sent before, and counts as well", async () => {
+  it("that is fresh gives the same receipt to a message that was sent before, and counts as well", async () => {
     await using core = await coreOnMemory();
     const key = await newKey(core);
     const first = signed(core, key, { type: "request" });
@@ -29,7 +29,7 @@ describe("a nonce", () => {
     const again = signed(core, key, { type: "request", id, created_at, nonce: "新的" });
     const answer = await core.inbox.receive(again, PLAIN);
     assert.deepEqual([answer.created, answer.receipt], [false, receipt]);
-    assert.equal(answer.message["nonce"], first.nonce, "the letter is the first one");
+    assert.equal(answer.message["nonce"], first.nonce, "the message is the first one");
     await refused(core.inbox.receive(again, PLAIN), "conflict", /^nonce: /);
     assert.equal((await core.mailOf(ZHIWEI)).length, 1);
   });
@@ -37,35 +37,35 @@ describe("a nonce", () => {
   it("of many senders at once is used by one of them", async () => {
     await using core = await coreOnMemory();
     const key = await newKey(core);
-    const letter = signed(core, key);
-    const all = await Promise.allSettled(Array.from({ length: 20 }, () => core.inbox.receive(letter, PLAIN)));
+    const message = signed(core, key);
+    const all = await Promise.allSettled(Array.from({ length: 20 }, () => core.inbox.receive(message, PLAIN)));
     const refusals = all.filter((each) => each.status === "rejected").map(({ reason }) => String(reason));
     assert.equal(refusals.length, all.length - 1);
     for (const refusal of refusals) assert.match(refusal, /nonce was used already/);
     assert.equal((await core.mailOf(ZHIWEI)).length, 1);
   });
 
-  it("is not used by a letter that was refused", async () => {
+  it("is not used by a message that was refused", async () => {
     await using core = await coreOnMemory({ mailboxOpenMax: 1 });
     const key = await newKey(core);
     await core.send();
-    const letter = signed(core, key);
-    await refused(core.inbox.receive(letter, PLAIN), "mailbox_full");
+    const message = signed(core, key);
+    await refused(core.inbox.receive(message, PLAIN), "mailbox_full");
     await refused(core.inbox.receive(signed(core, key, { to: "nobody" }), PLAIN), "unknown_agent");
     const [item] = await core.mailOf(ZHIWEI);
     await core.mailboxes.ack(core.operator, ZHIWEI, { message_ids: [item?.message_id ?? ""] });
-    assert.equal((await core.inbox.receive(letter, PLAIN)).created, true);
+    assert.equal((await core.inbox.receive(message, PLAIN)).created, true);
   });
 
   it("belongs to its key: two keys may use the same", async () => {
     await using core = await coreOnMemory();
     for (const key of [await newKey(core), await newKey(core)]) {
-      const letter = signed(core, key, { nonce: "一" });
-      assert.equal((await core.inbox.receive(letter, PLAIN)).created, true);
+      const message = signed(core, key, { nonce: "一" });
+      assert.equal((await core.inbox.receive(message, PLAIN)).created, true);
     }
   });
 
-  it("is remembered until its letter is too old to be shown again", async () => {
+  it("is remembered until its message is too old to be shown again", async () => {
     await using core = await coreOnMemory();
     const key = await newKey(core);
     const ahead = sign(key, messageOf(key, {}, core.clock.nowMs() + AGE_MS));

@@ -27,7 +27,7 @@ import type { Effect, SendContext } from "./send-plan.ts";
 
 const QUIET_KINDS: ReadonlySet<string> = new Set(["status", "heartbeat"]);
 
-/** Decides by kind and by who writes what a letter does to a task. */
+/** Decides by kind and by who writes what a message does to a task. */
 export function effectOf(context: SendContext, threadId: string): Effect {
   const { draft, task, sender } = context;
   if (draft.given.decision !== undefined) return decideProposal(context);
@@ -50,7 +50,7 @@ export function effectOf(context: SendContext, threadId: string): Effect {
   );
 }
 
-/** The state that an assignee's letter puts its task into, or undefined when it is only mail. */
+/** The state that an assignee's message puts its task into, or undefined when it is only mail. */
 export function answerState(context: SendContext): TaskState | undefined {
   const { draft, task, sender } = context;
   if (task === undefined || sender !== task.assignee) return undefined;
@@ -288,7 +288,7 @@ function assertAllRead(task: TaskRecord, mail: readonly DeliveryRecord[]): void 
   );
 }
 
-/** A memory is only ever proposed: its recipient says yes or no, and the proposer is told by this letter. */
+/** A memory is only ever proposed: its recipient says yes or no, and the proposer is told by this message. */
 function decideProposal(context: SendContext): Effect {
   const { original, originalDelivery, sender, draft, defaults } = context;
   if (original?.kind !== "memory" || original.recipient !== sender || originalDelivery === undefined) {
@@ -314,7 +314,7 @@ function decideProposal(context: SendContext): Effect {
   };
 }
 
-/** The answered letter's receipts say that it was replied to. */
+/** The answered message's receipts say that it was replied to. */
 function repliedEvents(context: SendContext): readonly EventDraft[] {
   const { draft, original, sender, defaults } = context;
   if (draft.kind !== "reply" || original === undefined || original.recipient !== sender) return [];

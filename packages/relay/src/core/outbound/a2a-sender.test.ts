@@ -24,8 +24,8 @@ function answering(core: RemoteCore, status: number, text = ""): void {
     request.method === "GET" ? receiver(request) : anAnswer(status, { text });
 }
 
-describe("a letter to an agent elsewhere", () => {
-  it("is a message with the letter's parts and words of its own about the rest", async () => {
+describe("a message to an agent elsewhere", () => {
+  it("is a message with the message's parts and words of its own about the rest", async () => {
     await using core = await remoteCore();
     const parts = [{ text: "看图" }, { kind: "file", file: { uri: "https://a.example/图.png" } }];
     const a2a_message = {
@@ -177,7 +177,7 @@ describe("a letter to an agent elsewhere", () => {
   });
 });
 
-describe("a letter that may have arrived", () => {
+describe("a message that may have arrived", () => {
   const broken = (): never => {
     throw new OutboundFailure("protocol", "it hung up", { mayHaveArrived: true });
   };
@@ -260,7 +260,7 @@ describe("a letter that may have arrived", () => {
 describe("a conversation with an agent elsewhere", () => {
   const THREAD = "同一个话题";
 
-  /** The context that the last letter went into. */
+  /** The context that the last message went into. */
   async function contextOfNext(core: RemoteCore, from: string): Promise<unknown> {
     await core.ask({ from, thread_id: THREAD });
     await core.push();
@@ -290,7 +290,7 @@ describe("a conversation with an agent elsewhere", () => {
   });
 });
 
-describe("a letter that does not reach an agent known by its URL", () => {
+describe("a message that does not reach an agent known by its URL", () => {
   /** All attempts that there are. */
   async function pushToTheEnd(core: RemoteCore): Promise<number> {
     for (let attempts = 0; ; core.clock.advance(300_000)) {
@@ -340,7 +340,7 @@ describe("a letter that does not reach an agent known by its URL", () => {
   });
 });
 
-describe("a letter that goes in a circle", () => {
+describe("a message that goes in a circle", () => {
   it("ends after as many relays as it may pass through", async () => {
     await using core = await remoteCore();
     await core.agents.register(core.operator, { agent_id: ZHIWEI, callback_url: AGENT_URL, push: "a2a" });

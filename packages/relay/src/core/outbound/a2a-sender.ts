@@ -39,13 +39,13 @@ export interface A2aSenderSettings extends RemoteSettings {
   readonly messageTtlMs: number;
 }
 
-/** Where a letter goes to: a way to the agent, and the letter's place there. */
+/** Where a message goes to: a way to the agent, and the message's place there. */
 interface Destination extends RemotePosition {
   readonly at: RemoteInterface;
   readonly isGuessed: boolean;
 }
 
-/** Sends letters to agents that speak A2A, wherever they are: what they are asked becomes a task of theirs. */
+/** Sends messages to agents that speak A2A, wherever they are: what they are asked becomes a task of theirs. */
 export class A2aSender implements PushSender {
   readonly #store: RelayStore;
   readonly #ids: Identifiers;
@@ -66,14 +66,14 @@ export class A2aSender implements PushSender {
     const isRepeatable = delivery.duplicateSafety === "idempotent";
     let isAnnounced = false;
     try {
-      const letter = JSON.parse(message.json) as Message;
-      assertGoesOn(letter);
+      const parsed = JSON.parse(message.json) as Message;
+      assertGoesOn(parsed);
       const to = await this.#destination(endpoint, delivery, how.signal);
       if (!isRepeatable) {
         isAnnounced = await how.announce();
         if (!isAnnounced) return undefined;
       }
-      return await this.#send(endpoint, letter, to, how.signal);
+      return await this.#send(endpoint, parsed, to, how.signal);
     } catch (reason) {
       if (!(reason instanceof RemoteFailure)) throw reason;
       if (reason.kind === "refused") this.#cards.forget(endpoint.url);
@@ -141,7 +141,7 @@ export class A2aSender implements PushSender {
     if (taskId !== null && isItsWork && isFollowUp(delivery)) {
       const known = await this.#store.remoteTask(tenant, taskId);
       if (known?.remoteTaskId == null)
-        throw new NotYet("the letter that asks for the task has not arrived yet");
+        throw new NotYet("the message that asks for the task has not arrived yet");
       const contextId = known.remoteContextId ?? undefined;
       return { at: interfaceOf(known), isGuessed: false, taskId: known.remoteTaskId, contextId };
     }
@@ -151,9 +151,9 @@ export class A2aSender implements PushSender {
     return { at, isGuessed, contextId: await this.#store.remoteContextId(query) };
   }
 
-  async #send(endpoint: PushEndpoint, letter: Message, to: Destination, signal: AbortSignal): Promise<Tried> {
-    const params = sendParams(letter, to);
-    const options = { idempotencyKey: headerText(letter.id), signal };
+  async #send(endpoint: PushEndpoint, message: Message, to: Destination, signal: AbortSignal): Promise<Tried> {
+    const params = sendParams(message, to);
+    const options = { idempotencyKey: headerText(message.id), signal };
     const ask = (at: RemoteInterface): Promise<RemoteResult> => this.#calls.call(at, "send", params, options);
     try {
       return triedAt(to.at, await ask(to.at));
@@ -270,7 +270,7 @@ function excerpt(text: string): string {
   return new TextDecoder().decode(bytes, { stream: true });
 }
 
-/** Ids may have letters that a header cannot carry. */
+/** Ids may have characters that a header cannot carry. */
 function headerText(id: string): string {
   return id.replaceAll(/[^\x21-\x24\x26-\x7e]/gu, encodeURIComponent);
 }

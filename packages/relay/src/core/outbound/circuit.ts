@@ -22,7 +22,7 @@ export function afterFailure({ failures, openUntilMs }: Circuit, nowMs: number):
   return { failures: count, openUntilMs: nowMs + openMs };
 }
 
-/** A receiver that asks for patience gets it for all letters, and never less than the circuit gives it anyway. */
+/** A receiver that asks for patience gets it for all messages, and never less than the circuit gives it anyway. */
 export function leftAlone({ failures, openUntilMs }: Circuit, untilMs: number): Circuit {
   return { failures, openUntilMs: Math.max(openUntilMs ?? 0, untilMs) };
 }

@@ -49,7 +49,7 @@ describe("the answer of an address that the agent has left meanwhile", () => {
       const before = await endpointOf(core);
       await core.pushDelivery.record(ended);
       assert.deepEqual(await endpointOf(core), before);
-      const { push } = await core.message(receipt.message_id);
+      const { push } = await core.pushedMessage(receipt.message_id);
       assert.deepEqual([push.state, push.attempts.length], ["pending", 1]);
       assert.equal(await core.waitMs(), 5_000, "a Retry-After of the old one is not for the new one");
       core.clock.advance(5_000);
@@ -70,7 +70,7 @@ describe("the answer of an address that the agent has left meanwhile", () => {
     assert.equal(await core.pushDelivery.record(ended), "delivered");
     assert.equal((await endpointOf(core)).failures, 3);
     assert.deepEqual(await core.store.agent(DEFAULT_TENANT, ZHIWEI), before);
-    assert.equal((await core.message(receipt.message_id)).push.state, "delivered");
+    assert.equal((await core.pushedMessage(receipt.message_id)).push.state, "delivered");
   });
 
   it("does not disable the endpoint of who has the id now, at the same address too", async () => {
@@ -82,10 +82,10 @@ describe("the answer of an address that the agent has left meanwhile", () => {
     await core.agents.register(core.operator, { agent_id: ZHIWEI, callback_url: url, push: "webhook" });
     await core.pushDelivery.record(ended);
     assert.equal((await endpointOf(core)).state, "active");
-    const letter = await core.send();
+    const message = await core.send();
     const results = await core.push();
     assert.ok(results.includes("delivered"));
-    assert.equal((await core.message(letter.receipt.message_id)).push.state, "delivered");
+    assert.equal((await core.pushedMessage(message.receipt.message_id)).push.state, "delivered");
   });
 
   it("is not the last word, even after the last attempt", async () => {
@@ -114,14 +114,14 @@ describe("what waits for an endpoint", () => {
     core.outside.receiver = () => anAnswer(410);
     assert.deepEqual(await core.push(), ["gone"]);
     assert.deepEqual(await core.push(), []);
-    const { push } = await core.message(second.receipt.message_id);
+    const { push } = await core.pushedMessage(second.receipt.message_id);
     assert.deepEqual([push.state, push.reason], ["dropped", "the endpoint answered 410: it is gone"]);
     assert.equal(push.next_attempt_at, undefined);
     assert.equal((await core.pushes.endpoint(core.operator, ZHIWEI, {})).pending, 0);
     core.outside.receiver = () => anAnswer(200);
     await core.agents.register(core.operator, { agent_id: ZHIWEI, push: "webhook" });
     assert.deepEqual(await core.push(), ["delivered", "delivered"]);
-    assert.equal((await core.message(first.receipt.message_id)).push.state, "delivered");
+    assert.equal((await core.pushedMessage(first.receipt.message_id)).push.state, "delivered");
   });
 
   for (const [title, reason, leave] of [
@@ -142,11 +142,11 @@ describe("what waits for an endpoint", () => {
       const ended = await answered(core, underWay.receipt.message_id, 500);
       await leave(core);
       await core.pushDelivery.record(ended);
-      const { push } = await core.message(underWay.receipt.message_id);
+      const { push } = await core.pushedMessage(underWay.receipt.message_id);
       assert.deepEqual([push.state, push.reason, push.next_attempt_at], ["dropped", reason, undefined]);
       assert.equal(push.attempts.length, 1);
       assert.deepEqual(await core.push(), []);
-      const left = (await core.message(waiting.receipt.message_id)).push;
+      const left = (await core.pushedMessage(waiting.receipt.message_id)).push;
       assert.deepEqual([left.state, left.reason, left.next_attempt_at], ["dropped", reason, undefined]);
     });
   }
@@ -154,7 +154,7 @@ describe("what waits for an endpoint", () => {
 
 describe("a receiver that asks for patience", () => {
   for (const status of [429, 503]) {
-    it(`with ${status} gets no letter at all until then`, async () => {
+    it(`with ${status} gets no message at all until then`, async () => {
       await using core = await pushingCore();
       for (let index = 0; index < 4; index += 1) await core.send();
       core.outside.receiver = () => anAnswer(status, { headers: { "retry-after": "600" } });
@@ -173,7 +173,7 @@ describe("a receiver that asks for patience", () => {
   }
 });
 
-describe("a letter that the receiver does not take", () => {
+describe("a message that the receiver does not take", () => {
   it("is tried again at its times, and holds up no other", async () => {
     await using core = await pushingCore();
     core.outside.receiver = ({ body }) => anAnswer(body?.includes("坏信") === true ? 400 : 200);
@@ -189,7 +189,7 @@ describe("a letter that the receiver does not take", () => {
       core.clock.advance(waitMs);
       await core.push();
     }
-    const { push, receipts } = await core.message(receipt.message_id);
+    const { push, receipts } = await core.pushedMessage(receipt.message_id);
     assert.deepEqual([push.state, push.attempts.length], ["failed", 4]);
     assert.equal(receipts.at(-1)?.stage, "push_failed");
   });
@@ -204,7 +204,7 @@ describe("mail that comes back", () => {
     await core.mailboxes.release(core.zhiwei, ZHIWEI, { message_id, lease_id });
     while (await core.pushDelivery.takeUp(KEY)) continue;
     await core.pushDelivery.record(ended);
-    assert.equal((await core.message(messageId)).push.state, "pending");
+    assert.equal((await core.pushedMessage(messageId)).push.state, "pending");
     core.clock.advance(600_000);
     assert.deepEqual(await core.push(), ["delivered"]);
   });
@@ -226,7 +226,7 @@ describe("mail that comes back", () => {
     };
     const { signal } = new AbortController();
     assert.equal(await core.pushDelivery.attempt(KEY, receipt.message_id, signal), "idle");
-    assert.equal((await core.message(receipt.message_id)).push.state, "pending");
+    assert.equal((await core.pushedMessage(receipt.message_id)).push.state, "pending");
     assert.deepEqual(await core.push(), ["delivered"]);
   });
 });
@@ -238,7 +238,7 @@ describe("the record of an attempt", () => {
     const ended = await answered(core, receipt.message_id, 500);
     await core.pushDelivery.record(ended);
     await core.pushDelivery.record(ended);
-    assert.equal((await core.message(receipt.message_id)).push.attempts.length, 1);
+    assert.equal((await core.pushedMessage(receipt.message_id)).push.attempts.length, 1);
     assert.equal((await endpointOf(core)).failures, 1);
   });
 });

@@ -22,7 +22,7 @@ export interface PushedMail {
 }
 
 /**
- * The letter, or the notice of it, has arrived. MailboxMessage that somebody took meanwhile stays as it is. `sent` is the
+ * The message, or the notice of it, has arrived. MailboxMessage that somebody took meanwhile stays as it is. `sent` is the
  * endpoint as it was when the request went out: what was sent is what has arrived.
  */
 export function arrivedChanges(

@@ -26,7 +26,7 @@ async function sendMany(core: PushingCore, count: number): Promise<readonly stri
 }
 
 describe("a push that is answered with 2xx", () => {
-  it("brings the letter as the mailbox shows it, signed, and marks it as delivered", async () => {
+  it("brings the message as the mailbox shows it, signed, and marks it as delivered", async () => {
     await using core = await pushingCore();
     const { receipt } = await core.send({ subject: "测试", body: "知微你好" });
     const [item] = await core.mailOf(ZHIWEI);
@@ -47,7 +47,7 @@ describe("a push that is answered with 2xx", () => {
       headers["webhook-signature"],
       `v1,${createHmac("sha256", key).update(signed).digest("base64")}`,
     );
-    const { delivery, receipts, push } = await core.message(receipt.message_id);
+    const { delivery, receipts, push } = await core.pushedMessage(receipt.message_id);
     assert.deepEqual([delivery?.state, stagesOf(receipts)], ["available", ["accepted", "delivered"]]);
     assert.ok(delivery?.delivered_at);
     assert.equal(push.state, "delivered");
@@ -63,7 +63,7 @@ describe("a push that is answered with 2xx", () => {
     await using core = await pushingCore({ push_ack: true });
     const { receipt } = await core.send();
     await core.push();
-    const { delivery, receipts } = await core.message(receipt.message_id);
+    const { delivery, receipts } = await core.pushedMessage(receipt.message_id);
     assert.equal(delivery?.state, "acknowledged");
     assert.deepEqual(stagesOf(receipts), ["accepted", "delivered", "acknowledged"]);
     assert.equal(receipts[2]?.by, ZHIWEI);
@@ -81,7 +81,7 @@ describe("a push that is answered with 2xx", () => {
     assert.equal((await core.delivery(more.receipt.message_id)).state, "acknowledged");
   });
 
-  it("of a notice brings no letter, tells where to read it, and leaves it unread", async () => {
+  it("of a notice brings no message, tells where to read it, and leaves it unread", async () => {
     await using core = await pushingCore({ notice: true });
     const { receipt } = await core.send({ subject: "测试", body: "只给知微的秘密", urgency: "high" });
     await core.push();
@@ -98,7 +98,7 @@ describe("a push that is answered with 2xx", () => {
         mailbox_url: "http://relay.test/mailbox/zhiwei%40known-blocks1",
       },
     });
-    const { delivery, receipts } = await core.message(receipt.message_id);
+    const { delivery, receipts } = await core.pushedMessage(receipt.message_id);
     assert.deepEqual(stagesOf(receipts), ["accepted", "noticed"]);
     assert.equal(delivery?.delivered_at, undefined);
   });
@@ -117,21 +117,21 @@ describe("mail that waits to be pushed", () => {
   it("is all that was there before push was asked for, and all that comes, in the order it was accepted", async () => {
     await using core = await pushingCore();
     await core.agents.register(core.operator, { agent_id: ZHIWEI, push: null });
-    const letters = Array.from({ length: 250 }, (_, index) => ({
+    const messages = Array.from({ length: 250 }, (_, index) => ({
       id: `信-${250 - index}`,
       from: LULU,
       to: ZHIWEI,
       body: "你好",
     }));
-    await core.messages.sendBatch(core.operator, inObjects({ messages: letters.slice(0, 200) }, 400));
+    await core.messages.sendBatch(core.operator, inObjects({ messages: messages.slice(0, 200) }, 400));
     assert.deepEqual(await core.push(), []);
     await core.agents.register(core.operator, { agent_id: ZHIWEI, push: "webhook" });
-    await core.messages.sendBatch(core.operator, inObjects({ messages: letters.slice(200) }, 400));
+    await core.messages.sendBatch(core.operator, inObjects({ messages: messages.slice(200) }, 400));
     assert.equal((await core.push()).length, 250);
     const sent = core.outside.ids.map((id) => decodeURIComponent(id));
     assert.deepEqual(
       sent,
-      letters.map(({ id }) => id),
+      messages.map(({ id }) => id),
     );
   });
 
@@ -142,7 +142,7 @@ describe("mail that waits to be pushed", () => {
     const { message_id, lease_id } = await core.lease();
     assert.deepEqual(await core.push(), ["dropped"]);
     assert.equal(core.outside.requests.length, 0);
-    const { push } = await core.message(receipt.message_id);
+    const { push } = await core.pushedMessage(receipt.message_id);
     assert.deepEqual([push.state, push.reason, push.attempts], ["dropped", "the message is leased", []]);
     await core.mailboxes.release(core.zhiwei, ZHIWEI, { message_id, lease_id });
     assert.deepEqual(await core.push(), ["delivered"]);
@@ -166,7 +166,7 @@ describe("mail that waits to be pushed", () => {
       while (await core.pushDelivery.takeUp(KEY)) continue;
       await settle(core, receipt.message_id);
       assert.deepEqual(await core.push(), ["dropped"]);
-      assert.equal((await core.message(receipt.message_id)).push.reason, reason);
+      assert.equal((await core.pushedMessage(receipt.message_id)).push.reason, reason);
       assert.equal(core.outside.requests.length, 0);
     });
   }
@@ -178,7 +178,7 @@ describe("mail that waits to be pushed", () => {
     const { message_id, lease_id } = await core.lease();
     await core.mailboxes.release(core.zhiwei, ZHIWEI, { message_id, lease_id });
     assert.deepEqual(await core.push(), ["delivered"]);
-    const { push } = await core.message(receipt.message_id);
+    const { push } = await core.pushedMessage(receipt.message_id);
     assert.deepEqual(
       push.attempts.map(({ attempt }) => attempt),
       [1, 2],
@@ -193,7 +193,7 @@ describe("mail that waits to be pushed", () => {
       return anAnswer(200);
     };
     assert.deepEqual(await core.push(), ["delivered"]);
-    const { delivery, receipts, push } = await core.message(receipt.message_id);
+    const { delivery, receipts, push } = await core.pushedMessage(receipt.message_id);
     assert.deepEqual([delivery?.state, push.state], ["leased", "delivered"]);
     assert.deepEqual(stagesOf(receipts), ["accepted", "leased", "delivered"]);
   });
@@ -209,7 +209,7 @@ describe("mail that waits to be pushed", () => {
     };
     const result = await core.pushDelivery.attempt(KEY, receipt.message_id, stopping.signal);
     assert.equal(result, "idle");
-    const { push } = await core.message(receipt.message_id);
+    const { push } = await core.pushedMessage(receipt.message_id);
     assert.deepEqual([push.state, push.attempts], ["pending", []]);
   });
 });
@@ -235,7 +235,7 @@ describe("a push that fails", () => {
       core.clock.advance(1);
     }
     assert.deepEqual(new Set(core.outside.ids), new Set([receipt.message_id]));
-    const { delivery, receipts, push } = await core.message(receipt.message_id);
+    const { delivery, receipts, push } = await core.pushedMessage(receipt.message_id);
     assert.equal(delivery?.state, "available");
     assert.deepEqual([push.state, push.reason], ["failed", "the endpoint answered 500"]);
     assert.deepEqual(
@@ -252,7 +252,7 @@ describe("a push that fails", () => {
     assert.equal((await core.mailOf(ZHIWEI)).length, 1);
   });
 
-  it("hides what the receiver answered from whoever wrote the letter", async () => {
+  it("hides what the receiver answered from whoever wrote the message", async () => {
     await using core = await pushingCore();
     const { receipt } = await core.send();
     core.outside.receiver = () => anAnswer(500, { text: "at /srv/app.js:7" });
@@ -271,7 +271,7 @@ describe("a push that fails", () => {
       await core.pushes.replay(core.operator, ZHIWEI, { since: "2026-01-01T00:00:00Z" });
       await core.push();
     }
-    const { attempts } = (await core.message(receipt.message_id)).push;
+    const { attempts } = (await core.pushedMessage(receipt.message_id)).push;
     assert.deepEqual([attempts.length, attempts[0]?.attempt, attempts.at(-1)?.attempt], [20, 3, 22]);
     assert.equal(attempts[0]?.answer, "坏\0了\u0007\uFFFD");
   });
@@ -292,7 +292,7 @@ describe("a push that fails", () => {
       throw new OutboundFailure("unreachable", "zhiwei.example has no address");
     };
     assert.deepEqual(await core.push(), ["failed"]);
-    const [attempt] = (await core.message(receipt.message_id)).push.attempts;
+    const [attempt] = (await core.pushedMessage(receipt.message_id)).push.attempts;
     assert.deepEqual([attempt?.status, attempt?.error], [undefined, "zhiwei.example has no address"]);
     assert.equal(attempt?.duration_ms, 7);
   });
@@ -305,7 +305,7 @@ describe("a push that fails", () => {
     const endpoint = await core.pushes.endpoint(core.zhiwei, ZHIWEI, {});
     assert.deepEqual([endpoint.state, endpoint.pending], ["disabled", 1]);
     assert.equal((await core.agents.get(core.operator, ZHIWEI)).push, undefined);
-    const { receipts, push } = await core.message(first);
+    const { receipts, push } = await core.pushedMessage(first);
     assert.deepEqual([push.state, stagesOf(receipts)], ["failed", ["accepted", "push_failed"]]);
     const { events } = await core.journal.events(core.operator, { type: "push.disabled" });
     assert.deepEqual(
@@ -319,7 +319,7 @@ describe("a push that fails", () => {
     assert.deepEqual(new Set(core.outside.ids), new Set([first, second]));
   });
 
-  it("never puts a letter, a secret or an address into the journal", async () => {
+  it("never puts a message, a secret or an address into the journal", async () => {
     await using core = await pushingCore();
     await core.send({ body: "只给知微的秘密" });
     core.outside.receiver = () => anAnswer(410, { text: "answer of the receiver" });
@@ -344,7 +344,7 @@ describe("an endpoint that fails again and again", () => {
     assert.equal(await core.waitMs(), 60_000);
     const view = await core.pushes.endpoint(core.zhiwei, ZHIWEI, {});
     assert.deepEqual([view.circuit, view.failures, view.pending], ["open", 6, 7]);
-    assert.equal((await core.message(ids[6] ?? "")).push.attempts.length, 0);
+    assert.equal((await core.pushedMessage(ids[6] ?? "")).push.attempts.length, 0);
     core.outside.receiver = () => anAnswer(200);
     core.clock.advance(60_000);
     const results = await core.push();

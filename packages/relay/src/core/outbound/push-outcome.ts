@@ -4,9 +4,9 @@ import type { OutboundAnswer, OutboundFailure, OutboundFailureCode } from "../po
 /** What an attempt came to. */
 export type PushOutcome =
   | { readonly kind: "delivered" }
-  /** Tried again later, or given up. It is the endpoint that does not work, so it tells of all its letters. */
+  /** Tried again later, or given up. It is the endpoint that does not work, so it tells of all its messages. */
   | { readonly kind: "failed"; readonly reason: string; readonly retryAfter: string | undefined }
-  /** The same, but the receiver works and does not take this letter: it tells nothing of any other. */
+  /** The same, but the receiver works and does not take this message: it tells nothing of any other. */
   | {
       readonly kind: "refused";
       readonly reason: string;

@@ -74,7 +74,7 @@ describe("Retry-After", () => {
 });
 
 describe("the first attempt", () => {
-  it("is due since its letter was accepted, or so much later as the first offset says", () => {
+  it("is due since its message was accepted, or so much later as the first offset says", () => {
     assert.equal(firstAttemptAtMs(NOON_MS, OFFSETS_MS), NOON_MS);
     assert.equal(firstAttemptAtMs(NOON_MS, [50, 60]), NOON_MS + 50);
   });

@@ -40,7 +40,7 @@ function readHttpDate(text: string): number {
   return Date.parse(date.endsWith("GMT") ? date : `${date} GMT`);
 }
 
-/** When the first attempt is due: counted from when the letter was accepted, so that none overtakes another. */
+/** When the first attempt is due: counted from when the message was accepted, so that none overtakes another. */
 export function firstAttemptAtMs(acceptedAtMs: number, offsetsMs: readonly number[]): number {
   return acceptedAtMs + (offsetsMs[0] ?? 0);
 }

@@ -16,8 +16,8 @@ export interface PushSender {
 export interface AttemptOptions {
   readonly nowMs: number;
   /**
-   * Puts on record that from here on the letter may arrive, for a request that must not be made twice. False when the
-   * letter is not to be sent any more.
+   * Puts on record that from here on the message may arrive, for a request that must not be made twice. False when the
+   * message is not to be sent any more.
    */
   readonly announce: () => Promise<boolean>;
   readonly signal: AbortSignal;

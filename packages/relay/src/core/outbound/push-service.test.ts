@@ -193,8 +193,8 @@ describe("a replay", () => {
     });
     assert.deepEqual(await core.push(), ["delivered", "delivered"]);
     assert.deepEqual(core.outside.ids, [delivered.receipt.message_id, failed.receipt.message_id]);
-    assert.equal((await core.message(old.receipt.message_id)).push.attempts.length, 1);
-    const { attempts } = (await core.message(failed.receipt.message_id)).push;
+    assert.equal((await core.pushedMessage(old.receipt.message_id)).push.attempts.length, 1);
+    const { attempts } = (await core.pushedMessage(failed.receipt.message_id)).push;
     assert.deepEqual(
       attempts.map(({ attempt, status }) => [attempt, status]),
       [

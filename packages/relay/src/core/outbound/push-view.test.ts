@@ -13,7 +13,7 @@ describe("the record of a push without an answer", () => {
     do {
       assert.deepEqual(await core.push(), ["failed"]);
       core.clock.advance(Math.min(await core.waitMs(), 24 * 60 * 60 * 1_000));
-    } while ((await core.message(message_id)).push.state === "pending");
+    } while ((await core.pushedMessage(message_id)).push.state === "pending");
 
     const { push, receipts } = await core.messages.get(core.lulu, message_id);
     assert.equal(push?.reason, "there was no connection to the endpoint");

@@ -102,7 +102,7 @@ export class RemoteCards {
   }
 }
 
-/** Whatever becomes of a look at a card, no letter has gone out. */
+/** Whatever becomes of a look at a card, no message has gone out. */
 function throwUnsent(reason: unknown): never {
   if (!(reason instanceof RemoteFailure) || reason.kind === "stopped") throw reason;
   const { answer, message } = reason;

@@ -14,7 +14,7 @@ export interface RemoteContent {
   readonly a2a_message?: Readonly<Record<string, unknown>>;
 }
 
-/** What is said becomes a letter, which has room for little more than this. */
+/** What is said becomes a message, which has room for little more than this. */
 const WORDS_BYTES_MAX = LIMITS.bodyBytesMax / 2;
 const CUT = " […]";
 

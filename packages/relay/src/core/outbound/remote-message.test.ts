@@ -71,7 +71,7 @@ describe("a message that came over A2A and goes on over A2A", () => {
     assert.equal(Object.hasOwn(sent, "metadata"), false);
   });
 
-  it("has the letter's id where its caller gave it none", async () => {
+  it("has the message's id where its caller gave it none", async () => {
     await using core = await remoteCore();
     const { messageId } = await core.ask({ a2a_message: { extensions: ["urn:x"] } });
     await core.push();
@@ -81,7 +81,7 @@ describe("a message that came over A2A and goes on over A2A", () => {
   });
 });
 
-describe("a letter that goes on over A2A", () => {
+describe("a message that goes on over A2A", () => {
   it("has nothing but what the relay says of it", async () => {
     await using core = await remoteCore();
     const { messageId } = await core.ask();

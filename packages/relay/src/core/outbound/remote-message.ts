@@ -1,7 +1,7 @@
 import { LIMITS, type Message, type Part } from "@a2a-relay/protocol";
 import { RemoteFailure } from "./remote-failure.ts";
 
-/** The place of a letter at the agent that gets it, as that agent names it. */
+/** The place of a message at the agent that gets it, as that agent names it. */
 export interface RemotePosition {
   readonly taskId?: string | undefined;
   readonly contextId?: string | undefined;
@@ -12,20 +12,20 @@ export const HISTORY_LENGTH = 20;
 
 type Members = Readonly<Record<string, unknown>>;
 
-/** Members of a message that say where it belongs at this relay, or what the letter itself says. */
+/** Members of a message that say where it belongs at this relay, or what the message itself says. */
 const OWN_MEMBERS: ReadonlySet<string> = new Set(["role", "parts", "taskId", "contextId", "kind"]);
 /** Metadata that was meant for this relay: another one would take it for its own. */
 const OWN_METADATA: ReadonlySet<string> = new Set(["relay_target_agent_id", "sender_agent_id"]);
 
 /**
- * The parameters of a send that brings the letter, in A2A 1.0, with all that a caller of A2A wrote beside the letter.
+ * The parameters of a send that brings the message, in A2A 1.0, with all that a caller of A2A wrote beside the message.
  * It is answered at once: who works is looked after.
  */
-export function sendParams(letter: Message, place: RemotePosition): Members {
-  const modes = letter["accepted_output_modes"];
-  const metadata = without(letter["a2a_metadata"], OWN_METADATA);
+export function sendParams(message: Message, place: RemotePosition): Members {
+  const modes = message["accepted_output_modes"];
+  const metadata = without(message["a2a_metadata"], OWN_METADATA);
   return {
-    message: messageOf(letter, place),
+    message: messageOf(message, place),
     configuration: {
       returnImmediately: true,
       historyLength: HISTORY_LENGTH,
@@ -35,23 +35,23 @@ export function sendParams(letter: Message, place: RemotePosition): Members {
   };
 }
 
-function messageOf(letter: Message, { taskId, contextId }: RemotePosition): Members {
-  const { messageId, metadata, extensions, ...more } = without(letter["a2a_message"], OWN_MEMBERS);
+function messageOf(message: Message, { taskId, contextId }: RemotePosition): Members {
+  const { messageId, metadata, extensions, ...more } = without(message["a2a_message"], OWN_MEMBERS);
   return {
     ...more,
-    messageId: typeof messageId === "string" && messageId !== "" ? messageId : letter.id,
+    messageId: typeof messageId === "string" && messageId !== "" ? messageId : message.id,
     role: "ROLE_USER",
-    parts: partsOf(letter),
+    parts: partsOf(message),
     ...(contextId === undefined ? {} : { contextId }),
     ...(taskId === undefined ? {} : { taskId }),
     ...(Array.isArray(extensions) ? { extensions } : {}),
-    metadata: { ...without(metadata, OWN_METADATA), a2a_relay: aboutLetter(letter) },
+    metadata: { ...without(metadata, OWN_METADATA), a2a_relay: aboutMessage(message) },
   };
 }
 
-/** A letter that comes back to relays over and over would go round for ever. */
-export function assertGoesOn(letter: Message): void {
-  const hops = hopsOf(letter);
+/** A message that comes back to relays over and over would go round for ever. */
+export function assertGoesOn(message: Message): void {
+  const hops = hopsOf(message);
   if (hops < LIMITS.a2aHopsMax) return;
   throw new RemoteFailure(
     "refused",
@@ -59,17 +59,17 @@ export function assertGoesOn(letter: Message): void {
   );
 }
 
-/** How many relays the letter came through over A2A before this one. */
-function hopsOf(letter: Message): number {
-  const { metadata } = membersOf(letter["a2a_message"]);
+/** How many relays the message came through over A2A before this one. */
+function hopsOf(message: Message): number {
+  const { metadata } = membersOf(message["a2a_message"]);
   const { hops } = membersOf(membersOf(metadata)["a2a_relay"]);
   return typeof hops === "number" && hops > 0 ? Math.ceil(hops) : 0;
 }
 
 /** Under one name of its own, so that nothing of it is taken for something that an agent knows otherwise. */
-function aboutLetter(letter: Message): Members {
-  const { id, from, type, subject, thread_id: threadId, task_id: taskId } = letter;
-  const about = { message_id: id, from, type, subject, thread_id: threadId, hops: hopsOf(letter) + 1 };
+function aboutMessage(message: Message): Members {
+  const { id, from, type, subject, thread_id: threadId, task_id: taskId } = message;
+  const about = { message_id: id, from, type, subject, thread_id: threadId, hops: hopsOf(message) + 1 };
   return taskId === undefined ? about : { ...about, task_id: taskId };
 }
 

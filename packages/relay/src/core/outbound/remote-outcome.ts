@@ -2,7 +2,7 @@ import type { DeliveryRecord } from "../ports/delivery-record.ts";
 import type { PushOutcome } from "./push-outcome.ts";
 import type { RemoteFailure } from "./remote-failure.ts";
 
-/** What becomes of a letter that an agent elsewhere did not answer as it should. */
+/** What becomes of a message that an agent elsewhere did not answer as it should. */
 export function outcomeOf(
   { kind, reason, answer }: RemoteFailure,
   { duplicateSafety }: Pick<DeliveryRecord, "duplicateSafety">,

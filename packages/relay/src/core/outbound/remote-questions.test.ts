@@ -81,7 +81,7 @@ describe("a question of an agent elsewhere", () => {
 });
 
 describe("what is added to a task", () => {
-  it("waits for the letter that asks for the task", async () => {
+  it("waits for the message that asks for the task", async () => {
     await using core = await remoteCore();
     core.agent.outside.receiver = () => anAnswer(503);
     const { taskId } = await core.ask();

@@ -157,7 +157,7 @@ describe("a task that an agent elsewhere works on", () => {
     assert.equal(core.agent.calledFor("CancelTask").length, 1);
   });
 
-  it("is canceled there also when that happened while the letter was on its way", async () => {
+  it("is canceled there also when that happened while the message was on its way", async () => {
     await using core = await remoteCore();
     const { taskId } = await core.ask();
     core.agent.send = async () => {
@@ -300,7 +300,7 @@ describe("what an agent elsewhere made", () => {
     assert.deepEqual(artifacts, [{ artifactId: "文", name: "稿", parts: [{ text: "改" }] }]);
   });
 
-  it("may have more parts than one letter has, and no name", async () => {
+  it("may have more parts than one message has, and no name", async () => {
     await using core = await remoteCore();
     const { taskId } = await core.taken();
     const parts = Array.from({ length: 250 }, (_, index) => ({ text: `${index};` }));
@@ -360,16 +360,16 @@ describe("what an agent elsewhere made", () => {
       await core.lookNext();
       const { state, result_message_id: resultId } = await core.task(taskId);
       assert.equal(state, "completed");
-      assert.equal((await core.letter(resultId ?? "")).body, text);
+      assert.equal((await core.message(resultId ?? "")).body, text);
     });
   }
 
-  it("is cut where it is longer than a letter", async () => {
+  it("is cut where it is longer than a message", async () => {
     await using core = await remoteCore();
     const { taskId } = await core.taken();
     core.agent.get = () => saying("COMPLETED", "字".repeat(LIMITS.bodyBytesMax / 2), "m");
     await core.lookNext();
-    const { body, parts } = await core.letter((await core.task(taskId)).result_message_id ?? "");
+    const { body, parts } = await core.message((await core.task(taskId)).result_message_id ?? "");
     assert.ok(body.endsWith(" […]") && Buffer.byteLength(body) <= LIMITS.bodyBytesMax / 2);
     assert.equal(parts, undefined);
   });

@@ -225,7 +225,7 @@ export class RemoteWork {
     await this.#save(remote, OVER);
   }
 
-  /** Where the agent has answered a letter meanwhile, that is looked at next, and what was seen before is old. */
+  /** Where the agent has answered a message meanwhile, that is looked at next, and what was seen before is old. */
   async #save(remote: RemoteTask, after: After): Promise<void> {
     const { tenant } = remote;
     await this.#store.commit({ tenant, remoteTasks: [{ ...remote, ...after }], events: [] });

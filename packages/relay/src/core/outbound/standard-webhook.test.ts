@@ -9,8 +9,8 @@ const SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
 describe("signing by Standard Webhooks", () => {
   it("gives the signature of the specification's example", () => {
-    const letter = { messageId: "msg_p5jXN8AQM9LWM0D4loKWxJek", body: '{"test": 2432232314}' };
-    assert.deepEqual(webhookHeaders(letter, [SECRET], 1_614_265_330_999), {
+    const message = { messageId: "msg_p5jXN8AQM9LWM0D4loKWxJek", body: '{"test": 2432232314}' };
+    assert.deepEqual(webhookHeaders(message, [SECRET], 1_614_265_330_999), {
       "webhook-id": "msg_p5jXN8AQM9LWM0D4loKWxJek",
       "webhook-timestamp": "1614265330",
       "webhook-signature": "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=",
@@ -18,9 +18,9 @@ describe("signing by Standard Webhooks", () => {
   });
 
   it("signs with each secret, separated by a blank", () => {
-    const letter = { messageId: "m1", body: "{}" };
-    const one = webhookHeaders(letter, [SECRET], 0)["webhook-signature"];
-    const both = webhookHeaders(letter, ["whsec_AAAA", SECRET], 0)["webhook-signature"] ?? "";
+    const message = { messageId: "m1", body: "{}" };
+    const one = webhookHeaders(message, [SECRET], 0)["webhook-signature"];
+    const both = webhookHeaders(message, ["whsec_AAAA", SECRET], 0)["webhook-signature"] ?? "";
     assert.equal(both.split(" ").length, 2);
     assert.equal(both.split(" ")[1], one);
   });

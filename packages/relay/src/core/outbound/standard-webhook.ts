@@ -11,13 +11,13 @@ export function secretsOf(endpoint: PushEndpoint, nowMs: number): readonly strin
 
 /** The three headers of Standard Webhooks: who verifies one of the signatures knows who wrote the body, and when. */
 export function webhookHeaders(
-  letter: { readonly messageId: string; readonly body: string },
+  message: { readonly messageId: string; readonly body: string },
   secrets: readonly string[],
   nowMs: number,
 ): Readonly<Record<string, string>> {
-  const id = webhookId(letter.messageId);
+  const id = webhookId(message.messageId);
   const timestamp = String(Math.floor(nowMs / 1_000));
-  const signed = `${id}.${timestamp}.${letter.body}`;
+  const signed = `${id}.${timestamp}.${message.body}`;
   return {
     "webhook-id": id,
     "webhook-timestamp": timestamp,

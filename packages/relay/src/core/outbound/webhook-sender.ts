@@ -17,7 +17,7 @@ export interface WebhookSettings {
   readonly pushTimeoutMs: number;
 }
 
-/** A signed POST with the letter, or with the notice that there is one. */
+/** A signed POST with the message, or with the notice that there is one. */
 export class WebhookSender implements PushSender {
   readonly #outbound: Outbound;
   readonly #settings: WebhookSettings;
@@ -27,7 +27,7 @@ export class WebhookSender implements PushSender {
     this.#settings = settings;
   }
 
-  /** A receiver tells letters apart by their id, so that one may come twice and none has to be announced. */
+  /** A receiver tells messages apart by their id, so that one may come twice and none has to be announced. */
   async attempt(
     endpoint: PushEndpoint,
     mail: MailboxMessage,
@@ -68,7 +68,7 @@ export class WebhookSender implements PushSender {
     };
   }
 
-  /** Its time is when the letter was accepted, so that every attempt says the same. */
+  /** Its time is when the message was accepted, so that every attempt says the same. */
   #payload(endpoint: PushEndpoint, mail: MailboxMessage): PushPayload {
     const timestamp = formatInstant(mail.message.acceptedAtMs);
     if (!endpoint.isNotice) return { type: "message.available", timestamp, data: viewMail(mail) };

@@ -33,11 +33,11 @@ export interface JournalStore {
   chainAnchor(tenant: string): Promise<ChainHead>;
 
   /**
-   * MailboxMessage settled before the time, whose task (if any) is finished too, oldest first. A letter to somebody
+   * MailboxMessage settled before the time, whose task (if any) is finished too, oldest first. A message to somebody
    * without a mailbox is as old as its acceptance.
    */
   retirableMessages(tenant: string, settledBeforeMs: number, limit: number): Promise<readonly RetirableMessage[]>;
-  /** What the archive keeps of these letters, whatever their age; those that are gone are left out. */
+  /** What the archive keeps of these messages, whatever their age; those that are gone are left out. */
   archiveLines(tenant: string, messageIds: readonly string[]): Promise<readonly RetirableMessage[]>;
   /** Forgets mail, its delivery, and the task it began; starts the clock of its send keys; records `event`. */
   retireMessages(tenant: string, messageIds: readonly string[], nowMs: number, event?: EventDraft): Promise<void>;

@@ -3,7 +3,7 @@ import type { EventDraft } from "../rules/event.ts";
 import type { MessageRecord } from "./message-record.ts";
 import type { DeliveryRecord, DeliveryPurpose } from "./delivery-record.ts";
 
-/** A delivery together with the letter it delivers. */
+/** A delivery together with the message it delivers. */
 export interface MailboxMessage {
   readonly delivery: DeliveryRecord;
   readonly message: MessageRecord;
@@ -16,7 +16,7 @@ export interface MailboxReadQuery {
   /** Absent: all mail. */
   readonly purpose?: DeliveryPurpose | undefined;
   readonly limit: number;
-  /** All letters of one answer together, as JSON. The first one comes whatever its length. */
+  /** All messages of one answer together, as JSON. The first one comes whatever its length. */
   readonly bytesMax: number;
   readonly nowMs: number;
 }
@@ -29,7 +29,7 @@ export interface MailboxLeaseQuery {
   readonly purpose?: DeliveryPurpose | undefined;
   /** One fresh id for each delivery that may be leased; its length is the most that is leased. */
   readonly leaseIds: readonly string[];
-  /** All letters of one answer together, as JSON. The first one comes whatever its length. */
+  /** All messages of one answer together, as JSON. The first one comes whatever its length. */
   readonly bytesMax: number;
   readonly nowMs: number;
   readonly leaseExpiresAtMs: number | null;
@@ -53,7 +53,7 @@ export interface QueueFilter {
   readonly limit: number;
 }
 
-/** A delivery with what an operator sees of its letter, which may be long. */
+/** A delivery with what an operator sees of its message, which may be long. */
 export interface QueuedDelivery {
   readonly delivery: DeliveryRecord;
   readonly kind: MessageKind;
@@ -65,7 +65,7 @@ export interface QueuedDelivery {
 
 export interface MailboxStore {
   /**
-   * Available, unexpired mail after the position, oldest first, up to the first letter that does not fit.
+   * Available, unexpired mail after the position, oldest first, up to the first message that does not fit.
    * Expired mail that still lies in front of it costs next to nothing.
    */
   availableMessages(query: MailboxReadQuery): Promise<readonly MailboxMessage[]>;
@@ -81,7 +81,7 @@ export interface MailboxStore {
   ): Promise<void>;
   /**
    * Picks the oldest available, unexpired mail and leases it in one atomic step, so that two callers are
-   * never handed the same message; records `event` for each. Ends before the first letter that does not fit.
+   * never handed the same message; records `event` for each. Ends before the first message that does not fit.
    * MailboxMessage in front of it that is expired or kept for other workers costs next to nothing.
    */
   lease(query: MailboxLeaseQuery, event: (delivery: DeliveryRecord) => EventDraft): Promise<readonly MailboxMessage[]>;

@@ -1,6 +1,6 @@
 import type { AgentId, MessageKind } from "@a2a-relay/protocol";
 
-/** A letter as it is kept: `json` is the a2a.v1 text and the truth, the rest are its indexed fields. */
+/** A message as it is kept: `json` is the a2a.v1 text and the truth, the rest are its indexed fields. */
 export interface MessageRecord {
   readonly tenant: string;
   readonly id: string;

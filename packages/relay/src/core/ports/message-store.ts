@@ -23,7 +23,7 @@ export interface ThreadQuery {
   readonly tenant: string;
   readonly threadId: string;
   readonly limit: number;
-  /** All letters of one answer together, as JSON. The first one comes whatever its length. */
+  /** All messages of one answer together, as JSON. The first one comes whatever its length. */
   readonly bytesMax: number;
 }
 

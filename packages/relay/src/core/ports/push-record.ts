@@ -6,7 +6,7 @@ export interface PushEndpoint {
   readonly agentId: AgentId;
   readonly mode: PushMode;
   readonly url: string;
-  /** Only that there is mail, not the letter. */
+  /** Only that there is mail, not the message. */
   readonly isNotice: boolean;
   /** The agent chose that an answer of 2xx acknowledges. */
   readonly acknowledges: boolean;

@@ -56,7 +56,7 @@ export interface Changes {
   readonly capabilities?: readonly CapabilityRecord[];
   /** Version 0 is new. Whoever waits for the topic of endpoints is woken. */
   readonly pushEndpoints?: readonly PushEndpoint[];
-  /** The same for what an endpoint's own pusher changes with every letter: nobody needs to be woken for it. */
+  /** The same for what an endpoint's own pusher changes with every message: nobody needs to be woken for it. */
   readonly pushProgress?: readonly PushEndpoint[];
   /** Version 0 is new. */
   readonly pushes?: readonly PushRecord[];

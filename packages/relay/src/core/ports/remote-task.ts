@@ -38,11 +38,11 @@ export function originOf({ url }: Pick<RemoteTask, "url">): string {
   return URL.parse(url)?.origin ?? "";
 }
 
-/** What an agent elsewhere answered to a letter, in A2A 1.0. */
+/** What an agent elsewhere answered to a message, in A2A 1.0. */
 export type RemoteAnswer =
   | { readonly task: A2aTask }
   | { readonly message: A2aMessage }
-  /** It does not take the letter, for this reason. */
+  /** It does not take the message, for this reason. */
   | { readonly refused: string };
 
 const LOOK_MS_MIN = 250;

@@ -26,7 +26,7 @@ describe("compaction", () => {
     assert.deepEqual(await core.taskQueue.compact(core.operator), { kind: "a2a_compacted", dropped: 0 });
   });
 
-  it("keeps what is queued, what is worked on, results that nobody took, and letters", async () => {
+  it("keeps what is queued, what is worked on, results that nobody took, and messages", async () => {
     await using core = await coreWithQueue();
     await core.queueTask({ intent_text: "pending result" });
     await core.finishTask();
@@ -44,7 +44,7 @@ describe("compaction", () => {
     assert.deepEqual(await core.taskQueue.queue(core.operator, {}), before);
     assert.deepEqual(await core.store.chainHead(DEFAULT_TENANT), head);
     assert.deepEqual(core.archive.messages, []);
-    assert.equal((await core.letter(receipt.message_id)).body, "读过的信");
+    assert.equal((await core.message(receipt.message_id)).body, "读过的信");
   });
 
   it("takes failed, rejected and canceled work too, once its sender knows", async () => {

@@ -13,7 +13,7 @@ import type { MailboxMessage } from "../ports/mailbox-store.ts";
 /** How often another taker may be faster before it is taken for an empty queue. */
 const MISSES_MAX = 20;
 
-/** Takes one letter of a mailbox, waiting for it as long as it is told. */
+/** Takes one message of a mailbox, waiting for it as long as it is told. */
 type TakeFrom = (agent: string, waitMs: number) => Promise<MailboxMessage | undefined>;
 
 /** Takes work and results: an agent its own, an operator somebody's, or the oldest of all where it names nobody. */
@@ -59,7 +59,7 @@ export class QueueIntake {
         if (mail === undefined || isGone(waiting)) return undefined;
         const message_ids = [mail.delivery.messageId];
         const { acknowledged } = await this.#mailboxes.ack(principal, mailbox, { message_ids });
-        // Of two that saw the same letter, one has it.
+        // Of two that saw the same message, one has it.
         if (acknowledged === 1) return mail;
       }
     });

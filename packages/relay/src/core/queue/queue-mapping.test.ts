@@ -35,21 +35,21 @@ function wire(value: unknown): unknown {
   return JSON.parse(JSON.stringify(value)) as unknown;
 }
 
-/** The letter as the relay would keep it. */
-function kept(letter: object): Message {
+/** The message as the relay would keep it. */
+function kept(message: object): Message {
   return {
     version: "a2a.v1",
     id: "m1",
     subject: "s",
     urgency: "normal",
     needs_reply: false,
-    ...letter,
+    ...message,
   } as never;
 }
 
 /** The task as it comes out again at the other end. */
 function throughTheRelay(task: QueueTask): QueueTask {
-  const letter = kept(toMessage(task, { ...WAY, parentId: "relay-parent" }));
+  const message = kept(toMessage(task, { ...WAY, parentId: "relay-parent" }));
   const { deadline_ms: deadlineMs = null, idempotency } = task;
   const delivery = aDelivery({
     taskId: "task1",
@@ -59,13 +59,13 @@ function throughTheRelay(task: QueueTask): QueueTask {
   const parentId = task.parent === undefined ? null : "relay-parent";
   const parent = task.parent === undefined ? undefined : aTask({ id: "relay-parent", clientId: task.parent });
   const record = aTask({ clientId: task.id, deadlineMs, parentId });
-  return toTask(letter, delivery, record, { sender: task.sender, recipient: task.recipient, parent });
+  return toTask(message, delivery, record, { sender: task.sender, recipient: task.recipient, parent });
 }
 
-/** The result as it comes out again, written into a letter as the end of a task writes it. */
+/** The result as it comes out again, written into a message as the end of a task writes it. */
 function resultThroughTheRelay(result: QueueTaskResultInput): unknown {
   const { state, resultStatus, text, parts, errorMessage } = toEnding(result);
-  const letter = kept({
+  const message = kept({
     body: text,
     task_id: "task1",
     task_state: state,
@@ -74,9 +74,9 @@ function resultThroughTheRelay(result: QueueTaskResultInput): unknown {
     ...(errorMessage === undefined ? {} : { error_message: errorMessage }),
   });
   const task = aTask({ clientId: result.task_id, state, resultStatus });
-  const seen = wire(toResult(letter, task, []));
-  // The letter alone says the same, once its task has left.
-  assert.deepEqual({ ...(wire(toResult(letter, undefined, [])) as object), task_id: result.task_id }, seen);
+  const seen = wire(toResult(message, task, []));
+  // The message alone says the same, once its task has left.
+  assert.deepEqual({ ...(wire(toResult(message, undefined, [])) as object), task_id: result.task_id }, seen);
   return seen;
 }
 
@@ -90,8 +90,8 @@ describe("a task on the wire", () => {
 
   it("has no member for what was not said, also when it was said to be null", () => {
     const nulls = { task_kind: null, parent: null, deadline_ms: null, idempotency: null };
-    const letter = toMessage({ ...(golden("bare-task") as QueueTask), ...nulls }, WAY);
-    assert.deepEqual(Object.keys(letter), ["from", "to", "type", "body"]);
+    const message = toMessage({ ...(golden("bare-task") as QueueTask), ...nulls }, WAY);
+    assert.deepEqual(Object.keys(message), ["from", "to", "type", "body"]);
   });
 
   it("shows the relay's own ids where nobody gave others", () => {
@@ -105,7 +105,7 @@ describe("a task on the wire", () => {
     assert.equal(shownId({ id: "task1", clientId: ID }), ID);
   });
 
-  it("tells a letter of nothing but data as that data", () => {
+  it("tells a message of nothing but data as that data", () => {
     const parts: readonly Part[] = [{ kind: "data", data: { 页: 3 } }];
     const around = { sender: { display: "a" }, recipient: { display: "b" }, parent: undefined };
     const shown = toTask(kept({ body: "", parts }), aDelivery(), aTask(), around);
@@ -185,7 +185,7 @@ describe("a result on the wire", () => {
     }
   });
 
-  it("is not in its letter twice when it is one plain text", () => {
+  it("is not in its message twice when it is one plain text", () => {
     const ending = toEnding({ task_id: ID, status: "ok", content: [{ type: "text", text: "长" }] });
     assert.deepEqual([ending.text, ending.parts], ["长", undefined]);
     const texts = ["长", "", "\n"].map((text) => [{ type: "text" as const, text }]);
@@ -235,8 +235,8 @@ describe("a result on the wire", () => {
       { kind: "file", file: { uri: "x" } },
     ];
     const artifacts = [{ artifactId: "a1", parts: [{ text: "正文" }] }];
-    const contentOf = (letter: object, made: typeof artifacts = []): unknown =>
-      toResult(kept(letter), ended({}), made).content;
+    const contentOf = (message: object, made: typeof artifacts = []): unknown =>
+      toResult(kept(message), ended({}), made).content;
     assert.deepEqual(contentOf({ body: "一", parts }, artifacts), [
       { type: "text", text: "一" },
       { type: "json", value: [1] },
@@ -252,16 +252,16 @@ describe("a result on the wire", () => {
 
   for (const state of ["failed", "rejected", "canceled"] as const) {
     it(`reads as an error with its reason when the task was ${state}`, () => {
-      const letter = kept({ body: "没有权限", task_state: state });
+      const message = kept({ body: "没有权限", task_state: state });
       const error = { status: "error", content: [], error_message: "没有权限" };
-      const shown = toResult(letter, ended({ clientId: ID, state, resultStatus: "error" }), []);
+      const shown = toResult(message, ended({ clientId: ID, state, resultStatus: "error" }), []);
       assert.deepEqual(wire(shown), { task_id: ID, ...error });
-      const alone = toResult({ ...letter, task_id: "task1" }, undefined, []);
+      const alone = toResult({ ...message, task_id: "task1" }, undefined, []);
       assert.deepEqual(wire(alone), { task_id: "task1", ...error });
     });
   }
 
-  it("is ok when a letter that answers says nothing about it", () => {
+  it("is ok when a message that answers says nothing about it", () => {
     assert.equal(toResult(kept({ body: "好" }), undefined, []).status, "ok");
   });
 });

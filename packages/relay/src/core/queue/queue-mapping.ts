@@ -72,7 +72,7 @@ export interface TaskSurroundings {
   readonly parent: TaskRecord | undefined;
 }
 
-/** The work that a letter asks for, as this wire tells it. */
+/** The work that a message asks for, as this wire tells it. */
 export function toTask(
   message: Message,
   delivery: DeliveryRecord,
@@ -129,7 +129,7 @@ export function toEnding(result: QueueTaskResultInput): Omit<Ending, "actor" | "
   const state = status === "error" ? "failed" : "completed";
   const all = content.map(toPart);
   const said = textOfParts(all);
-  // One plain text is the letter's own text, and not in it twice.
+  // One plain text is the message's own text, and not in it twice.
   const isPlain = status !== "error" && content.length === 1 && content[0]?.type === "text" && said !== "";
   const parts = content.length === 0 || isPlain ? undefined : all;
   return {
@@ -143,7 +143,7 @@ export function toEnding(result: QueueTaskResultInput): Omit<Ending, "actor" | "
 }
 
 /**
- * A result as this wire tells it, whichever wire it came by. The task may have left already; then its letter
+ * A result as this wire tells it, whichever wire it came by. The task may have left already; then its message
  * has to say it all. Rejected and canceled work reads as an error here.
  */
 export function toResult(
@@ -176,7 +176,7 @@ export function toOutcome(
   };
 }
 
-/** `ids` has what each letter's task is called here. */
+/** `ids` has what each message's task is called here. */
 export function toRetryReport(report: RetryReport, ids: ReadonlyMap<string, string>): QueueRetryReport {
   const idOf = ({ messageId }: DeliveryRecord): string => ids.get(messageId) ?? messageId;
   return {
@@ -197,7 +197,7 @@ export function toRetryReport(report: RetryReport, ids: ReadonlyMap<string, stri
   };
 }
 
-/** A letter of nothing but data still asks for something. */
+/** A message of nothing but data still asks for something. */
 function intentOf({ body, parts }: Message): string {
   return body === "" && parts !== undefined ? JSON.stringify(parts) : body;
 }

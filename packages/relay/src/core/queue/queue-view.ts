@@ -106,7 +106,7 @@ export class QueueView {
     return (await this.#store.queue(filter)).map(({ delivery }) => delivery);
   }
 
-  /** Ends with the first letter that does not fit into one answer; the first of all comes whatever its length. */
+  /** Ends with the first message that does not fit into one answer; the first of all comes whatever its length. */
   async #viewed<View>(
     deliveries: readonly DeliveryRecord[],
     view: (mail: MailboxMessage) => Promise<View | undefined>,

@@ -140,9 +140,9 @@ describe("work that was done before under the same key", () => {
     assert.equal(await isDelivered(core, await share(core, "k-1")), true);
   });
 
-  it("is shared however it was answered: by letter, over another wire, with artifacts", async () => {
+  it("is shared however it was answered: by message, over another wire, with artifacts", async () => {
     await using core = await coreWithQueue();
-    await share(core, "by letter");
+    await share(core, "by message");
     const { lease } = await core.taskQueue.nextTask(core.zhiwei, {});
     const reply = {
       to: LULU,
@@ -151,7 +151,7 @@ describe("work that was done before under the same key", () => {
       lease_id: lease?.lease_id,
     } as const;
     await core.messages.send(core.zhiwei, { ...reply, body: "回信" });
-    const first = await share(core, "by letter");
+    const first = await share(core, "by message");
     await share(core, "with artifacts");
     const second = (await core.taskQueue.nextTask(core.zhiwei, {})).lease;
     const artifacts = [{ parts: [{ kind: "data", data: { n: 1 } }] }];

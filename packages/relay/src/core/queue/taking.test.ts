@@ -196,7 +196,7 @@ describe("a result that waits to be acknowledged", () => {
     assert.deepEqual(await taskQueue.nextResult(core.lulu, {}, "now"), NO_RESULT);
   });
 
-  it("comes back also when it was a reply by letter", async () => {
+  it("comes back also when it was a reply by message", async () => {
     await using core = await coreWithQueue();
     await core.queueTask();
     const { lease } = await core.taskQueue.nextTask(core.zhiwei, {});
@@ -296,7 +296,7 @@ describe("what is pending", () => {
     await refused(taskQueue.recentResults(core.kames, { agent: LULU }), "permission_denied");
   });
 
-  it("fits into one answer, however long its letters are", async () => {
+  it("fits into one answer, however long its messages are", async () => {
     await using core = await coreWithQueue();
     const intent_text = "长".repeat(300_000);
     for (let count = 0; count < 12; count += 1) await core.queueTask({ intent_text });

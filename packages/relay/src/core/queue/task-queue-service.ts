@@ -81,7 +81,7 @@ export interface QueuedServices {
 }
 
 /**
- * The relay as a task queue: the same letters and tasks in the words of a wire that knows only tasks, leases and
+ * The relay as a task queue: the same messages and tasks in the words of a wire that knows only tasks, leases and
  * results. It has no rules of its own about who may do what to which mail.
  */
 export class TaskQueueService {
@@ -124,8 +124,8 @@ export class TaskQueueService {
     const recipient = await this.#agents.resolve(tenant, task.recipient, "recipient");
     const parentId =
       task.parent == null ? undefined : await this.#named.parentId(tenant, sender, task.parent);
-    const letter = toMessage(task, { sender, recipient, parentId });
-    await this.#services.messages.sendTask(principal, letter, { clientTaskId, digest: taskDigest(task) });
+    const message = toMessage(task, { sender, recipient, parentId });
+    await this.#services.messages.sendTask(principal, message, { clientTaskId, digest: taskDigest(task) });
     return { kind: "a2a_task_queued", task_id: clientTaskId };
   }
 

@@ -131,7 +131,7 @@ describe("registering again", () => {
     assert.equal((await core.mailOf(LULU)).length, 1);
   });
 
-  it("lets no letter in that was on its way when the agent left", async () => {
+  it("lets no message in that was on its way when the agent left", async () => {
     await using core = await coreOnMemory();
     const sends = Array.from({ length: 300 }, () =>
       core.send().then(

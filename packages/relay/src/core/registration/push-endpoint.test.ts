@@ -77,7 +77,7 @@ describe("the endpoint of an agent that registers", () => {
     [/notice: .* needs push/, undefined, { notice: true }],
     [/push_ack: .* needs push/, undefined, { push_ack: true }],
     [/push: "a2a" needs a callback_url/, undefined, { push: "a2a", callbackUrl: null }],
-    [/notice: with push: "a2a" the whole letter is sent/, undefined, { push: "a2a", notice: true }],
+    [/notice: with push: "a2a" the whole message is sent/, undefined, { push: "a2a", notice: true }],
     [/push_ack: with push: "a2a"/, undefined, { push: "a2a", push_ack: false }],
     [/push_ack: a notice does not bring/, undefined, { push: "webhook", notice: true, push_ack: true }],
     [/push_ack: a notice does not bring/, { ...ACTIVE, isNotice: true }, { push_ack: true }],

@@ -134,7 +134,7 @@ function switchedOff(endpoint: PushEndpoint): PushEndpoint {
   return endpoint.state === "disabled" ? endpoint : disabled(endpoint, SWITCHED_OFF);
 }
 
-/** An agent that has made a task of a letter, or has answered it, has taken it. */
+/** An agent that has made a task of a message, or has answered it, has taken it. */
 function asWished(endpoint: PushEndpoint, { notice, push_ack: ack }: PushWish): PushEndpoint {
   if (endpoint.mode === "a2a") {
     if (notice === true) throw noWishForA2a("notice");
@@ -152,14 +152,14 @@ function checked(endpoint: PushEndpoint): PushEndpoint {
   if (!endpoint.isNotice || !endpoint.acknowledges) return endpoint;
   throw new RelayError(
     "invalid_argument",
-    "push_ack: a notice does not bring the letter, so that its arrival cannot acknowledge it; give push_ack or notice, not both",
+    "push_ack: a notice does not bring the message, so that its arrival cannot acknowledge it; give push_ack or notice, not both",
   );
 }
 
 function noWishForA2a(wished: "notice" | "push_ack"): RelayError {
   return new RelayError(
     "invalid_argument",
-    `${wished}: with push: "a2a" the whole letter is sent, and is acknowledged when the agent takes it; leave it out`,
+    `${wished}: with push: "a2a" the whole message is sent, and is acknowledged when the agent takes it; leave it out`,
   );
 }
 

@@ -38,8 +38,8 @@ describe("an agent that is written to by its URL", () => {
 
   it("is written to in batches, and asked over A2A", async () => {
     await using core = await coreOnMemory({}, new FakeOutside());
-    const letter = { from: LULU, to: URL_A, body: "喂" };
-    const [sent] = await core.messages.sendBatch(core.operator, inObjects({ messages: [letter] }, 400));
+    const message = { from: LULU, to: URL_A, body: "喂" };
+    const [sent] = await core.messages.sendBatch(core.operator, inObjects({ messages: [message] }, 400));
     assert.equal(sent?.status, 201);
     assert.equal(await core.a2a.resolve(core.operator, "https://other.example"), "https://other.example/");
     const caller = {
@@ -103,7 +103,7 @@ describe("an agent that is written to by its URL", () => {
     assert.equal((await core.pushes.endpoint(core.operator, ID, {})).state, "active");
   });
 
-  it("stays nobody when the letter to it is refused", async () => {
+  it("stays nobody when the message to it is refused", async () => {
     await using core = await coreOnMemory({ capabilities: true }, new FakeOutside());
     const request = { to: URL_A, type: "request", body: "做" } as const;
     await refused(core.messages.send(core.lulu, request), "permission_denied", /must be an operator's/);
@@ -121,7 +121,7 @@ describe("an agent that is written to by its URL", () => {
     await refused(core.messages.send(core.lulu, request), "permission_denied", /a2a\.send/);
   });
 
-  it("is known after a batch that has several letters for it, all or none, or one by one", async () => {
+  it("is known after a batch that has several messages for it, all or none, or one by one", async () => {
     await using core = await coreOnMemory({}, new FakeOutside());
     const messages = [URL_A, ZHIWEI, URL_A].map((to) => ({ from: LULU, to, body: "喂" }));
     for (const atomic of [true, false]) {

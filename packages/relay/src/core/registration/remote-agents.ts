@@ -44,7 +44,7 @@ export class RemoteAgents {
 
   /**
    * What makes the agent known, so that mail can be left for it; undefined when it is. Written together with the
-   * letter: one that is refused makes nobody known. `newcomers` are those who become known by the same change.
+   * message: one that is refused makes nobody known. `newcomers` are those who become known by the same change.
    */
   async registration(
     principal: Principal,

@@ -51,7 +51,7 @@ describe("sealing an event", () => {
 });
 
 describe("receipts", () => {
-  it("are the steps of a letter's way, each with its time, its actor and what is worth knowing", () => {
+  it("are the steps of a message's way, each with its time, its actor and what is worth knowing", () => {
     const leased = sealEvent("default", GENESIS, DRAFT);
     assert.deepEqual(receiptsOf([leased]), [
       { stage: "leased", at: "1970-01-01T00:00:01.000Z", by: "zhiwei", reason: "租", attempt: 2 },

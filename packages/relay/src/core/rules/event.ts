@@ -74,7 +74,7 @@ export interface EventDraft {
   readonly data: EventData | RecurringData;
 }
 
-/** What a fact is about that concerns no agent, letter or task in particular. */
+/** What a fact is about that concerns no agent, message or task in particular. */
 export const NO_SUBJECT = { agentId: null, messageId: null, taskId: null, threadId: null } as const;
 
 /** A recorded fact with its place in the chain. `dataJson` is the exact text that was hashed. */
@@ -87,7 +87,7 @@ export interface EventRecord extends Omit<EventDraft, "data"> {
   readonly hash: string;
 }
 
-/** How `mail.retired` names a letter: its id, and the event that had accepted it. */
+/** How `mail.retired` names a message: its id, and the event that had accepted it. */
 export type RetiredMessage = readonly [messageId: string, acceptedSeq: number];
 
 /** The end of a tenant's chain: what the next event is hashed onto. */

@@ -4,7 +4,7 @@ import { LIMITS } from "@a2a-relay/protocol";
 import { aMessage } from "../../../testing/records.ts";
 import { type NewMessage, post } from "./new-message.ts";
 
-describe("a letter as it is kept", () => {
+describe("a message as it is kept", () => {
   it("has its members in one order, whatever the sender's, and the sender's own behind them", () => {
     const more = { own: "自己的", urgency: "high", thread_id: "another", to: "another" };
     const { message, json } = post(aMessage({ replyTo: "msg_零", taskId: "task", more }));

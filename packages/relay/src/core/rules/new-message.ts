@@ -13,7 +13,7 @@ import type { EventDraft } from "./event.ts";
 import type { DeliveryRecord, DeliveryPurpose } from "../ports/delivery-record.ts";
 import { digestOfText } from "./digest.ts";
 
-/** Everything a letter needs to be kept and put into a mailbox. */
+/** Everything a input needs to be kept and put into a mailbox. */
 export interface NewMessage {
   readonly tenant: string;
   readonly id: string;
@@ -44,13 +44,13 @@ export interface CreatedMessage {
   readonly changes: Pick<Required<Changes>, "messages" | "deliveries" | "events">;
 }
 
-/** Puts a letter into its mailbox: the message, its delivery and the event that says so. */
-export function post(letter: NewMessage): CreatedMessage {
-  const message = writeMessage(letter);
+/** Puts a input into its mailbox: the message, its delivery and the event that says so. */
+export function post(input: NewMessage): CreatedMessage {
+  const message = writeMessage(input);
   const json = JSON.stringify(message);
-  assertMessageBytes(letter, json);
-  const { tenant, id, sender, recipient, kind, threadId } = letter;
-  const taskId = letter.taskId ?? null;
+  assertMessageBytes(input, json);
+  const { tenant, id, sender, recipient, kind, threadId } = input;
+  const taskId = input.taskId ?? null;
   const record = {
     tenant,
     id,
@@ -59,12 +59,12 @@ export function post(letter: NewMessage): CreatedMessage {
     kind,
     threadId,
     taskId,
-    acceptedAtMs: letter.acceptedAtMs,
+    acceptedAtMs: input.acceptedAtMs,
     json,
   };
   const accepted: EventDraft = {
     type: "message.accepted",
-    atMs: letter.acceptedAtMs,
+    atMs: input.acceptedAtMs,
     actor: sender,
     agentId: recipient,
     messageId: id,
@@ -74,19 +74,19 @@ export function post(letter: NewMessage): CreatedMessage {
       kind,
       from: sender,
       digest: digestOfText(json),
-      ...(letter.heldFor === undefined ? {} : { held_for: letter.heldFor }),
+      ...(input.heldFor === undefined ? {} : { held_for: input.heldFor }),
     },
   };
   return {
     message,
     json,
-    changes: { messages: [record], deliveries: [newDelivery(letter)], events: [accepted] },
+    changes: { messages: [record], deliveries: [newDelivery(input)], events: [accepted] },
   };
 }
 
 /** What its sender wrote counts. The relay's own members do not, nor does a body that it drew from the parts. */
 function assertMessageBytes({ body, more }: NewMessage, json: string): void {
-  // Three bytes are the most for what counts as one here: nearly every letter need not be measured.
+  // Three bytes are the most for what counts as one here: nearly every input need not be measured.
   if (json.length * 3 <= LIMITS.bodyBytesMax) return;
   const bytes = Buffer.byteLength(json);
   if (bytes <= LIMITS.bodyBytesMax) return;
@@ -100,24 +100,24 @@ function assertMessageBytes({ body, more }: NewMessage, json: string): void {
 
 type UnfinishedMessage = { -readonly [Member in keyof Message]?: Message[Member] };
 
-function writeMessage(letter: NewMessage): Message {
-  const { more } = letter;
+function writeMessage(input: NewMessage): Message {
+  const { more } = input;
   const message: UnfinishedMessage = {
     version: MESSAGE_VERSION,
-    id: letter.id,
-    from: letter.sender,
-    to: letter.recipient,
-    type: letter.kind,
-    subject: letter.subject,
-    body: letter.body,
-    created_at: (more["created_at"] as string | undefined) ?? formatInstant(letter.acceptedAtMs),
+    id: input.id,
+    from: input.sender,
+    to: input.recipient,
+    type: input.kind,
+    subject: input.subject,
+    body: input.body,
+    created_at: (more["created_at"] as string | undefined) ?? formatInstant(input.acceptedAtMs),
     urgency: "normal",
     needs_reply: false,
   };
-  // One after the other, because what follows a spread is put into an object slowly, and every letter comes by here.
-  if (letter.replyTo !== undefined) message.reply_to = letter.replyTo;
-  message.thread_id = letter.threadId;
-  if (letter.taskId !== undefined) message.task_id = letter.taskId;
+  // One after the other, because what follows a spread is put into an object slowly, and every input comes by here.
+  if (input.replyTo !== undefined) message.reply_to = input.replyTo;
+  message.thread_id = input.threadId;
+  if (input.taskId !== undefined) message.task_id = input.taskId;
   message["status"] = "new";
   for (const member in more) if (!NOT_COPIED.has(member)) message[member] = more[member];
   return message as Message;
@@ -139,15 +139,15 @@ const NOT_COPIED = new Set([
   "task_id",
 ]);
 
-function newDelivery(letter: NewMessage): DeliveryRecord {
-  const { heldFor } = letter;
+function newDelivery(input: NewMessage): DeliveryRecord {
+  const { heldFor } = input;
   return {
-    tenant: letter.tenant,
-    messageId: letter.id,
-    agentId: letter.recipient,
-    sender: letter.sender,
-    taskId: letter.taskId ?? null,
-    purpose: letter.purpose,
+    tenant: input.tenant,
+    messageId: input.id,
+    agentId: input.recipient,
+    sender: input.sender,
+    taskId: input.taskId ?? null,
+    purpose: input.purpose,
     state: heldFor === undefined ? "available" : "held",
     position: 0,
     deliveredAtMs: null,
@@ -156,14 +156,14 @@ function newDelivery(letter: NewMessage): DeliveryRecord {
     worker: null,
     leasedAtMs: null,
     leaseExpiresAtMs: null,
-    reservedFor: letter.reservedFor ?? null,
-    expiresAtMs: letter.expiresAtMs,
+    reservedFor: input.reservedFor ?? null,
+    expiresAtMs: input.expiresAtMs,
     settledAtMs: null,
     reason: heldFor === undefined ? null : `waits for the result of task ${heldFor}, which asks for the same`,
-    duplicateSafety: letter.duplicateSafety,
-    idempotencyKey: letter.idempotencyKey ?? null,
-    quiet: letter.quiet,
-    threadId: letter.threadId,
+    duplicateSafety: input.duplicateSafety,
+    idempotencyKey: input.idempotencyKey ?? null,
+    quiet: input.quiet,
+    threadId: input.threadId,
     version: 0,
   };
 }

@@ -5,7 +5,7 @@ import type { TaskRecord } from "../ports/task-record.ts";
 import { type NewMessage, type CreatedMessage, post } from "./new-message.ts";
 import type { MessageRecord } from "../ports/message-record.ts";
 
-/** What the relay itself needs to write a letter. */
+/** What the relay itself needs to write a message. */
 export interface MessageDefaults {
   readonly ids: Identifiers;
   readonly nowMs: number;

@@ -61,7 +61,7 @@ export function endTask(
   };
   if (resultMessageId === null) return { task: ended, changes: { ...end, events: [event] } };
   const mail = post({
-    ...taskLetter(task, defaults),
+    ...taskMessage(task, defaults),
     id: resultMessageId,
     purpose: "result",
     sender: ending.sender,
@@ -88,7 +88,7 @@ function isNews({ errorMessage, replayOf }: Ending): boolean {
 
 /**
  * What later tasks that ask for the same work are answered with. Only plain success is: whoever asks again after
- * anything else wants it tried again. What is too long for a letter is done again as well.
+ * anything else wants it tried again. What is too long for a message is done again as well.
  */
 export function rememberedResult(
   ended: TaskRecord,
@@ -110,7 +110,7 @@ export function askRequester(
   defaults: MessageDefaults,
 ): CreatedMessage {
   return post({
-    ...taskLetter(task, defaults),
+    ...taskMessage(task, defaults),
     id: defaults.ids.message(),
     purpose: "mail",
     sender: task.assignee,
@@ -125,7 +125,7 @@ export function askRequester(
 }
 
 /** What all mail about a task to its requester has in common. */
-function taskLetter(
+function taskMessage(
   task: TaskRecord,
   defaults: MessageDefaults,
 ): Omit<NewMessage, "id" | "purpose" | "sender" | "kind" | "body" | "more"> {

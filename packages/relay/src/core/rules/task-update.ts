@@ -33,7 +33,7 @@ export interface ArtifactStep {
   readonly metadata?: A2aMembers;
 }
 
-/** The requester added something, in a letter of its own. */
+/** The requester added something, in a message of its own. */
 export interface MessageStep {
   readonly kind: "message";
   readonly messageId: string;
@@ -43,7 +43,7 @@ export interface MessageStep {
 export interface Said {
   readonly text: string;
   readonly parts?: readonly Part[];
-  /** The letter that said it, where one did. */
+  /** The message that said it, where one did. */
   readonly messageId?: string;
   /** Members of the A2A message beside its parts: its own id, metadata, extensions, what nobody knows. */
   readonly a2aMessage?: A2aMembers;

@@ -10,7 +10,7 @@ async function giveUp(core: CoreOnMemory, agent: string, messageId: string): Pro
 }
 
 describe("a notice", () => {
-  it("comes from the postmaster, in the same thread, and says which letter and why", async () => {
+  it("comes from the postmaster, in the same thread, and says which message and why", async () => {
     await using core = await coreOnMemory();
     const { receipt } = await core.send({ subject: "急事", thread_id: "t1" });
     await giveUp(core, ZHIWEI, receipt.message_id);

@@ -25,7 +25,7 @@ export const GIVEN_UP_BY_RELAY: GivenUpBy = { actor: POSTMASTER, resultFrom: POS
 /**
  * All that follows when mail is settled without having been done: the event, the end of the task it asked
  * for with its result mail and what else was sent about it, or else a notice to the sender. Exactly one
- * letter tells the sender.
+ * message tells the sender.
  */
 export async function undeliveredChanges(
   store: RelayStore,

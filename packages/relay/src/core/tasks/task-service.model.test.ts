@@ -22,7 +22,7 @@ type Act =
   | (OnTask & { readonly act: "artifact"; readonly name: string; readonly append: boolean })
   | (OnTask & { readonly act: "complete" | "fail" | "reject" | "reply"; readonly words: string })
   | (OnTask & { readonly act: "ask" })
-  | (OnTask & { readonly act: "letter"; readonly state: TaskState; readonly words: string })
+  | (OnTask & { readonly act: "message"; readonly state: TaskState; readonly words: string })
   | (OnTask & { readonly act: "handoff" })
   | { readonly act: "cancel"; readonly task: number }
   | { readonly act: "followUp"; readonly task: number }
@@ -92,7 +92,7 @@ const ACT: fc.Arbitrary<Act> = fc.oneof(
   {
     weight: 1,
     arbitrary: fc.record({
-      act: only("letter"),
+      act: only("message"),
       ...onTask,
       state: fc.constantFrom<TaskState>("working", "completed", "rejected", "canceled", "submitted"),
       words,
@@ -193,7 +193,7 @@ class History {
       }
       case "reply": {
         const outcome = await this.#answer(on, { type: "reply", body: act.words, ...lease });
-        return assert.equal(outcome, model.end(on, "completed", `by letter ${act.words}`, leaseId));
+        return assert.equal(outcome, model.end(on, "completed", `by message ${act.words}`, leaseId));
       }
       case "ask": {
         const outcome = await this.#answer(on, {
@@ -204,8 +204,8 @@ class History {
         });
         return assert.equal(outcome, model.report(on, "input-required", leaseId));
       }
-      case "letter":
-        return this.#letter(on, act.state, act.words, leaseId);
+      case "message":
+        return this.#message(on, act.state, act.words, leaseId);
       case "handoff":
         return this.#handOff(on, leaseId);
     }
@@ -249,10 +249,10 @@ class History {
     this.#model.letGo(work, act === "ack" ? "settled" : "available");
   }
 
-  async #letter(on: ModelTask, state: TaskState, said: string, leaseId: string | undefined): Promise<void> {
+  async #message(on: ModelTask, state: TaskState, said: string, leaseId: string | undefined): Promise<void> {
     const lease = leaseId === undefined ? {} : { lease_id: leaseId };
     const outcome = await this.#answer(on, { type: "status", task_state: state, body: said, ...lease });
-    const by = `by status letter ${said}`;
+    const by = `by status message ${said}`;
     const may = this.#model.mayFollowUp(on);
     const forbidden = (state === "canceled" || state === "submitted") && may === "ok";
     if (forbidden) return assert.equal(outcome, "invalid_argument");
@@ -265,9 +265,9 @@ class History {
   async #handOff(on: ModelTask, leaseId: string | undefined): Promise<void> {
     const to = on.assignee === ZHIWEI ? KAMES : ZHIWEI;
     const expected = this.#model.mayHandOff(on, leaseId);
-    const letter = { from: on.assignee, to, type: "handoff", task_id: on.id, body: "交给你" } as const;
+    const message = { from: on.assignee, to, type: "handoff", task_id: on.id, body: "交给你" } as const;
     const lease = leaseId === undefined ? {} : { lease_id: leaseId };
-    const sent = this.#core.send({ ...letter, ...lease });
+    const sent = this.#core.send({ ...message, ...lease });
     assert.equal(await outcomeOf(sent), expected);
     if (expected === "ok") this.#model.handOff(on, to, (await sent).receipt.message_id);
   }
@@ -287,8 +287,8 @@ class History {
     }
   }
 
-  #answer(on: ModelTask, letter: Readonly<Record<string, unknown>>): Promise<Outcome> {
-    return outcomeOf(this.#core.send({ from: on.assignee, to: LULU, reply_to: on.messageId, ...letter }));
+  #answer(on: ModelTask, message: Readonly<Record<string, unknown>>): Promise<Outcome> {
+    return outcomeOf(this.#core.send({ from: on.assignee, to: LULU, reply_to: on.messageId, ...message }));
   }
 
   #task(

@@ -25,7 +25,7 @@ describe("working on a task", () => {
     assert.ok((long.status_text ?? "").length <= 2_000 && long.status_text?.isWellFormed() === true);
   });
 
-  it("leaves a receipt on the letter that asked, once each", async () => {
+  it("leaves a receipt on the message that asked, once each", async () => {
     const { core, taskId, requestId } = await askedTask();
     await using _ = core;
     await core.tasks.reportStatus(core.operator, taskId, { state: "working" });

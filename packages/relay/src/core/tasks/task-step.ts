@@ -1,7 +1,7 @@
 import type { Artifact, TaskArtifactRequest, TaskStatusRequest } from "@a2a-relay/protocol";
 import { type ArtifactStep, saidBy, type StatusStep } from "../rules/task-update.ts";
 
-/** What an agent reports, with the letter that asks its requester where there is one. */
+/** What an agent reports, with the message that asks its requester where there is one. */
 export function statusStep(
   { state, parts, metadata, a2a_message: a2aMessage }: TaskStatusRequest,
   text: string,

@@ -26,7 +26,7 @@ export interface Wanted {
 
 /**
  * The available mail of one mailbox, by position. New mail comes in at the end and mostly leaves at the
- * front, so arrays with gaps do what a tree would, in 32 bytes a letter. It knows what a reader or worker must
+ * front, so arrays with gaps do what a tree would, in 32 bytes a message. It knows what a reader or worker must
  * pass over, so that a mailbox full of such mail costs them a walk in memory and not one row.
  */
 export class AvailableDeliveries {
@@ -35,7 +35,7 @@ export class AvailableDeliveries {
   #expiries: number[] = [];
   /** Indexes of `DELIVERY_PURPOSES`: the strings that rows bring would each be kept. */
   #purposes: number[] = [];
-  /** By position. Few letters are kept for a worker. */
+  /** By position. Few messages are kept for a worker. */
   readonly #reservations = new Map<number, string>();
   #start = 0;
   #size = 0;
@@ -48,7 +48,7 @@ export class AvailableDeliveries {
     this.#size += 1;
     const purposeIndex = DELIVERY_PURPOSES.indexOf(purpose);
     if (reservedFor !== null) this.#reservations.set(position, reservedFor);
-    // With `at(-1)` this would be a call into the engine's runtime, for every letter.
+    // With `at(-1)` this would be a call into the engine's runtime, for every message.
     const count = this.#positions.length;
     if (count === 0 || (this.#positions[count - 1] ?? 0) < position) {
       this.#positions.push(position);

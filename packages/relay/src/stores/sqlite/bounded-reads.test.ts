@@ -42,7 +42,7 @@ const THREADS = {
 };
 
 describe("reading much from SQLite", () => {
-  it("lets everybody else have turns while the queue or the threads look into long letters", async () => {
+  it("lets everybody else have turns while the queue or the threads look into long messages", async () => {
     await using store = await open();
     for (let count = 0; count < 20; count += 1) await send(store, { json: LONG });
     assert.ok((await turnsDuring(() => store.queue(QUEUE))) >= 10);

@@ -34,7 +34,7 @@ const IN_MEMORY = ":memory:";
 // Another program may look at the file while the relay runs; a write waits this long for it.
 const BUSY_TIMEOUT_MS = 2_000;
 
-// Letters of one or two kilobytes fill a larger page better: a batch costs a seventh less. Only a new file takes it.
+// Messages of one or two kilobytes fill a larger page better: a batch costs a seventh less. Only a new file takes it.
 const PAGE_BYTES = 8_192;
 
 // Checkpoints are ours (see checkpoints.ts): SQLite's own would swallow a failed fsync.

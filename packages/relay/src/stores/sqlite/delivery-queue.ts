@@ -59,7 +59,7 @@ export class DeliveryQueue {
   readonly #returned: Statement;
   readonly #acknowledged: Statement;
   readonly #byRef: Statement;
-  readonly #letter: Statement;
+  readonly #message: Statement;
 
   constructor(database: DatabaseSync, ledger: Ledger) {
     this.#ledger = ledger;
@@ -69,7 +69,7 @@ export class DeliveryQueue {
     this.#returned = prepare(database, RETURNED);
     this.#acknowledged = prepare(database, ACKNOWLEDGED);
     this.#byRef = prepare(database, BY_REF);
-    this.#letter = prepare(database, LETTER);
+    this.#message = prepare(database, LETTER);
   }
 
   async queue(filter: QueueFilter): Promise<readonly QueuedDelivery[]> {
@@ -98,10 +98,10 @@ export class DeliveryQueue {
         key = walk.key(delivery);
         const deadlineMs = row[DELIVERY_COLUMN_COUNT] as number | null;
         if (!matches(delivery, deadlineMs, filter)) continue;
-        const letter = this.#letter.get(ref);
+        const message = this.#message.get(ref);
         // Between two turns it may have been retired.
-        if (letter === undefined) continue;
-        const [kind, acceptedAtMs, bytes, subject] = letter;
+        if (message === undefined) continue;
+        const [kind, acceptedAtMs, bytes, subject] = message;
         found.set(ref, {
           delivery,
           kind: kind as MessageKind,

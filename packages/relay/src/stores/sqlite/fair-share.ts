@@ -2,7 +2,7 @@ import { setImmediate } from "node:timers/promises";
 
 /** Read in one turn of the event loop: a few milliseconds, so that a long walk holds nobody up. */
 const TURN_BYTES = 1024 * 1024;
-/** What a row costs beside the letter in it. */
+/** What a row costs beside the message in it. */
 const ROW_BYTES = 1024;
 
 /** Counts what a walk has read and lets everybody else have a turn when it was enough. */

@@ -125,8 +125,8 @@ export class Journal {
   }
 
   /**
-   * Inside a commit, of what is appended in the same one: where the events will be by which new letters are accepted,
-   * by the ids of the letters. Both come in the same order; an event that does not is found like any other.
+   * Inside a commit, of what is appended in the same one: where the events will be by which new messages are accepted,
+   * by the ids of the messages. Both come in the same order; an event that does not is found like any other.
    */
   acceptances({ tenant, events, messages = [] }: Changes): ReadonlyMap<string, number> {
     const places = new Map<string, number>();
@@ -139,7 +139,7 @@ export class Journal {
     return places;
   }
 
-  /** Inside a commit: the letter whose acceptance this is leaves, so that the event has to be found without it. */
+  /** Inside a commit: the message whose acceptance this is leaves, so that the event has to be found without it. */
   enterAcceptance(acceptedPlace: number): void {
     this.#enter.run(acceptedPlace);
   }
@@ -163,20 +163,20 @@ export class Journal {
       previousHash = hash;
       if (taskId !== null) this.#ledger.wake(taskTopic(tenant, taskId));
       const place = first + event.seq;
-      const isOfLetter = messageId !== null && acceptances.get(messageId) === place;
+      const isOfMessage = messageId !== null && acceptances.get(messageId) === place;
       this.#insert.add([
         place,
         type,
         atMs,
         actor,
         agentId,
-        isOfLetter ? null : messageId,
+        isOfMessage ? null : messageId,
         taskId,
         threadId,
         dataJson,
         before,
         hash,
-        isOfLetter ? messageId : null,
+        isOfMessage ? messageId : null,
       ]);
     }
     this.#ledger.moveChainHead(tenant, head);

@@ -11,11 +11,11 @@ import {
   messageFromRow,
 } from "./rows.ts";
 
-/** New letters that are kept at hand: as many as a commit has under load, and none so long that they are a burden. */
+/** New messages that are kept at hand: as many as a commit has under load, and none so long that they are a burden. */
 const NEW_MAX = 64;
 const NEW_CHARS_MAX = 16_384;
 
-// The length of a letter stands in front of its row: one that is too long for the answer is not even read.
+// The length of a message stands in front of its row: one that is too long for the answer is not even read.
 const SELECT = `
   select ${deliveryColumns("d.")}, ${ENVELOPE_COLUMNS}, case when octet_length(m.json) <= ? then m.json end,
     octet_length(m.json)
@@ -23,7 +23,7 @@ const SELECT = `
 
 export interface SizedMail {
   readonly mail: MailboxMessage;
-  /** Of the letter as JSON. */
+  /** Of the message as JSON. */
   readonly bytes: number;
 }
 

@@ -31,7 +31,7 @@ interface Mailbox {
 /**
  * Which mail is open, by mailbox. It lives in memory because the same index in the file would dirty a page
  * of its own with every send to another agent: that doubled the size of a commit. It is read once at start,
- * about a second for a million letters.
+ * about a second for a million messages.
  */
 export class MailboxIndex {
   readonly #mailboxes = new Map<string, Map<string, Mailbox>>();

@@ -20,7 +20,7 @@ import { RowInsert } from "./row-insert.ts";
 import { courseValues, deliveryColumns, deliveryFromRow, deliveryValues, refFromRow } from "./rows.ts";
 
 const COLUMNS = deliveryColumns("d.");
-/** The first letter of an answer comes whatever its length, so that every reader gets on. */
+/** The first message of an answer comes whatever its length, so that every reader gets on. */
 const ANY_LENGTH = Number.MAX_SAFE_INTEGER;
 
 const BY_REF = `select ${COLUMNS} from delivery d where d.ref = ?`;
@@ -91,8 +91,8 @@ interface NextMail extends SizedMail {
   readonly place: AvailablePlace;
 }
 
-/** What a commit writes of letters, beside their deliveries. */
-interface NewLetters {
+/** What a commit writes of messages, beside their deliveries. */
+interface NewMessages {
   readonly messages: readonly MessageRecord[];
   /** By the ids of the messages. */
   readonly refs: ReadonlyMap<string, number>;
@@ -208,17 +208,17 @@ export class Mailboxes {
     return deliveries(this.#heldWork.all(...start, limit));
   }
 
-  /** Inside a commit, with the letters of the same one; `openMax` is of mailboxes. */
+  /** Inside a commit, with the messages of the same one; `openMax` is of mailboxes. */
   putAll(
     records: readonly DeliveryRecord[],
-    { messages, refs }: NewLetters,
+    { messages, refs }: NewMessages,
     openMax: ReadonlyMap<AgentId, number>,
   ): void {
     for (const [index, delivery] of records.entries()) {
       const { agentId, messageId, version } = delivery;
       if (version === 0) {
         this.#assertRoom(delivery, openMax.get(agentId));
-        // Letters and their deliveries nearly always come side by side; any other is read when it is asked for.
+        // Messages and their deliveries nearly always come side by side; any other is read when it is asked for.
         this.#add(delivery, refs.get(messageId), messages[index]);
       } else {
         this.#updateKnown(delivery);

@@ -19,7 +19,7 @@ import {
 } from "./rows.ts";
 
 /**
- * The letters of a thread in order, up to a limit, which is the last parameter: those that name it, and the one that
+ * The messages of a thread in order, up to a limit, which is the last parameter: those that name it, and the one that
  * began it, which is older than all of them.
  */
 export const THREAD_REFS = `
@@ -50,7 +50,7 @@ const INSERT_SEND_KEY = `
 
 const NO_KEYS: ReadonlyMap<string, readonly SendKey[]> = new Map();
 
-/** Letters, the keys under which they were sent, and the threads they make. */
+/** Messages, the keys under which they were sent, and the threads they make. */
 export class Messages {
   readonly #ledger: Ledger;
   readonly #select: Statement;
@@ -93,7 +93,7 @@ export class Messages {
     return row === undefined ? undefined : sendKeyFromRow(row);
   }
 
-  /** Row by row: of what does not fit, no more than the first letter is read. */
+  /** Row by row: of what does not fit, no more than the first message is read. */
   thread({ tenant, threadId, limit, bytesMax }: ThreadQuery): ThreadPage {
     const messages: ThreadMessage[] = [];
     let bytesLeft = bytesMax;
@@ -114,7 +114,7 @@ export class Messages {
 
   /**
    * Inside a commit. Answers each one's ref, which is also its place in the order of acceptance. `acceptances` are the
-   * places of the events that say so, by the ids of the letters.
+   * places of the events that say so, by the ids of the messages.
    */
   insertAll(
     messages: readonly MessageRecord[],
@@ -125,7 +125,7 @@ export class Messages {
     if (messages.length === 0) return refs;
     const keysOf = sendKeys.length === 0 ? NO_KEYS : Map.groupBy(sendKeys, (sendKey) => sendKey.messageId);
     for (const message of messages) {
-      // Two places of one letter in the mailbox could not be told apart when they are taken back.
+      // Two places of one message in the mailbox could not be told apart when they are taken back.
       if (refs.has(message.id)) throw new ClashError("message_id");
       const ref = this.#ledger.nextPosition();
       refs.set(message.id, ref);

@@ -52,12 +52,12 @@ function writeFirstSchema(path: string): void {
   const insertDelivery = database.prepare(`
     insert into delivery values (?1, ?2, ?3, ?4, 'lulu@kamac', ?5, 'available', ?1, null, 0, null, null, null, null,
       null, ?6, null, null, 'unsafe', null, 0, 'thread', 1)`);
-  const letters = [
+  const messages = [
     ["note", null],
     ["request", "task"],
     ["reply", "task"],
   ] as const;
-  for (const [index, [kind, taskId]] of letters.entries()) {
+  for (const [index, [kind, taskId]] of messages.entries()) {
     insertMessage.run(index + 1, TENANT, kind, ZHIWEI, kind, taskId, NOON_MS);
     insertDelivery.run(index + 1, TENANT, kind, ZHIWEI, taskId, NOON_MS + 1_000);
   }
@@ -95,14 +95,14 @@ function writeThirdSchema(path: string): void {
     insert into task (tenant, id, requester, assignee, state, thread_id, message_id, subject, handoffs_json,
       created_at_ms, updated_at_ms, version) values (?, ?, 'lulu@kamac', ?, 'working', ?, ?, '翻译', ?, 0, 0, 1)`);
   const tasks = [
-    // Its letter began a thread of its own; a chosen thread; and one whose first letter is gone.
-    { id: "own", thread: "thread_甲", letters: ["msg_甲", "msg_乙"] },
-    { id: "chosen", thread: "线", letters: ["msg_丙", "msg_丁"] },
-    { id: "gone", thread: "thread_无", letters: [undefined, "msg_戊"] },
+    // Its message began a thread of its own; a chosen thread; and one whose first message is gone.
+    { id: "own", thread: "thread_甲", messages: ["msg_甲", "msg_乙"] },
+    { id: "chosen", thread: "线", messages: ["msg_丙", "msg_丁"] },
+    { id: "gone", thread: "thread_无", messages: [undefined, "msg_戊"] },
   ] as const;
   let ref = 10;
-  for (const { id, thread, letters } of tasks) {
-    const [first, handoff] = letters;
+  for (const { id, thread, messages } of tasks) {
+    const [first, handoff] = messages;
     if (first !== undefined) {
       insertMessage.run(
         (ref += 1),
@@ -194,7 +194,7 @@ describe("migrations", () => {
     );
   });
 
-  it("tell the story of a letter of an older file beside those of new ones, also once it is gone", async () => {
+  it("tell the story of a message of an older file beside those of new ones, also once it is gone", async () => {
     const path = join(directory, "stories.db");
     writeFirstSchema(path);
     const hash = "ab".repeat(32);

@@ -2,7 +2,7 @@ import type { SQLInputValue } from "node:sqlite";
 import type { DeliveryRecord } from "../../core/ports/delivery-record.ts";
 import { threadColumn } from "./rows.ts";
 
-/** Whether nothing has happened to a new delivery and its letter asks for nothing unusual, as nearly always. */
+/** Whether nothing has happened to a new delivery and its message asks for nothing unusual, as nearly always. */
 export function isPlain(delivery: DeliveryRecord): boolean {
   return (
     delivery.state === "available" &&

@@ -198,7 +198,7 @@ function nextStart(stretch: Stretch): number {
   return stretch.ended ? 0 : stretch.lastRef;
 }
 
-/** A letter to somebody without a mailbox has no delivery; it is as old as its acceptance. */
+/** A message to somebody without a mailbox has no delivery; it is as old as its acceptance. */
 function isRetirable(row: Row, settledBeforeMs: number): boolean {
   const [, , , , deliveryState, settledAtMs, taskState] = row;
   if (taskState !== null && !isTerminal(taskState as TaskState)) return false;

@@ -64,7 +64,7 @@ export function messageFromRow(row: Row, offset = 0): MessageRecord {
   };
 }
 
-/** What a row says of the thread: nothing where it is the one that its letter itself began. */
+/** What a row says of the thread: nothing where it is the one that its message itself began. */
 export function threadColumn(threadId: string, messageId: string): string {
   return threadId === ownThreadId(messageId) ? "" : threadId;
 }
@@ -73,7 +73,7 @@ export function threadFrom(column: Row[number] | undefined, messageId: Row[numbe
   return (column === "" ? ownThreadId(messageId as string) : column) as string;
 }
 
-/** Found by SQLite in the letter: a third of the time that it takes to read the letter and parse it. */
+/** Found by SQLite in the message: a third of the time that it takes to read the message and parse it. */
 export const SUBJECT_COLUMN = "m.json -> '$.subject'";
 
 export function subjectFrom(json: Row[number] | undefined): string {

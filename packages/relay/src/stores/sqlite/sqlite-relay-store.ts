@@ -38,7 +38,7 @@ const FORGOTTEN_RESULTS_MAX = 100;
 const PROBE = `
   insert into probe (only_row, at_ms) values (1, ?) on conflict do update set at_ms = excluded.at_ms`;
 
-/** What most commits consist of. None of it looks for letters, so they can stay gathered until the commit. */
+/** What most commits consist of. None of it looks for messages, so they can stay gathered until the commit. */
 const MAIL: ReadonlySet<string> = new Set<keyof Changes>([
   "tenant",
   "messages",
@@ -230,11 +230,11 @@ export class SqliteRelayStore extends StoreReader implements RelayStore {
     for (const agent of changes.agents ?? []) agents.put(agent);
     for (const { agentId } of changes.room ?? []) agents.assertPresent(changes.tenant, agentId);
     for (const sendKey of sendKeys) messages.insertSendKey(sendKey);
-    const letters = changes.messages ?? [];
+    const records = changes.messages ?? [];
     const acceptances = journal.acceptances(changes);
-    const refs = messages.insertAll(letters, sendKeys, acceptances);
+    const refs = messages.insertAll(records, sendKeys, acceptances);
     const openMax = new Map(changes.room?.map((room) => [room.agentId, room.openMax]));
-    mailboxes.putAll(changes.deliveries ?? [], { messages: letters, refs }, openMax);
+    mailboxes.putAll(changes.deliveries ?? [], { messages: records, refs }, openMax);
     if (!isMailAlone(changes)) this.parts.ledger.flush();
     for (const task of changes.tasks ?? []) tasks.put(task);
     for (const artifact of changes.artifacts ?? []) tasks.putArtifact(artifact);

@@ -38,7 +38,7 @@ const OF_PARENT = `
 const OF_THREAD = `
   select ${TASK_COLUMNS} from task indexed by task_thread
   where tenant = ?1 and thread_id = ?6 and thread_id <> '' and ${FILTER}`;
-// A task goes with the letter that asks for it, so it is found by that letter for as long as it is there.
+// A task goes with the message that asks for it, so it is found by that message for as long as it is there.
 const BEGUN_WITH_THREAD = `
   select ${TASK_COLUMNS} from task
   where tenant = ?1 and id = (select task_id from message where tenant = ?1 and id = ?9) and thread_id = ''

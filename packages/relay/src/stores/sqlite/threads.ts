@@ -15,7 +15,7 @@ const NEWEST = `
     select max(ref) as ref from message where tenant = ?1 and thread_id = ?2 and thread_id <> ''
     union all select ref from message where tenant = ?1 and id = ?3 and thread_id = '')`;
 // Some messages of a thread, after a ref. The message itself is read only where there is no delivery: rows
-// with letters in them lie far apart, deliveries do not.
+// with messages in them lie far apart, deliveries do not.
 const PART = `
   select count(*), max(t.ref), total(d.state in ('held', 'available', 'leased')),
     json_group_array(distinct coalesce(d.sender, m.sender)),

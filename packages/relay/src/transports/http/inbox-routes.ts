@@ -3,7 +3,7 @@ import type { SignedInbox } from "../../core/messages/signed-inbox.ts";
 import { answerOf } from "./message-routes.ts";
 import type { Route } from "./route.ts";
 
-/** Sending by webhook: the letter itself says who sent it. */
+/** Sending by webhook: the message itself says who sent it. */
 export function inboxRoutes(inbox: SignedInbox): readonly Route[] {
   return [
     {

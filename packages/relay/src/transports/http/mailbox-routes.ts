@@ -86,7 +86,7 @@ export function mailboxRoutes(mailboxes: MailboxService): readonly Route[] {
   ];
 }
 
-/** The answer of a lease, from its letters as JSON. */
-export function leasedJson(letters: readonly string[]): string {
-  return `{"messages":[${letters.join(",")}]}`;
+/** The answer of a lease, from its messages as JSON. */
+export function leasedJson(messages: readonly string[]): string {
+  return `{"messages":[${messages.join(",")}]}`;
 }

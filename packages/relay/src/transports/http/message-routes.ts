@@ -48,7 +48,7 @@ export function messageRoutes(messages: MessageService, memory: ReusedMemory): r
   ];
 }
 
-/** The letter as it is stored, and its receipt. */
+/** The message as it is stored, and its receipt. */
 export function answerOf(answer: SendAnswer): Answer {
   return { status: answer.created ? 201 : 200, json: sentJson(answer) };
 }
@@ -66,7 +66,7 @@ export function batchJson(items: readonly SentItem[]): string {
   return `{"results":[${items.map(itemJson).join(",")}]}`;
 }
 
-/** NewMessage by letter into memory outside the heap: the whole text would be put together and copied twice. */
+/** NewMessage by message into memory outside the heap: the whole text would be put together and copied twice. */
 function batchBytes(items: readonly SentItem[], memory: ReusedMemory): Piece {
   const texts = items.map((item, index) => `${index === 0 ? '{"results":[' : ","}${itemJson(item)}`);
   texts.push("]}");

@@ -89,8 +89,8 @@ describe("the memory of a batch", () => {
     const memory = new ReusedMemory();
     const app = serverOf(core, memory);
     const address = await app.listen({ host: "127.0.0.1", port: 0 });
-    const letters = Array.from({ length: 100 }, () => ({ from: LULU, to: ZHIWEI, body: "x".repeat(1_000) }));
-    const body = JSON.stringify({ messages: letters });
+    const messages = Array.from({ length: 100 }, () => ({ from: LULU, to: ZHIWEI, body: "x".repeat(1_000) }));
+    const body = JSON.stringify({ messages: messages });
     const request = { method: "POST", headers: { "content-type": "application/json" }, body };
     try {
       for (let batch = 0; batch < 3; batch += 1) {

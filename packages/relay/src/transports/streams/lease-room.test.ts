@@ -6,7 +6,7 @@ import { LeaseRoom } from "./lease-room.ts";
 
 const SOME = [{}] as unknown as readonly MailboxMessage[];
 
-describe("the room for leased letters", () => {
+describe("the room for leased messages", () => {
   it("is for those of one answer at a time, until that has left", async () => {
     const room = new LeaseRoom();
     const [first, second, third] = [room.place(), room.place(), room.place()];

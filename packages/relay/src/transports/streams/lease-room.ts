@@ -1,6 +1,6 @@
 import type { MailboxMessage } from "../../core/ports/mailbox-store.ts";
 
-/** Room for leased letters that have not left yet: for those of one answer, however many ask for some. */
+/** Room for leased messages that have not left yet: for those of one answer, however many ask for some. */
 export class LeaseRoom {
   readonly #waiting: (() => void)[] = [];
   #isTaken = false;
@@ -27,7 +27,7 @@ export class LeaseRoom {
   }
 }
 
-/** Whoever got letters keeps the room until it is disposed of; whoever got none waits without it. */
+/** Whoever got messages keeps the room until it is disposed of; whoever got none waits without it. */
 export class LeasePlace implements Disposable {
   readonly #room: LeaseRoom;
   #isInside = false;
