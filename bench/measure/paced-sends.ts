@@ -68,7 +68,11 @@ async function timed(senders: IdleConnections, bytes: Buffer): Promise<number> {
 }
 
 /** From each send, to everybody of the audience in turn, to its arrival. */
-export async function arrivalRound(server: ServerProcess, pace: Throttle, audience: Audience): Promise<number[]> {
+export async function arrivalRound(
+  server: ServerProcess,
+  pace: Throttle,
+  audience: Audience,
+): Promise<number[]> {
   using senders = await IdleConnections.open(server.port, SENDERS);
   const { agents } = audience;
   const sentAt = new Map<string, number>();
@@ -97,7 +101,10 @@ export async function arrivalRound(server: ServerProcess, pace: Throttle, audien
 }
 
 /** Calls `send` at an even pace, whether or not earlier ones have been answered. */
-async function atPace({ sendsPerSecond, durationMs }: Throttle, send: (number: number) => void): Promise<number> {
+async function atPace(
+  { sendsPerSecond, durationMs }: Throttle,
+  send: (number: number) => void,
+): Promise<number> {
   const start = performance.now();
   const count = Math.round((durationMs / 1_000) * sendsPerSecond);
   for (let number = 0; number < count; number += 1) {

@@ -118,7 +118,11 @@ export function late(entry: Parameters<History["record"]>[1]): Entry {
   return { ...entry, start: 1_000_000, end: 1_000_001 };
 }
 
-export function sent(about: NewMessage, outcome: SendEntry["outcome"], more: Partial<SendEntry> = {}): SendEntry {
+export function sent(
+  about: NewMessage,
+  outcome: SendEntry["outcome"],
+  more: Partial<SendEntry> = {},
+): SendEntry {
   return { act: "send", message: about, outcome, start: 1_000_000, end: 1_000_001, ...more };
 }
 

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { DatabaseSync } from "node:sqlite";
-import { type EventRecord, eventHash } from "../../packages/relay/src/core/rules/event.ts";
+import type { EventRecord } from "../../packages/relay/src/core/ports/journal.ts";
+import { eventHash } from "../../packages/relay/src/core/rules/event.ts";
 
 const DEFAULT_TENANT = "default";
 

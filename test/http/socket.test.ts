@@ -65,7 +65,7 @@ describe("a mailbox over a socket", TIMEOUT, () => {
   it("leases, renews, gives back, acknowledges and fails", async () => {
     await using relay = await openHttpRelay();
     await using socket = await open(relay, "?quiet=true");
-    for (const body of ["一", "二", "三"]) await socket.ask("send", message(body));
+    for (const body of ["一", "二", "三"]) await socket.ask("send", aMessage(body));
     const { messages } = await socket.ask("lease", { max: 3, lease_ms: 60_000, worker: "w1" });
     const [one, two, three] = messages.map(({ message_id, lease }) => ({ message_id, lease_id: lease.id }));
     assert.ok(one && two && three);
@@ -87,7 +87,7 @@ describe("a mailbox over a socket", TIMEOUT, () => {
     const waiting = socket.ask("lease", { wait_ms: 60_000 });
     const sent = await Promise.all(
       Array.from({ length: LIMITS.socketRequestsMax * 3 }, (_, index) =>
-        socket.ask("send", message(`${index}`)),
+        socket.ask("send", aMessage(`${index}`)),
       ),
     );
     assert.deepEqual(

@@ -165,7 +165,10 @@ describe("the task-queue wire", () => {
     await relay.post("/a2a/results", { task_id: second.id, status: "ok" });
     const drained = read(await relay.get("/a2a/results/next?agent=lulu")) as QueueResultOption;
     assert.equal(drained.result?.task_id, first.id);
-    assert.equal((read(await relay.get("/a2a/results/next")) as QueueResultOption).result?.task_id, second.id);
+    assert.equal(
+      (read(await relay.get("/a2a/results/next")) as QueueResultOption).result?.task_id,
+      second.id,
+    );
   });
 
   it("repairs what is stuck, and retries what is stale", async () => {
@@ -195,7 +198,10 @@ describe("the task-queue wire", () => {
     const policy = { enabled: true, min_lease_age_ms: 0 };
     const { kind, report } = read(await relay.post("/a2a/retry-stale", { policy })) as QueueAutoRetried;
     assert.deepEqual([kind, report.requeued.map(({ task_id }) => task_id)], ["a2a_auto_retried", [task.id]]);
-    assert.equal((read(await relay.post("/a2a/retry-stale")) as QueueAutoRetried).report.policy.enabled, false);
+    assert.equal(
+      (read(await relay.post("/a2a/retry-stale")) as QueueAutoRetried).report.policy.enabled,
+      false,
+    );
   });
 
   it("says what is wrong in one shape, with the status that it means", async () => {

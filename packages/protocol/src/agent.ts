@@ -71,7 +71,9 @@ export const RegisterRequestSchema = Type.Object(
       }),
     ),
     notice: Type.Optional(
-      Type.Boolean({ description: "Push only that there is mail, not the message. False unless it was set." }),
+      Type.Boolean({
+        description: "Push only that there is mail, not the message. False unless it was set.",
+      }),
     ),
     push_ack: Type.Optional(
       Type.Boolean({

@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { AgentId } from "@a2a-relay/protocol";
-import type { CapabilityFilter, KeyFilter } from "../src/core/ports/access-store.ts";
-import type { CapabilityRecord } from "../src/core/ports/capability-record.ts";
+import type { CapabilityFilter, CapabilityRecord, KeyFilter } from "../src/core/ports/access.ts";
 import type { RelayStore } from "../src/core/ports/relay-store.ts";
 import { NOON_MS } from "./fake-clock.ts";
 import {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { AgentId } from "@a2a-relay/protocol";
-import type { AgentRecord } from "../src/core/ports/agent-record.ts";
+import type { AgentRecord } from "../src/core/ports/agents.ts";
 import type { RelayStore } from "../src/core/ports/relay-store.ts";
 import { NOON_MS } from "./fake-clock.ts";
 import {

@@ -1,12 +1,17 @@
 import { randomFillSync } from "node:crypto";
 import type { AgentId, DeliveryView, MailboxItem, Message, MessageInput } from "@a2a-relay/protocol";
 import { newKeyPair, type SigningKey, signingKey } from "../src/core/keys/ed25519.ts";
-import { type AgentPrincipal, agentOf, DEFAULT_TENANT, operatorOf } from "../src/core/access/principal.ts";
-import type { OperatorPrincipal } from "../src/core/access/principal.ts";
+import {
+  agentOf,
+  type AgentPrincipal,
+  DEFAULT_TENANT,
+  operatorOf,
+  type OperatorPrincipal,
+} from "../src/core/access/principal.ts";
 import type { Archive } from "../src/core/ports/archive.ts";
 import { EgressPolicy } from "../src/core/rules/egress-policy.ts";
 import type { Outbound } from "../src/core/ports/outbound-http.ts";
-import type { Randomness } from "../src/core/ports/randomness.ts";
+import type { Randomness } from "../src/core/ports/ids.ts";
 import { TimeOrderedIds } from "../src/core/mechanisms/time-ordered-ids.ts";
 import type { SendAnswer } from "../src/core/messages/send-planner.ts";
 import { type CoreSettings, createCore, type RelayCore } from "../src/core/relay-core.ts";

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { RelayStore } from "../src/core/ports/relay-store.ts";
-import { type EventDraft, type EventType, eventHash, GENESIS } from "../src/core/rules/event.ts";
-import type { EventFilter, EventPage } from "../src/core/ports/journal-store.ts";
+import type { EventDraft, EventFilter, EventPage, EventType } from "../src/core/ports/journal.ts";
+import { eventHash, GENESIS } from "../src/core/rules/event.ts";
 import { NOON_MS } from "./fake-clock.ts";
 import {
   anEvent,

@@ -1,4 +1,4 @@
-import type { Anchor, Anchors } from "../src/core/ports/anchors.ts";
+import type { Anchor, Anchors } from "../src/core/ports/archive.ts";
 
 /** Anchors that a test can read back and edit. */
 export class MemoryAnchors implements Anchors {

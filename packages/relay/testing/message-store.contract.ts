@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { AgentId } from "@a2a-relay/protocol";
 import type { RelayStore } from "../src/core/ports/relay-store.ts";
-import type { MessageStore, ThreadSummary } from "../src/core/ports/message-store.ts";
+import type { MessageStore, ThreadSummary } from "../src/core/ports/messages.ts";
 import {
   aNewMessage,
   aSend,

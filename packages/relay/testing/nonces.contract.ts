@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { UsedNonce } from "../src/core/ports/key-record.ts";
+import type { UsedNonce } from "../src/core/ports/access.ts";
 import { NOON_MS } from "./fake-clock.ts";
 import {
   aSend,

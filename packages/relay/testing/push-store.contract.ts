@@ -3,14 +3,13 @@ import { describe, it } from "node:test";
 import { type AgentId, PUSH_STATES } from "@a2a-relay/protocol";
 import { mailboxTopic, PUSH_ENDPOINTS_TOPIC } from "../src/core/ports/change-feed.ts";
 import type { Changes, RelayStore } from "../src/core/ports/relay-store.ts";
-import type { PushEndpoint } from "../src/core/ports/push-record.ts";
-import type { PushFilter } from "../src/core/ports/push-store.ts";
+import type { PushEndpoint, PushFilter } from "../src/core/ports/pushes.ts";
 import { NOON_MS } from "./fake-clock.ts";
 import { describePushAttempts } from "./push-attempts.contract.ts";
 import {
+  anEvent,
   aNewMessage,
   aNewPushEndpoint,
-  anEvent,
   aSend,
   attemptOf,
   clashOf,

@@ -12,7 +12,10 @@ export function aQueueTask(said: Partial<QueueTaskInput> = {}): QueueTaskInput &
 }
 
 /** Work that its sender lets be done twice, known by this key. */
-export function aSharedTask(key: string, said: Partial<QueueTaskInput> = {}): QueueTaskInput & { id: string } {
+export function aSharedTask(
+  key: string,
+  said: Partial<QueueTaskInput> = {},
+): QueueTaskInput & { id: string } {
   return aQueueTask({ idempotency: { duplicate_safety: "idempotent", key }, ...said });
 }
 

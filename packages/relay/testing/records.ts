@@ -1,8 +1,8 @@
 import type { AgentId } from "@a2a-relay/protocol";
 import { DEFAULT_TENANT } from "../src/core/access/principal.ts";
-import type { DeliveryRecord } from "../src/core/ports/delivery-record.ts";
+import type { DeliveryRecord } from "../src/core/ports/deliveries.ts";
 import type { NewMessage } from "../src/core/rules/new-message.ts";
-import type { TaskRecord } from "../src/core/ports/task-record.ts";
+import type { TaskRecord } from "../src/core/ports/tasks.ts";
 import { NOON_MS } from "./fake-clock.ts";
 
 /** MailboxMessage that lies in a mailbox, with what the test says about it. */

@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import type { AgentId } from "@a2a-relay/protocol";
 import { REMOTE_TASKS_TOPIC } from "../src/core/ports/change-feed.ts";
 import type { RelayStore } from "../src/core/ports/relay-store.ts";
-import type { RemoteTask } from "../src/core/ports/remote-task.ts";
+import type { RemoteTask } from "../src/core/ports/remote-tasks.ts";
 import { NOON_MS } from "./fake-clock.ts";
 import {
   aNewAgent,

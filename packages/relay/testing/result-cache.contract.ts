@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { RelayStore } from "../src/core/ports/relay-store.ts";
-import type { CachedResult } from "../src/core/ports/task-record.ts";
+import type { CachedResult } from "../src/core/ports/tasks.ts";
 import { NOON_MS } from "./fake-clock.ts";
 import { aCachedResult, commit, type OpenStore, OTHER_TENANT, TENANT } from "./store-builders.ts";
 

@@ -1,21 +1,20 @@
 import assert from "node:assert/strict";
 import type { AgentId } from "@a2a-relay/protocol";
-import type { CapabilityRecord } from "../src/core/ports/capability-record.ts";
-import type { KeyRecord } from "../src/core/ports/key-record.ts";
+import type { CapabilityRecord, KeyRecord } from "../src/core/ports/access.ts";
 import { DEFAULT_TENANT } from "../src/core/access/principal.ts";
-import type { AgentRecord } from "../src/core/ports/agent-record.ts";
+import type { AgentRecord } from "../src/core/ports/agents.ts";
 import type { Changes, RelayStore } from "../src/core/ports/relay-store.ts";
-import type { EventDraft } from "../src/core/rules/event.ts";
-import type { DeliveryRecord } from "../src/core/ports/delivery-record.ts";
+import type { EventDraft } from "../src/core/ports/journal.ts";
 import type {
-  MailboxMessage,
+  DeliveryRecord,
   MailboxLeaseQuery,
+  MailboxMessage,
   MailboxReadQuery,
   QueueFilter,
-} from "../src/core/ports/mailbox-store.ts";
-import type { MessageRecord, SendKey } from "../src/core/ports/message-record.ts";
-import type { PushAttempt, PushEndpoint, PushRecord } from "../src/core/ports/push-record.ts";
-import type { CachedResult, TaskRecord } from "../src/core/ports/task-record.ts";
+} from "../src/core/ports/deliveries.ts";
+import type { MessageRecord, SendKey } from "../src/core/ports/messages.ts";
+import type { PushAttempt, PushEndpoint, PushRecord } from "../src/core/ports/pushes.ts";
+import type { CachedResult, TaskRecord } from "../src/core/ports/tasks.ts";
 import { NOON_MS } from "./fake-clock.ts";
 import { aDelivery, aTask } from "./records.ts";
 
@@ -328,7 +327,10 @@ export function settle(store: RelayStore, messageId: string, settledAtMs = NOON_
   return change(store, messageId, { state: "acknowledged", settledAtMs });
 }
 
-export function lease(store: RelayStore, said: Partial<MailboxLeaseQuery> = {}): Promise<readonly MailboxMessage[]> {
+export function lease(
+  store: RelayStore,
+  said: Partial<MailboxLeaseQuery> = {},
+): Promise<readonly MailboxMessage[]> {
   const nowMs = said.nowMs ?? NOON_MS;
   const query: MailboxLeaseQuery = {
     tenant: TENANT,

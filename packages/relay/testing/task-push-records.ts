@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
-import type { TaskPushConfig } from "../src/core/ports/task-push-record.ts";
+import type { TaskPushConfig } from "../src/core/ports/task-pushes.ts";
 import type { RelayStore } from "../src/core/ports/relay-store.ts";
-import type { TaskRecord } from "../src/core/ports/task-record.ts";
-import type { TaskUpdate } from "../src/core/rules/task-update.ts";
+import type { TaskRecord, TaskUpdate } from "../src/core/ports/tasks.ts";
 import { NOON_MS } from "./fake-clock.ts";
 import { aNewTask, commit, LULU, newId, send, TENANT } from "./store-builders.ts";
 

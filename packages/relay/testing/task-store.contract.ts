@@ -2,8 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { type AgentId, type Artifact, TASK_STATES } from "@a2a-relay/protocol";
 import type { RelayStore } from "../src/core/ports/relay-store.ts";
-import type { ArtifactRecord, TaskRecord } from "../src/core/ports/task-record.ts";
-import type { TaskFilter } from "../src/core/ports/task-store.ts";
+import type { ArtifactRecord, TaskFilter, TaskRecord } from "../src/core/ports/tasks.ts";
 import { NOON_MS } from "./fake-clock.ts";
 import { aNewTask, clashOf, commit, LULU, type OpenStore, send, TENANT, ZHIWEI } from "./store-builders.ts";
 

@@ -4,14 +4,15 @@ import { setImmediate } from "node:timers/promises";
 import { type AgentId, GUEST } from "@a2a-relay/protocol";
 import { taskTopic } from "../src/core/ports/change-feed.ts";
 import type { RelayStore } from "../src/core/ports/relay-store.ts";
-import type { TaskRecord } from "../src/core/ports/task-record.ts";
 import type {
   AskedTasksQuery,
   LastTaskUpdatesQuery,
+  TaskRecord,
+  TaskStep,
+  TaskUpdate,
   TaskUpdatesPage,
   TaskUpdatesQuery,
-} from "../src/core/ports/task-store.ts";
-import type { TaskStep, TaskUpdate } from "../src/core/rules/task-update.ts";
+} from "../src/core/ports/tasks.ts";
 import { NOON_MS } from "./fake-clock.ts";
 import { aNewTask, commit, LULU, type OpenStore, OTHER_TENANT, TENANT, ZHIWEI } from "./store-builders.ts";
 

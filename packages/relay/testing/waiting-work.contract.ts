@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { AgentId } from "@a2a-relay/protocol";
 import type { RelayStore } from "../src/core/ports/relay-store.ts";
-import type { DeliveryRecord } from "../src/core/ports/delivery-record.ts";
+import type { DeliveryRecord } from "../src/core/ports/deliveries.ts";
 import { NOON_MS } from "./fake-clock.ts";
 import {
   aNewTask,

@@ -62,19 +62,22 @@ Then<RelayWorld>(
   },
 );
 
-Then<RelayWorld>("its signature is right, and for any other secret or message it is wrong", async function () {
-  const [webhook] = await received(this, 1);
-  assert.ok(webhook);
-  const { headers, body } = webhook;
-  const { pushSecret: secret } = this.delivery;
-  const { type } = await verifyWebhook({ headers, body, secret });
-  assert.equal(type, "message.available");
-  const another = `whsec_${Buffer.alloc(32, 7).toString("base64")}`;
-  const changed = body.replace("包裹", "账单");
-  const refused = { code: "permission_denied" };
-  await assert.rejects(verifyWebhook({ headers, body, secret: another }), refused);
-  await assert.rejects(verifyWebhook({ headers, body: changed, secret }), refused);
-});
+Then<RelayWorld>(
+  "its signature is right, and for any other secret or message it is wrong",
+  async function () {
+    const [webhook] = await received(this, 1);
+    assert.ok(webhook);
+    const { headers, body } = webhook;
+    const { pushSecret: secret } = this.delivery;
+    const { type } = await verifyWebhook({ headers, body, secret });
+    assert.equal(type, "message.available");
+    const another = `whsec_${Buffer.alloc(32, 7).toString("base64")}`;
+    const changed = body.replace("包裹", "账单");
+    const refused = { code: "permission_denied" };
+    await assert.rejects(verifyWebhook({ headers, body, secret: another }), refused);
+    await assert.rejects(verifyWebhook({ headers, body: changed, secret }), refused);
+  },
+);
 
 Then<RelayWorld>(
   "{word}'s server is told of a message from {word} about {string}, and not what is in it",

@@ -1,6 +1,6 @@
 import { LIMITS } from "@a2a-relay/protocol";
 import type { PushDelivery } from "../core/outbound/push-delivery.ts";
-import type { PushEndpoint } from "../core/ports/push-record.ts";
+import type { PushEndpoint } from "../core/ports/pushes.ts";
 import { EndpointPusher } from "./endpoint-pusher.ts";
 import { FairLanes } from "./fair-lanes.ts";
 import { pause } from "./pause.ts";

@@ -1,6 +1,6 @@
 import { LIMITS } from "@a2a-relay/protocol";
 import { lookName } from "../core/outbound/remote-polls.ts";
-import type { TimedRemoteTask } from "../core/ports/remote-task.ts";
+import type { TimedRemoteTask } from "../core/ports/remote-tasks.ts";
 import type { RemoteWork } from "../core/outbound/remote-work.ts";
 import { FairLanes } from "./fair-lanes.ts";
 import { pause } from "./pause.ts";

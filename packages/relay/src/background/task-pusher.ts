@@ -1,7 +1,7 @@
 import { LIMITS } from "@a2a-relay/protocol";
 import { originOf } from "../core/outbound/task-push-config.ts";
 import type { EndedTaskPush, TaskPushDelivery, TaskPushResult } from "../core/outbound/task-push-delivery.ts";
-import type { TaskPushConfig } from "../core/ports/task-push-record.ts";
+import type { TaskPushConfig } from "../core/ports/task-pushes.ts";
 import { FairLanes } from "./fair-lanes.ts";
 import { pause } from "./pause.ts";
 import { WatchedLoop } from "./watched-loop.ts";

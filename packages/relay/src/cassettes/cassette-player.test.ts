@@ -13,7 +13,10 @@ const messageOf = (body: string, more: Partial<MatchedMessage> = {}): MatchedMes
 });
 
 /** Plays the messages and answers with the names of what was chosen. */
-async function namesOf(script: string, messages: readonly string[]): Promise<readonly (string | undefined)[]> {
+async function namesOf(
+  script: string,
+  messages: readonly string[],
+): Promise<readonly (string | undefined)[]> {
   const player = new CassettePlayer(await parseCassette(`version: 1\n${script}`, "talk.yaml"));
   return messages.map((body, index) => player.choose(`task-${index}`, messageOf(body)).exchange?.name);
 }

@@ -3,7 +3,7 @@ import type { Guard } from "./access/guard.ts";
 import type { Directory } from "./agents/directory.ts";
 import type { RemoteAgents } from "./registration/remote-agents.ts";
 import type { Clock } from "./ports/clock.ts";
-import type { Identifiers } from "./ports/identifiers.ts";
+import type { Identifiers } from "./ports/ids.ts";
 import type { Throttle } from "./mechanisms/throttle.ts";
 import type { RelayStore } from "./ports/relay-store.ts";
 import type { KeyedMutex } from "./mechanisms/keyed-mutex.ts";

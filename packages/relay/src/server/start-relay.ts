@@ -13,7 +13,7 @@ import { type Authenticator, KeyAuthenticator } from "../core/access/authenticat
 import { rootOperator } from "../core/access/principal.ts";
 import type { Clock } from "../core/ports/clock.ts";
 import { EgressPolicy } from "../core/rules/egress-policy.ts";
-import type { Randomness } from "../core/ports/randomness.ts";
+import type { Randomness } from "../core/ports/ids.ts";
 import { TimeOrderedIds } from "../core/mechanisms/time-ordered-ids.ts";
 import { createCore, type RelayCore } from "../core/relay-core.ts";
 import { type Mailbox, TaskQueueMailbox } from "../core/queue/mailbox.ts";

@@ -68,7 +68,11 @@ function whatHappened(event: EventView, messages: Messages): string {
   return eventGist(event);
 }
 
-function markdownLines(threadId: string, events: readonly EventView[], messages: Messages): readonly string[] {
+function markdownLines(
+  threadId: string,
+  events: readonly EventView[],
+  messages: Messages,
+): readonly string[] {
   const items = events.map((event) => {
     const what = whatHappened(event, messages);
     const message = event.message_id === undefined ? "" : `; message_id=${event.message_id}`;

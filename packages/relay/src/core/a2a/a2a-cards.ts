@@ -3,7 +3,7 @@ import type { Guard } from "../access/guard.ts";
 import { DEFAULT_TENANT, type Principal, speaksFor } from "../access/principal.ts";
 import { namesInterfaces, serveCard, serveExtendedCard } from "../agents/agent-card.ts";
 import { RELAY_AGENT } from "../rules/agent-name.ts";
-import type { AgentWithPresence } from "../ports/agent-record.ts";
+import type { AgentWithPresence } from "../ports/agents.ts";
 import type { CardSettings } from "../agents/card-interfaces.ts";
 import type { Directory } from "../agents/directory.ts";
 import { isRemote } from "../rules/remote-address.ts";

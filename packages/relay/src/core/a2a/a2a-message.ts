@@ -2,7 +2,7 @@ import { type A2aMessage, type A2aTask, type AgentId, type Part } from "@a2a-rel
 import { contentDigest, parseMessageDraft, type TaskNaming } from "../messages/message-draft.ts";
 import { memberJson } from "../messages/json-member.ts";
 import type { SendAnswer } from "../messages/send-planner.ts";
-import type { TaskRecord } from "../ports/task-record.ts";
+import type { TaskRecord } from "../ports/tasks.ts";
 import type { A2aCaller } from "./a2a-caller.ts";
 import type { A2aSendRequest } from "./a2a-request.ts";
 import { threadOfContext } from "./context-id.ts";

@@ -3,14 +3,14 @@ import { actorName } from "../access/principal.ts";
 import type { Clock } from "../ports/clock.ts";
 import { decideAndCommit } from "../mechanisms/commit-retry.ts";
 import type { EgressPolicy } from "../rules/egress-policy.ts";
-import type { Identifiers } from "../ports/identifiers.ts";
+import type { Identifiers } from "../ports/ids.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
-import type { TaskRecord } from "../ports/task-record.ts";
+import type { TaskRecord } from "../ports/tasks.ts";
 import type { A2aCaller } from "./a2a-caller.ts";
 import { type A2aTasks, noTask } from "./a2a-tasks.ts";
 import { termsOf } from "./agent-terms.ts";
 import { configAfter, ownerOf, taskPushEvent, type TaskPushWish } from "../outbound/task-push-config.ts";
-import type { TaskPushConfig } from "../ports/task-push-record.ts";
+import type { TaskPushConfig } from "../ports/task-pushes.ts";
 import {
   parseConfig,
   parseCreate,

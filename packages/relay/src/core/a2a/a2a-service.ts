@@ -18,7 +18,7 @@ import type { ServiceParts } from "../service-parts.ts";
 import type { WaitOptions } from "../mechanisms/wait-options.ts";
 import type { MessageService } from "../messages/message-service.ts";
 import type { SendAnswer } from "../messages/send-planner.ts";
-import type { TaskRecord } from "../ports/task-record.ts";
+import type { TaskRecord } from "../ports/tasks.ts";
 import type { TaskService } from "../tasks/task-service.ts";
 import type { A2aCaller } from "./a2a-caller.ts";
 import { type BegunTask, begunTask, messageOf, namingOf } from "./a2a-message.ts";

@@ -2,7 +2,7 @@ import { A2aError, GUEST, LIMITS, RelayError } from "@a2a-relay/protocol";
 import type { Guard } from "../access/guard.ts";
 import type { Principal } from "../access/principal.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
-import type { TaskRecord } from "../ports/task-record.ts";
+import type { TaskRecord } from "../ports/tasks.ts";
 import { visibleTask } from "../tasks/visible-task.ts";
 import type { A2aCaller } from "./a2a-caller.ts";
 

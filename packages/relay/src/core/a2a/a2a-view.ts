@@ -10,8 +10,7 @@ import {
   type Part,
   toA2aState,
 } from "@a2a-relay/protocol";
-import type { TaskRecord } from "../ports/task-record.ts";
-import type { ArtifactStep, Said, StatusStep, TaskUpdate } from "../rules/task-update.ts";
+import type { ArtifactStep, Said, StatusStep, TaskRecord, TaskUpdate } from "../ports/tasks.ts";
 import { contextOfThread } from "./context-id.ts";
 
 /** Where a message belongs. */

@@ -4,7 +4,7 @@ import { type A2aTask, type Artifact, LIMITS } from "@a2a-relay/protocol";
 import { callerOf } from "../../../testing/a2a-asking.ts";
 import { type AskedTask, askedTask } from "../../../testing/asked-task.ts";
 import { LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
-import type { TaskRecord } from "../ports/task-record.ts";
+import type { TaskRecord } from "../ports/tasks.ts";
 import type { A2aPage } from "./a2a-streams.ts";
 
 function textsOf(task: A2aTask): readonly unknown[] {

@@ -8,8 +8,7 @@ import {
   toA2aState,
 } from "@a2a-relay/protocol";
 import type { RelayStore } from "../ports/relay-store.ts";
-import type { TaskRecord } from "../ports/task-record.ts";
-import type { TaskUpdate } from "../rules/task-update.ts";
+import type { TaskRecord, TaskUpdate } from "../ports/tasks.ts";
 import { a2aMessageOf, a2aStatusOf, a2aTaskOf, saidMessage } from "./a2a-view.ts";
 
 /** How much of a task is to be shown. */

@@ -1,10 +1,9 @@
 import { timingSafeEqual } from "node:crypto";
 import { formatInstant, RelayError } from "@a2a-relay/protocol";
 import type { Clock } from "../ports/clock.ts";
-import type { AccessStore } from "../ports/access-store.ts";
+import type { AccessStore, KeyRecord } from "../ports/access.ts";
 import { hasExpired } from "./expiry.ts";
 import { principalOf } from "./key-principal.ts";
-import type { KeyRecord } from "../ports/key-record.ts";
 import { digestOf, isSecret, readKeyText } from "../keys/key-secret.ts";
 import { type Principal, rootOperator } from "./principal.ts";
 import type { RefusedCallers } from "./refused-callers.ts";

@@ -1,4 +1,5 @@
 import { type AgentId, RelayError } from "@a2a-relay/protocol";
+import type { Verb } from "../ports/access.ts";
 import type { Principal } from "./principal.ts";
 
 /** Whom an act concerns: the agents that may have a say in it. */
@@ -51,10 +52,7 @@ const RULES = {
   "tenants.read": operatorOnly,
   "tenants.write": operatorOnly,
   "threads.read": operatorOnly,
-} as const satisfies Record<string, Rule>;
-
-export type Verb = keyof typeof RULES;
-export const VERBS = Object.keys(RULES) as readonly Verb[];
+} as const satisfies Record<Verb, Rule>;
 
 /** Reading what is not yours looks the same as reading what is not there. */
 const HIDDEN: ReadonlySet<Verb> = new Set<Verb>(["messages.read", "tasks.read"]);

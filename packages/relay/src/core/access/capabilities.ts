@@ -2,8 +2,8 @@ import { type AgentId, RelayError } from "@a2a-relay/protocol";
 import { isRemote } from "../rules/remote-address.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
-import { type EventData, RecurringData } from "../rules/event.ts";
-import type { PairAccess } from "../ports/access-store.ts";
+import { type EventData, RecurringData } from "../ports/journal.ts";
+import type { CapabilityRecord, PairAccess } from "../ports/access.ts";
 import { pairedAction } from "../keys/capability-action.ts";
 import { actOf, checkData, checkEvent, type CheckOutcome, requiredActions } from "./capability-check.ts";
 import type {
@@ -15,7 +15,6 @@ import type {
   RespondDemand,
   SendDemand,
 } from "./capability-gate.ts";
-import type { CapabilityRecord } from "../ports/capability-record.ts";
 import type { ScopedRequest } from "./capability-scope.ts";
 import {
   chosenOf,

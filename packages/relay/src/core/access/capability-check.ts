@@ -1,5 +1,5 @@
 import type { AgentId } from "@a2a-relay/protocol";
-import type { EventData, EventDraft, RecurringData } from "../rules/event.ts";
+import type { EventData, EventDraft, RecurringData } from "../ports/journal.ts";
 import { pairedAction } from "../keys/capability-action.ts";
 import type { Demand, RepairWish } from "./capability-gate.ts";
 

@@ -7,7 +7,7 @@ import {
   quote,
   RelayError,
 } from "@a2a-relay/protocol";
-import type { CapabilityRecord } from "../ports/capability-record.ts";
+import type { CapabilityRecord } from "../ports/access.ts";
 import { isPublicKey } from "../keys/ed25519.ts";
 
 /** What somebody wants to do, as far as a scope can narrow it. */

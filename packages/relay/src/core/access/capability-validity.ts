@@ -1,7 +1,6 @@
 import type { Clock } from "../ports/clock.ts";
-import type { AgentStore } from "../ports/agent-store.ts";
-import type { AccessStore } from "../ports/access-store.ts";
-import type { CapabilityRecord } from "../ports/capability-record.ts";
+import type { AgentStore } from "../ports/agents.ts";
+import type { AccessStore, CapabilityRecord } from "../ports/access.ts";
 import { usesLeft } from "./capability-scope.ts";
 import { SignatureCheck } from "../keys/capability-token.ts";
 import type { SigningKey } from "../keys/ed25519.ts";

@@ -1,8 +1,9 @@
 import { RelayError } from "@a2a-relay/protocol";
 import type { Clock } from "../ports/clock.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
-import { NO_SUBJECT, type EventDraft } from "../rules/event.ts";
-import { denialOf, isAllowed, type Target, type Verb } from "./authorize.ts";
+import { type EventDraft, NO_SUBJECT } from "../ports/journal.ts";
+import { denialOf, isAllowed, type Target } from "./authorize.ts";
+import type { Verb } from "../ports/access.ts";
 import { hasExpired } from "./expiry.ts";
 import { actorName, type AgentPrincipal, type Principal } from "./principal.ts";
 

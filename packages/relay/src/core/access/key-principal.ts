@@ -1,4 +1,4 @@
-import type { KeyRecord } from "../ports/key-record.ts";
+import type { KeyRecord } from "../ports/access.ts";
 import type { Principal } from "./principal.ts";
 
 /** Whoever holds the key, as the rules see it. */

@@ -1,5 +1,5 @@
 import type { AgentId } from "@a2a-relay/protocol";
-import type { Verb } from "./authorize.ts";
+import type { Verb } from "../ports/access.ts";
 
 export const DEFAULT_TENANT = "default";
 

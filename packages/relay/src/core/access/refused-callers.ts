@@ -1,7 +1,7 @@
 import { LIMITS } from "@a2a-relay/protocol";
 import type { Clock } from "../ports/clock.ts";
 import type { Guard } from "./guard.ts";
-import type { KeyRecord } from "../ports/key-record.ts";
+import type { KeyRecord } from "../ports/access.ts";
 import { DEFAULT_TENANT } from "./principal.ts";
 
 const MINUTE_MS = 60_000;

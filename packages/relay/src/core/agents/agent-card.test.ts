@@ -6,7 +6,7 @@ import { A2A_DIALECTS, type AgentCard, type AgentId } from "@a2a-relay/protocol"
 import { NOON_MS } from "../../../testing/fake-clock.ts";
 import { aNewAgent } from "../../../testing/store-builders.ts";
 import { serveCard, serveExtendedCard } from "./agent-card.ts";
-import type { AgentRecord, AgentWithPresence } from "../ports/agent-record.ts";
+import type { AgentRecord, AgentWithPresence } from "../ports/agents.ts";
 import type { CardSettings } from "./card-interfaces.ts";
 
 const SETTINGS: CardSettings = { publicUrl: () => "https://relay.example", messageTtlMs: 604_800_000 };

@@ -1,8 +1,8 @@
 import { type AgentView, formatInstant } from "@a2a-relay/protocol";
 import { type Principal, speaksFor } from "../access/principal.ts";
-import type { PushEndpoint } from "../ports/push-record.ts";
+import type { PushEndpoint } from "../ports/pushes.ts";
 import { serveCard } from "./agent-card.ts";
-import type { AgentWithPresence } from "../ports/agent-record.ts";
+import type { AgentWithPresence } from "../ports/agents.ts";
 import type { CardSettings } from "./card-interfaces.ts";
 import { presenceOf } from "./presence.ts";
 

@@ -5,7 +5,7 @@ import {
   RELAY_EXTENSIONS,
   STREAM_RESUME_EXTENSION,
 } from "@a2a-relay/protocol";
-import type { AgentWithPresence } from "../ports/agent-record.ts";
+import type { AgentWithPresence } from "../ports/agents.ts";
 import type { CardSettings } from "./card-interfaces.ts";
 import { presenceOf } from "./presence.ts";
 

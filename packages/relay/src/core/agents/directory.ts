@@ -1,5 +1,5 @@
 import { type AgentId, parseAddress, POSTMASTER, RelayError } from "@a2a-relay/protocol";
-import type { AgentStore } from "../ports/agent-store.ts";
+import type { AgentStore } from "../ports/agents.ts";
 import { remoteIdOf } from "../rules/remote-address.ts";
 
 /** KeyedMutex what people write into the one agent they mean, or says why it cannot. */

@@ -1,5 +1,5 @@
 import type { Presence } from "@a2a-relay/protocol";
-import type { AgentWithPresence } from "../ports/agent-record.ts";
+import type { AgentWithPresence } from "../ports/agents.ts";
 
 /** TTL says how long an agent counts as there after it was last heard; it never closes a mailbox. */
 export function presenceOf({ agent, lastSeenAtMs }: AgentWithPresence, nowMs: number): Presence {

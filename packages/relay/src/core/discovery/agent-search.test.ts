@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { AgentId } from "@a2a-relay/protocol";
 import { aNewAgent } from "../../../testing/store-builders.ts";
-import type { AgentRecord } from "../ports/agent-record.ts";
+import type { AgentRecord } from "../ports/agents.ts";
 import { fitOf, searchWords } from "./agent-search.ts";
 
 const NOTHING = { id: "x" as AgentId, displayName: "x", card: {}, skills: [], representativeQueries: [] };

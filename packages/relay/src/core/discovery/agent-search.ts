@@ -1,5 +1,5 @@
 import type { AgentCard } from "@a2a-relay/protocol";
-import type { AgentRecord } from "../ports/agent-record.ts";
+import type { AgentRecord } from "../ports/agents.ts";
 
 /** What somebody is looking for, in words that say something. */
 export type SearchWords = readonly string[];

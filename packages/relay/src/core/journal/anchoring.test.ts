@@ -3,8 +3,8 @@ import { describe, it } from "node:test";
 import { type CoreOnMemory, coreOnMemory, DAY_MS } from "../../../testing/core-on-memory.ts";
 import { NOON_MS } from "../../../testing/fake-clock.ts";
 import { DEFAULT_TENANT, operatorOf } from "../access/principal.ts";
-import type { Anchor } from "../ports/anchors.ts";
-import type { ChainHead } from "../rules/event.ts";
+import type { Anchor } from "../ports/archive.ts";
+import type { ChainHead } from "../ports/journal.ts";
 
 const OTHER = "乙";
 

@@ -1,5 +1,5 @@
 import { RelayError } from "@a2a-relay/protocol";
-import type { Anchor, Anchors } from "../ports/anchors.ts";
+import type { Anchor, Anchors } from "../ports/archive.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
 import { KeyedMutex } from "../mechanisms/keyed-mutex.ts";

@@ -3,7 +3,8 @@ import { describe, it } from "node:test";
 import type { EventView } from "@a2a-relay/protocol";
 import fc from "fast-check";
 import { NOON_MS } from "../../../testing/fake-clock.ts";
-import { type EventDraft, eventHash, GENESIS, sealEvent } from "../rules/event.ts";
+import type { EventDraft } from "../ports/journal.ts";
+import { eventHash, GENESIS, sealEvent } from "../rules/event.ts";
 import { eventOfView, viewEvent } from "./event-view.ts";
 
 const DRAFT: EventDraft = {

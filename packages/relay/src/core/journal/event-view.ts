@@ -1,5 +1,5 @@
 import { type EventView, formatInstant } from "@a2a-relay/protocol";
-import type { EventRecord, EventType } from "../rules/event.ts";
+import type { EventRecord, EventType } from "../ports/journal.ts";
 
 /** An event as it is shown. All that the hash covers is in it, so that anybody can recompute the hash. */
 export function viewEvent(event: EventRecord): EventView {

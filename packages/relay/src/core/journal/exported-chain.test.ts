@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { NOON_MS } from "../../../testing/fake-clock.ts";
-import { type ChainHead, type EventDraft, type EventRecord, GENESIS, sealEvent } from "../rules/event.ts";
+import type { ChainHead, EventDraft, EventRecord } from "../ports/journal.ts";
+import { GENESIS, sealEvent } from "../rules/event.ts";
 import {
   anchorLine,
   eventFrom,

@@ -1,6 +1,7 @@
 import { type EventView, formatInstant } from "@a2a-relay/protocol";
 import { textLines } from "../mechanisms/text-lines.ts";
-import { type ChainHead, type EventRecord, GENESIS, missingEventsText } from "../rules/event.ts";
+import type { ChainHead, EventRecord } from "../ports/journal.ts";
+import { GENESIS, missingEventsText } from "../rules/event.ts";
 import { eventOfView, viewEvent } from "./event-view.ts";
 import { brokenLink } from "./verify-chain.ts";
 

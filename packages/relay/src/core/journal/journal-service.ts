@@ -17,7 +17,7 @@ import {
 import type { Guard } from "../access/guard.ts";
 import type { Principal } from "../access/principal.ts";
 import type { Directory } from "../agents/directory.ts";
-import type { Anchors } from "../ports/anchors.ts";
+import type { Anchors } from "../ports/archive.ts";
 import { journalTopic } from "../ports/change-feed.ts";
 import type { Clock } from "../ports/clock.ts";
 import { parseCursor } from "../mechanisms/cursor.ts";
@@ -27,9 +27,8 @@ import type { RelayStore } from "../ports/relay-store.ts";
 import { parserOf } from "../mechanisms/schema-check.ts";
 import type { WaitQuota } from "../access/wait-quota.ts";
 import type { WaitOptions } from "../mechanisms/wait-options.ts";
-import { EVENT_TYPES } from "../rules/event.ts";
+import { EVENT_TYPES, type EventFilter, type EventPage } from "../ports/journal.ts";
 import { viewEvent } from "./event-view.ts";
-import type { EventFilter, EventPage } from "../ports/journal-store.ts";
 import { verifyChain } from "./verify-chain.ts";
 
 export interface JournalParts {

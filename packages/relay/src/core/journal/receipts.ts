@@ -1,5 +1,5 @@
 import { formatInstant, type ReceiptStage, type ReceiptStep } from "@a2a-relay/protocol";
-import type { EventRecord, EventType } from "../rules/event.ts";
+import type { EventRecord, EventType } from "../ports/journal.ts";
 
 /** Which facts are steps of a message's way. A completed task is a message that was replied to. */
 const STAGES: Partial<Record<EventType, ReceiptStage>> = {

@@ -10,7 +10,8 @@ import { FakeClock } from "../../../testing/fake-clock.ts";
 import { refused } from "../../../testing/refusal.ts";
 import { JsonlArchive } from "../../stores/archive/jsonl-archive.ts";
 import { DEFAULT_TENANT } from "../access/principal.ts";
-import { type EventRecord, eventHash } from "../rules/event.ts";
+import type { EventRecord } from "../ports/journal.ts";
+import { eventHash } from "../rules/event.ts";
 import { Retention } from "./retention.ts";
 
 const SETTINGS = { messageRetentionMs: 10 * DAY_MS, journalRetentionMs: 20 * DAY_MS };

@@ -3,9 +3,8 @@ import type { Archive } from "../ports/archive.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
 import type { Anchoring } from "./anchoring.ts";
-import type { TaskRecord } from "../ports/task-record.ts";
-import { NO_SUBJECT, type EventDraft, type RetiredMessage } from "../rules/event.ts";
-import type { RetirableMessage } from "../ports/journal-store.ts";
+import type { TaskRecord } from "../ports/tasks.ts";
+import { type EventDraft, NO_SUBJECT, type RetirableMessage, type RetiredMessage } from "../ports/journal.ts";
 
 export interface RetentionSettings {
   /** 0 keeps mail for ever. */
@@ -112,7 +111,12 @@ export class Retention {
       mail.map(({ line }) => JSON.stringify(line)),
     );
     const messageIds = mail.map(({ messageId }) => messageId);
-    await this.#store.retireMessages(tenant, messageIds, nowMs, await this.#retired(tenant, messageIds, nowMs));
+    await this.#store.retireMessages(
+      tenant,
+      messageIds,
+      nowMs,
+      await this.#retired(tenant, messageIds, nowMs),
+    );
     return mail.length;
   }
 

@@ -1,8 +1,9 @@
 import { formatInstant, RelayError } from "@a2a-relay/protocol";
-import type { Anchor, Anchors } from "../ports/anchors.ts";
+import type { Anchor, Anchors } from "../ports/archive.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
-import { type ChainHead, missingEventsText } from "../rules/event.ts";
+import type { ChainHead } from "../ports/journal.ts";
+import { missingEventsText } from "../rules/event.ts";
 
 /** Anchors compared in one turn. */
 const TURN_ANCHORS = 200;

@@ -1,9 +1,10 @@
 import { formatInstant, type VerifyResponse } from "@a2a-relay/protocol";
-import type { Anchor, Anchors } from "../ports/anchors.ts";
+import type { Anchor, Anchors } from "../ports/archive.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
 import { digestOfText } from "../rules/digest.ts";
-import { type ChainHead, type EventRecord, eventHash, type RetiredMessage } from "../rules/event.ts";
+import type { ChainHead, EventRecord, RetiredMessage } from "../ports/journal.ts";
+import { eventHash } from "../rules/event.ts";
 import { verifyAnchors } from "./verify-anchors.ts";
 
 const PAGE_ROWS = 200;

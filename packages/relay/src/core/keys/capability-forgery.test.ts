@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import { LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
 import { type GatedCore, gatedCore, KAMES } from "../../../testing/gated-core.ts";
 import { refused } from "../../../testing/refusal.ts";
-import type { CapabilityRecord } from "../ports/capability-record.ts";
+import type { CapabilityRecord } from "../ports/access.ts";
 import { mint } from "./capability-token.ts";
 import { newKeyPair, signingKey } from "./ed25519.ts";
 

@@ -1,6 +1,6 @@
 import { formatInstant } from "@a2a-relay/protocol";
-import type { CapabilityRecord } from "../ports/capability-record.ts";
-import { scopeRefusal, type ScopedRequest } from "../access/capability-scope.ts";
+import type { CapabilityRecord } from "../ports/access.ts";
+import { type ScopedRequest, scopeRefusal } from "../access/capability-scope.ts";
 import type { Fault, Standing } from "../access/capability-validity.ts";
 
 /** A capability that admits the act, and the one it was delegated from. */

@@ -15,12 +15,11 @@ import {
 import type { Directory } from "../agents/directory.ts";
 import type { Clock } from "../ports/clock.ts";
 import { decideAndCommit } from "../mechanisms/commit-retry.ts";
-import type { Identifiers } from "../ports/identifiers.ts";
-import type { Randomness } from "../ports/randomness.ts";
+import type { Identifiers, Randomness } from "../ports/ids.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
 import { parserOf } from "../mechanisms/schema-check.ts";
 import { pairedAction, parseAction } from "./capability-action.ts";
-import type { CapabilityRecord } from "../ports/capability-record.ts";
+import type { CapabilityRecord } from "../ports/access.ts";
 import { normalizeScope, widening } from "../access/capability-scope.ts";
 import { mint } from "./capability-token.ts";
 import type { CapabilityValidity } from "../access/capability-validity.ts";

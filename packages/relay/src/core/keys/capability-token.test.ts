@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { AgentId } from "@a2a-relay/protocol";
-import type { CapabilityRecord } from "../ports/capability-record.ts";
+import type { CapabilityRecord } from "../ports/access.ts";
 import { CAPABILITY_DOMAIN, mint, SignatureCheck, signedText } from "./capability-token.ts";
 import { newKeyPair, signingKey } from "./ed25519.ts";
 

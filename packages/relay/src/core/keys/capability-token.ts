@@ -1,5 +1,5 @@
 import { canonicalJson } from "@a2a-relay/protocol";
-import type { CapabilityRecord } from "../ports/capability-record.ts";
+import type { CapabilityRecord } from "../ports/access.ts";
 import { isSignedBy, type SigningKey } from "./ed25519.ts";
 
 /** Keeps a signature that was made for something else from ever being one of a capability. */

@@ -1,6 +1,6 @@
 import { type CapabilityUsage, type CapabilityView, formatInstant } from "@a2a-relay/protocol";
-import type { EventDraft } from "../rules/event.ts";
-import type { CapabilityRecord } from "../ports/capability-record.ts";
+import type { EventDraft } from "../ports/journal.ts";
+import type { CapabilityRecord } from "../ports/access.ts";
 import { usesLeft } from "../access/capability-scope.ts";
 import { CAPABILITY_DOMAIN } from "./capability-token.ts";
 

@@ -1,7 +1,6 @@
 import { type KeyUse, toBase58 } from "@a2a-relay/protocol";
-import type { Identifiers } from "../ports/identifiers.ts";
-import type { Randomness } from "../ports/randomness.ts";
-import type { KeyRecord } from "../ports/key-record.ts";
+import type { Identifiers, Randomness } from "../ports/ids.ts";
+import type { KeyRecord } from "../ports/access.ts";
 import { digestOf } from "./key-secret.ts";
 import { newSigningSecret } from "./signing-secret.ts";
 

@@ -4,7 +4,7 @@ import { describe, it } from "node:test";
 import { type AgentId, LIMITS } from "@a2a-relay/protocol";
 import { type CoreOnMemory, coreOnMemory, DAY_MS, LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
 import { refused } from "../../../testing/refusal.ts";
-import type { Verb } from "../access/authorize.ts";
+import type { Verb } from "../ports/access.ts";
 import { agentOf, operatorOf, type Principal, rootOperator } from "../access/principal.ts";
 
 const ROOT = rootOperator();

@@ -1,7 +1,7 @@
 import { formatInstant, type KeyUse, type KeyView } from "@a2a-relay/protocol";
-import type { EventDraft } from "../rules/event.ts";
+import type { EventDraft } from "../ports/journal.ts";
 import { hasExpired } from "../access/expiry.ts";
-import type { KeyRecord } from "../ports/key-record.ts";
+import type { KeyRecord } from "../ports/access.ts";
 
 export function viewKey(key: KeyRecord, nowMs: number): KeyView {
   return {

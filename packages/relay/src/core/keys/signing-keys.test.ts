@@ -6,7 +6,7 @@ import { type CoreOnMemory, coreOnMemory, DAY_MS, LULU } from "../../../testing/
 import { refused } from "../../../testing/refusal.ts";
 import { newKey, PLAIN, signed } from "../../../testing/signed-message.ts";
 import { KeyAuthenticator } from "../access/authenticator.ts";
-import type { Verb } from "../access/authorize.ts";
+import type { Verb } from "../ports/access.ts";
 import { operatorOf, rootOperator } from "../access/principal.ts";
 import { readSigningSecret } from "./signing-secret.ts";
 

@@ -1,4 +1,4 @@
-import type { Randomness } from "../ports/randomness.ts";
+import type { Randomness } from "../ports/ids.ts";
 
 /** How Standard Webhooks marks a secret; the rest is its bytes in base64. */
 const PREFIX = "whsec_";

@@ -11,7 +11,7 @@ import { decideAndCommit } from "../mechanisms/commit-retry.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
 import { parserOf } from "../mechanisms/schema-check.ts";
 import type { Guard } from "../access/guard.ts";
-import type { TenantRecord } from "../ports/key-record.ts";
+import type { TenantRecord } from "../ports/access.ts";
 import { actorName, DEFAULT_TENANT, type Principal } from "../access/principal.ts";
 import { parseTenantName } from "./tenant-name.ts";
 import { tenantEvent, viewTenant } from "./tenant-view.ts";

@@ -1,6 +1,6 @@
 import { formatInstant, type TenantView } from "@a2a-relay/protocol";
-import { NO_SUBJECT, type EventDraft } from "../rules/event.ts";
-import type { TenantRecord } from "../ports/key-record.ts";
+import { type EventDraft, NO_SUBJECT } from "../ports/journal.ts";
+import type { TenantRecord } from "../ports/access.ts";
 
 export function viewTenant({ id, capabilities, createdAtMs }: TenantRecord): TenantView {
   return {

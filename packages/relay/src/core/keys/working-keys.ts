@@ -1,7 +1,6 @@
 import { type AgentId, LIMITS, RelayError } from "@a2a-relay/protocol";
-import type { AccessStore } from "../ports/access-store.ts";
+import type { AccessStore, KeyRecord } from "../ports/access.ts";
 import { hasExpired } from "../access/expiry.ts";
-import type { KeyRecord } from "../ports/key-record.ts";
 
 /** The keys that open something for an agent now; page by page past those that no longer do. */
 export async function workingKeys(

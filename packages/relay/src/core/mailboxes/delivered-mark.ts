@@ -2,7 +2,7 @@ import { type AgentId, RelayError } from "@a2a-relay/protocol";
 import type { Clock } from "../ports/clock.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
 import { deliveryEvent } from "../rules/task-changes.ts";
-import type { MailboxMessage } from "../ports/mailbox-store.ts";
+import type { MailboxMessage } from "../ports/deliveries.ts";
 
 /** What of the mail was never seen before. */
 export function unreadIn(mail: readonly MailboxMessage[]): readonly string[] {

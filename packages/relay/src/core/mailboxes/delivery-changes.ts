@@ -1,9 +1,9 @@
 import { type AgentId, RelayError } from "@a2a-relay/protocol";
 import type { Clock } from "../ports/clock.ts";
-import { combine, type Decision, decideAndCommit } from "../mechanisms/commit-retry.ts";
+import { combine, decideAndCommit, type Decision } from "../mechanisms/commit-retry.ts";
 import type { Changes, RelayStore } from "../ports/relay-store.ts";
 import { deliveryEvent, freeReservations } from "../rules/task-changes.ts";
-import type { DeliveryRecord } from "../ports/delivery-record.ts";
+import type { DeliveryRecord } from "../ports/deliveries.ts";
 
 /** What becomes of a delivery: undefined when nothing has to change. It throws when that may not be. */
 export type DeliveryRule = (delivery: DeliveryRecord, nowMs: number) => DeliveryRecord | undefined;

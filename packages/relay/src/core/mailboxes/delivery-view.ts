@@ -8,8 +8,7 @@ import {
   type Message,
 } from "@a2a-relay/protocol";
 import { a2aPayloadJson } from "../messages/a2a-payload.ts";
-import type { DeliveryRecord } from "../ports/delivery-record.ts";
-import type { MailboxMessage } from "../ports/mailbox-store.ts";
+import type { DeliveryRecord, MailboxMessage } from "../ports/deliveries.ts";
 
 /** A delivery as the API shows it. */
 export function viewDelivery(delivery: DeliveryRecord): DeliveryView {

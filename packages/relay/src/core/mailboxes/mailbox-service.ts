@@ -24,31 +24,30 @@ import {
   type RenewResponse,
   toErrorBody,
 } from "@a2a-relay/protocol";
-import type { Verb } from "../access/authorize.ts";
+import type { Verb } from "../ports/access.ts";
 import type { CapabilityGate } from "../access/capability-gate.ts";
 import type { Guard } from "../access/guard.ts";
 import type { Principal } from "../access/principal.ts";
 import type { Directory } from "../agents/directory.ts";
 import { mailboxTopic } from "../ports/change-feed.ts";
 import type { Clock } from "../ports/clock.ts";
-import { combine, type Decision, decideAndCommit } from "../mechanisms/commit-retry.ts";
+import { combine, decideAndCommit, type Decision } from "../mechanisms/commit-retry.ts";
 import { parseCursor } from "../mechanisms/cursor.ts";
-import type { Identifiers } from "../ports/identifiers.ts";
+import type { Identifiers } from "../ports/ids.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
 import { parserOf } from "../mechanisms/schema-check.ts";
 import type { ServiceParts } from "../service-parts.ts";
 import type { KeyedMutex } from "../mechanisms/keyed-mutex.ts";
 import type { WaitQuota } from "../access/wait-quota.ts";
 import { isGone, type WaitOptions } from "../mechanisms/wait-options.ts";
-import type { EventDraft } from "../rules/event.ts";
+import type { EventDraft } from "../ports/journal.ts";
 import { deliveryEvent } from "../rules/task-changes.ts";
 import { markDelivered, unreadIn } from "./delivered-mark.ts";
 import { DeliveryChanges, type DeliveryOutcome, type DeliveryWish } from "./delivery-changes.ts";
-import type { DeliveryRecord, DeliveryPurpose } from "../ports/delivery-record.ts";
+import type { DeliveryPurpose, DeliveryRecord, MailboxMessage } from "../ports/deliveries.ts";
 import { acknowledge, assertMayFinish, fail, release } from "../rules/delivery-state.ts";
 import { viewDelivery, viewLease, viewMail } from "./delivery-view.ts";
 import { followMailbox, type MailboxPage } from "./mailbox-stream.ts";
-import type { MailboxMessage } from "../ports/mailbox-store.ts";
 import { demandOfGivingUp, undeliveredChanges } from "../rules/undelivered.ts";
 
 const parseRead = parserOf(MailboxReadSchema, "query");

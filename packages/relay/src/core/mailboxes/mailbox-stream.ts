@@ -17,7 +17,7 @@ import type { WaitQuota } from "../access/wait-quota.ts";
 import type { WaitOptions } from "../mechanisms/wait-options.ts";
 import { markDelivered, unreadIn } from "./delivered-mark.ts";
 import { mailJson, viewNotice } from "./delivery-view.ts";
-import type { MailboxMessage } from "../ports/mailbox-store.ts";
+import type { MailboxMessage } from "../ports/deliveries.ts";
 
 /**
  * MailboxMessage is marked as delivered so much after it was shown, or a little later: all readers do it at the same moments, so

@@ -20,18 +20,17 @@ import type { Guard } from "../access/guard.ts";
 import { actorName, type Principal } from "../access/principal.ts";
 import type { Directory } from "../agents/directory.ts";
 import type { Clock } from "../ports/clock.ts";
-import { combine, type Decision, decideAndCommit } from "../mechanisms/commit-retry.ts";
-import type { Identifiers } from "../ports/identifiers.ts";
+import { combine, decideAndCommit, type Decision } from "../mechanisms/commit-retry.ts";
+import type { Identifiers } from "../ports/ids.ts";
 import type { Changes, RelayStore } from "../ports/relay-store.ts";
 import { parserOf } from "../mechanisms/schema-check.ts";
 import type { ServiceParts } from "../service-parts.ts";
 import type { KeyedMutex } from "../mechanisms/keyed-mutex.ts";
-import { NO_SUBJECT } from "../rules/event.ts";
+import { NO_SUBJECT } from "../ports/journal.ts";
 import { deliveryEvent, freeReservations } from "../rules/task-changes.ts";
-import type { DeliveryRecord, DeliveryPurpose } from "../ports/delivery-record.ts";
+import type { DeliveryPurpose, DeliveryRecord, QueuedDelivery } from "../ports/deliveries.ts";
 import { forceError, requeue } from "../rules/delivery-state.ts";
 import { viewLease } from "./delivery-view.ts";
-import type { QueuedDelivery } from "../ports/mailbox-store.ts";
 import {
   inFlight,
   isSeenBy,

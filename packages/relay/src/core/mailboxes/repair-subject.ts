@@ -1,8 +1,8 @@
 import { type AgentId, RelayError } from "@a2a-relay/protocol";
 import type { Principal } from "../access/principal.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
-import type { TaskRecord } from "../ports/task-record.ts";
-import type { DeliveryRecord } from "../ports/delivery-record.ts";
+import type { TaskRecord } from "../ports/tasks.ts";
+import type { DeliveryRecord } from "../ports/deliveries.ts";
 
 /** What a repair is about: a message, or the message of a task that somebody works on. */
 export interface RepairSubject {

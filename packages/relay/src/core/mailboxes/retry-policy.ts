@@ -4,7 +4,7 @@ import type {
   RetryStaleRequest,
   RetryStaleResponse,
 } from "@a2a-relay/protocol";
-import type { DeliveryRecord } from "../ports/delivery-record.ts";
+import type { DeliveryRecord } from "../ports/deliveries.ts";
 
 /** What a look at stale leases found, and what it did about them. */
 export interface RetryReport {

@@ -1,11 +1,11 @@
 import { isTerminal, POSTMASTER } from "@a2a-relay/protocol";
 import type { Clock } from "../ports/clock.ts";
 import { combine, decideAndCommit } from "../mechanisms/commit-retry.ts";
-import type { Identifiers } from "../ports/identifiers.ts";
+import type { Identifiers } from "../ports/ids.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
 import type { MessageDefaults } from "../rules/notices.ts";
 import { deliveryEvent, freeReservations } from "../rules/task-changes.ts";
-import type { DeliveryRecord } from "../ports/delivery-record.ts";
+import type { DeliveryRecord } from "../ports/deliveries.ts";
 import { expire, timeOut } from "../rules/delivery-state.ts";
 import { releasedChanges } from "../rules/held-work.ts";
 import { failedTaskChanges, GIVEN_UP_BY_RELAY, undeliveredChanges } from "../rules/undelivered.ts";

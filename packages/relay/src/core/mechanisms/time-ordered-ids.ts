@@ -1,6 +1,5 @@
 import type { Clock } from "../ports/clock.ts";
-import type { Identifiers } from "../ports/identifiers.ts";
-import type { Randomness } from "../ports/randomness.ts";
+import type { Identifiers, Randomness } from "../ports/ids.ts";
 
 const POOL_IDS = 256;
 const RANDOM_BYTES = 8;

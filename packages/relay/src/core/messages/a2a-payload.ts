@@ -1,5 +1,5 @@
 import { memberJson } from "./json-member.ts";
-import type { MessageRecord } from "../ports/message-record.ts";
+import type { MessageRecord } from "../ports/messages.ts";
 
 /**
  * The message as the parameters of A2A's `message/send`, for mailbox clients that speak A2A JSON. Parts are

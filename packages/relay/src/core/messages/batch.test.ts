@@ -42,7 +42,9 @@ describe("a batch", () => {
 
   it("counts messages that share an id once, however many there are", async () => {
     await using core = await coreOnMemory();
-    const messages = Array.from({ length: 20 }, (_, n) => message({ id: "同一个", idempotency_key: `k${n}` }));
+    const messages = Array.from({ length: 20 }, (_, n) =>
+      message({ id: "同一个", idempotency_key: `k${n}` }),
+    );
     const statuses = (await batch(core, messages)).map(({ status }) => status);
     assert.deepEqual(statuses, [201, ...Array.from({ length: 19 }, () => statuses[1])]);
     assert.notEqual(statuses[1], 201);

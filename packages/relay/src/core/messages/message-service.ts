@@ -13,12 +13,12 @@ import {
 } from "@a2a-relay/protocol";
 import { Type } from "typebox";
 import type { Guard } from "../access/guard.ts";
-import type { UsedNonce } from "../ports/key-record.ts";
+import type { UsedNonce } from "../ports/access.ts";
 import { type Principal, speaksFor } from "../access/principal.ts";
-import type { AgentRecord } from "../ports/agent-record.ts";
+import type { AgentRecord } from "../ports/agents.ts";
 import type { Clock } from "../ports/clock.ts";
-import { combine, type Decision, decideAndCommit } from "../mechanisms/commit-retry.ts";
-import type { Identifiers } from "../ports/identifiers.ts";
+import { combine, decideAndCommit, type Decision } from "../mechanisms/commit-retry.ts";
+import type { Identifiers } from "../ports/ids.ts";
 import { Semaphore } from "../mechanisms/semaphore.ts";
 import { KeyedMutex } from "../mechanisms/keyed-mutex.ts";
 import type { Changes, Clash, RelayStore } from "../ports/relay-store.ts";
@@ -29,7 +29,7 @@ import { viewDelivery } from "../mailboxes/delivery-view.ts";
 import { viewPush } from "../outbound/push-view.ts";
 import { assertIndependent } from "./atomic-batch.ts";
 import { parseMessageDraft, type TaskNaming } from "./message-draft.ts";
-import type { MessageRecord } from "../ports/message-record.ts";
+import type { MessageRecord } from "../ports/messages.ts";
 import {
   type AddressedDraft,
   type Addressing,

@@ -10,13 +10,13 @@ import {
 } from "@a2a-relay/protocol";
 import { combine } from "../mechanisms/commit-retry.ts";
 import type { Changes } from "../ports/relay-store.ts";
-import type { DeliveryRecord, DeliveryPurpose } from "../ports/delivery-record.ts";
+import type { DeliveryPurpose, DeliveryRecord } from "../ports/deliveries.ts";
 import { deliveryEvent, withdrawWork } from "../rules/task-changes.ts";
-import type { CachedResult, TaskRecord } from "../ports/task-record.ts";
-import { type NewMessage, type CreatedMessage, post } from "../rules/new-message.ts";
+import type { CachedResult, TaskRecord } from "../ports/tasks.ts";
+import { type CreatedMessage, type NewMessage, post } from "../rules/new-message.ts";
 import type { MessageDraft } from "./message-draft.ts";
 import { ownThreadId } from "../rules/own-thread.ts";
-import type { MessageRecord, SendKey } from "../ports/message-record.ts";
+import type { MessageRecord, SendKey } from "../ports/messages.ts";
 import type { MessageDefaults } from "../rules/notices.ts";
 import { effectOf } from "./task-effect.ts";
 
@@ -113,7 +113,11 @@ export function planSend(context: SendContext): SendPlan {
 }
 
 /** Puts the message where its effect wants it: into the mailbox, unless nobody has to act on it any more. */
-function place(posted: CreatedMessage, { withdrawn }: Effect, { recipient, defaults }: SendContext): CreatedMessage {
+function place(
+  posted: CreatedMessage,
+  { withdrawn }: Effect,
+  { recipient, defaults }: SendContext,
+): CreatedMessage {
   if (recipient === GUEST) return handedOver(posted, defaults.nowMs);
   if (withdrawn === undefined) return posted;
   const { messages, deliveries, events } = posted.changes;

@@ -7,7 +7,7 @@ import { isRemote } from "../rules/remote-address.ts";
 import type { RemoteAgents } from "../registration/remote-agents.ts";
 import type { Clock } from "../ports/clock.ts";
 import { combine } from "../mechanisms/commit-retry.ts";
-import type { Identifiers } from "../ports/identifiers.ts";
+import type { Identifiers } from "../ports/ids.ts";
 import type { Clash, RelayStore } from "../ports/relay-store.ts";
 import type { ServiceParts } from "../service-parts.ts";
 import {
@@ -18,7 +18,7 @@ import {
   sendKeyOf,
   type TaskNaming,
 } from "./message-draft.ts";
-import type { SendKey } from "../ports/message-record.ts";
+import type { SendKey } from "../ports/messages.ts";
 import { findSameWork, mayBeShared, NOT_SHARED } from "./same-work.ts";
 import { planSend, type SendContext, type SendPlan } from "./send-plan.ts";
 import { answerDigest, answerState } from "./task-effect.ts";

@@ -6,16 +6,15 @@ import {
   type SignedMessage,
   SignedMessageSchema,
 } from "@a2a-relay/protocol";
-import type { AccessStore } from "../ports/access-store.ts";
+import type { AccessStore, KeyRecord } from "../ports/access.ts";
 import { hasExpired } from "../access/expiry.ts";
-import type { KeyRecord } from "../ports/key-record.ts";
 import { principalOf } from "../access/key-principal.ts";
 import type { Principal } from "../access/principal.ts";
 import type { RefusedCallers } from "../access/refused-callers.ts";
 import { readSigningSecret, SIGNING_SECRET_BYTES } from "../keys/signing-secret.ts";
 import type { TenantService } from "../keys/tenant-service.ts";
 import type { Clock } from "../ports/clock.ts";
-import type { Randomness } from "../ports/randomness.ts";
+import type { Randomness } from "../ports/ids.ts";
 import { parserOf } from "../mechanisms/schema-check.ts";
 import { isSignedWith } from "./message-signature.ts";
 import type { MessageService } from "./message-service.ts";

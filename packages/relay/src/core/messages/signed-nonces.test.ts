@@ -38,7 +38,9 @@ describe("a nonce", () => {
     await using core = await coreOnMemory();
     const key = await newKey(core);
     const message = signed(core, key);
-    const all = await Promise.allSettled(Array.from({ length: 20 }, () => core.inbox.receive(message, PLAIN)));
+    const all = await Promise.allSettled(
+      Array.from({ length: 20 }, () => core.inbox.receive(message, PLAIN)),
+    );
     const refusals = all.filter((each) => each.status === "rejected").map(({ reason }) => String(reason));
     assert.equal(refusals.length, all.length - 1);
     for (const refusal of refusals) assert.match(refusal, /nonce was used already/);

@@ -1,7 +1,7 @@
 import { isTerminal, RelayError, type TaskState } from "@a2a-relay/protocol";
 import { combine } from "../mechanisms/commit-retry.ts";
-import type { EventDraft } from "../rules/event.ts";
-import type { DeliveryRecord } from "../ports/delivery-record.ts";
+import type { EventDraft } from "../ports/journal.ts";
+import type { DeliveryRecord } from "../ports/deliveries.ts";
 import { acknowledge } from "../rules/delivery-state.ts";
 import {
   acknowledgeWork,
@@ -11,7 +11,7 @@ import {
   unreadFollowUps,
   workDeliveries,
 } from "../rules/task-changes.ts";
-import type { TaskRecord } from "../ports/task-record.ts";
+import type { TaskRecord } from "../ports/tasks.ts";
 import {
   endedTask,
   endingDigest,
@@ -302,9 +302,7 @@ function decideProposal(context: SendContext): Effect {
   const settled = acknowledge(originalDelivery, draft.leaseId, defaults.nowMs);
   const event = deliveryEvent(type, originalDelivery, sender, defaults.nowMs, {});
   const acknowledged =
-    settled === undefined
-      ? []
-      : [deliveryEvent("message.acknowledged", settled, sender, defaults.nowMs, {})];
+    settled === undefined ? [] : [deliveryEvent("message.acknowledged", settled, sender, defaults.nowMs, {})];
   return {
     taskId: undefined,
     purpose: "mail",

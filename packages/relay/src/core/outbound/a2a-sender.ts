@@ -9,24 +9,23 @@ import {
 import { isRemote } from "../rules/remote-address.ts";
 import type { Clock } from "../ports/clock.ts";
 import { combine } from "../mechanisms/commit-retry.ts";
-import type { Identifiers } from "../ports/identifiers.ts";
+import type { Identifiers } from "../ports/ids.ts";
 import type { Outbound } from "../ports/outbound-http.ts";
 import type { Changes, RelayStore } from "../ports/relay-store.ts";
-import type { DeliveryRecord } from "../ports/delivery-record.ts";
+import type { DeliveryRecord, MailboxMessage } from "../ports/deliveries.ts";
 import { fail } from "../rules/delivery-state.ts";
-import type { MailboxMessage } from "../ports/mailbox-store.ts";
 import { GIVEN_UP_BY_RELAY, undeliveredChanges } from "../rules/undelivered.ts";
 import type { PushOutcome } from "./push-outcome.ts";
-import type { PushEndpoint } from "../ports/push-record.ts";
+import type { PushEndpoint } from "../ports/pushes.ts";
 import type { AttemptOptions, PushSender, RecordedAttempt, Tried } from "./push-sender.ts";
-import type { TaskRecord } from "../ports/task-record.ts";
+import type { TaskRecord } from "../ports/tasks.ts";
 import { RemoteCalls, type RemoteResult, type RemoteSettings } from "./remote-calls.ts";
 import { RemoteCards } from "./remote-cards.ts";
 import { RemoteFailure } from "./remote-failure.ts";
-import { guessedInterface, type RemoteInterface } from "./remote-interface.ts";
+import { guessedInterface } from "./remote-interface.ts";
+import type { RemoteAnswer, RemoteInterface, RemoteTask } from "../ports/remote-tasks.ts";
 import { assertGoesOn, type RemotePosition, sendParams } from "./remote-message.ts";
 import { outcomeOf } from "./remote-outcome.ts";
-import type { RemoteAnswer, RemoteTask } from "../ports/remote-task.ts";
 
 export interface A2aSenderParts {
   readonly store: RelayStore;
@@ -61,7 +60,11 @@ export class A2aSender implements PushSender {
     this.#cards = new RemoteCards(this.#calls, parts.clock);
   }
 
-  async attempt(endpoint: PushEndpoint, mail: MailboxMessage, how: AttemptOptions): Promise<Tried | undefined> {
+  async attempt(
+    endpoint: PushEndpoint,
+    mail: MailboxMessage,
+    how: AttemptOptions,
+  ): Promise<Tried | undefined> {
     const { delivery, message } = mail;
     const isRepeatable = delivery.duplicateSafety === "idempotent";
     let isAnnounced = false;
@@ -151,7 +154,12 @@ export class A2aSender implements PushSender {
     return { at, isGuessed, contextId: await this.#store.remoteContextId(query) };
   }
 
-  async #send(endpoint: PushEndpoint, message: Message, to: Destination, signal: AbortSignal): Promise<Tried> {
+  async #send(
+    endpoint: PushEndpoint,
+    message: Message,
+    to: Destination,
+    signal: AbortSignal,
+  ): Promise<Tried> {
     const params = sendParams(message, to);
     const options = { idempotencyKey: headerText(message.id), signal };
     const ask = (at: RemoteInterface): Promise<RemoteResult> => this.#calls.call(at, "send", params, options);

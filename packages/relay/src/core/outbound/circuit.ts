@@ -1,4 +1,4 @@
-import type { PushEndpoint } from "../ports/push-record.ts";
+import type { PushEndpoint } from "../ports/pushes.ts";
 
 /** Failures in a row that open the circuit. */
 export const CIRCUIT_FAILURES_MAX = 5;

@@ -1,6 +1,6 @@
 import { LIMITS } from "@a2a-relay/protocol";
-import type { MailboxMessage, MailboxStore } from "../ports/mailbox-store.ts";
-import type { EndpointKey } from "../ports/push-record.ts";
+import type { MailboxMessage, MailboxStore } from "../ports/deliveries.ts";
+import type { EndpointKey } from "../ports/pushes.ts";
 
 /** Pushes written in one commit: few enough that other callers do not wait long for theirs. */
 export const PUSHES_TOGETHER_MAX = 100;

@@ -5,7 +5,7 @@ import { anAnswer } from "../../../testing/fake-outside.ts";
 import { type PushingCore, pushingCore } from "../../../testing/pushing-core.ts";
 import { DEFAULT_TENANT } from "../access/principal.ts";
 import type { EndedAttempt } from "./push-delivery.ts";
-import type { PushEndpoint } from "../ports/push-record.ts";
+import type { PushEndpoint } from "../ports/pushes.ts";
 
 const KEY = { tenant: DEFAULT_TENANT, agentId: ZHIWEI };
 const NEW_HOOK = "https://new.example/收信";

@@ -1,14 +1,14 @@
 import { POSTMASTER } from "@a2a-relay/protocol";
 import type { Changes } from "../ports/relay-store.ts";
-import type { EventDraft } from "../rules/event.ts";
-import type { DeliveryRecord } from "../ports/delivery-record.ts";
+import type { EventDraft } from "../ports/journal.ts";
+import type { DeliveryRecord } from "../ports/deliveries.ts";
 import { acknowledge } from "../rules/delivery-state.ts";
 import { deliveryEvent } from "../rules/task-changes.ts";
 import { afterFailure, type Circuit, CLOSED, leftAlone } from "./circuit.ts";
 import { disabled, isSameEndpoint, whyDropped } from "../registration/push-endpoint.ts";
 import { pushEvent } from "../registration/push-event.ts";
 import type { PushOutcome } from "./push-outcome.ts";
-import type { PushEndpoint, PushRecord } from "../ports/push-record.ts";
+import type { PushEndpoint, PushRecord } from "../ports/pushes.ts";
 import { delivered, dropped, failedOnce, lost, nextRound } from "./push-round.ts";
 import { nextAttemptAtMs, readRetryAfter } from "./push-schedule.ts";
 

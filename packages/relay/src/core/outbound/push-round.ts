@@ -1,5 +1,5 @@
-import type { DeliveryRecord } from "../ports/delivery-record.ts";
-import type { PushRecord } from "../ports/push-record.ts";
+import type { DeliveryRecord } from "../ports/deliveries.ts";
+import type { PushRecord } from "../ports/pushes.ts";
 
 /**
  * What becomes of the push of mail that is found behind the cursor; undefined when it stays as it is. MailboxMessage that

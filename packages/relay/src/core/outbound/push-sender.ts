@@ -1,9 +1,8 @@
 import type { Changes } from "../ports/relay-store.ts";
-import type { DeliveryRecord } from "../ports/delivery-record.ts";
-import type { MailboxMessage } from "../ports/mailbox-store.ts";
+import type { DeliveryRecord, MailboxMessage } from "../ports/deliveries.ts";
 import type { RemoteReply } from "./remote-reply.ts";
 import type { PushOutcome } from "./push-outcome.ts";
-import type { PushAttempt, PushEndpoint, PushRecord } from "../ports/push-record.ts";
+import type { PushAttempt, PushEndpoint, PushRecord } from "../ports/pushes.ts";
 
 /** One way of calling an agent. There is one for each mode of pushing. */
 export interface PushSender {

@@ -12,23 +12,23 @@ import {
   type PushView,
   RelayError,
 } from "@a2a-relay/protocol";
-import type { Verb } from "../access/authorize.ts";
+import type { Verb } from "../ports/access.ts";
 import type { Guard } from "../access/guard.ts";
 import { actorName, type Principal } from "../access/principal.ts";
 import { newSigningSecret } from "../keys/signing-secret.ts";
 import type { Directory } from "../agents/directory.ts";
 import type { Clock } from "../ports/clock.ts";
 import { decideAndCommit } from "../mechanisms/commit-retry.ts";
-import type { Randomness } from "../ports/randomness.ts";
+import type { Randomness } from "../ports/ids.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
 import { parserOf } from "../mechanisms/schema-check.ts";
 import type { ServiceParts } from "../service-parts.ts";
-import type { MailboxMessage } from "../ports/mailbox-store.ts";
+import type { MailboxMessage } from "../ports/deliveries.ts";
 import { CLOSED } from "./circuit.ts";
 import { messagesAfter } from "./messages-to-push.ts";
 import { isForgotten, rotated } from "../registration/push-endpoint.ts";
 import { pushEvent } from "../registration/push-event.ts";
-import type { PushEndpoint, PushRecord } from "../ports/push-record.ts";
+import type { PushEndpoint, PushRecord } from "../ports/pushes.ts";
 import { newPush, nextRound } from "./push-round.ts";
 import { viewEndpoint, viewPush } from "./push-view.ts";
 

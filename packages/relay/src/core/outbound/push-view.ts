@@ -4,7 +4,7 @@ import {
   type PushEndpointView,
   type PushView,
 } from "@a2a-relay/protocol";
-import type { PushAttempt, PushEndpoint, PushRecord } from "../ports/push-record.ts";
+import type { PushAttempt, PushEndpoint, PushRecord } from "../ports/pushes.ts";
 
 /**
  * What became of one push, with its latest attempts: replays may have made many of them. What the receiver answered,

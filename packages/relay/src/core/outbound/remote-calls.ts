@@ -22,7 +22,7 @@ import {
   statusFailure,
   unansweredFailure,
 } from "./remote-failure.ts";
-import type { RemoteInterface } from "./remote-interface.ts";
+import type { RemoteInterface } from "../ports/remote-tasks.ts";
 import { type RemoteOperation, restRoute } from "./remote-route.ts";
 
 export interface RemoteSettings {

@@ -3,7 +3,8 @@ import type { Clock } from "../ports/clock.ts";
 import type { OutboundAnswer } from "../ports/outbound-http.ts";
 import { parseMembers, type RemoteCalls } from "./remote-calls.ts";
 import { RemoteFailure, statusFailure } from "./remote-failure.ts";
-import { guessedInterface, interfacesOf, isCard, type RemoteInterface } from "./remote-interface.ts";
+import { guessedInterface, interfacesOf, isCard } from "./remote-interface.ts";
+import type { RemoteInterface } from "../ports/remote-tasks.ts";
 
 /** Where an agent is, and whether its card says so. */
 export interface FoundAgent {

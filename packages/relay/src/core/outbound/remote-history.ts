@@ -1,8 +1,8 @@
 import { type A2aMessage, type A2aTask, LIMITS, type TaskState } from "@a2a-relay/protocol";
 import type { RelayStore } from "../ports/relay-store.ts";
-import type { TaskRecord } from "../ports/task-record.ts";
+import type { TaskRecord } from "../ports/tasks.ts";
 import { HISTORY_LENGTH } from "./remote-message.ts";
-import { isSilent, listOf, messageIdOf, type RemoteContent, resultOf, contentOf } from "./remote-content.ts";
+import { contentOf, isSilent, listOf, messageIdOf, type RemoteContent, resultOf } from "./remote-content.ts";
 
 /**
  * What the agent said between two looks, oldest first: it stands in the history of its task and is not on record yet.

@@ -5,18 +5,7 @@ import {
   parseA2aVersion,
   readCard,
 } from "@a2a-relay/protocol";
-
-export const REMOTE_BINDINGS = ["JSONRPC", "HTTP+JSON"] as const;
-export type RemoteBinding = (typeof REMOTE_BINDINGS)[number];
-
-/** One way to reach an agent elsewhere. */
-export interface RemoteInterface {
-  readonly url: string;
-  readonly binding: RemoteBinding;
-  readonly dialect: A2aVersion;
-  /** The tenant field of A2A, which every request repeats; null where the card names none. */
-  readonly a2aTenant: string | null;
-}
+import { REMOTE_BINDINGS, type RemoteInterface } from "../ports/remote-tasks.ts";
 
 /** What most agents speak whose cards are from before cards told a version. */
 const GUESSED_DIALECT: A2aVersion = "0.3";

@@ -1,4 +1,4 @@
-import type { DeliveryRecord } from "../ports/delivery-record.ts";
+import type { DeliveryRecord } from "../ports/deliveries.ts";
 import type { PushOutcome } from "./push-outcome.ts";
 import type { RemoteFailure } from "./remote-failure.ts";
 

@@ -5,7 +5,7 @@ import { coreOnMemory, type CoreOnMemory, LULU, ZHIWEI } from "../../../testing/
 import { aNewTask } from "../../../testing/store-builders.ts";
 import { DEFAULT_TENANT } from "../access/principal.ts";
 import { guessedInterface } from "./remote-interface.ts";
-import type { TimedRemoteTask } from "../ports/remote-task.ts";
+import type { TimedRemoteTask } from "../ports/remote-tasks.ts";
 
 const HANGING = "https://hanging.example/一";
 const HEALTHY = "https://healthy.example/二";

@@ -1,5 +1,5 @@
 import { LIMITS } from "@a2a-relay/protocol";
-import type { TimedRemoteTask } from "../ports/remote-task.ts";
+import type { TimedRemoteTask } from "../ports/remote-tasks.ts";
 
 type Looked = Pick<TimedRemoteTask, "tenant" | "taskId" | "origin">;
 

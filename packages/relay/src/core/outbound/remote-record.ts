@@ -13,12 +13,12 @@ import {
 import { agentOf, type Principal } from "../access/principal.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
 import { digestOfText } from "../rules/digest.ts";
-import type { TaskRecord } from "../ports/task-record.ts";
+import type { TaskRecord } from "../ports/tasks.ts";
 import type { TaskService } from "../tasks/task-service.ts";
 import { RemoteFailure } from "./remote-failure.ts";
 import { saidBetween } from "./remote-history.ts";
-import type { RemoteTask } from "../ports/remote-task.ts";
-import { isSilent, listOf, reasonOf, resultOf, contentOf } from "./remote-content.ts";
+import type { RemoteTask } from "../ports/remote-tasks.ts";
+import { contentOf, isSilent, listOf, reasonOf, resultOf } from "./remote-content.ts";
 
 /** What was put on record of a task elsewhere. */
 export interface Recorded {

@@ -1,5 +1,4 @@
-import type { RemoteInterface } from "./remote-interface.ts";
-import type { RemoteAnswer } from "../ports/remote-task.ts";
+import type { RemoteAnswer, RemoteInterface } from "../ports/remote-tasks.ts";
 
 /** What an agent elsewhere answered to a message, and over which of its interfaces. */
 export interface RemoteReply {

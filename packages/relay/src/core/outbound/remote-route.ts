@@ -1,6 +1,6 @@
 import type { A2aOperation } from "@a2a-relay/protocol";
 import { RemoteFailure } from "./remote-failure.ts";
-import type { RemoteInterface } from "./remote-interface.ts";
+import type { RemoteInterface } from "../ports/remote-tasks.ts";
 
 /** What the relay asks of agents elsewhere. */
 export type RemoteOperation = Extract<A2aOperation, "send" | "get" | "cancel">;

@@ -1,6 +1,6 @@
 import { createHmac } from "node:crypto";
 import { readSigningSecret } from "../keys/signing-secret.ts";
-import type { PushEndpoint } from "../ports/push-record.ts";
+import type { PushEndpoint } from "../ports/pushes.ts";
 
 /** Those that sign at this time: the endpoint's own, and the one before it while that is still good. */
 export function secretsOf(endpoint: PushEndpoint, nowMs: number): readonly string[] {

@@ -1,8 +1,8 @@
 import { nextAttemptAtMs, readRetryAfter } from "./push-schedule.ts";
 import type { PushOutcome } from "./push-outcome.ts";
-import type { TaskRecord } from "../ports/task-record.ts";
+import type { TaskRecord } from "../ports/tasks.ts";
 import { hasNothingBehind } from "./task-push-config.ts";
-import type { TaskPushConfig } from "../ports/task-push-record.ts";
+import type { TaskPushConfig } from "../ports/task-pushes.ts";
 
 /** Updates in a row that nobody took: then nobody is there. */
 export const GIVEN_UP_MAX = 3;

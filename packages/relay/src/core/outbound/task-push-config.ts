@@ -1,8 +1,8 @@
 import { type AgentId, type A2aVersion, GUEST, isTerminal } from "@a2a-relay/protocol";
 import type { Principal } from "../access/principal.ts";
-import type { EventDraft, EventType } from "../rules/event.ts";
-import type { TaskRecord } from "../ports/task-record.ts";
-import type { TaskPushConfig, TaskPushKey } from "../ports/task-push-record.ts";
+import type { EventDraft, EventType } from "../ports/journal.ts";
+import type { TaskRecord } from "../ports/tasks.ts";
+import type { TaskPushConfig, TaskPushKey } from "../ports/task-pushes.ts";
 
 /** What its owner says of a configuration. */
 export interface TaskPushWish {

@@ -7,14 +7,12 @@ import { type Outbound, OutboundFailure } from "../ports/outbound-http.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
 import type { PushParts, PushSettings } from "./push-delivery.ts";
 import { outcomeOfAnswer, outcomeOfFailure, type PushOutcome } from "./push-outcome.ts";
-import type { TaskRecord } from "../ports/task-record.ts";
-import type { TaskUpdate } from "../rules/task-update.ts";
+import type { TaskRecord, TaskUpdate } from "../ports/tasks.ts";
 import { a2aEventOf } from "../a2a/a2a-view.ts";
 import { afterArrival, afterFailure, toldUpTo } from "./task-push-changes.ts";
 import { isSameConfig, nameOf, originOf, taskPushEvent } from "./task-push-config.ts";
-import { isToldByTask, taskPushRequest, type TaskNews } from "./task-push-message.ts";
-import type { TaskPushConfig, TaskPushKey } from "../ports/task-push-record.ts";
-import type { TaskPushShare } from "../ports/task-push-store.ts";
+import { isToldByTask, type TaskNews, taskPushRequest } from "./task-push-message.ts";
+import type { TaskPushConfig, TaskPushKey, TaskPushShare } from "../ports/task-pushes.ts";
 import { TaskStory } from "../a2a/task-story.ts";
 
 /** What there is to do. */

@@ -1,7 +1,7 @@
 import { A2A_DIALECTS, type A2aStreamResponse, type A2aTask } from "@a2a-relay/protocol";
 import type { OutboundRequest } from "../ports/outbound-http.ts";
-import type { TaskRecord } from "../ports/task-record.ts";
-import type { TaskPushConfig } from "../ports/task-push-record.ts";
+import type { TaskRecord } from "../ports/tasks.ts";
+import type { TaskPushConfig } from "../ports/task-pushes.ts";
 
 /** What is sent: the event itself to those who read 1.0, and the task as it stands to those who read older dialects. */
 export type TaskNews =

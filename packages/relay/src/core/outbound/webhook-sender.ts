@@ -2,9 +2,9 @@ import { formatInstant, LIMITS, type PushPayload } from "@a2a-relay/protocol";
 import { DEFAULT_TENANT } from "../access/principal.ts";
 import { type Outbound, OutboundFailure, type OutboundRequest } from "../ports/outbound-http.ts";
 import { viewMail, viewNotice } from "../mailboxes/delivery-view.ts";
-import type { MailboxMessage } from "../ports/mailbox-store.ts";
+import type { MailboxMessage } from "../ports/deliveries.ts";
 import { errorOfFailure, outcomeOfAnswer, outcomeOfFailure } from "./push-outcome.ts";
-import type { PushEndpoint } from "../ports/push-record.ts";
+import type { PushEndpoint } from "../ports/pushes.ts";
 import type { AttemptOptions, PushSender, Tried } from "./push-sender.ts";
 import { secretsOf, webhookHeaders } from "./standard-webhook.ts";
 

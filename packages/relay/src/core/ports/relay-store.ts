@@ -1,24 +1,13 @@
 import type { AgentId } from "@a2a-relay/protocol";
-import type { TaskPushConfig, TaskPushKey } from "./task-push-record.ts";
-import type { TaskPushStore } from "./task-push-store.ts";
-import type { AccessStore } from "./access-store.ts";
-import type { CapabilityRecord } from "./capability-record.ts";
-import type { KeyRecord, TenantRecord, UsedNonce } from "./key-record.ts";
-import type { AgentRecord, CustodialKey } from "./agent-record.ts";
-import type { AgentStore } from "./agent-store.ts";
-import type { EventDraft } from "../rules/event.ts";
-import type { JournalStore } from "./journal-store.ts";
-import type { DeliveryRecord } from "./delivery-record.ts";
-import type { MailboxStore } from "./mailbox-store.ts";
-import type { MessageRecord, SendKey } from "./message-record.ts";
-import type { MessageStore } from "./message-store.ts";
-import type { ArtifactRecord, CachedResult, TaskRecord } from "./task-record.ts";
-import type { PushAttempt, PushEndpoint, PushRecord } from "./push-record.ts";
-import type { PushStore } from "./push-store.ts";
-import type { RemoteTask } from "./remote-task.ts";
-import type { RemoteTaskStore } from "./remote-task-store.ts";
-import type { TaskStore } from "./task-store.ts";
-import type { TaskUpdate } from "../rules/task-update.ts";
+import type { TaskPushConfig, TaskPushKey, TaskPushStore } from "./task-pushes.ts";
+import type { AccessStore, CapabilityRecord, KeyRecord, TenantRecord, UsedNonce } from "./access.ts";
+import type { AgentRecord, AgentStore, CustodialKey } from "./agents.ts";
+import type { EventDraft, JournalStore } from "./journal.ts";
+import type { DeliveryRecord, MailboxStore } from "./deliveries.ts";
+import type { MessageRecord, MessageStore, SendKey } from "./messages.ts";
+import type { ArtifactRecord, CachedResult, TaskRecord, TaskStore, TaskUpdate } from "./tasks.ts";
+import type { PushAttempt, PushEndpoint, PushRecord, PushStore } from "./pushes.ts";
+import type { RemoteTask, RemoteTaskStore } from "./remote-tasks.ts";
 import type { ChangeFeed } from "./change-feed.ts";
 
 /**

@@ -8,7 +8,7 @@ import type { ServiceParts } from "../service-parts.ts";
 import type { WaitQuota } from "../access/wait-quota.ts";
 import { isGone, type WaitOptions } from "../mechanisms/wait-options.ts";
 import type { MailboxService, Wanted, WantedLease } from "../mailboxes/mailbox-service.ts";
-import type { MailboxMessage } from "../ports/mailbox-store.ts";
+import type { MailboxMessage } from "../ports/deliveries.ts";
 
 /** How often another taker may be faster before it is taken for an empty queue. */
 const MISSES_MAX = 20;
@@ -88,7 +88,11 @@ export class QueueIntake {
     }
   }
 
-  async #oldestOfAll(tenant: string, { purpose }: Wanted, takeFrom: TakeFrom): Promise<MailboxMessage | undefined> {
+  async #oldestOfAll(
+    tenant: string,
+    { purpose }: Wanted,
+    takeFrom: TakeFrom,
+  ): Promise<MailboxMessage | undefined> {
     for (let misses = 0; misses < MISSES_MAX; misses += 1) {
       const nowMs = this.#clock.nowMs();
       const mailbox: AgentId | undefined = await this.#store.oldestMailbox(tenant, purpose, nowMs);

@@ -1,10 +1,17 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { describe, it } from "node:test";
-import type { QueueTask, QueueTaskInput, QueueTaskResultInput, AgentId, Message, Part } from "@a2a-relay/protocol";
+import type {
+  QueueTask,
+  QueueTaskInput,
+  QueueTaskResultInput,
+  AgentId,
+  Message,
+  Part,
+} from "@a2a-relay/protocol";
 import { aDelivery, aLeasedDelivery, aTask } from "../../../testing/records.ts";
 import { refused } from "../../../testing/refusal.ts";
-import type { TaskRecord } from "../ports/task-record.ts";
+import type { TaskRecord } from "../ports/tasks.ts";
 import {
   assertTaskTexts,
   shownId,

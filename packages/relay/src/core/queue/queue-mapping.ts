@@ -20,11 +20,11 @@ import {
   type ResultStatus,
   textOfParts,
 } from "@a2a-relay/protocol";
-import type { DeliveryRecord } from "../ports/delivery-record.ts";
+import type { DeliveryRecord } from "../ports/deliveries.ts";
 import type { RetryReport } from "../mailboxes/retry-policy.ts";
 import { digestOf } from "../rules/digest.ts";
 import { taskKindOf } from "../messages/message-draft.ts";
-import type { TaskRecord } from "../ports/task-record.ts";
+import type { TaskRecord } from "../ports/tasks.ts";
 import { type Ending, endingDigest } from "../rules/task-result.ts";
 
 /** The id under which this wire shows a task: the one its requester gave it, where there is one. */

@@ -1,10 +1,10 @@
 import { type AgentId, isTerminal, quote, RelayError } from "@a2a-relay/protocol";
 import type { Principal } from "../access/principal.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
-import type { DeliveryRecord } from "../ports/delivery-record.ts";
+import type { DeliveryRecord } from "../ports/deliveries.ts";
 import type { RepairSubject } from "../mailboxes/repair-subject.ts";
 import { workDeliveries } from "../rules/task-changes.ts";
-import type { TaskRecord } from "../ports/task-record.ts";
+import type { TaskRecord } from "../ports/tasks.ts";
 
 /**
  * Tasks by the names that callers have for them: the id that the requester gave, or the relay's own. Two

@@ -8,8 +8,7 @@ import {
   type QueueState,
 } from "@a2a-relay/protocol";
 import type { RelayStore } from "../ports/relay-store.ts";
-import type { DeliveryRecord } from "../ports/delivery-record.ts";
-import type { MailboxMessage } from "../ports/mailbox-store.ts";
+import type { DeliveryRecord, MailboxMessage } from "../ports/deliveries.ts";
 import type { QueueAgents } from "./queue-agents.ts";
 import { toEntry, toResult, toTask } from "./queue-mapping.ts";
 

@@ -28,7 +28,7 @@ import {
   type TaskQueueQuery,
   TaskQueueQuerySchema,
 } from "@a2a-relay/protocol";
-import type { Verb } from "../access/authorize.ts";
+import type { Verb } from "../ports/access.ts";
 import type { CapabilityGate } from "../access/capability-gate.ts";
 import type { Guard } from "../access/guard.ts";
 import type { Principal } from "../access/principal.ts";
@@ -43,7 +43,7 @@ import type { Retention } from "../journal/retention.ts";
 import type { MailboxService } from "../mailboxes/mailbox-service.ts";
 import type { RepairService } from "../mailboxes/repair-service.ts";
 import type { MessageService } from "../messages/message-service.ts";
-import type { TaskRecord } from "../ports/task-record.ts";
+import type { TaskRecord } from "../ports/tasks.ts";
 import type { TaskService } from "../tasks/task-service.ts";
 import { type AgentName, QueueAgents } from "./queue-agents.ts";
 import { QueueIntake } from "./queue-intake.ts";

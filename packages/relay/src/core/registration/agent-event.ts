@@ -1,5 +1,5 @@
 import type { AgentId } from "@a2a-relay/protocol";
-import type { EventDraft } from "../rules/event.ts";
+import type { EventDraft } from "../ports/journal.ts";
 
 export function agentEvent(
   type: "agent.registered" | "agent.updated" | "agent.removed",

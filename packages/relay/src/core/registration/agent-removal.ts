@@ -1,11 +1,11 @@
 import { type AgentId, isTerminal, POSTMASTER, TASK_STATES, type TaskState } from "@a2a-relay/protocol";
-import { revokedAt } from "../ports/key-record.ts";
+import { revokedAt } from "../ports/access.ts";
 import { keyEvent } from "../keys/key-view.ts";
 import { actorName, type OperatorPrincipal, type Principal } from "../access/principal.ts";
 import { workingKeys } from "../keys/working-keys.ts";
 import type { Clock } from "../ports/clock.ts";
 import { combine, decideAndCommit } from "../mechanisms/commit-retry.ts";
-import type { Identifiers } from "../ports/identifiers.ts";
+import type { Identifiers } from "../ports/ids.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
 import { withdraw } from "../rules/delivery-state.ts";
 import { failedTaskChanges, undeliveredChanges } from "../rules/undelivered.ts";

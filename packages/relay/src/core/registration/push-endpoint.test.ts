@@ -10,7 +10,7 @@ import {
   rotated,
   withoutDeadSecret,
 } from "./push-endpoint.ts";
-import type { PushEndpoint } from "../ports/push-record.ts";
+import type { PushEndpoint } from "../ports/pushes.ts";
 
 const URL_A = "https://zhiwei.example/收信";
 const URL_B = "https://new.example/";

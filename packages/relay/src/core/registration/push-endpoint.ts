@@ -1,6 +1,6 @@
 import { type AgentId, type PushMode, type RegisterRequest, RelayError } from "@a2a-relay/protocol";
 import { CLOSED } from "../outbound/circuit.ts";
-import type { PushEndpoint } from "../ports/push-record.ts";
+import type { PushEndpoint } from "../ports/pushes.ts";
 
 const SWITCHED_OFF = "the agent switched push off";
 const LEFT = "the agent was removed";

@@ -1,5 +1,5 @@
-import type { EventDraft, EventType } from "../rules/event.ts";
-import type { PushEndpoint } from "../ports/push-record.ts";
+import type { EventDraft, EventType } from "../ports/journal.ts";
+import type { PushEndpoint } from "../ports/pushes.ts";
 
 /** A fact about where an agent is called. It never carries a secret. */
 export function pushEvent(

@@ -5,7 +5,7 @@ import type { AgentId, RegisterRequest } from "@a2a-relay/protocol";
 import { type CoreOnMemory, coreOnMemory, LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
 import { HOOK, pushingCore } from "../../../testing/pushing-core.ts";
 import { refused } from "../../../testing/refusal.ts";
-import type { Verb } from "../access/authorize.ts";
+import type { Verb } from "../ports/access.ts";
 import type { Principal } from "../access/principal.ts";
 
 const KEY_ID = "key_limited";

@@ -1,15 +1,15 @@
 import { hash } from "node:crypto";
 import type { RegisterRequest } from "@a2a-relay/protocol";
-import type { Verb } from "../access/authorize.ts";
+import type { Verb } from "../ports/access.ts";
 import type { Guard } from "../access/guard.ts";
 import type { Principal } from "../access/principal.ts";
 import { newSigningSecret } from "../keys/signing-secret.ts";
 import type { EgressPolicy } from "../rules/egress-policy.ts";
-import type { Randomness } from "../ports/randomness.ts";
+import type { Randomness } from "../ports/ids.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
 import { endpointAfter } from "./push-endpoint.ts";
-import type { PushEndpoint } from "../ports/push-record.ts";
-import type { AgentRecord } from "../ports/agent-record.ts";
+import type { PushEndpoint } from "../ports/pushes.ts";
+import type { AgentRecord } from "../ports/agents.ts";
 
 export interface PushRegistrationParts {
   readonly store: RelayStore;

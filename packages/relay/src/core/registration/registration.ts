@@ -3,7 +3,7 @@ import { isPublicKey } from "../keys/ed25519.ts";
 import type { EgressPolicy } from "../rules/egress-policy.ts";
 import type { Identity } from "../agents/agent-identity.ts";
 import { readAgentId } from "../rules/agent-name.ts";
-import type { AgentRecord } from "../ports/agent-record.ts";
+import type { AgentRecord } from "../ports/agents.ts";
 
 /** What is on record of an agent, and who it is. */
 export interface Registrant {

@@ -3,13 +3,12 @@ import { actorName, type Principal } from "../access/principal.ts";
 import { newSigningSecret } from "../keys/signing-secret.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { EgressPolicy } from "../rules/egress-policy.ts";
-import type { Identifiers } from "../ports/identifiers.ts";
-import type { Randomness } from "../ports/randomness.ts";
+import type { Identifiers, Randomness } from "../ports/ids.ts";
 import type { Changes, RelayStore } from "../ports/relay-store.ts";
 import { endpointAfter } from "./push-endpoint.ts";
 import { agentEvent } from "./agent-event.ts";
 import { identify } from "../agents/agent-identity.ts";
-import type { AgentRecord } from "../ports/agent-record.ts";
+import type { AgentRecord } from "../ports/agents.ts";
 import { AgentRemoval } from "./agent-removal.ts";
 import { fillRecord, registeredBefore } from "./registration.ts";
 

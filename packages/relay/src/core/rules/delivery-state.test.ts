@@ -4,7 +4,7 @@ import { DELIVERY_STATES, type DeliveryState, isSettled, SETTLED_DELIVERY_STATES
 import { NOON_MS } from "../../../testing/fake-clock.ts";
 import { aDelivery, aLeasedDelivery } from "../../../testing/records.ts";
 import { refused } from "../../../testing/refusal.ts";
-import type { DeliveryRecord } from "../ports/delivery-record.ts";
+import type { DeliveryRecord } from "../ports/deliveries.ts";
 import {
   acknowledge,
   assertMayFinish,

@@ -1,5 +1,5 @@
 import { type DeliveryState, isSettled, LIMITS, RelayError } from "@a2a-relay/protocol";
-import type { DeliveryRecord, LeaseGrant } from "../ports/delivery-record.ts";
+import type { DeliveryRecord, LeaseGrant } from "../ports/deliveries.ts";
 
 export const DELIVERY_ACTS = [
   "approve",

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { type EventDraft, eventHash, GENESIS, RecurringData, sealEvent } from "./event.ts";
+import { type EventDraft, RecurringData } from "../ports/journal.ts";
+import { eventHash, GENESIS, sealEvent } from "./event.ts";
 import { receiptsOf } from "../journal/receipts.ts";
 
 const DRAFT: EventDraft = {

@@ -3,7 +3,7 @@ import type { Changes, RelayStore } from "../ports/relay-store.ts";
 import type { MessageDefaults } from "./notices.ts";
 import { deliveryEvent, withdrawWork } from "./task-changes.ts";
 import { replayReason, replayResult } from "./task-replay.ts";
-import type { DeliveryRecord } from "../ports/delivery-record.ts";
+import type { DeliveryRecord } from "../ports/deliveries.ts";
 import { approve } from "./delivery-state.ts";
 import { isStillThere } from "./undelivered.ts";
 

@@ -9,8 +9,8 @@ import {
   RelayError,
 } from "@a2a-relay/protocol";
 import type { Changes } from "../ports/relay-store.ts";
-import type { EventDraft } from "./event.ts";
-import type { DeliveryRecord, DeliveryPurpose } from "../ports/delivery-record.ts";
+import type { EventDraft } from "../ports/journal.ts";
+import type { DeliveryPurpose, DeliveryRecord } from "../ports/deliveries.ts";
 import { digestOfText } from "./digest.ts";
 
 /** Everything a input needs to be kept and put into a mailbox. */

@@ -1,9 +1,9 @@
 import { type AgentId, POSTMASTER } from "@a2a-relay/protocol";
-import type { Identifiers } from "../ports/identifiers.ts";
-import type { DeliveryRecord } from "../ports/delivery-record.ts";
-import type { TaskRecord } from "../ports/task-record.ts";
-import { type NewMessage, type CreatedMessage, post } from "./new-message.ts";
-import type { MessageRecord } from "../ports/message-record.ts";
+import type { Identifiers } from "../ports/ids.ts";
+import type { DeliveryRecord } from "../ports/deliveries.ts";
+import type { TaskRecord } from "../ports/tasks.ts";
+import { type CreatedMessage, type NewMessage, post } from "./new-message.ts";
+import type { MessageRecord } from "../ports/messages.ts";
 
 /** What the relay itself needs to write a message. */
 export interface MessageDefaults {

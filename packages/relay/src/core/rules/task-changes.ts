@@ -1,12 +1,15 @@
 import { RelayError, type TaskState } from "@a2a-relay/protocol";
 import type { Changes, RelayStore } from "../ports/relay-store.ts";
-import type { EventDraft, EventType } from "./event.ts";
-import type { DeliveryRecord } from "../ports/delivery-record.ts";
+import type { EventDraft, EventType } from "../ports/journal.ts";
+import type { DeliveryRecord } from "../ports/deliveries.ts";
 import { acknowledge, assertMayFinish, withdraw } from "./delivery-state.ts";
-import type { TaskRecord } from "../ports/task-record.ts";
+import type { TaskRecord } from "../ports/tasks.ts";
 
 /** Open mail of the task on the side of the agent that works on it. */
-export function workDeliveries(task: TaskRecord, deliveries: readonly DeliveryRecord[]): readonly DeliveryRecord[] {
+export function workDeliveries(
+  task: TaskRecord,
+  deliveries: readonly DeliveryRecord[],
+): readonly DeliveryRecord[] {
   return deliveries.filter((delivery) => delivery.agentId === task.assignee);
 }
 

@@ -2,7 +2,7 @@ import { POSTMASTER } from "@a2a-relay/protocol";
 import { combine } from "../mechanisms/commit-retry.ts";
 import type { Changes } from "../ports/relay-store.ts";
 import type { MessageDefaults } from "./notices.ts";
-import type { CachedResult, TaskRecord } from "../ports/task-record.ts";
+import type { CachedResult, TaskRecord } from "../ports/tasks.ts";
 import { endingDigest, endTask } from "./task-result.ts";
 import { wholeArtifact } from "../tasks/task-step.ts";
 import { tellEnd } from "./task-update.ts";

@@ -7,14 +7,14 @@ import {
   type TerminalTaskState,
 } from "@a2a-relay/protocol";
 import type { Changes } from "../ports/relay-store.ts";
-import type { EventDraft } from "./event.ts";
+import type { EventDraft } from "../ports/journal.ts";
 import { digestOf } from "./digest.ts";
-import { type NewMessage, type CreatedMessage, post } from "./new-message.ts";
+import { type CreatedMessage, type NewMessage, post } from "./new-message.ts";
 import type { MessageDefaults } from "./notices.ts";
 import { taskEvent } from "./task-changes.ts";
-import type { TaskRecord } from "../ports/task-record.ts";
+import type { A2aMembers, TaskRecord } from "../ports/tasks.ts";
 import { moveTask } from "./task-state.ts";
-import { type A2aMembers, saidBy, tellEnd, type Told } from "./task-update.ts";
+import { saidBy, tellEnd, type Told } from "./task-update.ts";
 
 /** How a task ends. */
 export interface Ending {

@@ -1,5 +1,5 @@
 import { isTerminal, RelayError, type TaskState } from "@a2a-relay/protocol";
-import type { TaskRecord } from "../ports/task-record.ts";
+import type { TaskRecord } from "../ports/tasks.ts";
 
 const UNFINISHED_NEXT: readonly TaskState[] = [
   "working",

@@ -5,7 +5,8 @@ import { askedTask } from "../../../testing/asked-task.ts";
 import { type CoreOnMemory, coreOnMemory, LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
 import { refused } from "../../../testing/refusal.ts";
 import { aTask } from "../../../testing/records.ts";
-import { tell, type TaskStep } from "./task-update.ts";
+import { tell } from "./task-update.ts";
+import type { TaskStep } from "../ports/tasks.ts";
 
 async function stepsOf({ store, operator }: CoreOnMemory, taskId: string): Promise<readonly TaskStep[]> {
   const { updates } = await store.taskUpdates({

@@ -1,55 +1,6 @@
-import { type Artifact, LIMITS, type Part, RelayError, type TaskState } from "@a2a-relay/protocol";
+import { LIMITS, type Part, RelayError } from "@a2a-relay/protocol";
 import type { Changes } from "../ports/relay-store.ts";
-import type { TaskRecord } from "../ports/task-record.ts";
-
-/**
- * One step of a task as those who follow it see it, with what was said: the journal has digests only. `n` counts from
- * 1 for each task, so that everybody sees the same steps in the same order and can say which one they saw last.
- */
-export interface TaskUpdate {
-  readonly tenant: string;
-  readonly taskId: string;
-  readonly n: number;
-  readonly atMs: number;
-  readonly step: TaskStep;
-}
-
-export type TaskStep = StatusStep | ArtifactStep | MessageStep;
-
-export interface StatusStep {
-  readonly kind: "status";
-  readonly state: TaskState;
-  readonly said?: Said;
-  /** What the agent added to the status itself. */
-  readonly metadata?: A2aMembers;
-}
-
-/** An artifact that came whole, or a piece of one. */
-export interface ArtifactStep {
-  readonly kind: "artifact";
-  readonly artifact: Artifact;
-  readonly append: boolean;
-  readonly lastChunk: boolean;
-  readonly metadata?: A2aMembers;
-}
-
-/** The requester added something, in a message of its own. */
-export interface MessageStep {
-  readonly kind: "message";
-  readonly messageId: string;
-}
-
-/** What the agent, or the relay in its stead, said with a status. */
-export interface Said {
-  readonly text: string;
-  readonly parts?: readonly Part[];
-  /** The message that said it, where one did. */
-  readonly messageId?: string;
-  /** Members of the A2A message beside its parts: its own id, metadata, extensions, what nobody knows. */
-  readonly a2aMessage?: A2aMembers;
-}
-
-export type A2aMembers = Readonly<Record<string, unknown>>;
+import type { A2aMembers, Said, TaskRecord, TaskStep } from "../ports/tasks.ts";
 
 /** A task after some steps, and the steps, to be written together. */
 export interface Told {

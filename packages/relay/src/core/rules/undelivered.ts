@@ -1,12 +1,12 @@
 import { type AgentId, isTerminal, POSTMASTER } from "@a2a-relay/protocol";
 import type { RespondDemand } from "../access/capability-gate.ts";
 import type { Changes, RelayStore } from "../ports/relay-store.ts";
-import type { EventType } from "./event.ts";
+import type { EventType } from "../ports/journal.ts";
 import { type MessageDefaults, undeliverableNotice } from "./notices.ts";
 import { deliveryEvent, freeReservations, withdrawWork, workDeliveries } from "./task-changes.ts";
 import { endingDigest, endTask } from "./task-result.ts";
-import type { TaskRecord } from "../ports/task-record.ts";
-import type { DeliveryRecord } from "../ports/delivery-record.ts";
+import type { TaskRecord } from "../ports/tasks.ts";
+import type { DeliveryRecord } from "../ports/deliveries.ts";
 
 const UNDELIVERED_EVENTS: Readonly<Partial<Record<DeliveryRecord["state"], EventType>>> = {
   dead: "message.dead",

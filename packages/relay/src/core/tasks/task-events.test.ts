@@ -6,7 +6,7 @@ import { LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
 import { FollowedPages } from "../../../testing/followed.ts";
 import { refused } from "../../../testing/refusal.ts";
 import { agentOf, type Principal } from "../access/principal.ts";
-import { NO_SUBJECT } from "../rules/event.ts";
+import { NO_SUBJECT } from "../ports/journal.ts";
 import type { TaskEventsPage } from "./task-events.ts";
 
 const KAMES = "kames@kamac" as AgentId;

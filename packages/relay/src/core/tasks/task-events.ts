@@ -19,8 +19,8 @@ import type { RelayStore } from "../ports/relay-store.ts";
 import { parserOf } from "../mechanisms/schema-check.ts";
 import type { WaitQuota } from "../access/wait-quota.ts";
 import type { WaitOptions } from "../mechanisms/wait-options.ts";
-import type { EventRecord, EventType } from "../rules/event.ts";
-import type { TaskRecord } from "../ports/task-record.ts";
+import type { EventRecord, EventType } from "../ports/journal.ts";
+import type { TaskRecord } from "../ports/tasks.ts";
 import { visibleTask } from "./visible-task.ts";
 
 /** Some of what happened to a task, and the cursor behind it. */

@@ -1,5 +1,6 @@
 import type { Artifact, TaskArtifactRequest, TaskStatusRequest } from "@a2a-relay/protocol";
-import { type ArtifactStep, saidBy, type StatusStep } from "../rules/task-update.ts";
+import type { ArtifactStep, StatusStep } from "../ports/tasks.ts";
+import { saidBy } from "../rules/task-update.ts";
 
 /** What an agent reports, with the message that asks its requester where there is one. */
 export function statusStep(

@@ -2,7 +2,7 @@ import { LIMITS, type TaskTreeView } from "@a2a-relay/protocol";
 import { isAllowed } from "../access/authorize.ts";
 import type { Principal } from "../access/principal.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
-import type { TaskRecord } from "../ports/task-record.ts";
+import type { TaskRecord } from "../ports/tasks.ts";
 import { summarizeTask } from "./task-view.ts";
 
 interface TaskNode {

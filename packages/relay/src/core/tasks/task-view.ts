@@ -1,5 +1,5 @@
 import { type Artifact, formatInstant, type TaskSummary, type TaskView } from "@a2a-relay/protocol";
-import type { TaskRecord } from "../ports/task-record.ts";
+import type { TaskRecord } from "../ports/tasks.ts";
 
 /** A task as the API shows it. */
 export function viewTask(task: TaskRecord, artifacts: readonly Artifact[]): TaskView {

@@ -2,7 +2,7 @@ import { type AgentId, parseRecordId, RelayError } from "@a2a-relay/protocol";
 import type { Guard } from "../access/guard.ts";
 import type { Principal } from "../access/principal.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
-import type { TaskRecord } from "../ports/task-record.ts";
+import type { TaskRecord } from "../ports/tasks.ts";
 
 /** The task, if the caller is one of the parties; else it looks as if there were none. */
 export async function visibleTask(

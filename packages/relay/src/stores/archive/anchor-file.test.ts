@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { NOON_MS } from "../../../testing/fake-clock.ts";
 import { refused } from "../../../testing/refusal.ts";
-import type { Anchor } from "../../core/ports/anchors.ts";
+import type { Anchor } from "../../core/ports/archive.ts";
 import { AnchorFile } from "./anchor-file.ts";
 
 const SMALL = { fileBytesMax: 2_000, keptBytes: 600 };

@@ -1,6 +1,5 @@
 import type { DatabaseSync } from "node:sqlite";
-import type { KeyFilter } from "../../core/ports/access-store.ts";
-import type { KeyRecord, TenantRecord } from "../../core/ports/key-record.ts";
+import type { KeyFilter, KeyRecord, TenantRecord } from "../../core/ports/access.ts";
 import { ClashError } from "./clash.ts";
 import { prepare, type Statement } from "./database.ts";
 import { KEY_COLUMNS, keyFromRow, TENANT_COLUMNS, tenantFromRow } from "./rows.ts";

@@ -1,6 +1,6 @@
 import type { DatabaseSync } from "node:sqlite";
 import type { AgentCard, AgentId } from "@a2a-relay/protocol";
-import type { AgentRecord, AgentWithPresence, CustodialKey } from "../../core/ports/agent-record.ts";
+import type { AgentRecord, AgentWithPresence, CustodialKey } from "../../core/ports/agents.ts";
 import { ClashError } from "./clash.ts";
 import { prepare, type Row, type Statement } from "./database.ts";
 import { Known } from "./known.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import fc from "fast-check";
-import { DELIVERY_PURPOSES } from "../../core/ports/delivery-record.ts";
+import { DELIVERY_PURPOSES } from "../../core/ports/deliveries.ts";
 import { AvailableDeliveries, type AvailablePlace, type Wanted } from "./available-mail.ts";
 
 function walk(mail: AvailableDeliveries, afterPosition = 0, wanted?: Wanted): readonly AvailablePlace[] {

@@ -1,4 +1,4 @@
-import { DELIVERY_PURPOSES, type DeliveryPurpose } from "../../core/ports/delivery-record.ts";
+import { DELIVERY_PURPOSES, type DeliveryPurpose } from "../../core/ports/deliveries.ts";
 
 /** Removed places that are kept until they are worth a compaction. */
 const GAPS_MIN = 64;

@@ -1,6 +1,5 @@
 import type { DatabaseSync } from "node:sqlite";
-import type { CapabilityFilter } from "../../core/ports/access-store.ts";
-import type { CapabilityRecord } from "../../core/ports/capability-record.ts";
+import type { CapabilityFilter, CapabilityRecord } from "../../core/ports/access.ts";
 import { ClashError } from "./clash.ts";
 import { prepare, type Statement } from "./database.ts";
 import { KnownPairs } from "./known.ts";

@@ -1,7 +1,6 @@
 import type { DatabaseSync } from "node:sqlite";
 import type { MessageKind } from "@a2a-relay/protocol";
-import type { DeliveryRecord } from "../../core/ports/delivery-record.ts";
-import type { QueuedDelivery, QueueFilter } from "../../core/ports/mailbox-store.ts";
+import type { DeliveryRecord, QueuedDelivery, QueueFilter } from "../../core/ports/deliveries.ts";
 import { prepare, type Row, type Statement } from "./database.ts";
 import { FairShare } from "./fair-share.ts";
 import type { Ledger } from "./ledger.ts";

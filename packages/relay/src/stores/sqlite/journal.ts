@@ -1,14 +1,8 @@
 import type { DatabaseSync } from "node:sqlite";
 import { journalTopic, taskTopic } from "../../core/ports/change-feed.ts";
 import type { Changes } from "../../core/ports/relay-store.ts";
-import {
-  type ChainHead,
-  type EventDraft,
-  type EventRecord,
-  GENESIS,
-  sealEvent,
-} from "../../core/rules/event.ts";
-import type { EventFilter, EventPage } from "../../core/ports/journal-store.ts";
+import type { ChainHead, EventDraft, EventFilter, EventPage, EventRecord } from "../../core/ports/journal.ts";
+import { GENESIS, sealEvent } from "../../core/rules/event.ts";
 import { prepare, type Statement } from "./database.ts";
 import type { Ledger } from "./ledger.ts";
 import { RowInsert } from "./row-insert.ts";

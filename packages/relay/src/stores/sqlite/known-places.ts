@@ -1,4 +1,4 @@
-import type { DeliveryRecord } from "../../core/ports/delivery-record.ts";
+import type { DeliveryRecord } from "../../core/ports/deliveries.ts";
 import type { Ledger } from "./ledger.ts";
 
 /** A delivery as it was seen, and its row. */

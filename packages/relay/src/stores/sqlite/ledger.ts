@@ -1,6 +1,7 @@
 import type { DatabaseSync } from "node:sqlite";
 import type { Topic } from "../../core/ports/change-feed.ts";
-import { type ChainHead, GENESIS } from "../../core/rules/event.ts";
+import type { ChainHead } from "../../core/ports/journal.ts";
+import { GENESIS } from "../../core/rules/event.ts";
 import { prepare, type Statement } from "./database.ts";
 import { MailboxIndex, type Place } from "./mailbox-index.ts";
 

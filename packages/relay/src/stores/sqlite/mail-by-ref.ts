@@ -1,5 +1,5 @@
 import type { DatabaseSync } from "node:sqlite";
-import type { MailboxMessage } from "../../core/ports/mailbox-store.ts";
+import type { MailboxMessage } from "../../core/ports/deliveries.ts";
 import { prepare, type Statement } from "./database.ts";
 import type { Ledger } from "./ledger.ts";
 import {

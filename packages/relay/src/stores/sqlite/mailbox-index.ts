@@ -1,6 +1,6 @@
 import type { DatabaseSync } from "node:sqlite";
 import type { AgentId, DeliveryState } from "@a2a-relay/protocol";
-import type { DeliveryPurpose } from "../../core/ports/delivery-record.ts";
+import type { DeliveryPurpose } from "../../core/ports/deliveries.ts";
 import { AvailableDeliveries, type AvailablePlace, type Wanted } from "./available-mail.ts";
 import { prepare, type Row } from "./database.ts";
 import { oneOf, WAITING_STATES } from "./index-conditions.ts";

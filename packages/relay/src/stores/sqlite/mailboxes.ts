@@ -1,10 +1,14 @@
 import type { DatabaseSync } from "node:sqlite";
 import type { AgentId } from "@a2a-relay/protocol";
 import { mailboxTopic } from "../../core/ports/change-feed.ts";
-import type { EventDraft } from "../../core/rules/event.ts";
-import type { DeliveryRecord } from "../../core/ports/delivery-record.ts";
-import type { MailboxMessage, MailboxLeaseQuery, MailboxReadQuery } from "../../core/ports/mailbox-store.ts";
-import type { MessageRecord } from "../../core/ports/message-record.ts";
+import type { EventDraft } from "../../core/ports/journal.ts";
+import type {
+  DeliveryRecord,
+  MailboxLeaseQuery,
+  MailboxMessage,
+  MailboxReadQuery,
+} from "../../core/ports/deliveries.ts";
+import type { MessageRecord } from "../../core/ports/messages.ts";
 import type { AvailablePlace } from "./available-mail.ts";
 import { ClashError } from "./clash.ts";
 import { prepare, type Row, type Statement } from "./database.ts";
@@ -244,7 +248,10 @@ export class Mailboxes {
   }
 
   /** Inside a commit. */
-  lease(query: MailboxLeaseQuery, event: (delivery: DeliveryRecord) => EventDraft): readonly MailboxMessage[] {
+  lease(
+    query: MailboxLeaseQuery,
+    event: (delivery: DeliveryRecord) => EventDraft,
+  ): readonly MailboxMessage[] {
     const mail: MailboxMessage[] = [];
     let bytesLeft = query.bytesMax;
     let position = 0;

@@ -1,8 +1,13 @@
 import type { DatabaseSync, SQLInputValue } from "node:sqlite";
 import type { AgentId } from "@a2a-relay/protocol";
-import type { MessageRecord, SendKey } from "../../core/ports/message-record.ts";
+import type {
+  MessageRecord,
+  SendKey,
+  ThreadMessage,
+  ThreadPage,
+  ThreadQuery,
+} from "../../core/ports/messages.ts";
 import { beginnerOf } from "../../core/rules/own-thread.ts";
-import type { ThreadMessage, ThreadPage, ThreadQuery } from "../../core/ports/message-store.ts";
 import { ClashError } from "./clash.ts";
 import { prepare, type Statement } from "./database.ts";
 import type { Ledger } from "./ledger.ts";

@@ -1,5 +1,5 @@
 import type { DatabaseSync } from "node:sqlite";
-import type { UsedNonce } from "../../core/ports/key-record.ts";
+import type { UsedNonce } from "../../core/ports/access.ts";
 import { ClashError } from "./clash.ts";
 import { prepare, type Statement } from "./database.ts";
 

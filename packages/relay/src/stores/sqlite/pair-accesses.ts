@@ -1,5 +1,5 @@
 import type { AgentId } from "@a2a-relay/protocol";
-import type { PairAccess } from "../../core/ports/access-store.ts";
+import type { PairAccess } from "../../core/ports/access.ts";
 import { pairedAction } from "../../core/keys/capability-action.ts";
 import type { Agents } from "./agents.ts";
 import type { Capabilities } from "./capabilities.ts";

@@ -1,5 +1,5 @@
 import type { SQLInputValue } from "node:sqlite";
-import type { DeliveryRecord } from "../../core/ports/delivery-record.ts";
+import type { DeliveryRecord } from "../../core/ports/deliveries.ts";
 import { threadColumn } from "./rows.ts";
 
 /** Whether nothing has happened to a new delivery and its message asks for nothing unusual, as nearly always. */

@@ -1,8 +1,13 @@
 import type { DatabaseSync } from "node:sqlite";
 import { type AgentId, LIMITS, PUSH_STATES } from "@a2a-relay/protocol";
 import { PUSH_ENDPOINTS_TOPIC } from "../../core/ports/change-feed.ts";
-import type { EndpointKey, PushAttempt, PushEndpoint, PushRecord } from "../../core/ports/push-record.ts";
-import type { PushFilter } from "../../core/ports/push-store.ts";
+import type {
+  EndpointKey,
+  PushAttempt,
+  PushEndpoint,
+  PushFilter,
+  PushRecord,
+} from "../../core/ports/pushes.ts";
 import { ClashError } from "./clash.ts";
 import { prepare, type Statement } from "./database.ts";
 import type { Ledger } from "./ledger.ts";

@@ -1,10 +1,15 @@
 import type { DatabaseSync } from "node:sqlite";
 import type { A2aVersion, AgentId } from "@a2a-relay/protocol";
 import { REMOTE_TASKS_TOPIC } from "../../core/ports/change-feed.ts";
-import type { RemoteBinding } from "../../core/outbound/remote-interface.ts";
-import { originOf } from "../../core/ports/remote-task.ts";
-import type { RemoteAnswer, RemoteTask, TimedRemoteTask } from "../../core/ports/remote-task.ts";
-import type { RemoteContextQuery, TimedRemoteTaskQuery } from "../../core/ports/remote-task-store.ts";
+import type {
+  RemoteAnswer,
+  RemoteBinding,
+  RemoteContextQuery,
+  RemoteTask,
+  TimedRemoteTask,
+  TimedRemoteTaskQuery,
+} from "../../core/ports/remote-tasks.ts";
+import { originOf } from "../../core/outbound/remote-schedule.ts";
 import { ClashError } from "./clash.ts";
 import { prepare, type Row, type Statement } from "./database.ts";
 import type { Ledger } from "./ledger.ts";

@@ -1,5 +1,5 @@
 import type { DatabaseSync } from "node:sqlite";
-import type { CachedResult } from "../../core/ports/task-record.ts";
+import type { CachedResult } from "../../core/ports/tasks.ts";
 import { prepare, type Statement } from "./database.ts";
 import { CACHED_RESULT_COLUMNS, cachedResultFromRow } from "./rows.ts";
 

@@ -8,8 +8,8 @@ import {
   LIMITS,
   type TaskState,
 } from "@a2a-relay/protocol";
-import type { RetirableMessage } from "../../core/ports/journal-store.ts";
-import type { DeliveryRecord } from "../../core/ports/delivery-record.ts";
+import type { RetirableMessage } from "../../core/ports/journal.ts";
+import type { DeliveryRecord } from "../../core/ports/deliveries.ts";
 import { prepare, type Row, type Statement } from "./database.ts";
 import type { Journal } from "./journal.ts";
 import type { Mailboxes } from "./mailboxes.ts";

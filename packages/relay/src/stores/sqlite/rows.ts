@@ -1,15 +1,14 @@
 import type { SQLInputValue } from "node:sqlite";
 import type { AgentId, Artifact, DeliveryState, DuplicateSafety, MessageKind } from "@a2a-relay/protocol";
 import type { PushMode, PushState, ResultStatus, TaskState } from "@a2a-relay/protocol";
-import type { CapabilityRecord } from "../../core/ports/capability-record.ts";
-import type { KeyRecord, TenantRecord } from "../../core/ports/key-record.ts";
-import type { AgentRecord, AgentWithPresence } from "../../core/ports/agent-record.ts";
-import type { EventRecord, EventType } from "../../core/rules/event.ts";
-import type { DeliveryRecord, DeliveryPurpose } from "../../core/ports/delivery-record.ts";
+import type { CapabilityRecord, KeyRecord, TenantRecord } from "../../core/ports/access.ts";
+import type { AgentRecord, AgentWithPresence } from "../../core/ports/agents.ts";
+import type { EventRecord, EventType } from "../../core/ports/journal.ts";
+import type { DeliveryPurpose, DeliveryRecord } from "../../core/ports/deliveries.ts";
 import { ownThreadId } from "../../core/rules/own-thread.ts";
-import type { MessageRecord, SendKey } from "../../core/ports/message-record.ts";
-import type { PushAttempt, PushEndpoint, PushRecord } from "../../core/ports/push-record.ts";
-import type { CachedResult, TaskRecord } from "../../core/ports/task-record.ts";
+import type { MessageRecord, SendKey } from "../../core/ports/messages.ts";
+import type { PushAttempt, PushEndpoint, PushRecord } from "../../core/ports/pushes.ts";
+import type { CachedResult, TaskRecord } from "../../core/ports/tasks.ts";
 import type { Row } from "./database.ts";
 
 // Each list of columns belongs to the mapper below it: the same order, and nothing else in the statement

@@ -40,7 +40,7 @@ import {
   TENANT,
   ZHIWEI,
 } from "../../../testing/store-builders.ts";
-import { revokedAt } from "../../core/ports/key-record.ts";
+import { revokedAt } from "../../core/ports/access.ts";
 import { SqliteRelayStore, type SqliteRelayStoreOptions } from "./sqlite-relay-store.ts";
 
 const STORE_PROCESS = join(import.meta.dirname, "../../../testing/store-process.ts");

@@ -1,9 +1,8 @@
 import { type AgentId, RelayError } from "@a2a-relay/protocol";
 import type { ChangeFeed } from "../../core/ports/change-feed.ts";
 import type { Changes, CommitOutcome, RelayStore } from "../../core/ports/relay-store.ts";
-import type { ChainHead, EventDraft } from "../../core/rules/event.ts";
-import type { DeliveryRecord } from "../../core/ports/delivery-record.ts";
-import type { MailboxMessage, MailboxLeaseQuery } from "../../core/ports/mailbox-store.ts";
+import type { ChainHead, EventDraft } from "../../core/ports/journal.ts";
+import type { DeliveryRecord, MailboxLeaseQuery, MailboxMessage } from "../../core/ports/deliveries.ts";
 import { InProcessChangeFeed } from "./change-feed.ts";
 import { Checkpoints } from "./checkpoints.ts";
 import { ClashError } from "./clash.ts";

@@ -6,30 +6,51 @@ import {
   type DeliveryState,
   RelayError,
 } from "@a2a-relay/protocol";
-import type { TaskPushConfig } from "../../core/ports/task-push-record.ts";
-import type { CapabilityFilter, PairAccess, KeyFilter } from "../../core/ports/access-store.ts";
-import type { CapabilityRecord } from "../../core/ports/capability-record.ts";
-import type { KeyRecord, TenantRecord } from "../../core/ports/key-record.ts";
-import type { AgentWithPresence, CustodialKey } from "../../core/ports/agent-record.ts";
+import type { TaskPushConfig } from "../../core/ports/task-pushes.ts";
+import type {
+  CapabilityFilter,
+  CapabilityRecord,
+  KeyFilter,
+  KeyRecord,
+  PairAccess,
+  TenantRecord,
+} from "../../core/ports/access.ts";
+import type { AgentWithPresence, CustodialKey } from "../../core/ports/agents.ts";
 import type { RelayStore } from "../../core/ports/relay-store.ts";
-import type { ChainHead, EventRecord } from "../../core/rules/event.ts";
-import type { EventFilter, EventPage, RetirableMessage } from "../../core/ports/journal-store.ts";
-import type { DeliveryRecord, DeliveryPurpose } from "../../core/ports/delivery-record.ts";
-import type { MailboxMessage, MailboxReadQuery, QueuedDelivery, QueueFilter } from "../../core/ports/mailbox-store.ts";
-import type { MessageRecord, SendKey } from "../../core/ports/message-record.ts";
-import type { MessageStore, ThreadPage, ThreadQuery } from "../../core/ports/message-store.ts";
-import type { PushAttempt, PushEndpoint, PushRecord } from "../../core/ports/push-record.ts";
-import type { PushFilter } from "../../core/ports/push-store.ts";
-import type { CachedResult, TaskRecord } from "../../core/ports/task-record.ts";
+import type {
+  ChainHead,
+  EventFilter,
+  EventPage,
+  EventRecord,
+  RetirableMessage,
+} from "../../core/ports/journal.ts";
+import type {
+  DeliveryPurpose,
+  DeliveryRecord,
+  MailboxMessage,
+  MailboxReadQuery,
+  QueuedDelivery,
+  QueueFilter,
+} from "../../core/ports/deliveries.ts";
+import type {
+  MessageRecord,
+  MessageStore,
+  SendKey,
+  ThreadPage,
+  ThreadQuery,
+} from "../../core/ports/messages.ts";
+import type { PushAttempt, PushEndpoint, PushFilter, PushRecord } from "../../core/ports/pushes.ts";
 import type {
   AskedTasksPage,
   AskedTasksQuery,
+  CachedResult,
   LastTaskUpdatesQuery,
   TaskFilter,
+  TaskRecord,
   TaskUpdatesPage,
   TaskUpdatesQuery,
   WholeTask,
-} from "../../core/ports/task-store.ts";
+} from "../../core/ports/tasks.ts";
 import type { Readers } from "./ledger.ts";
 import { relayErrorFrom } from "./sqlite-error.ts";
 import { createParts, type StoreParts } from "./store-parts.ts";
@@ -270,7 +291,11 @@ export abstract class StoreReader implements Reads {
     return this.#read(() => this.parts.journal.chainAnchor(tenant));
   }
 
-  retirableMessages(tenant: string, settledBeforeMs: number, limit: number): Promise<readonly RetirableMessage[]> {
+  retirableMessages(
+    tenant: string,
+    settledBeforeMs: number,
+    limit: number,
+  ): Promise<readonly RetirableMessage[]> {
     return this.#read(() => this.parts.retention.retirableMessages(tenant, settledBeforeMs, limit));
   }
 

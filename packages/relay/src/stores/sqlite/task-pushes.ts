@@ -1,10 +1,14 @@
 import type { DatabaseSync } from "node:sqlite";
 import { type A2aVersion, type AgentId, LIMITS } from "@a2a-relay/protocol";
 import { originOf } from "../../core/outbound/task-push-config.ts";
-import type { TaskPushConfig, TaskPushKey } from "../../core/ports/task-push-record.ts";
-import type { DueTaskPushes, TaskPushShare } from "../../core/ports/task-push-store.ts";
+import type {
+  DueTaskPushes,
+  TaskPushConfig,
+  TaskPushKey,
+  TaskPushShare,
+} from "../../core/ports/task-pushes.ts";
 import { TASK_PUSHES_TOPIC } from "../../core/ports/change-feed.ts";
-import type { TaskUpdate } from "../../core/rules/task-update.ts";
+import type { TaskUpdate } from "../../core/ports/tasks.ts";
 import { ClashError } from "./clash.ts";
 import { prepare, type Row, type Statement } from "./database.ts";
 import type { Ledger } from "./ledger.ts";

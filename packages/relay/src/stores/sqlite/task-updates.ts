@@ -1,7 +1,12 @@
 import type { DatabaseSync } from "node:sqlite";
 import { taskTopic } from "../../core/ports/change-feed.ts";
-import type { LastTaskUpdatesQuery, TaskUpdatesPage, TaskUpdatesQuery } from "../../core/ports/task-store.ts";
-import type { TaskStep, TaskUpdate } from "../../core/rules/task-update.ts";
+import type {
+  LastTaskUpdatesQuery,
+  TaskStep,
+  TaskUpdate,
+  TaskUpdatesPage,
+  TaskUpdatesQuery,
+} from "../../core/ports/tasks.ts";
 import { prepare, type Row, type Statement } from "./database.ts";
 import type { Ledger } from "./ledger.ts";
 

@@ -2,8 +2,14 @@ import type { DatabaseSync } from "node:sqlite";
 import { setImmediate } from "node:timers/promises";
 import { type AgentId, type Artifact, isTerminal } from "@a2a-relay/protocol";
 import { beginnerOf } from "../../core/rules/own-thread.ts";
-import type { ArtifactRecord, TaskRecord } from "../../core/ports/task-record.ts";
-import type { AskedTasksPage, AskedTasksQuery, TaskFilter, WholeTask } from "../../core/ports/task-store.ts";
+import type {
+  ArtifactRecord,
+  AskedTasksPage,
+  AskedTasksQuery,
+  TaskFilter,
+  TaskRecord,
+  WholeTask,
+} from "../../core/ports/tasks.ts";
 import { ClashError } from "./clash.ts";
 import { prepare, type Statement } from "./database.ts";
 import { oneOf, UNFINISHED_STATES } from "./index-conditions.ts";

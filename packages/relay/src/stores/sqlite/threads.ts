@@ -1,6 +1,6 @@
 import type { DatabaseSync } from "node:sqlite";
 import { beginnerOf } from "../../core/rules/own-thread.ts";
-import type { MessageStore, ThreadSummary } from "../../core/ports/message-store.ts";
+import type { MessageStore, ThreadSummary } from "../../core/ports/messages.ts";
 import { prepare, type Statement } from "./database.ts";
 import { FairShare } from "./fair-share.ts";
 import { THREAD_REFS } from "./messages.ts";

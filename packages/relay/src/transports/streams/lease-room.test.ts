@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { MailboxMessage } from "../../core/ports/mailbox-store.ts";
+import type { MailboxMessage } from "../../core/ports/deliveries.ts";
 import { LeaseRoom } from "./lease-room.ts";
 
 const SOME = [{}] as unknown as readonly MailboxMessage[];

@@ -1,4 +1,4 @@
-import type { MailboxMessage } from "../../core/ports/mailbox-store.ts";
+import type { MailboxMessage } from "../../core/ports/deliveries.ts";
 
 /** Room for leased messages that have not left yet: for those of one answer, however many ask for some. */
 export class LeaseRoom {

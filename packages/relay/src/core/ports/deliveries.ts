@@ -1,7 +1,52 @@
-import type { AgentId, DeliveryState, MessageKind } from "@a2a-relay/protocol";
-import type { EventDraft } from "../rules/event.ts";
-import type { MessageRecord } from "./message-record.ts";
-import type { DeliveryRecord, DeliveryPurpose } from "./delivery-record.ts";
+import type { AgentId, DeliveryState, DuplicateSafety, MessageKind } from "@a2a-relay/protocol";
+import type { EventDraft } from "./journal.ts";
+import type { MessageRecord } from "./messages.ts";
+
+/** What mail is for: it asks for work, it brings the result of work, or neither. */
+export const DELIVERY_PURPOSES = ["work", "result", "mail"] as const;
+export type DeliveryPurpose = (typeof DELIVERY_PURPOSES)[number];
+
+/** One message in one mailbox. */
+export interface DeliveryRecord {
+  readonly tenant: string;
+  readonly messageId: string;
+  readonly agentId: AgentId;
+  readonly sender: AgentId;
+  readonly taskId: string | null;
+  readonly purpose: DeliveryPurpose;
+  readonly state: DeliveryState;
+  /**
+   * The place in the mailbox, given in commit order each time the mail becomes available. The store fills
+   * it; 0 in a draft.
+   */
+  readonly position: number;
+  readonly deliveredAtMs: number | null;
+  readonly attempt: number;
+  /** The current lease while leased, else the last one: its holder may still finish if nobody took over. */
+  readonly leaseId: string | null;
+  readonly worker: string | null;
+  readonly leasedAtMs: number | null;
+  readonly leaseExpiresAtMs: number | null;
+  /** A follow-up waits for the worker that holds the task. */
+  readonly reservedFor: string | null;
+  readonly expiresAtMs: number;
+  readonly settledAtMs: number | null;
+  readonly reason: string | null;
+  readonly duplicateSafety: DuplicateSafety;
+  readonly idempotencyKey: string | null;
+  /** Notices, results, status and heartbeats never cause notices. */
+  readonly quiet: boolean;
+  readonly threadId: string;
+  readonly version: number;
+}
+
+/** The lease that one worker is given on one delivery. */
+export interface LeaseGrant {
+  readonly leaseId: string;
+  readonly worker: string | null;
+  readonly leasedAtMs: number;
+  readonly leaseExpiresAtMs: number | null;
+}
 
 /** A delivery together with the message it delivers. */
 export interface MailboxMessage {
@@ -84,7 +129,10 @@ export interface MailboxStore {
    * never handed the same message; records `event` for each. Ends before the first message that does not fit.
    * MailboxMessage in front of it that is expired or kept for other workers costs next to nothing.
    */
-  lease(query: MailboxLeaseQuery, event: (delivery: DeliveryRecord) => EventDraft): Promise<readonly MailboxMessage[]>;
+  lease(
+    query: MailboxLeaseQuery,
+    event: (delivery: DeliveryRecord) => EventDraft,
+  ): Promise<readonly MailboxMessage[]>;
   /** Extends leases without an event: renewals are not journaled. Answers those that were still current. */
   renewLeases(
     tenant: string,

@@ -9,3 +9,6 @@ export interface Identifiers {
   task(): string;
   thread(): string;
 }
+
+/** Fills the array with randomness that nobody can guess. */
+export type Randomness = (bytes: Uint8Array) => void;

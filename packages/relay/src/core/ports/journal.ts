@@ -1,0 +1,155 @@
+export const EVENT_TYPES = [
+  "access.denied",
+  "access.unauthenticated",
+  "agent.registered",
+  "agent.updated",
+  "agent.removed",
+  "capability.granted",
+  "capability.revoked",
+  "capability_check",
+  "key.created",
+  "key.revoked",
+  "key.rotated",
+  "message.accepted",
+  "message.noticed",
+  "message.delivered",
+  "message.leased",
+  "message.released",
+  "message.requeued",
+  "message.acknowledged",
+  "message.replied",
+  "message.proposal_accepted",
+  "message.proposal_declined",
+  "message.expired",
+  "message.withdrawn",
+  "message.dead",
+  "message.push_failed",
+  "task.working",
+  "task.input-required",
+  "task.auth-required",
+  "task.handed_off",
+  "task.completed",
+  "task.failed",
+  "task.canceled",
+  "task.rejected",
+  "task.replayed",
+  "tenant.changed",
+  "mail.retired",
+  "push.configured",
+  "push.disabled",
+  "push.removed",
+  "push.replayed",
+  "push.rotated",
+  "retry.scanned",
+] as const;
+export type EventType = (typeof EVENT_TYPES)[number];
+
+export type EventData = Readonly<Record<string, unknown>>;
+
+/** What events have to say that happen again and again, written out once. */
+export class RecurringData {
+  readonly json: string;
+  /** The same as a string within JSON. */
+  readonly quoted: string;
+
+  constructor(data: EventData) {
+    this.json = JSON.stringify(data);
+    this.quoted = JSON.stringify(this.json);
+  }
+}
+
+/** A fact about to be recorded. It carries digests, never bodies. */
+export interface EventDraft {
+  readonly type: EventType;
+  readonly atMs: number;
+  /** Who did it: an agent, `operator`, or the postmaster. */
+  readonly actor: string;
+  /** The agent it happened to: whose mailbox, whose registration. */
+  readonly agentId: string | null;
+  readonly messageId: string | null;
+  readonly taskId: string | null;
+  readonly threadId: string | null;
+  readonly data: EventData | RecurringData;
+}
+
+/** What a fact is about that concerns no agent, message or task in particular. */
+export const NO_SUBJECT = { agentId: null, messageId: null, taskId: null, threadId: null } as const;
+
+/** A recorded fact with its place in the chain. `dataJson` is the exact text that was hashed. */
+export interface EventRecord extends Omit<EventDraft, "data"> {
+  readonly tenant: string;
+  readonly seq: number;
+  readonly dataJson: string;
+  /** The hash of the event before, so that a page of events can be checked by itself. */
+  readonly previousHash: string;
+  readonly hash: string;
+}
+
+/** How `mail.retired` names a message: its id, and the event that had accepted it. */
+export type RetiredMessage = readonly [messageId: string, acceptedSeq: number];
+
+/** The end of a tenant's chain: what the next event is hashed onto. */
+export interface ChainHead {
+  readonly seq: number;
+  readonly hash: string;
+}
+
+export interface EventFilter {
+  readonly tenant: string;
+  readonly afterSeq: number;
+  readonly type: string | undefined;
+  /** The actor, or the agent it happened to. */
+  readonly agentId: string | undefined;
+  readonly threadId: string | undefined;
+  /** Found without a walk, however far apart they lie. */
+  readonly taskId?: string | undefined;
+  readonly limit: number;
+  readonly scanRowsMax: number;
+}
+
+export interface EventPage {
+  readonly events: readonly EventRecord[];
+  /** The last event looked at, returned or not: where the next page starts. */
+  readonly lastSeq: number;
+  readonly hasMore: boolean;
+}
+
+export interface RetirableMessage {
+  readonly messageId: string;
+  readonly line: Readonly<Record<string, unknown>>;
+}
+
+export interface JournalStore {
+  events(filter: EventFilter): Promise<EventPage>;
+  eventsOfMessage(tenant: string, messageId: string): Promise<readonly EventRecord[]>;
+  chainHead(tenant: string): Promise<ChainHead>;
+  /** What retention left behind: the last event that was archived, or the genesis. */
+  chainAnchor(tenant: string): Promise<ChainHead>;
+
+  /**
+   * MailboxMessage settled before the time, whose task (if any) is finished too, oldest first. A message to somebody
+   * without a mailbox is as old as its acceptance.
+   */
+  retirableMessages(
+    tenant: string,
+    settledBeforeMs: number,
+    limit: number,
+  ): Promise<readonly RetirableMessage[]>;
+  /** What the archive keeps of these messages, whatever their age; those that are gone are left out. */
+  archiveLines(tenant: string, messageIds: readonly string[]): Promise<readonly RetirableMessage[]>;
+  /** Forgets mail, its delivery, and the task it began; starts the clock of its send keys; records `event`. */
+  retireMessages(
+    tenant: string,
+    messageIds: readonly string[],
+    nowMs: number,
+    event?: EventDraft,
+  ): Promise<void>;
+  /** The last event that is really there, whatever the head says. */
+  lastEventSeq(tenant: string): Promise<number>;
+  /** The oldest events before the time, in order. */
+  retirableEvents(tenant: string, beforeMs: number, limit: number): Promise<readonly EventRecord[]>;
+  /** Forgets all events up to and including the anchor, and remembers it. */
+  retireEvents(tenant: string, anchor: ChainHead): Promise<void>;
+  /** Send keys whose message went before the time. Answers how many were forgotten. */
+  forgetSendKeys(goneBeforeMs: number): Promise<number>;
+}

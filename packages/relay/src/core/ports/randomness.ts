@@ -1,2 +1,0 @@
-/** Fills the array with randomness that nobody can guess. */
-export type Randomness = (bytes: Uint8Array) => void;
