@@ -21,7 +21,7 @@ describe("a message in a2a.v1", () => {
     await using core = await coreOnMemory();
     const { receipt, message } = await core.messages.send(core.operator, golden("message.json"));
     const kept = await core.message(receipt.message_id);
-    assert.deepEqual(kept, { ...golden("message-kept.json"), task_id: receipt.task_id });
+    assert.deepEqual(kept, { ...golden("message-stored.json"), task_id: receipt.task_id });
     assert.deepEqual(message, kept);
     assert.equal(receipt.thread_id, "thread_lulu_zhiwei_hello");
   });
@@ -35,7 +35,7 @@ describe("a message in a2a.v1", () => {
   });
 
   it("means the same when it is written as it was kept", () => {
-    const { task_id: _, ...kept } = golden("message-kept.json");
+    const { task_id: _, ...kept } = golden("message-stored.json");
     const written = parseMessageDraft(golden("message.json"));
     const again = parseMessageDraft(kept);
     assert.deepEqual(again, written);
