@@ -1,6 +1,6 @@
 import type { LoopResult } from "./closed-loop.ts";
 import { agentId, messageTo } from "./messages.ts";
-import type { MailItem } from "./mailbox-item.ts";
+import type { InboxItem } from "./mailbox-item.ts";
 import { type SocketListener, SocketStream } from "./socket-stream.ts";
 import { requestFrame } from "./socket-frames.ts";
 
@@ -61,7 +61,7 @@ export class BatchFlow implements SocketListener, Disposable {
     if (this.#toOpen === 0) this.#opening.resolve();
   }
 
-  onMail(mail: readonly MailItem[]): void {
+  onMail(mail: readonly InboxItem[]): void {
     this.#frames += 1;
     this.#reader?.request("ack", "ack", { message_ids: mail.map(({ message_id }) => message_id) });
   }

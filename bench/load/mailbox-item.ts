@@ -1,5 +1,5 @@
 /** What the load looks at in a message that was shown, leased or streamed. */
-export interface MailItem {
+export interface InboxItem {
   readonly message_id: string;
   readonly message: { readonly subject: string };
   readonly lease?: { readonly id: string };

@@ -1,5 +1,5 @@
 import { connect, type Socket } from "node:net";
-import type { MailItem } from "./mailbox-item.ts";
+import type { InboxItem } from "./mailbox-item.ts";
 
 export interface StreamAddress {
   readonly port: number;
@@ -13,7 +13,7 @@ export interface StreamAddress {
 export interface StreamListener {
   onOpen(): void;
   /** `at` is when the last byte of it was there. */
-  onMail(mail: readonly MailItem[], cursor: string, at: number): void;
+  onMail(mail: readonly InboxItem[], cursor: string, at: number): void;
   /** Called once, also for a stream that never opened. */
   onClose(reason: Error): void;
 }

@@ -1,5 +1,5 @@
 import { retryDelayMs } from "../../packages/client/src/retry-delay.ts";
-import type { MailItem } from "./mailbox-item.ts";
+import type { InboxItem } from "./mailbox-item.ts";
 import type { MailboxStream, StreamAddress, StreamListener, StreamOpener } from "./mailbox-stream.ts";
 
 /** As the client waits unless it is told otherwise. */
@@ -54,7 +54,7 @@ export class ReturningStream implements StreamListener, Disposable {
     this.#failures = 0;
   }
 
-  onMail(mail: readonly MailItem[], cursor: string): void {
+  onMail(mail: readonly InboxItem[], cursor: string): void {
     this.#shown += mail.length;
     this.#cursor = cursor;
   }

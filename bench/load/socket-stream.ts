@@ -1,5 +1,5 @@
 import { upgradeRequest } from "./http-request.ts";
-import type { MailItem } from "./mailbox-item.ts";
+import type { InboxItem } from "./mailbox-item.ts";
 import { MailboxStream, type StreamAddress, type StreamListener, streamPath } from "./mailbox-stream.ts";
 import { clientFrame, type Frame, FrameReader, OPCODES, requestFrame } from "./socket-frames.ts";
 
@@ -9,7 +9,7 @@ export interface SocketListener extends StreamListener {
 }
 
 type ServerFrame =
-  | { readonly type: "mail"; readonly messages: readonly MailItem[]; readonly cursor: string }
+  | { readonly type: "mail"; readonly messages: readonly InboxItem[]; readonly cursor: string }
   | { readonly type: "answer"; readonly id: string; readonly body: unknown; readonly error?: undefined }
   | { readonly type: "answer" | "error"; readonly error: { readonly message: string } };
 

@@ -1,6 +1,6 @@
 import { EventStreamReader } from "./event-stream-reader.ts";
 import { getRequest } from "./http-request.ts";
-import type { MailItem } from "./mailbox-item.ts";
+import type { InboxItem } from "./mailbox-item.ts";
 import { MailboxStream, type StreamAddress, type StreamListener, streamPath } from "./mailbox-stream.ts";
 
 /** MailboxMessage as server-sent events. */
@@ -27,7 +27,7 @@ export class SseStream extends MailboxStream {
     }
     const last = events.at(-1);
     if (last !== undefined) {
-      const mail = events.map(({ data }) => JSON.parse(data) as MailItem);
+      const mail = events.map(({ data }) => JSON.parse(data) as InboxItem);
       this.listener.onMail(mail, last.id, at);
     }
     if (isEnded) throw new Error("the server ended the stream");

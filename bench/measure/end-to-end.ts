@@ -45,13 +45,13 @@ export function leaseRequests(): readonly Buffer[] {
   );
 }
 
-export interface LeasedMail {
+export interface LeasedMessage {
   readonly message_id: string;
   readonly lease_id: string;
 }
 
 /** The one message of a lease that must have found one. */
-export function leasedMail(answer: unknown): LeasedMail {
+export function leasedMail(answer: unknown): LeasedMessage {
   const { messages } = answer as {
     readonly messages: readonly { readonly message_id: string; readonly lease: { readonly id: string } }[];
   };
@@ -63,7 +63,7 @@ export function leasedMail(answer: unknown): LeasedMail {
 export async function acknowledge(
   connection: Parameters<Runner["cycle"]>[0],
   agent: number,
-  mail: LeasedMail,
+  mail: LeasedMessage,
 ): Promise<void> {
   const answer = await connection.request(postRequest(`/mailbox/${agentId(agent)}/ack`, { leases: [mail] }));
   const { acknowledged } = jsonOf(answer) as { readonly acknowledged: number };

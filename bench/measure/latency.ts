@@ -4,7 +4,7 @@ import type { Figure } from "../figure.ts";
 import { type Answer, assertOk, type Connection, jsonOf, openConnections } from "../load/connection.ts";
 import { getRequest, postRequest } from "../load/http-request.ts";
 import { agentId } from "../load/messages.ts";
-import type { MailItem } from "../load/mailbox-item.ts";
+import type { InboxItem } from "../load/mailbox-item.ts";
 import type { Bench } from "./bench.ts";
 import {
   arrivalRound,
@@ -78,14 +78,14 @@ abstract class Reader {
   /** What earlier rounds left behind is not waited for. */
   abstract skipOldMail(): Promise<void>;
   protected abstract wait(): Promise<Answer>;
-  protected abstract settle(items: readonly MailItem[], answer: unknown): Promise<void>;
+  protected abstract settle(items: readonly InboxItem[], answer: unknown): Promise<void>;
 
   async run(onMail: OnMail): Promise<void> {
     while (!this.#stopped) {
       const answer = await this.wait().catch(() => undefined);
       const at = performance.now();
       if (answer === undefined) return;
-      const json = jsonOf(answer) as { readonly messages: readonly MailItem[] };
+      const json = jsonOf(answer) as { readonly messages: readonly InboxItem[] };
       onMail(json.messages, at);
       await this.settle(json.messages, json).catch(() => undefined);
     }
@@ -106,7 +106,7 @@ class ReadingReader extends Reader {
       const request = getRequest(`/mailbox/${agentId(this.agent)}?since=${this.#cursor}&limit=500&peek=true`);
       const answer = jsonOf(await this.connection.request(request));
       const { messages, cursor } = answer as {
-        readonly messages: readonly MailItem[];
+        readonly messages: readonly InboxItem[];
         readonly cursor: string;
       };
       if (messages.length === 0) return;
@@ -119,7 +119,7 @@ class ReadingReader extends Reader {
     return this.connection.request(getRequest(`/mailbox/${agentId(this.agent)}?${query}`));
   }
 
-  protected async settle(_items: readonly MailItem[], answer: unknown): Promise<void> {
+  protected async settle(_items: readonly InboxItem[], answer: unknown): Promise<void> {
     this.#cursor = (answer as { readonly cursor: string }).cursor;
   }
 }
@@ -128,7 +128,7 @@ class LeasingReader extends Reader {
   async skipOldMail(): Promise<void> {
     for (;;) {
       const answer = jsonOf(await this.connection.request(this.#lease(100, 0)));
-      const { messages } = answer as { readonly messages: readonly MailItem[] };
+      const { messages } = answer as { readonly messages: readonly InboxItem[] };
       if (messages.length === 0) return;
       await this.settle(messages);
     }
@@ -138,7 +138,7 @@ class LeasingReader extends Reader {
     return this.connection.request(this.#lease(1, WAIT_MS));
   }
 
-  protected async settle(items: readonly MailItem[]): Promise<void> {
+  protected async settle(items: readonly InboxItem[]): Promise<void> {
     if (items.length === 0) return;
     const leases = items.map((item) => ({ message_id: item.message_id, lease_id: item.lease?.id }));
     assertOk(await this.connection.request(postRequest(`/mailbox/${agentId(this.agent)}/ack`, { leases })));

@@ -5,7 +5,7 @@ import { assertOk } from "../load/connection.ts";
 import { postRequest } from "../load/http-request.ts";
 import { IdleConnections } from "../load/idle-connections.ts";
 import { messageTo } from "../load/messages.ts";
-import type { MailItem } from "../load/mailbox-item.ts";
+import type { InboxItem } from "../load/mailbox-item.ts";
 import { percentile } from "../statistics.ts";
 import type { Bench } from "./bench.ts";
 
@@ -29,7 +29,7 @@ export function warmUpPace({ warmUpMs }: Bench): Throttle {
 }
 
 /** `at` is when the mail was there. */
-export type OnMail = (mail: readonly MailItem[], at: number) => void;
+export type OnMail = (mail: readonly InboxItem[], at: number) => void;
 
 /** Those who get the mail, for one round. */
 export interface Audience {

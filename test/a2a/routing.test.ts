@@ -31,7 +31,7 @@ describe("whom a request is for", () => {
     return json as RpcAnswer;
   };
   /** The texts that lie in the agent's mailbox and were not looked at before. */
-  const mailOf = async (agentId: string): Promise<readonly string[]> => {
+  const inboxOf = async (agentId: string): Promise<readonly string[]> => {
     const { messages } = (await relay.ok("POST", `/mailbox/${agentId}/lease`, { max: 100 })) as {
       readonly messages: readonly { readonly message: { readonly body: string } }[];
     };
@@ -54,7 +54,7 @@ describe("whom a request is for", () => {
   ] as const) {
     it(`is said at the relay's endpoint by ${how}`, async () => {
       taskOf(await rpc("/a2a", "SendMessage", { ...params(how), configuration: NOW }));
-      assert.deepEqual([await mailOf(ZHIWEI), await mailOf(LULU)], [[how], []]);
+      assert.deepEqual([await inboxOf(ZHIWEI), await inboxOf(LULU)], [[how], []]);
     });
   }
 
@@ -68,7 +68,7 @@ describe("whom a request is for", () => {
       metadata,
     };
     await rpc("/a2a", "tasks/send", oldest);
-    assert.deepEqual(await mailOf(ZHIWEI), ["旧", "更旧"]);
+    assert.deepEqual(await inboxOf(ZHIWEI), ["旧", "更旧"]);
   });
 
   it("is known at the relay's endpoint from the task", async () => {
@@ -82,7 +82,7 @@ describe("whom a request is for", () => {
     taskOf(
       await rpc("/a2a", "SendMessage", { message: message("还有", { taskId: id }), configuration: NOW }),
     );
-    assert.deepEqual(await mailOf(LULU), ["记得吗", "还有"]);
+    assert.deepEqual(await inboxOf(LULU), ["记得吗", "还有"]);
     const body = { jsonrpc: "2.0", id: 1, method: "SubscribeToTask", params: { id } };
     await using stream = await A2aEvents.open(relay.url, { method: "POST", path: "/a2a", body });
     await stream.take(1);
@@ -119,14 +119,14 @@ describe("whom a request is for", () => {
   it("is the agent of the path, whatever the tenant field says", async () => {
     const params = { message: message("在路上"), tenant: LULU, configuration: NOW };
     taskOf(await rpc(`/agents/${ZHIWEI}/a2a`, "SendMessage", params));
-    assert.deepEqual([await mailOf(ZHIWEI), await mailOf(LULU)], [["在路上"], []]);
+    assert.deepEqual([await inboxOf(ZHIWEI), await inboxOf(LULU)], [["在路上"], []]);
   });
 
   it("may stand before what is asked for over REST, as tenants do", async () => {
     const body = { message: message("租户"), configuration: NOW };
     const path = `/agents/${ZHIWEI}/a2a/${ZHIWEI}/message:send`;
     const { task } = (await relay.ok("POST", path, body)) as { readonly task: { readonly id: string } };
-    assert.deepEqual(await mailOf(ZHIWEI), ["租户"]);
+    assert.deepEqual(await inboxOf(ZHIWEI), ["租户"]);
     for (const prefix of ["", `${ZHIWEI}/`, "v1/"]) {
       const shown = (await relay.ok("GET", `/agents/${ZHIWEI}/a2a/${prefix}tasks/${task.id}`)) as {
         readonly id: string;

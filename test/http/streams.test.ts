@@ -11,7 +11,7 @@ const TIMEOUT = { timeout: 60_000 };
 
 type Headers = Readonly<Record<string, string>>;
 
-function mailOf(relay: HttpRelay, query = "", headers: Headers = {}): Promise<EventReader<MailboxItem>> {
+function inboxOf(relay: HttpRelay, query = "", headers: Headers = {}): Promise<EventReader<MailboxItem>> {
   return EventReader.open(`${relay.url}${STREAM}${query}`, headers);
 }
 
@@ -23,7 +23,7 @@ describe("the stream of a mailbox", TIMEOUT, () => {
   it("starts with all open mail and brings a message the moment it is there", async () => {
     await using relay = await openHttpRelay();
     await relay.send({ body: "一" });
-    await using mail = await mailOf(relay);
+    await using mail = await inboxOf(relay);
     assert.equal((await mail.event()).data.message.body, "一");
     const sent = relay.send({ body: "二" });
     const { id, event, data } = await mail.event();
@@ -33,7 +33,7 @@ describe("the stream of a mailbox", TIMEOUT, () => {
 
   it("is told apart from what may be cached, and says when to come back", async () => {
     await using relay = await openHttpRelay();
-    const readers = await Promise.all(Array.from({ length: 20 }, () => mailOf(relay)));
+    const readers = await Promise.all(Array.from({ length: 20 }, () => inboxOf(relay)));
     for (const mail of readers) await mail.next();
     const [first] = readers;
     assert.equal(first?.response.headers.get("cache-control"), "no-cache, no-transform");
@@ -47,7 +47,7 @@ describe("the stream of a mailbox", TIMEOUT, () => {
 
   it("gives signs of life that are no events", async () => {
     await using relay = await openHttpRelay({ flags: { "heartbeat-ms": "20" } });
-    await using mail = await mailOf(relay);
+    await using mail = await inboxOf(relay);
     for (let beat = 0; beat < 3; beat += 1) assert.equal(await mail.next(), "heartbeat");
     await relay.send();
     assert.equal((await mail.event()).id, "1");
@@ -56,11 +56,11 @@ describe("the stream of a mailbox", TIMEOUT, () => {
   it("marks what was sent as delivered, unless it was only peeked at", async () => {
     await using relay = await openHttpRelay({ flags: { "heartbeat-ms": "20" } });
     const { message_id } = await relay.send();
-    await using peeking = await mailOf(relay, "?peek=true");
+    await using peeking = await inboxOf(relay, "?peek=true");
     await peeking.event();
     assert.equal(await peeking.next(), "heartbeat");
     assert.equal(await isDelivered(relay, message_id), false);
-    await using mail = await mailOf(relay);
+    await using mail = await inboxOf(relay);
     await mail.event();
     // A sign of life is given after the page before it was marked.
     assert.equal(await mail.next(), "heartbeat");
@@ -70,7 +70,7 @@ describe("the stream of a mailbox", TIMEOUT, () => {
   it("brings notices instead of messages where that is asked for", async () => {
     await using relay = await openHttpRelay();
     await relay.send({ subject: "看看", body: "秘密" });
-    await using mail = await mailOf(relay, "?notice=true");
+    await using mail = await inboxOf(relay, "?notice=true");
     const { event, data } = await mail.event();
     assert.deepEqual([event, (data as { subject?: string }).subject], ["notice", "看看"]);
     assert.doesNotMatch(JSON.stringify(data), /秘密/);
@@ -79,9 +79,9 @@ describe("the stream of a mailbox", TIMEOUT, () => {
   it("goes on behind Last-Event-ID, which wins over since", async () => {
     await using relay = await openHttpRelay();
     for (const body of ["一", "二", "三"]) await relay.send({ body });
-    await using since = await mailOf(relay, "?since=1");
+    await using since = await inboxOf(relay, "?since=1");
     assert.equal((await since.event()).data.message.body, "二");
-    await using both = await mailOf(relay, "?since=1", { "last-event-id": "2" });
+    await using both = await inboxOf(relay, "?since=1", { "last-event-id": "2" });
     assert.equal((await both.event()).data.message.body, "三");
   });
 
@@ -136,7 +136,7 @@ describe("the stream of a mailbox", TIMEOUT, () => {
     });
     const { key, key_id } = (await relay.post("/keys", { agent_id: ZHIWEI })).json;
     const own = { authorization: `Bearer ${key}` };
-    await using mail = await mailOf(relay, "", own);
+    await using mail = await inboxOf(relay, "", own);
     assert.equal(await mail.next(), "heartbeat");
     await relay.post(`/keys/${key_id}/revoke`);
     await relay.send({ body: "不再是他的" });
@@ -146,7 +146,7 @@ describe("the stream of a mailbox", TIMEOUT, () => {
 
   it("ends at once, as a whole answer, when the relay stops", async () => {
     const relay = await openHttpRelay();
-    const readers = await Promise.all(Array.from({ length: 50 }, () => mailOf(relay)));
+    const readers = await Promise.all(Array.from({ length: 50 }, () => inboxOf(relay)));
     for (const mail of readers) await mail.next();
     const stopping = relay[Symbol.asyncDispose]();
     // A connection that breaks would throw.
@@ -159,7 +159,7 @@ describe("the stream of a mailbox", TIMEOUT, () => {
     await using relay = await openHttpRelay({ flags: { "heartbeat-ms": "20" } });
     const open = async (): Promise<string | undefined> =>
       /^a2a_relay_open_streams\{kind="mailbox"\} (\d+)$/m.exec((await relay.get("/metrics")).text)?.[1];
-    const mail = await mailOf(relay);
+    const mail = await inboxOf(relay);
     await mail.next();
     assert.equal(await open(), "1");
     await mail[Symbol.asyncDispose]();

@@ -1,11 +1,11 @@
 import type { Message, SendResponse } from "@a2a-relay/protocol";
-import type { LeasedMail } from "./leased-mail.ts";
+import type { LeasedMessage } from "./leased-mail.ts";
 import type { RelayClient } from "./relay-client.ts";
 
 export interface AgentMessageParts {
   readonly client: RelayClient;
   readonly agentId: string;
-  readonly mail: LeasedMail;
+  readonly mail: LeasedMessage;
 }
 
 /** A message that is no work to be done: a note, an alert, a reply, a status, a proposed memory, a notice. */

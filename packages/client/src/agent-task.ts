@@ -12,7 +12,7 @@ import type {
 import { ArtifactBatches, type ArtifactPieces } from "./artifact-batches.ts";
 import { askedOverA2a, type AskedOverA2a } from "./asked-over-a2a.ts";
 import type { BackgroundErrors } from "./background-errors.ts";
-import type { LeasedMail } from "./leased-mail.ts";
+import type { LeasedMessage } from "./leased-mail.ts";
 import type { Outcome } from "./outcome.ts";
 import type { RelayClient } from "./relay-client.ts";
 import { withArtifactId, withIdempotencyKey } from "./repeatable.ts";
@@ -46,7 +46,7 @@ export interface AgentTaskParts {
   readonly agentId: string;
   readonly errors: BackgroundErrors;
   readonly delays: RetryDelays;
-  readonly mail: LeasedMail;
+  readonly mail: LeasedMessage;
   /** The task as it stood when its mail was taken. */
   readonly view: TaskView;
   /** Takes what the handler decides without returning it; that wins over what it returns. */

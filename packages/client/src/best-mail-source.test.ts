@@ -5,7 +5,7 @@ import { ASKER, WORKER } from "../testing/agent-setup.ts";
 import { ProxiedRelay } from "../testing/proxied-relay.ts";
 import { BestMailSource } from "./best-mail-source.ts";
 import { HttpExchange } from "./http-exchange.ts";
-import type { MailTransport } from "./mail-source.ts";
+import type { InboxTransport } from "./mail-source.ts";
 import { PollMailSource } from "./poll-mail-source.ts";
 import { fillClientOptions } from "./relay-client-options.ts";
 import { RelayClient } from "./relay-client.ts";
@@ -21,7 +21,7 @@ function setup(...names: readonly string[]) {
   const log: string[] = [];
   const moods: Record<string, Mood> = {};
   const clock = { nowMs: 0 };
-  const transports = names.map((name): MailTransport => ({
+  const transports = names.map((name): InboxTransport => ({
     open: async () => {
       log.push(`try ${name}`);
       if (moods[name] === "blocked") throw new TransportBlocked(`${name} is blocked`);
@@ -106,7 +106,7 @@ describe("the best way to the mail", () => {
   it("is looked for only as long as the caller stays", async () => {
     const reason = new Error("left");
     const { source, log } = setup("socket", "poll");
-    const hanging: MailTransport = {
+    const hanging: InboxTransport = {
       open: (call) =>
         new Promise((_, reject) => {
           call.signal.addEventListener("abort", () => reject(call.signal.reason as Error));

@@ -1,5 +1,5 @@
 import type { LeaseRequest, LeaseResponse } from "@a2a-relay/protocol";
-import type { MailSource, MailTransport } from "./mail-source.ts";
+import type { InboxSource, InboxTransport } from "./mail-source.ts";
 import { TransportBlocked } from "./transport-blocked.ts";
 
 export interface BestMailSourceOptions {
@@ -13,7 +13,7 @@ export interface BestMailSourceOptions {
 const AGAIN_MS = 120_000;
 
 interface Opened {
-  readonly source: MailSource;
+  readonly source: InboxSource;
   /** Its place among the transports. */
   readonly rank: number;
 }
@@ -22,8 +22,8 @@ interface Opened {
  * Takes mail in the best way that is open. A way that is closed is left alone for some minutes and then tried again
  * beside the one that works. When the relay itself is away, nothing is concluded from that.
  */
-export class BestMailSource implements MailSource {
-  readonly #transports: readonly MailTransport[];
+export class BestMailSource implements InboxSource {
+  readonly #transports: readonly InboxTransport[];
   readonly #againMs: number;
   readonly #random: () => number;
   readonly #nowMs: () => number;
@@ -35,7 +35,7 @@ export class BestMailSource implements MailSource {
   #trying: Promise<void> | undefined;
 
   /** `transports`: best first. */
-  constructor(transports: readonly MailTransport[], options: BestMailSourceOptions = {}) {
+  constructor(transports: readonly InboxTransport[], options: BestMailSourceOptions = {}) {
     this.#transports = transports;
     this.#againMs = options.againMs ?? AGAIN_MS;
     this.#random = options.random ?? Math.random;

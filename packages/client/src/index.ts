@@ -4,12 +4,12 @@ export type { CallOptions } from "./http-exchange.ts";
 export type {
   EventsStreamQuery,
   StreamedEvent,
-  StreamedMail,
+  StreamedItem,
   StreamedNotice,
   StreamedTaskEvent,
 } from "./live-client.ts";
 export type { FollowOptions } from "./resumed-stream.ts";
-export type { MailFrame } from "./mail-frames.ts";
+export type { InboxFrame } from "./mail-frames.ts";
 export type { SocketChannel } from "./socket-channel.ts";
 export type { WebSocketConstructor, WebSocketEvent, WebSocketLike } from "./socket-connection.ts";
 export type { SocketOptions } from "./socket-options.ts";
@@ -21,7 +21,7 @@ export { type MessageSigning, signMessage } from "./sign-message.ts";
 export { verifyWebhook, type WebhookVerification } from "./verify-webhook.ts";
 
 export { type AgentRequest, RelayAgent } from "./relay-agent.ts";
-export type { MailTransportChoice, RelayAgentOptions } from "./relay-agent-options.ts";
+export type { InboxTransportChoice, RelayAgentOptions } from "./relay-agent-options.ts";
 export type { MessageHandler, TaskHandler } from "./mail-worker.ts";
 export type { AddArtifactOptions, AgentTask, TaskReply, TaskReplyParts } from "./agent-task.ts";
 export type { ArtifactPiece, ArtifactPieces } from "./artifact-batches.ts";

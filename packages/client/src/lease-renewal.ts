@@ -1,6 +1,6 @@
 import { type LeaseRef, RelayError, type RenewResponse } from "@a2a-relay/protocol";
 import type { BackgroundErrors } from "./background-errors.ts";
-import type { LeasedMail } from "./leased-mail.ts";
+import type { LeasedMessage } from "./leased-mail.ts";
 import type { RelayClient } from "./relay-client.ts";
 import { isUnknownAgent } from "./until-reached.ts";
 
@@ -19,7 +19,7 @@ export interface LeaseRenewalParts {
  */
 export class LeaseRenewal {
   readonly #parts: LeaseRenewalParts;
-  readonly #held = new Map<string, LeasedMail>();
+  readonly #held = new Map<string, LeasedMessage>();
   #timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(parts: LeaseRenewalParts) {
@@ -31,12 +31,12 @@ export class LeaseRenewal {
     return this.#held.has(leaseId);
   }
 
-  hold(mail: LeasedMail): void {
+  hold(mail: LeasedMessage): void {
     this.#held.set(mail.item.lease.id, mail);
     this.#schedule();
   }
 
-  drop(mail: LeasedMail): void {
+  drop(mail: LeasedMessage): void {
     this.#held.delete(mail.item.lease.id);
     if (this.#held.size > 0) return;
     clearTimeout(this.#timer);
@@ -83,7 +83,7 @@ export class LeaseRenewal {
 
 /** Results come in the order of the leases that were asked for. */
 function loseRefused(
-  held: ReadonlyMap<string, LeasedMail>,
+  held: ReadonlyMap<string, LeasedMessage>,
   leases: readonly LeaseRef[],
   results: RenewResponse["results"],
 ): void {

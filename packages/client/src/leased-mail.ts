@@ -3,7 +3,7 @@ import type { LeaseRef, LeaseResponse, RelayError } from "@a2a-relay/protocol";
 export type LeasedItem = LeaseResponse["messages"][number];
 
 /** A message that this worker holds, until it is settled or lost. */
-export class LeasedMail {
+export class LeasedMessage {
   readonly item: LeasedItem;
   readonly #controller = new AbortController();
 

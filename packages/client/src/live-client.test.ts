@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import { HEARTBEAT_HEADER } from "@a2a-relay/protocol";
 import { type StreamEnd, type WireAnswer, type WireRequest, WireServer } from "../testing/wire-server.ts";
 import { HttpExchange } from "./http-exchange.ts";
-import type { StreamedMail } from "./live-client.ts";
+import type { StreamedItem } from "./live-client.ts";
 import { fillClientOptions } from "./relay-client-options.ts";
 import { RelayClient } from "./relay-client.ts";
 import { ResumedStream } from "./resumed-stream.ts";
@@ -31,7 +31,7 @@ function theRest(request: WireRequest): WireAnswer {
   };
 }
 
-async function take(stream: AsyncIterable<StreamedMail>, count: number): Promise<readonly string[]> {
+async function take(stream: AsyncIterable<StreamedItem>, count: number): Promise<readonly string[]> {
   const taken: string[] = [];
   for await (const { item, cursor } of stream) {
     taken.push(`${item.id}@${cursor}`);

@@ -18,7 +18,7 @@ import {
   type TaskEventView,
 } from "@a2a-relay/protocol";
 import type { CallOptions, HttpExchange } from "./http-exchange.ts";
-import type { MailFrame } from "./mail-frames.ts";
+import type { InboxFrame } from "./mail-frames.ts";
 import { mailOverSocket } from "./mail-over-socket.ts";
 import type { FilledClientOptions } from "./relay-client-options.ts";
 import { type FollowedCall, type FollowOptions, ResumedStream } from "./resumed-stream.ts";
@@ -29,7 +29,7 @@ import { TransportBlocked } from "./transport-blocked.ts";
 import { untilReached } from "./until-reached.ts";
 
 /** Each has the cursor to go on from after it. */
-export interface StreamedMail {
+export interface StreamedItem {
   readonly item: MailboxItem;
   readonly cursor: string;
 }
@@ -83,12 +83,12 @@ export class LiveClient {
     agentId: string,
     query?: MailboxStreamQuery,
     options?: FollowOptions,
-  ): AsyncIterable<StreamedMail>;
+  ): AsyncIterable<StreamedItem>;
   async *streamMailbox(
     agentId: string,
     query: MailboxStreamQuery = {},
     options: FollowOptions = {},
-  ): AsyncIterable<StreamedMail | StreamedNotice> {
+  ): AsyncIterable<StreamedItem | StreamedNotice> {
     const { since, ...rest } = query;
     const call = { path: ["mailbox", agentId, "stream"], query: rest, since };
     if (query.notice === true) {
@@ -108,7 +108,7 @@ export class LiveClient {
     agentId: string,
     query: MailboxStreamQuery = {},
     options: FollowOptions = {},
-  ): AsyncIterable<MailFrame> {
+  ): AsyncIterable<InboxFrame> {
     let { since } = query;
     try {
       for await (const frame of mailOverSocket(this.#socketParts(agentId), query, options)) {
@@ -120,7 +120,7 @@ export class LiveClient {
       if (!(reason instanceof TransportBlocked)) throw reason;
     }
     const rest = since === undefined ? query : { ...query, since };
-    const mail: AsyncIterable<StreamedMail | StreamedNotice> = this.streamMailbox(agentId, rest, options);
+    const mail: AsyncIterable<StreamedItem | StreamedNotice> = this.streamMailbox(agentId, rest, options);
     for await (const shown of mail) yield frameOf(shown);
   }
 
@@ -213,7 +213,7 @@ export class LiveClient {
   }
 }
 
-function frameOf(shown: StreamedMail | StreamedNotice): MailFrame {
+function frameOf(shown: StreamedItem | StreamedNotice): InboxFrame {
   const { cursor } = shown;
   return "item" in shown
     ? { type: "mail", messages: [shown.item], cursor }

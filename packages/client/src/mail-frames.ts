@@ -1,7 +1,7 @@
 import type { SocketFrame } from "@a2a-relay/protocol";
 
 /** A step of a mailbox: messages or notices, oldest first, and the cursor to go on from after all of them. */
-export type MailFrame = Extract<SocketFrame, { readonly type: "mail" | "notice" }>;
+export type InboxFrame = Extract<SocketFrame, { readonly type: "mail" | "notice" }>;
 
 /** Some pages of the relay's; a WebSocket cannot be told to wait, so what does not fit is asked for again later. */
 const FRAMES_MAX = 16;
@@ -16,9 +16,9 @@ export interface MailFramesParts {
 }
 
 /** Frames that came and were not taken yet. */
-export class MailFrames {
+export class InboxFrames {
   readonly #parts: MailFramesParts;
-  readonly #frames: MailFrame[] = [];
+  readonly #frames: InboxFrame[] = [];
   #cursor: string | undefined;
   #isBehind = false;
   #isOver = false;
@@ -35,7 +35,7 @@ export class MailFrames {
     return this.#cursor;
   }
 
-  add(frame: MailFrame): void {
+  add(frame: InboxFrame): void {
     if (this.#isBehind) return;
     if (this.#frames.length >= FRAMES_MAX) {
       this.#isBehind = true;
@@ -54,7 +54,7 @@ export class MailFrames {
     this.#wake();
   }
 
-  async *[Symbol.asyncIterator](): AsyncGenerator<MailFrame, void> {
+  async *[Symbol.asyncIterator](): AsyncGenerator<InboxFrame, void> {
     for (;;) {
       const frame = this.#frames.shift();
       if (frame !== undefined) {

@@ -3,7 +3,7 @@ import type { BackgroundErrors } from "./background-errors.ts";
 import type { CallOptions } from "./http-exchange.ts";
 import type { LeaseRenewal } from "./lease-renewal.ts";
 import type { LeasedItem } from "./leased-mail.ts";
-import type { MailSource } from "./mail-source.ts";
+import type { InboxSource } from "./mail-source.ts";
 import { pause } from "./pause.ts";
 import { type FilledAgentOptions, isNamed } from "./relay-agent-options.ts";
 import type { RelayClient } from "./relay-client.ts";
@@ -12,7 +12,7 @@ import { isAway, isUnknownAgent } from "./until-reached.ts";
 
 export interface MailIntakeParts {
   readonly client: RelayClient;
-  readonly source: MailSource;
+  readonly source: InboxSource;
   readonly options: FilledAgentOptions;
   readonly delays: RetryDelays;
   readonly random?: (() => number) | undefined;

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { RelayError } from "@a2a-relay/protocol";
 import { ProxiedRelay } from "../testing/proxied-relay.ts";
-import type { MailFrame } from "./mail-frames.ts";
+import type { InboxFrame } from "./mail-frames.ts";
 import { RelayClient } from "./relay-client.ts";
 import { TransportBlocked } from "./transport-blocked.ts";
 
@@ -21,7 +21,7 @@ async function open() {
   return { relay, client, send, [Symbol.asyncDispose]: () => relay[Symbol.asyncDispose]() };
 }
 
-function bodiesIn(frame: MailFrame): readonly string[] {
+function bodiesIn(frame: InboxFrame): readonly string[] {
   return frame.type === "mail" ? frame.messages.map(({ message }) => message.body) : [];
 }
 

@@ -1,5 +1,5 @@
 import type { MailboxStreamQuery, RelayError } from "@a2a-relay/protocol";
-import type { MailFrame } from "./mail-frames.ts";
+import type { InboxFrame } from "./mail-frames.ts";
 import { onAbort } from "./on-abort.ts";
 import type { FollowOptions } from "./resumed-stream.ts";
 import { SocketChannel, type SocketChannelParts } from "./socket-channel.ts";
@@ -19,7 +19,7 @@ export async function* mailOverSocket(
   parts: SocketChannelParts,
   query: MailboxStreamQuery,
   { signal = new AbortController().signal, onAway = () => {} }: FollowOptions,
-): AsyncGenerator<MailFrame, void> {
+): AsyncGenerator<InboxFrame, void> {
   const leaving = new AbortController();
   let blocked = 0;
   const noteAway = (error: RelayError): void => {

@@ -1,7 +1,7 @@
 import type { LeaseRequest, LeaseResponse } from "@a2a-relay/protocol";
 
 /** Where an agent's mail comes from. Whatever the way, mail is taken under leases. */
-export interface MailSource {
+export interface InboxSource {
   /**
    * Takes mail, waiting for it about as long as the request says. `unavailable` also where the answer got lost, and
    * with it leases that only the relay knows of.
@@ -12,7 +12,7 @@ export interface MailSource {
 }
 
 /** A way to the mail. */
-export interface MailTransport {
+export interface InboxTransport {
   /** Rejects with TransportBlocked where the relay can be reached, but not in this way. */
-  open(options: { readonly signal: AbortSignal }): Promise<MailSource>;
+  open(options: { readonly signal: AbortSignal }): Promise<InboxSource>;
 }

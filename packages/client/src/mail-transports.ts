@@ -1,8 +1,8 @@
 import { BestMailSource } from "./best-mail-source.ts";
 import { HttpExchange } from "./http-exchange.ts";
-import type { MailSource, MailTransport } from "./mail-source.ts";
+import type { InboxSource, InboxTransport } from "./mail-source.ts";
 import { PollMailSource } from "./poll-mail-source.ts";
-import type { MailTransportChoice } from "./relay-agent-options.ts";
+import type { InboxTransportChoice } from "./relay-agent-options.ts";
 import type { FilledClientOptions } from "./relay-client-options.ts";
 import type { RelayClient } from "./relay-client.ts";
 import { SocketMailSource } from "./socket-mail-source.ts";
@@ -14,16 +14,16 @@ export interface MailSourceParts {
   readonly options: FilledClientOptions;
 }
 
-type TransportName = Exclude<MailTransportChoice, "auto">;
+type TransportName = Exclude<InboxTransportChoice, "auto">;
 
 const BEST_FIRST: readonly TransportName[] = ["websocket", "sse", "poll"];
 
 /** The agent's mail, in the way that was chosen. */
-export function createMailSource(parts: MailSourceParts, choice: MailTransportChoice): MailSource {
+export function createMailSource(parts: MailSourceParts, choice: InboxTransportChoice): InboxSource {
   const { client, agentId, options } = parts;
   const exchange = new HttpExchange(options);
   const delays = { firstMs: options.retryDelayMs, maxMs: options.retryDelayMsMax };
-  const transports: Readonly<Record<TransportName, MailTransport>> = {
+  const transports: Readonly<Record<TransportName, InboxTransport>> = {
     websocket: { open: (call) => SocketMailSource.open({ exchange, options, agentId }, call) },
     sse: { open: (call) => StreamMailSource.open({ client, exchange, agentId, delays }, call) },
     poll: new PollMailSource(client, agentId),

@@ -2,7 +2,7 @@ import { isTerminal, POSTMASTER, RelayError, type TaskView } from "@a2a-relay/pr
 import { AgentMessage } from "./agent-message.ts";
 import { AgentTask, completionOf, type TaskReply } from "./agent-task.ts";
 import type { LeaseRenewal } from "./lease-renewal.ts";
-import { type LeasedItem, LeasedMail } from "./leased-mail.ts";
+import { type LeasedItem, LeasedMessage } from "./leased-mail.ts";
 import { type Outcome, reasonText } from "./outcome.ts";
 import { pause } from "./pause.ts";
 import { Settlement, type SettlementParts } from "./settlement.ts";
@@ -43,7 +43,7 @@ export class MailWorker {
 
   /** Never rejects. The lease is kept alive until the relay knows the outcome. */
   async work(item: LeasedItem): Promise<void> {
-    const mail = new LeasedMail(item);
+    const mail = new LeasedMessage(item);
     this.#parts.renewal.hold(mail);
     try {
       await this.#inTurn(mail);
@@ -55,7 +55,7 @@ export class MailWorker {
   }
 
   /** The relay would not say what the mail is about: it gets time to get over that, then its mail back. */
-  async #giveBack(mail: LeasedMail, reason: unknown): Promise<void> {
+  async #giveBack(mail: LeasedMessage, reason: unknown): Promise<void> {
     const { delays, errors, signal } = this.#parts;
     if (signal.aborted) return;
     errors.report(reason, "task");
@@ -67,7 +67,7 @@ export class MailWorker {
    * One handler at a time for each task: what a requester adds waits until the turn before has ended. The
    * same goes for a message that comes again while its handler still runs under a lost lease.
    */
-  async #inTurn(mail: LeasedMail): Promise<void> {
+  async #inTurn(mail: LeasedMessage): Promise<void> {
     const line = mail.item.task_id ?? mail.item.message_id;
     const before = this.#turns.get(line);
     // Such a notice is about the very work that is in line before it, so it does not wait for its end.
@@ -84,25 +84,25 @@ export class MailWorker {
   }
 
   /** The renewal hears what the relay has to say about the work, and aborts its signal. */
-  async #heedCancel(mail: LeasedMail): Promise<void> {
+  async #heedCancel(mail: LeasedMessage): Promise<void> {
     await this.#parts.renewal.renewNow();
     await this.#settlement.settle(mail, { act: "acknowledge" });
   }
 
-  async #handleAfter(before: Promise<void>, mail: LeasedMail): Promise<void> {
+  async #handleAfter(before: Promise<void>, mail: LeasedMessage): Promise<void> {
     await before;
     // The turn before may have finished the task, and this mail with it.
     await this.#parts.renewal.renewNow();
     if (!mail.signal.aborted) await this.#handle(mail);
   }
 
-  async #handle(mail: LeasedMail): Promise<void> {
+  async #handle(mail: LeasedMessage): Promise<void> {
     const known = this.#parts.finished.outcome(mail.item.message_id);
     const outcome = known ?? (await this.#outcomeOf(mail));
     if (outcome !== undefined) await this.#settlement.settle(mail, outcome);
   }
 
-  async #outcomeOf(mail: LeasedMail): Promise<Outcome | undefined> {
+  async #outcomeOf(mail: LeasedMessage): Promise<Outcome | undefined> {
     if (this.#parts.awaited.accept(mail.item)) return { act: "acknowledge" };
     const view = await this.#taskOf(mail);
     if (view === undefined) return this.#runMessage(mail);
@@ -112,7 +112,7 @@ export class MailWorker {
   }
 
   /** The task that this mail wants this agent to work on; undefined when it only brings news. */
-  async #taskOf(mail: LeasedMail): Promise<TaskView | undefined> {
+  async #taskOf(mail: LeasedMessage): Promise<TaskView | undefined> {
     const { client, agentId, delays, errors, signal } = this.#parts;
     const { task_id: taskId, message, sender_agent_id: sender } = mail.item;
     if (taskId === undefined || sender === POSTMASTER) return undefined;
@@ -127,7 +127,7 @@ export class MailWorker {
     }
   }
 
-  async #runTask(mail: LeasedMail, view: TaskView): Promise<Outcome | undefined> {
+  async #runTask(mail: LeasedMessage, view: TaskView): Promise<Outcome | undefined> {
     const { handlers, errors } = this.#parts;
     if (handlers.task === undefined)
       return { act: "reject", request: { reason: "this agent takes no tasks" } };
@@ -152,7 +152,7 @@ export class MailWorker {
     }
   }
 
-  async #runMessage(mail: LeasedMail): Promise<Outcome | undefined> {
+  async #runMessage(mail: LeasedMessage): Promise<Outcome | undefined> {
     const { handlers, errors } = this.#parts;
     if (handlers.message === undefined) {
       if (this.#parts.awaited.isAsked(mail.item)) return { act: "acknowledge" };
@@ -166,14 +166,14 @@ export class MailWorker {
       return { act: "acknowledge" };
     } catch (reason) {
       if (mail.signal.aborted)
-        return this.#outcomeOfAborted(mail, (why) => ({ act: "fail_mail", reason: why }));
+        return this.#outcomeOfAborted(mail, (why) => ({ act: "fail_message", reason: why }));
       errors.report(reason, "message");
-      return { act: "fail_mail", reason: reasonText(reason) };
+      return { act: "fail_message", reason: reasonText(reason) };
     }
   }
 
   /** A handler that was told to stop and did so leaves nothing behind, unless it was this agent that stopped. */
-  #outcomeOfAborted(mail: LeasedMail, fail: (why: string) => Outcome): Outcome | undefined {
+  #outcomeOfAborted(mail: LeasedMessage, fail: (why: string) => Outcome): Outcome | undefined {
     if (!(mail.signal.reason instanceof AgentStopping)) return undefined;
     // Work that may be done twice is done by another; of other work nobody can say how far it came.
     if (this.#parts.resumes || isIdempotent(mail.item)) return { act: "release" };
@@ -198,7 +198,7 @@ function isIdempotent(item: LeasedItem): boolean {
   );
 }
 
-function isCanceled(mail: LeasedMail): boolean {
+function isCanceled(mail: LeasedMessage): boolean {
   const reason: unknown = mail.signal.reason;
   return reason instanceof RelayError && reason.code === "task_canceled";
 }

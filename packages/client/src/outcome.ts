@@ -14,7 +14,7 @@ export type Outcome =
   | { readonly act: "ask"; readonly message: MessageInput }
   | { readonly act: "hand_over"; readonly message: MessageInput }
   /** MailboxMessage that is no task and could not be handled: it is dead, and its sender is told. */
-  | { readonly act: "fail_mail"; readonly reason: string }
+  | { readonly act: "fail_message"; readonly reason: string }
   | { readonly act: "release" };
 
 /** A reason for the other side, from whatever was thrown: never empty, never longer than the relay takes. */

@@ -1,9 +1,9 @@
 import type { LeaseRequest, LeaseResponse } from "@a2a-relay/protocol";
-import type { MailSource, MailTransport } from "./mail-source.ts";
+import type { InboxSource, InboxTransport } from "./mail-source.ts";
 import type { RelayClient } from "./relay-client.ts";
 
 /** Long polls: what works wherever HTTP does. */
-export class PollMailSource implements MailSource, MailTransport {
+export class PollMailSource implements InboxSource, InboxTransport {
   readonly #client: RelayClient;
   readonly #agentId: string;
 
@@ -13,7 +13,7 @@ export class PollMailSource implements MailSource, MailTransport {
   }
 
   /** There is nothing to open: each request stands for itself. */
-  async open(): Promise<MailSource> {
+  async open(): Promise<InboxSource> {
     return this;
   }
 

@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import { ASKER, WORKER } from "../testing/agent-setup.ts";
 import { ProxiedRelay } from "../testing/proxied-relay.ts";
 import { RelayAgent } from "./relay-agent.ts";
-import type { MailTransportChoice, RelayAgentOptions } from "./relay-agent-options.ts";
+import type { InboxTransportChoice, RelayAgentOptions } from "./relay-agent-options.ts";
 
 const LETTERS = 12;
 
@@ -20,7 +20,7 @@ interface Setup extends AsyncDisposable {
 
 /** An agent that has nothing but a key of its own, behind a proxy, and a relay that lets nobody in without one. */
 async function setup(
-  transport: MailTransportChoice,
+  transport: InboxTransportChoice,
   options: Partial<RelayAgentOptions> = {},
 ): Promise<Setup> {
   const relay = await ProxiedRelay.start({ A2A_RELAY_API_KEY: "operator-key-of-this-test" });

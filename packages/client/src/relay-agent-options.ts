@@ -49,7 +49,7 @@ export interface RelayAgentOptions extends RelayClientOptions {
    * How the agent hears of mail. `auto` takes a WebSocket where one can be opened, else a stream of server-sent events,
    * else long polls, and comes back to the better one when it can. Default `auto`.
    */
-  readonly transport?: MailTransportChoice | undefined;
+  readonly transport?: InboxTransportChoice | undefined;
   /** How long `stop` waits for handlers before it aborts their signals, in milliseconds. Default 10,000. */
   readonly drainMs?: number | undefined;
   /**
@@ -66,7 +66,7 @@ export interface FilledAgentOptions {
   readonly concurrency: number;
   readonly leaseMs: number;
   readonly waitMs: number;
-  readonly transport: MailTransportChoice;
+  readonly transport: InboxTransportChoice;
   readonly drainMs: number;
   /** Names this process among the agent's workers. Never shared, or one would release another's work. */
   readonly worker: string;
@@ -75,7 +75,7 @@ export interface FilledAgentOptions {
 }
 
 export const MAIL_TRANSPORT_CHOICES = ["auto", "websocket", "sse", "poll"] as const;
-export type MailTransportChoice = (typeof MAIL_TRANSPORT_CHOICES)[number];
+export type InboxTransportChoice = (typeof MAIL_TRANSPORT_CHOICES)[number];
 
 export const DRAIN_MS_RANGE = { min: 0, max: 3_600_000 };
 
@@ -120,7 +120,7 @@ function workerOf(input: unknown): Pick<FilledAgentOptions, "resumes" | "worker"
   throw new RelayError("invalid_argument", `worker: ${expected}, got ${quote(input)}`);
 }
 
-function parseTransport(input: unknown): MailTransportChoice {
+function parseTransport(input: unknown): InboxTransportChoice {
   const choice = MAIL_TRANSPORT_CHOICES.find((known) => known === input);
   if (choice !== undefined) return choice;
   const choices = MAIL_TRANSPORT_CHOICES.join(", ");

@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import { ASKER, WORKER } from "../testing/agent-setup.ts";
 import { ProxiedRelay } from "../testing/proxied-relay.ts";
 import { RelayAgent } from "./relay-agent.ts";
-import type { MailTransportChoice, RelayAgentOptions } from "./relay-agent-options.ts";
+import type { InboxTransportChoice, RelayAgentOptions } from "./relay-agent-options.ts";
 
 interface Setup extends AsyncDisposable {
   readonly relay: ProxiedRelay;
@@ -20,7 +20,7 @@ interface Setup extends AsyncDisposable {
 }
 
 async function setup(
-  transport: MailTransportChoice,
+  transport: InboxTransportChoice,
   options: Partial<RelayAgentOptions> = {},
 ): Promise<Setup> {
   const relay = await ProxiedRelay.start();
@@ -84,7 +84,7 @@ function ways({ relay }: Setup): readonly string[] {
 }
 
 describe("an agent hears of its mail", () => {
-  const cases: readonly [MailTransportChoice, readonly string[]][] = [
+  const cases: readonly [InboxTransportChoice, readonly string[]][] = [
     ["auto", [SOCKET]],
     ["websocket", [SOCKET]],
     ["sse", [STREAM, LEASE]],

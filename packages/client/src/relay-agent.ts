@@ -4,7 +4,7 @@ import { FinishedMail } from "./finished-mail.ts";
 import type { CallOptions } from "./http-exchange.ts";
 import { LeaseRenewal } from "./lease-renewal.ts";
 import { MailIntake } from "./mail-intake.ts";
-import type { MailSource } from "./mail-source.ts";
+import type { InboxSource } from "./mail-source.ts";
 import { createMailSource } from "./mail-transports.ts";
 import {
   AgentStopping,
@@ -52,7 +52,7 @@ export class RelayAgent {
   readonly #handlers: MailHandlers = {};
   readonly #awaited = new AwaitedResults();
   readonly #renewal: LeaseRenewal;
-  readonly #source: MailSource;
+  readonly #source: InboxSource;
   readonly #intake: MailIntake;
   readonly #patience: Omit<Patience, "signal">;
   /** Aborted first: nothing new is begun. */

@@ -79,7 +79,7 @@ describe("RelayClient", () => {
       [() => client.lease("a", { max: 2 }), "POST /mailbox/a/lease"],
       [() => client.renew("a", { leases: [lease], lease_ms: 1_000 }), "POST /mailbox/a/renew"],
       [() => client.release("a", { leases: [lease] }), "POST /mailbox/a/release"],
-      [() => client.failMail("a", { ...lease, reason: "no" }), "POST /mailbox/a/fail"],
+      [() => client.failMessage("a", { ...lease, reason: "no" }), "POST /mailbox/a/fail"],
       [() => client.tasks({ state: "working" }), "GET /tasks?state=working"],
       [() => client.task("t1"), "GET /tasks/t1"],
       [() => client.taskTree("t1"), "GET /tasks/t1/tree"],

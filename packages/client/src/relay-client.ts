@@ -198,7 +198,7 @@ export class RelayClient extends LiveClient {
   }
 
   /** Makes mail dead and tells its sender the reason. */
-  async failMail(agentId: string, request: FailRequest, options: CallOptions = {}): Promise<DeliveryView> {
+  async failMessage(agentId: string, request: FailRequest, options: CallOptions = {}): Promise<DeliveryView> {
     const path = ["mailbox", agentId, "fail"];
     const answer = this.#post<{ readonly delivery: DeliveryView }>(path, "delivery", request, options);
     return (await answer).delivery;

@@ -1,7 +1,7 @@
 import { RelayError, type RelayErrorCode } from "@a2a-relay/protocol";
 import type { BackgroundErrors } from "./background-errors.ts";
 import type { FinishedMail } from "./finished-mail.ts";
-import type { LeasedMail } from "./leased-mail.ts";
+import type { LeasedMessage } from "./leased-mail.ts";
 import { type Outcome, reasonText } from "./outcome.ts";
 import type { RelayClient } from "./relay-client.ts";
 import type { RetryDelays } from "./retry-delay.ts";
@@ -37,7 +37,7 @@ export class Settlement {
   }
 
   /** Never rejects: what the relay refuses is reported, and nothing is left to do about it. */
-  async settle(mail: LeasedMail, outcome: Outcome): Promise<void> {
+  async settle(mail: LeasedMessage, outcome: Outcome): Promise<void> {
     const { finished, errors, signal, delays } = this.#parts;
     const { message_id: messageId } = mail.item;
     // Released mail is to be worked on again, by whoever gets it.
@@ -54,7 +54,7 @@ export class Settlement {
     }
   }
 
-  async #refused(mail: LeasedMail, outcome: Outcome, reason: unknown): Promise<void> {
+  async #refused(mail: LeasedMessage, outcome: Outcome, reason: unknown): Promise<void> {
     const { finished, errors } = this.#parts;
     const code = reason instanceof RelayError ? reason.code : "internal";
     if (code === "task_canceled") {
@@ -73,7 +73,7 @@ export class Settlement {
   }
 
   /** Each act may happen twice without harm, since the reply to the first may get lost. */
-  async #tell(mail: LeasedMail, outcome: Outcome): Promise<void> {
+  async #tell(mail: LeasedMessage, outcome: Outcome): Promise<void> {
     const { client, agentId, signal } = this.#parts;
     const { task_id: taskId = "" } = mail.item;
     const { message_id, lease_id } = mail.ref;
@@ -93,8 +93,8 @@ export class Settlement {
       case "hand_over":
         await client.send({ ...outcome.message, lease_id }, { signal });
         return;
-      case "fail_mail":
-        await client.failMail(agentId, { message_id, lease_id, reason: outcome.reason }, { signal });
+      case "fail_message":
+        await client.failMessage(agentId, { message_id, lease_id, reason: outcome.reason }, { signal });
         return;
       case "release":
         await client.release(agentId, { leases: [mail.ref] }, { signal });
@@ -102,7 +102,7 @@ export class Settlement {
     }
   }
 
-  async #acknowledge(mail: LeasedMail): Promise<void> {
+  async #acknowledge(mail: LeasedMessage): Promise<void> {
     const { client, agentId, signal } = this.#parts;
     const { results } = await client.ack(agentId, { leases: [mail.ref] }, { signal });
     for (const result of results) {

@@ -20,7 +20,7 @@ import type {
 } from "@a2a-relay/protocol";
 import { Failure, type Repeat } from "./http-answer.ts";
 import type { CallOptions, HttpExchange } from "./http-exchange.ts";
-import { type MailFrame, MailFrames } from "./mail-frames.ts";
+import { type InboxFrame, InboxFrames } from "./mail-frames.ts";
 import { onAbort } from "./on-abort.ts";
 import { pause } from "./pause.ts";
 import { ReconnectingSocket, type ReconnectingSocketParts } from "./reconnecting-socket.ts";
@@ -58,7 +58,7 @@ export class SocketChannel {
   readonly #query: MailboxSocketQuery;
   readonly #socket: ReconnectingSocket;
   readonly #requests = new SocketRequests();
-  readonly #frames: MailFrames;
+  readonly #frames: InboxFrames;
   readonly #delays: RetryDelays;
   readonly #random: () => number;
   readonly #openMs: number;
@@ -78,7 +78,7 @@ export class SocketChannel {
     this.#query = query;
     this.#openMs = openMs ?? timeoutMs;
     this.#onAway = onAway ?? (() => {});
-    this.#frames = new MailFrames({
+    this.#frames = new InboxFrames({
       since,
       onBehind: () => this.#closeMail(),
       onRoom: () => this.#openDeliveries(),
@@ -114,7 +114,7 @@ export class SocketChannel {
   }
 
   /** MailboxMessage as it comes, a page at a time, for one reader. Ends when the channel is closed. */
-  mail(): AsyncIterable<MailFrame> {
+  mail(): AsyncIterable<InboxFrame> {
     return this.#frames;
   }
 

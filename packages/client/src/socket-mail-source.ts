@@ -1,10 +1,10 @@
 import type { LeaseRequest, LeaseResponse } from "@a2a-relay/protocol";
-import type { MailSource } from "./mail-source.ts";
+import type { InboxSource } from "./mail-source.ts";
 import { SocketChannel, type SocketChannelParts } from "./socket-channel.ts";
 import { SOCKET_OPEN_MS } from "./socket-options.ts";
 
 /** Leases over a socket that is otherwise quiet: the answer comes when the mail does. */
-export class SocketMailSource implements MailSource {
+export class SocketMailSource implements InboxSource {
   readonly #channel: SocketChannel;
 
   private constructor(channel: SocketChannel) {

@@ -1,6 +1,6 @@
 import { type LeaseRequest, type LeaseResponse, RelayError } from "@a2a-relay/protocol";
 import { Failure } from "./http-answer.ts";
-import type { MailSource } from "./mail-source.ts";
+import type { InboxSource } from "./mail-source.ts";
 import { onAbort } from "./on-abort.ts";
 import type { RelayClient } from "./relay-client.ts";
 import { ResumedStream, type ResumedStreamParts } from "./resumed-stream.ts";
@@ -17,7 +17,7 @@ export interface StreamMailSourceParts extends ResumedStreamParts {
 const LOOK_AGAIN_MS = 60_000;
 
 /** A stream of notices says when there is mail, which is then leased by a request that does not wait. */
-export class StreamMailSource implements MailSource {
+export class StreamMailSource implements InboxSource {
   readonly #parts: StreamMailSourceParts;
   readonly #life = new AbortController();
   readonly #stream: ResumedStream;

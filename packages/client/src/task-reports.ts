@@ -6,7 +6,7 @@ import {
   type TaskView,
 } from "@a2a-relay/protocol";
 import type { BackgroundErrors } from "./background-errors.ts";
-import type { LeasedMail } from "./leased-mail.ts";
+import type { LeasedMessage } from "./leased-mail.ts";
 import type { RelayClient } from "./relay-client.ts";
 import type { RetryDelays } from "./retry-delay.ts";
 import { isAway, untilReached } from "./until-reached.ts";
@@ -15,7 +15,7 @@ export interface TaskReportsParts {
   readonly client: RelayClient;
   readonly errors: BackgroundErrors;
   readonly delays: RetryDelays;
-  readonly mail: LeasedMail;
+  readonly mail: LeasedMessage;
   readonly view: TaskView;
 }
 

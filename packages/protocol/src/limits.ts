@@ -56,9 +56,9 @@ export const LIMITS = {
   leaseAttemptsMax: 3,
   waitMsMax: 60 * SECOND_MS,
   /** Long polls that may wait at one time. */
-  waitersMax: 20_000,
+  waitsMax: 20_000,
   /** And of those of one agent, or of one key of an operator. */
-  waitersOfCallerMax: 1_000,
+  waitsOfCallerMax: 1_000,
   /** TCP connections one relay holds open. */
   connectionsMax: 30_000,
   /** Connections for gRPC, calls under way on each of them, and how long one stays without a call. */

@@ -145,7 +145,7 @@ export function describeChangeFeed(open: OpenStore): void {
     it("lets a bounded number of readers watch, and others once some have gone", async () => {
       await using store = await open();
       const watches: Watch[] = [];
-      for (let count = 0; count < LIMITS.waitersMax; count += 1) {
+      for (let count = 0; count < LIMITS.waitsMax; count += 1) {
         watches.push(store.feed.watch(mailboxTopic(TENANT, `agent-${count % 100}`)));
       }
       await refused(() => store.feed.watch(mailboxTopic(TENANT, ZHIWEI)), "resource_exhausted");
@@ -163,7 +163,7 @@ export function describeChangeFeed(open: OpenStore): void {
       const topic = mailboxTopic(TENANT, ZHIWEI);
       using early = store.feed.watch(topic, { isOwn: true });
       const watches: Watch[] = [];
-      for (let count = 0; count < LIMITS.waitersMax; count += 1) {
+      for (let count = 0; count < LIMITS.waitsMax; count += 1) {
         watches.push(store.feed.watch(mailboxTopic(TENANT, `agent-${count % 100}`)));
       }
       using late = store.feed.watch(topic, { isOwn: true });

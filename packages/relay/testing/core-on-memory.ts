@@ -1,6 +1,6 @@
 import { randomFillSync } from "node:crypto";
 import type { AgentId, DeliveryView, MailboxItem, Message, MessageInput } from "@a2a-relay/protocol";
-import { newKeyPair, type SigningKey, signingKey } from "../src/core/keys/ed25519.ts";
+import { newKeyPair, type SigningKey, signingKey } from "../src/core/rules/ed25519.ts";
 import {
   agentOf,
   type AgentPrincipal,
@@ -64,7 +64,7 @@ export interface CoreOnMemory extends RelayCore, AsyncDisposable {
   /** Sends a note from lulu to zhiwei, or what is said instead. */
   send(message?: Partial<MessageInput>): Promise<SendAnswer>;
   /** All open, available mail of the agent, without marking it. */
-  mailOf(agent: string): Promise<readonly MailboxItem[]>;
+  inboxOf(agent: string): Promise<readonly MailboxItem[]>;
   message(messageId: string): Promise<Message>;
   delivery(messageId: string): Promise<DeliveryView>;
   /** Leases the oldest mail of zhiwei. */
@@ -124,11 +124,11 @@ export async function coreOnMemory(
 function shorthands(
   core: RelayCore,
   operator: OperatorPrincipal,
-): Pick<CoreOnMemory, "send" | "mailOf" | "message" | "delivery" | "lease"> {
+): Pick<CoreOnMemory, "send" | "inboxOf" | "message" | "delivery" | "lease"> {
   return {
     send: (message = {}) =>
       core.messages.send(operator, { from: LULU, to: ZHIWEI, body: "知微你好", ...message }),
-    mailOf: async (agent) =>
+    inboxOf: async (agent) =>
       (await core.mailboxes.read(operator, agent, { peek: true, limit: 500 })).messages,
     message: async (messageId) => (await core.messages.get(operator, messageId)).message,
     delivery: async (messageId) => {

@@ -1,7 +1,7 @@
 import type { DeliveryState, RelayErrorCode } from "@a2a-relay/protocol";
 
 /** MailboxMessage as the model knows it: no store, no versions, only what the rules speak of. */
-export interface ModelMail {
+export interface ModelDelivery {
   readonly id: string;
   readonly agent: string;
   readonly sender: string;
@@ -33,7 +33,7 @@ const ATTEMPTS_MAX = 3;
 
 /** The rules of mail, said a second time and as simply as possible. */
 export class DeliveryModel {
-  readonly mail = new Map<string, ModelMail>();
+  readonly mail = new Map<string, ModelDelivery>();
   /** Per agent, the ids of its mail in the order in which they became available. */
   readonly order = new Map<string, string[]>();
   nowMs: number;
@@ -48,7 +48,7 @@ export class DeliveryModel {
   }
 
   add(
-    mail: Omit<ModelMail, "state" | "attempt" | "leaseId" | "leasedAtMs" | "leaseEndMs" | "delivered">,
+    mail: Omit<ModelDelivery, "state" | "attempt" | "leaseId" | "leasedAtMs" | "leaseEndMs" | "delivered">,
   ): void {
     this.mail.set(mail.id, {
       ...mail,
@@ -63,20 +63,20 @@ export class DeliveryModel {
   }
 
   /** The message that tells a sender what became of their mail. */
-  tell(about: ModelMail, message: Pick<ModelMail, "id" | "sender" | "expiresAtMs">): void {
+  tell(about: ModelDelivery, message: Pick<ModelDelivery, "id" | "sender" | "expiresAtMs">): void {
     const purpose = about.purpose === "work" ? "result" : "mail";
     this.add({ ...message, agent: about.sender, purpose, quiet: true, idempotent: true, keyed: false });
     this.effects.returned.add(message.id);
   }
 
   /** What a reader of the mailbox sees now, in order. */
-  readable(agent: string): readonly ModelMail[] {
+  readable(agent: string): readonly ModelDelivery[] {
     return (this.order.get(agent) ?? [])
       .map((id) => this.get(id))
       .filter((mail) => mail.state === "available" && mail.expiresAtMs > this.nowMs);
   }
 
-  get(id: string): ModelMail {
+  get(id: string): ModelDelivery {
     const mail = this.mail.get(id);
     if (mail === undefined) throw new Error(`the model does not know ${id}`);
     return mail;
@@ -89,11 +89,11 @@ export class DeliveryModel {
   }
 
   /** The mail that a lease must hand out; the ids of the leases are told afterwards. */
-  lease(agent: string, max: number): readonly ModelMail[] {
+  lease(agent: string, max: number): readonly ModelDelivery[] {
     return this.readable(agent).slice(0, max);
   }
 
-  leased(mail: ModelMail, leaseId: string, leaseMs: number | undefined): void {
+  leased(mail: ModelDelivery, leaseId: string, leaseMs: number | undefined): void {
     mail.state = "leased";
     mail.attempt += 1;
     mail.leaseId = leaseId;
@@ -101,7 +101,7 @@ export class DeliveryModel {
     mail.leaseEndMs = leaseMs === undefined ? undefined : this.nowMs + leaseMs;
   }
 
-  acknowledge(mail: ModelMail, leaseId: string | undefined): Outcome {
+  acknowledge(mail: ModelDelivery, leaseId: string | undefined): Outcome {
     const repeated = mail.state === "acknowledged" && (leaseId === undefined || leaseId === mail.leaseId);
     if (repeated) return "ok";
     const right = this.#mayFinish(mail, leaseId);
@@ -109,13 +109,13 @@ export class DeliveryModel {
     return right;
   }
 
-  fail(mail: ModelMail, leaseId: string | undefined): Outcome {
+  fail(mail: ModelDelivery, leaseId: string | undefined): Outcome {
     const right = this.#mayFinish(mail, leaseId);
     if (right === "ok") this.#undelivered(mail, "dead");
     return right;
   }
 
-  release(mail: ModelMail, leaseId: string): Outcome {
+  release(mail: ModelDelivery, leaseId: string): Outcome {
     const right = this.#mayFinish(mail, leaseId);
     if (right !== "ok") return right;
     if (mail.state !== "leased") return "wrong_state";
@@ -123,7 +123,7 @@ export class DeliveryModel {
     return "ok";
   }
 
-  renew(mail: ModelMail, leaseId: string, leaseMs: number): Outcome {
+  renew(mail: ModelDelivery, leaseId: string, leaseMs: number): Outcome {
     const right = this.#mayFinish(mail, leaseId);
     if (right !== "ok") return right;
     if (mail.state !== "leased") return "lease_lost";
@@ -131,13 +131,13 @@ export class DeliveryModel {
     return "ok";
   }
 
-  requeue(mail: ModelMail, observed: string | undefined): Outcome {
+  requeue(mail: ModelDelivery, observed: string | undefined): Outcome {
     const right = this.#mayRepair(mail, observed);
     if (right === "ok") this.#return(mail);
     return right;
   }
 
-  forceError(mail: ModelMail, observed: string | undefined): Outcome {
+  forceError(mail: ModelDelivery, observed: string | undefined): Outcome {
     const right = this.#mayRepair(mail, observed);
     if (right === "ok") this.#undelivered(mail, "dead");
     return right;
@@ -186,19 +186,19 @@ export class DeliveryModel {
   }
 
   /** Finished only under the current lease; the last holder may finish what nobody took over. */
-  #mayFinish(mail: ModelMail, leaseId: string | undefined): Outcome {
+  #mayFinish(mail: ModelDelivery, leaseId: string | undefined): Outcome {
     const foreign = leaseId !== undefined && leaseId !== mail.leaseId;
     if (foreign) return "lease_lost";
     if (mail.state !== "available" && mail.state !== "leased") return "wrong_state";
     return mail.state === "leased" && leaseId === undefined ? "lease_required" : "ok";
   }
 
-  #mayRepair(mail: ModelMail, observed: string | undefined): Outcome {
+  #mayRepair(mail: ModelDelivery, observed: string | undefined): Outcome {
     if (mail.state !== "leased") return "wrong_state";
     return observed === undefined || observed === mail.leaseId ? "ok" : "lease_lost";
   }
 
-  #return(mail: ModelMail): void {
+  #return(mail: ModelDelivery): void {
     mail.state = "available";
     mail.delivered = false;
     mail.leaseEndMs = undefined;
@@ -206,7 +206,7 @@ export class DeliveryModel {
     this.#toEnd(mail.agent, mail.id);
   }
 
-  #undelivered(mail: ModelMail, state: "dead" | "expired"): void {
+  #undelivered(mail: ModelDelivery, state: "dead" | "expired"): void {
     mail.state = state;
     this.effects.returned.delete(mail.id);
     if (!mail.quiet) this.effects.untold.add(mail.id);

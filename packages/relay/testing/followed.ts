@@ -31,7 +31,7 @@ export class FollowedPages<Page> implements AsyncDisposable {
 }
 
 /** Follows a mailbox, which is zhiwei's unless another is named. */
-export async function followMail(
+export async function followInbox(
   core: CoreOnMemory,
   query: object = {},
   principal: Parameters<CoreOnMemory["mailboxes"]["follow"]>[0] = core.zhiwei,

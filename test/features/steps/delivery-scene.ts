@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import type {
-  MailFrame,
+  InboxFrame,
   SignedMessage,
   SocketChannel,
-  StreamedMail,
+  StreamedItem,
   StreamedTaskEvent,
 } from "@a2a-relay/client";
 import type { BreakableLine } from "../../support/breakable-line.ts";
@@ -13,13 +13,13 @@ import type { PushReceiver } from "../../support/push-receiver.ts";
 /** An agent's socket, and what came over it. */
 export interface OpenSocket {
   readonly channel: SocketChannel;
-  readonly mail: Follower<MailFrame>;
+  readonly mail: Follower<InboxFrame>;
 }
 
 /** What a scenario knows of how mail comes: who listens, who is called, and what signs. */
 export class DeliveryScene {
   /** Who listens to its mailbox, by its short name. */
-  readonly listeners = new Map<string, Follower<StreamedMail>>();
+  readonly listeners = new Map<string, Follower<StreamedItem>>();
   readonly sockets = new Map<string, OpenSocket>();
   /** What listeners reach the relay over, also after it has moved. */
   line: BreakableLine | undefined;
@@ -40,7 +40,7 @@ export class DeliveryScene {
     this.#receiver = receiver;
   }
 
-  listener(name: string): Follower<StreamedMail> {
+  listener(name: string): Follower<StreamedItem> {
     const listener = this.listeners.get(name);
     assert.ok(listener, `${name} does not listen`);
     return listener;

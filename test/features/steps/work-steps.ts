@@ -67,7 +67,7 @@ When<RelayWorld>("{word} tries to finish with {string}", async function (worker:
 
 When<RelayWorld>("{word} gives up on it, because {string}", async function (worker: string, reason: string) {
   const { message_id, lease, message } = heldBy(this, worker);
-  await this.client.failMail(message.to, { message_id, lease_id: lease.id, reason });
+  await this.client.failMessage(message.to, { message_id, lease_id: lease.id, reason });
 });
 
 When<RelayWorld>(

@@ -112,7 +112,7 @@ describe("the pusher", () => {
   it("does not wait for readers to leave, though no more of them may watch", async () => {
     await using core = await pushingCore();
     const watches: Disposable[] = [];
-    for (let count = 0; count < LIMITS.waitersMax; count += 1) {
+    for (let count = 0; count < LIMITS.waitsMax; count += 1) {
       watches.push(core.store.feed.watch(mailboxTopic(DEFAULT_TENANT, LULU)));
     }
     await core.send();

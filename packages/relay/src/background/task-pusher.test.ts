@@ -185,7 +185,7 @@ describe("the task pusher", () => {
     await using core = await taskPushingCore();
     const taskId = await core.ask();
     const watches: Disposable[] = [];
-    for (let count = 0; count < LIMITS.waitersMax; count += 1) {
+    for (let count = 0; count < LIMITS.waitsMax; count += 1) {
       watches.push(core.store.feed.watch(TASK_PUSHES_TOPIC));
     }
     await core.tell(taskId);

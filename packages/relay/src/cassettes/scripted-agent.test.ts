@@ -57,7 +57,7 @@ async function until<Value>(look: () => Promise<Value>, isThere: (value: Value) 
   }
 }
 
-async function mailOfLulu(relay: CliRelay): Promise<readonly string[]> {
+async function inboxOfLulu(relay: CliRelay): Promise<readonly string[]> {
   const { messages } = await relay.client.readMailbox(LULU, { peek: true });
   return messages.map(({ message }) => message.body);
 }
@@ -158,7 +158,7 @@ exchanges:
     assert.equal(waiting.status_text, "请登录");
     await relay.client.send({ from: LULU, to: ZHIWEI, type: "reply", task_id: taskId, body: "登录了" });
     await reaches(relay, taskId, "completed");
-    assert.deepEqual(await mailOfLulu(relay), ["哪种语言?", "请登录", "好了"]);
+    assert.deepEqual(await inboxOfLulu(relay), ["哪种语言?", "请登录", "好了"]);
     assert.deepEqual(
       talk.played.map(({ outcome }) => outcome),
       ["asked", "asked for authorization", "replied"],
@@ -170,20 +170,20 @@ exchanges:
     const { relay } = talk;
     const taskId = await ask(relay, "开始");
     await until(
-      () => mailOfLulu(relay),
+      () => inboxOfLulu(relay),
       (mail) => mail.length === 1,
     );
     await reaches(relay, taskId, "input-required");
     await relay.client.send({ from: LULU, to: ZHIWEI, type: "reply", task_id: taskId, body: "1" });
     await until(
-      () => mailOfLulu(relay),
+      () => inboxOfLulu(relay),
       (mail) => mail.length === 2,
     );
     await talk.agent.stop();
     await using _ = await talk.play();
     await relay.client.send({ from: LULU, to: ZHIWEI, type: "reply", task_id: taskId, body: "2" });
     await reaches(relay, taskId, "completed");
-    assert.deepEqual(await mailOfLulu(relay), ["一?", "二?", "三"]);
+    assert.deepEqual(await inboxOfLulu(relay), ["一?", "二?", "三"]);
   });
 
   it("takes what was added before its question for the answer", async () => {
@@ -208,7 +208,7 @@ exchanges:
     );
     added.resolve();
     await reaches(relay, taskId, "completed");
-    assert.deepEqual(await mailOfLulu(relay), ["还有吗?", "够了"]);
+    assert.deepEqual(await inboxOfLulu(relay), ["还有吗?", "够了"]);
   });
 
   it("answers mail that is no task only where its kind is named, once, and in its thread", async () => {
@@ -270,7 +270,7 @@ exchanges: [{ match: { text: hello }, reply: [{ reply: hi }] }]
     await talk.agent.stop();
     await using _ = await talk.play({ pause: async () => undefined });
     await reaches(relay, taskId, "completed");
-    assert.deepEqual(await mailOfLulu(relay), ["好"]);
+    assert.deepEqual(await inboxOfLulu(relay), ["好"]);
   });
 
   it("crashes without a word, and whoever comes after it answers once, with each artifact once", async () => {
@@ -292,7 +292,7 @@ exchanges:
       task.artifacts.map(({ parts }) => parts.map((part) => part["text"])),
       [["床前", "明月光"]],
     );
-    assert.deepEqual(await mailOfLulu(relay), ["低头思故乡"]);
+    assert.deepEqual(await inboxOfLulu(relay), ["低头思故乡"]);
   });
 
   it("gives nothing back when it crashes, not even what it was silent about", async () => {

@@ -24,8 +24,8 @@ export function a2aTaskLines(
   const artifacts = listOf(task.artifacts);
   const said = messageLines(status.message, paint);
   // Some agents give their answer nowhere else.
-  const isElsewhere = artifacts.length === 0 && said.length === 0;
-  const last = isElsewhere ? history.findLast(({ role }) => role === "ROLE_AGENT") : undefined;
+  const isRemoteRecipient = artifacts.length === 0 && said.length === 0;
+  const last = isRemoteRecipient ? history.findLast(({ role }) => role === "ROLE_AGENT") : undefined;
   return [
     `${paint("bold", visibleLine(id))}  ${stateText(status.state, paint)}`,
     ...factLines([

@@ -11,7 +11,7 @@ import type { CommandContext } from "./command-context.ts";
 import { decideVerdict, pauseAfterFailuresMs, type Verdict } from "./exec-policy.ts";
 import { createKeepTrying, type KeepTrying } from "./keep-trying.ts";
 import { MailBell } from "./mail-bell.ts";
-import type { MailFilter } from "./mail-filter.ts";
+import type { MessageFilter } from "./mail-filter.ts";
 import { runMessageProgram } from "./message-program.ts";
 import { replySubject } from "./message-text.ts";
 import { visibleLine } from "./terminal-text.ts";
@@ -19,7 +19,7 @@ import { visibleLine } from "./terminal-text.ts";
 export interface ExecOptions {
   readonly agent: string;
   readonly argv: readonly string[];
-  readonly filter: MailFilter;
+  readonly filter: MessageFilter;
   readonly reply: boolean;
   readonly leaseMs: number;
   readonly waitMs: number;
@@ -238,7 +238,7 @@ export class ExecWorker implements Disposable {
         await client.release(agent, { leases: [refOf(item)] }, call);
         return;
       case "fail":
-        await client.failMail(agent, { message_id, lease_id, reason: verdict.why }, call);
+        await client.failMessage(agent, { message_id, lease_id, reason: verdict.why }, call);
     }
   }
 

@@ -4,7 +4,7 @@ import { followOptions, isBlocked } from "./follow-options.ts";
 import { given } from "./given.ts";
 import { createKeepTrying, longPollMs } from "./keep-trying.ts";
 
-export interface FollowedMail {
+export interface FollowedInbox {
   readonly agent: string;
   readonly since: string | undefined;
   /** How long one request waits where neither a socket nor a stream comes through. */
@@ -13,9 +13,9 @@ export interface FollowedMail {
 }
 
 /** All open mail and then what comes: over a socket, as a stream, or by long polls where neither comes through. */
-export async function* followMail(
+export async function* followInbox(
   context: CommandContext,
-  followed: FollowedMail,
+  followed: FollowedInbox,
 ): AsyncGenerator<MailboxItem> {
   const { client } = context;
   const { agent, signal } = followed;
@@ -30,13 +30,13 @@ export async function* followMail(
   } catch (reason) {
     if (!isBlocked(reason)) throw reason;
   }
-  yield* pollMail(context, { ...followed, since }, LIMITS.readLimitDefault);
+  yield* pollInbox(context, { ...followed, since }, LIMITS.readLimitDefault);
 }
 
 /** The same by long polls, at most so many messages at a time. */
-export async function* pollMail(
+export async function* pollInbox(
   context: CommandContext,
-  followed: FollowedMail,
+  followed: FollowedInbox,
   limit: number,
 ): AsyncGenerator<MailboxItem> {
   const { client } = context;

@@ -3,15 +3,15 @@ import { type Message, MESSAGE_KINDS } from "@a2a-relay/protocol";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { collect } from "./option-parsers.ts";
 
-export interface MailFilterOptions {
+export interface MessageFilterOptions {
   readonly allowFrom?: readonly string[];
   readonly allowedType?: readonly string[];
 }
 
 /** Why a message is not let through; undefined when it is. */
-export type MailFilter = (message: Pick<Message, "from" | "type">) => string | undefined;
+export type MessageFilter = (message: Pick<Message, "from" | "type">) => string | undefined;
 
-export function addMailFilterOptions(command: Command): Command {
+export function addMessageFilterOptions(command: Command): Command {
   return command
     .option("--allow-from <agent>", "only mail of this sender; may be repeated", collect)
     .addOption(
@@ -23,11 +23,11 @@ export function addMailFilterOptions(command: Command): Command {
 }
 
 /** Resolves the senders' aliases first: a name that nobody has ends the command before it takes any mail. */
-export async function createMailFilter(
+export async function createMessageFilter(
   client: RelayClient,
-  options: MailFilterOptions,
+  options: MessageFilterOptions,
   call: { readonly signal: AbortSignal },
-): Promise<MailFilter> {
+): Promise<MessageFilter> {
   const names = options.allowFrom ?? [];
   const agents = await Promise.all(names.map((name) => client.agent(name, call)));
   const senders = new Set(agents.map((agent) => agent.agent_id));

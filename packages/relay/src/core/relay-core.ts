@@ -4,15 +4,15 @@ import { A2aService, type A2aSettings } from "./a2a/a2a-service.ts";
 import { A2aTasks } from "./a2a/a2a-tasks.ts";
 import { RelayAgentService } from "./a2a/relay-agent-service.ts";
 import { TaskPushDelivery } from "./outbound/task-push-delivery.ts";
-import { Capabilities } from "./access/capabilities.ts";
+import { Capabilities, type TenantSettings } from "./access/capabilities.ts";
 import { CapabilityService } from "./keys/capability-service.ts";
 import { CapabilityValidity } from "./access/capability-validity.ts";
-import type { SigningKey } from "./keys/ed25519.ts";
+import type { SigningKey } from "./rules/ed25519.ts";
 import { Guard } from "./access/guard.ts";
 import { KeyMaker } from "./keys/key-maker.ts";
 import { KeyService } from "./keys/key-service.ts";
 import { RefusedCallers } from "./access/refused-callers.ts";
-import { TenantService, type TenantSettings } from "./keys/tenant-service.ts";
+import { TenantService } from "./keys/tenant-service.ts";
 import { AgentService, type AgentSettings } from "./registration/agent-service.ts";
 import { Directory } from "./agents/directory.ts";
 import { RemoteAgents } from "./registration/remote-agents.ts";
@@ -105,8 +105,8 @@ export function createCore(given: CoreParts, settings: CoreSettings): RelayCore 
     validity,
     gate: new Capabilities({ ...given, guard, validity }, settings),
     capabilityMutex: new KeyedMutex(given.clock),
-    pace: new Throttle(given.clock),
-    waiters: new WaitQuota(given),
+    throttle: new Throttle(given.clock),
+    waitQuota: new WaitQuota(given),
     anchoring: new Anchoring(given),
   };
   const services = {

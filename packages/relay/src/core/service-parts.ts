@@ -21,6 +21,6 @@ export interface ServiceParts {
   /** Those who spend the same capability, by the agent it is about. */
   readonly capabilityMutex: KeyedMutex;
   /** Of all who follow something and have much to catch up on. */
-  readonly pace: Throttle;
-  readonly waiters: WaitQuota;
+  readonly throttle: Throttle;
+  readonly waitQuota: WaitQuota;
 }

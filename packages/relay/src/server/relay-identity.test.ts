@@ -14,7 +14,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import { refused } from "../../testing/refusal.ts";
-import { isSignedBy } from "../core/keys/ed25519.ts";
+import { isSignedBy } from "../core/rules/ed25519.ts";
 import { loadIdentity } from "./relay-identity.ts";
 
 const POSIX = process.platform !== "win32";

@@ -11,7 +11,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { RelayError } from "@a2a-relay/protocol";
-import { newKeyPair, type SigningKey, signingKey } from "../core/keys/ed25519.ts";
+import { newKeyPair, type SigningKey, signingKey } from "../core/rules/ed25519.ts";
 
 const FILE = "identity.key";
 const OWNER_ONLY = 0o600;

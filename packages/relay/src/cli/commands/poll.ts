@@ -5,15 +5,15 @@ import { EXIT } from "../exit-codes.ts";
 import { given } from "../given.ts";
 import { reportItems } from "../item-results.ts";
 import {
-  addMailFilterOptions,
-  createMailFilter,
-  type MailFilter,
-  type MailFilterOptions,
+  addMessageFilterOptions,
+  createMessageFilter,
+  type MessageFilter,
+  type MessageFilterOptions,
 } from "../mail-filter.ts";
 import { messageLines } from "../message-text.ts";
 import { durationOption, parseCount } from "../option-parsers.ts";
 
-interface PollOptions extends MailFilterOptions {
+interface PollOptions extends MessageFilterOptions {
   readonly agent: string;
   readonly ack?: boolean;
   readonly limit: number;
@@ -29,10 +29,10 @@ export function addPoll(line: CommandLine): void {
     .option("--ack", "acknowledge what was printed")
     .option("--limit <n>", "at most this many", parseCount, LIMITS.readLimitDefault)
     .addOption(durationOption("--wait <duration>", "wait for mail at most this long", "0s"));
-  addMailFilterOptions(command).action(
+  addMessageFilterOptions(command).action(
     line.run<PollOptions>(async (context, options) => {
       const { client, output, signal } = context;
-      const filter = await createMailFilter(client, options, { signal });
+      const filter = await createMessageFilter(client, options, { signal });
       const messages = await readAllowed(context, options, filter);
       await output.show({ count: messages.length, messages }, () =>
         messages.length === 0
@@ -52,7 +52,7 @@ export function addPoll(line: CommandLine): void {
 async function readAllowed(
   context: CommandContext,
   options: PollOptions,
-  filter: MailFilter,
+  filter: MessageFilter,
 ): Promise<readonly MailboxItem[]> {
   const { agent, limit } = options;
   const untilMs = performance.now() + options.wait;

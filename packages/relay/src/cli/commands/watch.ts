@@ -3,19 +3,19 @@ import type { CommandContext } from "../command-context.ts";
 import type { CommandLine } from "../command-line.ts";
 import { ExecWorker } from "../exec-worker.ts";
 import { EXIT, type ExitCode } from "../exit-codes.ts";
-import { followMail, pollMail } from "../followed-mail.ts";
+import { followInbox, pollInbox } from "../followed-mail.ts";
 import { GroupedAcks } from "../grouped-acks.ts";
 import { longPollMs } from "../keep-trying.ts";
 import {
-  addMailFilterOptions,
-  createMailFilter,
-  type MailFilter,
-  type MailFilterOptions,
+  addMessageFilterOptions,
+  createMessageFilter,
+  type MessageFilter,
+  type MessageFilterOptions,
 } from "../mail-filter.ts";
 import { messageLines } from "../message-text.ts";
 import { durationOption, parseCount } from "../option-parsers.ts";
 
-interface WatchOptions extends MailFilterOptions {
+interface WatchOptions extends MessageFilterOptions {
   readonly agent: string;
   readonly ack?: boolean;
   readonly once?: boolean;
@@ -63,11 +63,11 @@ export function addWatch(line: CommandLine): void {
       "with --exec: after this many failures the message is dead and its sender is told",
       parseCount,
     );
-  addMailFilterOptions(command).action(
+  addMessageFilterOptions(command).action(
     line.run<WatchOptions, [readonly string[]]>(async (context, options, program) => {
       assertConsistent(options, program);
       const { client, signal } = context;
-      const filter = await createMailFilter(client, options, { signal });
+      const filter = await createMessageFilter(client, options, { signal });
       return options.exec === true
         ? await execute(context, options, filter, program)
         : await print(context, options, filter);
@@ -90,7 +90,7 @@ function assertConsistent(options: WatchOptions, program: readonly string[]): vo
 async function execute(
   context: CommandContext,
   options: WatchOptions,
-  filter: MailFilter,
+  filter: MessageFilter,
   argv: readonly string[],
 ): Promise<ExitCode> {
   using worker = new ExecWorker(context, {
@@ -108,13 +108,17 @@ async function execute(
   return succeeded ? EXIT.ok : EXIT.failure;
 }
 
-async function print(context: CommandContext, options: WatchOptions, filter: MailFilter): Promise<ExitCode> {
+async function print(
+  context: CommandContext,
+  options: WatchOptions,
+  filter: MessageFilter,
+): Promise<ExitCode> {
   const { output } = context;
   const { agent, since, interval: intervalMs } = options;
   const acks = new GroupedAcks(context, agent);
   const followed = { agent, since, intervalMs, signal: AbortSignal.any([context.signal, acks.failed]) };
   // A stream shows, and marks, more than the one message that is wanted.
-  const mail = options.once === true ? pollMail(context, followed, 1) : followMail(context, followed);
+  const mail = options.once === true ? pollInbox(context, followed, 1) : followInbox(context, followed);
   for await (const item of mail) {
     if (filter(item.message) !== undefined) continue;
     await output.showNext(item, () => messageLines(item, output.paint));

@@ -11,7 +11,7 @@ import { presentSinceMs } from "../agents/presence.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
 import type { A2aCaller } from "./a2a-caller.ts";
-import { termsOf } from "./agent-terms.ts";
+import { termsOf } from "../agents/agent-terms.ts";
 import { relayCard } from "./relay-card.ts";
 
 export interface A2aCardParts {

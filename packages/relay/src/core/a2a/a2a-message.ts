@@ -1,12 +1,12 @@
 import { type A2aMessage, type A2aTask, type AgentId, type Part } from "@a2a-relay/protocol";
 import { contentDigest, parseMessageDraft, type TaskNaming } from "../messages/message-draft.ts";
-import { memberJson } from "../messages/json-member.ts";
+import { memberJson } from "../mailboxes/json-member.ts";
 import type { SendAnswer } from "../messages/send-planner.ts";
 import type { TaskRecord } from "../ports/tasks.ts";
 import type { A2aCaller } from "./a2a-caller.ts";
 import type { A2aSendRequest } from "./a2a-request.ts";
-import { threadOfContext } from "./context-id.ts";
-import { a2aMessageOf, a2aTaskOf } from "./a2a-view.ts";
+import { threadOfContext } from "../tasks/context-id.ts";
+import { a2aMessageOf, a2aTaskOf } from "../tasks/a2a-view.ts";
 
 /** The message that an A2A message is. What the mailbox has no word for goes with it, for whoever reads it there. */
 export function messageOf(

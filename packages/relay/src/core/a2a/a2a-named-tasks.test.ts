@@ -20,12 +20,12 @@ describe("a task that its caller named itself", () => {
     await using core = await coreOnMemory();
     await core.a2a.send(callerOf(core), asks("第一", "工作-1"), {});
     await core.a2a.send(callerOf(core), asks("再说", "工作-1"), {});
-    assert.equal((await core.mailOf(ZHIWEI)).length, 2);
+    assert.equal((await core.inboxOf(ZHIWEI)).length, 2);
     const elsewhere = core.a2a.send(callerOf(core, { agentId: LULU }), asks("秘密", "工作-1"), {});
     const { message } = await refused(elsewhere, "conflict");
     assert.match(message, /工作-1/);
-    assert.equal((await core.mailOf(ZHIWEI)).length, 2);
-    assert.deepEqual(await core.mailOf(LULU), []);
+    assert.equal((await core.inboxOf(ZHIWEI)).length, 2);
+    assert.deepEqual(await core.inboxOf(LULU), []);
   });
 
   it("is not there for whoever asks another agent about it", async () => {
@@ -44,7 +44,7 @@ describe("who may only look at a task", () => {
     const added = core.a2a.send(callerOf(core, { version: "1.0" }), { message, configuration: NOW }, {});
     const error = await refused(added, "not_found");
     assert.equal((error as { readonly a2a?: string }).a2a, "TaskNotFound");
-    assert.equal((await core.mailOf(ZHIWEI)).length, 1);
+    assert.equal((await core.inboxOf(ZHIWEI)).length, 1);
   });
 
   it("cannot follow a task of an agent whose card switches streams off", async () => {

@@ -274,7 +274,7 @@ describe("a push configuration that comes with a message", () => {
     await using core = await taskPushingCore();
     const taskId = await core.ask();
     await core.tell(taskId, { id: "知微的" }, asAgent(ZHIWEI));
-    const sent = async () => (await core.mailOf(ZHIWEI)).length;
+    const sent = async () => (await core.inboxOf(ZHIWEI)).length;
     const before = await sent();
     await refused(adds(core, taskId, { id: "知微的" }), "conflict", /another party/);
     for (let index = 0; index < LIMITS.pushConfigsOfTaskMax; index += 1) {

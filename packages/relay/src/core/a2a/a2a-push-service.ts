@@ -8,7 +8,7 @@ import type { RelayStore } from "../ports/relay-store.ts";
 import type { TaskRecord } from "../ports/tasks.ts";
 import type { A2aCaller } from "./a2a-caller.ts";
 import { type A2aTasks, noTask } from "./a2a-tasks.ts";
-import { termsOf } from "./agent-terms.ts";
+import { termsOf } from "../agents/agent-terms.ts";
 import { configAfter, ownerOf, taskPushEvent, type TaskPushWish } from "../outbound/task-push-config.ts";
 import type { TaskPushConfig } from "../ports/task-pushes.ts";
 import {

@@ -8,7 +8,7 @@ import {
 } from "@a2a-relay/protocol";
 import { type Static, Type } from "typebox";
 import { parserOf, shapeParserOf } from "../mechanisms/schema-check.ts";
-import { threadOfContext } from "./context-id.ts";
+import { threadOfContext } from "../tasks/context-id.ts";
 
 const id = Type.String({ minLength: 1, maxLength: LIMITS.idCharsMax });
 const text = Type.String({ maxLength: LIMITS.urlCharsMax });

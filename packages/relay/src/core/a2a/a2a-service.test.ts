@@ -85,14 +85,14 @@ describe("a send that would wait", () => {
     await using core = await coreOnMemory();
     const id = await askNow(core);
     const caller = callerOf(core.lulu);
-    for (let count = 0; count < LIMITS.waitersOfCallerMax; count += 1) {
+    for (let count = 0; count < LIMITS.waitsOfCallerMax; count += 1) {
       await core.a2a.subscribe(caller, { id }, { afterN: 0 });
     }
     await refused(core.a2a.send(caller, askingFor("付款"), {}), "resource_exhausted");
     await refused(core.a2a.stream(caller, askingFor("再付款"), {}), "resource_exhausted");
-    assert.equal((await core.mailOf(ZHIWEI)).length, 1);
+    assert.equal((await core.inboxOf(ZHIWEI)).length, 1);
     await core.a2a.send(caller, askingNow("不等"), {});
-    assert.equal((await core.mailOf(ZHIWEI)).length, 2);
+    assert.equal((await core.inboxOf(ZHIWEI)).length, 2);
   });
 
   it("is refused before anything is delivered when its connection cannot wait", async () => {
@@ -105,16 +105,16 @@ describe("a send that would wait", () => {
     const caller = callerOf(core.lulu);
     await assert.rejects(core.a2a.send(caller, askingFor("付款"), waiting), TypeError);
     await assert.rejects(core.a2a.stream(caller, askingFor("付款"), waiting), TypeError);
-    assert.deepEqual(await core.mailOf(ZHIWEI), []);
+    assert.deepEqual(await core.inboxOf(ZHIWEI), []);
     await core.a2a.send(caller, askingNow("不等"), waiting);
-    assert.equal((await core.mailOf(ZHIWEI)).length, 1);
+    assert.equal((await core.inboxOf(ZHIWEI)).length, 1);
   });
 
   it("takes one place while it waits, and leaves it whatever comes of it", async () => {
     await using core = await coreOnMemory({ a2aBlockMs: 0 });
     const id = await askNow(core);
     const caller = callerOf(core.lulu);
-    for (let count = 1; count < LIMITS.waitersOfCallerMax; count += 1) {
+    for (let count = 1; count < LIMITS.waitsOfCallerMax; count += 1) {
       await core.a2a.subscribe(caller, { id }, { afterN: 0 });
     }
     await core.a2a.send(caller, askingFor("一"), {});
@@ -130,7 +130,7 @@ describe("a send that would wait", () => {
   it("hears of the end that came while it was sent", async () => {
     await using core = await coreOnMemory();
     const answer = core.a2a.send(callerOf(core.lulu), askingFor("快"), {});
-    for (let mail = await core.mailOf(ZHIWEI); ; mail = await core.mailOf(ZHIWEI)) {
+    for (let mail = await core.inboxOf(ZHIWEI); ; mail = await core.inboxOf(ZHIWEI)) {
       const taskId = mail[0]?.message.task_id;
       if (taskId !== undefined) {
         await core.tasks.complete(core.zhiwei, taskId, { text: "好了" });

@@ -37,9 +37,9 @@ import {
 import { type A2aFollowing, type A2aPage, A2aStreams } from "./a2a-streams.ts";
 import { type A2aTasks, noTask, ownSinceMs } from "./a2a-tasks.ts";
 import { assertAnswer } from "./agent-answer.ts";
-import { contextOfThread, threadOfContext } from "./context-id.ts";
-import { assertTerms, termsOf } from "./agent-terms.ts";
-import { type Shown, TaskStory } from "./task-story.ts";
+import { contextOfThread, threadOfContext } from "../tasks/context-id.ts";
+import { assertTerms, termsOf } from "../agents/agent-terms.ts";
+import { type Shown, TaskStory } from "../tasks/task-story.ts";
 
 export interface A2aSettings {
   /** How long a send waits for its task before it answers with the task as it stands. */
@@ -288,24 +288,24 @@ export class A2aService {
 
   /** A place among those who wait, kept until it is known what for. */
   #placeFor({ principal }: A2aCaller): Disposable {
-    return this.#parts.waiters.watch(principal, taskTopic(principal.tenant, NO_TASK));
+    return this.#parts.waitQuota.watch(principal, taskTopic(principal.tenant, NO_TASK));
   }
 
   async #settled(
     asked: Asked,
     { signal, place }: WaitOptions & { readonly place: Disposable },
   ): Promise<TaskRecord> {
-    const { store, clock, waiters, guard } = this.#parts;
+    const { store, clock, waitQuota, guard } = this.#parts;
     const { principal } = asked.caller;
     // Nobody can come in between and take the place.
     place[Symbol.dispose]();
-    using watch = waiters.watch(principal, taskTopic(principal.tenant, asked.taskId));
+    using watch = waitQuota.watch(principal, taskTopic(principal.tenant, asked.taskId));
     const endMs = clock.nowMs() + this.#settings.a2aBlockMs;
     for (let task = await this.#taskOf(asked); ;) {
       const leftMs = endMs - clock.nowMs();
       if (isSettled(task.state) || leftMs <= 0 || signal?.aborted === true) return task;
       await watch.changed({ timeoutMs: leftMs, signal });
-      await guard.assertStillKnown(principal);
+      await guard.assertStillValid(principal);
       const next = await store.task(principal.tenant, asked.taskId);
       if (next === undefined) throw noTask(asked.taskId);
       task = next;

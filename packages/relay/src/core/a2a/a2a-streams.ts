@@ -5,9 +5,9 @@ import { follow, type PollResult } from "../mechanisms/follow.ts";
 import type { ServiceParts } from "../service-parts.ts";
 import type { WaitOptions } from "../mechanisms/wait-options.ts";
 import type { TaskRecord, TaskUpdate } from "../ports/tasks.ts";
-import { a2aEventOf } from "./a2a-view.ts";
+import { a2aEventOf } from "../tasks/a2a-view.ts";
 import { assertAnswer } from "./agent-answer.ts";
-import type { TaskStory } from "./task-story.ts";
+import type { TaskStory } from "../tasks/task-story.ts";
 
 /** Events of one task. The id of each is the number of its step: whoever saw it has seen all before it. */
 export interface A2aPage {
@@ -52,12 +52,12 @@ export class A2aStreams {
     { tenant, id }: TaskRecord,
     { afterN, signal, ...how }: A2aFollowing,
   ): AsyncIterable<A2aPage> {
-    const { clock, guard, pace, waiters } = this.#parts;
+    const { clock, guard, throttle, waitQuota } = this.#parts;
     let seenN = afterN;
     return follow({
-      watch: waiters.watch(principal, taskTopic(tenant, id)),
+      watch: waitQuota.watch(principal, taskTopic(tenant, id)),
       clock,
-      pace,
+      throttle,
       pulseMs: this.#heartbeatMs,
       signal,
       look: async () => {
@@ -68,7 +68,7 @@ export class A2aStreams {
         seenN = n;
         return sight;
       },
-      stillAllowed: () => guard.assertStillKnown(principal),
+      stillAllowed: () => guard.assertStillValid(principal),
     });
   }
 

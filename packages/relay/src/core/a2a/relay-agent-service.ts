@@ -4,7 +4,7 @@ import type { Principal } from "../access/principal.ts";
 import { serveCard } from "../agents/agent-card.ts";
 import type { AgentWithPresence } from "../ports/agents.ts";
 import { agentUrl, type CardSettings, tenantUrl } from "../agents/card-interfaces.ts";
-import { isListedFor } from "../rules/remote-address.ts";
+import { isListedFor } from "../access/authorize.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Identifiers } from "../ports/ids.ts";
 import type { RelayStore } from "../ports/relay-store.ts";

@@ -4,7 +4,7 @@ import type { Clock } from "../ports/clock.ts";
 import type { AccessStore, KeyRecord } from "../ports/access.ts";
 import { hasExpired } from "./expiry.ts";
 import { principalOf } from "./key-principal.ts";
-import { digestOf, isSecret, readKeyText } from "../keys/key-secret.ts";
+import { digestOf, isSecret, readKeyText } from "./key-secret.ts";
 import { type Principal, rootOperator } from "./principal.ts";
 import type { RefusedCallers } from "./refused-callers.ts";
 

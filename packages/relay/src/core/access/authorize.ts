@@ -1,6 +1,7 @@
 import { type AgentId, RelayError } from "@a2a-relay/protocol";
 import type { Verb } from "../ports/access.ts";
 import type { Principal } from "./principal.ts";
+import { isRemote } from "../rules/remote-address.ts";
 
 /** Whom an act concerns: the agents that may have a say in it. */
 export interface Target {
@@ -96,4 +97,12 @@ function denialSentence(principal: Principal, verb: Verb, target: Target): strin
   if (RULES[verb] === operatorOnly) return `${who} may not use ${verb}; it takes the key of an operator`;
   const whom = target.agentId === undefined ? "" : ` for ${target.agentId}`;
   return `${who} may not use ${verb}${whom}; an agent acts for itself only`;
+}
+
+/**
+ * Whether the agent may appear in a list. Only operators see remote agents there: the URL may be known to few.
+ * `viewer` is undefined for a caller without a key.
+ */
+export function isListedFor(viewer: Principal | undefined, agentId: string): boolean {
+  return viewer?.kind === "operator" || !isRemote(agentId);
 }

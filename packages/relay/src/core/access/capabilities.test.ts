@@ -39,7 +39,7 @@ describe("asking for work", () => {
       passed: false,
       authorized_by: [],
     });
-    assert.deepEqual(await core.mailOf(ZHIWEI), []);
+    assert.deepEqual(await core.inboxOf(ZHIWEI), []);
   });
 
   it("needs the recipient's consent after that, and only after that", async () => {
@@ -134,7 +134,7 @@ describe("asking for work", () => {
       "permission_denied",
       /^messages\[1\]: a2a send to kames@kamac requires/,
     );
-    assert.deepEqual(await core.mailOf(ZHIWEI), []);
+    assert.deepEqual(await core.inboxOf(ZHIWEI), []);
     const results = await core.messages.sendBatch(core.lulu, inObjects({ messages }, 403));
     assert.deepEqual(
       results.map(({ status }) => status),
@@ -149,7 +149,7 @@ describe("what needs no capability", () => {
     for (const type of ["note", "alert", "memory", "status", "heartbeat"]) {
       await core.messages.send(core.lulu, { to: ZHIWEI, type, body: "你好" });
     }
-    const [note] = await core.mailOf(ZHIWEI);
+    const [note] = await core.inboxOf(ZHIWEI);
     await core.messages.send(core.zhiwei, {
       to: LULU,
       type: "reply",
@@ -349,6 +349,6 @@ describe("what cannot be put on record", () => {
     core.store.commit = () => Promise.reject(new Error("no space"));
     await assert.rejects(core.ask(), /no space/);
     core.store.commit = commit;
-    assert.deepEqual([await core.mailOf(ZHIWEI), await core.checks()], [[], []]);
+    assert.deepEqual([await core.inboxOf(ZHIWEI), await core.checks()], [[], []]);
   });
 });

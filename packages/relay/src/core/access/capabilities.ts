@@ -4,7 +4,7 @@ import type { Clock } from "../ports/clock.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
 import { type EventData, RecurringData } from "../ports/journal.ts";
 import type { CapabilityRecord, PairAccess } from "../ports/access.ts";
-import { pairedAction } from "../keys/capability-action.ts";
+import { pairedAction } from "./capability-action.ts";
 import { actOf, checkData, checkEvent, type CheckOutcome, requiredActions } from "./capability-check.ts";
 import type {
   CapabilityGate,
@@ -23,11 +23,15 @@ import {
   type Search,
   type Shortfall,
   useOf,
-} from "../keys/capability-search.ts";
+} from "./capability-search.ts";
 import type { CapabilityValidity, Standing } from "./capability-validity.ts";
 import type { Guard } from "./guard.ts";
 import { actorName, type AgentPrincipal, DEFAULT_TENANT, type Principal } from "./principal.ts";
-import type { TenantSettings } from "../keys/tenant-service.ts";
+
+export interface TenantSettings {
+  /** Whether tasks of the default tenant need capabilities; every other tenant has a switch of its own. */
+  readonly capabilities: boolean;
+}
 
 /** What one act needs of one agent. */
 interface Need {

@@ -79,7 +79,7 @@ describe("a limited capability", () => {
     const { accepted, refusals } = await tally(acts);
     assert.deepEqual([accepted, [...refusals]], [30, ["permission_denied"]]);
     assert.equal((await core.row(id)).used, 30);
-    assert.equal((await core.mailOf(ZHIWEI)).length, 30);
+    assert.equal((await core.inboxOf(ZHIWEI)).length, 30);
   });
 
   it("is enough for all who come at once where there are as many uses", async () => {

@@ -1,6 +1,6 @@
 import type { AgentId } from "@a2a-relay/protocol";
 import type { EventData, EventDraft, RecurringData } from "../ports/journal.ts";
-import { pairedAction } from "../keys/capability-action.ts";
+import { pairedAction } from "./capability-action.ts";
 import type { Demand, RepairWish } from "./capability-gate.ts";
 
 /** How one check ended, as the journal keeps it. */

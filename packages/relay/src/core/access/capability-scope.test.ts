@@ -3,9 +3,9 @@ import { describe, it } from "node:test";
 import { type CapabilityScope, LIMITS } from "@a2a-relay/protocol";
 import fc from "fast-check";
 import { refused } from "../../../testing/refusal.ts";
-import { parseAction } from "../keys/capability-action.ts";
+import { parseAction } from "./capability-action.ts";
 import { normalizeScope, type ScopedRequest, scopeRefusal, usesLeft, widening } from "./capability-scope.ts";
-import { newKeyPair } from "../keys/ed25519.ts";
+import { newKeyPair } from "../rules/ed25519.ts";
 
 const [KEY, OTHER] = [newKeyPair().publicKey, newKeyPair().publicKey];
 

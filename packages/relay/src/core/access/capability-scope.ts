@@ -8,7 +8,7 @@ import {
   RelayError,
 } from "@a2a-relay/protocol";
 import type { CapabilityRecord } from "../ports/access.ts";
-import { isPublicKey } from "../keys/ed25519.ts";
+import { isPublicKey } from "../rules/ed25519.ts";
 
 /** What somebody wants to do, as far as a scope can narrow it. */
 export interface ScopedRequest {

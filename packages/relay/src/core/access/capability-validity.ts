@@ -2,8 +2,8 @@ import type { Clock } from "../ports/clock.ts";
 import type { AgentStore } from "../ports/agents.ts";
 import type { AccessStore, CapabilityRecord } from "../ports/access.ts";
 import { usesLeft } from "./capability-scope.ts";
-import { SignatureCheck } from "../keys/capability-token.ts";
-import type { SigningKey } from "../keys/ed25519.ts";
+import { SignatureCheck } from "./capability-token.ts";
+import type { SigningKey } from "../rules/ed25519.ts";
 
 /** Why a capability is not honoured. */
 export type Fault = "revoked" | "expired" | "not signed by this relay" | "spent" | "without its parent";

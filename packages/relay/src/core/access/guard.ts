@@ -46,7 +46,7 @@ export class Guard {
   }
 
   /** For whoever has waited: its key may have ended meanwhile, and what came since is not for it. */
-  assertStillKnown({ keyId }: Principal): Promise<void> | undefined {
+  assertStillValid({ keyId }: Principal): Promise<void> | undefined {
     return keyId === undefined ? undefined : this.#assertWorks(keyId);
   }
 

@@ -7,50 +7,50 @@ import { agentOf, operatorOf, type Principal, rootOperator } from "./principal.t
 import { mailboxTopic } from "../ports/change-feed.ts";
 import { WaitQuota } from "./wait-quota.ts";
 
-const MAX = LIMITS.waitersOfCallerMax;
+const MAX = LIMITS.waitsOfCallerMax;
 const TOPIC = mailboxTopic("default", ZHIWEI);
 
 describe("those who wait", () => {
   it("are refused beyond what one agent may, whichever key it shows, and let nobody else wait longer", async () => {
     await using core = await coreOnMemory();
-    const waiters = new WaitQuota(core);
+    const waitQuota = new WaitQuota(core);
     using all = new DisposableStack();
     const zhiwei = (keyId: string): Principal => ({ ...core.zhiwei, keyId });
-    for (let count = 0; count < MAX; count += 1) all.use(waiters.watch(zhiwei(`key_${count % 3}`), TOPIC));
+    for (let count = 0; count < MAX; count += 1) all.use(waitQuota.watch(zhiwei(`key_${count % 3}`), TOPIC));
     await refused(
-      () => waiters.watch(zhiwei("key_new"), TOPIC),
+      () => waitQuota.watch(zhiwei("key_new"), TOPIC),
       "resource_exhausted",
       /^you wait 1000 times already, .* end some/,
     );
     for (const other of [core.lulu, agentOf("acme", ZHIWEI), core.operator, rootOperator()]) {
-      all.use(waiters.watch(other, TOPIC));
+      all.use(waitQuota.watch(other, TOPIC));
     }
   });
 
   it("have their place back once they do not wait any more, and only once", async () => {
     await using core = await coreOnMemory();
-    const waiters = new WaitQuota(core);
+    const waitQuota = new WaitQuota(core);
     using all = new DisposableStack();
-    const first = waiters.watch(core.lulu, TOPIC);
-    for (let count = 1; count < MAX; count += 1) all.use(waiters.watch(core.lulu, TOPIC));
+    const first = waitQuota.watch(core.lulu, TOPIC);
+    for (let count = 1; count < MAX; count += 1) all.use(waitQuota.watch(core.lulu, TOPIC));
     first[Symbol.dispose]();
     first[Symbol.dispose]();
-    all.use(waiters.watch(core.lulu, TOPIC));
-    await refused(() => waiters.watch(core.lulu, TOPIC), "resource_exhausted");
+    all.use(waitQuota.watch(core.lulu, TOPIC));
+    await refused(() => waitQuota.watch(core.lulu, TOPIC), "resource_exhausted");
   });
 
   it("are bound by each key of an operator, and not at all where they run the relay", async () => {
     await using core = await coreOnMemory();
-    const waiters = new WaitQuota(core);
+    const waitQuota = new WaitQuota(core);
     using all = new DisposableStack();
     const keyed = { ...operatorOf("default"), keyId: "key_1" };
     for (let count = 0; count < MAX; count += 1) {
-      all.use(waiters.watch(keyed, TOPIC));
-      all.use(waiters.watch(rootOperator(), TOPIC));
+      all.use(waitQuota.watch(keyed, TOPIC));
+      all.use(waitQuota.watch(rootOperator(), TOPIC));
     }
-    await refused(() => waiters.watch(keyed, TOPIC), "resource_exhausted");
-    all.use(waiters.watch({ ...keyed, keyId: "key_2" }, TOPIC));
-    all.use(waiters.watch(rootOperator(), TOPIC));
+    await refused(() => waitQuota.watch(keyed, TOPIC), "resource_exhausted");
+    all.use(waitQuota.watch({ ...keyed, keyId: "key_2" }, TOPIC));
+    all.use(waitQuota.watch(rootOperator(), TOPIC));
   });
 
   it("are counted together, however they wait, and may still ask for what is there", async () => {

@@ -20,7 +20,7 @@ export class WaitQuota {
     const caller = callerOf(principal);
     if (caller === undefined) return this.#store.feed.watch(topic);
     const count = this.#counts.get(caller) ?? 0;
-    if (count >= LIMITS.waitersOfCallerMax) {
+    if (count >= LIMITS.waitsOfCallerMax) {
       throw new RelayError(
         "resource_exhausted",
         `you wait ${count} times already, in streams, sockets and long polls; end some of them first`,

@@ -1,5 +1,5 @@
 import { type AgentCard, readCard, type Skill } from "@a2a-relay/protocol";
-import { termsOf } from "../a2a/agent-terms.ts";
+import { termsOf } from "./agent-terms.ts";
 import type { AgentRecord, AgentWithPresence } from "../ports/agents.ts";
 import { availability, COMMON_EXTENSIONS, isOurs } from "./card-extensions.ts";
 import { agentUrl, type CardSettings, relayInterfaces } from "./card-interfaces.ts";

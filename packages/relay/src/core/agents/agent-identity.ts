@@ -8,7 +8,7 @@ import {
   type RegisterRequest,
   RelayError,
 } from "@a2a-relay/protocol";
-import { isPublicKey, isSignedBy, newKeyPair } from "../keys/ed25519.ts";
+import { isPublicKey, isSignedBy, newKeyPair } from "../rules/ed25519.ts";
 import type { AgentRecord, CustodialKey } from "../ports/agents.ts";
 
 /** The key an agent is known by, and its private half where the relay holds it. */

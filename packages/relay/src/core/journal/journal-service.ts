@@ -37,8 +37,8 @@ export interface JournalParts {
   readonly directory: Directory;
   readonly clock: Clock;
   readonly anchors: Anchors;
-  readonly pace: Throttle;
-  readonly waiters: WaitQuota;
+  readonly throttle: Throttle;
+  readonly waitQuota: WaitQuota;
 }
 
 export interface JournalSettings {
@@ -69,8 +69,8 @@ export class JournalService {
   readonly #directory: Directory;
   readonly #clock: Clock;
   readonly #anchors: Anchors;
-  readonly #pace: Throttle;
-  readonly #waiters: WaitQuota;
+  readonly #throttle: Throttle;
+  readonly #waitQuota: WaitQuota;
   readonly #heartbeatMs: number;
 
   constructor(parts: JournalParts, settings: JournalSettings) {
@@ -79,8 +79,8 @@ export class JournalService {
     this.#directory = parts.directory;
     this.#clock = parts.clock;
     this.#anchors = parts.anchors;
-    this.#pace = parts.pace;
-    this.#waiters = parts.waiters;
+    this.#throttle = parts.throttle;
+    this.#waitQuota = parts.waitQuota;
     this.#heartbeatMs = settings.heartbeatMs;
   }
 
@@ -88,7 +88,7 @@ export class JournalService {
     const { filter, waitMs, ...start } = await this.#read(principal, input);
     if (waitMs === 0) return viewPage(await this.#store.events({ ...filter, afterSeq: start.afterSeq }));
     const { signal } = waiting;
-    using watch = this.#waiters.watch(principal, journalTopic(principal.tenant));
+    using watch = this.#waitQuota.watch(principal, journalTopic(principal.tenant));
     const endMs = this.#clock.nowMs() + waitMs;
     let { afterSeq } = start;
     for (;;) {
@@ -98,7 +98,7 @@ export class JournalService {
       if (done || !(await watch.changed({ timeoutMs: leftMs, signal }))) {
         return viewPage(page);
       }
-      await this.#guard.assertStillKnown(principal);
+      await this.#guard.assertStillValid(principal);
       afterSeq = page.lastSeq;
     }
   }
@@ -113,9 +113,9 @@ export class JournalService {
     let { afterSeq } = start;
     const limit = Math.min(filter.limit, LIMITS.streamPageMessagesMax);
     return follow({
-      watch: this.#waiters.watch(principal, journalTopic(principal.tenant)),
+      watch: this.#waitQuota.watch(principal, journalTopic(principal.tenant)),
       clock: this.#clock,
-      pace: this.#pace,
+      throttle: this.#throttle,
       pulseMs: this.#heartbeatMs,
       signal,
       look: async () => {
@@ -124,7 +124,7 @@ export class JournalService {
         const page = { events: events.map(viewEvent), cursor: String(lastSeq) };
         return { page, isEmpty: events.length === 0, hasMore };
       },
-      stillAllowed: () => this.#guard.assertStillKnown(principal),
+      stillAllowed: () => this.#guard.assertStillValid(principal),
     });
   }
 

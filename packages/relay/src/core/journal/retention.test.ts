@@ -85,7 +85,7 @@ describe("retention of mail", () => {
     const [line] = readMail(core.archive.messages);
     assert.equal(line?.task?.state, "completed");
     await refused(core.tasks.get(core.operator, receipt.task_id ?? ""), "not_found");
-    assert.equal((await core.mailOf(LULU)).length, 1);
+    assert.equal((await core.inboxOf(LULU)).length, 1);
   });
 
   it("forgets nothing that the archive did not take", async () => {
@@ -106,7 +106,7 @@ describe("retention of mail", () => {
       const messages = Array.from({ length: 50 }, () => ({ from: LULU, to: ZHIWEI, body: "x" }));
       await core.messages.sendBatch(core.operator, inObjects({ messages }, 500));
     }
-    const message_ids = (await core.mailOf(ZHIWEI)).map(({ message_id }) => message_id);
+    const message_ids = (await core.inboxOf(ZHIWEI)).map(({ message_id }) => message_id);
     await core.mailboxes.ack(core.operator, ZHIWEI, { message_ids });
     core.clock.advance(11 * DAY_MS);
     const first = await core.retention.step(DEFAULT_TENANT);

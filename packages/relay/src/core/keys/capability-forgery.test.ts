@@ -4,8 +4,8 @@ import { LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
 import { type GatedCore, gatedCore, KAMES } from "../../../testing/gated-core.ts";
 import { refused } from "../../../testing/refusal.ts";
 import type { CapabilityRecord } from "../ports/access.ts";
-import { mint } from "./capability-token.ts";
-import { newKeyPair, signingKey } from "./ed25519.ts";
+import { mint } from "../access/capability-token.ts";
+import { newKeyPair, signingKey } from "../rules/ed25519.ts";
 
 const SEND = `a2a.send.${ZHIWEI}`;
 const MINUTE_MS = 60_000;

@@ -4,7 +4,7 @@ import { LIMITS } from "@a2a-relay/protocol";
 import { LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
 import { gatedCore, KAMES } from "../../../testing/gated-core.ts";
 import { refused } from "../../../testing/refusal.ts";
-import { isSignedBy, newKeyPair } from "./ed25519.ts";
+import { isSignedBy, newKeyPair } from "../rules/ed25519.ts";
 import { operatorOf, rootOperator } from "../access/principal.ts";
 
 const SEND = `a2a.send.${ZHIWEI}`;

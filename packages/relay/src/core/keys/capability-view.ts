@@ -2,7 +2,7 @@ import { type CapabilityUsage, type CapabilityView, formatInstant } from "@a2a-r
 import type { EventDraft } from "../ports/journal.ts";
 import type { CapabilityRecord } from "../ports/access.ts";
 import { usesLeft } from "../access/capability-scope.ts";
-import { CAPABILITY_DOMAIN } from "./capability-token.ts";
+import { CAPABILITY_DOMAIN } from "../access/capability-token.ts";
 
 /** The signed token, as anybody who has the relay's public key could check it. */
 export function viewCapability(capability: CapabilityRecord): CapabilityView {

@@ -72,7 +72,7 @@ describe("a key that is revoked while its holder waits", () => {
       await core.keys.revoke(core.operator, key_id);
       await core.messages.send(core.operator, { from: LULU, to: ZHIWEI, type: "request", body: "只给新的" });
       await answer;
-      assert.equal((await core.mailOf(ZHIWEI)).length, 1);
+      assert.equal((await core.inboxOf(ZHIWEI)).length, 1);
     });
   }
 });

@@ -1,7 +1,7 @@
 import { type KeyUse, toBase58 } from "@a2a-relay/protocol";
 import type { Identifiers, Randomness } from "../ports/ids.ts";
 import type { KeyRecord } from "../ports/access.ts";
-import { digestOf } from "./key-secret.ts";
+import { digestOf } from "../access/key-secret.ts";
 import { newSigningSecret } from "./signing-secret.ts";
 
 const SECRET_BYTES = 32;

@@ -10,16 +10,12 @@ import type { Clock } from "../ports/clock.ts";
 import { decideAndCommit } from "../mechanisms/commit-retry.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
 import { parserOf } from "../mechanisms/schema-check.ts";
+import type { TenantSettings } from "../access/capabilities.ts";
 import type { Guard } from "../access/guard.ts";
 import type { TenantRecord } from "../ports/access.ts";
 import { actorName, DEFAULT_TENANT, type Principal } from "../access/principal.ts";
 import { parseTenantName } from "./tenant-name.ts";
 import { tenantEvent, viewTenant } from "./tenant-view.ts";
-
-export interface TenantSettings {
-  /** Whether tasks of the default tenant need capabilities; every other tenant has a switch of its own. */
-  readonly capabilities: boolean;
-}
 
 const parseChange = parserOf(TenantChangeRequestSchema, "tenant");
 

@@ -24,7 +24,7 @@ describe("acknowledging much mail at once", () => {
       message_ids.map((id) => [id, true]),
     );
     assert.equal(await countOf(core, "message.acknowledged"), 250);
-    assert.equal((await core.mailOf(ZHIWEI)).length, 0);
+    assert.equal((await core.inboxOf(ZHIWEI)).length, 0);
   });
 
   it("counts what is there twice once, and settles the rest beside what is refused", async () => {
@@ -67,6 +67,6 @@ describe("acknowledging much mail at once", () => {
       leases: [...leases, { message_id: leases[0]?.message_id ?? "", lease_id: "another" }],
     });
     assert.equal(released, LIMITS.leaseCountMax);
-    assert.equal((await core.mailOf(ZHIWEI)).length, LIMITS.leaseCountMax);
+    assert.equal((await core.inboxOf(ZHIWEI)).length, LIMITS.leaseCountMax);
   });
 });

@@ -7,7 +7,7 @@ import {
   type MailboxNotice,
   type Message,
 } from "@a2a-relay/protocol";
-import { a2aPayloadJson } from "../messages/a2a-payload.ts";
+import { a2aPayloadJson } from "./a2a-payload.ts";
 import type { DeliveryRecord, MailboxMessage } from "../ports/deliveries.ts";
 
 /** A delivery as the API shows it. */
@@ -40,7 +40,7 @@ export function viewLease(delivery: DeliveryRecord): LeaseView | undefined {
 }
 
 /** MailboxMessage as the API shows it. */
-export function viewMail(mail: MailboxMessage): MailboxItem {
+export function viewMailboxItem(mail: MailboxMessage): MailboxItem {
   return JSON.parse(mailJson(mail)) as MailboxItem;
 }
 

@@ -21,7 +21,7 @@ describe("giving up mail that asked for a task", () => {
     await using _ = core;
     await refused(giveUp(), "permission_denied", /requires capability "a2a\.respond\./);
     assert.equal((await core.tasks.get(core.lulu, taskId)).state, "submitted");
-    assert.deepEqual(await core.mailOf(LULU), []);
+    assert.deepEqual(await core.inboxOf(LULU), []);
     const { id } = await core.grant(ZHIWEI, `a2a.respond.${LULU}`, { scope: { max_uses: 1 } });
     await giveUp();
     assert.equal((await core.tasks.get(core.lulu, taskId)).state, "failed");

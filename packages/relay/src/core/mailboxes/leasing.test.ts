@@ -171,7 +171,7 @@ describe("acknowledging", () => {
     await core.send();
     await core.send();
     const { message_id, lease_id } = await core.lease();
-    const [other] = await core.mailOf(ZHIWEI);
+    const [other] = await core.inboxOf(ZHIWEI);
     const refusal = await core.mailboxes.ack(core.operator, ZHIWEI, { message_ids: [message_id] });
     assert.deepEqual(codes(refusal.results), ["lease_required"]);
     const both = { message_ids: [other?.message_id ?? ""], leases: [{ message_id, lease_id }] };
@@ -195,7 +195,7 @@ describe("acknowledging", () => {
     await core.mailboxes.ack(core.operator, ZHIWEI, { message_ids: [receipt.message_id] });
     assert.equal((await core.tasks.get(core.operator, receipt.task_id ?? "")).state, "submitted");
     await core.tasks.complete(core.operator, receipt.task_id ?? "", { text: "好了" });
-    assert.equal((await core.mailOf(LULU)).length, 1);
+    assert.equal((await core.inboxOf(LULU)).length, 1);
   });
 
   it("is refused for more than its limit", async () => {
@@ -238,7 +238,7 @@ describe("giving back and giving up", () => {
       reason: "看不懂",
     });
     assert.deepEqual([delivery?.state, delivery?.reason, delivery?.lease], ["dead", "看不懂", undefined]);
-    const [notice] = await core.mailOf(LULU);
+    const [notice] = await core.inboxOf(LULU);
     assert.equal(notice?.sender_agent_id, "postmaster@relay");
     assert.match(notice?.message.body ?? "", /急事.*看不懂/s);
     assert.equal(notice?.message.reply_to, receipt.message_id);

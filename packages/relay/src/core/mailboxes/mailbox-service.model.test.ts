@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import { type AgentId, isSettled, type MailboxItem, RelayError } from "@a2a-relay/protocol";
 import fc from "fast-check";
 import { type CoreOnMemory, coreOnMemory, DAY_MS, LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
-import { DeliveryModel, type ModelMail, type Outcome } from "../../../testing/delivery-model.ts";
+import { DeliveryModel, type ModelDelivery, type Outcome } from "../../../testing/delivery-model.ts";
 import { DEFAULT_TENANT } from "../access/principal.ts";
 
 /** One step of a history. Numbers pick among what is there, counted from the newest. */
@@ -288,7 +288,7 @@ class History {
   /** Everything the store shows must be what the model says. */
   async #compare(): Promise<void> {
     for (const owner of [LULU, ZHIWEI]) {
-      const seen = await this.#core.mailOf(owner);
+      const seen = await this.#core.inboxOf(owner);
       for (const item of seen) if (!this.#model.mail.has(item.message_id)) this.#meet(owner, item);
       this.#model.settleOrder(owner, idsOf(seen));
       assert.deepEqual(
@@ -313,7 +313,7 @@ class History {
     this.#model.tell(original, { id: item.message_id, sender: item.sender_agent_id, expiresAtMs });
   }
 
-  async #compareMail(mail: ModelMail): Promise<void> {
+  async #compareMail(mail: ModelDelivery): Promise<void> {
     const delivery = await this.#core.store.delivery(DEFAULT_TENANT, mail.id);
     assert.deepEqual(
       [delivery?.state, delivery?.attempt, delivery?.leaseId ?? undefined, delivery?.deliveredAtMs != null],

@@ -9,6 +9,7 @@ import {
   type LeaseRequest,
   LeaseRequestSchema,
   type LeaseResponse,
+  isTerminal,
   LIMITS,
   type MailboxRead,
   MailboxReadSchema,
@@ -25,7 +26,7 @@ import {
   toErrorBody,
 } from "@a2a-relay/protocol";
 import type { Verb } from "../ports/access.ts";
-import type { CapabilityGate } from "../access/capability-gate.ts";
+import type { CapabilityGate, RespondDemand } from "../access/capability-gate.ts";
 import type { Guard } from "../access/guard.ts";
 import type { Principal } from "../access/principal.ts";
 import type { Directory } from "../agents/directory.ts";
@@ -46,9 +47,9 @@ import { markDelivered, unreadIn } from "./delivered-mark.ts";
 import { DeliveryChanges, type DeliveryOutcome, type DeliveryWish } from "./delivery-changes.ts";
 import type { DeliveryPurpose, DeliveryRecord, MailboxMessage } from "../ports/deliveries.ts";
 import { acknowledge, assertMayFinish, fail, release } from "../rules/delivery-state.ts";
-import { viewDelivery, viewLease, viewMail } from "./delivery-view.ts";
+import { viewDelivery, viewLease, viewMailboxItem } from "./delivery-view.ts";
 import { followMailbox, type MailboxPage } from "./mailbox-stream.ts";
-import { demandOfGivingUp, undeliveredChanges } from "../rules/undelivered.ts";
+import { undeliveredChanges } from "../rules/undelivered.ts";
 
 const parseRead = parserOf(MailboxReadSchema, "query");
 const parseStream = parserOf(MailboxStreamQuerySchema, "query");
@@ -97,7 +98,7 @@ export class MailboxService {
   readonly #clock: Clock;
   readonly #ids: Identifiers;
   readonly #capabilityMutex: KeyedMutex;
-  readonly #waiters: WaitQuota;
+  readonly #waitQuota: WaitQuota;
   readonly #changes: DeliveryChanges;
   readonly #settings: MailboxSettings;
 
@@ -110,14 +111,14 @@ export class MailboxService {
     this.#clock = parts.clock;
     this.#ids = parts.ids;
     this.#capabilityMutex = parts.capabilityMutex;
-    this.#waiters = parts.waiters;
+    this.#waitQuota = parts.waitQuota;
     this.#changes = new DeliveryChanges(parts);
     this.#settings = settings;
   }
 
   /** Available mail, oldest first, again and again until it is acknowledged. Reading only leaves a mark. */
   async read(...asked: Asked<WaitOptions>): Promise<MailboxResponse> {
-    return this.readAs(viewMail, ...asked);
+    return this.readAs(viewMailboxItem, ...asked);
   }
 
   /** The same, each message in the form that suits the wire. */
@@ -154,7 +155,7 @@ export class MailboxService {
   }
 
   async lease(...asked: Asked<Taking>): Promise<LeaseResponse> {
-    return { messages: (await this.leaseAs(viewMail, ...asked)) as LeaseResponse["messages"] };
+    return { messages: (await this.leaseAs(viewMailboxItem, ...asked)) as LeaseResponse["messages"] };
   }
 
   /** The same, each message in the form that suits the wire. */
@@ -264,7 +265,7 @@ export class MailboxService {
     const request = parseFail(input);
     const agentId = await this.#mailboxOf(principal, agent, "mailbox.settle");
     const { tenant } = principal;
-    const spendInTurn = this.#capabilityMutex.at(tenant, agentId);
+    const spendExclusively = this.#capabilityMutex.at(tenant, agentId);
     const decide = async (): Promise<Decision<Pick<MessageResponse, "delivery">>> => {
       const nowMs = this.#clock.nowMs();
       const defaults = { ids: this.#ids, nowMs, messageTtlMs: this.#settings.messageTtlMs };
@@ -276,7 +277,7 @@ export class MailboxService {
       const changes = await undeliveredChanges(this.#store, defaults, dead, by);
       return { changes: combine(tenant, [pass, ...changes]), answer: { delivery: viewDelivery(dead) } };
     };
-    return decideAndCommit(this.#store, decide, spendInTurn);
+    return decideAndCommit(this.#store, decide, spendExclusively);
   }
 
   async #mailboxOf(principal: Principal, agent: string, verb: Verb): Promise<AgentId> {
@@ -328,14 +329,14 @@ export class MailboxService {
   ): Promise<readonly MailboxMessage[]> {
     if (waitMs === 0) return look();
     const { signal } = waiting;
-    using watch = this.#waiters.watch(principal, mailboxTopic(principal.tenant, agentId));
+    using watch = this.#waitQuota.watch(principal, mailboxTopic(principal.tenant, agentId));
     const endMs = this.#clock.nowMs() + waitMs;
     for (;;) {
       const mail = await look();
       const leftMs = endMs - this.#clock.nowMs();
       if (mail.length > 0 || leftMs <= 0 || signal?.aborted === true) return mail;
       if (!(await watch.changed({ timeoutMs: leftMs, signal }))) return mail;
-      await this.#guard.assertStillKnown(principal);
+      await this.#guard.assertStillValid(principal);
     }
   }
 
@@ -390,4 +391,16 @@ function leasedEvent(delivery: DeliveryRecord, atMs: number): EventDraft {
   const { attempt, leaseId, worker } = delivery;
   const data = { attempt, lease_id: leaseId, ...(worker === null ? {} : { worker }) };
   return deliveryEvent("message.leased", delivery, delivery.agentId, atMs, data);
+}
+
+/** Giving up the message that asked for a task answers that task; undefined for any other message. */
+async function demandOfGivingUp(
+  store: RelayStore,
+  { tenant, messageId, taskId, agentId: responder }: DeliveryRecord,
+  leaseId: string | undefined,
+): Promise<RespondDemand | undefined> {
+  const task = taskId === null ? undefined : await store.task(tenant, taskId);
+  if (task === undefined || task.messageId !== messageId || isTerminal(task.state)) return undefined;
+  const { id, requester, clientId: clientTaskId } = task;
+  return { kind: "respond", responder, requester, taskId: id, clientTaskId, leaseId };
 }

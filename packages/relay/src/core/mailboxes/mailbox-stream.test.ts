@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { LIMITS, type MailboxNotice, RelayError } from "@a2a-relay/protocol";
 import { type CoreOnMemory, coreOnMemory, DAY_MS, LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
-import { bodiesOf, type FollowedPages, followMail, itemsOf } from "../../../testing/followed.ts";
+import { bodiesOf, type FollowedPages, followInbox, itemsOf } from "../../../testing/followed.ts";
 import { refused } from "../../../testing/refusal.ts";
 
 const PULSE_MS = 20;
@@ -38,7 +38,7 @@ describe("following a mailbox", () => {
   it("starts with all open mail, oldest first, and goes on with what comes", async () => {
     await using core = await coreOnMemory();
     await sendAll(core, ["一", "二"]);
-    await using mail = await followMail(core);
+    await using mail = await followInbox(core);
     assert.deepEqual(bodiesOf(await mail.next()), ["一", "二"]);
     const coming = mail.next();
     await core.send({ body: "三" });
@@ -47,7 +47,7 @@ describe("following a mailbox", () => {
 
   it("shows at once that there is nothing", async () => {
     await using core = await coreOnMemory();
-    await using mail = await followMail(core, { since: "7" });
+    await using mail = await followInbox(core, { since: "7" });
     assert.deepEqual(await mail.next(), { mail: [], cursor: "7" });
   });
 
@@ -61,17 +61,17 @@ describe("following a mailbox", () => {
     });
     await core.send({ urgency: "high", needs_reply: true });
     const { messages } = await core.mailboxes.read(core.operator, ZHIWEI, { peek: true });
-    await using mail = await followMail(core);
+    await using mail = await followInbox(core);
     assert.deepEqual(itemsOf(await mail.next()), messages);
   });
 
   it("goes on from each cursor without a gap and without a repeat", async () => {
     await using core = await coreOnMemory();
     const ids = await sendAll(core, ["一", "二", "三", "四", "五"]);
-    await using all = await followMail(core, { peek: true });
+    await using all = await followInbox(core, { peek: true });
     const cursors = ((await all.next())?.mail ?? []).map(({ cursor }) => cursor);
     for (const [index, since] of cursors.entries()) {
-      await using rest = await followMail(core, { since, peek: true });
+      await using rest = await followInbox(core, { since, peek: true });
       assert.deepEqual(
         itemsOf(await rest.next()).map(({ message_id }) => message_id),
         ids.slice(index + 1),
@@ -82,7 +82,7 @@ describe("following a mailbox", () => {
   it("shows mail again that was given back, to a reader that is far beyond its first place", async () => {
     await using core = await coreOnMemory();
     await sendAll(core, ["一", "二"]);
-    await using mail = await followMail(core);
+    await using mail = await followInbox(core);
     const first = await mail.next();
     const { message_id, lease_id } = await core.lease();
     await core.mailboxes.release(core.operator, ZHIWEI, { message_id, lease_id });
@@ -98,7 +98,7 @@ describe("following a mailbox", () => {
     await core.mailboxes.ack(core.operator, ZHIWEI, { message_ids: [second] });
     core.clock.advance(8 * DAY_MS);
     await core.send({ body: "新" });
-    await using mail = await followMail(core);
+    await using mail = await followInbox(core);
     assert.deepEqual(bodiesOf(await mail.next()), ["新"]);
   });
 
@@ -108,7 +108,7 @@ describe("following a mailbox", () => {
     for (let sent = 0; sent < count; sent += 1) await core.send({ body: String(sent) });
     const long = "长".repeat(LIMITS.streamPageBytesMax / 3);
     await sendAll(core, [long, long, "短"]);
-    await using mail = await followMail(core);
+    await using mail = await followInbox(core);
     const lengths: number[] = [];
     for (let seen = 0; seen < count + 3;) {
       const bodies = bodiesOf(await mail.next());
@@ -121,7 +121,7 @@ describe("following a mailbox", () => {
   it("reads nothing ahead of a reader that does not ask", async () => {
     await using core = await coreOnMemory();
     await sendAll(core, ["一"]);
-    await using mail = await followMail(core);
+    await using mail = await followInbox(core);
     await mail.next();
     const [second = "", third = ""] = await sendAll(core, ["二", "三"]);
     await core.mailboxes.ack(core.operator, ZHIWEI, { message_ids: [second] });
@@ -134,7 +134,7 @@ describe("following a mailbox", () => {
   it("shows notices instead of messages where that is asked for", async () => {
     await using core = await coreOnMemory();
     const { receipt } = await core.send({ type: "request", subject: "看看", body: "秘密", urgency: "high" });
-    await using mail = await followMail(core, { notice: true });
+    await using mail = await followInbox(core, { notice: true });
     const [notice] = (await mail.next())?.mail ?? [];
     assert.deepEqual(JSON.parse(notice?.json ?? "") as MailboxNotice, {
       message_id: receipt.message_id,
@@ -151,7 +151,7 @@ describe("a reader that follows a mailbox", () => {
   it("leaves a mark on what it took, a moment later, and none on what it did not take", async () => {
     await using core = await coreOnMemory({ heartbeatMs: PULSE_MS });
     const [first = ""] = await sendAll(core, ["一"]);
-    await using mail = await followMail(core);
+    await using mail = await followInbox(core);
     await mail.next();
     assert.equal((await core.delivery(first)).delivered_at, undefined);
     // Asking for the next page says that this one was taken; a sign of life comes once there was time to mark it.
@@ -163,7 +163,7 @@ describe("a reader that follows a mailbox", () => {
   it("marks what it took when it leaves", async () => {
     await using core = await coreOnMemory();
     const [first = ""] = await sendAll(core, ["一"]);
-    const mail = await followMail(core);
+    const mail = await followInbox(core);
     await mail.next();
     const ended = mail.next();
     await nextTurn();
@@ -175,7 +175,7 @@ describe("a reader that follows a mailbox", () => {
   it("marks mail in time also when more of it keeps coming", async () => {
     await using core = await coreOnMemory();
     const [first = ""] = await sendAll(core, ["一"]);
-    await using mail = await followMail(core);
+    await using mail = await followInbox(core);
     for (const body of ["二", "三"]) {
       await mail.next();
       core.clock.advance(1_000);
@@ -189,8 +189,8 @@ describe("a reader that follows a mailbox", () => {
   it("leaves its marks at the same moments as all others, so that they share a commit", async () => {
     await using core = await coreOnMemory();
     core.clock.advance(1_000 - (core.clock.nowMs() % 1_000));
-    await using zhiwei = await followMail(core);
-    await using lulu = await followMail(core, {}, core.lulu, LULU);
+    await using zhiwei = await followInbox(core);
+    await using lulu = await followInbox(core, {}, core.lulu, LULU);
     const marksAfterMs = async (ms: number, ...messages: readonly object[]): Promise<number> => {
       core.clock.advance(ms);
       for (const message of messages) await core.send(message);
@@ -210,7 +210,7 @@ describe("a reader that follows a mailbox", () => {
   it("saves the mark of mail that it acknowledges at once", async () => {
     await using core = await coreOnMemory({ heartbeatMs: PULSE_MS });
     const message_ids = await sendAll(core, ["一", "二"]);
-    await using mail = await followMail(core);
+    await using mail = await followInbox(core);
     await mail.next();
     const next = mail.next();
     await nextTurn();
@@ -225,7 +225,7 @@ describe("a reader that follows a mailbox", () => {
       await sendAll(core, ["一"]);
       const before = await core.store.agent("default", ZHIWEI);
       core.clock.advance(1_000);
-      await using mail = await followMail(core, query);
+      await using mail = await followInbox(core, query);
       for (let step = 0; step < 3; step += 1) await mail.next();
       assert.equal(await deliveredEvents(core), 0);
       assert.equal((await core.store.agent("default", ZHIWEI))?.lastSeenAtMs, before?.lastSeenAtMs);
@@ -234,7 +234,7 @@ describe("a reader that follows a mailbox", () => {
 
   it("gets a sign of life when nothing comes, and counts as there", async () => {
     await using core = await coreOnMemory({ heartbeatMs: PULSE_MS });
-    await using mail = await followMail(core);
+    await using mail = await followInbox(core);
     await mail.next();
     core.clock.advance(60_000);
     assert.deepEqual(await mail.next(), { mail: [], cursor: "0" });
@@ -243,16 +243,16 @@ describe("a reader that follows a mailbox", () => {
 
   it("is refused before there is a page", async () => {
     await using core = await coreOnMemory();
-    await refused(followMail(core, { since: "昨天" }), "invalid_argument", /^since: "昨天" is not a cursor/);
-    await refused(followMail(core, { limit: 3 }), "invalid_argument", /unknown field limit/);
-    await refused(followMail(core, {}, core.lulu), "permission_denied");
+    await refused(followInbox(core, { since: "昨天" }), "invalid_argument", /^since: "昨天" is not a cursor/);
+    await refused(followInbox(core, { limit: 3 }), "invalid_argument", /unknown field limit/);
+    await refused(followInbox(core, {}, core.lulu), "permission_denied");
     await refused(core.mailboxes.follow(core.operator, "nobody", {}), "unknown_agent");
   });
 
   it("is told no more once its key has ended", async () => {
     await using core = await coreOnMemory();
     const { key_id } = await core.keys.create(core.operator, { agent_id: ZHIWEI });
-    await using mail = await followMail(core, {}, { ...core.zhiwei, keyId: key_id });
+    await using mail = await followInbox(core, {}, { ...core.zhiwei, keyId: key_id });
     await mail.next();
     const next = mail.next();
     await core.keys.revoke(core.operator, key_id);
@@ -263,7 +263,7 @@ describe("a reader that follows a mailbox", () => {
   it("is told so at the next sign of life, where nothing comes", async () => {
     await using core = await coreOnMemory({ heartbeatMs: PULSE_MS });
     const { key_id } = await core.keys.create(core.operator, { agent_id: ZHIWEI });
-    await using mail = await followMail(core, {}, { ...core.zhiwei, keyId: key_id });
+    await using mail = await followInbox(core, {}, { ...core.zhiwei, keyId: key_id });
     await mail.next();
     await core.keys.revoke(core.operator, key_id);
     await refused(mail.next(), "unauthenticated");
@@ -271,8 +271,8 @@ describe("a reader that follows a mailbox", () => {
 
   it("comes to an end when it has gone, and is told so when the store has closed", async () => {
     const core = await coreOnMemory();
-    const gone = await followMail(core);
-    const staying = await followMail(core);
+    const gone = await followInbox(core);
+    const staying = await followInbox(core);
     await gone.next();
     await staying.next();
     const [one, other] = [gone.next(), staying.next()];
@@ -284,7 +284,7 @@ describe("a reader that follows a mailbox", () => {
 
   it("is told that the store could not be read, and not that there is no more", async () => {
     await using core = await coreOnMemory();
-    await using mail = await followMail(core);
+    await using mail = await followInbox(core);
     await mail.next();
     const next = mail.next();
     breakOnce(core, "availableMessages");
@@ -295,7 +295,7 @@ describe("a reader that follows a mailbox", () => {
   it("goes on when its mark could not be written, and marks later", async () => {
     await using core = await coreOnMemory();
     const [first = ""] = await sendAll(core, ["一"]);
-    await using mail = await followMail(core);
+    await using mail = await followInbox(core);
     await mail.next();
     const next = mail.next();
     await nextTurn();
@@ -314,13 +314,13 @@ describe("a reader that follows a mailbox", () => {
 
   it("leaves nothing behind that waits, also if it never asked for a page", async () => {
     await using core = await coreOnMemory();
-    for (let count = 0; count <= LIMITS.waitersMax; count += 1) {
+    for (let count = 0; count <= LIMITS.waitsMax; count += 1) {
       const left = new AbortController();
       await core.mailboxes.follow(core.zhiwei, ZHIWEI, {}, left);
       left.abort();
     }
     await core.mailboxes.follow(core.zhiwei, ZHIWEI, {}, { signal: AbortSignal.abort() });
-    await using mail = await followMail(core);
+    await using mail = await followInbox(core);
     assert.deepEqual(bodiesOf(await mail.next()), []);
   });
 });

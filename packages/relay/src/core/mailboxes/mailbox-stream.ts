@@ -37,12 +37,12 @@ const PASSING: ReadonlySet<RelayErrorCode> = new Set<RelayErrorCode>([
 /** One step of a mailbox that is followed. */
 export interface MailboxPage {
   /** Oldest first. None: nothing came for a while. */
-  readonly mail: readonly StreamedMail[];
+  readonly mail: readonly StreamedItem[];
   /** Behind all of it. */
   readonly cursor: string;
 }
 
-export interface StreamedMail {
+export interface StreamedItem {
   readonly cursor: string;
   /** A mailbox item as JSON, or a notice where only notices were asked for. */
   readonly json: string;
@@ -52,8 +52,8 @@ interface MailboxStreamParts {
   readonly store: RelayStore;
   readonly guard: Guard;
   readonly clock: Clock;
-  readonly pace: Throttle;
-  readonly waiters: WaitQuota;
+  readonly throttle: Throttle;
+  readonly waitQuota: WaitQuota;
 }
 
 /** A mailbox page by page, as mail comes in. The caller has seen to it that the mailbox may be read. */
@@ -66,14 +66,14 @@ export function followMailbox(
   const { principal, agentId, query } = reader;
   const pages = new MailboxPages(parts, principal.tenant, agentId, query);
   return follow({
-    watch: parts.waiters.watch(principal, mailboxTopic(principal.tenant, agentId)),
+    watch: parts.waitQuota.watch(principal, mailboxTopic(principal.tenant, agentId)),
     clock: parts.clock,
-    pace: parts.pace,
+    throttle: parts.throttle,
     pulseMs: settings.heartbeatMs,
     signal,
     look: () => pages.next(),
     end: () => pages.end(),
-    stillAllowed: () => parts.guard.assertStillKnown(principal),
+    stillAllowed: () => parts.guard.assertStillValid(principal),
   });
 }
 

@@ -50,7 +50,7 @@ describe("reading a mailbox", () => {
       metadata: { sender_agent_id: LULU, relay_target_agent_id: ZHIWEI, type: "request" },
     });
     await core.send({ body: "只有字" });
-    const plain = (await core.mailOf(ZHIWEI))[1]?.a2a_payload as { message: { parts: unknown } };
+    const plain = (await core.inboxOf(ZHIWEI))[1]?.a2a_payload as { message: { parts: unknown } };
     assert.deepEqual(plain.message.parts, [{ kind: "text", text: "只有字" }]);
   });
 
@@ -120,9 +120,9 @@ describe("reading a mailbox", () => {
     await core.lease();
     await core.send({ expires_at: new Date(core.clock.nowMs() + 1_000).toISOString() });
     core.clock.advance(999);
-    assert.equal((await core.mailOf(ZHIWEI)).length, 1);
+    assert.equal((await core.inboxOf(ZHIWEI)).length, 1);
     core.clock.advance(1);
-    assert.equal((await core.mailOf(ZHIWEI)).length, 0);
+    assert.equal((await core.inboxOf(ZHIWEI)).length, 0);
   });
 
   it("gives at most what was asked for, fifty unless told", async () => {

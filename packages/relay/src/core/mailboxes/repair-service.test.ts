@@ -40,7 +40,7 @@ describe("requeue", () => {
     const { message_id } = await core.lease();
     await core.repairs.repair(core.operator, { message_id, reason: "x", command: REQUEUE });
     assert.deepEqual(
-      (await core.mailOf(ZHIWEI)).map(({ message }) => message.body),
+      (await core.inboxOf(ZHIWEI)).map(({ message }) => message.body),
       ["二", "一"],
     );
   });
@@ -70,7 +70,7 @@ describe("force_error", () => {
       [task.state, task.result_status, task.status_text],
       ["failed", "error", "worker is lost"],
     );
-    const mail = await core.mailOf(LULU);
+    const mail = await core.inboxOf(LULU);
     assert.deepEqual(
       mail.map(({ message }) => [message.type, message.from, message.body, message["task_state"]]),
       [["reply", ZHIWEI, "worker is lost", "failed"]],
@@ -85,7 +85,7 @@ describe("force_error", () => {
     await core.send();
     const { message_id } = await core.lease();
     await core.repairs.repair(core.operator, { message_id, reason: "x", command: FORCE });
-    const mail = await core.mailOf(LULU);
+    const mail = await core.inboxOf(LULU);
     assert.deepEqual(
       mail.map(({ message }) => [message.type, message.from, message.reply_to]),
       [["status", "postmaster@relay", message_id]],

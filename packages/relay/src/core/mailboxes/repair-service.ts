@@ -153,7 +153,7 @@ export class RepairService {
   ): Promise<RepairResponse> {
     await this.#guard.authorize(principal, "repair.write");
     const wish: RepairWish = { kind: "repair", action: order.command.action, name: order.name };
-    const spendInTurn = this.#capabilityMutex.at(principal.tenant, actorName(principal));
+    const spendExclusively = this.#capabilityMutex.at(principal.tenant, actorName(principal));
     const decide = async (): Promise<Decision<RepairResponse>> => {
       await this.#gate.assertMayRepair(principal, wish);
       const subject = await find();
@@ -170,7 +170,7 @@ export class RepairService {
       const { changes, answer } = await this.#carryOut(principal, delivery, order);
       return { changes: combine(principal.tenant, [pass, changes]), answer };
     };
-    return decideAndCommit(this.#store, decide, spendInTurn);
+    return decideAndCommit(this.#store, decide, spendExclusively);
   }
 
   /**

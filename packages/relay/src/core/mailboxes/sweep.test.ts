@@ -48,7 +48,7 @@ describe("expiry", () => {
     const { message_id, lease_id } = await core.lease();
     core.clock.advance(8 * DAY_MS);
     await core.mailboxes.release(core.operator, ZHIWEI, { leases: [{ message_id, lease_id }] });
-    assert.equal((await core.mailOf(ZHIWEI)).length, 0);
+    assert.equal((await core.inboxOf(ZHIWEI)).length, 0);
     await core.sweep.step();
     assert.equal((await core.delivery(message_id)).state, "expired");
   });
@@ -60,7 +60,7 @@ describe("expiry", () => {
     await core.sweep.step();
     const task = await core.tasks.get(core.operator, receipt.task_id ?? "");
     assert.equal(task.state, "failed");
-    const [result] = await core.mailOf(LULU);
+    const [result] = await core.inboxOf(LULU);
     assert.deepEqual([result?.message.from, result?.message["task_state"]], ["postmaster@relay", "failed"]);
     assert.match(result?.message.body ?? "", /expired at 2026-05-15/);
   });
@@ -104,7 +104,7 @@ describe("a lease that runs out", () => {
     }
     const delivery = await core.delivery(receipt.message_id);
     assert.deepEqual([delivery.state, delivery.attempt], ["dead", 2]);
-    assert.equal((await core.mailOf(LULU)).length, 1);
+    assert.equal((await core.inboxOf(LULU)).length, 1);
   });
 
   it("never moves unsafe work, nor work leased without an end", async () => {
@@ -137,7 +137,7 @@ describe("a deadline", () => {
     assert.deepEqual([task.state, task.result_status], ["failed", "error"]);
     assert.match(task.status_text ?? "", /deadline, 2026-05-08T12:00:01.000Z/);
     assert.equal((await core.delivery(receipt.message_id)).state, "withdrawn");
-    assert.equal((await core.mailOf(LULU)).length, 1);
+    assert.equal((await core.inboxOf(LULU)).length, 1);
     assert.equal((await core.sweep.step()).overdue, 0);
   });
 
@@ -147,7 +147,7 @@ describe("a deadline", () => {
     await core.tasks.complete(core.operator, receipt.task_id ?? "", {});
     core.clock.advance(5_000);
     assert.equal((await core.sweep.step()).overdue, 0);
-    assert.equal((await core.mailOf(LULU)).length, 1);
+    assert.equal((await core.inboxOf(LULU)).length, 1);
   });
 
   it("may still be canceled before the relay has noticed it", async () => {

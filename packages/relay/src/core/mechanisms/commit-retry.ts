@@ -10,17 +10,17 @@ export interface Decision<Answer> {
 }
 
 /** Runs an act when it is its turn. */
-export type InTurn = <Answer>(act: () => Promise<Answer>) => Promise<Answer>;
+export type RunExclusive = <Answer>(act: () => Promise<Answer>) => Promise<Answer>;
 
 /**
  * Reads, decides and commits until nobody else was faster. `decide` runs again from fresh reads after a
  * clash and is told what clashed. Many at once may spend the same capability, each of them a clash for all
- * others: `spendInTurn` is how they wait for each other from their first clash on.
+ * others: `spendExclusively` is how they wait for each other from their first clash on.
  */
 export async function decideAndCommit<Answer>(
   store: RelayStore,
   decide: (clash: Clash | undefined) => Promise<Decision<Answer>>,
-  spendInTurn?: InTurn,
+  spendExclusively?: RunExclusive,
 ): Promise<Answer> {
   let clash: Clash | undefined;
   for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt += 1) {
@@ -29,8 +29,8 @@ export async function decideAndCommit<Answer>(
     const outcome = await store.commit(changes);
     if (outcome.committed) return answer;
     clash = outcome.clash;
-    if (clash === "capability" && spendInTurn !== undefined) {
-      return spendInTurn(() => decideAndCommit(store, decide));
+    if (clash === "capability" && spendExclusively !== undefined) {
+      return spendExclusively(() => decideAndCommit(store, decide));
     }
   }
   throw new RelayError("unavailable", "too many callers change this at the same time; try again");

@@ -18,7 +18,7 @@ function followNothing(more: Partial<PollResult<number>> = {}): AsyncIterable<nu
   return follow({
     watch: busy,
     clock,
-    pace: new Throttle(clock),
+    throttle: new Throttle(clock),
     pulseMs: PULSE_MS,
     signal: undefined,
     look: async () => {

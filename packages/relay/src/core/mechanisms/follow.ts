@@ -20,7 +20,7 @@ export interface Followed<Page> {
   readonly watch: Watch;
   readonly clock: Clock;
   /** Shared with all others who follow something. */
-  readonly pace: Throttle;
+  readonly throttle: Throttle;
   /** How often there is a sign of life when there is nothing to show. */
   readonly pulseMs: number;
   readonly signal: AbortSignal | undefined;
@@ -92,12 +92,12 @@ class Walk<Page> implements AsyncIterableIterator<Page, undefined> {
 
   /** Waits for what comes after the last look; false when nothing does. */
   async #goesOn(): Promise<boolean> {
-    const { pace, signal, watch } = this.#followed;
+    const { throttle, signal, watch } = this.#followed;
     if (this.#last === undefined) return signal?.aborted !== true;
     const { isEmpty, hasMore, isLast, againMs } = this.#last;
     if (isLast) return false;
     if (hasMore) {
-      await pace.step();
+      await throttle.step();
       this.#owesSign = this.#signDueMs === 0;
     } else if (isEmpty) {
       // Whoever was shown something looks again at once: something may have come meanwhile.

@@ -4,11 +4,11 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { FakeClock } from "../../../testing/fake-clock.ts";
 import { Throttle } from "./throttle.ts";
 
-describe("a pace", () => {
+describe("a throttle", () => {
   it("lets few take a step in each turn, in the order they came", async () => {
-    const pace = new Throttle(new FakeClock());
+    const throttle = new Throttle(new FakeClock());
     const stepped: number[] = [];
-    const steps = Array.from({ length: 7 }, (_, index) => pace.step().then(() => stepped.push(index)));
+    const steps = Array.from({ length: 7 }, (_, index) => throttle.step().then(() => stepped.push(index)));
     assert.deepEqual(stepped, []);
     await nextTurn();
     const first = stepped.length;
@@ -18,9 +18,9 @@ describe("a pace", () => {
   });
 
   it("goes on after a rest", async () => {
-    const pace = new Throttle(new FakeClock());
-    await pace.step();
+    const throttle = new Throttle(new FakeClock());
+    await throttle.step();
     await nextTurn();
-    await pace.step();
+    await throttle.step();
   });
 });

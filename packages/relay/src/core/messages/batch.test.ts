@@ -35,7 +35,7 @@ describe("a batch", () => {
     );
     assert.deepEqual(new Set(results.map(({ status }) => status)), new Set([201]));
     assert.deepEqual(
-      (await core.mailOf(ZHIWEI)).map(({ message_id }) => message_id),
+      (await core.inboxOf(ZHIWEI)).map(({ message_id }) => message_id),
       results.map(idOf),
     );
   });
@@ -66,7 +66,7 @@ describe("a batch", () => {
     );
     assert.equal(results[1] !== undefined && "error" in results[1] && results[1].error.code, "unknown_agent");
     assert.deepEqual(
-      (await core.mailOf(ZHIWEI)).map(({ message }) => message.body),
+      (await core.inboxOf(ZHIWEI)).map(({ message }) => message.body),
       ["一", "二", "三"],
     );
   });
@@ -101,7 +101,7 @@ describe("a batch", () => {
     );
     assert.equal(idOf(results[0]), receipt.message_id);
     assert.equal(idOf(results[1]), idOf(results[2]));
-    assert.equal((await core.mailOf(ZHIWEI)).length, 2);
+    assert.equal((await core.inboxOf(ZHIWEI)).length, 2);
   });
 
   it("may hold an answer to a message before it", async () => {
@@ -125,7 +125,7 @@ describe("a batch", () => {
       results.map(({ status }) => status),
       [201, 201],
     );
-    assert.equal((await core.mailOf(ZHIWEI)).length, 1);
+    assert.equal((await core.inboxOf(ZHIWEI)).length, 1);
   });
 
   it("is refused message by message while the mailbox is full", async () => {
@@ -148,7 +148,7 @@ describe("a batch", () => {
       core.messages.sendBatch(core.operator, { ...inObjects([message()]), statusOf }),
       "invalid_argument",
     );
-    assert.equal((await core.mailOf(ZHIWEI)).length, 0);
+    assert.equal((await core.inboxOf(ZHIWEI)).length, 0);
   });
 });
 
@@ -161,7 +161,7 @@ describe("an atomic batch", () => {
       [201, 201],
     );
     assert.deepEqual(
-      (await core.mailOf(ZHIWEI)).map(({ message_id }) => message_id),
+      (await core.inboxOf(ZHIWEI)).map(({ message_id }) => message_id),
       results.map(idOf),
     );
   });
@@ -179,7 +179,7 @@ describe("an atomic batch", () => {
       const before = await core.store.chainHead("default");
       await assert.rejects(batch(core, [message(), bad, message()], true), /messages[[.]1/);
       assert.deepEqual(await core.store.chainHead("default"), before);
-      assert.equal((await core.mailOf(ZHIWEI)).length, 0);
+      assert.equal((await core.inboxOf(ZHIWEI)).length, 0);
     });
   }
 
@@ -189,7 +189,7 @@ describe("an atomic batch", () => {
     const messages = [message({ idempotency_key: "k2" }), message({ idempotency_key: "k1", body: "乙" })];
     const error = await refused(batch(core, messages, true), "conflict", /nothing was sent/);
     assert.equal(error.details?.["index"], 1);
-    assert.equal((await core.mailOf(ZHIWEI)).length, 1);
+    assert.equal((await core.inboxOf(ZHIWEI)).length, 1);
   });
 
   it("can be repeated as a whole", async () => {
@@ -213,7 +213,7 @@ describe("an atomic batch", () => {
       "conflict",
       /m1/,
     );
-    assert.equal((await core.mailOf(ZHIWEI)).length, 0);
+    assert.equal((await core.inboxOf(ZHIWEI)).length, 0);
   });
 
   it("changes a task only once, and says so at once", async () => {
@@ -223,7 +223,7 @@ describe("an atomic batch", () => {
     const two = [message({ task_id: taskId, body: "一" }), message({ task_id: taskId, body: "二" })];
     const error = await refused(batch(core, two, true), "conflict", new RegExp(`task ${taskId}`));
     assert.deepEqual(error.details, { index: 1, other: 0 });
-    assert.equal((await core.mailOf(ZHIWEI)).length, 1);
+    assert.equal((await core.inboxOf(ZHIWEI)).length, 1);
   });
 
   it("lets no more messages in than the mailbox has room for", async () => {
@@ -238,6 +238,6 @@ describe("an atomic batch", () => {
       items.map(({ status }) => status),
       [201, 201, 429, 429, 429],
     );
-    assert.equal((await core.mailOf("zhiwei")).length, 2);
+    assert.equal((await core.inboxOf("zhiwei")).length, 2);
   });
 });

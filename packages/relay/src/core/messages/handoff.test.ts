@@ -63,9 +63,9 @@ describe("a handoff", () => {
         [KAMES, ZHIWEI],
       ],
     );
-    const [result] = await core.mailOf(LULU);
+    const [result] = await core.inboxOf(LULU);
     assert.deepEqual([result?.sender_agent_id, result?.message.body], [ZHIWEI, "好了"]);
-    assert.equal((await core.mailOf(KAMES)).length, 0);
+    assert.equal((await core.inboxOf(KAMES)).length, 0);
   });
 
   it("takes the task away from whoever had it", async () => {
@@ -121,7 +121,7 @@ describe("a handoff", () => {
     assert.equal((await core.tasks.get(core.operator, taskId)).state, "failed");
     for (const told of [LULU, ZHIWEI]) {
       assert.deepEqual(
-        (await core.mailOf(told)).map(({ message }) => message.reply_to),
+        (await core.inboxOf(told)).map(({ message }) => message.reply_to),
         [receipt.message_id],
         told,
       );
@@ -170,7 +170,7 @@ describe("a follow-up", () => {
     const note = await core.send({ body: "另外" });
     await core.mailboxes.ack(core.operator, ZHIWEI, { leases: [{ message_id, lease_id }] });
     assert.deepEqual(
-      (await core.mailOf(ZHIWEI)).map((item) => item.message_id),
+      (await core.inboxOf(ZHIWEI)).map((item) => item.message_id),
       [followUp.receipt.message_id, note.receipt.message_id],
     );
   });
@@ -205,7 +205,7 @@ describe("a follow-up", () => {
     const thanks = await core.send({ type: "reply", reply_to: answer.receipt.message_id, body: "谢谢" });
     assert.equal(thanks.receipt.thread_id, answer.receipt.thread_id);
     assert.equal((await core.tasks.get(core.operator, taskId)).state, "completed");
-    assert.equal((await core.mailOf(ZHIWEI))[0]?.message.body, "谢谢");
+    assert.equal((await core.inboxOf(ZHIWEI))[0]?.message.body, "谢谢");
   });
 
   it("that is canceled before it was taken tells whoever handed the task over", async () => {
@@ -213,9 +213,9 @@ describe("a follow-up", () => {
     await using _ = core;
     await core.messages.send(core.zhiwei, { to: KAMES, type: "handoff", task_id: taskId, body: "交给你" });
     await core.tasks.cancel(core.lulu, taskId, {});
-    const [notice, ...others] = await core.mailOf(ZHIWEI);
+    const [notice, ...others] = await core.inboxOf(ZHIWEI);
     assert.equal(others.length, 0);
     assert.match(notice?.message.body ?? "", /is withdrawn: the task was canceled/);
-    assert.equal((await core.mailOf(LULU)).length, 1);
+    assert.equal((await core.inboxOf(LULU)).length, 1);
   });
 });

@@ -15,7 +15,7 @@ describe("the same key", () => {
     assert.deepEqual([first.created, second.created], [true, false]);
     assert.deepEqual(second.receipt, first.receipt);
     assert.deepEqual(second.message, first.message);
-    assert.equal((await core.mailOf(ZHIWEI)).length, 1);
+    assert.equal((await core.inboxOf(ZHIWEI)).length, 1);
     assert.equal((await core.tasks.list(core.operator, {})).tasks.length, 1);
   });
 
@@ -24,7 +24,7 @@ describe("the same key", () => {
     const { receipt } = await core.send({ body: "甲", idempotency_key: "k1" });
     const error = await refused(core.send({ body: "乙", idempotency_key: "k1" }), "conflict", /"k1"/);
     assert.deepEqual(error.details, { message_id: receipt.message_id });
-    assert.equal((await core.mailOf(ZHIWEI)).length, 1);
+    assert.equal((await core.inboxOf(ZHIWEI)).length, 1);
   });
 
   it("does not mind the order of members, nor what a retry carries anew", async () => {
@@ -82,7 +82,7 @@ describe("the same key", () => {
     const answers = await Promise.all(Array.from({ length: 100 }, () => core.send(message)));
     assert.equal(answers.filter(({ created }) => created).length, 1);
     assert.equal(new Set(answers.map(({ receipt }) => JSON.stringify(receipt))).size, 1);
-    assert.equal((await core.mailOf(ZHIWEI)).length, 1);
+    assert.equal((await core.inboxOf(ZHIWEI)).length, 1);
     assert.equal((await core.journal.events(core.operator, { type: "message.accepted" })).events.length, 1);
     assert.equal((await core.journal.verify(core.operator)).ok, true);
   });
@@ -97,7 +97,7 @@ describe("the same key", () => {
     for (const each of settled) {
       if (each.status === "rejected") await refused(Promise.reject(each.reason as Error), "conflict");
     }
-    assert.equal((await core.mailOf(ZHIWEI)).length, 1);
+    assert.equal((await core.inboxOf(ZHIWEI)).length, 1);
   });
 
   it("is answered as before although the mailbox is full by now", async () => {
@@ -169,7 +169,7 @@ describe("an id that the sender chose", () => {
     await using core = await coreOnMemory();
     const answers = await Promise.all(Array.from({ length: 100 }, () => core.send({ id: "m1" })));
     assert.equal(answers.filter(({ created }) => created).length, 1);
-    assert.equal((await core.mailOf(ZHIWEI)).length, 1);
+    assert.equal((await core.inboxOf(ZHIWEI)).length, 1);
   });
 });
 

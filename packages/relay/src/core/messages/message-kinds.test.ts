@@ -32,7 +32,7 @@ describe("a request", () => {
       [task.state, task.requester, task.assignee, task.message_id, task.subject, task.thread_id],
       ["submitted", LULU, ZHIWEI, receipt.message_id, "看看", receipt.thread_id],
     );
-    const [mail] = await core.mailOf(ZHIWEI);
+    const [mail] = await core.inboxOf(ZHIWEI);
     assert.deepEqual([mail?.task_id, mail?.message.task_id], [task.id, task.id]);
   });
 
@@ -61,7 +61,7 @@ describe("a request", () => {
     await using core = await coreOnMemory();
     const deadline_ms = core.clock.nowMs();
     await refused(core.send({ type: "request", deadline_ms }), "invalid_argument", /already passed/);
-    assert.equal((await core.mailOf(ZHIWEI)).length, 0);
+    assert.equal((await core.inboxOf(ZHIWEI)).length, 0);
   });
 });
 
@@ -82,7 +82,7 @@ describe("a reply", () => {
     );
     assert.equal((await core.delivery(receipt.message_id)).state, "acknowledged");
     assert.deepEqual(
-      (await core.mailOf(LULU)).map(({ message_id }) => message_id),
+      (await core.inboxOf(LULU)).map(({ message_id }) => message_id),
       [reply.message_id],
     );
     assert.deepEqual([reply.task_id, reply.thread_id], [task.id, receipt.thread_id]);
@@ -104,7 +104,7 @@ describe("a reply", () => {
     assert.equal((await core.delivery(receipt.message_id)).state, "available");
     await core.send({ type: "reply", reply_to: question.receipt.message_id, body: "左边那个" });
     assert.equal((await core.tasks.get(core.operator, taskId)).state, "working");
-    assert.equal((await core.mailOf(ZHIWEI)).length, 2);
+    assert.equal((await core.inboxOf(ZHIWEI)).length, 2);
     assert.deepEqual(await stagesOf(core, receipt.message_id), ["accepted", "input-required", "working"]);
     assert.deepEqual(await stagesOf(core, question.receipt.message_id), ["accepted", "replied"]);
   });
@@ -126,7 +126,7 @@ describe("a reply", () => {
     const second = await core.send(reply);
     assert.deepEqual(second, { ...first, created: false });
     await refused(core.send({ ...reply, body: "不好" }), "task_finished");
-    assert.equal((await core.mailOf(LULU)).length, 1);
+    assert.equal((await core.inboxOf(LULU)).length, 1);
   });
 
   it("goes to whoever asked, and only about mail of one's own", async () => {
@@ -162,7 +162,7 @@ describe("a status", () => {
     const { receipt } = await core.send({ type: "request" });
     await core.send({ ...FROM_ZHIWEI, type: "status", reply_to: receipt.message_id, body: "看到了" });
     assert.equal((await core.tasks.get(core.operator, receipt.task_id ?? "")).state, "submitted");
-    assert.equal((await core.mailOf(LULU)).length, 1);
+    assert.equal((await core.inboxOf(LULU)).length, 1);
   });
 
   it("moves the task to the state it names", async () => {
@@ -202,7 +202,7 @@ describe("a memory", () => {
         `proposal_${decision}`,
       ]);
       assert.equal((await core.delivery(receipt.message_id)).state, "acknowledged");
-      assert.equal((await core.mailOf(LULU))[0]?.message["decision"], decision);
+      assert.equal((await core.inboxOf(LULU))[0]?.message["decision"], decision);
     });
   }
 
@@ -228,7 +228,7 @@ describe("a heartbeat", () => {
     assert.deepEqual([created, receipt.stage, message.type], [true, "accepted", "heartbeat"]);
     assert.equal((await core.agents.get(core.operator, LULU)).presence, "online");
     await refused(core.messages.get(core.operator, receipt.message_id), "not_found");
-    assert.equal((await core.mailOf(LULU)).length, 0);
+    assert.equal((await core.inboxOf(LULU)).length, 0);
     assert.equal((await core.journal.events(core.operator, { type: "message.accepted" })).events.length, 0);
   });
 
@@ -248,7 +248,7 @@ describe("urgency and kind", () => {
       }
     }
     assert.deepEqual(
-      (await core.mailOf(ZHIWEI)).map(({ message_id }) => message_id),
+      (await core.inboxOf(ZHIWEI)).map(({ message_id }) => message_id),
       sent,
     );
     const { messages } = await core.mailboxes.lease(core.operator, ZHIWEI, { max: 100 });

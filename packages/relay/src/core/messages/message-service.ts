@@ -175,8 +175,8 @@ export class MessageService {
         answer: toAnswer(planned),
       };
     };
-    const spendInTurn = this.#capabilityMutex.at(principal.tenant, recipient);
-    const act = (): Promise<SendAnswer> => decideAndCommit(this.#store, decide, spendInTurn);
+    const spendExclusively = this.#capabilityMutex.at(principal.tenant, recipient);
+    const act = (): Promise<SendAnswer> => decideAndCommit(this.#store, decide, spendExclusively);
     if (draft.duplicateSafety !== "idempotent") return act();
     // Of two that ask for the same work at the same time, the second must see the first.
     const turn = JSON.stringify([principal.tenant, sender, recipient, draft.idempotencyKey?.trim()]);

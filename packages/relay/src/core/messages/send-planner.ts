@@ -169,8 +169,8 @@ export class SendPlanner {
       const known = await this.#store.sendKey(tenant, sender, recipient, sendKey.key);
       if (known !== undefined) return { before: await this.#sentBefore(known, sendKey.digest) };
     }
-    const isElsewhere = isRemote(recipient);
-    if (clash === "agent" && !isElsewhere) await this.#directory.resolve(tenant, recipient, "to");
+    const isRemoteRecipient = isRemote(recipient);
+    if (clash === "agent" && !isRemoteRecipient) await this.#directory.resolve(tenant, recipient, "to");
     if (clash === "message_id") {
       throw new RelayError("conflict", `id: a message ${messageId} exists already; choose another id`);
     }
@@ -216,7 +216,7 @@ export class SendPlanner {
     if (recipient === GUEST) assertAnswersGuest(context);
     else this.#assertRoom(recipient, await this.#store.countOpen(tenant, recipient));
     const plan = planSend(context);
-    const known = isElsewhere
+    const known = isRemoteRecipient
       ? await this.#remoteAgents.registration(principal, recipient, newcomers)
       : undefined;
     if (pass?.events === undefined && known === undefined) return { plan };

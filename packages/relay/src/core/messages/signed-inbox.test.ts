@@ -73,7 +73,7 @@ describe("a signed message", () => {
       events.map(({ actor, data }) => [actor, data["key_id"]]),
       [[LULU, key.key_id]],
     );
-    assert.deepEqual(await core.mailOf(LULU), []);
+    assert.deepEqual(await core.inboxOf(LULU), []);
   });
 
   for (const member of ["id", "created_at", "thread_id"] as const) {
@@ -124,7 +124,7 @@ describe("a signed message", () => {
     }
     await refused(core.inbox.receive({ ...message, x_added: 1 }, PLAIN), "unauthenticated", NOT_SIGNED);
     assert.deepEqual(new Set(await reasons(core)), new Set(["signature"]));
-    assert.deepEqual(await core.mailOf(ZHIWEI), []);
+    assert.deepEqual(await core.inboxOf(ZHIWEI), []);
     const reordered = Object.fromEntries(Object.entries(message).toReversed());
     assert.equal((await core.inbox.receive(reordered, PLAIN)).created, true);
   });
@@ -168,7 +168,7 @@ describe("whoever could not sign", () => {
       assert.equal((await reasons(core)).at(-1), reason);
     }
     assert.equal(sentences.size, 1);
-    assert.deepEqual(await core.mailOf(ZHIWEI), []);
+    assert.deepEqual(await core.inboxOf(ZHIWEI), []);
   });
 
   it("is put on record a bounded number of times", async () => {
@@ -289,7 +289,7 @@ describe("a signing key", () => {
       ],
     );
     assert.equal((await core.mailboxes.read(acme, ZHIWEI, { peek: true })).messages.length, 2);
-    assert.deepEqual(await core.mailOf(ZHIWEI), []);
+    assert.deepEqual(await core.inboxOf(ZHIWEI), []);
     // What is wrong with it is that tenant's business.
     await refused(core.inbox.receive({ ...signed(core, key), body: "改" }, PLAIN), "unauthenticated");
     assert.deepEqual([await reasons(core), await reasons(core, "acme")], [[], ["signature"]]);

@@ -17,7 +17,7 @@ describe("a nonce", () => {
     for (const again of [message, signed(core, key, { nonce: message.nonce, body: "别的" })]) {
       await refused(core.inbox.receive(again, PLAIN), "conflict", used);
     }
-    assert.equal((await core.mailOf(ZHIWEI)).length, 1);
+    assert.equal((await core.inboxOf(ZHIWEI)).length, 1);
   });
 
   it("that is fresh gives the same receipt to a message that was sent before, and counts as well", async () => {
@@ -31,7 +31,7 @@ describe("a nonce", () => {
     assert.deepEqual([answer.created, answer.receipt], [false, receipt]);
     assert.equal(answer.message["nonce"], first.nonce, "the message is the first one");
     await refused(core.inbox.receive(again, PLAIN), "conflict", /^nonce: /);
-    assert.equal((await core.mailOf(ZHIWEI)).length, 1);
+    assert.equal((await core.inboxOf(ZHIWEI)).length, 1);
   });
 
   it("of many senders at once is used by one of them", async () => {
@@ -44,7 +44,7 @@ describe("a nonce", () => {
     const refusals = all.filter((each) => each.status === "rejected").map(({ reason }) => String(reason));
     assert.equal(refusals.length, all.length - 1);
     for (const refusal of refusals) assert.match(refusal, /nonce was used already/);
-    assert.equal((await core.mailOf(ZHIWEI)).length, 1);
+    assert.equal((await core.inboxOf(ZHIWEI)).length, 1);
   });
 
   it("is not used by a message that was refused", async () => {
@@ -54,7 +54,7 @@ describe("a nonce", () => {
     const message = signed(core, key);
     await refused(core.inbox.receive(message, PLAIN), "mailbox_full");
     await refused(core.inbox.receive(signed(core, key, { to: "nobody" }), PLAIN), "unknown_agent");
-    const [item] = await core.mailOf(ZHIWEI);
+    const [item] = await core.inboxOf(ZHIWEI);
     await core.mailboxes.ack(core.operator, ZHIWEI, { message_ids: [item?.message_id ?? ""] });
     assert.equal((await core.inbox.receive(message, PLAIN)).created, true);
   });
@@ -91,6 +91,6 @@ describe("a nonce", () => {
     core.clock.advance(1_000);
     await refused(core.inbox.receive(beat, PLAIN), "conflict", /^nonce: /);
     assert.equal((await core.agents.get(core.operator, LULU)).last_seen_at, seen);
-    assert.deepEqual(await core.mailOf(ZHIWEI), []);
+    assert.deepEqual(await core.inboxOf(ZHIWEI), []);
   });
 });

@@ -311,7 +311,7 @@ describe("a message that does not reach an agent known by its URL", () => {
     assert.equal(await pushToTheEnd(core), 4);
     const { state, status_text: why } = await core.task(taskId);
     assert.deepEqual([state, why], ["failed", "its card: there was no connection to the endpoint"]);
-    const [result, ...more] = await core.mailOf(LULU);
+    const [result, ...more] = await core.inboxOf(LULU);
     assert.deepEqual([result?.message["task_state"], more], ["failed", []]);
     assert.equal((await core.delivery(messageId)).state, "dead");
   });
@@ -333,7 +333,7 @@ describe("a message that does not reach an agent known by its URL", () => {
     core.agent.outside.receiver = away;
     const { receipt } = await core.send({ to: AGENT_URL, subject: "问候" });
     await pushToTheEnd(core);
-    const [notice, ...more] = await core.mailOf(LULU);
+    const [notice, ...more] = await core.inboxOf(LULU);
     assert.equal(notice?.message.subject, "Undeliverable: 问候");
     assert.match(notice?.message.body ?? "", /no connection to the endpoint/);
     assert.deepEqual([notice?.message.reply_to, more], [receipt.message_id, []]);

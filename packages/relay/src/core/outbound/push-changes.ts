@@ -4,7 +4,7 @@ import type { EventDraft } from "../ports/journal.ts";
 import type { DeliveryRecord } from "../ports/deliveries.ts";
 import { acknowledge } from "../rules/delivery-state.ts";
 import { deliveryEvent } from "../rules/task-changes.ts";
-import { afterFailure, type Circuit, CLOSED, leftAlone } from "./circuit.ts";
+import { afterFailure, type Circuit, CLOSED, leftAlone } from "../rules/circuit-breaker.ts";
 import { disabled, isSameEndpoint, whyDropped } from "../registration/push-endpoint.ts";
 import { pushEvent } from "../registration/push-event.ts";
 import type { PushOutcome } from "./push-outcome.ts";
@@ -15,7 +15,7 @@ import { nextAttemptAtMs, readRetryAfter } from "./push-schedule.ts";
 type FailedOutcome = Exclude<PushOutcome, { readonly kind: "delivered" }>;
 
 /** What is on record at the time that an attempt has ended. */
-export interface PushedMail {
+export interface PushedMessage {
   readonly push: PushRecord;
   readonly delivery: DeliveryRecord | undefined;
   readonly endpoint: PushEndpoint | undefined;
@@ -26,7 +26,7 @@ export interface PushedMail {
  * endpoint as it was when the request went out: what was sent is what has arrived.
  */
 export function arrivedChanges(
-  { push, delivery, endpoint }: PushedMail,
+  { push, delivery, endpoint }: PushedMessage,
   sent: PushEndpoint,
   nowMs: number,
 ): Partial<Changes> {
@@ -53,7 +53,7 @@ export function arrivedChanges(
  * to: what another address answers says nothing of the endpoint that there is now, and may not be the last word.
  */
 export function failedChanges(
-  pushed: PushedMail,
+  pushed: PushedMessage,
   sent: PushEndpoint,
   outcome: FailedOutcome,
   at: { readonly nowMs: number; readonly offsetsMs: readonly number[] },
@@ -79,7 +79,7 @@ export function failedChanges(
 }
 
 function pushAfterFailure(
-  { push, delivery, endpoint }: PushedMail,
+  { push, delivery, endpoint }: PushedMessage,
   isSame: boolean,
   outcome: FailedOutcome,
   { nowMs, offsetsMs }: { readonly nowMs: number; readonly offsetsMs: readonly number[] },

@@ -29,7 +29,7 @@ describe("a push that is answered with 2xx", () => {
   it("brings the message as the mailbox shows it, signed, and marks it as delivered", async () => {
     await using core = await pushingCore();
     const { receipt } = await core.send({ subject: "测试", body: "知微你好" });
-    const [item] = await core.mailOf(ZHIWEI);
+    const [item] = await core.inboxOf(ZHIWEI);
     assert.deepEqual(await core.push(), ["delivered"]);
     const { url, method, headers, body, timeoutMs, answerBytesMax } = core.outside.last;
     assert.deepEqual([url, method, timeoutMs, answerBytesMax], [HOOK, "POST", 15_000, 1_024]);
@@ -67,7 +67,7 @@ describe("a push that is answered with 2xx", () => {
     assert.equal(delivery?.state, "acknowledged");
     assert.deepEqual(stagesOf(receipts), ["accepted", "delivered", "acknowledged"]);
     assert.equal(receipts[2]?.by, ZHIWEI);
-    assert.deepEqual(await core.mailOf(ZHIWEI), []);
+    assert.deepEqual(await core.inboxOf(ZHIWEI), []);
   });
 
   it("frees the follow-ups of work that it acknowledges", async () => {
@@ -249,7 +249,7 @@ describe("a push that fails", () => {
       reason: "the endpoint answered 500",
       attempt: 4,
     });
-    assert.equal((await core.mailOf(ZHIWEI)).length, 1);
+    assert.equal((await core.inboxOf(ZHIWEI)).length, 1);
   });
 
   it("hides what the receiver answered from whoever wrote the message", async () => {

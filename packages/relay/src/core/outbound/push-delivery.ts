@@ -9,8 +9,8 @@ import type { MailboxMessage } from "../ports/deliveries.ts";
 import { A2aSender, type A2aSenderSettings } from "./a2a-sender.ts";
 import { unknownReason } from "./remote-outcome.ts";
 import { freeReservations } from "../rules/task-changes.ts";
-import { attemptsAllowed } from "./circuit.ts";
-import { arrivedChanges, failedChanges, type PushedMail } from "./push-changes.ts";
+import { attemptsAllowed } from "../rules/circuit-breaker.ts";
+import { arrivedChanges, failedChanges, type PushedMessage } from "./push-changes.ts";
 import { isSameEndpoint, whyDropped, withoutDeadSecret } from "../registration/push-endpoint.ts";
 import type { PushOutcome } from "./push-outcome.ts";
 import type { EndpointKey, PushEndpoint, PushRecord } from "../ports/pushes.ts";
@@ -259,7 +259,7 @@ export class PushDelivery {
   }
 
   async #outcomeChanges(
-    pushed: PushedMail,
+    pushed: PushedMessage,
     sent: PushEndpoint,
     outcome: PushOutcome,
     nowMs: number,

@@ -24,7 +24,7 @@ import type { RelayStore } from "../ports/relay-store.ts";
 import { parserOf } from "../mechanisms/schema-check.ts";
 import type { ServiceParts } from "../service-parts.ts";
 import type { MailboxMessage } from "../ports/deliveries.ts";
-import { CLOSED } from "./circuit.ts";
+import { CLOSED } from "../rules/circuit-breaker.ts";
 import { messagesAfter } from "./messages-to-push.ts";
 import { isForgotten, rotated } from "../registration/push-endpoint.ts";
 import { pushEvent } from "../registration/push-event.ts";

@@ -17,7 +17,7 @@ describe("a question of an agent elsewhere", () => {
     core.agent.get = () => saying("INPUT_REQUIRED", "哪一个？");
     await core.lookNext();
     assert.equal((await core.task(taskId)).state, "input-required");
-    const [question] = await core.mailOf(LULU);
+    const [question] = await core.inboxOf(LULU);
     assert.equal(question?.message.body, "哪一个？");
     return { taskId, questionId: question.message_id };
   }
@@ -29,7 +29,7 @@ describe("a question of an agent elsewhere", () => {
     await using core = await remoteCore();
     const { taskId, questionId } = await asked(core);
     await core.lookNext();
-    assert.equal((await core.mailOf(LULU)).length, 1);
+    assert.equal((await core.inboxOf(LULU)).length, 1);
     await reply(core, questionId);
     core.agent.send = () => ({ task: aRemoteTask() });
     assert.deepEqual(await core.push(), ["delivered"]);
@@ -47,7 +47,7 @@ describe("a question of an agent elsewhere", () => {
     await reply(core, questionId);
     await core.lookNext();
     assert.equal((await core.task(taskId)).state, "working");
-    assert.equal((await core.mailOf(LULU)).length, 1);
+    assert.equal((await core.inboxOf(LULU)).length, 1);
   });
 
   it("is asked again when the agent did not take the answer", async () => {
@@ -61,7 +61,7 @@ describe("a question of an agent elsewhere", () => {
     assert.equal((await core.task(taskId)).state, "working");
     await core.look();
     assert.equal((await core.task(taskId)).state, "input-required");
-    const bodies = (await core.mailOf(LULU)).map(({ message }) => message.body);
+    const bodies = (await core.inboxOf(LULU)).map(({ message }) => message.body);
     assert.deepEqual(bodies.filter((body) => body === "哪一个？").length, 2);
     assert.equal(bodies.length, 3);
     assert.match(bodies[1] ?? "", /the agent refused it: 看不懂/);

@@ -71,7 +71,7 @@ describe("what is seen of a task elsewhere in one look", () => {
     core.tasks.addArtifact = addArtifact;
     await core.lookNext();
     assert.deepEqual(await storyOf(core, taskId), ["working", "input-required 哪一个？", "草稿"]);
-    assert.equal((await core.mailOf(LULU)).length, 1);
+    assert.equal((await core.inboxOf(LULU)).length, 1);
   });
 });
 

@@ -8,12 +8,12 @@ import type { RelayStore } from "../ports/relay-store.ts";
 import type { PushParts, PushSettings } from "./push-delivery.ts";
 import { outcomeOfAnswer, outcomeOfFailure, type PushOutcome } from "./push-outcome.ts";
 import type { TaskRecord, TaskUpdate } from "../ports/tasks.ts";
-import { a2aEventOf } from "../a2a/a2a-view.ts";
+import { a2aEventOf } from "../tasks/a2a-view.ts";
 import { afterArrival, afterFailure, toldUpTo } from "./task-push-changes.ts";
 import { isSameConfig, nameOf, originOf, taskPushEvent } from "./task-push-config.ts";
 import { isToldByTask, type TaskNews, taskPushRequest } from "./task-push-message.ts";
 import type { TaskPushConfig, TaskPushKey, TaskPushShare } from "../ports/task-pushes.ts";
-import { TaskStory } from "../a2a/task-story.ts";
+import { TaskStory } from "../tasks/task-story.ts";
 
 /** What there is to do. */
 export interface TaskPushAgenda {

@@ -1,7 +1,7 @@
 import { formatInstant, LIMITS, type PushPayload } from "@a2a-relay/protocol";
 import { DEFAULT_TENANT } from "../access/principal.ts";
 import { type Outbound, OutboundFailure, type OutboundRequest } from "../ports/outbound-http.ts";
-import { viewMail, viewNotice } from "../mailboxes/delivery-view.ts";
+import { viewMailboxItem, viewNotice } from "../mailboxes/delivery-view.ts";
 import type { MailboxMessage } from "../ports/deliveries.ts";
 import { errorOfFailure, outcomeOfAnswer, outcomeOfFailure } from "./push-outcome.ts";
 import type { PushEndpoint } from "../ports/pushes.ts";
@@ -71,7 +71,7 @@ export class WebhookSender implements PushSender {
   /** Its time is when the message was accepted, so that every attempt says the same. */
   #payload(endpoint: PushEndpoint, mail: MailboxMessage): PushPayload {
     const timestamp = formatInstant(mail.message.acceptedAtMs);
-    if (!endpoint.isNotice) return { type: "message.available", timestamp, data: viewMail(mail) };
+    if (!endpoint.isNotice) return { type: "message.available", timestamp, data: viewMailboxItem(mail) };
     const data = { ...viewNotice(mail), mailbox_url: this.#mailboxUrl(endpoint) };
     return { type: "message.notice", timestamp, data };
   }

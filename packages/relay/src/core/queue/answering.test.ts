@@ -29,7 +29,7 @@ describe("a result that is posted", () => {
     const task = await core.tasks.get(core.lulu, relayId);
     assert.deepEqual([task.state, task.result_status], ["completed", "ok"]);
     assert.equal((await core.delivery(task.message_id)).state, "acknowledged");
-    const [mail] = await core.mailOf(LULU);
+    const [mail] = await core.inboxOf(LULU);
     assert.deepEqual([mail?.message.type, mail?.message.body, mail?.task_id], ["reply", "翻译好了", relayId]);
     assert.deepEqual((await core.taskQueue.queue(core.zhiwei, {})).tasks, []);
   });
@@ -66,7 +66,7 @@ describe("a result that is posted", () => {
     await refused(core.taskQueue.postResult(core.zhiwei, anOkResult(id, "改了")), "task_finished");
     const error = { task_id: id, status: "error" };
     await refused(core.taskQueue.postResult(core.zhiwei, error), "task_finished");
-    assert.equal((await core.mailOf(LULU)).length, 1);
+    assert.equal((await core.inboxOf(LULU)).length, 1);
   });
 
   it("for a task that was canceled is refused as such", async () => {
@@ -241,7 +241,7 @@ describe("the lease of a result", () => {
     await core.mailboxes.read(core.zhiwei, ZHIWEI, {});
     await core.taskQueue.postResult(core.zhiwei, anOkResult(read));
     const acknowledged = await core.queueTask();
-    const [mail] = await core.mailOf(ZHIWEI);
+    const [mail] = await core.inboxOf(ZHIWEI);
     await core.mailboxes.ack(core.zhiwei, ZHIWEI, { message_ids: [mail?.message_id] });
     await core.taskQueue.postResult(core.zhiwei, anOkResult(acknowledged));
   });
@@ -286,7 +286,7 @@ describe("a task's name", () => {
     const victim = receipt.task_id ?? "";
     const forged = aQueueTask({ id: victim, sender: KAMES, intent_text: "假的" });
     await refused(core.taskQueue.sendTask(core.kames, forged), "conflict", /the relay's own name of a task/);
-    assert.equal((await core.mailOf(ZHIWEI)).length, 1);
+    assert.equal((await core.inboxOf(ZHIWEI)).length, 1);
   });
 
   it("does not get an answer that was given to another's task of that name and is sent again", async () => {
@@ -323,7 +323,7 @@ describe("two wires", () => {
     const { receipt } = await core.send({ type: "request", body: "写一首诗" });
     const { task } = await core.taskQueue.nextTask(core.zhiwei, {});
     await core.taskQueue.postResult(core.zhiwei, anOkResult(task?.id ?? "", "床前明月光"));
-    const [mail] = await core.mailOf(LULU);
+    const [mail] = await core.inboxOf(LULU);
     assert.deepEqual([mail?.message.body, mail?.task_id], ["床前明月光", receipt.task_id]);
   });
 

@@ -81,7 +81,7 @@ describe("compaction", () => {
     await core.taskQueue.postResult(core.zhiwei, anOkResult(task_id ?? ""));
     await core.taskQueue.nextResult(core.lulu, {}, "now");
     assert.equal((await core.taskQueue.compact(core.operator)).dropped, 0);
-    const [note] = await core.mailOf(LULU);
+    const [note] = await core.inboxOf(LULU);
     await core.mailboxes.ack(core.lulu, LULU, { message_ids: [note?.message_id] });
     assert.equal((await core.taskQueue.compact(core.operator)).dropped, 2);
   });
@@ -99,6 +99,6 @@ describe("compaction", () => {
       kind: "a2a_task_queued",
       task_id: "t-0",
     });
-    assert.equal((await core.mailOf(ZHIWEI)).length, 0);
+    assert.equal((await core.inboxOf(ZHIWEI)).length, 0);
   });
 });

@@ -1,5 +1,5 @@
 import { type AgentId, quote, type QueueAgent, RelayError } from "@a2a-relay/protocol";
-import { isPublicKey } from "../keys/ed25519.ts";
+import { isPublicKey } from "../rules/ed25519.ts";
 import type { Guard } from "../access/guard.ts";
 import type { Principal } from "../access/principal.ts";
 import type { Directory } from "../agents/directory.ts";

@@ -21,14 +21,17 @@ export class QueueIntake {
   readonly #store: RelayStore;
   readonly #guard: Guard;
   readonly #clock: Clock;
-  readonly #waiters: WaitQuota;
+  readonly #waitQuota: WaitQuota;
   readonly #mailboxes: MailboxService;
 
-  constructor(parts: Pick<ServiceParts, "store" | "clock" | "guard" | "waiters">, mailboxes: MailboxService) {
+  constructor(
+    parts: Pick<ServiceParts, "store" | "clock" | "guard" | "waitQuota">,
+    mailboxes: MailboxService,
+  ) {
     this.#store = parts.store;
     this.#guard = parts.guard;
     this.#clock = parts.clock;
-    this.#waiters = parts.waiters;
+    this.#waitQuota = parts.waitQuota;
     this.#mailboxes = mailboxes;
   }
 
@@ -77,14 +80,14 @@ export class QueueIntake {
     const { tenant } = principal;
     if (wanted.waitMs === 0) return this.#oldestOfAll(tenant, wanted, takeFrom);
     const { signal } = waiting;
-    using watch = this.#waiters.watch(principal, journalTopic(tenant));
+    using watch = this.#waitQuota.watch(principal, journalTopic(tenant));
     const endMs = this.#clock.nowMs() + wanted.waitMs;
     for (;;) {
       const mail = await this.#oldestOfAll(tenant, wanted, takeFrom);
       const leftMs = endMs - this.#clock.nowMs();
       if (mail !== undefined || leftMs <= 0 || signal?.aborted === true) return mail;
       if (!(await watch.changed({ timeoutMs: leftMs, signal }))) return undefined;
-      await this.#guard.assertStillKnown(principal);
+      await this.#guard.assertStillValid(principal);
     }
   }
 

@@ -31,7 +31,7 @@ describe("a task that is sent", () => {
       kind: "a2a_task_queued",
       task_id: task.id,
     });
-    const [item] = await core.mailOf(ZHIWEI);
+    const [item] = await core.inboxOf(ZHIWEI);
     const { from, to, type, body, ...more } = item?.message ?? assert.fail("there is no mail");
     assert.deepEqual([from, to, type, body], [LULU, ZHIWEI, "request", task.intent_text]);
     assert.equal(more["task_kind"], "release.notes");
@@ -48,10 +48,10 @@ describe("a task that is sent", () => {
     const first = await core.taskQueue.sendTask(core.lulu, task);
     assert.deepEqual(await core.taskQueue.sendTask(core.lulu, { ...task, parent: null }), first);
     assert.deepEqual(await core.taskQueue.sendTask(core.operator, { ...task, sender: "lulu" }), first);
-    assert.equal((await core.mailOf(ZHIWEI)).length, 1);
+    assert.equal((await core.inboxOf(ZHIWEI)).length, 1);
     await core.finishTask();
     assert.deepEqual(await core.taskQueue.sendTask(core.lulu, task), first);
-    assert.equal((await core.mailOf(ZHIWEI)).length, 0);
+    assert.equal((await core.inboxOf(ZHIWEI)).length, 0);
   });
 
   it("with other content, or to somebody else, is a conflict while its name is taken", async () => {
@@ -66,7 +66,7 @@ describe("a task that is sent", () => {
       "conflict",
       new RegExp(`^id: ${LULU} has another task "${task.id}"`),
     );
-    assert.equal((await core.mailOf(KAMES)).length, 0);
+    assert.equal((await core.inboxOf(KAMES)).length, 0);
   });
 
   it("has a name of its sender's alone: another may use the same", async () => {
@@ -74,7 +74,7 @@ describe("a task that is sent", () => {
     const task = aQueueTask();
     await core.taskQueue.sendTask(core.lulu, task);
     await core.taskQueue.sendTask(core.kames, { ...task, sender: KAMES });
-    assert.equal((await core.mailOf(ZHIWEI)).length, 2);
+    assert.equal((await core.inboxOf(ZHIWEI)).length, 2);
   });
 
   it("at the same time twice, is sent once", async () => {
@@ -82,7 +82,7 @@ describe("a task that is sent", () => {
     const task = aQueueTask();
     const answers = await Promise.all([1, 2, 3].map(() => core.taskQueue.sendTask(core.lulu, task)));
     assert.deepEqual(new Set(answers.map(({ task_id }) => task_id)), new Set([task.id]));
-    assert.equal((await core.mailOf(ZHIWEI)).length, 1);
+    assert.equal((await core.inboxOf(ZHIWEI)).length, 1);
   });
 
   it("is recognised by its name and not by its idempotency key, which is about the work", async () => {
@@ -90,9 +90,9 @@ describe("a task that is sent", () => {
     const unsafe = { idempotency: { duplicate_safety: "unsafe", key: "k" } } as const;
     await core.queueTask({ ...unsafe, intent_text: "一" });
     await core.queueTask({ ...unsafe, intent_text: "二" });
-    assert.equal((await core.mailOf(ZHIWEI)).length, 2);
+    assert.equal((await core.inboxOf(ZHIWEI)).length, 2);
     await core.taskQueue.sendTask(core.lulu, aSharedTask("k", { intent_text: "三" }));
-    assert.equal((await core.mailOf(ZHIWEI)).length, 3);
+    assert.equal((await core.inboxOf(ZHIWEI)).length, 3);
   });
 
   it("is refused in the words of its wire when something in it is blank", async () => {
@@ -106,7 +106,7 @@ describe("a task that is sent", () => {
     await refused(core.queueTask({ task_kind: " " }), "invalid_argument", /^invalid task: task_kind/);
     await refused(core.queueTask({ intent_text: "" }), "invalid_argument", /^invalid task: intent_text/);
     await refused(core.queueTask({ id: "a/b" }), "invalid_argument", /^id: /);
-    assert.equal((await core.mailOf(ZHIWEI)).length, 0);
+    assert.equal((await core.inboxOf(ZHIWEI)).length, 0);
   });
 
   it("knows only two words for how safe it is to repeat", async () => {
@@ -157,7 +157,7 @@ describe("the parent of a task", () => {
     await using core = await coreWithQueue();
     await refused(core.queueTask({ parent: "nothing" }), "not_found", /^parent: there is no task nothing$/);
     const foreign = await core.queueTask();
-    const [{ task_id = "" } = {}] = await core.mailOf(ZHIWEI);
+    const [{ task_id = "" } = {}] = await core.inboxOf(ZHIWEI);
     for (const parent of [foreign, task_id]) {
       const task = aQueueTask({ sender: KAMES, parent });
       await refused(core.taskQueue.sendTask(core.kames, task), "not_found");
@@ -201,7 +201,7 @@ describe("the sender of a task", () => {
         ),
       );
     }
-    assert.equal((await core.mailOf(ZHIWEI)).length, 0);
+    assert.equal((await core.inboxOf(ZHIWEI)).length, 0);
     assert.deepEqual(
       await denials(core),
       claims.map(() => ({ actor: LULU, verb: "messages.send" })),
@@ -227,7 +227,7 @@ describe("the recipient of a task", () => {
     const pubkey = await keyOf(core, ZHIWEI);
     await core.queueTask({ recipient: { display: "anything", pubkey } });
     await core.queueTask({ recipient: { display: "zhiwei" } });
-    assert.equal((await core.mailOf(ZHIWEI)).length, 2);
+    assert.equal((await core.inboxOf(ZHIWEI)).length, 2);
   });
 
   it("must be somebody, named as agents are named", async () => {

@@ -28,7 +28,7 @@ async function share(core: CoreWithQueue, key: string, said: object = {}): Promi
 
 async function isDelivered(core: CoreWithQueue, id: string): Promise<boolean> {
   const { tasks } = await core.taskQueue.recentTasks(core.zhiwei, { limit: 100 });
-  return tasks.some((task) => task.id === id) && (await core.mailOf(ZHIWEI)).length > 0;
+  return tasks.some((task) => task.id === id) && (await core.inboxOf(ZHIWEI)).length > 0;
 }
 
 /** What the sender can take now. */
@@ -70,7 +70,7 @@ describe("work that was done before under the same key", () => {
       [events.length, events[0]?.task_id, events[0]?.data["replay_of"]],
       [1, task.id, source?.id],
     );
-    const [mail] = await core.mailOf(LULU);
+    const [mail] = await core.inboxOf(LULU);
     assert.deepEqual([mail?.message.from, mail?.message["replay_of"]], [ZHIWEI, source?.id]);
     assert.equal((await core.journal.verify(core.operator)).ok, true);
   });
@@ -88,7 +88,7 @@ describe("work that was done before under the same key", () => {
     assert.equal(await isDelivered(core, await share(core, "k-1", { intent_text: "别的" })), true);
     assert.equal(await isDelivered(core, await share(core, "k-2")), true);
     await core.taskQueue.sendTask(core.lulu, aSharedTask("k-1", { recipient: KAMES }));
-    assert.equal((await core.mailOf(KAMES)).length, 1);
+    assert.equal((await core.inboxOf(KAMES)).length, 1);
     await core.taskQueue.sendTask(core.kames, aSharedTask("k-1", { sender: KAMES }));
     assert.deepEqual((await core.taskQueue.recentResults(core.kames, {})).results, []);
   });
@@ -285,7 +285,7 @@ describe("work that is under way under the same key", () => {
       await core.takeTask();
       await end(core, first);
       await core.sweep.step();
-      const [next] = await core.mailOf(ZHIWEI);
+      const [next] = await core.inboxOf(ZHIWEI);
       assert.equal((await core.delivery(next?.message_id ?? "")).reason, undefined);
       assert.equal((await core.takeTask()).id, second);
       assert.equal((await core.takeTask()).id, "");
@@ -341,12 +341,12 @@ describe("work that is under way under the same key", () => {
   it("is told apart also when all ask at the same time", async () => {
     await using core = await coreWithQueue();
     await Promise.all(Array.from({ length: 8 }, () => share(core, "k-1")));
-    assert.equal((await core.mailOf(ZHIWEI)).length, 1);
+    assert.equal((await core.inboxOf(ZHIWEI)).length, 1);
     const { id } = await core.takeTask();
     await Promise.all([core.taskQueue.postResult(core.zhiwei, anOkResult(id)), share(core, "k-1")]);
     await core.sweep.step();
     assert.equal((await results(core)).length, 9);
-    assert.equal((await core.mailOf(ZHIWEI)).length, 0);
+    assert.equal((await core.inboxOf(ZHIWEI)).length, 0);
   });
 
   it("is not waited for when it ends at the very moment somebody asks for the same", async () => {

@@ -43,9 +43,9 @@ describe("the next task", () => {
     assert.deepEqual(await core.taskQueue.nextTask(core.lulu, {}), NOTHING);
     const id = await core.queueTask();
     assert.equal((await core.takeTask()).id, id);
-    const [note] = await core.mailOf(ZHIWEI);
+    const [note] = await core.inboxOf(ZHIWEI);
     assert.deepEqual([note?.message.body, note?.status], ["只是一封信", "PENDING"]);
-    assert.equal((await core.mailOf(KAMES)).length, 1);
+    assert.equal((await core.inboxOf(KAMES)).length, 1);
   });
 
   it("may have been asked for on any wire", async () => {
@@ -68,7 +68,7 @@ describe("the next task", () => {
     await core.queueTask();
     const gone = { signal: AbortSignal.abort(), isGone: () => true };
     assert.deepEqual(await core.taskQueue.nextTask(core.zhiwei, {}, gone), NOTHING);
-    assert.equal((await core.mailOf(ZHIWEI)).length, 1);
+    assert.equal((await core.inboxOf(ZHIWEI)).length, 1);
   });
 
   it("of another is not to be had, and of anybody is for operators", async () => {
@@ -133,7 +133,7 @@ describe("the next result", () => {
     await core.queueTask();
     await core.finishTask();
     assert.equal((await core.taskQueue.nextResult(core.lulu, {}, "now")).result?.status, "ok");
-    const [note] = await core.mailOf(LULU);
+    const [note] = await core.inboxOf(LULU);
     assert.deepEqual([note?.message.body, note?.status], ["闲聊", "PENDING"]);
   });
 

@@ -180,7 +180,7 @@ describe("presence", () => {
     await core.agents.register(core.operator, { agent_id: ZHIWEI, ttl_ms: 1_000 });
     core.clock.advance(1_000_000);
     await core.send();
-    assert.equal((await core.mailOf(ZHIWEI)).length, 1);
+    assert.equal((await core.inboxOf(ZHIWEI)).length, 1);
   });
 });
 

@@ -31,7 +31,7 @@ import { AgentRemoval } from "./agent-removal.ts";
 import { viewAgent } from "../agents/agent-view.ts";
 import type { CardSettings } from "../agents/card-interfaces.ts";
 import type { Directory } from "../agents/directory.ts";
-import { isListedFor } from "../rules/remote-address.ts";
+import { isListedFor } from "../access/authorize.ts";
 import { type PushAfter, PushRegistration } from "./push-registration.ts";
 import { fillRecord, registeredBefore } from "./registration.ts";
 

@@ -18,7 +18,7 @@ describe("deregistering", () => {
     }
     assert.equal((await core.delivery(settled)).state, "acknowledged");
     assert.deepEqual(
-      new Set((await core.mailOf(LULU)).map(({ message }) => message.reply_to)),
+      new Set((await core.inboxOf(LULU)).map(({ message }) => message.reply_to)),
       new Set([leased, waiting]),
     );
   });
@@ -29,7 +29,7 @@ describe("deregistering", () => {
     await core.agents.remove(core.operator, ZHIWEI);
     const task = await core.tasks.get(core.operator, receipt.task_id ?? "");
     assert.equal(task.state, "failed");
-    const results = await core.mailOf(LULU);
+    const results = await core.inboxOf(LULU);
     assert.deepEqual(
       results.map(({ message }) => [message.from, message["task_state"]]),
       [["postmaster@relay", "failed"]],
@@ -43,7 +43,7 @@ describe("deregistering", () => {
     await core.agents.remove(core.operator, ZHIWEI);
     const task = await core.tasks.get(core.operator, receipt.task_id ?? "");
     assert.equal(task.state, "failed");
-    const [result, ...others] = await core.mailOf(LULU);
+    const [result, ...others] = await core.inboxOf(LULU);
     assert.equal(others.length, 0);
     assert.match(result?.message.body ?? "", /no longer registered/);
   });
@@ -108,11 +108,11 @@ describe("registering again", () => {
       [agent.display_name, agent.aliases, agent.ttl_ms, agent.registered_at],
       [ZHIWEI, [], undefined, "2026-05-09T12:00:00.000Z"],
     );
-    assert.equal((await core.mailOf(ZHIWEI)).length, 0);
+    assert.equal((await core.inboxOf(ZHIWEI)).length, 0);
     assert.equal((await core.delivery(old)).state, "withdrawn");
     const fresh = (await core.send()).receipt.message_id;
     assert.deepEqual(
-      (await core.mailOf(ZHIWEI)).map(({ message_id }) => message_id),
+      (await core.inboxOf(ZHIWEI)).map(({ message_id }) => message_id),
       [fresh],
     );
   });
@@ -128,7 +128,7 @@ describe("registering again", () => {
     await core.agents.finishRemovals(core.operator);
     assert.equal((await core.delivery(receipt.message_id)).state, "withdrawn");
     assert.equal((await core.tasks.get(core.operator, receipt.task_id ?? "")).state, "failed");
-    assert.equal((await core.mailOf(LULU)).length, 1);
+    assert.equal((await core.inboxOf(LULU)).length, 1);
   });
 
   it("lets no message in that was on its way when the agent left", async () => {
@@ -155,8 +155,8 @@ describe("registering again", () => {
     await core.store.commit({ tenant: "default", agents, events: [] });
     await core.agents.register(core.operator, { agent_id: ZHIWEI });
     assert.equal((await core.delivery(receipt.message_id)).state, "withdrawn");
-    assert.equal((await core.mailOf(ZHIWEI)).length, 0);
-    assert.equal((await core.mailOf(LULU)).length, 1);
+    assert.equal((await core.inboxOf(ZHIWEI)).length, 0);
+    assert.equal((await core.inboxOf(LULU)).length, 1);
   });
 });
 
@@ -191,7 +191,7 @@ describe("an id that somebody else had before", () => {
     const { core, taskId } = await takenOver();
     await using _ = core;
     await core.tasks.complete(core.zhiwei, taskId, { text: "只给前任" });
-    assert.deepEqual(await core.mailOf(LULU), []);
+    assert.deepEqual(await core.inboxOf(LULU), []);
     assert.equal((await core.tasks.get(core.zhiwei, taskId)).state, "completed");
   });
 

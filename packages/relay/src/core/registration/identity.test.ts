@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import { type AgentId, keyProofText, LIMITS, type RegisterRequest } from "@a2a-relay/protocol";
 import { type CoreOnMemory, coreOnMemory, LULU } from "../../../testing/core-on-memory.ts";
 import { refused } from "../../../testing/refusal.ts";
-import { isSignedBy, newKeyPair, signingKey } from "../keys/ed25519.ts";
+import { isSignedBy, newKeyPair, signingKey } from "../rules/ed25519.ts";
 import { rootOperator } from "../access/principal.ts";
 
 const KAMES = "kames@桌面" as AgentId;

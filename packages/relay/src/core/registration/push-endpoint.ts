@@ -1,5 +1,5 @@
 import { type AgentId, type PushMode, type RegisterRequest, RelayError } from "@a2a-relay/protocol";
-import { CLOSED } from "../outbound/circuit.ts";
+import { CLOSED } from "../rules/circuit-breaker.ts";
 import type { PushEndpoint } from "../ports/pushes.ts";
 
 const SWITCHED_OFF = "the agent switched push off";

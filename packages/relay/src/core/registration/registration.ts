@@ -1,5 +1,5 @@
 import { type AgentId, LIMITS, quote, type RegisterRequest, RelayError } from "@a2a-relay/protocol";
-import { isPublicKey } from "../keys/ed25519.ts";
+import { isPublicKey } from "../rules/ed25519.ts";
 import type { EgressPolicy } from "../rules/egress-policy.ts";
 import type { Identity } from "../agents/agent-identity.ts";
 import { readAgentId } from "../rules/agent-name.ts";

@@ -24,7 +24,7 @@ describe("an agent that is written to by its URL", () => {
     assert.deepEqual([agent.callback_url, agent.push, agent.custodial], [ID, "a2a", true]);
     const endpoint = await core.pushes.endpoint(core.operator, ID, {});
     assert.deepEqual([endpoint.push, endpoint.ack, endpoint.state], ["a2a", true, "active"]);
-    assert.equal((await core.mailOf(ID)).length, 2);
+    assert.equal((await core.inboxOf(ID)).length, 2);
     assert.equal((await core.agents.list(core.operator, {})).total, 3);
   });
 
@@ -33,7 +33,7 @@ describe("an agent that is written to by its URL", () => {
     await Promise.all(Array.from({ length: 20 }, () => core.send({ to: URL_A })));
     const { events } = await core.journal.events(core.operator, { type: "agent.registered" });
     assert.equal(events.filter(({ agent }) => agent === ID).length, 1);
-    assert.equal((await core.mailOf(ID)).length, 20);
+    assert.equal((await core.inboxOf(ID)).length, 20);
   });
 
   it("is written to in batches, and asked over A2A", async () => {
@@ -54,7 +54,7 @@ describe("an agent that is written to by its URL", () => {
     const asked = { ...caller, extensions: [], idempotencyKey: undefined };
     const { task } = await core.a2a.send(asked, params, {});
     assert.equal(task?.status.state, "TASK_STATE_SUBMITTED");
-    assert.equal((await core.mailOf("https://other.example/")).length, 1);
+    assert.equal((await core.inboxOf("https://other.example/")).length, 1);
   });
 
   it("is nobody before that, and nobody registers, or sends, as such", async () => {
@@ -95,7 +95,7 @@ describe("an agent that is written to by its URL", () => {
     await core.agents.remove(core.operator, URL_A);
     await refused(core.agents.get(core.operator, URL_A), "unknown_agent");
     await core.send({ to: URL_A, body: "又来" });
-    const mail = await core.mailOf(ID);
+    const mail = await core.inboxOf(ID);
     assert.deepEqual(
       mail.map(({ message }) => message.body),
       ["又来"],
@@ -130,7 +130,7 @@ describe("an agent that is written to by its URL", () => {
         sent.map(({ status }) => status),
         [201, 201, 201],
       );
-      assert.equal((await core.mailOf(ID)).length, 2);
+      assert.equal((await core.inboxOf(ID)).length, 2);
       await core.agents.remove(core.operator, ID);
     }
     const { events } = await core.journal.events(core.operator, { type: "agent.registered" });

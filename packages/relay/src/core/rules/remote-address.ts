@@ -1,19 +1,10 @@
 import { type AgentId, LIMITS, quote, RelayError } from "@a2a-relay/protocol";
-import type { Principal } from "../access/principal.ts";
 
 const EXTERNAL = /^https?:\/\//;
 
-/** Whether this is an agent elsewhere, known by nothing but where it is. Nobody can register such an id. */
+/** Whether this is a remote agent, whose id is its URL. No agent can register such an id. */
 export function isRemote(agentId: string): boolean {
   return EXTERNAL.test(agentId);
-}
-
-/**
- * Whether somebody is shown that the agent is there who did not name it: the address of an agent elsewhere may be known
- * to few, and here it is known because one of them wrote to it. `viewer` is undefined for whoever showed no key.
- */
-export function isListedFor(viewer: Principal | undefined, agentId: string): boolean {
-  return viewer?.kind === "operator" || !isRemote(agentId);
 }
 
 /** The id of the agent at a URL: the URL itself, always written in the same way. */

@@ -4,8 +4,7 @@ import type { Changes } from "../ports/relay-store.ts";
 import type { MessageDefaults } from "./notices.ts";
 import type { CachedResult, TaskRecord } from "../ports/tasks.ts";
 import { endingDigest, endTask } from "./task-result.ts";
-import { wholeArtifact } from "../tasks/task-step.ts";
-import { tellEnd } from "./task-update.ts";
+import { tellEnd, wholeArtifact } from "./task-update.ts";
 
 /** What the mail of a task says that nobody has to do any more. */
 export function replayReason(cached: CachedResult): string {

@@ -219,7 +219,7 @@ describe("a guest", () => {
       "working",
       "completed",
     ]);
-    assert.deepEqual(await core.mailOf(ZHIWEI), []);
+    assert.deepEqual(await core.inboxOf(ZHIWEI), []);
   });
 
   it("cannot be written to out of the blue, registered, or spoken for", async () => {

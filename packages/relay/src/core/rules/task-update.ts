@@ -1,6 +1,6 @@
-import { LIMITS, type Part, RelayError } from "@a2a-relay/protocol";
+import { type Artifact, LIMITS, type Part, RelayError } from "@a2a-relay/protocol";
 import type { Changes } from "../ports/relay-store.ts";
-import type { A2aMembers, Said, TaskRecord, TaskStep } from "../ports/tasks.ts";
+import type { A2aMembers, ArtifactStep, Said, TaskRecord, TaskStep } from "../ports/tasks.ts";
 
 /** A task after some steps, and the steps, to be written together. */
 export interface Told {
@@ -68,4 +68,8 @@ function assertRoom({ id, updateCount, updateBytes }: TaskRecord): void {
       { details: { limit: LIMITS.taskUpdateBytesMax } },
     );
   }
+}
+
+export function wholeArtifact(artifact: Artifact): ArtifactStep {
+  return { kind: "artifact", artifact, append: false, lastChunk: true };
 }

@@ -14,7 +14,7 @@ describe("a notice", () => {
     await using core = await coreOnMemory();
     const { receipt } = await core.send({ subject: "急事", thread_id: "t1" });
     await giveUp(core, ZHIWEI, receipt.message_id);
-    const [notice] = await core.mailOf(LULU);
+    const [notice] = await core.inboxOf(LULU);
     assert.ok(notice);
     const { message } = notice;
     assert.deepEqual(
@@ -34,7 +34,7 @@ describe("a notice", () => {
       const { receipt } = await core.send({ type });
       await giveUp(core, ZHIWEI, receipt.message_id);
       assert.deepEqual(
-        (await core.mailOf(LULU)).map(({ message }) => message.reply_to),
+        (await core.inboxOf(LULU)).map(({ message }) => message.reply_to),
         [receipt.message_id],
       );
     });
@@ -44,7 +44,7 @@ describe("a notice", () => {
     await using core = await coreOnMemory();
     const { receipt } = await core.send({ type: "status" });
     await giveUp(core, ZHIWEI, receipt.message_id);
-    assert.equal((await core.mailOf(LULU)).length, 0);
+    assert.equal((await core.inboxOf(LULU)).length, 0);
   });
 
   it("is never caused by a notice or a result, however they end", async () => {
@@ -56,13 +56,13 @@ describe("a notice", () => {
     const asked = await core.send({ type: "request" });
     const reply = { from: ZHIWEI, to: LULU, type: "reply", reply_to: asked.receipt.message_id } as const;
     await core.send(reply);
-    const [notice, result, answer] = await core.mailOf(LULU);
+    const [notice, result, answer] = await core.inboxOf(LULU);
     await giveUp(core, LULU, notice?.message_id ?? "");
     await giveUp(core, LULU, result?.message_id ?? "");
     core.clock.advance(8 * DAY_MS);
     await core.sweep.step();
     assert.equal((await core.delivery(answer?.message_id ?? "")).state, "expired");
-    assert.deepEqual([(await core.mailOf(ZHIWEI)).length, (await core.mailOf(LULU)).length], [0, 0]);
+    assert.deepEqual([(await core.inboxOf(ZHIWEI)).length, (await core.inboxOf(LULU)).length], [0, 0]);
   });
 
   it("is caused by a question that nobody reads", async () => {
@@ -76,7 +76,7 @@ describe("a notice", () => {
       needs_reply: true,
     });
     await giveUp(core, LULU, question.receipt.message_id);
-    const notices = (await core.mailOf(ZHIWEI)).filter(
+    const notices = (await core.inboxOf(ZHIWEI)).filter(
       ({ sender_agent_id }) => sender_agent_id === POSTMASTER,
     );
     assert.equal(notices.length, 1);
@@ -89,7 +89,7 @@ describe("a notice", () => {
     const followUp = await core.send({ task_id: receipt.task_id ?? "" });
     await giveUp(core, ZHIWEI, followUp.receipt.message_id);
     assert.equal((await core.tasks.get(core.operator, receipt.task_id ?? "")).state, "submitted");
-    assert.equal((await core.mailOf(LULU)).length, 1);
+    assert.equal((await core.inboxOf(LULU)).length, 1);
   });
 
   it("is not written to a sender that has gone", async () => {
@@ -101,7 +101,7 @@ describe("a notice", () => {
     await giveUp(core, ZHIWEI, request.receipt.message_id);
     assert.equal((await core.tasks.get(core.operator, request.receipt.task_id ?? "")).state, "failed");
     await core.agents.register(core.operator, { agent_id: LULU });
-    assert.equal((await core.mailOf(LULU)).length, 0);
+    assert.equal((await core.inboxOf(LULU)).length, 0);
   });
 
   it("reaches a mailbox that is full", async () => {
@@ -109,7 +109,7 @@ describe("a notice", () => {
     await core.send({ from: ZHIWEI, to: LULU });
     const { receipt } = await core.send();
     await giveUp(core, ZHIWEI, receipt.message_id);
-    assert.equal((await core.mailOf(LULU)).length, 2);
+    assert.equal((await core.inboxOf(LULU)).length, 2);
   });
 
   it("shortens a long subject without breaking a character in two", async () => {
@@ -121,7 +121,7 @@ describe("a notice", () => {
       const request = await core.send({ subject: `${offset}${"🦊".repeat(249)}`, type: "request" });
       await core.tasks.complete(core.operator, request.receipt.task_id ?? "", {});
     }
-    for (const { message } of await core.mailOf(LULU)) assert.ok(message.subject.isWellFormed());
+    for (const { message } of await core.inboxOf(LULU)) assert.ok(message.subject.isWellFormed());
   });
 });
 
@@ -133,10 +133,10 @@ describe("canceling", () => {
     assert.deepEqual([task.state, task.status_text], ["canceled", "不用了"]);
     assert.equal((await core.delivery(receipt.message_id)).state, "withdrawn");
     assert.deepEqual(
-      (await core.mailOf(LULU)).map(({ message }) => [message.from, message["task_state"], message.body]),
+      (await core.inboxOf(LULU)).map(({ message }) => [message.from, message["task_state"], message.body]),
       [[POSTMASTER, "canceled", "不用了"]],
     );
-    assert.equal((await core.mailOf(ZHIWEI)).length, 0, "nobody worked on it, so nobody has to stop");
+    assert.equal((await core.inboxOf(ZHIWEI)).length, 0, "nobody worked on it, so nobody has to stop");
     assert.deepEqual(await core.tasks.cancel(core.operator, task.id, {}), task);
   });
 
@@ -145,7 +145,7 @@ describe("canceling", () => {
     const { receipt } = await core.send({ type: "request" });
     const { message_id, lease_id } = await core.lease();
     await core.tasks.cancel(core.operator, receipt.task_id ?? "", {});
-    const [notice] = await core.mailOf(ZHIWEI);
+    const [notice] = await core.inboxOf(ZHIWEI);
     assert.deepEqual([notice?.message.from, notice?.message["task_state"]], [POSTMASTER, "canceled"]);
     const { results } = await core.mailboxes.ack(core.operator, ZHIWEI, {
       leases: [{ message_id, lease_id }],

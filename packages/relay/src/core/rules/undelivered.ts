@@ -1,5 +1,4 @@
 import { type AgentId, isTerminal, POSTMASTER } from "@a2a-relay/protocol";
-import type { RespondDemand } from "../access/capability-gate.ts";
 import type { Changes, RelayStore } from "../ports/relay-store.ts";
 import type { EventType } from "../ports/journal.ts";
 import { type MessageDefaults, undeliverableNotice } from "./notices.ts";
@@ -50,18 +49,6 @@ export async function undeliveredChanges(
   // Whoever handed the task over is told apart from whoever asked for it.
   const told = task.requester === delivery.sender ? [] : await senderNotice(store, defaults, delivery);
   return [settled, ...failed, ...told];
-}
-
-/** Whoever gives up the mail that asked for a task answers that task; undefined for any other mail. */
-export async function demandOfGivingUp(
-  store: RelayStore,
-  { tenant, messageId, taskId, agentId: responder }: DeliveryRecord,
-  leaseId: string | undefined,
-): Promise<RespondDemand | undefined> {
-  const task = taskId === null ? undefined : await store.task(tenant, taskId);
-  if (task === undefined || task.messageId !== messageId || isTerminal(task.state)) return undefined;
-  const { id, requester, clientId: clientTaskId } = task;
-  return { kind: "respond", responder, requester, taskId: id, clientTaskId, leaseId };
 }
 
 /**

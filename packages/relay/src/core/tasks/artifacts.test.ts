@@ -82,7 +82,7 @@ describe("artifacts", () => {
     const artifacts = [{ artifactId: "new", parts }];
     await refused(tasks.complete(operator, taskId, { artifacts }), "too_large");
     assert.deepEqual(await tasks.get(operator, taskId), before);
-    assert.deepEqual(await core.mailOf(LULU), []);
+    assert.deepEqual(await core.inboxOf(LULU), []);
     await add("n0", false);
     await add("new", false);
     await tasks.complete(operator, taskId, { text: "好了" });

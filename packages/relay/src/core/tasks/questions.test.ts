@@ -12,7 +12,7 @@ describe("asking for input over the task's status", () => {
       text: "翻译成什么语言?",
     });
     assert.equal(task.state, "input-required");
-    const [question, ...others] = await relay.mailOf(LULU);
+    const [question, ...others] = await relay.inboxOf(LULU);
     assert.equal(others.length, 0);
     assert.equal(question?.message.body, "翻译成什么语言?");
     assert.equal(question?.message.needs_reply, true);
@@ -27,6 +27,6 @@ describe("asking for input over the task's status", () => {
       state: "working",
       text: "reading",
     });
-    assert.deepEqual(await relay.mailOf(LULU), []);
+    assert.deepEqual(await relay.inboxOf(LULU), []);
   });
 });

@@ -33,8 +33,8 @@ interface TaskEventsParts {
   readonly store: RelayStore;
   readonly guard: Guard;
   readonly clock: Clock;
-  readonly pace: Throttle;
-  readonly waiters: WaitQuota;
+  readonly throttle: Throttle;
+  readonly waitQuota: WaitQuota;
 }
 
 const parseQuery = parserOf(TaskEventsQuerySchema, "query");
@@ -66,11 +66,11 @@ export class TaskEvents {
     const query: TaskEventsQuery = parseQuery(input);
     let afterSeq = parseCursor(query.since, "since");
     const { tenant, id: taskId } = await visibleTask(this.#parts, principal, id, allParties);
-    const { clock, guard, pace, waiters } = this.#parts;
+    const { clock, guard, throttle, waitQuota } = this.#parts;
     return follow({
-      watch: waiters.watch(principal, taskTopic(tenant, taskId)),
+      watch: waitQuota.watch(principal, taskTopic(tenant, taskId)),
       clock,
-      pace,
+      throttle,
       pulseMs: this.#heartbeatMs,
       signal,
       look: async () => {
@@ -78,7 +78,7 @@ export class TaskEvents {
         afterSeq = seq;
         return sight;
       },
-      stillAllowed: () => guard.assertStillKnown(principal),
+      stillAllowed: () => guard.assertStillValid(principal),
     });
   }
 
@@ -130,7 +130,7 @@ export class TaskEvents {
     readonly lastSeq: number;
     readonly hasMore: boolean;
   }> {
-    const { store, pace } = this.#parts;
+    const { store, throttle } = this.#parts;
     const filter = {
       tenant: task.tenant,
       type: undefined,
@@ -145,7 +145,7 @@ export class TaskEvents {
       const told = events.filter(isAboutTask);
       if (told.length > 0 || !hasMore) return { events: told, lastSeq, hasMore };
       seq = lastSeq;
-      await pace.step();
+      await throttle.step();
     }
   }
 }

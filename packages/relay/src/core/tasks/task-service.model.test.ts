@@ -132,7 +132,7 @@ class History {
 
   /** What the core shows of the tasks must be what the model says. */
   async compare(tasks: readonly ModelTask[] = this.#tasks): Promise<void> {
-    const mail = await this.#core.mailOf(LULU);
+    const mail = await this.#core.inboxOf(LULU);
     for (const each of tasks) await this.#compare(each, mail);
   }
 

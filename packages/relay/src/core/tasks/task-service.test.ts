@@ -61,7 +61,7 @@ describe("completing", () => {
     const task = await core.tasks.complete(core.operator, taskId, request);
     assert.deepEqual([task.state, task.result_status, task.status_text], ["completed", "partial", "好了"]);
     assert.equal((await core.delivery(requestId)).state, "acknowledged");
-    const mail = await core.mailOf(LULU);
+    const mail = await core.inboxOf(LULU);
     assert.equal(mail.length, 1);
     const result = mail[0]?.message;
     assert.deepEqual(
@@ -83,7 +83,7 @@ describe("completing", () => {
     const { core, taskId } = await askedTask();
     await using _ = core;
     for (const request of [undefined, {}]) await core.tasks.complete(core.operator, taskId, request);
-    assert.equal((await core.mailOf(LULU))[0]?.message.body, "done");
+    assert.equal((await core.inboxOf(LULU))[0]?.message.body, "done");
   });
 
   it("again with the same content is answered as before, with other content refused", async () => {
@@ -112,7 +112,7 @@ describe("completing", () => {
     }
     await refused(core.tasks.fail(core.operator, taskId, { reason: "好了" }), "task_finished");
     await refused(core.tasks.cancel(core.operator, taskId, {}), "task_finished");
-    assert.equal((await core.mailOf(LULU)).length, 1);
+    assert.equal((await core.inboxOf(LULU)).length, 1);
   });
 
   for (const end of ["fail", "reject"] as const) {
@@ -148,7 +148,7 @@ describe("completing", () => {
     );
     const settled = await Promise.allSettled(ends);
     assert.equal(settled.filter(({ status }) => status === "fulfilled").length, 1);
-    assert.equal((await core.mailOf(LULU)).length, 1);
+    assert.equal((await core.inboxOf(LULU)).length, 1);
   });
 
   it("under an old lease is refused, also after the work went back once more", async () => {
@@ -179,7 +179,7 @@ describe("failing and rejecting", () => {
       assert.deepEqual([task.state, task.result_status, task.status_text], [state, "error", "没有权限"]);
       assert.deepEqual(await core.tasks[verb](core.operator, taskId, { reason: "没有权限" }), task);
       await refused(core.tasks[verb](core.operator, taskId, { reason: "别的" }), "task_finished");
-      const mail = await core.mailOf(LULU);
+      const mail = await core.inboxOf(LULU);
       assert.deepEqual(
         mail.map(({ message }) => [message.body, message["task_state"]]),
         [["没有权限", state]],

@@ -23,7 +23,7 @@ import type { Guard } from "../access/guard.ts";
 import type { Principal } from "../access/principal.ts";
 import type { Directory } from "../agents/directory.ts";
 import type { Clock } from "../ports/clock.ts";
-import { combine, decideAndCommit, type Decision, type InTurn } from "../mechanisms/commit-retry.ts";
+import { combine, decideAndCommit, type Decision, type RunExclusive } from "../mechanisms/commit-retry.ts";
 import type { Identifiers } from "../ports/ids.ts";
 import { timeDigits } from "../mechanisms/time-ordered-ids.ts";
 import type { Changes, RelayStore } from "../ports/relay-store.ts";
@@ -41,8 +41,8 @@ import type { TaskRecord } from "../ports/tasks.ts";
 import { askRequester, type Ending, endingDigest, endTask, STATUS_TEXT_CHARS } from "../rules/task-result.ts";
 import { assertInTime, assertUnfinished, moveTask } from "../rules/task-state.ts";
 import { taskTree } from "./task-tree.ts";
-import { artifactStep, statusStep, wholeArtifact } from "./task-step.ts";
-import { tell, tellEnd } from "../rules/task-update.ts";
+import { artifactStep, statusStep } from "./task-step.ts";
+import { tell, tellEnd, wholeArtifact } from "../rules/task-update.ts";
 import { summarizeTask, viewTask } from "./task-view.ts";
 import { visibleTask } from "./visible-task.ts";
 
@@ -311,14 +311,15 @@ export class TaskService {
   ): Promise<TaskView> {
     let requester = "";
     // Whose task it is is known only once it was looked at.
-    const spendInTurn: InTurn = (again) => this.#capabilityMutex.at(principal.tenant, requester)(again);
+    const spendExclusively: RunExclusive = (again) =>
+      this.#capabilityMutex.at(principal.tenant, requester)(again);
     const decideOn = async (): Promise<Decision<TaskView>> => {
       const task = await visibleTask(this.#parts, principal, id);
       ({ requester } = task);
       return decide(task);
     };
     return this.#turns.take(JSON.stringify([principal.tenant, id]), () =>
-      decideAndCommit(this.#store, decideOn, spendInTurn),
+      decideAndCommit(this.#store, decideOn, spendExclusively),
     );
   }
 

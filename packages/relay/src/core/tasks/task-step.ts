@@ -20,7 +20,3 @@ export function artifactStep(
   const more = metadata === undefined ? {} : { metadata };
   return { kind: "artifact", artifact, append, lastChunk, ...more };
 }
-
-export function wholeArtifact(artifact: Artifact): ArtifactStep {
-  return { kind: "artifact", artifact, append: false, lastChunk: true };
-}

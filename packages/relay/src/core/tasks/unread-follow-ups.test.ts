@@ -31,7 +31,7 @@ describe("a follow-up that nobody has read", () => {
     const delivery = await core.delivery(receipt.message_id);
     assert.equal(delivery.state, "withdrawn");
     assert.match(delivery.reason ?? "", /finished before this was read/);
-    assert.equal((await core.mailOf(LULU)).length, 1);
+    assert.equal((await core.inboxOf(LULU)).length, 1);
   });
 
   it("is not left behind by a cancel in the same turn", async () => {
@@ -39,7 +39,7 @@ describe("a follow-up that nobody has read", () => {
     const taskId = await requested(core);
     const followUp = core.send({ task_id: taskId, body: "更正" });
     await Promise.allSettled([followUp, core.tasks.cancel(core.lulu, taskId, {})]);
-    assert.deepEqual(await core.mailOf(ZHIWEI), []);
+    assert.deepEqual(await core.inboxOf(ZHIWEI), []);
   });
 
   it("is not kept for a worker that gives the task back in the same turn", async () => {

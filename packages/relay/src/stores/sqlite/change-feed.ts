@@ -20,7 +20,7 @@ export class InProcessChangeFeed implements ChangeFeed, Disposable {
   #closed = false;
 
   constructor(options: ChangeFeedOptions = {}) {
-    this.#watchesMax = options.watchesMax ?? LIMITS.waitersMax;
+    this.#watchesMax = options.watchesMax ?? LIMITS.waitsMax;
   }
 
   watch(topic: Topic, { isOwn = false }: WatchOptions = {}): Watch {

@@ -226,7 +226,7 @@ export class MailboxSocket {
       throw new RelayError("unavailable", "the relay is stopping; try again in a moment");
     }
     try {
-      await this.#core.guard.assertStillKnown(this.#order.principal);
+      await this.#core.guard.assertStillValid(this.#order.principal);
     } catch (reason) {
       if (RelayError.from(reason).code === "unauthenticated") this.#ending = reason;
       throw reason;
@@ -243,7 +243,7 @@ export class MailboxSocket {
     this.#unanswered += 1;
     this.#writer.ping();
     try {
-      await this.#core.guard.assertStillKnown(this.#order.principal);
+      await this.#core.guard.assertStillValid(this.#order.principal);
     } catch (reason) {
       this.#failed(reason);
     }

@@ -5,7 +5,7 @@ import { callerOf } from "../../../testing/a2a-asking.ts";
 import { type AskedTask, askedTask } from "../../../testing/asked-task.ts";
 import { LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
 import type { TaskRecord } from "../ports/tasks.ts";
-import type { A2aPage } from "./a2a-streams.ts";
+import type { A2aPage } from "../a2a/a2a-streams.ts";
 
 function textsOf(task: A2aTask): readonly unknown[] {
   return (task.history ?? []).map(({ parts }) => parts[0]?.["text"]);

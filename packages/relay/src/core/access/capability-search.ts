@@ -1,7 +1,7 @@
 import { formatInstant } from "@a2a-relay/protocol";
 import type { CapabilityRecord } from "../ports/access.ts";
-import { type ScopedRequest, scopeRefusal } from "../access/capability-scope.ts";
-import type { Fault, Standing } from "../access/capability-validity.ts";
+import { type ScopedRequest, scopeRefusal } from "./capability-scope.ts";
+import type { Fault, Standing } from "./capability-validity.ts";
 
 /** A capability that admits the act, and the one it was delegated from. */
 export interface Found {

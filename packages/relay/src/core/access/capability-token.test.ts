@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import type { AgentId } from "@a2a-relay/protocol";
 import type { CapabilityRecord } from "../ports/access.ts";
 import { CAPABILITY_DOMAIN, mint, SignatureCheck, signedText } from "./capability-token.ts";
-import { newKeyPair, signingKey } from "./ed25519.ts";
+import { newKeyPair, signingKey } from "../rules/ed25519.ts";
 
 const identity = signingKey(newKeyPair().privateKey);
 

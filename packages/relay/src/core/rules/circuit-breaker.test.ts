@@ -8,7 +8,7 @@ import {
   CIRCUIT_FAILURES_MAX,
   CLOSED,
   leftAlone,
-} from "./circuit.ts";
+} from "./circuit-breaker.ts";
 
 function failing(times: number, circuit: Circuit = CLOSED): Circuit {
   return Array.from({ length: times }).reduce<Circuit>((each) => afterFailure(each, NOON_MS), circuit);

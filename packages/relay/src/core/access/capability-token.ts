@@ -1,6 +1,6 @@
 import { canonicalJson } from "@a2a-relay/protocol";
 import type { CapabilityRecord } from "../ports/access.ts";
-import { isSignedBy, type SigningKey } from "./ed25519.ts";
+import { isSignedBy, type SigningKey } from "../rules/ed25519.ts";
 
 /** Keeps a signature that was made for something else from ever being one of a capability. */
 export const CAPABILITY_DOMAIN = "a2a-relay.capability.v1";
