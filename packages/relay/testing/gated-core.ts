@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import type { AgentId, CapabilityScope, CapabilityView, EventView } from "@a2a-relay/protocol";
 import type { CapabilityRecord } from "../src/core/ports/access.ts";
 import { agentOf, type AgentPrincipal, DEFAULT_TENANT } from "../src/core/access/principal.ts";
-import type { SendAnswer } from "../src/core/messages/send-planner.ts";
+import type { SendResult } from "../src/core/messages/send-planner.ts";
 import { type CoreOnMemory, coreOnMemory, LULU, ZHIWEI } from "./core-on-memory.ts";
 
 export const KAMES = "kames@kamac" as AgentId;
@@ -19,7 +19,7 @@ export interface GatedCore extends CoreOnMemory {
   /** All that lulu needs to ask zhiwei for work, without limits. */
   letAsk(): Promise<void>;
   /** A request from lulu to zhiwei, by lulu itself. */
-  ask(message?: object): Promise<SendAnswer>;
+  ask(message?: object): Promise<SendResult>;
   /** What the checks since the last call put on record. */
   checks(): Promise<readonly EventView[]>;
   keyOf(agent: AgentId): Promise<string>;

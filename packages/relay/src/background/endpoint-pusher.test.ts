@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { ZHIWEI } from "../../testing/core-on-memory.ts";
-import { inObjects } from "../../testing/batch-wire.ts";
 import { anAnswer } from "../../testing/fake-outside.ts";
 import { type PushingCore, pushingCore } from "../../testing/pushing-core.ts";
 import { DEFAULT_TENANT } from "../core/access/principal.ts";
@@ -82,7 +81,7 @@ describe("what waits when an endpoint is disabled", () => {
       to: ZHIWEI,
       body: "你好",
     }));
-    await core.messages.sendBatch(core.operator, inObjects({ messages: messages }, 400));
+    await core.messages.sendBatch(core.operator, { messages: messages });
     while (await core.pushDelivery.takeUp(KEY)) continue;
     core.outside.receiver = () => anAnswer(410);
     await using _ = new Pusher(core.pushDelivery, report);

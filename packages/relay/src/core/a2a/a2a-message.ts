@@ -1,7 +1,6 @@
 import { type A2aMessage, type A2aTask, type AgentId, type Part } from "@a2a-relay/protocol";
 import { contentDigest, parseMessageDraft, type TaskNaming } from "../messages/message-draft.ts";
-import { memberJson } from "../mailboxes/json-member.ts";
-import type { SendAnswer } from "../messages/send-planner.ts";
+import type { SendResult } from "../messages/send-planner.ts";
 import type { TaskRecord } from "../ports/tasks.ts";
 import type { A2aCaller } from "./a2a-caller.ts";
 import type { A2aSendRequest } from "./a2a-request.ts";
@@ -59,41 +58,18 @@ export function namingOf({ clientTaskId }: A2aSendRequest, message: object): Tas
   return { clientTaskId, digest: contentDigest(parseMessageDraft(message)) };
 }
 
-/** A task of which no more is known than that it was asked for. */
-export interface BegunTask {
-  readonly task: A2aTask;
-  /** The answer that it is, as JSON for a caller of 1.0, where the message need not be written again for it. */
-  readonly json: string | undefined;
-}
-
-/** All that is known of a task that was only asked for, without reading it back. */
+/** A task that was only asked for, without reading it back. */
 export function begunTask(
-  { created, message, messageJson, receipt }: SendAnswer,
+  { created, message, receipt }: SendResult,
   caller: A2aCaller,
   { clientTaskId, configuration }: A2aSendRequest,
-): BegunTask | undefined {
+): A2aTask | undefined {
   const id = receipt.task_id;
   if (!created || id === undefined) return undefined;
-  const place = { id, threadId: receipt.thread_id };
-  const asked: A2aMessage = a2aMessageOf(message, "ROLE_USER", place);
+  const task = { id, threadId: receipt.thread_id };
+  const asked: A2aMessage = a2aMessageOf(message, "ROLE_USER", task);
   const status = { state: "TASK_STATE_SUBMITTED", timestamp: message.created_at } as const;
   const history = configuration?.historyLength === 0 ? undefined : [asked];
-  const task = a2aTaskOf(place as TaskRecord, { status, history, artifacts: undefined });
-  const shown = caller.version === "0.1" && clientTaskId !== undefined ? { ...task, id: clientTaskId } : task;
-  const isText = caller.version === "1.0" && history !== undefined && message.parts === undefined;
-  const text = isText ? memberJson(messageJson, "body") : undefined;
-  return { task: shown, json: text === undefined ? undefined : begunJson(task, asked, text) };
-}
-
-/** `text`: the only part of what was asked, as it stands in the stored message. */
-function begunJson(begun: A2aTask, asked: A2aMessage, text: string): string {
-  const { history: _history, ...task } = begun;
-  const { parts: _parts, ...message } = asked;
-  const history = `[${withMember(message, "parts", `[{"text":${text}}]`)}]`;
-  return `{"task":${withMember(task, "history", history)}}`;
-}
-
-/** The JSON of an object that has members already, with one more. */
-function withMember(object: object, name: string, json: string): string {
-  return `${JSON.stringify(object).slice(0, -1)},"${name}":${json}}`;
+  const begun = a2aTaskOf(task as TaskRecord, { status, history, artifacts: undefined });
+  return caller.version === "0.1" && clientTaskId !== undefined ? { ...begun, id: clientTaskId } : begun;
 }

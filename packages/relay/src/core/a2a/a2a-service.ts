@@ -17,11 +17,11 @@ import { taskTopic } from "../ports/change-feed.ts";
 import type { ServiceParts } from "../service-parts.ts";
 import type { WaitOptions } from "../mechanisms/wait-options.ts";
 import type { MessageService } from "../messages/message-service.ts";
-import type { SendAnswer } from "../messages/send-planner.ts";
+import type { SendResult } from "../messages/send-planner.ts";
 import type { TaskRecord } from "../ports/tasks.ts";
 import type { TaskService } from "../tasks/task-service.ts";
 import type { A2aCaller } from "./a2a-caller.ts";
-import { type BegunTask, begunTask, messageOf, namingOf } from "./a2a-message.ts";
+import { begunTask, messageOf, namingOf } from "./a2a-message.ts";
 import type { A2aPushService } from "./a2a-push-service.ts";
 import {
   type A2aSendRequest,
@@ -61,11 +61,8 @@ interface Asked {
   /** It was accepted now, and not some time before. */
   readonly isNew: boolean;
   /** What was answered, where it is the first that is known of the task. */
-  readonly begun: BegunTask | undefined;
+  readonly begun: A2aTask | undefined;
 }
-
-/** What is answered to a message, as of `BegunTask`. */
-export type A2aSent = A2aSendResult & { readonly json?: string | undefined };
 
 /** The id of no task: nothing ever happens to it. */
 const NO_TASK = "";
@@ -97,12 +94,13 @@ export class A2aService {
   }
 
   /** Waits for the end of the task, or for a question, as long as the caller and the relay's patience allow. */
-  async send(caller: A2aCaller, params: unknown, waiting: WaitOptions): Promise<A2aSent> {
+  async send(caller: A2aCaller, params: unknown, waiting: WaitOptions): Promise<A2aSendResult> {
     const request = parseSend(params);
     const { returnImmediately = false, historyLength } = request.configuration ?? {};
     if (returnImmediately) {
       const asked = await this.#ask(caller, request);
-      return asked.begun ?? { task: await this.#shown(caller, await this.#taskOf(asked), historyLength) };
+      const task = asked.begun ?? (await this.#shown(caller, await this.#taskOf(asked), historyLength));
+      return { task };
     }
     // Whoever cannot wait is refused before anything is sent: behind it, all would be taken for refused.
     const { signal } = waiting;
@@ -337,7 +335,7 @@ export class A2aService {
 }
 
 /** What is said to a task that is over comes too late. */
-async function added(task: TaskRecord, sending: Promise<SendAnswer>): Promise<SendAnswer> {
+async function added(task: TaskRecord, sending: Promise<SendResult>): Promise<SendResult> {
   try {
     return await sending;
   } catch (reason) {

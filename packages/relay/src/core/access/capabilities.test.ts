@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { EventView } from "@a2a-relay/protocol";
 import { coreOnMemory, LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
-import { inObjects } from "../../../testing/batch-wire.ts";
 import { gatedCore, KAMES } from "../../../testing/gated-core.ts";
+import { outcomesOf } from "../../../testing/outcomes.ts";
 import { refused } from "../../../testing/refusal.ts";
 import { agentOf, operatorOf, rootOperator } from "./principal.ts";
 
@@ -130,16 +130,13 @@ describe("asking for work", () => {
     const ask = { to: ZHIWEI, type: "request", body: "一" };
     const messages = [ask, { ...ask, to: KAMES }, { to: KAMES, body: "便条" }];
     await refused(
-      core.messages.sendBatch(core.lulu, inObjects({ messages, atomic: true }, 403)),
+      core.messages.sendBatch(core.lulu, { messages, atomic: true }),
       "permission_denied",
       /^messages\[1\]: a2a send to kames@kamac requires/,
     );
     assert.deepEqual(await core.inboxOf(ZHIWEI), []);
-    const results = await core.messages.sendBatch(core.lulu, inObjects({ messages }, 403));
-    assert.deepEqual(
-      results.map(({ status }) => status),
-      [201, 403, 201],
-    );
+    const results = await core.messages.sendBatch(core.lulu, { messages });
+    assert.deepEqual(outcomesOf(results), ["created", "permission_denied", "created"]);
   });
 });
 

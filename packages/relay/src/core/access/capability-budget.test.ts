@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { RelayError } from "@a2a-relay/protocol";
 import { LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
-import { inObjects } from "../../../testing/batch-wire.ts";
 import { type GatedCore, gatedCore, KAMES } from "../../../testing/gated-core.ts";
+import { outcomesOf } from "../../../testing/outcomes.ts";
 import { refused } from "../../../testing/refusal.ts";
 import { KeyedMutex } from "../mechanisms/keyed-mutex.ts";
 import { DEFAULT_TENANT } from "./principal.ts";
@@ -133,11 +133,15 @@ describe("a limited capability in a batch", () => {
   it("pays for as many messages as it has uses", async () => {
     const { core, id } = await limited(3);
     await using _ = core;
-    const results = await core.messages.sendBatch(core.lulu, inObjects({ messages: messages(6) }, 403));
-    assert.deepEqual(
-      results.map(({ status }) => status),
-      [201, 201, 201, 403, 403, 403],
-    );
+    const results = await core.messages.sendBatch(core.lulu, { messages: messages(6) });
+    assert.deepEqual(outcomesOf(results), [
+      "created",
+      "created",
+      "created",
+      "permission_denied",
+      "permission_denied",
+      "permission_denied",
+    ]);
     assert.equal((await core.row(id)).used, 3);
   });
 
@@ -146,14 +150,14 @@ describe("a limited capability in a batch", () => {
     await using _ = core;
     const batch = { messages: messages(2), atomic: true };
     await refused(
-      core.messages.sendBatch(core.lulu, inObjects(batch, 409)),
+      core.messages.sendBatch(core.lulu, batch),
       "conflict",
       new RegExp(`the same limited capability ${id}; nothing was sent`),
     );
     assert.equal((await core.row(id)).used, 0);
-    await core.messages.sendBatch(core.lulu, inObjects({ ...batch, messages: messages(1) }, 409));
+    await core.messages.sendBatch(core.lulu, { ...batch, messages: messages(1) });
     await core.grant(LULU, SEND);
-    await core.messages.sendBatch(core.lulu, inObjects(batch, 409));
+    await core.messages.sendBatch(core.lulu, batch);
   });
 });
 

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { coreOnMemory, LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
-import { inObjects } from "../../../testing/batch-wire.ts";
 import { refused } from "../../../testing/refusal.ts";
 import { Guard } from "./guard.ts";
 
@@ -33,7 +32,7 @@ describe("the guard", () => {
     const stranger = { ...core.lulu, agentId: "kames@kamac" as typeof LULU };
     await refused(core.messages.get(stranger, receipt.message_id), "not_found");
     const message = { from: ZHIWEI, to: LULU, body: "冒名" };
-    await core.messages.sendBatch(core.lulu, inObjects({ messages: [message, message] }, 403));
+    await core.messages.sendBatch(core.lulu, { messages: [message, message] });
     const { events } = await core.journal.events(core.operator, { type: "access.denied" });
     assert.deepEqual(
       events.map(({ data }) => data["verb"]),

@@ -5,7 +5,6 @@ import { join } from "node:path";
 import { describe, it } from "node:test";
 import type { Message } from "@a2a-relay/protocol";
 import { coreOnMemory, DAY_MS, LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
-import { inObjects } from "../../../testing/batch-wire.ts";
 import { FakeClock } from "../../../testing/fake-clock.ts";
 import { refused } from "../../../testing/refusal.ts";
 import { JsonlArchive } from "../../stores/archive/jsonl-archive.ts";
@@ -104,7 +103,7 @@ describe("retention of mail", () => {
     await using core = await coreOnMemory(SETTINGS);
     for (let round = 0; round < 5; round += 1) {
       const messages = Array.from({ length: 50 }, () => ({ from: LULU, to: ZHIWEI, body: "x" }));
-      await core.messages.sendBatch(core.operator, inObjects({ messages }, 500));
+      await core.messages.sendBatch(core.operator, { messages });
     }
     const message_ids = (await core.inboxOf(ZHIWEI)).map(({ message_id }) => message_id);
     await core.mailboxes.ack(core.operator, ZHIWEI, { message_ids });

@@ -6,7 +6,6 @@ import { DatabaseSync } from "node:sqlite";
 import { describe, it } from "node:test";
 import type { VerifyResponse } from "@a2a-relay/protocol";
 import { coreOnMemory, LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
-import { inObjects } from "../../../testing/batch-wire.ts";
 import { FakeClock, NOON_MS } from "../../../testing/fake-clock.ts";
 import { MemoryAnchors } from "../../../testing/memory-anchors.ts";
 import { aMessage } from "../../../testing/records.ts";
@@ -60,7 +59,7 @@ describe("verifying the journal", () => {
     const { seq } = await core.store.chainHead(DEFAULT_TENANT);
     const messages = Array.from({ length: 400 }, () => ({ from: "lulu", to: "zhiwei", body: "x" }));
     for (let index = 0; index < 3; index += 1) {
-      await core.messages.sendBatch(core.operator, inObjects({ messages }, 500));
+      await core.messages.sendBatch(core.operator, { messages });
       await core.mailboxes.lease(core.operator, "zhiwei", { max: 100 });
     }
     const { ok, events } = await core.journal.verify(core.operator);

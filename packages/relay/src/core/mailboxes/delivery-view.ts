@@ -7,8 +7,8 @@ import {
   type MailboxNotice,
   type Message,
 } from "@a2a-relay/protocol";
-import { a2aPayloadJson } from "./a2a-payload.ts";
 import type { DeliveryRecord, MailboxMessage } from "../ports/deliveries.ts";
+import type { MessageRecord } from "../ports/messages.ts";
 
 /** A delivery as the API shows it. */
 export function viewDelivery(delivery: DeliveryRecord): DeliveryView {
@@ -39,23 +39,39 @@ export function viewLease(delivery: DeliveryRecord): LeaseView | undefined {
   };
 }
 
-/** MailboxMessage as the API shows it. */
-export function viewMailboxItem(mail: MailboxMessage): MailboxItem {
-  return JSON.parse(mailJson(mail)) as MailboxItem;
+/** A delivery with its message, as readers and workers get it. */
+export function viewMailboxItem({ delivery, message: record }: MailboxMessage): MailboxItem {
+  const lease = viewLease(delivery);
+  const message = JSON.parse(record.json) as Message;
+  return {
+    id: delivery.messageId,
+    message_id: delivery.messageId,
+    ...(delivery.taskId === null ? {} : { task_id: delivery.taskId }),
+    status: statusOf(delivery, lease),
+    sender_agent_id: delivery.sender,
+    message,
+    a2a_payload: a2aPayloadOf(record, message),
+    ...(lease === undefined ? {} : { lease }),
+  };
 }
 
-/** The same as JSON text. The message is JSON already; to read and write it again would cost more than all the rest. */
-export function mailJson(mail: MailboxMessage): string {
-  const { delivery } = mail;
-  const lease = viewLease(delivery);
-  const id = JSON.stringify(delivery.messageId);
-  const task = delivery.taskId === null ? "" : `"task_id":${JSON.stringify(delivery.taskId)},`;
-  const held = lease === undefined ? "" : `,"lease":${JSON.stringify(lease)}`;
-  return (
-    `{"id":${id},"message_id":${id},${task}"status":"${statusOf(delivery, lease)}",` +
-    `"sender_agent_id":${JSON.stringify(delivery.sender)},` +
-    `"message":${mail.message.json},"a2a_payload":${a2aPayloadJson(mail.message)}${held}}`
-  );
+/**
+ * The message as the parameters of A2A's `message/send`, for mailbox clients that speak A2A JSON. Parts are
+ * carried as they came; a plain body becomes one text part.
+ */
+function a2aPayloadOf(record: MessageRecord, { parts, body }: Message): MailboxItem["a2a_payload"] {
+  const { id, sender, recipient, kind, threadId, taskId } = record;
+  return {
+    message: {
+      kind: "message",
+      role: "user",
+      messageId: id,
+      contextId: threadId,
+      ...(taskId === null ? {} : { taskId }),
+      parts: parts ?? [{ kind: "text", text: body }],
+    },
+    metadata: { sender_agent_id: sender, relay_target_agent_id: recipient, type: kind },
+  };
 }
 
 export function viewNotice({ delivery, message: { json } }: MailboxMessage): MailboxNotice {

@@ -79,9 +79,6 @@ export interface Taking extends WaitOptions {
   whenRoom?(take: () => Promise<readonly MailboxMessage[]>): Promise<readonly MailboxMessage[]>;
 }
 
-/** Who wants mail, whose and what of it, and how it waits for it. */
-type Asked<How> = [principal: Principal, agent: string, input: unknown, how?: How];
-
 export interface MailboxSettings {
   readonly messageTtlMs: number;
   /** How often a stream without mail gives a sign of life. */
@@ -117,15 +114,12 @@ export class MailboxService {
   }
 
   /** Available mail, oldest first, again and again until it is acknowledged. Reading only leaves a mark. */
-  async read(...asked: Asked<WaitOptions>): Promise<MailboxResponse> {
-    return this.readAs(viewMailboxItem, ...asked);
-  }
-
-  /** The same, each message in the form that suits the wire. */
-  async readAs<Shown>(
-    show: (mail: MailboxMessage) => Shown,
-    ...[principal, agent, input, waiting = {}]: Asked<WaitOptions>
-  ): Promise<{ readonly messages: Shown[]; readonly cursor: string }> {
+  async read(
+    principal: Principal,
+    agent: string,
+    input: unknown,
+    waiting: WaitOptions = {},
+  ): Promise<MailboxResponse> {
     const query = parseRead(input) as MailboxRead;
     const agentId = await this.#mailboxOf(principal, agent, "mailbox.read");
     const { tenant } = principal;
@@ -139,7 +133,7 @@ export class MailboxService {
       await markDelivered(this.#parts, tenant, agentId, unreadIn(mail));
     }
     const cursor = mail.at(-1)?.delivery.position ?? afterPosition;
-    return { messages: mail.map(show), cursor: String(cursor) };
+    return { messages: mail.map(viewMailboxItem), cursor: String(cursor) };
   }
 
   /** Open mail and whatever comes, page by page, until the caller has gone. Refuses before the first page. */
@@ -154,15 +148,12 @@ export class MailboxService {
     return followMailbox(this.#parts, this.#settings, { principal, agentId, query }, waiting);
   }
 
-  async lease(...asked: Asked<Taking>): Promise<LeaseResponse> {
-    return { messages: (await this.leaseAs(viewMailboxItem, ...asked)) as LeaseResponse["messages"] };
-  }
-
-  /** The same, each message in the form that suits the wire. */
-  async leaseAs<Shown>(
-    show: (mail: MailboxMessage) => Shown,
-    ...[principal, agent, input, taking = {}]: Asked<Taking>
-  ): Promise<Shown[]> {
+  async lease(
+    principal: Principal,
+    agent: string,
+    input: unknown,
+    taking: Taking = {},
+  ): Promise<LeaseResponse> {
     const request = parseLease(input) as LeaseRequest;
     const agentId = await this.#mailboxOf(principal, agent, "mailbox.settle");
     const wanted = {
@@ -172,7 +163,7 @@ export class MailboxService {
       waitMs: request.wait_ms ?? 0,
     };
     const mail = await this.#lease(principal, agentId, request.max ?? 1, wanted, taking);
-    return mail.map(show);
+    return { messages: mail.map(viewMailboxItem) as LeaseResponse["messages"] };
   }
 
   /** Leases the oldest message of one purpose; the rest of the mailbox stays as it is. */

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { LIMITS, type MailboxNotice, RelayError } from "@a2a-relay/protocol";
+import { LIMITS, RelayError } from "@a2a-relay/protocol";
 import { type CoreOnMemory, coreOnMemory, DAY_MS, LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
 import { bodiesOf, type FollowedPages, followInbox, itemsOf } from "../../../testing/followed.ts";
 import { refused } from "../../../testing/refusal.ts";
@@ -136,7 +136,7 @@ describe("following a mailbox", () => {
     const { receipt } = await core.send({ type: "request", subject: "看看", body: "秘密", urgency: "high" });
     await using mail = await followInbox(core, { notice: true });
     const [notice] = (await mail.next())?.mail ?? [];
-    assert.deepEqual(JSON.parse(notice?.json ?? "") as MailboxNotice, {
+    assert.deepEqual(notice?.item, {
       message_id: receipt.message_id,
       task_id: receipt.task_id,
       sender_agent_id: LULU,

@@ -1,6 +1,8 @@
 import {
   type AgentId,
   LIMITS,
+  type MailboxItem,
+  type MailboxNotice,
   type MailboxStreamQuery,
   RelayError,
   type RelayErrorCode,
@@ -16,7 +18,7 @@ import type { RelayStore } from "../ports/relay-store.ts";
 import type { WaitQuota } from "../access/wait-quota.ts";
 import type { WaitOptions } from "../mechanisms/wait-options.ts";
 import { markDelivered, unreadIn } from "./delivered-mark.ts";
-import { mailJson, viewNotice } from "./delivery-view.ts";
+import { viewMailboxItem, viewNotice } from "./delivery-view.ts";
 import type { MailboxMessage } from "../ports/deliveries.ts";
 
 /**
@@ -44,8 +46,8 @@ export interface MailboxPage {
 
 export interface StreamedItem {
   readonly cursor: string;
-  /** A mailbox item as JSON, or a notice where only notices were asked for. */
-  readonly json: string;
+  /** A notice where only notices were asked for. */
+  readonly item: MailboxItem | MailboxNotice;
 }
 
 interface MailboxStreamParts {
@@ -83,7 +85,7 @@ class MailboxPages {
   readonly #tenant: string;
   readonly #agentId: AgentId;
   readonly #leavesMarks: boolean;
-  readonly #show: (mail: MailboxMessage) => string;
+  readonly #show: (mail: MailboxMessage) => MailboxItem | MailboxNotice;
   #position: number;
   /** Of the page before, which is taken once the next one is asked for. */
   #unread: readonly string[] = [];
@@ -100,7 +102,7 @@ class MailboxPages {
     this.#tenant = tenant;
     this.#agentId = agentId;
     this.#leavesMarks = query.peek !== true && !notice;
-    this.#show = notice ? (mail) => JSON.stringify(viewNotice(mail)) : mailJson;
+    this.#show = notice ? viewNotice : viewMailboxItem;
     this.#position = parseCursor(query.since, "since");
   }
 
@@ -117,14 +119,13 @@ class MailboxPages {
       nowMs,
     });
     const isEmpty = mail.length === 0;
-    // Not `at(-1)`, which is a call into the engine's runtime: this is on the way of every message to its reader.
-    if (!isEmpty) this.#position = mail[mail.length - 1]?.delivery.position ?? this.#position;
+    this.#position = mail.at(-1)?.delivery.position ?? this.#position;
     if (this.#leavesMarks) {
       this.#unread = unreadIn(mail);
       if (this.#isMarkDue(nowMs, isEmpty)) await this.#mark();
     }
     this.#isQuiet = isEmpty;
-    const shown = mail.map((each) => ({ cursor: String(each.delivery.position), json: this.#show(each) }));
+    const shown = mail.map((each) => ({ cursor: String(each.delivery.position), item: this.#show(each) }));
     return {
       page: { mail: shown, cursor: String(this.#position) },
       isEmpty,

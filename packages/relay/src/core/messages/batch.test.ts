@@ -1,13 +1,12 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { type BatchItem, LIMITS, type RelayError } from "@a2a-relay/protocol";
+import { LIMITS } from "@a2a-relay/protocol";
 import { type CoreOnMemory, coreOnMemory, LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
-import { inObjects } from "../../../testing/batch-wire.ts";
+import { messageIdOf, outcomesOf } from "../../../testing/outcomes.ts";
 import { refused } from "../../../testing/refusal.ts";
+import type { SendOutcome } from "./message-service.ts";
 
 type NewMessage = Readonly<Record<string, unknown>>;
-
-const statusOf = (error: RelayError): number => (error.code === "conflict" ? 409 : 400);
 
 function message(more: NewMessage = {}): NewMessage {
   return { from: LULU, to: ZHIWEI, body: "知微你好", ...more };
@@ -17,13 +16,9 @@ function batch(
   core: CoreOnMemory,
   messages: readonly unknown[],
   atomic?: boolean,
-): Promise<readonly BatchItem[]> {
+): Promise<readonly SendOutcome[]> {
   const more = atomic === undefined ? {} : { atomic };
-  return core.messages.sendBatch(core.operator, { ...inObjects({ messages, ...more }), statusOf });
-}
-
-function idOf(item: BatchItem | undefined): string {
-  return item !== undefined && "receipt" in item ? item.receipt.message_id : "";
+  return core.messages.sendBatch(core.operator, { messages, ...more });
 }
 
 describe("a batch", () => {
@@ -33,10 +28,10 @@ describe("a batch", () => {
       core,
       Array.from({ length: LIMITS.batchMessagesMax }, (_, index) => message({ body: `第 ${index} 封` })),
     );
-    assert.deepEqual(new Set(results.map(({ status }) => status)), new Set([201]));
+    assert.deepEqual(new Set(outcomesOf(results)), new Set(["created"]));
     assert.deepEqual(
       (await core.inboxOf(ZHIWEI)).map(({ message_id }) => message_id),
-      results.map(idOf),
+      results.map(messageIdOf),
     );
   });
 
@@ -45,9 +40,8 @@ describe("a batch", () => {
     const messages = Array.from({ length: 20 }, (_, n) =>
       message({ id: "同一个", idempotency_key: `k${n}` }),
     );
-    const statuses = (await batch(core, messages)).map(({ status }) => status);
-    assert.deepEqual(statuses, [201, ...Array.from({ length: 19 }, () => statuses[1])]);
-    assert.notEqual(statuses[1], 201);
+    const outcomes = outcomesOf(await batch(core, messages));
+    assert.deepEqual(outcomes, ["created", ...Array.from({ length: 19 }, () => "conflict")]);
     assert.equal(await core.store.countOpen("default", ZHIWEI), 1);
   });
 
@@ -60,11 +54,13 @@ describe("a batch", () => {
       message({ attachments: ["a"] }),
       message({ body: "三" }),
     ]);
-    assert.deepEqual(
-      results.map(({ status }) => status),
-      [201, 400, 201, 400, 201],
-    );
-    assert.equal(results[1] !== undefined && "error" in results[1] && results[1].error.code, "unknown_agent");
+    assert.deepEqual(outcomesOf(results), [
+      "created",
+      "unknown_agent",
+      "created",
+      "invalid_argument",
+      "created",
+    ]);
     assert.deepEqual(
       (await core.inboxOf(ZHIWEI)).map(({ message }) => message.body),
       ["一", "二", "三"],
@@ -80,10 +76,13 @@ describe("a batch", () => {
       "text",
       message(),
     ]);
-    assert.deepEqual(
-      results.map(({ status }) => status),
-      [201, 400, 400, 400, 201],
-    );
+    assert.deepEqual(outcomesOf(results), [
+      "created",
+      "invalid_argument",
+      "invalid_argument",
+      "invalid_argument",
+      "created",
+    ]);
   });
 
   it("finds in it a message that was sent before, and one that is in it twice", async () => {
@@ -95,12 +94,9 @@ describe("a batch", () => {
       message({ idempotency_key: "k2" }),
       message({ idempotency_key: "k2", body: "别的" }),
     ]);
-    assert.deepEqual(
-      results.map(({ status }) => status),
-      [200, 201, 200, 409],
-    );
-    assert.equal(idOf(results[0]), receipt.message_id);
-    assert.equal(idOf(results[1]), idOf(results[2]));
+    assert.deepEqual(outcomesOf(results), ["seen", "created", "seen", "conflict"]);
+    assert.equal(messageIdOf(results[0]), receipt.message_id);
+    assert.equal(messageIdOf(results[1]), messageIdOf(results[2]));
     assert.equal((await core.inboxOf(ZHIWEI)).length, 2);
   });
 
@@ -110,10 +106,7 @@ describe("a batch", () => {
       message({ id: "ask", type: "request" }),
       message({ from: ZHIWEI, to: LULU, type: "reply", reply_to: "ask", body: "好" }),
     ]);
-    assert.deepEqual(
-      results.map(({ status }) => status),
-      [201, 201],
-    );
+    assert.deepEqual(outcomesOf(results), ["created", "created"]);
     const [task] = (await core.tasks.list(core.operator, {})).tasks;
     assert.equal(task?.state, "completed");
   });
@@ -121,10 +114,7 @@ describe("a batch", () => {
   it("may hold heartbeats", async () => {
     await using core = await coreOnMemory();
     const results = await batch(core, [message({ type: "heartbeat" }), message()]);
-    assert.deepEqual(
-      results.map(({ status }) => status),
-      [201, 201],
-    );
+    assert.deepEqual(outcomesOf(results), ["created", "created"]);
     assert.equal((await core.inboxOf(ZHIWEI)).length, 1);
   });
 
@@ -132,10 +122,7 @@ describe("a batch", () => {
     await using core = await coreOnMemory({ mailboxOpenMax: 1 });
     await core.send();
     const results = await batch(core, [message(), message({ from: ZHIWEI, to: LULU }), message()]);
-    assert.deepEqual(
-      results.map((item) => ("error" in item ? item.error.code : item.status)),
-      ["mailbox_full", 201, "mailbox_full"],
-    );
+    assert.deepEqual(outcomesOf(results), ["mailbox_full", "created", "mailbox_full"]);
   });
 
   it("has at least one message and at most as many as the limit says", async () => {
@@ -143,11 +130,8 @@ describe("a batch", () => {
     await refused(batch(core, []), "invalid_argument");
     const many = Array.from({ length: LIMITS.batchMessagesMax + 1 }, () => message());
     await refused(batch(core, many), "too_large", /500/);
-    await refused(core.messages.sendBatch(core.operator, { ...inObjects({}), statusOf }), "invalid_argument");
-    await refused(
-      core.messages.sendBatch(core.operator, { ...inObjects([message()]), statusOf }),
-      "invalid_argument",
-    );
+    await refused(core.messages.sendBatch(core.operator, {}), "invalid_argument");
+    await refused(core.messages.sendBatch(core.operator, [message()]), "invalid_argument");
     assert.equal((await core.inboxOf(ZHIWEI)).length, 0);
   });
 });
@@ -156,13 +140,10 @@ describe("an atomic batch", () => {
   it("is accepted whole, in its own order", async () => {
     await using core = await coreOnMemory();
     const results = await batch(core, [message({ body: "一" }), message({ type: "request" })], true);
-    assert.deepEqual(
-      results.map(({ status }) => status),
-      [201, 201],
-    );
+    assert.deepEqual(outcomesOf(results), ["created", "created"]);
     assert.deepEqual(
       (await core.inboxOf(ZHIWEI)).map(({ message_id }) => message_id),
-      results.map(idOf),
+      results.map(messageIdOf),
     );
   });
 
@@ -197,11 +178,8 @@ describe("an atomic batch", () => {
     const messages = [message({ idempotency_key: "k1" }), message({ idempotency_key: "k2" })];
     const first = await batch(core, messages, true);
     const again = await batch(core, messages, true);
-    assert.deepEqual(
-      again.map(({ status }) => status),
-      [200, 200],
-    );
-    assert.deepEqual(again.map(idOf), first.map(idOf));
+    assert.deepEqual(outcomesOf(again), ["seen", "seen"]);
+    assert.deepEqual(again.map(messageIdOf), first.map(messageIdOf));
   });
 
   it("holds no message twice", async () => {
@@ -233,11 +211,14 @@ describe("an atomic batch", () => {
       to: "zhiwei",
       body: `${index}`,
     }));
-    const items = await core.messages.sendBatch(core.operator, inObjects({ messages }, 429));
-    assert.deepEqual(
-      items.map(({ status }) => status),
-      [201, 201, 429, 429, 429],
-    );
+    const items = await core.messages.sendBatch(core.operator, { messages });
+    assert.deepEqual(outcomesOf(items), [
+      "created",
+      "created",
+      "mailbox_full",
+      "mailbox_full",
+      "mailbox_full",
+    ]);
     assert.equal((await core.inboxOf("zhiwei")).length, 2);
   });
 });

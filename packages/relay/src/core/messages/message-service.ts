@@ -1,6 +1,5 @@
 import {
   type AgentId,
-  type BatchItem,
   BatchRequestSchema,
   LIMITS,
   type Message,
@@ -9,7 +8,6 @@ import {
   type PushView,
   type Receipt,
   RelayError,
-  toErrorBody,
 } from "@a2a-relay/protocol";
 import { Type } from "typebox";
 import type { Guard } from "../access/guard.ts";
@@ -35,7 +33,7 @@ import {
   type Addressing,
   type MessageSettings,
   type Planned,
-  type SendAnswer,
+  type SendResult,
   SendPlanner,
 } from "./send-planner.ts";
 
@@ -54,22 +52,8 @@ const TOGETHER_MAX = 100;
 /** Batches under work at one time: enough to share a commit, few enough for the processor's caches. */
 const BATCHES_MAX = 4;
 
-/** A result for the wire, and with it the message as it is stored, so that no wire has to write it again. */
-export type SentItem = BatchItem & { readonly messageJson?: string };
-
-/**
- * How a wire reads a batch and writes what came of it. Both are done when the batch's turn comes: messages that wait as
- * objects, before or after, would be most of what the garbage collector has to carry.
- */
-export interface BatchWire<Written> {
-  /** Called once. */
-  read(): unknown;
-  write(items: readonly SentItem[]): Written;
-  /** The wire's own table of codes. */
-  statusOf(error: RelayError): number;
-}
-
-type SendOutcome = SendAnswer | RelayError;
+/** What came of one message of a batch. */
+export type SendOutcome = SendResult | RelayError;
 
 interface PlannedMessage {
   readonly addressed: AddressedDraft;
@@ -97,17 +81,17 @@ export class MessageService {
     this.#capabilityMutex = parts.capabilityMutex;
   }
 
-  async send(principal: Principal, input: unknown): Promise<SendAnswer> {
+  async send(principal: Principal, input: unknown): Promise<SendResult> {
     return this.#send(principal, await this.#planner.address(principal, parseMessageDraft(input)));
   }
 
   /** One that counts once: whatever is written of it, that its nonce was used is written with it. */
-  async sendOnce(principal: Principal, input: unknown, nonce: UsedNonce): Promise<SendAnswer> {
+  async sendOnce(principal: Principal, input: unknown, nonce: UsedNonce): Promise<SendResult> {
     return this.#send(principal, await this.#planner.address(principal, parseMessageDraft(input)), nonce);
   }
 
   /** A request whose sender names the task itself: the same name is the same task, with the same answer. */
-  async sendTask(principal: Principal, input: unknown, task: TaskNaming): Promise<SendAnswer> {
+  async sendTask(principal: Principal, input: unknown, task: TaskNaming): Promise<SendResult> {
     const draft = parseMessageDraft(input);
     return this.#send(principal, await this.#planner.address(principal, draft, { naming: task }));
   }
@@ -117,14 +101,17 @@ export class MessageService {
     principal: Principal,
     input: unknown,
     about: Omit<Addressing, "isAsked"> = {},
-  ): Promise<SendAnswer> {
+  ): Promise<SendResult> {
     const draft = parseMessageDraft(input);
     return this.#send(principal, await this.#planner.address(principal, draft, { ...about, isAsked: true }));
   }
 
   /** Each message is answered for itself, in order, unless `atomic` asks for all or none. */
-  async sendBatch<Written>(principal: Principal, wire: BatchWire<Written>): Promise<Written> {
-    return this.#batches.run(async () => wire.write(await this.#sendAll(principal, wire)));
+  async sendBatch(principal: Principal, input: unknown): Promise<readonly SendOutcome[]> {
+    const { messages, atomic } = parseBatch(input);
+    return this.#batches.run(() =>
+      atomic === true ? this.#sendAtomic(principal, messages) : this.#sendEach(principal, messages),
+    );
   }
 
   async get(principal: Principal, id: string): Promise<MessageResponse> {
@@ -160,13 +147,13 @@ export class MessageService {
     return viewPush(push, attempts, { withAnswers });
   }
 
-  async #send(principal: Principal, addressed: AddressedDraft, nonce?: UsedNonce): Promise<SendAnswer> {
+  async #send(principal: Principal, addressed: AddressedDraft, nonce?: UsedNonce): Promise<SendResult> {
     const { draft, sender, recipient } = addressed;
     if (draft.kind === "heartbeat") {
       if (nonce !== undefined) await this.#use(principal.tenant, nonce);
       return this.#heartbeat(principal, addressed);
     }
-    const decide = async (clash: Clash | undefined): Promise<Decision<SendAnswer>> => {
+    const decide = async (clash: Clash | undefined): Promise<Decision<SendResult>> => {
       if (clash === "nonce") throw nonceUsed();
       const planned = await this.#planner.plan(principal, addressed, clash);
       const changes = "plan" in planned ? planned.plan.changes : undefined;
@@ -176,23 +163,11 @@ export class MessageService {
       };
     };
     const spendExclusively = this.#capabilityMutex.at(principal.tenant, recipient);
-    const act = (): Promise<SendAnswer> => decideAndCommit(this.#store, decide, spendExclusively);
+    const act = (): Promise<SendResult> => decideAndCommit(this.#store, decide, spendExclusively);
     if (draft.duplicateSafety !== "idempotent") return act();
     // Of two that ask for the same work at the same time, the second must see the first.
     const turn = JSON.stringify([principal.tenant, sender, recipient, draft.idempotencyKey?.trim()]);
     return this.#sharers.take(turn, act);
-  }
-
-  async #sendAll(
-    principal: Principal,
-    { read, statusOf }: Pick<BatchWire<unknown>, "read" | "statusOf">,
-  ): Promise<readonly SentItem[]> {
-    const { messages, atomic } = parseBatch(read());
-    if (atomic === true) return this.#sendAtomic(principal, messages);
-    const outcomes = await this.#sendEach(principal, messages);
-    return outcomes.map((outcome) =>
-      outcome instanceof RelayError ? toFailedItem(outcome, statusOf) : toItem(outcome),
-    );
   }
 
   /** Plans messages while earlier ones are on their way to the disk; the batch keeps its own order. */
@@ -256,12 +231,12 @@ export class MessageService {
     return outcomes;
   }
 
-  async #sendAtomic(principal: Principal, inputs: readonly unknown[]): Promise<readonly SentItem[]> {
+  async #sendAtomic(principal: Principal, inputs: readonly unknown[]): Promise<readonly SendResult[]> {
     const addressed: AddressedDraft[] = [];
     for (const [index, input] of inputs.entries()) {
       addressed.push(await naming(index, () => this.#addressAtomic(principal, input)));
     }
-    return decideAndCommit<readonly SentItem[]>(this.#store, async (clash) => {
+    return decideAndCommit<readonly SendResult[]>(this.#store, async (clash) => {
       if (clash === "mailbox") {
         throw new RelayError(
           "mailbox_full",
@@ -280,7 +255,7 @@ export class MessageService {
       const changes = plans.filter((each) => each !== undefined);
       return {
         changes: changes.length === 0 ? undefined : combine(principal.tenant, changes),
-        answer: planned.map((each) => toItem(toAnswer(each))),
+        answer: planned.map(toAnswer),
       };
     });
   }
@@ -297,7 +272,7 @@ export class MessageService {
   }
 
   /** Renews presence and is not kept as mail. */
-  async #heartbeat(principal: Principal, addressed: AddressedDraft): Promise<SendAnswer> {
+  async #heartbeat(principal: Principal, addressed: AddressedDraft): Promise<SendResult> {
     const { draft, sender, recipient, messageId } = addressed;
     const nowMs = this.#clock.nowMs();
     await this.#store.touchAgent(principal.tenant, sender, nowMs);
@@ -315,14 +290,14 @@ export class MessageService {
       thread_id: threadId,
     } as Message;
     const receipt: Receipt = { message_id: messageId, stage: "accepted", recipient, thread_id: threadId };
-    return { created: true, message, messageJson: JSON.stringify(message), receipt };
+    return { created: true, message, receipt };
   }
 }
 
-function toAnswer(planned: Planned): SendAnswer {
+function toAnswer(planned: Planned): SendResult {
   if ("before" in planned) return planned.before;
-  const { message, messageJson, receipt } = planned.plan;
-  return { created: true, message, messageJson, receipt };
+  const { message, receipt } = planned.plan;
+  return { created: true, message, receipt };
 }
 
 /** Agents elsewhere that become known with the message. */
@@ -337,14 +312,6 @@ function using(nonce: UsedNonce, tenant: string, changes: Changes | undefined): 
 
 function nonceUsed(): RelayError {
   return new RelayError("conflict", "nonce: this nonce was used already; sign again with a fresh one");
-}
-
-function toItem({ created, message, messageJson, receipt }: SendAnswer): SentItem {
-  return { status: created ? 201 : 200, message, receipt, messageJson };
-}
-
-function toFailedItem(error: RelayError, statusOf: (error: RelayError) => number): BatchItem {
-  return { status: statusOf(error), ...toErrorBody(error) };
 }
 
 /** An error of an atomic batch says which message it is about. */

@@ -55,7 +55,6 @@ export interface SendContext {
 
 export interface SendPlan {
   readonly message: Message;
-  readonly messageJson: string;
   readonly receipt: Receipt;
   readonly changes: Changes;
 }
@@ -78,7 +77,7 @@ export function planSend(context: SendContext): SendPlan {
   const { tenant, recipient, sender, sendKey, mailboxOpenMax: openMax } = context;
   const threadId = threadOf(context);
   const effect = effectOf(context, threadId);
-  const { message, json, changes } = place(post(messageOf(context, threadId, effect)), effect, context);
+  const { message, changes } = place(post(messageOf(context, threadId, effect)), effect, context);
   const receipt: Receipt = {
     message_id: message.id,
     stage: "accepted",
@@ -102,7 +101,6 @@ export function planSend(context: SendContext): SendPlan {
         ];
   return {
     message,
-    messageJson: json,
     receipt,
     changes: combine(tenant, [
       changes,

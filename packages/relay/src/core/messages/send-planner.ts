@@ -23,12 +23,10 @@ import { findSameWork, mayBeShared, NOT_SHARED } from "./same-work.ts";
 import { planSend, type SendContext, type SendPlan } from "./send-plan.ts";
 import { answerDigest, answerState } from "./task-effect.ts";
 
-export interface SendAnswer {
+export interface SendResult {
   /** False when the same message had been accepted before. */
   readonly created: boolean;
   readonly message: Message;
-  /** The same as text, exactly as it is stored: a wire that speaks JSON need not write it again. */
-  readonly messageJson: string;
   readonly receipt: Receipt;
 }
 
@@ -58,7 +56,7 @@ export interface AddressedDraft {
 }
 
 /** Either what is to be written, or what was answered to the same message before. */
-export type Planned = { readonly plan: SendPlan } | { readonly before: SendAnswer };
+export type Planned = { readonly plan: SendPlan } | { readonly before: SendResult };
 
 /** What a message refers to. */
 type Surroundings = Pick<
@@ -269,7 +267,7 @@ export class SendPlanner {
     };
   }
 
-  async #sentBefore(known: SendKey, digest: string): Promise<SendAnswer> {
+  async #sentBefore(known: SendKey, digest: string): Promise<SendResult> {
     if (known.digest !== digest) {
       const [field, what] = isTaskKey(known.key) ? ["id", "id"] : ["idempotency", "key"];
       throw new RelayError(
@@ -282,7 +280,7 @@ export class SendPlanner {
   }
 
   /** A second, identical answer to a finished task is the first one again. */
-  async #answeredBefore(context: SendContext): Promise<SendAnswer | undefined> {
+  async #answeredBefore(context: SendContext): Promise<SendResult | undefined> {
     const { task, tenant } = context;
     if (task?.resultMessageId == null || task.resultDigest !== answerDigest(context)) return undefined;
     return this.#storedAnswer(tenant, task.resultMessageId, {
@@ -296,7 +294,7 @@ export class SendPlanner {
     tenant: string,
     messageId: string,
     about: Pick<SendKey, "recipient" | "threadId" | "taskId">,
-  ): Promise<SendAnswer> {
+  ): Promise<SendResult> {
     const record = await this.#store.message(tenant, messageId);
     const receipt: Receipt = {
       message_id: messageId,
@@ -306,8 +304,8 @@ export class SendPlanner {
       ...(about.taskId === null ? {} : { task_id: about.taskId }),
     };
     // The key outlives its message by weeks: a late retry still gets its receipt, with the message's id only.
-    const messageJson = record?.json ?? JSON.stringify({ id: messageId });
-    return { created: false, message: JSON.parse(messageJson) as Message, messageJson, receipt };
+    const message = (record === undefined ? { id: messageId } : JSON.parse(record.json)) as Message;
+    return { created: false, message, receipt };
   }
 
   #assertRoom(recipient: AgentId, open: number): void {

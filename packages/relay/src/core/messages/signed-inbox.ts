@@ -18,7 +18,7 @@ import type { Randomness } from "../ports/ids.ts";
 import { parserOf } from "../mechanisms/schema-check.ts";
 import { isSignedWith } from "./message-signature.ts";
 import type { MessageService } from "./message-service.ts";
-import type { SendAnswer } from "./send-planner.ts";
+import type { SendResult } from "./send-planner.ts";
 
 export interface InboxParts {
   readonly store: Pick<AccessStore, "key">;
@@ -60,7 +60,7 @@ export class SignedInbox {
   }
 
   /** A message that is refused has not used its nonce: it may come again as it is, while it is fresh. */
-  async receive(input: unknown, { transport, tenant }: Arrival): Promise<SendAnswer> {
+  async receive(input: unknown, { transport, tenant }: Arrival): Promise<SendResult> {
     const message = parseSigned(input);
     const signedAtMs = parseInstant(message.signed_at, "signed_at");
     const sender = await this.#senderOf(message, signedAtMs, transport);

@@ -3,7 +3,6 @@ import { createHmac } from "node:crypto";
 import { describe, it } from "node:test";
 import type { MailboxItem, PushPayload, ReceiptStep } from "@a2a-relay/protocol";
 import { LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
-import { inObjects } from "../../../testing/batch-wire.ts";
 import { anAnswer } from "../../../testing/fake-outside.ts";
 import { HOOK, type PushingCore, pushingCore } from "../../../testing/pushing-core.ts";
 import { DEFAULT_TENANT } from "../access/principal.ts";
@@ -123,10 +122,10 @@ describe("mail that waits to be pushed", () => {
       to: ZHIWEI,
       body: "你好",
     }));
-    await core.messages.sendBatch(core.operator, inObjects({ messages: messages.slice(0, 200) }, 400));
+    await core.messages.sendBatch(core.operator, { messages: messages.slice(0, 200) });
     assert.deepEqual(await core.push(), []);
     await core.agents.register(core.operator, { agent_id: ZHIWEI, push: "webhook" });
-    await core.messages.sendBatch(core.operator, inObjects({ messages: messages.slice(200) }, 400));
+    await core.messages.sendBatch(core.operator, { messages: messages.slice(200) });
     assert.equal((await core.push()).length, 250);
     const sent = core.outside.ids.map((id) => decodeURIComponent(id));
     assert.deepEqual(

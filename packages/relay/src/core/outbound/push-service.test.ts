@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
 import { describe, it } from "node:test";
 import { coreOnMemory, LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
-import { inObjects } from "../../../testing/batch-wire.ts";
 import { anAnswer } from "../../../testing/fake-outside.ts";
 import { HOOK, pushingCore } from "../../../testing/pushing-core.ts";
 import type { OutboundRequest } from "../ports/outbound-http.ts";
@@ -234,7 +233,7 @@ describe("a replay", () => {
       to: ZHIWEI,
       body: "好",
     }));
-    await core.messages.sendBatch(core.operator, inObjects({ messages }, 400));
+    await core.messages.sendBatch(core.operator, { messages });
     await core.push();
     core.outside.requests.length = 0;
     const { replayed } = await core.pushes.replay(core.operator, ZHIWEI, { since: "1970-01-01T00:00:00Z" });

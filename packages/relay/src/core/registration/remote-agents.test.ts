@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { type AgentId, LIMITS } from "@a2a-relay/protocol";
 import { coreOnMemory, LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
-import { inObjects } from "../../../testing/batch-wire.ts";
 import { FakeOutside } from "../../../testing/fake-outside.ts";
+import { outcomesOf } from "../../../testing/outcomes.ts";
 import { refused } from "../../../testing/refusal.ts";
 import { aNewAgent } from "../../../testing/store-builders.ts";
 import { DEFAULT_TENANT, type Principal } from "../access/principal.ts";
@@ -39,8 +39,8 @@ describe("an agent that is written to by its URL", () => {
   it("is written to in batches, and asked over A2A", async () => {
     await using core = await coreOnMemory({}, new FakeOutside());
     const message = { from: LULU, to: URL_A, body: "喂" };
-    const [sent] = await core.messages.sendBatch(core.operator, inObjects({ messages: [message] }, 400));
-    assert.equal(sent?.status, 201);
+    const sent = await core.messages.sendBatch(core.operator, { messages: [message] });
+    assert.deepEqual(outcomesOf(sent), ["created"]);
     assert.equal(await core.a2a.resolve(core.operator, "https://other.example"), "https://other.example/");
     const caller = {
       principal: core.lulu,
@@ -125,11 +125,8 @@ describe("an agent that is written to by its URL", () => {
     await using core = await coreOnMemory({}, new FakeOutside());
     const messages = [URL_A, ZHIWEI, URL_A].map((to) => ({ from: LULU, to, body: "喂" }));
     for (const atomic of [true, false]) {
-      const sent = await core.messages.sendBatch(core.operator, inObjects({ messages, atomic }, 400));
-      assert.deepEqual(
-        sent.map(({ status }) => status),
-        [201, 201, 201],
-      );
+      const sent = await core.messages.sendBatch(core.operator, { messages, atomic });
+      assert.deepEqual(outcomesOf(sent), ["created", "created", "created"]);
       assert.equal((await core.inboxOf(ID)).length, 2);
       await core.agents.remove(core.operator, ID);
     }
@@ -186,15 +183,9 @@ describe("an agent that is written to by its URL", () => {
       to: `https://agent.example/${name}`,
       body: "喂",
     }));
-    await refused(
-      core.messages.sendBatch(core.operator, inObjects({ messages, atomic: true }, 400)),
-      "resource_exhausted",
-    );
-    const sent = await core.messages.sendBatch(core.operator, inObjects({ messages }, 429));
-    assert.deepEqual(
-      sent.map(({ status }) => status),
-      [201, 429],
-    );
+    await refused(core.messages.sendBatch(core.operator, { messages, atomic: true }), "resource_exhausted");
+    const sent = await core.messages.sendBatch(core.operator, { messages });
+    assert.deepEqual(outcomesOf(sent), ["created", "resource_exhausted"]);
   });
 
   it("is one of a bounded number", async () => {

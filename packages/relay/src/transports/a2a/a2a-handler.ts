@@ -20,12 +20,7 @@ export interface A2aCall extends WaitOptions {
 
 /** In 1.0; the binding writes it in the caller's dialect. */
 export type A2aReply =
-  | {
-      readonly result: Readonly<Record<string, unknown>>;
-      /** The same as JSON in the caller's dialect, where the core had it written already. */
-      readonly json?: string | undefined;
-      readonly pages?: undefined;
-    }
+  | { readonly result: Readonly<Record<string, unknown>>; readonly pages?: undefined }
   | { readonly pages: AsyncIterable<A2aPage>; readonly result?: undefined };
 
 type Params = Readonly<Record<string, unknown>>;
@@ -51,11 +46,9 @@ export class A2aHandler {
     const caller: A2aCaller = { principal, agentId, version, extensions, idempotencyKey };
     const isOwn = agentId === undefined && isForRelay(params);
     switch (operation) {
-      case "send": {
+      case "send":
         if (isOwn) return { result: await relayAgent.answer(principal, params) };
-        const { json, ...result } = await a2a.send(caller, params, call);
-        return { result, json };
-      }
+        return { result: { ...(await a2a.send(caller, params, call)) } };
       case "stream":
         if (isOwn) return { pages: onePage(await relayAgent.answer(principal, params)) };
         return { pages: await a2a.stream(caller, params, call) };

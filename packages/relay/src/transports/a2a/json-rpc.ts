@@ -54,9 +54,6 @@ export class JsonRpcBinding {
       const reply = await this.#handler.handle(asked.operation, params, a2aCall);
       const headers = extensionHeaders(extensions);
       if (reply.pages !== undefined) return { events: streamOf(reply.pages, dialect, id), ...headers };
-      if (reply.json !== undefined) {
-        return { json: `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${reply.json}}`, ...headers };
-      }
       return {
         body: { jsonrpc: "2.0", id, result: dialect.writeResult(asked.operation, reply.result) },
         ...headers,

@@ -40,7 +40,7 @@ export class RestBinding {
       const reply = await this.#handler.handle(request.operation, params, new HttpA2aCall(call, said));
       const headers = extensionHeaders(extensions);
       if (reply.pages !== undefined) return { events: streamOf(reply.pages, dialect), ...headers };
-      const json = reply.json ?? JSON.stringify(dialect.writeResult(request.operation, reply.result));
+      const json = JSON.stringify(dialect.writeResult(request.operation, reply.result));
       return { ...written(json, contentType), ...headers };
     } catch (reason) {
       const error = RelayError.from(reason);

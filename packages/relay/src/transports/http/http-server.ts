@@ -83,13 +83,13 @@ const PARAM_CHARS_MAX = 1_000;
 /** All routes, as data. */
 export function nativeRoutes(
   core: RelayCore,
-  { metrics, memory }: { readonly metrics: HttpMetrics; readonly memory: ReusedMemory },
+  { metrics }: { readonly metrics: HttpMetrics },
   about: Pick<HttpServerSettings, "version" | "publicUrl" | "cardDialect">,
 ): readonly Route[] {
   const others = [
     ...agentRoutes(core.agents),
     ...pushRoutes(core.pushes),
-    ...messageRoutes(core.messages, memory),
+    ...messageRoutes(core.messages),
     ...inboxRoutes(core.inbox),
     ...mailboxRoutes(core.mailboxes),
     ...streamRoutes(core),
@@ -111,7 +111,7 @@ export function createHttpServer(parts: HttpServerParts, settings: HttpServerSet
   const metrics = new HttpMetrics(parts.openDeliveries);
   const guard = new LocalGuard(settings);
   const { memory } = parts;
-  const routes = nativeRoutes(parts.core, { metrics, memory }, settings);
+  const routes = nativeRoutes(parts.core, { metrics }, settings);
   const sendError = errorSenderOf(routes);
   const app = Fastify({
     // The limit is enforced while reading, where the rest can be drained.

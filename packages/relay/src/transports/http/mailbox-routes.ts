@@ -8,7 +8,6 @@ import {
 } from "@a2a-relay/protocol";
 import type { TSchema } from "typebox";
 import type { Principal } from "../../core/access/principal.ts";
-import { mailJson } from "../../core/mailboxes/delivery-view.ts";
 import type { MailboxService } from "../../core/mailboxes/mailbox-service.ts";
 import { param, type Route } from "./route.ts";
 
@@ -38,8 +37,7 @@ export function mailboxRoutes(mailboxes: MailboxService): readonly Route[] {
       answers: { 200: "MailboxMessage, and the cursor behind it" },
       handle: async (call) => {
         const asked = [call.principal, param(call, "agent_id"), call.query, call] as const;
-        const { messages, cursor } = await mailboxes.readAs(mailJson, ...asked);
-        return { json: `{"messages":[${messages.join(",")}],"cursor":${JSON.stringify(cursor)}}` };
+        return { body: await mailboxes.read(...asked) };
       },
     },
     verb(
@@ -59,7 +57,7 @@ export function mailboxRoutes(mailboxes: MailboxService): readonly Route[] {
       answers: { 200: "Leased mail, each item with its lease" },
       handle: async (call) => {
         const asked = [call.principal, param(call, "agent_id"), call.body ?? {}, call] as const;
-        return { json: leasedJson(await mailboxes.leaseAs(mailJson, ...asked)) };
+        return { body: await mailboxes.lease(...asked) };
       },
     },
     verb(
@@ -84,9 +82,4 @@ export function mailboxRoutes(mailboxes: MailboxService): readonly Route[] {
       (...args) => mailboxes.fail(...args),
     ),
   ];
-}
-
-/** The answer of a lease, from its messages as JSON. */
-export function leasedJson(messages: readonly string[]): string {
-  return `{"messages":[${messages.join(",")}]}`;
 }

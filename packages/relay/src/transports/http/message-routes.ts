@@ -1,16 +1,24 @@
-import { BatchRequestSchema, LIMITS, MessageInputSchema } from "@a2a-relay/protocol";
-import type { MessageService, SentItem } from "../../core/messages/message-service.ts";
-import type { SendAnswer } from "../../core/messages/send-planner.ts";
+import {
+  type BatchItem,
+  BatchRequestSchema,
+  type BatchResponse,
+  LIMITS,
+  MessageInputSchema,
+  RelayError,
+  type SendResponse,
+  toErrorBody,
+} from "@a2a-relay/protocol";
+import type { MessageService, SendOutcome } from "../../core/messages/message-service.ts";
+import type { SendResult } from "../../core/messages/send-planner.ts";
 import { statusOf } from "./http-error.ts";
 import { jsonOfBody } from "./read-body.ts";
-import { Piece, type ReusedMemory } from "./reused-memory.ts";
+import { Piece } from "./reused-memory.ts";
 import { type Answer, param, type Route } from "./route.ts";
 
 const tag = "Messages";
 
 /** Sending, and what became of it. */
-export function messageRoutes(messages: MessageService, memory: ReusedMemory): readonly Route[] {
-  const write = (items: readonly SentItem[]): Piece => batchBytes(items, memory);
+export function messageRoutes(messages: MessageService): readonly Route[] {
   return [
     {
       method: "POST",
@@ -34,7 +42,7 @@ export function messageRoutes(messages: MessageService, memory: ReusedMemory): r
       parsesItself: true,
       answers: { 200: "One result a message, in order, each with its own status" },
       handle: async ({ principal, body }) => ({
-        json: await messages.sendBatch(principal, { read: () => parsed(body), write, statusOf }),
+        body: batchBody(await messages.sendBatch(principal, parsed(body))),
       }),
     },
     {
@@ -48,13 +56,12 @@ export function messageRoutes(messages: MessageService, memory: ReusedMemory): r
   ];
 }
 
-/** The message as it is stored, and its receipt. */
-export function answerOf(answer: SendAnswer): Answer {
-  return { status: answer.created ? 201 : 200, json: sentJson(answer) };
+export function answerOf(sent: SendResult): Answer {
+  return { status: sent.created ? 201 : 200, body: sentBody(sent) };
 }
 
-export function sentJson({ messageJson, receipt }: Pick<SendAnswer, "messageJson" | "receipt">): string {
-  return `{"message":${messageJson},"receipt":${JSON.stringify(receipt)}}`;
+export function sentBody({ message, receipt }: SendResult): SendResponse {
+  return { message, receipt };
 }
 
 /** Of a request without any body there are no bytes either. */
@@ -62,18 +69,11 @@ function parsed(body: unknown): unknown {
   return body instanceof Piece ? jsonOfBody(body) : body;
 }
 
-export function batchJson(items: readonly SentItem[]): string {
-  return `{"results":[${items.map(itemJson).join(",")}]}`;
+export function batchBody(outcomes: readonly SendOutcome[]): BatchResponse {
+  return { results: outcomes.map(itemOf) };
 }
 
-/** NewMessage by message into memory outside the heap: the whole text would be put together and copied twice. */
-function batchBytes(items: readonly SentItem[], memory: ReusedMemory): Piece {
-  const texts = items.map((item, index) => `${index === 0 ? '{"results":[' : ","}${itemJson(item)}`);
-  texts.push("]}");
-  return memory.write(texts);
-}
-
-function itemJson(item: SentItem): string {
-  if (item.messageJson === undefined || !("receipt" in item)) return JSON.stringify(item);
-  return `{"status":${item.status},"message":${item.messageJson},"receipt":${JSON.stringify(item.receipt)}}`;
+function itemOf(outcome: SendOutcome): BatchItem {
+  if (outcome instanceof RelayError) return { status: statusOf(outcome), ...toErrorBody(outcome) };
+  return { status: outcome.created ? 201 : 200, ...sentBody(outcome) };
 }

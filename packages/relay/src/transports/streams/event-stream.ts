@@ -49,7 +49,7 @@ export function beginningWith(first: readonly ServerSentEvent[], stream: EventSt
 
 export function mailboxStream(pages: AsyncIterable<MailboxPage>, event: "message" | "notice"): EventStream {
   return eventStream("mailbox", pages, ({ mail }) =>
-    mail.map(({ cursor, json }) => ({ id: cursor, event, data: json })),
+    mail.map(({ cursor, item }) => ({ id: cursor, event, data: JSON.stringify(item) })),
   );
 }
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { describe, it } from "node:test";
-import { RelayError, type RelayErrorCode, SOCKET_CLOSE } from "@a2a-relay/protocol";
+import { type MailboxItem, RelayError, type RelayErrorCode, SOCKET_CLOSE } from "@a2a-relay/protocol";
 import { type CoreOnMemory, coreOnMemory, ZHIWEI } from "../../../testing/core-on-memory.ts";
 import { openPair, type SocketPair } from "../../../testing/socket-pair.ts";
 import type { MailboxPage } from "../../core/mailboxes/mailbox-stream.ts";
@@ -36,12 +36,12 @@ function run(core: CoreOnMemory, pair: SocketPair, pages?: AsyncIterable<Mailbox
 }
 
 async function* failing(code: RelayErrorCode): AsyncGenerator<MailboxPage> {
-  yield { mail: [{ cursor: "1", json: "{}" }], cursor: "1" };
+  yield { mail: [{ cursor: "1", item: {} as MailboxItem }], cursor: "1" };
   throw new RelayError(code, `it is ${code}`);
 }
 
 async function* ending(): AsyncGenerator<MailboxPage> {
-  yield { mail: [{ cursor: "1", json: "{}" }], cursor: "1" };
+  yield { mail: [{ cursor: "1", item: {} as MailboxItem }], cursor: "1" };
 }
 
 describe("a socket that cannot show mail any more", () => {

@@ -133,9 +133,11 @@ export class MailboxSocket {
       const { mail, cursor } = step.value;
       if (mail.length === 0) continue;
       this.#cursor = cursor;
-      const items = mail.map(({ json }) => json).join(",");
-      const [type, name] = this.#order.isNotice ? ["notice", "notices"] : ["mail", "messages"];
-      return `{"type":"${type}","${name}":[${items}],"cursor":"${cursor}"}`;
+      const items = mail.map(({ item }) => item);
+      const shown = this.#order.isNotice
+        ? { type: "notice", notices: items }
+        : { type: "mail", messages: items };
+      return JSON.stringify({ ...shown, cursor });
     }
   }
 
@@ -186,7 +188,11 @@ export class MailboxSocket {
     else if (this.#order.stopping.aborted) this.#closeWhenDone();
   }
 
-  async #frameFor(data: Buffer, isBinary: boolean, place: LeasePlace): Promise<Acted> {
+  async #frameFor(
+    data: Buffer,
+    isBinary: boolean,
+    place: LeasePlace,
+  ): Promise<Acted & { readonly body: string }> {
     let id: string | undefined;
     try {
       if (isBinary) throw new RelayError("invalid_argument", "frame: is binary; send JSON as text");
@@ -195,7 +201,7 @@ export class MailboxSocket {
       const { verb, input } = parseRequest(frame) as SocketRequest;
       await this.#assertWelcome();
       const acted = await SOCKET_ACTS[verb](this.#core, this.#order, input, this.#takingInto(place));
-      return { ...acted, body: `{"type":"answer","id":${JSON.stringify(id)},"body":${acted.body}}` };
+      return { ...acted, body: JSON.stringify({ type: "answer", id, body: acted.body }) };
     } catch (reason) {
       const error = this.#report(reason);
       const to = id === undefined ? { type: "error" } : { type: "answer", id };
