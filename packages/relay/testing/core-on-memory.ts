@@ -13,7 +13,7 @@ import { EgressPolicy } from "../src/core/rules/egress-policy.ts";
 import type { Outbound } from "../src/core/ports/outbound-http.ts";
 import type { Randomness } from "../src/core/ports/ids.ts";
 import { TimeOrderedIds } from "../src/core/mechanisms/time-ordered-ids.ts";
-import type { SendResult } from "../src/core/messages/send-planner.ts";
+import type { SendResult } from "../src/core/messages/decide-send.ts";
 import { type CoreSettings, createCore, type RelayCore } from "../src/core/relay-core.ts";
 import { SqliteRelayStore } from "../src/stores/sqlite/sqlite-relay-store.ts";
 import { GuardedOutbound } from "../src/transports/egress/guarded-outbound.ts";

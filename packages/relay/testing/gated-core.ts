@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import type { AgentId, CapabilityScope, CapabilityView, EventView } from "@a2a-relay/protocol";
 import type { CapabilityRecord } from "../src/core/ports/access.ts";
 import { agentOf, type AgentPrincipal, DEFAULT_TENANT } from "../src/core/access/principal.ts";
-import type { SendResult } from "../src/core/messages/send-planner.ts";
+import type { SendResult } from "../src/core/messages/decide-send.ts";
 import { type CoreOnMemory, coreOnMemory, LULU, ZHIWEI } from "./core-on-memory.ts";
 
 export const KAMES = "kames@kamac" as AgentId;

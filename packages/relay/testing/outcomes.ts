@@ -1,5 +1,5 @@
 import { RelayError } from "@a2a-relay/protocol";
-import type { SendOutcome } from "../src/core/messages/message-service.ts";
+import type { SendOutcome } from "../src/core/messages/send-batch.ts";
 
 /** What came of each message of a batch: "created", "seen" for one that was accepted before, or the error's code. */
 export function outcomesOf(outcomes: readonly SendOutcome[]): readonly string[] {

@@ -1,6 +1,6 @@
 import { type A2aMessage, type A2aTask, type AgentId, type Part } from "@a2a-relay/protocol";
 import { contentDigest, parseMessageDraft, type TaskNaming } from "../messages/message-draft.ts";
-import type { SendResult } from "../messages/send-planner.ts";
+import type { SendResult } from "../messages/decide-send.ts";
 import type { TaskRecord } from "../ports/tasks.ts";
 import type { A2aCaller } from "./a2a-caller.ts";
 import type { A2aSendRequest } from "./a2a-request.ts";

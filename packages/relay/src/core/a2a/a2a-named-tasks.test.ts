@@ -39,7 +39,11 @@ describe("a task that its caller named itself", () => {
 describe("who may only look at a task", () => {
   it("is told in A2A's words that it cannot add to it, and nothing is sent", async () => {
     await using core = await coreOnMemory();
-    const { receipt } = await core.messages.ask(core.lulu, { type: "request", to: ZHIWEI, body: "看看" });
+    const { receipt } = await core.messages.send(
+      core.lulu,
+      { type: "request", to: ZHIWEI, body: "看看" },
+      { isAsked: true },
+    );
     const message = { messageId: "m", role: "ROLE_USER", parts: [{ text: "插话" }], taskId: receipt.task_id };
     const added = core.a2a.send(callerOf(core, { version: "1.0" }), { message, configuration: NOW }, {});
     const error = await refused(added, "not_found");
@@ -51,7 +55,11 @@ describe("who may only look at a task", () => {
     await using core = await coreOnMemory();
     const card = { capabilities: { streaming: false } };
     await core.agents.register(core.operator, { agent_id: ZHIWEI, card });
-    const { receipt } = await core.messages.ask(core.operator, { type: "request", to: ZHIWEI, body: "看看" });
+    const { receipt } = await core.messages.send(
+      core.operator,
+      { type: "request", to: ZHIWEI, body: "看看" },
+      { isAsked: true },
+    );
     const params = { id: receipt.task_id };
     const following = core.a2a.subscribe(callerOf(core, { version: "1.0" }), params, { afterN: undefined });
     await refused(following, "wrong_state");

@@ -17,7 +17,7 @@ import { taskTopic } from "../ports/change-feed.ts";
 import type { ServiceParts } from "../service-parts.ts";
 import type { WaitOptions } from "../mechanisms/wait-options.ts";
 import type { MessageService } from "../messages/message-service.ts";
-import type { SendResult } from "../messages/send-planner.ts";
+import type { SendResult } from "../messages/decide-send.ts";
 import type { TaskRecord } from "../ports/tasks.ts";
 import type { TaskService } from "../tasks/task-service.ts";
 import type { A2aCaller } from "./a2a-caller.ts";
@@ -233,7 +233,7 @@ export class A2aService {
     if (pushConfig !== undefined) await this.#parts.a2aPushes.check(called, pushConfig, known);
     const message = messageOf(caller, request, { to, known });
     const about = known === undefined ? { naming: namingOf(request, message), to } : {};
-    const sending = this.#parts.messages.ask(principal, message, about);
+    const sending = this.#parts.messages.send(principal, message, { ...about, isAsked: true });
     const answer = await (known === undefined ? sending : added(known, sending));
     const taskId = answer.receipt.task_id;
     if (taskId === undefined) throw new RelayError("internal", "a request made no task");

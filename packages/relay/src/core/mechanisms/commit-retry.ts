@@ -3,19 +3,19 @@ import type { Changes, Clash, RelayStore } from "../ports/relay-store.ts";
 
 const ATTEMPTS_MAX = 20;
 
-/** What a rule decided: the change to write, if any, and the answer once it is written. */
+/** What a rule decided: the changes to commit, if any, and the answer once they are committed. */
 export interface Decision<Answer> {
   readonly changes: Changes | undefined;
   readonly answer: Answer;
 }
 
-/** Runs an act when it is its turn. */
+/** Runs an act while it holds a mutex. */
 export type RunExclusive = <Answer>(act: () => Promise<Answer>) => Promise<Answer>;
 
 /**
- * Reads, decides and commits until nobody else was faster. `decide` runs again from fresh reads after a
- * clash and is told what clashed. Many at once may spend the same capability, each of them a clash for all
- * others: `spendExclusively` is how they wait for each other from their first clash on.
+ * Reads, decides and commits. After a clash `decide` runs again from fresh reads and is told what clashed. Callers that
+ * spend the same capability all clash with each other: from the first such clash on they run one by one,
+ * in `spendExclusively`.
  */
 export async function decideAndCommit<Answer>(
   store: RelayStore,
@@ -36,28 +36,13 @@ export async function decideAndCommit<Answer>(
   throw new RelayError("unavailable", "too many callers change this at the same time; try again");
 }
 
-/**
- * Several parts of one act as one change, with only what there is. Mostly one part has any of a sort, and then its
- * list is taken as it is: every send and every acknowledgement comes by here.
- */
+/** Several parts of one act as one change. Lists that are empty are left out. */
 export function combine(tenant: string, parts: readonly Partial<Changes>[]): Changes {
-  const combined: Changes = { tenant, events: [] };
-  const lists = combined as unknown as Record<string, readonly unknown[] | undefined>;
-  /** Those that were made here, and may grow. */
-  let own: Set<unknown> | undefined;
-  for (const part of parts) {
-    for (const sort in part) {
-      const items = (part as typeof lists)[sort] ?? [];
-      if (sort === "tenant" || items.length === 0) continue;
-      const before = lists[sort] ?? [];
-      if (own?.has(before) === true) {
-        (before as unknown[]).push(...items);
-        continue;
-      }
-      const isFirst = before.length === 0;
-      lists[sort] = isFirst ? items : [...before, ...items];
-      if (!isFirst) (own ??= new Set()).add(lists[sort]);
+  const lists: Record<string, unknown[]> = { events: [] };
+  for (const { tenant: _, ...part } of parts) {
+    for (const [list, items] of Object.entries(part)) {
+      if (items !== undefined && items.length > 0) (lists[list] ??= []).push(...items);
     }
   }
-  return combined;
+  return { tenant, ...lists } as unknown as Changes;
 }

@@ -1,4 +1,6 @@
+import { createHmac, timingSafeEqual } from "node:crypto";
 import {
+  canonicalJson,
   formatInstant,
   LIMITS,
   parseInstant,
@@ -16,9 +18,8 @@ import type { TenantService } from "../keys/tenant-service.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Randomness } from "../ports/ids.ts";
 import { parserOf } from "../mechanisms/schema-check.ts";
-import { isSignedWith } from "./message-signature.ts";
 import type { MessageService } from "./message-service.ts";
-import type { SendResult } from "./send-planner.ts";
+import type { SendResult } from "./decide-send.ts";
 
 export interface InboxParts {
   readonly store: Pick<AccessStore, "key">;
@@ -29,10 +30,10 @@ export interface InboxParts {
   readonly tenants: TenantService;
 }
 
-/** How a message came in. */
+/** How a signed message arrived. */
 export interface Arrival {
   readonly transport: string;
-  /** The tenant that its address named; undefined: none, so that the key alone decides. */
+  /** The tenant in the URL; undefined: the key alone decides. */
   readonly tenant: string | undefined;
 }
 
@@ -40,15 +41,15 @@ const MINUTE_MS = 60_000;
 
 const parseSigned = parserOf(SignedMessageSchema, "message");
 
-/** Takes messages from whoever shows no key but signs what it sends. The key that signed decides who sent it. */
+/** Accepts messages that are signed with a signing key instead of sent with a bearer key. The key names the sender. */
 export class SignedInbox {
   readonly #store: Pick<AccessStore, "key">;
   readonly #clock: Clock;
   readonly #messages: MessageService;
   readonly #refusals: RefusedCallers;
   readonly #tenants: TenantService;
-  /** What is checked against where there is no secret, so that an unknown key takes as long as a wrong signature. */
-  readonly #nobodysSecret = new Uint8Array(SIGNING_SECRET_BYTES);
+  /** Checked against for an unknown key, so that it takes as long as a wrong signature. */
+  readonly #decoySecret = new Uint8Array(SIGNING_SECRET_BYTES);
 
   constructor(parts: InboxParts) {
     this.#store = parts.store;
@@ -56,31 +57,29 @@ export class SignedInbox {
     this.#messages = parts.messages;
     this.#refusals = parts.refusals;
     this.#tenants = parts.tenants;
-    parts.randomness(this.#nobodysSecret);
+    parts.randomness(this.#decoySecret);
   }
 
-  /** A message that is refused has not used its nonce: it may come again as it is, while it is fresh. */
+  /** A refused message does not use its nonce: it may be sent again unchanged while it is fresh. */
   async receive(input: unknown, { transport, tenant }: Arrival): Promise<SendResult> {
     const message = parseSigned(input);
     const signedAtMs = parseInstant(message.signed_at, "signed_at");
     const sender = await this.#senderOf(message, signedAtMs, transport);
     if (tenant !== undefined) await this.#tenants.enter(sender, tenant);
-    return this.#messages.sendOnce(sender, message, {
-      keyId: message.key_id,
-      nonce: message.nonce,
-      expiresAtMs: signedAtMs + LIMITS.signedMessageAgeMsMax,
-    });
+    const expiresAtMs = signedAtMs + LIMITS.signedMessageAgeMsMax;
+    const nonce = { keyId: message.key_id, nonce: message.nonce, expiresAtMs };
+    return this.#messages.send(sender, message, { nonce });
   }
 
   async #senderOf(message: SignedMessage, signedAtMs: number, transport: string): Promise<Principal> {
     const key = await this.#store.key(message.key_id);
     const kept = key?.signingSecret ?? "";
-    const secret = kept === "" ? this.#nobodysSecret : readSigningSecret(kept);
+    const secret = kept === "" ? this.#decoySecret : readSigningSecret(kept);
     const isSigned = isSignedWith(message, secret);
     const nowMs = this.#clock.nowMs();
     if (key === undefined) return this.#refuse("unknown", transport, key);
     if (key.signingSecret === null || key.agentId === null) return this.#refuse("bearer", transport, key);
-    // Before the signature: there may be no secret left to check it with.
+    // Before the signature: a revoked key may have no secret left.
     if (key.revokedAtMs !== null) return this.#refuse("revoked", transport, key);
     if (hasExpired(key.expiresAtMs, nowMs)) return this.#refuse("expired", transport, key);
     if (!isSigned) return this.#refuse("signature", transport, key);
@@ -93,7 +92,7 @@ export class SignedInbox {
     return principalOf(key);
   }
 
-  /** Why is for the journal. Whoever could not sign hears nothing about the key, not even that it is there. */
+  /** The reason goes to the journal only: a caller that cannot sign learns nothing about the key. */
   async #refuse(
     reason: string,
     transport: string,
@@ -107,3 +106,23 @@ export class SignedInbox {
 
 const NOT_SIGNED =
   "signature: is not one of a signing key that works here, over the canonical JSON of all but itself; check key_id and secret";
+
+/** Tells this form of signature from later ones. */
+const VERSION = "v1,";
+
+/** An HMAC over the canonical JSON of all members but `signature`. */
+export function signatureOf(message: object, secret: Uint8Array): string {
+  const { signature: _, ...signed } = message as SignedMessage;
+  return VERSION + createHmac("sha256", secret).update(canonicalJson(signed)).digest("base64");
+}
+
+/** True if one of its signatures is right. Compares in constant time. */
+export function isSignedWith(message: SignedMessage, secret: Uint8Array): boolean {
+  const expected = Buffer.from(signatureOf(message, secret));
+  let isRight = false;
+  for (const signature of message.signature.split(" ")) {
+    const given = Buffer.from(signature);
+    if (given.length === expected.length && timingSafeEqual(given, expected)) isRight = true;
+  }
+  return isRight;
+}

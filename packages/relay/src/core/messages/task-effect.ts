@@ -23,22 +23,22 @@ import { replayReason, replayResult } from "../rules/task-replay.ts";
 import { assertInTime, assertUnfinished, moveTask } from "../rules/task-state.ts";
 import { saidBy, tell } from "../rules/task-update.ts";
 import { answerDigestOf } from "./message-draft.ts";
-import type { Effect, SendContext } from "./send-plan.ts";
+import type { Effect, SendInput } from "./decide-send.ts";
 
 const QUIET_KINDS: ReadonlySet<string> = new Set(["status", "heartbeat"]);
 
 /** Decides by kind and by who writes what a message does to a task. */
-export function effectOf(context: SendContext, threadId: string): Effect {
-  const { draft, task, sender } = context;
-  if (draft.given.decision !== undefined) return decideProposal(context);
+export function effectOf(input: SendInput, threadId: string): Effect {
+  const { draft, task, sender } = input;
+  if (draft.given.decision !== undefined) return decideProposal(input);
   if (task === undefined) {
-    return draft.kind === "request" || draft.kind === "handoff" ? newTask(context, threadId) : plain(context);
+    return draft.kind === "request" || draft.kind === "handoff" ? newTask(input, threadId) : plain(input);
   }
-  if (sender === task.assignee) return fromAssignee(context, task);
+  if (sender === task.assignee) return fromAssignee(input, task);
   if (sender === task.requester) {
     // An answer to a result is conversation: the task is over, the thread goes on.
     const isOver = isTerminal(task.state) && draft.taskId === undefined && draft.kind !== "handoff";
-    return isOver ? { ...plain(context), taskId: undefined } : followUp(context, task);
+    return isOver ? { ...plain(input), taskId: undefined } : followUp(input, task);
   }
   // Whoever only names a task learns nothing about it; whoever came by its mail knows of it already.
   if (draft.taskId !== undefined) {
@@ -51,50 +51,50 @@ export function effectOf(context: SendContext, threadId: string): Effect {
 }
 
 /** The state that an assignee's message puts its task into, or undefined when it is only mail. */
-export function answerState(context: SendContext): TaskState | undefined {
-  const { draft, task, sender } = context;
+export function answerState(input: SendInput): TaskState | undefined {
+  const { draft, task, sender } = input;
   if (task === undefined || sender !== task.assignee) return undefined;
   if (draft.kind === "reply") return draft.given.needs_reply === true ? "input-required" : "completed";
   return draft.kind === "status" ? draft.given.task_state : undefined;
 }
 
 /** What a repeated answer is compared by. */
-export function answerDigest(context: SendContext): string | undefined {
-  const state = answerState(context);
+export function answerDigest(input: SendInput): string | undefined {
+  const state = answerState(input);
   return state !== undefined && isTerminal(state)
-    ? endingDigest(state, answerDigestOf(context.draft))
+    ? endingDigest(state, answerDigestOf(input.draft))
     : undefined;
 }
 
-function plain(context: SendContext): Effect {
-  const { draft, task } = context;
+function plain(input: SendInput): Effect {
+  const { draft, task } = input;
   return {
     taskId: task?.id,
     purpose: "mail",
     quiet: QUIET_KINDS.has(draft.kind),
     reservedFor: undefined,
-    changes: { events: repliedEvents(context) },
+    changes: { events: repliedEvents(input) },
   };
 }
 
-function newTask(context: SendContext, threadId: string): Effect {
-  const { draft, defaults } = context;
+function newTask(input: SendInput, threadId: string): Effect {
+  const { draft, defaults } = input;
   const { nowMs } = defaults;
   if (draft.deadlineMs !== undefined && draft.deadlineMs <= nowMs) {
     throw new RelayError("invalid_argument", `deadline_ms: ${draft.deadlineMs} has already passed`);
   }
   const task: TaskRecord = {
-    tenant: context.tenant,
+    tenant: input.tenant,
     id: defaults.ids.task(),
-    requester: context.sender,
-    assignee: context.recipient,
+    requester: input.sender,
+    assignee: input.recipient,
     state: "submitted",
     threadId,
-    messageId: context.messageId,
+    messageId: input.messageId,
     subject: draft.subject,
-    clientId: context.clientTaskId ?? null,
-    resultKey: context.resultKey ?? null,
-    parentId: context.parent?.id ?? null,
+    clientId: input.clientTaskId ?? null,
+    resultKey: input.resultKey ?? null,
+    parentId: input.parent?.id ?? null,
     deadlineMs: draft.deadlineMs ?? null,
     statusText: null,
     resultStatus: null,
@@ -102,7 +102,7 @@ function newTask(context: SendContext, threadId: string): Effect {
     resultDigest: null,
     handoffs: [],
     firstMessageId: null,
-    askedOf: context.askedOf ?? null,
+    askedOf: input.askedOf ?? null,
     isPlain: false,
     updateCount: 0,
     updateBytes: 0,
@@ -115,13 +115,13 @@ function newTask(context: SendContext, threadId: string): Effect {
     purpose: "work",
     quiet: false,
     reservedFor: undefined,
-    ...outlookOf(context, task),
+    ...outlookOf(input, task),
   };
 }
 
 /** Work that was done before is not done again, and work that is under way is waited for. */
 function outlookOf(
-  { cached, running, defaults }: SendContext,
+  { cached, running, defaults }: SendInput,
   task: TaskRecord,
 ): Pick<Effect, "changes" | "heldFor" | "withdrawn"> {
   if (cached !== undefined) {
@@ -133,25 +133,25 @@ function outlookOf(
   return { heldFor: running.id, changes: { tasks: [task, running] } };
 }
 
-function fromAssignee(context: SendContext, task: TaskRecord): Effect {
-  const { draft, recipient } = context;
-  if (draft.kind === "handoff") return handOff(context, task);
+function fromAssignee(input: SendInput, task: TaskRecord): Effect {
+  const { draft, recipient } = input;
+  if (draft.kind === "handoff") return handOff(input, task);
   if (draft.kind === "request") {
     throw new RelayError(
       "invalid_argument",
       `task_id: ${task.id} is yours to work on; pass it on with a handoff, or ask anew with parent`,
     );
   }
-  const state = answerState(context);
-  if (state === undefined) return plain(context);
+  const state = answerState(input);
+  if (state === undefined) return plain(input);
   if (recipient !== task.requester) {
     throw new RelayError("invalid_argument", `to: an answer to task ${task.id} goes to ${task.requester}`);
   }
-  return answer(context, task, state);
+  return answer(input, task, state);
 }
 
-function answer(context: SendContext, task: TaskRecord, state: TaskState): Effect {
-  const { draft, sender, messageId, defaults, taskDeliveries } = context;
+function answer(input: SendInput, task: TaskRecord, state: TaskState): Effect {
+  const { draft, sender, messageId, defaults, taskDeliveries } = input;
   const { nowMs } = defaults;
   assertUnfinished(task);
   assertInTime(task, nowMs);
@@ -159,13 +159,13 @@ function answer(context: SendContext, task: TaskRecord, state: TaskState): Effec
     throw new RelayError("invalid_argument", `task_state: the agent that works cannot set ${state}`);
   }
   const mail = workDeliveries(task, taskDeliveries);
-  assertHoldsTask(mail, context.taskAsked, draft.leaseId);
+  assertHoldsTask(mail, input.askingDelivery, draft.leaseId);
   const quiet = isTerminal(state) || draft.kind === "status";
   const purpose = isTerminal(state) ? ("result" as const) : ("mail" as const);
   const base = { taskId: task.id, purpose, quiet, reservedFor: undefined };
   if (!isTerminal(state)) {
     const moved = { ...moveTask(task, state, nowMs), statusText: shortText(draft.body) };
-    const told = tell(moved, [{ kind: "status", state, ...saidBy(saidIn(context)) }], nowMs);
+    const told = tell(moved, [{ kind: "status", state, ...saidBy(saidIn(input)) }], nowMs);
     const events = [taskEvent(told.task, sender, { message_id: messageId })];
     return { ...base, changes: { ...told.changes, tasks: [told.task], events } };
   }
@@ -177,27 +177,27 @@ function answer(context: SendContext, task: TaskRecord, state: TaskState): Effec
     isPlain: state === "completed" && draft.given.plain === true,
     actor: sender,
   };
-  const { task: ended, changes: told } = endedTask(task, ending, saidIn(context), nowMs);
+  const { task: ended, changes: told } = endedTask(task, ending, saidIn(input), nowMs);
   const content = { text: draft.body, parts: draft.given.parts };
   return {
     ...base,
     changes: combine(task.tenant, [
       acknowledgeWork(task, mail, sender, nowMs),
-      rememberedResult(ended, content, context.artifacts),
-      { ...told, tasks: [ended], events: [endingEvent(ended, ending, context.artifacts)] },
+      rememberedResult(ended, content, input.artifacts),
+      { ...told, tasks: [ended], events: [endingEvent(ended, ending, input.artifacts)] },
     ]),
   };
 }
 
 /** What an answer says, as those who follow the task see it. */
-function saidIn({ draft, messageId }: SendContext): Parameters<typeof endedTask>[2] {
+function saidIn({ draft, messageId }: SendInput): Parameters<typeof endedTask>[2] {
   const { parts, a2a_message: a2aMessage } = draft.given;
   return { text: draft.body, parts, messageId, a2aMessage };
 }
 
 /** The requester adds to a task: the agent that holds it is the one to hear it. */
-function followUp(context: SendContext, task: TaskRecord): Effect {
-  const { draft, sender, recipient, defaults, taskDeliveries } = context;
+function followUp(input: SendInput, task: TaskRecord): Effect {
+  const { draft, sender, recipient, defaults, taskDeliveries } = input;
   if (draft.kind === "status" && draft.given.task_state !== undefined) {
     throw new RelayError(
       "invalid_argument",
@@ -221,7 +221,7 @@ function followUp(context: SendContext, task: TaskRecord): Effect {
   // Written even where nothing changes: whoever ends, hands over or frees the work meanwhile is a clash.
   const next = waiting ? moveTask(task, "working", nowMs) : { ...task, updatedAtMs: nowMs };
   const events = waiting ? [taskEvent(next, sender, {})] : [];
-  const added = { kind: "message", messageId: context.messageId } as const;
+  const added = { kind: "message", messageId: input.messageId } as const;
   const resumed = { kind: "status", state: "working" } as const;
   const told = tell(next, waiting ? [added, resumed] : [added], nowMs);
   return {
@@ -233,14 +233,14 @@ function followUp(context: SendContext, task: TaskRecord): Effect {
       ...told.changes,
       tasks: [told.task],
       deliveries: holder === undefined ? [] : [holder],
-      events: [...repliedEvents(context), ...events],
+      events: [...repliedEvents(input), ...events],
     },
   };
 }
 
 /** Moves the task to another agent; the requester stays and the way is kept. */
-function handOff(context: SendContext, task: TaskRecord): Effect {
-  const { sender, recipient, messageId, defaults, taskDeliveries, draft } = context;
+function handOff(input: SendInput, task: TaskRecord): Effect {
+  const { sender, recipient, messageId, defaults, taskDeliveries, draft } = input;
   const { nowMs } = defaults;
   if (recipient === task.requester) {
     throw new RelayError("invalid_argument", `to: ${recipient} asked for task ${task.id}; reject it instead`);
@@ -249,7 +249,7 @@ function handOff(context: SendContext, task: TaskRecord): Effect {
   assertInTime(task, nowMs);
   const submitted = moveTask(task, "submitted", nowMs);
   const mail = workDeliveries(task, taskDeliveries);
-  assertHoldsTask(mail, context.taskAsked, draft.leaseId);
+  assertHoldsTask(mail, input.askingDelivery, draft.leaseId);
   assertAllRead(task, mail);
   const step = { from: sender, to: recipient, message_id: messageId, at: new Date(nowMs).toISOString() };
   const moved: TaskRecord = {
@@ -289,8 +289,8 @@ function assertAllRead(task: TaskRecord, mail: readonly DeliveryRecord[]): void 
 }
 
 /** A memory is only ever proposed: its recipient says yes or no, and the proposer is told by this message. */
-function decideProposal(context: SendContext): Effect {
-  const { original, originalDelivery, sender, draft, defaults } = context;
+function decideProposal(input: SendInput): Effect {
+  const { original, originalDelivery, sender, draft, defaults } = input;
   if (original?.kind !== "memory" || original.recipient !== sender || originalDelivery === undefined) {
     throw new RelayError(
       "invalid_argument",
@@ -313,8 +313,8 @@ function decideProposal(context: SendContext): Effect {
 }
 
 /** The answered message's receipts say that it was replied to. */
-function repliedEvents(context: SendContext): readonly EventDraft[] {
-  const { draft, original, sender, defaults } = context;
+function repliedEvents(input: SendInput): readonly EventDraft[] {
+  const { draft, original, sender, defaults } = input;
   if (draft.kind !== "reply" || original === undefined || original.recipient !== sender) return [];
   return [
     {
@@ -325,7 +325,7 @@ function repliedEvents(context: SendContext): readonly EventDraft[] {
       messageId: original.id,
       taskId: original.taskId,
       threadId: original.threadId,
-      data: { reply_id: context.messageId },
+      data: { reply_id: input.messageId },
     },
   ];
 }

@@ -125,7 +125,9 @@ export class TaskQueueService {
     const parentId =
       task.parent == null ? undefined : await this.#named.parentId(tenant, sender, task.parent);
     const message = toMessage(task, { sender, recipient, parentId });
-    await this.#services.messages.sendTask(principal, message, { clientTaskId, digest: taskDigest(task) });
+    await this.#services.messages.send(principal, message, {
+      naming: { clientTaskId, digest: taskDigest(task) },
+    });
     return { kind: "a2a_task_queued", task_id: clientTaskId };
   }
 

@@ -199,12 +199,16 @@ describe("the steps of a task", () => {
 describe("a guest", () => {
   it("asks, is asked back without mail, and is answered by any wire though it has no mailbox", async () => {
     await using core = await coreOnMemory();
-    const { receipt } = await core.messages.ask(core.operator, { type: "request", to: ZHIWEI, body: "你好" });
+    const { receipt } = await core.messages.send(
+      core.operator,
+      { type: "request", to: ZHIWEI, body: "你好" },
+      { isAsked: true },
+    );
     const taskId = receipt.task_id ?? "";
     assert.equal((await core.tasks.get(core.zhiwei, taskId)).requester, GUEST);
     await core.tasks.reportStatus(core.zhiwei, taskId, { state: "input-required", text: "哪一个？" });
     const added = { type: "request", to: ZHIWEI, task_id: taskId, body: "第二个" };
-    await core.messages.ask(core.operator, added);
+    await core.messages.send(core.operator, added, { isAsked: true });
     const reply = await core.send({
       from: ZHIWEI,
       to: GUEST,
@@ -227,13 +231,21 @@ describe("a guest", () => {
     await refused(core.send({ to: GUEST, body: "嗨" }), "unknown_agent");
     await refused(core.agents.register(core.operator, { agent_id: GUEST }), "invalid_argument");
     await refused(core.send({ from: GUEST, to: ZHIWEI, body: "嗨" }), "unknown_agent");
-    const asGuest = core.messages.ask(core.lulu, { type: "request", from: GUEST, to: ZHIWEI, body: "嗨" });
+    const asGuest = core.messages.send(
+      core.lulu,
+      { type: "request", from: GUEST, to: ZHIWEI, body: "嗨" },
+      { isAsked: true },
+    );
     await refused(asGuest, "permission_denied");
   });
 
   it("sees the end of a task that nobody did", async () => {
     await using core = await coreOnMemory();
-    const { receipt } = await core.messages.ask(core.operator, { type: "request", to: ZHIWEI, body: "你好" });
+    const { receipt } = await core.messages.send(
+      core.operator,
+      { type: "request", to: ZHIWEI, body: "你好" },
+      { isAsked: true },
+    );
     await core.agents.remove(core.operator, ZHIWEI);
     const task = await core.tasks.get(core.operator, receipt.task_id ?? "");
     assert.deepEqual([task.state, task.result_message_id], ["failed", undefined]);

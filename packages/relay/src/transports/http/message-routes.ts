@@ -8,8 +8,9 @@ import {
   type SendResponse,
   toErrorBody,
 } from "@a2a-relay/protocol";
-import type { MessageService, SendOutcome } from "../../core/messages/message-service.ts";
-import type { SendResult } from "../../core/messages/send-planner.ts";
+import type { MessageService } from "../../core/messages/message-service.ts";
+import type { SendOutcome } from "../../core/messages/send-batch.ts";
+import type { SendResult } from "../../core/messages/decide-send.ts";
 import { statusOf } from "./http-error.ts";
 import { jsonOfBody } from "./read-body.ts";
 import { Piece } from "./reused-memory.ts";

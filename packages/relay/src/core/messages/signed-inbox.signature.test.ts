@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import type { SignedMessage } from "@a2a-relay/protocol";
 import fc from "fast-check";
 import { newSigningSecret, readSigningSecret } from "../keys/signing-secret.ts";
-import { isSignedWith, signatureOf } from "./message-signature.ts";
+import { isSignedWith, signatureOf } from "./signed-inbox.ts";
 
 /** The bytes 0 to 31. */
 const SECRET_TEXT = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";

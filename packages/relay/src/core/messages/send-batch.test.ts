@@ -4,7 +4,7 @@ import { LIMITS } from "@a2a-relay/protocol";
 import { type CoreOnMemory, coreOnMemory, LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
 import { messageIdOf, outcomesOf } from "../../../testing/outcomes.ts";
 import { refused } from "../../../testing/refusal.ts";
-import type { SendOutcome } from "./message-service.ts";
+import type { SendOutcome } from "./send-batch.ts";
 
 type NewMessage = Readonly<Record<string, unknown>>;
 
