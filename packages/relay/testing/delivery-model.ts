@@ -133,13 +133,15 @@ export class DeliveryModel {
 
   requeue(mail: ModelDelivery, observed: string | undefined): Outcome {
     const right = this.#mayRepair(mail, observed);
-    if (right === "ok") this.#return(mail);
+    if (right === "ok") this.#revoke(mail);
     return right;
   }
 
   forceError(mail: ModelDelivery, observed: string | undefined): Outcome {
     const right = this.#mayRepair(mail, observed);
-    if (right === "ok") this.#undelivered(mail, "dead");
+    if (right !== "ok") return right;
+    this.#undelivered(mail, "dead");
+    mail.leaseId = undefined;
     return right;
   }
 
@@ -160,7 +162,7 @@ export class DeliveryModel {
         mail.attempt < policy.attempts,
     );
     const chosen = stale.slice(0, policy.requeues);
-    for (const mail of chosen) this.#return(mail);
+    for (const mail of chosen) this.#revoke(mail);
     return chosen.map(({ id }) => id);
   }
 
@@ -196,6 +198,12 @@ export class DeliveryModel {
   #mayRepair(mail: ModelDelivery, observed: string | undefined): Outcome {
     if (mail.state !== "leased") return "wrong_state";
     return observed === undefined || observed === mail.leaseId ? "ok" : "lease_lost";
+  }
+
+  /** Unlike a lease that ran out, a lease that an operator ended may not finish. */
+  #revoke(mail: ModelDelivery): void {
+    this.#return(mail);
+    mail.leaseId = undefined;
   }
 
   #return(mail: ModelDelivery): void {

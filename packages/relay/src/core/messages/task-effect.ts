@@ -6,6 +6,7 @@ import { acknowledge } from "../rules/delivery-state.ts";
 import {
   acknowledgeWork,
   assertHoldsTask,
+  assertLeaseNotRevoked,
   deliveryEvent,
   taskEvent,
   unreadFollowUps,
@@ -153,6 +154,7 @@ function fromAssignee(input: SendInput, task: TaskRecord): Effect {
 function answer(input: SendInput, task: TaskRecord, state: TaskState): Effect {
   const { draft, sender, messageId, defaults, taskDeliveries } = input;
   const { nowMs } = defaults;
+  assertLeaseNotRevoked(input.askingDelivery, draft.leaseId);
   assertUnfinished(task);
   assertInTime(task, nowMs);
   if (state === "submitted" || state === "canceled") {
@@ -245,6 +247,7 @@ function handOff(input: SendInput, task: TaskRecord): Effect {
   if (recipient === task.requester) {
     throw new RelayError("invalid_argument", `to: ${recipient} asked for task ${task.id}; reject it instead`);
   }
+  assertLeaseNotRevoked(input.askingDelivery, draft.leaseId);
   assertUnfinished(task);
   assertInTime(task, nowMs);
   const submitted = moveTask(task, "submitted", nowMs);

@@ -108,15 +108,14 @@ describe("a lease", () => {
     assert.equal(second.leaseId, "l3");
   });
 
-  it("leaves its id and its attempt behind when the mail goes back, and nothing else", () => {
+  it("leaves its attempt behind when the message goes back, and its id unless an operator took it back", () => {
     const leased = aLeasedDelivery({
       deliveredAtMs: NOON_MS,
       leaseExpiresAtMs: NOON_MS + 1,
       reservedFor: "w1",
     });
-    for (const back of [release(leased, "l1"), requeue(leased, "l1")]) {
-      assert.deepEqual(back, aDelivery({ leaseId: "l1", attempt: 1 }));
-    }
+    assert.deepEqual(release(leased, "l1"), aDelivery({ leaseId: "l1", attempt: 1 }));
+    assert.deepEqual(requeue(leased, "l1"), aDelivery({ leaseId: null, attempt: 1 }));
   });
 });
 
@@ -146,10 +145,24 @@ describe("fencing", () => {
     }
   });
 
-  it("lets a late holder finish mail that went back and that nobody took over", () => {
-    const back = requeue(aLeasedDelivery(), undefined);
+  it("lets a late holder finish while no other worker took over", () => {
+    const idempotent = aLeasedDelivery({ duplicateSafety: "idempotent", leaseExpiresAtMs: NOON_MS });
+    const back = timeOut(idempotent, NOON_MS) ?? idempotent;
+    assert.equal(back.state, "available");
     assert.equal(acknowledge(back, "l1", NOON_MS)?.state, "acknowledged");
     assert.equal(fail(back, "l1", "no", NOON_MS).state, "dead");
+  });
+
+  it("refuses the holder of a lease that an operator ended, also before another worker has it", async () => {
+    for (const ended of [
+      requeue(aLeasedDelivery(), undefined),
+      forceError(aLeasedDelivery(), undefined, "no", NOON_MS),
+    ]) {
+      for (const finish of [acknowledge, failing]) {
+        await refused(() => finish(ended, "l1", NOON_MS), "lease_lost");
+      }
+      await refused(() => release(ended, "l1"), "lease_lost");
+    }
   });
 
   it("refuses a late holder once somebody took over, also when they gave it back", async () => {

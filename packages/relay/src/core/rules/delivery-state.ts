@@ -85,7 +85,7 @@ export function release(delivery: DeliveryRecord, leaseId: string): DeliveryReco
 export function requeue(delivery: DeliveryRecord, observedLeaseId: string | undefined): DeliveryRecord {
   assertLeased(delivery);
   assertObserved(delivery, observedLeaseId);
-  return freed(moved(delivery, "requeue"));
+  return { ...freed(moved(delivery, "requeue")), leaseId: null };
 }
 
 export function forceError(
@@ -96,7 +96,12 @@ export function forceError(
 ): DeliveryRecord {
   assertLeased(delivery);
   assertObserved(delivery, observedLeaseId);
-  return settled(moved(delivery, "fail"), reason, nowMs);
+  return { ...settled(moved(delivery, "fail"), reason, nowMs), leaseId: null };
+}
+
+/** An operator ended its last lease: the holder must not finish. A lease that merely ran out keeps its id. */
+export function isRevoked({ attempt, leaseId, state }: DeliveryRecord): boolean {
+  return attempt > 0 && leaseId === null && state !== "leased";
 }
 
 export function expire(delivery: DeliveryRecord, nowMs: number): DeliveryRecord {

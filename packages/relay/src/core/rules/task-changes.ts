@@ -2,7 +2,7 @@ import { RelayError, type TaskState } from "@a2a-relay/protocol";
 import type { Changes, RelayStore } from "../ports/relay-store.ts";
 import type { EventDraft, EventType } from "../ports/journal.ts";
 import type { DeliveryRecord } from "../ports/deliveries.ts";
-import { acknowledge, assertMayFinish, withdraw } from "./delivery-state.ts";
+import { acknowledge, assertMayFinish, isRevoked, withdraw } from "./delivery-state.ts";
 import type { TaskRecord } from "../ports/tasks.ts";
 
 /** Open mail of the task on the side of the agent that works on it. */
@@ -14,25 +14,40 @@ export function workDeliveries(
 }
 
 /**
- * Fencing for a task: while any of its mail is leased, the caller must hold one of those leases. When none is,
- * only whoever held it last may still come with a lease, also after somebody settled `asked`, the mail that
- * asked for the work.
+ * Fencing for a task: while one of its deliveries is leased, the caller must hold one of those leases. When none is,
+ * a lease is accepted only from its last holder, also after `asking`, the delivery that asked for the work, is settled.
  */
 export function assertHoldsTask(
-  mail: readonly DeliveryRecord[],
-  asked: DeliveryRecord | undefined,
+  deliveries: readonly DeliveryRecord[],
+  asking: DeliveryRecord | undefined,
   leaseId: string | undefined,
 ): void {
-  const leased = mail.filter((delivery) => delivery.state === "leased");
+  const leased = deliveries.filter((delivery) => delivery.state === "leased");
   if (leased.some((delivery) => delivery.leaseId === leaseId)) return;
   const [held] = leased;
   if (held !== undefined) assertMayFinish(held, leaseId);
-  if (leaseId === undefined || asked === undefined || asked.leaseId === null) return;
-  if ([asked, ...mail].some((delivery) => delivery.leaseId === leaseId)) return;
-  throw new RelayError(
+  if (leaseId === undefined || asking === undefined) return;
+  const all = [asking, ...deliveries];
+  const wasLeased = all.some((delivery) => delivery.attempt > 0);
+  if (wasLeased && !all.some((delivery) => delivery.leaseId === leaseId)) throw leaseLost(asking, leaseId);
+}
+
+/**
+ * After an operator's force-error the task has failed; the worker under the revoked lease learns that its lease is
+ * lost, as after a requeue, and not that the task was finished.
+ */
+export function assertLeaseNotRevoked(
+  asking: DeliveryRecord | undefined,
+  leaseId: string | undefined,
+): void {
+  if (leaseId !== undefined && asking !== undefined && isRevoked(asking)) throw leaseLost(asking, leaseId);
+}
+
+function leaseLost({ messageId, attempt }: DeliveryRecord, leaseId: string): RelayError {
+  return new RelayError(
     "lease_lost",
-    `lease ${leaseId} on message ${asked.messageId} was taken over; whatever it did must not be finished`,
-    { details: { message_id: asked.messageId, attempt: asked.attempt } },
+    `lease ${leaseId} on message ${messageId} was taken over; its work must not be finished`,
+    { details: { message_id: messageId, attempt } },
   );
 }
 
