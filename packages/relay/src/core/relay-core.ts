@@ -60,7 +60,7 @@ export interface CoreSettings
   readonly leaseAttemptsMax: number;
   readonly messageRetentionMs: number;
   readonly journalRetentionMs: number;
-  /** How often a stream on which nothing comes gives a sign of life. */
+  /** How often an idle stream gets a heartbeat. */
   readonly heartbeatMs: number;
 }
 

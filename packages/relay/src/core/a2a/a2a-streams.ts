@@ -58,9 +58,9 @@ export class A2aStreams {
       watch: waitQuota.watch(principal, taskTopic(tenant, id)),
       clock,
       throttle,
-      pulseMs: this.#heartbeatMs,
+      heartbeatMs: this.#heartbeatMs,
       signal,
-      look: async () => {
+      poll: async () => {
         const task = await this.#parts.store.task(tenant, id);
         if (task === undefined) return { page: { events: [] }, isEmpty: true, isLast: true };
         const { n, ...sight } =
@@ -68,7 +68,7 @@ export class A2aStreams {
         seenN = n;
         return sight;
       },
-      stillAllowed: () => guard.assertStillValid(principal),
+      assertAllowed: () => guard.assertStillValid(principal),
     });
   }
 

@@ -13,13 +13,13 @@ export class Anchoring {
   readonly #store: RelayStore;
   readonly #anchors: Anchors;
   readonly #clock: Clock;
-  readonly #turns: KeyedMutex;
+  readonly #mutex: KeyedMutex;
 
   constructor(parts: { readonly store: RelayStore; readonly anchors: Anchors; readonly clock: Clock }) {
     this.#store = parts.store;
     this.#anchors = parts.anchors;
     this.#clock = parts.clock;
-    this.#turns = new KeyedMutex(parts.clock);
+    this.#mutex = new KeyedMutex(parts.clock);
   }
 
   /** All chains that moved, also those of tenants that only the anchors still know. */
@@ -34,7 +34,7 @@ export class Anchoring {
   }
 
   async #keep(choose: (latest: ReadonlyMap<string, Anchor>) => Iterable<string>): Promise<void> {
-    await this.#turns.take("anchors", async () => {
+    await this.#mutex.run("anchors", async () => {
       const latest = await this.#anchors.latest();
       const due: Anchor[] = [];
       const problems: string[] = [];

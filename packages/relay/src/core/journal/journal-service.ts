@@ -116,15 +116,15 @@ export class JournalService {
       watch: this.#waitQuota.watch(principal, journalTopic(principal.tenant)),
       clock: this.#clock,
       throttle: this.#throttle,
-      pulseMs: this.#heartbeatMs,
+      heartbeatMs: this.#heartbeatMs,
       signal,
-      look: async () => {
+      poll: async () => {
         const { events, hasMore, lastSeq } = await this.#store.events({ ...filter, limit, afterSeq });
         afterSeq = lastSeq;
         const page = { events: events.map(viewEvent), cursor: String(lastSeq) };
         return { page, isEmpty: events.length === 0, hasMore };
       },
-      stillAllowed: () => this.#guard.assertStillValid(principal),
+      assertAllowed: () => this.#guard.assertStillValid(principal),
     });
   }
 

@@ -71,11 +71,11 @@ export function followMailbox(
     watch: parts.waitQuota.watch(principal, mailboxTopic(principal.tenant, agentId)),
     clock: parts.clock,
     throttle: parts.throttle,
-    pulseMs: settings.heartbeatMs,
+    heartbeatMs: settings.heartbeatMs,
     signal,
-    look: () => pages.next(),
+    poll: () => pages.next(),
     end: () => pages.end(),
-    stillAllowed: () => parts.guard.assertStillValid(principal),
+    assertAllowed: () => parts.guard.assertStillValid(principal),
   });
 }
 

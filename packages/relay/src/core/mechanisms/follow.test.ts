@@ -5,45 +5,45 @@ import type { Watch } from "../ports/change-feed.ts";
 import { follow, type PollResult } from "./follow.ts";
 import { Throttle } from "./throttle.ts";
 
-const PULSE_MS = 15_000;
-const LOOK_MS = 1_000;
+const HEARTBEAT_MS = 15_000;
+const POLL_MS = 1_000;
 
 /** Something always happens. */
 const busy: Watch = { changed: async () => true, [Symbol.dispose]: () => undefined };
 
-/** Each look takes a second, and there is never anything on it. */
+/** Each poll takes a second and finds nothing. */
 function followNothing(more: Partial<PollResult<number>> = {}): AsyncIterable<number> {
   const clock = new FakeClock();
-  let looks = 0;
+  let polls = 0;
   return follow({
     watch: busy,
     clock,
     throttle: new Throttle(clock),
-    pulseMs: PULSE_MS,
+    heartbeatMs: HEARTBEAT_MS,
     signal: undefined,
-    look: async () => {
-      clock.advance(LOOK_MS);
-      looks += 1;
-      return { page: looks, isEmpty: true, ...more };
+    poll: async () => {
+      clock.advance(POLL_MS);
+      polls += 1;
+      return { page: polls, isEmpty: true, ...more };
     },
-    stillAllowed: () => undefined,
+    assertAllowed: async () => undefined,
   });
 }
 
-describe("whoever follows something and is shown nothing", () => {
+describe("a follower that is shown nothing", () => {
   for (const [why, more] of [
     ["other things happen without a pause", {}],
-    ["the walk to what it wants is long", { hasMore: true }],
+    ["the next page is far away", { hasMore: true }],
   ] as const) {
-    it(`gets its signs of life also while ${why}`, { timeout: 10_000 }, async () => {
-      const signs: number[] = [];
-      for await (const look of followNothing(more)) {
-        signs.push(look);
-        if (signs.length === 4) break;
+    it(`gets its heartbeats also while ${why}`, { timeout: 10_000 }, async () => {
+      const beats: number[] = [];
+      for await (const poll of followNothing(more)) {
+        beats.push(poll);
+        if (beats.length === 4) break;
       }
-      const apart = PULSE_MS / LOOK_MS + 1;
-      assert.equal(signs[0], 1);
-      for (const [index, look] of signs.entries()) assert.ok(look <= 1 + index * apart, String(signs));
+      const apart = HEARTBEAT_MS / POLL_MS + 1;
+      assert.equal(beats[0], 1);
+      for (const [index, poll] of beats.entries()) assert.ok(poll <= 1 + index * apart, String(beats));
     });
   }
 });

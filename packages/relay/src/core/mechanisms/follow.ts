@@ -2,57 +2,57 @@ import type { Watch } from "../ports/change-feed.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Throttle } from "./throttle.ts";
 
-/** One look at what is followed. */
+/** What one poll of a followed mailbox, task or journal found. */
 export interface PollResult<Page> {
   readonly page: Page;
-  /** There is nothing new on the page; it is only good as a sign of life. */
+  /** Nothing is new; the page serves only as a heartbeat. */
   readonly isEmpty: boolean;
-  /** There is, or may well be, much more behind it, to be looked at step by step. */
+  /** More is available at once: the next poll waits for the throttle only. */
   readonly hasMore?: boolean;
-  /** Nothing can come after it. */
+  /** Nothing can come after this page. */
   readonly isLast?: boolean;
-  /** Looks again after so long, whether or not something changed. */
+  /** Polls again after this time, also without a change. */
   readonly againMs?: number | undefined;
 }
 
 export interface Followed<Page> {
-  /** Watched before the first look, and given up with the last. */
+  /** Opened before the first poll, disposed of after the last. */
   readonly watch: Watch;
   readonly clock: Clock;
-  /** Shared with all others who follow something. */
+  /** Shared by all followers. */
   readonly throttle: Throttle;
-  /** How often there is a sign of life when there is nothing to show. */
-  readonly pulseMs: number;
+  /** How often an idle follower gets an empty page. */
+  readonly heartbeatMs: number;
   readonly signal: AbortSignal | undefined;
-  /** What came after the look before. Asking for it means that the page of that look was taken. */
-  look(): Promise<PollResult<Page>>;
-  /** Throws when the follower may not know what comes from now on. */
-  stillAllowed(): Promise<void> | undefined;
-  /** Called after the last look, if somebody asks for what comes after it. */
+  /** Reads what came after the poll before. A call means that the follower took the page of that poll. */
+  poll(): Promise<PollResult<Page>>;
+  /** Throws when the follower may read no further, for instance because its key was revoked. */
+  assertAllowed(): Promise<void>;
+  /** Called once, after the last poll. */
   end?(): Promise<void>;
 }
 
 /**
- * Looks, shows, and waits for a change: the walk of everybody who follows a mailbox, a task or the journal. The
- * first page comes at once, also an empty one. Nothing is read before the page before it was taken, so that a slow
- * follower holds one page and no more. Ends when the signal is aborted, and with an error when a look fails.
+ * Polls, yields a page and waits for a change. The first page comes at once, also an empty one. The next page is read
+ * only when the last one was taken, so that a slow follower holds one page. Ends when the signal is aborted; throws
+ * when a poll fails.
  */
 export function follow<Page>(followed: Followed<Page>): AsyncIterableIterator<Page, undefined> {
   const { signal, watch } = followed;
-  // Whoever hangs up before it asks for the first page leaves no watch behind.
+  // A follower that leaves before its first page must not leave its watch open.
   if (signal?.aborted === true) watch[Symbol.dispose]();
-  // And whoever hangs up later waits no more: a watch that is given up ends its wait.
+  // Disposing of the watch ends its wait.
   else signal?.addEventListener("abort", () => watch[Symbol.dispose](), { once: true });
-  return new Walk(followed);
+  return new Follower(followed);
 }
 
-/** Written out, because a generator that waits for its follower would keep the page that it gave away. */
-class Walk<Page> implements AsyncIterableIterator<Page, undefined> {
+/** Not a generator: a suspended generator would keep the page that it has yielded in memory. */
+class Follower<Page> implements AsyncIterableIterator<Page, undefined> {
   readonly #followed: Followed<Page>;
-  /** What was seen last, without the page. */
+  /** The last poll, without its page. */
   #last: Required<Omit<PollResult<Page>, "page">> | undefined;
-  #owesSign = true;
-  #shownAtMs = 0;
+  #isHeartbeatDue = true;
+  #yieldedAtMs = 0;
   #isOver = false;
 
   constructor(followed: Followed<Page>) {
@@ -67,12 +67,11 @@ class Walk<Page> implements AsyncIterableIterator<Page, undefined> {
     if (this.#isOver) return { done: true, value: undefined };
     try {
       while (await this.#goesOn()) {
-        const sight = await this.#followed.look();
-        const { page, isEmpty, hasMore = false, isLast = false, againMs } = sight;
+        const { page, isEmpty, hasMore = false, isLast = false, againMs } = await this.#followed.poll();
         this.#last = { isEmpty, hasMore, isLast, againMs };
-        if (isEmpty && (!this.#owesSign || isLast)) continue;
-        this.#owesSign = false;
-        this.#shownAtMs = this.#followed.clock.nowMs();
+        if (isEmpty && (!this.#isHeartbeatDue || isLast)) continue;
+        this.#isHeartbeatDue = false;
+        this.#yieldedAtMs = this.#followed.clock.nowMs();
         return { done: false, value: page };
       }
     } catch (reason) {
@@ -90,7 +89,7 @@ class Walk<Page> implements AsyncIterableIterator<Page, undefined> {
     return { done: true, value: undefined };
   }
 
-  /** Waits for what comes after the last look; false when nothing does. */
+  /** Waits until the next poll is due; false at the end. */
   async #goesOn(): Promise<boolean> {
     const { throttle, signal, watch } = this.#followed;
     if (this.#last === undefined) return signal?.aborted !== true;
@@ -98,22 +97,21 @@ class Walk<Page> implements AsyncIterableIterator<Page, undefined> {
     if (isLast) return false;
     if (hasMore) {
       await throttle.step();
-      this.#owesSign = this.#signDueMs === 0;
+      this.#isHeartbeatDue = this.#heartbeatDueMs === 0;
     } else if (isEmpty) {
-      // Whoever was shown something looks again at once: something may have come meanwhile.
-      const hasChanged = await watch.changed({ timeoutMs: againMs ?? this.#signDueMs });
-      this.#owesSign = hasChanged ? this.#signDueMs === 0 : againMs === undefined;
+      // After a page with content the next poll comes at once: something may have arrived meanwhile.
+      const hasChanged = await watch.changed({ timeoutMs: againMs ?? this.#heartbeatDueMs });
+      this.#isHeartbeatDue = hasChanged ? this.#heartbeatDueMs === 0 : againMs === undefined;
     }
     if (signal?.aborted === true || this.#isOver) return false;
-    const allowed = this.#followed.stillAllowed();
-    if (allowed !== undefined) await allowed;
+    await this.#followed.assertAllowed();
     return true;
   }
 
-  /** How long until the follower is owed a sign of life, however much happens that is not for it. */
-  get #signDueMs(): number {
-    const { clock, pulseMs } = this.#followed;
-    const sinceMs = clock.nowMs() - this.#shownAtMs;
-    return Math.min(pulseMs, Math.max(0, pulseMs - sinceMs));
+  /** Time until the next heartbeat is due, counted from the last page. */
+  get #heartbeatDueMs(): number {
+    const { clock, heartbeatMs } = this.#followed;
+    const sinceMs = clock.nowMs() - this.#yieldedAtMs;
+    return Math.min(heartbeatMs, Math.max(0, heartbeatMs - sinceMs));
   }
 }

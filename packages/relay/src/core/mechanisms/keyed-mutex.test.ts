@@ -3,46 +3,46 @@ import { describe, it } from "node:test";
 import { FakeClock } from "../../../testing/fake-clock.ts";
 import { KeyedMutex } from "./keyed-mutex.ts";
 
-describe("turns", () => {
-  it("are taken one after another, in the order in which they were asked for", async () => {
+describe("a keyed mutex", () => {
+  it("runs acts with the same key one after another, in the order of the calls", async () => {
     const clock = new FakeClock();
-    const turns = new KeyedMutex(clock);
+    const mutex = new KeyedMutex(clock);
     const seen: string[] = [];
     const act = (name: string) => async (): Promise<string> => {
       seen.push(`${name} begins`);
-      for (let turn = 0; turn < 5; turn += 1) await clock.nextTurn();
+      for (let n = 0; n < 5; n += 1) await clock.nextTurn();
       seen.push(`${name} ends`);
       return name;
     };
-    const answers = ["a", "b", "c"].map((name) => turns.take("同", act(name)));
+    const answers = ["a", "b", "c"].map((name) => mutex.run("同", act(name)));
     assert.deepEqual(await Promise.all(answers), ["a", "b", "c"]);
     assert.deepEqual(seen, ["a begins", "a ends", "b begins", "b ends", "c begins", "c ends"]);
   });
 
-  it("at different things wait for nobody", async () => {
-    const turns = new KeyedMutex(new FakeClock());
+  it("does not let acts with different keys wait for each other", async () => {
+    const mutex = new KeyedMutex(new FakeClock());
     const { promise: later, resolve } = Promise.withResolvers<string>();
-    const slow = turns.take("one", () => later);
-    assert.equal(await turns.take("two", async () => "done"), "done");
+    const slow = mutex.run("one", () => later);
+    assert.equal(await mutex.run("two", async () => "done"), "done");
     resolve("late");
     assert.equal(await slow, "late");
   });
 
-  it("go on after one that failed, which alone hears of its failure", async () => {
-    const turns = new KeyedMutex(new FakeClock());
-    const failing = turns.take("x", async () => {
+  it("goes on after an act that failed, and only its caller sees the failure", async () => {
+    const mutex = new KeyedMutex(new FakeClock());
+    const failing = mutex.run("x", async () => {
       throw new Error("mine");
     });
-    const next = turns.take("x", async () => "fine");
+    const next = mutex.run("x", async () => "fine");
     await assert.rejects(failing, /mine/);
     assert.equal(await next, "fine");
   });
 
-  it("leave nothing behind", async () => {
-    const turns = new KeyedMutex(new FakeClock());
-    const taken = ["a", "a", "b"].map((key) => turns.take(key, async () => key));
-    assert.equal(turns.busy, 2);
+  it("keeps nothing of a key that is free", async () => {
+    const mutex = new KeyedMutex(new FakeClock());
+    const taken = ["a", "a", "b"].map((key) => mutex.run(key, async () => key));
+    assert.equal(mutex.lockedCount, 2);
     await Promise.all(taken);
-    assert.equal(turns.busy, 0);
+    assert.equal(mutex.lockedCount, 0);
   });
 });

@@ -1,8 +1,8 @@
 import type { Clock } from "../ports/clock.ts";
 
 /**
- * Lets callers of this process that change the same thing take turns: each reads what the one before it wrote,
- * so none of them clashes with another. There are never more in a queue than there are requests.
+ * One mutex per key, for callers of this process that change the same record: each reads what the one before it wrote,
+ * so that they do not clash. The queue is never longer than the number of open requests.
  */
 export class KeyedMutex {
   readonly #clock: Clock;
@@ -12,25 +12,25 @@ export class KeyedMutex {
     this.#clock = clock;
   }
 
-  /** How many things somebody has a turn at. */
-  get busy(): number {
+  /** Keys that are locked now. */
+  get lockedCount(): number {
     return this.#last.size;
   }
 
-  /** A way to wait for one's turn at what the names stand for. */
+  /** A function that runs an act under the mutex of these names. */
   at(...names: readonly string[]): <Answer>(act: () => Promise<Answer>) => Promise<Answer> {
-    return (act) => this.take(JSON.stringify(names), act);
+    return (act) => this.run(JSON.stringify(names), act);
   }
 
-  /** Runs `act` once all that came before it with the same key have ended, well or badly. */
-  async take<Answer>(key: string, act: () => Promise<Answer>): Promise<Answer> {
+  /** Runs `act` after all earlier acts with the same key have ended, also those that failed. */
+  async run<Answer>(key: string, act: () => Promise<Answer>): Promise<Answer> {
     const before = this.#last.get(key);
     const { promise: ended, resolve: end } = Promise.withResolvers<void>();
     this.#last.set(key, ended);
     try {
       if (before !== undefined) {
         await before;
-        // Whoever clashed without being in the queue, such as mail about the same task, comes first now.
+        // Lets callers retry that clashed without the mutex, such as a message about the same task.
         await this.#clock.nextTurn();
       }
       return await act();

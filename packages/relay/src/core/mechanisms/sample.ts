@@ -1,13 +1,13 @@
 /** Members that a sample keeps of an object, and items of a list that has no limit of its own. */
 const KEPT_MIN = 100;
 
-/** Deeper than any schema looks; what lies below is kept as it is. */
+/** Deeper than any schema reaches; what lies below is kept unchanged. */
 const LEVELS_MAX = 16;
 
 /**
- * Whether input is right is found out quickly, but what is wrong with it is not: a list of 200,000 wrong ids
- * would hold up everybody. A sample fails for the same reason and is small. It keeps every member that the
- * schema names, and one item more than the longest list may have.
+ * Checking input is fast, but explaining what is wrong is not: a list of 200,000 wrong ids would block the event loop.
+ * A sample fails for the same reason and is small. It keeps every member that the schema names, and one item more than
+ * the longest list may have.
  */
 export function samplerOf(schema: unknown): (input: unknown) => unknown {
   const names = new Set<string>();

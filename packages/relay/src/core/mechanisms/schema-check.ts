@@ -3,7 +3,7 @@ import type { Static, TSchema } from "typebox";
 import { Compile } from "typebox/compile";
 import { samplerOf } from "./sample.ts";
 
-/** What a failed keyword says, reduced to what a person needs. */
+/** A failed keyword of the schema. */
 interface Failure {
   readonly keyword: string;
   readonly schemaPath: string;
@@ -12,7 +12,7 @@ interface Failure {
   readonly message: string;
 }
 
-/** KeyedMutex `unknown` into the schema's type, or says in one sentence what is wrong with which value. */
+/** Turns `unknown` into the schema's type, or throws one sentence that says what is wrong with which value. */
 export function parserOf<Schema extends TSchema>(
   schema: Schema,
   what: string,
@@ -25,7 +25,7 @@ export function parserOf<Schema extends TSchema>(
   };
 }
 
-/** The same for what only wraps other input: each piece of it still has to pass its own parser. */
+/** The same for an envelope whose items are parsed one by one later. */
 export function shapeParserOf<Schema extends TSchema>(
   schema: Schema,
   what: string,
@@ -88,7 +88,7 @@ function shorten(name: string): string {
 
 const KNOWN_CHARS_MAX = 400;
 
-/** What a misspelt field may have been meant to be: the fields of the object in which it was found. */
+/** Lists the fields of the object that contains an unknown, perhaps misspelt field. */
 function knownFields(schema: TSchema, { schemaPath }: Failure): string {
   const path = schemaPath.replace(/\/additionalProperties$/, "").split("/");
   const owner = valueAt(schema, path.slice(1).map(unescapePointer));
@@ -103,7 +103,7 @@ function cutAtName(list: string): string {
   return `${list.slice(0, list.lastIndexOf(", ", KNOWN_CHARS_MAX))}, …`;
 }
 
-/** Says of a part that failed nothing that its other failures do not say better. */
+/** Keywords that explain nothing beside the other failures. */
 const TELLS_NOTHING: ReadonlySet<string> = new Set(["anyOf", "boolean"]);
 
 /**

@@ -9,7 +9,7 @@ export interface TextLine {
 /** Far more than any line we write; a file without line breaks must not fill the memory. */
 const LINE_CHARS_MAX = 16 * 1024 * 1024;
 
-/** The lines of a text, ended by LF alone: JSON may hold all other characters that break lines elsewhere. */
+/** The lines of a text, ended by LF alone: JSON may contain other line separators. */
 export async function* textLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<TextLine, void, void> {
   const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   let rest = "";

@@ -5,7 +5,7 @@ import { FakeClock } from "../../../testing/fake-clock.ts";
 import { Throttle } from "./throttle.ts";
 
 describe("a throttle", () => {
-  it("lets few take a step in each turn, in the order they came", async () => {
+  it("lets a few callers step per turn of the event loop, in the order of their calls", async () => {
     const throttle = new Throttle(new FakeClock());
     const stepped: number[] = [];
     const steps = Array.from({ length: 7 }, (_, index) => throttle.step().then(() => stepped.push(index)));
@@ -17,7 +17,7 @@ describe("a throttle", () => {
     assert.deepEqual(stepped, [0, 1, 2, 3, 4, 5, 6]);
   });
 
-  it("goes on after a rest", async () => {
+  it("goes on after it was idle", async () => {
     const throttle = new Throttle(new FakeClock());
     await throttle.step();
     await nextTurn();

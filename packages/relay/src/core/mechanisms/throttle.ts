@@ -1,35 +1,35 @@
 import type { Clock } from "../ports/clock.ts";
 
-/** Steps of long walks between two looks at what else there is to do. */
+/** Steps between two turns of the event loop. */
 const STEPS_MAX = 2;
 
 /**
- * Lets long walks get on step by step, all of them together no faster than leaves room for everybody else: whoever
- * asks for one thing does not wait for thousands who catch up on all they missed.
+ * Slows down followers that catch up on much: together they take a few steps per turn of the event loop, so that other
+ * requests do not wait behind thousands of them.
  */
 export class Throttle {
   readonly #clock: Clock;
-  readonly #waiting: (() => void)[] = [];
-  #isWalking = false;
+  readonly #queue: (() => void)[] = [];
+  #isRunning = false;
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  /** Resolves when it is one's turn to take a step. */
+  /** Resolves when the caller may take its next step. */
   step(): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
-    this.#waiting.push(resolve);
-    if (!this.#isWalking) void this.#walk();
+    this.#queue.push(resolve);
+    if (!this.#isRunning) void this.#run();
     return promise;
   }
 
-  async #walk(): Promise<void> {
-    this.#isWalking = true;
-    while (this.#waiting.length > 0) {
+  async #run(): Promise<void> {
+    this.#isRunning = true;
+    while (this.#queue.length > 0) {
       await this.#clock.nextTurn();
-      for (const resolve of this.#waiting.splice(0, STEPS_MAX)) resolve();
+      for (const resolve of this.#queue.splice(0, STEPS_MAX)) resolve();
     }
-    this.#isWalking = false;
+    this.#isRunning = false;
   }
 }

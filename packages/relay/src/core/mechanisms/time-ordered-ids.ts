@@ -1,10 +1,7 @@
 import type { Clock } from "../ports/clock.ts";
 import type { Identifiers, Randomness } from "../ports/ids.ts";
 
-const POOL_IDS = 256;
 const RANDOM_BYTES = 8;
-const HEX_2 = hexTable(2);
-const HEX_3 = hexTable(3);
 
 /**
  * UUIDv7: 48 bits of milliseconds, a 12-bit counter that keeps ids of one millisecond in order, 62 random
@@ -13,12 +10,9 @@ const HEX_3 = hexTable(3);
 export class TimeOrderedIds implements Identifiers {
   readonly #clock: Clock;
   readonly #fill: Randomness;
-  readonly #pool = new Uint8Array(POOL_IDS * RANDOM_BYTES);
-  #poolOffset = this.#pool.length;
+  readonly #random = new Uint8Array(RANDOM_BYTES);
   #lastMs = 0;
   #counter = 0;
-  /** The part of the id that all ids of `#lastMs` share. */
-  #timeDigits = "";
 
   constructor(clock: Clock, fill: Randomness) {
     this.#clock = clock;
@@ -59,52 +53,23 @@ export class TimeOrderedIds implements Identifiers {
 
   #next(): string {
     const nowMs = this.#clock.nowMs();
-    if (nowMs > this.#lastMs) {
-      this.#startMillisecond(nowMs);
-    } else if (this.#counter === 0xfff) {
-      this.#startMillisecond(this.#lastMs + 1);
+    if (nowMs > this.#lastMs || this.#counter === 0xfff) {
+      this.#lastMs = Math.max(nowMs, this.#lastMs + 1);
+      this.#counter = 0;
     } else {
       this.#counter += 1;
     }
-    return `${this.#timeDigits}${HEX_3[this.#counter] ?? ""}-${this.#random()}`;
-  }
-
-  #startMillisecond(ms: number): void {
-    this.#lastMs = ms;
-    this.#counter = 0;
-    this.#timeDigits = timeDigits(ms);
-  }
-
-  /** 16 hexadecimal digits that begin with the variant bits of a UUID, parted as a UUID's last two groups. */
-  #random(): string {
-    if (this.#poolOffset === this.#pool.length) {
-      this.#fill(this.#pool);
-      this.#poolOffset = 0;
-    }
-    const start = this.#poolOffset;
-    this.#poolOffset += RANDOM_BYTES;
-    let digits = HEX_2[((this.#pool[start] ?? 0) & 0x3f) | 0x80] ?? "";
-    for (let index = 1; index < RANDOM_BYTES; index += 1) {
-      if (index === 2) digits += "-";
-      digits += HEX_2[this.#pool[start + index] ?? 0] ?? "";
-    }
-    return digits;
+    this.#fill(this.#random);
+    // The variant bits of a UUID.
+    this.#random[0] = ((this.#random[0] ?? 0) & 0x3f) | 0x80;
+    const counter = this.#counter.toString(16).padStart(3, "0");
+    const random = Buffer.from(this.#random).toString("hex");
+    return `${timeDigits(this.#lastMs)}${counter}-${random.slice(0, 4)}-${random.slice(4)}`;
   }
 }
 
-/** How the ids of a millisecond begin: before all of them, and behind all earlier ones. */
+/** The beginning of all ids of a millisecond; sorts after the ids of every earlier one. */
 export function timeDigits(ms: number): string {
-  const upper = Math.floor(ms / LOWER_DIGITS_MS);
-  if (lastUpper.value !== upper) lastUpper = { value: upper, digits: upper.toString(16).padStart(8, "0") };
-  const rest = ms % LOWER_DIGITS_MS;
-  return `${lastUpper.digits}-${HEX_2[rest >>> 8] ?? ""}${HEX_2[rest & 0xff] ?? ""}-7`;
-}
-
-/** What the lower four digits of the time can count: about a minute, for which the upper eight are remembered. */
-const LOWER_DIGITS_MS = 0x1_0000;
-let lastUpper = { value: -1, digits: "" };
-
-/** All numbers of so many hexadecimal digits, in order. */
-function hexTable(digits: number): readonly string[] {
-  return Array.from({ length: 16 ** digits }, (_, value) => value.toString(16).padStart(digits, "0"));
+  const digits = ms.toString(16).padStart(12, "0");
+  return `${digits.slice(0, 8)}-${digits.slice(8)}-7`;
 }

@@ -1,8 +1,8 @@
-/** How a caller that waits is stopped, and whether it is still there: last argument of whatever waits. */
+/** How a waiting call is stopped; the last argument of every call that waits. */
 export interface WaitOptions {
-  /** Aborted when waiting is of no use any more. Looked at only by those who really wait. */
+  /** Aborted when the wait should end. Read only by calls that really wait. */
   readonly signal?: AbortSignal | undefined;
-  /** Nobody is left to read the answer. */
+  /** The caller has disconnected and will not read the answer. */
   isGone?(): boolean;
 }
 

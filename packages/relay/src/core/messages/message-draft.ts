@@ -14,7 +14,7 @@ import {
 import { parserOf } from "../mechanisms/schema-check.ts";
 import { digestOf } from "../rules/digest.ts";
 
-/** A message that was read and checked by itself, before anything is known about who and where. */
+/** A parsed message, before sender and recipient are resolved. */
 export interface MessageDraft {
   readonly kind: MessageKind;
   readonly from: string | undefined;
@@ -91,14 +91,14 @@ export function contentDigest(draft: MessageDraft): string {
   return digestOf(Object.fromEntries(compared.map(withoutA2aId)));
 }
 
-/** A caller of A2A may give every try an id of its own. */
+/** An A2A caller may give every retry a new id. */
 function withoutA2aId([member, value]: readonly [string, unknown]): readonly [string, unknown] {
   if (member !== "a2a_message") return [member, value];
   const { messageId: _, ...compared } = value as Readonly<Record<string, unknown>>;
   return [member, compared];
 }
 
-/** What makes two answers to a task the same: a worker that starts anew sends its answer under a new key. */
+/** What makes two answers to a task the same. The key does not count: a restarted worker uses a new one. */
 export function answerDigestOf(draft: MessageDraft): string {
   const { idempotency: _long, idempotency_key: _short, ...given } = draft.given;
   return contentDigest({ ...draft, given });
@@ -140,17 +140,12 @@ export function keyName(sendKey: string): string {
 type Given = { [Member in keyof MessageInput]?: Exclude<MessageInput[Member], null> } & MessageInput;
 
 function withoutNulls(input: MessageInput): Given {
-  for (const member in input) {
-    if ((input as Record<string, unknown>)[member] === null) {
-      return Object.fromEntries(Object.entries(input).filter(([, value]) => value !== null)) as Given;
-    }
-  }
-  return input as Given;
+  return Object.fromEntries(Object.entries(input).filter(([, value]) => value !== null)) as Given;
 }
 
 const INSTANTS = ["created_at", "expires_at"] as const;
 
-/** What the relay shows is in UTC, whatever the sender's zone. A signature is over the text, so there it stays. */
+/** The relay stores UTC. The text of a signed message stays as it was signed. */
 function inUtc(written: Omit<Given, "lease_id">): Omit<Given, "lease_id"> {
   const moved: { -readonly [Member in (typeof INSTANTS)[number]]?: string } = {};
   for (const member of INSTANTS) {
@@ -190,7 +185,7 @@ function assertNoAttachments(attachments: unknown): void {
   );
 }
 
-/** Anywhere else it would look as if the task had moved, though nothing had. */
+/** In other kinds it would suggest a change of the task that does not happen. */
 function assertSaysState({ type = "note", task_state: state }: Given): void {
   if (state === undefined || type === "status" || type === "reply") return;
   throw new RelayError(
@@ -199,7 +194,7 @@ function assertSaysState({ type = "note", task_state: state }: Given): void {
   );
 }
 
-/** What the relay would fill in was not signed, so a signed message brings it. */
+/** The relay must not fill in members that the signature does not cover. */
 function assertSignedWhole(given: Given): void {
   const missing = (["id", "created_at", "thread_id"] as const).filter(
     (member) => given[member] === undefined,
@@ -214,7 +209,7 @@ function optionalId(value: string | null | undefined, field: string): string | u
 
 const SUBJECT_DERIVED_CHARS = 80;
 
-/** The first line, short enough for a list. Looks only at the beginning: a body may be a megabyte. */
+/** The first line, short enough for a list. Reads only the beginning: a body may be a megabyte. */
 function subjectOf(body: string): string {
   const start = body.trimStart().slice(0, 2 * SUBJECT_DERIVED_CHARS + 1);
   const end = start.indexOf("\n");
@@ -225,13 +220,10 @@ function subjectOf(body: string): string {
   return firstChars(line, SUBJECT_DERIVED_CHARS) === line ? line : kept + ELLIPSIS;
 }
 
-/** Three dots and not the sign for them: one sign outside of Latin-1 doubles what every step with a message costs. */
 const ELLIPSIS = "...";
-const SURROGATE = /[\ud800-\udfff]/;
 
-/** By code points, which are the same as units in nearly every text. */
+/** Counts code points, so that no surrogate pair is cut. */
 function firstChars(text: string, count: number): string {
   if (text.length <= count) return text;
-  const start = text.slice(0, 2 * count);
-  return SURROGATE.test(start) ? Array.from(start).slice(0, count).join("") : start.slice(0, count);
+  return Array.from(text.slice(0, 2 * count)).slice(0, count).join("");
 }

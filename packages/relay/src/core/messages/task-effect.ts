@@ -37,11 +37,11 @@ export function effectOf(input: SendInput, threadId: string): Effect {
   }
   if (sender === task.assignee) return fromAssignee(input, task);
   if (sender === task.requester) {
-    // An answer to a result is conversation: the task is over, the thread goes on.
+    // A reply to a result is conversation: the task is over, the thread goes on.
     const isOver = isTerminal(task.state) && draft.taskId === undefined && draft.kind !== "handoff";
     return isOver ? { ...plain(input), taskId: undefined } : followUp(input, task);
   }
-  // Whoever only names a task learns nothing about it; whoever came by its mail knows of it already.
+  // A sender that only names a task must not learn about it; one that has a message of it knows it already.
   if (draft.taskId !== undefined) {
     throw new RelayError("not_found", `task_id: there is no task ${draft.taskId}`);
   }
@@ -51,7 +51,7 @@ export function effectOf(input: SendInput, threadId: string): Effect {
   );
 }
 
-/** The state that an assignee's message puts its task into, or undefined when it is only mail. */
+/** The state that an assignee's message puts its task into, or undefined when it changes nothing. */
 export function answerState(input: SendInput): TaskState | undefined {
   const { draft, task, sender } = input;
   if (task === undefined || sender !== task.assignee) return undefined;
@@ -116,12 +116,12 @@ function newTask(input: SendInput, threadId: string): Effect {
     purpose: "work",
     quiet: false,
     reservedFor: undefined,
-    ...outlookOf(input, task),
+    ...sharedWorkOf(input, task),
   };
 }
 
-/** Work that was done before is not done again, and work that is under way is waited for. */
-function outlookOf(
+/** The same work is not done twice: a cached result answers it, and a running task holds it. */
+function sharedWorkOf(
   { cached, running, defaults }: SendInput,
   task: TaskRecord,
 ): Pick<Effect, "changes" | "heldFor" | "withdrawn"> {
@@ -130,7 +130,7 @@ function outlookOf(
     return { withdrawn: replayReason(cached), changes };
   }
   if (running === undefined) return { changes: { tasks: [task] } };
-  // Written though nothing changes: were it to end meanwhile, nobody would tell this one.
+  // Written unchanged: if it ends meanwhile, this commit clashes instead of waiting for ever.
   return { heldFor: running.id, changes: { tasks: [task, running] } };
 }
 
@@ -160,8 +160,8 @@ function answer(input: SendInput, task: TaskRecord, state: TaskState): Effect {
   if (state === "submitted" || state === "canceled") {
     throw new RelayError("invalid_argument", `task_state: the agent that works cannot set ${state}`);
   }
-  const mail = workDeliveries(task, taskDeliveries);
-  assertHoldsTask(mail, input.askingDelivery, draft.leaseId);
+  const deliveries = workDeliveries(task, taskDeliveries);
+  assertHoldsTask(deliveries, input.askingDelivery, draft.leaseId);
   const quiet = isTerminal(state) || draft.kind === "status";
   const purpose = isTerminal(state) ? ("result" as const) : ("mail" as const);
   const base = { taskId: task.id, purpose, quiet, reservedFor: undefined };
@@ -184,20 +184,20 @@ function answer(input: SendInput, task: TaskRecord, state: TaskState): Effect {
   return {
     ...base,
     changes: combine(task.tenant, [
-      acknowledgeWork(task, mail, sender, nowMs),
+      acknowledgeWork(task, deliveries, sender, nowMs),
       rememberedResult(ended, content, input.artifacts),
       { ...told, tasks: [ended], events: [endingEvent(ended, ending, input.artifacts)] },
     ]),
   };
 }
 
-/** What an answer says, as those who follow the task see it. */
+/** What an answer says, as followers of the task see it. */
 function saidIn({ draft, messageId }: SendInput): Parameters<typeof endedTask>[2] {
   const { parts, a2a_message: a2aMessage } = draft.given;
   return { text: draft.body, parts, messageId, a2aMessage };
 }
 
-/** The requester adds to a task: the agent that holds it is the one to hear it. */
+/** The requester adds to a task: the message is reserved for the worker that holds it. */
 function followUp(input: SendInput, task: TaskRecord): Effect {
   const { draft, sender, recipient, defaults, taskDeliveries } = input;
   if (draft.kind === "status" && draft.given.task_state !== undefined) {
@@ -220,7 +220,7 @@ function followUp(input: SendInput, task: TaskRecord): Effect {
   const holder = workDeliveries(task, taskDeliveries).find((delivery) => delivery.state === "leased");
   const waiting = task.state === "input-required" || task.state === "auth-required";
   const { nowMs } = defaults;
-  // Written even where nothing changes: whoever ends, hands over or frees the work meanwhile is a clash.
+  // Written also where nothing changes: an end, a handoff or a requeue meanwhile is then a clash.
   const next = waiting ? moveTask(task, "working", nowMs) : { ...task, updatedAtMs: nowMs };
   const events = waiting ? [taskEvent(next, sender, {})] : [];
   const added = { kind: "message", messageId: input.messageId } as const;
@@ -240,7 +240,7 @@ function followUp(input: SendInput, task: TaskRecord): Effect {
   };
 }
 
-/** Moves the task to another agent; the requester stays and the way is kept. */
+/** Moves the task to another agent; the requester stays and the chain of handoffs is recorded. */
 function handOff(input: SendInput, task: TaskRecord): Effect {
   const { sender, recipient, messageId, defaults, taskDeliveries, draft } = input;
   const { nowMs } = defaults;
@@ -251,9 +251,9 @@ function handOff(input: SendInput, task: TaskRecord): Effect {
   assertUnfinished(task);
   assertInTime(task, nowMs);
   const submitted = moveTask(task, "submitted", nowMs);
-  const mail = workDeliveries(task, taskDeliveries);
-  assertHoldsTask(mail, input.askingDelivery, draft.leaseId);
-  assertAllRead(task, mail);
+  const deliveries = workDeliveries(task, taskDeliveries);
+  assertHoldsTask(deliveries, input.askingDelivery, draft.leaseId);
+  assertAllRead(task, deliveries);
   const step = { from: sender, to: recipient, message_id: messageId, at: new Date(nowMs).toISOString() };
   const moved: TaskRecord = {
     ...submitted,
@@ -274,24 +274,24 @@ function handOff(input: SendInput, task: TaskRecord): Effect {
     quiet: false,
     reservedFor: undefined,
     changes: combine(task.tenant, [
-      acknowledgeWork(task, mail, sender, nowMs),
+      acknowledgeWork(task, deliveries, sender, nowMs),
       { ...told.changes, tasks: [told.task], events: [event] },
     ]),
   };
 }
 
-/** Whoever takes the task over gets the handoff only, so it must be written in knowledge of all the rest. */
-function assertAllRead(task: TaskRecord, mail: readonly DeliveryRecord[]): void {
-  const unread = unreadFollowUps(task, mail).map(({ messageId }) => messageId);
+/** The next agent gets only the handoff, so its writer must have read everything else. */
+function assertAllRead(task: TaskRecord, deliveries: readonly DeliveryRecord[]): void {
+  const unread = unreadFollowUps(task, deliveries).map(({ messageId }) => messageId);
   if (unread.length === 0) return;
   throw new RelayError(
     "wrong_state",
-    `task ${task.id} has mail that you have not read: ${unread.join(", ")}; read it before you hand the task over`,
+    `task ${task.id} has messages that you have not read: ${unread.join(", ")}; read them before you hand the task over`,
     { details: { message_ids: unread } },
   );
 }
 
-/** A memory is only ever proposed: its recipient says yes or no, and the proposer is told by this message. */
+/** The recipient of a proposed memory accepts or declines it; this message tells the proposer. */
 function decideProposal(input: SendInput): Effect {
   const { original, originalDelivery, sender, draft, defaults } = input;
   if (original?.kind !== "memory" || original.recipient !== sender || originalDelivery === undefined) {

@@ -62,14 +62,14 @@ export function revokedAt(key: KeyRecord, revokedAtMs: number): KeyRecord {
   return { ...key, revokedAtMs, signingSecret: key.signingSecret === null ? null : "" };
 }
 
-/** What a message that a key signed was told apart by. Kept until nobody could show it again in time. */
+/** The nonce of a signed message. Kept until the signature is too old to be accepted again. */
 export interface UsedNonce {
   readonly keyId: string;
   readonly nonce: string;
   readonly expiresAtMs: number;
 }
 
-/** An organisation whose agents and mail nobody else sees. */
+/** An organisation. Other tenants do not see its agents and messages. */
 export interface TenantRecord {
   readonly id: string;
   /** Tasks need capability tokens here. The default tenant follows the configuration instead. */
@@ -79,7 +79,7 @@ export interface TenantRecord {
 }
 
 /**
- * A signed permission. It is kept here and looked up by the caller's own key, never shown by the caller, so
+ * A signed permission. It is stored here and found by the caller's own key, never shown by the caller, so
  * there is nothing to steal; the signature finds rows that were written past the relay.
  */
 export interface CapabilityRecord {
@@ -91,7 +91,7 @@ export interface CapabilityRecord {
   readonly subject: AgentId;
   /** What the caller is compared by; `subject` is for people. */
   readonly subjectKey: string;
-  /** With the counterparty's key in the place of its name: `a2a.send.<pubkey_b58>`, `a2a.compact`, … */
+  /** With the counterparty's key instead of its name: `a2a.send.<pubkey_b58>`, `a2a.compact`, … */
   readonly action: string;
   /** As it was asked for: for people. */
   readonly writtenAction: string;
@@ -137,7 +137,7 @@ export interface PairAccess {
 }
 
 export interface AccessStore {
-  /** By id alone: whoever shows a key has not said yet which tenant it is of. Revoked ones too. */
+  /** By id alone: the tenant follows from the key. Revoked keys too. */
   key(id: string): Promise<KeyRecord | undefined>;
   /**
    * The same at once, if the store has it in memory and knows that it still holds; undefined says nothing. Every
@@ -152,7 +152,7 @@ export interface AccessStore {
   capability(tenant: string, id: string): Promise<CapabilityRecord | undefined>;
   /** Those of one subject for one action that are not revoked, oldest first. */
   capabilitiesFor(tenant: string, subjectKey: string, action: string): Promise<readonly CapabilityRecord[]>;
-  /** One look for all of it, because every task takes it. */
+  /** One read for all of it: every task needs it. */
   accessBetween(tenant: string, sender: AgentId, recipient: AgentId): Promise<PairAccess>;
   /** Revoked and expired ones too, by id. */
   capabilities(filter: CapabilityFilter): Promise<readonly CapabilityRecord[]>;

@@ -1,6 +1,6 @@
 import type { AgentCard, AgentId, Skill } from "@a2a-relay/protocol";
 
-/** An address and what its owner said about it. */
+/** An address, and what its owner registered about it. */
 export interface AgentRecord {
   readonly tenant: string;
   readonly id: AgentId;
@@ -17,15 +17,15 @@ export interface AgentRecord {
   readonly isCustodial: boolean;
   readonly registeredAtMs: number;
   /**
-   * Before then the id was somebody else's: an owner that left, and took its mail and tasks with it. 0 where nobody
-   * had it before.
+   * Before this time the id belonged to another owner, whose messages and tasks this one does not see. 0: it had no
+   * other owner.
    */
   readonly othersBeforeMs: number;
   /** Set while the agent is deregistered: its id stays reserved, its mailbox is closed. */
   readonly removedAtMs: number | null;
-  /** What only callers who are known are shown; null where its owner gave none. */
+  /** Shown to authenticated callers only; null where its owner gave none. */
   readonly extendedCard: AgentCard | null;
-  /** The interfaces in its card may be shown, so that callers may go past the relay. */
+  /** Its card shows its own interfaces, so that callers may call it without the relay. */
   readonly isDirect: boolean;
   readonly version: number;
 }
@@ -64,11 +64,11 @@ export interface AgentStore {
   countRemoteAgents(tenant: string): Promise<number>;
   /** The agent, not removed, whose public key this is. */
   agentWithKey(tenant: string, publicKey: string): Promise<AgentId | undefined>;
-  /** The public key of an agent that is not removed. Asked on every task, so answered from memory where possible. */
+  /** The public key of an agent that is not removed. */
   publicKeyOf(tenant: string, id: AgentId): Promise<string | undefined>;
-  /** The card as its owner wrote it, removed or not. The same object while it does not change, where possible. */
+  /** The card as its owner wrote it, removed or not. */
   agentCard(tenant: string, id: AgentId): Promise<AgentCard | undefined>;
-  /** `othersBeforeMs` of an agent that is not removed, else 0. Answered from memory where possible. */
+  /** `othersBeforeMs` of an agent that is not removed, else 0. */
   othersBeforeMs(tenant: string, id: AgentId): Promise<number>;
   custodialKey(tenant: string, publicKey: string): Promise<CustodialKey | undefined>;
   /** Presence only: no event, no version, and on disk within a second rather than at once. */

@@ -4,7 +4,7 @@ export interface Archive {
   append(stream: "messages" | "events", lines: readonly string[]): Promise<void>;
 }
 
-/** What somebody beside the log has seen of it: that the tenant's chain had this event, with this hash. */
+/** A copy of a chain's end: the tenant's chain had this event, with this hash. */
 export interface Anchor {
   readonly tenant: string;
   readonly seq: number;
@@ -13,11 +13,11 @@ export interface Anchor {
 }
 
 /**
- * Where anchors are kept: outside the log, so that whoever edits or cuts the log has not edited them too.
+ * Where anchors are kept: outside the log, so that an edit of the log does not reach them.
  * `unavailable`, with a sentence that says why, when they cannot be read or written.
  */
 export interface Anchors {
-  /** The newest of every tenant; a tenant of which none was kept is not there. */
+  /** The newest of every tenant that has one. */
   latest(): Promise<ReadonlyMap<string, Anchor>>;
   /** All that are still kept of one tenant, in the order they were kept. */
   history(tenant: string): AsyncIterable<Anchor>;

@@ -13,7 +13,7 @@ export const PUSH_ENDPOINTS_TOPIC = "push-endpoints";
 /** There is, or will be, something to tell where an A2A caller wants to be told of a task, in any tenant. */
 export const TASK_PUSHES_TOPIC = "task-pushes";
 
-/** An agent elsewhere has answered, and that is to be put on record, in any tenant. */
+/** A remote agent has answered in any tenant, and the answer is to be recorded. */
 export const REMOTE_TASKS_TOPIC = "remote-tasks";
 
 export function taskTopic(tenant: string, taskId: string): Topic {
@@ -29,7 +29,7 @@ export function journalTopic(tenant: string): Topic {
 }
 
 /**
- * Tells a waiting reader that it is worth looking again; it carries no facts itself. In one process it is
+ * Wakes a waiting reader to poll again; it carries no facts itself. In one process it is
  * memory; over PostgreSQL it is LISTEN/NOTIFY.
  */
 export interface ChangeFeed {
@@ -41,7 +41,7 @@ export interface ChangeFeed {
 }
 
 export interface WatchOptions {
-  /** The relay watches for itself: it is not refused, and takes no reader's place. */
+  /** For the relay itself: never refused, and not counted against the limit of readers. */
   readonly isOwn?: boolean;
 }
 

@@ -2,6 +2,6 @@
 export interface Clock {
   /** Wall-clock time in epoch milliseconds. */
   nowMs(): number;
-  /** Lets everybody else have a turn; long walks call it between their steps. */
+  /** Resolves in the next turn of the event loop; long loops await it between their steps. */
   nextTurn(): Promise<void>;
 }

@@ -75,7 +75,7 @@ export interface EventDraft {
 /** What a fact is about that concerns no agent, message or task in particular. */
 export const NO_SUBJECT = { agentId: null, messageId: null, taskId: null, threadId: null } as const;
 
-/** A recorded fact with its place in the chain. `dataJson` is the exact text that was hashed. */
+/** A recorded fact with its position in the chain. `dataJson` is the exact text that was hashed. */
 export interface EventRecord extends Omit<EventDraft, "data"> {
   readonly tenant: string;
   readonly seq: number;
@@ -109,7 +109,7 @@ export interface EventFilter {
 
 export interface EventPage {
   readonly events: readonly EventRecord[];
-  /** The last event looked at, returned or not: where the next page starts. */
+  /** The last event that was scanned, returned or not: the next page starts after it. */
   readonly lastSeq: number;
   readonly hasMore: boolean;
 }
@@ -137,7 +137,7 @@ export interface JournalStore {
   ): Promise<readonly RetirableMessage[]>;
   /** What the archive keeps of these messages, whatever their age; those that are gone are left out. */
   archiveLines(tenant: string, messageIds: readonly string[]): Promise<readonly RetirableMessage[]>;
-  /** Forgets mail, its delivery, and the task it began; starts the clock of its send keys; records `event`. */
+  /** Deletes messages, their deliveries and the tasks they began; starts the retention of their send keys; records `event`. */
   retireMessages(
     tenant: string,
     messageIds: readonly string[],

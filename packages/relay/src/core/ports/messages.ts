@@ -1,7 +1,7 @@
 import type { AgentId, MessageKind } from "@a2a-relay/protocol";
 import type { DeliveryRecord } from "./deliveries.ts";
 
-/** A message as it is kept: `json` is the a2a.v1 text and the truth, the rest are its indexed fields. */
+/** A stored message: `json` is the a2a.v1 text and the truth, the rest are its indexed fields. */
 export interface MessageRecord {
   readonly tenant: string;
   readonly id: string;
@@ -63,7 +63,7 @@ export interface MessageStore {
   thread(query: ThreadQuery): Promise<ThreadPage>;
   /**
    * Threads by their newest message, newest first, before `beforePosition`. Walks at most `scanRowsMax`
-   * messages, those of each thread it looks into included, though never less than one thread;
+   * messages, those of each thread it reads included, though never less than one thread;
    * `nextPosition` is where to go on, or undefined at the end.
    */
   threads(query: {

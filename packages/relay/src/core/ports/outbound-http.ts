@@ -1,10 +1,10 @@
-/** A request that the relay makes to somebody else's server. */
+/** A request of the relay to a server outside. */
 export interface OutboundRequest {
   readonly url: string;
   readonly method: "GET" | "POST";
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string;
-  /** From the look-up of the name to the last byte of the answer. */
+  /** From resolving the host name to the last byte of the answer. */
   readonly timeoutMs: number;
   /** What is read of the answer; the rest is thrown away with the connection. */
   readonly answerBytesMax: number;
@@ -48,7 +48,7 @@ export const OUTBOUND_FAILURE_CODES = [
 export type OutboundFailureCode = (typeof OUTBOUND_FAILURE_CODES)[number];
 
 /**
- * The only way out: every request of the relay to somebody else goes through it. It refuses addresses that the
+ * Every outbound request of the relay goes through it. It refuses addresses that the
  * operator did not allow (`blocked`), connects to the very address it has checked, and follows no redirect.
  */
 export interface Outbound {

@@ -6,7 +6,7 @@ export interface PushEndpoint {
   readonly agentId: AgentId;
   readonly mode: PushMode;
   readonly url: string;
-  /** Only that there is mail, not the message. */
+  /** The push says only that a message is waiting. */
   readonly isNotice: boolean;
   /** The agent chose that an answer of 2xx acknowledges. */
   readonly acknowledges: boolean;
@@ -21,7 +21,7 @@ export interface PushEndpoint {
   readonly failures: number;
   /** The circuit is open: nothing is tried before then. */
   readonly openUntilMs: number | null;
-  /** MailboxMessage up to this position of the mailbox has been taken up for pushing. */
+  /** Deliveries up to this position of the mailbox have a push. */
   readonly afterPosition: number;
   /** 0 is new. */
   readonly version: number;
@@ -42,11 +42,11 @@ export interface PushRecord {
   /** How many of them belong to earlier rounds: a replay or a requeue begins a new one. */
   readonly attemptsBefore: number;
   readonly createdAtMs: number;
-  /** Its place in the mailbox when it was taken up: of those due at the same time the first comes first. */
+  /** Its position in the mailbox: orders pushes that are due at the same time. */
   readonly position: number;
   /** While pending: when it is tried next. */
   readonly nextAtMs: number | null;
-  /** Since when it may have arrived without anybody knowing: set before a request that must not be made twice. */
+  /** Since when its outcome is unknown: set before a request that must not be made twice. */
   readonly sentAtMs: number | null;
   /** 0 is new. */
   readonly version: number;

@@ -3,7 +3,7 @@ import type { A2aMessage, A2aTask, A2aVersion, AgentId } from "@a2a-relay/protoc
 export const REMOTE_BINDINGS = ["JSONRPC", "HTTP+JSON"] as const;
 export type RemoteBinding = (typeof REMOTE_BINDINGS)[number];
 
-/** One way to reach an agent elsewhere. */
+/** One way to reach a remote agent. */
 export interface RemoteInterface {
   readonly url: string;
   readonly binding: RemoteBinding;
@@ -12,12 +12,12 @@ export interface RemoteInterface {
   readonly a2aTenant: string | null;
 }
 
-/** A task of ours as an agent elsewhere has it. Ours is the truth, and this says where to look what became of it. */
+/** The remote agent's counterpart of one of our tasks. Ours is the truth; this says where to poll. */
 export interface RemoteTask extends RemoteInterface {
   readonly tenant: string;
   readonly taskId: string;
   readonly agentId: AgentId;
-  /** Who wrote to the agent: what the two said to each other before is for nobody else. */
+  /** Who asked the agent: their earlier conversation is shown to no other agent. */
   readonly requester: AgentId;
   readonly threadId: string;
   /** Its name there; null where it was answered with a message, or refused. */
@@ -29,22 +29,22 @@ export interface RemoteTask extends RemoteInterface {
   readonly statusDigest: string | null;
   /** When something about it was new the last time. */
   readonly changedAtMs: number;
-  /** When it is looked at next; null: there is nothing more to see. */
+  /** When it is polled next; null: never again. */
   readonly nextAtMs: number | null;
-  /** Looks in a row that failed, and of those without a failure, that did not find it. */
+  /** Polls in a row that failed, and polls in a row that did not find it. */
   readonly failures: number;
   readonly misses: number;
   /** 0 is new. */
   readonly version: number;
 }
 
-/** One that is looked at some time, without what was answered. */
+/** A remote task that is to be polled, without its answer. */
 export interface TimedRemoteTask extends Pick<RemoteTask, "tenant" | "taskId" | "failures"> {
   readonly origin: string;
   readonly nextAtMs: number;
 }
 
-/** What an agent elsewhere answered to a message, in A2A 1.0. */
+/** A remote agent's answer to a message, in A2A 1.0. */
 export type RemoteAnswer =
   | { readonly task: A2aTask }
   | { readonly message: A2aMessage }
@@ -56,7 +56,7 @@ export interface RemoteContextQuery {
   readonly agentId: AgentId;
   /** What one requester said to the agent is not for another one, though both may use the same name for a thread. */
   readonly requester: AgentId;
-  /** Before then the requester's id was somebody else's. */
+  /** Before this time the requester's id belonged to another owner. */
   readonly sinceMs: number;
   readonly threadId: string;
   /** Of the interface: what a context is called is known to one agent only. */
@@ -73,7 +73,7 @@ export interface TimedRemoteTaskQuery {
 /** Changed through `commit` like everything else: `remoteTasks`. A row goes with its task. */
 export interface RemoteTaskStore {
   remoteTask(tenant: string, taskId: string): Promise<RemoteTask | undefined>;
-  /** Those to be looked at now or later, of every tenant its first by their time. */
+  /** Those to be polled now or later; of every tenant the first ones by due time. */
   timedRemoteTasks(query: TimedRemoteTaskQuery): Promise<readonly TimedRemoteTask[]>;
   /** What the agent there calls the requester's thread, as of the newest task that says. */
   remoteContextId(query: RemoteContextQuery): Promise<string | undefined>;

@@ -14,7 +14,7 @@ export interface TaskPushConfig {
   readonly credentials: string | null;
   /** What its receiver reads: that of the call that made it. */
   readonly dialect: A2aVersion;
-  /** `ended`: there is nothing more to tell, or nobody who wants it. `failed`: it was given up. */
+  /** `ended`: nothing is left to send, or the receiver no longer wants it. `failed`: the relay gave up. */
   readonly state: "active" | "ended" | "failed";
   readonly reason: string | null;
   /** Updates of the task up to this number were sent, or given up. */
@@ -23,7 +23,7 @@ export interface TaskPushConfig {
   readonly attempts: number;
   /** Updates in a row whose attempts were used up. */
   readonly givenUp: number;
-  /** When it is worth looking at it; null: when something happens to the task. */
+  /** When it is due; null: with the next change of the task. */
   readonly nextAtMs: number | null;
   readonly createdAtMs: number;
   /** 0 is new. */
@@ -35,7 +35,7 @@ export type TaskPushKey = Pick<TaskPushConfig, "tenant" | "taskId" | "id">;
 /**
  * Changed through `commit` like everything else: `taskPushes`, `forgottenTaskPushes`. Whatever is added to
  * `taskUpdates` makes the active configurations of its task due in the same commit, and gives each a new version: who
- * has read one of them and found nothing to send is refused, and looks again.
+ * has read one of them and found nothing to send is refused, and polls again.
  */
 export interface TaskPushStore {
   taskPush(tenant: string, taskId: string, id: string): Promise<TaskPushConfig | undefined>;
@@ -47,7 +47,7 @@ export interface TaskPushStore {
   dueTaskPushes(nowMs: number, share: TaskPushShare): Promise<DueTaskPushes>;
 }
 
-/** What one of many gets, so that nobody's wait behind another's. */
+/** A fair share of each tenant, so that none waits behind another. */
 export interface TaskPushShare {
   /** Of one owner, in one tenant. */
   readonly ofOwner: number;

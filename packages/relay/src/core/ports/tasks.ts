@@ -25,7 +25,7 @@ export interface TaskRecord {
   readonly handoffs: readonly HandoffStep[];
   /** The message that asked for it first, where it was handed over since. */
   readonly firstMessageId: string | null;
-  /** The agent that was asked over A2A, which its caller goes on asking about it, whoever works on it. */
+  /** The agent that the A2A caller asked, and asks about the task also after a handoff. */
   readonly askedOf: AgentId | null;
   /** It was answered with a plain message: an A2A caller sees that instead of a task. */
   readonly isPlain: boolean;
@@ -167,7 +167,7 @@ export interface Said {
   readonly parts?: readonly Part[];
   /** The message that said it, where one did. */
   readonly messageId?: string;
-  /** Members of the A2A message beside its parts: its own id, metadata, extensions, what nobody knows. */
+  /** Members of the A2A message beside its parts: id, metadata, extensions, unknown ones. */
   readonly a2aMessage?: A2aMembers;
 }
 
@@ -176,7 +176,7 @@ export type A2aMembers = Readonly<Record<string, unknown>>;
 export interface TaskStore {
   task(tenant: string, id: string): Promise<TaskRecord | undefined>;
   tasks(filter: TaskFilter): Promise<readonly TaskRecord[]>;
-  /** Tasks with this client id that the agent, or anybody, asked for or works on, newest first; as a rule one. */
+  /** Tasks with this client id that the agent (undefined: any agent) asked for or works on, newest first; usually one. */
   tasksWithClientId(
     tenant: string,
     agentId: AgentId | undefined,

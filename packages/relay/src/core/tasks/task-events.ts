@@ -71,14 +71,14 @@ export class TaskEvents {
       watch: waitQuota.watch(principal, taskTopic(tenant, taskId)),
       clock,
       throttle,
-      pulseMs: this.#heartbeatMs,
+      heartbeatMs: this.#heartbeatMs,
       signal,
-      look: async () => {
+      poll: async () => {
         const { seq, ...sight } = await this.#look(principal, taskId, afterSeq);
         afterSeq = seq;
         return sight;
       },
-      stillAllowed: () => guard.assertStillValid(principal),
+      assertAllowed: () => guard.assertStillValid(principal),
     });
   }
 

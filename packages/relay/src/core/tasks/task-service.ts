@@ -318,7 +318,7 @@ export class TaskService {
       ({ requester } = task);
       return decide(task);
     };
-    return this.#turns.take(JSON.stringify([principal.tenant, id]), () =>
+    return this.#turns.run(JSON.stringify([principal.tenant, id]), () =>
       decideAndCommit(this.#store, decideOn, spendExclusively),
     );
   }
