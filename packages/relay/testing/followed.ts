@@ -42,7 +42,7 @@ export async function followInbox(
 }
 
 export function itemsOf(page: MailboxPage | undefined): readonly MailboxItem[] {
-  return (page?.mail ?? []).map(({ item }) => item as MailboxItem);
+  return (page?.items ?? []).map(({ item }) => item as MailboxItem);
 }
 
 export function bodiesOf(page: MailboxPage | undefined): readonly string[] {

@@ -118,7 +118,7 @@ describe("those who spend a limited capability to answer", () => {
     const tasks: string[] = [];
     for (let index = 0; index < 5; index += 1) tasks.push((await core.ask()).receipt.task_id ?? "");
     await core.grant(ZHIWEI, `a2a.respond.${LULU}`, { scope: { max_uses: 9 } });
-    const turns = context.mock.method(KeyedMutex.prototype, "take");
+    const turns = context.mock.method(KeyedMutex.prototype, "run");
     await Promise.all(tasks.map((id) => core.tasks.complete(core.zhiwei, id, {})));
     const waited = turns.mock.calls.map((call) => call.arguments[0]);
     const others = waited.filter((key) => !tasks.some((id) => key === JSON.stringify([DEFAULT_TENANT, id])));

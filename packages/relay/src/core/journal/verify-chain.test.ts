@@ -12,7 +12,7 @@ import { aMessage } from "../../../testing/records.ts";
 import { SqliteRelayStore } from "../../stores/sqlite/sqlite-relay-store.ts";
 import { DEFAULT_TENANT } from "../access/principal.ts";
 import type { Changes } from "../ports/relay-store.ts";
-import { post } from "../rules/new-message.ts";
+import { createMessage } from "../rules/new-message.ts";
 import { verifyChain } from "./verify-chain.ts";
 
 /** Writes three messages into a file, edits it behind the store's back, and verifies what is left. */
@@ -151,6 +151,6 @@ async function retire(store: SqliteRelayStore, messageId: string): Promise<void>
 }
 
 function message(id: string): Changes {
-  const { changes } = post(aMessage({ id, sender: LULU, recipient: ZHIWEI }));
+  const { changes } = createMessage(aMessage({ id, sender: LULU, recipient: ZHIWEI }));
   return { tenant: DEFAULT_TENANT, ...changes };
 }

@@ -3,23 +3,23 @@ import type { Clock } from "../ports/clock.ts";
 import { combine, decideAndCommit, type Decision } from "../mechanisms/commit-retry.ts";
 import type { Changes, RelayStore } from "../ports/relay-store.ts";
 import { deliveryEvent, freeReservations } from "../rules/task-changes.ts";
-import type { DeliveryRecord } from "../ports/deliveries.ts";
+import type { DeliveryRecord, MailboxMessage } from "../ports/deliveries.ts";
 
-/** What becomes of a delivery: undefined when nothing has to change. It throws when that may not be. */
+/** The delivery after an act; undefined when nothing changes. Throws when the act is refused. */
 export type DeliveryRule = (delivery: DeliveryRecord, nowMs: number) => DeliveryRecord | undefined;
 
-export interface DeliveryWish {
+export interface RequestedChange {
   readonly messageId: string;
   readonly rule: DeliveryRule;
 }
 
-/** The delivery as it is now, undefined when nothing had to change, or why it could not be. */
+/** The changed delivery, undefined when nothing had to change, or why the act was refused. */
 export type DeliveryOutcome = DeliveryRecord | undefined | RelayError;
 
-/** Deliveries changed in one commit: many, yet few enough that other callers do not wait long for theirs. */
-const TOGETHER_MAX = 100;
+/** Deliveries in one commit: few enough that other callers do not wait long for theirs. */
+const COMMIT_DELIVERIES_MAX = 100;
 
-/** One rule on one delivery, or on many, each with its event. */
+/** Applies a rule to deliveries of one mailbox and commits each with its event. */
 export class DeliveryChanges {
   readonly #store: RelayStore;
   readonly #clock: Clock;
@@ -37,21 +37,21 @@ export class DeliveryChanges {
   }
 
   /** Undefined when nothing had to change. */
-  async change(tenant: string, agentId: AgentId, wish: DeliveryWish): Promise<DeliveryRecord | undefined> {
-    return decideAndCommit(this.#store, () => this.#decide(tenant, agentId, wish));
+  async change(tenant: string, agentId: AgentId, act: RequestedChange): Promise<DeliveryRecord | undefined> {
+    return decideAndCommit(this.#store, () => this.#decide(tenant, agentId, act));
   }
 
-  /** Each for itself, as far as they can tell; many in one commit cost far less. */
+  /** Each act has its own outcome; one commit for many costs far less. */
   async changeAll(
     tenant: string,
     agentId: AgentId,
-    wishes: readonly DeliveryWish[],
+    acts: readonly RequestedChange[],
   ): Promise<readonly DeliveryOutcome[]> {
-    const [only] = wishes;
-    if (only !== undefined && wishes.length === 1) return [await this.#changeAlone(tenant, agentId, only)];
+    const [only] = acts;
+    if (only !== undefined && acts.length === 1) return [await this.#changeAlone(tenant, agentId, only)];
     const groups: Promise<readonly DeliveryOutcome[]>[] = [];
-    for (let start = 0; start < wishes.length; start += TOGETHER_MAX) {
-      groups.push(this.#changeTogether(tenant, agentId, wishes.slice(start, start + TOGETHER_MAX)));
+    for (let start = 0; start < acts.length; start += COMMIT_DELIVERIES_MAX) {
+      groups.push(this.#changeTogether(tenant, agentId, acts.slice(start, start + COMMIT_DELIVERIES_MAX)));
     }
     return (await Promise.all(groups)).flat();
   }
@@ -59,11 +59,11 @@ export class DeliveryChanges {
   async #changeTogether(
     tenant: string,
     agentId: AgentId,
-    wishes: readonly DeliveryWish[],
+    acts: readonly RequestedChange[],
   ): Promise<readonly DeliveryOutcome[]> {
     const decided = await Promise.all(
-      wishes.map((wish) =>
-        this.#decide(tenant, agentId, wish).catch((reason: unknown) => RelayError.from(reason)),
+      acts.map((act) =>
+        this.#decide(tenant, agentId, act).catch((reason: unknown) => RelayError.from(reason)),
       ),
     );
     const changes = decided.flatMap((each) =>
@@ -80,13 +80,13 @@ export class DeliveryChanges {
         return each.changes === undefined ? each.answer : error;
       });
     }
-    // Somebody else changed one of them first, or it is there twice.
-    return Promise.all(wishes.map((wish) => this.#changeAlone(tenant, agentId, wish)));
+    // Another caller changed one of them first, or the list names one twice.
+    return Promise.all(acts.map((act) => this.#changeAlone(tenant, agentId, act)));
   }
 
-  async #changeAlone(tenant: string, agentId: AgentId, wish: DeliveryWish): Promise<DeliveryOutcome> {
+  async #changeAlone(tenant: string, agentId: AgentId, act: RequestedChange): Promise<DeliveryOutcome> {
     try {
-      return await this.change(tenant, agentId, wish);
+      return await this.change(tenant, agentId, act);
     } catch (reason) {
       return RelayError.from(reason);
     }
@@ -95,17 +95,44 @@ export class DeliveryChanges {
   async #decide(
     tenant: string,
     agentId: AgentId,
-    { messageId, rule }: DeliveryWish,
+    { messageId, rule }: RequestedChange,
   ): Promise<Decision<DeliveryRecord | undefined>> {
     const nowMs = this.#clock.nowMs();
     const changed = rule(await this.deliveryIn(tenant, agentId, messageId), nowMs);
     if (changed === undefined) return { changes: undefined, answer: undefined };
     const type = changed.state === "available" ? "message.released" : "message.acknowledged";
-    const act: Partial<Changes> = {
+    const change: Partial<Changes> = {
       deliveries: [changed],
       events: [deliveryEvent(type, changed, agentId, nowMs, {})],
     };
     const freed = await freeReservations(this.#store, changed);
-    return { changes: combine(tenant, [act, freed]), answer: changed };
+    return { changes: combine(tenant, [change, freed]), answer: changed };
+  }
+}
+
+/** Ids of the messages that were never read before. */
+export function unreadIn(messages: readonly MailboxMessage[]): readonly string[] {
+  return messages
+    .filter(({ delivery }) => delivery.deliveredAtMs === null)
+    .map(({ delivery }) => delivery.messageId);
+}
+
+/** Renews the agent's presence and marks messages that it read for the first time. */
+export async function markDelivered(
+  { store, clock }: { readonly store: RelayStore; readonly clock: Clock },
+  tenant: string,
+  agentId: AgentId,
+  unread: readonly string[],
+): Promise<void> {
+  const nowMs = clock.nowMs();
+  await store.touchAgent(tenant, agentId, nowMs);
+  if (unread.length === 0) return;
+  try {
+    await store.markDelivered(tenant, unread, nowMs, (delivery) =>
+      deliveryEvent("message.delivered", delivery, agentId, nowMs, {}),
+    );
+  } catch (reason) {
+    // A full disk does not prevent reading: a later read writes the mark.
+    if (RelayError.from(reason).code !== "storage_full") throw reason;
   }
 }

@@ -37,14 +37,19 @@ import { parseCursor } from "../mechanisms/cursor.ts";
 import type { Identifiers } from "../ports/ids.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
 import { parserOf } from "../mechanisms/schema-check.ts";
-import type { ServiceParts } from "../service-parts.ts";
 import type { KeyedMutex } from "../mechanisms/keyed-mutex.ts";
+import type { Throttle } from "../mechanisms/throttle.ts";
 import type { WaitQuota } from "../access/wait-quota.ts";
 import { isGone, type WaitOptions } from "../mechanisms/wait-options.ts";
 import type { EventDraft } from "../ports/journal.ts";
 import { deliveryEvent } from "../rules/task-changes.ts";
-import { markDelivered, unreadIn } from "./delivered-mark.ts";
-import { DeliveryChanges, type DeliveryOutcome, type DeliveryWish } from "./delivery-changes.ts";
+import {
+  DeliveryChanges,
+  type DeliveryOutcome,
+  markDelivered,
+  type RequestedChange,
+  unreadIn,
+} from "./delivery-changes.ts";
 import type { DeliveryPurpose, DeliveryRecord, MailboxMessage } from "../ports/deliveries.ts";
 import { acknowledge, assertMayFinish, fail, release } from "../rules/delivery-state.ts";
 import { viewDelivery, viewLease, viewMailboxItem } from "./delivery-view.ts";
@@ -59,35 +64,49 @@ const parseRenew = parserOf(RenewRequestSchema, "renew");
 const parseRelease = parserOf(ReleaseRequestSchema, "release");
 const parseFail = parserOf(FailRequestSchema, "fail");
 
-/** Which mail another wire asks for, and how long the caller waits for it. */
-export interface Wanted {
+/** Which messages another wire asks for, and how long the caller waits for them. */
+export interface PurposeQuery {
   readonly purpose: DeliveryPurpose;
   readonly waitMs: number;
 }
 
-export interface WantedLease extends Wanted {
+export interface PurposeLease extends PurposeQuery {
   readonly worker: string | null;
-  /** Null: until somebody acts on it. */
+  /** Null: until an act ends it. */
   readonly leaseMs: number | null;
 }
 
-/** Where leased mail goes, if it cannot go out without further ado. */
-export interface Taking extends WaitOptions {
+/** How a wire with bounded buffers leases. */
+export interface LeaseOptions extends WaitOptions {
   /** Of messages as JSON; always at least one message. */
   readonly bytesMax?: number;
-  /** Takes when there is room for what is taken. */
+  /** Runs the lease once the wire has room for its messages. */
   whenRoom?(take: () => Promise<readonly MailboxMessage[]>): Promise<readonly MailboxMessage[]>;
 }
 
 export interface MailboxSettings {
   readonly messageTtlMs: number;
-  /** How often a stream without mail gives a sign of life. */
+  /** How often an idle stream gets a heartbeat. */
   readonly heartbeatMs: number;
 }
 
-/** Taking mail, the two ways there are: read + ack, and lease + ack. Both are at-least-once. */
+export interface MailboxParts {
+  readonly store: RelayStore;
+  readonly guard: Guard;
+  readonly gate: CapabilityGate;
+  readonly directory: Directory;
+  readonly clock: Clock;
+  readonly ids: Identifiers;
+  /** By the agent whose counted capability is spent. */
+  readonly capabilityMutex: KeyedMutex;
+  readonly waitQuota: WaitQuota;
+  /** Of readers that catch up on much. */
+  readonly throttle: Throttle;
+}
+
+/** Receiving: read + ack for one reader, lease + ack for several workers. Both are at-least-once. */
 export class MailboxService {
-  readonly #parts: ServiceParts;
+  readonly #parts: MailboxParts;
   readonly #store: RelayStore;
   readonly #guard: Guard;
   readonly #gate: CapabilityGate;
@@ -99,7 +118,7 @@ export class MailboxService {
   readonly #changes: DeliveryChanges;
   readonly #settings: MailboxSettings;
 
-  constructor(parts: ServiceParts, settings: MailboxSettings) {
+  constructor(parts: MailboxParts, settings: MailboxSettings) {
     this.#parts = parts;
     this.#store = parts.store;
     this.#guard = parts.guard;
@@ -113,7 +132,7 @@ export class MailboxService {
     this.#settings = settings;
   }
 
-  /** Available mail, oldest first, again and again until it is acknowledged. Reading only leaves a mark. */
+  /** Available messages, oldest first, returned again until they are acknowledged. Reading only leaves a mark. */
   async read(
     principal: Principal,
     agent: string,
@@ -126,17 +145,17 @@ export class MailboxService {
     const afterPosition = parseCursor(query.since, "since");
     const limit = query.limit ?? LIMITS.readLimitDefault;
     const page = { tenant, agentId, afterPosition, limit, bytesMax: LIMITS.answerBytesMax };
-    const look = (): Promise<readonly MailboxMessage[]> =>
+    const poll = (): Promise<readonly MailboxMessage[]> =>
       this.#store.availableMessages({ ...page, nowMs: this.#clock.nowMs() });
-    const mail = await this.#waitFor(principal, agentId, query.wait_ms ?? 0, waiting, look);
+    const messages = await this.#waitFor(principal, agentId, query.wait_ms ?? 0, waiting, poll);
     if (query.peek !== true && !isGone(waiting)) {
-      await markDelivered(this.#parts, tenant, agentId, unreadIn(mail));
+      await markDelivered(this.#parts, tenant, agentId, unreadIn(messages));
     }
-    const cursor = mail.at(-1)?.delivery.position ?? afterPosition;
-    return { messages: mail.map(viewMailboxItem), cursor: String(cursor) };
+    const cursor = messages.at(-1)?.delivery.position ?? afterPosition;
+    return { messages: messages.map(viewMailboxItem), cursor: String(cursor) };
   }
 
-  /** Open mail and whatever comes, page by page, until the caller has gone. Refuses before the first page. */
+  /** Open messages and new ones, page by page, until the caller disconnects. Refuses before the first page. */
   async follow(
     principal: Principal,
     agent: string,
@@ -152,7 +171,7 @@ export class MailboxService {
     principal: Principal,
     agent: string,
     input: unknown,
-    taking: Taking = {},
+    taking: LeaseOptions = {},
   ): Promise<LeaseResponse> {
     const request = parseLease(input) as LeaseRequest;
     const agentId = await this.#mailboxOf(principal, agent, "mailbox.settle");
@@ -162,37 +181,37 @@ export class MailboxService {
       leaseMs: request.lease_ms ?? null,
       waitMs: request.wait_ms ?? 0,
     };
-    const mail = await this.#lease(principal, agentId, request.max ?? 1, wanted, taking);
-    return { messages: mail.map(viewMailboxItem) as LeaseResponse["messages"] };
+    const leased = await this.#lease(principal, agentId, request.max ?? 1, wanted, taking);
+    return { messages: leased.map(viewMailboxItem) as LeaseResponse["messages"] };
   }
 
   /** Leases the oldest message of one purpose; the rest of the mailbox stays as it is. */
   async take(
     principal: Principal,
     agent: string,
-    wanted: WantedLease,
+    wanted: PurposeLease,
     waiting: WaitOptions = {},
   ): Promise<MailboxMessage | undefined> {
     const agentId = await this.#mailboxOf(principal, agent, "mailbox.settle");
-    const [mail] = await this.#lease(principal, agentId, 1, wanted, waiting);
-    return isGone(waiting) ? undefined : mail;
+    const [leased] = await this.#lease(principal, agentId, 1, wanted, waiting);
+    return isGone(waiting) ? undefined : leased;
   }
 
   /** The oldest available message of one purpose, without touching it. */
   async oldest(
     principal: Principal,
     agent: string,
-    wanted: Wanted,
+    wanted: PurposeQuery,
     waiting: WaitOptions = {},
   ): Promise<MailboxMessage | undefined> {
     const agentId = await this.#mailboxOf(principal, agent, "mailbox.read");
     const { tenant } = principal;
     const { purpose, waitMs } = wanted;
     const page = { tenant, agentId, purpose, afterPosition: 0, limit: 1, bytesMax: LIMITS.answerBytesMax };
-    const [mail] = await this.#waitFor(principal, agentId, waitMs, waiting, () =>
+    const [message] = await this.#waitFor(principal, agentId, waitMs, waiting, () =>
       this.#store.availableMessages({ ...page, nowMs: this.#clock.nowMs() }),
     );
-    return mail;
+    return message;
   }
 
   /** One bad id does not fail the rest. Acknowledging twice is harmless and counted once. */
@@ -203,25 +222,25 @@ export class MailboxService {
       throw new RelayError("invalid_argument", "ack: give message_ids or leases");
     }
     const ids = (request.message_ids ?? []).map((message_id) => ({ message_id, lease_id: undefined }));
-    const wishes = [...ids, ...(request.leases ?? [])].map(({ message_id: messageId, lease_id }) => ({
+    const acts = [...ids, ...(request.leases ?? [])].map(({ message_id: messageId, lease_id }) => ({
       messageId,
       rule: (delivery: DeliveryRecord, nowMs: number) => acknowledge(delivery, lease_id, nowMs),
     }));
-    const outcomes = await this.#changes.changeAll(principal.tenant, agentId, wishes);
+    const outcomes = await this.#changes.changeAll(principal.tenant, agentId, acts);
     const acknowledged = outcomes.filter(
       (each) => each !== undefined && !(each instanceof RelayError),
     ).length;
-    return { acknowledged, results: resultsOf(wishes, outcomes) };
+    return { acknowledged, results: resultsOf(acts, outcomes) };
   }
 
   async release(principal: Principal, agent: string, input: unknown): Promise<ReleaseResponse> {
     const request = parseRelease(input);
     const agentId = await this.#mailboxOf(principal, agent, "mailbox.settle");
-    const wishes = leasesOf(request).map(({ message_id: messageId, lease_id }) => ({
+    const acts = leasesOf(request).map(({ message_id: messageId, lease_id }) => ({
       messageId,
       rule: (delivery: DeliveryRecord) => release(delivery, lease_id),
     }));
-    const results = resultsOf(wishes, await this.#changes.changeAll(principal.tenant, agentId, wishes));
+    const results = resultsOf(acts, await this.#changes.changeAll(principal.tenant, agentId, acts));
     return { released: results.filter((result) => result.ok).length, results };
   }
 
@@ -247,7 +266,7 @@ export class MailboxService {
     return { renewed: renewed.size, results };
   }
 
-  /** The mail can never be done: it is dead, and its sender is told why. */
+  /** The message cannot be done: it is dead, and its sender is told why. */
   async fail(
     principal: Principal,
     agent: string,
@@ -281,8 +300,8 @@ export class MailboxService {
     principal: Principal,
     agentId: AgentId,
     max: number,
-    wanted: Omit<WantedLease, "purpose"> & { readonly purpose: DeliveryPurpose | undefined },
-    taking: Taking,
+    wanted: Omit<PurposeLease, "purpose"> & { readonly purpose: DeliveryPurpose | undefined },
+    taking: LeaseOptions,
   ): Promise<readonly MailboxMessage[]> {
     const { tenant } = principal;
     const { bytesMax = LIMITS.answerBytesMax } = taking;
@@ -303,39 +322,39 @@ export class MailboxService {
         (delivery) => leasedEvent(delivery, nowMs),
       );
     };
-    const look = (): Promise<readonly MailboxMessage[]> => taking.whenRoom?.(take) ?? take();
-    const mail = await this.#waitFor(principal, agentId, waitMs, taking, look);
-    if (isGone(taking)) await this.#giveBack(principal, agentId, mail);
+    const poll = (): Promise<readonly MailboxMessage[]> => taking.whenRoom?.(take) ?? take();
+    const leased = await this.#waitFor(principal, agentId, waitMs, taking, poll);
+    if (isGone(taking)) await this.#giveBack(principal, agentId, leased);
     await this.#store.touchAgent(tenant, agentId, this.#clock.nowMs());
-    return mail;
+    return leased;
   }
 
-  /** Looks at once; when there is nothing, looks again whenever the mailbox changes, until the time is over. */
+  /** Polls at once, then after every change of the mailbox, until there is a message or the time is over. */
   async #waitFor(
     principal: Principal,
     agentId: AgentId,
     waitMs: number,
     waiting: WaitOptions,
-    look: () => Promise<readonly MailboxMessage[]>,
+    poll: () => Promise<readonly MailboxMessage[]>,
   ): Promise<readonly MailboxMessage[]> {
-    if (waitMs === 0) return look();
+    if (waitMs === 0) return poll();
     const { signal } = waiting;
     using watch = this.#waitQuota.watch(principal, mailboxTopic(principal.tenant, agentId));
     const endMs = this.#clock.nowMs() + waitMs;
     for (;;) {
-      const mail = await look();
+      const messages = await poll();
       const leftMs = endMs - this.#clock.nowMs();
-      if (mail.length > 0 || leftMs <= 0 || signal?.aborted === true) return mail;
-      if (!(await watch.changed({ timeoutMs: leftMs, signal }))) return mail;
+      if (messages.length > 0 || leftMs <= 0 || signal?.aborted === true) return messages;
+      if (!(await watch.changed({ timeoutMs: leftMs, signal }))) return messages;
       await this.#guard.assertStillValid(principal);
     }
   }
 
-  /** A worker that hung up while its lease was being written would never know of it. */
-  async #giveBack({ tenant }: Principal, agentId: AgentId, mail: readonly MailboxMessage[]): Promise<void> {
+  /** A worker that disconnected while its lease was committed would never know of the lease. */
+  async #giveBack({ tenant }: Principal, agentId: AgentId, leased: readonly MailboxMessage[]): Promise<void> {
     await Promise.all(
-      mail.map(({ delivery: { messageId, leaseId } }) => {
-        const rule = (leased: DeliveryRecord): DeliveryRecord => release(leased, leaseId ?? "");
+      leased.map(({ delivery: { messageId, leaseId } }) => {
+        const rule = (delivery: DeliveryRecord): DeliveryRecord => release(delivery, leaseId ?? "");
         return this.#changes.change(tenant, agentId, { messageId, rule });
       }),
     );
@@ -365,10 +384,10 @@ function leasesOf(request: ReleaseRequest): readonly LeaseRef[] {
 }
 
 function resultsOf(
-  wishes: readonly DeliveryWish[],
+  acts: readonly RequestedChange[],
   outcomes: readonly DeliveryOutcome[],
 ): readonly ItemResult[] {
-  return wishes.map(({ messageId: message_id }, index) => {
+  return acts.map(({ messageId: message_id }, index) => {
     const outcome = outcomes[index];
     return outcome instanceof RelayError ? failedItem(message_id, outcome) : { message_id, ok: true };
   });

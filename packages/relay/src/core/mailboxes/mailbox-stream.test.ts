@@ -69,7 +69,7 @@ describe("following a mailbox", () => {
     await using core = await coreOnMemory();
     const ids = await sendAll(core, ["一", "二", "三", "四", "五"]);
     await using all = await followInbox(core, { peek: true });
-    const cursors = ((await all.next())?.mail ?? []).map(({ cursor }) => cursor);
+    const cursors = ((await all.next())?.items ?? []).map(({ cursor }) => cursor);
     for (const [index, since] of cursors.entries()) {
       await using rest = await followInbox(core, { since, peek: true });
       assert.deepEqual(
@@ -135,7 +135,7 @@ describe("following a mailbox", () => {
     await using core = await coreOnMemory();
     const { receipt } = await core.send({ type: "request", subject: "看看", body: "秘密", urgency: "high" });
     await using mail = await followInbox(core, { notice: true });
-    const [notice] = (await mail.next())?.mail ?? [];
+    const [notice] = (await mail.next())?.items ?? [];
     assert.deepEqual(notice?.item, {
       message_id: receipt.message_id,
       task_id: receipt.task_id,

@@ -17,30 +17,29 @@ import type { Throttle } from "../mechanisms/throttle.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
 import type { WaitQuota } from "../access/wait-quota.ts";
 import type { WaitOptions } from "../mechanisms/wait-options.ts";
-import { markDelivered, unreadIn } from "./delivered-mark.ts";
+import { markDelivered, unreadIn } from "./delivery-changes.ts";
 import { viewMailboxItem, viewNotice } from "./delivery-view.ts";
 import type { MailboxMessage } from "../ports/deliveries.ts";
 
 /**
- * MailboxMessage is marked as delivered so much after it was shown, or a little later: all readers do it at the same moments, so
- * that their marks share a commit. Whoever acknowledges it sooner saves the mark, and the two do not get in each
- * other's way.
+ * A message is marked as delivered this long after it was shown, at the next common tick: all readers write their marks
+ * at the same ticks and share a commit. A message that is acknowledged sooner needs no mark.
  */
 const MARK_DELAY_MS = 100;
-/** And before there is more of it than this. */
+/** Marks that wait at most; more are written at once. */
 const UNMARKED_MAX = 1_000;
-/** What keeps a mark from being written now, and not later. */
-const PASSING: ReadonlySet<RelayErrorCode> = new Set<RelayErrorCode>([
+/** Errors after which a mark is tried again. */
+const TRANSIENT: ReadonlySet<RelayErrorCode> = new Set<RelayErrorCode>([
   "resource_exhausted",
   "storage_full",
   "unavailable",
 ]);
 
-/** One step of a mailbox that is followed. */
+/** One page of a followed mailbox. */
 export interface MailboxPage {
-  /** Oldest first. None: nothing came for a while. */
-  readonly mail: readonly StreamedItem[];
-  /** Behind all of it. */
+  /** Oldest first. Empty: a heartbeat. */
+  readonly items: readonly StreamedItem[];
+  /** The position after the last item. */
   readonly cursor: string;
 }
 
@@ -58,7 +57,7 @@ interface MailboxStreamParts {
   readonly waitQuota: WaitQuota;
 }
 
-/** A mailbox page by page, as mail comes in. The caller has seen to it that the mailbox may be read. */
+/** A mailbox page by page, as messages arrive. The caller has authorised the reader. */
 export function followMailbox(
   parts: MailboxStreamParts,
   settings: { readonly heartbeatMs: number },
@@ -79,21 +78,21 @@ export function followMailbox(
   });
 }
 
-/** Where one reader is in a mailbox, and what it was shown and is not marked yet. */
+/** The position of one reader, and the messages it was shown that are not marked yet. */
 class MailboxPages {
   readonly #parts: MailboxStreamParts;
   readonly #tenant: string;
   readonly #agentId: AgentId;
   readonly #leavesMarks: boolean;
-  readonly #show: (mail: MailboxMessage) => MailboxItem | MailboxNotice;
+  readonly #view: (message: MailboxMessage) => MailboxItem | MailboxNotice;
   #position: number;
-  /** Of the page before, which is taken once the next one is asked for. */
+  /** Of the last page, which counts as taken once the next one is asked for. */
   #unread: readonly string[] = [];
   #unmarked: string[] = [];
   #markDueAtMs = 0;
-  /** There was nothing at the look before. */
+  /** The poll before found nothing. */
   #isQuiet = true;
-  /** Resolves to why it can never succeed, so that nobody has to wait for it to hear of it. */
+  /** The mark under way. Resolves to the error where a retry is useless. */
   #marking: Promise<unknown> | undefined;
 
   constructor(parts: MailboxStreamParts, tenant: string, agentId: AgentId, query: MailboxStreamQuery) {
@@ -102,7 +101,7 @@ class MailboxPages {
     this.#tenant = tenant;
     this.#agentId = agentId;
     this.#leavesMarks = query.peek !== true && !notice;
-    this.#show = notice ? viewNotice : viewMailboxItem;
+    this.#view = notice ? viewNotice : viewMailboxItem;
     this.#position = parseCursor(query.since, "since");
   }
 
@@ -110,7 +109,7 @@ class MailboxPages {
     const { clock, store } = this.#parts;
     const nowMs = clock.nowMs();
     this.#take(nowMs);
-    const mail = await store.availableMessages({
+    const messages = await store.availableMessages({
       tenant: this.#tenant,
       agentId: this.#agentId,
       afterPosition: this.#position,
@@ -118,23 +117,27 @@ class MailboxPages {
       bytesMax: LIMITS.streamPageBytesMax,
       nowMs,
     });
-    const isEmpty = mail.length === 0;
-    this.#position = mail.at(-1)?.delivery.position ?? this.#position;
+    const isEmpty = messages.length === 0;
+    this.#position = messages.at(-1)?.delivery.position ?? this.#position;
     if (this.#leavesMarks) {
-      this.#unread = unreadIn(mail);
+      this.#unread = unreadIn(messages);
       if (this.#isMarkDue(nowMs, isEmpty)) await this.#mark();
     }
     this.#isQuiet = isEmpty;
-    const shown = mail.map((each) => ({ cursor: String(each.delivery.position), item: this.#show(each) }));
+    const items = messages.map((each) => ({
+      cursor: String(each.delivery.position),
+      item: this.#view(each),
+    }));
     return {
-      page: { mail: shown, cursor: String(this.#position) },
+      page: { items, cursor: String(this.#position) },
       isEmpty,
-      hasMore: mail.length === LIMITS.streamPageMessagesMax || bytesOf(mail) > LIMITS.streamPageBytesMax / 2,
+      hasMore:
+        messages.length === LIMITS.streamPageMessagesMax || bytesOf(messages) > LIMITS.streamPageBytesMax / 2,
       againMs: this.#unmarked.length === 0 ? undefined : Math.max(1, this.#markDueAtMs - nowMs),
     };
   }
 
-  /** What was shown and is not marked yet. If it cannot be any more, it is as if it had not been seen. */
+  /** Writes the last marks. A mark that fails is lost; the message counts as unread. */
   async end(): Promise<void> {
     await this.#marking;
     if (this.#unmarked.length > 0) await this.#mark().catch(() => undefined);
@@ -149,13 +152,13 @@ class MailboxPages {
   }
 
   #isMarkDue(nowMs: number, isEmpty: boolean): boolean {
-    // Also of use without mail: it tells that the agent is there.
+    // Also without messages: it renews the agent's presence.
     if (isEmpty && this.#isQuiet) return true;
     const isLate = this.#unmarked.length > 0 && nowMs >= this.#markDueAtMs;
     return isLate || this.#unmarked.length >= UNMARKED_MAX;
   }
 
-  /** Under way while the next page is, which it must not hold up. */
+  /** Runs beside the next page and does not delay it. */
   async #mark(): Promise<void> {
     const failure = await this.#marking;
     if (failure !== undefined) throw RelayError.from(failure);
@@ -163,8 +166,8 @@ class MailboxPages {
     this.#unmarked = [];
     this.#marking = markDelivered(this.#parts, this.#tenant, this.#agentId, unmarked).catch(
       (reason: unknown) => {
-        if (!PASSING.has(RelayError.from(reason).code)) return reason;
-        // It comes with a later look: a reader must not lose its mail because its mark could not be written.
+        if (!TRANSIENT.has(RelayError.from(reason).code)) return reason;
+        // A later poll writes it: a failed mark must not end the stream.
         this.#unmarked = [...unmarked, ...this.#unmarked].slice(-UNMARKED_MAX);
         return undefined;
       },
@@ -176,7 +179,7 @@ function markDueAfter(shownAtMs: number): number {
   return (Math.ceil(shownAtMs / MARK_DELAY_MS) + 1) * MARK_DELAY_MS;
 }
 
-/** Nearly: a character is one at least, and whether a page is nearly full needs no more than that. */
-function bytesOf(mail: readonly MailboxMessage[]): number {
-  return mail.reduce((sum, { message }) => sum + message.json.length, 0);
+/** A lower bound: enough to tell whether a page is nearly full. */
+function bytesOf(messages: readonly MailboxMessage[]): number {
+  return messages.reduce((sum, { message }) => sum + message.json.length, 0);
 }

@@ -74,7 +74,14 @@ describe("a lease that an operator ended", () => {
       await refused(core.mailboxes.fail(core.zhiwei, ZHIWEI, { ...lease, reason: "x" }), "lease_lost");
       await refused(core.tasks.complete(core.zhiwei, task_id, { lease_id }), "lease_lost");
       await refused(core.tasks.fail(core.zhiwei, task_id, { lease_id, reason: "x" }), "lease_lost");
-      const reply = { from: ZHIWEI, to: LULU, type: "reply", reply_to: message_id, lease_id, body: "好" } as const;
+      const reply = {
+        from: ZHIWEI,
+        to: LULU,
+        type: "reply",
+        reply_to: message_id,
+        lease_id,
+        body: "好",
+      } as const;
       await refused(core.send(reply), "lease_lost");
     });
   }

@@ -24,7 +24,6 @@ import { combine, decideAndCommit, type Decision } from "../mechanisms/commit-re
 import type { Identifiers } from "../ports/ids.ts";
 import type { Changes, RelayStore } from "../ports/relay-store.ts";
 import { parserOf } from "../mechanisms/schema-check.ts";
-import type { ServiceParts } from "../service-parts.ts";
 import type { KeyedMutex } from "../mechanisms/keyed-mutex.ts";
 import { NO_SUBJECT } from "../ports/journal.ts";
 import { deliveryEvent, freeReservations } from "../rules/task-changes.ts";
@@ -55,7 +54,7 @@ const parseRetry = parserOf(RetryStaleRequestSchema, "retry-stale");
 
 const AUTOMATIC_REASON = "automatic retry policy requeued stale idempotent lease";
 
-/** What somebody wants done to stuck work. Its shape was checked by its wire, its words were not. */
+/** A repair of stuck work. Its wire has checked the shape, not the texts. */
 export interface RepairOrder {
   readonly what: "message" | "task";
   /** As the caller knows it. */
@@ -74,9 +73,19 @@ export interface RepairOrder {
       };
 }
 
+export interface RepairParts {
+  readonly store: RelayStore;
+  readonly guard: Guard;
+  readonly gate: CapabilityGate;
+  readonly directory: Directory;
+  readonly clock: Clock;
+  readonly ids: Identifiers;
+  readonly capabilityMutex: KeyedMutex;
+}
+
 /**
- * What an operator sees of the queue, and an agent of its own mailbox; and what an operator may do to stuck work, and
- * an agent with a capability to its own. Always with a reason, never by itself.
+ * The queue, as an operator sees it and an agent sees its own mailbox; and repairs of stuck work, by an operator, or by
+ * an agent with a capability for its own. A repair always has a reason.
  */
 export class RepairService {
   readonly #store: RelayStore;
@@ -88,7 +97,7 @@ export class RepairService {
   readonly #capabilityMutex: KeyedMutex;
   readonly #messageTtlMs: number;
 
-  constructor(parts: ServiceParts, settings: { readonly messageTtlMs: number }) {
+  constructor(parts: RepairParts, settings: { readonly messageTtlMs: number }) {
     this.#store = parts.store;
     this.#guard = parts.guard;
     this.#gate = parts.gate;
@@ -107,7 +116,7 @@ export class RepairService {
     await this.#guard.authorize(principal, "queue.read", agentId === undefined ? {} : { agentId });
     const nowMs = this.#clock.nowMs();
     const { min_lease_age_ms: ageMs, deadline_within_ms: withinMs } = query;
-    const mail = await this.#store.queue({
+    const queued = await this.#store.queue({
       tenant,
       agentId,
       state: query.state,
@@ -115,10 +124,10 @@ export class RepairService {
       deadlineBeforeMs: withinMs === undefined ? undefined : nowMs + withinMs,
       limit: query.limit ?? LIMITS.listLimitDefault,
     });
-    // Whoever had the agent's id before took what was settled then with them.
+    // An agent does not see what an earlier owner of its id settled.
     const sinceMs =
       principal.kind === "agent" ? await this.#store.othersBeforeMs(tenant, principal.agentId) : 0;
-    const entries = mail
+    const entries = queued
       .filter(({ acceptedAtMs }) => acceptedAtMs >= sinceMs)
       .map((each) => viewEntry(each, nowMs));
     const totals = Object.fromEntries(await this.#store.countOpenByState(tenant, agentId));
@@ -142,9 +151,9 @@ export class RepairService {
   }
 
   /**
-   * A repair in the words of any wire. `find` looks up what is meant by the name that the caller used; it is
-   * asked only after it is known that the caller may repair at all. An agent repairs what it takes part in,
-   * and hears the same of what it does not and of what is not there.
+   * A repair from any wire. `find` resolves the name that the caller used; it is called only after the caller was
+   * authorised. An agent repairs what it takes part in, and gets the same error for work of others and for work that
+   * does not exist.
    */
   async order(
     principal: Principal,
@@ -167,21 +176,21 @@ export class RepairService {
       const delivery = inFlight(subject, order.name);
       const pass = await this.#gate.pass(principal, demandOf(wish, subject, order.command));
       assertOrder(order, delivery);
-      const { changes, answer } = await this.#carryOut(principal, delivery, order);
+      const { changes, answer } = await this.#perform(principal, delivery, order);
       return { changes: combine(principal.tenant, [pass, changes]), answer };
     };
     return decideAndCommit(this.#store, decide, spendExclusively);
   }
 
   /**
-   * Requeues stale leases of idempotent work within the policy's bounds. Looks at leases only, oldest first;
-   * with `enabled` false it changes nothing and reports what it would have looked at.
+   * Requeues stale leases of idempotent work within the policy's bounds. Scans leases only, oldest first; with
+   * `enabled` false it changes nothing and reports what it would have scanned.
    */
   async retryStale(principal: Principal, input: unknown): Promise<RetryStaleResponse> {
     return viewReport(await this.retry(principal, input));
   }
 
-  /** The same for wires that tell it in their own words. An agent's look ends at what it sent or received. */
+  /** The same for wires with their own answer. An agent scans only what it sent or received. */
   async retry(principal: Principal, input: unknown, purpose?: DeliveryPurpose): Promise<RetryReport> {
     await this.#guard.authorize(principal, "repair.write");
     const policy = fillPolicy(parseRetry(input ?? {}));
@@ -190,7 +199,7 @@ export class RepairService {
     return this.#scan(principal, policy, purpose);
   }
 
-  /** The same by the clock, where an operator switched it on. A scan that looked at something is recorded. */
+  /** The same on a schedule, where an operator switched it on. A scan that found leases is recorded. */
   async retryOnSchedule(principal: Principal, bounds: Omit<RetryStalePolicy, "enabled">): Promise<void> {
     await this.#guard.authorize(principal, "repair.write");
     const pass = await this.#gate.pass(principal, { kind: "retry" });
@@ -213,7 +222,7 @@ export class RepairService {
     policy: RetryStalePolicy,
     purpose: DeliveryPurpose | undefined,
   ): Promise<RetryReport> {
-    const mail = await this.#store.queue({
+    const queued = await this.#store.queue({
       tenant: principal.tenant,
       agentId: undefined,
       party: principal.kind === "agent" ? principal.agentId : undefined,
@@ -226,7 +235,7 @@ export class RepairService {
     const requeued: DeliveryRecord[] = [];
     const skipped: SkippedLease[] = [];
     const nowMs = this.#clock.nowMs();
-    for (const { delivery } of mail) {
+    for (const { delivery } of queued) {
       const isFull = requeued.length >= policy.max_requeues;
       const reason =
         skipReason(delivery, policy, nowMs) ??
@@ -234,7 +243,7 @@ export class RepairService {
       if (reason === undefined) requeued.push(delivery);
       else skipped.push({ delivery, reason, leaseAgeMs: leaseAgeMs(delivery, nowMs) });
     }
-    return { policy, considered: mail.length, requeued, skipped };
+    return { policy, considered: queued.length, requeued, skipped };
   }
 
   /** Undefined when it was requeued; else why not. */
@@ -259,7 +268,7 @@ export class RepairService {
     }
   }
 
-  #carryOut(
+  #perform(
     principal: Principal,
     delivery: DeliveryRecord,
     { command, reason }: RepairOrder,
@@ -315,20 +324,20 @@ export class RepairService {
   }
 }
 
-function viewEntry(mail: QueuedDelivery, nowMs: number): QueueEntry {
-  const { delivery, deadlineMs } = mail;
+function viewEntry(queued: QueuedDelivery, nowMs: number): QueueEntry {
+  const { delivery, deadlineMs } = queued;
   const lease = viewLease(delivery);
   return {
     message_id: delivery.messageId,
     ...(delivery.taskId === null ? {} : { task_id: delivery.taskId }),
     recipient: delivery.agentId,
     sender: delivery.sender,
-    kind: mail.kind,
-    subject: mail.subject,
+    kind: queued.kind,
+    subject: queued.subject,
     state: delivery.state,
     attempt: delivery.attempt,
     duplicate_safety: delivery.duplicateSafety,
-    accepted_at: new Date(mail.acceptedAtMs).toISOString(),
+    accepted_at: new Date(queued.acceptedAtMs).toISOString(),
     ...(deadlineMs === null ? {} : { deadline_ms: deadlineMs }),
     ...(lease === undefined ? {} : { lease, lease_age_ms: leaseAgeMs(delivery, nowMs) }),
   };
@@ -347,7 +356,7 @@ function demandOf(wish: RepairWish, subject: RepairSubject, command: RepairOrder
   };
 }
 
-/** What the shape of a request does not say: that there are words in it, and that the lease is still the same. */
+/** Checks what the schema cannot: texts that are not blank, and that the lease is still the one observed. */
 function assertOrder({ what, name, reason, command }: RepairOrder, delivery: DeliveryRecord): void {
   const refuse = (field: string): never => {
     throw new RelayError("invalid_argument", `invalid repair request: ${field} must not be empty`);
@@ -358,7 +367,7 @@ function assertOrder({ what, name, reason, command }: RepairOrder, delivery: Del
   if (observed === delivery.leaseId) return;
   throw new RelayError(
     "lease_lost",
-    `lease mismatch for ${what} ${name}: expected ${String(observed)}, actual ${String(delivery.leaseId)}; look again`,
+    `lease mismatch for ${what} ${name}: expected ${String(observed)}, actual ${String(delivery.leaseId)}; list the queue again`,
     { details: { expected: observed, actual: delivery.leaseId } },
   );
 }

@@ -4,10 +4,10 @@ import type { RelayStore } from "../ports/relay-store.ts";
 import type { TaskRecord } from "../ports/tasks.ts";
 import type { DeliveryRecord } from "../ports/deliveries.ts";
 
-/** What a repair is about: a message, or the message of a task that somebody works on. */
+/** What a repair is about: a message, or the leased message of a task. */
 export interface RepairSubject {
   readonly task: TaskRecord | undefined;
-  /** Undefined when a task was named and none of its mail is leased. */
+  /** Undefined when a task was named and none of its messages is leased. */
   readonly delivery: DeliveryRecord | undefined;
 }
 
@@ -34,31 +34,31 @@ export async function subjectOfTask(
   return { task, delivery: open.find(({ state }) => state === "leased") };
 }
 
-/** Those who have a say in it: who wrote the message, whose mailbox it is in, and who asked for the work. */
+/** The agents concerned: sender and recipient of the message, requester and assignee of the task. */
 export function partiesOf({ task, delivery }: RepairSubject): readonly AgentId[] {
   const ofTask = task === undefined ? [] : [task.requester, task.assignee];
-  const ofMail = delivery === undefined ? [] : [delivery.sender, delivery.agentId];
-  return [...new Set([...ofTask, ...ofMail])];
+  const ofDelivery = delivery === undefined ? [] : [delivery.sender, delivery.agentId];
+  return [...new Set([...ofTask, ...ofDelivery])];
 }
 
 export function isSeenBy(principal: Principal, subject: RepairSubject): boolean {
   return principal.kind === "operator" || partiesOf(subject).includes(principal.agentId);
 }
 
-/** The message that is being worked on. */
+/** The leased delivery, or why there is none. */
 export function inFlight({ task, delivery }: RepairSubject, name: string): DeliveryRecord {
   if (delivery?.state === "leased") return delivery;
   if (delivery !== undefined) {
     throw new RelayError(
       "wrong_state",
-      `message ${delivery.messageId} is ${delivery.state}, not leased; only leased mail can be repaired`,
+      `message ${delivery.messageId} is ${delivery.state}, not leased; only leased messages can be repaired`,
       { details: { state: delivery.state } },
     );
   }
   const state = task?.state ?? "unknown";
   throw new RelayError(
     "wrong_state",
-    `task ${name} is not currently in flight: it is ${state} and none of its mail is leased`,
+    `task ${name} is not currently in flight: it is ${state} and none of its messages is leased`,
     { details: { state } },
   );
 }

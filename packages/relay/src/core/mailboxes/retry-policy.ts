@@ -6,7 +6,7 @@ import type {
 } from "@a2a-relay/protocol";
 import type { DeliveryRecord } from "../ports/deliveries.ts";
 
-/** What a look at stale leases found, and what it did about them. */
+/** The result of a scan of stale leases. */
 export interface RetryReport {
   readonly policy: RetryStalePolicy;
   readonly considered: number;
@@ -31,7 +31,7 @@ export function fillPolicy(request: RetryStaleRequest): RetryStalePolicy {
   };
 }
 
-/** In the order in which a person would ask. */
+/** The first reason that applies. */
 export function skipReason(
   delivery: DeliveryRecord,
   policy: RetryStalePolicy,

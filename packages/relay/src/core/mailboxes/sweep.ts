@@ -7,7 +7,7 @@ import type { MessageDefaults } from "../rules/notices.ts";
 import { deliveryEvent, freeReservations } from "../rules/task-changes.ts";
 import type { DeliveryRecord } from "../ports/deliveries.ts";
 import { expire, timeOut } from "../rules/delivery-state.ts";
-import { releasedChanges } from "../rules/held-work.ts";
+import { releasedChanges } from "../rules/shared-work.ts";
 import { failedTaskChanges, GIVEN_UP_BY_RELAY, undeliveredChanges } from "../rules/undelivered.ts";
 
 export interface SweepSettings {
@@ -26,13 +26,13 @@ export interface SweepReport {
 /** Rows handled in one step, so that a sweep never keeps requests waiting. */
 const STEP_ROWS = 200;
 
-/** What is done without anybody asking: mail expires, leases run out, deadlines pass, held work gets its turn. */
+/** What the clock does by itself: messages expire, leases run out, deadlines pass, held work is released. */
 export class Sweep {
   readonly #store: RelayStore;
   readonly #clock: Clock;
   readonly #ids: Identifiers;
   readonly #settings: SweepSettings;
-  /** Where the look at held work goes on. */
+  /** Where the next scan of held work starts. */
   #lastHeld: DeliveryRecord | undefined;
 
   constructor(
@@ -45,7 +45,7 @@ export class Sweep {
     this.#settings = settings;
   }
 
-  /** One bounded step of each. What cannot be settled stops no other: it is thrown when all the rest is done. */
+  /** One bounded step of each. A row that cannot be settled stops no other: errors are thrown at the end. */
   async step(): Promise<SweepReport> {
     const nowMs = this.#clock.nowMs();
     const failures: unknown[] = [];
@@ -70,13 +70,13 @@ export class Sweep {
 
   async #timeOut(observed: DeliveryRecord): Promise<void> {
     await this.#settle(observed, (delivery, { nowMs }) => {
-      // However often its reader got lost, the result of work is kept for whoever asked for it.
+      // A result is kept for its requester, however many readers failed.
       const attemptsMax = delivery.purpose === "result" ? Infinity : this.#settings.leaseAttemptsMax;
       return timeOut(delivery, nowMs, attemptsMax);
     });
   }
 
-  /** Some at a time, all in turn; one after the other, because each may wait for the one before it. */
+  /** A bounded number a step, one after the other: each may wait for the one before it. */
   async #releaseHeld(failures: unknown[]): Promise<void> {
     const held = await this.#store.heldWork(this.#lastHeld, STEP_ROWS);
     this.#lastHeld = held.length < STEP_ROWS ? undefined : held.at(-1);
@@ -120,7 +120,7 @@ export class Sweep {
     });
   }
 
-  /** A task that is not finished by its deadline has failed; its open mail is withdrawn. */
+  /** A task that is not finished by its deadline fails; its open deliveries are withdrawn. */
   async #fail(tenant: string, taskId: string): Promise<void> {
     await decideAndCommit(this.#store, async () => {
       const defaults = this.#defaults();
@@ -140,7 +140,7 @@ export class Sweep {
   }
 }
 
-/** All at once, each for itself. */
+/** Concurrently; a failure stops no other. */
 async function settleEach<Row>(
   rows: readonly Row[],
   settle: (row: Row) => Promise<void>,

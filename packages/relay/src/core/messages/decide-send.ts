@@ -13,7 +13,7 @@ import type { Changes } from "../ports/relay-store.ts";
 import type { DeliveryPurpose, DeliveryRecord } from "../ports/deliveries.ts";
 import { deliveryEvent, withdrawWork } from "../rules/task-changes.ts";
 import type { CachedResult, TaskRecord } from "../ports/tasks.ts";
-import { type CreatedMessage, type NewMessage, post } from "../rules/new-message.ts";
+import { createMessage, type CreatedMessage, type NewMessage } from "../rules/new-message.ts";
 import type { MessageDraft } from "./message-draft.ts";
 import { ownThreadId } from "../rules/own-thread.ts";
 import type { MessageRecord, SendKey } from "../ports/messages.ts";
@@ -85,7 +85,7 @@ export function decideSend(input: SendInput): {
   if (recipient === GUEST) assertAnswersGuest(input);
   const threadId = threadOf(input);
   const effect = effectOf(input, threadId);
-  const { message, changes } = deliver(post(messageOf(input, threadId, effect)), effect, input);
+  const { message, changes } = deliver(createMessage(messageOf(input, threadId, effect)), effect, input);
   const receipt: Receipt = {
     message_id: message.id,
     stage: "accepted",

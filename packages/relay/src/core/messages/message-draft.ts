@@ -225,5 +225,7 @@ const ELLIPSIS = "...";
 /** Counts code points, so that no surrogate pair is cut. */
 function firstChars(text: string, count: number): string {
   if (text.length <= count) return text;
-  return Array.from(text.slice(0, 2 * count)).slice(0, count).join("");
+  return Array.from(text.slice(0, 2 * count))
+    .slice(0, count)
+    .join("");
 }

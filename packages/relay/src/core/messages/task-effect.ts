@@ -17,10 +17,10 @@ import {
   endedTask,
   endingDigest,
   endingEvent,
-  rememberedResult,
+  cachedResultOf,
   STATUS_TEXT_CHARS,
 } from "../rules/task-result.ts";
-import { replayReason, replayResult } from "../rules/task-replay.ts";
+import { replayReason, replayResult } from "../rules/shared-work.ts";
 import { assertInTime, assertUnfinished, moveTask } from "../rules/task-state.ts";
 import { saidBy, tell } from "../rules/task-update.ts";
 import { answerDigestOf } from "./message-draft.ts";
@@ -185,7 +185,7 @@ function answer(input: SendInput, task: TaskRecord, state: TaskState): Effect {
     ...base,
     changes: combine(task.tenant, [
       acknowledgeWork(task, deliveries, sender, nowMs),
-      rememberedResult(ended, content, input.artifacts),
+      cachedResultOf(ended, content, input.artifacts),
       { ...told, tasks: [ended], events: [endingEvent(ended, ending, input.artifacts)] },
     ]),
   };

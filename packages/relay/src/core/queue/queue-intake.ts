@@ -7,7 +7,7 @@ import type { RelayStore } from "../ports/relay-store.ts";
 import type { ServiceParts } from "../service-parts.ts";
 import type { WaitQuota } from "../access/wait-quota.ts";
 import { isGone, type WaitOptions } from "../mechanisms/wait-options.ts";
-import type { MailboxService, Wanted, WantedLease } from "../mailboxes/mailbox-service.ts";
+import type { MailboxService, PurposeQuery, PurposeLease } from "../mailboxes/mailbox-service.ts";
 import type { MailboxMessage } from "../ports/deliveries.ts";
 
 /** How often another taker may be faster before it is taken for an empty queue. */
@@ -39,7 +39,7 @@ export class QueueIntake {
   async lease(
     principal: Principal,
     agent: string | undefined,
-    wanted: WantedLease,
+    wanted: PurposeLease,
     waiting: WaitOptions,
   ): Promise<MailboxMessage | undefined> {
     return this.#find(principal, agent, wanted, waiting, (mailbox, waitMs) =>
@@ -51,7 +51,7 @@ export class QueueIntake {
   async drain(
     principal: Principal,
     agent: string | undefined,
-    wanted: Wanted,
+    wanted: PurposeQuery,
     waiting: WaitOptions,
   ): Promise<MailboxMessage | undefined> {
     return this.#find(principal, agent, wanted, waiting, async (mailbox, waitMs) => {
@@ -71,7 +71,7 @@ export class QueueIntake {
   async #find(
     principal: Principal,
     agent: string | undefined,
-    wanted: Wanted,
+    wanted: PurposeQuery,
     waiting: WaitOptions,
     takeFrom: TakeFrom,
   ): Promise<MailboxMessage | undefined> {
@@ -93,7 +93,7 @@ export class QueueIntake {
 
   async #oldestOfAll(
     tenant: string,
-    { purpose }: Wanted,
+    { purpose }: PurposeQuery,
     takeFrom: TakeFrom,
   ): Promise<MailboxMessage | undefined> {
     for (let misses = 0; misses < MISSES_MAX; misses += 1) {

@@ -14,7 +14,7 @@ export const DELIVERY_ACTS = [
 ] as const;
 export type DeliveryAct = (typeof DELIVERY_ACTS)[number];
 
-/** The whole machine: an act that is not listed for a state is refused. Settled mail never comes back. */
+/** The whole state machine: an act that is not listed for a state is refused. Settled is final. */
 export const DELIVERY_TRANSITIONS: Readonly<
   Record<DeliveryState, Readonly<Partial<Record<DeliveryAct, DeliveryState>>>>
 > = {
@@ -39,20 +39,20 @@ export const DELIVERY_TRANSITIONS: Readonly<
   dead: {},
 };
 
-/** The reason kept on mail whose task was canceled; its lease holder is told so by name. */
+/** The reason on deliveries of a canceled task: their lease holder is answered `task_canceled`. */
 export const CANCELED_REASON = "the task was canceled";
 
-/** Held mail may be taken from now on. */
+/** A held delivery becomes available. */
 export function approve(delivery: DeliveryRecord): DeliveryRecord {
   return { ...moved(delivery, "approve"), reason: null };
 }
 
-/** What a store does to each delivery it leases, in the one statement that also picks it. */
+/** What a store does to each delivery that it leases. */
 export function lease(delivery: DeliveryRecord, grant: LeaseGrant): DeliveryRecord {
   return { ...moved(delivery, "lease"), ...grant, attempt: delivery.attempt + 1 };
 }
 
-/** Settles mail as done. Undefined when it already was, by the same right: acknowledging twice is harmless. */
+/** Settles a delivery as done. Undefined when the same holder did so before: acknowledging twice is harmless. */
 export function acknowledge(
   delivery: DeliveryRecord,
   leaseId: string | undefined,
@@ -75,13 +75,13 @@ export function fail(
   return settled(moved(delivery, "fail"), reason, nowMs);
 }
 
-/** The holder gives the mail back unfinished. */
+/** The holder returns the delivery unfinished. */
 export function release(delivery: DeliveryRecord, leaseId: string): DeliveryRecord {
   assertMayFinish(delivery, leaseId);
   return freed(moved(delivery, "release"));
 }
 
-/** An operator takes the lease away. `observedLeaseId` guards against a newer lease than was looked at. */
+/** An operator ends the lease. `observedLeaseId` guards against a newer lease than the operator saw. */
 export function requeue(delivery: DeliveryRecord, observedLeaseId: string | undefined): DeliveryRecord {
   assertLeased(delivery);
   assertObserved(delivery, observedLeaseId);
@@ -114,8 +114,8 @@ export function withdraw(delivery: DeliveryRecord, reason: string, nowMs: number
 }
 
 /**
- * What the clock alone may do to a lease: only work that its sender declared idempotent, leased for a finite
- * time, goes back by itself, and only while attempts remain.
+ * Ends a lease by the clock alone: only work that its sender declared idempotent, leased for a finite time, becomes
+ * available again, and only while attempts remain.
  */
 export function timeOut(
   delivery: DeliveryRecord,
@@ -130,8 +130,8 @@ export function timeOut(
 }
 
 /**
- * Fencing: leased mail is finished only under its current lease. MailboxMessage that went back and that nobody took
- * over may still be finished by the last holder.
+ * Fencing: a leased delivery is finished only under its current lease. Once it is available again, its last holder
+ * may still finish it while no other worker took over.
  */
 export function assertMayFinish(delivery: DeliveryRecord, leaseId: string | undefined): void {
   const { messageId, state } = delivery;
@@ -146,7 +146,7 @@ export function assertMayFinish(delivery: DeliveryRecord, leaseId: string | unde
   if (leaseId === delivery.leaseId) return;
   throw new RelayError(
     "lease_lost",
-    `lease ${leaseId} on message ${messageId} is not the current one; whatever it did must not be finished`,
+    `lease ${leaseId} on message ${messageId} is not the current one; its work must not be finished`,
     { details: { message_id: messageId, attempt: delivery.attempt } },
   );
 }
@@ -167,7 +167,7 @@ function assertLeased(delivery: DeliveryRecord): void {
   if (delivery.state === "leased") return;
   throw new RelayError(
     "wrong_state",
-    `message ${delivery.messageId} is ${delivery.state}, not leased; only leased mail can be repaired`,
+    `message ${delivery.messageId} is ${delivery.state}, not leased; only leased messages can be repaired`,
     { details: { state: delivery.state } },
   );
 }
@@ -176,7 +176,7 @@ function assertObserved(delivery: DeliveryRecord, observedLeaseId: string | unde
   if (observedLeaseId === undefined || observedLeaseId === delivery.leaseId) return;
   throw new RelayError(
     "lease_lost",
-    `message ${delivery.messageId} is under lease ${String(delivery.leaseId)}, not ${observedLeaseId}; look again`,
+    `message ${delivery.messageId} is under lease ${String(delivery.leaseId)}, not ${observedLeaseId}; list the queue again`,
     { details: { expected: observedLeaseId, actual: delivery.leaseId } },
   );
 }
@@ -191,7 +191,7 @@ function settled(delivery: DeliveryRecord, reason: string | null, nowMs: number)
   return { ...delivery, reason, settledAtMs: nowMs, leaseExpiresAtMs: null };
 }
 
-/** Back in the mailbox. The last lease id stays: its holder may finish until somebody takes over. */
+/** Available again. The last lease id stays: its holder may finish until another worker takes over. */
 function freed(delivery: DeliveryRecord): DeliveryRecord {
   return {
     ...delivery,

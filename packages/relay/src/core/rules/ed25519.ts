@@ -13,7 +13,7 @@ const SIGNATURE_BYTES = 64;
 /** What stands before the 32 bytes in the key's DER form, the same for every Ed25519 public key. */
 const SPKI_PREFIX = Buffer.from("302a300506032b6570032100", "hex");
 
-/** Whoever can sign: the relay itself, or an agent whose key it holds. */
+/** A key that can sign: the relay's own, or one that it holds for an agent. */
 export interface SigningKey {
   /** In base58. */
   readonly publicKey: string;

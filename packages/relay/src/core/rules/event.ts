@@ -1,14 +1,14 @@
 import { hash } from "node:crypto";
 import { type ChainHead, type EventDraft, type EventRecord, RecurringData } from "../ports/journal.ts";
 
-/** How many events are not there, for a sentence about it. */
+/** For an error text. */
 export function missingEventsText(count: number): string {
   return count === 1 ? "1 event is missing" : `${count} events are missing`;
 }
 
 export const GENESIS: ChainHead = { seq: 0, hash: "0".repeat(64) };
 
-/** Places a fact behind the head. Stores call it inside the commit that writes the change itself. */
+/** Appends a fact to the chain. Stores call it inside the commit that writes the change itself. */
 export function sealEvent(tenant: string, head: ChainHead, draft: EventDraft): EventRecord {
   const recurring = draft.data instanceof RecurringData ? draft.data : undefined;
   const event = {
@@ -29,7 +29,7 @@ export function sealEvent(tenant: string, head: ChainHead, draft: EventDraft): E
   return event;
 }
 
-/** Every column takes part, so that no edit of any of them goes unseen. */
+/** Covers every column, so that an edit of any of them is found. */
 export function eventHash(event: Omit<EventRecord, "hash">, quotedData?: string): string {
   return hash("sha256", hashedText(event, quotedData), "hex");
 }

@@ -2,12 +2,12 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { LIMITS } from "@a2a-relay/protocol";
 import { aMessage } from "../../../testing/records.ts";
-import { type NewMessage, post } from "./new-message.ts";
+import { type NewMessage, createMessage } from "./new-message.ts";
 
 describe("a message as it is kept", () => {
   it("has its members in one order, whatever the sender's, and the sender's own behind them", () => {
     const more = { own: "自己的", urgency: "high", thread_id: "another", to: "another" };
-    const { message, json } = post(aMessage({ replyTo: "msg_零", taskId: "task", more }));
+    const { message, json } = createMessage(aMessage({ replyTo: "msg_零", taskId: "task", more }));
     assert.deepEqual(Object.keys(message), [
       "version",
       "id",
@@ -32,7 +32,7 @@ describe("a message as it is kept", () => {
 
   it("inherits nothing from what its sender calls __proto__", () => {
     const more = JSON.parse(`{"__proto__":{"task_id":"邪"},"own":1}`) as NewMessage["more"];
-    const { message, json } = post(aMessage({ more }));
+    const { message, json } = createMessage(aMessage({ more }));
     assert.equal(Object.getPrototypeOf(message), Object.prototype);
     assert.equal(message.task_id, undefined);
     assert.equal(message["own"], 1);
@@ -42,8 +42,8 @@ describe("a message as it is kept", () => {
   it("is measured in bytes, whatever its script", () => {
     const roomChars = Math.floor(LIMITS.bodyBytesMax / Buffer.byteLength("长"));
     const fits = "长".repeat(roomChars);
-    assert.equal(post(aMessage({ body: fits })).message.body, fits);
+    assert.equal(createMessage(aMessage({ body: fits })).message.body, fits);
     const long = fits + "长".repeat(LIMITS.messageBytesAdded);
-    assert.throws(() => post(aMessage({ body: long })), { code: "too_large" });
+    assert.throws(() => createMessage(aMessage({ body: long })), { code: "too_large" });
   });
 });

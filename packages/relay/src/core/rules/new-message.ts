@@ -13,7 +13,7 @@ import type { EventDraft } from "../ports/journal.ts";
 import type { DeliveryPurpose, DeliveryRecord } from "../ports/deliveries.ts";
 import { digestOfText } from "./digest.ts";
 
-/** Everything a input needs to be kept and put into a mailbox. */
+/** All that a message and its delivery are made of. */
 export interface NewMessage {
   readonly tenant: string;
   readonly id: string;
@@ -32,7 +32,7 @@ export interface NewMessage {
   readonly idempotencyKey: string | undefined;
   readonly quiet: boolean;
   readonly reservedFor: string | undefined;
-  /** The task whose result it waits for before anybody may take it. */
+  /** The task whose result it is held for. */
   readonly heldFor?: string | undefined;
   /** The sender's other members, kept as they came. */
   readonly more: Readonly<Record<string, unknown>>;
@@ -44,8 +44,8 @@ export interface CreatedMessage {
   readonly changes: Pick<Required<Changes>, "messages" | "deliveries" | "events">;
 }
 
-/** Puts a input into its mailbox: the message, its delivery and the event that says so. */
-export function post(input: NewMessage): CreatedMessage {
+/** The records of a new message: the message, its delivery and the event of its acceptance. */
+export function createMessage(input: NewMessage): CreatedMessage {
   const message = writeMessage(input);
   const json = JSON.stringify(message);
   assertMessageBytes(input, json);
@@ -84,25 +84,22 @@ export function post(input: NewMessage): CreatedMessage {
   };
 }
 
-/** What its sender wrote counts. The relay's own members do not, nor does a body that it drew from the parts. */
+/** Counts what its sender wrote: not the relay's own members, nor a body that the relay derived from the parts. */
 function assertMessageBytes({ body, more }: NewMessage, json: string): void {
-  // Three bytes are the most for what counts as one here: nearly every input need not be measured.
-  if (json.length * 3 <= LIMITS.bodyBytesMax) return;
   const bytes = Buffer.byteLength(json);
   if (bytes <= LIMITS.bodyBytesMax) return;
-  const isDrawn = more["body"] === undefined && more["parts"] !== undefined;
-  const own = LIMITS.messageBytesAdded + (isDrawn ? Buffer.byteLength(JSON.stringify(body)) : 0);
+  const isDerived = more["body"] === undefined && more["parts"] !== undefined;
+  const own = LIMITS.messageBytesAdded + (isDerived ? Buffer.byteLength(JSON.stringify(body)) : 0);
   if (bytes - own <= LIMITS.bodyBytesMax) return;
   throw new RelayError("too_large", `message: at most ${LIMITS.bodyBytesMax} bytes as JSON`, {
     details: { limit: LIMITS.bodyBytesMax },
   });
 }
 
-type UnfinishedMessage = { -readonly [Member in keyof Message]?: Message[Member] };
-
 function writeMessage(input: NewMessage): Message {
   const { more } = input;
-  const message: UnfinishedMessage = {
+  const given = Object.entries(more).filter(([member]) => !NOT_COPIED.has(member));
+  return {
     version: MESSAGE_VERSION,
     id: input.id,
     from: input.sender,
@@ -113,17 +110,15 @@ function writeMessage(input: NewMessage): Message {
     created_at: (more["created_at"] as string | undefined) ?? formatInstant(input.acceptedAtMs),
     urgency: "normal",
     needs_reply: false,
-  };
-  // One after the other, because what follows a spread is put into an object slowly, and every input comes by here.
-  if (input.replyTo !== undefined) message.reply_to = input.replyTo;
-  message.thread_id = input.threadId;
-  if (input.taskId !== undefined) message.task_id = input.taskId;
-  message["status"] = "new";
-  for (const member in more) if (!NOT_COPIED.has(member)) message[member] = more[member];
-  return message as Message;
+    ...(input.replyTo === undefined ? {} : { reply_to: input.replyTo }),
+    thread_id: input.threadId,
+    ...(input.taskId === undefined ? {} : { task_id: input.taskId }),
+    status: "new",
+    ...Object.fromEntries(given),
+  } as Message;
 }
 
-/** What of the sender's is not taken over: what the relay has written, and what would be no member. */
+/** Members that the relay writes itself, and one that would change the prototype of an object. */
 const NOT_COPIED = new Set([
   "__proto__",
   "version",

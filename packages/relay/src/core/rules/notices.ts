@@ -2,7 +2,7 @@ import { type AgentId, POSTMASTER } from "@a2a-relay/protocol";
 import type { Identifiers } from "../ports/ids.ts";
 import type { DeliveryRecord } from "../ports/deliveries.ts";
 import type { TaskRecord } from "../ports/tasks.ts";
-import { type CreatedMessage, type NewMessage, post } from "./new-message.ts";
+import { createMessage, type CreatedMessage, type NewMessage } from "./new-message.ts";
 import type { MessageRecord } from "../ports/messages.ts";
 
 /** What the relay itself needs to write a message. */
@@ -12,19 +12,19 @@ export interface MessageDefaults {
   readonly messageTtlMs: number;
 }
 
-/** Tells the sender why mail was not delivered. Never about quiet mail: no notice about a notice. */
+/** Tells the sender why its message was not delivered. Never sent about quiet messages: no notice about a notice. */
 export function undeliverableNotice(
   defaults: MessageDefaults,
   original: MessageRecord,
   delivery: DeliveryRecord,
 ): CreatedMessage {
   const subject = subjectOf(original);
-  return post({
+  return createMessage({
     ...relayMessage(defaults, original.tenant, original.sender),
     subject: `Undeliverable: ${subject}`.slice(0, SUBJECT_CHARS).toWellFormed(),
     body: [
       `Your ${original.kind} "${subject}" to ${delivery.agentId} is ${delivery.state}: ${delivery.reason ?? ""}.`,
-      `Message: ${original.id}. Nobody will act on it any more; send it again if it still matters.`,
+      `Message: ${original.id}. No agent will act on it any more; send it again if it still matters.`,
     ].join("\n"),
     threadId: original.threadId,
     taskId: original.taskId ?? undefined,
@@ -33,9 +33,9 @@ export function undeliverableNotice(
   });
 }
 
-/** Tells whoever holds the lease that the work is no longer wanted. */
+/** Tells the lease holder that the work is no longer wanted. */
 export function canceledNotice(defaults: MessageDefaults, task: TaskRecord, reason: string): CreatedMessage {
-  return post({
+  return createMessage({
     ...relayMessage(defaults, task.tenant, task.assignee),
     subject: `Canceled: ${task.subject}`.slice(0, SUBJECT_CHARS).toWellFormed(),
     body: `Task ${task.id} was canceled: ${reason}. Stop working on it; a result will be refused.`,

@@ -5,7 +5,7 @@ import type { DeliveryRecord } from "../ports/deliveries.ts";
 import { acknowledge, assertMayFinish, isRevoked, withdraw } from "./delivery-state.ts";
 import type { TaskRecord } from "../ports/tasks.ts";
 
-/** Open mail of the task on the side of the agent that works on it. */
+/** Open deliveries of the task in the mailbox of its assignee. */
 export function workDeliveries(
   task: TaskRecord,
   deliveries: readonly DeliveryRecord[],
@@ -36,10 +36,7 @@ export function assertHoldsTask(
  * After an operator's force-error the task has failed; the worker under the revoked lease learns that its lease is
  * lost, as after a requeue, and not that the task was finished.
  */
-export function assertLeaseNotRevoked(
-  asking: DeliveryRecord | undefined,
-  leaseId: string | undefined,
-): void {
+export function assertLeaseNotRevoked(asking: DeliveryRecord | undefined, leaseId: string | undefined): void {
   if (leaseId !== undefined && asking !== undefined && isRevoked(asking)) throw leaseLost(asking, leaseId);
 }
 
@@ -51,29 +48,29 @@ function leaseLost({ messageId, attempt }: DeliveryRecord, leaseId: string): Rel
   );
 }
 
-/** What was sent about the task and has not been seen by anybody who works on it. */
+/** Messages about the task that no worker of the assignee has read. */
 export function unreadFollowUps(
   task: TaskRecord,
-  mail: readonly DeliveryRecord[],
+  deliveries: readonly DeliveryRecord[],
 ): readonly DeliveryRecord[] {
-  return mail.filter(
+  return deliveries.filter(
     ({ messageId, state, deliveredAtMs, attempt }) =>
       messageId !== task.messageId && state === "available" && deliveredAtMs === null && attempt === 0,
   );
 }
 
 /**
- * The work is done: all of its mail is settled in the same commit. What nobody has read cannot be acknowledged;
- * it is withdrawn, and its sender learns from the result that the task is over.
+ * The work is done: all of its deliveries are settled in the same commit. Unread ones cannot be acknowledged; they are
+ * withdrawn, and their sender learns from the result that the task is over.
  */
 export function acknowledgeWork(
   task: TaskRecord,
-  mail: readonly DeliveryRecord[],
+  deliveries: readonly DeliveryRecord[],
   actor: string,
   nowMs: number,
 ): Partial<Changes> {
-  const unread = unreadFollowUps(task, mail);
-  const settled = mail
+  const unread = unreadFollowUps(task, deliveries);
+  const settled = deliveries
     .filter((delivery) => !unread.includes(delivery))
     .map((delivery) => acknowledge(delivery, delivery.leaseId ?? undefined, nowMs))
     .filter((delivery) => delivery !== undefined);
@@ -88,12 +85,12 @@ export function acknowledgeWork(
 }
 
 export function withdrawWork(
-  mail: readonly DeliveryRecord[],
+  deliveries: readonly DeliveryRecord[],
   actor: string,
   nowMs: number,
   reason: string,
 ): Partial<Changes> {
-  const withdrawn = mail.map((delivery) => withdraw(delivery, reason, nowMs));
+  const withdrawn = deliveries.map((delivery) => withdraw(delivery, reason, nowMs));
   return {
     deliveries: withdrawn,
     events: withdrawn.map((delivery) =>
@@ -102,7 +99,7 @@ export function withdrawWork(
   };
 }
 
-/** A follow-up that waited for the worker of this lease waits for anybody once that lease is over. */
+/** Once a lease is over, follow-ups that were reserved for its worker are free for every worker. */
 export async function freeReservations(
   store: RelayStore,
   delivery: DeliveryRecord,
@@ -125,7 +122,7 @@ const STATE_EVENTS = {
   rejected: "task.rejected",
 } as const satisfies Record<Exclude<TaskState, "submitted">, EventType>;
 
-/** The task's new state as a fact; it hangs on the message that asked for the work, so its receipts show it. */
+/** The task's new state; recorded on the message that asked for the work, so that its receipts show it. */
 export function taskEvent(
   task: TaskRecord,
   actor: string,

@@ -9,7 +9,7 @@ import {
 import type { Changes } from "../ports/relay-store.ts";
 import type { EventDraft } from "../ports/journal.ts";
 import { digestOf } from "./digest.ts";
-import { type CreatedMessage, type NewMessage, post } from "./new-message.ts";
+import { createMessage, type CreatedMessage, type NewMessage } from "./new-message.ts";
 import type { MessageDefaults } from "./notices.ts";
 import { taskEvent } from "./task-changes.ts";
 import type { A2aMembers, TaskRecord } from "../ports/tasks.ts";
@@ -22,7 +22,7 @@ export interface Ending {
   readonly resultStatus: ResultStatus;
   readonly text: string;
   readonly parts: readonly Part[] | undefined;
-  /** What the agent said of it in the words of A2A. */
+  /** Further members of the agent's A2A message. */
   readonly a2aMessage?: A2aMembers | undefined;
   readonly metadata?: A2aMembers | undefined;
   readonly isPlain?: boolean | undefined;
@@ -34,7 +34,7 @@ export interface Ending {
   readonly digest: string;
   /** Who ended it, as the journal names them. */
   readonly actor: string;
-  /** Who the result mail is from: the agent that worked, or the postmaster where nobody did. */
+  /** The sender of the result: the agent that worked, or the postmaster where none did. */
   readonly sender: AgentId;
 }
 
@@ -42,7 +42,7 @@ export function endingDigest(state: TerminalTaskState, content: unknown): string
   return digestOf([state, content]);
 }
 
-/** The one terminal change of a task together with the one result mail to its requester. */
+/** The one terminal change of a task together with the one result message to its requester. */
 export function endTask(
   task: TaskRecord,
   ending: Ending,
@@ -57,10 +57,10 @@ export function endTask(
   const end = {
     ...told,
     tasks: [ended],
-    ...(isNews(ending) ? rememberedResult(ended, ending, artifacts) : {}),
+    ...(isNews(ending) ? cachedResultOf(ended, ending, artifacts) : {}),
   };
   if (resultMessageId === null) return { task: ended, changes: { ...end, events: [event] } };
-  const mail = post({
+  const result = createMessage({
     ...taskMessage(task, defaults),
     id: resultMessageId,
     purpose: "result",
@@ -77,7 +77,7 @@ export function endTask(
   });
   return {
     task: ended,
-    changes: { ...mail.changes, ...end, events: [event, ...mail.changes.events] },
+    changes: { ...result.changes, ...end, events: [event, ...result.changes.events] },
   };
 }
 
@@ -87,10 +87,10 @@ function isNews({ errorMessage, replayOf }: Ending): boolean {
 }
 
 /**
- * What later tasks that ask for the same work are answered with. Only plain success is: whoever asks again after
- * anything else wants it tried again. What is too long for a message is done again as well.
+ * The result that answers later tasks for the same work. Only success is cached: after a failure the requester wants
+ * another try. A result that is too long for a message is not cached.
  */
-export function rememberedResult(
+export function cachedResultOf(
   ended: TaskRecord,
   { text, parts }: Pick<Ending, "text" | "parts">,
   artifacts: readonly Artifact[],
@@ -103,13 +103,13 @@ export function rememberedResult(
   return { cachedResults: [{ tenant, resultKey, taskId, ...content, storedAtMs, expiresAtMs }] };
 }
 
-/** The mail that asks the requester for input or for authorisation. */
+/** The message that asks the requester for input or for authorisation. */
 export function askRequester(
   task: TaskRecord,
   question: { readonly text: string; readonly parts: readonly Part[] | undefined },
   defaults: MessageDefaults,
 ): CreatedMessage {
-  return post({
+  return createMessage({
     ...taskMessage(task, defaults),
     id: defaults.ids.message(),
     purpose: "mail",
@@ -124,7 +124,7 @@ export function askRequester(
   });
 }
 
-/** What all mail about a task to its requester has in common. */
+/** What all messages about a task to its requester have in common. */
 function taskMessage(
   task: TaskRecord,
   defaults: MessageDefaults,
@@ -145,7 +145,7 @@ function taskMessage(
   };
 }
 
-/** The task after its end and what its followers are told, also for endings whose mail is the agent's own reply. */
+/** The task after its end, and the step for its followers; also where the agent's own reply is the result. */
 export function endedTask(
   task: TaskRecord,
   ending: Pick<Ending, "state" | "resultStatus" | "text" | "digest" | "isPlain" | "metadata">,
@@ -168,7 +168,7 @@ export function endedTask(
     isPlain: ending.isPlain ?? false,
     statusText: ending.text === "" ? null : ending.text.slice(0, STATUS_TEXT_CHARS).toWellFormed(),
   };
-  // Whoever cancels a task knows why.
+  // The requester canceled it and knows why.
   const said = state === "canceled" ? {} : saidBy({ text, parts, messageId, a2aMessage });
   const more = metadata === undefined ? {} : { metadata };
   return tellEnd(ended, [{ kind: "status", state, ...said, ...more }], nowMs);
@@ -190,5 +190,5 @@ export function endingEvent(
   return ending.replayOf === undefined ? event : { ...event, type: "task.replayed" };
 }
 
-/** A task shows the beginning of what was said last; the whole text is in the mail. */
+/** A task shows the beginning of its last status; the whole text is in the message. */
 export const STATUS_TEXT_CHARS = 2_000;

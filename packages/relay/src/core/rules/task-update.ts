@@ -51,7 +51,7 @@ function bytesOf(steps: readonly TaskStep[]): number {
   return bytes;
 }
 
-/** One place is kept for the step that ends the task. */
+/** One step is kept free for the end of the task. */
 function assertRoom({ id, updateCount, updateBytes }: TaskRecord): void {
   if (updateCount >= LIMITS.taskUpdatesMax) {
     throw new RelayError(

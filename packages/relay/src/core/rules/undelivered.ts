@@ -13,7 +13,7 @@ const UNDELIVERED_EVENTS: Readonly<Partial<Record<DeliveryRecord["state"], Event
   withdrawn: "message.withdrawn",
 };
 
-/** Who gave up on the mail: as the journal names them, and as the sender of a task's result. */
+/** Who gave up on a message: the actor in the journal, and the sender of a task's result. */
 export interface GivenUpBy {
   readonly actor: string;
   readonly resultFrom: AgentId;
@@ -22,9 +22,8 @@ export interface GivenUpBy {
 export const GIVEN_UP_BY_RELAY: GivenUpBy = { actor: POSTMASTER, resultFrom: POSTMASTER };
 
 /**
- * All that follows when mail is settled without having been done: the event, the end of the task it asked
- * for with its result mail and what else was sent about it, or else a notice to the sender. Exactly one
- * message tells the sender.
+ * All changes when a delivery is settled without having been done: the event, and the failure of the task that it
+ * asked for, with its result; or else a notice to the sender. Exactly one message tells the sender.
  */
 export async function undeliveredChanges(
   store: RelayStore,
@@ -44,16 +43,16 @@ export async function undeliveredChanges(
     const freed = await freeReservations(store, delivery);
     return [settled, freed, ...(await senderNotice(store, defaults, delivery))];
   }
-  const text = reason ?? `the mail is ${delivery.state}`;
+  const text = reason ?? `the message is ${delivery.state}`;
   const failed = await failedTaskChanges(store, defaults, task, text, by, messageId);
-  // Whoever handed the task over is told apart from whoever asked for it.
+  // The agent that handed the task over gets a notice; the requester gets the result.
   const told = task.requester === delivery.sender ? [] : await senderNotice(store, defaults, delivery);
   return [settled, ...failed, ...told];
 }
 
 /**
- * A task that nobody will finish any more: it has failed, what else was sent about it is withdrawn, and its
- * requester gets the result. `settledId` is mail that is settled already.
+ * A task that no agent will finish: it fails, its other deliveries are withdrawn, and its requester gets the result.
+ * `settledId` is a delivery that is settled already.
  */
 export async function failedTaskChanges(
   store: RelayStore,
@@ -75,25 +74,25 @@ export async function failedTaskChanges(
       sender: by.resultFrom,
     },
     defaults,
-    await isStillThere(store, task.tenant, task.requester, task.createdAtMs),
+    await isStillRegistered(store, task.tenant, task.requester, task.createdAtMs),
     await store.artifacts(task.tenant, task.id),
   );
   const open = await store.openDeliveriesOfTask(task.tenant, task.id);
-  const mail = workDeliveries(task, open).filter((other) => other.messageId !== settledId);
+  const others = workDeliveries(task, open).filter((other) => other.messageId !== settledId);
   const why = `its task failed: ${reason}`;
-  return [...(await withdrawnChanges(store, defaults, task, mail, by.actor, why)), ended.changes];
+  return [...(await withdrawnChanges(store, defaults, task, others, by.actor, why)), ended.changes];
 }
 
-/** MailboxMessage that is no longer wanted. Its sender is told, unless it is the requester, who gets the task's result. */
+/** Withdraws deliveries. Their senders get a notice, except the requester, who gets the result of the task. */
 export async function withdrawnChanges(
   store: RelayStore,
   defaults: MessageDefaults,
   task: TaskRecord,
-  mail: readonly DeliveryRecord[],
+  deliveries: readonly DeliveryRecord[],
   actor: string,
   reason: string,
 ): Promise<readonly Partial<Changes>[]> {
-  const withdrawn = withdrawWork(mail, actor, defaults.nowMs, reason);
+  const withdrawn = withdrawWork(deliveries, actor, defaults.nowMs, reason);
   const notices: Partial<Changes>[] = [];
   for (const delivery of withdrawn.deliveries ?? []) {
     if (delivery.sender === task.requester) continue;
@@ -102,7 +101,7 @@ export async function withdrawnChanges(
   return [withdrawn, ...notices];
 }
 
-/** Nobody is told about quiet mail, and only somebody with a mailbox can be. */
+/** No notice is sent about quiet messages, nor to a sender without a mailbox. */
 async function senderNotice(
   store: RelayStore,
   defaults: MessageDefaults,
@@ -112,12 +111,12 @@ async function senderNotice(
   const original = quiet ? undefined : await store.message(tenant, messageId);
   if (original === undefined) return [];
   const { acceptedAtMs } = original;
-  if (!(await isStillThere(store, tenant, sender, acceptedAtMs))) return [];
+  if (!(await isStillRegistered(store, tenant, sender, acceptedAtMs))) return [];
   return [undeliverableNotice(defaults, original, delivery).changes];
 }
 
-/** Only somebody with a mailbox can be told, and nobody who has the id of whoever wrote then. */
-export async function isStillThere(
+/** False also when the id has a new owner since then. */
+export async function isStillRegistered(
   store: RelayStore,
   tenant: string,
   agentId: AgentId,

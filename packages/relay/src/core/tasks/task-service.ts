@@ -32,7 +32,7 @@ import type { ServiceParts } from "../service-parts.ts";
 import { KeyedMutex } from "../mechanisms/keyed-mutex.ts";
 import type { DeliveryRecord } from "../ports/deliveries.ts";
 import { CANCELED_REASON } from "../rules/delivery-state.ts";
-import { isStillThere, withdrawnChanges } from "../rules/undelivered.ts";
+import { isStillRegistered, withdrawnChanges } from "../rules/undelivered.ts";
 import { canceledNotice, type MessageDefaults } from "../rules/notices.ts";
 import { assertArtifactBytes, putArtifact, readArtifact, withArtifacts } from "./artifacts.ts";
 import { acknowledgeWork, assertHoldsTask, taskEvent, workDeliveries } from "../rules/task-changes.ts";
@@ -352,7 +352,7 @@ export class TaskService {
     ending: Ending,
     artifacts: readonly Artifact[],
   ): Promise<ReturnType<typeof endTask>> {
-    const registered = await isStillThere(this.#store, task.tenant, task.requester, task.createdAtMs);
+    const registered = await isStillRegistered(this.#store, task.tenant, task.requester, task.createdAtMs);
     return endTask(task, ending, defaults, registered, artifacts);
   }
 

@@ -48,8 +48,8 @@ export function beginningWith(first: readonly ServerSentEvent[], stream: EventSt
 }
 
 export function mailboxStream(pages: AsyncIterable<MailboxPage>, event: "message" | "notice"): EventStream {
-  return eventStream("mailbox", pages, ({ mail }) =>
-    mail.map(({ cursor, item }) => ({ id: cursor, event, data: JSON.stringify(item) })),
+  return eventStream("mailbox", pages, ({ items }) =>
+    items.map(({ cursor, item }) => ({ id: cursor, event, data: JSON.stringify(item) })),
   );
 }
 

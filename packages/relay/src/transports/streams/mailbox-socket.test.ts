@@ -36,12 +36,12 @@ function run(core: CoreOnMemory, pair: SocketPair, pages?: AsyncIterable<Mailbox
 }
 
 async function* failing(code: RelayErrorCode): AsyncGenerator<MailboxPage> {
-  yield { mail: [{ cursor: "1", item: {} as MailboxItem }], cursor: "1" };
+  yield { items: [{ cursor: "1", item: {} as MailboxItem }], cursor: "1" };
   throw new RelayError(code, `it is ${code}`);
 }
 
 async function* ending(): AsyncGenerator<MailboxPage> {
-  yield { mail: [{ cursor: "1", item: {} as MailboxItem }], cursor: "1" };
+  yield { items: [{ cursor: "1", item: {} as MailboxItem }], cursor: "1" };
 }
 
 describe("a socket that cannot show mail any more", () => {

@@ -10,7 +10,7 @@ import {
 } from "@a2a-relay/protocol";
 import { shapeParserOf } from "../../core/mechanisms/schema-check.ts";
 import type { MailboxPage } from "../../core/mailboxes/mailbox-stream.ts";
-import type { Taking } from "../../core/mailboxes/mailbox-service.ts";
+import type { LeaseOptions } from "../../core/mailboxes/mailbox-service.ts";
 import { parseJson } from "../http/read-body.ts";
 import { type LeasePlace, LeaseRoom } from "./lease-room.ts";
 import type { SocketHost } from "./socket-session.ts";
@@ -130,14 +130,14 @@ export class MailboxSocket {
     for (;;) {
       const step = await pages?.next();
       if (step === undefined || step.done === true) return undefined;
-      const { mail, cursor } = step.value;
-      if (mail.length === 0) continue;
+      const { items: shown, cursor } = step.value;
+      if (shown.length === 0) continue;
       this.#cursor = cursor;
-      const items = mail.map(({ item }) => item);
-      const shown = this.#order.isNotice
+      const items = shown.map(({ item }) => item);
+      const frame = this.#order.isNotice
         ? { type: "notice", notices: items }
         : { type: "mail", messages: items };
-      return JSON.stringify({ ...shown, cursor });
+      return JSON.stringify({ ...frame, cursor });
     }
   }
 
@@ -209,7 +209,7 @@ export class MailboxSocket {
     }
   }
 
-  #takingInto(place: LeasePlace): Taking {
+  #takingInto(place: LeasePlace): LeaseOptions {
     return {
       signal: this.#order.ended.signal,
       isGone: () => !this.#isOpen,

@@ -1,6 +1,6 @@
 import type { SocketVerb } from "@a2a-relay/protocol";
 import type { Principal } from "../../core/access/principal.ts";
-import type { Taking } from "../../core/mailboxes/mailbox-service.ts";
+import type { LeaseOptions } from "../../core/mailboxes/mailbox-service.ts";
 import type { RelayCore } from "../../core/relay-core.ts";
 import { batchBody, sentBody } from "../http/message-routes.ts";
 
@@ -20,7 +20,7 @@ export interface Acted {
   readonly undo?: () => Promise<unknown>;
 }
 
-type Act = (core: SocketCore, caller: SocketCaller, input: unknown, taking: Taking) => Promise<Acted>;
+type Act = (core: SocketCore, caller: SocketCaller, input: unknown, taking: LeaseOptions) => Promise<Acted>;
 
 const inMailbox =
   (act: (core: SocketCore, ...asked: [Principal, string, unknown]) => Promise<unknown>): Act =>
