@@ -48,7 +48,7 @@ describe("following a mailbox", () => {
   it("shows at once that there is nothing", async () => {
     await using core = await coreOnMemory();
     await using mail = await followInbox(core, { since: "7" });
-    assert.deepEqual(await mail.next(), { mail: [], cursor: "7" });
+    assert.deepEqual(await mail.next(), { items: [], cursor: "7" });
   });
 
   it("shows each message as reading shows it", async () => {
@@ -237,7 +237,7 @@ describe("a reader that follows a mailbox", () => {
     await using mail = await followInbox(core);
     await mail.next();
     core.clock.advance(60_000);
-    assert.deepEqual(await mail.next(), { mail: [], cursor: "0" });
+    assert.deepEqual(await mail.next(), { items: [], cursor: "0" });
     assert.equal((await core.store.agent("default", ZHIWEI))?.lastSeenAtMs, core.clock.nowMs());
   });
 

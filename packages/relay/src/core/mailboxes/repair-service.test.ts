@@ -50,7 +50,7 @@ describe("requeue", () => {
     const { receipt } = await core.send({ type: "request" });
     const task_id = receipt.task_id ?? "";
     const request = { task_id, reason: "x", command: REQUEUE };
-    await refused(core.repairs.repair(core.operator, request), "wrong_state", /none of its mail is leased/);
+    await refused(core.repairs.repair(core.operator, request), "wrong_state", /none of its messages is leased/);
     await core.lease();
     const outcome = await core.repairs.repair(core.operator, request);
     assert.deepEqual([outcome.message_id, outcome.task_id], [receipt.message_id, task_id]);
