@@ -63,11 +63,11 @@ export interface CoreOnMemory extends RelayCore, AsyncDisposable {
   readonly zhiwei: AgentPrincipal;
   /** Sends a note from lulu to zhiwei, or what is said instead. */
   send(message?: Partial<MessageInput>): Promise<SendResult>;
-  /** All open, available mail of the agent, without marking it. */
+  /** All available messages of the agent, without marking them. */
   inboxOf(agent: string): Promise<readonly MailboxItem[]>;
   message(messageId: string): Promise<Message>;
   delivery(messageId: string): Promise<DeliveryView>;
-  /** Leases the oldest mail of zhiwei. */
+  /** Leases the oldest message of zhiwei. */
   lease(options?: { readonly lease_ms?: number; readonly worker?: string }): Promise<Leased>;
 }
 

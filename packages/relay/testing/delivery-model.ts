@@ -1,11 +1,11 @@
 import type { DeliveryState, RelayErrorCode } from "@a2a-relay/protocol";
 
-/** MailboxMessage as the model knows it: no store, no versions, only what the rules speak of. */
+/** A delivery in the model: no store, no versions, only what the rules need. */
 export interface ModelDelivery {
   readonly id: string;
   readonly agent: string;
   readonly sender: string;
-  /** Work, when it is given up, is told of by its result; other mail by a notice, which is mail again. */
+  /** When it is given up, the sender of work gets a result; other senders get a notice. */
   readonly purpose: "mail" | "work" | "result";
   readonly quiet: boolean;
   readonly idempotent: boolean;
@@ -21,20 +21,20 @@ export interface ModelDelivery {
 
 export type Outcome = "ok" | RelayErrorCode;
 
-/** What one act is expected to do beyond its own mail. */
+/** What one act is expected to do beside its own delivery. */
 interface Effects {
-  /** MailboxMessage that went back into its mailbox, in any order. */
+  /** Deliveries that became available again, in any order. */
   readonly returned: Set<string>;
-  /** MailboxMessage whose sender must be told, once, by a message that names it. */
+  /** Messages whose sender must be told once, by a message that names them. */
   readonly untold: Set<string>;
 }
 
 const ATTEMPTS_MAX = 3;
 
-/** The rules of mail, said a second time and as simply as possible. */
+/** The rules of deliveries, written a second time and as simply as possible. */
 export class DeliveryModel {
-  readonly mail = new Map<string, ModelDelivery>();
-  /** Per agent, the ids of its mail in the order in which they became available. */
+  readonly delivery = new Map<string, ModelDelivery>();
+  /** Per agent, the ids of its deliveries in the order in which they became available. */
   readonly order = new Map<string, string[]>();
   nowMs: number;
   effects: Effects = { returned: new Set(), untold: new Set() };
@@ -48,10 +48,13 @@ export class DeliveryModel {
   }
 
   add(
-    mail: Omit<ModelDelivery, "state" | "attempt" | "leaseId" | "leasedAtMs" | "leaseEndMs" | "delivered">,
+    delivery: Omit<
+      ModelDelivery,
+      "state" | "attempt" | "leaseId" | "leasedAtMs" | "leaseEndMs" | "delivered"
+    >,
   ): void {
-    this.mail.set(mail.id, {
-      ...mail,
+    this.delivery.set(delivery.id, {
+      ...delivery,
       state: "available",
       attempt: 0,
       leaseId: undefined,
@@ -59,10 +62,10 @@ export class DeliveryModel {
       leaseEndMs: undefined,
       delivered: false,
     });
-    this.#toEnd(mail.agent, mail.id);
+    this.#toEnd(delivery.agent, delivery.id);
   }
 
-  /** The message that tells a sender what became of their mail. */
+  /** The message that tells a sender what became of its message. */
   tell(about: ModelDelivery, message: Pick<ModelDelivery, "id" | "sender" | "expiresAtMs">): void {
     const purpose = about.purpose === "work" ? "result" : "mail";
     this.add({ ...message, agent: about.sender, purpose, quiet: true, idempotent: true, keyed: false });
@@ -73,75 +76,76 @@ export class DeliveryModel {
   readable(agent: string): readonly ModelDelivery[] {
     return (this.order.get(agent) ?? [])
       .map((id) => this.get(id))
-      .filter((mail) => mail.state === "available" && mail.expiresAtMs > this.nowMs);
+      .filter((delivery) => delivery.state === "available" && delivery.expiresAtMs > this.nowMs);
   }
 
   get(id: string): ModelDelivery {
-    const mail = this.mail.get(id);
-    if (mail === undefined) throw new Error(`the model does not know ${id}`);
-    return mail;
+    const delivery = this.delivery.get(id);
+    if (delivery === undefined) throw new Error(`the model does not know ${id}`);
+    return delivery;
   }
 
   read(agent: string, limit: number): readonly string[] {
     const shown = this.readable(agent).slice(0, limit);
-    for (const mail of shown) mail.delivered = true;
+    for (const delivery of shown) delivery.delivered = true;
     return shown.map(({ id }) => id);
   }
 
-  /** The mail that a lease must hand out; the ids of the leases are told afterwards. */
+  /** The deliveries that a lease must hand out; the ids of the leases are told afterwards. */
   lease(agent: string, max: number): readonly ModelDelivery[] {
     return this.readable(agent).slice(0, max);
   }
 
-  leased(mail: ModelDelivery, leaseId: string, leaseMs: number | undefined): void {
-    mail.state = "leased";
-    mail.attempt += 1;
-    mail.leaseId = leaseId;
-    mail.leasedAtMs = this.nowMs;
-    mail.leaseEndMs = leaseMs === undefined ? undefined : this.nowMs + leaseMs;
+  leased(delivery: ModelDelivery, leaseId: string, leaseMs: number | undefined): void {
+    delivery.state = "leased";
+    delivery.attempt += 1;
+    delivery.leaseId = leaseId;
+    delivery.leasedAtMs = this.nowMs;
+    delivery.leaseEndMs = leaseMs === undefined ? undefined : this.nowMs + leaseMs;
   }
 
-  acknowledge(mail: ModelDelivery, leaseId: string | undefined): Outcome {
-    const repeated = mail.state === "acknowledged" && (leaseId === undefined || leaseId === mail.leaseId);
+  acknowledge(delivery: ModelDelivery, leaseId: string | undefined): Outcome {
+    const repeated =
+      delivery.state === "acknowledged" && (leaseId === undefined || leaseId === delivery.leaseId);
     if (repeated) return "ok";
-    const right = this.#mayFinish(mail, leaseId);
-    if (right === "ok") mail.state = "acknowledged";
+    const right = this.#mayFinish(delivery, leaseId);
+    if (right === "ok") delivery.state = "acknowledged";
     return right;
   }
 
-  fail(mail: ModelDelivery, leaseId: string | undefined): Outcome {
-    const right = this.#mayFinish(mail, leaseId);
-    if (right === "ok") this.#undelivered(mail, "dead");
+  fail(delivery: ModelDelivery, leaseId: string | undefined): Outcome {
+    const right = this.#mayFinish(delivery, leaseId);
+    if (right === "ok") this.#undelivered(delivery, "dead");
     return right;
   }
 
-  release(mail: ModelDelivery, leaseId: string): Outcome {
-    const right = this.#mayFinish(mail, leaseId);
+  release(delivery: ModelDelivery, leaseId: string): Outcome {
+    const right = this.#mayFinish(delivery, leaseId);
     if (right !== "ok") return right;
-    if (mail.state !== "leased") return "wrong_state";
-    this.#return(mail);
+    if (delivery.state !== "leased") return "wrong_state";
+    this.#return(delivery);
     return "ok";
   }
 
-  renew(mail: ModelDelivery, leaseId: string, leaseMs: number): Outcome {
-    const right = this.#mayFinish(mail, leaseId);
+  renew(delivery: ModelDelivery, leaseId: string, leaseMs: number): Outcome {
+    const right = this.#mayFinish(delivery, leaseId);
     if (right !== "ok") return right;
-    if (mail.state !== "leased") return "lease_lost";
-    mail.leaseEndMs = this.nowMs + leaseMs;
+    if (delivery.state !== "leased") return "lease_lost";
+    delivery.leaseEndMs = this.nowMs + leaseMs;
     return "ok";
   }
 
-  requeue(mail: ModelDelivery, observed: string | undefined): Outcome {
-    const right = this.#mayRepair(mail, observed);
-    if (right === "ok") this.#revoke(mail);
+  requeue(delivery: ModelDelivery, observed: string | undefined): Outcome {
+    const right = this.#mayRepair(delivery, observed);
+    if (right === "ok") this.#revoke(delivery);
     return right;
   }
 
-  forceError(mail: ModelDelivery, observed: string | undefined): Outcome {
-    const right = this.#mayRepair(mail, observed);
+  forceError(delivery: ModelDelivery, observed: string | undefined): Outcome {
+    const right = this.#mayRepair(delivery, observed);
     if (right !== "ok") return right;
-    this.#undelivered(mail, "dead");
-    mail.leaseId = undefined;
+    this.#undelivered(delivery, "dead");
+    delivery.leaseId = undefined;
     return right;
   }
 
@@ -151,32 +155,34 @@ export class DeliveryModel {
     readonly attempts: number;
     readonly requeues: number;
   }): string[] {
-    const leases = [...this.mail.values()]
-      .filter((mail) => mail.state === "leased")
+    const leases = [...this.delivery.values()]
+      .filter((delivery) => delivery.state === "leased")
       .toSorted((a, b) => a.leasedAtMs - b.leasedAtMs);
     const stale = leases.filter(
-      (mail) =>
-        this.nowMs - mail.leasedAtMs >= policy.minAgeMs &&
-        mail.keyed &&
-        mail.idempotent &&
-        mail.attempt < policy.attempts,
+      (delivery) =>
+        this.nowMs - delivery.leasedAtMs >= policy.minAgeMs &&
+        delivery.keyed &&
+        delivery.idempotent &&
+        delivery.attempt < policy.attempts,
     );
     const chosen = stale.slice(0, policy.requeues);
-    for (const mail of chosen) this.#revoke(mail);
+    for (const delivery of chosen) this.#revoke(delivery);
     return chosen.map(({ id }) => id);
   }
 
   /** What the clock does by itself. */
   sweep(): void {
-    for (const mail of this.mail.values()) {
-      const over = mail.state === "leased" && mail.leaseEndMs !== undefined && mail.leaseEndMs <= this.nowMs;
-      if (!over || !mail.idempotent) continue;
+    for (const delivery of this.delivery.values()) {
+      const over =
+        delivery.state === "leased" && delivery.leaseEndMs !== undefined && delivery.leaseEndMs <= this.nowMs;
+      if (!over || !delivery.idempotent) continue;
       // However often it is taken, a result is kept until it expires.
-      if (mail.purpose === "result" || mail.attempt < ATTEMPTS_MAX) this.#return(mail);
-      else this.#undelivered(mail, "dead");
+      if (delivery.purpose === "result" || delivery.attempt < ATTEMPTS_MAX) this.#return(delivery);
+      else this.#undelivered(delivery, "dead");
     }
-    for (const mail of this.mail.values()) {
-      if (mail.state === "available" && mail.expiresAtMs <= this.nowMs) this.#undelivered(mail, "expired");
+    for (const delivery of this.delivery.values()) {
+      if (delivery.state === "available" && delivery.expiresAtMs <= this.nowMs)
+        this.#undelivered(delivery, "expired");
     }
   }
 
@@ -187,37 +193,37 @@ export class DeliveryModel {
     this.order.set(agent, [...rest, ...moved]);
   }
 
-  /** Finished only under the current lease; the last holder may finish what nobody took over. */
-  #mayFinish(mail: ModelDelivery, leaseId: string | undefined): Outcome {
-    const foreign = leaseId !== undefined && leaseId !== mail.leaseId;
+  /** Finished only under the current lease; the last holder may finish what no other worker took over. */
+  #mayFinish(delivery: ModelDelivery, leaseId: string | undefined): Outcome {
+    const foreign = leaseId !== undefined && leaseId !== delivery.leaseId;
     if (foreign) return "lease_lost";
-    if (mail.state !== "available" && mail.state !== "leased") return "wrong_state";
-    return mail.state === "leased" && leaseId === undefined ? "lease_required" : "ok";
+    if (delivery.state !== "available" && delivery.state !== "leased") return "wrong_state";
+    return delivery.state === "leased" && leaseId === undefined ? "lease_required" : "ok";
   }
 
-  #mayRepair(mail: ModelDelivery, observed: string | undefined): Outcome {
-    if (mail.state !== "leased") return "wrong_state";
-    return observed === undefined || observed === mail.leaseId ? "ok" : "lease_lost";
+  #mayRepair(delivery: ModelDelivery, observed: string | undefined): Outcome {
+    if (delivery.state !== "leased") return "wrong_state";
+    return observed === undefined || observed === delivery.leaseId ? "ok" : "lease_lost";
   }
 
   /** Unlike a lease that ran out, a lease that an operator ended may not finish. */
-  #revoke(mail: ModelDelivery): void {
-    this.#return(mail);
-    mail.leaseId = undefined;
+  #revoke(delivery: ModelDelivery): void {
+    this.#return(delivery);
+    delivery.leaseId = undefined;
   }
 
-  #return(mail: ModelDelivery): void {
-    mail.state = "available";
-    mail.delivered = false;
-    mail.leaseEndMs = undefined;
-    this.effects.returned.add(mail.id);
-    this.#toEnd(mail.agent, mail.id);
+  #return(delivery: ModelDelivery): void {
+    delivery.state = "available";
+    delivery.delivered = false;
+    delivery.leaseEndMs = undefined;
+    this.effects.returned.add(delivery.id);
+    this.#toEnd(delivery.agent, delivery.id);
   }
 
-  #undelivered(mail: ModelDelivery, state: "dead" | "expired"): void {
-    mail.state = state;
-    this.effects.returned.delete(mail.id);
-    if (!mail.quiet) this.effects.untold.add(mail.id);
+  #undelivered(delivery: ModelDelivery, state: "dead" | "expired"): void {
+    delivery.state = state;
+    this.effects.returned.delete(delivery.id);
+    if (!delivery.quiet) this.effects.untold.add(delivery.id);
   }
 
   #toEnd(agent: string, id: string): void {

@@ -19,7 +19,7 @@ export class FollowedPages<Page> implements AsyncDisposable {
     return step.done === true ? undefined : step.value;
   }
 
-  /** Whoever reads it has gone. */
+  /** The reader has disconnected. */
   hangUp(): void {
     this.#left.abort();
   }

@@ -13,7 +13,7 @@ async function countOf(core: CoreOnMemory, type: string): Promise<number> {
   return (await core.journal.events(core.operator, { type, limit: 500 })).events.length;
 }
 
-describe("acknowledging much mail at once", () => {
+describe("acknowledging many messages at once", () => {
   it("settles all of it, each with its own event", async () => {
     await using core = await coreOnMemory();
     const message_ids = await sendMany(core, 250);

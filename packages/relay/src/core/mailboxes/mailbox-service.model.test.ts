@@ -213,18 +213,18 @@ class History {
   async #finish(act: "ack" | "fail", grant: Grant | undefined, bare: boolean): Promise<void> {
     if (grant === undefined) return;
     const { mailboxes, operator } = this.#core;
-    const mail = this.#model.get(grant.messageId);
+    const inbox = this.#model.get(grant.messageId);
     const leaseId = bare ? undefined : grant.leaseId;
-    const ref = { message_id: mail.id, ...(leaseId === undefined ? {} : { lease_id: leaseId }) };
+    const ref = { message_id: inbox.id, ...(leaseId === undefined ? {} : { lease_id: leaseId }) };
     if (act === "fail") {
-      const expected = this.#model.fail(mail, leaseId);
-      const done = mailboxes.fail(operator, mail.agent, { ...ref, reason: "cannot be done" });
+      const expected = this.#model.fail(inbox, leaseId);
+      const done = mailboxes.fail(operator, inbox.agent, { ...ref, reason: "cannot be done" });
       return assert.equal(await outcomeOf(done), expected);
     }
-    const counted = mail.state === "acknowledged" ? 0 : 1;
-    const expected = this.#model.acknowledge(mail, leaseId);
-    const request = leaseId === undefined ? { message_ids: [mail.id] } : { leases: [ref] };
-    const { acknowledged, results } = await mailboxes.ack(operator, mail.agent, request);
+    const counted = inbox.state === "acknowledged" ? 0 : 1;
+    const expected = this.#model.acknowledge(inbox, leaseId);
+    const request = leaseId === undefined ? { message_ids: [inbox.id] } : { leases: [ref] };
+    const { acknowledged, results } = await mailboxes.ack(operator, inbox.agent, request);
     assert.equal(outcomeOfItem(results[0]), expected);
     assert.equal(acknowledged, expected === "ok" ? counted : 0);
   }
@@ -232,15 +232,15 @@ class History {
   async #hold(act: "release" | "renew", grant: Grant | undefined): Promise<void> {
     if (grant === undefined) return;
     const { mailboxes, operator } = this.#core;
-    const mail = this.#model.get(grant.messageId);
-    const leases = [{ message_id: mail.id, lease_id: grant.leaseId }];
+    const inbox = this.#model.get(grant.messageId);
+    const leases = [{ message_id: inbox.id, lease_id: grant.leaseId }];
     if (act === "release") {
-      const expected = this.#model.release(mail, grant.leaseId);
-      const { results } = await mailboxes.release(operator, mail.agent, { leases });
+      const expected = this.#model.release(inbox, grant.leaseId);
+      const { results } = await mailboxes.release(operator, inbox.agent, { leases });
       return assert.equal(outcomeOfItem(results[0]), expected);
     }
-    const expected = this.#model.renew(mail, grant.leaseId, 1_000);
-    const { results } = await mailboxes.renew(operator, mail.agent, { leases, lease_ms: 1_000 });
+    const expected = this.#model.renew(inbox, grant.leaseId, 1_000);
+    const { results } = await mailboxes.renew(operator, inbox.agent, { leases, lease_ms: 1_000 });
     assert.equal(outcomeOfItem(results[0]), expected);
   }
 
@@ -252,16 +252,16 @@ class History {
   ): Promise<void> {
     if (grant === undefined) return;
     const { repairs, operator } = this.#core;
-    const mail = this.#model.get(grant.messageId);
-    const observed = { none: undefined, current: mail.leaseId, any: other?.leaseId }[guard];
+    const inbox = this.#model.get(grant.messageId);
+    const observed = { none: undefined, current: inbox.leaseId, any: other?.leaseId }[guard];
     const expected =
-      act === "requeue" ? this.#model.requeue(mail, observed) : this.#model.forceError(mail, observed);
+      act === "requeue" ? this.#model.requeue(inbox, observed) : this.#model.forceError(inbox, observed);
     const lease = observed === undefined ? {} : { lease_id: observed };
     const command =
       act === "requeue"
         ? { action: "requeue", duplicate_risk: "operator_accepted", ...lease }
         : { action: "force_error", message: "the worker is lost", ...lease };
-    const done = repairs.repair(operator, { message_id: mail.id, reason: "it hangs", command });
+    const done = repairs.repair(operator, { message_id: inbox.id, reason: "it hangs", command });
     assert.equal(await outcomeOf(done), expected);
   }
 
@@ -289,23 +289,23 @@ class History {
   async #compare(): Promise<void> {
     for (const owner of [LULU, ZHIWEI]) {
       const seen = await this.#core.inboxOf(owner);
-      for (const item of seen) if (!this.#model.mail.has(item.message_id)) this.#meet(owner, item);
+      for (const item of seen) if (!this.#model.delivery.has(item.message_id)) this.#meet(owner, item);
       this.#model.settleOrder(owner, idsOf(seen));
       assert.deepEqual(
         idsOf(seen),
         this.#model.readable(owner).map(({ id }) => id),
       );
     }
-    assert.deepEqual([...this.#model.effects.untold], [], "somebody was not told");
-    for (const mail of this.#model.mail.values()) await this.#compareMail(mail);
+    assert.deepEqual([...this.#model.effects.untold], [], "a sender was not told");
+    for (const inbox of this.#model.delivery.values()) await this.#compareMail(inbox);
   }
 
-  /** A message nobody sent must be the one that tells a sender about this act. */
+  /** A message that no act sent must be the one that tells a sender about this act. */
   #meet(owner: string, item: MailboxItem): void {
     const about = item.message.reply_to ?? "";
     assert.ok(
       this.#model.effects.untold.delete(about),
-      `a message nobody expected: ${JSON.stringify(item.message)}`,
+      `an unexpected message: ${JSON.stringify(item.message)}`,
     );
     const original = this.#model.get(about);
     assert.equal(original.sender, owner);
@@ -313,18 +313,18 @@ class History {
     this.#model.tell(original, { id: item.message_id, sender: item.sender_agent_id, expiresAtMs });
   }
 
-  async #compareMail(mail: ModelDelivery): Promise<void> {
-    const delivery = await this.#core.store.delivery(DEFAULT_TENANT, mail.id);
+  async #compareMail(inbox: ModelDelivery): Promise<void> {
+    const delivery = await this.#core.store.delivery(DEFAULT_TENANT, inbox.id);
     assert.deepEqual(
       [delivery?.state, delivery?.attempt, delivery?.leaseId ?? undefined, delivery?.deliveredAtMs != null],
-      [mail.state, mail.attempt, mail.leaseId, mail.delivered],
-      mail.id,
+      [inbox.state, inbox.attempt, inbox.leaseId, inbox.delivered],
+      inbox.id,
     );
-    assert.equal(delivery?.settledAtMs != null, isSettled(mail.state));
+    assert.equal(delivery?.settledAtMs != null, isSettled(inbox.state));
   }
 }
 
-describe("a history of mail", () => {
+describe("a history of deliveries", () => {
   it("is what the model says, whatever is done in whatever order", async () => {
     const histories = fc.array(ACT, { minLength: 40, maxLength: 140, size: "max" });
     await fc.assert(

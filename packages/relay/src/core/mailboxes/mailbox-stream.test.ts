@@ -19,8 +19,8 @@ async function deliveredEvents(core: CoreOnMemory): Promise<number> {
 }
 
 /** Takes whatever comes, as it comes. */
-async function everyPage(mail: FollowedPages<unknown>): Promise<void> {
-  while ((await mail.next()) !== undefined);
+async function everyPage(inbox: FollowedPages<unknown>): Promise<void> {
+  while ((await inbox.next()) !== undefined);
 }
 
 /** The next call fails as it does when the disk does not answer. */
@@ -35,20 +35,20 @@ function breakOnce(core: CoreOnMemory, method: "availableMessages" | "markDelive
 }
 
 describe("following a mailbox", () => {
-  it("starts with all open mail, oldest first, and goes on with what comes", async () => {
+  it("starts with all open messages, oldest first, and goes on with what comes", async () => {
     await using core = await coreOnMemory();
     await sendAll(core, ["一", "二"]);
-    await using mail = await followInbox(core);
-    assert.deepEqual(bodiesOf(await mail.next()), ["一", "二"]);
-    const coming = mail.next();
+    await using inbox = await followInbox(core);
+    assert.deepEqual(bodiesOf(await inbox.next()), ["一", "二"]);
+    const coming = inbox.next();
     await core.send({ body: "三" });
     assert.deepEqual(bodiesOf(await coming), ["三"]);
   });
 
   it("shows at once that there is nothing", async () => {
     await using core = await coreOnMemory();
-    await using mail = await followInbox(core, { since: "7" });
-    assert.deepEqual(await mail.next(), { items: [], cursor: "7" });
+    await using inbox = await followInbox(core, { since: "7" });
+    assert.deepEqual(await inbox.next(), { items: [], cursor: "7" });
   });
 
   it("shows each message as reading shows it", async () => {
@@ -61,8 +61,8 @@ describe("following a mailbox", () => {
     });
     await core.send({ urgency: "high", needs_reply: true });
     const { messages } = await core.mailboxes.read(core.operator, ZHIWEI, { peek: true });
-    await using mail = await followInbox(core);
-    assert.deepEqual(itemsOf(await mail.next()), messages);
+    await using inbox = await followInbox(core);
+    assert.deepEqual(itemsOf(await inbox.next()), messages);
   });
 
   it("goes on from each cursor without a gap and without a repeat", async () => {
@@ -79,27 +79,27 @@ describe("following a mailbox", () => {
     }
   });
 
-  it("shows mail again that was given back, to a reader that is far beyond its first place", async () => {
+  it("shows messages again that was given back, to a reader that is far past its first position", async () => {
     await using core = await coreOnMemory();
     await sendAll(core, ["一", "二"]);
-    await using mail = await followInbox(core);
-    const first = await mail.next();
+    await using inbox = await followInbox(core);
+    const first = await inbox.next();
     const { message_id, lease_id } = await core.lease();
     await core.mailboxes.release(core.operator, ZHIWEI, { message_id, lease_id });
-    const again = await mail.next();
+    const again = await inbox.next();
     assert.deepEqual(bodiesOf(again), ["一"]);
     assert.ok(Number(again?.cursor) > Number(first?.cursor));
   });
 
-  it("passes over mail that is leased, acknowledged or expired", async () => {
+  it("skips messages that are leased, acknowledged or expired", async () => {
     await using core = await coreOnMemory();
     const [, second = ""] = await sendAll(core, ["租", "认", "期"]);
     await core.lease();
     await core.mailboxes.ack(core.operator, ZHIWEI, { message_ids: [second] });
     core.clock.advance(8 * DAY_MS);
     await core.send({ body: "新" });
-    await using mail = await followInbox(core);
-    assert.deepEqual(bodiesOf(await mail.next()), ["新"]);
+    await using inbox = await followInbox(core);
+    assert.deepEqual(bodiesOf(await inbox.next()), ["新"]);
   });
 
   it("comes in pages of a bounded number and size, and never less than a message", async () => {
@@ -108,10 +108,10 @@ describe("following a mailbox", () => {
     for (let sent = 0; sent < count; sent += 1) await core.send({ body: String(sent) });
     const long = "长".repeat(LIMITS.streamPageBytesMax / 3);
     await sendAll(core, [long, long, "短"]);
-    await using mail = await followInbox(core);
+    await using inbox = await followInbox(core);
     const lengths: number[] = [];
     for (let seen = 0; seen < count + 3;) {
-      const bodies = bodiesOf(await mail.next());
+      const bodies = bodiesOf(await inbox.next());
       lengths.push(bodies.length);
       seen += bodies.length;
     }
@@ -121,12 +121,12 @@ describe("following a mailbox", () => {
   it("reads nothing ahead of a reader that does not ask", async () => {
     await using core = await coreOnMemory();
     await sendAll(core, ["一"]);
-    await using mail = await followInbox(core);
-    await mail.next();
+    await using inbox = await followInbox(core);
+    await inbox.next();
     const [second = "", third = ""] = await sendAll(core, ["二", "三"]);
     await core.mailboxes.ack(core.operator, ZHIWEI, { message_ids: [second] });
     assert.deepEqual(
-      itemsOf(await mail.next()).map(({ message_id }) => message_id),
+      itemsOf(await inbox.next()).map(({ message_id }) => message_id),
       [third],
     );
   });
@@ -134,8 +134,8 @@ describe("following a mailbox", () => {
   it("shows notices instead of messages where that is asked for", async () => {
     await using core = await coreOnMemory();
     const { receipt } = await core.send({ type: "request", subject: "看看", body: "秘密", urgency: "high" });
-    await using mail = await followInbox(core, { notice: true });
-    const [notice] = (await mail.next())?.items ?? [];
+    await using inbox = await followInbox(core, { notice: true });
+    const [notice] = (await inbox.next())?.items ?? [];
     assert.deepEqual(notice?.item, {
       message_id: receipt.message_id,
       task_id: receipt.task_id,
@@ -151,11 +151,11 @@ describe("a reader that follows a mailbox", () => {
   it("leaves a mark on what it took, a moment later, and none on what it did not take", async () => {
     await using core = await coreOnMemory({ heartbeatMs: PULSE_MS });
     const [first = ""] = await sendAll(core, ["一"]);
-    await using mail = await followInbox(core);
-    await mail.next();
+    await using inbox = await followInbox(core);
+    await inbox.next();
     assert.equal((await core.delivery(first)).delivered_at, undefined);
-    // Asking for the next page says that this one was taken; a sign of life comes once there was time to mark it.
-    await mail.next();
+    // Asking for the next page says that this one was taken; a heartbeat comes once there was time to mark it.
+    await inbox.next();
     assert.notEqual((await core.delivery(first)).delivered_at, undefined);
     assert.equal(await deliveredEvents(core), 1);
   });
@@ -163,25 +163,25 @@ describe("a reader that follows a mailbox", () => {
   it("marks what it took when it leaves", async () => {
     await using core = await coreOnMemory();
     const [first = ""] = await sendAll(core, ["一"]);
-    const mail = await followInbox(core);
-    await mail.next();
-    const ended = mail.next();
+    const inbox = await followInbox(core);
+    await inbox.next();
+    const ended = inbox.next();
     await nextTurn();
-    mail.hangUp();
+    inbox.hangUp();
     assert.equal(await ended, undefined);
     assert.notEqual((await core.delivery(first)).delivered_at, undefined);
   });
 
-  it("marks mail in time also when more of it keeps coming", async () => {
+  it("marks messages in time also when more keep coming", async () => {
     await using core = await coreOnMemory();
     const [first = ""] = await sendAll(core, ["一"]);
-    await using mail = await followInbox(core);
+    await using inbox = await followInbox(core);
     for (const body of ["二", "三"]) {
-      await mail.next();
+      await inbox.next();
       core.clock.advance(1_000);
       await core.send({ body });
     }
-    await mail.next();
+    await inbox.next();
     await core.store.probe(0);
     assert.notEqual((await core.delivery(first)).delivered_at, undefined);
   });
@@ -207,12 +207,12 @@ describe("a reader that follows a mailbox", () => {
     assert.equal(await marksAfterMs(10, {}, toLulu), 4);
   });
 
-  it("saves the mark of mail that it acknowledges at once", async () => {
+  it("saves the mark of a message that it acknowledges at once", async () => {
     await using core = await coreOnMemory({ heartbeatMs: PULSE_MS });
     const message_ids = await sendAll(core, ["一", "二"]);
-    await using mail = await followInbox(core);
-    await mail.next();
-    const next = mail.next();
+    await using inbox = await followInbox(core);
+    await inbox.next();
+    const next = inbox.next();
     await nextTurn();
     assert.equal((await core.mailboxes.ack(core.zhiwei, ZHIWEI, { message_ids })).acknowledged, 2);
     await next;
@@ -225,19 +225,19 @@ describe("a reader that follows a mailbox", () => {
       await sendAll(core, ["一"]);
       const before = await core.store.agent("default", ZHIWEI);
       core.clock.advance(1_000);
-      await using mail = await followInbox(core, query);
-      for (let step = 0; step < 3; step += 1) await mail.next();
+      await using inbox = await followInbox(core, query);
+      for (let step = 0; step < 3; step += 1) await inbox.next();
       assert.equal(await deliveredEvents(core), 0);
       assert.equal((await core.store.agent("default", ZHIWEI))?.lastSeenAtMs, before?.lastSeenAtMs);
     });
   }
 
-  it("gets a sign of life when nothing comes, and counts as there", async () => {
+  it("gets a heartbeat when nothing comes, and counts as there", async () => {
     await using core = await coreOnMemory({ heartbeatMs: PULSE_MS });
-    await using mail = await followInbox(core);
-    await mail.next();
+    await using inbox = await followInbox(core);
+    await inbox.next();
     core.clock.advance(60_000);
-    assert.deepEqual(await mail.next(), { items: [], cursor: "0" });
+    assert.deepEqual(await inbox.next(), { items: [], cursor: "0" });
     assert.equal((await core.store.agent("default", ZHIWEI))?.lastSeenAtMs, core.clock.nowMs());
   });
 
@@ -246,27 +246,27 @@ describe("a reader that follows a mailbox", () => {
     await refused(followInbox(core, { since: "昨天" }), "invalid_argument", /^since: "昨天" is not a cursor/);
     await refused(followInbox(core, { limit: 3 }), "invalid_argument", /unknown field limit/);
     await refused(followInbox(core, {}, core.lulu), "permission_denied");
-    await refused(core.mailboxes.follow(core.operator, "nobody", {}), "unknown_agent");
+    await refused(core.mailboxes.follow(core.operator, "stranger", {}), "unknown_agent");
   });
 
   it("is told no more once its key has ended", async () => {
     await using core = await coreOnMemory();
     const { key_id } = await core.keys.create(core.operator, { agent_id: ZHIWEI });
-    await using mail = await followInbox(core, {}, { ...core.zhiwei, keyId: key_id });
-    await mail.next();
-    const next = mail.next();
+    await using inbox = await followInbox(core, {}, { ...core.zhiwei, keyId: key_id });
+    await inbox.next();
+    const next = inbox.next();
     await core.keys.revoke(core.operator, key_id);
     await core.send({ body: "不是给他的了" });
     await refused(next, "unauthenticated");
   });
 
-  it("is told so at the next sign of life, where nothing comes", async () => {
+  it("is told so at the next heartbeat, where nothing comes", async () => {
     await using core = await coreOnMemory({ heartbeatMs: PULSE_MS });
     const { key_id } = await core.keys.create(core.operator, { agent_id: ZHIWEI });
-    await using mail = await followInbox(core, {}, { ...core.zhiwei, keyId: key_id });
-    await mail.next();
+    await using inbox = await followInbox(core, {}, { ...core.zhiwei, keyId: key_id });
+    await inbox.next();
     await core.keys.revoke(core.operator, key_id);
-    await refused(mail.next(), "unauthenticated");
+    await refused(inbox.next(), "unauthenticated");
   });
 
   it("comes to an end when it has gone, and is told so when the store has closed", async () => {
@@ -284,9 +284,9 @@ describe("a reader that follows a mailbox", () => {
 
   it("is told that the store could not be read, and not that there is no more", async () => {
     await using core = await coreOnMemory();
-    await using mail = await followInbox(core);
-    await mail.next();
-    const next = mail.next();
+    await using inbox = await followInbox(core);
+    await inbox.next();
+    const next = inbox.next();
     breakOnce(core, "availableMessages");
     await core.send({ body: "一" });
     await refused(next, "unavailable");
@@ -295,9 +295,9 @@ describe("a reader that follows a mailbox", () => {
   it("goes on when its mark could not be written, and marks later", async () => {
     await using core = await coreOnMemory();
     const [first = ""] = await sendAll(core, ["一"]);
-    await using mail = await followInbox(core);
-    await mail.next();
-    const next = mail.next();
+    await using inbox = await followInbox(core);
+    await inbox.next();
+    const next = inbox.next();
     await nextTurn();
     breakOnce(core, "markDelivered");
     core.clock.advance(1_000);
@@ -305,7 +305,7 @@ describe("a reader that follows a mailbox", () => {
     assert.deepEqual(bodiesOf(await next), ["二"]);
     assert.equal((await core.delivery(first)).delivered_at, undefined);
     core.clock.advance(1_000);
-    const coming = mail.next();
+    const coming = inbox.next();
     await core.send({ body: "三" });
     assert.deepEqual(bodiesOf(await coming), ["三"]);
     await core.store.probe(0);
@@ -320,7 +320,7 @@ describe("a reader that follows a mailbox", () => {
       left.abort();
     }
     await core.mailboxes.follow(core.zhiwei, ZHIWEI, {}, { signal: AbortSignal.abort() });
-    await using mail = await followInbox(core);
-    assert.deepEqual(bodiesOf(await mail.next()), []);
+    await using inbox = await followInbox(core);
+    assert.deepEqual(bodiesOf(await inbox.next()), []);
   });
 });

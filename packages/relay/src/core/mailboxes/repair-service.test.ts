@@ -45,12 +45,16 @@ describe("requeue", () => {
     );
   });
 
-  it("finds the leased mail of a task", async () => {
+  it("finds the leased messages of a task", async () => {
     await using core = await coreOnMemory();
     const { receipt } = await core.send({ type: "request" });
     const task_id = receipt.task_id ?? "";
     const request = { task_id, reason: "x", command: REQUEUE };
-    await refused(core.repairs.repair(core.operator, request), "wrong_state", /none of its messages is leased/);
+    await refused(
+      core.repairs.repair(core.operator, request),
+      "wrong_state",
+      /none of its messages is leased/,
+    );
     await core.lease();
     const outcome = await core.repairs.repair(core.operator, request);
     assert.deepEqual([outcome.message_id, outcome.task_id], [receipt.message_id, task_id]);
@@ -88,7 +92,7 @@ describe("a lease that an operator ended", () => {
 });
 
 describe("force_error", () => {
-  it("ends the task with its words and makes one result for whoever asked", async () => {
+  it("ends the task with its words and makes one result for the requester", async () => {
     await using core = await coreOnMemory();
     const { receipt } = await core.send({ type: "request" });
     const { message_id, lease_id } = await core.lease();
@@ -100,9 +104,9 @@ describe("force_error", () => {
       [task.state, task.result_status, task.status_text],
       ["failed", "error", "worker is lost"],
     );
-    const mail = await core.inboxOf(LULU);
+    const inbox = await core.inboxOf(LULU);
     assert.deepEqual(
-      mail.map(({ message }) => [message.type, message.from, message.body, message["task_state"]]),
+      inbox.map(({ message }) => [message.type, message.from, message.body, message["task_state"]]),
       [["reply", ZHIWEI, "worker is lost", "failed"]],
     );
     const [event] = (await core.journal.events(core.operator, { type: "message.dead" })).events;
@@ -116,16 +120,16 @@ describe("force_error", () => {
     await core.send();
     const { message_id } = await core.lease();
     await core.repairs.repair(core.operator, { message_id, reason: "x", command: FORCE });
-    const mail = await core.inboxOf(LULU);
+    const inbox = await core.inboxOf(LULU);
     assert.deepEqual(
-      mail.map(({ message }) => [message.type, message.from, message.reply_to]),
+      inbox.map(({ message }) => [message.type, message.from, message.reply_to]),
       [["status", "postmaster@relay", message_id]],
     );
   });
 });
 
 describe("a repair", () => {
-  it("is refused when the lease is not the one that was looked at", async () => {
+  it("is refused when the lease is not the one that the operator saw", async () => {
     await using core = await coreOnMemory();
     await core.send();
     const { message_id, lease_id } = await core.lease();
@@ -137,7 +141,7 @@ describe("a repair", () => {
     assert.equal((await core.delivery(message_id)).state, "leased");
   });
 
-  it("is refused for mail that is not leased", async () => {
+  it("is refused for a message that is not leased", async () => {
     await using core = await coreOnMemory();
     const { receipt } = await core.send();
     for (const command of [REQUEUE, FORCE]) {
@@ -281,7 +285,7 @@ describe("retry-stale", () => {
     );
   });
 
-  it("looks at leases only, however much mail is waiting, and at no more than its scan limit", async () => {
+  it("scans leases only, however many messages wait, and no more than its limit", async () => {
     await using core = await coreOnMemory();
     await leasedFor(core, 300_000, [safe("a"), safe("b"), safe("c")]);
     for (let index = 0; index < 120; index += 1) await core.send();
@@ -310,7 +314,7 @@ describe("retry-stale", () => {
       await refused(core.repairs.retryStale(core.operator, policy), "invalid_argument");
   });
 
-  it("on a schedule leaves a record when there was something to look at", async () => {
+  it("on a schedule leaves a record when it found leases", async () => {
     await using core = await coreOnMemory();
     const policy = { min_lease_age_ms: 300_000, max_attempts: 3, max_requeues: 1, scan_limit: 100 };
     await core.repairs.retryOnSchedule(core.operator, policy);
@@ -327,7 +331,7 @@ describe("retry-stale", () => {
 });
 
 describe("the queue", () => {
-  it("shows open mail with its lease and its age, and counts all of it", async () => {
+  it("shows open messages with its lease and its age, and counts all of it", async () => {
     await using core = await coreOnMemory();
     const { receipt } = await core.send({
       type: "request",
@@ -371,7 +375,7 @@ describe("the queue", () => {
     await refused(core.repairs.queue(core.zhiwei, { agent: LULU }), "permission_denied", /for itself only/);
   });
 
-  it("shows an agent nothing of whoever had its id before", async () => {
+  it("shows an agent nothing of an earlier owner of its id", async () => {
     await using core = await coreOnMemory();
     await core.send({ subject: "给以前的人" });
     await core.agents.remove(core.operator, ZHIWEI);
@@ -410,6 +414,6 @@ describe("the queue", () => {
       { deadline_within_ms: "soon" },
     ];
     for (const query of wrong) await refused(core.repairs.queue(core.operator, query), "invalid_argument");
-    await refused(core.repairs.queue(core.operator, { agent: "nobody" }), "unknown_agent");
+    await refused(core.repairs.queue(core.operator, { agent: "stranger" }), "unknown_agent");
   });
 });

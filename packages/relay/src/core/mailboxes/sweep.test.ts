@@ -6,7 +6,7 @@ import { refused } from "../../../testing/refusal.ts";
 const SAFE = { idempotency: { duplicate_safety: "idempotent", key: "k1" } } as const;
 
 describe("expiry", () => {
-  it("settles mail at its very millisecond, seven days after it came unless its sender said otherwise", async () => {
+  it("settles a message at its very millisecond, seven days after it came unless its sender said otherwise", async () => {
     await using core = await coreOnMemory();
     const week = (await core.send()).receipt.message_id;
     const soon = (await core.send({ expires_at: new Date(core.clock.nowMs() + 1_000).toISOString() })).receipt
@@ -26,7 +26,7 @@ describe("expiry", () => {
     assert.equal((await core.delivery(week)).state, "expired");
   });
 
-  it("settles mail that was read too, and never mail that is leased", async () => {
+  it("settles messages that were read too, and never leased ones", async () => {
     await using core = await coreOnMemory();
     const read = (await core.send()).receipt.message_id;
     await core.mailboxes.read(core.operator, ZHIWEI, {});
@@ -42,7 +42,7 @@ describe("expiry", () => {
     assert.equal((await core.delivery(second?.message_id ?? "")).state, "leased");
   });
 
-  it("comes when the lease ends, for mail whose time was over meanwhile", async () => {
+  it("comes when the lease ends, for a message that expired meanwhile", async () => {
     await using core = await coreOnMemory();
     await core.send();
     const { message_id, lease_id } = await core.lease();
@@ -84,7 +84,7 @@ describe("a lease that runs out", () => {
     );
   });
 
-  it("lets the late holder finish what nobody took over", async () => {
+  it("lets the late holder finish what no other worker took over", async () => {
     await using core = await coreOnMemory();
     await core.send(SAFE);
     const { message_id, lease_id } = await core.lease({ lease_ms: 1_000 });
@@ -94,7 +94,7 @@ describe("a lease that runs out", () => {
     assert.equal((await core.mailboxes.ack(core.operator, ZHIWEI, ack)).acknowledged, 1);
   });
 
-  it("makes the mail dead when its attempts are used up, and tells its sender", async () => {
+  it("makes the message dead when its attempts are used up, and tells its sender", async () => {
     await using core = await coreOnMemory({ leaseAttemptsMax: 2 });
     const { receipt } = await core.send(SAFE);
     for (let attempt = 1; attempt <= 2; attempt += 1) {
@@ -122,7 +122,7 @@ describe("a lease that runs out", () => {
 });
 
 describe("a deadline", () => {
-  it("fails the task at its very millisecond, withdraws its mail and tells whoever asked", async () => {
+  it("fails the task at its very millisecond, withdraws its deliveries and tells the requester", async () => {
     await using core = await coreOnMemory();
     const { receipt } = await core.send({ type: "request", deadline_ms: core.clock.nowMs() + 1_000 });
     const taskId = receipt.task_id ?? "";

@@ -135,10 +135,10 @@ describe("a parser", () => {
     const members = (count: number, value: unknown): Readonly<Record<string, unknown>> =>
       Object.fromEntries(Array.from({ length: count }, (_, index) => [`k${index}`, value]));
 
-    it("looks at it once, and says of a small part of it what is wrong", async () => {
-      let looks = 0;
+    it("reads it once, and describes the fault from a small sample", async () => {
+      let reads = 0;
       const watched = (items: readonly unknown[]): readonly unknown[] =>
-        new Proxy(items, { get: (target, name) => ((looks += 1), Reflect.get(target, name) as unknown) });
+        new Proxy(items, { get: (target, name) => ((reads += 1), Reflect.get(target, name) as unknown) });
       const wrongIds = watched(Array.from({ length: 200_000 }, () => 1));
       const tooMany = watched(Array.from({ length: 150_000 }, (_, index) => `a${index}`));
       await refused(
@@ -151,7 +151,7 @@ describe("a parser", () => {
         "too_large",
         /^ids: must have at most 1000 items/,
       );
-      assert.ok(looks < tooMany.length + 10_000, `it looked ${looks} times`);
+      assert.ok(reads < tooMany.length + 10_000, `it was read ${reads} times`);
     });
 
     it("still finds a member behind thousands of others", async () => {

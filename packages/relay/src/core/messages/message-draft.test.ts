@@ -14,10 +14,10 @@ function golden(name: string): Json {
   ) as Json;
 }
 
-const LETTER: Json = { to: "zhiwei@known-blocks1", body: "知微你好" };
+const MESSAGE: Json = { to: "zhiwei@known-blocks1", body: "知微你好" };
 
 describe("a message in a2a.v1", () => {
-  it("is kept as it came, with nothing in place of its nulls", async () => {
+  it("is kept as it came, without its nulls", async () => {
     await using core = await coreOnMemory();
     const { receipt, message } = await core.messages.send(core.operator, golden("message.json"));
     const kept = await core.message(receipt.message_id);
@@ -26,7 +26,7 @@ describe("a message in a2a.v1", () => {
     assert.equal(receipt.thread_id, "thread_lulu_zhiwei_hello");
   });
 
-  it("keeps every field it may have, also those that nobody here knows", async () => {
+  it("keeps every field it may have, also unknown ones", async () => {
     await using core = await coreOnMemory();
     await core.messages.send(core.operator, golden("message.json"));
     const signed = golden("signed-message.json");
@@ -43,7 +43,7 @@ describe("a message in a2a.v1", () => {
   });
 
   it("needs only to whom and what", () => {
-    const draft = parseMessageDraft(LETTER);
+    const draft = parseMessageDraft(MESSAGE);
     assert.deepEqual(
       [draft.kind, draft.subject, draft.body, draft.duplicateSafety, draft.idempotencyKey, draft.id],
       ["note", "知微你好", "知微你好", "unsafe", undefined, undefined],
@@ -55,7 +55,7 @@ describe("a time with the offset of another zone", () => {
   const abroad = { created_at: "2026-05-08T16:30:00.123456+08:00", expires_at: "2027-05-08T00:30:00-08:00" };
 
   it("is kept in UTC", () => {
-    const { given, expiresAtMs } = parseMessageDraft({ ...LETTER, ...abroad });
+    const { given, expiresAtMs } = parseMessageDraft({ ...MESSAGE, ...abroad });
     assert.deepEqual(
       [given.created_at, given.expires_at],
       ["2026-05-08T08:30:00.123Z", "2027-05-08T08:30:00.000Z"],
@@ -64,14 +64,14 @@ describe("a time with the offset of another zone", () => {
   });
 
   it("stays as it is where it was signed, and so does one in UTC", () => {
-    const signed = { ...LETTER, ...abroad, id: "m1", thread_id: "t1", signature: "abc" };
+    const signed = { ...MESSAGE, ...abroad, id: "m1", thread_id: "t1", signature: "abc" };
     assert.deepEqual(parseMessageDraft(signed).given, signed);
-    const inUtc = { ...LETTER, created_at: "2026-05-08T08:30:00Z", expires_at: "2027-05-08T08:30:00.1234Z" };
+    const inUtc = { ...MESSAGE, created_at: "2026-05-08T08:30:00Z", expires_at: "2027-05-08T08:30:00.1234Z" };
     assert.deepEqual(parseMessageDraft(inUtc).given, inUtc);
   });
 
   it("may be that of the last hour before the year 10000", () => {
-    const late = { ...LETTER, expires_at: "9999-12-31T23:59:59-01:00" };
+    const late = { ...MESSAGE, expires_at: "9999-12-31T23:59:59-01:00" };
     assert.equal(parseMessageDraft(late).expiresAtMs, Date.parse(late.expires_at));
   });
 });
@@ -98,13 +98,13 @@ describe("null", () => {
   ];
   for (const member of nullable) {
     it(`means that ${member} is absent`, () => {
-      const draft = parseMessageDraft({ ...LETTER, [member]: null });
-      assert.deepEqual(draft, parseMessageDraft(LETTER));
+      const draft = parseMessageDraft({ ...MESSAGE, [member]: null });
+      assert.deepEqual(draft, parseMessageDraft(MESSAGE));
     });
   }
 
   it("means that an unknown member is absent too", () => {
-    assert.ok(!("x_note" in parseMessageDraft({ ...LETTER, x_note: null }).given));
+    assert.ok(!("x_note" in parseMessageDraft({ ...MESSAGE, x_note: null }).given));
   });
 });
 
@@ -151,7 +151,7 @@ describe("attachments", () => {
   it("are refused in any form, and the sentence says where to put them", async () => {
     for (const attachments of [["a.txt"], [{}], "a.txt", { name: "a" }, 1, true]) {
       await refused(
-        () => parseMessageDraft({ ...LETTER, attachments }),
+        () => parseMessageDraft({ ...MESSAGE, attachments }),
         "invalid_argument",
         /^attachments: .*parts or body/,
       );
@@ -159,28 +159,28 @@ describe("attachments", () => {
   });
 
   it("may be there when they are empty", () => {
-    for (const attachments of [[], null, "", false]) parseMessageDraft({ ...LETTER, attachments });
+    for (const attachments of [[], null, "", false]) parseMessageDraft({ ...MESSAGE, attachments });
   });
 });
 
 describe("the idempotency of a message", () => {
   it("is unsafe without a word, and in the short form", () => {
-    assert.equal(parseMessageDraft({ ...LETTER, idempotency_key: "k" }).duplicateSafety, "unsafe");
-    assert.equal(sendKeyOf(parseMessageDraft({ ...LETTER, idempotency_key: "k" })), "key:k");
+    assert.equal(parseMessageDraft({ ...MESSAGE, idempotency_key: "k" }).duplicateSafety, "unsafe");
+    assert.equal(sendKeyOf(parseMessageDraft({ ...MESSAGE, idempotency_key: "k" })), "key:k");
   });
 
   it("says in the long form what a second delivery would do", () => {
     for (const duplicate_safety of ["unsafe", "idempotent"]) {
-      const draft = parseMessageDraft({ ...LETTER, idempotency: { duplicate_safety, key: "k" } });
+      const draft = parseMessageDraft({ ...MESSAGE, idempotency: { duplicate_safety, key: "k" } });
       assert.deepEqual([draft.duplicateSafety, draft.idempotencyKey], [duplicate_safety, "k"]);
     }
   });
 
   it("may come in both forms when they agree, and only then", async () => {
     const idempotency = { duplicate_safety: "idempotent", key: "k" };
-    parseMessageDraft({ ...LETTER, idempotency, idempotency_key: "k" });
+    parseMessageDraft({ ...MESSAGE, idempotency, idempotency_key: "k" });
     await refused(
-      () => parseMessageDraft({ ...LETTER, idempotency, idempotency_key: "other" }),
+      () => parseMessageDraft({ ...MESSAGE, idempotency, idempotency_key: "other" }),
       "invalid_argument",
       /"k".*"other" differ/,
     );
@@ -188,20 +188,20 @@ describe("the idempotency of a message", () => {
 
   it("needs a key that is not blank, also for unsafe work", async () => {
     for (const key of ["", " ", "\t\n"]) {
-      await refused(() => parseMessageDraft({ ...LETTER, idempotency_key: key }), "invalid_argument");
+      await refused(() => parseMessageDraft({ ...MESSAGE, idempotency_key: key }), "invalid_argument");
       const idempotency = { duplicate_safety: "unsafe", key };
-      await refused(() => parseMessageDraft({ ...LETTER, idempotency }), "invalid_argument");
+      await refused(() => parseMessageDraft({ ...MESSAGE, idempotency }), "invalid_argument");
     }
     const idempotency = { duplicate_safety: "idempotent" };
-    await refused(() => parseMessageDraft({ ...LETTER, idempotency }), "invalid_argument");
+    await refused(() => parseMessageDraft({ ...MESSAGE, idempotency }), "invalid_argument");
     const long = "k".repeat(LIMITS.idempotencyKeyCharsMax + 1);
-    await refused(() => parseMessageDraft({ ...LETTER, idempotency_key: long }), "too_large");
+    await refused(() => parseMessageDraft({ ...MESSAGE, idempotency_key: long }), "too_large");
   });
 
   it("is known by the id its sender chose when there is no key", () => {
-    assert.equal(sendKeyOf(parseMessageDraft({ ...LETTER, id: "m7" })), "id:m7");
-    assert.equal(sendKeyOf(parseMessageDraft({ ...LETTER, idempotency_key: "id:m7" })), "key:id:m7");
-    assert.equal(sendKeyOf(parseMessageDraft(LETTER)), undefined);
+    assert.equal(sendKeyOf(parseMessageDraft({ ...MESSAGE, id: "m7" })), "id:m7");
+    assert.equal(sendKeyOf(parseMessageDraft({ ...MESSAGE, idempotency_key: "id:m7" })), "key:id:m7");
+    assert.equal(sendKeyOf(parseMessageDraft(MESSAGE)), undefined);
   });
 });
 
@@ -209,32 +209,32 @@ describe("a message that cannot be read", () => {
   const wrong: readonly [what: string, message: unknown, code: "invalid_argument" | "too_large"][] = [
     ["nothing", undefined, "invalid_argument"],
     ["a text", "hello", "invalid_argument"],
-    ["a list", [LETTER], "invalid_argument"],
+    ["a list", [MESSAGE], "invalid_argument"],
     ["no recipient", { body: "x" }, "invalid_argument"],
-    ["a recipient that is a number", { ...LETTER, to: 7 }, "invalid_argument"],
-    ["a recipient that climbs", { ...LETTER, to: "../etc" }, "invalid_argument"],
-    ["an unknown kind", { ...LETTER, type: "shout" }, "invalid_argument"],
-    ["an unknown urgency", { ...LETTER, urgency: "asap" }, "invalid_argument"],
-    ["another version", { ...LETTER, version: "a2a.v2" }, "invalid_argument"],
-    ["a body that is a number", { ...LETTER, body: 7 }, "invalid_argument"],
-    ["a body with a lone surrogate", { ...LETTER, body: "\ud800" }, "invalid_argument"],
-    ["an unknown member with a lone surrogate", { ...LETTER, x: ["\udfff"] }, "invalid_argument"],
-    ["needs_reply in words", { ...LETTER, needs_reply: "yes" }, "invalid_argument"],
+    ["a recipient that is a number", { ...MESSAGE, to: 7 }, "invalid_argument"],
+    ["a recipient that climbs", { ...MESSAGE, to: "../etc" }, "invalid_argument"],
+    ["an unknown kind", { ...MESSAGE, type: "shout" }, "invalid_argument"],
+    ["an unknown urgency", { ...MESSAGE, urgency: "asap" }, "invalid_argument"],
+    ["another version", { ...MESSAGE, version: "a2a.v2" }, "invalid_argument"],
+    ["a body that is a number", { ...MESSAGE, body: 7 }, "invalid_argument"],
+    ["a body with a lone surrogate", { ...MESSAGE, body: "\ud800" }, "invalid_argument"],
+    ["an unknown member with a lone surrogate", { ...MESSAGE, x: ["\udfff"] }, "invalid_argument"],
+    ["needs_reply in words", { ...MESSAGE, needs_reply: "yes" }, "invalid_argument"],
     ["no parts at all", { to: "a", parts: [] }, "invalid_argument"],
     ["parts that are texts", { to: "a", parts: ["x"] }, "invalid_argument"],
     ["too many parts", { to: "a", parts: Array.from({ length: 101 }, () => ({})) }, "too_large"],
-    ["a long subject", { ...LETTER, subject: "x".repeat(501) }, "too_large"],
-    ["an id with a slash", { ...LETTER, id: "a/b" }, "invalid_argument"],
-    ["an empty id", { ...LETTER, id: "" }, "invalid_argument"],
-    ["a long id", { ...LETTER, id: "x".repeat(201) }, "too_large"],
-    ["a thread that climbs", { ...LETTER, thread_id: ".." }, "invalid_argument"],
-    ["a date of 1969", { ...LETTER, created_at: "1969-12-31T23:59:59Z" }, "invalid_argument"],
-    ["30 February", { ...LETTER, expires_at: "2027-02-30T00:00:00Z" }, "invalid_argument"],
-    ["a date without a zone", { ...LETTER, created_at: "2026-05-08T08:30:00" }, "invalid_argument"],
-    ["a deadline before 1970", { ...LETTER, deadline_ms: -1 }, "invalid_argument"],
-    ["half a millisecond", { ...LETTER, deadline_ms: 1.5 }, "invalid_argument"],
-    ["a state no task has", { ...LETTER, task_state: "done" }, "invalid_argument"],
-    ["a decision that is none", { ...LETTER, decision: "maybe" }, "invalid_argument"],
+    ["a long subject", { ...MESSAGE, subject: "x".repeat(501) }, "too_large"],
+    ["an id with a slash", { ...MESSAGE, id: "a/b" }, "invalid_argument"],
+    ["an empty id", { ...MESSAGE, id: "" }, "invalid_argument"],
+    ["a long id", { ...MESSAGE, id: "x".repeat(201) }, "too_large"],
+    ["a thread that climbs", { ...MESSAGE, thread_id: ".." }, "invalid_argument"],
+    ["a date of 1969", { ...MESSAGE, created_at: "1969-12-31T23:59:59Z" }, "invalid_argument"],
+    ["30 February", { ...MESSAGE, expires_at: "2027-02-30T00:00:00Z" }, "invalid_argument"],
+    ["a date without a zone", { ...MESSAGE, created_at: "2026-05-08T08:30:00" }, "invalid_argument"],
+    ["a deadline before 1970", { ...MESSAGE, deadline_ms: -1 }, "invalid_argument"],
+    ["half a millisecond", { ...MESSAGE, deadline_ms: 1.5 }, "invalid_argument"],
+    ["a state no task has", { ...MESSAGE, task_state: "done" }, "invalid_argument"],
+    ["a decision that is none", { ...MESSAGE, decision: "maybe" }, "invalid_argument"],
   ];
   for (const [what, message, code] of wrong) {
     it(`is refused for ${what}`, async () => {
@@ -244,12 +244,12 @@ describe("a message that cannot be read", () => {
 
   it("is refused when it is signed and lets the relay fill in what was not signed", async () => {
     await refused(
-      () => parseMessageDraft({ ...LETTER, signature: "abc" }),
+      () => parseMessageDraft({ ...MESSAGE, signature: "abc" }),
       "invalid_argument",
       /must bring id, created_at, thread_id/,
     );
     parseMessageDraft({
-      ...LETTER,
+      ...MESSAGE,
       signature: "abc",
       id: "m1",
       created_at: "2026-05-08T08:30:00Z",
@@ -278,8 +278,8 @@ describe("the digest of a message", () => {
       traceparent: "00-0-0-01",
       tracestate: "v=1",
     };
-    assert.equal(digest({ ...LETTER, ...anew }), digest(LETTER));
-    const signed = { ...LETTER, thread_id: "t1", id: "m9", created_at: "2026-05-08T08:30:00Z" };
+    assert.equal(digest({ ...MESSAGE, ...anew }), digest(MESSAGE));
+    const signed = { ...MESSAGE, thread_id: "t1", id: "m9", created_at: "2026-05-08T08:30:00Z" };
     assert.equal(digest({ ...signed, signature: "abc" }), digest({ ...signed, signature: "def" }));
   });
 
@@ -297,7 +297,7 @@ describe("the digest of a message", () => {
       { deadline_ms: 5 },
       { x_unknown: 0 },
     ];
-    const digests = [LETTER, ...changes.map((change) => ({ ...LETTER, ...change }))].map(digest);
+    const digests = [MESSAGE, ...changes.map((change) => ({ ...MESSAGE, ...change }))].map(digest);
     assert.equal(new Set(digests).size, digests.length);
   });
 });

@@ -49,7 +49,7 @@ describe("a batch", () => {
     await using core = await coreOnMemory();
     const results = await batch(core, [
       message({ body: "一" }),
-      message({ to: "nobody" }),
+      message({ to: "stranger" }),
       message({ body: "二" }),
       message({ attachments: ["a"] }),
       message({ body: "三" }),
@@ -148,7 +148,7 @@ describe("an atomic batch", () => {
   });
 
   const wrong: readonly [what: string, message: unknown][] = [
-    ["an unknown recipient", message({ to: "nobody" })],
+    ["an unknown recipient", message({ to: "stranger" })],
     ["an attachment", message({ attachments: ["a"] })],
     ["a wrong type", message({ body: 7 })],
     ["a heartbeat", message({ type: "heartbeat" })],

@@ -10,7 +10,7 @@ const SECRET_TEXT = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 const SECRET = readSigningSecret(SECRET_TEXT);
 
 /** Signed once by a program in Python, with `sort_keys=True` and `ensure_ascii=False`. */
-const LETTER: SignedMessage = {
+const MESSAGE: SignedMessage = {
   version: "a2a.v1",
   id: "msg_1",
   from: "lulu@kamac",
@@ -41,23 +41,23 @@ describe("a signing secret", () => {
 
 describe("the signature of a message", () => {
   it("is the one that another program makes of the same JSON", () => {
-    assert.equal(signatureOf(LETTER, SECRET), LETTER.signature);
-    assert.ok(isSignedWith(LETTER, SECRET));
+    assert.equal(signatureOf(MESSAGE, SECRET), MESSAGE.signature);
+    assert.ok(isSignedWith(MESSAGE, SECRET));
   });
 
   it("does not depend on the order of members, at any depth", () => {
-    const { x_more: _, ...others } = LETTER as SignedMessage & { readonly x_more: unknown };
+    const { x_more: _, ...others } = MESSAGE as SignedMessage & { readonly x_more: unknown };
     const turned = Object.fromEntries(Object.entries(others).toReversed()) as SignedMessage;
     const x_more = { Z: 0, z: "", é: [1, -0.5, 1e21, true, null, { a: {}, b: [] }] };
     assert.ok(isSignedWith({ ...turned, x_more } as SignedMessage, SECRET));
   });
 
-  for (const member of Object.keys(LETTER).filter((each) => each !== "signature")) {
+  for (const member of Object.keys(MESSAGE).filter((each) => each !== "signature")) {
     it(`is no more right when ${member} is changed, set to null or left out`, () => {
-      const { [member as keyof SignedMessage]: value, ...rest } = LETTER;
+      const { [member as keyof SignedMessage]: value, ...rest } = MESSAGE;
       const other = typeof value === "string" ? `${value} ` : 7;
-      assert.ok(!isSignedWith({ ...LETTER, [member]: other }, SECRET));
-      assert.ok(!isSignedWith({ ...LETTER, [member]: null }, SECRET));
+      assert.ok(!isSignedWith({ ...MESSAGE, [member]: other }, SECRET));
+      assert.ok(!isSignedWith({ ...MESSAGE, [member]: null }, SECRET));
       assert.ok(!isSignedWith(rest as SignedMessage, SECRET));
     });
   }
@@ -75,13 +75,13 @@ describe("the signature of a message", () => {
   ];
   for (const [what, x_more] of changes) {
     it(`covers unknown members: ${what}`, () => {
-      assert.ok(!isSignedWith({ ...LETTER, x_more } as SignedMessage, SECRET));
+      assert.ok(!isSignedWith({ ...MESSAGE, x_more } as SignedMessage, SECRET));
     });
   }
 
   it("covers members that are added", () => {
     for (const added of ["x_new", "urgency", "__proto__", "constructor"]) {
-      const message = JSON.parse(`{"${added}":"x",${JSON.stringify(LETTER).slice(1)}`) as SignedMessage;
+      const message = JSON.parse(`{"${added}":"x",${JSON.stringify(MESSAGE).slice(1)}`) as SignedMessage;
       assert.ok(!isSignedWith(message, SECRET), added);
     }
   });
@@ -89,16 +89,16 @@ describe("the signature of a message", () => {
   it("may be one of several", () => {
     const others = ["v1,AAAA", "v2,whatever", `v1,${"A".repeat(43)}=`, ""];
     for (const signature of [
-      [...others, LETTER.signature].join(" "),
-      [LETTER.signature, ...others].join(" "),
-      `  ${LETTER.signature}`,
+      [...others, MESSAGE.signature].join(" "),
+      [MESSAGE.signature, ...others].join(" "),
+      `  ${MESSAGE.signature}`,
     ]) {
-      assert.ok(isSignedWith({ ...LETTER, signature }, SECRET), signature);
+      assert.ok(isSignedWith({ ...MESSAGE, signature }, SECRET), signature);
     }
-    assert.ok(!isSignedWith({ ...LETTER, signature: others.join(" ") }, SECRET));
+    assert.ok(!isSignedWith({ ...MESSAGE, signature: others.join(" ") }, SECRET));
   });
 
-  const right = LETTER.signature;
+  const right = MESSAGE.signature;
   const wrong: readonly string[] = [
     "",
     "v1,",
@@ -115,7 +115,7 @@ describe("the signature of a message", () => {
   ];
   for (const signature of wrong) {
     it(`is not ${JSON.stringify(signature)}`, () => {
-      assert.ok(!isSignedWith({ ...LETTER, signature }, SECRET));
+      assert.ok(!isSignedWith({ ...MESSAGE, signature }, SECRET));
     });
   }
 

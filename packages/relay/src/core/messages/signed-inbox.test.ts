@@ -139,7 +139,7 @@ describe("a signed message", () => {
   });
 });
 
-describe("whoever could not sign", () => {
+describe("a caller that could not sign", () => {
   it("hears the same for every reason; the journal keeps which", async () => {
     await using core = await coreOnMemory();
     const key = await newKey(core);
@@ -295,7 +295,7 @@ describe("a signing key", () => {
     assert.deepEqual([await reasons(core), await reasons(core, "acme")], [[], ["signature"]]);
   });
 
-  it("without an agent, as only somebody past the relay could write it, signs for nobody", async () => {
+  it("without an agent, as only a direct edit of the store could write it, signs for no agent", async () => {
     await using core = await coreOnMemory();
     const key = await newKey(core);
     const record = await core.store.key(key.key_id);

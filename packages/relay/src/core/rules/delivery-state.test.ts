@@ -77,7 +77,7 @@ describe("the delivery machine", () => {
       if (perform === undefined) continue;
       const next = EDGES.find(([from, by]) => from === state && by === act)?.[2];
       if (next !== undefined) {
-        it(`makes ${state} mail ${next} by ${act}`, () => {
+        it(`makes ${state} deliveries ${next} by ${act}`, () => {
           const after = perform(inState(state));
           assert.equal(after?.state, next);
           assert.equal(after.settledAtMs, isSettled(next) ? NOON_MS : null);
@@ -87,10 +87,10 @@ describe("the delivery machine", () => {
           assert.equal(perform(inState(state)), undefined);
         });
       } else {
-        it(`refuses to ${act} ${state} mail`, async () => {
+        it(`refuses to ${act} ${state} deliveries`, async () => {
           const delivery = inState(state);
           const before = structuredClone(delivery);
-          // Whoever gives back names a lease, and this mail has none.
+          // A release names a lease, and this delivery has none.
           await refused(() => perform(delivery), act === "release" ? "lease_lost" : "wrong_state");
           assert.deepEqual(delivery, before);
         });
@@ -127,7 +127,7 @@ describe("fencing", () => {
     assert.equal(release(overtaken, "l2").state, "available");
   });
 
-  it("refuses whoever holds an earlier lease, and says which attempt is under way", async () => {
+  it("refuses the holder of an earlier lease, and says which attempt is under way", async () => {
     for (const finish of [acknowledge, failing]) {
       const error = await refused(
         () => finish(overtaken, "l1", NOON_MS),
@@ -139,7 +139,7 @@ describe("fencing", () => {
     await refused(() => release(overtaken, "l1"), "lease_lost");
   });
 
-  it("asks for the lease when leased mail is finished without one", async () => {
+  it("asks for the lease when a leased delivery is finished without one", async () => {
     for (const finish of [acknowledge, failing]) {
       await refused(() => finish(overtaken, undefined, NOON_MS), "lease_required", /attempt 2/);
     }
@@ -165,14 +165,14 @@ describe("fencing", () => {
     }
   });
 
-  it("refuses a late holder once somebody took over, also when they gave it back", async () => {
+  it("refuses a late holder once another worker took over, also when they gave it back", async () => {
     const back = release(overtaken, "l2");
     await refused(() => acknowledge(back, "l1", NOON_MS), "lease_lost");
     await refused(() => assertMayFinish(back, "l1"), "lease_lost");
     assert.equal(acknowledge(back, "l2", NOON_MS)?.state, "acknowledged");
   });
 
-  it("needs no lease on mail that was never leased, and refuses one that was never given", async () => {
+  it("needs no lease on a delivery that was never leased, and refuses one that was never given", async () => {
     assert.equal(acknowledge(aDelivery(), undefined, NOON_MS)?.state, "acknowledged");
     await refused(() => acknowledge(aDelivery(), "l1", NOON_MS), "lease_lost");
   });
@@ -186,7 +186,7 @@ describe("fencing", () => {
   });
 
   for (const state of SETTLED_DELIVERY_STATES) {
-    it(`says lease_lost to a stranger's lease on ${state} mail, and wrong_state to its own`, async () => {
+    it(`says lease_lost to a stranger's lease on ${state} deliveries, and wrong_state to its own`, async () => {
       const delivery = aDelivery({ state, leaseId: "l1", attempt: 1, settledAtMs: NOON_MS });
       await refused(() => fail(delivery, "l9", "no", NOON_MS), "lease_lost");
       await refused(() => fail(delivery, "l1", "no", NOON_MS), "wrong_state", new RegExp(`already ${state}`));
@@ -194,7 +194,7 @@ describe("fencing", () => {
     });
   }
 
-  it("says task_canceled to whoever held mail of a canceled task", async () => {
+  it("says task_canceled to the holder of a message of a canceled task", async () => {
     const withdrawn = withdraw(aLeasedDelivery(), CANCELED_REASON, NOON_MS);
     for (const leaseId of ["l1", "l9", undefined]) {
       await refused(() => acknowledge(withdrawn, leaseId, NOON_MS), "task_canceled");
@@ -225,7 +225,7 @@ describe("an operator's repair", () => {
   });
 
   for (const state of DELIVERY_STATES.filter((each) => each !== "leased")) {
-    it(`is refused on ${state} mail, which has no lease`, async () => {
+    it(`is refused on ${state} deliveries, which have no lease`, async () => {
       await refused(() => requeue(inState(state), undefined), "wrong_state", /not leased/);
       await refused(() => forceError(inState(state), undefined, "no", NOON_MS), "wrong_state", /not leased/);
     });
@@ -266,13 +266,13 @@ describe("the clock alone", () => {
   });
 
   for (const state of DELIVERY_STATES.filter((each) => each !== "leased")) {
-    it(`leaves ${state} mail alone`, () => {
+    it(`leaves ${state} deliveries alone`, () => {
       const delivery = { ...inState(state), duplicateSafety: "idempotent", leaseExpiresAtMs: 0 } as const;
       assert.equal(timeOut(delivery, NOON_MS, 3), undefined);
     });
   }
 
-  it("says when mail expired that nobody took", () => {
+  it("says when a message expired", () => {
     const expired = expire(aDelivery({ expiresAtMs: NOON_MS }), NOON_MS + 5);
     assert.match(expired.reason ?? "", /2026-05-08T12:00:00.000Z/);
   });

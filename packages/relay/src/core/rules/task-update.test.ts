@@ -39,7 +39,7 @@ const ENDS: readonly (readonly [string, (core: CoreOnMemory, taskId: string) => 
   ["failed", ({ tasks, zhiwei }, id) => tasks.fail(zhiwei, id, { reason: "做不了" })],
   ["canceled", ({ tasks, lulu }, id) => tasks.cancel(lulu, id, {})],
   [
-    "answered by mail",
+    "answered by message",
     (core, id) => core.send({ from: ZHIWEI, to: LULU, type: "reply", task_id: id, body: "好了" }),
   ],
   [
@@ -117,14 +117,14 @@ describe("the steps of a task", () => {
     assert.deepEqual(steps[1], { kind: "message", messageId: receipt.message_id });
   });
 
-  it("are the same when the agent answers by mail", async () => {
+  it("are the same when the agent answers by message", async () => {
     const { core, taskId, requestId } = await askedTask();
     await using _ = core;
-    const mail = { from: ZHIWEI, to: LULU, reply_to: requestId };
-    await core.send({ ...mail, type: "status", task_state: "working", body: "在做" });
-    await core.send({ ...mail, type: "reply", body: "哪一个？", needs_reply: true });
+    const about = { from: ZHIWEI, to: LULU, reply_to: requestId };
+    await core.send({ ...about, type: "status", task_state: "working", body: "在做" });
+    await core.send({ ...about, type: "reply", body: "哪一个？", needs_reply: true });
     const reply = await core.send({
-      ...mail,
+      ...about,
       type: "reply",
       body: "好了",
       parts: [{ kind: "text", text: "好了" }],
@@ -138,7 +138,7 @@ describe("the steps of a task", () => {
     });
   });
 
-  it("tell of a handoff, a cancellation, and of what nobody did", async () => {
+  it("tell of a handoff, a cancellation, and of of work that was given up", async () => {
     const { core, taskId, requestId } = await askedTask();
     await using _ = core;
     await core.agents.register(core.operator, { agent_id: "carol@host" });
@@ -197,7 +197,7 @@ describe("the steps of a task", () => {
 });
 
 describe("a guest", () => {
-  it("asks, is asked back without mail, and is answered by any wire though it has no mailbox", async () => {
+  it("asks, is asked back without a message, and is answered by any wire though it has no mailbox", async () => {
     await using core = await coreOnMemory();
     const { receipt } = await core.messages.send(
       core.operator,
@@ -239,7 +239,7 @@ describe("a guest", () => {
     await refused(asGuest, "permission_denied");
   });
 
-  it("sees the end of a task that nobody did", async () => {
+  it("sees the end of a task that was given up", async () => {
     await using core = await coreOnMemory();
     const { receipt } = await core.messages.send(
       core.operator,

@@ -65,7 +65,7 @@ describe("a notice", () => {
     assert.deepEqual([(await core.inboxOf(ZHIWEI)).length, (await core.inboxOf(LULU)).length], [0, 0]);
   });
 
-  it("is caused by a question that nobody reads", async () => {
+  it("is caused by a question that is never read", async () => {
     await using core = await coreOnMemory();
     const { receipt } = await core.send({ type: "request" });
     const question = await core.send({
@@ -126,7 +126,7 @@ describe("a notice", () => {
 });
 
 describe("canceling", () => {
-  it("is final at once: mail is withdrawn, whoever asked gets one result", async () => {
+  it("is final at once: deliveries are withdrawn, the requester gets one result", async () => {
     await using core = await coreOnMemory();
     const { receipt } = await core.send({ type: "request" });
     const task = await core.tasks.cancel(core.operator, receipt.task_id ?? "", { reason: "不用了" });
@@ -136,11 +136,11 @@ describe("canceling", () => {
       (await core.inboxOf(LULU)).map(({ message }) => [message.from, message["task_state"], message.body]),
       [[POSTMASTER, "canceled", "不用了"]],
     );
-    assert.equal((await core.inboxOf(ZHIWEI)).length, 0, "nobody worked on it, so nobody has to stop");
+    assert.equal((await core.inboxOf(ZHIWEI)).length, 0, "no worker held it, so none has to stop");
     assert.deepEqual(await core.tasks.cancel(core.operator, task.id, {}), task);
   });
 
-  it("tells whoever holds the work to stop, and again when they come back with it", async () => {
+  it("tells the lease holder to stop, and again when it finishes", async () => {
     await using core = await coreOnMemory();
     const { receipt } = await core.send({ type: "request" });
     const { message_id, lease_id } = await core.lease();

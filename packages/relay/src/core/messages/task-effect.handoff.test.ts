@@ -24,7 +24,7 @@ describe("a handoff", () => {
     assert.deepEqual([task.state, task.requester, task.assignee], ["submitted", LULU, ZHIWEI]);
   });
 
-  it("moves the task, keeps who asked, records the way and settles the old mail", async () => {
+  it("moves the task, keeps the requester, records the way and settles the old delivery", async () => {
     const { core, taskId, requestId } = await setup();
     await using _ = core;
     await core.tasks.reportStatus(core.operator, taskId, { state: "working", text: "在看" });
@@ -49,7 +49,7 @@ describe("a handoff", () => {
     assert.equal((await core.tasks.get(core.operator, taskId)).assignee, KAMES);
   });
 
-  it("may go on and come back, and the result still goes to whoever asked", async () => {
+  it("may go on and come back, and the result still goes to the requester", async () => {
     const { core, taskId } = await setup();
     await using _ = core;
     await core.send({ from: ZHIWEI, to: KAMES, type: "handoff", task_id: taskId });
@@ -68,7 +68,7 @@ describe("a handoff", () => {
     assert.equal((await core.inboxOf(KAMES)).length, 0);
   });
 
-  it("takes the task away from whoever had it", async () => {
+  it("takes the task away from the agent that had it", async () => {
     const { core, taskId, requestId } = await setup();
     await using _ = core;
     await core.send({ from: ZHIWEI, to: KAMES, type: "handoff", task_id: taskId });
@@ -78,7 +78,7 @@ describe("a handoff", () => {
     await refused(core.send({ ...reply, reply_to: requestId }), "permission_denied", /between/);
   });
 
-  it("is for whoever works on the task, and goes to neither end of it", async () => {
+  it("is for the agent that works on the task, and goes to neither end of it", async () => {
     const { core, taskId } = await setup();
     await using _ = core;
     const handoff = { type: "handoff", task_id: taskId } as const;
@@ -105,7 +105,7 @@ describe("a handoff", () => {
     await refused(core.send(handoff), "task_finished");
   });
 
-  it("that nobody takes ends the task, and both who asked and who passed it on are told", async () => {
+  it("that expires ends the task, and both the requester and who passed it on are told", async () => {
     const { core, taskId } = await setup();
     await using _ = core;
     const expires_at = new Date(core.clock.nowMs() + 1_000).toISOString();
@@ -130,7 +130,7 @@ describe("a handoff", () => {
 });
 
 describe("a follow-up", () => {
-  it("goes to the worker that holds the task, and to nobody else", async () => {
+  it("goes to the worker that holds the task, and to no other", async () => {
     const { core, taskId, requestId } = await setup();
     await using _ = core;
     const held = await core.lease({ worker: "w1" });
@@ -162,7 +162,7 @@ describe("a follow-up", () => {
     });
   }
 
-  it("keeps its place behind what was sent before it when it becomes free", async () => {
+  it("keeps its order after what was sent before it when it becomes free", async () => {
     const { core, taskId } = await setup();
     await using _ = core;
     const { message_id, lease_id } = await core.lease({ worker: "w1" });
@@ -175,7 +175,7 @@ describe("a follow-up", () => {
     );
   });
 
-  it("is refused when the task is over, or sent to somebody who does not have it", async () => {
+  it("is refused when the task is over, or sent to an agent that does not have it", async () => {
     const { core, taskId } = await setup();
     await using _ = core;
     await refused(core.send({ task_id: taskId, to: KAMES }), "invalid_argument", /is with zhiwei/);
@@ -192,7 +192,7 @@ describe("a follow-up", () => {
     assert.equal(known.message.replace(taskId, "X"), unknown.message.replace("nothing", "X"));
   });
 
-  it("to the result of a finished task is mail in the same thread, not a refusal", async () => {
+  it("to the result of a finished task is a message in the same thread, not a refusal", async () => {
     const { core, taskId, requestId } = await setup();
     await using _ = core;
     const answer = await core.send({
@@ -208,7 +208,7 @@ describe("a follow-up", () => {
     assert.equal((await core.inboxOf(ZHIWEI))[0]?.message.body, "谢谢");
   });
 
-  it("that is canceled before it was taken tells whoever handed the task over", async () => {
+  it("that is canceled before it was taken tells the agent that handed the task over", async () => {
     const { core, taskId } = await setup();
     await using _ = core;
     await core.messages.send(core.zhiwei, { to: KAMES, type: "handoff", task_id: taskId, body: "交给你" });

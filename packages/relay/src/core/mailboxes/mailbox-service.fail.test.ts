@@ -15,7 +15,7 @@ async function setup() {
   return { core, giveUp, taskId: receipt.task_id ?? "" };
 }
 
-describe("giving up mail that asked for a task", () => {
+describe("giving up a message that asked for a task", () => {
   it("answers the task, and so needs the capability for that", async () => {
     const { core, giveUp, taskId } = await setup();
     await using _ = core;
@@ -35,7 +35,7 @@ describe("giving up mail that asked for a task", () => {
     );
   });
 
-  it("needs none where the mail is only a note", async () => {
+  it("needs none where the message is only a note", async () => {
     await using core = await gatedCore();
     await core.messages.send(core.lulu, { to: ZHIWEI, body: "看看" });
     const { message_id, lease_id } = await core.lease();

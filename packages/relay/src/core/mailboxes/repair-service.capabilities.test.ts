@@ -46,7 +46,7 @@ async function isUntouched({ core, message_id, lease_id }: Stuck): Promise<void>
 }
 
 describe("an agent that repairs", () => {
-  it("needs the capability for what it does, and is told before anything is looked up", async () => {
+  it("needs the capability for what it does, and is told before anything is read", async () => {
     const work = await stuck();
     await using core = work.core;
     await refused(
@@ -201,7 +201,7 @@ describe("an agent that retries stale work", () => {
   const message = { idempotency: { duplicate_safety: "idempotent", key: "k1" } };
   const policy = { enabled: true, min_lease_age_ms: 0, max_requeues: 10 };
 
-  it("needs the capability, and looks at its own only", async () => {
+  it("needs the capability, and scans its own only", async () => {
     const work = await stuck(message);
     await using core = work.core;
     await refused(
@@ -241,7 +241,7 @@ describe("an agent that retries stale work", () => {
     await isUntouched(work);
   });
 
-  it("spends a use for what it requeues, not for looking", async () => {
+  it("spends a use for what it requeues, not for scanning", async () => {
     const work = await stuck(message);
     await using core = work.core;
     const { id } = await core.grant(LULU, REQUEUE, { scope: { max_uses: 1 } });

@@ -32,8 +32,8 @@ describe("a request", () => {
       [task.state, task.requester, task.assignee, task.message_id, task.subject, task.thread_id],
       ["submitted", LULU, ZHIWEI, receipt.message_id, "看看", receipt.thread_id],
     );
-    const [mail] = await core.inboxOf(ZHIWEI);
-    assert.deepEqual([mail?.task_id, mail?.message.task_id], [task.id, task.id]);
+    const [inbox] = await core.inboxOf(ZHIWEI);
+    assert.deepEqual([inbox?.task_id, inbox?.message.task_id], [task.id, task.id]);
   });
 
   it("hangs its task under a parent that its sender takes part in", async () => {
@@ -66,7 +66,7 @@ describe("a request", () => {
 });
 
 describe("a reply", () => {
-  it("from the recipient completes the task, settles its mail and is itself the result", async () => {
+  it("from the recipient completes the task, settles its delivery and is itself the result", async () => {
     await using core = await coreOnMemory();
     const { receipt } = await core.send({ type: "request" });
     const { receipt: reply } = await core.send({
@@ -109,7 +109,7 @@ describe("a reply", () => {
     assert.deepEqual(await stagesOf(core, question.receipt.message_id), ["accepted", "replied"]);
   });
 
-  it("to a note is mail, and the note's receipts say so", async () => {
+  it("to a note is a message, and the note's receipts say so", async () => {
     await using core = await coreOnMemory();
     const { receipt } = await core.send();
     const reply = { ...FROM_ZHIWEI, type: "reply", reply_to: receipt.message_id } as const;
@@ -129,7 +129,7 @@ describe("a reply", () => {
     assert.equal((await core.inboxOf(LULU)).length, 1);
   });
 
-  it("goes to whoever asked, and only about mail of one's own", async () => {
+  it("goes to the requester, and only about its own messages", async () => {
     await using core = await coreOnMemory();
     await core.agents.register(core.operator, { agent_id: "kames@kamac" });
     const { receipt } = await core.send({ type: "request" });
@@ -234,12 +234,12 @@ describe("a heartbeat", () => {
 
   it("still needs a recipient that exists", async () => {
     await using core = await coreOnMemory();
-    await refused(core.send({ type: "heartbeat", to: "nobody" }), "unknown_agent");
+    await refused(core.send({ type: "heartbeat", to: "stranger" }), "unknown_agent");
   });
 });
 
 describe("urgency and kind", () => {
-  it("never change the order of mail", async () => {
+  it("never change the order of messages", async () => {
     await using core = await coreOnMemory();
     const sent: string[] = [];
     for (const urgency of URGENCIES) {
@@ -266,15 +266,15 @@ describe("any message", () => {
     assert.deepEqual([message.from, message.to, receipt.recipient], [LULU, ZHIWEI, ZHIWEI]);
   });
 
-  it("goes to somebody else", async () => {
+  it("goes to another agent", async () => {
     await using core = await coreOnMemory();
     await refused(core.send({ to: LULU }), "invalid_argument", /cannot write to itself/);
   });
 
   it("needs a sender and a recipient that are known", async () => {
     await using core = await coreOnMemory();
-    await refused(core.send({ to: "nobody" }), "unknown_agent", /^to: .*"nobody"/);
-    await refused(core.send({ from: "nobody" }), "unknown_agent", /^from: /);
+    await refused(core.send({ to: "stranger" }), "unknown_agent", /^to: .*"stranger"/);
+    await refused(core.send({ from: "stranger" }), "unknown_agent", /^from: /);
     await refused(core.send({ to: "postmaster@relay" }), "unknown_agent", /reads no mail/);
     await refused(core.send({ from: "postmaster@relay" }), "unknown_agent");
     await refused(core.send({ to: "skill:translate" }), "invalid_argument", /skill addresses/);

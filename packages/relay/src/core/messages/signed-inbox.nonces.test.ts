@@ -53,7 +53,7 @@ describe("a nonce", () => {
     await core.send();
     const message = signed(core, key);
     await refused(core.inbox.receive(message, PLAIN), "mailbox_full");
-    await refused(core.inbox.receive(signed(core, key, { to: "nobody" }), PLAIN), "unknown_agent");
+    await refused(core.inbox.receive(signed(core, key, { to: "stranger" }), PLAIN), "unknown_agent");
     const [item] = await core.inboxOf(ZHIWEI);
     await core.mailboxes.ack(core.operator, ZHIWEI, { message_ids: [item?.message_id ?? ""] });
     assert.equal((await core.inbox.receive(message, PLAIN)).created, true);
@@ -81,7 +81,7 @@ describe("a nonce", () => {
     assert.equal(await core.store.forgetNonces(Number.MAX_SAFE_INTEGER), 0);
   });
 
-  it("of a heartbeat counts too, so that nobody can pretend that an agent is there", async () => {
+  it("of a heartbeat counts too, so that a replay does not renew presence", async () => {
     await using core = await coreOnMemory();
     const key = await newKey(core);
     const beat = signed(core, key, { type: "heartbeat", body: "" });

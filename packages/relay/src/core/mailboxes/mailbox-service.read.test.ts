@@ -6,7 +6,7 @@ import { coreOnMemory, LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
 import { refused } from "../../../testing/refusal.ts";
 
 describe("reading a mailbox", () => {
-  it("shows mail oldest first, again and again until it is acknowledged", async () => {
+  it("shows messages oldest first, again and again until it is acknowledged", async () => {
     await using core = await coreOnMemory();
     const first = (await core.send({ body: "一" })).receipt.message_id;
     const second = (await core.send({ body: "二" })).receipt.message_id;
@@ -74,7 +74,7 @@ describe("reading a mailbox", () => {
     );
   });
 
-  it("looking as an operator, at the queue or at a message, leaves no mark", async () => {
+  it("an operator that lists the queue or reads a message leaves no mark", async () => {
     await using core = await coreOnMemory();
     const { receipt } = await core.send();
     await core.repairs.queue(core.operator, {});
@@ -99,7 +99,7 @@ describe("reading a mailbox", () => {
     assert.equal(cursor, since);
   });
 
-  it("shows mail that went back to a reader whose cursor is past its first place", async () => {
+  it("shows messages that went back to a reader whose cursor is past its first position", async () => {
     await using core = await coreOnMemory();
     const { receipt } = await core.send();
     await core.send();
@@ -114,7 +114,7 @@ describe("reading a mailbox", () => {
     );
   });
 
-  it("shows neither leased mail nor mail whose time is over", async () => {
+  it("shows neither leased nor expired messages", async () => {
     await using core = await coreOnMemory();
     await core.send();
     await core.lease();
@@ -182,14 +182,14 @@ describe("reading a mailbox", () => {
     });
   }
 
-  it("is refused for an agent that nobody knows", async () => {
+  it("is refused for an unknown agent", async () => {
     await using core = await coreOnMemory();
-    await refused(core.mailboxes.read(core.operator, "nobody", {}), "unknown_agent");
+    await refused(core.mailboxes.read(core.operator, "stranger", {}), "unknown_agent");
     await refused(core.mailboxes.read(core.operator, "../etc", {}), "invalid_argument");
   });
 });
 
-describe("waiting for mail", () => {
+describe("waiting for messages", () => {
   it("ends as soon as a message comes", async () => {
     await using core = await coreOnMemory();
     const waiting = core.mailboxes.read(core.operator, ZHIWEI, { wait_ms: 60_000 });
@@ -202,7 +202,7 @@ describe("waiting for mail", () => {
     );
   });
 
-  it("does not end for mail of others, and ends for mail behind the cursor only", async () => {
+  it("does not end for messages of others, and ends for messages behind the cursor only", async () => {
     await using core = await coreOnMemory();
     await core.send({ body: "旧" });
     const { cursor } = await core.mailboxes.read(core.operator, ZHIWEI, {});
@@ -216,7 +216,7 @@ describe("waiting for mail", () => {
     );
   });
 
-  it("ends for whoever waits, and hands a lease to only one of them", async () => {
+  it("ends for every waiting caller, and hands a lease to only one of them", async () => {
     await using core = await coreOnMemory();
     const lease = { wait_ms: 60_000 };
     const stop = new AbortController();
@@ -247,7 +247,7 @@ describe("waiting for mail", () => {
     assert.deepEqual([messages, cursor], [[], "0"]);
   });
 
-  it("ends empty when nobody waits for it any more", async () => {
+  it("ends empty when its caller disconnects", async () => {
     await using core = await coreOnMemory();
     const stop = new AbortController();
     const waiting = core.mailboxes.read(core.operator, ZHIWEI, { wait_ms: 60_000 }, { signal: stop.signal });
@@ -256,7 +256,7 @@ describe("waiting for mail", () => {
     assert.deepEqual((await waiting).messages, []);
   });
 
-  it("for a lease ends when mail is given back", async () => {
+  it("for a lease ends when a message is released", async () => {
     await using core = await coreOnMemory();
     await core.send();
     const { message_id, lease_id } = await core.lease();

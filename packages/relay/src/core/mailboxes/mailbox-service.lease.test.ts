@@ -104,7 +104,7 @@ describe("renewing", () => {
     assert.equal(results[0]?.ok === true && results[0].lease?.expires_at, "2026-05-08T12:00:01.900Z");
   });
 
-  it("keeps a late lease that nobody took away", async () => {
+  it("keeps a late lease that no operator took away", async () => {
     await using core = await coreOnMemory();
     await core.send();
     const { message_id, lease_id } = await core.lease({ lease_ms: 1_000 });
@@ -136,7 +136,7 @@ describe("renewing", () => {
     }
   });
 
-  it("says that the task was canceled to whoever still works on it", async () => {
+  it("says that the task was canceled to the worker that still holds it", async () => {
     await using core = await coreOnMemory();
     const { receipt } = await core.send({ type: "request" });
     const { message_id, lease_id } = await core.lease({ lease_ms: 1_000 });
@@ -166,7 +166,7 @@ describe("acknowledging", () => {
     assert.deepEqual(codes(again.results), ["ok", "not_found", "ok", "ok"]);
   });
 
-  it("does not settle leased mail by its id alone", async () => {
+  it("does not settle leased messages by its id alone", async () => {
     await using core = await coreOnMemory();
     await core.send();
     await core.send();
@@ -228,7 +228,7 @@ describe("giving back and giving up", () => {
     assert.deepEqual(codes(again.results), ["wrong_state"]);
   });
 
-  it("for good makes the mail dead and tells its sender why", async () => {
+  it("for good makes the message dead and tells its sender why", async () => {
     await using core = await coreOnMemory();
     const { receipt } = await core.send({ subject: "急事" });
     const { message_id, lease_id } = await core.lease();
