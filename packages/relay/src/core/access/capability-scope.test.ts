@@ -3,7 +3,6 @@ import { describe, it } from "node:test";
 import { type CapabilityScope, LIMITS } from "@a2a-relay/protocol";
 import fc from "fast-check";
 import { refused } from "../../../testing/refusal.ts";
-import { parseAction } from "./capability-action.ts";
 import { normalizeScope, type ScopedRequest, scopeRefusal, usesLeft, widening } from "./capability-scope.ts";
 import { newKeyPair } from "../rules/ed25519.ts";
 
@@ -15,43 +14,6 @@ const REQUEST: ScopedRequest = {
   leaseId: "l1",
   duplicateRisk: "idempotent",
 };
-
-describe("an action", () => {
-  it("is one of six, with an agent where two take part", () => {
-    assert.deepEqual(parseAction("a2a.send.zhiwei@known-blocks1"), {
-      verb: "send",
-      peer: "zhiwei@known-blocks1",
-    });
-    assert.deepEqual(parseAction("a2a.recv.知微"), { verb: "recv", peer: "知微" });
-    assert.deepEqual(parseAction("a2a.respond.a.b.c"), { verb: "respond", peer: "a.b.c" });
-    for (const plain of ["a2a.repair.requeue", "a2a.repair.force_error", "a2a.compact"]) {
-      assert.deepEqual(parseAction(plain), { plain });
-    }
-  });
-
-  const wrong = [
-    "",
-    "a2a",
-    "a2a.*",
-    "a2a.send",
-    "a2a.send.",
-    "a2a.send.*",
-    "a2a.send.lu*",
-    "a2a.delete.lulu",
-  ];
-  for (const text of [
-    ...wrong,
-    "A2A.send.lulu",
-    "a2a.repair.*",
-    "a2a.repair",
-    "a2a.compact.lulu",
-    " a2a.compact",
-  ]) {
-    it(`is not "${text}"`, async () => {
-      await refused(() => parseAction(text), "invalid_argument", /no wildcards/);
-    });
-  }
-});
 
 describe("a scope", () => {
   it("has one spelling: nulls are left out, postures have one name, what is not known is kept", () => {

@@ -1,9 +1,26 @@
-import { type AgentCard, readCard, type Skill } from "@a2a-relay/protocol";
+import {
+  type AgentCard,
+  type AgentView,
+  AVAILABILITY_EXTENSION,
+  formatInstant,
+  type Presence,
+  readCard,
+  RELAY_EXTENSIONS,
+  type Skill,
+} from "@a2a-relay/protocol";
+import { type Principal, speaksFor } from "../access/principal.ts";
 import { termsOf } from "./agent-terms.ts";
 import type { AgentRecord, AgentWithPresence } from "../ports/agents.ts";
-import { availability, COMMON_EXTENSIONS, isOurs } from "./card-extensions.ts";
-import { agentUrl, type CardSettings, relayInterfaces } from "./card-interfaces.ts";
-import { type CardSecurity, cardSecurity } from "./card-security.ts";
+import type { PushEndpoint } from "../ports/pushes.ts";
+import {
+  agentUrl,
+  type CardExtension,
+  type CardSecurity,
+  cardSecurity,
+  type CardSettings,
+  COMMON_EXTENSIONS,
+  relayInterfaces,
+} from "./card-interfaces.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -64,6 +81,47 @@ export function namesInterfaces(written: AgentCard): boolean {
   return interfacesIn(readCard(written)).length > 0;
 }
 
+/** An agent as the API shows it to that viewer. */
+export function viewAgent(
+  found: AgentWithPresence,
+  endpoint: PushEndpoint | undefined,
+  at: { readonly nowMs: number; readonly settings: CardSettings; readonly viewer: Principal },
+): AgentView {
+  const { agent, lastSeenAtMs } = found;
+  return {
+    agent_id: agent.id,
+    display_name: agent.displayName,
+    slug: slugOf(agent.id),
+    aliases: agent.aliases,
+    skills: agent.skills,
+    representative_queries: agent.representativeQueries,
+    // Whoever knows the address of a receiver can often post to it, so it is not for other agents.
+    ...(agent.callbackUrl === null || !speaksFor(at.viewer, agent.id)
+      ? {}
+      : { callback_url: agent.callbackUrl }),
+    ...(endpoint?.state === "active" ? { push: endpoint.mode } : {}),
+    ...(agent.ttlMs === null ? {} : { ttl_ms: agent.ttlMs }),
+    presence: presenceOf(found, at.nowMs),
+    ...(agent.publicKey === null ? {} : { pubkey_b58: agent.publicKey, custodial: agent.isCustodial }),
+    registered_at: formatInstant(agent.registeredAtMs),
+    ...(lastSeenAtMs === null ? {} : { last_seen_at: formatInstant(lastSeenAtMs) }),
+    agent_card: serveCard(found, at.settings, at.nowMs),
+  };
+}
+
+/** TTL says how long an agent counts as there after it was last heard; it never closes a mailbox. */
+export function presenceOf({ agent, lastSeenAtMs }: AgentWithPresence, nowMs: number): Presence {
+  if (agent.ttlMs === null || lastSeenAtMs === null) return "unknown";
+  return nowMs <= lastSeenAtMs + agent.ttlMs ? "online" : "offline";
+}
+
+/** When the agent's presence became what it is now. */
+export function presentSinceMs({ agent, lastSeenAtMs }: AgentWithPresence, nowMs: number): number {
+  if (lastSeenAtMs === null) return agent.registeredAtMs;
+  const leftAtMs = lastSeenAtMs + (agent.ttlMs ?? Number.POSITIVE_INFINITY) + 1;
+  return leftAtMs <= nowMs ? leftAtMs : lastSeenAtMs;
+}
+
 /** The relay streams and pushes for every agent, unless its owner does not want that. */
 function capabilitiesOf(
   found: AgentWithPresence,
@@ -86,6 +144,31 @@ function capabilitiesOf(
       availability(found, settings, nowMs),
     ],
   };
+}
+
+/** Whether the agent is there, and what happens to messages while it is not. */
+function availability(
+  found: AgentWithPresence,
+  { messageTtlMs }: CardSettings,
+  nowMs: number,
+): CardExtension {
+  const { lastSeenAtMs } = found;
+  return {
+    uri: AVAILABILITY_EXTENSION,
+    description: "Whether the agent is there; messages wait for it while it is not",
+    required: false,
+    params: {
+      presence: presenceOf(found, nowMs),
+      ...(lastSeenAtMs === null ? {} : { last_seen_at: formatInstant(lastSeenAtMs) }),
+      offline_delivery: true,
+      message_ttl_ms: messageTtlMs,
+    },
+  };
+}
+
+/** Those that only the relay can speak for. */
+function isOurs(uri: unknown): boolean {
+  return (RELAY_EXTENSIONS as readonly unknown[]).includes(uri);
 }
 
 /** Those of the card; else those that were registered beside it. */
@@ -157,4 +240,9 @@ function isText(value: unknown): value is string {
 
 function isObject(value: unknown): value is Json {
   return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** The id as a file name or URL segment would spell it. */
+function slugOf(id: string): string {
+  return id.replaceAll(/[^A-Za-z0-9_.-]+/g, "_").replaceAll(/^_+|_+$/g, "") || "agent";
 }

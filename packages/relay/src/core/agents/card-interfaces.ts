@@ -1,3 +1,4 @@
+import { IDEMPOTENCY_KEY_EXTENSION, STREAM_RESUME_EXTENSION } from "@a2a-relay/protocol";
 import { DEFAULT_TENANT } from "../access/principal.ts";
 
 /** What the relay says of itself in every card that it serves. */
@@ -74,4 +75,61 @@ export function tenantUrl(publicUrl: string, tenant: string): string {
 /** Paths may have these two as they are, and ids that show them are easier to read. */
 function segment(text: string): string {
   return encodeURIComponent(text).replaceAll("%40", "@").replaceAll("%3A", ":");
+}
+
+export interface CardExtension {
+  readonly uri: string;
+  readonly description: string;
+  readonly required: boolean;
+  readonly params?: Readonly<Record<string, unknown>>;
+}
+
+/** What the relay does on top of A2A, for whomever it speaks. Nobody has to know of it. */
+export const COMMON_EXTENSIONS: readonly CardExtension[] = [
+  {
+    uri: STREAM_RESUME_EXTENSION,
+    description: "Events of streams have ids; a subscription with Last-Event-ID brings what was missed",
+    required: false,
+  },
+  {
+    uri: IDEMPOTENCY_KEY_EXTENSION,
+    description: "A message sent again with the same Idempotency-Key is the same message",
+    required: false,
+  },
+];
+
+type Json = Readonly<Record<string, unknown>>;
+
+/** What a card asks of callers; an absent member asks for nothing. */
+export interface CardSecurity {
+  readonly securitySchemes?: Json;
+  readonly securityRequirements?: readonly Json[];
+}
+
+const SCHEME_NAME = "relayKey";
+const SCHEME: Json = {
+  httpAuthSecurityScheme: {
+    description: "A key of this relay; its operator makes them",
+    scheme: "Bearer",
+  },
+};
+
+/**
+ * What the relay asks for, since it is the relay that is called. What the owner asks for holds at its own address, and
+ * so is shown beside it only where callers are shown that address.
+ */
+export function cardSecurity({ hasKeys = false }: CardSettings, owner: CardSecurity = {}): CardSecurity {
+  const schemes = { ...owner.securitySchemes, ...(hasKeys ? { [SCHEME_NAME]: SCHEME } : {}) };
+  const theirs = owner.securityRequirements ?? [];
+  const ours = hasKeys ? [{ schemes: { [SCHEME_NAME]: { list: [] } } }] : nothingBeside(theirs);
+  const requirements = [...ours, ...theirs];
+  return {
+    ...(Object.keys(schemes).length === 0 ? {} : { securitySchemes: schemes }),
+    ...(requirements.length === 0 ? {} : { securityRequirements: requirements }),
+  };
+}
+
+/** That the relay asks for nothing has to be said once somebody else asks for something. */
+function nothingBeside(theirs: readonly Json[]): readonly Json[] {
+  return theirs.length === 0 ? [] : [{ schemes: {} }];
 }

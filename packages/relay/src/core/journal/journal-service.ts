@@ -220,3 +220,27 @@ function assertKnownType(type: string | undefined): void {
     `type: there are no events of type ${quote(type)}; there are ${EVENT_TYPES.join(", ")}`,
   );
 }
+
+const READY_CACHED_MS = 1_000;
+
+/** Ready means that a write really reaches the disk; many probes in one second share one write. */
+export class Readiness {
+  readonly #store: RelayStore;
+  readonly #clock: Clock;
+  #askedAtMs = Number.NEGATIVE_INFINITY;
+  #answer: Promise<void> = Promise.resolve();
+
+  constructor(parts: { readonly store: RelayStore; readonly clock: Clock }) {
+    this.#store = parts.store;
+    this.#clock = parts.clock;
+  }
+
+  async check(): Promise<void> {
+    const nowMs = this.#clock.nowMs();
+    if (nowMs - this.#askedAtMs >= READY_CACHED_MS || nowMs < this.#askedAtMs) {
+      this.#askedAtMs = nowMs;
+      this.#answer = this.#store.probe(nowMs);
+    }
+    return this.#answer;
+  }
+}

@@ -5,7 +5,7 @@ import type { RelayStore } from "../ports/relay-store.ts";
 import { digestOfText } from "../rules/digest.ts";
 import type { ChainHead, EventRecord, RetiredMessage } from "../ports/journal.ts";
 import { eventHash } from "../rules/event.ts";
-import { verifyAnchors } from "./verify-anchors.ts";
+import { verifyAnchors } from "./anchoring.ts";
 
 const PAGE_ROWS = 200;
 /** Messages digested in one turn: a few milliseconds. */

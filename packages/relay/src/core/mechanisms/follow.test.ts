@@ -26,7 +26,7 @@ function followNothing(more: Partial<PollResult<number>> = {}): AsyncIterable<nu
       looks += 1;
       return { page: looks, isEmpty: true, ...more };
     },
-    stillAllowed: () => undefined,
+    stillAllowed: async () => {},
   });
 }
 

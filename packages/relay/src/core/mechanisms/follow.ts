@@ -27,7 +27,7 @@ export interface Followed<Page> {
   /** What came after the look before. Asking for it means that the page of that look was taken. */
   look(): Promise<PollResult<Page>>;
   /** Throws when the follower may not know what comes from now on. */
-  stillAllowed(): Promise<void> | undefined;
+  stillAllowed(): Promise<void>;
   /** Called after the last look, if somebody asks for what comes after it. */
   end?(): Promise<void>;
 }
@@ -105,8 +105,7 @@ class Walk<Page> implements AsyncIterableIterator<Page, undefined> {
       this.#owesSign = hasChanged ? this.#signDueMs === 0 : againMs === undefined;
     }
     if (signal?.aborted === true || this.#isOver) return false;
-    const allowed = this.#followed.stillAllowed();
-    if (allowed !== undefined) await allowed;
+    await this.#followed.stillAllowed();
     return true;
   }
 

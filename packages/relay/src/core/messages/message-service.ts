@@ -22,7 +22,7 @@ import { KeyedMutex } from "../mechanisms/keyed-mutex.ts";
 import type { Changes, Clash, RelayStore } from "../ports/relay-store.ts";
 import { shapeParserOf } from "../mechanisms/schema-check.ts";
 import type { ServiceParts } from "../service-parts.ts";
-import { receiptsOf } from "../journal/receipts.ts";
+import { receiptsOf } from "../journal/event-view.ts";
 import { viewDelivery } from "../mailboxes/delivery-view.ts";
 import { viewPush } from "../outbound/push-view.ts";
 import { assertIndependent } from "./atomic-batch.ts";

@@ -1,7 +1,8 @@
 import { type AgentId, GUEST, type Message, type Receipt, RelayError } from "@a2a-relay/protocol";
 import type { Guard } from "../access/guard.ts";
 import type { Principal } from "../access/principal.ts";
-import type { CapabilityGate, Demand } from "../access/capability-gate.ts";
+import type { Demand } from "../access/capability-demand.ts";
+import type { CapabilityGate } from "../access/capability-gate.ts";
 import type { Directory } from "../agents/directory.ts";
 import { isRemote } from "../rules/remote-address.ts";
 import type { RemoteAgents } from "../registration/remote-agents.ts";
@@ -111,8 +112,7 @@ export class SendPlanner {
     }
     const isGuest = isAsked && from === GUEST;
     const sender = isGuest ? GUEST : await this.#directory.resolve(tenant, from, "from");
-    const allowed = this.#guard.authorize(principal, "messages.send", { agentId: sender });
-    if (allowed !== undefined) await allowed;
+    await this.#guard.authorize(principal, "messages.send", { agentId: sender });
     const recipient = to ?? (await this.#recipientOf(tenant, sender, draft, naming));
     if (isRemote(recipient)) this.#remoteAgents.check(recipient, "to");
     if (recipient === sender && draft.kind !== "heartbeat") {
