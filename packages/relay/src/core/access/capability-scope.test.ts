@@ -16,7 +16,7 @@ const REQUEST: ScopedRequest = {
 };
 
 describe("a scope", () => {
-  it("has one spelling: nulls are left out, postures have one name, what is not known is kept", () => {
+  it("has one form: without nulls, with one name for each risk, and with unknown members", () => {
     assert.deepEqual(normalizeScope(), {});
     assert.deepEqual(normalizeScope({ task_id: null, lease_id: null, max_uses: null }), {});
     const given = { version: 1, duplicate_risk: "operator-accepted", 票号: { a: [1, null] } } as const;
@@ -26,7 +26,7 @@ describe("a scope", () => {
     });
   });
 
-  it("is refused with a peer that is no key, and when it is longer than any scope need be", async () => {
+  it("is refused with a peer that is no public key, and when it is too large", async () => {
     for (const peer_pubkey_b58 of ["zhiwei", "", "0OIl", KEY + KEY]) {
       await refused(() => normalizeScope({ peer_pubkey_b58 }), "invalid_argument", /no public key/);
     }
@@ -65,18 +65,18 @@ describe("a scope", () => {
     });
   }
 
-  it("of a lease or a posture refuses whatever names none", () => {
+  it("of a lease or a risk refuses a request without one", () => {
     const bare = { ...REQUEST, leaseId: undefined, duplicateRisk: undefined };
     assert.match(scopeRefusal({ lease_id: "l1" }, bare) ?? "", /names no lease/);
     assert.match(scopeRefusal({ duplicate_risk: "idempotent" }, bare) ?? "", /duplicate_risk/);
   });
 });
 
-describe("what is passed on", () => {
+describe("a delegated capability", () => {
   const parent = { scope: { delegable: true, max_uses: 5, task_id: "t1" }, used: 2, expiresAtMs: 100 };
   const child = { scope: { max_uses: 3, task_id: "t1" }, expiresAtMs: 100 };
 
-  it("may be as wide as what is held, or narrower", () => {
+  it("may be as wide as its parent, or narrower", () => {
     assert.equal(usesLeft(parent), 3);
     assert.equal(widening(parent, child), undefined);
     const narrow = { ...child.scope, max_uses: 1, lease_id: "l1", peer_pubkey_b58: KEY, note: 1 };
@@ -96,7 +96,7 @@ describe("what is passed on", () => {
     it(`may not have ${what}`, () => assert.equal(typeof widening(parent, given), "string"));
   }
 
-  it("keeps also what this relay does not understand", () => {
+  it("keeps members that this relay does not understand", () => {
     const strange = {
       scope: { delegable: true, 地区: ["上海"] } as CapabilityScope,
       used: 0,

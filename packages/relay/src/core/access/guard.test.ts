@@ -12,7 +12,7 @@ describe("the guard", () => {
     assert.deepEqual(await core.store.chainHead(core.lulu.tenant), head);
   });
 
-  it("puts a refusal on record before it is answered: who, what, about whom, with which key", async () => {
+  it("records a refusal before it answers: actor, verb, agent and key", async () => {
     await using core = await coreOnMemory();
     const keyed = { ...core.lulu, keyId: "key_7" };
     await refused(core.guard.authorize(keyed, "mailbox.read", { agentId: ZHIWEI }), "permission_denied");
@@ -23,7 +23,7 @@ describe("the guard", () => {
     );
   });
 
-  it("records also what it hides, and one entry for each message of a batch", async () => {
+  it("also records hidden refusals, and one event for each message of a batch", async () => {
     await using core = await coreOnMemory();
     const { receipt } = await core.send();
     const stranger = { ...core.lulu, agentId: "kames@kamac" as typeof LULU };
@@ -37,7 +37,7 @@ describe("the guard", () => {
     );
   });
 
-  it("refuses for that reason alone whom it cannot put on record", async () => {
+  it("answers `unavailable` when it cannot record a refusal", async () => {
     await using core = await coreOnMemory();
     const full = Object.create(core.store, {
       commit: { value: () => Promise.reject(new Error("no space")) },

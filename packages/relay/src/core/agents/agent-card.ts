@@ -24,7 +24,7 @@ import {
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** Plain text, because every agent that can read mail can read that. */
+/** The default modes: every agent can read plain text. */
 export const TEXT_MODES: readonly string[] = ["text/plain"];
 
 const INTERFACE_MEMBERS = ["url", "protocolBinding", "protocolVersion", "tenant"];
@@ -32,10 +32,9 @@ const EXTENSION_MEMBERS = ["uri", "description", "required", "params"];
 const SKILL_MEMBERS = ["id", "name", "description", "tags", "examples", "inputModes", "outputModes"];
 
 /**
- * The card as it is served, in A2A 1.0: what its owner wrote, completed with what A2A requires, and with the relay in
- * front, because that is where callers go. Members that 1.0 does not know are left out, as strict readers refuse a card
- * for them; so are signatures, which hold only for the very card that was signed. Both are in the card as it was
- * written, which stays in the store.
+ * The card that the relay serves, in A2A 1.0: the owner's card, completed with what A2A requires. The relay's interfaces
+ * come first, because callers go through the relay. It drops members that 1.0 does not define, because strict readers
+ * refuse a card for them, and signatures, because they cover another text. The store keeps the owner's card unchanged.
  */
 export function serveCard(
   found: AgentWithPresence,
@@ -66,7 +65,7 @@ export function serveCard(
   };
 }
 
-/** The same of what only callers who are known are shown; what it leaves out is as in the other card. */
+/** The card for authenticated callers. Members that `extended` lacks come from the public card. */
 export function serveExtendedCard(
   found: AgentWithPresence,
   extended: AgentCard,
@@ -76,12 +75,12 @@ export function serveExtendedCard(
   return serveCard(found, settings, nowMs, { ...readCard(found.agent.card), ...readCard(extended) });
 }
 
-/** Whether the card as it was written tells where its owner can be reached past the relay. */
+/** Whether the owner's card names interfaces of the agent itself, past the relay. */
 export function namesInterfaces(written: AgentCard): boolean {
   return interfacesIn(readCard(written)).length > 0;
 }
 
-/** An agent as the API shows it to that viewer. */
+/** The agent as `viewer` may see it. */
 export function viewAgent(
   found: AgentWithPresence,
   endpoint: PushEndpoint | undefined,
@@ -95,7 +94,7 @@ export function viewAgent(
     aliases: agent.aliases,
     skills: agent.skills,
     representative_queries: agent.representativeQueries,
-    // Whoever knows the address of a receiver can often post to it, so it is not for other agents.
+    // Hidden from other agents: knowing a callback URL is often enough to post to it.
     ...(agent.callbackUrl === null || !speaksFor(at.viewer, agent.id)
       ? {}
       : { callback_url: agent.callbackUrl }),
@@ -109,20 +108,20 @@ export function viewAgent(
   };
 }
 
-/** TTL says how long an agent counts as there after it was last heard; it never closes a mailbox. */
+/** An agent is online for `ttlMs` after the relay last heard from it. The mailbox stays open when it is offline. */
 export function presenceOf({ agent, lastSeenAtMs }: AgentWithPresence, nowMs: number): Presence {
   if (agent.ttlMs === null || lastSeenAtMs === null) return "unknown";
   return nowMs <= lastSeenAtMs + agent.ttlMs ? "online" : "offline";
 }
 
-/** When the agent's presence became what it is now. */
+/** When the agent's presence last changed. */
 export function presentSinceMs({ agent, lastSeenAtMs }: AgentWithPresence, nowMs: number): number {
   if (lastSeenAtMs === null) return agent.registeredAtMs;
   const leftAtMs = lastSeenAtMs + (agent.ttlMs ?? Number.POSITIVE_INFINITY) + 1;
   return leftAtMs <= nowMs ? leftAtMs : lastSeenAtMs;
 }
 
-/** The relay streams and pushes for every agent, unless its owner does not want that. */
+/** The relay streams and pushes for every agent, unless the owner's card switches that off. */
 function capabilitiesOf(
   found: AgentWithPresence,
   own: AgentCard,
@@ -146,7 +145,6 @@ function capabilitiesOf(
   };
 }
 
-/** Whether the agent is there, and what happens to messages while it is not. */
 function availability(
   found: AgentWithPresence,
   { messageTtlMs }: CardSettings,
@@ -166,12 +164,12 @@ function availability(
   };
 }
 
-/** Those that only the relay can speak for. */
+/** Only the relay may declare its own extensions. */
 function isOurs(uri: unknown): boolean {
   return (RELAY_EXTENSIONS as readonly unknown[]).includes(uri);
 }
 
-/** Those of the card; else those that were registered beside it. */
+/** The skills of the card, or else of the registration. */
 function skillsOf({ skills, isDirect }: AgentRecord, own: Json): readonly Json[] {
   const written = objectsIn(own, "skills").filter((skill) => isText(skill["id"]) || isText(skill["name"]));
   const members = isDirect ? [...SKILL_MEMBERS, "securityRequirements"] : SKILL_MEMBERS;
@@ -190,7 +188,7 @@ function completeSkill(skill: Json | Skill): Json {
   };
 }
 
-/** Registrations have tags with values, which cards write as words. */
+/** Registrations have tags with values; cards have lists of words. */
 function tagsOf(tags: unknown): readonly string[] {
   if (Array.isArray(tags)) return (tags as readonly unknown[]).filter(isText);
   return isObject(tags) ? Object.entries(tags).map(([key, value]) => `${key}:${String(value)}`) : [];
@@ -242,7 +240,7 @@ function isObject(value: unknown): value is Json {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** The id as a file name or URL segment would spell it. */
+/** The id in characters that are safe in file names and URL segments. */
 function slugOf(id: string): string {
   return id.replaceAll(/[^A-Za-z0-9_.-]+/g, "_").replaceAll(/^_+|_+$/g, "") || "agent";
 }

@@ -44,7 +44,7 @@ describe("the view of an event", () => {
     ["line separators", "\u2028\u2029"],
     ["the smallest and the largest numbers", [5e-324, 1.7976931348623157e308, 1e21, 1e-7, -0]],
     ["what JSON leaves out", { gone: undefined }],
-    ["keys that look like numbers", { b: 1, 2: 1, 1: 1 }],
+    ["keys that could be read as numbers", { b: 1, 2: 1, 1: 1 }],
   ] as const) {
     it(`carries ${what}`, () => {
       const [sent, received] = acrossTheWire({ value });

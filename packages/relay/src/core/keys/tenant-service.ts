@@ -103,10 +103,7 @@ export class TenantService {
 }
 
 function noTenant(tenant: string): RelayError {
-  return new RelayError(
-    "not_found",
-    `there is no tenant ${quote(tenant)}; it comes into being with its first key`,
-  );
+  return new RelayError("not_found", `there is no tenant ${quote(tenant)}; its first key creates it`);
 }
 
 /** Normalises the name to NFC and refuses what could climb out of a path. */
