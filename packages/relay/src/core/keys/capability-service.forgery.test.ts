@@ -65,7 +65,7 @@ describe("a capability that was written past the relay", () => {
     await core.capabilities.revoke(core.operator, { id });
     const foreign = mint({ ...row, id: "cap_foreign", tenant: "acme", version: 0 }, core.identity);
     await write(core, { ...foreign, tenant: row.tenant });
-    await refused(core.ask(), "permission_denied", /cap_elsewhere is not signed by this relay/);
+    await refused(core.ask(), "permission_denied", /cap_foreign is not signed by this relay/);
     await write(core, mint({ ...row, id: "cap_here", version: 0 }, core.identity));
     await core.ask();
   });
