@@ -32,9 +32,10 @@ const EXTENSION_MEMBERS = ["uri", "description", "required", "params"];
 const SKILL_MEMBERS = ["id", "name", "description", "tags", "examples", "inputModes", "outputModes"];
 
 /**
- * The card that the relay serves, in A2A 1.0: the owner's card, completed with what A2A requires. The relay's interfaces
- * come first, because callers go through the relay. It drops members that 1.0 does not define, because strict readers
- * refuse a card for them, and signatures, because they cover another text. The store keeps the owner's card unchanged.
+ * The card that the relay serves, in A2A 1.0: the owner's card, completed with what A2A requires. The relay's
+ * interfaces come first, because callers go through the relay. It drops members that 1.0 does not define, because
+ * strict readers refuse a card for them, and signatures, because they cover another text. The store keeps the owner's
+ * card unchanged.
  */
 export function serveCard(
   found: AgentWithPresence,

@@ -18,9 +18,9 @@ export interface VerifyParts {
 }
 
 /**
- * Verifies the chain from the end of retention on. Every event must hash onto the one before, the last must be the head,
- * every kept message must be the one that was accepted, and every other message must have been retired. The chain must
- * contain the event of every anchor.
+ * Verifies the chain from the end of retention on. Every event must hash onto the one before, the last must be the
+ * head, every kept message must be the one that was accepted, and every other message must have been retired. The
+ * chain must contain the event of every anchor.
  */
 export async function verifyChain(parts: VerifyParts, tenant: string): Promise<VerifyResponse> {
   const start = await parts.store.chainAnchor(tenant);
@@ -59,8 +59,8 @@ class ChainWalk {
   reached: ChainHead;
   #messages = 0;
   /**
-   * XOR over the digests of the ids of missing and of retired messages. It is 0 when both sets are equal, whatever their
-   * order, and needs no memory per message.
+   * XOR over the digests of the ids of missing and of retired messages. It is 0 when both sets are equal, whatever
+   * their order, and needs no memory per message.
    */
   #unaccounted = 0n;
   /** For each head of the chain, the last event whose message was read under it. */

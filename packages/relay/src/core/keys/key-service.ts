@@ -110,9 +110,9 @@ export class KeyService {
 
   /**
    * Creates a key with the same agent, verbs and expiry; the old one works for `overlap_ms` more. Operators rotate
-   * every key of their tenant. An agent's key rotates only itself, unless its verbs leave `keys.write` out. It may do so
-   * again during the overlap, because the reply with the new key may have been lost. Each successor keeps the expiry
-   * that the first key had before it was rotated.
+   * every key of their tenant. An agent's key rotates only itself, unless its verbs leave `keys.write` out. It may do
+   * so again during the overlap, because the reply with the new key may have been lost. Each successor keeps the
+   * expiry that the first key had before it was rotated.
    */
   async rotate(principal: Principal, keyId: string, input: unknown): Promise<KeyRotated> {
     const { overlap_ms: overlapMs = LIMITS.keyOverlapMsDefault } = parseRotate(input ?? {});
