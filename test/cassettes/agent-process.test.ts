@@ -178,7 +178,7 @@ describe("a2a-relay agent replay", () => {
     const path = await scene.write("version: 1\nexchanges: []\n");
     const unknown = scene.run("replay", "--as", ZHIWEI, "--cassette", path);
     assert.deepEqual(await unknown.exited, [1, null]);
-    assert.match(unknown.stderr, /nobody is registered as "zhiwei@studio"/);
+    assert.match(unknown.stderr, /no agent is registered as "zhiwei@studio"/);
   });
 
   for (const [what, more] of [

@@ -103,7 +103,7 @@ describe("an agent's tasks", () => {
     });
     await setup.agent.start();
     const handedOff = await setup.reaches(await setup.ask("hand off"), "failed");
-    assert.match(handedOff.status_text ?? "", /nobody is registered as "nobody@demo"/);
+    assert.match(handedOff.status_text ?? "", /no agent is registered as "nobody@demo"/);
     const asked = await setup.reaches(await setup.ask("ask"), "failed");
     assert.match(asked.status_text ?? "", /a message says something/);
   });

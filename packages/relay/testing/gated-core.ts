@@ -7,23 +7,23 @@ import { type CoreOnMemory, coreOnMemory, LULU, ZHIWEI } from "./core-on-memory.
 
 export const KAMES = "kames@kamac" as AgentId;
 
-/** A core whose default tenant wants capabilities, with three agents and nothing granted. */
+/** A core whose default tenant requires capabilities, with three agents and no grants. */
 export interface GatedCore extends CoreOnMemory {
   readonly kames: AgentPrincipal;
-  /** As the operator, unless somebody else grants. */
+  /** `by` defaults to the operator. */
   grant(
     subject: string,
     action: string,
     more?: { readonly scope?: CapabilityScope; readonly expires_at?: number; readonly by?: AgentPrincipal },
   ): Promise<CapabilityView>;
-  /** All that lulu needs to ask zhiwei for work, without limits. */
+  /** Grants all that lulu needs to ask zhiwei for work, without limits. */
   letAsk(): Promise<void>;
-  /** A request from lulu to zhiwei, by lulu itself. */
+  /** Sends a request from lulu to zhiwei, as lulu. */
   ask(message?: object): Promise<SendResult>;
-  /** What the checks since the last call put on record. */
+  /** The events of the checks since the last call. */
   checks(): Promise<readonly EventView[]>;
   keyOf(agent: AgentId): Promise<string>;
-  /** A row as it is in the store. */
+  /** The stored record. */
   row(id: string): Promise<CapabilityRecord>;
 }
 

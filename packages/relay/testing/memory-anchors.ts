@@ -1,6 +1,6 @@
 import type { Anchor, Anchors } from "../src/core/ports/archive.ts";
 
-/** Anchors that a test can read back and edit. */
+/** Anchors that a test can read and edit. */
 export class MemoryAnchors implements Anchors {
   kept: Anchor[] = [];
   #watching: (() => void)[] = [];
@@ -15,10 +15,10 @@ export class MemoryAnchors implements Anchors {
 
   async keep(anchors: readonly Anchor[]): Promise<void> {
     this.kept.push(...anchors);
-    for (const look of this.#watching.splice(0)) look();
+    for (const wake of this.#watching.splice(0)) wake();
   }
 
-  /** Ends once an anchor has seen the event. */
+  /** Ends once an anchor covers the event. */
   async until(seq: number): Promise<void> {
     while (this.kept.every((anchor) => anchor.seq < seq)) {
       await new Promise<void>((resolve) => this.#watching.push(resolve));

@@ -4,9 +4,9 @@ import { A2aService, type A2aSettings } from "./a2a/a2a-service.ts";
 import { A2aTasks } from "./a2a/a2a-tasks.ts";
 import { RelayAgentService } from "./a2a/relay-agent-service.ts";
 import { TaskPushDelivery } from "./outbound/task-push-delivery.ts";
-import { Capabilities, type TenantSettings } from "./access/capabilities.ts";
+import { CapabilityGate, type TenantSettings } from "./access/capability-gate.ts";
 import { CapabilityService } from "./keys/capability-service.ts";
-import { CapabilityValidity } from "./access/capability-validity.ts";
+import { CapabilityValidity } from "./access/capability-token.ts";
 import type { SigningKey } from "./rules/ed25519.ts";
 import { Guard } from "./access/guard.ts";
 import { KeyMaker } from "./keys/key-maker.ts";
@@ -22,12 +22,11 @@ import type { EgressPolicy } from "./rules/egress-policy.ts";
 import type { Identifiers, Randomness } from "./ports/ids.ts";
 import type { Outbound } from "./ports/outbound-http.ts";
 import { Throttle } from "./mechanisms/throttle.ts";
-import { Readiness } from "./journal/readiness.ts";
+import { JournalService, Readiness } from "./journal/journal-service.ts";
 import type { RelayStore } from "./ports/relay-store.ts";
 import { KeyedMutex } from "./mechanisms/keyed-mutex.ts";
 import { WaitQuota } from "./access/wait-quota.ts";
 import { Anchoring } from "./journal/anchoring.ts";
-import { JournalService } from "./journal/journal-service.ts";
 import { Retention } from "./journal/retention.ts";
 import { MailboxService } from "./mailboxes/mailbox-service.ts";
 import { RepairService } from "./mailboxes/repair-service.ts";
@@ -103,7 +102,7 @@ export function createCore(given: CoreParts, settings: CoreSettings): RelayCore 
     guard,
     keyMaker: new KeyMaker(given),
     validity,
-    gate: new Capabilities({ ...given, guard, validity }, settings),
+    gate: new CapabilityGate({ ...given, guard, validity }, settings),
     capabilityMutex: new KeyedMutex(given.clock),
     throttle: new Throttle(given.clock),
     waitQuota: new WaitQuota(given),

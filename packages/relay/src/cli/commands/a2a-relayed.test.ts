@@ -287,7 +287,7 @@ describe("a2a with what is not there", BOUND, () => {
       const [verb = "", ...rest] = argv;
       const { code, stdout, stderr } = await relay.run(["a2a", verb, "无名", ...rest]);
       assert.deepEqual([code, stdout], [1, ""], argv.join(" "));
-      assert.match(stderr, /nobody is registered as "无名"[^]*`a2a-relay agents` lists who is registered/);
+      assert.match(stderr, /no agent is registered as "无名"[^]*`a2a-relay agents` lists who is registered/);
     }
   });
 

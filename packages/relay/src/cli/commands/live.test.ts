@@ -144,7 +144,7 @@ describe("watch", () => {
     await using relay = await open();
     const { code, stderr } = await start(relay, ["watch", "--agent", "nobody@demo"]).ended;
     assert.equal(code, 1);
-    assert.match(stderr, /nobody is registered as "nobody@demo"/);
+    assert.match(stderr, /no agent is registered as "nobody@demo"/);
   });
 });
 

@@ -1,13 +1,12 @@
 import { A2aError, type AgentCard, parseAddress, quote, RelayError } from "@a2a-relay/protocol";
 import type { Guard } from "../access/guard.ts";
 import { DEFAULT_TENANT, type Principal, speaksFor } from "../access/principal.ts";
-import { namesInterfaces, serveCard, serveExtendedCard } from "../agents/agent-card.ts";
+import { namesInterfaces, presentSinceMs, serveCard, serveExtendedCard } from "../agents/agent-card.ts";
 import { RELAY_AGENT } from "../rules/agent-name.ts";
 import type { AgentWithPresence } from "../ports/agents.ts";
 import type { CardSettings } from "../agents/card-interfaces.ts";
 import type { Directory } from "../agents/directory.ts";
 import { isRemote } from "../rules/remote-address.ts";
-import { presentSinceMs } from "../agents/presence.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
 import type { A2aCaller } from "./a2a-caller.ts";
@@ -97,8 +96,8 @@ export class A2aCardService {
     );
   }
 
-  #authorize(reader: CardReader): Promise<void> | undefined {
-    return reader === undefined ? undefined : this.#parts.guard.authorize(reader, "agents.read");
+  async #authorize(reader: CardReader): Promise<void> {
+    if (reader !== undefined) await this.#parts.guard.authorize(reader, "agents.read");
   }
 
   async #known(reader: CardReader, name: string): Promise<AgentWithPresence> {

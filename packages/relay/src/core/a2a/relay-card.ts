@@ -1,9 +1,14 @@
 import type { AgentCard } from "@a2a-relay/protocol";
 import { TEXT_MODES } from "../agents/agent-card.ts";
 import { RELAY_AGENT } from "../rules/agent-name.ts";
-import { COMMON_EXTENSIONS } from "../agents/card-extensions.ts";
-import { agentUrl, type CardSettings, relayInterfaces, tenantUrl } from "../agents/card-interfaces.ts";
-import { cardSecurity } from "../agents/card-security.ts";
+import {
+  agentUrl,
+  cardSecurity,
+  type CardSettings,
+  COMMON_EXTENSIONS,
+  relayInterfaces,
+  tenantUrl,
+} from "../agents/card-interfaces.ts";
 
 const SKILLS: readonly Readonly<Record<string, unknown>>[] = [
   {

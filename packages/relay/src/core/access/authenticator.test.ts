@@ -32,7 +32,7 @@ describe("local trust", () => {
     assert.deepEqual(await authenticator.authenticate(undefined, "http"), rootOperator());
   });
 
-  it("checks a key that is shown all the same", async () => {
+  it("still checks a key that the caller sends", async () => {
     await using core = await coreOnMemory();
     const authenticator = authenticatorOf(core);
     const { key } = await newKey(core, { agent_id: LULU });
@@ -52,7 +52,7 @@ describe("the key of the configuration", () => {
     assert.deepEqual(await authenticator.authenticate(`bearer  ${ROOT_KEY}`, "http"), rootOperator());
   });
 
-  it("may look like one that was made here", async () => {
+  it("may have the form of a key that this relay made", async () => {
     await using core = await coreOnMemory();
     const { key } = await newKey(core);
     const alike = `key_00000000-0000-7000-8000-000000000000.${key.split(".")[1]}`;
@@ -77,8 +77,8 @@ describe("the key of the configuration", () => {
   }
 });
 
-describe("a key that was made here", () => {
-  it("makes its holder what it is for", async () => {
+describe("a key that this relay made", () => {
+  it("authenticates its holder", async () => {
     await using core = await coreOnMemory();
     const authenticator = authenticatorOf(core, ROOT_KEY);
     const operator = await newKey(core, { tenant: "知微工作室" });
@@ -103,9 +103,9 @@ describe("a key that was made here", () => {
     const authenticator = authenticatorOf(core, ROOT_KEY);
     const [one, other] = [await newKey(core), await newKey(core)];
     const mixed = `${one.key_id}.${other.key.split(".")[1]}`;
-    const nobodys = `key_00000000-0000-7000-8000-000000000000.${one.key.split(".")[1]}`;
+    const unknownId = `key_00000000-0000-7000-8000-000000000000.${one.key.split(".")[1]}`;
     const messages = [];
-    for (const key of [mixed, nobodys, "key_none.zzzz", `${one.key}1`, one.key.slice(0, -1), one.key_id]) {
+    for (const key of [mixed, unknownId, "key_none.zzzz", `${one.key}1`, one.key.slice(0, -1), one.key_id]) {
       const error = await refused(authenticator.authenticate(`Bearer ${key}`, "http"), "unauthenticated");
       messages.push(error.message);
     }
@@ -114,7 +114,7 @@ describe("a key that was made here", () => {
     assert.deepEqual(named.slice(0, 2), [one.key_id, undefined], "a key that exists is named in the journal");
   });
 
-  it("opens nothing from its last moment on, and says so only to who knows it", async () => {
+  it("is refused from its expiry on, and only a caller with the secret learns why", async () => {
     await using core = await coreOnMemory();
     const authenticator = authenticatorOf(core, ROOT_KEY);
     const expires_at = new Date(core.clock.nowMs() + HOUR_MS).toISOString();
@@ -135,7 +135,7 @@ describe("a key that was made here", () => {
     );
   });
 
-  it("opens nothing once it is revoked", async () => {
+  it("is refused once it is revoked", async () => {
     await using core = await coreOnMemory();
     const authenticator = authenticatorOf(core, ROOT_KEY);
     const { key, key_id } = await newKey(core);
@@ -148,7 +148,7 @@ describe("a key that was made here", () => {
     );
   });
 
-  it("goes on beside its successor for as long as was said", async () => {
+  it("works beside its successor during the overlap", async () => {
     await using core = await coreOnMemory();
     const authenticator = authenticatorOf(core, ROOT_KEY);
     const old = await newKey(core, { agent_id: LULU });
@@ -162,7 +162,7 @@ describe("a key that was made here", () => {
 });
 
 describe("callers that are refused", () => {
-  it("are on record with the reason and the wire", async () => {
+  it("are recorded with the reason and the transport", async () => {
     await using core = await coreOnMemory();
     const authenticator = authenticatorOf(core, ROOT_KEY);
     for (const authorization of [undefined, "Basic bHVsdTp4", "Bearer", "Bearer a b", "Bearer 知微"]) {
@@ -177,7 +177,7 @@ describe("callers that are refused", () => {
     );
   });
 
-  it("that name a key of another tenant are on record there, and nowhere else", async () => {
+  it("that name a key of another tenant are recorded in that tenant only", async () => {
     await using core = await coreOnMemory();
     const { key_id } = await newKey(core, { tenant: "acme" });
     const guessed = `Bearer ${key_id}.${"1".repeat(43)}`;
@@ -190,7 +190,7 @@ describe("callers that are refused", () => {
     );
   });
 
-  it("are counted, not written, when there are too many in a minute", async () => {
+  it("are only counted beyond the limit per minute", async () => {
     await using core = await coreOnMemory();
     const authenticator = authenticatorOf(core, ROOT_KEY);
     for (let count = 0; count < 75; count += 1) {
@@ -207,7 +207,7 @@ describe("callers that are refused", () => {
     );
   });
 
-  it("that cannot be put on record are refused for that reason", async () => {
+  it("that cannot be recorded are refused for that reason", async () => {
     await using core = await coreOnMemory();
     const authenticator = authenticatorOf(core, ROOT_KEY);
     core.store.commit = () => Promise.reject(new Error("no space"));

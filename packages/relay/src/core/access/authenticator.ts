@@ -1,53 +1,39 @@
-import { timingSafeEqual } from "node:crypto";
+import { hash, timingSafeEqual } from "node:crypto";
 import { formatInstant, RelayError } from "@a2a-relay/protocol";
-import type { Clock } from "../ports/clock.ts";
 import type { AccessStore, KeyRecord } from "../ports/access.ts";
+import type { Clock } from "../ports/clock.ts";
 import { hasExpired } from "./expiry.ts";
-import { principalOf } from "./key-principal.ts";
-import { digestOf, isSecret, readKeyText } from "./key-secret.ts";
 import { type Principal, rootOperator } from "./principal.ts";
 import type { RefusedCallers } from "./refused-callers.ts";
 
-/** KeyedMutex the credential of a call into who is calling. */
+/** Finds the principal that a credential belongs to. */
 export interface Authenticator {
-  /** Whom a caller without any credential is taken for; absent: nobody comes in without one. */
+  /** The principal of a caller without a credential; absent: such callers are refused. */
   readonly everybody?: Principal;
-  /** `authorization` as the header of that name has it. `unauthenticated` when it is missing or opens nothing. */
+  /** `authorization` is the value of the HTTP header. `unauthenticated` when it is missing or not a valid key. */
   authenticate(authorization: string | undefined, transport: string): Promise<Principal>;
-  /** The same at once, where that is possible; undefined says nothing, also about a key that opens nothing. */
-  known?(authorization: string): Principal | undefined;
 }
 
 export interface KeyAuthenticatorParts {
-  readonly store: Pick<AccessStore, "key" | "keyAtHand">;
+  readonly store: Pick<AccessStore, "key">;
   readonly clock: Clock;
   readonly refusals: RefusedCallers;
 }
 
-/** What a key's record comes down to at every request. */
-interface Holder {
-  readonly principal: Principal;
-  readonly digest: Uint8Array;
-}
-
 const BEARER = /^bearer(?: +(.*))?$/i;
 const TOKEN = /^\S+$/;
-/** As nearly everybody writes it. */
-const USUAL_SCHEME = "Bearer ";
+const KEY_TEXT = /^(key_[0-9a-f-]{36})\.([1-9A-HJ-NP-Za-km-z]{32,44})$/;
 
 /**
- * Knows the key of the configuration, whose holder runs the relay, and those that were made here. Without a key
- * in the configuration, whoever can reach the loopback address runs it; a key that is shown is checked all the
- * same.
+ * Accepts the key of the configuration, which belongs to the relay's operator, and keys that this relay made. Without
+ * a key in the configuration, a caller without a credential is the relay's operator; other keys are still checked.
  */
 export class KeyAuthenticator implements Authenticator {
   readonly everybody?: Principal;
-  readonly #store: Pick<AccessStore, "key" | "keyAtHand">;
+  readonly #store: Pick<AccessStore, "key">;
   readonly #clock: Clock;
   readonly #refusals: RefusedCallers;
   readonly #rootDigest: Buffer | undefined;
-  /** By the record itself: a key that was changed is another record. */
-  readonly #holders = new WeakMap<KeyRecord, Holder>();
 
   constructor(parts: KeyAuthenticatorParts, settings: { readonly apiKey: string | undefined }) {
     const { apiKey } = settings;
@@ -55,16 +41,7 @@ export class KeyAuthenticator implements Authenticator {
     this.#clock = parts.clock;
     this.#refusals = parts.refusals;
     if (apiKey === undefined) this.everybody = rootOperator();
-    this.#rootDigest = apiKey === undefined ? undefined : digestOf(apiKey);
-  }
-
-  known(authorization: string): Principal | undefined {
-    if (!authorization.startsWith(USUAL_SCHEME)) return undefined;
-    const shown = readKeyText(authorization.slice(USUAL_SCHEME.length));
-    const key = shown === undefined ? undefined : this.#store.keyAtHand(shown.id);
-    if (key === undefined || shown === undefined) return undefined;
-    const holder = this.#holderOf(key);
-    return this.#faultOf(key, holder, shown.secret) === undefined ? holder.principal : undefined;
+    this.#rootDigest = apiKey === undefined ? undefined : secretDigestOf(apiKey);
   }
 
   async authenticate(authorization: string | undefined, transport: string): Promise<Principal> {
@@ -73,37 +50,28 @@ export class KeyAuthenticator implements Authenticator {
     if (bearer === null) return this.#refuse("scheme", transport);
     const token = bearer[1] ?? "";
     if (!TOKEN.test(token)) return this.#refuse("malformed", transport);
-    const shown = readKeyText(token);
-    const key = shown === undefined ? undefined : await this.#store.key(shown.id);
-    if (key === undefined || shown === undefined) {
+    const [, id, secret] = KEY_TEXT.exec(token) ?? [];
+    const key = id === undefined ? undefined : await this.#store.key(id);
+    if (key === undefined || secret === undefined) {
       return this.#isRoot(token) ? rootOperator() : this.#refuse("unknown", transport);
     }
-    const holder = this.#holderOf(key);
-    const fault = this.#faultOf(key, holder, shown.secret);
-    return fault === undefined ? holder.principal : this.#refuse(fault, transport, key);
+    const fault = this.#faultOf(key, secret);
+    return fault === undefined ? principalOf(key) : this.#refuse(fault, transport, key);
   }
 
   /**
-   * Whoever does not know the secret hears nothing about the key, not even that it is there. A secret that signs
-   * messages is none that is shown.
+   * A caller without the right secret learns nothing about the key, not even that it exists. Signing keys are no bearer
+   * tokens.
    */
-  #faultOf(key: KeyRecord, holder: Holder, secret: string): RefusalReason | undefined {
-    if (!isSecret(secret, holder.digest) || key.signingSecret !== null) return "unknown";
+  #faultOf(key: KeyRecord, secret: string): RefusalReason | undefined {
+    const isRight = timingSafeEqual(secretDigestOf(secret), Buffer.from(key.digest, "hex"));
+    if (!isRight || key.signingSecret !== null) return "unknown";
     if (key.revokedAtMs !== null) return "revoked";
     return hasExpired(key.expiresAtMs, this.#clock.nowMs()) ? "expired" : undefined;
   }
 
-  #holderOf(key: KeyRecord): Holder {
-    const known = this.#holders.get(key);
-    if (known !== undefined) return known;
-    const holder = { principal: principalOf(key), digest: Buffer.from(key.digest, "hex") };
-    this.#holders.set(key, holder);
-    return holder;
-  }
-
-  /** Digests have one length, so the comparison tells nothing about the key, not even how long it is. */
   #isRoot(token: string): boolean {
-    return this.#rootDigest !== undefined && timingSafeEqual(digestOf(token), this.#rootDigest);
+    return this.#rootDigest !== undefined && timingSafeEqual(secretDigestOf(token), this.#rootDigest);
   }
 
   async #refuse(reason: RefusalReason, transport: string, key?: KeyRecord): Promise<never> {
@@ -121,3 +89,21 @@ const SENTENCES = {
   expired: (key) => `this key expired at ${formatInstant(key?.expiresAtMs ?? 0)}; ask for a new one`,
 } as const satisfies Record<string, (key: KeyRecord | undefined) => string>;
 type RefusalReason = keyof typeof SENTENCES;
+
+/** The principal that holds the key. */
+export function principalOf({ id: keyId, tenant, agentId, verbs, expiresAtMs }: KeyRecord): Principal {
+  const credential = {
+    tenant,
+    keyId,
+    ...(verbs === null ? {} : { verbs: new Set(verbs) }),
+    ...(expiresAtMs === null ? {} : { expiresAtMs }),
+  };
+  return agentId === null
+    ? { kind: "operator", isRoot: false, ...credential }
+    : { kind: "agent", agentId, ...credential };
+}
+
+/** Digests have one length, so comparing them in constant time does not reveal the length of the secret. */
+export function secretDigestOf(secret: string): Buffer {
+  return hash("sha256", secret, "buffer");
+}

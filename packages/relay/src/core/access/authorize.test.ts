@@ -11,26 +11,26 @@ const operator = operatorOf(DEFAULT_TENANT);
 const lulu = agentOf(DEFAULT_TENANT, LULU);
 const zhiwei = agentOf(DEFAULT_TENANT, ZHIWEI);
 
-/** What an agent may do: to itself and others alike, to itself, as a party, or not at all. */
-type Extent = "anyone" | "itself" | "party" | "nobody";
+/** Whom an agent may act on: any agent, itself, those it takes part with, or none. */
+type Extent = "anyone" | "itself" | "party" | "none";
 
-/** The rules, written down a second time. */
+/** The expected rules, written down independently. */
 const EXTENTS: Readonly<Record<Verb, Extent>> = {
   "agents.read": "anyone",
   "agents.write": "itself",
   "capabilities.grant": "anyone",
   "capabilities.read": "anyone",
   "capabilities.revoke": "anyone",
-  "events.read": "nobody",
-  "journal.verify": "nobody",
-  "keys.read": "nobody",
-  "keys.write": "nobody",
+  "events.read": "none",
+  "journal.verify": "none",
+  "keys.read": "none",
+  "keys.write": "none",
   "mail.compact": "anyone",
   "mailbox.read": "itself",
   "mailbox.settle": "itself",
   "messages.read": "party",
   "messages.send": "itself",
-  "metrics.read": "nobody",
+  "metrics.read": "none",
   "push.read": "itself",
   "push.write": "itself",
   "queue.read": "itself",
@@ -40,9 +40,9 @@ const EXTENTS: Readonly<Record<Verb, Extent>> = {
   "tasks.list": "itself",
   "tasks.read": "party",
   "tasks.work": "itself",
-  "tenants.read": "nobody",
-  "tenants.write": "nobody",
-  "threads.read": "nobody",
+  "tenants.read": "none",
+  "tenants.write": "none",
+  "threads.read": "none",
 };
 
 const TARGETS: readonly (readonly [name: string, target: Target, own: boolean, party: boolean])[] = [
@@ -51,11 +51,11 @@ const TARGETS: readonly (readonly [name: string, target: Target, own: boolean, p
   ["another agent", { agentId: ZHIWEI }, false, false],
   ["what it takes part in", { parties: [ZHIWEI, LULU] }, false, true],
   ["what is between others", { parties: [ZHIWEI, KAMES] }, false, false],
-  ["what nobody takes part in", { parties: [] }, false, false],
+  ["what no agent takes part in", { parties: [] }, false, false],
 ];
 
 describe("who may do what", () => {
-  it("has a rule for every verb, and this table knows them all", () => {
+  it("has a rule for every verb, and this test knows them all", () => {
     assert.deepEqual(Object.keys(EXTENTS).toSorted(), [...VERBS].toSorted());
   });
 
@@ -71,15 +71,15 @@ describe("who may do what", () => {
       it(`lets an operator ${verb} on ${name}`, () => assert.ok(isAllowed(operator, verb, target)));
     }
 
-    it(`lets nobody but the relay's own operator ${verb} in another tenant`, () => {
-      const elsewhere = { agentId: LULU, parties: [LULU], tenant: "别家" };
-      assert.equal(isAllowed(lulu, verb, elsewhere), false);
-      assert.equal(isAllowed(operator, verb, elsewhere), false);
-      assert.equal(isAllowed(rootOperator(), verb, elsewhere), true);
-      assert.equal(isAllowed(operatorOf("别家"), verb, elsewhere), true);
+    it(`lets only the relay's operator ${verb} in another tenant`, () => {
+      const inOther = { agentId: LULU, parties: [LULU], tenant: "别家" };
+      assert.equal(isAllowed(lulu, verb, inOther), false);
+      assert.equal(isAllowed(operator, verb, inOther), false);
+      assert.equal(isAllowed(rootOperator(), verb, inOther), true);
+      assert.equal(isAllowed(operatorOf("别家"), verb, inOther), true);
     });
 
-    it(`lets a key that is limited to something else not ${verb}, whoever holds it`, () => {
+    it(`does not let a key without that verb ${verb}, whatever its holder may do`, () => {
       const other = VERBS.find((each) => each !== verb) ?? verb;
       const target = { agentId: LULU, parties: [LULU] };
       for (const holder of [lulu, operator, rootOperator()]) {
@@ -92,7 +92,7 @@ describe("who may do what", () => {
     });
   }
 
-  it("judges two agents by who they are, not by what they ask", () => {
+  it("depends on the caller, not on the request", () => {
     for (const verb of ["mailbox.read", "messages.send", "tasks.work"] as const) {
       assert.ok(isAllowed(zhiwei, verb, { agentId: ZHIWEI }));
       assert.equal(isAllowed(lulu, verb, { agentId: ZHIWEI }), false);
@@ -100,7 +100,7 @@ describe("who may do what", () => {
     }
   });
 
-  it("says what it would take", () => {
+  it("says what the act requires", () => {
     assert.match(
       denialOf(lulu, "keys.read", {}).message,
       /^lulu@kamac may not use keys\.read; it takes .* operator$/,
@@ -111,7 +111,7 @@ describe("who may do what", () => {
     );
     assert.match(
       denialOf(operator, "keys.write", { tenant: "别家" }).message,
-      /in another tenant; whoever runs/,
+      /in another tenant; the relay's operator may$/,
     );
     const few = { ...operator, verbs: new Set<Verb>(["events.read"]) };
     assert.match(
@@ -120,11 +120,11 @@ describe("who may do what", () => {
     );
   });
 
-  it("does not name the tenant that is another's", () => {
+  it("does not name another tenant", () => {
     assert.doesNotMatch(denialOf(operator, "keys.write", { tenant: "别家" }).message, /别家/);
   });
 
-  it("does not say whose it is that is hidden", () => {
+  it("does not name the owner of what it hides", () => {
     assert.doesNotMatch(denialOf(lulu, "tasks.read", { parties: [ZHIWEI] }).message, /zhiwei/);
   });
 });

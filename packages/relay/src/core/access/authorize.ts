@@ -3,15 +3,15 @@ import type { Verb } from "../ports/access.ts";
 import type { Principal } from "./principal.ts";
 import { isRemote } from "../rules/remote-address.ts";
 
-/** Whom an act concerns: the agents that may have a say in it. */
+/** What an act is about: the agents and the tenant that the rules compare with the caller. */
 export interface Target {
   /** The agent acted as, or whose mailbox or registration it is. */
   readonly agentId?: AgentId;
-  /** Those who take part in the message or task. */
+  /** The agents that take part in the message or task. */
   readonly parties?: readonly AgentId[];
-  /** When what it is about came to be: whoever had the caller's id before took it with them. */
+  /** When the message or task was created: an earlier agent with the caller's id may own it. */
   readonly atMs?: number | undefined;
-  /** The tenant acted in, where it may be another than the caller's own. */
+  /** The tenant acted in, where it may differ from the caller's. */
   readonly tenant?: string;
 }
 
@@ -22,11 +22,11 @@ const operatorOnly: Rule = () => false;
 const itself: Rule = (caller, target) => target.agentId === caller;
 const party: Rule = (caller, target) => target.parties?.includes(caller) ?? false;
 
-/** What an agent may do; an operator may do all of it in its tenant. A verb without a row does not compile. */
+/** What an agent may do. An operator may do all of it in its tenant. A verb without a row does not compile. */
 const RULES = {
   "agents.read": anyone,
   "agents.write": itself,
-  // Whoever is no operator delegates what it holds itself, which the service checks.
+  // An agent delegates only what it holds; CapabilityService checks that.
   "capabilities.grant": anyone,
   "capabilities.read": anyone,
   "capabilities.revoke": anyone,
@@ -43,7 +43,7 @@ const RULES = {
   "push.read": itself,
   "push.write": itself,
   "queue.read": itself,
-  // An agent needs a capability for it, which the gate asks for.
+  // An agent needs a capability; CapabilityGate checks that.
   "repair.write": anyone,
   "task-queue.read": itself,
   "tasks.cancel": itself,
@@ -55,10 +55,10 @@ const RULES = {
   "threads.read": operatorOnly,
 } as const satisfies Record<Verb, Rule>;
 
-/** Reading what is not yours looks the same as reading what is not there. */
+/** Their refusals are the same as for a missing message or task. */
 const HIDDEN: ReadonlySet<Verb> = new Set<Verb>(["messages.read", "tasks.read"]);
 
-/** The one place that decides who may do what. Every service asks it, through the guard, before it acts. */
+/** The only function that decides who may do what. Every service calls it, through the guard, before it acts. */
 export function isAllowed(principal: Principal, verb: Verb, target: Target = {}): boolean {
   if (principal.verbs !== undefined && !principal.verbs.has(verb)) return false;
   if (principal.kind === "agent") {
@@ -71,7 +71,7 @@ function isOwnTenant(principal: Principal, { tenant }: Target): boolean {
   return tenant === undefined || tenant === principal.tenant;
 }
 
-/** What the caller is told: nothing that it did not know. `unseen` is what it hears of what is not there. */
+/** Tells the caller nothing new. `unseen` is the text for a missing message or task. */
 export function denialOf(
   principal: Principal,
   verb: Verb,
@@ -92,7 +92,7 @@ export function denialOf(
 function denialSentence(principal: Principal, verb: Verb, target: Target): string {
   const who = principal.kind === "agent" ? principal.agentId : `an operator of ${principal.tenant}`;
   if (!isOwnTenant(principal, target)) {
-    return `${who} may not use ${verb} in another tenant; whoever runs the relay may`;
+    return `${who} may not use ${verb} in another tenant; the relay's operator may`;
   }
   if (RULES[verb] === operatorOnly) return `${who} may not use ${verb}; it takes the key of an operator`;
   const whom = target.agentId === undefined ? "" : ` for ${target.agentId}`;

@@ -3,7 +3,6 @@ import { describe, it } from "node:test";
 import { type CapabilityScope, LIMITS } from "@a2a-relay/protocol";
 import fc from "fast-check";
 import { refused } from "../../../testing/refusal.ts";
-import { parseAction } from "./capability-action.ts";
 import { normalizeScope, type ScopedRequest, scopeRefusal, usesLeft, widening } from "./capability-scope.ts";
 import { newKeyPair } from "../rules/ed25519.ts";
 
@@ -16,45 +15,8 @@ const REQUEST: ScopedRequest = {
   duplicateRisk: "idempotent",
 };
 
-describe("an action", () => {
-  it("is one of six, with an agent where two take part", () => {
-    assert.deepEqual(parseAction("a2a.send.zhiwei@known-blocks1"), {
-      verb: "send",
-      peer: "zhiwei@known-blocks1",
-    });
-    assert.deepEqual(parseAction("a2a.recv.知微"), { verb: "recv", peer: "知微" });
-    assert.deepEqual(parseAction("a2a.respond.a.b.c"), { verb: "respond", peer: "a.b.c" });
-    for (const plain of ["a2a.repair.requeue", "a2a.repair.force_error", "a2a.compact"]) {
-      assert.deepEqual(parseAction(plain), { plain });
-    }
-  });
-
-  const wrong = [
-    "",
-    "a2a",
-    "a2a.*",
-    "a2a.send",
-    "a2a.send.",
-    "a2a.send.*",
-    "a2a.send.lu*",
-    "a2a.delete.lulu",
-  ];
-  for (const text of [
-    ...wrong,
-    "A2A.send.lulu",
-    "a2a.repair.*",
-    "a2a.repair",
-    "a2a.compact.lulu",
-    " a2a.compact",
-  ]) {
-    it(`is not "${text}"`, async () => {
-      await refused(() => parseAction(text), "invalid_argument", /no wildcards/);
-    });
-  }
-});
-
 describe("a scope", () => {
-  it("has one spelling: nulls are left out, postures have one name, what is not known is kept", () => {
+  it("has one form: without nulls, with one name for each risk, and with unknown members", () => {
     assert.deepEqual(normalizeScope(), {});
     assert.deepEqual(normalizeScope({ task_id: null, lease_id: null, max_uses: null }), {});
     const given = { version: 1, duplicate_risk: "operator-accepted", 票号: { a: [1, null] } } as const;
@@ -64,7 +26,7 @@ describe("a scope", () => {
     });
   });
 
-  it("is refused with a peer that is no key, and when it is longer than any scope need be", async () => {
+  it("is refused with a peer that is no public key, and when it is too large", async () => {
     for (const peer_pubkey_b58 of ["zhiwei", "", "0OIl", KEY + KEY]) {
       await refused(() => normalizeScope({ peer_pubkey_b58 }), "invalid_argument", /no public key/);
     }
@@ -103,18 +65,18 @@ describe("a scope", () => {
     });
   }
 
-  it("of a lease or a posture refuses whatever names none", () => {
+  it("of a lease or a risk refuses a request without one", () => {
     const bare = { ...REQUEST, leaseId: undefined, duplicateRisk: undefined };
     assert.match(scopeRefusal({ lease_id: "l1" }, bare) ?? "", /names no lease/);
     assert.match(scopeRefusal({ duplicate_risk: "idempotent" }, bare) ?? "", /duplicate_risk/);
   });
 });
 
-describe("what is passed on", () => {
+describe("a delegated capability", () => {
   const parent = { scope: { delegable: true, max_uses: 5, task_id: "t1" }, used: 2, expiresAtMs: 100 };
   const child = { scope: { max_uses: 3, task_id: "t1" }, expiresAtMs: 100 };
 
-  it("may be as wide as what is held, or narrower", () => {
+  it("may be as wide as its parent, or narrower", () => {
     assert.equal(usesLeft(parent), 3);
     assert.equal(widening(parent, child), undefined);
     const narrow = { ...child.scope, max_uses: 1, lease_id: "l1", peer_pubkey_b58: KEY, note: 1 };
@@ -134,7 +96,7 @@ describe("what is passed on", () => {
     it(`may not have ${what}`, () => assert.equal(typeof widening(parent, given), "string"));
   }
 
-  it("keeps also what this relay does not understand", () => {
+  it("keeps members that this relay does not understand", () => {
     const strange = {
       scope: { delegable: true, 地区: ["上海"] } as CapabilityScope,
       used: 0,

@@ -10,21 +10,21 @@ import {
 import type { CapabilityRecord } from "../ports/access.ts";
 import { isPublicKey } from "../rules/ed25519.ts";
 
-/** What somebody wants to do, as far as a scope can narrow it. */
+/** The parts of an act that a scope can narrow. */
 export interface ScopedRequest {
-  /** Public keys of those it is done with. */
+  /** Public keys of the other agents. */
   readonly peers: readonly string[];
-  /** All names of the task: the relay's and its requester's. */
+  /** The task's id and the name that its requester gave it. */
   readonly taskIds: readonly string[];
   readonly leaseId: string | undefined;
   readonly duplicateRisk: DuplicateRisk | undefined;
 }
 
-/** Narrowings that hold one value each, in the order in which a refusal names them. */
+/** In the order in which refusals name them. Each holds one value. */
 const NARROWINGS = ["peer_pubkey_b58", "task_id", "lease_id", "duplicate_risk"] as const;
 const UNDERSTOOD: ReadonlySet<string> = new Set([...NARROWINGS, "version", "max_uses", "delegable"]);
 
-/** One spelling for one meaning, so that a scope is signed and compared in one form. */
+/** Brings equal scopes to one form, which is signed and compared. */
 export function normalizeScope(given: CapabilityScope = {}): CapabilityScope {
   const members = Object.entries(given).filter(
     ([name, value]) => !(UNDERSTOOD.has(name) && (value === null || value === undefined)),
@@ -48,7 +48,7 @@ export function normalizeScope(given: CapabilityScope = {}): CapabilityScope {
     : scope;
 }
 
-/** Why the scope does not admit the request; undefined when it does. Members it does not know narrow nothing. */
+/** Why the scope does not admit the request; undefined when it does. Unknown members narrow nothing. */
 export function scopeRefusal(scope: CapabilityScope, request: ScopedRequest): string | undefined {
   const { peer_pubkey_b58: peer, task_id: taskId, lease_id: leaseId, duplicate_risk: risk } = scope;
   if (peer != null && !request.peers.includes(peer)) {
@@ -64,12 +64,12 @@ export function scopeRefusal(scope: CapabilityScope, request: ScopedRequest): st
   return undefined;
 }
 
-/** How often it may still be used; undefined where that is not limited. */
+/** Undefined: unlimited. */
 export function usesLeft({ scope, used }: Pick<CapabilityRecord, "scope" | "used">): number | undefined {
   return scope.max_uses == null ? undefined : Math.max(0, scope.max_uses - used);
 }
 
-/** What somebody who holds `parent` may not pass on: anything that it could not do itself. */
+/** Why `child` would allow more than `parent`; undefined when it may be delegated. */
 export function widening(
   parent: Pick<CapabilityRecord, "scope" | "used" | "expiresAtMs">,
   child: Pick<CapabilityRecord, "scope" | "expiresAtMs">,
@@ -92,7 +92,7 @@ export function widening(
   return undefined;
 }
 
-/** Members that are not understood count too: a later relay may give them a meaning. */
+/** Includes unknown members: a later relay may give them a meaning. */
 function narrowingsOf(scope: CapabilityScope): readonly string[] {
   const strange = Object.keys(scope).filter((name) => !UNDERSTOOD.has(name));
   return [...NARROWINGS.filter((name) => scope[name] != null), ...strange];

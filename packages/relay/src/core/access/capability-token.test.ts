@@ -45,7 +45,7 @@ describe("the signed text", () => {
     ]);
   });
 
-  it("is the same however the scope was ordered, and another for whatever else differs", () => {
+  it("does not depend on the order of the scope, and differs for any other change", () => {
     const { max_uses, task_id, note } = SCOPE;
     const scope = { note, task_id, max_uses };
     assert.equal(signedText({ ...DRAFT, scope }), signedText(DRAFT));
@@ -59,7 +59,7 @@ describe("the signed text", () => {
 });
 
 describe("a minted capability", () => {
-  it("is genuine for the relay that minted it, whatever becomes of its uses and its revocation", () => {
+  it("is genuine for the relay that minted it, also when it is used or revoked", () => {
     const check = new SignatureCheck(identity.publicKey);
     const capability = mint(DRAFT, identity);
     assert.ok(check.isGenuine(capability));
@@ -100,9 +100,9 @@ describe("a minted capability", () => {
   it("is not genuine for another relay, nor with a signature made under another domain", () => {
     const capability = mint(DRAFT, identity);
     assert.equal(new SignatureCheck(newKeyPair().publicKey).isGenuine(capability), false);
-    const elsewhere = identity.sign(signedText(DRAFT).replace(CAPABILITY_DOMAIN, "a2a-relay.register.v1"));
+    const foreign = identity.sign(signedText(DRAFT).replace(CAPABILITY_DOMAIN, "a2a-relay.register.v1"));
     const check = new SignatureCheck(identity.publicKey);
-    assert.equal(check.isGenuine({ ...capability, signature: elsewhere }), false);
+    assert.equal(check.isGenuine({ ...capability, signature: foreign }), false);
     assert.equal(check.isGenuine({ ...capability, scope: null as never }), false);
   });
 });

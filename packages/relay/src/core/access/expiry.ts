@@ -1,9 +1,9 @@
 import { formatInstant, parseInstant, quote, RelayError } from "@a2a-relay/protocol";
 
-/** The last millisecond of the year 9999: later ones cannot be written as an answer writes them. */
+/** The last millisecond of the year 9999: ISO 8601 has four digits for the year. */
 const INSTANT_MS_MAX = 253_402_300_799_999;
 
-/** When something ends to hold: ISO 8601 or epoch milliseconds, later than now; null is never. */
+/** Reads ISO 8601 or epoch milliseconds, later than now. Null: never. */
 export function parseExpiry(
   input: string | number | null | undefined,
   nowMs: number,
@@ -21,7 +21,7 @@ export function parseExpiry(
   );
 }
 
-/** At its very millisecond it holds no more. */
+/** True from the millisecond of the expiry on. */
 export function hasExpired(expiresAtMs: number | null, nowMs: number): boolean {
   return expiresAtMs !== null && nowMs >= expiresAtMs;
 }

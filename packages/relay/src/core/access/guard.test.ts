@@ -5,20 +5,17 @@ import { refused } from "../../../testing/refusal.ts";
 import { Guard } from "./guard.ts";
 
 describe("the guard", () => {
-  it("lets what is allowed pass without waiting, and without a word in the journal", async () => {
+  it("allows without an event in the journal", async () => {
     await using core = await coreOnMemory();
     const head = await core.store.chainHead(core.lulu.tenant);
-    assert.equal(core.guard.authorize(core.lulu, "mailbox.read", { agentId: LULU }), undefined);
+    await core.guard.authorize(core.lulu, "mailbox.read", { agentId: LULU });
     assert.deepEqual(await core.store.chainHead(core.lulu.tenant), head);
   });
 
-  it("puts a refusal on record before it is answered: who, what, about whom, with which key", async () => {
+  it("records a refusal before it answers: actor, verb, agent and key", async () => {
     await using core = await coreOnMemory();
     const keyed = { ...core.lulu, keyId: "key_7" };
-    await refused(
-      Promise.resolve(core.guard.authorize(keyed, "mailbox.read", { agentId: ZHIWEI })),
-      "permission_denied",
-    );
+    await refused(core.guard.authorize(keyed, "mailbox.read", { agentId: ZHIWEI }), "permission_denied");
     const { events } = await core.journal.events(core.operator, { type: "access.denied" });
     assert.deepEqual(
       events.map(({ actor, agent, data }) => ({ actor, agent, data })),
@@ -26,7 +23,7 @@ describe("the guard", () => {
     );
   });
 
-  it("records also what it hides, and one entry for each message of a batch", async () => {
+  it("also records hidden refusals, and one event for each message of a batch", async () => {
     await using core = await coreOnMemory();
     const { receipt } = await core.send();
     const stranger = { ...core.lulu, agentId: "kames@kamac" as typeof LULU };
@@ -40,14 +37,14 @@ describe("the guard", () => {
     );
   });
 
-  it("refuses for that reason alone whom it cannot put on record", async () => {
+  it("answers `unavailable` when it cannot record a refusal", async () => {
     await using core = await coreOnMemory();
     const full = Object.create(core.store, {
       commit: { value: () => Promise.reject(new Error("no space")) },
     }) as typeof core.store;
     const guard = new Guard({ store: full, clock: core.clock });
     await refused(
-      Promise.resolve(guard.authorize(core.lulu, "mailbox.read", { agentId: ZHIWEI })),
+      guard.authorize(core.lulu, "mailbox.read", { agentId: ZHIWEI }),
       "unavailable",
       /audit write failed; refusing to proceed/,
     );

@@ -1,13 +1,13 @@
 import { RelayError } from "@a2a-relay/protocol";
-import type { Clock } from "../ports/clock.ts";
-import type { RelayStore } from "../ports/relay-store.ts";
-import { type EventDraft, NO_SUBJECT } from "../ports/journal.ts";
-import { denialOf, isAllowed, type Target } from "./authorize.ts";
 import type { Verb } from "../ports/access.ts";
+import type { Clock } from "../ports/clock.ts";
+import { type EventDraft, NO_SUBJECT } from "../ports/journal.ts";
+import type { RelayStore } from "../ports/relay-store.ts";
+import { denialOf, isAllowed, type Target } from "./authorize.ts";
 import { hasExpired } from "./expiry.ts";
-import { actorName, type AgentPrincipal, type Principal } from "./principal.ts";
+import { actorName, type Principal } from "./principal.ts";
 
-/** Asks who may do what, and puts every refusal on record before the caller hears of it. */
+/** Checks who may do what, and records every refusal before the caller hears of it. */
 export class Guard {
   readonly #store: RelayStore;
   readonly #clock: Clock;
@@ -17,40 +17,21 @@ export class Guard {
     this.#clock = parts.clock;
   }
 
-  /**
-   * Nothing to wait for when it is allowed, as it nearly always is. `unseen` is what the caller hears of what it may
-   * not know of, in the words for what is not there.
-   */
-  authorize(
-    principal: Principal,
-    verb: Verb,
-    target: Target = {},
-    unseen?: string,
-  ): Promise<void> | undefined {
-    if (!isAllowed(principal, verb, target)) {
-      return this.refuse(principal, verb, target, denialOf(principal, verb, target, unseen));
-    }
-    if (target.atMs === undefined || principal.kind === "operator") return undefined;
-    return this.#assertNotOthers(principal, verb, target, unseen);
+  /** `unseen` is the error text for targets that the caller must not know of: the same as for missing ones. */
+  async authorize(principal: Principal, verb: Verb, target: Target = {}, unseen?: string): Promise<void> {
+    const isPermitted = isAllowed(principal, verb, target) && (await this.#isOfSameHolder(principal, target));
+    if (!isPermitted) await this.refuse(principal, verb, target, denialOf(principal, verb, target, unseen));
   }
 
-  async #assertNotOthers(
-    principal: AgentPrincipal,
-    verb: Verb,
-    target: Target,
-    unseen: string | undefined,
-  ): Promise<void> {
-    const { tenant, agentId } = principal;
-    if ((target.atMs ?? 0) >= (await this.#store.othersBeforeMs(tenant, agentId))) return;
-    await this.refuse(principal, verb, target, denialOf(principal, verb, target, unseen));
+  /** Run after a wait: the key may have ended meanwhile, and its holder must not see what came since. */
+  async assertStillValid({ keyId }: Principal): Promise<void> {
+    if (keyId === undefined) return;
+    const key = await this.#store.key(keyId);
+    if (key?.revokedAtMs === null && !hasExpired(key.expiresAtMs, this.#clock.nowMs())) return;
+    throw new RelayError("unauthenticated", "this key ended while its holder waited; ask for a new one");
   }
 
-  /** For whoever has waited: its key may have ended meanwhile, and what came since is not for it. */
-  assertStillValid({ keyId }: Principal): Promise<void> | undefined {
-    return keyId === undefined ? undefined : this.#assertWorks(keyId);
-  }
-
-  /** For what a rule beyond the table forbids; `error` says it in that rule's words, `more` goes on record. */
+  /** Also for rules beyond the table: `error` is what the caller gets, `more` goes into the event. */
   async refuse(
     principal: Principal,
     verb: Verb,
@@ -74,18 +55,18 @@ export class Guard {
     throw error;
   }
 
-  async #assertWorks(keyId: string): Promise<void> {
-    const key = await this.#store.key(keyId);
-    if (key?.revokedAtMs === null && !hasExpired(key.expiresAtMs, this.#clock.nowMs())) return;
-    throw new RelayError("unauthenticated", "this key ended while its holder waited; ask for a new one");
-  }
-
-  /** Whoever cannot be put on record is refused for that reason alone. */
+  /** Fails with `unavailable` when the event cannot be written: the relay lets nothing happen unrecorded. */
   async record(tenant: string, event: EventDraft): Promise<void> {
     try {
       await this.#store.commit({ tenant, events: [event] });
     } catch (cause) {
       throw new RelayError("unavailable", "audit write failed; refusing to proceed", { cause });
     }
+  }
+
+  /** False when the target belonged to an earlier agent with the caller's id. */
+  async #isOfSameHolder(principal: Principal, { atMs }: Target): Promise<boolean> {
+    if (atMs === undefined || principal.kind === "operator") return true;
+    return atMs >= (await this.#store.othersBeforeMs(principal.tenant, principal.agentId));
   }
 }

@@ -3,14 +3,14 @@ import type { Verb } from "../ports/access.ts";
 
 export const DEFAULT_TENANT = "default";
 
-/** Who is calling. `from` is checked against it, never believed. */
+/** Who is calling. The relay checks `from` against it and never trusts `from` alone. */
 export type Principal = OperatorPrincipal | AgentPrincipal;
 
 interface Credential {
   readonly tenant: string;
-  /** The key that was shown; absent under local trust and for the key of the configuration. */
+  /** The key that the caller sent; absent under local trust and for the key of the configuration. */
   readonly keyId?: string;
-  /** All that the key may be used for; absent: whatever its holder may do. */
+  /** The verbs that the key is limited to; absent: all that its holder may do. */
   readonly verbs?: ReadonlySet<Verb>;
   /** When the key ends; absent: never. */
   readonly expiresAtMs?: number;
@@ -18,7 +18,7 @@ interface Credential {
 
 export interface OperatorPrincipal extends Credential {
   readonly kind: "operator";
-  /** Runs the relay itself, and so may act in every tenant. */
+  /** The relay's operator, who may act in every tenant. */
   readonly isRoot: boolean;
 }
 
@@ -31,7 +31,7 @@ export function operatorOf(tenant: string): OperatorPrincipal {
   return { kind: "operator", tenant, isRoot: false };
 }
 
-/** Whoever runs the relay: local trust, or the key of the configuration. */
+/** The relay's operator: local trust, or the key of the configuration. */
 export function rootOperator(tenant = DEFAULT_TENANT): OperatorPrincipal {
   return { kind: "operator", tenant, isRoot: true };
 }
@@ -40,7 +40,7 @@ export function agentOf(tenant: string, agentId: AgentId): AgentPrincipal {
   return { kind: "agent", tenant, agentId };
 }
 
-/** Whether what concerns the agent alone is the caller's to see: its own, or an operator's. */
+/** Whether the caller may see what concerns this agent alone. */
 export function speaksFor(principal: Principal, agentId: AgentId): boolean {
   return principal.kind === "operator" || principal.agentId === agentId;
 }

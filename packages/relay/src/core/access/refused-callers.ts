@@ -9,11 +9,14 @@ const MINUTE_MS = 60_000;
 export interface RefusedCaller {
   readonly reason: string;
   readonly transport: string;
-  /** The key that was named, if there is one of that id. It is nobody's business but its tenant's. */
+  /** The key that the caller named, if it exists. Only its tenant's journal mentions it. */
   readonly key: Pick<KeyRecord, "id" | "tenant"> | undefined;
 }
 
-/** Puts on record who was not let in: so many a minute, the others as a number, or strangers could fill the disk. */
+/**
+ * Records refused callers, up to a limit per minute. Further ones are only counted, so that strangers cannot fill the
+ * disk.
+ */
 export class RefusedCallers {
   readonly #guard: Guard;
   readonly #clock: Clock;

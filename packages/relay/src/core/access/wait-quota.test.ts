@@ -10,8 +10,8 @@ import { WaitQuota } from "./wait-quota.ts";
 const MAX = LIMITS.waitsOfCallerMax;
 const TOPIC = mailboxTopic("default", ZHIWEI);
 
-describe("those who wait", () => {
-  it("are refused beyond what one agent may, whichever key it shows, and let nobody else wait longer", async () => {
+describe("the wait quota", () => {
+  it("limits one agent over all its keys, and no other caller", async () => {
     await using core = await coreOnMemory();
     const waitQuota = new WaitQuota(core);
     using all = new DisposableStack();
@@ -27,7 +27,7 @@ describe("those who wait", () => {
     }
   });
 
-  it("have their place back once they do not wait any more, and only once", async () => {
+  it("frees a slot once when a wait ends, even if it is disposed twice", async () => {
     await using core = await coreOnMemory();
     const waitQuota = new WaitQuota(core);
     using all = new DisposableStack();
@@ -39,7 +39,7 @@ describe("those who wait", () => {
     await refused(() => waitQuota.watch(core.lulu, TOPIC), "resource_exhausted");
   });
 
-  it("are bound by each key of an operator, and not at all where they run the relay", async () => {
+  it("limits each key of an operator, and not the relay's operator", async () => {
     await using core = await coreOnMemory();
     const waitQuota = new WaitQuota(core);
     using all = new DisposableStack();
@@ -53,7 +53,7 @@ describe("those who wait", () => {
     all.use(waitQuota.watch(rootOperator(), TOPIC));
   });
 
-  it("are counted together, however they wait, and may still ask for what is there", async () => {
+  it("counts streams and long polls together, and does not limit plain reads", async () => {
     await using core = await coreOnMemory();
     const left = new AbortController();
     for (let count = 0; count < MAX / 2; count += 1) await core.mailboxes.follow(core.lulu, LULU, {}, left);
@@ -70,7 +70,7 @@ describe("those who wait", () => {
     await core.mailboxes.lease(core.lulu, LULU, { wait_ms: 1 });
   });
 
-  it("are told so by the journal as well, where an operator's key waits", async () => {
+  it("limits waits for the journal by an operator's key", async () => {
     await using core = await coreOnMemory();
     const keyed = { ...core.operator, keyId: "key_1" };
     const left = new AbortController();

@@ -4,8 +4,8 @@ import type { Topic, Watch } from "../ports/change-feed.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
 
 /**
- * All who wait for something, however they do it. Nobody can take the places of everybody else: an agent, whichever
- * of its keys it shows, and an operator's key have only so many. Whoever runs the relay itself is not bound.
+ * Limits how many streams, sockets and long polls one caller may have open: an agent over all its keys, an operator for
+ * each key. The relay's operator has no limit.
  */
 export class WaitQuota {
   readonly #store: Pick<RelayStore, "feed">;
@@ -15,7 +15,7 @@ export class WaitQuota {
     this.#store = parts.store;
   }
 
-  /** As of the feed; also refused when the caller waits for too much already. */
+  /** `resource_exhausted` when the caller has too many open waits. */
   watch(principal: Principal, topic: Topic): Watch {
     const caller = callerOf(principal);
     if (caller === undefined) return this.#store.feed.watch(topic);
@@ -38,7 +38,7 @@ export class WaitQuota {
   }
 }
 
-/** Undefined: whoever runs the relay. */
+/** Undefined for the relay's operator. */
 function callerOf(principal: Principal): string | undefined {
   if (principal.kind === "agent") return `agent ${principal.tenant} ${principal.agentId}`;
   return principal.keyId === undefined ? undefined : `key ${principal.keyId}`;

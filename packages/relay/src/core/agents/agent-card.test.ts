@@ -13,7 +13,7 @@ const SETTINGS: CardSettings = { publicUrl: () => "https://relay.example", messa
 
 type Members = Readonly<Record<string, unknown>>;
 
-/** As far as tests look into it. */
+/** The members that the tests read. */
 interface Seen {
   readonly supportedInterfaces: readonly Members[];
   readonly capabilities: Members & { readonly extensions: readonly Members[] };
@@ -39,12 +39,12 @@ function urlsOf(card: Seen): readonly unknown[] {
   );
 }
 
-/** What the official SDK understands of a card, written by it: what it does not know is gone. */
+/** The card after the official SDK has parsed and written it, which drops unknown members. */
 function bySdk(card: AgentCard): unknown {
   return SdkCard.toJSON(SdkCard.fromJSON(card));
 }
 
-/** The SDK does not write what is empty, nor a false that is the default. */
+/** The SDK writes neither empty members nor a default of false. */
 function withoutDefaults(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutDefaults);
   if (typeof value !== "object" || value === null) return value;
@@ -65,7 +65,7 @@ function golden(name: string): unknown {
   );
 }
 
-/** All that a card may say, by an owner that writes 1.0. */
+/** A 1.0 card with every member. */
 const WHOLE_CARD = {
   name: "知微",
   description: "翻译合同",
@@ -277,7 +277,7 @@ describe("the capabilities of a card", () => {
     );
   });
 
-  it("tell whether the agent is there", () => {
+  it("tell whether the agent is online", () => {
     const at = (nowMs: number, ttlMs: number | null, seenAtMs: number | null = NOON_MS): unknown => {
       const card = serveCard(found({ ttlMs }, seenAtMs), SETTINGS, nowMs) as Seen;
       return card.capabilities.extensions.at(-1)?.["params"];

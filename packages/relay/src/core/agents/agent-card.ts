@@ -1,13 +1,30 @@
-import { type AgentCard, readCard, type Skill } from "@a2a-relay/protocol";
+import {
+  type AgentCard,
+  type AgentView,
+  AVAILABILITY_EXTENSION,
+  formatInstant,
+  type Presence,
+  readCard,
+  RELAY_EXTENSIONS,
+  type Skill,
+} from "@a2a-relay/protocol";
+import { type Principal, speaksFor } from "../access/principal.ts";
 import { termsOf } from "./agent-terms.ts";
 import type { AgentRecord, AgentWithPresence } from "../ports/agents.ts";
-import { availability, COMMON_EXTENSIONS, isOurs } from "./card-extensions.ts";
-import { agentUrl, type CardSettings, relayInterfaces } from "./card-interfaces.ts";
-import { type CardSecurity, cardSecurity } from "./card-security.ts";
+import type { PushEndpoint } from "../ports/pushes.ts";
+import {
+  agentUrl,
+  type CardExtension,
+  type CardSecurity,
+  cardSecurity,
+  type CardSettings,
+  COMMON_EXTENSIONS,
+  relayInterfaces,
+} from "./card-interfaces.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** Plain text, because every agent that can read mail can read that. */
+/** The default modes: every agent can read plain text. */
 export const TEXT_MODES: readonly string[] = ["text/plain"];
 
 const INTERFACE_MEMBERS = ["url", "protocolBinding", "protocolVersion", "tenant"];
@@ -15,10 +32,10 @@ const EXTENSION_MEMBERS = ["uri", "description", "required", "params"];
 const SKILL_MEMBERS = ["id", "name", "description", "tags", "examples", "inputModes", "outputModes"];
 
 /**
- * The card as it is served, in A2A 1.0: what its owner wrote, completed with what A2A requires, and with the relay in
- * front, because that is where callers go. Members that 1.0 does not know are left out, as strict readers refuse a card
- * for them; so are signatures, which hold only for the very card that was signed. Both are in the card as it was
- * written, which stays in the store.
+ * The card that the relay serves, in A2A 1.0: the owner's card, completed with what A2A requires. The relay's
+ * interfaces come first, because callers go through the relay. It drops members that 1.0 does not define, because
+ * strict readers refuse a card for them, and signatures, because they cover another text. The store keeps the owner's
+ * card unchanged.
  */
 export function serveCard(
   found: AgentWithPresence,
@@ -49,7 +66,7 @@ export function serveCard(
   };
 }
 
-/** The same of what only callers who are known are shown; what it leaves out is as in the other card. */
+/** The card for authenticated callers. Members that `extended` lacks come from the public card. */
 export function serveExtendedCard(
   found: AgentWithPresence,
   extended: AgentCard,
@@ -59,12 +76,53 @@ export function serveExtendedCard(
   return serveCard(found, settings, nowMs, { ...readCard(found.agent.card), ...readCard(extended) });
 }
 
-/** Whether the card as it was written tells where its owner can be reached past the relay. */
+/** Whether the owner's card names interfaces of the agent itself, past the relay. */
 export function namesInterfaces(written: AgentCard): boolean {
   return interfacesIn(readCard(written)).length > 0;
 }
 
-/** The relay streams and pushes for every agent, unless its owner does not want that. */
+/** The agent as `viewer` may see it. */
+export function viewAgent(
+  found: AgentWithPresence,
+  endpoint: PushEndpoint | undefined,
+  at: { readonly nowMs: number; readonly settings: CardSettings; readonly viewer: Principal },
+): AgentView {
+  const { agent, lastSeenAtMs } = found;
+  return {
+    agent_id: agent.id,
+    display_name: agent.displayName,
+    slug: slugOf(agent.id),
+    aliases: agent.aliases,
+    skills: agent.skills,
+    representative_queries: agent.representativeQueries,
+    // Hidden from other agents: knowing a callback URL is often enough to post to it.
+    ...(agent.callbackUrl === null || !speaksFor(at.viewer, agent.id)
+      ? {}
+      : { callback_url: agent.callbackUrl }),
+    ...(endpoint?.state === "active" ? { push: endpoint.mode } : {}),
+    ...(agent.ttlMs === null ? {} : { ttl_ms: agent.ttlMs }),
+    presence: presenceOf(found, at.nowMs),
+    ...(agent.publicKey === null ? {} : { pubkey_b58: agent.publicKey, custodial: agent.isCustodial }),
+    registered_at: formatInstant(agent.registeredAtMs),
+    ...(lastSeenAtMs === null ? {} : { last_seen_at: formatInstant(lastSeenAtMs) }),
+    agent_card: serveCard(found, at.settings, at.nowMs),
+  };
+}
+
+/** An agent is online for `ttlMs` after the relay last heard from it. The mailbox stays open when it is offline. */
+export function presenceOf({ agent, lastSeenAtMs }: AgentWithPresence, nowMs: number): Presence {
+  if (agent.ttlMs === null || lastSeenAtMs === null) return "unknown";
+  return nowMs <= lastSeenAtMs + agent.ttlMs ? "online" : "offline";
+}
+
+/** When the agent's presence last changed. */
+export function presentSinceMs({ agent, lastSeenAtMs }: AgentWithPresence, nowMs: number): number {
+  if (lastSeenAtMs === null) return agent.registeredAtMs;
+  const leftAtMs = lastSeenAtMs + (agent.ttlMs ?? Number.POSITIVE_INFINITY) + 1;
+  return leftAtMs <= nowMs ? leftAtMs : lastSeenAtMs;
+}
+
+/** The relay streams and pushes for every agent, unless the owner's card switches that off. */
 function capabilitiesOf(
   found: AgentWithPresence,
   own: AgentCard,
@@ -88,7 +146,31 @@ function capabilitiesOf(
   };
 }
 
-/** Those of the card; else those that were registered beside it. */
+function availability(
+  found: AgentWithPresence,
+  { messageTtlMs }: CardSettings,
+  nowMs: number,
+): CardExtension {
+  const { lastSeenAtMs } = found;
+  return {
+    uri: AVAILABILITY_EXTENSION,
+    description: "Whether the agent is there; messages wait for it while it is not",
+    required: false,
+    params: {
+      presence: presenceOf(found, nowMs),
+      ...(lastSeenAtMs === null ? {} : { last_seen_at: formatInstant(lastSeenAtMs) }),
+      offline_delivery: true,
+      message_ttl_ms: messageTtlMs,
+    },
+  };
+}
+
+/** Only the relay may declare its own extensions. */
+function isOurs(uri: unknown): boolean {
+  return (RELAY_EXTENSIONS as readonly unknown[]).includes(uri);
+}
+
+/** The skills of the card, or else of the registration. */
 function skillsOf({ skills, isDirect }: AgentRecord, own: Json): readonly Json[] {
   const written = objectsIn(own, "skills").filter((skill) => isText(skill["id"]) || isText(skill["name"]));
   const members = isDirect ? [...SKILL_MEMBERS, "securityRequirements"] : SKILL_MEMBERS;
@@ -107,7 +189,7 @@ function completeSkill(skill: Json | Skill): Json {
   };
 }
 
-/** Registrations have tags with values, which cards write as words. */
+/** Registrations have tags with values; cards have lists of words. */
 function tagsOf(tags: unknown): readonly string[] {
   if (Array.isArray(tags)) return (tags as readonly unknown[]).filter(isText);
   return isObject(tags) ? Object.entries(tags).map(([key, value]) => `${key}:${String(value)}`) : [];
@@ -157,4 +239,9 @@ function isText(value: unknown): value is string {
 
 function isObject(value: unknown): value is Json {
   return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** The id in characters that are safe in file names and URL segments. */
+function slugOf(id: string): string {
+  return id.replaceAll(/[^A-Za-z0-9_.-]+/g, "_").replaceAll(/^_+|_+$/g, "") || "agent";
 }

@@ -11,35 +11,34 @@ import {
 import { isPublicKey, isSignedBy, newKeyPair } from "../rules/ed25519.ts";
 import type { AgentRecord, CustodialKey } from "../ports/agents.ts";
 
-/** The key an agent is known by, and its private half where the relay holds it. */
+/** An agent's public key, and the private key where the relay holds it. */
 export interface Identity {
   readonly publicKey: string;
   readonly isCustodial: boolean;
-  /** Absent unless it was made just now. */
+  /** Only when it was generated just now. */
   readonly custodialKey?: CustodialKey;
 }
 
-/** Whose registration it is, and as what it is registered now. */
+/** The agent that registers, and its record before that. */
 export interface Claim {
   readonly tenant: string;
   readonly agentId: AgentId;
   readonly before: AgentRecord | undefined;
 }
 
-/** The key that the agent brought, else the one it has, else one that the relay holds for it. */
+/** The key of the request, else the present key, else a new one that the relay holds for the agent. */
 export function identify(request: RegisterRequest, { tenant, before }: Claim): Identity {
   const { pubkey_b58: brought } = request;
-  const known = before?.publicKey ?? null;
-  if (brought !== undefined && brought !== known) return { publicKey: brought, isCustodial: false };
-  if (known !== null) return { publicKey: known, isCustodial: before?.isCustodial ?? false };
+  const present = before?.publicKey ?? null;
+  if (brought !== undefined && brought !== present) return { publicKey: brought, isCustodial: false };
+  if (present !== null) return { publicKey: present, isCustodial: before?.isCustodial ?? false };
   const { publicKey, privateKey } = newKeyPair();
   return { publicKey, isCustodial: true, custodialKey: { tenant, publicKey, privateKey } };
 }
 
 /**
- * A key that is new for this agent comes with a fresh signature by its private half: else anybody could take
- * another's public key for their own. `invalid_argument` for what cannot be a proof, `permission_denied` for
- * one that proves nothing.
+ * A new key needs a fresh signature by its private half: else an agent could register another agent's public key.
+ * `invalid_argument` when the proof is missing or malformed, `permission_denied` when it is not valid.
  */
 export function checkKeyProof(request: RegisterRequest, claim: Claim, nowMs: number): void {
   const { pubkey_b58: publicKey, key_proof: proof } = request;

@@ -1,8 +1,8 @@
 import { A2aError, type AgentCard, type Part, toV1Part } from "@a2a-relay/protocol";
 
 /**
- * What an agent's own card says about being called over A2A. The relay can stream and push for any agent, so both are
- * on unless the card switches them off; input modes and extensions hold only where the card names them.
+ * An agent's own rules for A2A callers, read from its card. The relay streams and pushes for any agent, so both are on
+ * unless the card switches them off. Input modes and extensions are restricted only where the card names them.
  */
 export interface AgentTerms {
   readonly streams: boolean;
@@ -12,20 +12,7 @@ export interface AgentTerms {
   readonly requiredExtensions: readonly string[];
 }
 
-const NO_CARD: AgentCard = {};
-/** Asked at every call, and cards change seldom. */
-const termsByCard = new WeakMap<AgentCard, AgentTerms>();
-
-/** Whoever has no card has no terms of its own. */
-export function termsOf(card: AgentCard = NO_CARD): AgentTerms {
-  const before = termsByCard.get(card);
-  if (before !== undefined) return before;
-  const terms = readTerms(card);
-  termsByCard.set(card, terms);
-  return terms;
-}
-
-function readTerms(card: AgentCard): AgentTerms {
+export function termsOf(card: AgentCard = {}): AgentTerms {
   const capabilities = objectOf(card["capabilities"]);
   const extensions = Array.isArray(capabilities["extensions"]) ? capabilities["extensions"] : [];
   return {
@@ -41,7 +28,7 @@ function readTerms(card: AgentCard): AgentTerms {
   };
 }
 
-/** Before anything is written: whoever breaks the agent's terms is told which. */
+/** Run before anything is written. The error names the rule that the message breaks. */
 export function assertTerms(
   terms: AgentTerms,
   { parts, extensions }: { readonly parts: readonly Part[]; readonly extensions: readonly string[] },
@@ -63,7 +50,7 @@ export function assertTerms(
   );
 }
 
-/** Those of the agent and of each of its skills; undefined where the card names none. */
+/** The modes of the agent and of its skills; undefined where the card names none. */
 function inputModesOf(card: AgentCard): readonly string[] | undefined {
   const own = modesIn(card["defaultInputModes"] ?? card["default_input_modes"]);
   if (own.length === 0) return undefined;
@@ -75,7 +62,7 @@ function modesIn(value: unknown): readonly string[] {
   return Array.isArray(value) ? value.filter((mode): mode is string => typeof mode === "string") : [];
 }
 
-/** Only what says its type can be of a wrong one. */
+/** Undefined for a part without a media type: it is never refused. */
 function mediaTypeOf(part: Part): string | undefined {
   const mediaType = toV1Part(part)["mediaType"];
   return typeof mediaType === "string" && mediaType !== "" ? mediaType.split(";", 1)[0]?.trim() : undefined;
@@ -85,9 +72,8 @@ function mediaTypeOf(part: Part): string | undefined {
 function admits(modes: readonly string[], mediaType: string): boolean {
   const [type] = mediaType.split("/", 1);
   return modes.some((mode) => {
-    const known = mode.trim().toLowerCase();
-    const is = mediaType.toLowerCase();
-    return known === is || known === "*/*" || known === "*" || known === `${type}/*` || known === type;
+    const accepted = mode.trim().toLowerCase();
+    return [mediaType.toLowerCase(), "*/*", "*", `${type}/*`, type].includes(accepted);
   });
 }
 

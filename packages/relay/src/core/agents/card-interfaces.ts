@@ -1,14 +1,15 @@
+import { IDEMPOTENCY_KEY_EXTENSION, STREAM_RESUME_EXTENSION } from "@a2a-relay/protocol";
 import { DEFAULT_TENANT } from "../access/principal.ts";
 
-/** What the relay says of itself in every card that it serves. */
+/** The settings for the parts that the relay adds to every card: interfaces, extensions and security. */
 export interface CardSettings {
-  /** The address the relay tells others; known once it listens. */
+  /** The relay's public address; it is known once the relay listens. */
   readonly publicUrl: () => string;
-  /** Where gRPC listens, as host:port; absent or undefined: it does not. */
+  /** The address of gRPC as host:port; absent or undefined when it is off. */
   readonly grpcUrl?: () => string | undefined;
   /** Whether callers need a key. */
   readonly hasKeys?: boolean;
-  /** How long unread mail waits for its agent. */
+  /** How long the relay keeps unread messages. */
   readonly messageTtlMs: number;
 }
 
@@ -20,7 +21,7 @@ export interface CardInterface {
   readonly tenant?: string;
 }
 
-/** Where the two bindings over HTTP are. */
+/** The addresses of the two bindings over HTTP. */
 export interface CardAddresses {
   readonly rpcUrl: string;
   readonly restUrl: string;
@@ -29,7 +30,7 @@ export interface CardAddresses {
   readonly tenant: string;
 }
 
-/** The relay's interfaces in the order of preference: the newest version first, older clients take the last two. */
+/** In order of preference: the newest version first. Older clients use the last two. */
 export function relayInterfaces(
   { rpcUrl, restUrl, agentId, tenant }: CardAddresses,
   { grpcUrl }: CardSettings,
@@ -46,12 +47,12 @@ export function relayInterfaces(
   ];
 }
 
-/** The A2A tenant field where no path says the organisation: the agent, behind its organisation if that is not ours. */
+/** The A2A tenant field where no path names the organisation: `agent`, or `organisation/agent`. */
 function a2aTenant(tenant: string, agentId: string): string {
   return tenant === DEFAULT_TENANT ? agentId : `${tenant}/${agentId}`;
 }
 
-/** The organisation and the agent that an A2A tenant field names. No name has a slash in it, but for URLs. */
+/** Reads `agent` or `organisation/agent`. Only names that are URLs contain a slash. */
 export function readA2aTenant(field: unknown): {
   readonly tenant: string | undefined;
   readonly agentName: string | undefined;
@@ -66,12 +67,65 @@ export function agentUrl(publicUrl: string, tenant: string, agentId: string): st
   return `${tenantUrl(publicUrl, tenant)}/agents/${segment(agentId)}/a2a`;
 }
 
-/** The address below which everything of that tenant is. */
 export function tenantUrl(publicUrl: string, tenant: string): string {
   return tenant === DEFAULT_TENANT ? publicUrl : `${publicUrl}/t/${segment(tenant)}`;
 }
 
-/** Paths may have these two as they are, and ids that show them are easier to read. */
+/** Paths may contain @ and :, and ids are easier to read with them. */
 function segment(text: string): string {
   return encodeURIComponent(text).replaceAll("%40", "@").replaceAll("%3A", ":");
+}
+
+export interface CardExtension {
+  readonly uri: string;
+  readonly description: string;
+  readonly required: boolean;
+  readonly params?: Readonly<Record<string, unknown>>;
+}
+
+/** The extensions that the relay supports for every agent. No client needs to use them. */
+export const COMMON_EXTENSIONS: readonly CardExtension[] = [
+  {
+    uri: STREAM_RESUME_EXTENSION,
+    description: "Events of streams have ids; a subscription with Last-Event-ID brings what was missed",
+    required: false,
+  },
+  {
+    uri: IDEMPOTENCY_KEY_EXTENSION,
+    description: "A message sent again with the same Idempotency-Key is the same message",
+    required: false,
+  },
+];
+
+type Json = Readonly<Record<string, unknown>>;
+
+/** The security members of a card; an absent member requires nothing. */
+export interface CardSecurity {
+  readonly securitySchemes?: Json;
+  readonly securityRequirements?: readonly Json[];
+}
+
+const SCHEME_NAME = "relayKey";
+const SCHEME: Json = {
+  httpAuthSecurityScheme: {
+    description: "A key of this relay; its operator makes them",
+    scheme: "Bearer",
+  },
+};
+
+/** The relay's own requirements. `owner` has the agent's, given only where the card shows the agent's own address. */
+export function cardSecurity({ hasKeys = false }: CardSettings, owner: CardSecurity = {}): CardSecurity {
+  const schemes = { ...owner.securitySchemes, ...(hasKeys ? { [SCHEME_NAME]: SCHEME } : {}) };
+  const theirs = owner.securityRequirements ?? [];
+  const ours = hasKeys ? [{ schemes: { [SCHEME_NAME]: { list: [] } } }] : nothingBeside(theirs);
+  const requirements = [...ours, ...theirs];
+  return {
+    ...(Object.keys(schemes).length === 0 ? {} : { securitySchemes: schemes }),
+    ...(requirements.length === 0 ? {} : { securityRequirements: requirements }),
+  };
+}
+
+/** An explicit empty requirement: without it, the owner's requirements would apply to the relay too. */
+function nothingBeside(theirs: readonly Json[]): readonly Json[] {
+  return theirs.length === 0 ? [] : [{ schemes: {} }];
 }

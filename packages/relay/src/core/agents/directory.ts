@@ -2,7 +2,7 @@ import { type AgentId, parseAddress, POSTMASTER, RelayError } from "@a2a-relay/p
 import type { AgentStore } from "../ports/agents.ts";
 import { remoteIdOf } from "../rules/remote-address.ts";
 
-/** KeyedMutex what people write into the one agent they mean, or says why it cannot. */
+/** Finds the one agent that an address names. */
 export class Directory {
   readonly #store: AgentStore;
 
@@ -15,21 +15,16 @@ export class Directory {
     return this.#resolve(tenant, input, field, "known");
   }
 
-  /** The same for whom something is sent to: whoever is elsewhere need not be known yet. */
+  /** The same for a recipient: a remote agent need not be known yet. */
   resolveRecipient(tenant: string, input: unknown, field: string): Promise<AgentId> {
     return this.#resolve(tenant, input, field, "any");
   }
 
-  async #resolve(
-    tenant: string,
-    input: unknown,
-    field: string,
-    elsewhere: "known" | "any",
-  ): Promise<AgentId> {
+  async #resolve(tenant: string, input: unknown, field: string, remote: "known" | "any"): Promise<AgentId> {
     const address = parseAddress(input, field);
     if (address.kind === "url") {
       const id = remoteIdOf(address.url, field);
-      return elsewhere === "any" ? id : this.#external(tenant, id, field);
+      return remote === "any" ? id : this.#knownRemote(tenant, id, field);
     }
     if (address.kind !== "name") {
       throw new RelayError(
@@ -39,13 +34,13 @@ export class Directory {
     }
     const { name } = address;
     if (name === POSTMASTER) {
-      throw new RelayError("unknown_agent", `${field}: ${POSTMASTER} sends notices and reads no mail`);
+      throw new RelayError("unknown_agent", `${field}: ${POSTMASTER} sends notices and reads no messages`);
     }
     const [first, ...others] = await this.#store.agentsNamed(tenant, name);
     if (first === undefined) {
       throw new RelayError(
         "unknown_agent",
-        `${field}: nobody is registered as "${name}"; GET /agents lists who is`,
+        `${field}: no agent is registered as "${name}"; GET /agents lists all`,
         { details: { name } },
       );
     }
@@ -58,10 +53,10 @@ export class Directory {
     );
   }
 
-  async #external(tenant: string, id: AgentId, field: string): Promise<AgentId> {
+  async #knownRemote(tenant: string, id: AgentId, field: string): Promise<AgentId> {
     const [known] = await this.#store.agentsNamed(tenant, id);
     if (known === id) return id;
-    throw new RelayError("unknown_agent", `${field}: nobody has written to ${id} yet`, {
+    throw new RelayError("unknown_agent", `${field}: no agent has written to ${id} yet`, {
       details: { name: id },
     });
   }

@@ -12,7 +12,7 @@ function fit(said: Partial<AgentRecord>, text: string): number {
 }
 
 describe("the words of a question", () => {
-  it("are those that say what is meant, in any script", () => {
+  it("leave out stop words, in any script", () => {
     assert.deepEqual(searchWords("Please find me an agent that can TRANSLATE contracts!"), [
       "translate",
       "contracts",
@@ -23,7 +23,7 @@ describe("the words of a question", () => {
     assert.deepEqual(searchWords("？！ …"), []);
   });
 
-  it("are so many, and of so much text, however long it is", () => {
+  it("are limited in number, and read from a limited length", () => {
     const many = Array.from({ length: 20_000 }, (_, index) => `word${index}`);
     assert.deepEqual(searchWords(many.join(" ")), many.slice(0, 20));
     assert.deepEqual(searchWords(`${"。".repeat(100_000)}翻译`), []);
@@ -50,7 +50,7 @@ describe("an agent fits", () => {
     assert.equal(fit({ displayName: "Weather" }, "invoices"), 0);
   });
 
-  it("whatever the form of the word, but not by a piece of another", () => {
+  it("by any form of a word, but not by a part of another", () => {
     const said = { card: { description: "translation of contracts" } };
     for (const text of ["translate", "translator", "Translations", "contract"])
       assert.ok(fit(said, text) > 0, text);

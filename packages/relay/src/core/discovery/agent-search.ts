@@ -1,10 +1,10 @@
 import type { AgentCard } from "@a2a-relay/protocol";
 import type { AgentRecord } from "../ports/agents.ts";
 
-/** What somebody is looking for, in words that say something. */
+/** The words of a question that carry meaning. */
 export type SearchWords = readonly string[];
 
-/** Words of a question that are in every question, and so tell nothing about what is meant. */
+/** Stop words: they are in most questions and say nothing about what is sought. */
 const COMMON_WORDS: ReadonlySet<string> = new Set(
   `a about agent agents all an and any anybody anyone are available can could do does find for get give has have help
   here i in is list look looking me my need of on online or our please registered relay say search show some somebody
@@ -15,19 +15,19 @@ const COMMON_WORDS: ReadonlySet<string> = new Set(
 
 const SEGMENTER = new Intl.Segmenter("zh", { granularity: "word" });
 
-/** What stands between two messages belongs to their word: node.js, snake_case, o'clock. */
+/** Punctuation inside a word belongs to it: node.js, snake_case, o'clock. */
 const LATIN_WORD = /[\p{Script=Latin}\p{N}\p{M}]+(?:[._'’][\p{Script=Latin}\p{N}\p{M}]+)*/gu;
 
-/** How much of a word has to be there: translate, translates, translation and translator mean the same here. */
+/** How much of a word must match: translate, translates, translation and translator are the same here. */
 const STEM_CHARS_MIN = 5;
 const ENDING_CHARS = 2;
-/** Shorter words are parts of too many others. */
+/** Shorter words are part of too many others. */
 const WHOLE_CHARS_MIN = 4;
 
-/** What is found in a name tells more than what is found in a description. */
+/** A match in a name counts more than one in a description. */
 const WEIGHTS = { name: 4, skill: 3, text: 1 } as const;
 
-/** What is read of a question, and how many of its words are sought: who means more has not said what it means. */
+/** Limits on the length of a question and on the words that are sought. */
 const QUESTION_CHARS_MAX = 2_000;
 const WORDS_MAX = 20;
 
@@ -36,7 +36,7 @@ export function searchWords(question: string): SearchWords {
   return [...words].filter((word) => !COMMON_WORDS.has(word)).slice(0, WORDS_MAX);
 }
 
-/** How well the agent fits: 0 when no word does. Each word counts once, where it tells most. */
+/** 0 when no word matches. Each word counts once, in the field of the highest weight. */
 export function fitOf(agent: AgentRecord, sought: SearchWords): number {
   const fields = fieldsOf(agent).map(({ weight, texts }) => {
     const text = plain(texts.join("\n"));
@@ -52,7 +52,7 @@ interface Field {
   readonly texts: readonly string[];
 }
 
-/** The most telling first. */
+/** By falling weight. */
 function fieldsOf({
   id,
   displayName,
@@ -71,7 +71,7 @@ function fieldsOf({
   ];
 }
 
-/** All that is said, however deep; tags are keys of objects or items of lists. */
+/** All texts at any depth. Tags are keys of objects or items of lists. */
 function textsIn(value: AgentCard[string]): readonly string[] {
   if (typeof value === "string") return [value];
   if (Array.isArray(value)) return (value as readonly unknown[]).flatMap(textsIn);
@@ -84,14 +84,14 @@ function tagWords(tags: unknown): readonly string[] {
   return Object.entries(tags).map(([key, value]) => `${key} ${String(value)}`);
 }
 
-/** Words of any script. Too slow for all that all agents say of themselves. */
+/** Words of any script. Too slow for the texts of all agents. */
 function segmentsOf(text: string): readonly string[] {
   return [...SEGMENTER.segment(plain(text))]
     .filter(({ isWordLike }) => isWordLike === true)
     .map(({ segment }) => segment);
 }
 
-/** As the segments are, each once; of other scripts any place will do. */
+/** The Latin words, each once; words of other scripts are matched anywhere in the text. */
 function latinWordsOf(text: string): readonly string[] {
   return [...new Set(text.match(LATIN_WORD))];
 }
@@ -100,7 +100,7 @@ function plain(text: string): string {
   return text.normalize("NFKC").toLowerCase();
 }
 
-/** Scripts without blanks are cut into words differently each time, so there any place will do. */
+/** Segmentation varies in scripts without spaces, so their words match anywhere in the text. */
 function holds(word: string, text: string, words: readonly string[]): boolean {
   if (!/^[\p{Script=Latin}\p{N}]/u.test(word)) return text.includes(word);
   return words.some(
@@ -108,7 +108,7 @@ function holds(word: string, text: string, words: readonly string[]): boolean {
   );
 }
 
-/** Short words begin too many others, so of those only an ending may be missing. */
+/** Short words begin too many others, so at most an ending may follow them. */
 function beginsAlike(word: string, other: string): boolean {
   if (word.length < STEM_CHARS_MIN) {
     return other.startsWith(word) && other.length <= word.length + ENDING_CHARS;

@@ -12,10 +12,10 @@ async function head(core: CoreOnMemory, tenant = DEFAULT_TENANT): Promise<ChainH
   return core.store.chainHead(tenant);
 }
 
-/** Events of a tenant that nobody made a key for: its anchors alone know of it. */
+/** Events of a tenant without a key: only its anchors know of it. */
 async function happen(core: CoreOnMemory, tenant: string, count: number): Promise<void> {
-  const nobody = { agentId: null, messageId: null, taskId: null, threadId: null };
-  const event = { type: "retry.scanned", atMs: NOON_MS, actor: "operator", ...nobody, data: {} } as const;
+  const noSubject = { agentId: null, messageId: null, taskId: null, threadId: null };
+  const event = { type: "retry.scanned", atMs: NOON_MS, actor: "operator", ...noSubject, data: {} } as const;
   for (let index = 0; index < count; index += 1) await core.store.commit({ tenant, events: [event] });
 }
 
@@ -25,7 +25,7 @@ function other(anchor: Anchor | undefined, changes: Partial<Anchor>): Anchor {
 }
 
 describe("keeping anchors", () => {
-  it("writes down where a chain stands, and nothing while it rests", async () => {
+  it("writes the head of a chain, and nothing while it does not grow", async () => {
     await using core = await coreOnMemory();
     await core.anchoring.keepAll();
     const first = { tenant: DEFAULT_TENANT, ...(await head(core)), atMs: core.clock.nowMs() };
@@ -38,7 +38,7 @@ describe("keeping anchors", () => {
     assert.deepEqual(core.anchors.kept, [first, second]);
   });
 
-  it("keeps each once and in order, however many ask at one time", async () => {
+  it("keeps each once and in order under concurrent calls", async () => {
     await using core = await coreOnMemory();
     await Promise.all([core.anchoring.keepAll(), core.anchoring.keep(DEFAULT_TENANT), core.send()]);
     await Promise.all([core.anchoring.keepAll(), core.anchoring.keepAll()]);
@@ -50,7 +50,7 @@ describe("keeping anchors", () => {
     assert.equal(seqs.at(-1), (await head(core)).seq);
   });
 
-  it("covers up for nobody: a chain that lacks what was seen is anchored no further", async () => {
+  it("stops for a chain that lacks anchored events", async () => {
     await using core = await coreOnMemory();
     await core.anchoring.keepAll();
     await happen(core, OTHER, 2);
@@ -76,7 +76,7 @@ describe("keeping anchors", () => {
     assert.equal(core.anchors.kept.at(-1)?.seq, 3, "the other tenant is none the worse for it");
   });
 
-  it("misses a tenant that was taken from the store with all it had", async () => {
+  it("notices a tenant that was deleted from the store", async () => {
     await using core = await coreOnMemory();
     core.anchors.kept = [{ tenant: "甲", seq: 5, hash: "a".repeat(64), atMs: NOON_MS }];
     await assert.rejects(core.anchoring.keepAll(), /tenant 甲: .* 5 events are missing/);
@@ -84,7 +84,7 @@ describe("keeping anchors", () => {
 });
 
 describe("verifying with anchors", () => {
-  it("says what was seen last, and when", async () => {
+  it("reports the newest anchor and its time", async () => {
     await using core = await coreOnMemory();
     assert.equal((await core.journal.verify(core.operator)).anchor, undefined);
     const { seq, hash } = await head(core);
@@ -95,7 +95,7 @@ describe("verifying with anchors", () => {
     assert.deepEqual(anchor, { seq, hash, at: "2026-05-08T12:00:00.000Z" });
   });
 
-  it("finds a chain that is shorter than what was seen, and says by how much", async () => {
+  it("finds a chain that is shorter than an anchor says, and by how many events", async () => {
     await using core = await coreOnMemory();
     await core.anchoring.keepAll();
     const { seq } = await head(core);
@@ -110,7 +110,7 @@ describe("verifying with anchors", () => {
     assert.equal(anchor?.seq, seq + 40);
   });
 
-  it("finds a chain that is another, between which events, even if later anchors fit it", async () => {
+  it("finds rewritten events and their range, even if later anchors fit", async () => {
     await using core = await coreOnMemory();
     const { seq } = await head(core);
     for (let round = 0; round < 3; round += 1) {
@@ -125,7 +125,7 @@ describe("verifying with anchors", () => {
     assert.match(problem ?? "", new RegExp(`has seen event ${seq + 2} with another hash: ${events}$`));
   });
 
-  it("finds anchors that were put in by hand", async () => {
+  it("finds anchors that were added by hand", async () => {
     await using core = await coreOnMemory();
     await core.anchoring.keepAll();
     await core.send();
@@ -149,7 +149,7 @@ describe("verifying with anchors", () => {
     assert.deepEqual([theirs.ok, theirs.anchor?.seq, theirs.last_seq], [false, 9, 3]);
   });
 
-  it("compares more anchors than fit in one turn", async () => {
+  it("compares more anchors than fit in one step", async () => {
     await using core = await coreOnMemory();
     for (let round = 0; round < 450; round += 1) {
       await happen(core, DEFAULT_TENANT, 1);
@@ -165,7 +165,7 @@ describe("verifying with anchors", () => {
 describe("retention and anchors", () => {
   const SETTINGS = { messageRetentionMs: 10 * DAY_MS, journalRetentionMs: 20 * DAY_MS };
 
-  it("may pass all anchors that there were: it keeps one first", async () => {
+  it("may take all anchored events: it keeps an anchor first", async () => {
     await using core = await coreOnMemory(SETTINGS);
     await core.anchoring.keepAll();
     await core.send();
@@ -183,7 +183,7 @@ describe("retention and anchors", () => {
     assert.deepEqual([empty.ok, empty.events], [true, 0]);
   });
 
-  it("takes nothing that no anchor could be kept of", async () => {
+  it("takes nothing when the anchor cannot be kept", async () => {
     await using core = await coreOnMemory(SETTINGS);
     core.clock.advance(100 * DAY_MS);
     core.anchors.keep = () => Promise.reject(new Error("the other disk is full"));
@@ -191,7 +191,7 @@ describe("retention and anchors", () => {
     assert.equal((await core.journal.verify(core.operator)).first_seq, 1);
   });
 
-  it("cannot be pretended: what no anchor has seen was not taken by it", async () => {
+  it("cannot be faked: events missing beyond the newest anchor are reported", async () => {
     await using core = await coreOnMemory(SETTINGS);
     await core.anchoring.keepAll();
     const { seq } = await head(core);
@@ -207,7 +207,7 @@ describe("retention and anchors", () => {
     await assert.rejects(core.anchoring.keepAll(), /are gone/);
   });
 
-  it("ends where it said: the event it left behind is the one that was seen", async () => {
+  it("ends at an anchored event", async () => {
     await using core = await coreOnMemory(SETTINGS);
     await core.anchoring.keepAll();
     await core.store.retireEvents(DEFAULT_TENANT, await head(core));

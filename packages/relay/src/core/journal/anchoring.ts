@@ -1,13 +1,17 @@
-import { RelayError } from "@a2a-relay/protocol";
+import { formatInstant, RelayError } from "@a2a-relay/protocol";
 import type { Anchor, Anchors } from "../ports/archive.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
+import type { ChainHead } from "../ports/journal.ts";
 import { KeyedMutex } from "../mechanisms/keyed-mutex.ts";
-import { anchorProblem, passedByRetention } from "./verify-anchors.ts";
+import { missingEventsText } from "../rules/event.ts";
+
+/** Anchors that `verifyAnchors` compares before it lets other work run. */
+const STEP_ANCHORS = 200;
 
 /**
- * Tells the anchors where each chain stands. A chain that does not hold what the last anchor has seen is
- * anchored no further: a new anchor would cover up for it.
+ * Writes the head of each chain to the anchors. It stops for a chain that does not contain the last anchor's event:
+ * a new anchor would hide the damage.
  */
 export class Anchoring {
   readonly #store: RelayStore;
@@ -22,13 +26,13 @@ export class Anchoring {
     this.#mutex = new KeyedMutex(parts.clock);
   }
 
-  /** All chains that moved, also those of tenants that only the anchors still know. */
+  /** Anchors all chains with new events. Includes tenants that only the anchors know. */
   async keepAll(): Promise<void> {
     const tenants = (await this.#store.tenants()).map(({ id }) => id);
     await this.#keep((latest) => new Set([...tenants, ...latest.keys()]));
   }
 
-  /** Answers once an anchor has seen all events that are there now. */
+  /** Ends once an anchor covers all present events of the tenant. */
   async keep(tenant: string): Promise<void> {
     await this.#keep(() => [tenant]);
   }
@@ -55,4 +59,93 @@ export class Anchoring {
     const problem = await anchorProblem(this.#store, before);
     return problem ?? passedByRetention(before, await this.#store.chainAnchor(before.tenant));
   }
+}
+
+interface AnchorReport {
+  /** The newest; absent when none is kept. */
+  readonly latest: Anchor | undefined;
+  readonly problem: string | undefined;
+}
+
+/**
+ * Checks that the chain contains the event of every anchor. The newest alone would not do: an attacker who rewrites the
+ * log could add an anchor that fits. `start` is where retention ended, read before this call.
+ */
+export async function verifyAnchors(
+  { store, clock, anchors }: { readonly store: RelayStore; readonly clock: Clock; readonly anchors: Anchors },
+  tenant: string,
+  start: ChainHead,
+): Promise<AnchorReport> {
+  let latest: Anchor | undefined;
+  let fitting: Anchor | undefined;
+  let count = 0;
+  try {
+    for await (const anchor of anchors.history(tenant)) {
+      const problem = outOfOrder(latest, anchor) ?? (await anchorProblem(store, anchor, fitting));
+      latest = anchor;
+      if (problem !== undefined) {
+        const newest = (await anchors.latest()).get(tenant) ?? anchor;
+        return { latest: newest, problem: (await missingEvents(store, newest)) ?? problem };
+      }
+      if (anchor.seq > start.seq) fitting = anchor;
+      count += 1;
+      if (count % STEP_ANCHORS === 0) await clock.nextTurn();
+    }
+  } catch (reason) {
+    if (!(reason instanceof RelayError)) throw reason;
+    return { latest, problem: reason.message };
+  }
+  return { latest, problem: latest === undefined ? undefined : passedByRetention(latest, start) };
+}
+
+/**
+ * What is wrong with the chain at the anchor's event, as a sentence. Events that retention took cannot be checked.
+ * `fitting` is an earlier anchor that the chain contains.
+ */
+async function anchorProblem(
+  store: RelayStore,
+  anchor: Anchor,
+  fitting?: Anchor,
+): Promise<string | undefined> {
+  const { tenant, seq } = anchor;
+  const missing = await missingEvents(store, anchor);
+  if (missing !== undefined) return missing;
+  const hash = await hashAt(store, tenant, seq);
+  if (hash === anchor.hash || hash === "retired") return undefined;
+  const from = fitting === undefined ? "up to it" : `from ${fitting.seq + 1} to ${seq}`;
+  return `${witness(anchor)} with another hash: events ${from} were rewritten, or cut off and replaced`;
+}
+
+/** Retention keeps an anchor before it takes events, so it never gets ahead of the newest anchor. */
+function passedByRetention(latest: Anchor, start: ChainHead): string | undefined {
+  if (latest.seq >= start.seq) return undefined;
+  const why = "retention goes no further than the newest anchor";
+  return `${witness(latest)}, but all events up to ${start.seq} are gone, and ${why}`;
+}
+
+async function missingEvents(store: RelayStore, anchor: Anchor): Promise<string | undefined> {
+  const head = await store.chainHead(anchor.tenant);
+  const missing = anchor.seq - head.seq;
+  if (missing <= 0) return undefined;
+  const events = missingEventsText(missing);
+  return `${witness(anchor)}, but the chain ends with event ${head.seq}: ${events}`;
+}
+
+async function hashAt(store: RelayStore, tenant: string, seq: number): Promise<string | undefined> {
+  const everything = { type: undefined, agentId: undefined, threadId: undefined };
+  const one = { afterSeq: seq - 1, limit: 1, scanRowsMax: 1 };
+  const [event] = (await store.events({ tenant, ...everything, ...one })).events;
+  if (event?.seq === seq) return event.hash;
+  const start = await store.chainAnchor(tenant);
+  if (start.seq === seq) return start.hash;
+  return start.seq > seq ? "retired" : undefined;
+}
+
+function outOfOrder(before: Anchor | undefined, anchor: Anchor): string | undefined {
+  if (before === undefined || anchor.seq > before.seq) return undefined;
+  return `an anchor for event ${anchor.seq} was kept after one for event ${before.seq}: the anchors were edited`;
+}
+
+function witness(anchor: Anchor): string {
+  return `the anchor of ${formatInstant(anchor.atMs)} has seen event ${anchor.seq}`;
 }

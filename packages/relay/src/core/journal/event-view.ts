@@ -1,7 +1,7 @@
-import { type EventView, formatInstant } from "@a2a-relay/protocol";
+import { type EventView, formatInstant, type ReceiptStage, type ReceiptStep } from "@a2a-relay/protocol";
 import type { EventRecord, EventType } from "../ports/journal.ts";
 
-/** An event as it is shown. All that the hash covers is in it, so that anybody can recompute the hash. */
+/** Contains all that the hash covers, so that a reader can recompute the hash. */
 export function viewEvent(event: EventRecord): EventView {
   return {
     seq: event.seq,
@@ -19,15 +19,12 @@ export function viewEvent(event: EventRecord): EventView {
   };
 }
 
-/**
- * The event that a view shows. The hashed text of its data is the one that JSON makes of it: whatever
- * `JSON.stringify` wrote once, it writes again after `JSON.parse`.
- */
+/** The event of a view. `JSON.stringify` after `JSON.parse` gives the text of the data that was hashed. */
 export function eventOfView(view: EventView): EventRecord {
   return {
     tenant: view.tenant,
     seq: view.seq,
-    // Types that a newer relay knows are hashed like any other.
+    // A newer relay may have more types; they hash in the same way.
     type: view.type as EventType,
     atMs: Date.parse(view.at),
     actor: view.actor,
@@ -39,4 +36,49 @@ export function eventOfView(view: EventView): EventRecord {
     previousHash: view.previous_hash,
     hash: view.hash,
   };
+}
+
+/** The events that a receipt shows. A completed task counts as a reply. */
+const STAGES: Partial<Record<EventType, ReceiptStage>> = {
+  "message.accepted": "accepted",
+  "message.noticed": "noticed",
+  "message.delivered": "delivered",
+  "message.leased": "leased",
+  "message.released": "released",
+  "message.requeued": "requeued",
+  "message.acknowledged": "acknowledged",
+  "message.replied": "replied",
+  "message.proposal_accepted": "proposal_accepted",
+  "message.proposal_declined": "proposal_declined",
+  "message.expired": "expired",
+  "message.withdrawn": "withdrawn",
+  "message.dead": "dead",
+  "message.push_failed": "push_failed",
+  "task.working": "working",
+  "task.input-required": "input-required",
+  "task.auth-required": "auth-required",
+  "task.handed_off": "handed_off",
+  "task.completed": "replied",
+  "task.replayed": "replied",
+  "task.failed": "failed",
+  "task.canceled": "canceled",
+  "task.rejected": "rejected",
+};
+
+/** The relay derives receipts from events and does not store them. */
+export function receiptsOf(events: readonly EventRecord[]): readonly ReceiptStep[] {
+  return events.flatMap((event) => {
+    const stage = STAGES[event.type];
+    if (stage === undefined) return [];
+    const data = JSON.parse(event.dataJson) as { readonly reason?: string; readonly attempt?: number };
+    return [
+      {
+        stage,
+        at: formatInstant(event.atMs),
+        by: event.actor,
+        ...(data.reason === undefined ? {} : { reason: data.reason }),
+        ...(data.attempt === undefined ? {} : { attempt: data.attempt }),
+      },
+    ];
+  });
 }

@@ -66,7 +66,7 @@ describe("an export", () => {
   const events = chainOf(5);
   const lines = exportOf(events);
 
-  it("is in order as it was written", async () => {
+  it("verifies as the relay wrote it", async () => {
     assert.deepEqual(await verify(lines), {
       ok: true,
       tenant: "default",
@@ -77,7 +77,7 @@ describe("an export", () => {
     });
   });
 
-  it("may be a later part, and several may stand behind each other", async () => {
+  it("may be a later part, and several may follow each other", async () => {
     const start = events.at(-1) ?? GENESIS;
     const later = exportOf(chainOf(3, "default", start));
     assert.deepEqual((await verify(later)).first_seq, 6);
@@ -101,7 +101,7 @@ describe("an export", () => {
       await assertFound(edited(lines, 2, edit), /line 3: event 3 .*(changed|of tenant)/);
   });
 
-  it("shows what people would read and the hash does not cover", async () => {
+  it("shows members that the hash does not cover", async () => {
     const edits: readonly ((line: string) => string)[] = [
       (line) => line.replace('"actor":', '"actor":"eve@kamac","actor":'),
       (line) => line.replace('"data":', '"note":"approved","data":'),
@@ -117,7 +117,7 @@ describe("an export", () => {
       await assertFound(edited(lines, 2, edit), /line 3 is not as the relay writes it/);
   });
 
-  it("shows events that are missing, twice there, or in another order", async () => {
+  it("shows events that are missing, duplicated or reordered", async () => {
     await assertFound(lines.toSpliced(2, 1), /line 3: event 3 is missing: 4 follows 2/);
     await assertFound(lines.toSpliced(2, 0, lines[1] ?? ""), /line 3: event 3 is missing: 2 follows 2/);
     await assertFound(
@@ -146,7 +146,7 @@ describe("an export", () => {
     await assertFound(lines.with(5, '{"anchor":{}}'), /line 6 is not as/);
   });
 
-  it("is held against an anchor that somebody noted", async () => {
+  it("is compared with an anchor that the user noted", async () => {
     const noted = (seq: number): NotedAnchor => ({ seq, hash: events[seq - 1]?.hash ?? "" });
     assert.equal((await verify(lines, noted(5))).ok, true);
     assert.equal((await verify(lines, noted(1))).ok, true);
@@ -163,15 +163,15 @@ describe("an export", () => {
     await assertFound(other, /has seen event 4 with another hash/, noted(4));
   });
 
-  it("of a later part is held against anchors that it reaches", async () => {
+  it("of a later part is compared with anchors that it reaches", async () => {
     const later = exportOf(events.slice(2));
     const noted = (seq: number): NotedAnchor => ({ seq, hash: events[seq - 1]?.hash ?? "" });
     for (const seq of [2, 3, 5]) assert.equal((await verify(later, noted(seq))).ok, true);
-    await assertFound(later, /has seen event 1, but the first one here is 3: look for it/, noted(1));
+    await assertFound(later, /has seen event 1, but the first one here is 3: search for it/, noted(1));
     await assertFound(later, /with another hash/, { seq: 2, hash: "f".repeat(64) });
   });
 
-  it("holds events as any relay sends them, with what this version does not know left out", () => {
+  it("accepts events of any relay and drops members that this version does not know", () => {
     const view: unknown = JSON.parse(lines[0] ?? "");
     assert.ok(typeof view === "object");
     assert.deepEqual(eventFrom({ ...view, colour: "blue" }), events[0]);

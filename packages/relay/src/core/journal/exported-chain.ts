@@ -5,10 +5,10 @@ import { GENESIS, missingEventsText } from "../rules/event.ts";
 import { eventOfView, viewEvent } from "./event-view.ts";
 import { brokenLink } from "./verify-chain.ts";
 
-/** An anchor that somebody wrote down elsewhere. */
+/** An anchor that the user kept outside the relay. */
 export type NotedAnchor = ChainHead;
 
-/** What is known of an exported part of a chain. */
+/** The result of verifying an export. */
 export interface ExportReport {
   readonly ok: boolean;
   readonly tenant?: string;
@@ -19,18 +19,19 @@ export interface ExportReport {
   readonly problem?: string;
 }
 
-/** The last line of an export: where it ends, and when it was made. */
+/** The last line of an export: its last event, and the time of the export. */
 export interface AnchorRecord extends ChainHead {
   readonly tenant: string;
   readonly at: string;
 }
 
-/** A part of one tenant's chain, checked event by event. It may start anywhere: the rest is in another file. */
+/** Checks a part of one tenant's chain, event by event. The part may start anywhere in the chain. */
 export class ExportedChain {
   #first: EventRecord | undefined;
   #last: EventRecord | undefined;
   readonly #noted: NotedAnchor | undefined;
-  #hashThere: string | undefined;
+  /** The hash that the chain has at the noted event. */
+  #hashAtNoted: string | undefined;
 
   constructor(noted?: NotedAnchor) {
     this.#noted = noted;
@@ -49,14 +50,14 @@ export class ExportedChain {
     const problem = brokenLink(previous, event);
     if (this.#first === undefined) {
       this.#first = event;
-      if (this.#noted?.seq === previous.seq) this.#hashThere = previous.hash;
+      if (this.#noted?.seq === previous.seq) this.#hashAtNoted = previous.hash;
     }
     this.#last = event;
-    if (this.#noted?.seq === event.seq) this.#hashThere = event.hash;
+    if (this.#noted?.seq === event.seq) this.#hashAtNoted = event.hash;
     return problem;
   }
 
-  /** Several exports may stand one after the other, each with its own record. */
+  /** A file may hold several exports in a row, each with its record. */
   compare(record: AnchorRecord): string | undefined {
     const last = this.#last;
     if (last === undefined) return `the anchor record speaks of event ${record.seq}, which is not there`;
@@ -66,11 +67,11 @@ export class ExportedChain {
     return `the anchor record speaks of event ${record.seq}, the events end with ${last.seq}: ${difference}`;
   }
 
-  /** What is wrong with the whole, where somebody noted an anchor. */
+  /** Compares the whole chain with the noted anchor, if there is one. */
   end(): string | undefined {
     if (this.#noted === undefined) return undefined;
     const bounds = { first: this.#first?.seq ?? 0, last: this.#last?.seq ?? 0 };
-    return notedProblem(this.#noted, { ...bounds, hash: this.#hashThere });
+    return notedProblem(this.#noted, { ...bounds, hash: this.#hashAtNoted });
   }
 
   report(problem: string | undefined): ExportReport {
@@ -88,7 +89,7 @@ export class ExportedChain {
   }
 }
 
-/** Whether a chain from its first to its last event holds what was noted; `hash` is what it has there. */
+/** Why the chain does not contain the noted anchor. `chain.hash` is its hash at the noted event. */
 export function notedProblem(
   noted: NotedAnchor,
   chain: { readonly first: number; readonly last: number; readonly hash: string | undefined },
@@ -99,13 +100,13 @@ export function notedProblem(
     return `the anchor has seen event ${noted.seq}, but the last one here is ${chain.last}: ${missing}`;
   }
   if (chain.hash === undefined) {
-    const advice = "look for it in an earlier export or in the archive";
+    const advice = "search for it in an earlier export or in the archive";
     return `the anchor has seen event ${noted.seq}, but the first one here is ${chain.first}: ${advice}`;
   }
   return `the anchor has seen event ${noted.seq} with another hash: events up to it were rewritten`;
 }
 
-/** Recomputes every hash of an export. No relay is needed for it. */
+/** Recomputes every hash of an export. Needs no relay. */
 export async function verifyExport(
   chunks: AsyncIterable<Uint8Array>,
   noted?: NotedAnchor,
@@ -129,7 +130,7 @@ export async function verifyExport(
   return chain.report(chain.end() ?? cut);
 }
 
-/** The event of a view, whoever sent it; undefined when it is none. */
+/** Reads untrusted JSON; undefined when it is no event. */
 export function eventFrom(value: unknown): EventRecord | undefined {
   if (!isEventView(value)) return undefined;
   return eventOfView(value);
@@ -144,8 +145,8 @@ export function anchorLine({ tenant, seq, hash, at }: AnchorRecord): string {
 }
 
 /**
- * Undefined for anything but the very text that an export has: a member that is there twice, or one that the
- * hash does not cover, would be read by people and not by the check.
+ * Undefined unless the text is exactly as the relay writes it. A duplicate member, or one that the hash does not cover,
+ * would else be read by people but not by the check.
  */
 function readLine(
   text: string,
@@ -199,7 +200,7 @@ function isInstant(value: unknown): boolean {
   return !Number.isNaN(atMs) && formatInstant(atMs) === value;
 }
 
-/** The first event of a chain follows the genesis; that of a later part says itself what it follows. */
+/** The first event of a chain follows the genesis; later parts start after the event that they name. */
 function startBefore(event: EventRecord): ChainHead {
   return event.seq === 1 ? GENESIS : { seq: event.seq - 1, hash: event.previousHash };
 }

@@ -9,7 +9,7 @@ async function types(core: CoreOnMemory, query: object): Promise<readonly string
 }
 
 describe("the journal", () => {
-  it("tells in order what happened, by whom and to whom", async () => {
+  it("lists events in order, each with its actor and agent", async () => {
     await using core = await coreOnMemory();
     const { receipt } = await core.send({ type: "request" });
     await core.mailboxes.read(core.operator, ZHIWEI, {});
@@ -46,7 +46,7 @@ describe("the journal", () => {
     assert.match(String(accepted?.data["digest"]), /^[0-9a-f]{64}$/);
   });
 
-  it("is narrowed by type, agent and thread, and goes on behind a cursor", async () => {
+  it("is filtered by type, agent and thread, and continues after a cursor", async () => {
     await using core = await coreOnMemory();
     await core.send({ thread_id: "t1" });
     await core.send({ thread_id: "t2" });
@@ -68,7 +68,7 @@ describe("the journal", () => {
     assert.deepEqual([rest.events[0]?.seq, rest.has_more], [4, false]);
   });
 
-  it("wakes whoever waits for something new", async () => {
+  it("wakes a reader that waits for new events", async () => {
     await using core = await coreOnMemory();
     const { cursor } = await core.journal.events(core.operator, {});
     const query = { since: cursor, wait_ms: 60_000, type: "message.acknowledged" };
@@ -82,7 +82,7 @@ describe("the journal", () => {
     );
   });
 
-  it("is refused with a query that makes no sense", async () => {
+  it("refuses an invalid query", async () => {
     await using core = await coreOnMemory();
     const wrong = [
       { type: "message.sent" },
@@ -97,7 +97,7 @@ describe("the journal", () => {
 });
 
 describe("threads", () => {
-  it("are listed by their newest message, with who took part", async () => {
+  it("are listed by their newest message, with their participants", async () => {
     await using core = await coreOnMemory();
     await core.send({ thread_id: "t1", subject: "第一" });
     core.clock.advance(1_000);
@@ -125,7 +125,7 @@ describe("threads", () => {
     );
   });
 
-  it("go from page to page and by agent", async () => {
+  it("come in pages, and by agent", async () => {
     await using core = await coreOnMemory();
     await core.agents.register(core.operator, { agent_id: "kames@kamac" });
     for (const thread_id of ["t1", "t2", "t3"]) await core.send({ thread_id });
@@ -141,7 +141,7 @@ describe("threads", () => {
       threads.map(({ thread_id }) => thread_id),
       ["t4"],
     );
-    await refused(core.journal.threads(core.operator, { agent: "nobody" }), "unknown_agent");
+    await refused(core.journal.threads(core.operator, { agent: "unknown" }), "unknown_agent");
     await refused(core.journal.threads(core.operator, { before: "x" }), "invalid_argument");
   });
 
@@ -163,7 +163,7 @@ describe("threads", () => {
     await refused(core.journal.thread(core.operator, "a/b"), "invalid_argument");
   });
 
-  it("say that they are cut short where their messages are too long for one answer", async () => {
+  it("are truncated, and say so, when their messages are too large for one answer", async () => {
     await using core = await coreOnMemory();
     for (let index = 0; index < 10; index += 1) {
       await core.send({ thread_id: "t1", body: "x".repeat(1_000_000) });

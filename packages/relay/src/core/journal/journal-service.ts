@@ -42,17 +42,17 @@ export interface JournalParts {
 }
 
 export interface JournalSettings {
-  /** How often a stream without events gives a sign of life. */
+  /** How often a stream without events sends a heartbeat. */
   readonly heartbeatMs: number;
 }
 
-/** Some of what happened, and the cursor behind it. */
+/** Some events, and the cursor after them. */
 export type EventsPage = Omit<EventsResponse, "has_more">;
 
-/** A cursor that starts at the end: what happens from now on. */
+/** The cursor for future events only. */
 const LATEST = "latest";
 
-/** Which events somebody asks for, from where on, and how long it would wait for one. */
+/** A parsed query for events. */
 interface EventsWanted {
   readonly filter: Omit<EventFilter, "afterSeq">;
   readonly afterSeq: number;
@@ -62,7 +62,7 @@ interface EventsWanted {
 const parseEvents = parserOf(EventsQuerySchema, "query");
 const parseThreads = parserOf(ThreadsQuerySchema, "query");
 
-/** The record of all that happened, as operators read it: events, threads, and the proof of the chain. */
+/** Operators read events and threads, and verify the chain of events. */
 export class JournalService {
   readonly #store: RelayStore;
   readonly #guard: Guard;
@@ -103,7 +103,7 @@ export class JournalService {
     }
   }
 
-  /** What happens, page by page, until the caller has gone. Refuses before the first page. */
+  /** Yields pages of events until the signal is aborted. Refuses before the first page. */
   async follow(
     principal: Principal,
     input: unknown,
@@ -171,7 +171,6 @@ export class JournalService {
     return { thread_id: threadId, messages, truncated: page.hasMore };
   }
 
-  /** What is asked for, by whoever may ask. */
   async #read(principal: Principal, input: unknown): Promise<EventsWanted> {
     await this.#guard.authorize(principal, "events.read");
     const query = parseEvents(input) as EventsQuery;
@@ -195,7 +194,7 @@ export class JournalService {
     };
   }
 
-  /** Who left still has a past, so a name that nobody carries any more is taken as the id it was. */
+  /** An unknown name is taken as the id of an agent that has left. */
   async #agentNamed(tenant: string, name: string): Promise<string> {
     const [first, ...others] = await this.#store.agentsNamed(tenant, name);
     return first === undefined || others.length > 0 ? name : first;
@@ -219,4 +218,28 @@ function assertKnownType(type: string | undefined): void {
     "invalid_argument",
     `type: there are no events of type ${quote(type)}; there are ${EVENT_TYPES.join(", ")}`,
   );
+}
+
+const READY_CACHED_MS = 1_000;
+
+/** Checks that a write reaches the disk. Probes within one second share one write. */
+export class Readiness {
+  readonly #store: RelayStore;
+  readonly #clock: Clock;
+  #askedAtMs = Number.NEGATIVE_INFINITY;
+  #answer: Promise<void> = Promise.resolve();
+
+  constructor(parts: { readonly store: RelayStore; readonly clock: Clock }) {
+    this.#store = parts.store;
+    this.#clock = parts.clock;
+  }
+
+  async check(): Promise<void> {
+    const nowMs = this.#clock.nowMs();
+    if (nowMs - this.#askedAtMs >= READY_CACHED_MS || nowMs < this.#askedAtMs) {
+      this.#askedAtMs = nowMs;
+      this.#answer = this.#store.probe(nowMs);
+    }
+    return this.#answer;
+  }
 }

@@ -25,8 +25,8 @@ function readMail(lines: readonly string[]): readonly ArchivedMessage[] {
   return lines.map((line) => JSON.parse(line) as ArchivedMessage);
 }
 
-describe("retention of mail", () => {
-  it("archives settled mail after its time, and only then forgets it", async () => {
+describe("retention of messages", () => {
+  it("archives settled messages after their time, and only then deletes them", async () => {
     await using core = await coreOnMemory(SETTINGS);
     const { receipt } = await core.send({ body: "旧信" });
     await core.mailboxes.ack(core.operator, ZHIWEI, { message_ids: [receipt.message_id] });
@@ -42,7 +42,7 @@ describe("retention of mail", () => {
     assert.equal((await core.journal.verify(core.operator)).ok, true);
   });
 
-  it("says in the journal what it took, so that the chain verifies with and without its beginning", async () => {
+  it("records what it took, so that the chain verifies with and without its beginning", async () => {
     await using core = await coreOnMemory({ messageRetentionMs: DAY_MS, journalRetentionMs: 10 * DAY_MS });
     const { receipt } = await core.send();
     await core.mailboxes.ack(core.operator, ZHIWEI, { message_ids: [receipt.message_id] });
@@ -57,7 +57,7 @@ describe("retention of mail", () => {
     assert.deepEqual([report.ok, report.events], [true, 1]);
   });
 
-  it("forgets the nonces of signed messages when their time is over", async () => {
+  it("deletes the nonces of signed messages when they expire", async () => {
     await using core = await coreOnMemory(SETTINGS);
     const nonce = { keyId: "key", nonce: "随机数", expiresAtMs: core.clock.nowMs() };
     const change = { tenant: DEFAULT_TENANT, events: [], nonces: [nonce] };
@@ -69,7 +69,7 @@ describe("retention of mail", () => {
     assert.deepEqual(await core.store.commit(change), { committed: true });
   });
 
-  it("keeps open mail, and mail of a task that is not finished", async () => {
+  it("keeps open messages, and those of a task that is not finished", async () => {
     await using core = await coreOnMemory({ ...SETTINGS, messageTtlMs: 300 * DAY_MS });
     const open = (await core.send()).receipt.message_id;
     const { receipt } = await core.send({ type: "request" });
@@ -87,7 +87,7 @@ describe("retention of mail", () => {
     assert.equal((await core.inboxOf(LULU)).length, 1);
   });
 
-  it("forgets nothing that the archive did not take", async () => {
+  it("deletes nothing that the archive did not take", async () => {
     await using core = await coreOnMemory(SETTINGS);
     const { receipt } = await core.send();
     await core.mailboxes.ack(core.operator, ZHIWEI, { message_ids: [receipt.message_id] });
@@ -160,7 +160,7 @@ describe("retention of events", () => {
     assert.equal((await core.journal.verify(core.operator)).ok, true);
   });
 
-  it("may take all of them, and the chain goes on", async () => {
+  it("may take all events, and the chain continues", async () => {
     await using core = await coreOnMemory(SETTINGS);
     core.clock.advance(100 * DAY_MS);
     await core.retention.step(DEFAULT_TENANT);
@@ -172,7 +172,7 @@ describe("retention of events", () => {
 });
 
 describe("the archive", () => {
-  it("is lines of JSON, one file a stream and day, readable by nobody else", async () => {
+  it("is lines of JSON, one file a stream and day, readable by its owner only", async () => {
     const directory = mkdtempSync(join(tmpdir(), "a2a-relay-archive-"));
     try {
       const clock = new FakeClock();

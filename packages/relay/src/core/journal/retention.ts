@@ -7,7 +7,7 @@ import type { TaskRecord } from "../ports/tasks.ts";
 import { type EventDraft, NO_SUBJECT, type RetirableMessage, type RetiredMessage } from "../ports/journal.ts";
 
 export interface RetentionSettings {
-  /** 0 keeps mail for ever. */
+  /** 0 keeps messages for ever. */
   readonly messageRetentionMs: number;
   /** 0 keeps events for ever. */
   readonly journalRetentionMs: number;
@@ -16,7 +16,7 @@ export interface RetentionSettings {
 export interface RetentionReport {
   readonly messages: number;
   readonly events: number;
-  /** A full step was needed: there is probably more to do at once. */
+  /** The step reached its limit, so there is probably more to do. */
   readonly more: boolean;
 }
 
@@ -28,12 +28,12 @@ export interface RetentionParts {
 }
 
 const STEP_ROWS = 200;
-/** Each has two messages to retire. */
+/** Each task has two messages to retire. */
 const COMPACTED_TASKS = STEP_ROWS / 2;
 
 /**
- * Keeps the store bounded: what is old and settled is written to the archive first and only then forgotten,
- * so a crash between the two leaves a line twice, never not at all.
+ * Moves old, settled messages and old events to the archive. It writes to the archive first and deletes afterwards, so
+ * a crash in between leaves a line twice and loses none.
  */
 export class Retention {
   readonly #store: RelayStore;
@@ -62,8 +62,8 @@ export class Retention {
   }
 
   /**
-   * Retires the mail of finished tasks whose results were taken, now instead of when its time has come: what asked
-   * for the work, and what answered it. Answers how many messages went.
+   * Retires, before their time, the request and the result of each finished task whose result was acknowledged. Answers
+   * how many messages it retired.
    */
   async compact(tenant: string): Promise<number> {
     let retired = 0;
@@ -80,16 +80,16 @@ export class Retention {
       const last = tasks.at(-1);
       if (last === undefined) return retired;
       const messageIds: string[] = [];
-      for (const task of tasks) messageIds.push(...(await this.#mailOfTaken(task)));
-      const mail = await this.#store.archiveLines(tenant, messageIds);
-      retired += await this.#archiveAndForget(tenant, mail, this.#clock.nowMs());
+      for (const task of tasks) messageIds.push(...(await this.#messagesOfTaken(task)));
+      const messages = await this.#store.archiveLines(tenant, messageIds);
+      retired += await this.#archiveAndForget(tenant, messages, this.#clock.nowMs());
       afterId = last.id;
       await this.#clock.nextTurn();
     }
   }
 
-  /** Nothing while anything about the task is open, or its result was not taken. */
-  async #mailOfTaken({ tenant, id, messageId, resultMessageId }: TaskRecord): Promise<readonly string[]> {
+  /** Empty while the task has open deliveries, or its result is not acknowledged. */
+  async #messagesOfTaken({ tenant, id, messageId, resultMessageId }: TaskRecord): Promise<readonly string[]> {
     if (resultMessageId === null) return [];
     const result = await this.#store.delivery(tenant, resultMessageId);
     if (result?.state !== "acknowledged") return [];
@@ -100,27 +100,31 @@ export class Retention {
   async #retireMessages(tenant: string, nowMs: number): Promise<number> {
     const keptMs = this.#settings.messageRetentionMs;
     if (keptMs === 0) return 0;
-    const mail = await this.#store.retirableMessages(tenant, nowMs - keptMs, STEP_ROWS);
-    return this.#archiveAndForget(tenant, mail, nowMs);
+    const messages = await this.#store.retirableMessages(tenant, nowMs - keptMs, STEP_ROWS);
+    return this.#archiveAndForget(tenant, messages, nowMs);
   }
 
-  async #archiveAndForget(tenant: string, mail: readonly RetirableMessage[], nowMs: number): Promise<number> {
-    if (mail.length === 0) return 0;
+  async #archiveAndForget(
+    tenant: string,
+    messages: readonly RetirableMessage[],
+    nowMs: number,
+  ): Promise<number> {
+    if (messages.length === 0) return 0;
     await this.#archive.append(
       "messages",
-      mail.map(({ line }) => JSON.stringify(line)),
+      messages.map(({ line }) => JSON.stringify(line)),
     );
-    const messageIds = mail.map(({ messageId }) => messageId);
+    const messageIds = messages.map(({ messageId }) => messageId);
     await this.#store.retireMessages(
       tenant,
       messageIds,
       nowMs,
       await this.#retired(tenant, messageIds, nowMs),
     );
-    return mail.length;
+    return messages.length;
   }
 
-  /** What left, and which event had accepted it: a message that is missing without this was removed by hand. */
+  /** Names each message and the event that accepted it. A message missing without such an event was deleted by hand. */
   async #retired(tenant: string, messageIds: readonly string[], nowMs: number): Promise<EventDraft> {
     const messages: RetiredMessage[] = [];
     for (const messageId of messageIds) {
@@ -137,7 +141,7 @@ export class Retention {
     const events = await this.#store.retirableEvents(tenant, nowMs - keptMs, STEP_ROWS);
     const last = events.at(-1);
     if (last === undefined) return 0;
-    // Nothing leaves that no anchor has seen: a chain that lacks more than that was cut by somebody else.
+    // Keep an anchor first. Then events missing beyond the newest anchor were not taken by retention.
     await this.#anchoring.keep(tenant);
     await this.#archive.append(
       "events",

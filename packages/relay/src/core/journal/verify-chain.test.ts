@@ -15,7 +15,7 @@ import type { Changes } from "../ports/relay-store.ts";
 import { createMessage } from "../rules/new-message.ts";
 import { verifyChain } from "./verify-chain.ts";
 
-/** Writes three messages into a file, edits it behind the store's back, and verifies what is left. */
+/** Writes three messages into a file, edits the file with SQL, and verifies the chain. */
 async function verifyAfter(edit: string): Promise<VerifyResponse> {
   const directory = mkdtempSync(join(tmpdir(), "a2a-relay-verify-"));
   const options = {
@@ -39,7 +39,7 @@ async function verifyAfter(edit: string): Promise<VerifyResponse> {
 }
 
 describe("verifying the journal", () => {
-  it("finds a chain in order, from its first event to its head", async () => {
+  it("accepts a valid chain, from its first event to its head", async () => {
     await using core = await coreOnMemory();
     const { seq } = await core.store.chainHead(DEFAULT_TENANT);
     for (let index = 0; index < 5; index += 1) await core.send();
@@ -54,7 +54,7 @@ describe("verifying the journal", () => {
     });
   });
 
-  it("walks more events than fit on one page", async () => {
+  it("reads more events than fit on one page", async () => {
     await using core = await coreOnMemory({ mailboxOpenMax: 10_000 });
     const { seq } = await core.store.chainHead(DEFAULT_TENANT);
     const messages = Array.from({ length: 400 }, () => ({ from: "lulu", to: "zhiwei", body: "x" }));
@@ -66,22 +66,22 @@ describe("verifying the journal", () => {
     assert.deepEqual([ok, events], [true, seq + 3 * 500]);
   });
 
-  it("lets everybody else have a turn after each megabyte of messages", async () => {
+  it("lets other work run after each megabyte of messages", async () => {
     await using core = await coreOnMemory();
     for (let index = 0; index < 6; index += 1) await core.send({ body: "x".repeat(700_000) });
     const clock = new BusyClock();
     assert.equal((await verifyChain({ ...core, clock }, DEFAULT_TENANT)).ok, true);
-    assert.equal(clock.turns, 3);
+    assert.equal(clock.yields, 3);
   });
 
-  it("is not misled by messages that are retired while it walks", async () => {
+  it("accepts messages that are retired while it runs", async () => {
     await using core = await coreOnMemory();
     const ids: string[] = [];
     for (let index = 0; index < 8; index += 1) {
       ids.push((await core.send({ body: "x".repeat(700_000) })).receipt.message_id);
     }
     await core.mailboxes.ack(core.operator, ZHIWEI, { message_ids: ids });
-    // One that was looked at, one of the page under way that was not, and at the next turn two more.
+    // A message that was read, an unread one of the same page, and in the next step two more.
     const victims = [0, 3, 4, 7].map((index) => ids[index] ?? "");
     const clock = new BusyClock(async () => {
       for (const id of victims.splice(0, 2)) await retire(core.store, id);
@@ -91,7 +91,7 @@ describe("verifying the journal", () => {
     assert.equal(victims.length, 0);
   });
 
-  it("of an empty store is in order", async () => {
+  it("of an unchanged store succeeds", async () => {
     assert.equal((await verifyAfter("select 1")).ok, true);
   });
 
@@ -126,10 +126,10 @@ describe("verifying the journal", () => {
   }
 });
 
-/** Counts the turns it gives away and lets something happen in each. */
+/** Counts the calls of `nextTurn`, and runs `happens` in each. */
 class BusyClock extends FakeClock {
   readonly #happens: () => Promise<void>;
-  turns = 0;
+  yields = 0;
 
   constructor(happens: () => Promise<void> = async () => undefined) {
     super();
@@ -137,16 +137,22 @@ class BusyClock extends FakeClock {
   }
 
   override async nextTurn(): Promise<void> {
-    this.turns += 1;
+    this.yields += 1;
     await this.#happens();
   }
 }
 
 async function retire(store: SqliteRelayStore, messageId: string): Promise<void> {
   const accepted = (await store.eventsOfMessage(DEFAULT_TENANT, messageId))[0];
-  const nobody = { agentId: null, messageId: null, taskId: null, threadId: null };
+  const noSubject = { agentId: null, messageId: null, taskId: null, threadId: null };
   const data = { messages: [[messageId, accepted?.seq]] };
-  const event = { type: "mail.retired", atMs: NOON_MS, actor: "postmaster@relay", ...nobody, data } as const;
+  const event = {
+    type: "mail.retired",
+    atMs: NOON_MS,
+    actor: "postmaster@relay",
+    ...noSubject,
+    data,
+  } as const;
   await store.retireMessages(DEFAULT_TENANT, [messageId], NOON_MS, event);
 }
 

@@ -5,11 +5,11 @@ import type { RelayStore } from "../ports/relay-store.ts";
 import { digestOfText } from "../rules/digest.ts";
 import type { ChainHead, EventRecord, RetiredMessage } from "../ports/journal.ts";
 import { eventHash } from "../rules/event.ts";
-import { verifyAnchors } from "./verify-anchors.ts";
+import { verifyAnchors } from "./anchoring.ts";
 
 const PAGE_ROWS = 200;
-/** Messages digested in one turn: a few milliseconds. */
-const TURN_BYTES = 1024 * 1024;
+/** Bytes of messages digested in one step: a few milliseconds. */
+const STEP_BYTES = 1024 * 1024;
 
 export interface VerifyParts {
   readonly store: RelayStore;
@@ -18,9 +18,9 @@ export interface VerifyParts {
 }
 
 /**
- * Walks the whole chain from where retention left it: every event must hash onto the one before, the last must
- * be the head, every message that is still kept must be the one that was accepted, and every message that is not
- * must have been retired. Then it must hold what the anchors have seen.
+ * Verifies the chain from the end of retention on. Every event must hash onto the one before, the last must be the
+ * head, every kept message must be the one that was accepted, and every other message must have been retired. The
+ * chain must contain the event of every anchor.
  */
 export async function verifyChain(parts: VerifyParts, tenant: string): Promise<VerifyResponse> {
   const start = await parts.store.chainAnchor(tenant);
@@ -59,15 +59,15 @@ class ChainWalk {
   reached: ChainHead;
   #messages = 0;
   /**
-   * Messages that are gone and messages that were retired cancel each other out here, in whatever order they
-   * are met, so that millions of them need no memory.
+   * XOR over the digests of the ids of missing and of retired messages. It is 0 when both sets are equal, whatever
+   * their order, and needs no memory per message.
    */
   #unaccounted = 0n;
-  /** Up to where messages were looked for while the chain had that length. */
-  readonly #looked: { lastSeq: number; readonly headSeq: number }[] = [];
-  /** Events never change, so they may wait here for a later step; messages may be retired meanwhile. */
+  /** For each head of the chain, the last event whose message was read under it. */
+  readonly #reads: { lastSeq: number; readonly headSeq: number }[] = [];
+  /** The rest of the page for later steps. Events never change; messages may be retired meanwhile. */
   #unread: readonly EventRecord[] = [];
-  #bytesLeft = TURN_BYTES;
+  #bytesLeft = STEP_BYTES;
 
   constructor(store: RelayStore, tenant: string, start: ChainHead) {
     this.#store = store;
@@ -92,28 +92,27 @@ class ChainWalk {
   }
 
   /**
-   * The next events, as many as one turn is good for; a sentence about the first thing that is wrong with
-   * them. Nobody else has a turn within a step, so that all its messages are looked for under one head.
+   * Checks the next events, up to `STEP_BYTES` of messages. Answers the first problem as a sentence. `head` is the head
+   * of the chain while the step reads messages.
    */
   async step(head: ChainHead): Promise<string | undefined> {
     if (this.#unread.length === 0) this.#unread = await this.#page();
     if (this.#unread.length === 0) return `events ${this.reached.seq + 1} to ${head.seq} are missing`;
-    const look = this.#look(head);
-    this.#bytesLeft = TURN_BYTES;
+    const read = this.#readUnder(head);
+    this.#bytesLeft = STEP_BYTES;
     let count = 0;
     for (const event of this.#unread) {
-      const problem = brokenLink(this.reached, event) ?? (await this.#checkMail(event));
+      const problem = brokenLink(this.reached, event) ?? (await this.#checkMessage(event));
       if (problem !== undefined) return problem;
       this.reached = { seq: event.seq, hash: event.hash };
       count += 1;
       if (this.#bytesLeft <= 0) break;
     }
     this.#unread = this.#unread.slice(count);
-    look.lastSeq = this.reached.seq;
+    read.lastSeq = this.reached.seq;
     return undefined;
   }
 
-  /** What can only be told once the end is reached. */
   async end(head: ChainHead): Promise<string | undefined> {
     if (this.reached.hash !== head.hash) {
       return `the head says ${head.hash}, the chain ends in ${this.reached.hash}`;
@@ -129,16 +128,16 @@ class ChainWalk {
     return (await this.#store.events(filter)).events;
   }
 
-  /** While it goes on it covers all that is met. */
-  #look(head: ChainHead): { lastSeq: number } {
-    const last = this.#looked.at(-1);
-    const look = last?.headSeq === head.seq ? last : { lastSeq: 0, headSeq: head.seq };
-    if (look !== last) this.#looked.push(look);
-    look.lastSeq = Number.MAX_SAFE_INTEGER;
-    return look;
+  /** Covers all later events until the step ends. */
+  #readUnder(head: ChainHead): { lastSeq: number } {
+    const last = this.#reads.at(-1);
+    const read = last?.headSeq === head.seq ? last : { lastSeq: 0, headSeq: head.seq };
+    if (read !== last) this.#reads.push(read);
+    read.lastSeq = Number.MAX_SAFE_INTEGER;
+    return read;
   }
 
-  async #checkMail(event: EventRecord): Promise<string | undefined> {
+  async #checkMessage(event: EventRecord): Promise<string | undefined> {
     if (event.type === "mail.retired") this.#account(event);
     if (event.type !== "message.accepted" || event.messageId === null) return undefined;
     this.#messages += 1;
@@ -156,14 +155,14 @@ class ChainWalk {
   #account(event: EventRecord): void {
     const { messages } = JSON.parse(event.dataJson) as { readonly messages: readonly RetiredMessage[] };
     for (const [messageId, acceptedSeq] of messages) {
-      // Not met on this walk: accepted before the start. Met while it was still there: retired since.
-      const headSeq = this.#looked.find(({ lastSeq }) => acceptedSeq <= lastSeq)?.headSeq ?? 0;
+      // Skips messages accepted before the start, and messages that were retired after this walk had read them.
+      const headSeq = this.#reads.find(({ lastSeq }) => acceptedSeq <= lastSeq)?.headSeq ?? 0;
       if (acceptedSeq > this.#start.seq && event.seq <= headSeq) this.#unaccounted ^= markOf(messageId);
     }
   }
 }
 
-/** What is wrong with an event that should follow the one before, as a sentence. */
+/** What is wrong with the event after `previous`, as a sentence. */
 export function brokenLink(previous: ChainHead, event: EventRecord): string | undefined {
   if (event.seq !== previous.seq + 1) {
     return `event ${previous.seq + 1} is missing: ${event.seq} follows ${previous.seq}`;

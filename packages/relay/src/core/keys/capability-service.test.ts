@@ -10,7 +10,7 @@ import { operatorOf, rootOperator } from "../access/principal.ts";
 const SEND = `a2a.send.${ZHIWEI}`;
 
 describe("a grant", () => {
-  it("answers the signed token, with keys where names were, and is on record", async () => {
+  it("answers the signed token, with keys instead of names, and is recorded", async () => {
     await using core = await gatedCore();
     const [lulu, zhiwei] = [await core.keyOf(LULU), await core.keyOf(ZHIWEI)];
     const scope = { version: 1 as const, max_uses: 3, duplicate_risk: "operator-accepted" as const };
@@ -30,7 +30,7 @@ describe("a grant", () => {
       issued_at: "2026-05-08T12:00:00.000Z",
       expires_at: "2026-05-08T12:00:01.000Z",
     });
-    // All that a third party needs to check it.
+    // All that a third party needs to verify it.
     const claims = [
       granted.domain,
       granted.tenant,
@@ -60,7 +60,7 @@ describe("a grant", () => {
     }
   });
 
-  it("may be for a key that nobody here has yet, but not to one", async () => {
+  it("may name an unknown key as peer, but not as subject", async () => {
     await using core = await gatedCore();
     const { publicKey } = newKeyPair();
     assert.equal((await core.grant(LULU, `a2a.send.${publicKey}`)).action, `a2a.send.${publicKey}`);
@@ -68,8 +68,8 @@ describe("a grant", () => {
   });
 
   const wrong: readonly (readonly [what: string, request: object, code: Parameters<typeof refused>[1]])[] = [
-    ["an unknown subject", { subject: "nobody", action: SEND }, "unknown_agent"],
-    ["an unknown peer", { subject: LULU, action: "a2a.send.nobody" }, "unknown_agent"],
+    ["an unknown subject", { subject: "unknown", action: SEND }, "unknown_agent"],
+    ["an unknown peer", { subject: LULU, action: "a2a.send.unknown" }, "unknown_agent"],
     ["a wildcard", { subject: LULU, action: "a2a.send.*" }, "invalid_argument"],
     ["another action", { subject: LULU, action: "a2a.everything" }, "invalid_argument"],
     ["no subject", { action: SEND }, "invalid_argument"],
@@ -95,7 +95,7 @@ describe("a grant", () => {
     });
   }
 
-  it("is not one of more than an agent may hold for one action", async () => {
+  it("is refused beyond the limit of one agent and action", async () => {
     await using core = await gatedCore();
     const max = LIMITS.capabilitiesOfActionMax;
     const expires_at = core.clock.nowMs() + 1_000;
@@ -104,7 +104,7 @@ describe("a grant", () => {
     await core.grant(LULU, `a2a.send.${KAMES}`);
     core.clock.advance(1_001);
     await core.grant(LULU, SEND);
-    // Those that have ended are not looked at any more.
+    // Expired ones no longer count.
     const zhiwei = await core.keyOf(ZHIWEI);
     const held = await core.store.capabilitiesFor("default", await core.keyOf(LULU), `a2a.send.${zhiwei}`);
     assert.equal(held.length, 1);
@@ -112,7 +112,7 @@ describe("a grant", () => {
 });
 
 describe("an agent that grants", () => {
-  it("may not grant to itself, nor what it does not hold, nor what is not to be passed on; all on record", async () => {
+  it("may not grant to itself, nor what it does not hold or may not delegate; all is recorded", async () => {
     await using core = await gatedCore();
     await refused(core.grant(LULU, SEND, { by: core.lulu }), "permission_denied", /holds no capability/);
     await refused(core.grant(KAMES, SEND, { by: core.lulu }), "permission_denied", /holds no capability/);
@@ -126,7 +126,7 @@ describe("an agent that grants", () => {
       /to itself/,
     );
     await refused(core.grant(KAMES, "a2a.compact", { by: core.lulu }), "permission_denied");
-    await refused(core.grant(KAMES, "a2a.send.nobody", { by: core.lulu }), "permission_denied");
+    await refused(core.grant(KAMES, "a2a.send.unknown", { by: core.lulu }), "permission_denied");
     const { events } = await core.journal.events(core.operator, { type: "access.denied" });
     assert.deepEqual(
       events.map(({ actor, data }) => [actor, data["verb"]]),
@@ -135,7 +135,7 @@ describe("an agent that grants", () => {
     assert.equal((await core.capabilities.list(core.operator, {})).capabilities.length, 2);
   });
 
-  it("may not pass on more than it holds, and is told what is too much", async () => {
+  it("may not delegate more than it holds, and is told what is too much", async () => {
     await using core = await gatedCore();
     const expires_at = core.clock.nowMs() + 1_000;
     const scope = { delegable: true, max_uses: 2, task_id: "t1" };
@@ -159,7 +159,7 @@ describe("an agent that grants", () => {
 });
 
 describe("a revocation", () => {
-  it("is for operators, for who holds it and for who granted it, once", async () => {
+  it("is for operators, its holder and its granter, once", async () => {
     for (const who of ["operator", "lulu", "kames"] as const) {
       await using core = await gatedCore();
       await core.grant(LULU, SEND, { scope: { delegable: true } });
@@ -174,7 +174,7 @@ describe("a revocation", () => {
     }
   });
 
-  it("by anybody else finds nothing, whether it is there or not, and is on record", async () => {
+  it("by any other agent finds nothing, whether it exists or not, and is recorded", async () => {
     await using core = await gatedCore();
     const { id } = await core.grant(LULU, SEND);
     const hidden = await refused(core.capabilities.revoke(core.zhiwei, { id }), "not_found");
@@ -223,7 +223,7 @@ describe("the list of capabilities", () => {
 });
 
 describe("the usage of capabilities", () => {
-  it("says of each whether it would be honoured now", async () => {
+  it("says of each whether it is valid now", async () => {
     await using core = await gatedCore();
     const expires_at = core.clock.nowMs() + 1;
     await core.grant(LULU, SEND);

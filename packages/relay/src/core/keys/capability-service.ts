@@ -5,8 +5,10 @@ import {
   CapabilityGrantRequestSchema,
   CapabilityRevokeRequestSchema,
   type CapabilityRevoked,
+  type CapabilityUsage,
   type CapabilityUsageResponse,
   type CapabilityView,
+  formatInstant,
   LIMITS,
   parseRecordId,
   RelayError,
@@ -16,14 +18,13 @@ import type { Directory } from "../agents/directory.ts";
 import type { Clock } from "../ports/clock.ts";
 import { decideAndCommit } from "../mechanisms/commit-retry.ts";
 import type { Identifiers, Randomness } from "../ports/ids.ts";
+import type { EventDraft } from "../ports/journal.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
 import { parserOf } from "../mechanisms/schema-check.ts";
-import { pairedAction, parseAction } from "../access/capability-action.ts";
+import { pairedAction, parseAction } from "../access/capability-demand.ts";
 import type { CapabilityRecord } from "../ports/access.ts";
-import { normalizeScope, widening } from "../access/capability-scope.ts";
-import { mint } from "../access/capability-token.ts";
-import type { CapabilityValidity } from "../access/capability-validity.ts";
-import { capabilityEvent, viewCapability, viewUsage } from "./capability-view.ts";
+import { normalizeScope, usesLeft, widening } from "../access/capability-scope.ts";
+import { CAPABILITY_DOMAIN, type CapabilityValidity, mint } from "../access/capability-token.ts";
 import { isPublicKey, type SigningKey } from "../rules/ed25519.ts";
 import { parseExpiry } from "../access/expiry.ts";
 import type { Guard } from "../access/guard.ts";
@@ -46,16 +47,16 @@ const parseGrant = parserOf(CapabilityGrantRequestSchema, "grant");
 const parseRevoke = parserOf(CapabilityRevokeRequestSchema, "revoke");
 const parseQuery = parserOf(CapabilitiesQuerySchema, "query");
 
-/** An agent by its name and by the key that it is compared by. */
+/** An agent's id and its public key, by which the relay compares agents. */
 interface Keyed {
   readonly agentId: AgentId;
   readonly key: string;
 }
 
-/** What is asked for, with keys in the place of names. */
+/** What the caller asks for, with public keys instead of names. */
 type Grant = Pick<CapabilityRecord, "action" | "writtenAction" | "scope" | "expiresAtMs">;
 
-/** Granting, revoking and looking at capabilities. Operators grant; agents pass on what was granted for that. */
+/** Grants, revokes and lists capabilities. Operators grant; agents delegate capabilities that are delegable. */
 export class CapabilityService {
   readonly #parts: CapabilityParts;
 
@@ -81,7 +82,7 @@ export class CapabilityService {
       const by = { actor: capability.grantedBy, atMs: capability.issuedAtMs };
       const changes = {
         tenant: principal.tenant,
-        // Unchanged, but of the version that was looked at: it may have been revoked or spent meanwhile.
+        // The parent is unchanged. Its version makes the commit clash if it was revoked or spent meanwhile.
         capabilities: [capability, ...(parent === undefined ? [] : [parent]), ...ended],
         events: [capabilityEvent("capability.granted", capability, by)],
       };
@@ -89,7 +90,7 @@ export class CapabilityService {
     });
   }
 
-  /** From the next check on it is not honoured, nor is what was delegated from it. */
+  /** From the next check on it is invalid, and so is what was delegated from it. */
   async revoke(principal: Principal, input: unknown): Promise<CapabilityRevoked> {
     const { store, guard, clock } = this.#parts;
     const { id } = parseRevoke(input);
@@ -108,13 +109,13 @@ export class CapabilityService {
     });
   }
 
-  /** Revoked and expired ones too. Agents see those that they hold or granted. */
+  /** Includes revoked and expired ones. Agents see those that they hold or granted. */
   async list(principal: Principal, input: unknown): Promise<CapabilitiesResponse> {
     const { page, ...more } = await this.#page(principal, input);
     return { capabilities: page.map(viewCapability), ...more };
   }
 
-  /** The same ones with what is left of them, and whether they would be honoured now. */
+  /** The same list, with the uses left and whether each is valid now. */
   async usage(principal: Principal, input: unknown): Promise<CapabilityUsageResponse> {
     const { page, ...more } = await this.#page(principal, input);
     const grants = [];
@@ -144,7 +145,7 @@ export class CapabilityService {
     return { subjectKey: key ?? "", grantedBy: principal.agentId };
   }
 
-  /** Whoever neither holds nor granted it hears the same whether it is there or not. */
+  /** An agent that neither holds nor granted it gets the same answer as for a missing one. */
   async #visible(principal: Principal, id: string): Promise<CapabilityRecord> {
     const { store, guard } = this.#parts;
     const capability = await store.capability(principal.tenant, parseRecordId(id, "id"));
@@ -167,7 +168,7 @@ export class CapabilityService {
     return (await store.agentWithKey(capability.tenant, capability.subjectKey)) !== undefined;
   }
 
-  /** An operator grants what it likes; an agent, what it holds, if that was granted to be passed on. */
+  /** An operator may grant anything; an agent, what it holds, if that is delegable. */
   async #permitted(
     principal: Principal,
     asked: Omit<Grant, "action">,
@@ -224,8 +225,8 @@ export class CapabilityService {
   }
 
   /**
-   * Every check looks at all that are not revoked, so their number is bounded. Answers those that have expired, as
-   * revoked, once there are so many.
+   * Every check reads all that are not revoked, so their number is limited. At the limit it answers the expired ones
+   * as revoked.
    */
   async #makeRoom(tenant: string, subject: Keyed, action: string): Promise<readonly CapabilityRecord[]> {
     const { store, clock } = this.#parts;
@@ -246,12 +247,12 @@ export class CapabilityService {
   async #actionOf(tenant: string, written: string): Promise<string> {
     const action = parseAction(written);
     if ("plain" in action) return action.plain;
-    // A key needs no agent yet: it says by itself who is meant.
+    // A public key needs no registered agent.
     if (isPublicKey(action.peer)) return pairedAction(action.verb, action.peer);
     return pairedAction(action.verb, (await this.#agentOf(tenant, action.peer, "action")).key);
   }
 
-  /** A text that is a public key means that key, whatever names agents may have given themselves. */
+  /** A text that is a public key means that key, even if an agent has it as its name. */
   async #agentOf(tenant: string, text: string, field: string): Promise<Keyed> {
     const { store, directory } = this.#parts;
     if (isPublicKey(text)) {
@@ -269,8 +270,70 @@ export class CapabilityService {
   }
 }
 
-/** Nobody holds a capability for an agent that is not there. */
+/** No agent holds a capability for an unknown agent. */
 function unlessUnknown(reason: unknown): undefined {
   const { code } = RelayError.from(reason);
   if (code !== "unknown_agent" && code !== "ambiguous_agent" && code !== "wrong_state") throw reason;
+}
+
+/** All that the signature covers, so that a client with the relay's public key can verify it. */
+function viewCapability(capability: CapabilityRecord): CapabilityView {
+  const { parentId, expiresAtMs, revokedAtMs } = capability;
+  return {
+    id: capability.id,
+    domain: CAPABILITY_DOMAIN,
+    tenant: capability.tenant,
+    nonce: capability.nonce,
+    subject: capability.subject,
+    subject_pubkey_b58: capability.subjectKey,
+    action: capability.action,
+    written_action: capability.writtenAction,
+    scope: capability.scope,
+    granted_by: capability.grantedBy,
+    ...(parentId === null ? {} : { delegated_from: parentId }),
+    issued_at: formatInstant(capability.issuedAtMs),
+    ...(expiresAtMs === null ? {} : { expires_at: formatInstant(expiresAtMs) }),
+    ...(revokedAtMs === null ? {} : { revoked_at: formatInstant(revokedAtMs) }),
+    signature_b58: capability.signature,
+  };
+}
+
+function viewUsage(capability: CapabilityRecord, effective: boolean): CapabilityUsage {
+  const { expiresAtMs, scope, used } = capability;
+  const remaining = usesLeft(capability);
+  return {
+    id: capability.id,
+    subject: capability.subject,
+    subject_pubkey_b58: capability.subjectKey,
+    action: capability.action,
+    written_action: capability.writtenAction,
+    scope,
+    ...(expiresAtMs === null ? {} : { expires_at: formatInstant(expiresAtMs) }),
+    revoked: capability.revokedAtMs !== null,
+    effective,
+    ...(remaining === undefined ? {} : { budget: { max_uses: scope.max_uses ?? 0, used, remaining } }),
+  };
+}
+
+function capabilityEvent(
+  type: "capability.granted" | "capability.revoked",
+  capability: CapabilityRecord,
+  by: { readonly actor: string; readonly atMs: number },
+): EventDraft {
+  const { id, subjectKey, action, scope, parentId, expiresAtMs } = capability;
+  const granted = {
+    subject_pubkey_b58: subjectKey,
+    scope,
+    ...(parentId === null ? {} : { delegated_from: parentId }),
+    ...(expiresAtMs === null ? {} : { expires_at: formatInstant(expiresAtMs) }),
+  };
+  return {
+    type,
+    ...by,
+    agentId: capability.subject,
+    messageId: null,
+    taskId: null,
+    threadId: null,
+    data: { capability_id: id, action, ...(type === "capability.granted" ? granted : {}) },
+  };
 }

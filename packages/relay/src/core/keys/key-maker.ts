@@ -1,25 +1,27 @@
 import { type KeyUse, toBase58 } from "@a2a-relay/protocol";
 import type { Identifiers, Randomness } from "../ports/ids.ts";
 import type { KeyRecord } from "../ports/access.ts";
-import { digestOf } from "../access/key-secret.ts";
-import { newSigningSecret } from "./signing-secret.ts";
+import { secretDigestOf } from "../access/authenticator.ts";
 
 const SECRET_BYTES = 32;
+/** The prefix that Standard Webhooks requires; the secret's bytes follow in base64. */
+const SIGNING_PREFIX = "whsec_";
+export const SIGNING_SECRET_BYTES = 32;
 
-/** What a new key is for. */
+/** The holder and limits of a new key. */
 export type KeyScope = Pick<
   KeyRecord,
   "tenant" | "agentId" | "verbs" | "createdAtMs" | "createdBy" | "expiresAtMs" | "replaces"
 >;
 
-/** A key as it is handed over, once, and as it is kept. */
+/** A key as the caller gets it, once, and as the store keeps it. */
 export interface NewKey {
-  /** `<key id>.<secret>`, or the secret alone where it signs: the id goes with each message. */
+  /** `<key id>.<secret>`; for a signing key the secret alone, because each signed message names the key id. */
   readonly text: string;
   readonly record: KeyRecord;
 }
 
-/** Makes keys: 256 random bits behind an id that may be known. */
+/** Makes keys of a public id and 256 random bits. */
 export class KeyMaker {
   readonly #ids: Identifiers;
   readonly #fill: Randomness;
@@ -33,7 +35,7 @@ export class KeyMaker {
     const id = this.#ids.key();
     const signs = use === "sign";
     const secret = signs ? newSigningSecret(this.#fill) : this.#bearerSecret();
-    const digest = digestOf(secret).toString("hex");
+    const digest = secretDigestOf(secret).toString("hex");
     const signingSecret = signs ? secret : null;
     const record = { ...scope, id, digest, signingSecret, revokedAtMs: null, replacedBy: null, version: 0 };
     return { text: signs ? secret : `${id}.${secret}`, record };
@@ -44,4 +46,15 @@ export class KeyMaker {
     this.#fill(bytes);
     return toBase58(bytes);
   }
+}
+
+export function newSigningSecret(fill: Randomness): string {
+  const bytes = new Uint8Array(SIGNING_SECRET_BYTES);
+  fill(bytes);
+  return SIGNING_PREFIX + Buffer.from(bytes).toString("base64");
+}
+
+/** The bytes of a secret that `newSigningSecret` made. */
+export function readSigningSecret(text: string): Buffer {
+  return Buffer.from(text.slice(SIGNING_PREFIX.length), "base64");
 }

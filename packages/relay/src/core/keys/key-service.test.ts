@@ -19,7 +19,7 @@ async function eventsOf(core: CoreOnMemory, tenant: string, type: string) {
 }
 
 describe("a new key", () => {
-  it("is shown once and kept as a digest", async () => {
+  it("is returned once and stored as a digest", async () => {
     await using core = await coreOnMemory();
     const created = await core.keys.create(core.operator, { agent_id: "kames@桌面" });
     assert.match(created.key, /^key_[0-9a-f-]{36}\.[1-9A-HJ-NP-Za-km-z]{32,44}$/);
@@ -38,7 +38,7 @@ describe("a new key", () => {
     assert.equal(view.state, "active");
   });
 
-  it("brings a tenant into being with it, in that tenant's own journal", async () => {
+  it("creates its tenant, with an event in that tenant's journal", async () => {
     await using core = await coreOnMemory();
     for (const name of ["acme", "工作室", "a.b_c-d"]) {
       const { tenant } = await core.keys.create(ROOT, { tenant: name });
@@ -54,14 +54,14 @@ describe("a new key", () => {
     assert.deepEqual(await eventsOf(core, "default", "tenant.changed"), []);
   });
 
-  it("of two at a time makes one tenant", async () => {
+  it("creates one tenant, also when several are created at once", async () => {
     await using core = await coreOnMemory();
     await Promise.all([1, 2, 3].map(() => core.keys.create(ROOT, { tenant: "acme" })));
     assert.equal((await eventsOf(core, "acme", "tenant.changed")).length, 1);
     assert.equal((await core.keys.list(ROOT, { tenant: "acme" })).keys.length, 3);
   });
 
-  it("is for an id: a name of another agent is no id, and one that nobody has may become one", async () => {
+  it("is for an id: an alias is refused, and an unknown id is accepted", async () => {
     await using core = await coreOnMemory();
     const wanted = { agent_id: "nina@desk", aliases: ["nina"], display_name: "妮娜" };
     await core.agents.register(core.operator, wanted);
@@ -77,7 +77,7 @@ describe("a new key", () => {
     assert.equal((await core.keys.create(ROOT, { tenant: "别家", agent_id: "nina" })).agent_id, "nina");
   });
 
-  it("takes a tenant's name in one spelling", async () => {
+  it("normalises a tenant's name", async () => {
     await using core = await coreOnMemory();
     await core.keys.create(ROOT, { tenant: "cafe\u0301" });
     const { key_id } = await core.keys.create(ROOT, { tenant: "caf\u00e9" });
@@ -110,7 +110,7 @@ describe("a new key", () => {
     });
   }
 
-  it("ends when it is said to, as a time or in milliseconds", async () => {
+  it("expires at the given time, as ISO 8601 or in milliseconds", async () => {
     await using core = await coreOnMemory();
     const atMs = core.clock.nowMs() + DAY_MS;
     const instant = new Date(atMs).toISOString();
@@ -141,7 +141,7 @@ describe("a new key", () => {
     assert.equal(await core.store.tenant("nowhere"), undefined);
   });
 
-  it("may do no more than the key that made it", async () => {
+  it("may do no more than the key that created it", async () => {
     await using core = await coreOnMemory();
     const caller = limited(core.operator, "keys.write", "messages.send");
     const made = await core.keys.create(caller, { verbs: ["messages.send"] });
@@ -156,7 +156,7 @@ describe("a new key", () => {
     await refused(core.keys.create(reader, {}), "permission_denied", /may not be used for keys\.write/);
   });
 
-  it("is the last one that an agent may have when there are too many", async () => {
+  it("is refused beyond the limit of one agent", async () => {
     await using core = await coreOnMemory();
     const kames = "kames@desk";
     for (let count = 0; count < LIMITS.agentKeysMax; count += 1) {
@@ -171,7 +171,7 @@ describe("a new key", () => {
 });
 
 describe("the list of keys", () => {
-  it("comes in pages, by agent if that is asked, and knows no tenant that is not there", async () => {
+  it("comes in pages, by agent on request, and refuses an unknown tenant", async () => {
     await using core = await coreOnMemory();
     for (let count = 0; count < 3; count += 1) await core.keys.create(ROOT, { agent_id: LULU });
     const { keys } = await core.keys.list(core.operator, { agent: LULU });
@@ -274,7 +274,7 @@ describe("revocation", () => {
     );
   });
 
-  it("finds no key of another tenant, and tells nothing of it, not even in the journal", async () => {
+  it("finds no key of another tenant, and the journal does not name it either", async () => {
     await using core = await coreOnMemory();
     await core.keys.create(ROOT, { tenant: "acme" });
     const { key_id } = await core.keys.create(ROOT, {});
@@ -291,7 +291,7 @@ describe("revocation", () => {
     );
   });
 
-  it("in every tenant is for whoever runs the relay, on that tenant's record", async () => {
+  it("in every tenant is for the relay's operator, with an event in that tenant", async () => {
     await using core = await coreOnMemory();
     const { key_id } = await core.keys.create(ROOT, { tenant: "acme" });
     await core.keys.revoke(ROOT, key_id);
@@ -301,10 +301,10 @@ describe("revocation", () => {
 });
 
 describe("an agent that leaves", () => {
-  it("takes all its keys with it, in the same commit, and nobody else's", async () => {
+  it("loses all its keys in the same commit, and no other agent does", async () => {
     await using core = await coreOnMemory();
-    const elsewhere = agentOf("acme", LULU);
-    await core.keys.create(ROOT, { tenant: "acme", agent_id: elsewhere.agentId });
+    const inAcme = agentOf("acme", LULU);
+    await core.keys.create(ROOT, { tenant: "acme", agent_id: inAcme.agentId });
     const gone = await core.keys.create(ROOT, { agent_id: LULU });
     await core.keys.revoke(ROOT, gone.key_id);
     for (let count = 0; count < 3; count += 1) await core.keys.create(ROOT, { agent_id: LULU });
@@ -339,7 +339,7 @@ describe("an agent that leaves", () => {
 });
 
 describe("the key of a registration", () => {
-  it("is the agent's own, made in the same commit and shown once", async () => {
+  it("is the agent's own, created in the same commit and returned once", async () => {
     await using core = await coreOnMemory();
     const kames = "kames@desk" as AgentId;
     const first = await core.agents.register(core.operator, { agent_id: kames });

@@ -6,6 +6,7 @@ import {
   KeyRotateRequestSchema,
   KeysQuerySchema,
   type KeysResponse,
+  type KeyUse,
   type KeyView,
   formatInstant,
   LIMITS,
@@ -16,17 +17,22 @@ import {
 import { readAgentId } from "../rules/agent-name.ts";
 import type { Clock } from "../ports/clock.ts";
 import { decideAndCommit } from "../mechanisms/commit-retry.ts";
+import type { EventDraft } from "../ports/journal.ts";
 import type { Changes, RelayStore } from "../ports/relay-store.ts";
 import { parserOf } from "../mechanisms/schema-check.ts";
-import { type KeyRecord, revokedAt, type TenantRecord, type Verb, VERBS } from "../ports/access.ts";
+import {
+  type AccessStore,
+  type KeyRecord,
+  revokedAt,
+  type TenantRecord,
+  type Verb,
+  VERBS,
+} from "../ports/access.ts";
 import { hasExpired, parseExpiry } from "../access/expiry.ts";
 import type { Guard } from "../access/guard.ts";
 import type { KeyMaker, KeyScope } from "./key-maker.ts";
-import { keyEvent, useOf, viewKey } from "./key-view.ts";
 import { actorName, type Principal } from "../access/principal.ts";
-import { parseTenantName } from "./tenant-name.ts";
-import { tenantEvent } from "./tenant-view.ts";
-import { assertRoomForKey } from "./working-keys.ts";
+import { parseTenantName, tenantEvent } from "./tenant-service.ts";
 
 export interface KeyParts {
   readonly store: RelayStore;
@@ -39,7 +45,7 @@ const parseCreate = parserOf(KeyCreateRequestSchema, "key");
 const parseQuery = parserOf(KeysQuerySchema, "query");
 const parseRotate = parserOf(KeyRotateRequestSchema, "rotation");
 
-/** API keys: made, listed, rotated and revoked by operators. A key never makes one that may do more than itself. */
+/** Operators create, list, rotate and revoke API keys. A key never creates one that may do more than itself. */
 export class KeyService {
   readonly #store: RelayStore;
   readonly #guard: Guard;
@@ -53,7 +59,7 @@ export class KeyService {
     this.#keyMaker = parts.keyMaker;
   }
 
-  /** A tenant comes into being with its first key. */
+  /** The first key of a tenant creates the tenant. */
   async create(principal: Principal, input: unknown): Promise<KeyCreated> {
     const request = parseCreate(input ?? {});
     const tenant = request.tenant === undefined ? principal.tenant : parseTenantName(request.tenant);
@@ -83,7 +89,7 @@ export class KeyService {
     return { ...viewKey(record, nowMs), key: text };
   }
 
-  /** Revoked and expired ones too. */
+  /** Includes revoked and expired keys. */
   async list(principal: Principal, input: unknown): Promise<KeysResponse> {
     const query = parseQuery(input);
     const tenant = query.tenant === undefined ? principal.tenant : parseTenantName(query.tenant);
@@ -103,10 +109,10 @@ export class KeyService {
   }
 
   /**
-   * Makes a key of the same scope, its end included, while the old one goes on for a while. Operators rotate
-   * every key of their tenant. A key of an agent rotates itself, and no other, unless its verbs leave
-   * `keys.write` out. It may do so again while it goes on: the reply with the new key may have been lost.
-   * The next successor then ends when the lost one should have, not when the old key does.
+   * Creates a key with the same agent, verbs and expiry; the old one works for `overlap_ms` more. Operators rotate
+   * every key of their tenant. An agent's key rotates only itself, unless its verbs leave `keys.write` out. It may do
+   * so again during the overlap, because the reply with the new key may have been lost. Each successor keeps the
+   * expiry that the first key had before it was rotated.
    */
   async rotate(principal: Principal, keyId: string, input: unknown): Promise<KeyRotated> {
     const { overlap_ms: overlapMs = LIMITS.keyOverlapMsDefault } = parseRotate(input ?? {});
@@ -115,7 +121,7 @@ export class KeyService {
     if (!isOwnOfAgent) await this.#guard.authorize(principal, "keys.write");
     return this.#change(principal, keyId, async (old, nowMs) => {
       const expiresAtMs = await this.#plannedEnd(old);
-      // A key that was rotated ends before its successors, and may be given one again all the same.
+      // A rotated key ends before its successors, so the limit on expiry does not apply to its own rotation.
       if (!isOwn) await this.#assertMayHandOut(principal, { verbs: old.verbs, expiresAtMs });
       if (hasExpired(old.expiresAtMs, nowMs)) {
         throw new RelayError("wrong_state", `${old.id} has expired; make a new key instead`);
@@ -137,7 +143,7 @@ export class KeyService {
     });
   }
 
-  /** From the next request on it opens nothing. Its successor goes on; the answer names it. */
+  /** Takes effect with the next request. The successor stays valid; the answer names it. */
   async revoke(principal: Principal, keyId: string): Promise<KeyView> {
     await this.#guard.authorize(principal, "keys.write");
     return this.#change(principal, keyId, async (key, nowMs) => {
@@ -147,7 +153,7 @@ export class KeyService {
     });
   }
 
-  /** When the key was to end before it was rotated: its last successor has kept that, revoked or not. */
+  /** The expiry that the key had before it was rotated: its last successor has it, revoked or not. */
   async #plannedEnd(key: KeyRecord): Promise<number | null> {
     let last = key;
     while (last.replacedBy !== null) {
@@ -158,7 +164,7 @@ export class KeyService {
     return last.expiresAtMs;
   }
 
-  /** Another tenant's key is not there, whoever asks but the relay's own operator. */
+  /** Another tenant's key is `not_found`, except for the relay's operator. */
   async #change<Answer>(
     principal: Principal,
     keyId: string,
@@ -181,7 +187,7 @@ export class KeyService {
     });
   }
 
-  /** Its id, whether it is registered or not. A key for another name of an agent would open nothing. */
+  /** The agent need not be registered. An alias is refused, because a key works only with the id. */
   async #readAgent(tenant: string, input: string): Promise<AgentId> {
     const id = readAgentId(input);
     const named = await this.#store.agentsNamed(tenant, id);
@@ -197,7 +203,7 @@ export class KeyService {
     if (agentId !== null) await assertRoomForKey(this.#store, tenant, agentId, nowMs);
   }
 
-  /** Whoever holds a key of few verbs, or one that ends, would else make itself one of all and for ever. */
+  /** Else the holder of a limited key could create an unlimited one. */
   async #assertMayHandOut(
     principal: Principal,
     { verbs, expiresAtMs }: Pick<KeyRecord, "verbs" | "expiresAtMs">,
@@ -223,7 +229,7 @@ function successorOf(old: KeyRecord, createdBy: string, nowMs: number): KeyScope
   return { tenant, agentId, verbs, expiresAtMs, replaces, createdBy, createdAtMs: nowMs };
 }
 
-/** What it signs is a message from one agent, and nothing else can be asked for with it. */
+/** A signing key signs messages from one agent and is good for nothing else. */
 function assertMaySign(agentId: string | undefined, verbs: readonly Verb[] | null): void {
   if (agentId === undefined) {
     throw new RelayError(
@@ -251,4 +257,87 @@ function parseVerbs(input: readonly string[] | undefined): readonly Verb[] | nul
   throw new RelayError("invalid_argument", `verbs: there is no ${strange}; known are ${VERBS.join(", ")}`, {
     details: { known: VERBS },
   });
+}
+
+/** The agent's keys that are neither revoked nor expired. */
+export async function workingKeys(
+  store: AccessStore,
+  tenant: string,
+  agentId: AgentId,
+  nowMs: number,
+): Promise<readonly KeyRecord[]> {
+  const working: KeyRecord[] = [];
+  let afterId = "";
+  for (;;) {
+    const page = await store.keys({ tenant, agentId, afterId, limit: LIMITS.listLimitMax });
+    working.push(...page.filter((key) => key.revokedAtMs === null && !hasExpired(key.expiresAtMs, nowMs)));
+    const last = page.at(-1);
+    if (last === undefined) return working;
+    afterId = last.id;
+  }
+}
+
+/** Limits an agent's keys, because one commit revokes all of them when it leaves. */
+async function assertRoomForKey(
+  store: AccessStore,
+  tenant: string,
+  agentId: AgentId,
+  nowMs: number,
+): Promise<void> {
+  if ((await workingKeys(store, tenant, agentId, nowMs)).length < LIMITS.agentKeysMax) return;
+  throw new RelayError(
+    "resource_exhausted",
+    `${agentId} has ${LIMITS.agentKeysMax} keys that work, which is the most; revoke some first`,
+  );
+}
+
+function viewKey(key: KeyRecord, nowMs: number): KeyView {
+  return {
+    key_id: key.id,
+    use: useOf(key),
+    tenant: key.tenant,
+    ...(key.agentId === null ? {} : { agent_id: key.agentId }),
+    ...(key.verbs === null ? {} : { verbs: key.verbs }),
+    state: stateOf(key, nowMs),
+    created_at: formatInstant(key.createdAtMs),
+    created_by: key.createdBy,
+    ...(key.expiresAtMs === null ? {} : { expires_at: formatInstant(key.expiresAtMs) }),
+    ...(key.revokedAtMs === null ? {} : { revoked_at: formatInstant(key.revokedAtMs) }),
+    ...(key.replaces === null ? {} : { replaces: key.replaces }),
+    ...(key.replacedBy === null ? {} : { replaced_by: key.replacedBy }),
+  };
+}
+
+function useOf({ signingSecret }: KeyRecord): KeyUse {
+  return signingSecret === null ? "bearer" : "sign";
+}
+
+/** The event has neither the secret nor its digest. */
+export function keyEvent(
+  type: "key.created" | "key.revoked" | "key.rotated",
+  key: KeyRecord,
+  by: { readonly actor: string; readonly atMs: number },
+  more: Readonly<Record<string, unknown>> = {},
+): EventDraft {
+  return {
+    type,
+    ...by,
+    agentId: key.agentId,
+    messageId: null,
+    taskId: null,
+    threadId: null,
+    data: {
+      key_id: key.id,
+      ...(key.signingSecret === null ? {} : { use: useOf(key) }),
+      ...(key.agentId === null ? {} : { agent_id: key.agentId }),
+      ...(key.verbs === null ? {} : { verbs: key.verbs }),
+      ...(key.expiresAtMs === null ? {} : { expires_at: formatInstant(key.expiresAtMs) }),
+      ...more,
+    },
+  };
+}
+
+function stateOf(key: KeyRecord, nowMs: number): KeyView["state"] {
+  if (key.revokedAtMs !== null) return "revoked";
+  return hasExpired(key.expiresAtMs, nowMs) ? "expired" : "active";
 }

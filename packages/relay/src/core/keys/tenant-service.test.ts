@@ -15,7 +15,7 @@ async function withAcme(capabilities = false): Promise<CoreOnMemory> {
 }
 
 describe("tenants", () => {
-  it("are all listed to whoever runs the relay, and their own to other operators", async () => {
+  it("are all listed to the relay's operator; other operators see their own", async () => {
     await using core = await withAcme(true);
     const { tenants } = await core.tenants.list(ROOT);
     assert.deepEqual(
@@ -33,7 +33,7 @@ describe("tenants", () => {
     await refused(core.tenants.list(core.lulu), "permission_denied");
   });
 
-  it("are switched by their own operators, and by whoever runs the relay", async () => {
+  it("are switched by their own operators, and by the relay's operator", async () => {
     await using core = await withAcme();
     assert.equal((await core.tenants.change(ACME, "acme", { capabilities: "on" })).capabilities, "on");
     assert.equal((await core.store.tenant("acme"))?.capabilities, true);
@@ -50,7 +50,7 @@ describe("tenants", () => {
     );
   });
 
-  it("are not switched by strangers, who do not learn which there are", async () => {
+  it("are not switched by other tenants, which do not learn what tenants exist", async () => {
     await using core = await withAcme();
     const messages = [];
     for (const name of ["工作室", "nowhere", "default"]) {
@@ -68,7 +68,7 @@ describe("tenants", () => {
     await refused(core.tenants.change(ROOT, "acme", { capabilities: true }), "invalid_argument", /on, off/);
   });
 
-  it("do not include the default one's switch, which is the configuration", async () => {
+  it("take the default one's switch from the configuration", async () => {
     await using core = await withAcme();
     await refused(
       core.tenants.change(ROOT, "default", { capabilities: "on" }),
@@ -79,13 +79,13 @@ describe("tenants", () => {
 });
 
 describe("entering a tenant", () => {
-  it("lets whoever runs the relay act in each that is there", async () => {
+  it("lets the relay's operator act in each tenant", async () => {
     await using core = await withAcme();
     assert.deepEqual(await core.tenants.enter(ROOT, "acme"), rootOperator("acme"));
     await refused(core.tenants.enter(ROOT, "nowhere"), "not_found");
   });
 
-  it("leaves everybody else where they are, in the same words, on record in their own tenant", async () => {
+  it("refuses all other callers in the same words, with an event in their own tenant", async () => {
     await using core = await withAcme();
     assert.equal(await core.tenants.enter(ACME, "acme"), ACME);
     const messages = [];

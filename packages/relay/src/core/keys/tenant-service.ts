@@ -1,4 +1,5 @@
 import {
+  formatInstant,
   LIMITS,
   quote,
   RelayError,
@@ -8,18 +9,18 @@ import {
 } from "@a2a-relay/protocol";
 import type { Clock } from "../ports/clock.ts";
 import { decideAndCommit } from "../mechanisms/commit-retry.ts";
+import { type EventDraft, NO_SUBJECT } from "../ports/journal.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
 import { parserOf } from "../mechanisms/schema-check.ts";
-import type { TenantSettings } from "../access/capabilities.ts";
+import type { TenantSettings } from "../access/capability-gate.ts";
 import type { Guard } from "../access/guard.ts";
 import type { TenantRecord } from "../ports/access.ts";
 import { actorName, DEFAULT_TENANT, type Principal } from "../access/principal.ts";
-import { parseTenantName } from "./tenant-name.ts";
-import { tenantEvent, viewTenant } from "./tenant-view.ts";
 
+const TENANT_NAME = /^[\p{L}\p{M}\p{N}_.-]+$/u;
 const parseChange = parserOf(TenantChangeRequestSchema, "tenant");
 
-/** The organisations of this relay. They come into being with their first key. */
+/** The organisations of this relay. The first key of a tenant creates it. */
 export class TenantService {
   readonly #store: RelayStore;
   readonly #guard: Guard;
@@ -36,7 +37,7 @@ export class TenantService {
     this.#settings = settings;
   }
 
-  /** All of them for whoever runs the relay, their own for others. */
+  /** All tenants for the relay's operator, the caller's own for other operators. */
   async list(principal: Principal): Promise<TenantsResponse> {
     await this.#guard.authorize(principal, "tenants.read");
     const isRoot = principal.kind === "operator" && principal.isRoot;
@@ -55,19 +56,19 @@ export class TenantService {
       );
     }
     return decideAndCommit(this.#store, async () => {
-      const known = await this.#store.tenant(tenant);
-      if (known === undefined) throw noTenant(tenant);
-      const changed = { ...known, capabilities: capabilities === "on" };
+      const before = await this.#store.tenant(tenant);
+      if (before === undefined) throw noTenant(tenant);
+      const changed = { ...before, capabilities: capabilities === "on" };
       const answer = viewTenant(changed);
-      if (changed.capabilities === known.capabilities) return { changes: undefined, answer };
+      if (changed.capabilities === before.capabilities) return { changes: undefined, answer };
       const event = tenantEvent(changed, { actor: actorName(principal), atMs: this.#clock.nowMs() });
       return { changes: { tenant, tenants: [changed], events: [event] }, answer };
     });
   }
 
   /**
-   * The caller as it acts in that tenant. Only whoever runs the relay may change tenants; all others hear the
-   * same whether it exists or not.
+   * The caller with that tenant. Only the relay's operator may enter another tenant; other callers get the same
+   * refusal whether it exists or not.
    */
   async enter(principal: Principal, name: string): Promise<Principal> {
     const tenant = name.normalize("NFC");
@@ -86,14 +87,14 @@ export class TenantService {
       threadId: null,
       data: {
         ...(principal.keyId === undefined ? {} : { key_id: principal.keyId }),
-        // It came off a path and may be anything.
+        // The name comes from a path and may have any length.
         tenant: Array.from(tenant).slice(0, LIMITS.tenantCharsMax).join(""),
       },
     });
     throw new RelayError("permission_denied", "this key acts in its own tenant only");
   }
 
-  /** For the relay itself; with the default tenant's switch as it is configured. */
+  /** For the relay's own work, without a check. The default tenant's switch comes from the configuration. */
   async all(): Promise<readonly TenantRecord[]> {
     const { capabilities } = this.#settings;
     const tenants = await this.#store.tenants();
@@ -102,8 +103,47 @@ export class TenantService {
 }
 
 function noTenant(tenant: string): RelayError {
-  return new RelayError(
-    "not_found",
-    `there is no tenant ${quote(tenant)}; it comes into being with its first key`,
+  return new RelayError("not_found", `there is no tenant ${quote(tenant)}; its first key creates it`);
+}
+
+/** Normalises the name to NFC and refuses what could climb out of a path. */
+export function parseTenantName(input: string, field = "tenant"): string {
+  const name = input.normalize("NFC");
+  if (Array.from(name).length > LIMITS.tenantCharsMax) {
+    throw new RelayError(
+      "too_large",
+      `${field}: at most ${LIMITS.tenantCharsMax} characters, got ${input.length}`,
+    );
+  }
+  if (TENANT_NAME.test(name) && name !== "." && !name.includes("..")) return name;
+  throw new RelayError(
+    "invalid_argument",
+    `${field}: ${quote(input)} is not a tenant's name; characters of any script, digits and _ . - are, ".." is not`,
   );
+}
+
+function viewTenant({ id, capabilities, createdAtMs }: TenantRecord): TenantView {
+  return {
+    tenant: id,
+    capabilities: onOrOff(capabilities),
+    // The default tenant was never created.
+    ...(createdAtMs === 0 ? {} : { created_at: formatInstant(createdAtMs) }),
+  };
+}
+
+/** Goes into the tenant's own journal. */
+export function tenantEvent(
+  tenant: TenantRecord,
+  by: { readonly actor: string; readonly atMs: number },
+): EventDraft {
+  const data = {
+    tenant: tenant.id,
+    created: tenant.version === 0,
+    capabilities: onOrOff(tenant.capabilities),
+  };
+  return { type: "tenant.changed", ...by, ...NO_SUBJECT, data };
+}
+
+function onOrOff(isOn: boolean): "on" | "off" {
+  return isOn ? "on" : "off";
 }

@@ -26,7 +26,8 @@ import {
   toErrorBody,
 } from "@a2a-relay/protocol";
 import type { Verb } from "../ports/access.ts";
-import type { CapabilityGate, RespondDemand } from "../access/capability-gate.ts";
+import type { RespondDemand } from "../access/capability-demand.ts";
+import type { CapabilityGate } from "../access/capability-gate.ts";
 import type { Guard } from "../access/guard.ts";
 import type { Principal } from "../access/principal.ts";
 import type { Directory } from "../agents/directory.ts";

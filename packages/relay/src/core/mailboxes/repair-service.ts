@@ -15,7 +15,8 @@ import {
   type RetryStaleResponse,
   type RetrySkipReason,
 } from "@a2a-relay/protocol";
-import type { CapabilityGate, RepairDemand, RepairWish } from "../access/capability-gate.ts";
+import type { RepairDemand, RepairWish } from "../access/capability-demand.ts";
+import type { CapabilityGate } from "../access/capability-gate.ts";
 import type { Guard } from "../access/guard.ts";
 import { actorName, type Principal } from "../access/principal.ts";
 import type { Directory } from "../agents/directory.ts";

@@ -6,7 +6,7 @@ import { refused } from "../../../testing/refusal.ts";
 import { DEFAULT_TENANT } from "../access/principal.ts";
 import { combine, decideAndCommit } from "./commit-retry.ts";
 import { parseCursor } from "./cursor.ts";
-import { Readiness } from "../journal/readiness.ts";
+import { Readiness } from "../journal/journal-service.ts";
 
 describe("deciding and committing", () => {
   it("decides anew from what is there now, and is told what clashed", async () => {

@@ -7,7 +7,7 @@ import {
   RelayError,
 } from "@a2a-relay/protocol";
 import { type Principal, speaksFor } from "../access/principal.ts";
-import { receiptsOf } from "../journal/receipts.ts";
+import { receiptsOf } from "../journal/event-view.ts";
 import { viewDelivery } from "../mailboxes/delivery-view.ts";
 import { KeyedMutex } from "../mechanisms/keyed-mutex.ts";
 import { viewPush } from "../outbound/push-view.ts";

@@ -1,5 +1,6 @@
 import { type AgentId, GUEST, type Message, type Receipt, RelayError } from "@a2a-relay/protocol";
-import type { CapabilityGate, Demand, GatePass } from "../access/capability-gate.ts";
+import type { Demand } from "../access/capability-demand.ts";
+import type { CapabilityGate, GatePass } from "../access/capability-gate.ts";
 import type { Guard } from "../access/guard.ts";
 import type { Principal } from "../access/principal.ts";
 import type { Directory } from "../agents/directory.ts";

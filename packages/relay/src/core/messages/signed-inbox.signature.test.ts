@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { SignedMessage } from "@a2a-relay/protocol";
 import fc from "fast-check";
-import { newSigningSecret, readSigningSecret } from "../keys/signing-secret.ts";
+import { newSigningSecret, readSigningSecret } from "../keys/key-maker.ts";
 import { isSignedWith, signatureOf } from "./signed-inbox.ts";
 
 /** The bytes 0 to 31. */

@@ -10,10 +10,10 @@ import {
 } from "@a2a-relay/protocol";
 import type { AccessStore, KeyRecord } from "../ports/access.ts";
 import { hasExpired } from "../access/expiry.ts";
-import { principalOf } from "../access/key-principal.ts";
+import { principalOf } from "../access/authenticator.ts";
 import type { Principal } from "../access/principal.ts";
 import type { RefusedCallers } from "../access/refused-callers.ts";
-import { readSigningSecret, SIGNING_SECRET_BYTES } from "../keys/signing-secret.ts";
+import { readSigningSecret, SIGNING_SECRET_BYTES } from "../keys/key-maker.ts";
 import type { TenantService } from "../keys/tenant-service.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Randomness } from "../ports/ids.ts";

@@ -275,7 +275,7 @@ describe("any message", () => {
     await using core = await coreOnMemory();
     await refused(core.send({ to: "stranger" }), "unknown_agent", /^to: .*"stranger"/);
     await refused(core.send({ from: "stranger" }), "unknown_agent", /^from: /);
-    await refused(core.send({ to: "postmaster@relay" }), "unknown_agent", /reads no mail/);
+    await refused(core.send({ to: "postmaster@relay" }), "unknown_agent", /reads no messages/);
     await refused(core.send({ from: "postmaster@relay" }), "unknown_agent");
     await refused(core.send({ to: "skill:translate" }), "invalid_argument", /skill addresses/);
     await refused(core.send({ to: "http://10.0.0.1/agent" }), "invalid_argument", /^to: .* does not call/);

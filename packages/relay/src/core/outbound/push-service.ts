@@ -15,7 +15,7 @@ import {
 import type { Verb } from "../ports/access.ts";
 import type { Guard } from "../access/guard.ts";
 import { actorName, type Principal } from "../access/principal.ts";
-import { newSigningSecret } from "../keys/signing-secret.ts";
+import { newSigningSecret } from "../keys/key-maker.ts";
 import type { Directory } from "../agents/directory.ts";
 import type { Clock } from "../ports/clock.ts";
 import { decideAndCommit } from "../mechanisms/commit-retry.ts";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { randomFillSync } from "node:crypto";
 import { describe, it } from "node:test";
 import { aNewPushEndpoint } from "../../../testing/store-builders.ts";
-import { newSigningSecret } from "../keys/signing-secret.ts";
+import { newSigningSecret } from "../keys/key-maker.ts";
 import { secretsOf, webhookHeaders } from "./standard-webhook.ts";
 
 const SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";

@@ -1,5 +1,5 @@
 import { createHmac } from "node:crypto";
-import { readSigningSecret } from "../keys/signing-secret.ts";
+import { readSigningSecret } from "../keys/key-maker.ts";
 import type { PushEndpoint } from "../ports/pushes.ts";
 
 /** Those that sign at this time: the endpoint's own, and the one before it while that is still good. */

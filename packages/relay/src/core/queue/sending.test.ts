@@ -235,7 +235,7 @@ describe("the recipient of a task", () => {
     const unknownKey = toBase58(new Uint8Array(32).fill(7));
     const send = (recipient: string | { display: string; pubkey?: string }): Promise<string> =>
       core.queueTask({ recipient });
-    await refused(send("nobody@nowhere"), "unknown_agent", /^recipient: nobody is registered as/);
+    await refused(send("nobody@nowhere"), "unknown_agent", /^recipient: no agent is registered as/);
     await refused(
       send({ display: ZHIWEI, pubkey: unknownKey }),
       "unknown_agent",

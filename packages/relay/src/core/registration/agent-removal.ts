@@ -1,8 +1,7 @@
 import { type AgentId, isTerminal, POSTMASTER, TASK_STATES, type TaskState } from "@a2a-relay/protocol";
 import { revokedAt } from "../ports/access.ts";
-import { keyEvent } from "../keys/key-view.ts";
+import { keyEvent, workingKeys } from "../keys/key-service.ts";
 import { actorName, type OperatorPrincipal, type Principal } from "../access/principal.ts";
-import { workingKeys } from "../keys/working-keys.ts";
 import type { Clock } from "../ports/clock.ts";
 import { combine, decideAndCommit } from "../mechanisms/commit-retry.ts";
 import type { Identifiers } from "../ports/ids.ts";

@@ -13,7 +13,7 @@ import {
 } from "@a2a-relay/protocol";
 import type { Guard } from "../access/guard.ts";
 import type { KeyMaker, NewKey } from "../keys/key-maker.ts";
-import { keyEvent } from "../keys/key-view.ts";
+import { keyEvent } from "../keys/key-service.ts";
 import { actorName, type OperatorPrincipal, type Principal } from "../access/principal.ts";
 import type { Clock } from "../ports/clock.ts";
 import { decideAndCommit } from "../mechanisms/commit-retry.ts";
@@ -28,7 +28,7 @@ import { checkKeyProof, identify, type Identity } from "../agents/agent-identity
 import { readAgentId } from "../rules/agent-name.ts";
 import type { AgentRecord, AgentWithPresence } from "../ports/agents.ts";
 import { AgentRemoval } from "./agent-removal.ts";
-import { viewAgent } from "../agents/agent-view.ts";
+import { viewAgent } from "../agents/agent-card.ts";
 import type { CardSettings } from "../agents/card-interfaces.ts";
 import type { Directory } from "../agents/directory.ts";
 import { isListedFor } from "../access/authorize.ts";

@@ -3,7 +3,7 @@ import type { RegisterRequest } from "@a2a-relay/protocol";
 import type { Verb } from "../ports/access.ts";
 import type { Guard } from "../access/guard.ts";
 import type { Principal } from "../access/principal.ts";
-import { newSigningSecret } from "../keys/signing-secret.ts";
+import { newSigningSecret } from "../keys/key-maker.ts";
 import type { EgressPolicy } from "../rules/egress-policy.ts";
 import type { Randomness } from "../ports/ids.ts";
 import type { RelayStore } from "../ports/relay-store.ts";

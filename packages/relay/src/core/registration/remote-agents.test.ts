@@ -59,7 +59,7 @@ describe("an agent that is written to by its URL", () => {
 
   it("is nobody before that, and nobody registers, or sends, as such", async () => {
     await using core = await coreOnMemory({}, new FakeOutside());
-    await refused(core.agents.get(core.operator, URL_A), "unknown_agent", /nobody has written to/);
+    await refused(core.agents.get(core.operator, URL_A), "unknown_agent", /no agent has written to/);
     await refused(core.send({ from: URL_A, to: ZHIWEI }), "unknown_agent", /^from: /);
     await refused(core.send({ to: URL_A, from: "nobody" }), "unknown_agent", /^from: /);
     for (const named of [

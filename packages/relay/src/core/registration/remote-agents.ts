@@ -1,6 +1,6 @@
 import { type AgentId, LIMITS, RelayError } from "@a2a-relay/protocol";
 import { actorName, type Principal } from "../access/principal.ts";
-import { newSigningSecret } from "../keys/signing-secret.ts";
+import { newSigningSecret } from "../keys/key-maker.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { EgressPolicy } from "../rules/egress-policy.ts";
 import type { Identifiers, Randomness } from "../ports/ids.ts";

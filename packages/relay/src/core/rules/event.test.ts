@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { type EventDraft, RecurringData } from "../ports/journal.ts";
+import type { EventDraft } from "../ports/journal.ts";
 import { eventHash, GENESIS, sealEvent } from "./event.ts";
-import { receiptsOf } from "../journal/receipts.ts";
 
 const DRAFT: EventDraft = {
   type: "message.leased",
@@ -40,32 +39,5 @@ describe("sealing an event", () => {
     const one = sealEvent("default", GENESIS, { ...DRAFT, messageId: "a", taskId: null });
     const other = sealEvent("default", GENESIS, { ...DRAFT, messageId: null, taskId: "a" });
     assert.notEqual(one.hash, other.hash);
-  });
-
-  it("comes to the same whether or not what the event says was written out before", () => {
-    const data = { reason: '“引号” "quotes" \u2028\n', passed: true, required_actions: ["a2a.send.知微"] };
-    const sealed = sealEvent("default", GENESIS, { ...DRAFT, data });
-    assert.deepEqual(sealEvent("default", GENESIS, { ...DRAFT, data: new RecurringData(data) }), sealed);
-    const { hash, ...unsealed } = sealed;
-    assert.equal(eventHash(unsealed), hash);
-  });
-});
-
-describe("receipts", () => {
-  it("are the steps of a message's way, each with its time, its actor and what is worth knowing", () => {
-    const leased = sealEvent("default", GENESIS, DRAFT);
-    assert.deepEqual(receiptsOf([leased]), [
-      { stage: "leased", at: "1970-01-01T00:00:01.000Z", by: "zhiwei", reason: "租", attempt: 2 },
-    ]);
-  });
-
-  it("leave out what is no step, and call a completed task a reply", () => {
-    const events = (["agent.updated", "retry.scanned", "task.completed", "task.handed_off"] as const).map(
-      (type) => sealEvent("default", GENESIS, { ...DRAFT, type, data: {} }),
-    );
-    assert.deepEqual(
-      receiptsOf(events).map(({ stage }) => stage),
-      ["replied", "handed_off"],
-    );
   });
 });

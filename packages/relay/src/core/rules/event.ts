@@ -1,5 +1,5 @@
 import { hash } from "node:crypto";
-import { type ChainHead, type EventDraft, type EventRecord, RecurringData } from "../ports/journal.ts";
+import type { ChainHead, EventDraft, EventRecord } from "../ports/journal.ts";
 
 /** For an error text. */
 export function missingEventsText(count: number): string {
@@ -10,7 +10,6 @@ export const GENESIS: ChainHead = { seq: 0, hash: "0".repeat(64) };
 
 /** Appends a fact to the chain. Stores call it inside the commit that writes the change itself. */
 export function sealEvent(tenant: string, head: ChainHead, draft: EventDraft): EventRecord {
-  const recurring = draft.data instanceof RecurringData ? draft.data : undefined;
   const event = {
     tenant,
     seq: head.seq + 1,
@@ -21,21 +20,14 @@ export function sealEvent(tenant: string, head: ChainHead, draft: EventDraft): E
     messageId: draft.messageId,
     taskId: draft.taskId,
     threadId: draft.threadId,
-    dataJson: recurring?.json ?? JSON.stringify(draft.data),
+    dataJson: JSON.stringify(draft.data),
     previousHash: head.hash,
-    hash: "",
   };
-  event.hash = eventHash(event, recurring?.quoted);
-  return event;
+  return { ...event, hash: eventHash(event) };
 }
 
 /** Covers every column, so that an edit of any of them is found. */
-export function eventHash(event: Omit<EventRecord, "hash">, quotedData?: string): string {
-  return hash("sha256", hashedText(event, quotedData), "hex");
-}
-
-/** One JSON array; its last item may be known already, as it stands there. */
-function hashedText(event: Omit<EventRecord, "hash">, quotedData: string | undefined): string {
+export function eventHash(event: Omit<EventRecord, "hash">): string {
   const fields = [
     event.previousHash,
     event.tenant,
@@ -47,7 +39,7 @@ function hashedText(event: Omit<EventRecord, "hash">, quotedData: string | undef
     event.messageId,
     event.taskId,
     event.threadId,
+    event.dataJson,
   ];
-  if (quotedData === undefined) return JSON.stringify([...fields, event.dataJson]);
-  return `${JSON.stringify(fields).slice(0, -1)},${quotedData}]`;
+  return hash("sha256", JSON.stringify(fields), "hex");
 }

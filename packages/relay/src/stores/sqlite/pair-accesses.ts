@@ -1,6 +1,6 @@
 import type { AgentId } from "@a2a-relay/protocol";
 import type { PairAccess } from "../../core/ports/access.ts";
-import { pairedAction } from "../../core/access/capability-action.ts";
+import { pairedAction } from "../../core/access/capability-demand.ts";
 import type { Agents } from "./agents.ts";
 import type { Capabilities } from "./capabilities.ts";
 import { KnownPairs } from "./known.ts";

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { A2A_DIALECTS, type A2aVersion, type AgentCard } from "@a2a-relay/protocol";
 import type { A2aCardService, ServedCard } from "../../core/a2a/a2a-cards.ts";
 import { DEFAULT_TENANT } from "../../core/access/principal.ts";
-import { parseTenantName } from "../../core/keys/tenant-name.ts";
+import { parseTenantName } from "../../core/keys/tenant-service.ts";
 import { type Answer, type OpenCall, param, type Route } from "../http/route.ts";
 import { readHeaders } from "./a2a-exchange.ts";
 

@@ -1,4 +1,4 @@
-import type { Readiness } from "../../core/journal/readiness.ts";
+import type { Readiness } from "../../core/journal/journal-service.ts";
 import type { Guard } from "../../core/access/guard.ts";
 import { DEFAULT_TENANT, type Principal } from "../../core/access/principal.ts";
 import type { TenantService } from "../../core/keys/tenant-service.ts";

@@ -10,7 +10,7 @@ import { newKeyPair, signingKey } from "../rules/ed25519.ts";
 const SEND = `a2a.send.${ZHIWEI}`;
 const MINUTE_MS = 60_000;
 
-/** Written past the relay, as whoever gets at the database can. */
+/** Writes to the store directly, as an attacker with access to the database could. */
 async function write(core: GatedCore, capability: CapabilityRecord): Promise<void> {
   const outcome = await core.store.commit({
     tenant: capability.tenant,
@@ -20,7 +20,7 @@ async function write(core: GatedCore, capability: CapabilityRecord): Promise<voi
   assert.ok(outcome.committed);
 }
 
-/** Consent is there; what is tried is lulu's own capability. */
+/** The recipient has consented; the tests are about lulu's own capability. */
 async function setup(): Promise<GatedCore> {
   const core = await gatedCore();
   await core.grant(ZHIWEI, `a2a.recv.${LULU}`);
@@ -63,14 +63,14 @@ describe("a capability that was written past the relay", () => {
     const { id } = await core.grant(LULU, SEND);
     const row = await core.row(id);
     await core.capabilities.revoke(core.operator, { id });
-    const elsewhere = mint({ ...row, id: "cap_elsewhere", tenant: "acme", version: 0 }, core.identity);
-    await write(core, { ...elsewhere, tenant: row.tenant });
-    await refused(core.ask(), "permission_denied", /cap_elsewhere is not signed by this relay/);
+    const foreign = mint({ ...row, id: "cap_foreign", tenant: "acme", version: 0 }, core.identity);
+    await write(core, { ...foreign, tenant: row.tenant });
+    await refused(core.ask(), "permission_denied", /cap_foreign is not signed by this relay/);
     await write(core, mint({ ...row, id: "cap_here", version: 0 }, core.identity));
     await core.ask();
   });
 
-  it("is ignored when an honest one was changed, also after it was honoured", async () => {
+  it("is ignored when a genuine one was changed, also after the relay had accepted it", async () => {
     await using core = await setup();
     const { id } = await core.grant(LULU, SEND, { scope: { max_uses: 1 } });
     await core.ask();
@@ -82,7 +82,7 @@ describe("a capability that was written past the relay", () => {
     await refused(core.ask(), "permission_denied", /not signed by this relay/);
   });
 
-  it("does not take away what was granted beside it", async () => {
+  it("does not affect another grant", async () => {
     await using core = await setup();
     const { id } = await core.grant(LULU, SEND);
     const row = await core.row(id);
@@ -96,8 +96,8 @@ describe("a capability that was written past the relay", () => {
   });
 });
 
-describe("a capability in time", () => {
-  it("counts up to its last millisecond and not one longer", async () => {
+describe("the end of a capability", () => {
+  it("comes after the millisecond of its expiry", async () => {
     await using core = await setup();
     const expires_at = core.clock.nowMs() + MINUTE_MS;
     const { id } = await core.grant(LULU, SEND, { expires_at });
@@ -108,7 +108,7 @@ describe("a capability in time", () => {
     assert.match(String((await core.checks()).at(-1)?.data["reason"]), /expired/);
   });
 
-  it("ends when it is revoked, and a new grant of the same thing is a new token that works", async () => {
+  it("comes with its revocation, and a new grant is a new token that works", async () => {
     await using core = await setup();
     const first = await core.grant(LULU, SEND);
     await core.ask();
@@ -121,7 +121,7 @@ describe("a capability in time", () => {
     await core.ask();
   });
 
-  it("of which one ended does not count, the other does", async () => {
+  it("leaves other capabilities for the same action valid", async () => {
     await using core = await setup();
     await core.grant(LULU, SEND, { expires_at: core.clock.nowMs() + 1 });
     await core.grant(LULU, SEND, { scope: { task_id: "another" } });
@@ -136,8 +136,8 @@ describe("a capability in time", () => {
   });
 });
 
-describe("what was delegated", () => {
-  /** Lulu may ask zhiwei, and has passed that on to kames. */
+describe("a delegated capability", () => {
+  /** Lulu may ask zhiwei, and has delegated that to kames. */
   async function delegated(scope: object = {}, childScope: object = {}) {
     const core = await gatedCore();
     const parent = await core.grant(LULU, SEND, { scope: { delegable: true, ...scope } });
@@ -157,7 +157,7 @@ describe("what was delegated", () => {
     assert.equal(used, child.id);
   });
 
-  it("dies with what it was delegated from", async () => {
+  it("ends with its parent", async () => {
     const { core, parent, ask } = await delegated();
     await using _ = core;
     await core.capabilities.revoke(core.operator, { id: parent.id });
@@ -174,7 +174,7 @@ describe("what was delegated", () => {
     );
   });
 
-  it("ends when whoever passed it on leaves, or becomes another by its key", async () => {
+  it("ends when the agent that delegated it leaves or changes its key", async () => {
     const { core, ask } = await delegated();
     await using _ = core;
     await ask();
@@ -184,7 +184,7 @@ describe("what was delegated", () => {
     await refused(ask(), "permission_denied", /is without its parent/);
   });
 
-  it("spends what its parent has left, and no more than that", async () => {
+  it("spends the uses of its parent, and no more", async () => {
     const { core, parent, ask } = await delegated({ max_uses: 2 }, { max_uses: 2 });
     await using _ = core;
     await core.grant(ZHIWEI, `a2a.recv.${LULU}`);
@@ -195,7 +195,7 @@ describe("what was delegated", () => {
     await refused(core.ask(), "permission_denied", /is spent: 2 of 2 uses/);
   });
 
-  it("is not passed on again", async () => {
+  it("is not delegated again", async () => {
     const { core } = await delegated();
     await using _ = core;
     await refused(core.grant(ZHIWEI, SEND, { by: core.kames }), "permission_denied");

@@ -10,7 +10,7 @@ import { RefusedCallers } from "../access/refused-callers.ts";
 const KAMES = "kames@kamac" as AgentId;
 const HOUR_MS = 3_600_000;
 
-/** Whoever holds a key that ends in an hour. */
+/** The holder of a key that expires in an hour. */
 async function guest(core: CoreOnMemory, agent_id?: AgentId) {
   const expiresAtMs = core.clock.nowMs() + HOUR_MS;
   const scope = agent_id === undefined ? {} : { agent_id };
@@ -22,7 +22,7 @@ async function guest(core: CoreOnMemory, agent_id?: AgentId) {
 }
 
 describe("a key that ends", () => {
-  it("makes none that ends later, or never, and the refusal is on record", async () => {
+  it("creates none that ends later, or never, and the refusal is recorded", async () => {
     await using core = await coreOnMemory();
     const { caller, expiresAtMs } = await guest(core);
     await refused(core.keys.create(caller, {}), "permission_denied", /^expires_at: a key that ends/);
@@ -36,7 +36,7 @@ describe("a key that ends", () => {
     );
   });
 
-  it("does not get hold of a lasting one by rotating it, but rotates itself", async () => {
+  it("may not rotate a key without an end, but rotates itself", async () => {
     await using core = await coreOnMemory();
     const { caller, key_id, expiresAtMs } = await guest(core);
     const lasting = await core.keys.create(core.operator, {});
@@ -45,7 +45,7 @@ describe("a key that ends", () => {
     assert.equal(successor.expires_at, new Date(expiresAtMs).toISOString());
   });
 
-  it("of an agent that registers itself with it gives it no lasting one", async () => {
+  it("gives an agent that registers with it no key without an end", async () => {
     await using core = await coreOnMemory();
     const { caller, expiresAtMs } = await guest(core, KAMES);
     const { api_key = "" } = await core.agents.register(caller, { agent_id: KAMES });
@@ -57,14 +57,14 @@ describe("a key that ends", () => {
 describe("a key that is revoked while its holder waits", () => {
   type Wait = (core: CoreOnMemory, caller: Principal) => Promise<unknown>;
   const waits: Readonly<Record<string, Wait>> = {
-    "for mail": (core, caller) => core.mailboxes.read(caller, ZHIWEI, { wait_ms: 60_000 }),
+    "for messages": (core, caller) => core.mailboxes.read(caller, ZHIWEI, { wait_ms: 60_000 }),
     "for a lease": (core, caller) => core.mailboxes.lease(caller, ZHIWEI, { wait_ms: 60_000 }),
     "for a task": (core, caller) => core.taskQueue.nextTask(caller, { agent: ZHIWEI, wait_ms: 60_000 }),
-    "for anybody's task": (core, caller) => core.taskQueue.nextTask(caller, { wait_ms: 60_000 }),
+    "for a task of any agent": (core, caller) => core.taskQueue.nextTask(caller, { wait_ms: 60_000 }),
     "for events": (core, caller) => core.journal.events(caller, { since: "latest", wait_ms: 60_000 }),
   };
   for (const [what, wait] of Object.entries(waits)) {
-    it(`gets nothing that comes after, ${what}`, async () => {
+    it(`gets nothing that comes afterwards, ${what}`, async () => {
       await using core = await coreOnMemory();
       const { caller, key_id } = await guest(core);
       const answer = refused(wait(core, caller), "unauthenticated", /ended while its holder waited/);

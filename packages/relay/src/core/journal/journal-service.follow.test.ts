@@ -17,7 +17,7 @@ async function follow(
 }
 
 describe("following the journal", () => {
-  it("tells all that happened, in pages, and then what happens", async () => {
+  it("yields past events in pages, and then new ones", async () => {
     await using core = await coreOnMemory();
     for (let count = 0; count < LIMITS.streamPageMessagesMax; count += 1) await core.send();
     const all = await core.journal.events(core.operator, { limit: 500 });
@@ -30,7 +30,7 @@ describe("following the journal", () => {
     assert.equal((await next)?.events[0]?.type, "message.accepted");
   });
 
-  it("starts at the end where that is asked for", async () => {
+  it("starts at the end on request", async () => {
     await using core = await coreOnMemory();
     await core.send();
     await using events = await follow(core, { since: "latest" });
@@ -40,7 +40,7 @@ describe("following the journal", () => {
     assert.equal((await next)?.events[0]?.type, "message.delivered");
   });
 
-  it("tells only what matches, and moves its cursor past the rest", async () => {
+  it("yields matching events, and moves its cursor past the others", async () => {
     await using core = await coreOnMemory({ heartbeatMs: 20 });
     await core.send({ thread_id: "甲" });
     await core.send({ thread_id: "乙" });
@@ -50,27 +50,27 @@ describe("following the journal", () => {
     assert.deepEqual(await events.next(), { events: [], cursor: String(head.seq) });
   });
 
-  it("gives signs of life also while things happen all the time that do not match", async () => {
+  it("sends heartbeats also while other events happen all the time", async () => {
     await using core = await coreOnMemory({ heartbeatMs: 10_000 });
     await using events = await follow(core, { since: "latest", type: "agent.removed" });
     await events.next();
-    const sign = events.next();
+    const heartbeat = events.next();
     for (let count = 0; count < 4; count += 1) {
       core.clock.advance(2_500);
       await core.send();
     }
     const { seq } = await core.store.chainHead("default");
-    assert.deepEqual(await sign, { events: [], cursor: String(seq) });
+    assert.deepEqual(await heartbeat, { events: [], cursor: String(seq) });
   });
 
-  it("gives them in time after something happened that does not match", { timeout: 5_000 }, async () => {
+  it("sends a heartbeat in time after an event that does not match", { timeout: 5_000 }, async () => {
     await using core = await coreOnMemory({ heartbeatMs: 10_000 });
     await using events = await follow(core, { since: "latest", type: "agent.removed" });
     await events.next();
-    const sign = events.next();
+    const heartbeat = events.next();
     core.clock.advance(9_950);
     await core.send();
-    assert.deepEqual((await sign)?.events, []);
+    assert.deepEqual((await heartbeat)?.events, []);
   });
 
   it("is for operators, in their own tenant", async () => {

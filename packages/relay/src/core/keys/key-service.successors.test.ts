@@ -13,7 +13,7 @@ async function successorOf(core: CoreOnMemory, keyId: string): Promise<string | 
 }
 
 describe("rotating a key again", () => {
-  it("because the reply was lost makes a key that ends when the first one should have", async () => {
+  it("after a lost reply creates a key that ends when the first one should have", async () => {
     await using core = await coreOnMemory();
     for (const expires_at of [undefined, new Date(core.clock.nowMs() + 90 * DAY_MS).toISOString()]) {
       const old = await core.keys.create(ROOT, { agent_id: LULU, ...(expires_at && { expires_at }) });
@@ -33,7 +33,7 @@ describe("rotating a key again", () => {
     }
   });
 
-  it("is also for an operator's own key, and for no caller that ends before the successor", async () => {
+  it("works for an operator's own key, but not for a caller that ends before the successor", async () => {
     await using core = await coreOnMemory();
     const own = await core.keys.create(ROOT, {});
     const { old_expires_at } = await core.keys.rotate(ROOT, own.key_id, {});
@@ -47,7 +47,7 @@ describe("rotating a key again", () => {
 });
 
 describe("revoking a key that was rotated", () => {
-  it("names its newest successor, which goes on working", async () => {
+  it("names its newest successor, which stays valid", async () => {
     await using core = await coreOnMemory();
     const { key_id } = await core.keys.create(ROOT, { agent_id: ZHIWEI });
     await core.keys.rotate(core.operator, key_id, {});

@@ -8,7 +8,7 @@ import { agentOf, DEFAULT_TENANT, type Principal } from "./principal.ts";
 
 const KAMES = "kames@kamac" as AgentId;
 
-/** A request from lulu to zhiwei, and kames, who has nothing to do with it. */
+/** A request from lulu to zhiwei, and kames, an agent that takes no part in it. */
 async function setup(settings: Parameters<typeof coreOnMemory>[0] = {}) {
   const core = await coreOnMemory(settings);
   await core.agents.register(core.operator, { agent_id: KAMES });
@@ -18,7 +18,7 @@ async function setup(settings: Parameters<typeof coreOnMemory>[0] = {}) {
 }
 
 describe("an agent that sends", () => {
-  it("is who it is, whatever it says or leaves out", async () => {
+  it("is the principal, whatever the message says", async () => {
     const { core } = await setup();
     await using _ = core;
     const draft = { to: ZHIWEI, body: "是我" };
@@ -59,7 +59,7 @@ describe("another agent's mailbox", () => {
     assert.deepEqual([delivery.state, delivery.delivered_at], ["available", undefined]);
   });
 
-  it("cannot be reached through one's own", async () => {
+  it("cannot be reached through the caller's own", async () => {
     const { core, kames, messageId } = await setup();
     await using _ = core;
     const { results } = await core.mailboxes.ack(kames, KAMES, { message_ids: [messageId] });
@@ -85,7 +85,7 @@ describe("another agent's mailbox", () => {
   });
 });
 
-describe("what is between two agents", () => {
+describe("a message between two agents", () => {
   it("does not exist for a third", async () => {
     const { core, kames, messageId, taskId } = await setup();
     await using _ = core;
@@ -98,7 +98,7 @@ describe("what is between two agents", () => {
     const hiddenTask = await refused(core.tasks.get(kames, taskId), "not_found");
     assert.equal(hiddenTask.message.replace(taskId, "nothing"), noTask.message);
     const { events } = await core.journal.events(core.operator, { type: "access.denied" });
-    assert.equal(events.length, 4, "a look at what is not there is on record like the other");
+    assert.equal(events.length, 4, "a read of a missing message is recorded like the others");
     await refused(core.tasks.get(kames, taskId), "not_found");
     await refused(core.tasks.tree(kames, taskId), "not_found");
     await refused(
@@ -125,7 +125,7 @@ describe("what is between two agents", () => {
     });
   }
 
-  it("is shown to both of them", async () => {
+  it("is visible to both of them", async () => {
     const { core, messageId, taskId } = await setup();
     await using _ = core;
     for (const party of [core.lulu, core.zhiwei, core.operator]) {
@@ -146,7 +146,7 @@ describe("a task", () => {
     reject: (core, caller, id) => core.tasks.reject(caller, id, { reason: "x" }),
   };
   for (const [name, act] of Object.entries(work)) {
-    it(`is worked on (${name}) only by whom it was given to`, async () => {
+    it(`is worked on (${name}) only by its worker`, async () => {
       const { core, kames, taskId } = await setup();
       await using _ = core;
       await refused(act(core, kames, taskId), "not_found");
@@ -156,7 +156,7 @@ describe("a task", () => {
     });
   }
 
-  it("is canceled only by whoever asked for it", async () => {
+  it("is canceled only by its requester", async () => {
     const { core, kames, taskId } = await setup();
     await using _ = core;
     await refused(core.tasks.cancel(kames, taskId, {}), "not_found");
@@ -164,7 +164,7 @@ describe("a task", () => {
     assert.equal((await core.tasks.cancel(core.lulu, taskId, {})).state, "canceled");
   });
 
-  it("is listed only to those who take part in it", async () => {
+  it("is listed only to agents that take part in it", async () => {
     const { core, kames, taskId } = await setup();
     await using _ = core;
     for (const party of [core.lulu, core.zhiwei, core.operator]) {
@@ -179,7 +179,7 @@ describe("a task", () => {
     assert.equal((await core.tasks.list(core.operator, { agent: KAMES })).tasks.length, 0);
   });
 
-  it("shows in its tree only what the caller takes part in", async () => {
+  it("shows in its tree only tasks that the caller takes part in", async () => {
     const { core, taskId } = await setup();
     await using _ = core;
     const child = await core.send({ from: ZHIWEI, to: KAMES, type: "request", parent: taskId });
@@ -214,7 +214,7 @@ describe("what only operators may do", () => {
     "list threads": (core, caller) => core.journal.threads(caller, {}),
     "read a thread": (core, caller) => core.journal.thread(caller, "t1"),
     "verify the journal": (core, caller) => core.journal.verify(caller),
-    "look at the queue": (core, caller) => core.repairs.queue(caller, {}),
+    "read the queue": (core, caller) => core.repairs.queue(caller, {}),
     repair: (core, caller) =>
       core.repairs.repair(caller, {
         message_id: "m1",

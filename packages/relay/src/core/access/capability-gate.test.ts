@@ -11,7 +11,7 @@ const SEND = `a2a.send.${ZHIWEI}`;
 const RECV = `a2a.recv.${LULU}`;
 const RESPOND = `a2a.respond.${LULU}`;
 
-/** One check, and what it says. */
+/** The data of the only check. */
 function told(checks: readonly EventView[]): EventView["data"] | undefined {
   assert.equal(checks.length, 1);
   return checks[0]?.data;
@@ -60,7 +60,7 @@ describe("asking for work", () => {
     assert.deepEqual([check?.["passed"], check?.["missing_actions"]], [false, [RECV]]);
   });
 
-  it("with both is accepted, and its one check is on record in the same commit", async () => {
+  it("with both is accepted, and one commit holds the message and the check", async () => {
     await using core = await gatedCore();
     const [send, recv] = [
       await core.grant("lulu", "a2a.send.zhiwei"),
@@ -89,7 +89,7 @@ describe("asking for work", () => {
     );
   });
 
-  it("is compared by key: by the key's own text, and not by a name that moved on", async () => {
+  it("is compared by public key, not by a name that another agent has now", async () => {
     await using core = await gatedCore();
     await core.grant(await core.keyOf(LULU), `a2a.send.${await core.keyOf(ZHIWEI)}`);
     await core.grant(ZHIWEI, `a2a.recv.${await core.keyOf(LULU)}`);
@@ -101,7 +101,7 @@ describe("asking for work", () => {
     await refused(core.ask(), "permission_denied", /requires capability "a2a\.send/);
   });
 
-  it("is not helped by what is granted for others", async () => {
+  it("needs a grant for this very pair of agents", async () => {
     await using core = await gatedCore();
     await core.grant(LULU, `a2a.send.${KAMES}`);
     await core.grant(KAMES, SEND);
@@ -111,7 +111,7 @@ describe("asking for work", () => {
     await core.ask();
   });
 
-  it("is asked for by a handoff too", async () => {
+  it("is checked for a handoff too", async () => {
     await using core = await gatedCore();
     await core.letAsk();
     const { receipt } = await core.ask();
@@ -141,7 +141,7 @@ describe("asking for work", () => {
 });
 
 describe("what needs no capability", () => {
-  it("is all that makes, moves and answers no task", async () => {
+  it("is every message that neither creates, changes nor answers a task", async () => {
     await using core = await gatedCore();
     for (const type of ["note", "alert", "memory", "status", "heartbeat"]) {
       await core.messages.send(core.lulu, { to: ZHIWEI, type, body: "你好" });
@@ -229,7 +229,7 @@ describe("answering work", () => {
     });
   }
 
-  it("again with the same words is answered as before, and checked no more", async () => {
+  it("again with the same content gives the same answer without a check", async () => {
     const acting = await asked();
     await using core = acting.core;
     const { id } = await core.grant(ZHIWEI, RESPOND);
@@ -240,7 +240,7 @@ describe("answering work", () => {
     assert.deepEqual(await core.checks(), []);
   });
 
-  it("is narrowed to a task, a lease and a peer, and each mismatch is on record", async () => {
+  it("is narrowed to a task, a lease and a peer, and each mismatch is recorded", async () => {
     const acting = await asked();
     await using core = acting.core;
     const narrow = [
@@ -271,7 +271,7 @@ describe("answering work", () => {
     await core.tasks.complete(core.zhiwei, acting.id, { lease_id: acting.lease_id });
   });
 
-  it("is possible also for whoever asked and has left since", async () => {
+  it("still works when the requester has left", async () => {
     const acting = await asked();
     await using core = acting.core;
     await core.grant(ZHIWEI, RESPOND);
@@ -282,7 +282,7 @@ describe("answering work", () => {
 });
 
 describe("operators", () => {
-  it("hold all of it, on record", async () => {
+  it("need no capability, and the check is recorded", async () => {
     await using core = await gatedCore();
     const { receipt } = await core.send({ type: "request" });
     await core.tasks.complete(core.operator, receipt.task_id ?? "", {});
@@ -298,14 +298,14 @@ describe("operators", () => {
 });
 
 describe("where capabilities are off", () => {
-  it("nothing is asked for and nothing is written", async () => {
+  it("nothing is checked and nothing recorded", async () => {
     await using core = await coreOnMemory();
     const { receipt } = await core.messages.send(core.lulu, { to: ZHIWEI, type: "request", body: "好" });
     await core.tasks.complete(core.zhiwei, receipt.task_id ?? "", {});
     assert.deepEqual((await core.journal.events(core.operator, { type: "capability_check" })).events, []);
   });
 
-  it("each tenant decides for itself, from one moment to the next", async () => {
+  it("each tenant has its own switch, which takes effect at once", async () => {
     await using core = await coreOnMemory();
     const root = rootOperator();
     await core.keys.create(root, { tenant: "acme" });
@@ -323,7 +323,7 @@ describe("where capabilities are off", () => {
 });
 
 describe("an agent without a public key", () => {
-  it("is told to register again, and so is whoever writes to it", async () => {
+  it("is told to register again, and so is an agent that writes to it", async () => {
     await using core = await gatedCore();
     await core.letAsk();
     const known = await core.store.agent("default", ZHIWEI);
@@ -335,7 +335,7 @@ describe("an agent without a public key", () => {
   });
 });
 
-describe("what cannot be put on record", () => {
+describe("what cannot be recorded", () => {
   it("is refused, whether it would have passed or not", async () => {
     await using core = await gatedCore();
     const commit = core.store.commit.bind(core.store);
