@@ -23,9 +23,10 @@ import { SqliteRelayStore } from "../stores/sqlite/sqlite-relay-store.ts";
 import { A2aHandler } from "../transports/a2a/a2a-handler.ts";
 import type { GrpcServerParts, RunningGrpc } from "../transports/grpc/grpc-server.ts";
 import { GuardedOutbound } from "../transports/egress/guarded-outbound.ts";
+import { HttpMetrics } from "../transports/http/http-metrics.ts";
 import { createHttpServer } from "../transports/http/http-server.ts";
-import { ReusedMemory } from "../transports/http/reused-memory.ts";
 import { loadIdentity } from "./relay-identity.ts";
+import { relayRoutes } from "./routes.ts";
 import { VERSION } from "./version.ts";
 
 /** A relay that is up: what the CLI's `serve`, the tests and an embedding program hold. */
@@ -80,16 +81,11 @@ export async function startRelay(config: RelayConfig, overrides: RelayOverrides 
   const { refusals } = core;
   const stopping = new AbortController();
   const authenticator = overrides.authenticator ?? new KeyAuthenticator({ store, clock, refusals }, config);
+  const metrics = new HttpMetrics((tenant) => store.countOpenByState(tenant));
+  const routes = relayRoutes(core, metrics, { ...config, version: VERSION, publicUrl });
   const app = createHttpServer(
-    {
-      core,
-      authenticator,
-      openDeliveries: (tenant) => store.countOpenByState(tenant),
-      log,
-      stopping: stopping.signal,
-      memory: new ReusedMemory(),
-    },
-    { ...config, version: VERSION, publicUrl, hosts: knownHosts(config) },
+    { routes, metrics, authenticator, tenants: core.tenants, log, stopping: stopping.signal },
+    { ...config, hosts: localHosts(config) },
   );
   const report = (reason: unknown): void => log.error({ err: reason }, "background work failed");
   // After the last request, before the store closes: nothing that was answered is left without an anchor.
@@ -144,7 +140,7 @@ function makeDirectory(path: string): void {
 }
 
 /** Under local trust only known names may be used; a key needs no such help. */
-function knownHosts(config: RelayConfig): readonly string[] | undefined {
+function localHosts(config: RelayConfig): readonly string[] | undefined {
   if (config.apiKey !== undefined) return undefined;
   const publicHost = config.publicUrl === undefined ? [] : [new URL(config.publicUrl).hostname];
   return [config.host.includes(":") ? `[${config.host}]` : config.host, ...publicHost];

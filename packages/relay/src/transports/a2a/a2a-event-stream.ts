@@ -1,6 +1,6 @@
 import { A2aError, RelayError } from "@a2a-relay/protocol";
 import type { A2aEvent, A2aPage } from "../../core/a2a/a2a-streams.ts";
-import { type EventStream, eventStream, type ServerSentEvent } from "../streams/event-stream.ts";
+import { type EventStream, eventStream, type ServerSentEvent } from "../http/event-stream.ts";
 
 /** How a binding writes what comes on a stream. */
 export interface A2aEventWriter {

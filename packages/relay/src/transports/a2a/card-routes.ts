@@ -3,7 +3,7 @@ import { A2A_DIALECTS, type A2aVersion, type AgentCard } from "@a2a-relay/protoc
 import type { A2aCardService, ServedCard } from "../../core/a2a/a2a-cards.ts";
 import { DEFAULT_TENANT } from "../../core/access/principal.ts";
 import { parseTenantName } from "../../core/keys/tenant-name.ts";
-import { type Answer, type OpenCall, param, type Route } from "../http/route.ts";
+import { type Answer, JSON_TYPE, type OpenCall, param, type Route } from "../http/route.ts";
 import { readHeaders } from "./a2a-exchange.ts";
 
 export interface CardRouteSettings {
@@ -94,7 +94,9 @@ function cardAnswer(call: OpenCall, { card, changedAtMs }: ServedCard, write: Ca
     "cache-control": `${whose}, max-age=${CACHED_S}, must-revalidate`,
     vary: "a2a-version, authorization",
   };
-  return isCurrent(call, etag, changedAtMs) ? { status: 304, headers } : { json, headers };
+  return isCurrent(call, etag, changedAtMs)
+    ? { status: 304, headers }
+    : { body: json, contentType: JSON_TYPE, headers };
 }
 
 /** A tag says more than a time, which counts only where no tag is shown. */

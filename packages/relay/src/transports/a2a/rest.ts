@@ -10,8 +10,8 @@ import {
   V1_DIALECT,
 } from "@a2a-relay/protocol";
 import { statusOf } from "../http/http-error.ts";
-import type { Answer, Call, RouteFamily } from "../http/route.ts";
-import type { EventStream } from "../streams/event-stream.ts";
+import { type Answer, type Call, JSON_TYPE, type RouteFamily } from "../http/route.ts";
+import type { EventStream } from "../http/event-stream.ts";
 import { a2aEventStream } from "./a2a-event-stream.ts";
 import { HttpA2aCall, readHeaders } from "./a2a-exchange.ts";
 import type { A2aHandler } from "./a2a-handler.ts";
@@ -30,7 +30,7 @@ export class RestBinding {
 
   async answer(call: Call, method: RestMethod, agentName: string, path: string): Promise<Answer> {
     let dialect: A2aDialect = path.startsWith("v1/") ? V03_REST_DIALECT : V1_DIALECT;
-    const contentType = namesA2aJson(call) ? { contentType: A2A_JSON } : {};
+    const contentType = namesA2aJson(call) ? A2A_JSON : JSON_TYPE;
     try {
       const { extensions } = readHeaders(call);
       const request = restRequestOf(method, path);
@@ -40,15 +40,16 @@ export class RestBinding {
       const reply = await this.#handler.handle(request.operation, params, new HttpA2aCall(call, said));
       const headers = extensionHeaders(extensions);
       if (reply.pages !== undefined) return { events: streamOf(reply.pages, dialect), ...headers };
-      const json = JSON.stringify(dialect.writeResult(request.operation, reply.result));
-      return { ...written(json, contentType), ...headers };
+      const body = JSON.stringify(dialect.writeResult(request.operation, reply.result));
+      return { body, contentType, ...headers };
     } catch (reason) {
       const error = RelayError.from(reason);
       // Kept for the log, which the server writes when it sends the error.
       if (error.code === "internal" && !(error instanceof A2aError)) throw reason;
       return {
         status: restStatusOf(error),
-        ...written(JSON.stringify(errorBodyOf(error, dialect)), contentType),
+        body: JSON.stringify(errorBodyOf(error, dialect)),
+        contentType,
       };
     }
   }
@@ -93,10 +94,6 @@ function errorBodyOf(error: RelayError, dialect: A2aDialect): object {
   return dialect.version === "1.0"
     ? toRestError(error, restStatusOf(error))
     : toJsonRpcError(error, dialect.version);
-}
-
-function written(json: string, { contentType }: { readonly contentType?: string }): Answer {
-  return contentType === undefined ? { json } : { body: json, contentType };
 }
 
 function namesA2aJson(call: Call): boolean {

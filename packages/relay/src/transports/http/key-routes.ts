@@ -1,5 +1,11 @@
-import { KeyCreateRequestSchema, KeyRotateRequestSchema, KeysQuerySchema } from "@a2a-relay/protocol";
+import {
+  KeyCreateRequestSchema,
+  KeyRotateRequestSchema,
+  KeysQuerySchema,
+  TenantChangeRequestSchema,
+} from "@a2a-relay/protocol";
 import type { KeyService } from "../../core/keys/key-service.ts";
+import type { TenantService } from "../../core/keys/tenant-service.ts";
 import { type Answer, type Call, param, type Route } from "./route.ts";
 
 const tag = "Keys and tenants";
@@ -56,6 +62,31 @@ export function keyRoutes(keys: KeyService): readonly Route[] {
       summary: "The same as POST /keys/{id}/revoke",
       answers: { 200: "The key" },
       handle: revoke,
+    },
+  ];
+}
+
+/** The organisations of this relay over HTTP. */
+export function tenantRoutes(tenants: TenantService): readonly Route[] {
+  return [
+    {
+      method: "GET",
+      path: "/tenants",
+      tag,
+      summary: "List tenants: all for whoever runs the relay, its own for any other operator",
+      answers: { 200: "Tenants by name" },
+      handle: async ({ principal }) => ({ body: await tenants.list(principal) }),
+    },
+    {
+      method: "POST",
+      path: "/tenants/{tenant}",
+      tag,
+      summary: "Switch capabilities on or off in a tenant",
+      body: TenantChangeRequestSchema,
+      answers: { 200: "The tenant" },
+      handle: async (call) => ({
+        body: await tenants.change(call.principal, param(call, "tenant"), call.body),
+      }),
     },
   ];
 }

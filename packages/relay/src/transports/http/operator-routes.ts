@@ -7,7 +7,7 @@ import {
 } from "@a2a-relay/protocol";
 import type { JournalService } from "../../core/journal/journal-service.ts";
 import type { RepairService } from "../../core/mailboxes/repair-service.ts";
-import { factStream } from "../streams/event-stream.ts";
+import { journalStream } from "./event-stream.ts";
 import { param, resumed, type Route } from "./route.ts";
 
 const tag = "Operators";
@@ -43,7 +43,7 @@ export function operatorRoutes(journal: JournalService, repairs: RepairService):
       answers: { 200: "Events, the cursor behind them, and whether there is more" },
       handle: async (call) =>
         call.wantsEvents
-          ? { events: factStream("events", await journal.follow(call.principal, resumed(call), call)) }
+          ? { events: journalStream("events", await journal.follow(call.principal, resumed(call), call)) }
           : { body: await journal.events(call.principal, call.query, call) },
     },
     {

@@ -6,8 +6,8 @@ import { type CoreOnMemory, coreOnMemory, ZHIWEI } from "../../../testing/core-o
 import { openPair, type SocketPair } from "../../../testing/socket-pair.ts";
 import type { MailboxPage } from "../../core/mailboxes/mailbox-stream.ts";
 import { MailboxSocket } from "./mailbox-socket.ts";
-import { Pulses } from "./pulses.ts";
-import { StreamMeter } from "./stream-meter.ts";
+import { HttpMetrics } from "../http/http-metrics.ts";
+import { HeartbeatTimer } from "./heartbeat-timer.ts";
 
 interface Running {
   readonly failures: readonly unknown[];
@@ -20,18 +20,18 @@ function run(core: CoreOnMemory, pair: SocketPair, pages?: AsyncIterable<Mailbox
   const failures: unknown[] = [];
   const [stopping, ended] = [new AbortController(), new AbortController()];
   const host = {
-    meter: new StreamMeter(),
-    pulses: new Pulses(60_000),
+    meter: new HttpMetrics(async () => new Map()).streams,
+    heartbeats: new HeartbeatTimer(60_000),
     heartbeatMs: 60_000,
     stallMs: 60_000,
     onFailure: (reason: unknown) => void failures.push(reason),
   };
-  const order = { principal: core.zhiwei, agent: ZHIWEI, isNotice: false, since: "0", ended, pages };
+  const session = { principal: core.zhiwei, agent: ZHIWEI, isNotice: false, since: "0", ended, pages };
   const closed = once(pair.theirs, "close").then((values) => {
     const [code, reason] = values as [number, Buffer];
     return [code, reason.toString()] as const;
   });
-  new MailboxSocket(core, { ...order, stopping: stopping.signal }, pair.ours, host).run();
+  new MailboxSocket(core, { ...session, stopping: stopping.signal }, pair.ours, host).run();
   return { failures, closed, stopping };
 }
 
