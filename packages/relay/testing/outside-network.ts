@@ -4,7 +4,7 @@ import { type AddressInfo, createServer, connect, isIP, type Server, type Socket
 import { createServer as createTls, type TLSSocket } from "node:tls";
 import { EgressPolicy } from "../src/core/rules/egress-policy.ts";
 import type { OutboundRequest } from "../src/core/ports/outbound-http.ts";
-import type { Destination } from "../src/transports/egress/checked-connector.ts";
+import type { DialTarget } from "../src/transports/egress/checked-connector.ts";
 import { GuardedOutbound } from "../src/transports/egress/guarded-outbound.ts";
 import type { Certificate } from "./certificate.ts";
 
@@ -138,13 +138,13 @@ export async function openTlsServer(certificate: Certificate): Promise<TlsServer
 export interface OutsideNetwork extends AsyncDisposable {
   readonly names: FakeNames;
   /** Where connections were made to, by address. */
-  readonly dialled: Destination[];
+  readonly dialled: DialTarget[];
   readonly outbound: GuardedOutbound;
 }
 
 export function openOutsideNetwork(port: number, allowed: readonly string[] = []): OutsideNetwork {
   const names = new FakeNames();
-  const dialled: Destination[] = [];
+  const dialled: DialTarget[] = [];
   const outbound = new GuardedOutbound({
     policy: new EgressPolicy(allowed),
     resolve: names.resolve,

@@ -1,4 +1,12 @@
-import { A2aError, type A2aVersion, parseA2aVersion } from "@a2a-relay/protocol";
+import {
+  A2aError,
+  type A2aVersion,
+  parseA2aVersion,
+  RELAY_EXTENSIONS,
+  RelayError,
+} from "@a2a-relay/protocol";
+import type { A2aEvent, A2aPage } from "../../core/a2a/a2a-streams.ts";
+import { type EventStream, eventStream, type ServerSentEvent } from "../http/event-stream.ts";
 import type { Call, OpenCall } from "../http/route.ts";
 import type { A2aCall } from "./a2a-handler.ts";
 
@@ -25,6 +33,14 @@ export function readHeaders(call: OpenCall): A2aHeaders {
     .map((uri) => uri.trim())
     .filter((uri) => uri !== "");
   return { version, extensions };
+}
+
+/** Says which of the extensions that the caller named are in force; the others are the agent's business. */
+export function extensionHeaders(named: readonly string[]): {
+  readonly headers?: Readonly<Record<string, string>>;
+} {
+  const active = named.filter((uri) => (RELAY_EXTENSIONS as readonly string[]).includes(uri));
+  return active.length === 0 ? {} : { headers: { "a2a-extensions": active.join(", ") } };
 }
 
 /** Reads the signal only when somebody waits, because it costs a listener. */
@@ -68,4 +84,37 @@ export class HttpA2aCall implements A2aCall {
 function queryMember({ query }: OpenCall, name: string): string | undefined {
   const value = (query as Readonly<Record<string, unknown>>)[name];
   return typeof value === "string" ? value : undefined;
+}
+
+/** How a binding writes what comes on a stream. */
+export interface A2aEventWriter {
+  event(event: A2aEvent): unknown;
+  error(error: RelayError): Pick<ServerSentEvent, "event" | "data">;
+}
+
+/**
+ * Ids are the numbers of the steps. What goes wrong behind the first event is told in the stream, since the answer has
+ * begun; its id is that of the event before it, so that whoever comes back has missed nothing.
+ */
+export function a2aEventStream(pages: AsyncIterable<A2aPage>, writer: A2aEventWriter): EventStream {
+  let lastId: string | undefined;
+  let isOver = false;
+  const stream = eventStream("a2a", pages, ({ events }) =>
+    events.map((event) => ({ id: String(event.n), data: JSON.stringify(writer.event(event)) })),
+  );
+  return {
+    kind: stream.kind,
+    next: async () => {
+      if (isOver) return undefined;
+      try {
+        const events = await stream.next();
+        lastId = events?.at(-1)?.id ?? lastId;
+        return events;
+      } catch (reason) {
+        if (lastId === undefined || !(RelayError.from(reason) instanceof A2aError)) throw reason;
+        isOver = true;
+        return [{ id: lastId, ...writer.error(RelayError.from(reason)) }];
+      }
+    },
+  };
 }

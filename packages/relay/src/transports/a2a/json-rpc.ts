@@ -10,10 +10,8 @@ import {
 import { statusOf } from "../http/http-error.ts";
 import type { Answer, Call, RouteFamily } from "../http/route.ts";
 import type { EventStream } from "../http/event-stream.ts";
-import { a2aEventStream } from "./a2a-event-stream.ts";
-import { HttpA2aCall, readHeaders } from "./a2a-exchange.ts";
+import { a2aEventStream, extensionHeaders, HttpA2aCall, readHeaders } from "./a2a-exchange.ts";
 import type { A2aHandler } from "./a2a-handler.ts";
-import { extensionHeaders } from "./extensions.ts";
 
 type RequestId = string | number | null;
 

@@ -12,10 +12,8 @@ import {
 import { statusOf } from "../http/http-error.ts";
 import { type Answer, type Call, JSON_TYPE, type RouteFamily } from "../http/route.ts";
 import type { EventStream } from "../http/event-stream.ts";
-import { a2aEventStream } from "./a2a-event-stream.ts";
-import { HttpA2aCall, readHeaders } from "./a2a-exchange.ts";
+import { a2aEventStream, extensionHeaders, HttpA2aCall, readHeaders } from "./a2a-exchange.ts";
 import type { A2aHandler } from "./a2a-handler.ts";
-import { extensionHeaders } from "./extensions.ts";
 import { type RestMethod, type RestRequest, restRequestOf } from "./rest-path.ts";
 
 const A2A_JSON = "application/a2a+json";

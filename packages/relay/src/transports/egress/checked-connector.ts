@@ -10,12 +10,12 @@ import { blocked, connectFailure, noAddress, stopping } from "./failure.ts";
 import type { Resolve } from "./name-servers.ts";
 
 /** Where a connection goes: one of these addresses, all of them checked. */
-export interface Destination {
+export interface DialTarget {
   readonly name: string;
   readonly addresses: readonly LookupAddress[];
   readonly port: number;
 }
-export type Dial = (destination: Destination) => Socket;
+export type Dial = (destination: DialTarget) => Socket;
 
 /**
  * From the look-up of the name to a connection that can be written to. No more than that is left of a request that was

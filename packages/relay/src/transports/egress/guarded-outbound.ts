@@ -7,7 +7,7 @@ import {
   type OutboundRequest,
 } from "../../core/ports/outbound-http.ts";
 import { CheckedConnector, type Dial, dialTcp } from "./checked-connector.ts";
-import { Exchange } from "./exchange.ts";
+import { HttpExchange } from "./http-exchange.ts";
 import { stopping } from "./failure.ts";
 import { NameServers, type Resolve } from "./name-servers.ts";
 import { OriginPools } from "./origin-pools.ts";
@@ -56,7 +56,7 @@ export class GuardedOutbound implements Outbound, AsyncDisposable {
     if (this.#isDisposed) throw stopping();
     const url = this.#checkedUrl(request.url);
     assertHeaders(request.headers);
-    const exchange = new Exchange(url.host, request);
+    const exchange = new HttpExchange(url.host, request);
     if (!exchange.isOver) {
       const { method, headers, body = null } = request;
       this.#pools

@@ -17,7 +17,7 @@ import { parseJson, readBody } from "./read-body.ts";
 import {
   authenticateCaller,
   authenticateKeyedCaller,
-  type Authentication,
+  type AuthenticationHook,
   callOf,
   recordAnswer,
   type RouteHost,
@@ -144,7 +144,7 @@ function handle(
   return route.handle(callOf(request, reply, host));
 }
 
-function authenticationOf(route: Route, host: RouteHost): readonly Authentication[] {
+function authenticationOf(route: Route, host: RouteHost): readonly AuthenticationHook[] {
   if (route.open === true) return [];
   return [route.open === "unless-keyed" ? authenticateKeyedCaller(host) : authenticateCaller(host)];
 }

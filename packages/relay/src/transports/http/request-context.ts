@@ -45,14 +45,14 @@ export function setRoute(route: Route): onRequestHookHandler {
 }
 
 /** A hook that finds out who calls. */
-export type Authentication = (request: FastifyRequest) => Promise<void>;
+export type AuthenticationHook = (request: FastifyRequest) => Promise<void>;
 
 /** Runs before the body is read, so that the relay parses nothing for strangers. */
 export function authenticateCaller(
   { authenticator, tenants }: RouteHost,
   credentialIn = ({ authorization }: IncomingHttpHeaders): string | undefined => authorization,
   transport = "http",
-): Authentication {
+): AuthenticationHook {
   return async (request) => {
     const principal = await authenticator.authenticate(credentialIn(request.headers), transport);
     const tenant = tenantOfPath(request.originalUrl);
@@ -61,7 +61,7 @@ export function authenticateCaller(
 }
 
 /** For routes that are open to callers without a key; a tenant's path needs one. */
-export function authenticateKeyedCaller(host: RouteHost): Authentication {
+export function authenticateKeyedCaller(host: RouteHost): AuthenticationHook {
   const authenticate = authenticateCaller(host);
   return async (request) => {
     const isKeyed = (request.headers.authorization ?? "") !== "";

@@ -1,4 +1,5 @@
 import {
+  type QueueErrorBody,
   QueueRepairRequestSchema,
   QueueRetryStaleSchema,
   QueueTaskResultSchema,
@@ -7,12 +8,33 @@ import {
   QueueNextSchema,
   QueueRecentSchema,
   ResultAckSchema,
+  RELAY_ERROR_CODES,
+  type RelayError,
   ResultNextSchema,
   TaskQueueQuerySchema,
 } from "@a2a-relay/protocol";
 import type { TaskQueueService } from "../../core/queue/task-queue-service.ts";
-import type { Call, Route } from "../http/route.ts";
-import { TASK_QUEUE_FAMILY } from "./task-queue-error.ts";
+import type { Call, Route, RouteFamily } from "../http/route.ts";
+
+function toQueueErrorBody({ code, message, details }: RelayError): QueueErrorBody {
+  return { kind: "error", message, code, ...(details === undefined ? {} : { details }) };
+}
+
+const TASK_QUEUE_FAMILY: RouteFamily = {
+  owns: (path) => path.startsWith("/a2a/"),
+  errorBody: toQueueErrorBody,
+  errorName: "TaskQueueError",
+  errorSchema: {
+    type: "object",
+    required: ["kind", "message", "code"],
+    properties: {
+      kind: { const: "error" },
+      message: { type: "string", description: "What was wrong, with which value, and what to do." },
+      code: { type: "string", enum: RELAY_ERROR_CODES },
+      details: { type: "object", additionalProperties: true },
+    },
+  },
+};
 
 const shared = { tag: "Task queue", family: TASK_QUEUE_FAMILY } as const;
 

@@ -13,7 +13,7 @@ type Headers = Parameters<NonNullable<Dispatcher.DispatchHandler["onResponseStar
 const ANNOUNCEMENTS_MAX = 16;
 
 /** One request and its answer, until the answer is whole, long enough or too late. Undici reports to it. */
-export class Exchange implements Dispatcher.DispatchHandler {
+export class HttpExchange implements Dispatcher.DispatchHandler {
   readonly answer: Promise<OutboundAnswer>;
   readonly #resolve: (answer: OutboundAnswer) => void;
   readonly #reject: (failure: OutboundFailure) => void;
