@@ -16,7 +16,7 @@ import { taskQueueRoutes } from "../transports/task-queue/task-queue-routes.ts";
 
 export interface RouteSettings extends CardRouteSettings {
   readonly version: string;
-  /** The relay's address for others; known once it listens. */
+  /** The relay's address for others; available once it listens. */
   readonly publicUrl: () => string;
   readonly heartbeatMs: number;
 }

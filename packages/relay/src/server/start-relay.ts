@@ -29,30 +29,30 @@ import { loadIdentity } from "./relay-identity.ts";
 import { relayRoutes } from "./routes.ts";
 import { VERSION } from "./version.ts";
 
-/** A relay that is up: what the CLI's `serve`, the tests and an embedding program hold. */
+/** A running relay, for the CLI's `serve`, tests and embedding programs. */
 export interface RunningRelay extends AsyncDisposable {
-  /** Where it listens, e.g. http://127.0.0.1:8080. */
+  /** The address on which it listens, e.g. http://127.0.0.1:8080. */
   readonly url: string;
-  /** Where it listens for gRPC, if it does. */
+  /** Undefined without gRPC. */
   readonly grpcPort?: number;
-  /** The task queue of a tenant, the default one unless said otherwise, for a program that runs the relay itself. */
+  /** The task queue of a tenant (the default one if omitted), for a program that embeds the relay. */
   mailbox(tenant?: string): Mailbox;
 }
 
-/** Parts that a test or an embedding program may bring itself. */
+/** Parts that a test or an embedding program may replace. */
 export interface RelayOverrides {
   readonly authenticator?: Authenticator;
   readonly clock?: Clock;
 }
 
-/** The process cannot know what is on disk after a failed fsync; whoever supervises it starts a new one. */
+/** After a failed fsync the process cannot know what is on disk; its supervisor starts a new one. */
 const EXIT_DISK_FAILED = 70;
 
-const IDLE_LOOK_MS = 50;
+const IDLE_CHECK_MS = 50;
 
 const systemClock: Clock = { nowMs: () => Date.now(), nextTurn: () => nextTurn() };
 
-/** The only place that knows every part. */
+/** Composes the relay: only this file knows every part. */
 export async function startRelay(config: RelayConfig, overrides: RelayOverrides = {}): Promise<RunningRelay> {
   const log = pino({ level: config.logLevel }, pino.destination({ dest: 2, sync: true }));
   const clock = overrides.clock ?? systemClock;
@@ -88,7 +88,7 @@ export async function startRelay(config: RelayConfig, overrides: RelayOverrides 
     { ...config, hosts: localHosts(config) },
   );
   const report = (reason: unknown): void => log.error({ err: reason }, "background work failed");
-  // After the last request, before the store closes: nothing that was answered is left without an anchor.
+  // After the last request, before the store closes: every answered request has its anchor.
   stack.defer(() => core.anchoring.keepAll().catch(report));
   const unused = new UnusedConnections(app.server);
   stack.defer(() => drain(app, unused, stopping, config.drainMs));
@@ -139,7 +139,7 @@ function makeDirectory(path: string): void {
   mkdirSync(path, { mode: 0o700 });
 }
 
-/** Under local trust only known names may be used; a key needs no such help. */
+/** Without a key, callers must use one of these names; undefined allows any. */
 function localHosts(config: RelayConfig): readonly string[] | undefined {
   if (config.apiKey !== undefined) return undefined;
   const publicHost = config.publicUrl === undefined ? [] : [new URL(config.publicUrl).hostname];
@@ -162,12 +162,12 @@ async function listen(app: FastifyInstance, config: RelayConfig): Promise<string
   return `http://${host.includes(":") ? `[${host}]` : host}:${address.port}`;
 }
 
-/** As cards name it: the host that the relay tells others, and the port where gRPC listens. */
+/** The gRPC address for cards: the public host and the port of gRPC. */
 function grpcUrlOf(publicUrl: string, grpcPort: number | undefined): string | undefined {
   return grpcPort === undefined ? undefined : `${new URL(publicUrl).hostname}:${grpcPort}`;
 }
 
-/** Only when it is asked for: few need it, and its libraries are heavy. */
+/** Loads the heavy gRPC libraries only when a port is configured. */
 async function listenForGrpc(
   config: RelayConfig,
   { core, ...parts }: Omit<GrpcServerParts, "handler" | "tenants"> & { readonly core: RelayCore },
@@ -179,7 +179,7 @@ async function listenForGrpc(
   return startGrpc({ ...parts, handler, tenants: core.tenants }, { host, port, streamStallMs, drainMs });
 }
 
-/** Lets requests under way finish, answers whoever waits, and cuts the rest off when the time is over. */
+/** Lets requests under way finish, answers waiting calls, and closes all other connections after `drainMs`. */
 async function drain(
   app: FastifyInstance,
   unused: UnusedConnections,
@@ -188,8 +188,8 @@ async function drain(
 ): Promise<void> {
   stopping.abort();
   const timer = setTimeout(() => app.server.closeAllConnections(), drainMs);
-  // A kept connection is idle again once its last request was answered, so it is looked for more than once.
-  const tidy = setInterval(() => app.server.closeIdleConnections(), IDLE_LOOK_MS);
+  // A connection becomes idle when its last request is answered, so the server checks repeatedly.
+  const tidy = setInterval(() => app.server.closeIdleConnections(), IDLE_CHECK_MS);
   const closed = app.close();
   unused.close();
   await closed;
@@ -197,7 +197,7 @@ async function drain(
   clearTimeout(timer);
 }
 
-/** Connections that never carried a request: Node does not count them as idle, and clients open them ahead. */
+/** Connections that never carried a request: Node does not count them as idle. */
 class UnusedConnections {
   readonly #sockets = new Set<Socket>();
 

@@ -10,14 +10,14 @@ import { type EventStream, eventStream, type ServerSentEvent } from "../http/eve
 import type { Call, OpenCall } from "../http/route.ts";
 import type { A2aCall } from "./a2a-handler.ts";
 
-/** What an A2A request says of itself beside its body, the same over JSON-RPC and REST. */
+/** The A2A headers of a request, the same over JSON-RPC and REST. */
 export interface A2aHeaders {
-  /** Undefined: not said. */
+  /** Undefined when the request names none. */
   readonly version: A2aVersion | undefined;
   readonly extensions: readonly string[];
 }
 
-/** Unknown versions are refused before anything is understood of the request. */
+/** Refuses unknown versions before the request is parsed. */
 export function readHeaders(call: OpenCall): A2aHeaders {
   const said = call.header("a2a-version") ?? queryMember(call, "A2A-Version");
   const version = parseA2aVersion(said);
@@ -35,7 +35,7 @@ export function readHeaders(call: OpenCall): A2aHeaders {
   return { version, extensions };
 }
 
-/** Says which of the extensions that the caller named are in force; the others are the agent's business. */
+/** Names the extensions that the relay applies; the others are for the agent. */
 export function extensionHeaders(named: readonly string[]): {
   readonly headers?: Readonly<Record<string, string>>;
 } {
@@ -43,7 +43,7 @@ export function extensionHeaders(named: readonly string[]): {
   return active.length === 0 ? {} : { headers: { "a2a-extensions": active.join(", ") } };
 }
 
-/** Reads the signal only when somebody waits, because it costs a listener. */
+/** Reads the signal only on demand: it throws for a pipelined request. */
 export class HttpA2aCall implements A2aCall {
   readonly version: A2aVersion;
   readonly extensions: readonly string[];
@@ -52,16 +52,16 @@ export class HttpA2aCall implements A2aCall {
 
   constructor(
     call: Call,
-    said: {
+    exchange: {
       readonly version: A2aVersion;
       readonly extensions: readonly string[];
       readonly agentName: string | undefined;
     },
   ) {
     this.#call = call;
-    this.version = said.version;
-    this.extensions = said.extensions;
-    this.agentName = said.agentName;
+    this.version = exchange.version;
+    this.extensions = exchange.extensions;
+    this.agentName = exchange.agentName;
   }
 
   get principal(): A2aCall["principal"] {
@@ -86,15 +86,15 @@ function queryMember({ query }: OpenCall, name: string): string | undefined {
   return typeof value === "string" ? value : undefined;
 }
 
-/** How a binding writes what comes on a stream. */
+/** How a binding writes the events of a stream. */
 export interface A2aEventWriter {
   event(event: A2aEvent): unknown;
   error(error: RelayError): Pick<ServerSentEvent, "event" | "data">;
 }
 
 /**
- * Ids are the numbers of the steps. What goes wrong behind the first event is told in the stream, since the answer has
- * begun; its id is that of the event before it, so that whoever comes back has missed nothing.
+ * Ids are the numbers of the steps. An error after the first event is sent in the stream, with the id of the event before
+ * it, so that a reader that resumes misses nothing.
  */
 export function a2aEventStream(pages: AsyncIterable<A2aPage>, writer: A2aEventWriter): EventStream {
   let lastId: string | undefined;

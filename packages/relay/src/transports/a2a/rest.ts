@@ -42,7 +42,7 @@ export class RestBinding {
       return { body, contentType, ...headers };
     } catch (reason) {
       const error = RelayError.from(reason);
-      // Kept for the log, which the server writes when it sends the error.
+      // The server logs it when it sends the error.
       if (error.code === "internal" && !(error instanceof A2aError)) throw reason;
       return {
         status: restStatusOf(error),
@@ -53,7 +53,7 @@ export class RestBinding {
   }
 }
 
-/** Errors before a request is understood. */
+/** Errors before the request is parsed. */
 export const REST_FAMILY: RouteFamily = {
   owns: (path) => /^\/agents\/[^/]+\/a2a\/./.test(path),
   errorBody: (error) => toRestError(namedByA2a(error), restStatusOf(error)),
@@ -77,7 +77,7 @@ export const REST_FAMILY: RouteFamily = {
   },
 };
 
-/** A body of a type that nobody reads has a name in A2A, though the web's own status says it better. */
+/** A2A names this error; the HTTP status stays 415. */
 function namedByA2a(error: RelayError): RelayError {
   if (error.code !== "unsupported_media_type" || error instanceof A2aError) return error;
   return new A2aError("ContentTypeNotSupported", error.message, { cause: error });
@@ -87,7 +87,7 @@ function restStatusOf(error: RelayError): number {
   return error instanceof A2aError ? A2A_ERRORS[error.a2a].httpStatus : statusOf(error);
 }
 
-/** REST of 0.3 answers with the error of its JSON-RPC. */
+/** REST of 0.3 uses the error shape of its JSON-RPC. */
 function errorBodyOf(error: RelayError, dialect: A2aDialect): object {
   return dialect.version === "1.0"
     ? toRestError(error, restStatusOf(error))
@@ -100,7 +100,7 @@ function namesA2aJson(call: Call): boolean {
   );
 }
 
-/** What the path says wins over the body, and that over the query. */
+/** The path wins over the body, and the body over the query. */
 function paramsOf({ fixed, operation }: RestRequest, call: Call): Readonly<Record<string, unknown>> {
   const { body } = call;
   if (body !== undefined && (typeof body !== "object" || body === null || Array.isArray(body))) {
@@ -109,7 +109,7 @@ function paramsOf({ fixed, operation }: RestRequest, call: Call): Readonly<Recor
   return { ...queryOf(operation, call.query as Readonly<Record<string, unknown>>), ...body, ...fixed };
 }
 
-/** All of it is text; the dialect knows what is meant as a number. */
+/** All values are text; the dialect reads numbers. */
 function queryOf(operation: A2aOperation, query: Readonly<Record<string, unknown>>): Record<string, unknown> {
   if (operation === "send" || operation === "stream") return {};
   return Object.fromEntries(Object.entries(query).filter(([name]) => name !== "A2A-Version"));
@@ -120,7 +120,7 @@ function streamOf(
   dialect: A2aDialect,
 ): EventStream {
   return a2aEventStream(pages, {
-    event: ({ event, ...place }) => dialect.writeEvent(event, place),
+    event: ({ event, ...position }) => dialect.writeEvent(event, position),
     error: (error) => ({ event: "error", data: JSON.stringify(errorBodyOf(error, dialect)) }),
   });
 }

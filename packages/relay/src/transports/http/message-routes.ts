@@ -17,7 +17,7 @@ import { type Answer, param, type Route } from "./route.ts";
 
 const tag = "Messages";
 
-/** Sending, and what became of it. */
+/** Messages over HTTP. */
 export function messageRoutes(messages: MessageService): readonly Route[] {
   return [
     {
@@ -53,7 +53,7 @@ export function messageRoutes(messages: MessageService): readonly Route[] {
   ];
 }
 
-/** Sending by webhook: the message itself says who sent it. */
+/** The inbox for signed messages, whose signature names the sender. */
 export function inboxRoutes(inbox: SignedInbox): readonly Route[] {
   return [
     {

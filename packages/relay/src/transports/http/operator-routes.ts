@@ -12,7 +12,7 @@ import { param, resumed, type Route } from "./route.ts";
 
 const tag = "Operators";
 
-/** What operators look at, and the repairs that only they may order. */
+/** What operators read, and the repairs that only they may order. */
 export function operatorRoutes(journal: JournalService, repairs: RepairService): readonly Route[] {
   return [
     {
@@ -36,7 +36,7 @@ export function operatorRoutes(journal: JournalService, repairs: RepairService):
       method: "GET",
       path: "/events",
       tag,
-      summary: "The journal after a cursor; a filtered page looks at a bounded number of events",
+      summary: "The journal after a cursor; a filtered page reads a bounded number of events",
       query: EventsQuerySchema,
       waits: true,
       streams: "on request",
@@ -50,7 +50,7 @@ export function operatorRoutes(journal: JournalService, repairs: RepairService):
       method: "GET",
       path: "/queue",
       tag,
-      summary: "Deliveries by state; looking changes nothing",
+      summary: "Deliveries by state; reading changes nothing",
       query: QueueQuerySchema,
       answers: { 200: "Entries and totals" },
       handle: async ({ principal, query }) => ({ body: await repairs.queue(principal, query) }),
