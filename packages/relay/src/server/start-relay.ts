@@ -52,7 +52,7 @@ const IDLE_CHECK_MS = 50;
 
 const systemClock: Clock = { nowMs: () => Date.now(), nextTurn: () => nextTurn() };
 
-/** Composes the relay: only this file knows every part. */
+/** Composes the relay. Only this folder knows every part. */
 export async function startRelay(config: RelayConfig, overrides: RelayOverrides = {}): Promise<RunningRelay> {
   const log = pino({ level: config.logLevel }, pino.destination({ dest: 2, sync: true }));
   const clock = overrides.clock ?? systemClock;

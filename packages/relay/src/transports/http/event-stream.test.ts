@@ -18,7 +18,7 @@ const PAGE: readonly ServerSentEvent[] = [
   { id: "7", event: "message", data: JSON.stringify("长".repeat(30_000)) },
 ];
 
-/** A connection whose other side takes nothing until it is told to. */
+/** A connection whose other side takes nothing until `takeAll`. */
 class StubbornSocket extends Socket {
   readonly taken: string[] = [];
   isTaking = false;
@@ -43,7 +43,6 @@ class StubbornSocket extends Socket {
   }
 }
 
-/** Keeps the counts. */
 class CountingMeter implements StreamMeter {
   readonly open = new Map<StreamKind, number>();
   readonly slow = new Map<StreamKind, number>();
@@ -102,10 +101,10 @@ function setup(stallMs: number): {
 }
 
 describe("writing server-sent events", () => {
-  it("asks for nothing more while what was written has not left", async () => {
+  it("reads no further page until the last one has left", async () => {
     const slow = Array.from({ length: 1_000 }, () => setup(60_000));
     const writing = slow.map(({ write }) => write());
-    for (let turn = 0; turn < 5; turn += 1) await nextTurn();
+    for (let round = 0; round < 5; round += 1) await nextTurn();
     assert.ok(slow.every(({ stream }) => stream.asked === 0));
     for (const { socket, stream } of slow) {
       stream.end = "over";
@@ -115,7 +114,7 @@ describe("writing server-sent events", () => {
     assert.ok(slow.every(({ stream }) => stream.asked === 1));
   });
 
-  it("writes events before it asks for the next ones", async () => {
+  it("writes events before it reads the next ones", async () => {
     const { socket, stream, write } = setup(60_000);
     socket.isTaking = true;
     const writtenAtNext: string[] = [];
@@ -125,7 +124,7 @@ describe("writing server-sent events", () => {
     assert.match(writtenAtNext[0] ?? "", /id: 7\nevent: message\ndata: "长"\n\n/);
   });
 
-  it("cuts a reader off that takes nothing for the stall time, and counts it", async () => {
+  it("disconnects a reader that takes nothing for the stall time, and counts it", async () => {
     const { socket, stream, host, response, write } = setup(20);
     const closed = once(response, "close");
     await write();
@@ -135,7 +134,7 @@ describe("writing server-sent events", () => {
     assert.equal(host.meter.open.get("mailbox"), 0);
   });
 
-  it("gives up without a count when the reader has gone", async () => {
+  it("does not count a reader that disconnects", async () => {
     const { socket, host, write } = setup(60_000);
     const writing = write();
     socket.destroy();
@@ -143,7 +142,7 @@ describe("writing server-sent events", () => {
     assert.equal(host.meter.slow.get("mailbox"), undefined);
   });
 
-  it("ends the answer as a whole when the stream ends, or its reader is no longer known", async () => {
+  it("ends the answer properly when the stream ends or the reader's key expires", async () => {
     for (const end of ["over", new RelayError("unauthenticated", "this key ended")]) {
       const { socket, stream, host, response, write } = setup(60_000);
       stream.end = end;
@@ -159,7 +158,7 @@ describe("writing server-sent events", () => {
     }
   });
 
-  it("tells the log, not the reader, of what went wrong inside", async () => {
+  it("logs internal errors and hides them from the reader", async () => {
     const { socket, stream, host, write } = setup(60_000);
     stream.end = new TypeError("a secret of the house");
     socket.isTaking = true;

@@ -15,7 +15,7 @@ describe("a query string", () => {
     assert.deepEqual(readQuery(MailboxReadSchema, { peek: "1" }), { peek: true });
   });
 
-  it("keeps as text what does not read as one, so that the core can say what is wrong", () => {
+  it("keeps other values as text, so that the core can say what is wrong", () => {
     const odd = { limit: "ten", wait_ms: "1.5", peek: "TRUE" };
     assert.deepEqual(readQuery(MailboxReadSchema, odd), odd);
     assert.deepEqual(readQuery(MailboxReadSchema, { limit: "99999999999999999" }), {
@@ -24,7 +24,7 @@ describe("a query string", () => {
     assert.deepEqual(readQuery(MailboxReadSchema, { limit: ["1", "2"] }), { limit: ["1", "2"] });
   });
 
-  it("has the largest number that 64 bits hold, where nothing bounds it", () => {
+  it("reads unbounded numbers of up to 64 bits", () => {
     assert.deepEqual(readQuery(QueueQuerySchema, { min_lease_age_ms: "18446744073709551615" }), {
       min_lease_age_ms: 2 ** 64,
     });
@@ -33,7 +33,7 @@ describe("a query string", () => {
     });
   });
 
-  it("keeps what the schema does not know, and reads nothing without one", () => {
+  it("keeps unknown members, and converts nothing without a schema", () => {
     assert.deepEqual(readQuery(MailboxReadSchema, { other: "1" }), { other: "1" });
     assert.deepEqual(readQuery(undefined, { limit: "1" }), { limit: "1" });
   });

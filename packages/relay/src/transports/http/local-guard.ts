@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { RelayError } from "@a2a-relay/protocol";
 
-/** Which hosts and pages may talk to the relay. */
+/** The hosts and pages that may call the relay. */
 export interface LocalGuardSettings {
   /** The relay's host names besides loopback; undefined: any, because callers need a key. */
   readonly hosts: readonly string[] | undefined;
@@ -9,7 +9,7 @@ export interface LocalGuardSettings {
   readonly allowedOrigins: readonly string[];
 }
 
-/** The headers that say where a request comes from. */
+/** The headers that name the origin of a request. */
 export type GuardedHeaders = Pick<
   IncomingHttpHeaders,
   "host" | "origin" | "sec-fetch-site" | "sec-fetch-mode"

@@ -28,7 +28,7 @@ describe("reading a body", () => {
     }
   });
 
-  it("of nothing is nothing", async () => {
+  it("gives undefined for an empty body", async () => {
     assert.equal(await readJson(streamOf(), 1_000), undefined);
   });
 
@@ -39,7 +39,7 @@ describe("reading a body", () => {
     await refused(readJson(streamOf('"知"'), 4), "too_large");
   });
 
-  it("reads to the end of what is too large before it says so", async () => {
+  it("reads a body that is too large to its end before it refuses", async () => {
     const stream = new PassThrough();
     const reading = readJson(stream, 10);
     let isSettled = false;
@@ -54,14 +54,14 @@ describe("reading a body", () => {
     assert.equal(stream.readableEnded, true);
   });
 
-  it("refuses what is announced to be too large, though less of it comes", async () => {
+  it("refuses a body that is announced to be too large, though less arrives", async () => {
     const stream = Object.assign(new PassThrough(), { headers: { "content-length": "190000" } });
     const refusal = refused(readJson(stream, 100_000), "too_large", /100000 bytes/);
     stream.end("x".repeat(99_000));
     await refusal;
   });
 
-  it("does not read for ever", async () => {
+  it("drains a bounded number of bytes", async () => {
     const chunk = Buffer.alloc(1024 * 1024, "x");
     let sent = 0;
     async function* endless(): AsyncGenerator<Buffer> {
@@ -76,14 +76,14 @@ describe("reading a body", () => {
     stream.destroy();
   });
 
-  it("says that it is not UTF-8, or not JSON, and how", async () => {
+  it("refuses what is not UTF-8, or not JSON, and says why", async () => {
     await refused(readJson(streamOf(Buffer.from([0x22, 0xff, 0x22])), 10), "invalid_argument", /UTF-8/);
     await refused(readJson(streamOf("{"), 10), "invalid_argument", /^body: is not valid JSON: /);
     const long = await refused(readJson(streamOf("x".repeat(5_000)), 10_000), "invalid_argument");
     assert.ok(long.message.length < 300);
   });
 
-  it("says that the connection broke, also before it was asked for", async () => {
+  it("refuses a broken connection, also one that broke before", async () => {
     const gone = new PassThrough();
     gone.destroy();
     await refused(readJson(gone, 10), "invalid_argument", /connection broke/);
@@ -123,7 +123,7 @@ async function talk(
   }
 }
 
-/** So many answers, as what was said in them. */
+/** Waits for so many answers. */
 async function answers(client: Socket, count: number): Promise<readonly unknown[]> {
   let text = "";
   for await (const chunk of client.iterator({ destroyOnReturn: false })) {
@@ -145,14 +145,14 @@ describe("reading the body of a request", () => {
     });
   });
 
-  it("tells those apart that came together", async () => {
+  it("separates pipelined requests", async () => {
     await talk(async (client) => {
       client.write(["一", "二", "三"].map((body) => requestWith(JSON.stringify(body))).join(""));
       assert.deepEqual(await answers(client, 3), [{ said: "一" }, { said: "二" }, { said: "三" }]);
     });
   });
 
-  it("waits for the rest of one that comes in pieces", async () => {
+  it("waits for the rest of one that arrives in pieces", async () => {
     await talk(async (client, requests) => {
       const bytes = Buffer.from(requestWith(JSON.stringify("知微你好")));
       client.write(bytes.subarray(0, -7));
@@ -163,7 +163,7 @@ describe("reading the body of a request", () => {
     });
   });
 
-  it("refuses one that is there as a whole and too long, and goes on with the next", async () => {
+  it("refuses one that is too long, and reads the next", async () => {
     await talk(async (client) => {
       client.write(requestWith(JSON.stringify("x".repeat(BODY_MAX))));
       assert.deepEqual(await answers(client, 1), [{ said: "too_large" }]);

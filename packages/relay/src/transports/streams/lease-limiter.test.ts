@@ -16,18 +16,18 @@ describe("the lease limiter", () => {
       return SOME;
     };
     await first.fill(take("一"));
-    const waiting = [second.fill(take("二")), third.fill(take("三"))];
+    const queued = [second.fill(take("二")), third.fill(take("三"))];
     await nextTurn();
     assert.deepEqual(taken, ["一"]);
     first[Symbol.dispose]();
-    await waiting[0];
+    await queued[0];
     await nextTurn();
     assert.deepEqual(taken, ["一", "二"]);
     first[Symbol.dispose]();
     await nextTurn();
     assert.deepEqual(taken, ["一", "二"]);
     second[Symbol.dispose]();
-    await waiting[1];
+    await queued[1];
     assert.deepEqual(taken, ["一", "二", "三"]);
   });
 

@@ -15,7 +15,7 @@ interface Running {
   readonly stopping: AbortController;
 }
 
-/** A socket of zhiwei's mailbox that shows these pages. */
+/** A socket of zhiwei's mailbox that sends these pages. */
 function run(core: CoreOnMemory, pair: SocketPair, pages?: AsyncIterable<MailboxPage>): Running {
   const failures: unknown[] = [];
   const [stopping, ended] = [new AbortController(), new AbortController()];
@@ -44,7 +44,7 @@ async function* ending(): AsyncGenerator<MailboxPage> {
   yield { mail: [{ cursor: "1", item: {} as MailboxItem }], cursor: "1" };
 }
 
-describe("a socket that cannot show mail any more", () => {
+describe("a socket whose stream of messages ends", () => {
   for (const [code, close] of [
     ["unavailable", SOCKET_CLOSE.internal],
     ["storage_full", SOCKET_CLOSE.internal],
@@ -64,19 +64,15 @@ describe("a socket that cannot show mail any more", () => {
     });
   }
 
-  it(
-    "is closed also when its mail just ends, so that whoever waits comes back",
-    { timeout: 10_000 },
-    async () => {
-      await using core = await coreOnMemory();
-      await using pair = await openPair();
-      const [code, reason] = await run(core, pair, ending()).closed;
-      assert.equal(code, SOCKET_CLOSE.internal);
-      assert.match(reason, /open the socket again/);
-    },
-  );
+  it("is closed also without an error, so that the client reconnects", { timeout: 10_000 }, async () => {
+    await using core = await coreOnMemory();
+    await using pair = await openPair();
+    const [code, reason] = await run(core, pair, ending()).closed;
+    assert.equal(code, SOCKET_CLOSE.internal);
+    assert.match(reason, /open the socket again/);
+  });
 
-  it("stays open where it was not to show any", { timeout: 10_000 }, async () => {
+  it("stays open when it is quiet", { timeout: 10_000 }, async () => {
     await using core = await coreOnMemory();
     await using pair = await openPair();
     const { stopping, closed } = run(core, pair);
@@ -94,7 +90,7 @@ describe("a lease over a socket", () => {
     await using pair = await openPair();
     const { receipt } = await core.send();
     run(core, pair);
-    // As when the connection breaks at the very moment at which the answer is written.
+    // As when the connection breaks while the answer is written.
     pair.ours.send = (...asked: readonly unknown[]): void => {
       const [answer, onSent] = asked as [string, (reason: Error) => void];
       assert.match(answer, /"lease":\{/);

@@ -52,8 +52,8 @@ export function streamRoutes({ mailboxes, tasks }: Pick<RelayCore, "mailboxes" |
       handle: async (call) => {
         const query = resumed(call);
         // Without a stream the route does not wait.
-        const waiting = call.wantsEvents ? call : {};
-        const pages = await tasks.follow(call.principal, param(call, "id"), query, waiting);
+        const options = call.wantsEvents ? call : {};
+        const pages = await tasks.follow(call.principal, param(call, "id"), query, options);
         return call.wantsEvents
           ? { events: journalStream("task", pages) }
           : { body: await firstOf(pages, query) };

@@ -80,7 +80,7 @@ function taskRoutes(queue: TaskQueueService): readonly Route[] {
       ...shared,
       method: "GET",
       path: "/a2a/tasks/recent",
-      summary: "Queued tasks of the caller, oldest first; looking changes nothing",
+      summary: "Queued tasks of the caller, oldest first; reading changes nothing",
       query: QueueRecentSchema,
       answers: { 200: "a2a_tasks" },
       handle: async ({ principal, query }) => ({ body: await queue.recentTasks(principal, query) }),
@@ -140,7 +140,7 @@ function resultRoutes(queue: TaskQueueService): readonly Route[] {
       ...shared,
       method: "GET",
       path: "/a2a/results/recent",
-      summary: "Results that wait for the caller, oldest first; looking changes nothing",
+      summary: "Pending results for the caller, oldest first; reading changes nothing",
       query: QueueRecentSchema,
       answers: { 200: "a2a_results" },
       handle: async ({ principal, query }) => ({ body: await queue.recentResults(principal, query) }),
@@ -181,14 +181,14 @@ function operatorRoutes(queue: TaskQueueService): readonly Route[] {
       ...shared,
       method: "POST",
       path: "/a2a/compact",
-      summary: "Send the mail of finished tasks whose results were taken to the archive now",
+      summary: "Archive the messages of finished tasks whose results were taken, now",
       answers: { 200: "a2a_compacted" },
       handle: async ({ principal }) => ({ body: await queue.compact(principal) }),
     },
   ];
 }
 
-/** An operator may name the agent in either place. */
+/** An operator may name the agent in the query or in the body. */
 function withQuery({ query, body }: Call): unknown {
   const isObject = typeof body === "object" && body !== null && !Array.isArray(body);
   if (body !== undefined && !isObject) return body;
