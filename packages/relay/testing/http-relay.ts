@@ -37,7 +37,7 @@ export const LULU = "lulu@kamac";
 export const ZHIWEI = "zhiwei@known-blocks1";
 
 /** The members of all answers; a test reads those of its route. */
-export interface AnyBody
+export interface AnswerBody
   extends
     Omit<AgentView, "agent_card" | "push">,
     Required<AgentsResponse>,
@@ -83,7 +83,7 @@ export interface HttpAnswer {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly text: string;
-  readonly json: AnyBody;
+  readonly json: AnswerBody;
 }
 
 export interface CallOptions {
@@ -106,7 +106,7 @@ export interface HttpRelay extends AsyncDisposable {
   /** Asserts that the call is refused, with this code, its status and the common error shape. */
   refused(answer: Promise<HttpAnswer>, code: RelayErrorCode, words?: RegExp): Promise<ErrorBody["error"]>;
   /** Sends a message from lulu to zhiwei and returns its receipt. */
-  send(message?: object): Promise<AnyBody["receipt"]>;
+  send(message?: object): Promise<AnswerBody["receipt"]>;
   lease(request?: object): Promise<{ readonly message_id: string; readonly lease_id: string }>;
   /** Sends bytes over a new connection; returns all that came back until the relay closed it. */
   bytes(...chunks: readonly (string | Buffer)[]): Promise<string>;
@@ -180,7 +180,7 @@ async function refused(
 }
 
 /** The task-queue wire has its own shape for the same codes. */
-function errorIn(json: AnyBody): ErrorBody["error"] | undefined {
+function errorIn(json: AnswerBody): ErrorBody["error"] | undefined {
   const flat = json as unknown as ErrorBody["error"] & { readonly kind?: string };
   return flat.kind === "error" ? flat : json.error;
 }
@@ -267,7 +267,7 @@ function assertAnswer({ status, json, text }: HttpAnswer): void {
 }
 
 /** A2A has its own shapes, over JSON-RPC and over REST. */
-function isA2aError(json: AnyBody, status: number): boolean {
+function isA2aError(json: AnswerBody, status: number): boolean {
   const { jsonrpc, error } = json as unknown as {
     readonly jsonrpc?: string;
     readonly error?: { readonly code?: unknown; readonly status?: unknown; readonly message?: unknown };
@@ -277,10 +277,10 @@ function isA2aError(json: AnyBody, status: number): boolean {
   return error.code === status && typeof error.status === "string";
 }
 
-function readJson(text: string): AnyBody {
+function readJson(text: string): AnswerBody {
   try {
-    return JSON.parse(text) as AnyBody;
+    return JSON.parse(text) as AnswerBody;
   } catch {
-    return {} as AnyBody;
+    return {} as AnswerBody;
   }
 }
