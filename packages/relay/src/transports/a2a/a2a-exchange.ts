@@ -93,8 +93,8 @@ export interface A2aEventWriter {
 }
 
 /**
- * Ids are the numbers of the steps. An error after the first event is sent in the stream, with the id of the event before
- * it, so that a reader that resumes misses nothing.
+ * Ids are the numbers of the steps. An error after the first event is sent in the stream, with the id of the event
+ * before it, so that a reader that resumes misses nothing.
  */
 export function a2aEventStream(pages: AsyncIterable<A2aPage>, writer: A2aEventWriter): EventStream {
   let lastId: string | undefined;

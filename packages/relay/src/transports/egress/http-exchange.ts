@@ -12,7 +12,7 @@ type Headers = Parameters<NonNullable<Dispatcher.DispatchHandler["onResponseStar
 /** Informational (1xx) answers before the final one. */
 const INFORMATIONAL_MAX = 16;
 
-/** One request and its answer, as an undici handler. Ends when the answer is complete, cut at its limit, or too late. */
+/** One request and its answer, as an undici handler. Ends when the answer is complete, too long or too late. */
 export class HttpExchange implements Dispatcher.DispatchHandler {
   readonly answer: Promise<OutboundAnswer>;
   readonly #resolve: (answer: OutboundAnswer) => void;

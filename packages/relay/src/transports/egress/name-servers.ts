@@ -14,13 +14,13 @@ export interface NameServersOptions {
 const TRY_MS = 2_000;
 const TRIES = 2;
 
-/** Names without a dot and those under `localhost` and `internal` belong to this machine or network: no stranger can serve them. */
+/** Names without a dot, and those under `localhost` and `internal`: no stranger can have a name server for them. */
 const OWN_NAME = /^[^.]+$|\.(?:localhost|internal)$/i;
 
 /**
- * Asks the name servers of this machine directly. The operating system's resolver has a few threads for the whole process
- * and cannot be stopped, so a few names with a silent name server would delay all others. Only the machine's own names,
- * which may be in the hosts file, use it.
+ * Asks the name servers of this machine directly. The operating system's resolver has a few threads for the whole
+ * process and cannot be stopped, so a few names with a silent name server would delay all others. Only the machine's
+ * own names, which may be in the hosts file, use it.
  */
 export class NameServers {
   readonly #servers: readonly string[] | undefined;

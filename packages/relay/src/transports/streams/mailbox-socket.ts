@@ -51,8 +51,8 @@ const REASON_BYTES_MAX = 123;
 const parseRequest = shapeParserOf(SocketRequestSchema, "request");
 
 /**
- * One open socket. It sends messages page by page and answers requests in the order in which they finish. Only it writes
- * to its connection, and there is no index of sockets by agent, so an old session cannot be taken for a new one.
+ * One open socket. It sends messages page by page and answers requests in the order in which they finish. Only it
+ * writes to its connection, and there is no index of sockets by agent, so an old session cannot be taken for a new one.
  */
 export class MailboxSocket {
   readonly #core: SocketCore;
