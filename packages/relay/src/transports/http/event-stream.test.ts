@@ -6,6 +6,7 @@ import { describe, it } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { RelayError } from "@a2a-relay/protocol";
 import {
+  beginningWith,
   type EventStream,
   type ServerSentEvent,
   type StreamHost,
@@ -96,7 +97,7 @@ function setup(stallMs: number): {
   socket.on("drain", () => response.emit("drain"));
   const stream = new Endless();
   const write = (first = PAGE): Promise<void> =>
-    writeEvents(stream, response, { first, headers: { vary: "origin" }, host });
+    writeEvents(beginningWith(first, stream), response, { headers: { vary: "origin" }, host });
   return { socket, stream, host, response, write };
 }
 

@@ -52,6 +52,19 @@ export function eventStream<Page>(
   };
 }
 
+/** Puts events back that were read already. It drops its reference to them: an idle stream must not hold a page. */
+export function beginningWith(first: readonly ServerSentEvent[], stream: EventStream): EventStream {
+  let unread: readonly ServerSentEvent[] | undefined = first;
+  return {
+    kind: stream.kind,
+    next: async () => {
+      const events = unread ?? stream.next();
+      unread = undefined;
+      return events;
+    },
+  };
+}
+
 /** Events of a task or of the journal. */
 export function journalStream(
   kind: "task" | "events",
@@ -78,13 +91,6 @@ const RETRY_MS_SPREAD = 2_000;
 
 const HEARTBEAT = ": heartbeat\n\n";
 
-export interface EventWriting {
-  /** The events that were read before the answer began. */
-  readonly first: readonly ServerSentEvent[];
-  readonly headers: Headers;
-  readonly host: StreamHost;
-}
-
 /**
  * Writes a stream until it ends, its reader disconnects, or the reader stalls. The relay holds at most one page per
  * reader: it reads the next one when the last one has left.
@@ -92,25 +98,25 @@ export interface EventWriting {
 export async function writeEvents(
   stream: EventStream,
   response: ServerResponse,
-  { first, headers, host }: EventWriting,
+  { headers, host }: { readonly headers: Headers; readonly host: StreamHost },
 ): Promise<void> {
   const { heartbeatMs, meter, stallMs } = host;
   meter.opened(stream.kind);
   response.once("close", () => meter.closed(stream.kind));
   const allHeaders = { ...headers, ...HEADERS, [HEARTBEAT_HEADER]: heartbeatMs };
   response.writeHead(200, allHeaders as OutgoingHttpHeaders);
-  const retryMs = RETRY_MS_MIN + Math.floor(Math.random() * RETRY_MS_SPREAD);
-  let text: string | undefined = `retry: ${retryMs}\n\n${textOf(first)}`;
+  let preface = `retry: ${RETRY_MS_MIN + Math.floor(Math.random() * RETRY_MS_SPREAD)}\n\n`;
   try {
-    while (text !== undefined) {
+    for (let events = await stream.next(); events !== undefined; events = await stream.next()) {
       if (response.destroyed) return;
-      if (!writeNow(response, text) && !(await drained(response, stallMs))) {
+      if (!writeNow(response, preface + textOf(events)) && !(await drained(response, stallMs))) {
         meter.cutOff(stream.kind);
         response.destroy();
         return;
       }
-      const events = await stream.next();
-      text = events === undefined ? undefined : textOf(events);
+      preface = "";
+      // While the next page is awaited, this one must not stay in memory.
+      events = [];
     }
   } catch (reason) {
     // The reader learns the reason when it reconnects.

@@ -8,7 +8,7 @@ import Fastify, {
 } from "fastify";
 import type { Authenticator } from "../../core/access/authenticator.ts";
 import type { TenantService } from "../../core/keys/tenant-service.ts";
-import { type EventStream, writeEvents } from "./event-stream.ts";
+import { beginningWith, type EventStream, writeEvents } from "./event-stream.ts";
 import { CallSignals, HttpCall, withoutTenant } from "./http-call.ts";
 import { fromServerError, RETRY_AFTER_S, statusOf, toWireAnswer } from "./http-error.ts";
 import type { HttpMetrics } from "./http-metrics.ts";
@@ -183,7 +183,8 @@ async function sendEvents(
   recordAnswer(host.metrics, request, first === undefined ? 204 : 200);
   if (first === undefined) return reply.code(204).send();
   reply.hijack();
-  void writeEvents(stream, reply.raw, { first, headers: { ...reply.getHeaders() }, host: host.streams });
+  const headers = { ...reply.getHeaders() };
+  void writeEvents(beginningWith(first, stream), reply.raw, { headers, host: host.streams });
   return reply;
 }
 
