@@ -6,7 +6,7 @@ import { describe, it } from "node:test";
 import { LIMITS } from "@a2a-relay/protocol";
 import { FakeClock } from "../../packages/relay/testing/fake-clock.ts";
 import {
-  type AnyBody,
+  type AnswerBody,
   type HttpAnswer,
   type HttpRelay,
   LULU,
@@ -30,7 +30,7 @@ function openKeyedRelay(options: object = {}): Promise<HttpRelay> {
   return openHttpRelay({ env: { A2A_RELAY_API_KEY: ROOT_KEY }, headers, ...options });
 }
 
-async function newKey(relay: HttpRelay, said: object = {}): Promise<AnyBody> {
+async function newKey(relay: HttpRelay, said: object = {}): Promise<AnswerBody> {
   const { status, json, text } = await relay.post("/keys", { agent_id: LULU, use: "sign", ...said });
   assert.equal(status, 201, text);
   return json;
@@ -45,7 +45,7 @@ function deliver(relay: HttpRelay, message: object, path = INBOX): Promise<HttpA
   return relay.post(path, message, NO_KEY);
 }
 
-async function mail(relay: HttpRelay, prefix = ""): Promise<AnyBody["messages"]> {
+async function mail(relay: HttpRelay, prefix = ""): Promise<AnswerBody["messages"]> {
   return (await relay.get(`${prefix}/mailbox/${ZHIWEI}?peek=true`)).json.messages;
 }
 
@@ -231,7 +231,7 @@ describe("POST /api/a2a/inbox", () => {
   it("never shows a secret again: not in lists, events, errors or the log", async () => {
     await using relay = await startChildRelay({ env: { A2A_RELAY_LOG_LEVEL: "debug" } });
     const call = (method: "GET" | "POST", path: string, body?: object) =>
-      ask<AnyBody>(relay.url, method, path, body);
+      ask<AnswerBody>(relay.url, method, path, body);
     for (const agent_id of [LULU, ZHIWEI]) await call("POST", "/agents/register", { agent_id });
     const key = (await call("POST", "/keys", { agent_id: LULU, use: "sign" })).body;
     const next = (await call("POST", `/keys/${key.key_id}/rotate`)).body;
@@ -259,14 +259,14 @@ describe("POST /api/a2a/inbox after kill -9", () => {
       await using first = await startChildRelay({ dataDirectory });
       for (const agent_id of [LULU, ZHIWEI]) await ask(first.url, "POST", "/agents/register", { agent_id });
       const wanted = { agent_id: LULU, use: "sign" };
-      const key = (await ask<AnyBody>(first.url, "POST", "/keys", wanted)).body;
+      const key = (await ask<AnswerBody>(first.url, "POST", "/keys", wanted)).body;
       const [sent, refused, unsent] = [signed(key), signed(key, { to: "kames@desk" }), signed(key)];
       assert.equal((await ask(first.url, "POST", INBOX, sent)).status, 201);
       assert.equal(errorCode(await ask(first.url, "POST", INBOX, refused)), "unknown_agent");
       await first.kill("SIGKILL");
 
       await using second = await startChildRelay({ dataDirectory });
-      const replayed = await ask<AnyBody>(second.url, "POST", INBOX, sent);
+      const replayed = await ask<AnswerBody>(second.url, "POST", INBOX, sent);
       assert.deepEqual([replayed.status, errorCode(replayed)], [409, "conflict"]);
       assert.match(replayed.body.error.message, /^nonce: /);
       const { id, created_at } = sent;

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import {
-  type AnyBody,
+  type AnswerBody,
   type HttpAnswer,
   type HttpRelay,
   LULU,
@@ -18,12 +18,12 @@ function openKeyedRelay(env: Readonly<Record<string, string>> = {}): Promise<Htt
   return openHttpRelay({ env: { A2A_RELAY_API_KEY: ROOT_KEY, ...env }, headers });
 }
 
-function bodyOf(answer: HttpAnswer, status: number): AnyBody {
+function bodyOf(answer: HttpAnswer, status: number): AnswerBody {
   assert.equal(answer.status, status, answer.text);
   return answer.json;
 }
 
-async function createKey(relay: HttpRelay, body: object = {}): Promise<AnyBody> {
+async function createKey(relay: HttpRelay, body: object = {}): Promise<AnswerBody> {
   return bodyOf(await relay.post("/keys", body), 201);
 }
 

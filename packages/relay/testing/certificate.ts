@@ -8,7 +8,7 @@ const OCTET_STRING = 0x04;
 const UTF8_STRING = 0x0c;
 const GENERALIZED_TIME = 0x18;
 const BOOLEAN = 0x01;
-/** The version, the extensions and a DNS name, each by its place in what holds it. */
+/** Context-specific tags of the version, the extensions and a DNS name. */
 const [VERSION, EXTENSIONS, DNS_NAME] = [0xa0, 0xa3, 0x82];
 
 const COMMON_NAME = der(0x06, Buffer.from("550403", "hex"));
@@ -21,7 +21,7 @@ export interface Certificate {
   readonly cert: string;
 }
 
-/** A certificate for a host that nobody but itself vouches for. */
+/** A self-signed certificate for a host. */
 export function selfSigned(host: string): Certificate {
   const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
   const name = der(SEQUENCE, der(SET, der(SEQUENCE, COMMON_NAME, der(UTF8_STRING, Buffer.from(host)))));

@@ -1,4 +1,4 @@
-/** A URL with which somebody tries to make the relay call what it must not. */
+/** A URL that an attacker uses to make the relay call a forbidden address. */
 export interface HostileUrl {
   readonly url: string;
   readonly why: string;
@@ -6,7 +6,7 @@ export interface HostileUrl {
 
 const at = (url: string, why: string): HostileUrl => ({ url, why });
 
-/** They are URLs, and lead inside. */
+/** Valid URLs that lead inside. */
 export const HOSTILE_ADDRESSES: readonly HostileUrl[] = [
   at("http://127.0.0.1/", "loopback"),
   at("https://127.255.255.254/hook", "loopback has more than one address"),
@@ -31,7 +31,7 @@ export const HOSTILE_ADDRESSES: readonly HostileUrl[] = [
   at("http://LOCALHOST:6379/", "the name of loopback in capitals"),
   at("http://localhost./", "the full name of loopback"),
   at("http://redis.localhost/", "everything below localhost is loopback"),
-  at("http://ｌｏｃａｌｈｏｓｔ/", "full-width messages, which become ASCII"),
+  at("http://ｌｏｃａｌｈｏｓｔ/", "full-width characters, which become ASCII"),
   at("http://[::1]/", "loopback of IPv6"),
   at("http://[0:0:0:0:0:0:0:1]/", "loopback of IPv6 at full length"),
   at("http://[0000::0001]:80/", "loopback of IPv6 with zeros"),
@@ -89,10 +89,10 @@ export const HOSTILE_ADDRESSES: readonly HostileUrl[] = [
   at("http://240.0.0.1/", "reserved"),
   at("http://255.255.255.255/", "broadcast"),
   at("http://[100::1]/", "discarded"),
-  at("http://[2001:20::1]/", "an identifier, not a place"),
+  at("http://[2001:20::1]/", "an identifier, not an address"),
   at("http://[5f00::1]/", "segment routing"),
-  at("http://[4000::1]/", "nobody's"),
-  at("http://[::2]/", "nobody's"),
+  at("http://[4000::1]/", "unassigned"),
+  at("http://[::2]/", "unassigned"),
 ];
 
 /** They are no URLs that the relay calls, or are read differently by different parsers. */

@@ -36,8 +36,8 @@ import { HTTP_STATUS } from "../src/transports/http/http-error.ts";
 export const LULU = "lulu@kamac";
 export const ZHIWEI = "zhiwei@known-blocks1";
 
-/** Every member that some answer has; a test looks at those of its own route. */
-export interface AnyBody
+/** The members of all answers; a test reads those of its route. */
+export interface AnswerBody
   extends
     Omit<AgentView, "agent_card" | "push">,
     Required<AgentsResponse>,
@@ -78,12 +78,12 @@ export interface AnyBody
   readonly status: string;
 }
 
-/** An answer as it came over the wire. `json` is an empty object where the body is not JSON. */
+/** `json` is an empty object where the body is not JSON. */
 export interface HttpAnswer {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly text: string;
-  readonly json: AnyBody;
+  readonly json: AnswerBody;
 }
 
 export interface CallOptions {
@@ -91,24 +91,24 @@ export interface CallOptions {
   readonly signal?: AbortSignal;
 }
 
-/** A relay of its own on a free port, with two agents, spoken to over real sockets. */
+/** A relay on a free port, with two agents, called over real sockets. */
 export interface HttpRelay extends AsyncDisposable {
   readonly url: string;
   readonly port: number;
   readonly dataDirectory: string;
   /**
-   * The path goes onto the wire as it is written, dots and all. A string or Buffer as body does too. Of a stream
-   * the answer is its beginning, and nobody listens any longer.
+   * Sends the path unchanged, and a string or Buffer as body too. For a stream it returns the first chunk and
+   * disconnects.
    */
   call(method: string, path: string, body?: unknown, options?: CallOptions): Promise<HttpAnswer>;
   get(path: string, options?: CallOptions): Promise<HttpAnswer>;
   post(path: string, body?: unknown, options?: CallOptions): Promise<HttpAnswer>;
-  /** The call must be refused, with this code and its status, in the one shape that errors have. */
+  /** Asserts that the call is refused, with this code, its status and the common error shape. */
   refused(answer: Promise<HttpAnswer>, code: RelayErrorCode, words?: RegExp): Promise<ErrorBody["error"]>;
-  /** Sends a message from lulu to zhiwei and answers with its receipt. */
-  send(message?: object): Promise<AnyBody["receipt"]>;
+  /** Sends a message from lulu to zhiwei and returns its receipt. */
+  send(message?: object): Promise<AnswerBody["receipt"]>;
   lease(request?: object): Promise<{ readonly message_id: string; readonly lease_id: string }>;
-  /** Bytes onto a socket of its own; answers with all that came back until the other side closed it. */
+  /** Sends bytes over a new connection; returns all that came back until the relay closed it. */
   bytes(...chunks: readonly (string | Buffer)[]): Promise<string>;
 }
 
@@ -157,7 +157,7 @@ export async function openHttpRelay(options: HttpRelayOptions = {}): Promise<Htt
     lease: async (lease = {}) => {
       const { json } = await wire.call("POST", `/mailbox/${ZHIWEI}/lease`, lease);
       const [item] = json.messages;
-      assert.ok(item, "there was nothing to lease");
+      assert.ok(item, "no message to lease");
       return { message_id: item.message_id, lease_id: item.lease.id };
     },
     bytes: (...chunks) => wire.bytes(chunks),
@@ -180,7 +180,7 @@ async function refused(
 }
 
 /** The task-queue wire has its own shape for the same codes. */
-function errorIn(json: AnyBody): ErrorBody["error"] | undefined {
+function errorIn(json: AnswerBody): ErrorBody["error"] | undefined {
   const flat = json as unknown as ErrorBody["error"] & { readonly kind?: string };
   return flat.kind === "error" ? flat : json.error;
 }
@@ -254,7 +254,7 @@ class Wire {
   }
 }
 
-/** Whatever the test is about: errors have one shape, and none of them is the relay's own fault. */
+/** In every test: errors have one shape, and none is internal. */
 function assertAnswer({ status, json, text }: HttpAnswer): void {
   if (status < 400) return;
   if (isA2aError(json, status)) return;
@@ -267,7 +267,7 @@ function assertAnswer({ status, json, text }: HttpAnswer): void {
 }
 
 /** A2A has its own shapes, over JSON-RPC and over REST. */
-function isA2aError(json: AnyBody, status: number): boolean {
+function isA2aError(json: AnswerBody, status: number): boolean {
   const { jsonrpc, error } = json as unknown as {
     readonly jsonrpc?: string;
     readonly error?: { readonly code?: unknown; readonly status?: unknown; readonly message?: unknown };
@@ -277,10 +277,10 @@ function isA2aError(json: AnyBody, status: number): boolean {
   return error.code === status && typeof error.status === "string";
 }
 
-function readJson(text: string): AnyBody {
+function readJson(text: string): AnswerBody {
   try {
-    return JSON.parse(text) as AnyBody;
+    return JSON.parse(text) as AnswerBody;
   } catch {
-    return {} as AnyBody;
+    return {} as AnswerBody;
   }
 }

@@ -1,19 +1,18 @@
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
 
-/** A name server on this machine that says what a test wants, and nothing about all other names. */
+/** A name server on this machine with the answers of a test; it ignores all other names. */
 export interface NameServer extends AsyncDisposable {
   /** As `address:port`. */
   readonly server: string;
-  /** Names that were asked for, once for each question. */
+  /** The name of every query. */
   readonly asked: readonly string[];
-  /** Ends once there were so many questions in all. */
+  /** Resolves once so many queries arrived. */
   questions(count: number): Promise<void>;
 }
 
 const HEADER_BYTES = 12;
 const A = 1;
-/** "This is the answer, as good as I can give it." */
 const ANSWER_FLAGS = 0x8180;
 const NO_SUCH_NAME = 3;
 
@@ -63,7 +62,7 @@ function readQuestion(question: Buffer): {
   return { name: labels.join(".").toLowerCase(), type: question.readUInt16BE(at + 1), end: at + 5 };
 }
 
-/** The name that was asked for, an IPv4 address, good for a minute. */
+/** An A record for the queried name, with a TTL of one minute. */
 function recordOf(address: string): Buffer {
   const bytes = address.split(".").map(Number);
   return Buffer.from([0xc0, HEADER_BYTES, 0, A, 0, 1, 0, 0, 0, 60, 0, bytes.length, ...bytes]);

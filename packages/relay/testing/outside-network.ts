@@ -4,7 +4,7 @@ import { type AddressInfo, createServer, connect, isIP, type Server, type Socket
 import { createServer as createTls, type TLSSocket } from "node:tls";
 import { EgressPolicy } from "../src/core/rules/egress-policy.ts";
 import type { OutboundRequest } from "../src/core/ports/outbound-http.ts";
-import type { Destination } from "../src/transports/egress/checked-connector.ts";
+import type { DialTarget } from "../src/transports/egress/checked-connector.ts";
 import { GuardedOutbound } from "../src/transports/egress/guarded-outbound.ts";
 import type { Certificate } from "./certificate.ts";
 
@@ -12,7 +12,7 @@ import type { Certificate } from "./certificate.ts";
 export const PUBLIC_ADDRESS = "93.184.215.14";
 export const OTHER_PUBLIC_ADDRESS = "2606:2800:21f:cb07:6820:80da:af6b:8b2c";
 
-/** A name server whose answers a test chooses: one after the other, the last again and again. */
+/** A name server with the answers of a test: one after the other, then the last one repeatedly. */
 export class FakeNames {
   readonly asked: string[] = [];
   readonly #answers = new Map<string, (readonly string[])[]>();
@@ -30,17 +30,17 @@ export class FakeNames {
   };
 }
 
-/** A server somewhere outside, which is told what to say to each connection. */
+/** A server in the outside network; `talk` answers each connection. */
 export interface OutsideServer extends AsyncDisposable {
   readonly port: number;
   readonly connections: readonly OutsideConnection[];
-  /** The connection of this number, counted from 0, as soon as it is there. */
+  /** Waits for the connection of this number, counted from 0. */
   connection(number: number): Promise<OutsideConnection>;
 }
 
 export interface OutsideConnection {
   readonly socket: Socket;
-  /** All bytes that came in. */
+  /** All bytes that arrived. */
   readonly received: () => string;
   readonly closed: Promise<void>;
 }
@@ -55,7 +55,7 @@ export async function openOutsideServer(talk: (socket: Socket) => void): Promise
     socket.on("close", () => resolve());
     connections.push({ socket, received: () => Buffer.concat(chunks).toString("latin1"), closed });
     talk(socket);
-    server.emit("known");
+    server.emit("added");
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -66,7 +66,7 @@ export async function openOutsideServer(talk: (socket: Socket) => void): Promise
       for (;;) {
         const found = connections[number];
         if (found !== undefined) return found;
-        await once(server, "known");
+        await once(server, "added");
       }
     },
     [Symbol.asyncDispose]: async () => {
@@ -77,22 +77,22 @@ export async function openOutsideServer(talk: (socket: Socket) => void): Promise
   };
 }
 
-/** Says this to every request, once all of it is there. */
+/** Sends this text after every complete request. */
 export function answering(text: string): (socket: Socket) => void {
   return (socket) => onRequest(socket, () => void socket.write(text));
 }
 
-/** Calls back with the head of each request when its body is there too. */
+/** Calls back with the head of each request when its body has arrived. */
 export function onRequest(socket: Socket, callback: (head: string) => void): void {
-  let waiting = "";
+  let received = "";
   socket.on("data", (chunk) => {
-    waiting += chunk.toString("latin1");
+    received += chunk.toString("latin1");
     const [, head = "", length = "0"] =
-      /^([^]*?\r\ncontent-length: (\d+)\r\n[^]*?)\r\n\r\n/.exec(waiting) ?? [];
-    const end = (head === "" ? waiting.indexOf("\r\n\r\n") : head.length) + 4 + Number(length);
-    if (!waiting.includes("\r\n\r\n") || waiting.length < end) return;
-    callback(waiting.slice(0, waiting.indexOf("\r\n\r\n")));
-    waiting = waiting.slice(end);
+      /^([^]*?\r\ncontent-length: (\d+)\r\n[^]*?)\r\n\r\n/.exec(received) ?? [];
+    const end = (head === "" ? received.indexOf("\r\n\r\n") : head.length) + 4 + Number(length);
+    if (!received.includes("\r\n\r\n") || received.length < end) return;
+    callback(received.slice(0, received.indexOf("\r\n\r\n")));
+    received = received.slice(end);
   });
 }
 
@@ -134,29 +134,29 @@ export async function openTlsServer(certificate: Certificate): Promise<TlsServer
   };
 }
 
-/** A relay's way out into a network where all names are made up and all roads lead to one server. */
+/** An outbound client in a network with invented names, where every connection goes to one server. */
 export interface OutsideNetwork extends AsyncDisposable {
   readonly names: FakeNames;
-  /** Where connections were made to, by address. */
-  readonly dialled: Destination[];
+  /** The targets of all connections. */
+  readonly dialled: DialTarget[];
   readonly outbound: GuardedOutbound;
 }
 
 export function openOutsideNetwork(port: number, allowed: readonly string[] = []): OutsideNetwork {
   const names = new FakeNames();
-  const dialled: Destination[] = [];
+  const dialled: DialTarget[] = [];
   const outbound = new GuardedOutbound({
     policy: new EgressPolicy(allowed),
     resolve: names.resolve,
-    dial: (destination) => {
-      dialled.push(destination);
+    dial: (target) => {
+      dialled.push(target);
       return connect({ host: "127.0.0.1", port });
     },
   });
   return { names, dialled, outbound, [Symbol.asyncDispose]: () => outbound[Symbol.asyncDispose]() };
 }
 
-/** A request that nothing is special about. */
+/** An ordinary request. */
 export function requestTo(url: string, options: Partial<OutboundRequest> = {}): OutboundRequest {
   return {
     url,

@@ -1,10 +1,8 @@
 import type { Writable } from "node:stream";
 import { processEnvironment } from "../config/environment.ts";
-import { keepTickShape } from "../server/tick-shape.ts";
 import { EXIT } from "./exit-codes.ts";
 import { runCli } from "./run-cli.ts";
 
-keepTickShape();
 const ending = new AbortController();
 for (const name of ["SIGINT", "SIGTERM"] as const) {
   process.on(name, () => {

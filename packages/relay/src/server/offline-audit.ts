@@ -1,5 +1,4 @@
-// An export is checked where no relay runs. The command line knows the core only through the server,
-// so it comes by here.
+// The command line checks exports without a running relay. It may import the core only through the server.
 export {
   anchorLine,
   eventFrom,

@@ -19,7 +19,7 @@ import { loadIdentity } from "./relay-identity.ts";
 
 const POSIX = process.platform !== "win32";
 
-/** A data directory of its own. */
+/** A temporary data directory. */
 function directory(): Disposable & { readonly data: string; readonly file: string } {
   const data = mkdtempSync(join(tmpdir(), "relay-identity-数据-"));
   return {

@@ -21,8 +21,8 @@ const HAS_MODES = process.platform !== "win32";
 const NO_FOLLOW = HAS_MODES ? constants.O_NOFOLLOW : 0;
 
 /**
- * The relay's own key, made at the first start. Call it only while the data directory is locked: two relays that
- * both make one would each take the other's signatures for forged.
+ * The relay's signing key, made at the first start. Call it only while the data directory is locked: two relays that
+ * both make a key would reject each other's signatures.
  */
 export function loadIdentity(dataDirectory: string): SigningKey {
   const path = join(dataDirectory, FILE);
@@ -48,7 +48,7 @@ function readIdentity(path: string): SigningKey | undefined {
       const found = mode.toString(8).padStart(4, "0");
       throw unusable(
         path,
-        `can be read by others (mode ${found}); if nobody has copied it, run: chmod 600 ${path}`,
+        `can be read by others (mode ${found}); if it was not copied, run: chmod 600 ${path}`,
       );
     }
     return keyIn(path, readFileSync(file, "utf8"));
@@ -66,7 +66,7 @@ function keyIn(path: string, text: string): SigningKey {
   }
 }
 
-/** Written aside and then put in its place, so that a crash leaves either no key or a whole one. */
+/** Writes a draft and renames it, so that a crash leaves either no key or a whole one. */
 function makeIdentity(dataDirectory: string, path: string): SigningKey {
   const draft = `${path}.new`;
   const { privateKey } = newKeyPair();

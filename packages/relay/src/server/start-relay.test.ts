@@ -9,7 +9,7 @@ import type { RelayConfig } from "../config/relay-config.ts";
 import { startRelay } from "./start-relay.ts";
 import { VERSION } from "./version.ts";
 
-/** A directory that is gone after the test. */
+/** A directory that is removed after the test. */
 class Scratch implements Disposable {
   readonly path = mkdtempSync(join(tmpdir(), "start-relay-"));
 
@@ -38,7 +38,7 @@ describe("a relay", () => {
     assert.match(VERSION, /^\d+\.\d+\.\d+/);
   });
 
-  it("has its task queue also for the program that it runs in", async () => {
+  it("offers its task queue to the program that embeds it", async () => {
     using scratch = new Scratch();
     const relay = await startRelay(scratch.config());
     await using _ = relay;
@@ -46,16 +46,16 @@ describe("a relay", () => {
       await post(`${relay.url}/agents/register`, { agent_id });
     }
     const mailbox = relay.mailbox();
-    const waiting = mailbox.recvTask();
+    const received = mailbox.recvTask();
     const task = { id: "t1", sender: "lulu@kamac", recipient: "zhiwei@known-blocks1", intent_text: "翻译" };
     assert.equal((await post(`${relay.url}/a2a/tasks`, task)).status, 200);
-    assert.equal((await waiting).id, "t1");
+    assert.equal((await received).id, "t1");
     const never = assert.rejects(mailbox.recvTask(), { code: "unavailable" });
     await relay[Symbol.asyncDispose]();
     await never;
   });
 
-  it("continues after a stop where it was", async () => {
+  it("keeps its messages over a restart", async () => {
     using scratch = new Scratch();
     const config = scratch.config();
     {
@@ -73,7 +73,7 @@ describe("a relay", () => {
     );
   });
 
-  it("keeps its data to itself", async () => {
+  it("keeps its data private", async () => {
     using scratch = new Scratch();
     await using _ = await startRelay(scratch.config());
     if (process.platform === "win32") return;
@@ -82,14 +82,14 @@ describe("a relay", () => {
     assert.equal(statSync(join(scratch.path, "data", "anchors")).mode & 0o077, 0);
   });
 
-  it("refuses to be a second one on the same data", async () => {
+  it("refuses to start twice on the same data", async () => {
     using scratch = new Scratch();
     const config = scratch.config();
     await using _ = await startRelay(config);
     await refused(startRelay(config), "unavailable", /relay/);
   });
 
-  it("says that its port is taken, and lets go of its data", async () => {
+  it("reports a port in use, and unlocks its data", async () => {
     using scratch = new Scratch();
     await using first = await startRelay(scratch.config());
     const { port } = new URL(first.url);
@@ -98,7 +98,7 @@ describe("a relay", () => {
     await using _ = await startRelay({ ...second, port: 0 });
   });
 
-  it("says what is wrong with a directory that cannot be one", async () => {
+  it("reports a directory that cannot be created", async () => {
     using scratch = new Scratch();
     const file = join(scratch.path, "file");
     writeFileSync(file, "x");
@@ -107,7 +107,7 @@ describe("a relay", () => {
     await refused(startRelay(anchors), "unavailable", /cannot create the anchor directory .*--anchor-dir/);
   });
 
-  it("says of an address it does not have that it cannot listen there", async () => {
+  it("reports an address on which it cannot listen", async () => {
     using scratch = new Scratch();
     const config = { ...scratch.config(), host: "192.0.2.1" };
     await refused(startRelay(config), "unavailable", /cannot listen on 192\.0\.2\.1/);

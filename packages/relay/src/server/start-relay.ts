@@ -23,35 +23,36 @@ import { SqliteRelayStore } from "../stores/sqlite/sqlite-relay-store.ts";
 import { A2aHandler } from "../transports/a2a/a2a-handler.ts";
 import type { GrpcServerParts, RunningGrpc } from "../transports/grpc/grpc-server.ts";
 import { GuardedOutbound } from "../transports/egress/guarded-outbound.ts";
+import { HttpMetrics } from "../transports/http/http-metrics.ts";
 import { createHttpServer } from "../transports/http/http-server.ts";
-import { ReusedMemory } from "../transports/http/reused-memory.ts";
 import { loadIdentity } from "./relay-identity.ts";
+import { relayRoutes } from "./routes.ts";
 import { VERSION } from "./version.ts";
 
-/** A relay that is up: what the CLI's `serve`, the tests and an embedding program hold. */
+/** A running relay, for the CLI's `serve`, tests and embedding programs. */
 export interface RunningRelay extends AsyncDisposable {
-  /** Where it listens, e.g. http://127.0.0.1:8080. */
+  /** The address on which it listens, e.g. http://127.0.0.1:8080. */
   readonly url: string;
-  /** Where it listens for gRPC, if it does. */
+  /** Undefined without gRPC. */
   readonly grpcPort?: number;
-  /** The task queue of a tenant, the default one unless said otherwise, for a program that runs the relay itself. */
+  /** The task queue of a tenant (the default one if omitted), for a program that embeds the relay. */
   mailbox(tenant?: string): Mailbox;
 }
 
-/** Parts that a test or an embedding program may bring itself. */
+/** Parts that a test or an embedding program may replace. */
 export interface RelayOverrides {
   readonly authenticator?: Authenticator;
   readonly clock?: Clock;
 }
 
-/** The process cannot know what is on disk after a failed fsync; whoever supervises it starts a new one. */
+/** After a failed fsync the process cannot know what is on disk; its supervisor starts a new one. */
 const EXIT_DISK_FAILED = 70;
 
-const IDLE_LOOK_MS = 50;
+const IDLE_CHECK_MS = 50;
 
 const systemClock: Clock = { nowMs: () => Date.now(), nextTurn: () => nextTurn() };
 
-/** The only place that knows every part. */
+/** Composes the relay. Only this folder knows every part. */
 export async function startRelay(config: RelayConfig, overrides: RelayOverrides = {}): Promise<RunningRelay> {
   const log = pino({ level: config.logLevel }, pino.destination({ dest: 2, sync: true }));
   const clock = overrides.clock ?? systemClock;
@@ -80,19 +81,14 @@ export async function startRelay(config: RelayConfig, overrides: RelayOverrides 
   const { refusals } = core;
   const stopping = new AbortController();
   const authenticator = overrides.authenticator ?? new KeyAuthenticator({ store, clock, refusals }, config);
+  const metrics = new HttpMetrics((tenant) => store.countOpenByState(tenant));
+  const routes = relayRoutes(core, metrics, { ...config, version: VERSION, publicUrl });
   const app = createHttpServer(
-    {
-      core,
-      authenticator,
-      openDeliveries: (tenant) => store.countOpenByState(tenant),
-      log,
-      stopping: stopping.signal,
-      memory: new ReusedMemory(),
-    },
-    { ...config, version: VERSION, publicUrl, hosts: knownHosts(config) },
+    { routes, metrics, authenticator, tenants: core.tenants, log, stopping: stopping.signal },
+    { ...config, hosts: localHosts(config) },
   );
   const report = (reason: unknown): void => log.error({ err: reason }, "background work failed");
-  // After the last request, before the store closes: nothing that was answered is left without an anchor.
+  // After the last request, before the store closes: every answered request has its anchor.
   stack.defer(() => core.anchoring.keepAll().catch(report));
   const unused = new UnusedConnections(app.server);
   stack.defer(() => drain(app, unused, stopping, config.drainMs));
@@ -143,8 +139,8 @@ function makeDirectory(path: string): void {
   mkdirSync(path, { mode: 0o700 });
 }
 
-/** Under local trust only known names may be used; a key needs no such help. */
-function knownHosts(config: RelayConfig): readonly string[] | undefined {
+/** Without a key, callers must use one of these names; undefined allows any. */
+function localHosts(config: RelayConfig): readonly string[] | undefined {
   if (config.apiKey !== undefined) return undefined;
   const publicHost = config.publicUrl === undefined ? [] : [new URL(config.publicUrl).hostname];
   return [config.host.includes(":") ? `[${config.host}]` : config.host, ...publicHost];
@@ -166,12 +162,12 @@ async function listen(app: FastifyInstance, config: RelayConfig): Promise<string
   return `http://${host.includes(":") ? `[${host}]` : host}:${address.port}`;
 }
 
-/** As cards name it: the host that the relay tells others, and the port where gRPC listens. */
+/** The gRPC address for cards: the public host and the port of gRPC. */
 function grpcUrlOf(publicUrl: string, grpcPort: number | undefined): string | undefined {
   return grpcPort === undefined ? undefined : `${new URL(publicUrl).hostname}:${grpcPort}`;
 }
 
-/** Only when it is asked for: few need it, and its libraries are heavy. */
+/** Loads the heavy gRPC libraries only when a port is configured. */
 async function listenForGrpc(
   config: RelayConfig,
   { core, ...parts }: Omit<GrpcServerParts, "handler" | "tenants"> & { readonly core: RelayCore },
@@ -183,7 +179,7 @@ async function listenForGrpc(
   return startGrpc({ ...parts, handler, tenants: core.tenants }, { host, port, streamStallMs, drainMs });
 }
 
-/** Lets requests under way finish, answers whoever waits, and cuts the rest off when the time is over. */
+/** Lets requests under way finish, answers waiting calls, and closes all other connections after `drainMs`. */
 async function drain(
   app: FastifyInstance,
   unused: UnusedConnections,
@@ -192,8 +188,8 @@ async function drain(
 ): Promise<void> {
   stopping.abort();
   const timer = setTimeout(() => app.server.closeAllConnections(), drainMs);
-  // A kept connection is idle again once its last request was answered, so it is looked for more than once.
-  const tidy = setInterval(() => app.server.closeIdleConnections(), IDLE_LOOK_MS);
+  // A connection becomes idle when its last request is answered, so the server checks repeatedly.
+  const tidy = setInterval(() => app.server.closeIdleConnections(), IDLE_CHECK_MS);
   const closed = app.close();
   unused.close();
   await closed;
@@ -201,7 +197,7 @@ async function drain(
   clearTimeout(timer);
 }
 
-/** Connections that never carried a request: Node does not count them as idle, and clients open them ahead. */
+/** Connections that never carried a request: Node does not count them as idle. */
 class UnusedConnections {
   readonly #sockets = new Set<Socket>();
 

@@ -6,7 +6,7 @@ import type { Principal } from "../../core/access/principal.ts";
 import type { RelayCore } from "../../core/relay-core.ts";
 import type { WaitOptions } from "../../core/mechanisms/wait-options.ts";
 
-/** One A2A request, whichever binding it came by; its params are read into 1.0 already. */
+/** One A2A request of any binding; its params are in 1.0. */
 export interface A2aCall extends WaitOptions {
   readonly principal: Principal;
   readonly version: A2aVersion;
@@ -14,7 +14,7 @@ export interface A2aCall extends WaitOptions {
   readonly agentName: string | undefined;
   readonly extensions: readonly string[];
   readonly idempotencyKey: string | undefined;
-  /** Where its reader's stream broke off. */
+  /** The last event that the reader received. */
   readonly lastEventId: string | undefined;
 }
 
@@ -25,7 +25,7 @@ export type A2aReply =
 
 type Params = Readonly<Record<string, unknown>>;
 
-/** All operations of A2A over the core: the one request handler under every binding and dialect. */
+/** All operations of A2A, for every binding and dialect. */
 export class A2aHandler {
   readonly #core: Pick<RelayCore, "a2a" | "a2aCards" | "a2aPushes" | "relayAgent">;
 
@@ -33,7 +33,7 @@ export class A2aHandler {
     this.#core = core;
   }
 
-  /** Whether the caller gave one of its tasks this name itself, as only those of 0.1 do. */
+  /** Whether the caller chose this task id itself, as only callers of 0.1 do. */
   isNamedByCaller(principal: Principal, taskId: string): Promise<boolean> {
     return this.#core.a2a.isNamedByCaller(principal, taskId);
   }

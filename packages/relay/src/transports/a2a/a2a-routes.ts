@@ -28,7 +28,7 @@ const REST_SUMMARIES: Readonly<Record<RestMethod, string>> = {
   DELETE: "tasks/{id}/pushNotificationConfigs/{cid}",
 };
 
-/** Every agent's own A2A address, and the relay's. */
+/** The A2A endpoints of every agent and of the relay. */
 export function a2aRoutes(core: RelayCore): readonly Route[] {
   const handler = new A2aHandler(core);
   const rpc = new JsonRpcBinding(handler);
@@ -56,7 +56,7 @@ export function a2aRoutes(core: RelayCore): readonly Route[] {
     ...(method === "POST" ? { body: Type.Object({}, { additionalProperties: true }) } : {}),
     waits: true,
     streams: "on request",
-    answers: { 200: "What A2A says, or a stream of it" },
+    answers: { 200: "The A2A answer, or a stream of it" },
     handle: (call) => {
       const path = call.params["*"] ?? "";
       if (path === "" && method === "POST") return rpc.answer(call, param(call, "agent_id"));

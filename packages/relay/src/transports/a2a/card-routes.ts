@@ -3,37 +3,37 @@ import { A2A_DIALECTS, type A2aVersion, type AgentCard } from "@a2a-relay/protoc
 import type { A2aCardService, ServedCard } from "../../core/a2a/a2a-cards.ts";
 import { DEFAULT_TENANT } from "../../core/access/principal.ts";
 import { parseTenantName } from "../../core/keys/tenant-service.ts";
-import { type Answer, type OpenCall, param, type Route } from "../http/route.ts";
+import { type Answer, JSON_TYPE, type OpenCall, param, type Route } from "../http/route.ts";
 import { readHeaders } from "./a2a-exchange.ts";
 
 export interface CardRouteSettings {
-  /** How cards are written for whoever does not say. */
+  /** The dialect of cards for callers that name none. */
   readonly cardDialect: CardDialect;
 }
 
 export type CardDialect = Extract<A2aVersion, "1.0" | "0.3">;
 
 const tag = "A2A";
-const answers = { 200: "The card", 304: "The card is the one that the caller has" };
+const answers = { 200: "The card", 304: "The caller has the current card" };
 const CACHED_S = 60;
 
-/** Where clients of one version or another look for a card, and how it is written there unless they say. */
-function placesFor({
+/** The paths where clients of each version request a card, with the default dialect. */
+function cardPaths({
   cardDialect,
 }: CardRouteSettings): readonly (readonly [path: string, dialect: CardDialect])[] {
   return [
     ["/.well-known/agent-card.json", cardDialect],
-    // Only clients older than 0.3 look here.
+    // Only clients older than 0.3 use it.
     ["/.well-known/agent.json", "0.3"],
     ["/.well-known/a2a-agent-card", cardDialect],
   ];
 }
 
-/** Cards over HTTP: of the relay, of each agent as callers need it, and as the agent wrote it. */
+/** Cards over HTTP: the relay's, each agent's as callers need it, and as its owner wrote it. */
 export function cardRoutes(cards: A2aCardService, settings: CardRouteSettings): readonly Route[] {
-  const places = placesFor(settings);
+  const paths = cardPaths(settings);
   return [
-    ...places.map(([path, dialect]): Route => ({
+    ...paths.map(([path, dialect]): Route => ({
       method: "GET",
       path,
       tag,
@@ -45,8 +45,8 @@ export function cardRoutes(cards: A2aCardService, settings: CardRouteSettings): 
         return cardAnswer(call, cards.relayCard(tenant), writerFor(call, dialect));
       },
     })),
-    // Some clients look below the address that they call.
-    ...[...places, ...places.map(([path, dialect]) => [`/a2a${path}`, dialect] as const)].map(
+    // Some clients expect the card below the address that they call.
+    ...[...paths, ...paths.map(([path, dialect]) => [`/a2a${path}`, dialect] as const)].map(
       ([path, dialect]): Route => ({
         method: "GET",
         path: `/agents/{id}${path}`,
@@ -77,7 +77,7 @@ export function cardRoutes(cards: A2aCardService, settings: CardRouteSettings): 
 
 type CardWriter = (card: AgentCard) => AgentCard;
 
-/** The version that the caller says, else the one of the place. An unknown one is refused. */
+/** The caller's version, else the path's. Throws for an unknown one. */
 function writerFor(call: OpenCall, dialect: CardDialect): CardWriter {
   const { version = dialect } = readHeaders(call);
   return (card) => A2A_DIALECTS[version].writeCard(card);
@@ -86,7 +86,7 @@ function writerFor(call: OpenCall, dialect: CardDialect): CardWriter {
 function cardAnswer(call: OpenCall, { card, changedAtMs }: ServedCard, write: CardWriter): Answer {
   const json = JSON.stringify(write(card));
   const etag = `"${createHash("sha256").update(json).digest("base64url")}"`;
-  // What was shown for a key is nobody else's.
+  // A card that needed a key must not be cached for others.
   const whose = (call.header("authorization") ?? "") === "" ? "public" : "private";
   const headers = {
     etag,
@@ -94,20 +94,22 @@ function cardAnswer(call: OpenCall, { card, changedAtMs }: ServedCard, write: Ca
     "cache-control": `${whose}, max-age=${CACHED_S}, must-revalidate`,
     vary: "a2a-version, authorization",
   };
-  return isCurrent(call, etag, changedAtMs) ? { status: 304, headers } : { json, headers };
+  return isCurrent(call, etag, changedAtMs)
+    ? { status: 304, headers }
+    : { body: json, contentType: JSON_TYPE, headers };
 }
 
-/** A tag says more than a time, which counts only where no tag is shown. */
+/** If-None-Match wins over If-Modified-Since. */
 function isCurrent(call: OpenCall, etag: string, changedAtMs: number): boolean {
   const tags = call.header("if-none-match");
-  if (tags !== undefined) return isKnown(tags, etag);
+  if (tags !== undefined) return hasTag(tags, etag);
   const sinceMs = Date.parse(call.header("if-modified-since") ?? "");
   // The header has whole seconds.
   return Math.floor(changedAtMs / 1_000) * 1_000 <= sinceMs;
 }
 
-/** Whether the caller has this very card; a proxy may have marked its tag as weak. */
-function isKnown(ifNoneMatch: string, etag: string): boolean {
+/** A proxy may have marked the tag as weak. */
+function hasTag(ifNoneMatch: string, etag: string): boolean {
   const tags = ifNoneMatch.split(",").map((each) => each.trim().replace(/^W\//, ""));
   return tags.includes(etag) || tags.includes("*");
 }

@@ -9,15 +9,13 @@ import {
 } from "@a2a-relay/protocol";
 import { statusOf } from "../http/http-error.ts";
 import type { Answer, Call, RouteFamily } from "../http/route.ts";
-import type { EventStream } from "../streams/event-stream.ts";
-import { a2aEventStream } from "./a2a-event-stream.ts";
-import { HttpA2aCall, readHeaders } from "./a2a-exchange.ts";
+import type { EventStream } from "../http/event-stream.ts";
+import { a2aEventStream, extensionHeaders, HttpA2aCall, readHeaders } from "./a2a-exchange.ts";
 import type { A2aHandler } from "./a2a-handler.ts";
-import { extensionHeaders } from "./extensions.ts";
 
 type RequestId = string | number | null;
 
-/** A request of JSON-RPC 2.0, understood as far as its envelope. */
+/** The envelope of a JSON-RPC 2.0 request. */
 interface RpcRequest {
   readonly id: RequestId;
   readonly method: string;
@@ -29,7 +27,7 @@ interface Understood {
   readonly operation: A2aOperation;
 }
 
-/** The JSON-RPC binding: one endpoint for all dialects, which are told apart by the names of their methods. */
+/** The JSON-RPC binding: one endpoint for all dialects, which differ in the names of their methods. */
 export class JsonRpcBinding {
   readonly #handler: A2aHandler;
 
@@ -37,7 +35,7 @@ export class JsonRpcBinding {
     this.#handler = handler;
   }
 
-  /** `agentName`: whose endpoint was called; undefined for the relay's. */
+  /** `agentName` is undefined for the relay's own endpoint. */
   async answer(call: Call, agentName: string | undefined): Promise<Answer> {
     let id: RequestId = idOf(call.body);
     let dialect: A2aDialect = A2A_DIALECTS["1.0"];
@@ -60,7 +58,7 @@ export class JsonRpcBinding {
       };
     } catch (reason) {
       const error = RelayError.from(reason);
-      // Kept for the log, which the server writes when it sends the error.
+      // The server logs it when it sends the error.
       if (error.code === "internal" && !(error instanceof A2aError)) throw reason;
       return {
         status: rpcStatusOf(error),
@@ -69,10 +67,7 @@ export class JsonRpcBinding {
     }
   }
 
-  /**
-   * 0.1 shares the names of these methods with its successors and has no header. Who names a task as only its callers
-   * do is one of them.
-   */
+  /** 0.1 shares method names with its successors and has no header. Only its callers choose the ids of their tasks. */
   async #understood(asked: Understood, { method, params }: RpcRequest, call: Call): Promise<Understood> {
     const { id } = params as { readonly id?: unknown };
     if (typeof id !== "string") return asked;
@@ -82,7 +77,7 @@ export class JsonRpcBinding {
   }
 }
 
-/** Errors before a request is understood: strangers, bodies that cannot be read. */
+/** Errors before the request is parsed: unauthenticated callers, unreadable bodies. */
 export const JSON_RPC_FAMILY: RouteFamily = {
   owns: (path) => /^(?:\/a2a|\/agents\/[^/]+\/a2a)\/?$/.test(path) && path !== "/a2a/",
   errorBody: (error) => ({ jsonrpc: "2.0", id: null, error: toJsonRpcError(unread(error), "1.0") }),
@@ -100,7 +95,7 @@ export const JSON_RPC_FAMILY: RouteFamily = {
         properties: {
           code: {
             type: "integer",
-            description: "Of JSON-RPC or of A2A; -32000 for what neither has a code for.",
+            description: "Of JSON-RPC or of A2A; -32000 where neither has a code.",
           },
           message: { type: "string", description: "What was wrong, with which value, and what to do." },
           data: { type: "array", items: { type: "object", additionalProperties: true } },
@@ -110,7 +105,7 @@ export const JSON_RPC_FAMILY: RouteFamily = {
   },
 };
 
-/** What kept a body from being read has names in A2A. */
+/** A2A has its own names for unreadable bodies. */
 function unread(error: RelayError): RelayError {
   if (error instanceof A2aError) return error;
   if (error.code === "invalid_argument") return new A2aError("ParseError", error.message, { cause: error });
@@ -120,7 +115,7 @@ function unread(error: RelayError): RelayError {
   return error;
 }
 
-/** JSON-RPC errors come with 200; what the web knows too, such as strangers and patience, keeps its own status. */
+/** JSON-RPC errors come with 200; what HTTP covers, such as authentication and limits, keeps its status. */
 function rpcStatusOf(error: RelayError): number {
   if (error instanceof A2aError || error.code === "invalid_argument" || error.code === "internal") return 200;
   return statusOf(error);
@@ -152,7 +147,7 @@ function readRequest(body: unknown): RpcRequest {
   return { id, method, params };
 }
 
-/** The id, also of a request that is otherwise wrong, so that its sender knows which one is meant. */
+/** The id, also of an invalid request, so that its sender can match the error. */
 function idOf(body: unknown): RequestId {
   const id =
     typeof body === "object" && body !== null ? (body as Readonly<Record<string, unknown>>)["id"] : null;
@@ -169,7 +164,7 @@ function streamOf(
   id: RequestId,
 ): EventStream {
   return a2aEventStream(pages, {
-    event: ({ event, ...place }) => ({ jsonrpc: "2.0", id, result: dialect.writeEvent(event, place) }),
+    event: ({ event, ...position }) => ({ jsonrpc: "2.0", id, result: dialect.writeEvent(event, position) }),
     error: (error) => ({
       data: JSON.stringify({ jsonrpc: "2.0", id, error: toJsonRpcError(error, dialect.version) }),
     }),

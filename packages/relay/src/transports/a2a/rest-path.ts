@@ -8,11 +8,11 @@ import {
 
 export type RestMethod = "GET" | "POST" | "DELETE";
 
-/** What a path asks for, and what it says about it. */
+/** The operation that a path names, with its parameters. */
 export interface RestRequest {
   readonly operation: A2aOperation;
   readonly dialect: A2aDialect;
-  /** In the words of that dialect. */
+  /** Parameters of the path, as the dialect names them. */
   readonly fixed: Readonly<Record<string, string>>;
 }
 
@@ -50,9 +50,9 @@ const PATHS: readonly RestPath[] = [
   { methods: ["GET"], pattern: /^card$/, operation: "extended-card" },
 ];
 
-/** The path below an agent's address; an A2A tenant may stand before what it asks for. */
-export function restRequestOf(method: RestMethod, written: string): RestRequest {
-  const path = written.replace(/\/$/, "");
+/** Reads the path below an agent's address; an A2A tenant may precede the operation. */
+export function restRequestOf(method: RestMethod, fullPath: string): RestRequest {
+  const path = fullPath.replace(/\/$/, "");
   const isOld = path.startsWith("v1/");
   const asked = isOld ? path.slice("v1/".length) : path;
   const [, tenant, rest] = /^([^/]+)\/(.+)$/.exec(asked) ?? [];

@@ -10,12 +10,10 @@ import {
   V1_DIALECT,
 } from "@a2a-relay/protocol";
 import { statusOf } from "../http/http-error.ts";
-import type { Answer, Call, RouteFamily } from "../http/route.ts";
-import type { EventStream } from "../streams/event-stream.ts";
-import { a2aEventStream } from "./a2a-event-stream.ts";
-import { HttpA2aCall, readHeaders } from "./a2a-exchange.ts";
+import { type Answer, type Call, JSON_TYPE, type RouteFamily } from "../http/route.ts";
+import type { EventStream } from "../http/event-stream.ts";
+import { a2aEventStream, extensionHeaders, HttpA2aCall, readHeaders } from "./a2a-exchange.ts";
 import type { A2aHandler } from "./a2a-handler.ts";
-import { extensionHeaders } from "./extensions.ts";
 import { type RestMethod, type RestRequest, restRequestOf } from "./rest-path.ts";
 
 const A2A_JSON = "application/a2a+json";
@@ -30,7 +28,7 @@ export class RestBinding {
 
   async answer(call: Call, method: RestMethod, agentName: string, path: string): Promise<Answer> {
     let dialect: A2aDialect = path.startsWith("v1/") ? V03_REST_DIALECT : V1_DIALECT;
-    const contentType = namesA2aJson(call) ? { contentType: A2A_JSON } : {};
+    const contentType = namesA2aJson(call) ? A2A_JSON : JSON_TYPE;
     try {
       const { extensions } = readHeaders(call);
       const request = restRequestOf(method, path);
@@ -40,21 +38,22 @@ export class RestBinding {
       const reply = await this.#handler.handle(request.operation, params, new HttpA2aCall(call, said));
       const headers = extensionHeaders(extensions);
       if (reply.pages !== undefined) return { events: streamOf(reply.pages, dialect), ...headers };
-      const json = JSON.stringify(dialect.writeResult(request.operation, reply.result));
-      return { ...written(json, contentType), ...headers };
+      const body = JSON.stringify(dialect.writeResult(request.operation, reply.result));
+      return { body, contentType, ...headers };
     } catch (reason) {
       const error = RelayError.from(reason);
-      // Kept for the log, which the server writes when it sends the error.
+      // The server logs it when it sends the error.
       if (error.code === "internal" && !(error instanceof A2aError)) throw reason;
       return {
         status: restStatusOf(error),
-        ...written(JSON.stringify(errorBodyOf(error, dialect)), contentType),
+        body: JSON.stringify(errorBodyOf(error, dialect)),
+        contentType,
       };
     }
   }
 }
 
-/** Errors before a request is understood. */
+/** Errors before the request is parsed. */
 export const REST_FAMILY: RouteFamily = {
   owns: (path) => /^\/agents\/[^/]+\/a2a\/./.test(path),
   errorBody: (error) => toRestError(namedByA2a(error), restStatusOf(error)),
@@ -78,7 +77,7 @@ export const REST_FAMILY: RouteFamily = {
   },
 };
 
-/** A body of a type that nobody reads has a name in A2A, though the web's own status says it better. */
+/** A2A names this error; the HTTP status stays 415. */
 function namedByA2a(error: RelayError): RelayError {
   if (error.code !== "unsupported_media_type" || error instanceof A2aError) return error;
   return new A2aError("ContentTypeNotSupported", error.message, { cause: error });
@@ -88,15 +87,11 @@ function restStatusOf(error: RelayError): number {
   return error instanceof A2aError ? A2A_ERRORS[error.a2a].httpStatus : statusOf(error);
 }
 
-/** REST of 0.3 answers with the error of its JSON-RPC. */
+/** REST of 0.3 uses the error shape of its JSON-RPC. */
 function errorBodyOf(error: RelayError, dialect: A2aDialect): object {
   return dialect.version === "1.0"
     ? toRestError(error, restStatusOf(error))
     : toJsonRpcError(error, dialect.version);
-}
-
-function written(json: string, { contentType }: { readonly contentType?: string }): Answer {
-  return contentType === undefined ? { json } : { body: json, contentType };
 }
 
 function namesA2aJson(call: Call): boolean {
@@ -105,7 +100,7 @@ function namesA2aJson(call: Call): boolean {
   );
 }
 
-/** What the path says wins over the body, and that over the query. */
+/** The path wins over the body, and the body over the query. */
 function paramsOf({ fixed, operation }: RestRequest, call: Call): Readonly<Record<string, unknown>> {
   const { body } = call;
   if (body !== undefined && (typeof body !== "object" || body === null || Array.isArray(body))) {
@@ -114,7 +109,7 @@ function paramsOf({ fixed, operation }: RestRequest, call: Call): Readonly<Recor
   return { ...queryOf(operation, call.query as Readonly<Record<string, unknown>>), ...body, ...fixed };
 }
 
-/** All of it is text; the dialect knows what is meant as a number. */
+/** All values are text; the dialect reads numbers. */
 function queryOf(operation: A2aOperation, query: Readonly<Record<string, unknown>>): Record<string, unknown> {
   if (operation === "send" || operation === "stream") return {};
   return Object.fromEntries(Object.entries(query).filter(([name]) => name !== "A2A-Version"));
@@ -125,7 +120,7 @@ function streamOf(
   dialect: A2aDialect,
 ): EventStream {
   return a2aEventStream(pages, {
-    event: ({ event, ...place }) => dialect.writeEvent(event, place),
+    event: ({ event, ...position }) => dialect.writeEvent(event, position),
     error: (error) => ({ event: "error", data: JSON.stringify(errorBodyOf(error, dialect)) }),
   });
 }

@@ -9,23 +9,20 @@ import { OutboundFailure } from "../../core/ports/outbound-http.ts";
 import { blocked, connectFailure, noAddress, stopping } from "./failure.ts";
 import type { Resolve } from "./name-servers.ts";
 
-/** Where a connection goes: one of these addresses, all of them checked. */
-export interface Destination {
+/** A connection goes to one of these addresses, which are all checked. */
+export interface DialTarget {
   readonly name: string;
   readonly addresses: readonly LookupAddress[];
   readonly port: number;
 }
-export type Dial = (destination: Destination) => Socket;
+export type Dial = (target: DialTarget) => Socket;
 
-/**
- * From the look-up of the name to a connection that can be written to. No more than that is left of a request that was
- * given up.
- */
+/** From resolving the name to a usable connection. An abandoned request may hold a connection for so long. */
 const CONNECT_MS_MAX = 10_000;
-/** Of a name with more addresses the first ones are tried. */
+/** The first addresses of a name are tried. */
 const ADDRESSES_MAX = 8;
 
-/** Node tries the addresses in turn; the name is there to be asked for, and is answered without asking anybody. */
+/** Node tries one address after the other. `lookup` returns the checked addresses and queries no name server. */
 export const dialTcp: Dial = ({ name, addresses, port }) =>
   connect({
     host: name,
@@ -35,7 +32,7 @@ export const dialTcp: Dial = ({ name, addresses, port }) =>
     lookup: (_name, _options, answer) => answer(null, [...addresses]),
   });
 
-/** Opens connections for undici: the name is resolved once, and the connection goes to what was checked. */
+/** Opens connections for undici. It resolves a name once and connects only to the addresses that it checked. */
 export class CheckedConnector implements Disposable {
   readonly #policy: EgressPolicy;
   readonly #resolve: Resolve;
@@ -81,8 +78,8 @@ export class CheckedConnector implements Disposable {
     const addresses = await this.#addressesOf(hostname, signal);
     if (this.#isDisposed) throw stopping();
     const usualPort = isSecure ? 443 : 80;
-    const destination = { name: hostname, addresses, port: port === "" ? usualPort : Number(port) };
-    let socket = this.#track(this.#dial(destination));
+    const target = { name: hostname, addresses, port: port === "" ? usualPort : Number(port) };
+    let socket = this.#track(this.#dial(target));
     try {
       await once(socket, "connect", { signal });
       if (!isSecure) return socket;
@@ -95,7 +92,7 @@ export class CheckedConnector implements Disposable {
     }
   }
 
-  /** Those of the host that may be called. A literal address has no name to resolve and is checked all the same. */
+  /** The allowed addresses of the host. A literal address is checked too. */
   async #addressesOf(hostname: string, signal: AbortSignal): Promise<readonly LookupAddress[]> {
     const family = isIP(hostname);
     const found =
@@ -111,7 +108,7 @@ export class CheckedConnector implements Disposable {
   #track(socket: Socket): Socket {
     this.#sockets.add(socket);
     socket.once("close", () => this.#sockets.delete(socket));
-    // Whoever uses the socket hears of its errors too; without a listener one that comes late ends the process.
+    // A late error without a listener would end the process; undici has its own listener.
     socket.on("error", () => {});
     return socket;
   }
@@ -123,7 +120,7 @@ export class CheckedConnector implements Disposable {
   }
 }
 
-/** Certificates are checked whatever the environment of the process says. */
+/** Checks certificates also under NODE_TLS_REJECT_UNAUTHORIZED=0. */
 function secure(socket: Socket, hostname: string): Socket {
   const servername = isIP(hostname) === 0 ? { servername: hostname.replace(/\.$/, "") } : {};
   return connectTls({
@@ -135,7 +132,7 @@ function secure(socket: Socket, hostname: string): Socket {
   });
 }
 
-/** Not every way to resolve a name can be stopped; then it goes on without anybody who waits for it. */
+/** Not every resolver can be stopped; its late result is ignored. */
 async function unlessAborted<Result>(result: Promise<Result>, signal: AbortSignal): Promise<Result> {
   const { promise: aborted, reject } = Promise.withResolvers<never>();
   const abort = (): void => reject(signal.reason);

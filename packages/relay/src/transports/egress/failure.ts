@@ -2,14 +2,14 @@ import { quote } from "@a2a-relay/protocol";
 import { HOW_TO_ALLOW } from "../../core/rules/egress-policy.ts";
 import { OutboundFailure } from "../../core/ports/outbound-http.ts";
 
-/** What OpenSSL and Node call a certificate or a handshake that is not good. */
+/** Error codes of OpenSSL and Node for a bad certificate or handshake. */
 const TLS_CODE =
   /^(?:EPROTO$|ERR_TLS_|ERR_SSL_|CERT_|CRL_|DEPTH_ZERO_|ERROR_IN_C|HOSTNAME_MISMATCH|INVALID_|PATH_LENGTH_|SELF_SIGNED_|UNABLE_TO_)/;
 
 const TIMEOUT_CODES = ["ETIMEDOUT", "ETIMEOUT", "ERR_SOCKET_CONNECTION_TIMEOUT"];
 const STOPPED_CODES = ["UND_ERR_DESTROYED", "UND_ERR_CLOSED", "UND_ERR_ABORTED"];
 
-/** Says nothing of the address: who may choose names must not learn what they are called inside. */
+/** Omits the address: a caller that chooses a name must not learn where it leads inside. */
 export function blocked(host: string): OutboundFailure {
   return new OutboundFailure(
     "blocked",
@@ -25,7 +25,7 @@ export function stopping(sent = { mayHaveArrived: false }): OutboundFailure {
   return new OutboundFailure("aborted", "the relay is stopping", sent);
 }
 
-/** Why there is no connection: nothing was sent. */
+/** A failure to connect: nothing was sent. */
 export function connectFailure(host: string, reason: unknown): OutboundFailure {
   if (reason instanceof OutboundFailure) return reason;
   const code = codeOf(reason);
@@ -39,7 +39,7 @@ export function connectFailure(host: string, reason: unknown): OutboundFailure {
   return new OutboundFailure("unreachable", `no connection to ${quote(host)} (${code})`, options);
 }
 
-/** Why there is no answer over a connection that was there: what was sent may have arrived. */
+/** A failure on an open connection: the request may have arrived. */
 export function exchangeFailure(
   host: string,
   reason: unknown,

@@ -16,15 +16,14 @@ import {
   requestTo,
 } from "../../../testing/outside-network.ts";
 import { outboundFailure } from "../../../testing/outbound-failure.ts";
-import { EgressPolicy } from "../../core/rules/egress-policy.ts";
+import { EgressPolicy, HOW_TO_ALLOW } from "../../core/rules/egress-policy.ts";
 import { GuardedOutbound } from "./guarded-outbound.ts";
 
 const LOOPBACK = ["127.0.0.0/8"];
 const policy = new EgressPolicy(LOOPBACK);
 
-/** The same for every address: who chooses a name must not learn where it leads. */
-const BLOCKED =
-  '"hooks.example" is at an address that the relay does not call; whoever runs the relay may allow it by its CIDR with A2A_RELAY_EGRESS_ALLOW, such as 10.0.0.0/8';
+/** The same for every address: a caller that chooses a name must not learn where it leads. */
+const BLOCKED = `"hooks.example" is at an address that the relay does not call; ${HOW_TO_ALLOW}`;
 
 describe("a request to the outside", () => {
   it("carries its method, path, headers and body, and brings back status, headers and text", async () => {
@@ -92,7 +91,7 @@ describe("a request to the outside", () => {
     const url = `http://127.0.0.1:${server.port}/`;
     for (let count = 0; count < 3; count += 1) {
       await outbound.request(requestTo(url));
-      // A connection is free again when the server had a turn to close it.
+      // A connection is free again after the server could have closed it.
       await nextTurn();
     }
     assert.equal(server.connections.length, 1);
@@ -174,7 +173,7 @@ describe("what may be called", () => {
     ]);
   });
 
-  it("is the address that was checked, though the name server changes its mind at once", async () => {
+  it("is the address that was checked, though the name server changes its answer at once", async () => {
     await using server = await openOutsideServer((socket) => {
       onRequest(socket, () =>
         socket.end("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\nok"),
@@ -308,7 +307,7 @@ describe("giving up", () => {
     assert.equal(received(), "");
   });
 
-  it("is what all requests do when the way out is closed, and later ones too", async () => {
+  it("happens to all requests when the client closes, and to later ones too", async () => {
     await using server = await openOutsideServer(() => {});
     const outbound = new GuardedOutbound({ policy });
     const url = `http://127.0.0.1:${server.port}/`;
@@ -347,7 +346,7 @@ describe("giving up", () => {
     assert.equal(server.connections.length, 0);
   });
 
-  it("closes a connection that is not there yet", async () => {
+  it("closes a connection that is still being made", async () => {
     const socket = new Socket();
     const { promise: dialled, resolve } = Promise.withResolvers<void>();
     const outbound = new GuardedOutbound({

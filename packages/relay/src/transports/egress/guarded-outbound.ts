@@ -7,24 +7,24 @@ import {
   type OutboundRequest,
 } from "../../core/ports/outbound-http.ts";
 import { CheckedConnector, type Dial, dialTcp } from "./checked-connector.ts";
-import { Exchange } from "./exchange.ts";
+import { HttpExchange } from "./http-exchange.ts";
 import { stopping } from "./failure.ts";
 import { NameServers, type Resolve } from "./name-servers.ts";
 import { OriginPools } from "./origin-pools.ts";
 
 export interface GuardedOutboundParts {
   readonly policy: EgressPolicy;
-  /** By default through the name servers of this machine. */
+  /** Default: the name servers of this machine. */
   readonly resolve?: Resolve;
-  /** By default TCP. */
+  /** Default: TCP. */
   readonly dial?: Dial;
 }
 
 const HEADER_NAME = /^[!#$%&'*+\-.^_`|~\da-z]+$/i;
-/** Printable ASCII, blanks and tabs: no end of a line, and nothing that servers read in different ways. */
+/** Printable ASCII and tabs: no line ends, and nothing that servers parse in different ways. */
 const HEADER_VALUE = /^[\t\x20-\x7e]*$/;
 
-/** They say where a request ends, where it goes or through whom, and follow from the URL and the body alone. */
+/** The client sets these itself, from the URL and the body: they decide where a request goes and where it ends. */
 const OWN_HEADERS: ReadonlySet<string> = new Set([
   "connection",
   "content-length",
@@ -39,7 +39,10 @@ const OWN_HEADERS: ReadonlySet<string> = new Set([
   "upgrade",
 ]);
 
-/** The way out over HTTP/1.1, with connections kept for a while. A redirect is an answer like any other. */
+/**
+ * The guarded HTTP/1.1 client for every outbound request. It connects only to addresses that the policy allows, keeps
+ * connections for a short time, and follows no redirects.
+ */
 export class GuardedOutbound implements Outbound, AsyncDisposable {
   readonly #policy: EgressPolicy;
   readonly #connector: CheckedConnector;
@@ -56,7 +59,7 @@ export class GuardedOutbound implements Outbound, AsyncDisposable {
     if (this.#isDisposed) throw stopping();
     const url = this.#checkedUrl(request.url);
     assertHeaders(request.headers);
-    const exchange = new Exchange(url.host, request);
+    const exchange = new HttpExchange(url.host, request);
     if (!exchange.isOver) {
       const { method, headers, body = null } = request;
       this.#pools
@@ -66,7 +69,7 @@ export class GuardedOutbound implements Outbound, AsyncDisposable {
     return exchange.answer;
   }
 
-  /** Once more, because the operator may have changed what is allowed since the URL was registered. */
+  /** Checked again, because the operator may have changed the policy since the URL was registered. */
   #checkedUrl(text: string): URL {
     try {
       return this.#policy.checkUrl(text, "url");

@@ -11,7 +11,7 @@ const policy = new EgressPolicy(["127.0.0.0/8", "::1/128"]);
 const { signal: never } = new AbortController();
 
 describe("a name", () => {
-  it("is not held up by others that nobody answers for, however many", async () => {
+  it("is not delayed by others whose name servers are silent, however many", async () => {
     await using names = await openNameServer({ "zhiwei.example": "127.0.0.1" });
     await using server = await openOutsideServer(answering(OK));
     const { resolve } = new NameServers({ servers: [names.server] });
@@ -29,21 +29,21 @@ describe("a name", () => {
     await Promise.all(failures);
   });
 
-  it("is asked for in both kinds of addresses, and one of them is enough", async () => {
+  it("is queried for IPv4 and IPv6, and one answer is enough", async () => {
     await using names = await openNameServer({ "zhiwei.example": "93.184.215.14" });
     const { resolve } = new NameServers({ servers: [names.server] });
     assert.deepEqual(await resolve("zhiwei.example", never), [{ address: "93.184.215.14", family: 4 }]);
     assert.deepEqual(names.asked, ["zhiwei.example", "zhiwei.example"]);
   });
 
-  it("that does not exist is told from one that has no address", async () => {
+  it("that does not exist differs from one without an address", async () => {
     await using names = await openNameServer({ "lost.example": null, "empty.example": "" });
     const { resolve } = new NameServers({ servers: [names.server] });
     await assert.rejects(resolve("lost.example", never), { code: "ENOTFOUND" });
     assert.deepEqual(await resolve("empty.example", never), []);
   });
 
-  it("is asked for no more once nobody waits for it", async () => {
+  it("is queried no more after the caller gives up", async () => {
     await using names = await openNameServer({});
     const given = new AbortController();
     const { resolve } = new NameServers({ servers: [names.server] });
@@ -53,7 +53,7 @@ describe("a name", () => {
     await failed;
   });
 
-  it("is asked for no more once the way out is closed", async () => {
+  it("is queried no more after the client closes", async () => {
     const { promise: given, resolve: give } = Promise.withResolvers<AbortSignal>();
     const { promise: nothing } = Promise.withResolvers<never>();
     const resolve: Resolve = (_name, signal) => {
@@ -68,7 +68,7 @@ describe("a name", () => {
     assert.equal(signal.aborted, true);
   });
 
-  it("is a matter of time where the name server says nothing", async () => {
+  it("times out where the name server is silent", async () => {
     await using names = await openNameServer({});
     const { resolve } = new NameServers({ servers: [names.server], tryMs: 250 });
     await using outbound = new GuardedOutbound({ policy, resolve });
@@ -81,7 +81,7 @@ describe("a name", () => {
   });
 
   for (const name of ["localhost", "LOCALHOST"]) {
-    it(`of this machine is known without a name server: ${name}`, async () => {
+    it(`of this machine needs no name server: ${name}`, async () => {
       await using names = await openNameServer({});
       const { resolve } = new NameServers({ servers: [names.server] });
       const found = await resolve(name, never);

@@ -1,29 +1,26 @@
 import type { LookupAddress } from "node:dns";
 import { lookup, Resolver } from "node:dns/promises";
 
-/** All addresses of a name. Once the signal is aborted nobody waits for them. */
+/** All addresses of a name. After the signal aborts, the result is not used. */
 export type Resolve = (name: string, signal: AbortSignal) => Promise<readonly LookupAddress[]>;
 
 export interface NameServersOptions {
-  /** By address and port; those that the machine is set up with unless others are given. */
+  /** As `address:port`; default: those of this machine. */
   readonly servers?: readonly string[];
   readonly tryMs?: number;
 }
 
-/** A name server that does not answer is asked twice, and given up after about six seconds. */
+/** Two tries take about six seconds, because the second one waits longer. */
 const TRY_MS = 2_000;
 const TRIES = 2;
 
-/**
- * Names without a dot and those under `localhost` and `internal` are this machine's or this network's own: no stranger
- * can have a name server for them.
- */
+/** Names without a dot, and those under `localhost` and `internal`: no stranger can have a name server for them. */
 const OWN_NAME = /^[^.]+$|\.(?:localhost|internal)$/i;
 
 /**
- * Asks the name servers of this machine, over sockets of its own. The operating system's way has a few threads for the
- * whole process and cannot be stopped: a few names whose name server is silent would hold up all others. So it is used
- * for our own names alone, which may be in the hosts file.
+ * Asks the name servers of this machine directly. The operating system's resolver has a few threads for the whole
+ * process and cannot be stopped, so a few names with a silent name server would delay all others. Only the machine's
+ * own names, which may be in the hosts file, use it.
  */
 export class NameServers {
   readonly #servers: readonly string[] | undefined;
@@ -36,7 +33,7 @@ export class NameServers {
 
   readonly resolve: Resolve = async (name, signal) => {
     if (OWN_NAME.test(name.replace(/\.$/, ""))) return lookup(name, { all: true, order: "verbatim" });
-    // One for each name, so that it is stopped alone, and follows when the machine gets other name servers.
+    // One resolver per name: it can be cancelled alone, and uses the current name servers.
     const resolver = new Resolver({ timeout: this.#tryMs, tries: TRIES });
     if (this.#servers !== undefined) resolver.setServers(this.#servers);
     const cancel = (): void => resolver.cancel();
@@ -50,7 +47,7 @@ export class NameServers {
   };
 }
 
-/** One of the two questions may fail: there are name servers that know nothing of IPv6. */
+/** One of the two queries may fail: some name servers do not know IPv6. */
 function addressesIn(
   answers: readonly [v4: PromiseSettledResult<string[]>, v6: PromiseSettledResult<string[]>],
 ): readonly LookupAddress[] {
@@ -64,7 +61,7 @@ function addressesIn(
   return found;
 }
 
-/** The name is there, and has no address of this kind. */
+/** The name exists, but has no address of this kind. */
 function isNoData(reason: unknown): boolean {
   return reason instanceof Error && "code" in reason && reason.code === "ENODATA";
 }

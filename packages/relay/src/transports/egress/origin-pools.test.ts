@@ -6,7 +6,7 @@ const origin = (number: number): string => `http://n${number}.example`;
 
 describe("connections by origin", () => {
   it("are kept for those that were used last", async () => {
-    await using pools = new OriginPools((_to, report) => report(new Error("nobody connects here"), null));
+    await using pools = new OriginPools((_to, report) => report(new Error("no connections here"), null));
     const [oldest, second] = [pools.of(origin(0)), pools.of(origin(1))];
     for (let number = 2; number < 256; number += 1) pools.of(origin(number));
     assert.equal(pools.of(origin(0)), oldest);
@@ -17,7 +17,7 @@ describe("connections by origin", () => {
   });
 
   it("are all closed in the end", async () => {
-    const pools = new OriginPools((_to, report) => report(new Error("nobody connects here"), null));
+    const pools = new OriginPools((_to, report) => report(new Error("no connections here"), null));
     const all = Array.from({ length: 300 }, (_, number) => pools.of(origin(number)));
     await pools[Symbol.asyncDispose]();
     assert.ok(all.every(({ destroyed }) => destroyed));

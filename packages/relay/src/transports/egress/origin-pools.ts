@@ -2,22 +2,22 @@ import { type buildConnector, Pool } from "undici";
 
 const SECOND_MS = 1_000;
 
-/** Origins whose connections are kept for the next request; the one that was not used for longest gives way. */
+/** Origins with kept connections; the least recently used one is closed first. */
 const ORIGINS_MAX = 256;
-/** Connections to one origin; further requests wait, within their time. */
+/** Connections to one origin; further requests queue, within their timeout. */
 const CONNECTIONS_OF_ORIGIN_MAX = 32;
-/** An unused connection is closed after so long, whatever the other side offers. */
+/** The longest time that an idle connection is kept, also when the server offers more. */
 const IDLE_MS_MAX = 4 * SECOND_MS;
-/** A connection takes no new requests after so long, so that a name that moves is followed. */
+/** After this age a connection takes no new requests, so that the relay follows changed DNS records. */
 const CONNECTION_AGE_MS_MAX = 60 * SECOND_MS;
 const ANSWER_HEADER_BYTES_MAX = 16 * 1024;
 
-/** Connections by origin. Nothing is taken from the environment: no proxy, no other parser. */
+/** Connection pools by origin. The environment has no influence: no proxy, no other parser. */
 export class OriginPools implements AsyncDisposable {
   readonly #connect: buildConnector.connector;
   readonly #pools = new Map<string, Pool>();
-  /** Those that gave way and still have requests under way. */
-  readonly #leaving = new Set<Pool>();
+  /** Evicted pools with requests under way. */
+  readonly #closing = new Set<Pool>();
 
   constructor(connect: buildConnector.connector) {
     this.#connect = connect;
@@ -25,13 +25,13 @@ export class OriginPools implements AsyncDisposable {
 
   of(origin: string): Pool {
     const pool = this.#pools.get(origin) ?? this.#open(origin);
-    // A map keeps the order of insertion, so that its first is the one that was not used for longest.
+    // A map keeps insertion order, so its first entry is the least recently used.
     this.#pools.delete(origin);
     this.#pools.set(origin, pool);
     for (const [oldest, idle] of this.#pools) {
       if (this.#pools.size <= ORIGINS_MAX) break;
       this.#pools.delete(oldest);
-      this.#leave(idle);
+      this.#close(idle);
     }
     return pool;
   }
@@ -44,7 +44,7 @@ export class OriginPools implements AsyncDisposable {
       keepAliveTimeout: IDLE_MS_MAX,
       keepAliveMaxTimeout: IDLE_MS_MAX,
       maxHeaderSize: ANSWER_HEADER_BYTES_MAX,
-      // The time of a request is counted as a whole, by its exchange.
+      // The exchange limits the total time of a request.
       headersTimeout: 0,
       bodyTimeout: 0,
       allowH2: false,
@@ -53,14 +53,14 @@ export class OriginPools implements AsyncDisposable {
   }
 
   /** Lets requests under way finish. */
-  #leave(pool: Pool): void {
-    this.#leaving.add(pool);
-    const gone = (): void => void this.#leaving.delete(pool);
-    pool.close().then(gone, gone);
+  #close(pool: Pool): void {
+    this.#closing.add(pool);
+    const closed = (): void => void this.#closing.delete(pool);
+    pool.close().then(closed, closed);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    const pools = [...this.#pools.values(), ...this.#leaving];
+    const pools = [...this.#pools.values(), ...this.#closing];
     this.#pools.clear();
     await Promise.all(pools.map((pool) => pool.destroy()));
   }

@@ -3,14 +3,14 @@ import type { Metadata } from "@grpc/grpc-js";
 import type { Principal } from "../../core/access/principal.ts";
 import type { A2aCall } from "../a2a/a2a-handler.ts";
 
-/** What is needed of a call, whether it is answered once or goes on. */
+/** The part of a gRPC call that unary and streaming calls share. */
 export interface IncomingCall {
   readonly metadata: Metadata;
   readonly cancelled: boolean;
   once(event: "cancelled", listener: () => void): unknown;
 }
 
-/** A gRPC call as the handler sees it. */
+/** A gRPC call as the A2A handler sees it. */
 export class GrpcA2aCall implements A2aCall {
   readonly principal: Principal;
   readonly version = "1.0";
@@ -21,7 +21,7 @@ export class GrpcA2aCall implements A2aCall {
 
   constructor(
     call: IncomingCall,
-    known: {
+    context: {
       readonly principal: Principal;
       readonly agentName: string | undefined;
       readonly stopping: AbortSignal;
@@ -29,10 +29,10 @@ export class GrpcA2aCall implements A2aCall {
   ) {
     assertVersion(headerOf(call, "a2a-version"));
     this.#call = call;
-    this.#stopping = known.stopping;
-    this.principal = known.principal;
+    this.#stopping = context.stopping;
+    this.principal = context.principal;
     this.extensions = namedExtensions(call);
-    this.agentName = known.agentName;
+    this.agentName = context.agentName;
   }
 
   get idempotencyKey(): string | undefined {
@@ -43,7 +43,7 @@ export class GrpcA2aCall implements A2aCall {
     return headerOf(this.#call, "last-event-id");
   }
 
-  /** Made when somebody waits: aborted when the caller has gone or the relay is stopping. */
+  /** Aborted when the caller cancels or the relay stops. */
   get signal(): AbortSignal {
     const gone = new AbortController();
     this.#call.once("cancelled", () => gone.abort());
@@ -64,7 +64,7 @@ export function namedExtensions(call: IncomingCall): readonly string[] {
     .filter((uri) => uri !== "");
 }
 
-/** The package of the service is that of 1.0; whoever says otherwise in the header is told. */
+/** The service's package is that of 1.0, so a header that names another version is refused. */
 function assertVersion(said: string | undefined): void {
   const version = parseA2aVersion(said);
   if (version === undefined || version === "1.0") return;

@@ -34,7 +34,7 @@ async function setup(settings: Partial<GrpcServerSettings> = {}) {
   };
 }
 
-/** A connection that says nothing, once the relay has said hello. */
+/** A connection that sends nothing, after the relay has sent its settings. */
 async function openSilent(port: number): Promise<Socket> {
   const socket = connect(port, "127.0.0.1");
   await once(socket, "data", { signal: AbortSignal.timeout(WAIT_MS_MAX) });
@@ -46,7 +46,7 @@ function closed(socket: Socket): Promise<unknown> {
 }
 
 describe("gRPC", () => {
-  it("takes so many connections, and the next when one has gone", async () => {
+  it("takes so many connections, and the next when one has closed", async () => {
     await using grpc = await setup({ connectionsMax: 2 });
     const [first, second] = [await openSilent(grpc.port), await openSilent(grpc.port)];
     await closed(connect(grpc.port, "127.0.0.1"));
@@ -68,12 +68,12 @@ describe("gRPC", () => {
     assert.equal(settings.maxConcurrentStreams, LIMITS.grpcCallsOfConnectionMax);
   });
 
-  it("closes connections on which nobody calls", async () => {
+  it("closes idle connections", async () => {
     await using grpc = await setup({ idleMs: 50 });
     await closed(await openSilent(grpc.port));
   });
 
-  it("lets go of its port when it stops, also with silent connections open", async () => {
+  it("frees its port when it stops, also with silent connections open", async () => {
     let port: number;
     let cutOff: Promise<unknown>;
     {
@@ -86,7 +86,7 @@ describe("gRPC", () => {
     assert.equal(again.port, port);
   });
 
-  it("says which address it could not have, and what to do", async () => {
+  it("names the address it could not listen on, and what to do", async () => {
     await using grpc = await setup();
     await assert.rejects(startGrpc(grpc.parts, { ...SETTINGS, port: grpc.port }), (reason) => {
       assert.ok(reason instanceof RelayError);

@@ -37,26 +37,25 @@ export interface GrpcServerParts {
   readonly authenticator: Authenticator;
   readonly tenants: Pick<TenantService, "enter">;
   readonly log: { error(about: Readonly<Record<string, unknown>>, text: string): void };
-  /** Aborted when the relay stops: whoever waits is answered at once. */
+  /** Aborted when the relay stops; calls that wait are answered at once. */
   readonly stopping: AbortSignal;
 }
 
 export interface GrpcServerSettings {
   readonly host: string;
   readonly port: number;
-  /** How long a reader of a stream may take for what it was sent. */
+  /** The relay ends a stream whose reader takes nothing for so long. */
   readonly streamStallMs: number;
   readonly drainMs: number;
-  /** Connections that are open at one time, as `LIMITS.grpcConnectionsMax` unless said otherwise. */
+  /** Open connections; `LIMITS.grpcConnectionsMax` by default. */
   readonly connectionsMax?: number;
-  /** How long a connection stays without a call, as `LIMITS.grpcIdleMsMax` unless said otherwise. */
+  /** How long a connection stays open without a call; `LIMITS.grpcIdleMsMax` by default. */
   readonly idleMs?: number;
 }
 
-/** Whoever is silent for so long is asked whether it is there, and cut off where it does not answer in time. */
+/** The server pings a silent connection and closes it when no answer comes in time. */
 const KEEPALIVE = { "grpc.keepalive_time_ms": 60_000, "grpc.keepalive_timeout_ms": 20_000 };
 
-/** A2A over gRPC while it listens. */
 export interface RunningGrpc extends AsyncDisposable {
   readonly port: number;
 }
@@ -77,7 +76,7 @@ export async function startGrpc(parts: GrpcServerParts, settings: GrpcServerSett
   return {
     port: (listener.address() as AddressInfo).port,
     [Symbol.asyncDispose]: async () => {
-      // Whoever waits is answered now, or the server would wait for them.
+      // Calls that wait end now, or the server would wait for them.
       closing.abort();
       const closed = once(listener, "close");
       listener.close();
@@ -87,7 +86,7 @@ export async function startGrpc(parts: GrpcServerParts, settings: GrpcServerSett
   };
 }
 
-/** One request after another, read from gRPC, handed to the one handler, and written back. */
+/** Reads gRPC calls, passes them to the A2A handler and writes its answers. */
 class GrpcBinding {
   readonly #parts: GrpcServerParts;
   readonly #settings: GrpcServerSettings;
@@ -112,7 +111,7 @@ class GrpcBinding {
     call: ServerWritableStream<never, unknown>,
   ): Promise<void> {
     const { pages } = await this.#handle(operation, request, call);
-    if (pages === undefined) throw new RelayError("internal", "a stream was asked for and is none");
+    if (pages === undefined) throw new RelayError("internal", "the handler gave no stream");
     const hasIds = namedExtensions(call).includes(STREAM_RESUME_EXTENSION);
     let isWhole = false;
     for await (const { events } of pages) {
@@ -123,13 +122,13 @@ class GrpcBinding {
       }
       if (call.cancelled) return;
     }
-    // An end without a reason would look like the end of the task.
+    // Without an error the caller would take the end of the stream for the end of the task.
     if (!isWhole && this.#parts.stopping.aborted) {
       throw new RelayError("unavailable", "the relay is stopping; subscribe again in a moment");
     }
   }
 
-  /** Says why there is no answer. Never throws: whatever is wrong with one call, the others go on. */
+  /** Writes the error of a call. Never throws, so that a failed call does not end the others. */
   refuse(reason: unknown, method: string, write: (status: StatusObject) => unknown): void {
     try {
       write(this.#refusalOf(reason, method));
@@ -138,7 +137,7 @@ class GrpcBinding {
     }
   }
 
-  /** What failed of our own is for the log; the caller hears that something did. */
+  /** Logs an internal error; the caller does not see its text. */
   #refusalOf(reason: unknown, method: string): StatusObject {
     const error = RelayError.from(reason);
     if (error.code === "internal")
@@ -153,14 +152,14 @@ class GrpcBinding {
   ): ReturnType<A2aHandler["handle"]> {
     const { authenticator, handler, stopping, tenants } = this.#parts;
     if (stopping.aborted) throw new RelayError("unavailable", "the relay is stopping; try again in a moment");
-    const known = await authenticator.authenticate(headerOf(call, "authorization"), "grpc");
+    const caller = await authenticator.authenticate(headerOf(call, "authorization"), "grpc");
     const { tenant: field, ...params } = V1_DIALECT.readParams(operation, request);
     const { tenant, agentName } = readA2aTenant(field);
-    const principal = tenant === undefined ? known : await tenants.enter(known, tenant);
+    const principal = tenant === undefined ? caller : await tenants.enter(caller, tenant);
     return handler.handle(operation, params, new GrpcA2aCall(call, { principal, agentName, stopping }));
   }
 
-  /** A reader that does not take what it was sent is cut off, as on every other wire. */
+  /** Rejects when the reader takes nothing for the stall time. */
   #drained(call: ServerWritableStream<never, unknown>): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const timer = setTimeout(
@@ -186,7 +185,7 @@ function serviceOf(binding: GrpcBinding): UntypedServiceImplementation {
   }
   for (const name of Object.keys(STREAM_METHODS) as (keyof typeof STREAM_METHODS)[]) {
     const stream: handleServerStreamingCall<never, unknown> = (call) => {
-      void answerOnAndOn(binding, name, call);
+      void answerStream(binding, name, call);
     };
     service[name] = stream as UntypedHandleCall;
   }
@@ -210,7 +209,7 @@ async function answerOnce(
 }
 
 /** Never rejects. */
-async function answerOnAndOn(
+async function answerStream(
   binding: GrpcBinding,
   name: keyof typeof STREAM_METHODS,
   call: ServerWritableStream<never, unknown>,
@@ -224,7 +223,7 @@ async function answerOnAndOn(
   }
 }
 
-/** gRPC has no ids of events, so whoever knows of them finds them in the metadata. */
+/** gRPC has no event ids, so callers that name the extension find them in the metadata. */
 function withId({ n, event }: A2aEvent): A2aStreamResponse {
   const entries = Object.entries(event).map(([member, value]) => {
     const { metadata, ...rest } = value as { readonly metadata?: object };
@@ -233,7 +232,7 @@ function withId({ n, event }: A2aEvent): A2aStreamResponse {
   return Object.fromEntries(entries);
 }
 
-/** Its own sockets, because the library does not count connections. */
+/** Listens itself, because the library does not limit connections. */
 function listen(server: Server, settings: GrpcServerSettings): Promise<NetServer> {
   const { host, port, connectionsMax = LIMITS.grpcConnectionsMax } = settings;
   const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
@@ -249,7 +248,7 @@ function listen(server: Server, settings: GrpcServerSettings): Promise<NetServer
   });
 }
 
-/** Lets calls under way finish, and cuts the rest off when the time is over. */
+/** Lets calls under way finish, and ends the rest after `drainMs`. */
 function shutDown(server: Server, drainMs: number): Promise<void> {
   return new Promise((resolve) => {
     const timer = setTimeout(() => server.forceShutdown(), drainMs);

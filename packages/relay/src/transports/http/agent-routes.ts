@@ -1,10 +1,17 @@
-import { AgentsQuerySchema, RegisterRequestSchema } from "@a2a-relay/protocol";
+import {
+  AgentsQuerySchema,
+  PushQuerySchema,
+  PushReplayRequestSchema,
+  PushRotateRequestSchema,
+  RegisterRequestSchema,
+} from "@a2a-relay/protocol";
+import type { PushService } from "../../core/outbound/push-service.ts";
 import type { AgentService } from "../../core/registration/agent-service.ts";
 import { type Answer, type Call, param, type Route } from "./route.ts";
 
 const tag = "Agents";
 
-/** The address book over HTTP. */
+/** Agents over HTTP. */
 export function agentRoutes(agents: AgentService): readonly Route[] {
   const register = async ({ principal, body }: Call): Promise<Answer> => {
     const answer = await agents.register(principal, body);
@@ -14,7 +21,7 @@ export function agentRoutes(agents: AgentService): readonly Route[] {
     method: "POST",
     tag,
     body: RegisterRequestSchema,
-    answers: { 201: "Registered", 200: "Updated; what was left out stays as it was" },
+    answers: { 201: "Registered", 200: "Updated; omitted fields keep their values" },
     handle: register,
   } as const;
   return [
@@ -41,7 +48,7 @@ export function agentRoutes(agents: AgentService): readonly Route[] {
       method: "DELETE",
       path: "/agents/{id}",
       tag,
-      summary: "Deregister: open mail is withdrawn, its senders are told",
+      summary: "Deregister: open messages are withdrawn, their senders are told",
       answers: { 200: "Which agent was removed" },
       handle: async (call) => ({ body: await agents.remove(call.principal, param(call, "id")) }),
     },
@@ -49,9 +56,49 @@ export function agentRoutes(agents: AgentService): readonly Route[] {
       method: "POST",
       path: "/agents/{id}/heartbeat",
       tag,
-      summary: "Say that the agent is there",
+      summary: "Report that the agent is online",
       answers: { 200: "The agent with its presence" },
       handle: async (call) => ({ body: await agents.heartbeat(call.principal, param(call, "id")) }),
+    },
+  ];
+}
+
+/** Push endpoints of agents over HTTP. */
+export function pushRoutes(pushes: PushService): readonly Route[] {
+  return [
+    {
+      method: "GET",
+      path: "/agents/{id}/push",
+      tag,
+      summary: "The agent's push endpoint, its state, and the latest pushes with their attempts",
+      query: PushQuerySchema,
+      answers: { 200: "The endpoint, without its secret" },
+      handle: async (call) => ({
+        body: await pushes.endpoint(call.principal, param(call, "id"), call.query),
+      }),
+    },
+    {
+      method: "POST",
+      path: "/agents/{id}/push/rotate",
+      tag,
+      summary: "Make a new secret for pushes; the old one signs beside it for a while",
+      body: PushRotateRequestSchema,
+      answers: { 201: "The new secret, which is returned only here, and when the old one ends" },
+      handle: async (call) => ({
+        status: 201,
+        body: await pushes.rotate(call.principal, param(call, "id"), call.body),
+      }),
+    },
+    {
+      method: "POST",
+      path: "/agents/{id}/push/replay",
+      tag,
+      summary: "Push again all open messages that were accepted since a time",
+      body: PushReplayRequestSchema,
+      answers: { 200: "How many messages are pushed again" },
+      handle: async (call) => ({
+        body: await pushes.replay(call.principal, param(call, "id"), call.body),
+      }),
     },
   ];
 }

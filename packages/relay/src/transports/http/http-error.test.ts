@@ -30,13 +30,13 @@ describe("the table of statuses", () => {
       assert.equal(statusOf(new RelayError(code, "x")), HTTP_STATUS[code]);
   });
 
-  it("asks to come back later exactly where that may help", () => {
+  it("has a Retry-After exactly where a retry may help", () => {
     const later = RELAY_ERROR_CODES.filter((code) => [429, 503, 507].includes(HTTP_STATUS[code]));
     assert.deepEqual(Object.keys(RETRY_AFTER_S).toSorted(), [...later].toSorted());
   });
 });
 
-describe("the web server's own complaints", () => {
+describe("errors of Fastify", () => {
   const complaints: readonly [reason: object, code: string][] = [
     [{ code: "FST_ERR_CTP_INVALID_MEDIA_TYPE", statusCode: 415, message: "x" }, "unsupported_media_type"],
     [{ code: "FST_ERR_MAX_PARAM_LENGTH", statusCode: 414, message: "x" }, "too_large"],
@@ -55,7 +55,7 @@ describe("the web server's own complaints", () => {
   }
 });
 
-describe("an answer to what is no request", () => {
+describe("the answer to bytes that are no request", () => {
   it("is HTTP with an error of the usual shape, for a connection that ends", () => {
     const reasons: readonly [code: string | undefined, status: number][] = [
       ["HPE_HEADER_OVERFLOW", 413],

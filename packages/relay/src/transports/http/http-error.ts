@@ -24,7 +24,7 @@ export const HTTP_STATUS = {
   internal: 500,
 } as const satisfies Record<RelayErrorCode, number>;
 
-/** Codes after which the same call may succeed by itself, and how long to wait. */
+/** Codes after which the same call may succeed later, with the delay in seconds. */
 export const RETRY_AFTER_S: Partial<Record<RelayErrorCode, number>> = {
   mailbox_full: 5,
   resource_exhausted: 1,
@@ -36,7 +36,7 @@ export function statusOf(error: RelayError): number {
   return HTTP_STATUS[error.code];
 }
 
-/** The web server's own complaints, in our words. */
+/** Fastify's own errors as ours. */
 export function fromServerError(reason: unknown): RelayError {
   if (reason instanceof RelayError) return reason;
   const { code, statusCode, message } = reason as {
@@ -56,7 +56,7 @@ export function fromServerError(reason: unknown): RelayError {
   return RelayError.from(reason);
 }
 
-/** The answer to what was no HTTP request, as bytes for a socket that is closed behind it. */
+/** The raw answer to bytes that are no HTTP request; the connection closes after it. */
 export function toWireAnswer(reason: { readonly code?: string }): string {
   const error = notARequest(reason.code);
   const status = statusOf(error);

@@ -1,31 +1,41 @@
-import { Gauge, Registry } from "prom-client";
-import { StreamMeter } from "../streams/stream-meter.ts";
+import { Counter, Gauge, Histogram, Registry } from "prom-client";
+import { STREAM_KINDS, type StreamMeter } from "./event-stream.ts";
 
-const CALLS = "a2a_relay_http_requests_total";
-const SECONDS = "a2a_relay_http_request_seconds";
-/** Upper bounds of the histogram's buckets, in seconds. */
-const BUCKETS = [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10, 60] as const;
-
-/** Whose figures somebody may see. */
+/** The figures that a caller may see. */
 export interface MetricsScope {
   readonly tenants: readonly string[];
-  /** Calls, times and memory too, which are of the process and not of a tenant. */
+  /** Includes requests, times, streams and memory, which belong to no tenant. */
   readonly isProcessWide: boolean;
 }
 
-/** What is measured: calls by route and status, their time, streams, open mail by state, memory. */
-export class HttpMetrics {
-  readonly streams = new StreamMeter();
-  readonly #openDeliveries: (tenant: string) => Promise<ReadonlyMap<string, number>>;
-  readonly #process = new Registry();
-  readonly #routes = new Map<string, RouteMetrics>();
+type OpenDeliveries = (tenant: string) => Promise<ReadonlyMap<string, number>>;
 
-  constructor(openDeliveries: (tenant: string) => Promise<ReadonlyMap<string, number>>) {
+/** Measures requests by route and status, their time, streams, open deliveries by state, and memory. */
+export class HttpMetrics {
+  readonly streams: StreamMeter;
+  readonly #openDeliveries: OpenDeliveries;
+  readonly #registry = new Registry();
+  readonly #requests = new Counter({
+    name: "a2a_relay_http_requests_total",
+    help: "Answered HTTP requests",
+    labelNames: ["method", "route", "status"],
+    registers: [this.#registry],
+  });
+  readonly #seconds = new Histogram({
+    name: "a2a_relay_http_request_seconds",
+    help: "Time to answer, long polls included",
+    labelNames: ["method", "route"],
+    buckets: [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10, 60],
+    registers: [this.#registry],
+  });
+
+  constructor(openDeliveries: OpenDeliveries) {
     this.#openDeliveries = openDeliveries;
+    this.streams = streamMeterIn(this.#registry);
     new Gauge({
       name: "a2a_relay_resident_memory_bytes",
       help: "Resident memory of the process",
-      registers: [this.#process],
+      registers: [this.#registry],
       collect() {
         this.set(process.memoryUsage.rss());
       },
@@ -33,96 +43,56 @@ export class HttpMetrics {
   }
 
   get contentType(): string {
-    return this.#process.contentType;
+    return this.#registry.contentType;
   }
 
-  /** The counters of one route; the same ones for the same route. */
-  route(method: string, route: string): RouteMetrics {
-    const key = `${method} ${route}`;
-    const known = this.#routes.get(key);
-    if (known !== undefined) return known;
-    const created = new RouteMetrics(method, route);
-    this.#routes.set(key, created);
-    return created;
+  record(labels: { readonly method: string; readonly route: string }, status: number, seconds: number): void {
+    this.#requests.inc({ ...labels, status });
+    this.#seconds.observe({ ...labels }, seconds);
   }
 
   async text({ tenants, isProcessWide }: MetricsScope): Promise<string> {
-    const openDeliveries = await this.#openMailText(tenants);
-    if (!isProcessWide) return openDeliveries;
-    const called = [...this.#routes.values()].filter((route) => route.isCalled);
-    const lines = [
-      `# HELP ${CALLS} Answered HTTP requests`,
-      `# TYPE ${CALLS} counter`,
-      ...called.flatMap((route) => route.callLines()),
-      `# HELP ${SECONDS} Time to answer, long polls included`,
-      `# TYPE ${SECONDS} histogram`,
-      ...called.flatMap((route) => route.timeLines()),
-      ...this.streams.lines(),
-    ];
-    return `${openDeliveries}\n${await this.#process.metrics()}\n${lines.join("\n")}\n`;
+    const deliveries = await this.#deliveriesIn(tenants).then((registry) => registry.metrics());
+    return isProcessWide ? `${deliveries}\n${await this.#registry.metrics()}` : deliveries;
   }
 
-  /** Made anew each time, because each caller sees other tenants. */
-  async #openMailText(tenants: readonly string[]): Promise<string> {
+  /** A registry for each request, because each caller may see other tenants. */
+  async #deliveriesIn(tenants: readonly string[]): Promise<Registry> {
     const registry = new Registry();
     const gauge = new Gauge({
       name: "a2a_relay_open_deliveries",
-      help: "MailboxMessage that is not settled, by tenant and state",
+      help: "Deliveries that are not settled, by tenant and state",
       labelNames: ["tenant", "state"],
       registers: [registry],
     });
     for (const tenant of tenants) {
       for (const [state, count] of await this.#openDeliveries(tenant)) gauge.set({ tenant, state }, count);
     }
-    return registry.metrics();
+    return registry;
   }
 }
 
-/** Plain numbers, because every request passes here: a metrics library would cost more than the routing. */
-export class RouteMetrics {
-  readonly #method: string;
-  readonly #route: string;
-  readonly #countByStatus = new Map<number, number>();
-  readonly #countByBucket = BUCKETS.map(() => 0);
-  #count = 0;
-  #seconds = 0;
-
-  constructor(method: string, route: string) {
-    this.#method = method;
-    this.#route = route;
+function streamMeterIn(registry: Registry): StreamMeter {
+  const open = new Gauge({
+    name: "a2a_relay_open_streams",
+    help: "Streams and sockets that are open",
+    labelNames: ["kind"],
+    registers: [registry],
+  });
+  const slow = new Counter({
+    name: "a2a_relay_slow_readers_total",
+    help: "Readers that the relay disconnected because they did not read in time",
+    labelNames: ["kind"],
+    registers: [registry],
+  });
+  // Every kind is listed from the start, with 0.
+  for (const kind of STREAM_KINDS) {
+    open.set({ kind }, 0);
+    slow.inc({ kind }, 0);
   }
-
-  get isCalled(): boolean {
-    return this.#count > 0;
-  }
-
-  record(status: number, seconds: number): void {
-    this.#countByStatus.set(status, (this.#countByStatus.get(status) ?? 0) + 1);
-    this.#count += 1;
-    this.#seconds += seconds;
-    const bucket = BUCKETS.findIndex((bound) => seconds <= bound);
-    if (bucket !== -1) this.#countByBucket[bucket] = (this.#countByBucket[bucket] ?? 0) + 1;
-  }
-
-  callLines(): readonly string[] {
-    const labels = `method="${this.#method}",route="${this.#route}"`;
-    return [...this.#countByStatus].map(
-      ([status, count]) => `${CALLS}{${labels},status="${status}"} ${count}`,
-    );
-  }
-
-  timeLines(): readonly string[] {
-    const labels = `method="${this.#method}",route="${this.#route}"`;
-    let atMost = 0;
-    const buckets = BUCKETS.map((bound, index) => {
-      atMost += this.#countByBucket[index] ?? 0;
-      return `${SECONDS}_bucket{${labels},le="${bound}"} ${atMost}`;
-    });
-    return [
-      ...buckets,
-      `${SECONDS}_bucket{${labels},le="+Inf"} ${this.#count}`,
-      `${SECONDS}_sum{${labels}} ${this.#seconds}`,
-      `${SECONDS}_count{${labels}} ${this.#count}`,
-    ];
-  }
+  return {
+    opened: (kind) => open.inc({ kind }),
+    closed: (kind) => open.dec({ kind }),
+    cutOff: (kind) => slow.inc({ kind }),
+  };
 }

@@ -17,7 +17,7 @@ describe("the local guard", () => {
     it(`lets the host ${host} through`, () => guard.check({ host }));
   }
 
-  it("asks for a host where none is named", async () => {
+  it("refuses a request without a host", async () => {
     await refused(() => guard.check({}), "invalid_argument", /no Host header/);
     await refused(() => guard.check({ host: "" }), "invalid_argument", /no Host header/);
   });
@@ -55,7 +55,7 @@ describe("the local guard", () => {
     }
   });
 
-  it("asks for no name where a key is needed anyway", async () => {
+  it("allows any host where callers need a key", async () => {
     const open = new LocalGuard({ hosts: undefined, allowedOrigins: [] });
     open.check({ host: "anything.example" });
     open.check({ host: "anything.example", "sec-fetch-site": "cross-site" });
@@ -63,7 +63,7 @@ describe("the local guard", () => {
     await refused(() => open.check(page), "permission_denied");
   });
 
-  it("keeps out what a page of another site loads without an origin, but not a link to the docs", async () => {
+  it("refuses what a page of another site loads without an origin, but not a link to the docs", async () => {
     const image = { host: "localhost", "sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors" } as const;
     await refused(() => guard.check(image), "permission_denied", /other sites/);
     guard.check({ ...image, "sec-fetch-mode": "navigate" });

@@ -1,15 +1,15 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { RelayError } from "@a2a-relay/protocol";
 
-/** Which hosts and pages may talk to the relay. */
+/** The hosts and pages that may call the relay. */
 export interface LocalGuardSettings {
-  /** Host names under which the relay is known, beside loopback; undefined: any, because a key is needed. */
+  /** The relay's host names besides loopback; undefined: any, because callers need a key. */
   readonly hosts: readonly string[] | undefined;
-  /** Origins of pages that may call it, beside its own. */
+  /** Origins of pages that may call the relay, besides its own. */
   readonly allowedOrigins: readonly string[];
 }
 
-/** The headers that say where a request comes from. */
+/** The headers that name the origin of a request. */
 export type GuardedHeaders = Pick<
   IncomingHttpHeaders,
   "host" | "origin" | "sec-fetch-site" | "sec-fetch-mode"
@@ -17,10 +17,7 @@ export type GuardedHeaders = Pick<
 
 const LOOPBACK_NAMES = ["localhost", "127.0.0.1", "[::1]"];
 
-/**
- * Keeps local trust narrow: a page of another origin, or a foreign name that was made to point at this
- * machine, is not a user of this machine.
- */
+/** Refuses pages of other origins, and foreign host names that resolve to this machine (DNS rebinding). */
 export class LocalGuard {
   readonly #hosts: ReadonlySet<string> | undefined;
   readonly #allowedOrigins: ReadonlySet<string>;
@@ -40,7 +37,7 @@ export class LocalGuard {
         `the relay is not called "${host}"; set A2A_RELAY_PUBLIC_URL if it should be`,
       );
     }
-    // An image or a script of a foreign page comes without an origin, but a browser says where it is from.
+    // A foreign page loads an image or a script without an Origin header, but with Sec-Fetch-Site.
     const isForeign = site === "cross-site" || site === "same-site";
     if (origin === undefined && isForeign && mode !== "navigate" && this.#hosts !== undefined) {
       throw new RelayError("permission_denied", "pages of other sites may not call this relay");
@@ -52,16 +49,19 @@ export class LocalGuard {
     );
   }
 
-  /** Whether the answer may be shown to the page. */
+  /** Whether a page of that origin may read answers. */
   allowsOrigin(origin: string): boolean {
     return this.#allowedOrigins.has(origin);
   }
 }
 
-/** Following a link from anywhere is harmless where a GET only reads; not where it takes something away. */
+/** For a GET that takes messages: a link on another site must not trigger it. */
 export function assertNoForeignLink({ "sec-fetch-site": site }: GuardedHeaders): void {
   if (site !== "cross-site" && site !== "same-site") return;
-  throw new RelayError("permission_denied", "pages of other sites may not take mail with a link; use POST");
+  throw new RelayError(
+    "permission_denied",
+    "pages of other sites may not take messages with a link; use POST",
+  );
 }
 
 function isOwnOrigin(origin: string, host: string): boolean {

@@ -15,7 +15,7 @@ const tag = "Mailbox";
 
 type MailboxVerb = (principal: Principal, agent: string, input: unknown) => Promise<unknown>;
 
-/** Taking mail over HTTP. */
+/** Mailboxes over HTTP. */
 export function mailboxRoutes(mailboxes: MailboxService): readonly Route[] {
   const verb = (name: string, summary: string, body: TSchema, answer: string, act: MailboxVerb): Route => ({
     method: "POST",
@@ -31,10 +31,10 @@ export function mailboxRoutes(mailboxes: MailboxService): readonly Route[] {
       method: "GET",
       path: "/mailbox/{agent_id}",
       tag,
-      summary: "Read mail, oldest first; it is returned again until it is acknowledged",
+      summary: "Read messages, oldest first; they are returned again until they are acknowledged",
       query: MailboxReadSchema,
       waits: true,
-      answers: { 200: "MailboxMessage, and the cursor behind it" },
+      answers: { 200: "Messages, and the cursor behind them" },
       handle: async (call) => {
         const asked = [call.principal, param(call, "agent_id"), call.query, call] as const;
         return { body: await mailboxes.read(...asked) };
@@ -42,7 +42,7 @@ export function mailboxRoutes(mailboxes: MailboxService): readonly Route[] {
     },
     verb(
       "ack",
-      "Acknowledge mail as dealt with",
+      "Acknowledge messages as handled",
       AckRequestSchema,
       "How many were acknowledged, and a result for each",
       (...args) => mailboxes.ack(...args),
@@ -51,10 +51,10 @@ export function mailboxRoutes(mailboxes: MailboxService): readonly Route[] {
       method: "POST",
       path: "/mailbox/{agent_id}/lease",
       tag,
-      summary: "Take mail so that no other worker of this agent gets it",
+      summary: "Lease messages so that no other worker of this agent gets them",
       body: LeaseRequestSchema,
       waits: true,
-      answers: { 200: "Leased mail, each item with its lease" },
+      answers: { 200: "Leased messages, each with its lease" },
       handle: async (call) => {
         const asked = [call.principal, param(call, "agent_id"), call.body ?? {}, call] as const;
         return { body: await mailboxes.lease(...asked) };
@@ -69,7 +69,7 @@ export function mailboxRoutes(mailboxes: MailboxService): readonly Route[] {
     ),
     verb(
       "release",
-      "Give leased mail back unfinished",
+      "Give leased messages back unfinished",
       ReleaseRequestSchema,
       "How many were released, and a result for each",
       (...args) => mailboxes.release(...args),
@@ -78,7 +78,7 @@ export function mailboxRoutes(mailboxes: MailboxService): readonly Route[] {
       "fail",
       "Give up on a message: it is dead and its sender is told why",
       FailRequestSchema,
-      "The delivery as it stands",
+      "The delivery",
       (...args) => mailboxes.fail(...args),
     ),
   ];

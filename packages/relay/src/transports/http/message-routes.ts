@@ -6,19 +6,19 @@ import {
   MessageInputSchema,
   RelayError,
   type SendResponse,
+  SignedMessageSchema,
   toErrorBody,
 } from "@a2a-relay/protocol";
 import type { MessageService } from "../../core/messages/message-service.ts";
 import type { SendOutcome } from "../../core/messages/send-batch.ts";
+import type { SignedInbox } from "../../core/messages/signed-inbox.ts";
 import type { SendResult } from "../../core/messages/decide-send.ts";
 import { statusOf } from "./http-error.ts";
-import { jsonOfBody } from "./read-body.ts";
-import { Piece } from "./reused-memory.ts";
 import { type Answer, param, type Route } from "./route.ts";
 
 const tag = "Messages";
 
-/** Sending, and what became of it. */
+/** Messages over HTTP. */
 export function messageRoutes(messages: MessageService): readonly Route[] {
   return [
     {
@@ -40,11 +40,8 @@ export function messageRoutes(messages: MessageService): readonly Route[] {
       summary: `Send up to ${LIMITS.batchMessagesMax} messages, each answered in order`,
       body: BatchRequestSchema,
       bodyBytesMax: LIMITS.batchBodyBytesMax,
-      parsesItself: true,
       answers: { 200: "One result a message, in order, each with its own status" },
-      handle: async ({ principal, body }) => ({
-        body: batchBody(await messages.sendBatch(principal, parsed(body))),
-      }),
+      handle: async ({ principal, body }) => ({ body: batchBody(await messages.sendBatch(principal, body)) }),
     },
     {
       method: "GET",
@@ -57,17 +54,31 @@ export function messageRoutes(messages: MessageService): readonly Route[] {
   ];
 }
 
-export function answerOf(sent: SendResult): Answer {
+/** The inbox for signed messages, whose signature names the sender. */
+export function inboxRoutes(inbox: SignedInbox): readonly Route[] {
+  return [
+    {
+      method: "POST",
+      path: "/api/a2a/inbox",
+      tag,
+      summary: "Send a message that is signed with a signing key, and needs no other key",
+      open: true,
+      body: SignedMessageSchema,
+      answers: {
+        201: "Accepted: the complete message and its receipt",
+        200: "The same message was accepted before, under another nonce: the same receipt",
+      },
+      handle: async ({ body, tenant }) => answerOf(await inbox.receive(body, { transport: "http", tenant })),
+    },
+  ];
+}
+
+function answerOf(sent: SendResult): Answer {
   return { status: sent.created ? 201 : 200, body: sentBody(sent) };
 }
 
 export function sentBody({ message, receipt }: SendResult): SendResponse {
   return { message, receipt };
-}
-
-/** Of a request without any body there are no bytes either. */
-function parsed(body: unknown): unknown {
-  return body instanceof Piece ? jsonOfBody(body) : body;
 }
 
 export function batchBody(outcomes: readonly SendOutcome[]): BatchResponse {

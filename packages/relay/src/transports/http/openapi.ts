@@ -32,7 +32,7 @@ export function openApiDocument(routes: readonly Route[], version: string, publi
       title: "a2a-relay",
       version,
       description:
-        "A post office for AI agents. Errors have one shape and a closed list of codes. Every path is also there under /t/{tenant}, for whoever acts in that tenant.",
+        "A post office for AI agents. Errors have one shape and a closed list of codes. Every path also exists under /t/{tenant}, for callers that act in that tenant.",
     },
     servers: [{ url: publicUrl }],
     tags: [...new Set(routes.map((route) => route.tag))].map((name) => ({ name })),
@@ -76,13 +76,13 @@ function operationOf(route: Route): Json {
   };
 }
 
-/** Where a stream broke off: browsers send it by themselves when they come back. */
+/** Browsers send it by themselves when they reconnect to a stream. */
 const LAST_EVENT_ID: Json = {
   name: "Last-Event-ID",
   in: "header",
   required: false,
   schema: { type: "string", maxLength: 40 },
-  description: "For a stream: the id of the last event that came. Wins over `since`.",
+  description: "For a stream: the id of the last event that was received. Wins over `since`.",
 };
 
 function streamContent({ streams }: Route): Json {

@@ -7,12 +7,12 @@ import {
 } from "@a2a-relay/protocol";
 import type { JournalService } from "../../core/journal/journal-service.ts";
 import type { RepairService } from "../../core/mailboxes/repair-service.ts";
-import { factStream } from "../streams/event-stream.ts";
+import { journalStream } from "./event-stream.ts";
 import { param, resumed, type Route } from "./route.ts";
 
 const tag = "Operators";
 
-/** What operators look at, and the repairs that only they may order. */
+/** What operators read, and the repairs that only they may order. */
 export function operatorRoutes(journal: JournalService, repairs: RepairService): readonly Route[] {
   return [
     {
@@ -36,21 +36,21 @@ export function operatorRoutes(journal: JournalService, repairs: RepairService):
       method: "GET",
       path: "/events",
       tag,
-      summary: "The journal after a cursor; a filtered page looks at a bounded number of events",
+      summary: "The journal after a cursor; a filtered page reads a bounded number of events",
       query: EventsQuerySchema,
       waits: true,
       streams: "on request",
       answers: { 200: "Events, the cursor behind them, and whether there is more" },
       handle: async (call) =>
         call.wantsEvents
-          ? { events: factStream("events", await journal.follow(call.principal, resumed(call), call)) }
+          ? { events: journalStream("events", await journal.follow(call.principal, resumed(call), call)) }
           : { body: await journal.events(call.principal, call.query, call) },
     },
     {
       method: "GET",
       path: "/queue",
       tag,
-      summary: "Deliveries by state; looking changes nothing",
+      summary: "Deliveries by state; reading changes nothing",
       query: QueueQuerySchema,
       answers: { 200: "Entries and totals" },
       handle: async ({ principal, query }) => ({ body: await repairs.queue(principal, query) }),

@@ -1,65 +1,63 @@
 import type { RelayError } from "@a2a-relay/protocol";
+import type { WebSocket } from "@fastify/websocket";
 import type { TSchema } from "typebox";
 import type { Principal } from "../../core/access/principal.ts";
-import type { EventStream } from "../streams/event-stream.ts";
-import type { SocketSession } from "../streams/socket-session.ts";
-import type { Piece } from "./reused-memory.ts";
+import type { EventStream, StreamHost } from "./event-stream.ts";
 
-/** A request, read from the wire and not yet understood, from whomever. */
+export const JSON_TYPE = "application/json; charset=utf-8";
+
+/** A request that is read from the wire and not yet checked, from a caller that is not known. */
 export interface OpenCall {
-  /** The tenant whose path was called; undefined: the plain path. */
+  /** The tenant of the path; undefined on the plain path. */
   readonly tenant: string | undefined;
   readonly params: Readonly<Record<string, string>>;
   readonly query: unknown;
   readonly body: unknown;
   /**
-   * Aborted when the client has gone or the relay is stopping; made when it is first asked for. Who has to wait for
-   * the answer before it on its connection is refused one.
+   * Aborted when the client disconnects or the relay stops. Throws for a pipelined request that is not yet first on its
+   * connection.
    */
   readonly signal: AbortSignal;
-  /** Nobody is left to read the answer. */
+  /** Whether the client disconnected before it had its answer. */
   isGone(): boolean;
-  /** Where a stream broke off, as its reader says in `Last-Event-ID`. */
+  /** The `Last-Event-ID` header: the position at which the reader lost its stream. */
   readonly lastEventId: string | undefined;
-  /** The answer should be a stream of events, where it can be. */
+  /** Whether the caller accepts server-sent events. */
   readonly wantsEvents: boolean;
-  /** By lower-case name; of several, all of them, separated by commas. */
+  /** By lower-case name; several values are joined by commas. */
   header(name: string): string | undefined;
 }
 
-/** A request whose caller is known. */
+/** A request of an authenticated caller. */
 export interface Call extends OpenCall {
   readonly principal: Principal;
 }
 
-/** A request whose caller may be anybody. */
+/** A request of a caller that may have shown a key. */
 export interface PublicCall extends OpenCall {
   readonly principal: Principal | undefined;
 }
 
 export interface Answer {
   readonly status?: number;
+  /** A value that is sent as JSON; with a `contentType`, the text to send. */
   readonly body?: unknown;
-  /** The body as JSON text, where it exists already, or as the bytes of it: they are given back once they have left. */
-  readonly json?: string | Piece;
-  /** An answer that goes on. One without a first event is 204, which tells browsers not to come back. */
+  /** A stream instead of a body. Without a first event the answer is 204. */
   readonly events?: EventStream;
-  /** `application/json` unless said otherwise; other types are sent as they are. */
   readonly contentType?: string;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
 /**
- * Routes whose errors have a shape of their own. It holds for whatever is refused there: strangers,
- * bodies that cannot be read, and paths that do not exist.
+ * Routes that share an error shape. It also applies to unauthenticated callers, unreadable bodies and unknown paths.
  */
 export interface RouteFamily {
-  /** Whether a path is one of them, or would be if it existed. */
+  /** Whether a path belongs to the family, also if no such route exists. */
   readonly owns: (path: string) => boolean;
   readonly errorBody: (error: RelayError) => object;
-  /** Absent: the same as everywhere. */
+  /** Absent: the statuses of the native routes. */
   readonly statusOf?: (error: RelayError) => number;
-  /** What the OpenAPI document calls the shape, and the shape. */
+  /** The name of the error's schema in the OpenAPI document. */
   readonly errorName: string;
   readonly errorSchema: Readonly<Record<string, unknown>>;
 }
@@ -67,14 +65,14 @@ export interface RouteFamily {
 /** One route as data: the server mounts it, the OpenAPI document and the docs page describe it. */
 export type Route = OpenRoute | PublicRoute | KeyedRoute | SocketRoute;
 
-/** Anybody may call it, with or without a key, so it never learns who did. */
+/** Needs no key and checks none. */
 interface OpenRoute extends RouteDescription {
   readonly open: true;
   readonly socket?: false;
   handle(call: OpenCall): Promise<Answer>;
 }
 
-/** Anybody may call it on the plain path; a key that is shown is checked, and a tenant's own path needs one. */
+/** Needs no key on the plain path, but checks one that is shown. A tenant's path needs a key. */
 interface PublicRoute extends RouteDescription {
   readonly open: "unless-keyed";
   readonly socket?: false;
@@ -87,11 +85,16 @@ interface KeyedRoute extends RouteDescription {
   handle(call: Call): Promise<Answer>;
 }
 
-/** Becomes a socket. Whoever may not have it is refused before, like any other caller. */
+/** Upgrades to a WebSocket. `accept` refuses a caller before the upgrade. */
 export interface SocketRoute extends RouteDescription {
   readonly open?: false;
   readonly socket: true;
   accept(call: Call): Promise<SocketSession>;
+}
+
+/** An accepted caller of a socket route. The server disposes of it when the upgrade fails. */
+export interface SocketSession extends Disposable {
+  run(socket: WebSocket, host: StreamHost): void;
 }
 
 interface RouteDescription {
@@ -106,17 +109,15 @@ interface RouteDescription {
   readonly answers: Readonly<Record<number, string>>;
   /** Absent: errors have the native shape. */
   readonly family?: RouteFamily;
-  /** The answer is a stream of events, for all or for those who ask for one. */
+  /** Whether the answer is a stream of events. */
   readonly streams?: "always" | "on request";
-  /** The last parameter is all that is left of the path. */
+  /** The last parameter takes the rest of the path. */
   readonly isOpenEnded?: boolean;
-  /** A GET that takes something away, which no link on somebody's page may do. */
+  /** A GET that takes messages, which no link on another site's page may do. */
   readonly drains?: boolean;
-  /** May wait for mail, so it needs to know when nobody waits for the answer any more. */
+  /** The route may wait for messages, so it has no HEAD. */
   readonly waits?: boolean;
   readonly bodyBytesMax?: number;
-  /** Its body comes as the bytes of it, because it is not parsed before its turn comes. */
-  readonly parsesItself?: boolean;
 }
 
 /** What a schema says of one field, as far as the wire and its descriptions need it. */
@@ -146,7 +147,7 @@ export function fieldsOf(schema: TSchema | undefined): Required<ObjectSchema> {
   return { properties: described.properties ?? {}, required: described.required ?? [] };
 }
 
-/** The query of a stream. A reader that lost one says where it was, and that counts. */
+/** The query of a stream. `Last-Event-ID` wins over `since`. */
 export function resumed({ query, lastEventId }: Call): unknown {
   return lastEventId === undefined ? query : { ...(query as object), since: lastEventId };
 }

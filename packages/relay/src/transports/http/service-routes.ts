@@ -46,7 +46,7 @@ export function serviceRoutes(parts: {
       method: "GET",
       path: "/metrics",
       tag,
-      summary: "Prometheus metrics: of the whole relay for whoever runs it, of a tenant for its operators",
+      summary: "Prometheus metrics: of the whole relay for its operator, of a tenant for its operators",
       answers: { 200: "Metrics in Prometheus text format" },
       handle: async ({ principal }) => {
         await guard.authorize(principal, "metrics.read");
@@ -79,7 +79,7 @@ export function serviceRoutes(parts: {
   return routes;
 }
 
-/** Whoever runs the relay sees all of it, unless it asks in a tenant. */
+/** The operator of the relay sees all of it, unless it calls a tenant's path. */
 async function metricsScope(principal: Principal, tenants: TenantService): Promise<MetricsScope> {
   const { tenant } = principal;
   const seesAll = principal.kind === "operator" && principal.isRoot && tenant === DEFAULT_TENANT;

@@ -1,24 +1,23 @@
-import type { IncomingMessage } from "node:http";
-import { LIMITS, RelayError } from "@a2a-relay/protocol";
+import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
+import { LIMITS, RelayError, SOCKET_KEY_PREFIX, SOCKET_PROTOCOL } from "@a2a-relay/protocol";
 import websocket from "@fastify/websocket";
 import type { FastifyInstance } from "fastify";
-import { chosenProtocol, socketCredential } from "../streams/socket-credential.ts";
+import { withoutTenant } from "./http-call.ts";
 import {
+  authenticateCaller,
   callOf,
-  describeRoute,
-  knowCaller,
-  type KnownRequest,
-  type Place,
-  secondsSince,
-} from "./known-request.ts";
+  recordAnswer,
+  type RouteHost,
+  setRoute,
+  urlOf,
+} from "./request-context.ts";
 import type { Route, SocketRoute } from "./route.ts";
-import { withoutTenant } from "./tenant-path.ts";
 
-/** How long the other side of a socket may take to say goodbye. */
+/** How long the client may take to answer a close frame. */
 const SOCKET_CLOSE_MS = 2_000;
 
 const OPTIONS = {
-  // Answered by the socket itself, which knows how much it has not got rid of.
+  // The session sends pongs itself, because it limits what it buffers.
   autoPong: false,
   closeTimeout: SOCKET_CLOSE_MS,
   handleProtocols: chosenProtocol,
@@ -26,21 +25,21 @@ const OPTIONS = {
   perMessageDeflate: false,
 };
 
-/** In a scope of their own, so that no other route pays for what sockets need. */
-export function mountSockets(app: FastifyInstance, routes: readonly Route[], place: Place): void {
+/** Mounts the socket routes in a Fastify scope, so that the plugin's hooks run for no other route. */
+export function mountSockets(app: FastifyInstance, routes: readonly Route[], host: RouteHost): void {
   void app.register(async (scope) => {
     await scope.register(websocket, {
       options: OPTIONS,
-      // Whatever breaks a connection also closes it, and closing is where it is dealt with.
+      // A broken connection also closes, and the session handles that.
       errorHandler: () => undefined,
-      // Each socket closes itself when the relay stops, once what was asked over it is answered.
+      // Each session closes its socket when the relay stops, after it has answered.
       preClose: (done) => done(),
     });
-    for (const route of routes) if (route.socket === true) mountSocket(scope, route, place);
+    for (const route of routes) if (route.socket === true) mountSocket(scope, route, host);
   });
 }
 
-/** Clients that offer an upgrade with whatever they ask are answered as if they did not, but for a socket. */
+/** Upgrades only the paths of sockets: other requests that offer an upgrade get a plain HTTP answer. */
 export function upgradesTo(routes: readonly Route[]): (request: IncomingMessage) => boolean {
   const paths = routes.flatMap(({ path, socket }) =>
     socket === true ? [new RegExp(`^${path.replaceAll(/\{\w+\}/g, "[^/?]+")}(?:\\?|$)`)] : [],
@@ -49,26 +48,42 @@ export function upgradesTo(routes: readonly Route[]): (request: IncomingMessage)
     headers.upgrade?.toLowerCase() === "websocket" && paths.some((path) => path.test(withoutTenant(url)));
 }
 
-/** Whoever may not have the socket is refused before there is one. */
-function mountSocket(scope: FastifyInstance, route: SocketRoute, place: Place): void {
-  const { waiting, host } = place;
-  const { url, know } = describeRoute(route, place.metrics);
+/** The route refuses callers with an HTTP answer, before the upgrade. */
+function mountSocket(scope: FastifyInstance, route: SocketRoute, host: RouteHost): void {
   scope.route({
     method: route.method,
-    url,
+    url: urlOf(route),
     exposeHeadRoute: false,
-    onRequest: [know, knowCaller(place, socketCredential, "websocket")],
+    onRequest: [setRoute(route), authenticateCaller(host, socketCredential, "websocket")],
     preHandler: async (request, reply) => {
-      (request as KnownRequest).session = await route.accept(callOf(route, request, reply, waiting));
+      request.session = await route.accept(callOf(request, reply, host));
     },
     handler: async (request) => {
-      (request as KnownRequest).session?.[Symbol.dispose]();
+      request.session?.[Symbol.dispose]();
       throw new RelayError("invalid_argument", "this path is a WebSocket; connect to it as one");
     },
     wsHandler: (socket, request) => {
-      const { route: config, session, startedAtMs } = request as KnownRequest;
-      config?.metrics.record(101, secondsSince(startedAtMs));
-      session?.run(socket, host);
+      recordAnswer(host.metrics, request, 101);
+      request.session?.run(socket, host.streams);
     },
   });
+}
+
+/** The key as an Authorization header has it. Browsers send it as a subprotocol, since they cannot set the header. */
+export function socketCredential({
+  authorization,
+  "sec-websocket-protocol": offered = "",
+}: IncomingHttpHeaders): string | undefined {
+  if (authorization !== undefined) return authorization;
+  const key = offered
+    .split(",")
+    .map((protocol) => protocol.trim())
+    .find((protocol) => protocol.startsWith(SOCKET_KEY_PREFIX));
+  if (key === undefined) return undefined;
+  return `Bearer ${Buffer.from(key.slice(SOCKET_KEY_PREFIX.length), "base64url").toString()}`;
+}
+
+/** Ours, if the client offers it. The answer must not repeat the key. */
+export function chosenProtocol(offered: ReadonlySet<string>): string | false {
+  return offered.has(SOCKET_PROTOCOL) ? SOCKET_PROTOCOL : false;
 }

@@ -24,7 +24,7 @@ export function taskRoutes(tasks: TaskService): readonly Route[] {
     tag,
     summary,
     body,
-    answers: { 200: "The task as it stands" },
+    answers: { 200: "The task" },
     handle: async (call) => ({ body: { task: await act(call.principal, param(call, "id"), call.body) } }),
   });
   return [
@@ -36,7 +36,7 @@ export function taskRoutes(tasks: TaskService): readonly Route[] {
     ),
     verb(
       "complete",
-      "Finish: task, mail and result in one step; a second, different completion is refused",
+      "Finish: task, message and result in one step; a second, different completion is refused",
       TaskCompleteRequestSchema,
       (...args) => tasks.complete(...args),
     ),
@@ -66,7 +66,7 @@ export function taskRoutes(tasks: TaskService): readonly Route[] {
       method: "GET",
       path: "/tasks/{id}/tree",
       tag,
-      summary: "The task and all tasks that came of it",
+      summary: "The task and all its subtasks",
       answers: { 200: "The tree" },
       handle: async (call) => ({ body: { tree: await tasks.tree(call.principal, param(call, "id")) } }),
     },

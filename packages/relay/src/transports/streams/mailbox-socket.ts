@@ -11,68 +11,72 @@ import {
 import { shapeParserOf } from "../../core/mechanisms/schema-check.ts";
 import type { MailboxPage } from "../../core/mailboxes/mailbox-stream.ts";
 import type { LeaseOptions } from "../../core/mailboxes/mailbox-service.ts";
+import type { StreamHost } from "../http/event-stream.ts";
 import { parseJson } from "../http/read-body.ts";
-import { type LeasePlace, LeaseRoom } from "./lease-room.ts";
-import type { SocketHost } from "./socket-session.ts";
+import type { HeartbeatTimer } from "./heartbeat-timer.ts";
+import { LeaseLimiter, type LeaseSlot } from "./lease-limiter.ts";
 import { type Acted, SOCKET_ACTS, type SocketCaller, type SocketCore } from "./socket-verbs.ts";
 import { SocketWriter } from "./socket-writer.ts";
 
-/** What is asked of a socket before it is one. */
-export interface MailboxSocketOrder extends SocketCaller {
-  /** Absent: it shows no mail by itself. */
+export interface MailboxSocketHost extends StreamHost {
+  readonly heartbeats: HeartbeatTimer;
+}
+
+/** An accepted caller, and what it asked for when it connected. */
+export interface MailboxSession extends SocketCaller {
+  /** Undefined for a quiet socket, which only answers requests. */
   readonly pages: AsyncIterable<MailboxPage> | undefined;
   readonly isNotice: boolean;
-  /** Where it starts. */
+  /** The cursor of the last message that the reader has. */
   readonly since: string;
-  /** Ends all that waits on behalf of the socket. Aborted with `stopping` at the latest. */
+  /** Ends everything that waits for the socket. Aborted with `stopping` at the latest. */
   readonly ended: AbortController;
-  /** Aborted when the relay stops, or the connection is gone. */
+  /** Aborted when the relay stops or the client disconnects. */
   readonly stopping: AbortSignal;
 }
 
-/** Pulses that may pass without an answer to the ping before the other side counts as gone. */
+/** Unanswered pings after which the relay closes the connection. */
 const UNANSWERED_MAX = 2;
-/** How long answers may take to leave when the relay stops, before whoever does not take them is left without. */
+/** How long answers may take to leave when the relay stops. */
 const STOP_MS = 4_000;
-/** Why coming back would be of no use; any other reason may pass. */
+/** Errors after which reconnecting does not help. */
 const REFUSALS: ReadonlySet<RelayErrorCode> = new Set<RelayErrorCode>([
   "not_found",
   "permission_denied",
   "unknown_agent",
 ]);
-/** A close frame carries no longer reason. */
+/** The longest reason that a close frame carries. */
 const REASON_BYTES_MAX = 123;
 
 const parseRequest = shapeParserOf(SocketRequestSchema, "request");
 
 /**
- * One open socket: mail goes out page by page, requests are answered in whatever order they are done. It is the
- * only one that writes to its connection, and nobody finds it by the name of its agent, so that an old session
- * cannot be taken for a new one.
+ * One open socket. It sends messages page by page and answers requests in the order in which they finish. Only it
+ * writes to its connection, and there is no index of sockets by agent, so an old session cannot be taken for a new one.
  */
 export class MailboxSocket {
   readonly #core: SocketCore;
-  readonly #order: MailboxSocketOrder;
+  readonly #session: MailboxSession;
   readonly #socket: WebSocket;
-  readonly #host: SocketHost;
+  readonly #host: MailboxSocketHost;
   readonly #writer: SocketWriter;
-  readonly #leaseRoom = new LeaseRoom();
-  /** Frames that came in one piece with others and have to wait for room. */
-  readonly #waiting: (readonly [data: Buffer, isBinary: boolean])[] = [];
+  readonly #leases = new LeaseLimiter();
+  /** Frames that arrived after the limit was reached, until the socket pauses. */
+  readonly #queue: (readonly [data: Buffer, isBinary: boolean])[] = [];
   #active = 0;
   #activeBytes = 0;
   #unanswered = 0;
   #cursor: string;
   #stopTimer: NodeJS.Timeout | undefined;
-  /** Why the socket closes once what was asked is answered. */
+  /** Why the socket closes after it has answered the requests under way. */
   #ending: unknown;
 
-  constructor(core: SocketCore, order: MailboxSocketOrder, socket: WebSocket, host: SocketHost) {
+  constructor(core: SocketCore, session: MailboxSession, socket: WebSocket, host: MailboxSocketHost) {
     this.#core = core;
-    this.#order = order;
+    this.#session = session;
     this.#socket = socket;
     this.#host = host;
-    this.#cursor = order.since;
+    this.#cursor = session.since;
     this.#writer = new SocketWriter(socket, host.stallMs, {
       onLeft: () => this.#goOn(),
       onStall: () => this.#cutOff(),
@@ -80,8 +84,8 @@ export class MailboxSocket {
   }
 
   run(): void {
-    const { meter, pulses } = this.#host;
-    const leave = pulses.join(() => void this.#beat());
+    const { meter, heartbeats } = this.#host;
+    const stopHeartbeat = heartbeats.add(() => void this.#beat());
     meter.opened("socket");
     this.#socket.on("message", (data, isBinary) => this.#take(bytesOf(data), isBinary));
     this.#socket.on("ping", (data) => this.#pong(data));
@@ -91,34 +95,34 @@ export class MailboxSocket {
       this.#closeWhenDone();
     };
     this.#socket.once("close", () => {
-      leave();
+      stopHeartbeat();
       clearTimeout(this.#stopTimer);
-      this.#order.stopping.removeEventListener("abort", stop);
+      this.#session.stopping.removeEventListener("abort", stop);
       this.#writer.stop();
-      this.#waiting.length = 0;
+      this.#queue.length = 0;
       meter.closed("socket");
     });
-    this.#order.stopping.addEventListener("abort", stop, { once: true });
-    if (this.#order.stopping.aborted) stop();
-    else void this.#showMail();
+    this.#session.stopping.addEventListener("abort", stop, { once: true });
+    if (this.#session.stopping.aborted) stop();
+    else void this.#sendPages();
   }
 
   get #isOpen(): boolean {
     return this.#socket.readyState === this.#socket.OPEN;
   }
 
-  /** The next page is read when this one has left; a reader that does not take it holds no more than that. */
-  async #showMail(): Promise<void> {
-    const pages = this.#order.pages?.[Symbol.asyncIterator]();
+  /** Reads the next page when the last one has left, so that a slow reader holds one page at most. */
+  async #sendPages(): Promise<void> {
+    const pages = this.#session.pages?.[Symbol.asyncIterator]();
     try {
       for (let isTaken = pages !== undefined; isTaken;) {
-        const frame = await this.#nextMail(pages);
+        const frame = await this.#nextFrame(pages);
         isTaken = frame !== undefined && (await this.#writer.send(frame));
       }
       await pages?.return?.();
-      // Whoever is shown nothing more must not be left to wait for it.
-      if (pages !== undefined && !this.#order.stopping.aborted) {
-        this.#close(SOCKET_CLOSE.internal, "no more mail can be shown; open the socket again");
+      // The client must not wait for messages that never come.
+      if (pages !== undefined && !this.#session.stopping.aborted) {
+        this.#close(SOCKET_CLOSE.internal, "the stream of messages ended; open the socket again");
       }
     } catch (reason) {
       this.#failed(reason);
@@ -126,7 +130,7 @@ export class MailboxSocket {
   }
 
   /** Undefined at the end. */
-  async #nextMail(pages: AsyncIterator<MailboxPage> | undefined): Promise<string | undefined> {
+  async #nextFrame(pages: AsyncIterator<MailboxPage> | undefined): Promise<string | undefined> {
     for (;;) {
       const step = await pages?.next();
       if (step === undefined || step.done === true) return undefined;
@@ -134,7 +138,7 @@ export class MailboxSocket {
       if (shown.length === 0) continue;
       this.#cursor = cursor;
       const items = shown.map(({ item }) => item);
-      const frame = this.#order.isNotice
+      const frame = this.#session.isNotice
         ? { type: "notice", notices: items }
         : { type: "mail", messages: items };
       return JSON.stringify({ ...frame, cursor });
@@ -143,11 +147,11 @@ export class MailboxSocket {
 
   #take(data: Buffer, isBinary: boolean): void {
     if (!this.#isOpen) return;
-    if (this.#hasRoom && this.#waiting.length === 0) {
+    if (this.#hasRoom && this.#queue.length === 0) {
       void this.#answer(data, isBinary);
       return;
     }
-    this.#waiting.push([data, isBinary]);
+    this.#queue.push([data, isBinary]);
     this.#socket.pause();
   }
 
@@ -156,11 +160,11 @@ export class MailboxSocket {
     if (this.#writer.isFull) this.#socket.pause();
   }
 
-  /** Something has left: there may be room for what waits, and then for more. */
+  /** Answers queued frames while there is room, then reads from the socket again. */
   #goOn(): void {
     if (!this.#socket.isPaused) return;
     while (this.#hasRoom) {
-      const next = this.#waiting.shift();
+      const next = this.#queue.shift();
       if (next === undefined) return this.#socket.resume();
       void this.#answer(...next);
     }
@@ -171,13 +175,13 @@ export class MailboxSocket {
     return !isBusy && !this.#writer.isFull;
   }
 
-  /** A request counts until its answer has left, so that whoever does not take answers is asked nothing more. */
+  /** A request counts until its answer has left: the relay reads no further requests from a slow reader. */
   async #answer(data: Buffer, isBinary: boolean): Promise<void> {
     this.#active += 1;
     this.#activeBytes += data.length;
     {
-      using place = this.#leaseRoom.place();
-      const { body: frame, undo } = await this.#frameFor(data, isBinary, place);
+      using slot = this.#leases.slot();
+      const { body: frame, undo } = await this.#frameFor(data, isBinary, slot);
       const hasLeft = await this.#writer.send(frame);
       if (!hasLeft) await undo?.().catch((reason: unknown) => this.#report(reason));
     }
@@ -185,13 +189,13 @@ export class MailboxSocket {
     this.#activeBytes -= data.length;
     this.#goOn();
     if (this.#ending !== undefined) this.#failed(this.#ending);
-    else if (this.#order.stopping.aborted) this.#closeWhenDone();
+    else if (this.#session.stopping.aborted) this.#closeWhenDone();
   }
 
   async #frameFor(
     data: Buffer,
     isBinary: boolean,
-    place: LeasePlace,
+    slot: LeaseSlot,
   ): Promise<Acted & { readonly body: string }> {
     let id: string | undefined;
     try {
@@ -199,8 +203,8 @@ export class MailboxSocket {
       const frame = parseJson(data, "frame");
       id = idOf(frame);
       const { verb, input } = parseRequest(frame) as SocketRequest;
-      await this.#assertWelcome();
-      const acted = await SOCKET_ACTS[verb](this.#core, this.#order, input, this.#takingInto(place));
+      await this.#assertOpen();
+      const acted = await SOCKET_ACTS[verb](this.#core, this.#session, input, this.#takingInto(slot));
       return { ...acted, body: JSON.stringify({ type: "answer", id, body: acted.body }) };
     } catch (reason) {
       const error = this.#report(reason);
@@ -209,30 +213,30 @@ export class MailboxSocket {
     }
   }
 
-  #takingInto(place: LeasePlace): LeaseOptions {
+  #takingInto(slot: LeaseSlot): LeaseOptions {
     return {
-      signal: this.#order.ended.signal,
+      signal: this.#session.ended.signal,
       isGone: () => !this.#isOpen,
       bytesMax: LIMITS.socketBufferBytesMax,
-      // It may have closed while there was no room.
-      whenRoom: (take) => place.fill(async () => (this.#isOpen ? take() : [])),
+      // The socket may have closed while the request waited for its slot.
+      whenRoom: (take) => slot.fill(async () => (this.#isOpen ? take() : [])),
     };
   }
 
-  /** What went wrong inside is for the log, and not for the other side. */
+  /** Logs an internal error; the client does not see its text. */
   #report(reason: unknown): RelayError {
     const error = RelayError.from(reason);
     if (error.code === "internal") this.#host.onFailure(reason);
     return error;
   }
 
-  /** The relay stays, and the key still opens it. */
-  async #assertWelcome(): Promise<void> {
-    if (this.#order.stopping.aborted) {
+  /** The relay is not stopping, and the caller's key is still valid. */
+  async #assertOpen(): Promise<void> {
+    if (this.#session.stopping.aborted) {
       throw new RelayError("unavailable", "the relay is stopping; try again in a moment");
     }
     try {
-      await this.#core.guard.assertStillValid(this.#order.principal);
+      await this.#core.guard.assertStillValid(this.#session.principal);
     } catch (reason) {
       if (RelayError.from(reason).code === "unauthenticated") this.#ending = reason;
       throw reason;
@@ -240,7 +244,7 @@ export class MailboxSocket {
   }
 
   async #beat(): Promise<void> {
-    // Whoever is not listened to cannot be heard; that it takes its answers is looked after elsewhere.
+    // A paused socket reads no pongs; the writer's stall timer watches it instead.
     if (this.#socket.isPaused || !this.#isOpen) return;
     if (this.#unanswered >= UNANSWERED_MAX) {
       this.#socket.terminate();
@@ -249,22 +253,21 @@ export class MailboxSocket {
     this.#unanswered += 1;
     this.#writer.ping();
     try {
-      await this.#core.guard.assertStillValid(this.#order.principal);
+      await this.#core.guard.assertStillValid(this.#session.principal);
     } catch (reason) {
       this.#failed(reason);
     }
   }
 
   #cutOff(): void {
-    // It may be on its way out already, for whatever reason.
     if (!this.#isOpen) return;
     this.#host.meter.cutOff("socket");
     this.#close(SOCKET_CLOSE.slow, this.#cursor);
   }
 
-  /** What is under way is answered first; whoever waits is answered at once. */
+  /** Answers requests under way first; those that wait are answered at once. */
   #closeWhenDone(): void {
-    this.#order.ended.abort();
+    this.#session.ended.abort();
     if (this.#active === 0) this.#close(SOCKET_CLOSE.stopping, "the relay is stopping");
   }
 
@@ -277,12 +280,12 @@ export class MailboxSocket {
   #close(code: number, reason: string): void {
     if (!this.#isOpen) return;
     this.#socket.close(code, shorten(reason));
-    // The other side's goodbye has to be read as well.
+    // A paused socket would not read the client's close frame.
     this.#socket.resume();
   }
 }
 
-/** Whose answer it will be, if it says so in a way that can be repeated. */
+/** The id of the request, if the answer can repeat it. */
 function idOf(frame: unknown): string | undefined {
   if (typeof frame !== "object" || frame === null || !("id" in frame)) return undefined;
   const { id } = frame;
@@ -296,7 +299,7 @@ function bytesOf(data: Buffer | ArrayBuffer | Buffer[]): Buffer {
 
 function shorten(reason: string): string {
   const bytes = Buffer.from(reason);
-  // What is cut in the middle of a character ends before it.
+  // `stream` drops a character that the limit cuts in two.
   return bytes.length <= REASON_BYTES_MAX
     ? reason
     : new TextDecoder().decode(bytes.subarray(0, REASON_BYTES_MAX), { stream: true });

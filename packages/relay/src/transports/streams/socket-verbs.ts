@@ -4,7 +4,7 @@ import type { LeaseOptions } from "../../core/mailboxes/mailbox-service.ts";
 import type { RelayCore } from "../../core/relay-core.ts";
 import { batchBody, sentBody } from "../http/message-routes.ts";
 
-/** Who asks over a socket, and for whose mailbox it was opened. */
+/** The caller of a socket, and the agent whose mailbox it opened. */
 export interface SocketCaller {
   readonly principal: Principal;
   readonly agent: string;
@@ -12,11 +12,11 @@ export interface SocketCaller {
 
 export type SocketCore = Pick<RelayCore, "guard" | "mailboxes" | "messages">;
 
-/** What came of a request. */
+/** The result of a request. */
 export interface Acted {
   /** As the verb's route answers over HTTP. */
   readonly body: unknown;
-  /** Takes back what nobody would know of who does not get the answer. */
+  /** Reverts the request when its answer cannot be sent. */
   readonly undo?: () => Promise<unknown>;
 }
 
@@ -26,7 +26,6 @@ const inMailbox =
   (act: (core: SocketCore, ...asked: [Principal, string, unknown]) => Promise<unknown>): Act =>
   async (core, { principal, agent }, input) => ({ body: await act(core, principal, agent, input) });
 
-/** What each verb does. */
 export const SOCKET_ACTS = {
   send: async ({ messages }, { principal }, input) => ({
     body: sentBody(await messages.send(principal, input)),

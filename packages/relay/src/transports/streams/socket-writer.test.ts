@@ -6,21 +6,21 @@ import { openPair } from "../../../testing/socket-pair.ts";
 import { SocketWriter } from "./socket-writer.ts";
 
 const STALL_MS = 60_000;
-const NOBODY = { onLeft: () => undefined, onStall: () => undefined };
+const NO_LISTENER = { onLeft: () => undefined, onStall: () => undefined };
 
-describe("what is sent over a socket", () => {
-  it("is waited for until it has left", async () => {
+describe("a socket writer", () => {
+  it("resolves when the frame has left", async () => {
     await using pair = await openPair();
-    const writer = new SocketWriter(pair.ours, STALL_MS, NOBODY);
+    const writer = new SocketWriter(pair.ours, STALL_MS, NO_LISTENER);
     const arrived = once(pair.theirs, "message");
     assert.equal(await writer.send("知微你好"), true);
     assert.equal(String((await arrived)[0]), "知微你好");
     writer.stop();
   });
 
-  it("to a socket that has closed leaves nothing behind that would keep a process alive", async () => {
+  it("keeps no timer for a socket that has closed", async () => {
     await using pair = await openPair();
-    const writer = new SocketWriter(pair.ours, STALL_MS, NOBODY);
+    const writer = new SocketWriter(pair.ours, STALL_MS, NO_LISTENER);
     pair.theirs.terminate();
     await once(pair.ours, "close");
     writer.stop();
@@ -29,9 +29,9 @@ describe("what is sent over a socket", () => {
     assert.equal(activeTimers(), before);
   });
 
-  it("and is a ping holds no timer", async () => {
+  it("keeps no timer for a ping", async () => {
     await using pair = await openPair();
-    const writer = new SocketWriter(pair.ours, STALL_MS, NOBODY);
+    const writer = new SocketWriter(pair.ours, STALL_MS, NO_LISTENER);
     const before = activeTimers();
     const arrived = once(pair.theirs, "ping");
     writer.ping();

@@ -4,11 +4,11 @@ import { LIMITS } from "@a2a-relay/protocol";
 export interface SocketWriterListener {
   /** A frame has left. */
   onLeft(): void;
-  /** Frames wait, and none of them has left for the stall time. */
+  /** Frames are queued, and none of them has left for the stall time. */
   onStall(): void;
 }
 
-/** All that is sent over one socket, and how long it takes to leave. */
+/** Sends the frames of one socket and watches for a reader that takes none. */
 export class SocketWriter {
   readonly #socket: WebSocket;
   readonly #stallMs: number;
@@ -25,57 +25,57 @@ export class SocketWriter {
     this.#listener = listener;
   }
 
-  /** The reader does not take its answers, so it should be asked nothing more. */
+  /** The reader takes its answers too slowly; read no more requests from it. */
   get isFull(): boolean {
     return this.#socket.bufferedAmount > LIMITS.socketBufferBytesMax;
   }
 
-  /** Resolves once the frame has left, or can no longer leave: then to false. */
+  /** Resolves to true once the frame has left, to false when it cannot leave any more. */
   send(text: string): Promise<boolean> {
     const { promise, resolve } = Promise.withResolvers<boolean>();
-    this.#waits();
+    this.#startWrite();
     this.#socket.send(text, (failure) => {
-      this.#left();
+      this.#endWrite();
       resolve(failure == null);
     });
     return promise;
   }
 
-  /** Not waited for: it comes so often that idle sockets would hold a timer each, and its pong is looked after. */
+  /** Starts no stall timer: idle sockets would hold one each, and the session watches for the pong. */
   ping(): void {
     this.#socket.ping();
   }
 
   pong(data: Buffer): void {
-    this.#waits();
-    this.#socket.pong(data, undefined, () => this.#left());
+    this.#startWrite();
+    this.#socket.pong(data, undefined, () => this.#endWrite());
   }
 
-  /** Nothing is waited for any more, also not for what is still answered to a socket that has closed. */
+  /** After this no frame starts a stall timer, not even an answer to a closed socket. */
   stop(): void {
     this.#isStopped = true;
     clearTimeout(this.#timer);
     this.#timer = undefined;
   }
 
-  #waits(): void {
+  #startWrite(): void {
     if (this.#unsent === 0) this.#movedAtMs = performance.now();
     this.#unsent += 1;
-    if (!this.#isStopped) this.#timer ??= setTimeout(() => this.#look(), this.#stallMs);
+    if (!this.#isStopped) this.#timer ??= setTimeout(() => this.#checkStall(), this.#stallMs);
   }
 
-  #left(): void {
+  #endWrite(): void {
     this.#unsent -= 1;
     this.#movedAtMs = performance.now();
     this.#listener.onLeft();
   }
 
-  /** The timer is not set anew for each frame, because most of them leave at once. */
-  #look(): void {
+  /** One timer serves many frames, because most of them leave at once. */
+  #checkStall(): void {
     this.#timer = undefined;
     if (this.#unsent === 0) return;
     const leftMs = this.#movedAtMs + this.#stallMs - performance.now();
     if (leftMs <= 0) this.#listener.onStall();
-    else this.#timer = setTimeout(() => this.#look(), leftMs);
+    else this.#timer = setTimeout(() => this.#checkStall(), leftMs);
   }
 }

@@ -1,22 +1,31 @@
 import {
+  type MailboxSocketQuery,
+  MailboxSocketQuerySchema,
   type MailboxStreamQuery,
   MailboxStreamQuerySchema,
   type TaskEventsQuery,
   TaskEventsQuerySchema,
 } from "@a2a-relay/protocol";
+import type { MailboxPage } from "../../core/mailboxes/mailbox-stream.ts";
+import { parserOf } from "../../core/mechanisms/schema-check.ts";
 import type { RelayCore } from "../../core/relay-core.ts";
 import type { TaskEventsPage } from "../../core/tasks/task-events.ts";
-import { param, resumed, type Route } from "../http/route.ts";
-import { factStream, mailboxStream } from "./event-stream.ts";
+import { type EventStream, eventStream, journalStream } from "../http/event-stream.ts";
+import { param, resumed, type Route, type SocketRoute } from "../http/route.ts";
+import { HeartbeatTimer } from "./heartbeat-timer.ts";
+import { MailboxSocket } from "./mailbox-socket.ts";
+import type { SocketCore } from "./socket-verbs.ts";
 
-/** What can be followed as server-sent events. The journal can be too, where it is read. */
+const parseSocketQuery = parserOf(MailboxSocketQuerySchema, "query");
+
+/** What can be followed as server-sent events, besides the journal. */
 export function streamRoutes({ mailboxes, tasks }: Pick<RelayCore, "mailboxes" | "tasks">): readonly Route[] {
   return [
     {
       method: "GET",
       path: "/mailbox/{agent_id}/stream",
       tag: "Mailbox",
-      summary: "MailboxMessage as server-sent events, the moment it is there",
+      summary: "Messages as server-sent events, as soon as they arrive",
       query: MailboxStreamQuerySchema,
       waits: true,
       streams: "always",
@@ -42,19 +51,61 @@ export function streamRoutes({ mailboxes, tasks }: Pick<RelayCore, "mailboxes" |
       },
       handle: async (call) => {
         const query = resumed(call);
-        // Whoever wants no stream waits for nothing.
-        const waiting = call.wantsEvents ? call : {};
-        const pages = await tasks.follow(call.principal, param(call, "id"), query, waiting);
+        // Without a stream the route does not wait.
+        const options = call.wantsEvents ? call : {};
+        const pages = await tasks.follow(call.principal, param(call, "id"), query, options);
         return call.wantsEvents
-          ? { events: factStream("task", pages) }
+          ? { events: journalStream("task", pages) }
           : { body: await firstOf(pages, query) };
       },
     },
   ];
 }
 
-/** Whoever does not follow the task is shown what there is; of a finished one that may be nothing. */
+function mailboxStream(pages: AsyncIterable<MailboxPage>, event: "message" | "notice"): EventStream {
+  return eventStream("mailbox", pages, ({ items }) =>
+    items.map(({ cursor, item }) => ({ id: cursor, event, data: JSON.stringify(item) })),
+  );
+}
+
+/** The first page; of a finished task there may be none. */
 async function firstOf(pages: AsyncIterable<TaskEventsPage>, query: unknown): Promise<TaskEventsPage> {
   for await (const page of pages) return page;
   return { events: [], cursor: (query as TaskEventsQuery).since ?? "0" };
+}
+
+/** A mailbox over a socket. */
+export function socketRoutes(
+  core: SocketCore,
+  { heartbeatMs }: { readonly heartbeatMs: number },
+): readonly SocketRoute[] {
+  const heartbeats = new HeartbeatTimer(heartbeatMs);
+  return [
+    {
+      method: "GET",
+      path: "/mailbox/{agent_id}/ws",
+      tag: "Mailbox",
+      summary: "A WebSocket: messages as soon as they arrive, and sending, leasing and acknowledging over it",
+      query: MailboxSocketQuerySchema,
+      waits: true,
+      answers: { 101: "The socket; every frame is one JSON text" },
+      socket: true,
+      accept: async (call) => {
+        const { quiet = false, ...query }: MailboxSocketQuery = parseSocketQuery(call.query);
+        const { principal, signal: stopping } = call;
+        const agent = param(call, "agent_id");
+        const ended = new AbortController();
+        stopping.addEventListener("abort", () => ended.abort(), { once: true });
+        // A quiet socket needs the same permission.
+        if (quiet) await core.mailboxes.read(principal, agent, { peek: true, limit: 1 });
+        const pages = quiet ? undefined : await core.mailboxes.follow(principal, agent, query, ended);
+        const { since = "0", notice: isNotice = false } = query;
+        const session = { principal, agent, pages, isNotice, since, ended, stopping };
+        return {
+          run: (socket, host) => new MailboxSocket(core, session, socket, { ...host, heartbeats }).run(),
+          [Symbol.dispose]: () => ended.abort(),
+        };
+      },
+    },
+  ];
 }

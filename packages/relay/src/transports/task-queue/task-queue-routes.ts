@@ -1,4 +1,5 @@
 import {
+  type QueueErrorBody,
   QueueRepairRequestSchema,
   QueueRetryStaleSchema,
   QueueTaskResultSchema,
@@ -7,12 +8,33 @@ import {
   QueueNextSchema,
   QueueRecentSchema,
   ResultAckSchema,
+  RELAY_ERROR_CODES,
+  type RelayError,
   ResultNextSchema,
   TaskQueueQuerySchema,
 } from "@a2a-relay/protocol";
 import type { TaskQueueService } from "../../core/queue/task-queue-service.ts";
-import type { Call, Route } from "../http/route.ts";
-import { TASK_QUEUE_FAMILY } from "./task-queue-error.ts";
+import type { Call, Route, RouteFamily } from "../http/route.ts";
+
+function toQueueErrorBody({ code, message, details }: RelayError): QueueErrorBody {
+  return { kind: "error", message, code, ...(details === undefined ? {} : { details }) };
+}
+
+const TASK_QUEUE_FAMILY: RouteFamily = {
+  owns: (path) => path.startsWith("/a2a/"),
+  errorBody: toQueueErrorBody,
+  errorName: "TaskQueueError",
+  errorSchema: {
+    type: "object",
+    required: ["kind", "message", "code"],
+    properties: {
+      kind: { const: "error" },
+      message: { type: "string", description: "What was wrong, with which value, and what to do." },
+      code: { type: "string", enum: RELAY_ERROR_CODES },
+      details: { type: "object", additionalProperties: true },
+    },
+  },
+};
 
 const shared = { tag: "Task queue", family: TASK_QUEUE_FAMILY } as const;
 
@@ -58,7 +80,7 @@ function taskRoutes(queue: TaskQueueService): readonly Route[] {
       ...shared,
       method: "GET",
       path: "/a2a/tasks/recent",
-      summary: "Queued tasks of the caller, oldest first; looking changes nothing",
+      summary: "Queued tasks of the caller, oldest first; reading changes nothing",
       query: QueueRecentSchema,
       answers: { 200: "a2a_tasks" },
       handle: async ({ principal, query }) => ({ body: await queue.recentTasks(principal, query) }),
@@ -118,7 +140,7 @@ function resultRoutes(queue: TaskQueueService): readonly Route[] {
       ...shared,
       method: "GET",
       path: "/a2a/results/recent",
-      summary: "Results that wait for the caller, oldest first; looking changes nothing",
+      summary: "Pending results for the caller, oldest first; reading changes nothing",
       query: QueueRecentSchema,
       answers: { 200: "a2a_results" },
       handle: async ({ principal, query }) => ({ body: await queue.recentResults(principal, query) }),
@@ -159,14 +181,14 @@ function operatorRoutes(queue: TaskQueueService): readonly Route[] {
       ...shared,
       method: "POST",
       path: "/a2a/compact",
-      summary: "Send the mail of finished tasks whose results were taken to the archive now",
+      summary: "Archive the messages of finished tasks whose results were taken, now",
       answers: { 200: "a2a_compacted" },
       handle: async ({ principal }) => ({ body: await queue.compact(principal) }),
     },
   ];
 }
 
-/** An operator may name the agent in either place. */
+/** An operator may name the agent in the query or in the body. */
 function withQuery({ query, body }: Call): unknown {
   const isObject = typeof body === "object" && body !== null && !Array.isArray(body);
   if (body !== undefined && !isObject) return body;

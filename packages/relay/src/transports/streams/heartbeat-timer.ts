@@ -1,26 +1,26 @@
-/** Those who have a pulse are spread over it, so that many of them do not all act in one moment. */
+/** Listeners are spread over the interval, so that many of them do not act at the same moment. */
 const SLOTS = 16;
 
-/** Calls everybody once in each interval, with one timer for all of them. */
-export class Pulses {
+/** Calls every listener once per interval, with one timer for all of them. */
+export class HeartbeatTimer {
   readonly #intervalMs: number;
   readonly #slots = Array.from({ length: SLOTS }, () => new Set<() => void>());
   #timer: NodeJS.Timeout | undefined;
   #next = 0;
-  #joined = 0;
+  #added = 0;
   #count = 0;
 
   constructor(intervalMs: number) {
     this.#intervalMs = intervalMs;
   }
 
-  /** Answers how to leave. */
-  join(beat: () => void): () => void {
-    // A function of its own, so that the same one may join twice.
-    const own = (): void => beat();
-    const slot = this.#slots[this.#joined % SLOTS];
+  /** Returns a function that removes the listener. */
+  add(listener: () => void): () => void {
+    // A wrapper, so that the same listener may be added twice.
+    const own = (): void => listener();
+    const slot = this.#slots[this.#added % SLOTS];
     slot?.add(own);
-    this.#joined += 1;
+    this.#added += 1;
     this.#count += 1;
     this.#timer ??= setInterval(() => this.#beat(), Math.max(1, this.#intervalMs / SLOTS));
     return () => {
@@ -33,7 +33,7 @@ export class Pulses {
   }
 
   #beat(): void {
-    for (const beat of this.#slots[this.#next] ?? []) beat();
+    for (const listener of this.#slots[this.#next] ?? []) listener();
     this.#next = (this.#next + 1) % SLOTS;
   }
 }

@@ -9,11 +9,11 @@ import { exchangeFailure } from "./failure.ts";
 
 type Headers = Parameters<NonNullable<Dispatcher.DispatchHandler["onResponseStart"]>>[2];
 
-/** Answers of the kind "go on" before the real one. */
-const ANNOUNCEMENTS_MAX = 16;
+/** Informational (1xx) answers before the final one. */
+const INFORMATIONAL_MAX = 16;
 
-/** One request and its answer, until the answer is whole, long enough or too late. Undici reports to it. */
-export class Exchange implements Dispatcher.DispatchHandler {
+/** One request and its answer, as an undici handler. Ends when the answer is complete, too long or too late. */
+export class HttpExchange implements Dispatcher.DispatchHandler {
   readonly answer: Promise<OutboundAnswer>;
   readonly #resolve: (answer: OutboundAnswer) => void;
   readonly #reject: (failure: OutboundFailure) => void;
@@ -22,7 +22,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   readonly #timer: NodeJS.Timeout;
   readonly #signal: AbortSignal | undefined;
   readonly #chunks: Buffer[] = [];
-  #announcements = 0;
+  #informational = 0;
   #bytes = 0;
   #status = 0;
   #headers: Readonly<Record<string, string>> = {};
@@ -42,19 +42,19 @@ export class Exchange implements Dispatcher.DispatchHandler {
     if (this.#signal?.aborted === true) this.#abort();
   }
 
-  /** Whether the answer is settled; then nothing more may be sent for it. */
+  /** Whether the answer is settled; then nothing more may be sent. */
   get isOver(): boolean {
     return this.#isOver;
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller;
-    // It was given up while it waited for a connection, and whoever asked has been told so.
+    // The exchange ended while it waited for a connection.
     if (this.#isOver) controller.abort(new Error("given up"));
   }
 
   onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: Headers): void {
-    if (status < 200) return this.#countAnnouncement();
+    if (status < 200) return this.#countInformational();
     this.#status = status;
     this.#headers = Object.fromEntries(
       Object.entries(headers).map(([name, value]) => [name, firstOf(value)] as const),
@@ -75,10 +75,9 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#fail(exchangeFailure(this.#host, reason, this.#sent));
   }
 
-  /** Of the kind "go on": the answer is still to come, though not for ever. */
-  #countAnnouncement(): void {
-    this.#announcements += 1;
-    if (this.#announcements <= ANNOUNCEMENTS_MAX) return;
+  #countInformational(): void {
+    this.#informational += 1;
+    if (this.#informational <= INFORMATIONAL_MAX) return;
     const message = `${quote(this.#host)} announces its answer again and again`;
     this.#fail(new OutboundFailure("protocol", message, this.#sent));
   }
@@ -100,7 +99,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   #succeed(): void {
     const isCut = this.#bytes > this.#bytesMax;
-    // Told that more may come, the decoder leaves out a character that the cut went through.
+    // `stream` drops a character that the limit cuts in two.
     const text = new TextDecoder().decode(Buffer.concat(this.#chunks), { stream: isCut });
     this.#resolve({ status: this.#status, headers: this.#headers, text });
     this.#end();
@@ -111,7 +110,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#end();
   }
 
-  /** Undici closes the connection of an exchange that is aborted before its end, and ignores it afterwards. */
+  /** Undici closes the connection of an exchange that is aborted before its end; later it ignores the abort. */
   #end(): void {
     if (this.#isOver) return;
     this.#isOver = true;

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { SOCKET_KEY_PREFIX, SOCKET_PROTOCOL } from "@a2a-relay/protocol";
-import { chosenProtocol, socketCredential } from "./socket-credential.ts";
+import { chosenProtocol, socketCredential } from "./socket-mount.ts";
 
 function offer(key: string): string {
   return `${SOCKET_PROTOCOL}, ${SOCKET_KEY_PREFIX}${Buffer.from(key).toString("base64url")}`;
