@@ -1,9 +1,9 @@
+import type { RetryStalePolicy } from "@a2a-relay/protocol";
 import { operatorOf } from "../core/access/principal.ts";
 import type { RelayCore } from "../core/relay-core.ts";
-import type { RetryStalePolicy } from "@a2a-relay/protocol";
 import { Pusher } from "./pusher.ts";
-import { RemoteFollower } from "./remote-follower.ts";
-import { Repeating } from "./repeating.ts";
+import { RemoteFollower } from "./remote-poller.ts";
+import { Repeating } from "./loops.ts";
 import { TaskPusher } from "./task-pusher.ts";
 
 export interface BackgroundSettings {

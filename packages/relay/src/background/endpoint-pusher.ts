@@ -2,8 +2,8 @@ import { LIMITS } from "@a2a-relay/protocol";
 import type { Watch } from "../core/ports/change-feed.ts";
 import type { AttemptResult, EndedAttempt, PushDelivery } from "../core/outbound/push-delivery.ts";
 import type { EndpointKey } from "../core/ports/pushes.ts";
-import type { FairLanes, LaneUse } from "./fair-lanes.ts";
-import { pause } from "./pause.ts";
+import type { FairLanes, LaneUse } from "./fair-semaphore.ts";
+import { pause } from "./loops.ts";
 
 export interface EndpointPusherParts {
   readonly pushes: PushDelivery;

@@ -2,9 +2,8 @@ import { LIMITS } from "@a2a-relay/protocol";
 import type { PushDelivery } from "../core/outbound/push-delivery.ts";
 import type { PushEndpoint } from "../core/ports/pushes.ts";
 import { EndpointPusher } from "./endpoint-pusher.ts";
-import { FairLanes } from "./fair-lanes.ts";
-import { pause } from "./pause.ts";
-import { WatchedLoop } from "./watched-loop.ts";
+import { FairLanes } from "./fair-semaphore.ts";
+import { pause, WatchedLoop } from "./loops.ts";
 
 /** Endpoints are looked through at most so often, however many agents register at one time. */
 const LOOK_MS = 100;

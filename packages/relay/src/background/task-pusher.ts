@@ -2,9 +2,8 @@ import { LIMITS } from "@a2a-relay/protocol";
 import { originOf } from "../core/outbound/task-push-config.ts";
 import type { EndedTaskPush, TaskPushDelivery, TaskPushResult } from "../core/outbound/task-push-delivery.ts";
 import type { TaskPushConfig } from "../core/ports/task-pushes.ts";
-import { FairLanes } from "./fair-lanes.ts";
-import { pause } from "./pause.ts";
-import { WatchedLoop } from "./watched-loop.ts";
+import { FairLanes } from "./fair-semaphore.ts";
+import { pause, WatchedLoop } from "./loops.ts";
 
 /** After something of our own failed, such as the disk: so long at first, then twice as long each time. */
 const TROUBLE_MS_MIN = 1_000;

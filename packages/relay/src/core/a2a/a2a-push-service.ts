@@ -20,7 +20,7 @@ import {
   readPageToken,
   readSecret,
   writePageToken,
-} from "../outbound/task-push-request.ts";
+} from "../outbound/task-push-config.ts";
 
 interface A2aPushParts {
   readonly store: RelayStore;

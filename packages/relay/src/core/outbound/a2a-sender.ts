@@ -15,17 +15,20 @@ import type { Changes, RelayStore } from "../ports/relay-store.ts";
 import type { DeliveryRecord, MailboxMessage } from "../ports/deliveries.ts";
 import { fail } from "../rules/delivery-state.ts";
 import { GIVEN_UP_BY_RELAY, undeliveredChanges } from "../rules/undelivered.ts";
-import type { PushOutcome } from "./push-outcome.ts";
+import type { AttemptOptions, PushOutcome, PushSender, RecordedAttempt, Tried } from "./push-outcome.ts";
 import type { PushEndpoint } from "../ports/pushes.ts";
-import type { AttemptOptions, PushSender, RecordedAttempt, Tried } from "./push-sender.ts";
 import type { TaskRecord } from "../ports/tasks.ts";
-import { RemoteCalls, type RemoteResult, type RemoteSettings } from "./remote-calls.ts";
+import {
+  outcomeOf,
+  RemoteCalls,
+  RemoteFailure,
+  type RemoteResult,
+  type RemoteSettings,
+} from "./remote-calls.ts";
 import { RemoteCards } from "./remote-cards.ts";
-import { RemoteFailure } from "./remote-failure.ts";
 import { guessedInterface } from "./remote-interface.ts";
 import type { RemoteAnswer, RemoteInterface, RemoteTask } from "../ports/remote-tasks.ts";
 import { assertGoesOn, type RemotePosition, sendParams } from "./remote-message.ts";
-import { outcomeOf } from "./remote-outcome.ts";
 
 export interface A2aSenderParts {
   readonly store: RelayStore;

@@ -5,19 +5,23 @@ import { combine, decideAndCommit } from "../mechanisms/commit-retry.ts";
 import type { Identifiers } from "../ports/ids.ts";
 import type { Outbound } from "../ports/outbound-http.ts";
 import type { Changes, RelayStore } from "../ports/relay-store.ts";
-import type { MailboxMessage } from "../ports/deliveries.ts";
+import type { MailboxMessage, MailboxStore } from "../ports/deliveries.ts";
 import { A2aSender, type A2aSenderSettings } from "./a2a-sender.ts";
-import { unknownReason } from "./remote-outcome.ts";
+import { unknownReason } from "./remote-calls.ts";
 import { freeReservations } from "../rules/task-changes.ts";
 import { attemptsAllowed } from "../rules/circuit-breaker.ts";
-import { arrivedChanges, failedChanges, type PushedMessage } from "./push-changes.ts";
+import {
+  arrivedChanges,
+  failedChanges,
+  type PushedMessage,
+  type PushOutcome,
+  type PushSender,
+  type Tried,
+} from "./push-outcome.ts";
 import { isSameEndpoint, whyDropped, withoutDeadSecret } from "../registration/push-endpoint.ts";
-import type { PushOutcome } from "./push-outcome.ts";
 import type { EndpointKey, PushEndpoint, PushRecord } from "../ports/pushes.ts";
-import { messagesAfter, PUSHES_TOGETHER_MAX } from "./messages-to-push.ts";
 import { dropped, dropReason, isLost, takenUp } from "./push-round.ts";
-import { firstAttemptAtMs } from "./push-schedule.ts";
-import type { PushSender, Tried } from "./push-sender.ts";
+import { firstAttemptAtMs } from "./outbound-schedule.ts";
 import { WebhookSender, type WebhookSettings } from "./webhook-sender.ts";
 
 export interface PushParts {
@@ -275,4 +279,18 @@ export class PushDelivery {
 
 function isDue({ nextAtMs }: PushRecord, nowMs: number): boolean {
   return nextAtMs !== null && nextAtMs <= nowMs;
+}
+
+/** Pushes written in one commit: few enough that other callers do not wait long for theirs. */
+export const PUSHES_TOGETHER_MAX = 100;
+
+/** What waits in the mailbox behind a position, as much of it as is written in one commit. */
+export function messagesAfter(
+  store: MailboxStore,
+  { tenant, agentId }: EndpointKey,
+  afterPosition: number,
+  nowMs: number,
+): Promise<readonly MailboxMessage[]> {
+  const page = { limit: PUSHES_TOGETHER_MAX, bytesMax: LIMITS.answerBytesMax };
+  return store.availableMessages({ tenant, agentId, afterPosition, nowMs, ...page });
 }

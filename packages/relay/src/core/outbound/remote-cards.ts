@@ -1,8 +1,7 @@
 import { LIMITS } from "@a2a-relay/protocol";
 import type { Clock } from "../ports/clock.ts";
 import type { OutboundAnswer } from "../ports/outbound-http.ts";
-import { parseMembers, type RemoteCalls } from "./remote-calls.ts";
-import { RemoteFailure, statusFailure } from "./remote-failure.ts";
+import { parseMembers, type RemoteCalls, RemoteFailure, statusFailure } from "./remote-calls.ts";
 import { guessedInterface, interfacesOf, isCard } from "./remote-interface.ts";
 import type { RemoteInterface } from "../ports/remote-tasks.ts";
 

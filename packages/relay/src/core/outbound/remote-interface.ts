@@ -1,11 +1,13 @@
 import {
   A2A_VERSIONS,
+  type A2aOperation,
   type A2aVersion,
   type AgentCard,
   parseA2aVersion,
   readCard,
 } from "@a2a-relay/protocol";
-import { REMOTE_BINDINGS, type RemoteInterface } from "../ports/remote-tasks.ts";
+import { REMOTE_BINDINGS, type RemoteAnswer, type RemoteInterface } from "../ports/remote-tasks.ts";
+import { RemoteFailure } from "./remote-calls.ts";
 
 /** What most agents speak whose cards are from before cards told a version. */
 const GUESSED_DIALECT: A2aVersion = "0.3";
@@ -59,4 +61,48 @@ function rankOf({ binding, dialect }: RemoteInterface): number {
 
 function isMembers(value: unknown): value is Members {
   return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** What the relay asks of agents elsewhere. */
+export type RemoteOperation = Extract<A2aOperation, "send" | "get" | "cancel">;
+
+export interface RestRoute {
+  readonly method: "GET" | "POST";
+  readonly url: string;
+}
+
+type Params = Readonly<Record<string, unknown>>;
+
+/** Where an operation is with HTTP+JSON. Cards of 0.3 name the address with its `/v1` or without. */
+export function restRoute(at: RemoteInterface, operation: RemoteOperation, params: Params): RestRoute {
+  const url = new URL(at.url);
+  const base = url.pathname.replace(/\/+$/, "");
+  const older = base.endsWith("/v1") ? "" : "/v1";
+  url.pathname = base + (at.dialect === "1.0" ? tenantPath(at) : older) + pathOf(operation, params);
+  if (operation !== "get") return { method: "POST", url: url.href };
+  const { historyLength } = params;
+  if (typeof historyLength === "number") url.searchParams.set("historyLength", String(historyLength));
+  return { method: "GET", url: url.href };
+}
+
+function pathOf(operation: RemoteOperation, { id }: Params): string {
+  if (operation === "send") return "/message:send";
+  return operation === "get" ? `/tasks/${encodeId(id)}` : `/tasks/${encodeId(id)}:cancel`;
+}
+
+function tenantPath({ a2aTenant }: RemoteInterface): string {
+  return a2aTenant === null ? "" : `/${encodeId(a2aTenant)}`;
+}
+
+/** The URL parser resolves dots even when they are encoded, and would call another route. */
+function encodeId(id: unknown): string {
+  if (typeof id === "string" && id.isWellFormed() && !["", ".", ".."].includes(id))
+    return encodeURIComponent(id);
+  throw new RemoteFailure("refused", "the agent gave a name that no address can hold");
+}
+
+/** What an agent elsewhere answered to a message, and over which of its interfaces. */
+export interface RemoteReply {
+  readonly at: RemoteInterface;
+  readonly answer: RemoteAnswer;
 }

@@ -1,5 +1,5 @@
 import { LIMITS, type Message, type Part } from "@a2a-relay/protocol";
-import { RemoteFailure } from "./remote-failure.ts";
+import { RemoteFailure } from "./remote-calls.ts";
 
 /** The place of a message at the agent that gets it, as that agent names it. */
 export interface RemotePosition {

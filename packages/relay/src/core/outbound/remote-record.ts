@@ -15,10 +15,9 @@ import type { RelayStore } from "../ports/relay-store.ts";
 import { digestOfText } from "../rules/digest.ts";
 import type { TaskRecord } from "../ports/tasks.ts";
 import type { TaskService } from "../tasks/task-service.ts";
-import { RemoteFailure } from "./remote-failure.ts";
-import { saidBetween } from "./remote-history.ts";
+import { RemoteFailure } from "./remote-calls.ts";
+import { contentOf, isSilent, listOf, reasonOf, resultOf, saidBetween } from "./remote-content.ts";
 import type { RemoteTask } from "../ports/remote-tasks.ts";
-import { contentOf, isSilent, listOf, reasonOf, resultOf } from "./remote-content.ts";
 
 /** What was put on record of a task elsewhere. */
 export interface Recorded {

@@ -13,12 +13,11 @@ import type { Outbound } from "../ports/outbound-http.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
 import type { TaskRecord } from "../ports/tasks.ts";
 import type { TaskService } from "../tasks/task-service.ts";
-import { RemoteCalls, type RemoteSettings } from "./remote-calls.ts";
+import { RemoteCalls, RemoteFailure, type RemoteSettings } from "./remote-calls.ts";
 import { RemotePolls } from "./remote-polls.ts";
-import { RemoteFailure } from "./remote-failure.ts";
 import { HISTORY_LENGTH } from "./remote-message.ts";
 import { HalfRecorded, type Recorded, RemoteRecord, UnknownState } from "./remote-record.ts";
-import { LOOK_FAILURES_MAX, LOOK_MISSES_MAX, nextPollAtMs, nextRetryAtMs } from "./remote-schedule.ts";
+import { LOOK_FAILURES_MAX, LOOK_MISSES_MAX, nextPollAtMs, nextRetryAtMs } from "./outbound-schedule.ts";
 import type { RemoteAnswer, RemoteTask, TimedRemoteTask } from "../ports/remote-tasks.ts";
 
 export interface RemoteWorkParts {

@@ -1,17 +1,30 @@
-import { GUEST, LIMITS, POSTMASTER } from "@a2a-relay/protocol";
+import {
+  A2A_DIALECTS,
+  type A2aStreamResponse,
+  type A2aTask,
+  GUEST,
+  LIMITS,
+  POSTMASTER,
+} from "@a2a-relay/protocol";
 import { TASK_PUSHES_TOPIC, type Watch } from "../ports/change-feed.ts";
 import type { Clock } from "../ports/clock.ts";
 import { decideAndCommit } from "../mechanisms/commit-retry.ts";
 import { HOW_TO_ALLOW } from "../rules/egress-policy.ts";
-import { type Outbound, OutboundFailure } from "../ports/outbound-http.ts";
+import { type Outbound, OutboundFailure, type OutboundRequest } from "../ports/outbound-http.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
 import type { PushParts, PushSettings } from "./push-delivery.ts";
 import { outcomeOfAnswer, outcomeOfFailure, type PushOutcome } from "./push-outcome.ts";
 import type { TaskRecord, TaskUpdate } from "../ports/tasks.ts";
 import { a2aEventOf } from "../tasks/a2a-view.ts";
-import { afterArrival, afterFailure, toldUpTo } from "./task-push-changes.ts";
-import { isSameConfig, nameOf, originOf, taskPushEvent } from "./task-push-config.ts";
-import { isToldByTask, type TaskNews, taskPushRequest } from "./task-push-message.ts";
+import {
+  afterArrival,
+  afterFailure,
+  isSameConfig,
+  nameOf,
+  originOf,
+  taskPushEvent,
+  toldUpTo,
+} from "./task-push-config.ts";
 import type { TaskPushConfig, TaskPushKey, TaskPushShare } from "../ports/task-pushes.ts";
 import { TaskStory } from "../tasks/task-story.ts";
 
@@ -218,4 +231,43 @@ function shareKeys(config: TaskPushConfig): readonly [owner: string, receiver: s
 function disabledEvent(config: TaskPushConfig, atMs: number): ReturnType<typeof taskPushEvent> {
   const { reason, state } = config;
   return taskPushEvent("push.disabled", config, { actor: POSTMASTER, atMs }, { state, reason });
+}
+
+/** What is sent: the event itself to those who read 1.0, and the task as it stands to those who read older dialects. */
+export type TaskNews =
+  | { readonly event: A2aStreamResponse; readonly task?: undefined }
+  | { readonly task: A2aTask; readonly event?: undefined };
+
+export function isToldByTask({ dialect }: TaskPushConfig): boolean {
+  return A2A_DIALECTS[dialect].pushes === "task";
+}
+
+export function taskPushRequest(
+  config: TaskPushConfig,
+  { clientId }: TaskRecord,
+  { event, task }: TaskNews,
+  { userAgent }: { readonly userAgent: string },
+): Pick<OutboundRequest, "method" | "headers" | "body"> {
+  const dialect = A2A_DIALECTS[config.dialect];
+  if (event !== undefined) {
+    const body = JSON.stringify(dialect.writeEvent(event, { isFinal: false }));
+    const headers = { "content-type": "application/a2a+json", "a2a-version": config.dialect };
+    return { method: "POST", headers: { ...headers, ...sharedHeaders(config, userAgent) }, body };
+  }
+  // Callers of 0.1 know the task by the name they gave it.
+  const named = config.dialect === "0.1" && clientId !== null ? { ...task, id: clientId } : task;
+  const body = JSON.stringify(dialect.writeResult("get", named));
+  const headers = { "content-type": "application/json" };
+  return { method: "POST", headers: { ...headers, ...sharedHeaders(config, userAgent) }, body };
+}
+
+function sharedHeaders(
+  { token, scheme, credentials }: TaskPushConfig,
+  userAgent: string,
+): Readonly<Record<string, string>> {
+  return {
+    "user-agent": userAgent,
+    ...(scheme === null || credentials === null ? {} : { authorization: `${scheme} ${credentials}` }),
+    ...(token === null ? {} : { "x-a2a-notification-token": token }),
+  };
 }

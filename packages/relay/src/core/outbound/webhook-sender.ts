@@ -1,12 +1,19 @@
+import { createHmac } from "node:crypto";
 import { formatInstant, LIMITS, type PushPayload } from "@a2a-relay/protocol";
 import { DEFAULT_TENANT } from "../access/principal.ts";
 import { type Outbound, OutboundFailure, type OutboundRequest } from "../ports/outbound-http.ts";
 import { viewMailboxItem, viewNotice } from "../mailboxes/delivery-view.ts";
 import type { MailboxMessage } from "../ports/deliveries.ts";
-import { errorOfFailure, outcomeOfAnswer, outcomeOfFailure } from "./push-outcome.ts";
+import {
+  type AttemptOptions,
+  errorOfFailure,
+  outcomeOfAnswer,
+  outcomeOfFailure,
+  type PushSender,
+  type Tried,
+} from "./push-outcome.ts";
 import type { PushEndpoint } from "../ports/pushes.ts";
-import type { AttemptOptions, PushSender, Tried } from "./push-sender.ts";
-import { secretsOf, webhookHeaders } from "./standard-webhook.ts";
+import { readSigningSecret } from "../keys/signing-secret.ts";
 
 export interface WebhookSettings {
   /** The address the relay tells others; known once it listens. */
@@ -81,4 +88,36 @@ export class WebhookSender implements PushSender {
     const below = tenant === DEFAULT_TENANT ? "" : `/t/${encodeURIComponent(tenant)}`;
     return `${this.#settings.publicUrl()}${below}/mailbox/${encodeURIComponent(agentId)}`;
   }
+}
+
+/** Those that sign at this time: the endpoint's own, and the one before it while that is still good. */
+export function secretsOf(endpoint: PushEndpoint, nowMs: number): readonly string[] {
+  const { secret, oldSecret, oldSecretUntilMs } = endpoint;
+  const isOldGood = oldSecret !== null && oldSecretUntilMs !== null && nowMs < oldSecretUntilMs;
+  return isOldGood ? [secret, oldSecret] : [secret];
+}
+
+/** The three headers of Standard Webhooks: who verifies one of the signatures knows who wrote the body, and when. */
+export function webhookHeaders(
+  message: { readonly messageId: string; readonly body: string },
+  secrets: readonly string[],
+  nowMs: number,
+): Readonly<Record<string, string>> {
+  const id = webhookId(message.messageId);
+  const timestamp = String(Math.floor(nowMs / 1_000));
+  const signed = `${id}.${timestamp}.${message.body}`;
+  return {
+    "webhook-id": id,
+    "webhook-timestamp": timestamp,
+    "webhook-signature": secrets.map((secret) => signature(secret, signed)).join(" "),
+  };
+}
+
+/** The message's id, the same for every attempt. What a header cannot carry is written as URLs do. */
+function webhookId(messageId: string): string {
+  return messageId.replaceAll(/[^\x21-\x24\x26-\x7e]/gu, encodeURIComponent);
+}
+
+function signature(secret: string, signed: string): string {
+  return `v1,${createHmac("sha256", readSigningSecret(secret)).update(signed).digest("base64")}`;
 }

@@ -11,7 +11,7 @@ import { withdraw } from "../rules/delivery-state.ts";
 import { failedTaskChanges, undeliveredChanges } from "../rules/undelivered.ts";
 import type { MessageDefaults } from "../rules/notices.ts";
 import { forgotten } from "./push-endpoint.ts";
-import { agentEvent } from "./agent-event.ts";
+import { agentEvent } from "./registration.ts";
 
 export interface RemovalParts {
   readonly store: RelayStore;

@@ -23,7 +23,7 @@ import type { Changes, RelayStore } from "../ports/relay-store.ts";
 import { parserOf } from "../mechanisms/schema-check.ts";
 import type { ServiceParts } from "../service-parts.ts";
 import type { PushEndpoint } from "../ports/pushes.ts";
-import { agentEvent } from "./agent-event.ts";
+import { agentEvent, fillRecord, registeredBefore } from "./registration.ts";
 import { checkKeyProof, identify, type Identity } from "../agents/agent-identity.ts";
 import { readAgentId } from "../rules/agent-name.ts";
 import type { AgentRecord, AgentWithPresence } from "../ports/agents.ts";
@@ -33,7 +33,6 @@ import type { CardSettings } from "../agents/card-interfaces.ts";
 import type { Directory } from "../agents/directory.ts";
 import { isListedFor } from "../access/authorize.ts";
 import { type PushAfter, PushRegistration } from "./push-registration.ts";
-import { fillRecord, registeredBefore } from "./registration.ts";
 
 export interface AgentParts extends ServiceParts {
   readonly keyMaker: KeyMaker;

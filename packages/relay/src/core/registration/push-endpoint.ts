@@ -1,6 +1,7 @@
 import { type AgentId, type PushMode, type RegisterRequest, RelayError } from "@a2a-relay/protocol";
 import { CLOSED } from "../rules/circuit-breaker.ts";
 import type { PushEndpoint } from "../ports/pushes.ts";
+import type { EventDraft, EventType } from "../ports/journal.ts";
 
 const SWITCHED_OFF = "the agent switched push off";
 const LEFT = "the agent was removed";
@@ -172,4 +173,14 @@ function assertNothingWished({ notice, push_ack: ack }: PushWish): void {
   const wished = (notice === true && "notice") || (ack === true && "push_ack");
   if (wished === false) return;
   throw new RelayError("invalid_argument", `${wished}: says how mail is pushed, so it needs push: "webhook"`);
+}
+
+/** A fact about where an agent is called. It never carries a secret. */
+export function pushEvent(
+  type: Extract<EventType, `push.${string}`>,
+  { agentId }: PushEndpoint,
+  by: { readonly actor: string; readonly atMs: number },
+  data: Readonly<Record<string, unknown>>,
+): EventDraft {
+  return { type, ...by, agentId, messageId: null, taskId: null, threadId: null, data };
 }

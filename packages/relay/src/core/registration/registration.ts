@@ -4,6 +4,7 @@ import type { EgressPolicy } from "../rules/egress-policy.ts";
 import type { Identity } from "../agents/agent-identity.ts";
 import { readAgentId } from "../rules/agent-name.ts";
 import type { AgentRecord } from "../ports/agents.ts";
+import type { EventDraft } from "../ports/journal.ts";
 
 /** What is on record of an agent, and who it is. */
 export interface Registrant {
@@ -82,4 +83,13 @@ function assertRecordBytes(record: AgentRecord): void {
 function readCallback(url: string | null, egress: EgressPolicy): string | null {
   if (url !== null) egress.checkUrl(url, "callback_url");
   return url;
+}
+
+export function agentEvent(
+  type: "agent.registered" | "agent.updated" | "agent.removed",
+  agentId: AgentId,
+  by: { readonly actor: string; readonly atMs: number },
+  data: Readonly<Record<string, unknown>>,
+): EventDraft {
+  return { type, ...by, agentId, messageId: null, taskId: null, threadId: null, data };
 }

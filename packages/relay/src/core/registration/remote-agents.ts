@@ -6,11 +6,10 @@ import type { EgressPolicy } from "../rules/egress-policy.ts";
 import type { Identifiers, Randomness } from "../ports/ids.ts";
 import type { Changes, RelayStore } from "../ports/relay-store.ts";
 import { endpointAfter } from "./push-endpoint.ts";
-import { agentEvent } from "./agent-event.ts";
+import { agentEvent, fillRecord, registeredBefore } from "./registration.ts";
 import { identify } from "../agents/agent-identity.ts";
 import type { AgentRecord } from "../ports/agents.ts";
 import { AgentRemoval } from "./agent-removal.ts";
-import { fillRecord, registeredBefore } from "./registration.ts";
 
 export interface RemoteAgentsParts {
   readonly store: RelayStore;

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { Repeating } from "./repeating.ts";
+import { Repeating } from "./loops.ts";
 
 /** Steps that a test lets go one by one. */
 function stepper() {

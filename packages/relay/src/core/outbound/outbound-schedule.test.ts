@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { LIMITS } from "@a2a-relay/protocol";
 import { NOON_MS } from "../../../testing/fake-clock.ts";
-import { firstAttemptAtMs, nextAttemptAtMs, readRetryAfter } from "./push-schedule.ts";
+import { firstAttemptAtMs, nextAttemptAtMs, readRetryAfter } from "./outbound-schedule.ts";
 
 const OFFSETS_MS = [0, 5_000, 30_000, 120_000];
 

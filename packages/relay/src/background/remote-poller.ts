@@ -2,9 +2,8 @@ import { LIMITS } from "@a2a-relay/protocol";
 import { lookName } from "../core/outbound/remote-polls.ts";
 import type { TimedRemoteTask } from "../core/ports/remote-tasks.ts";
 import type { RemoteWork } from "../core/outbound/remote-work.ts";
-import { FairLanes } from "./fair-lanes.ts";
-import { pause } from "./pause.ts";
-import { WatchedLoop } from "./watched-loop.ts";
+import { FairLanes } from "./fair-semaphore.ts";
+import { pause, WatchedLoop } from "./loops.ts";
 
 /** After something of our own failed, such as the disk. */
 const TROUBLE_MS = 1_000;

@@ -1,6 +1,6 @@
 import { setMaxListeners } from "node:events";
+import { setTimeout as after } from "node:timers/promises";
 import type { Watch } from "../core/ports/change-feed.ts";
-import { pause } from "./pause.ts";
 
 /** Where so much falls due that a look takes its time, looks take this part of all time at most. */
 const LOOK_SHARE = 1 / 20;
@@ -79,4 +79,54 @@ export class WatchedLoop implements AsyncDisposable {
     }
     return false;
   }
+}
+
+/** Runs a step again and again, one at a time, until stopped; a failed step is reported and tried again. */
+export class Repeating implements AsyncDisposable {
+  readonly #step: () => Promise<boolean>;
+  readonly #intervalMs: number;
+  readonly #report: (reason: unknown) => void;
+  #timer: NodeJS.Timeout | undefined;
+  #running: Promise<void> = Promise.resolve();
+  #stopped = false;
+
+  /** `step` answers true when there is more to do at once. */
+  constructor(
+    step: () => Promise<boolean>,
+    options: { readonly intervalMs: number; readonly report: (reason: unknown) => void },
+  ) {
+    this.#step = step;
+    this.#intervalMs = options.intervalMs;
+    this.#report = options.report;
+    this.#schedule(this.#intervalMs);
+  }
+
+  #schedule(delayMs: number): void {
+    if (this.#stopped) return;
+    this.#timer = setTimeout(() => {
+      this.#running = this.#run();
+    }, delayMs);
+    this.#timer.unref();
+  }
+
+  async #run(): Promise<void> {
+    let more = false;
+    try {
+      more = await this.#step();
+    } catch (reason) {
+      this.#report(reason);
+    }
+    this.#schedule(more ? 0 : this.#intervalMs);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stopped = true;
+    clearTimeout(this.#timer);
+    await this.#running;
+  }
+}
+
+/** Waits for that long, or until there is no more use in waiting. */
+export async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  await after(ms, undefined, { signal, ref: false }).catch(() => undefined);
 }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { FairLanes, type LaneUse } from "./fair-lanes.ts";
+import { FairLanes, type LaneUse } from "./fair-semaphore.ts";
 
 const STUDIO = { tenant: "工作室", isProven: true };
 const ACME = { tenant: "acme", isProven: true };

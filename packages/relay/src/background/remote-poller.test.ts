@@ -5,7 +5,7 @@ import { AGENT, type RemoteCore, remoteCore, saying } from "../../testing/fake-a
 import { aNewTask } from "../../testing/store-builders.ts";
 import { DEFAULT_TENANT } from "../core/access/principal.ts";
 import { taskTopic } from "../core/ports/change-feed.ts";
-import { RemoteFollower } from "./remote-follower.ts";
+import { RemoteFollower } from "./remote-poller.ts";
 
 const LONG_MS = 20_000;
 

@@ -3,7 +3,7 @@ import { randomFillSync } from "node:crypto";
 import { describe, it } from "node:test";
 import { aNewPushEndpoint } from "../../../testing/store-builders.ts";
 import { newSigningSecret } from "../keys/signing-secret.ts";
-import { secretsOf, webhookHeaders } from "./standard-webhook.ts";
+import { secretsOf, webhookHeaders } from "./webhook-sender.ts";
 
 const SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
