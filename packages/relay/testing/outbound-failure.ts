@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { OutboundFailure, type OutboundFailureCode } from "../src/core/ports/outbound-http.ts";
 
-/** The failure that must come instead of an answer, with this code and, where it matters, these words. */
+/** The failure of a request that must fail with this code and, where given, this text. */
 export async function outboundFailure(
   act: Promise<unknown>,
   code: OutboundFailureCode,

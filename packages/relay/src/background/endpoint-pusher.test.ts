@@ -82,7 +82,7 @@ describe("what waits when an endpoint is disabled", () => {
       body: "你好",
     }));
     await core.messages.sendBatch(core.operator, { messages: messages });
-    while (await core.pushDelivery.takeUp(KEY)) continue;
+    while (await core.pushDelivery.enqueue(KEY)) continue;
     core.outside.receiver = () => anAnswer(410);
     await using _ = new Pusher(core.pushDelivery, report);
     await until(core, async () => {
@@ -100,7 +100,7 @@ describe("what waits when an endpoint is disabled", () => {
     async () => {
       await using core = await pushingCore();
       const { receipt } = await core.send();
-      while (await core.pushDelivery.takeUp(KEY)) continue;
+      while (await core.pushDelivery.enqueue(KEY)) continue;
       await core.agents.register(core.operator, { agent_id: ZHIWEI, push: null });
       assert.equal((await core.pushedMessage(receipt.message_id)).push.state, "pending");
       await using _ = new Pusher(core.pushDelivery, report);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { FairLanes, type LaneUse } from "./fair-semaphore.ts";
+import { FairSemaphore, type PermitRequest } from "./fair-semaphore.ts";
 
 const STUDIO = { tenant: "工作室", isProven: true };
 const ACME = { tenant: "acme", isProven: true };
@@ -9,15 +9,15 @@ const LAB = { tenant: "lab", isProven: true };
 
 /** Acts that run until they are told to end, by what they were started for. */
 class Acts {
-  readonly started: LaneUse[] = [];
-  readonly #lanes: FairLanes;
-  readonly #running: { readonly use: LaneUse; readonly end: () => void }[] = [];
+  readonly started: PermitRequest[] = [];
+  readonly #lanes: FairSemaphore;
+  readonly #running: { readonly use: PermitRequest; readonly end: () => void }[] = [];
 
   constructor(lanesMax: number) {
-    this.#lanes = new FairLanes(lanesMax);
+    this.#lanes = new FairSemaphore(lanesMax);
   }
 
-  async add(use: LaneUse, count: number): Promise<void> {
+  async add(use: PermitRequest, count: number): Promise<void> {
     for (let number = 0; number < count; number += 1) {
       void this.#lanes.run(use, async () => {
         const { promise, resolve } = Promise.withResolvers<void>();
@@ -30,14 +30,14 @@ class Acts {
   }
 
   /** Ends the one of these that has run longest. */
-  async end(use: LaneUse): Promise<void> {
+  async end(use: PermitRequest): Promise<void> {
     const at = this.#running.findIndex((each) => each.use === use);
     assert.ok(at >= 0, `nothing of ${use.tenant} runs`);
     this.#running.splice(at, 1)[0]?.end();
     await nextTurn();
   }
 
-  running(...uses: readonly LaneUse[]): readonly number[] {
+  running(...uses: readonly PermitRequest[]): readonly number[] {
     return uses.map((use) => this.#running.filter((each) => each.use === use).length);
   }
 }
@@ -114,7 +114,7 @@ describe("fair lanes", () => {
   });
 
   it("go on after an act that failed", async () => {
-    const lanes = new FairLanes(1);
+    const lanes = new FairSemaphore(1);
     const failing = lanes.run(STUDIO, async () => Promise.reject(new Error("no")));
     const next = lanes.run(STUDIO, async () => "next");
     await assert.rejects(failing, { message: "no" });

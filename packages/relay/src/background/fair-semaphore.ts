@@ -1,76 +1,75 @@
-/** On whose behalf a lane is used. */
-export interface LaneUse {
+export interface PermitRequest {
   readonly tenant: string;
-  /** Whether the other side answered the last time. One that may well hang gets fewer lanes. */
+  /** Whether the receiver answered last time. One that may hang gets fewer permits. */
   readonly isProven: boolean;
 }
 
-interface WaitingJob {
-  readonly use: LaneUse;
+interface PermitQueue {
+  readonly request: PermitRequest;
   readonly starts: (() => void)[];
 }
 
-/** The lanes of one tenant that are in use, and how many of them by those who may well hang. */
-interface Held {
+/** The permits that one tenant holds, and how many of them for unproven receivers. */
+interface HeldPermits {
   all: number;
   unproven: number;
 }
 
-const NONE: Readonly<Held> = { all: 0, unproven: 0 };
+const NONE: Readonly<HeldPermits> = { all: 0, unproven: 0 };
 
 /**
- * Lets only so many acts run at one time, and nobody take the last lanes from others: a tenant gets one more while it
- * holds fewer than are free. So one alone holds half of them, two a third each, and there is room for who comes next.
- * Those that may well hang hold fewer than half of what is free, and so leave room to others of their own tenant.
+ * A semaphore shared fairly by tenants: a tenant gets a permit while it holds fewer than are free. One tenant alone
+ * holds half of the permits, two a third each, and the next always finds some. Unproven receivers hold less than half
+ * of what is free, and so leave room to others of their tenant.
  */
-export class FairLanes {
-  readonly #held = new Map<string, Held>();
-  /** In the order of their turns: whoever had one goes to the end. */
-  readonly #waiting = new Map<string, WaitingJob>();
+export class FairSemaphore {
+  readonly #held = new Map<string, HeldPermits>();
+  /** Round robin: a queue that got a permit goes to the end. */
+  readonly #queues = new Map<string, PermitQueue>();
   #free: number;
 
-  constructor(runningMax: number) {
-    this.#free = runningMax;
+  constructor(permits: number) {
+    this.#free = permits;
   }
 
-  async run<Result>(use: LaneUse, act: () => Promise<Result>): Promise<Result> {
-    await this.#turn(use);
+  async run<Result>(request: PermitRequest, act: () => Promise<Result>): Promise<Result> {
+    await this.#acquire(request);
     try {
       return await act();
     } finally {
-      this.#count(use, -1);
+      this.#count(request, -1);
       this.#startNext();
     }
   }
 
-  #turn(use: LaneUse): Promise<void> {
+  #acquire(request: PermitRequest): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
-    const key = `${use.isProven ? "proven" : "unproven"}:${use.tenant}`;
-    const waiting = this.#waiting.get(key);
-    if (waiting === undefined) this.#waiting.set(key, { use, starts: [resolve] });
-    else waiting.starts.push(resolve);
+    const key = `${request.isProven ? "proven" : "unproven"}:${request.tenant}`;
+    const queue = this.#queues.get(key);
+    if (queue === undefined) this.#queues.set(key, { request, starts: [resolve] });
+    else queue.starts.push(resolve);
     this.#startNext();
     return promise;
   }
 
   #startNext(): void {
-    for (const [key, { use, starts }] of this.#waiting) {
+    for (const [key, { request, starts }] of this.#queues) {
       if (this.#free === 0) return;
-      if (!this.#mayStart(use)) continue;
-      this.#waiting.delete(key);
-      this.#count(use, 1);
+      if (!this.#mayStart(request)) continue;
+      this.#queues.delete(key);
+      this.#count(request, 1);
       starts.shift()?.();
-      // Set again while the map is walked it comes up once more, behind all others.
-      if (starts.length > 0) this.#waiting.set(key, { use, starts });
+      // A key that is set again during the iteration comes up once more, behind all others.
+      if (starts.length > 0) this.#queues.set(key, { request, starts });
     }
   }
 
-  #mayStart({ tenant, isProven }: LaneUse): boolean {
+  #mayStart({ tenant, isProven }: PermitRequest): boolean {
     const held = this.#held.get(tenant) ?? NONE;
     return held.all < this.#free && (isProven || 2 * held.unproven < this.#free);
   }
 
-  #count({ tenant, isProven }: LaneUse, change: 1 | -1): void {
+  #count({ tenant, isProven }: PermitRequest, change: 1 | -1): void {
     this.#free -= change;
     const { all, unproven } = this.#held.get(tenant) ?? NONE;
     const held = { all: all + change, unproven: unproven + (isProven ? 0 : change) };

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { Repeating } from "./loops.ts";
+import { IntervalLoop } from "./loops.ts";
 
 /** Steps that a test lets go one by one. */
 function stepper() {
@@ -34,7 +34,7 @@ describe("a repeating step", () => {
       if (runs === 50) done.resolve();
       return true;
     };
-    await using _ = new Repeating(step, { intervalMs: 1, report: ignore });
+    await using _ = new IntervalLoop(step, { intervalMs: 1, report: ignore });
     await done.promise;
   });
 
@@ -45,14 +45,14 @@ describe("a repeating step", () => {
       return false;
     };
     {
-      await using _ = new Repeating(step, { intervalMs: 60_000, report: ignore });
+      await using _ = new IntervalLoop(step, { intervalMs: 60_000, report: ignore });
     }
     assert.equal(runs, 0);
   });
 
   it("is never run twice at a time, and stopping waits for the run under way", async () => {
     const steps = stepper();
-    const repeating = new Repeating(
+    const repeating = new IntervalLoop(
       async () => {
         await steps.step();
         return true;
@@ -78,7 +78,7 @@ describe("a repeating step", () => {
       if (reported.length >= 2) again.resolve();
       throw new Error("the disk is full");
     };
-    await using _ = new Repeating(step, { intervalMs: 1, report: (reason) => reported.push(reason) });
+    await using _ = new IntervalLoop(step, { intervalMs: 1, report: (reason) => reported.push(reason) });
     await again.promise;
     assert.match(String(reported[0]), /disk is full/);
   });

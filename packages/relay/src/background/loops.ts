@@ -2,87 +2,134 @@ import { setMaxListeners } from "node:events";
 import { setTimeout as after } from "node:timers/promises";
 import type { Watch } from "../core/ports/change-feed.ts";
 
-/** Where so much falls due that a look takes its time, looks take this part of all time at most. */
-const LOOK_SHARE = 1 / 20;
+/** Waits so long, or until the signal aborts. */
+export type Pause = (ms: number, signal: AbortSignal) => Promise<void>;
 
-/** What is looked at again whenever something changes, or its time has come. */
-export interface WatchedWork {
-  /** Watched before the first look, so that nothing that comes between the two is missed. */
-  watch(): Watch;
-  /** Begins what there is to begin. Answers how long nothing else is, unless something changes. */
-  look(): Promise<number>;
-  /** After a look that failed, such as for the disk: reports it, and waits before the next. */
-  trouble(reason: unknown): Promise<void>;
-  /** Time between two looks at least, however much changes. Default 0. */
-  readonly lookMsMin?: number;
+export const pause: Pause = async (ms, signal) => {
+  await after(ms, undefined, { signal, ref: false }).catch(() => undefined);
+};
+
+/** Waits after failures of the relay itself, such as a full disk: 1 second, then twice as long each time. */
+export class Backoff {
+  readonly #report: (reason: unknown) => void;
+  readonly #signal: AbortSignal;
+  readonly #pause: Pause;
+  readonly #msMax: number;
+  #failures = 0;
+
+  constructor(options: {
+    readonly report: (reason: unknown) => void;
+    readonly signal: AbortSignal;
+    readonly pause?: Pause | undefined;
+    readonly msMax?: number | undefined;
+  }) {
+    this.#report = options.report;
+    this.#signal = options.signal;
+    this.#pause = options.pause ?? pause;
+    this.#msMax = options.msMax ?? BACKOFF_MS_MAX;
+  }
+
+  /** Reports the failure, then waits. */
+  async failed(reason: unknown): Promise<void> {
+    this.#report(reason);
+    const waitMs = Math.min(BACKOFF_MS_MIN * 2 ** this.#failures, this.#msMax);
+    this.#failures += 1;
+    await this.#pause(waitMs, this.#signal);
+  }
+
+  reset(): void {
+    this.#failures = 0;
+  }
 }
 
-/** Looks, and looks again, until it is stopped or the store closes. */
-export class WatchedLoop implements AsyncDisposable {
-  readonly #work: WatchedWork;
+const BACKOFF_MS_MIN = 1_000;
+const BACKOFF_MS_MAX = 60_000;
+
+/** Polls take at most this share of the time, however much is due. */
+const POLL_SHARE = 1 / 20;
+
+export interface PollWork {
+  /** Called before the first poll, so that no change between the two is missed. */
+  watch(): Watch;
+  /** Begins what is due. Returns how long nothing else is due, unless the store changes. */
+  poll(): Promise<number>;
+  readonly report: (reason: unknown) => void;
+  /** Time between two polls at least. Default 0. */
+  readonly pollMsMin?: number;
+  readonly backoffMsMax?: number;
+  readonly pause?: Pause | undefined;
+}
+
+/** Polls when the store changes, when the next work is due, and when it is woken, until it is stopped or the store closes. */
+export class PollLoop implements AsyncDisposable {
+  readonly backoff: Backoff;
+  readonly #work: PollWork;
+  readonly #pause: Pause;
   readonly #stopping = new AbortController();
   readonly #running: Promise<void>;
-  /** Aborted where there is a reason to look again beside what is watched. */
   #sleep = new AbortController();
-  #hasNews = false;
+  #isWoken = false;
 
-  constructor(work: WatchedWork) {
+  constructor(work: PollWork) {
     this.#work = work;
-    // Whatever is under way listens to it, and there may be much of it.
-    setMaxListeners(0, this.#stopping.signal);
+    this.#pause = work.pause ?? pause;
+    // Every request under way listens to it.
+    setMaxListeners(0, this.signal);
+    const { report, backoffMsMax: msMax } = work;
+    this.backoff = new Backoff({ report, signal: this.signal, pause: work.pause, msMax });
     this.#running = this.#run();
   }
 
-  /** Aborted once it is to stop. */
+  /** Aborts when the loop is stopped. */
   get signal(): AbortSignal {
     return this.#stopping.signal;
   }
 
-  /** It is worth looking again. */
-  nudge(): void {
-    this.#hasNews = true;
+  /** Polls again soon. */
+  wake(): void {
+    this.#isWoken = true;
     this.#sleep.abort();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stopping.abort();
-    this.nudge();
+    this.wake();
     await this.#running;
   }
 
   async #run(): Promise<void> {
-    // Whoever makes it is still being made itself.
+    // The constructor of the owner must end before the first poll.
     await Promise.resolve();
     while (!this.signal.aborted) {
       try {
-        if (!(await this.#watchAndLook())) return;
+        if (!(await this.#watchAndPoll())) return;
       } catch (reason) {
-        await this.#work.trouble(reason);
+        await this.backoff.failed(reason);
       }
     }
   }
 
   /** False when there is nothing more to wait for. */
-  async #watchAndLook(): Promise<boolean> {
-    const { lookMsMin = 0 } = this.#work;
+  async #watchAndPoll(): Promise<boolean> {
+    const { pollMsMin = 0 } = this.#work;
     using watch = this.#work.watch();
     while (!this.signal.aborted) {
-      this.#hasNews = false;
+      this.#isWoken = false;
       const startMs = performance.now();
-      const waitMs = await this.#work.look();
-      await pause(Math.max(lookMsMin, (performance.now() - startMs) / LOOK_SHARE), this.signal);
-      if (this.#hasNews || this.signal.aborted) continue;
+      const waitMs = await this.#work.poll();
+      await this.#pause(Math.max(pollMsMin, (performance.now() - startMs) / POLL_SHARE), this.signal);
+      if (this.#isWoken || this.signal.aborted) continue;
       this.#sleep = new AbortController();
       const hasChanged = await watch.changed({ timeoutMs: waitMs, signal: this.#sleep.signal });
-      // Neither a change, nor the time, nor a reason of our own: the store has closed.
-      if (!hasChanged && !this.#hasNews && waitMs === Infinity) return false;
+      // No change, no time, not woken: the store has closed.
+      if (!hasChanged && !this.#isWoken && waitMs === Infinity) return false;
     }
     return false;
   }
 }
 
-/** Runs a step again and again, one at a time, until stopped; a failed step is reported and tried again. */
-export class Repeating implements AsyncDisposable {
+/** Runs a step at an interval, never two at once, until it is stopped. Reports a failed step and continues. */
+export class IntervalLoop implements AsyncDisposable {
   readonly #step: () => Promise<boolean>;
   readonly #intervalMs: number;
   readonly #report: (reason: unknown) => void;
@@ -90,7 +137,7 @@ export class Repeating implements AsyncDisposable {
   #running: Promise<void> = Promise.resolve();
   #stopped = false;
 
-  /** `step` answers true when there is more to do at once. */
+  /** `step` returns true when there is more to do at once. */
   constructor(
     step: () => Promise<boolean>,
     options: { readonly intervalMs: number; readonly report: (reason: unknown) => void },
@@ -124,9 +171,4 @@ export class Repeating implements AsyncDisposable {
     clearTimeout(this.#timer);
     await this.#running;
   }
-}
-
-/** Waits for that long, or until there is no more use in waiting. */
-export async function pause(ms: number, signal: AbortSignal): Promise<void> {
-  await after(ms, undefined, { signal, ref: false }).catch(() => undefined);
 }

@@ -5,7 +5,7 @@ import { AGENT, type RemoteCore, remoteCore, saying } from "../../testing/fake-a
 import { aNewTask } from "../../testing/store-builders.ts";
 import { DEFAULT_TENANT } from "../core/access/principal.ts";
 import { taskTopic } from "../core/ports/change-feed.ts";
-import { RemoteFollower } from "./remote-poller.ts";
+import { RemotePoller } from "./remote-poller.ts";
 
 const LONG_MS = 20_000;
 
@@ -22,10 +22,10 @@ async function completed(core: RemoteCore, taskId: string, act: () => Promise<un
   }
 }
 
-describe("the follower of tasks elsewhere", () => {
+describe("the poller of tasks elsewhere", () => {
   it("puts on record what was answered as soon as it is there", async () => {
     await using core = await remoteCore();
-    await using _follower = new RemoteFollower(core.remoteWork, fail);
+    await using _poller = new RemotePoller(core.remoteWork, fail);
     core.agent.send = () => ({ task: saying("COMPLETED", "好了") });
     const { taskId } = await core.ask();
     await completed(core, taskId, async () => assert.deepEqual(await core.push(), ["delivered"]));
@@ -40,13 +40,13 @@ describe("the follower of tasks elsewhere", () => {
     outside.receiver = outside.hanging;
     const before = outside.requests.length;
     {
-      await using _follower = new RemoteFollower(core.remoteWork, fail);
+      await using _poller = new RemotePoller(core.remoteWork, fail);
       await outside.arrived(before + 1);
     }
     assert.deepEqual((await core.store.remoteTask(DEFAULT_TENANT, taskId))?.failures, 0);
     outside.receiver = receiver;
     core.agent.get = () => saying("COMPLETED", "好了");
-    await using _follower = new RemoteFollower(core.remoteWork, fail);
+    await using _poller = new RemotePoller(core.remoteWork, fail);
     await completed(core, taskId, async () => undefined);
     assert.equal(calls.filter(({ method }) => method === "SendMessage").length, 1);
   });
@@ -62,7 +62,7 @@ describe("the follower of tasks elsewhere", () => {
       return saying("COMPLETED", "好了");
     };
     const reported: unknown[] = [];
-    await using _follower = new RemoteFollower(core.remoteWork, (reason) => {
+    await using _poller = new RemotePoller(core.remoteWork, (reason) => {
       reported.push(reason);
       core.clock.advance(1_000);
     });
@@ -86,17 +86,17 @@ describe("the follower of tasks elsewhere", () => {
       request.url.startsWith("https://hanging.example/") ? outside.hanging(request) : receiver(request);
     core.agent.get = () => saying("COMPLETED", "好了");
     core.clock.advance(250);
-    await using _follower = new RemoteFollower(core.remoteWork, fail);
+    await using _poller = new RemotePoller(core.remoteWork, fail);
     await completed(core, taskId, async () => undefined);
   });
 
   it("ends with its store", async () => {
     const core = await remoteCore();
     const reported: unknown[] = [];
-    const follower = new RemoteFollower(core.remoteWork, (reason) => reported.push(reason));
+    const poller = new RemotePoller(core.remoteWork, (reason) => reported.push(reason));
     await core.clock.nextTurn();
     await core[Symbol.asyncDispose]();
-    await follower[Symbol.asyncDispose]();
+    await poller[Symbol.asyncDispose]();
     assert.deepEqual(reported, []);
   });
 });

@@ -75,7 +75,7 @@ describe("a message to an agent elsewhere", () => {
     core.agent.outside.receiver = receiver;
     core.clock.advance(5_000);
     assert.deepEqual(await core.push(), ["delivered"]);
-    await core.look();
+    await core.poll();
     assert.equal((await core.task(taskId)).state, "working");
   });
 
@@ -86,7 +86,7 @@ describe("a message to an agent elsewhere", () => {
     };
     const { taskId } = await core.ask();
     assert.deepEqual(await core.push(), ["refused"]);
-    await core.look();
+    await core.poll();
     const { state, status_text: why } = await core.task(taskId);
     assert.deepEqual([state, why], ["failed", "the agent refused it: 看不懂"]);
   });
@@ -107,7 +107,7 @@ describe("a message to an agent elsewhere", () => {
       answering(core, status);
       const { taskId } = await core.ask();
       assert.deepEqual(await core.push(), [result]);
-      await core.look();
+      await core.poll();
       assert.equal((await core.task(taskId)).state, state);
       core.clock.advance(60_000);
       assert.deepEqual(await core.push(), state === "failed" ? [] : [result]);
@@ -151,7 +151,7 @@ describe("a message to an agent elsewhere", () => {
         request.method === "GET" ? receiver(request) : anAnswer(200, { text });
       const { taskId } = await core.ask();
       assert.deepEqual(await core.push(), ["refused"], text);
-      await core.look();
+      await core.poll();
       assert.equal((await core.task(taskId)).state, "failed");
     }
   });
@@ -247,7 +247,7 @@ describe("a message that may have arrived", () => {
   it("is taken for such by the relay that comes after one that was killed", async () => {
     await using core = await remoteCore();
     const { messageId } = await core.ask();
-    while (await core.pushDelivery.takeUp(KEY)) continue;
+    while (await core.pushDelivery.enqueue(KEY)) continue;
     const { signal } = new AbortController();
     // It is sent and answered, and never put on record.
     await core.pushDelivery.attempt(KEY, messageId, signal);
@@ -356,7 +356,7 @@ describe("a message that goes in a circle", () => {
     const gone = Array.from({ length: LIMITS.a2aHopsMax }, () => "delivered");
     assert.deepEqual(results, [...gone, "refused"]);
     assert.equal((await core.task(taskId)).state, "submitted");
-    await core.look();
+    await core.poll();
     const last = (await core.tasks.list(core.operator, { agent: ZHIWEI })).tasks.at(-1);
     assert.equal(last?.state, "failed");
     assert.match((await core.task(last?.id ?? "")).status_text ?? "", /through 10 relays already/);

@@ -1,29 +1,43 @@
 import { LIMITS } from "@a2a-relay/protocol";
 import type { RemoteTask } from "../ports/remote-tasks.ts";
 
-/** An attempt of a push that did not get through. */
+/**
+ * The units of one kind of outbound work (messages of an endpoint, push configurations, remote tasks) that are due now.
+ * Each kind goes through the same steps: choose due units, attempt, record the outcome, wait for the retry.
+ */
+export interface DueWork<Unit> {
+  readonly due: readonly Unit[];
+  /** Nothing else is due for so long, unless the store changes. */
+  readonly waitMs: number;
+}
+
+/** A failed attempt of a push. */
 export interface FailedAttempt {
   /** Its number in the round; 1 is the first. */
   readonly attempt: number;
   readonly endedAtMs: number;
-  /** `Retry-After` as it came. */
+  /** The `Retry-After` header. */
   readonly retryAfter: string | undefined;
 }
 
+/** Counted from when the message was accepted, so that pushes keep the order of their messages. */
+export function firstAttemptAtMs(acceptedAtMs: number, offsetsMs: readonly number[]): number {
+  return acceptedAtMs + (offsetsMs[0] ?? 0);
+}
+
 /**
- * When the next attempt is due; undefined when all are used up. The offsets say when attempts are made, counted
- * from the first; the gap between two of them is counted from the end of the one that failed, so that a receiver
- * that takes its time to fail is left alone as long as any other.
+ * When the next attempt is due; undefined after the last. The offsets are counted from the first attempt. The gap
+ * between two of them is counted from the end of the failed attempt, so that slow receivers get the whole gap too.
  */
 export function nextAttemptAtMs(failed: FailedAttempt, offsetsMs: readonly number[]): number | undefined {
   const offsetMs = offsetsMs[failed.attempt - 1];
   const nextOffsetMs = offsetsMs[failed.attempt];
   if (offsetMs === undefined || nextOffsetMs === undefined) return undefined;
-  const patienceMs = readRetryAfter(failed.retryAfter, failed.endedAtMs) ?? 0;
-  return failed.endedAtMs + Math.max(nextOffsetMs - offsetMs, patienceMs);
+  const retryAfterMs = readRetryAfter(failed.retryAfter, failed.endedAtMs) ?? 0;
+  return failed.endedAtMs + Math.max(nextOffsetMs - offsetMs, retryAfterMs);
 }
 
-/** How long a receiver wants to be left alone: seconds or an HTTP date, never more than the limit. */
+/** `Retry-After` in milliseconds, from seconds or an HTTP date, at most `LIMITS.pushRetryAfterMsMax`. */
 export function readRetryAfter(text: string | undefined, nowMs: number): number | undefined {
   if (text === undefined) return undefined;
   const waitMs = /^\d+$/.test(text.trim()) ? Number(text) * 1_000 : readHttpDate(text) - nowMs;
@@ -31,46 +45,36 @@ export function readRetryAfter(text: string | undefined, nowMs: number): number 
   return Math.min(Math.max(waitMs, 0), LIMITS.pushRetryAfterMsMax);
 }
 
-/** As HTTP writes them, in GMT. `Date` would read much more than that, a bare year for one. */
+/** HTTP dates are in GMT. `Date.parse` alone accepts much more, such as a bare year. */
 const HTTP_DATE = /^[A-Z][a-z]+,? .+ (GMT|\d{4})$/;
 
 function readHttpDate(text: string): number {
   const date = text.trim();
   if (!HTTP_DATE.test(date)) return Number.NaN;
-  // The old form of asctime names no zone and means GMT too.
+  // The asctime form names no zone and means GMT.
   return Date.parse(date.endsWith("GMT") ? date : `${date} GMT`);
 }
 
-/** When the first attempt is due: counted from when the message was accepted, so that none overtakes another. */
-export function firstAttemptAtMs(acceptedAtMs: number, offsetsMs: readonly number[]): number {
-  return acceptedAtMs + (offsetsMs[0] ?? 0);
-}
+const POLL_MS_MIN = 250;
+const POLL_MS_MAX = 15_000;
+/** The next poll comes after this share of the time since the remote task last changed. */
+const POLL_SHARE = 1 / 4;
 
-/** The server that is asked; empty where nobody was reached. */
-export function originOf({ url }: Pick<RemoteTask, "url">): string {
-  return URL.parse(url)?.origin ?? "";
-}
+const POLL_RETRY_MS_MIN = 1_000;
+const POLL_RETRY_MS_MAX = 5 * 60 * 1_000;
 
-const LOOK_MS_MIN = 250;
-const LOOK_MS_MAX = 15_000;
-/** Of the time since the last news, so much passes until the next look. */
-const LOOK_SHARE = 1 / 4;
+/** Failed polls in a row after which the relay gives up a remote task. They take a little more than an hour. */
+export const POLL_FAILURES_MAX = 21;
+/** Polls in a row that may answer that the task is unknown. */
+export const POLL_MISSES_MAX = 2;
 
-const RETRY_MS_MIN = 1_000;
-const RETRY_MS_MAX = 5 * 60 * 1_000;
-
-/** Failed looks in a row after which the task is given up. They take a little more than an hour. */
-export const LOOK_FAILURES_MAX = 21;
-/** An agent that does not know its task any more may have been asked at a bad time, once. */
-export const LOOK_MISSES_MAX = 2;
-
-/** Soon after there was news, then ever more rarely. */
+/** Soon after a change, then less and less often. */
 export function nextPollAtMs({ changedAtMs }: Pick<RemoteTask, "changedAtMs">, nowMs: number): number {
-  const waitMs = Math.round((nowMs - changedAtMs) * LOOK_SHARE);
-  return nowMs + Math.min(Math.max(waitMs, LOOK_MS_MIN), LOOK_MS_MAX);
+  const waitMs = Math.round((nowMs - changedAtMs) * POLL_SHARE);
+  return nowMs + Math.min(Math.max(waitMs, POLL_MS_MIN), POLL_MS_MAX);
 }
 
-/** Counted by looks and not by time: while the relay is down nobody fails to answer. */
-export function nextRetryAtMs(failures: number, nowMs: number): number {
-  return nowMs + Math.min(RETRY_MS_MIN * 2 ** Math.max(failures - 1, 0), RETRY_MS_MAX);
+/** Counts failed polls, not time: while the relay is down no poll fails. */
+export function nextPollRetryAtMs(failures: number, nowMs: number): number {
+  return nowMs + Math.min(POLL_RETRY_MS_MIN * 2 ** Math.max(failures - 1, 0), POLL_RETRY_MS_MAX);
 }

@@ -137,7 +137,7 @@ describe("mail that waits to be pushed", () => {
   it("is dropped without a request when somebody took it, and pushed again when it comes back", async () => {
     await using core = await pushingCore();
     const { receipt } = await core.send();
-    while (await core.pushDelivery.takeUp(KEY)) continue;
+    while (await core.pushDelivery.enqueue(KEY)) continue;
     const { message_id, lease_id } = await core.lease();
     assert.deepEqual(await core.push(), ["dropped"]);
     assert.equal(core.outside.requests.length, 0);
@@ -162,7 +162,7 @@ describe("mail that waits to be pushed", () => {
     it(`is dropped when ${reason}`, async () => {
       await using core = await pushingCore();
       const { receipt } = await core.send();
-      while (await core.pushDelivery.takeUp(KEY)) continue;
+      while (await core.pushDelivery.enqueue(KEY)) continue;
       await settle(core, receipt.message_id);
       assert.deepEqual(await core.push(), ["dropped"]);
       assert.equal((await core.pushedMessage(receipt.message_id)).push.reason, reason);
@@ -200,7 +200,7 @@ describe("mail that waits to be pushed", () => {
   it("counts as not tried when the relay stops in the middle of it", async () => {
     await using core = await pushingCore();
     const { receipt } = await core.send();
-    while (await core.pushDelivery.takeUp(KEY)) continue;
+    while (await core.pushDelivery.enqueue(KEY)) continue;
     const stopping = new AbortController();
     core.outside.receiver = () => {
       stopping.abort();
@@ -369,9 +369,9 @@ describe("what is done next for an endpoint", () => {
   it("is as much as there is room for, beside what is under way", async () => {
     await using core = await pushingCore();
     const ids = await sendMany(core, 12);
-    while (await core.pushDelivery.takeUp(KEY)) continue;
+    while (await core.pushDelivery.enqueue(KEY)) continue;
     const agenda = (underWay: readonly string[], max: number) =>
-      core.pushDelivery.agenda(KEY, new Set(underWay), max);
+      core.pushDelivery.chooseDue(KEY, new Set(underWay), max);
     assert.deepEqual(await agenda([], 2), { due: ids.slice(0, 2), waitMs: Infinity });
     assert.deepEqual(await agenda(ids.slice(0, 3), 8), { due: ids.slice(3, 8), waitMs: Infinity });
     assert.deepEqual(await agenda(ids.slice(0, 8), 8), { due: [], waitMs: Infinity });
@@ -381,11 +381,11 @@ describe("what is done next for an endpoint", () => {
     await using core = await pushingCore();
     const [first = "", second = ""] = await sendMany(core, 2);
     core.outside.receiver = () => anAnswer(500);
-    while (await core.pushDelivery.takeUp(KEY)) continue;
+    while (await core.pushDelivery.enqueue(KEY)) continue;
     const ended = await core.pushDelivery.attempt(KEY, first, new AbortController().signal);
     assert.ok(typeof ended !== "string");
     await core.pushDelivery.record(ended);
-    assert.deepEqual(await core.pushDelivery.agenda(KEY, new Set([second]), 8), { due: [], waitMs: 5_000 });
+    assert.deepEqual(await core.pushDelivery.chooseDue(KEY, new Set([second]), 8), { due: [], waitMs: 5_000 });
   });
 
   it("is nothing for an agent that has left", async () => {

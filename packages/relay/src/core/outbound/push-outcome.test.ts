@@ -67,7 +67,7 @@ async function endpointOf(core: PushingCore): Promise<PushEndpoint> {
 
 /** The request has gone out and was answered with this; it is not on record yet. */
 async function answered(core: PushingCore, messageId: string, status: number): Promise<EndedAttempt> {
-  while (await core.pushDelivery.takeUp(KEY)) continue;
+  while (await core.pushDelivery.enqueue(KEY)) continue;
   core.outside.receiver = () => anAnswer(status, { headers: { "retry-after": "600" } });
   const ended = await core.pushDelivery.attempt(KEY, messageId, new AbortController().signal);
   assert.ok(typeof ended !== "string", "nothing was sent");
@@ -250,7 +250,7 @@ describe("mail that comes back", () => {
     const ended = await answered(core, messageId, 500);
     const { message_id, lease_id } = await core.lease();
     await core.mailboxes.release(core.zhiwei, ZHIWEI, { message_id, lease_id });
-    while (await core.pushDelivery.takeUp(KEY)) continue;
+    while (await core.pushDelivery.enqueue(KEY)) continue;
     await core.pushDelivery.record(ended);
     assert.equal((await core.pushedMessage(messageId)).push.state, "pending");
     core.clock.advance(600_000);
@@ -260,7 +260,7 @@ describe("mail that comes back", () => {
   it("between the look at it and its drop is not dropped", async () => {
     await using core = await pushingCore();
     const { receipt } = await core.send();
-    while (await core.pushDelivery.takeUp(KEY)) continue;
+    while (await core.pushDelivery.enqueue(KEY)) continue;
     const { message_id, lease_id } = await core.lease();
     const reading = core.store.message.bind(core.store);
     let isBack = false;
@@ -268,7 +268,7 @@ describe("mail that comes back", () => {
       if (!isBack) {
         isBack = true;
         await core.mailboxes.release(core.zhiwei, ZHIWEI, { message_id, lease_id });
-        while (await core.pushDelivery.takeUp(KEY)) continue;
+        while (await core.pushDelivery.enqueue(KEY)) continue;
       }
       return reading(...asked);
     };

@@ -1,40 +1,79 @@
 import { POSTMASTER } from "@a2a-relay/protocol";
-import { HOW_TO_ALLOW } from "../rules/egress-policy.ts";
-import type { OutboundAnswer, OutboundFailure, OutboundFailureCode } from "../ports/outbound-http.ts";
-import type { Changes } from "../ports/relay-store.ts";
 import type { DeliveryRecord, MailboxMessage } from "../ports/deliveries.ts";
-import type { RemoteReply } from "./remote-interface.ts";
-import type { PushAttempt, PushEndpoint, PushRecord } from "../ports/pushes.ts";
 import type { EventDraft } from "../ports/journal.ts";
-import { acknowledge } from "../rules/delivery-state.ts";
-import { deliveryEvent } from "../rules/task-changes.ts";
-import { afterFailure, type Circuit, CLOSED, leftAlone } from "../rules/circuit-breaker.ts";
+import type { OutboundAnswer, OutboundFailure, OutboundFailureCode } from "../ports/outbound-http.ts";
+import type { PushAttempt, PushEndpoint, PushRecord } from "../ports/pushes.ts";
+import type { Changes } from "../ports/relay-store.ts";
+import type { RemoteAnswer, RemoteInterface } from "../ports/remote-tasks.ts";
 import { disabled, isSameEndpoint, pushEvent, whyDropped } from "../registration/push-endpoint.ts";
-import { delivered, dropped, failedOnce, lost, nextRound } from "./push-round.ts";
+import { afterFailure, type Circuit, CLOSED, openedUntil } from "../rules/circuit-breaker.ts";
+import { acknowledge } from "../rules/delivery-state.ts";
+import { HOW_TO_ALLOW } from "../rules/egress-policy.ts";
+import { deliveryEvent } from "../rules/task-changes.ts";
 import { nextAttemptAtMs, readRetryAfter } from "./outbound-schedule.ts";
+import { delivered, dropped, failedOnce, failedUnknown, nextRound } from "./push-round.ts";
 
-/** What an attempt came to. */
+/** Calls an agent in one push mode. */
+export interface PushSender {
+  /** Undefined when it was stopped before the request had an outcome: then it does not count as an attempt. */
+  attempt(
+    endpoint: PushEndpoint,
+    message: MailboxMessage,
+    options: AttemptOptions,
+  ): Promise<AttemptReport | undefined>;
+  /** What to commit with the attempt, beside the changes of the push and its delivery. */
+  changesAfter?(recorded: RecordedAttempt): Promise<Partial<Changes>>;
+}
+
+export interface AttemptOptions {
+  readonly nowMs: number;
+  /**
+   * Commits that the message may have arrived from now on, before a request that must not be made twice. False when the
+   * message must no longer be sent.
+   */
+  readonly markSent: () => Promise<boolean>;
+  readonly signal: AbortSignal;
+}
+
+export interface AttemptReport extends Pick<PushAttempt, "status" | "error" | "answer"> {
+  readonly outcome: PushOutcome;
+  /** What a remote agent answered, and at which of its interfaces. */
+  readonly remote?: { readonly at: RemoteInterface; readonly answer: RemoteAnswer };
+}
+
+/** An attempt that is about to be committed. */
+export interface RecordedAttempt {
+  readonly report: AttemptReport;
+  /** After the attempt. */
+  readonly push: PushRecord;
+  /** Before the attempt. */
+  readonly delivery: DeliveryRecord | undefined;
+  readonly nowMs: number;
+}
+
 export type PushOutcome =
   | { readonly kind: "delivered" }
-  /** Tried again later, or given up. It is the endpoint that does not work, so it tells of all its messages. */
+  /** The endpoint does not work, so the failure counts for all of its messages. */
   | { readonly kind: "failed"; readonly reason: string; readonly retryAfter: string | undefined }
-  /** The same, but the receiver works and does not take this message: it tells nothing of any other. */
+  /** The endpoint works and does not accept this message. */
   | {
       readonly kind: "refused";
       readonly reason: string;
       readonly retryAfter: string | undefined;
-      /** It would not take it at any other time either. */
+      /** A retry would be refused too. */
       readonly isFinal?: boolean;
     }
-  /** It may have arrived, nobody knows, and it must not be sent twice. */
+  /** It may have arrived, and must not be sent twice. */
   | { readonly kind: "unknown"; readonly reason: string }
-  /** The receiver wants no more of it, ever. */
+  /** The endpoint accepts no more messages. */
   | { readonly kind: "gone"; readonly reason: string };
 
-/** Of 4xx, those that are about the receiver and its time, and not about what it was sent. */
-const TROUBLED = new Set([408, 425, 429]);
+export type FailedOutcome = Exclude<PushOutcome, { readonly kind: "delivered" }>;
 
-/** By its status alone: what a receiver says beyond that is for people. */
+/** The 4xx that are about the receiver's state, not about the message. */
+const TEMPORARY_STATUSES = new Set([408, 425, 429]);
+
+/** Decided by the status alone: the body is for people. */
 export function outcomeOfAnswer({ status, headers }: OutboundAnswer): PushOutcome {
   if (status >= 200 && status < 300) return { kind: "delivered" };
   if (status === 410) return { kind: "gone", reason: "the endpoint answered 410: it is gone" };
@@ -43,11 +82,11 @@ export function outcomeOfAnswer({ status, headers }: OutboundAnswer): PushOutcom
     const reason = `the endpoint answered ${status}; redirects are not followed, register the new address`;
     return { kind: "failed", reason, retryAfter };
   }
-  const isRefused = status >= 400 && status < 500 && !TROUBLED.has(status);
+  const isRefused = status >= 400 && status < 500 && !TEMPORARY_STATUSES.has(status);
   return { kind: isRefused ? "refused" : "failed", reason: `the endpoint answered ${status}`, retryAfter };
 }
 
-/** What senders may read and the journal may keep: where an agent is called is for itself and for operators. */
+/** For senders and the journal. They do not name the host: only the agent and operators may see it. */
 export const REASONS: Readonly<Record<OutboundFailureCode, string>> = {
   blocked: `callback_url is at an address that the relay does not call; ${HOW_TO_ALLOW}`,
   unreachable: "there was no connection to the endpoint",
@@ -61,49 +100,12 @@ export function outcomeOfFailure({ code }: OutboundFailure): PushOutcome & { rea
   return { kind: "failed", reason: REASONS[code], retryAfter: undefined };
 }
 
-/** The same for the agent itself and for operators: it names the host, and never the URL, which may be a secret. */
+/** For the agent and operators. It names the host and never the URL, which may contain a secret. */
 export function errorOfFailure({ code, message }: OutboundFailure): string {
   return code === "blocked" ? REASONS.blocked : message;
 }
 
-/** One way of calling an agent. There is one for each mode of pushing. */
-export interface PushSender {
-  /** Undefined when it was stopped before anything came of it: then it counts as not tried. */
-  attempt(endpoint: PushEndpoint, mail: MailboxMessage, how: AttemptOptions): Promise<Tried | undefined>;
-  /** What is written together with the attempt, beyond what became of the push and of its mail. */
-  changesAfter?(recorded: RecordedAttempt): Promise<Partial<Changes>>;
-}
-
-export interface AttemptOptions {
-  readonly nowMs: number;
-  /**
-   * Puts on record that from here on the message may arrive, for a request that must not be made twice. False when the
-   * message is not to be sent any more.
-   */
-  readonly announce: () => Promise<boolean>;
-  readonly signal: AbortSignal;
-}
-
-/** What came of an attempt. */
-export interface Tried extends Pick<PushAttempt, "status" | "error" | "answer"> {
-  readonly outcome: PushOutcome;
-  /** What an agent elsewhere answered, and where. */
-  readonly remote?: RemoteReply;
-}
-
-/** An attempt as it is about to be written. */
-export interface RecordedAttempt {
-  readonly tried: Tried;
-  /** As it will be. */
-  readonly push: PushRecord;
-  /** As it was. */
-  readonly delivery: DeliveryRecord | undefined;
-  readonly nowMs: number;
-}
-
-type FailedOutcome = Exclude<PushOutcome, { readonly kind: "delivered" }>;
-
-/** What is on record at the time that an attempt has ended. */
+/** The records at the end of an attempt. */
 export interface PushedMessage {
   readonly push: PushRecord;
   readonly delivery: DeliveryRecord | undefined;
@@ -111,8 +113,8 @@ export interface PushedMessage {
 }
 
 /**
- * The message, or the notice of it, has arrived. MailboxMessage that somebody took meanwhile stays as it is. `sent` is the
- * endpoint as it was when the request went out: what was sent is what has arrived.
+ * The message, or the notice of it, arrived at `sent`: the endpoint as it was when the request was made. A delivery
+ * that is no longer available stays unchanged.
  */
 export function arrivedChanges(
   { push, delivery, endpoint }: PushedMessage,
@@ -122,24 +124,25 @@ export function arrivedChanges(
   const arrived = delivered(push);
   const data = { via: sent.mode, attempt: arrived.attempts };
   const type = sent.isNotice ? "message.noticed" : "message.delivered";
-  const isHealed = endpoint !== undefined && isSameEndpoint(endpoint, sent) && isTroubled(endpoint);
-  const seen = delivery === undefined || sent.isNotice ? undefined : seenMail(delivery, sent, nowMs);
+  const isHealed = endpoint !== undefined && isSameEndpoint(endpoint, sent) && hasFailures(endpoint);
+  const changed =
+    delivery === undefined || sent.isNotice ? undefined : deliveryAfterArrival(delivery, sent, nowMs);
   return {
     pushes: [arrived],
     pushProgress: isHealed ? [{ ...endpoint, ...CLOSED }] : [],
-    deliveries: seen === undefined ? [] : [seen],
+    deliveries: changed === undefined ? [] : [changed],
     events: [
       ...(delivery === undefined ? [] : [deliveryEvent(type, delivery, POSTMASTER, nowMs, data)]),
-      ...(seen?.state === "acknowledged"
-        ? [deliveryEvent("message.acknowledged", seen, seen.agentId, nowMs, { via: sent.mode })]
+      ...(changed?.state === "acknowledged"
+        ? [deliveryEvent("message.acknowledged", changed, changed.agentId, nowMs, { via: sent.mode })]
         : []),
     ],
   };
 }
 
 /**
- * It is tried again later, or given up; a receiver that is gone is called no more. `sent` is where the request went
- * to: what another address answers says nothing of the endpoint that there is now, and may not be the last word.
+ * Schedules the next attempt, or gives up; disables an endpoint that is gone. The answer of an endpoint that has
+ * changed since the request (`sent`) neither changes the new endpoint nor ends the push.
  */
 export function failedChanges(
   pushed: PushedMessage,
@@ -178,24 +181,27 @@ function pushAfterFailure(
   const retryAfter = isSame && "retryAfter" in outcome ? outcome.retryAfter : undefined;
   const isLast = isGone || (outcome.kind === "refused" && outcome.isFinal === true);
   const nextAtMs = isLast ? undefined : nextAttemptAtMs({ attempt, endedAtMs: nowMs, retryAfter }, offsetsMs);
-  const isLost = outcome.kind === "unknown";
-  const tried = isLost ? lost(push, outcome.reason, nowMs) : failedOnce(push, outcome.reason, nextAtMs);
+  const isUnknown = outcome.kind === "unknown";
+  const after = isUnknown
+    ? failedUnknown(push, outcome.reason, nowMs)
+    : failedOnce(push, outcome.reason, nextAtMs);
   if (endpoint?.state !== "active") {
-    return tried.state === "pending" ? dropped(tried, whyDropped(endpoint)) : tried;
+    return after.state === "pending" ? dropped(after, whyDropped(endpoint)) : after;
   }
-  if (tried.state === "pending" || isGone || delivery === undefined) return tried;
-  const isBack = delivery.position > push.position;
-  return isBack || (!isSame && !isLost) ? nextRound(tried, delivery, nowMs + (offsetsMs[0] ?? 0)) : tried;
+  if (after.state === "pending" || isGone || delivery === undefined) return after;
+  const hasReturned = delivery.position > push.position;
+  const isNextRound = hasReturned || (!isSame && !isUnknown);
+  return isNextRound ? nextRound(after, delivery, nowMs + (offsetsMs[0] ?? 0)) : after;
 }
 
 function circuitAfter(endpoint: PushEndpoint, retryAfter: string | undefined, nowMs: number): Circuit {
-  const patienceMs = readRetryAfter(retryAfter, nowMs) ?? 0;
+  const retryAfterMs = readRetryAfter(retryAfter, nowMs) ?? 0;
   const circuit = afterFailure(endpoint, nowMs);
-  return patienceMs === 0 ? circuit : leftAlone(circuit, nowMs + patienceMs);
+  return retryAfterMs === 0 ? circuit : openedUntil(circuit, nowMs + retryAfterMs);
 }
 
-/** Marked as delivered, or acknowledged where the agent chose that; undefined when nothing of it changes. */
-function seenMail(
+/** Delivered, or acknowledged where the agent chose that; undefined when the delivery stays unchanged. */
+function deliveryAfterArrival(
   delivery: DeliveryRecord,
   { acknowledges }: PushEndpoint,
   nowMs: number,
@@ -206,6 +212,6 @@ function seenMail(
   return delivery.deliveredAtMs === null ? marked : undefined;
 }
 
-function isTroubled({ state, failures, openUntilMs }: PushEndpoint): boolean {
+function hasFailures({ state, failures, openUntilMs }: PushEndpoint): boolean {
   return state === "active" && (failures > 0 || openUntilMs !== null);
 }

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { DELIVERY_STATES } from "@a2a-relay/protocol";
 import { aDelivery } from "../../../testing/records.ts";
-import { dropReason, failedOnce, newPush, takenUp } from "./push-round.ts";
+import { dropReason, failedOnce, newPush, enqueued } from "./push-round.ts";
 
 const AT = { nowMs: 1_000, firstAtMs: 900 };
 const DELIVERY = aDelivery({ state: "available", position: 7, deliveredAtMs: null, expiresAtMs: 2_000 });
@@ -23,7 +23,7 @@ describe("mail that is taken up for pushing", () => {
     for (const delivery of [DELIVERY, READ]) {
       const { tenant, messageId, agentId } = delivery;
       const expected = { tenant, messageId, agentId, reason: null, version: 0, ...first };
-      assert.deepEqual(takenUp(undefined, delivery, AT), expected);
+      assert.deepEqual(enqueued(undefined, delivery, AT), expected);
     }
   });
 
@@ -37,22 +37,22 @@ describe("mail that is taken up for pushing", () => {
       nextAtMs: 900,
       sentAtMs: null,
     };
-    assert.equal(takenUp(lost, DELIVERY, AT), undefined);
-    assert.deepEqual(takenUp({ ...lost, position: 3 }, DELIVERY, AT), round);
-    assert.deepEqual(takenUp(lost, { ...DELIVERY, duplicateSafety: "idempotent" }, AT), round);
+    assert.equal(enqueued(lost, DELIVERY, AT), undefined);
+    assert.deepEqual(enqueued({ ...lost, position: 3 }, DELIVERY, AT), round);
+    assert.deepEqual(enqueued(lost, { ...DELIVERY, duplicateSafety: "idempotent" }, AT), round);
   });
 
   for (const state of ["failed", "dropped", "delivered"] as const) {
     it(`begins a new round with all its attempts after it was ${state} and came back`, () => {
       const known = { ...PUSH, state, reason: "why", position: 3, nextAtMs: null };
       const expected = { ...PUSH, state: "pending", reason: null, attemptsBefore: 4, nextAtMs: 900 };
-      assert.deepEqual(takenUp(known, DELIVERY, AT), expected);
+      assert.deepEqual(enqueued(known, DELIVERY, AT), expected);
     });
   }
 
   it("stays as it is while it is pending, and once it was delivered and waits for its acknowledgement", () => {
-    assert.equal(takenUp(PUSH, DELIVERY, AT), undefined);
-    assert.equal(takenUp({ ...PUSH, state: "delivered" }, READ, AT), undefined);
+    assert.equal(enqueued(PUSH, DELIVERY, AT), undefined);
+    assert.equal(enqueued({ ...PUSH, state: "delivered" }, READ, AT), undefined);
   });
 });
 

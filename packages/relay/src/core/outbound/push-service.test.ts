@@ -57,7 +57,7 @@ describe("registering for pushes", () => {
     assert.equal((await core.agents.get(core.lulu, ZHIWEI)).push, undefined);
     await assert.rejects(core.pushes.endpoint(core.zhiwei, ZHIWEI, {}), {
       code: "not_found",
-      message: /mail of zhiwei@known-blocks1 is not pushed; register it with a callback_url/,
+      message: /messages to zhiwei@known-blocks1 are not pushed; register it with a callback_url/,
     });
   });
 

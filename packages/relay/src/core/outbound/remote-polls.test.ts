@@ -60,10 +60,10 @@ describe("looks at tasks elsewhere", () => {
       await tasksAt(core, `https://h${host}.example/`, LIMITS.remotePollsOfOriginMax, { dueMs: 1_000 });
     }
     await tasksAt(core, HEALTHY, 1, { tenant: "别人" });
-    const first = await core.remoteWork.agenda([]);
+    const first = await core.remoteWork.chooseDue([]);
     assert.deepEqual(countBy(first.due, "tenant"), { [DEFAULT_TENANT]: LIMITS.remotePollsMax, 别人: 1 });
     await tasksAt(core, `${HEALTHY}/后来`, 1, { tenant: "别人" });
-    const second = await core.remoteWork.agenda(first.due);
+    const second = await core.remoteWork.chooseDue(first.due);
     assert.deepEqual(countBy(second.due, "tenant"), { 别人: 1 });
     assert.equal(second.waitMs, Infinity);
   });
@@ -72,14 +72,14 @@ describe("looks at tasks elsewhere", () => {
     await using core = await coreOnMemory();
     await tasksAt(core, HANGING, 3 * LIMITS.remotePollsMax, { dueMs: 1_000 });
     await tasksAt(core, HEALTHY, 2);
-    const { due } = await core.remoteWork.agenda([]);
+    const { due } = await core.remoteWork.chooseDue([]);
     assert.deepEqual(countBy(due, "origin"), {
       "https://hanging.example": LIMITS.remotePollsOfOriginMax,
       "https://healthy.example": 2,
     });
     const [hung, ...others] = due;
     assert.ok(hung);
-    const again = await core.remoteWork.agenda(others);
+    const again = await core.remoteWork.chooseDue(others);
     assert.deepEqual(countBy(again.due, "origin"), { [hung.origin]: 1 });
   });
 
@@ -88,8 +88,8 @@ describe("looks at tasks elsewhere", () => {
     await tasksAt(core, HANGING, 1);
     await tasksAt(core, HEALTHY, 1, { dueMs: -700 });
     await tasksAt(core, HEALTHY, 1, { dueMs: -900, tenant: "别人" });
-    const { due, waitMs } = await core.remoteWork.agenda([]);
+    const { due, waitMs } = await core.remoteWork.chooseDue([]);
     assert.deepEqual([due.length, waitMs], [1, 700]);
-    assert.equal((await core.remoteWork.agenda(due)).waitMs, 700);
+    assert.equal((await core.remoteWork.chooseDue(due)).waitMs, 700);
   });
 });

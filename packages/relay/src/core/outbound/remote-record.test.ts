@@ -43,7 +43,7 @@ describe("what is seen of a task elsewhere in one look", () => {
       { ...saying("COMPLETED", "好了"), ...made("一", "二", "三") },
     ]) {
       core.agent.get = () => look;
-      await core.lookNext();
+      await core.pollNext();
     }
     assert.deepEqual(await storyOf(core, taskId), [
       "working",
@@ -61,7 +61,7 @@ describe("what is seen of a task elsewhere in one look", () => {
     const { taskId } = await core.taken();
     const texts = Array.from({ length: LIMITS.partsMax + 1 }, () => "字");
     core.agent.get = () => ({ ...saying("COMPLETED", "好了"), ...made(...texts) });
-    await core.lookNext();
+    await core.pollNext();
     const whole = "字".repeat(LIMITS.partsMax);
     assert.deepEqual((await storyOf(core, taskId)).slice(1), [whole, "+字.", "completed 好了"]);
   });
@@ -75,9 +75,9 @@ describe("what is seen of a task elsewhere in one look", () => {
       throw new Error("坏了");
     };
     core.clock.advance(await core.waitMs());
-    await assert.rejects(core.look());
+    await assert.rejects(core.poll());
     core.tasks.addArtifact = addArtifact;
-    await core.lookNext();
+    await core.pollNext();
     assert.deepEqual(await storyOf(core, taskId), ["working", "input-required 哪一个？", "草稿"]);
     assert.equal((await core.inboxOf(LULU)).length, 1);
   });
@@ -96,7 +96,7 @@ describe("what an agent elsewhere said between two looks", () => {
     ];
     for (const look of looks) {
       core.agent.get = () => look;
-      await core.lookNext();
+      await core.pollNext();
     }
     const expected = [
       "working",
@@ -115,7 +115,7 @@ describe("what an agent elsewhere said between two looks", () => {
     const history = [said("长".repeat(LIMITS.bodyBytesMax / 2), { messageId: "长" })];
     for (let look = 0; look < 60; look += 1) {
       core.agent.get = () => ({ ...saying("WORKING", `第${look}`), history });
-      await core.lookNext();
+      await core.pollNext();
     }
     const story = await storyOf(core, taskId);
     assert.equal(story.filter((step) => step.endsWith(" […]")).length, 1);
@@ -132,7 +132,7 @@ describe("what an agent elsewhere said between two looks", () => {
       said("答案"),
     ];
     core.agent.get = () => aRemoteTask({ status: { state: "TASK_STATE_COMPLETED" }, history });
-    await core.lookNext();
+    await core.pollNext();
     assert.deepEqual(await storyOf(core, taskId), ["working", "working 这里", "completed 答案"]);
   });
 
@@ -141,7 +141,7 @@ describe("what an agent elsewhere said between two looks", () => {
     const { taskId } = await core.taken();
     const history = Array.from({ length: 50 }, (_, index) => said(`第${index}`));
     core.agent.get = () => aRemoteTask({ history });
-    await core.lookNext();
+    await core.pollNext();
     const story = await storyOf(core, taskId);
     assert.deepEqual([story.length, story[1], story.at(-1)], [21, "working 第30", "working 第49"]);
   });
@@ -151,11 +151,11 @@ describe("what an agent elsewhere said between two looks", () => {
     const { taskId } = await core.taken();
     for (const history of [[], [said("想")]]) {
       core.agent.get = () => ({ ...saying("INPUT_REQUIRED", "哪一个？"), history });
-      await core.lookNext();
+      await core.pollNext();
     }
     assert.equal((await core.task(taskId)).state, "input-required");
     core.agent.get = () => ({ ...saying("WORKING", "明白"), history: [said("想"), said("哪一个？")] });
-    await core.lookNext();
+    await core.pollNext();
     const expected = ["working", "input-required 哪一个？", "working 想", "working 明白"];
     assert.deepEqual(await storyOf(core, taskId), expected);
   });
@@ -170,14 +170,14 @@ describe("a state that nobody knows", () => {
     core.agent.get = paused;
     const waits: number[] = [];
     for (let look = 0; look < 21; look += 1) {
-      await core.lookNext();
+      await core.pollNext();
       waits.push(await core.waitMs());
     }
     assert.deepEqual(waits.slice(0, 4), [1_000, 2_000, 4_000, 8_000]);
     const { state, status_text: why, artifacts } = await core.task(taskId);
     assert.deepEqual([state, artifacts.length], ["failed", 1]);
     assert.match(why ?? "", /for an hour: the agent says that its task is in the state "paused"/);
-    assert.equal(await core.look(), 1);
+    assert.equal(await core.poll(), 1);
     assert.equal(core.agent.calledFor("CancelTask").length, 1);
     assert.equal(await core.waitMs(), Infinity);
   });
@@ -188,15 +188,15 @@ describe("a state that nobody knows", () => {
     const { taskId } = await core.taken();
     assert.equal(await core.waitMs(), 1_000);
     core.agent.get = paused;
-    for (let look = 0; look < 15; look += 1) await core.lookNext();
+    for (let look = 0; look < 15; look += 1) await core.pollNext();
     assert.equal(core.agent.calledFor("GetTask").length, 15);
     core.agent.get = () => saying("WORKING", "又开始了");
-    await core.lookNext();
+    await core.pollNext();
     assert.equal(await core.waitMs(), 250);
     core.agent.get = paused;
-    for (let look = 0; look < 15; look += 1) await core.lookNext();
+    for (let look = 0; look < 15; look += 1) await core.pollNext();
     core.agent.get = () => saying("COMPLETED", "好了");
-    await core.lookNext();
+    await core.pollNext();
     assert.equal((await core.task(taskId)).state, "completed");
   });
 });
@@ -205,7 +205,7 @@ describe("a question of an agent elsewhere", () => {
   async function asked(core: RemoteCore): Promise<{ taskId: string; questionId: string }> {
     const { taskId } = await core.taken();
     core.agent.get = () => saying("INPUT_REQUIRED", "哪一个？");
-    await core.lookNext();
+    await core.pollNext();
     assert.equal((await core.task(taskId)).state, "input-required");
     const [question] = await core.inboxOf(LULU);
     assert.equal(question?.message.body, "哪一个？");
@@ -218,7 +218,7 @@ describe("a question of an agent elsewhere", () => {
   it("is asked once, and the answer goes to the same task there", async () => {
     await using core = await remoteCore();
     const { taskId, questionId } = await asked(core);
-    await core.lookNext();
+    await core.pollNext();
     assert.equal((await core.inboxOf(LULU)).length, 1);
     await reply(core, questionId);
     core.agent.send = () => ({ task: aRemoteTask() });
@@ -226,8 +226,8 @@ describe("a question of an agent elsewhere", () => {
     const message = core.agent.calledFor("SendMessage").at(-1)?.["message"] as Record<string, unknown>;
     assert.deepEqual([message["taskId"], message["contextId"]], ["他们的任务", "他们的话题"]);
     core.agent.get = () => saying("COMPLETED", "好的，第二个");
-    await core.look();
-    await core.lookNext();
+    await core.poll();
+    await core.pollNext();
     assert.equal((await core.task(taskId)).state, "completed");
   });
 
@@ -235,7 +235,7 @@ describe("a question of an agent elsewhere", () => {
     await using core = await remoteCore();
     const { taskId, questionId } = await asked(core);
     await reply(core, questionId);
-    await core.lookNext();
+    await core.pollNext();
     assert.equal((await core.task(taskId)).state, "working");
     assert.equal((await core.inboxOf(LULU)).length, 1);
   });
@@ -249,7 +249,7 @@ describe("a question of an agent elsewhere", () => {
     };
     assert.deepEqual(await core.push(), ["refused"]);
     assert.equal((await core.task(taskId)).state, "working");
-    await core.look();
+    await core.poll();
     assert.equal((await core.task(taskId)).state, "input-required");
     const bodies = (await core.inboxOf(LULU)).map(({ message }) => message.body);
     assert.deepEqual(bodies.filter((body) => body === "哪一个？").length, 2);
@@ -263,7 +263,7 @@ describe("a question of an agent elsewhere", () => {
     await reply(core, questionId);
     core.agent.send = () => ({ message: { messageId: "m", role: "ROLE_AGENT", parts: [{ text: "明白" }] } });
     assert.deepEqual(await core.push(), ["delivered"]);
-    await core.look();
+    await core.poll();
     const { state, status_text: text } = await core.task(taskId);
     assert.deepEqual([state, text], ["working", "明白"]);
     assert.notEqual(await core.waitMs(), Infinity);

@@ -31,7 +31,7 @@ describe("a task that an agent elsewhere works on", () => {
     assert.equal(await core.waitMs(), 250);
     const waits: number[] = [];
     for (let look = 0; look < 40; look += 1) {
-      await core.lookNext();
+      await core.pollNext();
       waits.push(await core.waitMs());
     }
     assert.deepEqual(
@@ -40,7 +40,7 @@ describe("a task that an agent elsewhere works on", () => {
     );
     assert.equal(waits.at(-1), 15_000);
     core.agent.get = () => saying("WORKING", "一半了");
-    await core.lookNext();
+    await core.pollNext();
     assert.equal(await core.waitMs(), 250);
   });
 
@@ -49,7 +49,7 @@ describe("a task that an agent elsewhere works on", () => {
     const { taskId } = await core.taken();
     for (const text of ["开始", "开始", "一半", "一半"]) {
       core.agent.get = () => saying("WORKING", text);
-      await core.lookNext();
+      await core.pollNext();
     }
     const { updates } = await core.store.taskUpdates({
       tenant: DEFAULT_TENANT,
@@ -70,7 +70,7 @@ describe("a task that an agent elsewhere works on", () => {
     const startMs = core.clock.nowMs();
     let looks = 0;
     while ((await core.task(taskId)).state === "working") {
-      await core.lookNext();
+      await core.pollNext();
       looks += 1;
     }
     const { state, status_text: why } = await core.task(taskId);
@@ -85,9 +85,9 @@ describe("a task that an agent elsewhere works on", () => {
     const { taskId } = await core.taken();
     for (let time = 0; time < 3; time += 1) {
       core.agent.get = unreachable;
-      for (let look = 0; look < 15; look += 1) await core.lookNext();
+      for (let look = 0; look < 15; look += 1) await core.pollNext();
       core.agent.get = () => aRemoteTask();
-      await core.lookNext();
+      await core.pollNext();
     }
     assert.equal((await core.task(taskId)).state, "working");
   });
@@ -98,15 +98,15 @@ describe("a task that an agent elsewhere works on", () => {
     core.agent.get = () => {
       throw new RpcError(-32001, "Task not found");
     };
-    await core.lookNext();
+    await core.pollNext();
     core.agent.get = () => aRemoteTask();
-    await core.lookNext();
+    await core.pollNext();
     assert.equal((await core.task(taskId)).state, "working");
     core.agent.get = () => {
       throw new RpcError(-32001, "Task not found");
     };
-    await core.lookNext();
-    await core.lookNext();
+    await core.pollNext();
+    await core.pollNext();
     const { state, status_text: why } = await core.task(taskId);
     assert.equal(state, "failed");
     assert.match(why ?? "", /no longer knows the task/);
@@ -118,7 +118,7 @@ describe("a task that an agent elsewhere works on", () => {
     core.agent.get = () => {
       throw new RpcError(-32601, "Method not found");
     };
-    await core.lookNext();
+    await core.pollNext();
     assert.match((await core.task(taskId)).status_text ?? "", /does not tell what became of the task/);
   });
 
@@ -126,7 +126,7 @@ describe("a task that an agent elsewhere works on", () => {
     await using core = await remoteCore();
     const { taskId } = await core.taken();
     core.agent.get = () => saying("CANCELED", "没空");
-    await core.lookNext();
+    await core.pollNext();
     const { state, status_text: why } = await core.task(taskId);
     assert.deepEqual([state, why], ["failed", "canceled by the remote agent: 没空"]);
     assert.deepEqual(core.agent.calledFor("CancelTask"), []);
@@ -137,7 +137,7 @@ describe("a task that an agent elsewhere works on", () => {
     await using core = await remoteCore();
     const { taskId } = await core.taken();
     await core.tasks.cancel(core.lulu, taskId, {});
-    await core.lookNext();
+    await core.pollNext();
     assert.deepEqual(core.agent.calledFor("CancelTask"), [{ id: "他们的任务" }]);
     assert.equal(await core.waitMs(), Infinity);
     assert.equal((await core.task(taskId)).state, "canceled");
@@ -149,10 +149,10 @@ describe("a task that an agent elsewhere works on", () => {
     core.agent.get = () => saying("COMPLETED", "晚了");
     core.clock.advance(1_000);
     // Too late for an answer, though nobody has said yet that it failed.
-    assert.equal(await core.look(), 1);
+    assert.equal(await core.poll(), 1);
     assert.equal((await core.task(taskId)).state, "working");
     await core.sweep.step();
-    await core.lookNext();
+    await core.pollNext();
     assert.equal((await core.task(taskId)).state, "failed");
     assert.equal(core.agent.calledFor("CancelTask").length, 1);
   });
@@ -165,7 +165,7 @@ describe("a task that an agent elsewhere works on", () => {
       return { task: aRemoteTask() };
     };
     assert.deepEqual(await core.push(), ["delivered"]);
-    assert.equal(await core.look(), 1);
+    assert.equal(await core.poll(), 1);
     assert.equal(core.agent.calledFor("CancelTask").length, 1);
   });
 
@@ -180,7 +180,7 @@ describe("a task that an agent elsewhere works on", () => {
       body: "你来",
     } as const;
     await core.messages.send(core.operator, handoff);
-    await core.lookNext();
+    await core.pollNext();
     assert.deepEqual([core.agent.calledFor("CancelTask").length, await core.waitMs()], [0, Infinity]);
     assert.equal((await core.task(taskId)).state, "submitted");
   });
@@ -190,7 +190,7 @@ describe("a task that an agent elsewhere works on", () => {
     const { taskId } = await core.ask();
     assert.deepEqual(await core.push(), ["delivered"]);
     core.agent.send = () => ({ task: aRemoteTask() });
-    await core.look();
+    await core.poll();
     const { state, status_text: why } = await core.task(taskId);
     assert.equal(state, "failed");
     assert.match(why ?? "", /cannot be kept: .*a2a.respond/);
@@ -203,13 +203,13 @@ describe("a task that an agent elsewhere works on", () => {
     core.agent.get = () => saying("COMPLETED", "好了");
     const waits: number[] = [];
     for (let look = 0; look < 4; look += 1) {
-      await core.lookNext();
+      await core.pollNext();
       waits.push(await core.waitMs());
     }
     assert.deepEqual(waits, [1_000, 2_000, 4_000, 8_000]);
     assert.equal((await core.task(taskId)).state, "working");
     await core.mailboxes.release(core.operator, AGENT, lease);
-    await core.lookNext();
+    await core.pollNext();
     assert.equal((await core.task(taskId)).state, "completed");
   });
 
@@ -219,7 +219,7 @@ describe("a task that an agent elsewhere works on", () => {
     await held(core, taskId);
     core.agent.get = () => saying("COMPLETED", "好了");
     let looks = 0;
-    for (; (await core.waitMs()) !== Infinity; looks += 1) await core.lookNext();
+    for (; (await core.waitMs()) !== Infinity; looks += 1) await core.pollNext();
     assert.deepEqual([looks, (await core.task(taskId)).state], [21, "working"]);
   });
 
@@ -233,11 +233,11 @@ describe("a task that an agent elsewhere works on", () => {
     let reports = 0;
     while ((await core.task(taskId)).state === "working") {
       core.clock.advance(await core.waitMs());
-      await core.remoteWork.look({ tenant: DEFAULT_TENANT, taskId }, signal).catch(() => (reports += 1));
+      await core.remoteWork.poll({ tenant: DEFAULT_TENANT, taskId }, signal).catch(() => (reports += 1));
     }
     assert.equal(reports, 20);
     assert.match((await core.task(taskId)).status_text ?? "", /cannot be kept: internal error/);
-    assert.equal(await core.look(), 1);
+    assert.equal(await core.poll(), 1);
     assert.equal(core.agent.calledFor("CancelTask").length, 1);
   });
 
@@ -252,9 +252,9 @@ describe("a task that an agent elsewhere works on", () => {
       await core.store.commit(changes);
       return saying("WORKING", "旧的");
     };
-    await core.lookNext();
+    await core.pollNext();
     core.agent.get = () => saying("WORKING", "旧的");
-    await core.look();
+    await core.poll();
     assert.equal((await core.task(taskId)).status_text, "顺便说");
   });
 });
@@ -275,7 +275,7 @@ describe("what an agent elsewhere made", () => {
     ];
     for (const texts of steps) {
       core.agent.get = () => made(...texts);
-      await core.lookNext();
+      await core.pollNext();
     }
     const { updates } = await core.store.taskUpdates({
       tenant: DEFAULT_TENANT,
@@ -306,7 +306,7 @@ describe("what an agent elsewhere made", () => {
     const parts = Array.from({ length: 250 }, (_, index) => ({ text: `${index};` }));
     core.agent.get = () =>
       aRemoteTask({ artifacts: [{ parts }, { parts: [{ text: "二" }] }, { parts: [] }] });
-    await core.lookNext();
+    await core.pollNext();
     const { artifacts } = await core.task(taskId);
     assert.deepEqual(
       artifacts.map(({ artifactId, parts: { length } }) => [artifactId, length]),
@@ -321,11 +321,11 @@ describe("what an agent elsewhere made", () => {
     await using core = await remoteCore();
     const { taskId } = await core.taken();
     core.agent.get = () => made("x".repeat(LIMITS.taskArtifactBytesMax));
-    await core.lookNext();
+    await core.pollNext();
     const { state, status_text: why } = await core.task(taskId);
     assert.equal(state, "failed");
     assert.match(why ?? "", /cannot be kept: artifacts/);
-    await core.look();
+    await core.poll();
     assert.equal(core.agent.calledFor("CancelTask").length, 1);
   });
 
@@ -357,7 +357,7 @@ describe("what an agent elsewhere made", () => {
       await using core = await remoteCore();
       const { taskId } = await core.taken();
       core.agent.get = () => theirs;
-      await core.lookNext();
+      await core.pollNext();
       const { state, result_message_id: resultId } = await core.task(taskId);
       assert.equal(state, "completed");
       assert.equal((await core.message(resultId ?? "")).body, text);
@@ -368,7 +368,7 @@ describe("what an agent elsewhere made", () => {
     await using core = await remoteCore();
     const { taskId } = await core.taken();
     core.agent.get = () => saying("COMPLETED", "字".repeat(LIMITS.bodyBytesMax / 2), "m");
-    await core.lookNext();
+    await core.pollNext();
     const { body, parts } = await core.message((await core.task(taskId)).result_message_id ?? "");
     assert.ok(body.endsWith(" […]") && Buffer.byteLength(body) <= LIMITS.bodyBytesMax / 2);
     assert.equal(parts, undefined);

@@ -180,7 +180,7 @@ describe("an update that does not arrive", () => {
     await core.tell(taskId);
     for (const text of ["甲", "乙"]) await core.works(taskId, text);
     assert.deepEqual(await core.push(), [FAILED]);
-    const { waitMs } = await core.taskPushDelivery.agenda(new Set());
+    const { waitMs } = await core.taskPushDelivery.chooseDue(new Set());
     assert.equal(waitMs, 5_000);
     core.clock.advance(4_999);
     assert.deepEqual(await core.push(), []);
@@ -341,7 +341,7 @@ describe("a configuration that changes while a request is under way", () => {
     const taskId = await core.ask();
     await core.tell(taskId);
     for (const text of ["甲", "乙"]) await core.works(taskId, text);
-    const [config] = (await core.taskPushDelivery.agenda(new Set())).due;
+    const [config] = (await core.taskPushDelivery.chooseDue(new Set())).due;
     assert.ok(config);
     const ended = await core.taskPushDelivery.attempt(config, new AbortController().signal);
     assert.ok(ended !== "idle");

@@ -24,7 +24,7 @@ const policy = new EgressPolicy(LOOPBACK);
 
 /** The same for every address: who chooses a name must not learn where it leads. */
 const BLOCKED =
-  '"hooks.example" is at an address that the relay does not call; whoever runs the relay may allow it by its CIDR with A2A_RELAY_EGRESS_ALLOW, such as 10.0.0.0/8';
+  '"hooks.example" is at an address that the relay does not call; the operator of the relay may allow it by its CIDR with A2A_RELAY_EGRESS_ALLOW, such as 10.0.0.0/8';
 
 describe("a request to the outside", () => {
   it("carries its method, path, headers and body, and brings back status, headers and text", async () => {
