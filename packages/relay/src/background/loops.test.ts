@@ -2,20 +2,20 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { IntervalLoop } from "./loops.ts";
 
-/** Steps that a test lets go one by one. */
+/** Steps that a test ends one by one. */
 function stepper() {
   const begun: PromiseWithResolvers<void>[] = [];
-  const waiting: (() => void)[] = [];
+  const waits: (() => void)[] = [];
   return {
     begun,
     async next(): Promise<void> {
       if (begun.length > 0) return;
-      await new Promise<void>((resolve) => waiting.push(resolve));
+      await new Promise<void>((resolve) => waits.push(resolve));
     },
     step: async (): Promise<void> => {
       const gate = Promise.withResolvers<void>();
       begun.push(gate);
-      waiting.shift()?.();
+      waits.shift()?.();
       await gate.promise;
     },
   };
@@ -25,8 +25,8 @@ function ignore(): void {
   assert.fail("nothing should have been reported");
 }
 
-describe("a repeating step", () => {
-  it("is run again and again until stopped, and at once when there is more to do", async () => {
+describe("an interval loop", () => {
+  it("runs its step until it is stopped, and at once when there is more to do", async () => {
     let runs = 0;
     const done = Promise.withResolvers<void>();
     const step = async (): Promise<boolean> => {
@@ -50,9 +50,9 @@ describe("a repeating step", () => {
     assert.equal(runs, 0);
   });
 
-  it("is never run twice at a time, and stopping waits for the run under way", async () => {
+  it("never runs two steps at once, and stopping waits for the step under way", async () => {
     const steps = stepper();
-    const repeating = new IntervalLoop(
+    const loop = new IntervalLoop(
       async () => {
         await steps.step();
         return true;
@@ -60,7 +60,7 @@ describe("a repeating step", () => {
       { intervalMs: 1, report: ignore },
     );
     await steps.next();
-    const stopping = repeating[Symbol.asyncDispose]();
+    const stopping = loop[Symbol.asyncDispose]();
     const first = await Promise.race([
       stopping,
       new Promise((resolve) => setImmediate(resolve, "still running")),
@@ -71,7 +71,7 @@ describe("a repeating step", () => {
     assert.equal(steps.begun.length, 1);
   });
 
-  it("that fails is reported and tried again", async () => {
+  it("reports a failed step and continues", async () => {
     const reported: unknown[] = [];
     const again = Promise.withResolvers<void>();
     const step = async (): Promise<boolean> => {

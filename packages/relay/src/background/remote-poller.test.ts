@@ -22,8 +22,8 @@ async function completed(core: RemoteCore, taskId: string, act: () => Promise<un
   }
 }
 
-describe("the poller of tasks elsewhere", () => {
-  it("puts on record what was answered as soon as it is there", async () => {
+describe("the remote poller", () => {
+  it("records an answer at once", async () => {
     await using core = await remoteCore();
     await using _poller = new RemotePoller(core.remoteWork, fail);
     core.agent.send = () => ({ task: saying("COMPLETED", "好了") });
@@ -31,7 +31,7 @@ describe("the poller of tasks elsewhere", () => {
     await completed(core, taskId, async () => assert.deepEqual(await core.push(), ["delivered"]));
   });
 
-  it("goes on where another one was stopped in the middle of a look", async () => {
+  it("continues where another one was stopped during a poll", async () => {
     await using core = await remoteCore();
     const { taskId } = await core.taken();
     core.clock.advance(250);
@@ -51,26 +51,27 @@ describe("the poller of tasks elsewhere", () => {
     assert.equal(calls.filter(({ method }) => method === "SendMessage").length, 1);
   });
 
-  it("reports what is wrong with the relay itself, and looks again", async () => {
+  it("reports a failure of the relay itself, and polls again", async () => {
     await using core = await remoteCore();
     const { taskId } = await core.taken();
     core.clock.advance(250);
-    let looks = 0;
+    let polls = 0;
     core.agent.get = () => {
-      looks += 1;
-      if (looks === 1) throw new Error("今天不行");
+      polls += 1;
+      if (polls === 1) throw new Error("今天不行");
       return saying("COMPLETED", "好了");
     };
     const reported: unknown[] = [];
-    await using _poller = new RemotePoller(core.remoteWork, (reason) => {
+    const report = (reason: unknown): void => {
       reported.push(reason);
       core.clock.advance(1_000);
-    });
+    };
+    await using _poller = new RemotePoller(core.remoteWork, report, async () => undefined);
     await completed(core, taskId, async () => undefined);
     assert.equal(reported.length, 1);
   });
 
-  it("looks at one agent while another one hangs with more than all looks there are", async () => {
+  it("polls one agent while another one hangs with more tasks than there are permits", async () => {
     await using core = await remoteCore();
     const { taskId } = await core.taken();
     const row = await core.store.remoteTask(DEFAULT_TENANT, taskId);
@@ -90,7 +91,7 @@ describe("the poller of tasks elsewhere", () => {
     await completed(core, taskId, async () => undefined);
   });
 
-  it("ends with its store", async () => {
+  it("ends when its store closes", async () => {
     const core = await remoteCore();
     const reported: unknown[] = [];
     const poller = new RemotePoller(core.remoteWork, (reason) => reported.push(reason));

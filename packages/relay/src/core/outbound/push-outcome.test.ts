@@ -24,7 +24,7 @@ describe("what an answer to a push means", () => {
     }
   }
 
-  it("says of a redirect that it is not followed, and hands on how long to wait", () => {
+  it("says of a redirect that it is not followed, and keeps Retry-After", () => {
     const headers = { location: "http://169.254.169.254/", "retry-after": "7" };
     const outcome = outcomeOfAnswer({ status: 302, headers, text: "" });
     assert.deepEqual(outcome, {
@@ -36,7 +36,7 @@ describe("what an answer to a push means", () => {
 
   for (const code of OUTBOUND_FAILURE_CODES) {
     if (code === "blocked") continue;
-    it(`none at all (${code}) is a failure, and only its agent and operators hear of which host`, () => {
+    it(`none (${code}) is a failure, and only its agent and operators see the host`, () => {
       const failure = new OutboundFailure(code, '"inside.example" fell silent');
       const { kind, reason, retryAfter } = outcomeOfFailure(failure);
       assert.deepEqual([kind, retryAfter], ["failed", undefined]);
@@ -46,7 +46,7 @@ describe("what an answer to a push means", () => {
     });
   }
 
-  it("none at all, because the address may not be called, says what to do and not which address it is", () => {
+  it("none, because the address is blocked, says what to do and does not name the address", () => {
     const failure = new OutboundFailure("blocked", "url: http://10.0.0.1/?token=1 is …");
     for (const words of [outcomeOfFailure(failure).reason, errorOfFailure(failure)]) {
       assert.match(words, /does not call; .* A2A_RELAY_EGRESS_ALLOW/);
@@ -65,7 +65,7 @@ async function endpointOf(core: PushingCore): Promise<PushEndpoint> {
   return endpoint;
 }
 
-/** The request has gone out and was answered with this; it is not on record yet. */
+/** An attempt that was answered with this status and is not recorded yet. */
 async function answered(core: PushingCore, messageId: string, status: number): Promise<EndedAttempt> {
   while (await core.pushDelivery.enqueue(KEY)) continue;
   core.outside.receiver = () => anAnswer(status, { headers: { "retry-after": "600" } });
@@ -87,9 +87,9 @@ async function triedButOnce(core: PushingCore): Promise<string> {
   return receipt.message_id;
 }
 
-describe("the answer of an address that the agent has left meanwhile", () => {
+describe("the answer of an endpoint that has changed meanwhile", () => {
   for (const status of [410, 500, 429, 400]) {
-    it(`(${status}) says nothing of the new one, which is tried at its time`, async () => {
+    it(`(${status}) does not count for the new one, which is called on schedule`, async () => {
       await using core = await pushingCore();
       const { receipt } = await core.send();
       const ended = await answered(core, receipt.message_id, status);
@@ -106,7 +106,7 @@ describe("the answer of an address that the agent has left meanwhile", () => {
     });
   }
 
-  it("(200) leaves the circuit of the new one as it is, and is no sign of life of a new owner", async () => {
+  it("(200) does not close the circuit of the new one, and is no heartbeat of a new owner", async () => {
     await using core = await pushingCore();
     const { receipt } = await core.send();
     const ended = await answered(core, receipt.message_id, 200);
@@ -121,7 +121,7 @@ describe("the answer of an address that the agent has left meanwhile", () => {
     assert.equal((await core.pushedMessage(receipt.message_id)).push.state, "delivered");
   });
 
-  it("does not disable the endpoint of who has the id now, at the same address too", async () => {
+  it("does not disable the endpoint of the next owner of the id, at the same address too", async () => {
     await using core = await pushingCore();
     const { receipt } = await core.send();
     const ended = await answered(core, receipt.message_id, 410);
@@ -136,7 +136,7 @@ describe("the answer of an address that the agent has left meanwhile", () => {
     assert.equal((await core.pushedMessage(message.receipt.message_id)).push.state, "delivered");
   });
 
-  it("is not the last word, even after the last attempt", async () => {
+  it("does not end the push, even after the last attempt", async () => {
     await using core = await pushingCore();
     const messageId = await triedButOnce(core);
     const ended = await answered(core, messageId, 500);
@@ -155,8 +155,8 @@ describe("the answer of an address that the agent has left meanwhile", () => {
   });
 });
 
-describe("what waits for an endpoint", () => {
-  it("that answers 410 is dropped with that reason, and taken up when it is enabled again", async () => {
+describe("a pending push of an endpoint", () => {
+  it("that answers 410 is dropped with that reason, and enqueued when the endpoint is enabled again", async () => {
     await using core = await pushingCore();
     const [first, second] = [await core.send(), await core.send()];
     core.outside.receiver = () => anAnswer(410);
@@ -184,7 +184,7 @@ describe("what waits for an endpoint", () => {
       (core: PushingCore) => core.agents.remove(core.operator, ZHIWEI),
     ],
   ] as const) {
-    it(`that ${title} is dropped, also what fails after that`, async () => {
+    it(`that ${title} is dropped, also when it fails after that`, async () => {
       await using core = await pushingCore();
       const [waiting, underWay] = [await core.send(), await core.send()];
       const ended = await answered(core, underWay.receipt.message_id, 500);
@@ -200,9 +200,9 @@ describe("what waits for an endpoint", () => {
   }
 });
 
-describe("a receiver that asks for patience", () => {
+describe("a receiver that sends Retry-After", () => {
   for (const status of [429, 503]) {
-    it(`with ${status} gets no message at all until then`, async () => {
+    it(`with ${status} gets no message until then`, async () => {
       await using core = await pushingCore();
       for (let index = 0; index < 4; index += 1) await core.send();
       core.outside.receiver = () => anAnswer(status, { headers: { "retry-after": "600" } });
@@ -221,8 +221,8 @@ describe("a receiver that asks for patience", () => {
   }
 });
 
-describe("a message that the receiver does not take", () => {
-  it("is tried again at its times, and holds up no other", async () => {
+describe("a message that the receiver refuses", () => {
+  it("is retried on schedule, and delays no other", async () => {
     await using core = await pushingCore();
     core.outside.receiver = ({ body }) => anAnswer(body?.includes("坏信") === true ? 400 : 200);
     const bad = Array.from({ length: 6 }, () => core.send({ body: "坏信" }));
@@ -243,8 +243,8 @@ describe("a message that the receiver does not take", () => {
   });
 });
 
-describe("mail that comes back", () => {
-  it("while its last attempt is under way gets a new round", async () => {
+describe("a message that returns to the mailbox", () => {
+  it("during its last attempt gets a new round", async () => {
     await using core = await pushingCore();
     const messageId = await triedButOnce(core);
     const ended = await answered(core, messageId, 500);
@@ -257,7 +257,7 @@ describe("mail that comes back", () => {
     assert.deepEqual(await core.push(), ["delivered"]);
   });
 
-  it("between the look at it and its drop is not dropped", async () => {
+  it("between the check and the drop is not dropped", async () => {
     await using core = await pushingCore();
     const { receipt } = await core.send();
     while (await core.pushDelivery.enqueue(KEY)) continue;
@@ -280,7 +280,7 @@ describe("mail that comes back", () => {
 });
 
 describe("the record of an attempt", () => {
-  it("is written once, however often it is asked for", async () => {
+  it("is written once, however often it is called", async () => {
     await using core = await pushingCore();
     const { receipt } = await core.send();
     const ended = await answered(core, receipt.message_id, 500);
@@ -292,7 +292,7 @@ describe("the record of an attempt", () => {
 });
 
 describe("an old secret", () => {
-  it("is forgotten when its time is over, without any mail", async () => {
+  it("is removed when it expires, without any message", async () => {
     await using core = await pushingCore();
     await core.pushes.rotate(core.zhiwei, ZHIWEI, { overlap_ms: 60_000 });
     assert.equal(await core.waitMs(), 60_000);

@@ -9,7 +9,7 @@ const DELIVERY = aDelivery({ state: "available", position: 7, deliveredAtMs: nul
 const READ = { ...DELIVERY, deliveredAtMs: 500 };
 const PUSH = { ...newPush(DELIVERY, AT), attempts: 4, version: 2 };
 
-describe("mail that is taken up for pushing", () => {
+describe("a message that is enqueued", () => {
   it("is pushed for the first time, also when it was read before", () => {
     const first = {
       state: "pending",
@@ -27,7 +27,7 @@ describe("mail that is taken up for pushing", () => {
     }
   });
 
-  it("is left alone while nobody knows whether it arrived, unless it came back or may come twice", () => {
+  it("is not pushed again if it may have arrived, unless it returned or is idempotent", () => {
     const lost = { ...PUSH, state: "failed", reason: "why", nextAtMs: null, sentAtMs: 950 } as const;
     const round = {
       ...PUSH,
@@ -43,7 +43,7 @@ describe("mail that is taken up for pushing", () => {
   });
 
   for (const state of ["failed", "dropped", "delivered"] as const) {
-    it(`begins a new round with all its attempts after it was ${state} and came back`, () => {
+    it(`begins a new round with all its attempts after it was ${state} and returned`, () => {
       const known = { ...PUSH, state, reason: "why", position: 3, nextAtMs: null };
       const expected = { ...PUSH, state: "pending", reason: null, attemptsBefore: 4, nextAtMs: 900 };
       assert.deepEqual(enqueued(known, DELIVERY, AT), expected);
@@ -58,18 +58,18 @@ describe("mail that is taken up for pushing", () => {
 
 describe("a push", () => {
   for (const state of DELIVERY_STATES) {
-    it(`of mail that is ${state} is ${state === "available" ? "made" : "dropped, with that reason"}`, () => {
+    it(`of a message that is ${state} is ${state === "available" ? "made" : "dropped, with that reason"}`, () => {
       const reason = dropReason({ ...DELIVERY, state }, 1_999);
       assert.equal(reason, state === "available" ? undefined : `the message is ${state}`);
     });
   }
 
-  it("of mail whose time is over, or that is no longer kept, is dropped", () => {
+  it("of a message that is expired or no longer kept is dropped", () => {
     assert.equal(dropReason(DELIVERY, 2_000), "the message is expired");
     assert.equal(dropReason(undefined, 0), "the message is no longer kept");
   });
 
-  it("that failed waits for its next time, or is given up when there is none", () => {
+  it("that failed waits for its next attempt, or is given up after the last", () => {
     const again = failedOnce(PUSH, "the endpoint answered 500", 5_000);
     assert.deepEqual([again.state, again.attempts, again.nextAtMs], ["pending", 5, 5_000]);
     const over = failedOnce(PUSH, "the endpoint answered 500", undefined);

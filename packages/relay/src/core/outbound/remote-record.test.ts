@@ -11,7 +11,6 @@ import {
   saying,
 } from "../../../testing/fake-agent.ts";
 import { DEFAULT_TENANT } from "../access/principal.ts";
-import { anAnswer } from "../../../testing/fake-outside.ts";
 
 /** Each step in a word: the state and what was said, or the text that came, `+` appended, `.` the last of it. */
 async function storyOf(core: RemoteCore, taskId: string): Promise<readonly string[]> {
@@ -33,16 +32,16 @@ function made(...texts: readonly string[]): object {
   return { artifacts: [{ artifactId: "文", parts: texts.map((text) => ({ text })) }] };
 }
 
-describe("what is seen of a task elsewhere in one look", () => {
-  it("is a status, then what was made, which is whole only with the end", async () => {
+describe("a remote task that is polled", () => {
+  it("records its status, then its artifacts, which are complete only at its end", async () => {
     await using core = await remoteCore();
     const { taskId } = await core.taken();
-    for (const look of [
+    for (const task of [
       { ...saying("WORKING", "开始"), ...made("一") },
       { ...saying("WORKING", "一半"), ...made("一", "二") },
       { ...saying("COMPLETED", "好了"), ...made("一", "二", "三") },
     ]) {
-      core.agent.get = () => look;
+      core.agent.get = () => task;
       await core.pollNext();
     }
     assert.deepEqual(await storyOf(core, taskId), [
@@ -56,7 +55,7 @@ describe("what is seen of a task elsewhere in one look", () => {
     ]);
   });
 
-  it("ends what comes in several pieces with the last of them only", async () => {
+  it("completes an artifact of several pieces with the last only", async () => {
     await using core = await remoteCore();
     const { taskId } = await core.taken();
     const texts = Array.from({ length: LIMITS.partsMax + 1 }, () => "字");
@@ -66,7 +65,7 @@ describe("what is seen of a task elsewhere in one look", () => {
     assert.deepEqual((await storyOf(core, taskId)).slice(1), [whole, "+字.", "completed 好了"]);
   });
 
-  it("asks its question once, though what was made could not be kept the first time", async () => {
+  it("asks its question once, though its artifacts could not be recorded the first time", async () => {
     await using core = await remoteCore();
     const { taskId } = await core.taken();
     core.agent.get = () => ({ ...saying("INPUT_REQUIRED", "哪一个？"), ...made("草稿") });
@@ -83,19 +82,19 @@ describe("what is seen of a task elsewhere in one look", () => {
   });
 });
 
-describe("what an agent elsewhere said between two looks", () => {
-  it("is on record before its newest word, each once and in its order", async () => {
+describe("what a remote agent said between two polls", () => {
+  it("is recorded before its newest message, each once and in order", async () => {
     await using core = await remoteCore();
     const { taskId } = await core.taken();
     const history = [said("帮个忙", { role: "ROLE_USER" }), said("开始"), said("一半")];
-    const looks = [
+    const polled = [
       { ...saying("WORKING", "开始"), history: history.slice(0, 2) },
       { ...saying("WORKING", "快了"), history },
       { ...saying("WORKING", "快了"), history: [...history, said("快了")] },
       { ...saying("COMPLETED", "好了"), history: [...history, said("快了"), said("收尾"), said("好了")] },
     ];
-    for (const look of looks) {
-      core.agent.get = () => look;
+    for (const task of polled) {
+      core.agent.get = () => task;
       await core.pollNext();
     }
     const expected = [
@@ -109,12 +108,12 @@ describe("what an agent elsewhere said between two looks", () => {
     assert.deepEqual(await storyOf(core, taskId), expected);
   });
 
-  it("is known again however long it is and however much was said since", async () => {
+  it("is recognized however long it is and however much was said since", async () => {
     await using core = await remoteCore();
     const { taskId } = await core.taken();
     const history = [said("长".repeat(LIMITS.bodyBytesMax / 2), { messageId: "长" })];
-    for (let look = 0; look < 60; look += 1) {
-      core.agent.get = () => ({ ...saying("WORKING", `第${look}`), history });
+    for (let poll = 0; poll < 60; poll += 1) {
+      core.agent.get = () => ({ ...saying("WORKING", `第${poll}`), history });
       await core.pollNext();
     }
     const story = await storyOf(core, taskId);
@@ -161,15 +160,15 @@ describe("what an agent elsewhere said between two looks", () => {
   });
 });
 
-describe("a state that nobody knows", () => {
+describe("a state that A2A does not have", () => {
   const paused = (): object => aRemoteTask({ status: { state: "paused" }, ...made("草稿") });
 
-  it("is asked for ever more rarely, and given up in the end, which the agent is told", async () => {
+  it("is polled less and less often, then given up, and the task is canceled at the agent", async () => {
     await using core = await remoteCore();
     const { taskId } = await core.taken();
     core.agent.get = paused;
     const waits: number[] = [];
-    for (let look = 0; look < 21; look += 1) {
+    for (let poll = 0; poll < 21; poll += 1) {
       await core.pollNext();
       waits.push(await core.waitMs());
     }
@@ -182,26 +181,26 @@ describe("a state that nobody knows", () => {
     assert.equal(await core.waitMs(), Infinity);
   });
 
-  it("is no reason to give up when the agent comes to its senses, also after a first answer like that", async () => {
+  it("is forgotten when the agent names another, also when it was in its first answer", async () => {
     await using core = await remoteCore();
     core.agent.send = () => ({ task: paused() });
     const { taskId } = await core.taken();
     assert.equal(await core.waitMs(), 1_000);
     core.agent.get = paused;
-    for (let look = 0; look < 15; look += 1) await core.pollNext();
+    for (let poll = 0; poll < 15; poll += 1) await core.pollNext();
     assert.equal(core.agent.calledFor("GetTask").length, 15);
     core.agent.get = () => saying("WORKING", "又开始了");
     await core.pollNext();
     assert.equal(await core.waitMs(), 250);
     core.agent.get = paused;
-    for (let look = 0; look < 15; look += 1) await core.pollNext();
+    for (let poll = 0; poll < 15; poll += 1) await core.pollNext();
     core.agent.get = () => saying("COMPLETED", "好了");
     await core.pollNext();
     assert.equal((await core.task(taskId)).state, "completed");
   });
 });
 
-describe("a question of an agent elsewhere", () => {
+describe("a question of a remote agent", () => {
   async function asked(core: RemoteCore): Promise<{ taskId: string; questionId: string }> {
     const { taskId } = await core.taken();
     core.agent.get = () => saying("INPUT_REQUIRED", "哪一个？");
@@ -267,17 +266,5 @@ describe("a question of an agent elsewhere", () => {
     const { state, status_text: text } = await core.task(taskId);
     assert.deepEqual([state, text], ["working", "明白"]);
     assert.notEqual(await core.waitMs(), Infinity);
-  });
-});
-
-describe("what is added to a task", () => {
-  it("waits for the message that asks for the task", async () => {
-    await using core = await remoteCore();
-    core.agent.outside.receiver = () => anAnswer(503);
-    const { taskId } = await core.ask();
-    assert.deepEqual(await core.push(), ["failed"]);
-    await core.send({ to: AGENT_URL, type: "note", task_id: taskId, body: "还有" });
-    assert.deepEqual(await core.push(), ["refused"]);
-    assert.deepEqual(core.agent.calls, []);
   });
 });

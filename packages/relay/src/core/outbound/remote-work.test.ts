@@ -24,13 +24,13 @@ async function held(core: RemoteCore, taskId: string): Promise<{ message_id: str
   return { message_id: item.message_id, lease_id: item.lease.id };
 }
 
-describe("a task that an agent elsewhere works on", () => {
-  it("is looked at soon, then ever more rarely, and soon again after news", async () => {
+describe("a remote task", () => {
+  it("is polled soon, then less and less often, and soon again after a change", async () => {
     await using core = await remoteCore();
     await core.taken();
     assert.equal(await core.waitMs(), 250);
     const waits: number[] = [];
-    for (let look = 0; look < 40; look += 1) {
+    for (let poll = 0; poll < 40; poll += 1) {
       await core.pollNext();
       waits.push(await core.waitMs());
     }
@@ -44,7 +44,7 @@ describe("a task that an agent elsewhere works on", () => {
     assert.equal(await core.waitMs(), 250);
   });
 
-  it("shows what the agent says, once for each time it says it", async () => {
+  it("records what the agent says, once for each time", async () => {
     await using core = await remoteCore();
     const { taskId } = await core.taken();
     for (const text of ["开始", "开始", "一半", "一半"]) {
@@ -63,36 +63,36 @@ describe("a task that an agent elsewhere works on", () => {
     assert.deepEqual(said, [undefined, "开始", "一半"]);
   });
 
-  it("is given up after an hour without an answer, counted in looks", async () => {
+  it("is given up after an hour without an answer, counted in polls", async () => {
     await using core = await remoteCore();
     const { taskId } = await core.taken();
     core.agent.get = unreachable;
     const startMs = core.clock.nowMs();
-    let looks = 0;
+    let polls = 0;
     while ((await core.task(taskId)).state === "working") {
       await core.pollNext();
-      looks += 1;
+      polls += 1;
     }
     const { state, status_text: why } = await core.task(taskId);
-    assert.deepEqual([state, looks], ["failed", 21]);
+    assert.deepEqual([state, polls], ["failed", 21]);
     assert.ok(core.clock.nowMs() - startMs > 3_600_000 && core.clock.nowMs() - startMs < 4_500_000);
     assert.match(why ?? "", /could not be asked for an hour .* no connection to the endpoint/);
     assert.equal(await core.waitMs(), Infinity);
   });
 
-  it("forgets how often the agent did not answer once it does", async () => {
+  it("counts failed polls from zero again after an answer", async () => {
     await using core = await remoteCore();
     const { taskId } = await core.taken();
     for (let time = 0; time < 3; time += 1) {
       core.agent.get = unreachable;
-      for (let look = 0; look < 15; look += 1) await core.pollNext();
+      for (let poll = 0; poll < 15; poll += 1) await core.pollNext();
       core.agent.get = () => aRemoteTask();
       await core.pollNext();
     }
     assert.equal((await core.task(taskId)).state, "working");
   });
 
-  it("fails when the agent does not know it, asked twice, and not for one bad moment", async () => {
+  it("fails when the agent does not know it in two polls, not in one", async () => {
     await using core = await remoteCore();
     const { taskId } = await core.taken();
     core.agent.get = () => {
@@ -133,7 +133,7 @@ describe("a task that an agent elsewhere works on", () => {
     assert.equal(await core.waitMs(), Infinity);
   });
 
-  it("is canceled there once when it is canceled here, and looked at no more", async () => {
+  it("is canceled there once when it is canceled here, and polled no more", async () => {
     await using core = await remoteCore();
     const { taskId } = await core.taken();
     await core.tasks.cancel(core.lulu, taskId, {});
@@ -148,7 +148,7 @@ describe("a task that an agent elsewhere works on", () => {
     const { taskId } = await core.taken({ deadline_ms: core.clock.nowMs() + 1_000 });
     core.agent.get = () => saying("COMPLETED", "晚了");
     core.clock.advance(1_000);
-    // Too late for an answer, though nobody has said yet that it failed.
+    // Too late for an answer, though the sweep has not failed the task yet.
     assert.equal(await core.poll(), 1);
     assert.equal((await core.task(taskId)).state, "working");
     await core.sweep.step();
@@ -157,7 +157,7 @@ describe("a task that an agent elsewhere works on", () => {
     assert.equal(core.agent.calledFor("CancelTask").length, 1);
   });
 
-  it("is canceled there also when that happened while the message was on its way", async () => {
+  it("is canceled there also when it was canceled here during the send", async () => {
     await using core = await remoteCore();
     const { taskId } = await core.ask();
     core.agent.send = async () => {
@@ -169,7 +169,7 @@ describe("a task that an agent elsewhere works on", () => {
     assert.equal(core.agent.calledFor("CancelTask").length, 1);
   });
 
-  it("is left alone when somebody else works on it by now", async () => {
+  it("is polled no more when it has another assignee", async () => {
     await using core = await remoteCore();
     const { taskId, messageId } = await core.taken();
     const handoff = {
@@ -185,7 +185,7 @@ describe("a task that an agent elsewhere works on", () => {
     assert.equal((await core.task(taskId)).state, "submitted");
   });
 
-  it("ends when the agent may not answer, so that nobody waits for ever", async () => {
+  it("fails when the agent may not answer, so that its requester does not wait for ever", async () => {
     await using core = await remoteCore({ capabilities: true });
     const { taskId } = await core.ask();
     assert.deepEqual(await core.push(), ["delivered"]);
@@ -196,13 +196,13 @@ describe("a task that an agent elsewhere works on", () => {
     assert.match(why ?? "", /cannot be kept: .*a2a.respond/);
   });
 
-  it("is looked at ever more rarely while somebody else holds it, and taken up when they let go", async () => {
+  it("is polled less and less often while another worker holds it, and recorded when it is released", async () => {
     await using core = await remoteCore();
     const { taskId } = await core.taken();
     const lease = await held(core, taskId);
     core.agent.get = () => saying("COMPLETED", "好了");
     const waits: number[] = [];
-    for (let look = 0; look < 4; look += 1) {
+    for (let poll = 0; poll < 4; poll += 1) {
       await core.pollNext();
       waits.push(await core.waitMs());
     }
@@ -213,17 +213,17 @@ describe("a task that an agent elsewhere works on", () => {
     assert.equal((await core.task(taskId)).state, "completed");
   });
 
-  it("is left to whoever holds it in the end", async () => {
+  it("is left to the worker that holds it after the last poll", async () => {
     await using core = await remoteCore();
     const { taskId } = await core.taken();
     await held(core, taskId);
     core.agent.get = () => saying("COMPLETED", "好了");
-    let looks = 0;
-    for (; (await core.waitMs()) !== Infinity; looks += 1) await core.pollNext();
-    assert.deepEqual([looks, (await core.task(taskId)).state], [21, "working"]);
+    let polls = 0;
+    for (; (await core.waitMs()) !== Infinity; polls += 1) await core.pollNext();
+    assert.deepEqual([polls, (await core.task(taskId)).state], [21, "working"]);
   });
 
-  it("fails in the end when what the agent says breaks the relay every time, which is reported", async () => {
+  it("fails after the last poll when recording fails every time, which is reported", async () => {
     await using core = await remoteCore();
     const { taskId } = await core.taken();
     core.agent.get = () => {
@@ -241,7 +241,7 @@ describe("a task that an agent elsewhere works on", () => {
     assert.equal(core.agent.calledFor("CancelTask").length, 1);
   });
 
-  it("takes an answer that comes while it is looked at", async () => {
+  it("keeps an answer that comes during a poll", async () => {
     await using core = await remoteCore();
     const { taskId } = await core.taken();
     core.agent.get = async () => {
@@ -259,7 +259,7 @@ describe("a task that an agent elsewhere works on", () => {
   });
 });
 
-describe("what an agent elsewhere made", () => {
+describe("an artifact of a remote task", () => {
   const made = (...texts: readonly string[]): object =>
     aRemoteTask({ artifacts: [{ artifactId: "文", name: "稿", parts: texts.map((text) => ({ text })) }] });
 
@@ -300,7 +300,7 @@ describe("what an agent elsewhere made", () => {
     assert.deepEqual(artifacts, [{ artifactId: "文", name: "稿", parts: [{ text: "改" }] }]);
   });
 
-  it("may have more parts than one message has, and no name", async () => {
+  it("may have more parts than one message has, and no id", async () => {
     await using core = await remoteCore();
     const { taskId } = await core.taken();
     const parts = Array.from({ length: 250 }, (_, index) => ({ text: `${index};` }));
@@ -317,7 +317,7 @@ describe("what an agent elsewhere made", () => {
     );
   });
 
-  it("fails the task here and stops it there when it is more than can be kept", async () => {
+  it("fails the task here and cancels it there when it is too large", async () => {
     await using core = await remoteCore();
     const { taskId } = await core.taken();
     core.agent.get = () => made("x".repeat(LIMITS.taskArtifactBytesMax));

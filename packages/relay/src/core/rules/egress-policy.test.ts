@@ -261,7 +261,7 @@ function spelling({ isCarried = true } = {}): fc.Arbitrary<Spell> {
   return isCarried ? fc.oneof(plain, bracketed, carried) : fc.oneof(plain, bracketed);
 }
 
-/** The address as so many numbers, the last of which takes what is left. */
+/** The address as so many numbers; the last holds the rest. */
 function partsOf(address: string, count: number): readonly number[] {
   const bytes = address.split(".").map(Number);
   const rest = bytes.slice(count - 1).reduce((sum, byte) => sum * 256 + byte, 0);
