@@ -85,7 +85,7 @@ describe("a pending push of a disabled endpoint", () => {
       to: ZHIWEI,
       body: "你好",
     }));
-    await core.messages.sendBatch(core.operator, { messages: messages });
+    await core.messages.sendBatch(core.operator, { messages });
     while (await core.pushDelivery.enqueue(KEY)) continue;
     core.outside.receiver = () => anAnswer(410);
     await using _ = new Pusher(core.pushDelivery, report);

@@ -42,7 +42,7 @@ export interface A2aSenderSettings extends RemoteSettings {
 }
 
 /** Where a message goes. */
-interface Destination extends RemoteTarget {
+interface SendDestination extends RemoteTarget {
   readonly at: RemoteInterface;
   readonly isGuessed: boolean;
 }
@@ -139,7 +139,7 @@ export class A2aSender implements PushSender {
     endpoint: PushEndpoint,
     delivery: DeliveryRecord,
     signal: AbortSignal,
-  ): Promise<Destination> {
+  ): Promise<SendDestination> {
     const { tenant, taskId, threadId, sender: requester } = delivery;
     const task = taskId === null ? undefined : await this.#store.task(tenant, taskId);
     const isItsWork = task?.assignee === endpoint.agentId;
@@ -159,7 +159,7 @@ export class A2aSender implements PushSender {
   async #send(
     endpoint: PushEndpoint,
     message: Message,
-    to: Destination,
+    to: SendDestination,
     signal: AbortSignal,
   ): Promise<AttemptReport> {
     const params = sendParams(message, to);

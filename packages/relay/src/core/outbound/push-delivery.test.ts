@@ -370,11 +370,11 @@ describe("the due pushes of an endpoint", () => {
     await using core = await pushingCore();
     const ids = await sendMany(core, 12);
     while (await core.pushDelivery.enqueue(KEY)) continue;
-    const agenda = (underWay: readonly string[], max: number) =>
+    const chooseDue = (underWay: readonly string[], max: number) =>
       core.pushDelivery.chooseDue(KEY, new Set(underWay), max);
-    assert.deepEqual(await agenda([], 2), { due: ids.slice(0, 2), waitMs: Infinity });
-    assert.deepEqual(await agenda(ids.slice(0, 3), 8), { due: ids.slice(3, 8), waitMs: Infinity });
-    assert.deepEqual(await agenda(ids.slice(0, 8), 8), { due: [], waitMs: Infinity });
+    assert.deepEqual(await chooseDue([], 2), { due: ids.slice(0, 2), waitMs: Infinity });
+    assert.deepEqual(await chooseDue(ids.slice(0, 3), 8), { due: ids.slice(3, 8), waitMs: Infinity });
+    assert.deepEqual(await chooseDue(ids.slice(0, 8), 8), { due: [], waitMs: Infinity });
   });
 
   it("are found in time, though others hang", async () => {
@@ -385,10 +385,8 @@ describe("the due pushes of an endpoint", () => {
     const ended = await core.pushDelivery.attempt(KEY, first, new AbortController().signal);
     assert.ok(typeof ended !== "string");
     await core.pushDelivery.record(ended);
-    assert.deepEqual(await core.pushDelivery.chooseDue(KEY, new Set([second]), 8), {
-      due: [],
-      waitMs: 5_000,
-    });
+    const { due, waitMs } = await core.pushDelivery.chooseDue(KEY, new Set([second]), 8);
+    assert.deepEqual([due, waitMs], [[], 5_000]);
   });
 
   it("are none for an agent that was removed", async () => {

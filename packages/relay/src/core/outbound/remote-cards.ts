@@ -6,12 +6,12 @@ import { type RemoteCalls, RemoteFailure, statusFailure } from "./remote-calls.t
 import { guessedInterface, interfacesOf, isCard, parseMembers } from "./remote-interface.ts";
 
 /** The interface to call, and whether it is a guess because the agent has no card. */
-export interface FoundAgent {
+export interface FoundInterface {
   readonly at: RemoteInterface;
   readonly isGuessed: boolean;
 }
 
-interface CachedAgent extends FoundAgent {
+interface CachedAgent extends FoundInterface {
   readonly cardUrl: string | undefined;
   readonly etag: string | undefined;
   readonly askedAtMs: number;
@@ -40,7 +40,7 @@ export class RemoteCards {
   }
 
   /** `url` is that of the card, of the folder it is in, or of the interface itself. Throws `RemoteFailure`. */
-  async find(url: string, signal: AbortSignal): Promise<FoundAgent> {
+  async find(url: string, signal: AbortSignal): Promise<FoundInterface> {
     const cached = this.#cache.get(url);
     if (cached !== undefined && this.#clock.nowMs() - cached.askedAtMs < FRESH_MS) return cached;
     if (cached?.cardUrl !== undefined) {

@@ -43,7 +43,7 @@ export class HalfRecorded extends Error {
   }
 }
 
-type Followed = Pick<RemoteTask, "tenant" | "taskId" | "agentId" | "statusDigest">;
+type PolledTask = Pick<RemoteTask, "tenant" | "taskId" | "agentId" | "statusDigest">;
 
 /**
  * Copies the state of a remote task to ours, acting as the agent that has it. Compares with what is recorded, so that a
@@ -59,13 +59,13 @@ export class RemoteRecord {
   }
 
   /** An agent that answers with a message has completed the task. */
-  async message({ tenant, taskId, agentId }: Followed, message: A2aMessage): Promise<void> {
+  async message({ tenant, taskId, agentId }: PolledTask, message: A2aMessage): Promise<void> {
     const { text, ...more } = contentOf(message);
     await this.#tasks.complete(agentOf(tenant, agentId), taskId, { ...more, text, plain: true });
   }
 
   /** A message about a task that goes on. */
-  async remark(remote: Followed, message: A2aMessage): Promise<void> {
+  async remark(remote: PolledTask, message: A2aMessage): Promise<void> {
     const content = contentOf(message);
     if (isSilent(content)) return;
     await this.#tasks.reportStatus(agentOf(remote.tenant, remote.agentId), remote.taskId, {
@@ -75,7 +75,7 @@ export class RemoteRecord {
   }
 
   /** Records artifacts after a status that goes on, and before one that ends the task. */
-  async task(remote: Followed, ours: TaskRecord, theirs: A2aTask): Promise<RecordedTask> {
+  async task(remote: PolledTask, ours: TaskRecord, theirs: A2aTask): Promise<RecordedTask> {
     const state = readTaskState(theirs.status.state);
     if (state === undefined) {
       await this.#artifacts(remote, theirs, { isEnd: false });
@@ -101,7 +101,7 @@ export class RemoteRecord {
 
   /** Old messages must not set a waiting task back to `working`. */
   async #history(
-    remote: Followed,
+    remote: PolledTask,
     ours: TaskRecord,
     theirs: A2aTask,
     { state, isSame }: { readonly state: TaskState; readonly isSame: boolean },
@@ -116,7 +116,7 @@ export class RemoteRecord {
   }
 
   async #status(
-    { tenant, taskId, agentId }: Followed,
+    { tenant, taskId, agentId }: PolledTask,
     ours: TaskRecord,
     theirs: A2aTask,
     state: TaskState,
@@ -158,7 +158,7 @@ export class RemoteRecord {
 
   /** Records new and changed artifacts; of one that only grew, its new parts. */
   async #artifacts(
-    { tenant, taskId, agentId }: Followed,
+    { tenant, taskId, agentId }: PolledTask,
     { artifacts }: A2aTask,
     { isEnd }: { readonly isEnd: boolean },
   ): Promise<boolean> {

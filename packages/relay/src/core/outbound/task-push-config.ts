@@ -16,26 +16,26 @@ import type { TaskRecord } from "../ports/tasks.ts";
 import { nextAttemptAtMs, readRetryAfter } from "./outbound-schedule.ts";
 import type { FailedOutcome } from "./push-outcome.ts";
 
-const id = Type.String({ minLength: 1, maxLength: LIMITS.idCharsMax });
+const idSchema = Type.String({ minLength: 1, maxLength: LIMITS.idCharsMax });
 /** gRPC sends an absent id as an empty one. */
-const noId = Type.Optional(Type.String({ maxLength: LIMITS.idCharsMax }));
-const secret = Type.Optional(Type.String({ maxLength: LIMITS.pushCredentialCharsMax }));
+const optionalIdSchema = Type.Optional(Type.String({ maxLength: LIMITS.idCharsMax }));
+const secretSchema = Type.Optional(Type.String({ maxLength: LIMITS.pushCredentialCharsMax }));
 const open = { additionalProperties: true };
 
-const config = {
-  id: noId,
+const configMembers = {
+  id: optionalIdSchema,
   url: Type.String({ minLength: 1, maxLength: LIMITS.urlCharsMax }),
-  token: secret,
-  authentication: Type.Optional(Type.Object({ scheme: secret, credentials: secret }, open)),
+  token: secretSchema,
+  authentication: Type.Optional(Type.Object({ scheme: secretSchema, credentials: secretSchema }, open)),
 };
 
-export const parseConfig = parserOf(Type.Object(config, open), "taskPushNotificationConfig");
-export const parseCreate = parserOf(Type.Object({ taskId: id, ...config }, open), "params");
-export const parseNamed = parserOf(Type.Object({ taskId: id, id: noId }, open), "params");
+export const parseConfig = parserOf(Type.Object(configMembers, open), "taskPushNotificationConfig");
+export const parseCreate = parserOf(Type.Object({ taskId: idSchema, ...configMembers }, open), "params");
+export const parseNamed = parserOf(Type.Object({ taskId: idSchema, id: optionalIdSchema }, open), "params");
 export const parseList = parserOf(
   Type.Object(
     {
-      taskId: id,
+      taskId: idSchema,
       pageSize: Type.Optional(Type.Integer({ minimum: 0, maximum: LIMITS.listLimitMax })),
       pageToken: Type.Optional(Type.String({ maxLength: 2 * LIMITS.idCharsMax })),
     },
