@@ -22,7 +22,7 @@ async function until(core: PushingCore, isSo: () => Promise<boolean>): Promise<v
   assert.fail("it never happened");
 }
 
-/** The disk takes no attempts until it is told to. */
+/** A disk that refuses attempts while it is full. */
 function fullDisk(core: PushingCore): { isFull: boolean } {
   const disk = { isFull: true };
   const commit = core.store.commit.bind(core.store);
@@ -42,7 +42,7 @@ describe("a push that cannot be recorded", () => {
     let reports = 0;
     const backoff = new FakePause();
     await using _ = new Pusher(core.pushDelivery, () => refused[reports++]?.resolve(), backoff.pause);
-    // After the first that was answered there is room for two at a time.
+    // After one answer the pusher makes two requests at once.
     const ids = [(await core.send()).receipt.message_id];
     await core.outside.arrived(1);
     await until(core, async () => (await core.pushedMessage(ids[0] ?? "")).push.state === "delivered");

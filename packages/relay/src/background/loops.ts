@@ -60,7 +60,7 @@ export interface PollWork {
   readonly pause?: Pause | undefined;
 }
 
-/** Polls when the store changes, when the next work is due, and when it is woken, until it is stopped or the store closes. */
+/** Polls when the store changes, when work is due, and when it is woken, until it is stopped or the store closes. */
 export class PollLoop implements AsyncDisposable {
   readonly backoff: Backoff;
   readonly #work: PollWork;

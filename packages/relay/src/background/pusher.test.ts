@@ -32,7 +32,7 @@ async function withKames(core: PushingCore): Promise<() => Promise<void>> {
   return async () => {
     const { receipt } = await core.send({ to: KAMES });
     await recorded(core, "message.delivered", receipt.message_id);
-    // However often it goes on, its mailbox must not fill up.
+    // Its mailbox must not fill up.
     await core.mailboxes.ack(core.operator, KAMES, { message_ids: [receipt.message_id] });
   };
 }

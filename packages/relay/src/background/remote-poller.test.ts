@@ -13,7 +13,7 @@ function fail(reason: unknown): never {
   throw reason;
 }
 
-/** Does something, and waits until the task is completed. */
+/** Resolves when the task is completed after `act`. */
 async function completed(core: RemoteCore, taskId: string, act: () => Promise<unknown>): Promise<void> {
   using watch = core.store.feed.watch(taskTopic(DEFAULT_TENANT, taskId), { isOwn: true });
   await act();

@@ -17,7 +17,7 @@ import { OutboundFailure } from "../ports/outbound-http.ts";
 const KEY = { tenant: DEFAULT_TENANT, agentId: AGENT };
 const IDEMPOTENT = { idempotency: { duplicate_safety: "idempotent", key: "一次" } } as const;
 
-/** The agent has its card, and answers everything else like this. */
+/** The agent serves its card, and answers everything else with this status. */
 function answering(core: RemoteCore, status: number, text = ""): void {
   const { receiver } = core.agent.outside;
   core.agent.outside.receiver = (request) =>
@@ -249,7 +249,7 @@ describe("a message that may have arrived", () => {
     const { messageId } = await core.ask();
     while (await core.pushDelivery.enqueue(KEY)) continue;
     const { signal } = new AbortController();
-    // It is sent and answered, and never put on record.
+    // It is sent and answered, and never recorded.
     await core.pushDelivery.attempt(KEY, messageId, signal);
     assert.equal(core.agent.calledFor("SendMessage").length, 1);
     assert.deepEqual(await core.push(), ["unknown"]);
@@ -260,7 +260,7 @@ describe("a message that may have arrived", () => {
 describe("a conversation with a remote agent", () => {
   const THREAD = "同一个话题";
 
-  /** The context that the last message went into. */
+  /** The context of the last message. */
   async function contextOfNext(core: RemoteCore, from: string): Promise<unknown> {
     await core.ask({ from, thread_id: THREAD });
     await core.push();
@@ -291,7 +291,7 @@ describe("a conversation with a remote agent", () => {
 });
 
 describe("a message that does not reach a remote agent", () => {
-  /** All attempts that there are. */
+  /** Makes all attempts. */
   async function pushToTheEnd(core: RemoteCore): Promise<number> {
     for (let attempts = 0; ; core.clock.advance(300_000)) {
       const { length } = await core.push();

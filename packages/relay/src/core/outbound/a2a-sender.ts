@@ -234,7 +234,7 @@ function newRemoteTask(
   };
 }
 
-/** The agent may continue with another task than before. A new request resets what the relay has read of the old one. */
+/** The agent may continue with another task than before. A new request resets what is recorded of the old one. */
 function answered(
   before: RemoteTask,
   delivery: DeliveryRecord,

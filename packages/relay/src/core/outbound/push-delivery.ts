@@ -113,7 +113,7 @@ export class PushDelivery {
       const nowMs = this.#clock.nowMs();
       const messages = await messagesAfter(this.#store, endpoint, endpoint.afterPosition, nowMs);
       const last = messages.at(-1);
-      const kept = withoutDeadSecret(endpoint, this.#clock.nowMs());
+      const kept = withoutDeadSecret(endpoint, nowMs);
       if (last === undefined) {
         const changes = kept === endpoint ? undefined : { tenant, pushProgress: [kept], events: [] };
         return { changes, answer: false };

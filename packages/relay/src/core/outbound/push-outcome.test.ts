@@ -75,7 +75,7 @@ async function answered(core: PushingCore, messageId: string, status: number): P
   return ended;
 }
 
-/** All attempts but the last have failed, and it is time for that one. */
+/** All attempts but the last have failed, and the last is due. */
 async function triedButOnce(core: PushingCore): Promise<string> {
   const { receipt } = await core.send();
   core.outside.receiver = () => anAnswer(500);

@@ -11,7 +11,7 @@ const RPC = { url: `${HOST}/rpc`, protocolBinding: "JSONRPC", protocolVersion: "
 const REST = { url: `${HOST}/rest`, protocolBinding: "HTTP+JSON", protocolVersion: "1.0", tenant: "甲" };
 const { signal } = new AbortController();
 
-/** A host with something at these addresses, and nothing anywhere else. */
+/** A host that serves these paths only. */
 function hostWith(found: Readonly<Record<string, object>>): {
   readonly cards: RemoteCards;
   readonly clock: FakeClock;

@@ -22,7 +22,7 @@ export interface RemoteContent {
 const CONTENT_BYTES_MAX = LIMITS.bodyBytesMax / 2;
 const CUT = " […]";
 
-/** Members that every relay writes itself. */
+/** Members that belong to the message at the agent, not to its copy here. */
 const OWN_MEMBERS = new Set(["role", "parts", "taskId", "contextId", "kind", "referenceTaskIds"]);
 
 export function contentOf(message: A2aMessage | undefined): RemoteContent {

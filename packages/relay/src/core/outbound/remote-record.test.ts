@@ -12,7 +12,7 @@ import {
 } from "../../../testing/fake-agent.ts";
 import { DEFAULT_TENANT } from "../access/principal.ts";
 
-/** Each step in a word: the state and what was said, or the text that came, `+` appended, `.` the last of it. */
+/** Each update in short: the state and its text, or the text of an artifact, with `+` appended, with `.` its last. */
 async function storyOf(core: RemoteCore, taskId: string): Promise<readonly string[]> {
   const query = { tenant: DEFAULT_TENANT, taskId, afterN: 0, withArtifacts: true, limit: 100 };
   const { updates } = await core.store.taskUpdates({ ...query, bytesMax: LIMITS.answerBytesMax });

@@ -184,7 +184,10 @@ interface ArtifactPiece {
   readonly last_chunk: boolean;
 }
 
-/** The pieces that make our artifact equal to theirs, each of at most `LIMITS.partsMax` parts. The end of the task ends all artifacts. */
+/**
+ * The pieces that make our artifact equal to theirs, each of at most `LIMITS.partsMax` parts. An artifact may grow until
+ * the task ends.
+ */
 function piecesOf(ours: Artifact | undefined, theirs: Artifact, isEnd: boolean): readonly ArtifactPiece[] {
   const isGrown = ours !== undefined && isBeginning(ours, theirs);
   const from = isGrown ? ours.parts.length : 0;
@@ -204,14 +207,14 @@ function isBeginning({ parts: before, ...ours }: Artifact, { parts, ...theirs }:
   return JSON.stringify(before) === JSON.stringify(parts.slice(0, before.length));
 }
 
-/** Some agents give their artifacts no id, or one that is too long. The fixed order of members makes JSON comparable. */
+/** Replaces an absent or too long id. The fixed order of members makes the JSON comparable. */
 function named({ artifactId, parts, ...more }: Artifact, index: number): Artifact {
   const isName =
     typeof artifactId === "string" && artifactId !== "" && artifactId.length <= LIMITS.idCharsMax;
   return { artifactId: isName ? artifactId : `artifact-${index + 1}`, ...more, parts: listOf(parts) };
 }
 
-/** Some agents send a new timestamp with every poll, so it counts only where no message id tells two questions apart. */
+/** Some agents send a new timestamp with every poll, so it counts only where there is no message id. */
 function digestOfStatus({ state, message, timestamp }: A2aStatus): string {
   const said = message === undefined || message === null ? undefined : [message.messageId, message.parts];
   const isTold = typeof message?.messageId === "string";

@@ -16,7 +16,7 @@ function unreachable(): never {
   throw new OutboundFailure("unreachable", "no connection");
 }
 
-/** A person has taken what was added to the task. */
+/** A worker here leases what was added to the task. */
 async function held(core: RemoteCore, taskId: string): Promise<{ message_id: string; lease_id: string }> {
   await core.send({ to: AGENT, type: "note", task_id: taskId, body: "还有" });
   const [item] = (await core.mailboxes.lease(core.operator, AGENT, {})).messages;

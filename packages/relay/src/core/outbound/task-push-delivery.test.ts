@@ -7,17 +7,17 @@ import { DEFAULT_TENANT } from "../access/principal.ts";
 
 const DELIVERED = { isDelivered: true, hasMore: false };
 const FAILED = { isDelivered: false, hasMore: false };
-/** Those of the settings under which the tests run. */
+/** The attempts of the test settings. */
 const GAPS_MS = [5_000, 25_000, 90_000];
 
-/** What was said with each status that was sent. */
+/** The text of each status that was sent. */
 function said(core: TaskPushingCore): readonly string[] {
   return core
     .bodies()
     .map((body) => /"text":"([^"]*)"/.exec(JSON.stringify(body["statusUpdate"]))?.[1] ?? "");
 }
 
-/** Lets all attempts of the update that is due be made. */
+/** Makes all attempts of the due update. */
 async function useUpAttempts(core: TaskPushingCore): Promise<void> {
   await core.push();
   for (const gapMs of GAPS_MS) {

@@ -202,7 +202,7 @@ describe("an id that another owner had before", () => {
     assert.equal((await core.tasks.get(core.lulu, receipt.task_id ?? "")).state, "submitted");
     assert.equal((await core.tasks.list(core.lulu, {})).tasks.length, 1);
     assert.equal((await core.tasks.list(core.zhiwei, {})).tasks.length, 2);
-    // Saying more of oneself is no new registration.
+    // An update is no new registration.
     core.clock.advance(1_000);
     await core.agents.register(core.lulu, { agent_id: LULU, display_name: "露露" });
     assert.equal((await core.messages.get(core.lulu, receipt.message_id)).message.body, "新的");

@@ -15,7 +15,7 @@ interface Claimed {
   readonly pair?: ReturnType<typeof newKeyPair>;
 }
 
-/** A registration that brings a key, with the proof of whatever is claimed. */
+/** A registration with a key and its proof. */
 function bringing(core: CoreOnMemory, claimed: Claimed = {}): RegisterRequest {
   const { publicKey: pubkey_b58, privateKey } = claimed.pair ?? newKeyPair();
   const signed_at = new Date(claimed.atMs ?? core.clock.nowMs()).toISOString();

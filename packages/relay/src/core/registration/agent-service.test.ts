@@ -84,7 +84,7 @@ describe("registering", () => {
       display_name: "K2",
       last_seen_at: "2026-05-08T12:00:01.000Z",
     });
-    // All but the time at which the agent was seen.
+    // Its capabilities hold the time at which the agent was last seen.
     assert.deepEqual({ ...card, capabilities: {} }, { ...cardBefore, capabilities: {} });
     const emptied = { agent_id, aliases: [], callback_url: null, ttl_ms: null, skills: [] };
     const { agent } = await core.agents.register(core.operator, emptied);

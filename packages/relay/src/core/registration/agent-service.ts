@@ -186,7 +186,7 @@ export class AgentService {
     return identify(request, claim);
   }
 
-  /** Has the verbs of the caller's key, and its expiry if the caller is an agent, so that registering widens nothing. */
+  /** Has the verbs of the caller's key, and the expiry of an agent's key, so that registering widens no access. */
   #ownKey(principal: Principal, agentId: AgentId): NewKey {
     return this.#keyMaker.make({
       tenant: principal.tenant,
