@@ -47,12 +47,16 @@ describe("a push that cannot be recorded", () => {
     await core.outside.arrived(1);
     await until(core, async () => (await core.pushedMessage(ids[0] ?? "")).push.state === "delivered");
     disk.isFull = true;
-    for (const { promise } of refused) {
-      ids.push((await core.send()).receipt.message_id);
-      backoff.end();
-      await promise;
-      assert.deepEqual(core.outside.ids, ids.slice(0, 2));
-    }
+    ids.push((await core.send()).receipt.message_id);
+    await refused[0]?.promise;
+    const { receipt } = await core.send();
+    ids.push(receipt.message_id);
+    await until(core, async () => (await core.store.push(DEFAULT_TENANT, receipt.message_id)) !== undefined);
+    for (let tick = 0; tick < 100; tick += 1) await core.clock.nextTurn();
+    assert.deepEqual(core.outside.ids, ids.slice(0, 2));
+    backoff.end();
+    await refused[1]?.promise;
+    assert.deepEqual(core.outside.ids, ids.slice(0, 2));
     disk.isFull = false;
     backoff.end();
     await core.outside.arrived(3);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { IntervalLoop } from "./loops.ts";
+import { Backoff, IntervalLoop } from "./loops.ts";
 
 /** Steps that a test ends one by one. */
 function stepper() {
@@ -81,5 +81,22 @@ describe("an interval loop", () => {
     await using _ = new IntervalLoop(step, { intervalMs: 1, report: (reason) => reported.push(reason) });
     await again.promise;
     assert.match(String(reported[0]), /disk is full/);
+  });
+});
+
+describe("a backoff", () => {
+  it("doubles from one second to its limit, and starts again after a reset", async () => {
+    const reported: unknown[] = [];
+    const waits: number[] = [];
+    const backoff = new Backoff({
+      report: (reason) => reported.push(reason),
+      signal: new AbortController().signal,
+      pause: async (ms) => void waits.push(ms),
+    });
+    for (let failure = 0; failure < 8; failure += 1) await backoff.failed(failure);
+    backoff.reset();
+    await backoff.failed(8);
+    assert.deepEqual(waits, [1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000, 1_000]);
+    assert.deepEqual(reported, [0, 1, 2, 3, 4, 5, 6, 7, 8]);
   });
 });
