@@ -161,7 +161,7 @@ describe("what is pushed no more, and what is pushed again", () => {
     await relay.call("DELETE", kames);
     await relay.post("/agents/register", { agent_id: KAMES });
     await relay.send({ to: KAMES });
-    await relay.refused(relay.get(`${kames}/push`), "not_found", /is not pushed/);
+    await relay.refused(relay.get(`${kames}/push`), "not_found", /are not pushed/);
     await relay.pushTo(receiver.url);
     await receiver.arrived(2);
     assert.deepEqual(receiver.ids, [first, message_id]);

@@ -12,10 +12,10 @@ export const AGENT = new URL(AGENT_URL).href as AgentId;
 
 type Params = Readonly<Record<string, unknown>>;
 
-/** Does an operation of A2A 1.0: what it answers is the result, what it throws as `RpcError` the error. */
+/** An operation of A2A 1.0: returns the result, or throws `RpcError`. */
 type Operation = (params: Params, request: OutboundRequest) => unknown;
 
-/** What an agent throws to be answered with an error of JSON-RPC. */
+/** Becomes an error of JSON-RPC. */
 export class RpcError extends Error {
   readonly code: number;
 
@@ -25,10 +25,10 @@ export class RpcError extends Error {
   }
 }
 
-/** An agent elsewhere of A2A 1.0 over JSON-RPC, which does as a test says. */
+/** A remote agent of A2A 1.0 over JSON-RPC, scripted by a test. */
 export class FakeAgent {
   readonly outside = new FakeOutside();
-  /** The calls that came in, without looks at the card. */
+  /** Calls of operations, without requests for the card. */
   readonly calls: { readonly method: string; readonly params: Params }[] = [];
   send: Operation = () => ({ task: aRemoteTask() });
   get: Operation = () => aRemoteTask();
@@ -79,20 +79,20 @@ export function saying(state: string, text: string, messageId = text): object {
   return aRemoteTask({ status: { state: `TASK_STATE_${state}`, message } });
 }
 
-/** A core that writes to an agent elsewhere when a test says so. */
+/** A core that sends to a remote agent, step by step. */
 export interface RemoteCore extends CoreOnMemory {
   readonly agent: FakeAgent;
-  /** Asks the agent for something; answers with the ids of task and message. */
+  /** Sends a request to the agent. */
   ask(message?: Partial<MessageInput>): Promise<{ readonly taskId: string; readonly messageId: string }>;
-  /** The same, when the agent has taken it and its first answer is on record. */
+  /** Sends a request, pushes it, and records the agent's first answer. */
   taken(message?: Partial<MessageInput>): Promise<{ readonly taskId: string; readonly messageId: string }>;
-  /** Tries all messages for the agent that are due, or for another one. */
+  /** Pushes all due messages to an agent. */
   push(signal?: AbortSignal, agentId?: AgentId): Promise<readonly AttemptResult[]>;
-  /** Looks at all tasks elsewhere that are due, once. Answers how many there were. */
-  look(): Promise<number>;
-  /** Waits for the time of the next look, and looks. */
-  lookNext(): Promise<void>;
-  /** How long the next look is away. */
+  /** Polls all due remote tasks once. Returns how many there were. */
+  poll(): Promise<number>;
+  /** Advances the clock to the next poll, and polls. */
+  pollNext(): Promise<void>;
+  /** Time until the next poll. */
   waitMs(): Promise<number>;
   task(taskId: string): Promise<TaskView>;
 }
@@ -102,7 +102,7 @@ export async function remoteCore(settings: Partial<CoreSettings> = {}): Promise<
   const core = await coreOnMemory(settings, agent.outside);
   const { pushDelivery, remoteWork } = core;
   const { signal: never } = new AbortController();
-  const agenda = () => remoteWork.agenda([]);
+  const chooseDue = () => remoteWork.chooseDue([]);
   const ask: RemoteCore["ask"] = async (message = {}) => {
     const { receipt } = await core.send({ to: AGENT_URL, type: "request", body: "帮个忙", ...message });
     assert.ok(receipt.task_id !== undefined);
@@ -110,31 +110,31 @@ export async function remoteCore(settings: Partial<CoreSettings> = {}): Promise<
   };
   const push: RemoteCore["push"] = async (signal = never, agentId = AGENT) => {
     const key = { tenant: DEFAULT_TENANT, agentId };
-    while (await pushDelivery.takeUp(key)) continue;
+    while (await pushDelivery.enqueue(key)) continue;
     const results: AttemptResult[] = [];
-    const { due } = await pushDelivery.agenda(key, new Set(), 8);
+    const { due } = await pushDelivery.chooseDue(key, new Set(), 8);
     for (const messageId of due) {
       const ended = await pushDelivery.attempt(key, messageId, signal);
       results.push(typeof ended === "string" ? ended : await pushDelivery.record(ended));
     }
     return results;
   };
-  const look: RemoteCore["look"] = async () => {
-    const { due } = await agenda();
-    for (const task of due) await remoteWork.look(task, never);
+  const poll: RemoteCore["poll"] = async () => {
+    const { due } = await chooseDue();
+    for (const task of due) await remoteWork.poll(task, never);
     return due.length;
   };
-  const waitMs: RemoteCore["waitMs"] = async () => (await agenda()).waitMs;
+  const waitMs: RemoteCore["waitMs"] = async () => (await chooseDue()).waitMs;
   const taken: RemoteCore["taken"] = async (message) => {
     const asked = await ask(message);
     assert.deepEqual(await push(), ["delivered"]);
-    assert.equal(await look(), 1);
+    assert.equal(await poll(), 1);
     return asked;
   };
-  const lookNext: RemoteCore["lookNext"] = async () => {
+  const pollNext: RemoteCore["pollNext"] = async () => {
     core.clock.advance(await waitMs());
-    assert.equal(await look(), 1);
+    assert.equal(await poll(), 1);
   };
   const task: RemoteCore["task"] = (taskId) => core.tasks.get(core.operator, taskId);
-  return { ...core, agent, ask, taken, push, look, lookNext, waitMs, task };
+  return { ...core, agent, ask, taken, push, poll, pollNext, waitMs, task };
 }

@@ -13,33 +13,33 @@ export function anAnswer(status: number, said: Partial<OutboundAnswer> = {}): Ou
   return { status, headers: {}, text: "", ...said };
 }
 
-/** Everybody else's servers: they answer as the test says, and what they were sent can be read back. */
+/** All servers outside the relay: they answer as the test says, and keep the requests. */
 export class FakeOutside implements Outbound {
   readonly requests: OutboundRequest[] = [];
-  /** 200 unless a test says otherwise. */
+  /** Answers 200 by default. */
   receiver: Receiver = () => anAnswer(200);
 
-  readonly #waiting = new Set<{ readonly count: number; readonly resolve: () => void }>();
+  readonly #waits = new Set<{ readonly count: number; readonly resolve: () => void }>();
 
   async request(request: OutboundRequest): Promise<OutboundAnswer> {
     this.requests.push(request);
-    for (const wait of this.#waiting) {
+    for (const wait of this.#waits) {
       if (this.requests.length >= wait.count) wait.resolve();
     }
     return this.receiver(request);
   }
 
-  /** Ends once there were so many requests in all. */
+  /** Resolves after so many requests in all. */
   async arrived(count: number): Promise<void> {
     if (this.requests.length >= count) return;
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    this.#waiting.add({ count, resolve });
+    this.#waits.add({ count, resolve });
     const late = new Error(`only ${this.requests.length} of ${count} requests came`);
     const timer = setTimeout(() => reject(late), ARRIVAL_MS_MAX);
     await promise.finally(() => clearTimeout(timer));
   }
 
-  /** A receiver that takes what it is sent and never answers; it is only let go by whoever stops waiting. */
+  /** A receiver that never answers. The request ends when its signal aborts. */
   readonly hanging: Receiver = async ({ signal }) => {
     const { promise, resolve } = Promise.withResolvers<void>();
     signal?.addEventListener("abort", () => resolve(), { once: true });
@@ -47,7 +47,7 @@ export class FakeOutside implements Outbound {
     throw new OutboundFailure("aborted", "the request was stopped");
   };
 
-  /** Whose messages came, in the order they came. */
+  /** The ids of the messages, in the order of their requests. */
   get ids(): readonly string[] {
     return this.requests.map(({ headers }) => headers["webhook-id"] ?? "");
   }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { OutboundFailure, type OutboundFailureCode } from "../src/core/ports/outbound-http.ts";
 
-/** Asserts that the request fails with this code and, if given, these words. */
+/** The failure of a request that must fail with this code and, where given, this text. */
 export async function outboundFailure(
   act: Promise<unknown>,
   code: OutboundFailureCode,

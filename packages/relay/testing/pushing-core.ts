@@ -7,13 +7,13 @@ import { FakeOutside } from "./fake-outside.ts";
 
 export const HOOK = "https://zhiwei.example/收信";
 
-/** A core whose zhiwei is called as mail comes, by a test that says when. */
+/** A core that pushes to zhiwei's endpoint, step by step. */
 export interface PushingCore extends CoreOnMemory {
   readonly outside: FakeOutside;
   readonly secret: string;
-  /** Drops what an endpoint has left, takes up all mail of zhiwei, tries what is due. Answers what came of each try. */
+  /** Drops what a disabled endpoint has pending, enqueues all messages to zhiwei, attempts what is due. */
   push(): Promise<readonly AttemptResult[]>;
-  /** How long zhiwei's pusher would sleep now. */
+  /** Time that zhiwei's pusher would sleep now. */
   waitMs(): Promise<number>;
   pushedMessage(messageId: string): Promise<MessageResponse & { readonly push: PushView }>;
 }
@@ -26,24 +26,24 @@ export async function pushingCore(said: Partial<RegisterRequest> = {}): Promise<
   assert.ok(secret !== undefined, "the first registration with push tells the secret");
   const key = { tenant: DEFAULT_TENANT, agentId: ZHIWEI };
   const { pushDelivery } = core;
-  const agenda = () => pushDelivery.agenda(key, new Set(), LIMITS.pushesOfEndpointMax);
+  const chooseDue = () => pushDelivery.chooseDue(key, new Set(), LIMITS.pushesOfEndpointMax);
   const { signal } = new AbortController();
   return {
     ...core,
     outside,
     secret,
     push: async () => {
-      while (await pushDelivery.dropLeft(key)) continue;
-      while (await pushDelivery.takeUp(key)) continue;
+      while (await pushDelivery.dropPending(key)) continue;
+      while (await pushDelivery.enqueue(key)) continue;
       const results: AttemptResult[] = [];
       for (;;) {
-        const [messageId] = (await agenda()).due;
+        const [messageId] = (await chooseDue()).due;
         if (messageId === undefined) return results;
         const ended = await pushDelivery.attempt(key, messageId, signal);
         results.push(typeof ended === "string" ? ended : await pushDelivery.record(ended));
       }
     },
-    waitMs: async () => (await agenda()).waitMs,
+    waitMs: async () => (await chooseDue()).waitMs,
     pushedMessage: async (messageId) => {
       const answer = await core.messages.get(core.operator, messageId);
       assert.ok(answer.push, `message ${messageId} was never pushed`);

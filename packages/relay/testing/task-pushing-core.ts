@@ -10,22 +10,22 @@ import { FakeOutside } from "./fake-outside.ts";
 export const HOOK = "https://lulu.example/回执";
 export const KAMES = "kames@桌面" as AgentId;
 
-/** A core whose lulu wants to be told of what zhiwei does, by a test that says when. */
+/** A core that pushes updates of zhiwei's tasks to lulu, step by step. */
 export interface TaskPushingCore extends CoreOnMemory {
   readonly outside: FakeOutside;
-  /** Somebody who asks zhiwei; lulu in 1.0 unless said otherwise. */
+  /** A caller of zhiwei; by default lulu in 1.0. */
   caller(said?: Partial<A2aCaller>): A2aCaller;
-  /** Lulu asks zhiwei for something, or whoever else is said. */
+  /** Sends a request to zhiwei, by default from lulu. Returns the task's id. */
   ask(caller?: Partial<A2aCaller>): Promise<string>;
-  /** Lulu wants to be told of the task. */
+  /** Configures pushes of the task, by default to lulu. */
   tell(taskId: string, said?: object, caller?: Partial<A2aCaller>): Promise<A2aPushConfig>;
   works(taskId: string, text: string): Promise<unknown>;
   completes(taskId: string, text: string): Promise<unknown>;
-  /** Sends what is due until nothing is. Answers what came of each request. */
+  /** Attempts what is due until nothing is. */
   push(): Promise<readonly TaskPushResult[]>;
   /** The only configuration of the task. */
   config(taskId: string): Promise<TaskPushConfig>;
-  /** What was sent, in the order it was sent. */
+  /** The bodies of all requests, in order. */
   bodies(): readonly Readonly<Record<string, unknown>>[];
 }
 
@@ -60,7 +60,7 @@ export async function taskPushingCore(): Promise<TaskPushingCore> {
     push: async () => {
       const results: TaskPushResult[] = [];
       for (;;) {
-        const [config] = (await taskPushDelivery.agenda(new Set())).due;
+        const [config] = (await taskPushDelivery.chooseDue(new Set())).due;
         if (config === undefined) return results;
         const ended = await taskPushDelivery.attempt(config, signal);
         if (ended !== "idle") results.push(await taskPushDelivery.record(ended));

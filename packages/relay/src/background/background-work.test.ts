@@ -4,14 +4,14 @@ import { type CoreOnMemory, coreOnMemory, ZHIWEI } from "../../testing/core-on-m
 import { DEFAULT_TENANT, operatorOf, rootOperator } from "../core/access/principal.ts";
 import { startBackgroundWork } from "./background-work.ts";
 
-/** Nothing within the time of a test. */
+/** Runs nothing during a test. */
 const NEVER = { sweepIntervalMs: 60_000, anchorIntervalMs: 60_000, retryScheduler: undefined };
 
 function report(reason: unknown): void {
   assert.fail(String(reason));
 }
 
-/** Ends once the sweep has been by, which is seen by mail that it lets expire. */
+/** Resolves after a sweep, which expires a message. */
 async function swept(core: CoreOnMemory): Promise<void> {
   const { receipt } = await core.send({ expires_at: new Date(core.clock.nowMs() + 1_000).toISOString() });
   core.clock.advance(1_000);
@@ -20,8 +20,8 @@ async function swept(core: CoreOnMemory): Promise<void> {
   assert.equal(events[0]?.message_id, receipt.message_id);
 }
 
-describe("what runs by itself", () => {
-  it("sweeps: mail expires without anybody asking", async () => {
+describe("the background work", () => {
+  it("sweeps: messages expire without a request", async () => {
     await using core = await coreOnMemory();
     await using _ = startBackgroundWork(core, { ...NEVER, sweepIntervalMs: 1 }, report);
     await swept(core);
@@ -33,7 +33,7 @@ describe("what runs by itself", () => {
     await core.anchors.until((await core.store.chainHead(DEFAULT_TENANT)).seq);
   });
 
-  it("keeps an anchor of every journal that moved, again and again", async () => {
+  it("keeps an anchor of every journal that changed, at every interval", async () => {
     await using core = await coreOnMemory();
     await using _ = startBackgroundWork(core, { ...NEVER, anchorIntervalMs: 1 }, report);
     const before = await core.store.chainHead(DEFAULT_TENANT);
@@ -62,7 +62,7 @@ describe("what runs by itself", () => {
     assert.equal((await waiting).messages[0]?.lease.attempt, 2);
   });
 
-  it("works in every tenant: it takes up removals and retries stale work", async () => {
+  it("works in every tenant: it finishes removals and retries stale work", async () => {
     await using core = await coreOnMemory();
     const acme = operatorOf("acme");
     await core.keys.create(rootOperator(), { tenant: acme.tenant });
@@ -73,7 +73,7 @@ describe("what runs by itself", () => {
     await core.messages.send(acme, { ...message, idempotency });
     await core.mailboxes.lease(acme, ZHIWEI, {});
     const { receipt } = await core.messages.send(acme, { ...message, to: "kames@桌面" });
-    // As a crash would leave it: the agent has left, its mail has not.
+    // As after a crash: the agent is removed, its messages are not withdrawn.
     const leaving = await core.store.agent(acme.tenant, "kames@桌面" as typeof ZHIWEI);
     assert.ok(leaving);
     const removed = { ...leaving.agent, removedAtMs: core.clock.nowMs() };
@@ -89,7 +89,7 @@ describe("what runs by itself", () => {
     assert.equal(events[0]?.message_id, receipt.message_id);
   });
 
-  it("in one tenant goes on when it fails in another", async () => {
+  it("continues in one tenant when it fails in another", async () => {
     await using core = await coreOnMemory();
     await core.keys.create(rootOperator(), { tenant: "工作室" });
     const done = Promise.withResolvers<string>();
@@ -106,7 +106,7 @@ describe("what runs by itself", () => {
     assert.match(String(failures[0]), /disk is full/);
   });
 
-  it("reports what fails and goes on", async () => {
+  it("reports a failure and continues", async () => {
     await using core = await coreOnMemory();
     const failed = Promise.withResolvers<unknown>();
     const sweep = { step: () => Promise.reject(new Error("the disk is full")) };
@@ -116,7 +116,7 @@ describe("what runs by itself", () => {
   });
 });
 
-/** Idempotent work under a lease that has long been silent. */
+/** Idempotent work under a stale lease. */
 async function staleWork(core: CoreOnMemory): Promise<string> {
   await core.send({ idempotency: { duplicate_safety: "idempotent", key: "k1" } });
   const { message_id } = await core.lease();

@@ -1,9 +1,9 @@
+import type { RetryStalePolicy } from "@a2a-relay/protocol";
 import { operatorOf } from "../core/access/principal.ts";
 import type { RelayCore } from "../core/relay-core.ts";
-import type { RetryStalePolicy } from "@a2a-relay/protocol";
 import { Pusher } from "./pusher.ts";
-import { RemoteFollower } from "./remote-follower.ts";
-import { Repeating } from "./repeating.ts";
+import { RemotePoller } from "./remote-poller.ts";
+import { IntervalLoop } from "./loops.ts";
 import { TaskPusher } from "./task-pusher.ts";
 
 export interface BackgroundSettings {
@@ -14,10 +14,9 @@ export interface BackgroundSettings {
     | undefined;
 }
 
-/** Old mail is in no hurry. */
 const RETENTION_INTERVAL_MS = 60_000;
 
-/** All that runs by itself: pushes, the clock's sweep, anchors, retention, and the retry scheduler where it is on. */
+/** Starts pushes, polls of remote tasks, the sweep, anchors, retention, and the retry scheduler where it is on. */
 export function startBackgroundWork(
   core: RelayCore,
   settings: BackgroundSettings,
@@ -31,21 +30,21 @@ export function startBackgroundWork(
     return false;
   }).then(() => undefined, report);
   stack.defer(() => removals);
-  // At once, so that the log says of a journal that was cut while nobody looked.
+  // At once, so that a journal that was cut while the relay was down is reported.
   const anchored = core.anchoring.keepAll().catch(report);
   stack.defer(() => anchored);
   const anchor = async (): Promise<boolean> => {
     await core.anchoring.keepAll();
     return false;
   };
-  stack.use(new Repeating(anchor, { intervalMs: anchorIntervalMs, report }));
+  stack.use(new IntervalLoop(anchor, { intervalMs: anchorIntervalMs, report }));
   const sweep = async (): Promise<boolean> => (await core.sweep.step()).more;
-  stack.use(new Repeating(sweep, { intervalMs: sweepIntervalMs, report }));
+  stack.use(new IntervalLoop(sweep, { intervalMs: sweepIntervalMs, report }));
   const retire = (): Promise<boolean> =>
     inEachTenant(async (tenant) => (await core.retention.step(tenant)).more);
-  stack.use(new Repeating(retire, { intervalMs: RETENTION_INTERVAL_MS, report }));
+  stack.use(new IntervalLoop(retire, { intervalMs: RETENTION_INTERVAL_MS, report }));
   stack.use(new Pusher(core.pushDelivery, report));
-  stack.use(new RemoteFollower(core.remoteWork, report));
+  stack.use(new RemotePoller(core.remoteWork, report));
   stack.use(new TaskPusher(core.taskPushDelivery, report));
   if (retryScheduler !== undefined) {
     const scan = (): Promise<boolean> =>
@@ -53,12 +52,12 @@ export function startBackgroundWork(
         await core.repairs.retryOnSchedule(operatorOf(tenant), retryScheduler.policy);
         return false;
       });
-    stack.use(new Repeating(scan, { intervalMs: retryScheduler.intervalMs, report }));
+    stack.use(new IntervalLoop(scan, { intervalMs: retryScheduler.intervalMs, report }));
   }
   return stack;
 }
 
-/** One step in each tenant, whether there is more to do in any; what fails in one is reported and stops no other. */
+/** Runs a step in each tenant; true when one has more to do. Reports a failure in one tenant and continues. */
 function perTenant(
   core: RelayCore,
   report: (reason: unknown) => void,

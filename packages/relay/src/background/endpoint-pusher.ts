@@ -1,69 +1,62 @@
 import { LIMITS } from "@a2a-relay/protocol";
-import type { Watch } from "../core/ports/change-feed.ts";
 import type { AttemptResult, EndedAttempt, PushDelivery } from "../core/outbound/push-delivery.ts";
+import type { Watch } from "../core/ports/change-feed.ts";
 import type { EndpointKey } from "../core/ports/pushes.ts";
-import type { FairLanes, LaneUse } from "./fair-lanes.ts";
-import { pause } from "./pause.ts";
+import type { FairSemaphore, PermitRequest } from "./fair-semaphore.ts";
+import { Backoff, type Pause } from "./loops.ts";
 
 export interface EndpointPusherParts {
   readonly pushes: PushDelivery;
-  /** Shared by all endpoints: how many requests there may be at one time. */
-  readonly lanes: FairLanes;
+  /** Limits the requests of all endpoints. */
+  readonly semaphore: FairSemaphore;
   readonly report: (reason: unknown) => void;
-  /** Cuts requests off that are under way. What they were about is tried again by the next relay. */
+  /** Ends requests under way. They do not count as attempts. */
   readonly stopping: AbortSignal;
+  readonly pause?: Pause | undefined;
 }
 
-/** After something of our own failed, such as the disk: so long at first, then twice as long each time. */
-const TROUBLE_MS_MIN = 1_000;
-const TROUBLE_MS_MAX = 60_000;
-
-/**
- * Calls one endpoint: takes up its mail, tries what is due, sleeps until there is more. Nothing of it is only here:
- * another one can go on at any time.
- */
+/** Pushes the messages of one endpoint: enqueues them, attempts what is due, sleeps until there is more. */
 export class EndpointPusher {
   readonly #endpoint: EndpointKey;
   readonly #parts: EndpointPusherParts;
+  readonly #backoff: Backoff;
   readonly #underWay = new Map<string, Promise<void>>();
   readonly #running: Promise<void>;
-  /** Requests at one time: few until it has shown that it answers, so that one that hangs keeps few lanes busy. */
+  /** Requests at once. Grows with every answer, so that an endpoint that hangs holds few permits. */
   #attemptsMax = 1;
-  #troubles = 0;
-  /** Requests that have ended and could not be put on record. Until they are, nothing more is sent. */
+  /** Attempts that could not be recorded. Until they are, no more requests are made. */
   readonly #unrecorded = new Set<EndedAttempt>();
-  #hasNews = false;
+  #isWoken = false;
   #isRetired = false;
   #sleep = new AbortController();
 
   constructor(endpoint: EndpointKey, parts: EndpointPusherParts) {
     this.#endpoint = endpoint;
     this.#parts = parts;
-    parts.stopping.addEventListener("abort", this.#wake, { once: true });
+    const { report, stopping: signal, pause } = parts;
+    this.#backoff = new Backoff({ report, signal, pause });
+    signal.addEventListener("abort", this.wake, { once: true });
     this.#running = this.#run();
   }
 
-  /** Something about the endpoint has changed, so that it is worth looking again. */
-  nudge(): void {
-    this.#hasNews = true;
+  /** Polls again soon, because the endpoint has changed. */
+  readonly wake = (): void => {
+    this.#isWoken = true;
     this.#sleep.abort();
-  }
+  };
 
-  /** Begins nothing more, and ends once what is under way has ended and what is left has been dropped. */
+  /** Begins no more attempts, waits for those under way, then drops what is pending. */
   async retire(): Promise<void> {
     this.#isRetired = true;
-    this.nudge();
+    this.wake();
     await this.#running;
   }
-
-  readonly #wake = (): void => this.nudge();
 
   get #isOver(): boolean {
     return this.#isRetired || this.#parts.stopping.aborted;
   }
 
-  /** One that has not answered yet, or failed the last time, may well hang. */
-  get #laneUse(): LaneUse {
+  get #permit(): PermitRequest {
     return { tenant: this.#endpoint.tenant, isProven: this.#attemptsMax > 1 };
   }
 
@@ -72,42 +65,41 @@ export class EndpointPusher {
       try {
         await this.#watchAndPush();
       } catch (reason) {
-        await this.#trouble(reason);
+        await this.#backoff.failed(reason);
       }
     }
-    this.#parts.stopping.removeEventListener("abort", this.#wake);
+    this.#parts.stopping.removeEventListener("abort", this.wake);
     await Promise.all(this.#underWay.values());
-    await this.#dropLeft();
+    await this.#dropPending();
   }
 
-  /** Nobody would ever look at what waits for an endpoint that is disabled. */
-  async #dropLeft(): Promise<void> {
+  async #dropPending(): Promise<void> {
     const { pushes, stopping } = this.#parts;
     for (let hasMore = true; hasMore && !stopping.aborted;) {
       try {
-        hasMore = await pushes.dropLeft(this.#endpoint);
+        hasMore = await pushes.dropPending(this.#endpoint);
       } catch (reason) {
-        await this.#trouble(reason);
+        await this.#backoff.failed(reason);
       }
     }
   }
 
-  /** Watches before it looks, so that mail that comes between the two is not missed. */
+  /** Watches before it reads, so that it misses no message between the two. */
   async #watchAndPush(): Promise<void> {
     using watch = this.#parts.pushes.watchMailbox(this.#endpoint);
     while (!this.#isOver) {
-      this.#hasNews = false;
-      const hasMore = await this.#parts.pushes.takeUp(this.#endpoint);
+      this.#isWoken = false;
+      const hasMore = await this.#parts.pushes.enqueue(this.#endpoint);
       const waitMs = await this.#begin();
       if (!hasMore) await this.#rest(watch, waitMs);
     }
   }
 
-  /** Begins what is due, the longest due first. Answers how long nothing else is. */
+  /** Begins what is due, the longest due first. Returns how long nothing else is. */
   async #begin(): Promise<number> {
     if (this.#unrecorded.size > 0) return Infinity;
     const underWay = new Set(this.#underWay.keys());
-    const { due, waitMs } = await this.#parts.pushes.agenda(this.#endpoint, underWay, this.#attemptsMax);
+    const { due, waitMs } = await this.#parts.pushes.chooseDue(this.#endpoint, underWay, this.#attemptsMax);
     for (const messageId of due) {
       if (this.#isOver) break;
       this.#underWay.set(messageId, this.#attempt(messageId));
@@ -116,22 +108,22 @@ export class EndpointPusher {
   }
 
   async #attempt(messageId: string): Promise<void> {
-    const { pushes, lanes, stopping } = this.#parts;
+    const { pushes, semaphore, stopping } = this.#parts;
     try {
-      const ended = await lanes.run(this.#laneUse, async () => {
-        const isHeldUp = this.#unrecorded.size > 0;
-        return isHeldUp ? "idle" : pushes.attempt(this.#endpoint, messageId, stopping);
+      const ended = await semaphore.run(this.#permit, async () => {
+        const isBlocked = this.#unrecorded.size > 0;
+        return isBlocked ? "idle" : pushes.attempt(this.#endpoint, messageId, stopping);
       });
-      this.#learn(typeof ended === "string" ? ended : await this.#record(ended));
+      this.#adjust(typeof ended === "string" ? ended : await this.#record(ended));
     } catch (reason) {
       this.#attemptsMax = 1;
-      await this.#trouble(reason);
+      await this.#backoff.failed(reason);
     }
     this.#underWay.delete(messageId);
-    this.nudge();
+    this.wake();
   }
 
-  /** Only the record is tried again, never the request: the receiver has it. Once more when the relay stops. */
+  /** Retries the record only, never the request: the receiver has the message. Once more when the relay stops. */
   async #record(ended: EndedAttempt): Promise<AttemptResult> {
     const { pushes, stopping } = this.#parts;
     for (;;) {
@@ -142,29 +134,21 @@ export class EndpointPusher {
       } catch (reason) {
         if (stopping.aborted) throw reason;
         this.#unrecorded.add(ended);
-        await this.#trouble(reason);
+        await this.#backoff.failed(reason);
       }
     }
   }
 
-  #learn(result: AttemptResult): void {
-    this.#troubles = 0;
+  #adjust(result: AttemptResult): void {
+    this.#backoff.reset();
     if (result === "delivered") {
       this.#attemptsMax = Math.min(this.#attemptsMax + 1, LIMITS.pushesOfEndpointMax);
     }
     if (result === "failed" || result === "gone") this.#attemptsMax = 1;
   }
 
-  async #trouble(reason: unknown): Promise<void> {
-    const { report, stopping } = this.#parts;
-    report(reason);
-    const waitMs = Math.min(TROUBLE_MS_MIN * 2 ** this.#troubles, TROUBLE_MS_MAX);
-    this.#troubles += 1;
-    await pause(waitMs, stopping);
-  }
-
   async #rest(watch: Watch, waitMs: number): Promise<void> {
-    if (this.#hasNews || this.#isOver) return;
+    if (this.#isWoken || this.#isOver) return;
     this.#sleep = new AbortController();
     await watch.changed({ timeoutMs: waitMs, signal: this.#sleep.signal });
   }

@@ -9,13 +9,13 @@ import { mailboxTopic } from "../core/ports/change-feed.ts";
 import { Pusher } from "./pusher.ts";
 
 const KAMES = "kames@桌面" as AgentId;
-const TURNS_MAX = 10_000;
+const TICKS_MAX = 10_000;
 
 function report(reason: unknown): void {
   assert.fail(String(reason));
 }
 
-/** Ends once something of this kind is on record, about this message where one is named. */
+/** Resolves after an event of this type, about this message if one is named. */
 async function recorded(core: PushingCore, type: string, messageId?: string): Promise<void> {
   for (let since = "0"; ;) {
     const page = await core.journal.events(core.operator, { type, since, wait_ms: 30_000 });
@@ -25,14 +25,14 @@ async function recorded(core: PushingCore, type: string, messageId?: string): Pr
   }
 }
 
-/** A second agent that is called, by which a test sees that the pusher goes on. */
+/** A second agent with an endpoint, by which a test sees that the pusher continues. */
 async function withKames(core: PushingCore): Promise<() => Promise<void>> {
   const kames = { agent_id: KAMES, callback_url: "https://kames.example/", push: "webhook" };
   await core.agents.register(core.operator, kames);
   return async () => {
     const { receipt } = await core.send({ to: KAMES });
     await recorded(core, "message.delivered", receipt.message_id);
-    // However often it goes on, its mailbox must not fill up.
+    // Its mailbox must not fill up.
     await core.mailboxes.ack(core.operator, KAMES, { message_ids: [receipt.message_id] });
   };
 }
@@ -42,7 +42,7 @@ function isFor(name: string): (request: { readonly url: string }) => boolean {
 }
 
 describe("the pusher", () => {
-  it("pushes what waits when it starts, and what comes the moment it comes", async () => {
+  it("pushes what is open when it starts, and new messages at once", async () => {
     await using core = await pushingCore();
     const before = await core.send();
     await using _ = new Pusher(core.pushDelivery, report);
@@ -69,7 +69,7 @@ describe("the pusher", () => {
     assert.equal(data.mailbox_url, `http://relay.test${path}`);
   });
 
-  it("is not held up by an endpoint that hangs", async () => {
+  it("is not delayed by an endpoint that hangs", async () => {
     await using core = await pushingCore();
     const goesOn = await withKames(core);
     core.outside.receiver = (request) =>
@@ -81,7 +81,7 @@ describe("the pusher", () => {
     await goesOn();
   });
 
-  it("leaves room to others however many hang: to other tenants, and to those of the same that answer", async () => {
+  it("leaves permits to others however many hang: to other tenants, and to proven endpoints of the same", async () => {
     await using core = await pushingCore();
     const goesOn = await withKames(core);
     const studio = operatorOf("工作室");
@@ -100,7 +100,7 @@ describe("the pusher", () => {
       await core.agents.register(core.operator, hanging);
       hung.push((await core.send({ to })).receipt.message_id);
     }
-    // Once its push is on record a message is about to be sent.
+    // A recorded push is about to be sent.
     for (const id of hung) while ((await core.store.push(DEFAULT_TENANT, id)) === undefined) await goesOn();
     for (let count = 0; count < 5; count += 1) await goesOn();
     const before = core.outside.requests.filter(isFor("studio")).length;
@@ -109,7 +109,7 @@ describe("the pusher", () => {
     assert.deepEqual([before, events.length], [0, 1]);
   });
 
-  it("does not wait for readers to leave, though no more of them may watch", async () => {
+  it("works though readers use up all watches", async () => {
     await using core = await pushingCore();
     const watches: Disposable[] = [];
     for (let count = 0; count < LIMITS.waitsMax; count += 1) {
@@ -151,7 +151,7 @@ describe("the pusher", () => {
     assert.equal(LIMITS.pushesOfEndpointMax, 8);
   });
 
-  it("leaves what is under way as it was when it stops, and the next one goes on with it", async () => {
+  it("records no attempt for requests under way when it stops, and the next one makes them again", async () => {
     await using core = await pushingCore();
     core.outside.receiver = core.outside.hanging;
     const { receipt } = await core.send();
@@ -167,13 +167,13 @@ describe("the pusher", () => {
     assert.deepEqual(core.outside.ids, [receipt.message_id, receipt.message_id]);
   });
 
-  it("tries again when the time has come", async () => {
+  it("retries on schedule", async () => {
     await using core = await pushingCore();
     await using _ = new Pusher(core.pushDelivery, report);
     core.outside.receiver = () => anAnswer(core.outside.requests.length === 1 ? 500 : 200);
     const first = await core.send();
     await core.outside.arrived(1);
-    for (let turn = 0; turn < TURNS_MAX; turn += 1) {
+    for (let tick = 0; tick < TICKS_MAX; tick += 1) {
       if ((await core.pushedMessage(first.receipt.message_id)).push.attempts.length > 0) break;
       await core.clock.nextTurn();
     }
@@ -211,7 +211,7 @@ describe("the pusher", () => {
     assert.deepEqual(core.outside.ids, [receipt.message_id, receipt.message_id]);
   });
 
-  it("reports what fails on our side, leaves that endpoint alone for a while, and stops without waiting", async () => {
+  it("reports a failure of the relay itself, backs off for that endpoint, and stops without waiting", async () => {
     await using core = await pushingCore();
     const goesOn = await withKames(core);
     core.outside.receiver = (request) => {

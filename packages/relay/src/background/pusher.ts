@@ -2,90 +2,95 @@ import { LIMITS } from "@a2a-relay/protocol";
 import type { PushDelivery } from "../core/outbound/push-delivery.ts";
 import type { PushEndpoint } from "../core/ports/pushes.ts";
 import { EndpointPusher } from "./endpoint-pusher.ts";
-import { FairLanes } from "./fair-lanes.ts";
-import { pause } from "./pause.ts";
-import { WatchedLoop } from "./watched-loop.ts";
+import { FairSemaphore } from "./fair-semaphore.ts";
+import { type Pause, PollLoop } from "./loops.ts";
 
-/** Endpoints are looked through at most so often, however many agents register at one time. */
-const LOOK_MS = 100;
-const TROUBLE_MS = 1_000;
+/** Time between two reads of all endpoints, however many agents register at once. */
+const POLL_MS_MIN = 100;
+const BACKOFF_MS_MAX = 1_000;
 
-interface KnownEndpoint {
+interface FollowedEndpoint {
   readonly pusher: EndpointPusher;
   version: number;
   isRetiring: boolean;
 }
 
-/** Calls every agent that wants to be called: one pusher for each active endpoint of all tenants. */
+/** Runs one pusher for each active endpoint of all tenants. */
 export class Pusher implements AsyncDisposable {
   readonly #pushes: PushDelivery;
   readonly #report: (reason: unknown) => void;
-  readonly #lanes = new FairLanes(LIMITS.pushesUnderWayMax);
-  readonly #known = new Map<string, KnownEndpoint>();
-  readonly #loop: WatchedLoop;
-  /** Whether it has seen to what the relay before this one had no time for. */
-  #hasLookedBack = false;
+  readonly #pause: Pause | undefined;
+  readonly #semaphore = new FairSemaphore(LIMITS.pushesUnderWayMax);
+  readonly #followed = new Map<string, FollowedEndpoint>();
+  readonly #loop: PollLoop;
+  #hasDroppedOld = false;
 
-  constructor(pushes: PushDelivery, report: (reason: unknown) => void) {
+  constructor(pushes: PushDelivery, report: (reason: unknown) => void, pause?: Pause) {
     this.#pushes = pushes;
     this.#report = report;
-    this.#loop = new WatchedLoop({
+    this.#pause = pause;
+    this.#loop = new PollLoop({
       watch: () => pushes.watchEndpoints(),
-      look: () => this.#look(),
-      trouble: (reason) => this.#trouble(reason),
-      lookMsMin: LOOK_MS,
+      poll: () => this.#poll(),
+      report,
+      pollMsMin: POLL_MS_MIN,
+      backoffMsMax: BACKOFF_MS_MAX,
+      pause,
     });
   }
 
-  /** Cuts off what is under way: it counts as not tried, and whoever starts next goes on with it. */
+  /** Ends requests under way. They do not count as attempts, and the next process makes them again. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#loop[Symbol.asyncDispose]();
-    await Promise.all([...this.#known.values()].map(({ pusher }) => pusher.retire()));
+    await Promise.all([...this.#followed.values()].map(({ pusher }) => pusher.retire()));
   }
 
-  async #look(): Promise<number> {
+  async #poll(): Promise<number> {
     const active = new Set<string>();
     for await (const endpoint of this.#pushes.activeEndpoints()) {
       const key = keyOf(endpoint);
       active.add(key);
       this.#follow(key, endpoint);
     }
-    if (!this.#hasLookedBack) {
-      // They are retired at once, and that is when what they have left is dropped.
-      for await (const endpoint of this.#pushes.leftEndpoints()) this.#follow(keyOf(endpoint), endpoint);
-      this.#hasLookedBack = true;
+    if (!this.#hasDroppedOld) {
+      // Their pushers are retired at once, and so drop what the previous process left pending.
+      for await (const endpoint of this.#pushes.disabledEndpoints()) this.#follow(keyOf(endpoint), endpoint);
+      this.#hasDroppedOld = true;
     }
-    for (const [key, known] of this.#known) {
-      if (!active.has(key) && !known.isRetiring) void this.#retire(key, known);
+    for (const [key, followed] of this.#followed) {
+      if (!active.has(key) && !followed.isRetiring) void this.#retire(key, followed);
     }
     return Infinity;
   }
 
-  async #trouble(reason: unknown): Promise<void> {
-    this.#report(reason);
-    await pause(TROUBLE_MS, this.#loop.signal);
-  }
-
   #follow(key: string, endpoint: PushEndpoint): void {
-    const known = this.#known.get(key);
-    if (known === undefined) {
+    const followed = this.#followed.get(key);
+    if (followed === undefined) {
       const { tenant, agentId, version } = endpoint;
-      const parts = { lanes: this.#lanes, report: this.#report, stopping: this.#loop.signal };
-      const pusher = new EndpointPusher({ tenant, agentId }, { pushes: this.#pushes, ...parts });
-      this.#known.set(key, { pusher, version, isRetiring: false });
+      const pusher = new EndpointPusher(
+        { tenant, agentId },
+        {
+          pushes: this.#pushes,
+          semaphore: this.#semaphore,
+          report: this.#report,
+          stopping: this.#loop.signal,
+          pause: this.#pause,
+        },
+      );
+      this.#followed.set(key, { pusher, version, isRetiring: false });
       return;
     }
-    if (known.version === endpoint.version) return;
-    known.version = endpoint.version;
-    known.pusher.nudge();
+    if (followed.version === endpoint.version) return;
+    followed.version = endpoint.version;
+    followed.pusher.wake();
   }
 
-  /** Until the last of its requests has ended nobody else calls the same endpoint, or mail would come twice. */
-  async #retire(key: string, known: KnownEndpoint): Promise<void> {
-    known.isRetiring = true;
-    await known.pusher.retire();
-    this.#known.delete(key);
-    this.#loop.nudge();
+  /** A new pusher for the endpoint starts only after the last request has ended, or messages would arrive twice. */
+  async #retire(key: string, followed: FollowedEndpoint): Promise<void> {
+    followed.isRetiring = true;
+    await followed.pusher.retire();
+    this.#followed.delete(key);
+    this.#loop.wake();
   }
 }
 

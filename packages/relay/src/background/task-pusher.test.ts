@@ -19,7 +19,7 @@ import { GuardedOutbound } from "../transports/egress/guarded-outbound.ts";
 import { startBackgroundWork } from "./background-work.ts";
 import { TaskPusher } from "./task-pusher.ts";
 
-const TURNS_MAX = 100_000;
+const TICKS_MAX = 100_000;
 
 function report(reason: unknown): void {
   assert.fail(String(reason));
@@ -33,17 +33,17 @@ function said(
   return outside.requests.filter(isMeant).map(({ body }) => /"text":"([^"]*)"/.exec(body ?? "")?.[1] ?? "");
 }
 
-/** Ends once what is on record is as wanted. */
-async function until(core: TaskPushingCore, isThere: () => Promise<boolean>): Promise<void> {
-  for (let turn = 0; turn < TURNS_MAX; turn += 1) {
-    if (await isThere()) return;
+/** Resolves when the condition holds. */
+async function until(core: TaskPushingCore, isSo: () => Promise<boolean>): Promise<void> {
+  for (let tick = 0; tick < TICKS_MAX; tick += 1) {
+    if (await isSo()) return;
     await core.clock.nextTurn();
   }
-  assert.fail("it never came");
+  assert.fail("it never happened");
 }
 
 describe("the task pusher", () => {
-  it("sends what waits when it starts, what comes the moment it comes, and all of it in order", async () => {
+  it("sends what is due when it starts, new updates at once, and all in order", async () => {
     await using core = await taskPushingCore();
     const taskId = await core.ask();
     await core.tell(taskId);
@@ -58,7 +58,7 @@ describe("the task pusher", () => {
     await until(core, async () => (await core.config(taskId)).state === "ended");
   });
 
-  it("runs with everything else that runs by itself, and finds configurations of every tenant", async () => {
+  it("is part of the background work, and finds configurations of every tenant", async () => {
     await using core = await taskPushingCore();
     const settings = { sweepIntervalMs: 60_000, anchorIntervalMs: 60_000, retryScheduler: undefined };
     await using _ = startBackgroundWork(core, settings, report);
@@ -75,7 +75,7 @@ describe("the task pusher", () => {
     assert.deepEqual(said(core), ["工作室在做"]);
   });
 
-  it("is not held up by receivers that hang, and leaves room to other tenants however many do", async () => {
+  it("is not delayed by receivers that hang, and leaves permits to other tenants however many do", async () => {
     await using core = await taskPushingCore();
     core.outside.receiver = (request) =>
       request.url === HOOK ? anAnswer(200) : core.outside.hanging(request);
@@ -105,7 +105,7 @@ describe("the task pusher", () => {
     assert.ok(core.outside.requests.length < LIMITS.pushesUnderWayMax);
   });
 
-  it("tells other agents, and other receivers, though hundreds wait for one that hangs", async () => {
+  it("pushes to other agents and other receivers, though hundreds wait for one that hangs", async () => {
     await using core = await taskPushingCore();
     const isTarpit = ({ url }: OutboundRequest): boolean => url.startsWith("https://tarpit.example/");
     core.outside.receiver = (request) => (isTarpit(request) ? core.outside.hanging(request) : anAnswer(200));
@@ -131,7 +131,7 @@ describe("the task pusher", () => {
     assert.equal(core.outside.requests.filter(isTarpit).length, LIMITS.taskPushesOfReceiverMax);
   });
 
-  it("leaves what is under way as it was when it stops, and the next one goes on without a gap", async () => {
+  it("records no attempt for requests under way when it stops, and the next one continues without a gap", async () => {
     await using core = await taskPushingCore();
     const taskId = await core.ask();
     await core.tell(taskId);
@@ -150,7 +150,7 @@ describe("the task pusher", () => {
     assert.deepEqual(said(core), ["甲", "乙", "乙", "丙", "丁"]);
   });
 
-  it("tries again when the time has come", async () => {
+  it("retries on schedule", async () => {
     await using core = await taskPushingCore();
     core.outside.receiver = () => anAnswer(core.outside.requests.length === 1 ? 500 : 200);
     const taskId = await core.ask();
@@ -159,13 +159,13 @@ describe("the task pusher", () => {
     await using _ = new TaskPusher(core.taskPushDelivery, report);
     await until(core, async () => (await core.config(taskId)).attempts === 1);
     core.clock.advance(5_000);
-    // Time does not pass by itself here, so that something else has to wake it.
+    // The fake clock wakes no timer, so another change has to.
     await core.tell(await core.ask());
     await core.outside.arrived(2);
     assert.deepEqual(said(core), ["甲", "甲"]);
   });
 
-  it("calls no address inside, whatever name leads there, though the name was fine when it was given", async () => {
+  it("calls no blocked address, though the name was allowed when it was configured", async () => {
     await using core = await taskPushingCore();
     await using server = await openOutsideServer(answering(OK));
     const names = new FakeNames();
@@ -181,7 +181,7 @@ describe("the task pusher", () => {
     assert.deepEqual([names.asked, server.connections.length], [["lulu.example"], 0]);
   });
 
-  it("does not wait for readers to leave, though no more of them may watch", async () => {
+  it("works though readers use up all watches", async () => {
     await using core = await taskPushingCore();
     const taskId = await core.ask();
     const watches: Disposable[] = [];
@@ -195,7 +195,7 @@ describe("the task pusher", () => {
     for (const watch of watches) watch[Symbol.dispose]();
   });
 
-  it("reports what fails on our side, leaves that one alone for a while, and stops without waiting", async () => {
+  it("reports a failure of the relay itself, backs off, and stops without waiting", async () => {
     await using core = await taskPushingCore();
     const [broken, sound] = [await core.ask(), await core.ask()];
     await core.tell(broken, { url: "https://broken.example/" });

@@ -9,9 +9,10 @@ import type { TaskRecord } from "../ports/tasks.ts";
 import type { A2aCaller } from "./a2a-caller.ts";
 import { type A2aTasks, noTask } from "./a2a-tasks.ts";
 import { termsOf } from "../agents/agent-terms.ts";
-import { configAfter, ownerOf, taskPushEvent, type TaskPushWish } from "../outbound/task-push-config.ts";
 import type { TaskPushConfig } from "../ports/task-pushes.ts";
 import {
+  configAfter,
+  ownerOf,
   parseConfig,
   parseCreate,
   parseList,
@@ -19,8 +20,10 @@ import {
   readAuthentication,
   readPageToken,
   readSecret,
+  taskPushEvent,
+  type TaskPushWish,
   writePageToken,
-} from "../outbound/task-push-request.ts";
+} from "../outbound/task-push-config.ts";
 
 interface A2aPushParts {
   readonly store: RelayStore;

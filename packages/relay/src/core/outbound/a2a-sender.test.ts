@@ -17,15 +17,15 @@ import { OutboundFailure } from "../ports/outbound-http.ts";
 const KEY = { tenant: DEFAULT_TENANT, agentId: AGENT };
 const IDEMPOTENT = { idempotency: { duplicate_safety: "idempotent", key: "一次" } } as const;
 
-/** The agent has its card, and answers everything else like this. */
+/** The agent serves its card, and answers everything else with this status. */
 function answering(core: RemoteCore, status: number, text = ""): void {
   const { receiver } = core.agent.outside;
   core.agent.outside.receiver = (request) =>
     request.method === "GET" ? receiver(request) : anAnswer(status, { text });
 }
 
-describe("a message to an agent elsewhere", () => {
-  it("is a message with the message's parts and words of its own about the rest", async () => {
+describe("a message to a remote agent", () => {
+  it("carries the message's parts, and the rest as metadata", async () => {
     await using core = await remoteCore();
     const parts = [{ text: "看图" }, { kind: "file", file: { uri: "https://a.example/图.png" } }];
     const a2a_message = {
@@ -63,7 +63,7 @@ describe("a message to an agent elsewhere", () => {
     assert.equal(headers["idempotency-key"], messageId);
   });
 
-  it("is tried again after an error that passes, as another relay says it", async () => {
+  it("is retried after a temporary error of another relay", async () => {
     await using core = await remoteCore();
     const { receiver } = core.agent.outside;
     const data = [{ reason: "MAILBOX_FULL", domain: "a2a-relay" }];
@@ -75,18 +75,18 @@ describe("a message to an agent elsewhere", () => {
     core.agent.outside.receiver = receiver;
     core.clock.advance(5_000);
     assert.deepEqual(await core.push(), ["delivered"]);
-    await core.look();
+    await core.poll();
     assert.equal((await core.task(taskId)).state, "working");
   });
 
-  it("is refused for good with any other error, and so is the task", async () => {
+  it("is refused for good after any other error, and its task is rejected", async () => {
     await using core = await remoteCore();
     core.agent.send = () => {
       throw new RpcError(-32602, "看不懂");
     };
     const { taskId } = await core.ask();
     assert.deepEqual(await core.push(), ["refused"]);
-    await core.look();
+    await core.poll();
     const { state, status_text: why } = await core.task(taskId);
     assert.deepEqual([state, why], ["failed", "the agent refused it: 看不懂"]);
   });
@@ -107,7 +107,7 @@ describe("a message to an agent elsewhere", () => {
       answering(core, status);
       const { taskId } = await core.ask();
       assert.deepEqual(await core.push(), [result]);
-      await core.look();
+      await core.poll();
       assert.equal((await core.task(taskId)).state, state);
       core.clock.advance(60_000);
       assert.deepEqual(await core.push(), state === "failed" ? [] : [result]);
@@ -129,7 +129,7 @@ describe("a message to an agent elsewhere", () => {
     });
   }
 
-  it("is tried again after a broken answer where its work may be done twice", async () => {
+  it("is retried after a broken answer if it is idempotent", async () => {
     await using core = await remoteCore();
     answering(core, 500);
     await core.ask(IDEMPOTENT);
@@ -138,7 +138,7 @@ describe("a message to an agent elsewhere", () => {
     assert.deepEqual(await core.push(), ["failed"]);
   });
 
-  it("is refused by what is no agent", async () => {
+  it("is refused when the answer is not A2A", async () => {
     await using core = await remoteCore();
     const { receiver } = core.agent.outside;
     for (const text of [
@@ -151,12 +151,12 @@ describe("a message to an agent elsewhere", () => {
         request.method === "GET" ? receiver(request) : anAnswer(200, { text });
       const { taskId } = await core.ask();
       assert.deepEqual(await core.push(), ["refused"], text);
-      await core.look();
+      await core.poll();
       assert.equal((await core.task(taskId)).state, "failed");
     }
   });
 
-  it("goes to an agent without a card in the version that it knows, and then at once", async () => {
+  it("goes to an agent without a card in the version that it knows, which is guessed once", async () => {
     await using core = await remoteCore();
     const methods: string[] = [];
     core.agent.outside.receiver = ({ method, body }) => {
@@ -182,14 +182,14 @@ describe("a message that may have arrived", () => {
     throw new OutboundFailure("protocol", "it hung up", { mayHaveArrived: true });
   };
 
-  it("is not sent again by itself, whatever becomes of its endpoint", async () => {
+  it("is not sent again by itself, whatever happens to its endpoint", async () => {
     await using core = await remoteCore();
     core.agent.send = broken;
     const { messageId } = await core.ask();
     assert.deepEqual(await core.push(), ["unknown"]);
     const endpoint = await core.store.pushEndpoint(DEFAULT_TENANT, AGENT);
     assert.ok(endpoint);
-    // As after it was switched off and on: it looks at all open mail again.
+    // As after push was switched off and on: all open messages are enqueued again.
     const anew = [{ ...endpoint, afterPosition: 0 }];
     await core.store.commit({ tenant: DEFAULT_TENANT, pushEndpoints: anew, events: [] });
     core.agent.send = () => ({ task: aRemoteTask() });
@@ -199,7 +199,7 @@ describe("a message that may have arrived", () => {
     assert.match(push?.reason ?? "", /may have arrived/);
   });
 
-  it("waits for an agent with an id here, and is sent again when somebody asks for it", async () => {
+  it("stays open for a registered agent, and is sent again by a replay", async () => {
     await using core = await remoteCore();
     await core.agents.register(core.operator, { agent_id: ZHIWEI, callback_url: AGENT_URL, push: "a2a" });
     const push = (): ReturnType<RemoteCore["push"]> => core.push(undefined, ZHIWEI);
@@ -214,7 +214,7 @@ describe("a message that may have arrived", () => {
     assert.deepEqual(await push(), ["delivered", "delivered"]);
   });
 
-  it("is on record as such when the relay stops before the answer", async () => {
+  it("is recorded as unknown when the relay stops before the answer", async () => {
     await using core = await remoteCore();
     const stopping = new AbortController();
     core.agent.send = () => {
@@ -226,7 +226,7 @@ describe("a message that may have arrived", () => {
     assert.match((await core.messages.get(core.operator, messageId)).push?.reason ?? "", /may have arrived/);
   });
 
-  it("is tried again when the relay stopped before it was sent, announced or not", async () => {
+  it("is retried when the relay stopped before the request, marked as sent or not", async () => {
     await using core = await remoteCore();
     const { receiver } = core.agent.outside;
     await core.ask();
@@ -244,12 +244,12 @@ describe("a message that may have arrived", () => {
     assert.deepEqual(await core.push(), ["delivered"]);
   });
 
-  it("is taken for such by the relay that comes after one that was killed", async () => {
+  it("is reported as unknown by the process after a killed one", async () => {
     await using core = await remoteCore();
     const { messageId } = await core.ask();
-    while (await core.pushDelivery.takeUp(KEY)) continue;
+    while (await core.pushDelivery.enqueue(KEY)) continue;
     const { signal } = new AbortController();
-    // It is sent and answered, and never put on record.
+    // It is sent and answered, and never recorded.
     await core.pushDelivery.attempt(KEY, messageId, signal);
     assert.equal(core.agent.calledFor("SendMessage").length, 1);
     assert.deepEqual(await core.push(), ["unknown"]);
@@ -257,10 +257,10 @@ describe("a message that may have arrived", () => {
   });
 });
 
-describe("a conversation with an agent elsewhere", () => {
+describe("a conversation with a remote agent", () => {
   const THREAD = "同一个话题";
 
-  /** The context that the last message went into. */
+  /** The context of the last message. */
   async function contextOfNext(core: RemoteCore, from: string): Promise<unknown> {
     await core.ask({ from, thread_id: THREAD });
     await core.push();
@@ -268,7 +268,7 @@ describe("a conversation with an agent elsewhere", () => {
     return message["contextId"];
   }
 
-  it("goes on in the same context for the one who began it, and for nobody else", async () => {
+  it("continues in the same context for its requester only", async () => {
     await using core = await remoteCore();
     assert.equal(await contextOfNext(core, LULU), undefined);
     assert.equal(await contextOfNext(core, LULU), "他们的话题");
@@ -279,7 +279,7 @@ describe("a conversation with an agent elsewhere", () => {
     assert.equal(await contextOfNext(core, LULU), "他们的话题");
   });
 
-  it("is not that of whoever had the same id before", async () => {
+  it("does not continue for the next owner of the id", async () => {
     await using core = await remoteCore();
     await contextOfNext(core, ZHIWEI);
     await core.agents.remove(core.operator, ZHIWEI);
@@ -290,8 +290,8 @@ describe("a conversation with an agent elsewhere", () => {
   });
 });
 
-describe("a message that does not reach an agent known by its URL", () => {
-  /** All attempts that there are. */
+describe("a message that does not reach a remote agent", () => {
+  /** Makes all attempts. */
   async function pushToTheEnd(core: RemoteCore): Promise<number> {
     for (let attempts = 0; ; core.clock.advance(300_000)) {
       const { length } = await core.push();
@@ -304,7 +304,7 @@ describe("a message that does not reach an agent known by its URL", () => {
     throw new OutboundFailure("unreachable", "no connection");
   };
 
-  it("fails its task when all attempts are used up, and its requester hears why", async () => {
+  it("fails its task after the last attempt, and its requester reads why", async () => {
     await using core = await remoteCore();
     core.agent.outside.receiver = away;
     const { taskId, messageId } = await core.ask();
@@ -328,7 +328,7 @@ describe("a message that does not reach an agent known by its URL", () => {
     assert.match(why ?? "", /may have arrived/);
   });
 
-  it("comes to its sender as undeliverable when it asks for nothing", async () => {
+  it("is reported to its sender as undeliverable when it is no request", async () => {
     await using core = await remoteCore();
     core.agent.outside.receiver = away;
     const { receipt } = await core.send({ to: AGENT_URL, subject: "问候" });
@@ -340,12 +340,12 @@ describe("a message that does not reach an agent known by its URL", () => {
   });
 });
 
-describe("a message that goes in a circle", () => {
-  it("ends after as many relays as it may pass through", async () => {
+describe("a message that relays forward in a circle", () => {
+  it("ends at the limit of relays", async () => {
     await using core = await remoteCore();
     await core.agents.register(core.operator, { agent_id: ZHIWEI, callback_url: AGENT_URL, push: "a2a" });
     const caller = { principal: core.operator, agentId: ZHIWEI, version: "1.0" } as const;
-    // The agent's address is that of its own mailbox at this very relay.
+    // The agent's address is that of its mailbox at this relay.
     core.agent.send = (params) =>
       core.a2a.send({ ...caller, extensions: [], idempotencyKey: undefined }, params, {});
     const { taskId } = await core.ask({ to: ZHIWEI });
@@ -356,9 +356,21 @@ describe("a message that goes in a circle", () => {
     const gone = Array.from({ length: LIMITS.a2aHopsMax }, () => "delivered");
     assert.deepEqual(results, [...gone, "refused"]);
     assert.equal((await core.task(taskId)).state, "submitted");
-    await core.look();
+    await core.poll();
     const last = (await core.tasks.list(core.operator, { agent: ZHIWEI })).tasks.at(-1);
     assert.equal(last?.state, "failed");
     assert.match((await core.task(last?.id ?? "")).status_text ?? "", /through 10 relays already/);
+  });
+});
+
+describe("a follow-up to a remote task", () => {
+  it("waits for the message that starts the task", async () => {
+    await using core = await remoteCore();
+    core.agent.outside.receiver = () => anAnswer(503);
+    const { taskId } = await core.ask();
+    assert.deepEqual(await core.push(), ["failed"]);
+    await core.send({ to: AGENT_URL, type: "note", task_id: taskId, body: "还有" });
+    assert.deepEqual(await core.push(), ["refused"]);
+    assert.deepEqual(core.agent.calls, []);
   });
 });

@@ -1,31 +1,34 @@
-import {
-  A2aError,
-  type A2aMessage,
-  type A2aTask,
-  isTerminal,
-  LIMITS,
-  type Message,
-} from "@a2a-relay/protocol";
-import { isRemote } from "../rules/remote-address.ts";
-import type { Clock } from "../ports/clock.ts";
+import { A2aError, isTerminal, LIMITS, type Message } from "@a2a-relay/protocol";
 import { combine } from "../mechanisms/commit-retry.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { DeliveryRecord, MailboxMessage } from "../ports/deliveries.ts";
 import type { Identifiers } from "../ports/ids.ts";
 import type { Outbound } from "../ports/outbound-http.ts";
-import type { Changes, RelayStore } from "../ports/relay-store.ts";
-import type { DeliveryRecord, MailboxMessage } from "../ports/deliveries.ts";
-import { fail } from "../rules/delivery-state.ts";
-import { GIVEN_UP_BY_RELAY, undeliveredChanges } from "../rules/undelivered.ts";
-import type { PushOutcome } from "./push-outcome.ts";
 import type { PushEndpoint } from "../ports/pushes.ts";
-import type { AttemptOptions, PushSender, RecordedAttempt, Tried } from "./push-sender.ts";
-import type { TaskRecord } from "../ports/tasks.ts";
-import { RemoteCalls, type RemoteResult, type RemoteSettings } from "./remote-calls.ts";
-import { RemoteCards } from "./remote-cards.ts";
-import { RemoteFailure } from "./remote-failure.ts";
-import { guessedInterface } from "./remote-interface.ts";
+import type { Changes, RelayStore } from "../ports/relay-store.ts";
 import type { RemoteAnswer, RemoteInterface, RemoteTask } from "../ports/remote-tasks.ts";
-import { assertGoesOn, type RemotePosition, sendParams } from "./remote-message.ts";
-import { outcomeOf } from "./remote-outcome.ts";
+import type { TaskRecord } from "../ports/tasks.ts";
+import { fail } from "../rules/delivery-state.ts";
+import { isRemote } from "../rules/remote-address.ts";
+import { GIVEN_UP_BY_RELAY, undeliveredChanges } from "../rules/undelivered.ts";
+import type {
+  AttemptOptions,
+  AttemptReport,
+  PushOutcome,
+  PushSender,
+  RecordedAttempt,
+} from "./push-outcome.ts";
+import {
+  outcomeOf,
+  RemoteCalls,
+  RemoteFailure,
+  type RemoteResult,
+  type RemoteSettings,
+} from "./remote-calls.ts";
+import { RemoteCards } from "./remote-cards.ts";
+import { guessedInterface, readAnswer } from "./remote-interface.ts";
+import { assertHopsLeft, type RemoteTarget, sendParams } from "./remote-message.ts";
+import { headerText } from "./webhook-sender.ts";
 
 export interface A2aSenderParts {
   readonly store: RelayStore;
@@ -38,13 +41,13 @@ export interface A2aSenderSettings extends RemoteSettings {
   readonly messageTtlMs: number;
 }
 
-/** Where a message goes to: a way to the agent, and the message's place there. */
-interface Destination extends RemotePosition {
+/** Where a message goes. */
+interface SendDestination extends RemoteTarget {
   readonly at: RemoteInterface;
   readonly isGuessed: boolean;
 }
 
-/** Sends messages to agents that speak A2A, wherever they are: what they are asked becomes a task of theirs. */
+/** Sends messages to agents with an A2A endpoint. The remote tasks that they answer with are polled later. */
 export class A2aSender implements PushSender {
   readonly #store: RelayStore;
   readonly #ids: Identifiers;
@@ -62,27 +65,26 @@ export class A2aSender implements PushSender {
 
   async attempt(
     endpoint: PushEndpoint,
-    mail: MailboxMessage,
-    how: AttemptOptions,
-  ): Promise<Tried | undefined> {
-    const { delivery, message } = mail;
+    { delivery, message }: MailboxMessage,
+    { markSent, signal }: AttemptOptions,
+  ): Promise<AttemptReport | undefined> {
     const isRepeatable = delivery.duplicateSafety === "idempotent";
-    let isAnnounced = false;
+    let isMarked = false;
     try {
       const parsed = JSON.parse(message.json) as Message;
-      assertGoesOn(parsed);
-      const to = await this.#destination(endpoint, delivery, how.signal);
+      assertHopsLeft(parsed);
+      const to = await this.#destination(endpoint, delivery, signal);
       if (!isRepeatable) {
-        isAnnounced = await how.announce();
-        if (!isAnnounced) return undefined;
+        isMarked = await markSent();
+        if (!isMarked) return undefined;
       }
-      return await this.#send(endpoint, parsed, to, how.signal);
+      return await this.#send(endpoint, parsed, to, signal);
     } catch (reason) {
       if (!(reason instanceof RemoteFailure)) throw reason;
       if (reason.kind === "refused") this.#cards.forget(endpoint.url);
-      const isStopped = how.signal.aborted && (reason.kind === "stopped" || isRepeatable);
-      // What was announced has to be put on record, or the next relay would think that it may have arrived.
-      if (isStopped && !isAnnounced) return undefined;
+      const isStopped = signal.aborted && (reason.kind === "stopped" || isRepeatable);
+      // A push that is marked as sent needs a recorded outcome, or the next process reports it as unknown.
+      if (isStopped && !isMarked) return undefined;
       const { answer, message: error } = reason;
       const outcome = reason instanceof NotYet ? notYet(reason) : outcomeOf(reason, delivery);
       if (answer === undefined) return { status: null, error, answer: null, outcome };
@@ -90,54 +92,54 @@ export class A2aSender implements PushSender {
     }
   }
 
-  /** Whoever follows the task is told with the same commit where it is now; whoever waits in vain, that it is over. */
+  /** Records the remote task in the same commit, or fails the delivery when the last attempt failed. */
   async changesAfter(recorded: RecordedAttempt): Promise<Partial<Changes>> {
     const { delivery, push } = recorded;
     if (delivery === undefined) return {};
     const { tenant } = delivery;
-    const followed = await this.#followed(recorded, delivery);
-    // Nobody but the relay ever looks into the mailbox of an agent that has no key, so that nothing more would happen.
+    const followed = await this.#remoteTaskChanges(recorded, delivery);
+    // A remote agent has no key, so it never reads its mailbox here: the message would stay open for ever.
     const isOver = push.state === "failed" && delivery.state === "available" && isRemote(delivery.agentId);
     return isOver ? combine(tenant, [followed, ...(await this.#givenUp(recorded, delivery))]) : followed;
   }
 
   async #givenUp(
-    { tried, nowMs }: RecordedAttempt,
+    { report, nowMs }: RecordedAttempt,
     delivery: DeliveryRecord,
   ): Promise<readonly Partial<Changes>[]> {
-    const reason = "reason" in tried.outcome ? tried.outcome.reason : "it did not arrive";
+    const reason = "reason" in report.outcome ? report.outcome.reason : "it did not arrive";
     const defaults = { ids: this.#ids, nowMs, messageTtlMs: this.#messageTtlMs };
     const dead = fail(delivery, undefined, reason, nowMs);
     return undeliveredChanges(this.#store, defaults, dead, GIVEN_UP_BY_RELAY);
   }
 
-  async #followed(recorded: RecordedAttempt, delivery: DeliveryRecord): Promise<Partial<Changes>> {
-    const { push, tried } = recorded;
+  async #remoteTaskChanges(recorded: RecordedAttempt, delivery: DeliveryRecord): Promise<Partial<Changes>> {
+    const { push, report, nowMs } = recorded;
     if (delivery.taskId === null) return {};
     const task = await this.#store.task(delivery.tenant, delivery.taskId);
     if (task?.assignee !== delivery.agentId) return {};
     const known = await this.#store.remoteTask(task.tenant, task.id);
-    if (tried.remote !== undefined) {
-      const { at, answer } = tried.remote;
-      const before = known ?? newRemoteTask(task, delivery, at, recorded.nowMs);
-      return { remoteTasks: [answered({ ...before, ...at }, delivery, answer, recorded.nowMs)] };
+    if (report.remote !== undefined) {
+      const { at, answer } = report.remote;
+      const before = known ?? newRemoteTask(task, delivery, at, nowMs);
+      return { remoteTasks: [answered({ ...before, ...at }, delivery, answer, nowMs)] };
     }
     if (push.state !== "failed" || isTerminal(task.state)) return {};
-    // The agent never got the answer to its question, so that it is asked once more.
+    // The agent did not get the answer to its question: forget its status, so that the next poll records it again.
     if (isFollowUp(delivery) && known !== undefined) {
-      return { remoteTasks: [{ ...known, statusDigest: null, nextAtMs: recorded.nowMs }] };
+      return { remoteTasks: [{ ...known, statusDigest: null, nextAtMs: nowMs }] };
     }
-    if (tried.outcome.kind !== "refused" || isFollowUp(delivery) || isRemote(delivery.agentId)) return {};
-    const before = known ?? newRemoteTask(task, delivery, guessedInterface(""), recorded.nowMs);
-    return { remoteTasks: [answered(before, delivery, { refused: tried.outcome.reason }, recorded.nowMs)] };
+    if (report.outcome.kind !== "refused" || isFollowUp(delivery) || isRemote(delivery.agentId)) return {};
+    const before = known ?? newRemoteTask(task, delivery, guessedInterface(""), nowMs);
+    return { remoteTasks: [answered(before, delivery, { refused: report.outcome.reason }, nowMs)] };
   }
 
-  /** What belongs to a task that the agent has already goes where that is. */
+  /** A follow-up goes to the interface that has the task. */
   async #destination(
     endpoint: PushEndpoint,
     delivery: DeliveryRecord,
     signal: AbortSignal,
-  ): Promise<Destination> {
+  ): Promise<SendDestination> {
     const { tenant, taskId, threadId, sender: requester } = delivery;
     const task = taskId === null ? undefined : await this.#store.task(tenant, taskId);
     const isItsWork = task?.assignee === endpoint.agentId;
@@ -157,26 +159,26 @@ export class A2aSender implements PushSender {
   async #send(
     endpoint: PushEndpoint,
     message: Message,
-    to: Destination,
+    to: SendDestination,
     signal: AbortSignal,
-  ): Promise<Tried> {
+  ): Promise<AttemptReport> {
     const params = sendParams(message, to);
     const options = { idempotencyKey: headerText(message.id), signal };
     const ask = (at: RemoteInterface): Promise<RemoteResult> => this.#calls.call(at, "send", params, options);
     try {
-      return triedAt(to.at, await ask(to.at));
+      return reportOf(to.at, await ask(to.at));
     } catch (reason) {
-      // Without a card its version was a guess, and an agent that does not know the method has done nothing.
+      // The version was a guess, and an agent that does not know the method has done nothing.
       if (!to.isGuessed || !isUnknownMethod(reason)) throw reason;
       const at = { ...to.at, dialect: "1.0" } as const;
-      const tried = triedAt(at, await ask(at));
+      const report = reportOf(at, await ask(at));
       this.#cards.learn(endpoint.url, at);
-      return tried;
+      return report;
     }
   }
 }
 
-/** It is tried again at its time, and says nothing of the endpoint. */
+/** The task's first message has not arrived: retry later, and do not count a failure of the endpoint. */
 class NotYet extends RemoteFailure {
   constructor(reason: string) {
     super("failed", reason);
@@ -187,8 +189,8 @@ function notYet({ reason }: NotYet): PushOutcome {
   return { kind: "refused", reason, retryAfter: undefined };
 }
 
-function triedAt(at: RemoteInterface, { result, answer }: RemoteResult): Tried {
-  const reply = readReply(result);
+function reportOf(at: RemoteInterface, { result, answer }: RemoteResult): AttemptReport {
+  const reply = readAnswer(result);
   if (reply === undefined) {
     throw new RemoteFailure("refused", "the agent answered with neither a task nor a message", { answer });
   }
@@ -202,15 +204,7 @@ function triedAt(at: RemoteInterface, { result, answer }: RemoteResult): Tried {
   };
 }
 
-function readReply(result: Readonly<Record<string, unknown>>): RemoteAnswer | undefined {
-  const task = result["task"] as A2aTask | undefined;
-  if (typeof task?.id === "string" && task.id !== "" && typeof task.status?.state === "string")
-    return { task };
-  const message = result["message"] as A2aMessage | undefined;
-  return Array.isArray(message?.parts) ? { message } : undefined;
-}
-
-/** MailboxMessage about work that the agent has, or will have, and not what asks for it. */
+/** The message belongs to a task and does not start it. */
 function isFollowUp({ purpose }: DeliveryRecord): boolean {
   return purpose !== "work";
 }
@@ -240,7 +234,7 @@ function newRemoteTask(
   };
 }
 
-/** An agent may go on with another task than the one it was asked about; what it said to that is no longer of use. */
+/** The agent may continue with another task than before. A new request resets what is recorded of the old one. */
 function answered(
   before: RemoteTask,
   delivery: DeliveryRecord,
@@ -274,11 +268,6 @@ function isUnknownMethod(reason: unknown): boolean {
 
 function excerpt(text: string): string {
   const bytes = Buffer.from(text.slice(0, LIMITS.pushAnswerBytesMax)).subarray(0, LIMITS.pushAnswerBytesMax);
-  // Told that more may come, the decoder leaves out a character that the cut went through.
+  // `stream` makes the decoder leave out a character that is cut.
   return new TextDecoder().decode(bytes, { stream: true });
-}
-
-/** Ids may have characters that a header cannot carry. */
-function headerText(id: string): string {
-  return id.replaceAll(/[^\x21-\x24\x26-\x7e]/gu, encodeURIComponent);
 }

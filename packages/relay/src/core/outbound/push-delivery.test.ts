@@ -25,7 +25,7 @@ async function sendMany(core: PushingCore, count: number): Promise<readonly stri
 }
 
 describe("a push that is answered with 2xx", () => {
-  it("brings the message as the mailbox shows it, signed, and marks it as delivered", async () => {
+  it("carries the mailbox item, signed, and marks it as delivered", async () => {
     await using core = await pushingCore();
     const { receipt } = await core.send({ subject: "测试", body: "知微你好" });
     const [item] = await core.inboxOf(ZHIWEI);
@@ -80,7 +80,7 @@ describe("a push that is answered with 2xx", () => {
     assert.equal((await core.delivery(more.receipt.message_id)).state, "acknowledged");
   });
 
-  it("of a notice brings no message, tells where to read it, and leaves it unread", async () => {
+  it("of a notice carries no message but the URL to read it, and leaves it unread", async () => {
     await using core = await pushingCore({ notice: true });
     const { receipt } = await core.send({ subject: "测试", body: "只给知微的秘密", urgency: "high" });
     await core.push();
@@ -102,7 +102,7 @@ describe("a push that is answered with 2xx", () => {
     assert.equal(delivery?.delivered_at, undefined);
   });
 
-  it("counts as a sign of life of the agent", async () => {
+  it("counts as a heartbeat of the agent", async () => {
     await using core = await pushingCore({ ttl_ms: 60_000 });
     core.clock.advance(120_000);
     assert.equal((await core.agents.get(core.operator, ZHIWEI)).presence, "offline");
@@ -112,8 +112,8 @@ describe("a push that is answered with 2xx", () => {
   });
 });
 
-describe("mail that waits to be pushed", () => {
-  it("is all that was there before push was asked for, and all that comes, in the order it was accepted", async () => {
+describe("a message to be pushed", () => {
+  it("is every open and every new message, in the order of acceptance", async () => {
     await using core = await pushingCore();
     await core.agents.register(core.operator, { agent_id: ZHIWEI, push: null });
     const messages = Array.from({ length: 250 }, (_, index) => ({
@@ -134,10 +134,10 @@ describe("mail that waits to be pushed", () => {
     );
   });
 
-  it("is dropped without a request when somebody took it, and pushed again when it comes back", async () => {
+  it("is dropped without a request while another reader has it, and pushed again when it returns", async () => {
     await using core = await pushingCore();
     const { receipt } = await core.send();
-    while (await core.pushDelivery.takeUp(KEY)) continue;
+    while (await core.pushDelivery.enqueue(KEY)) continue;
     const { message_id, lease_id } = await core.lease();
     assert.deepEqual(await core.push(), ["dropped"]);
     assert.equal(core.outside.requests.length, 0);
@@ -162,7 +162,7 @@ describe("mail that waits to be pushed", () => {
     it(`is dropped when ${reason}`, async () => {
       await using core = await pushingCore();
       const { receipt } = await core.send();
-      while (await core.pushDelivery.takeUp(KEY)) continue;
+      while (await core.pushDelivery.enqueue(KEY)) continue;
       await settle(core, receipt.message_id);
       assert.deepEqual(await core.push(), ["dropped"]);
       assert.equal((await core.pushedMessage(receipt.message_id)).push.reason, reason);
@@ -170,7 +170,7 @@ describe("mail that waits to be pushed", () => {
     });
   }
 
-  it("that was delivered is pushed again after a requeue, with a number that goes on", async () => {
+  it("is pushed again after a requeue, and its attempts are counted on", async () => {
     await using core = await pushingCore();
     const { receipt } = await core.send();
     await core.push();
@@ -184,7 +184,7 @@ describe("mail that waits to be pushed", () => {
     );
   });
 
-  it("stays with whoever leased it while the request was under way", async () => {
+  it("stays leased when a worker took it during the request", async () => {
     await using core = await pushingCore({ push_ack: true });
     const { receipt } = await core.send();
     core.outside.receiver = async () => {
@@ -197,10 +197,10 @@ describe("mail that waits to be pushed", () => {
     assert.deepEqual(stagesOf(receipts), ["accepted", "leased", "delivered"]);
   });
 
-  it("counts as not tried when the relay stops in the middle of it", async () => {
+  it("has no attempt when the relay stops during the request", async () => {
     await using core = await pushingCore();
     const { receipt } = await core.send();
-    while (await core.pushDelivery.takeUp(KEY)) continue;
+    while (await core.pushDelivery.enqueue(KEY)) continue;
     const stopping = new AbortController();
     core.outside.receiver = () => {
       stopping.abort();
@@ -214,7 +214,7 @@ describe("mail that waits to be pushed", () => {
 });
 
 describe("a push that fails", () => {
-  it("is tried again at its times with the same id, then given up, and the receipts say so", async () => {
+  it("is retried on schedule with the same id, then given up, and the receipts say so", async () => {
     await using core = await pushingCore();
     const startMs = core.clock.nowMs();
     const { receipt } = await core.send();
@@ -251,7 +251,7 @@ describe("a push that fails", () => {
     assert.equal((await core.inboxOf(ZHIWEI)).length, 1);
   });
 
-  it("hides what the receiver answered from whoever wrote the message", async () => {
+  it("hides the answer of the receiver from the sender", async () => {
     await using core = await pushingCore();
     const { receipt } = await core.send();
     core.outside.receiver = () => anAnswer(500, { text: "at /srv/app.js:7" });
@@ -262,7 +262,7 @@ describe("a push that fails", () => {
     assert.match(JSON.stringify(await core.messages.get(core.zhiwei, receipt.message_id)), /app\.js/);
   });
 
-  it("keeps what the receiver answered as it came, and shows no more attempts than one round may have", async () => {
+  it("keeps the answer of the receiver unchanged, and lists at most the attempts of one round", async () => {
     await using core = await pushingCore();
     const { receipt } = await core.send();
     core.outside.receiver = () => anAnswer(500, { text: "坏\0了\u0007\uFFFD" });
@@ -296,7 +296,7 @@ describe("a push that fails", () => {
     assert.equal(attempt?.duration_ms, 7);
   });
 
-  it("with 410 disables the endpoint at once, on record, and enabling it again pushes what was missed", async () => {
+  it("with 410 disables the endpoint with an event, and enabling it again pushes what was missed", async () => {
     await using core = await pushingCore();
     const [first = "", second = ""] = await sendMany(core, 2);
     core.outside.receiver = () => anAnswer(410);
@@ -330,7 +330,7 @@ describe("a push that fails", () => {
 });
 
 describe("an endpoint that fails again and again", () => {
-  it("is left alone, then probed once at a time, and no attempt is used up while its circuit is open", async () => {
+  it("is not called while its circuit is open, then probed by one attempt at a time", async () => {
     await using core = await pushingCore();
     const ids = await sendMany(core, 7);
     core.outside.receiver = () => anAnswer(503);
@@ -365,30 +365,31 @@ describe("an endpoint that fails again and again", () => {
   });
 });
 
-describe("what is done next for an endpoint", () => {
-  it("is as much as there is room for, beside what is under way", async () => {
+describe("the due pushes of an endpoint", () => {
+  it("are as many as there is room for, beside those under way", async () => {
     await using core = await pushingCore();
     const ids = await sendMany(core, 12);
-    while (await core.pushDelivery.takeUp(KEY)) continue;
-    const agenda = (underWay: readonly string[], max: number) =>
-      core.pushDelivery.agenda(KEY, new Set(underWay), max);
-    assert.deepEqual(await agenda([], 2), { due: ids.slice(0, 2), waitMs: Infinity });
-    assert.deepEqual(await agenda(ids.slice(0, 3), 8), { due: ids.slice(3, 8), waitMs: Infinity });
-    assert.deepEqual(await agenda(ids.slice(0, 8), 8), { due: [], waitMs: Infinity });
+    while (await core.pushDelivery.enqueue(KEY)) continue;
+    const chooseDue = (underWay: readonly string[], max: number) =>
+      core.pushDelivery.chooseDue(KEY, new Set(underWay), max);
+    assert.deepEqual(await chooseDue([], 2), { due: ids.slice(0, 2), waitMs: Infinity });
+    assert.deepEqual(await chooseDue(ids.slice(0, 3), 8), { due: ids.slice(3, 8), waitMs: Infinity });
+    assert.deepEqual(await chooseDue(ids.slice(0, 8), 8), { due: [], waitMs: Infinity });
   });
 
-  it("is seen in time, though others hang", async () => {
+  it("are found in time, though others hang", async () => {
     await using core = await pushingCore();
     const [first = "", second = ""] = await sendMany(core, 2);
     core.outside.receiver = () => anAnswer(500);
-    while (await core.pushDelivery.takeUp(KEY)) continue;
+    while (await core.pushDelivery.enqueue(KEY)) continue;
     const ended = await core.pushDelivery.attempt(KEY, first, new AbortController().signal);
     assert.ok(typeof ended !== "string");
     await core.pushDelivery.record(ended);
-    assert.deepEqual(await core.pushDelivery.agenda(KEY, new Set([second]), 8), { due: [], waitMs: 5_000 });
+    const { due, waitMs } = await core.pushDelivery.chooseDue(KEY, new Set([second]), 8);
+    assert.deepEqual([due, waitMs], [[], 5_000]);
   });
 
-  it("is nothing for an agent that has left", async () => {
+  it("are none for an agent that was removed", async () => {
     await using core = await pushingCore();
     await sendMany(core, 1);
     await core.agents.remove(core.zhiwei, ZHIWEI);

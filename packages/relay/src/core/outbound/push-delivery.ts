@@ -1,23 +1,27 @@
 import { LIMITS, type PushMode } from "@a2a-relay/protocol";
+import { combine, decideAndCommit } from "../mechanisms/commit-retry.ts";
 import { mailboxTopic, PUSH_ENDPOINTS_TOPIC, type Watch } from "../ports/change-feed.ts";
 import type { Clock } from "../ports/clock.ts";
-import { combine, decideAndCommit } from "../mechanisms/commit-retry.ts";
+import type { MailboxMessage, MailboxStore } from "../ports/deliveries.ts";
 import type { Identifiers } from "../ports/ids.ts";
 import type { Outbound } from "../ports/outbound-http.ts";
-import type { Changes, RelayStore } from "../ports/relay-store.ts";
-import type { MailboxMessage } from "../ports/deliveries.ts";
-import { A2aSender, type A2aSenderSettings } from "./a2a-sender.ts";
-import { unknownReason } from "./remote-outcome.ts";
-import { freeReservations } from "../rules/task-changes.ts";
-import { attemptsAllowed } from "../rules/circuit-breaker.ts";
-import { arrivedChanges, failedChanges, type PushedMessage } from "./push-changes.ts";
-import { isSameEndpoint, whyDropped, withoutDeadSecret } from "../registration/push-endpoint.ts";
-import type { PushOutcome } from "./push-outcome.ts";
 import type { EndpointKey, PushEndpoint, PushRecord } from "../ports/pushes.ts";
-import { messagesAfter, PUSHES_TOGETHER_MAX } from "./messages-to-push.ts";
-import { dropped, dropReason, isLost, takenUp } from "./push-round.ts";
-import { firstAttemptAtMs } from "./push-schedule.ts";
-import type { PushSender, Tried } from "./push-sender.ts";
+import type { Changes, RelayStore } from "../ports/relay-store.ts";
+import { isSameEndpoint, whyDropped, withoutDeadSecret } from "../registration/push-endpoint.ts";
+import { attemptsAllowed } from "../rules/circuit-breaker.ts";
+import { freeReservations } from "../rules/task-changes.ts";
+import { A2aSender, type A2aSenderSettings } from "./a2a-sender.ts";
+import { type DueWork, firstAttemptAtMs } from "./outbound-schedule.ts";
+import {
+  arrivedChanges,
+  type AttemptReport,
+  failedChanges,
+  type PushedMessage,
+  type PushOutcome,
+  type PushSender,
+} from "./push-outcome.ts";
+import { dropped, dropReason, enqueued, mayHaveArrived } from "./push-round.ts";
+import { unknownReason } from "./remote-calls.ts";
 import { WebhookSender, type WebhookSettings } from "./webhook-sender.ts";
 
 export interface PushParts {
@@ -35,28 +39,21 @@ export interface PushSettings extends WebhookSettings {
   readonly pushAttemptsMs: readonly number[];
 }
 
-/** What there is to do for an endpoint. */
-export interface PushAgenda {
-  /** Messages to be tried now. */
-  readonly due: readonly string[];
-  /** How long nothing else falls due, unless something changes. */
-  readonly waitMs: number;
-}
-
-/** `idle`: there was nothing to try, or it was stopped; nothing is on record of it. */
+/** `idle`: there was nothing to send, or the relay stopped; no attempt is recorded. */
 export type AttemptResult = PushOutcome["kind"] | "dropped" | "idle";
 
-/** A request that has ended and is not on record yet. */
+/** An attempt that has ended and is not recorded yet. */
 export interface EndedAttempt {
+  /** The endpoint when the request was made. */
   readonly sent: PushEndpoint;
   readonly push: PushRecord;
-  readonly tried: Tried;
+  readonly report: AttemptReport;
   readonly atMs: number;
   readonly endedAtMs: number;
 }
 
 /** The relay ended between the request and its answer. */
-const NEVER_HEARD_OF: Tried = {
+const NO_ANSWER_KEPT: AttemptReport = {
   status: null,
   error: "the relay ended while it waited for the answer",
   answer: null,
@@ -66,10 +63,15 @@ const NEVER_HEARD_OF: Tried = {
   },
 };
 
+/** Pushes written in one commit: few enough that other commits do not wait long. */
+const PUSHES_TOGETHER_MAX = 100;
 const ENDPOINTS_MAX = 500;
 const ANY_TIME = Number.MAX_SAFE_INTEGER;
 
-/** Takes mail to where agents are called. All of it is on disk, so that whoever comes next goes on from there. */
+/**
+ * Pushes messages to the endpoints of agents, over webhooks and A2A: `enqueue` → `chooseDue` → `attempt` → `record`. All
+ * state is in the store, so that another process can continue at any step.
+ */
 export class PushDelivery {
   readonly #store: RelayStore;
   readonly #clock: Clock;
@@ -98,55 +100,56 @@ export class PushDelivery {
     return this.#pages((after) => this.#store.activePushEndpoints(after, ENDPOINTS_MAX));
   }
 
-  /** Those that are called no more, with pushes that nobody has dropped yet: the relay was stopped before that. */
-  leftEndpoints(): AsyncGenerator<PushEndpoint> {
+  /** Disabled endpoints with pending pushes: the relay stopped before it dropped them. */
+  disabledEndpoints(): AsyncGenerator<PushEndpoint> {
     return this.#pages((after) => this.#store.leftPushEndpoints(after, ENDPOINTS_MAX));
   }
 
-  /** MailboxMessage behind the cursor becomes pushes, and the cursor moves, in one commit. True while there may be more. */
-  async takeUp({ tenant, agentId }: EndpointKey): Promise<boolean> {
+  /** Makes pushes of the messages behind the cursor and moves the cursor. True while there may be more. */
+  async enqueue({ tenant, agentId }: EndpointKey): Promise<boolean> {
     return decideAndCommit(this.#store, async () => {
       const endpoint = await this.#store.pushEndpoint(tenant, agentId);
       if (endpoint?.state !== "active") return { changes: undefined, answer: false };
-      const mail = await messagesAfter(this.#store, endpoint, endpoint.afterPosition, this.#clock.nowMs());
-      const last = mail.at(-1);
-      const kept = withoutDeadSecret(endpoint, this.#clock.nowMs());
+      const nowMs = this.#clock.nowMs();
+      const messages = await messagesAfter(this.#store, endpoint, endpoint.afterPosition, nowMs);
+      const last = messages.at(-1);
+      const kept = withoutDeadSecret(endpoint, nowMs);
       if (last === undefined) {
         const changes = kept === endpoint ? undefined : { tenant, pushProgress: [kept], events: [] };
         return { changes, answer: false };
       }
-      const pushes = await this.#takenUp(mail);
+      const pushes = await this.#enqueued(messages);
       const moved = { ...kept, afterPosition: last.delivery.position };
       return { changes: { tenant, pushes, pushProgress: [moved], events: [] }, answer: true };
     });
   }
 
-  /** What to try next beside what is under way, and when to look again. */
-  async agenda(
+  /** Chooses ids of messages to push now, beside those under way. The circuit breaker and `attemptsMax` limit both. */
+  async chooseDue(
     { tenant, agentId }: EndpointKey,
     underWay: ReadonlySet<string>,
     attemptsMax: number,
-  ): Promise<PushAgenda> {
+  ): Promise<DueWork<string>> {
     const endpoint = await this.#store.pushEndpoint(tenant, agentId);
     if (endpoint?.state !== "active") return { due: [], waitMs: Infinity };
     const nowMs = this.#clock.nowMs();
-    // One more than can be under way, so that there is always one to see that is not, if there is one at all.
+    // One more than can be under way, so that the page always shows one that is not, if there is any.
     const first = await this.#store.duePushes(tenant, agentId, ANY_TIME, LIMITS.pushesOfEndpointMax + 1);
-    const waiting = first.filter(({ messageId }) => !underWay.has(messageId));
+    const others = first.filter(({ messageId }) => !underWay.has(messageId));
     const room = Math.max(attemptsAllowed(endpoint, nowMs, attemptsMax) - underWay.size, 0);
-    const due = waiting.filter((push) => isDue(push, nowMs)).slice(0, room);
-    const next = waiting[due.length];
+    const due = others.filter((push) => isDue(push, nowMs)).slice(0, room);
+    const next = others[due.length];
     const isOpen = endpoint.openUntilMs !== null && nowMs < endpoint.openUntilMs;
     const nextAtMs = isOpen ? endpoint.openUntilMs : next?.nextAtMs;
-    // What is due and finds no room waits for the end of one that is under way.
+    // A due push without room waits for the end of another attempt, not for a time.
     const isTimed = next !== undefined && nextAtMs != null && nextAtMs > nowMs;
     const nextMs = isTimed ? nextAtMs - nowMs : Infinity;
-    // Also when a secret has come to its end, so that it does not stay.
+    // `enqueue` removes an expired secret, so it must run then.
     const secretMs = (endpoint.oldSecretUntilMs ?? Infinity) - nowMs;
     return { due: due.map(({ messageId }) => messageId), waitMs: Math.min(nextMs, Math.max(secretMs, 0)) };
   }
 
-  /** Looks at the mail once more, then calls the endpoint. What came of it is for the caller to put on record. */
+  /** Checks that the message is still available, then calls the endpoint. The caller records the outcome. */
   async attempt(
     { tenant, agentId }: EndpointKey,
     messageId: string,
@@ -161,27 +164,24 @@ export class PushDelivery {
     if (delivery === undefined || message === undefined || dropReason(delivery, atMs) !== undefined) {
       return this.#drop(push);
     }
-    const announce = (): Promise<boolean> => this.#announce(push);
-    const tried = isLost(push, delivery)
-      ? NEVER_HEARD_OF
-      : await this.#senders[endpoint.mode].attempt(
-          endpoint,
-          { delivery, message },
-          { nowMs: atMs, announce, signal },
-        );
-    if (tried === undefined) return "idle";
-    return { sent: endpoint, push, tried, atMs, endedAtMs: this.#clock.nowMs() };
+    const sender = this.#senders[endpoint.mode];
+    const options = { nowMs: atMs, markSent: () => this.#markSent(push), signal };
+    const report = mayHaveArrived(push, delivery)
+      ? NO_ANSWER_KEPT
+      : await sender.attempt(endpoint, { delivery, message }, options);
+    if (report === undefined) return "idle";
+    return { sent: endpoint, push, report, atMs, endedAtMs: this.#clock.nowMs() };
   }
 
-  /** May be asked again when it failed: what is on record already is not written twice. */
-  async record({ sent, push: before, tried, atMs, endedAtMs }: EndedAttempt): Promise<PushOutcome["kind"]> {
+  /** Commits the attempt and its outcome. Safe to call again after an error: an attempt is never written twice. */
+  async record({ sent, push: before, report, atMs, endedAtMs }: EndedAttempt): Promise<PushOutcome["kind"]> {
     const { tenant, agentId, messageId } = before;
-    const { outcome, status, error, answer: answered } = tried;
+    const { outcome, status, error, answer: answered } = report;
     const isSame = await decideAndCommit(this.#store, async () => {
       const push = await this.#store.push(tenant, messageId);
       const endpoint = await this.#store.pushEndpoint(tenant, agentId);
       const answer = endpoint !== undefined && isSameEndpoint(endpoint, sent);
-      // Its mail may have been retired meanwhile, and all that was known of its push with it.
+      // Retention may have deleted the message and its push meanwhile.
       if (push === undefined || push.attempts > before.attempts) return { changes: undefined, answer };
       const attempt = push.attempts + 1;
       const durationMs = endedAtMs - atMs;
@@ -189,7 +189,7 @@ export class PushDelivery {
       const delivery = await this.#store.delivery(tenant, messageId);
       const parts = await this.#outcomeChanges({ push, delivery, endpoint }, sent, outcome, endedAtMs);
       const [after = push] = parts.flatMap(({ pushes = [] }) => pushes);
-      const recorded = { tried, push: after, delivery, nowMs: endedAtMs };
+      const recorded = { report, push: after, delivery, nowMs: endedAtMs };
       const more = (await this.#senders[sent.mode].changesAfter?.(recorded)) ?? {};
       return { changes: combine(tenant, [{ pushAttempts: [made] }, ...parts, more]), answer };
     });
@@ -199,15 +199,15 @@ export class PushDelivery {
     return outcome.kind;
   }
 
-  /** What waits for an endpoint that is called no more is dropped and says why. True while there may be more. */
-  async dropLeft({ tenant, agentId }: EndpointKey): Promise<boolean> {
+  /** Drops pending pushes of a disabled endpoint. True while there may be more. */
+  async dropPending({ tenant, agentId }: EndpointKey): Promise<boolean> {
     return decideAndCommit(this.#store, async () => {
       const endpoint = await this.#store.pushEndpoint(tenant, agentId);
       if (endpoint === undefined || endpoint.state === "active") return { changes: undefined, answer: false };
-      const left = await this.#store.duePushes(tenant, agentId, ANY_TIME, PUSHES_TOGETHER_MAX);
-      if (left.length === 0) return { changes: undefined, answer: false };
-      const pushes = left.map((push) => dropped(push, whyDropped(endpoint)));
-      // Written as it is, for its version: an endpoint that is enabled meanwhile takes up what was dropped before.
+      const pending = await this.#store.duePushes(tenant, agentId, ANY_TIME, PUSHES_TOGETHER_MAX);
+      if (pending.length === 0) return { changes: undefined, answer: false };
+      const pushes = pending.map((push) => dropped(push, whyDropped(endpoint)));
+      // Unchanged, only to check its version: an endpoint enabled meanwhile enqueues the dropped pushes again.
       return { changes: { tenant, pushes, pushProgress: [endpoint], events: [] }, answer: true };
     });
   }
@@ -223,19 +223,19 @@ export class PushDelivery {
     } while (last !== undefined);
   }
 
-  async #takenUp(mail: readonly MailboxMessage[]): Promise<readonly PushRecord[]> {
+  async #enqueued(messages: readonly MailboxMessage[]): Promise<readonly PushRecord[]> {
     const nowMs = this.#clock.nowMs();
     const pushes: PushRecord[] = [];
-    for (const { delivery, message } of mail) {
+    for (const { delivery, message } of messages) {
       const firstAtMs = firstAttemptAtMs(message.acceptedAtMs, this.#settings.pushAttemptsMs);
-      const known = await this.#store.push(delivery.tenant, delivery.messageId);
-      const push = takenUp(known, delivery, { nowMs, firstAtMs });
+      const before = await this.#store.push(delivery.tenant, delivery.messageId);
+      const push = enqueued(before, delivery, { nowMs, firstAtMs });
       if (push !== undefined) pushes.push(push);
     }
     return pushes;
   }
 
-  /** No request, no attempt: whoever took the mail has it. `idle` when it has come back meanwhile. */
+  /** No request and no attempt: another reader has the message. `idle` when it is available again. */
   async #drop({ tenant, messageId }: PushRecord): Promise<"dropped" | "idle"> {
     return decideAndCommit(this.#store, async () => {
       const push = await this.#store.push(tenant, messageId);
@@ -248,8 +248,7 @@ export class PushDelivery {
     });
   }
 
-  /** From here on nobody knows whether it has arrived, until its outcome is on record. */
-  async #announce({ tenant, messageId }: PushRecord): Promise<boolean> {
+  async #markSent({ tenant, messageId }: PushRecord): Promise<boolean> {
     return decideAndCommit(this.#store, async () => {
       const push = await this.#store.push(tenant, messageId);
       if (push?.state !== "pending") return { changes: undefined, answer: false };
@@ -271,6 +270,17 @@ export class PushDelivery {
     const settled = arrived.deliveries?.find(({ state }) => state === "acknowledged");
     return settled === undefined ? [arrived] : [arrived, await freeReservations(this.#store, settled)];
   }
+}
+
+/** Available messages behind a position, as many as one commit writes. */
+export function messagesAfter(
+  store: MailboxStore,
+  { tenant, agentId }: EndpointKey,
+  afterPosition: number,
+  nowMs: number,
+): Promise<readonly MailboxMessage[]> {
+  const page = { limit: PUSHES_TOGETHER_MAX, bytesMax: LIMITS.answerBytesMax };
+  return store.availableMessages({ tenant, agentId, afterPosition, nowMs, ...page });
 }
 
 function isDue({ nextAtMs }: PushRecord, nowMs: number): boolean {

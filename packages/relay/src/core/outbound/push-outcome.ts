@@ -1,28 +1,79 @@
-import { HOW_TO_ALLOW } from "../rules/egress-policy.ts";
+import { POSTMASTER } from "@a2a-relay/protocol";
+import type { DeliveryRecord, MailboxMessage } from "../ports/deliveries.ts";
+import type { EventDraft } from "../ports/journal.ts";
 import type { OutboundAnswer, OutboundFailure, OutboundFailureCode } from "../ports/outbound-http.ts";
+import type { PushAttempt, PushEndpoint, PushRecord } from "../ports/pushes.ts";
+import type { Changes } from "../ports/relay-store.ts";
+import type { RemoteAnswer, RemoteInterface } from "../ports/remote-tasks.ts";
+import { disabled, isSameEndpoint, pushEvent, whyDropped } from "../registration/push-endpoint.ts";
+import { afterFailure, type Circuit, CLOSED, openedUntil } from "../rules/circuit-breaker.ts";
+import { acknowledge } from "../rules/delivery-state.ts";
+import { HOW_TO_ALLOW } from "../rules/egress-policy.ts";
+import { deliveryEvent } from "../rules/task-changes.ts";
+import { nextAttemptAtMs, readRetryAfter } from "./outbound-schedule.ts";
+import { delivered, dropped, failedOnce, failedUnknown, nextRound } from "./push-round.ts";
 
-/** What an attempt came to. */
+/** Calls an agent in one push mode. */
+export interface PushSender {
+  /** Undefined when it was stopped before the request had an outcome: then it does not count as an attempt. */
+  attempt(
+    endpoint: PushEndpoint,
+    message: MailboxMessage,
+    options: AttemptOptions,
+  ): Promise<AttemptReport | undefined>;
+  /** What to commit with the attempt, beside the changes of the push and its delivery. */
+  changesAfter?(recorded: RecordedAttempt): Promise<Partial<Changes>>;
+}
+
+export interface AttemptOptions {
+  readonly nowMs: number;
+  /**
+   * Commits that the message may have arrived from now on, before a request that must not be made twice. False when the
+   * message must no longer be sent.
+   */
+  readonly markSent: () => Promise<boolean>;
+  readonly signal: AbortSignal;
+}
+
+export interface AttemptReport extends Pick<PushAttempt, "status" | "error" | "answer"> {
+  readonly outcome: PushOutcome;
+  /** What a remote agent answered, and at which of its interfaces. */
+  readonly remote?: { readonly at: RemoteInterface; readonly answer: RemoteAnswer };
+}
+
+/** An attempt that is about to be committed. */
+export interface RecordedAttempt {
+  readonly report: AttemptReport;
+  /** After the attempt. */
+  readonly push: PushRecord;
+  /** Before the attempt. */
+  readonly delivery: DeliveryRecord | undefined;
+  readonly nowMs: number;
+}
+
 export type PushOutcome =
   | { readonly kind: "delivered" }
-  /** Tried again later, or given up. It is the endpoint that does not work, so it tells of all its messages. */
+  /** The endpoint does not work, so the failure counts for all of its messages. */
   | { readonly kind: "failed"; readonly reason: string; readonly retryAfter: string | undefined }
-  /** The same, but the receiver works and does not take this message: it tells nothing of any other. */
+  /** The endpoint works and does not accept this message. */
   | {
       readonly kind: "refused";
       readonly reason: string;
       readonly retryAfter: string | undefined;
-      /** It would not take it at any other time either. */
+      /** A retry would be refused too. */
       readonly isFinal?: boolean;
     }
-  /** It may have arrived, nobody knows, and it must not be sent twice. */
+  /** It may have arrived, and must not be sent twice. */
   | { readonly kind: "unknown"; readonly reason: string }
-  /** The receiver wants no more of it, ever. */
+  /** The endpoint accepts no more messages. */
   | { readonly kind: "gone"; readonly reason: string };
 
-/** Of 4xx, those that are about the receiver and its time, and not about what it was sent. */
-const TROUBLED = new Set([408, 425, 429]);
+export type FailedOutcome = Exclude<PushOutcome, { readonly kind: "delivered" }>;
 
-/** By its status alone: what a receiver says beyond that is for people. */
+/** The 4xx that are about the receiver's state, not about the message. */
+const TEMPORARY_STATUSES = new Set([408, 425, 429]);
+
+/** Decided by the status alone: the body is for people. */
 export function outcomeOfAnswer({ status, headers }: OutboundAnswer): PushOutcome {
   if (status >= 200 && status < 300) return { kind: "delivered" };
   if (status === 410) return { kind: "gone", reason: "the endpoint answered 410: it is gone" };
@@ -31,11 +82,11 @@ export function outcomeOfAnswer({ status, headers }: OutboundAnswer): PushOutcom
     const reason = `the endpoint answered ${status}; redirects are not followed, register the new address`;
     return { kind: "failed", reason, retryAfter };
   }
-  const isRefused = status >= 400 && status < 500 && !TROUBLED.has(status);
+  const isRefused = status >= 400 && status < 500 && !TEMPORARY_STATUSES.has(status);
   return { kind: isRefused ? "refused" : "failed", reason: `the endpoint answered ${status}`, retryAfter };
 }
 
-/** What senders may read and the journal may keep: where an agent is called is for itself and for operators. */
+/** For senders and the journal. They do not name the host: only the agent and operators may see it. */
 export const REASONS: Readonly<Record<OutboundFailureCode, string>> = {
   blocked: `callback_url is at an address that the relay does not call; ${HOW_TO_ALLOW}`,
   unreachable: "there was no connection to the endpoint",
@@ -49,7 +100,118 @@ export function outcomeOfFailure({ code }: OutboundFailure): PushOutcome & { rea
   return { kind: "failed", reason: REASONS[code], retryAfter: undefined };
 }
 
-/** The same for the agent itself and for operators: it names the host, and never the URL, which may be a secret. */
+/** For the agent and operators. It names the host and never the URL, which may contain a secret. */
 export function errorOfFailure({ code, message }: OutboundFailure): string {
   return code === "blocked" ? REASONS.blocked : message;
+}
+
+/** The records at the end of an attempt. */
+export interface PushedMessage {
+  readonly push: PushRecord;
+  readonly delivery: DeliveryRecord | undefined;
+  readonly endpoint: PushEndpoint | undefined;
+}
+
+/**
+ * The message, or the notice of it, arrived at `sent`: the endpoint as it was when the request was made. A delivery
+ * that is no longer available stays unchanged.
+ */
+export function arrivedChanges(
+  { push, delivery, endpoint }: PushedMessage,
+  sent: PushEndpoint,
+  nowMs: number,
+): Partial<Changes> {
+  const arrived = delivered(push);
+  const data = { via: sent.mode, attempt: arrived.attempts };
+  const type = sent.isNotice ? "message.noticed" : "message.delivered";
+  const isHealed = endpoint !== undefined && isSameEndpoint(endpoint, sent) && hasFailures(endpoint);
+  const changed =
+    delivery === undefined || sent.isNotice ? undefined : deliveryAfterArrival(delivery, sent, nowMs);
+  return {
+    pushes: [arrived],
+    pushProgress: isHealed ? [{ ...endpoint, ...CLOSED }] : [],
+    deliveries: changed === undefined ? [] : [changed],
+    events: [
+      ...(delivery === undefined ? [] : [deliveryEvent(type, delivery, POSTMASTER, nowMs, data)]),
+      ...(changed?.state === "acknowledged"
+        ? [deliveryEvent("message.acknowledged", changed, changed.agentId, nowMs, { via: sent.mode })]
+        : []),
+    ],
+  };
+}
+
+/**
+ * Schedules the next attempt, or gives up; disables an endpoint that is gone. The answer of an endpoint that has
+ * changed since the request (`sent`) neither changes the new endpoint nor ends the push.
+ */
+export function failedChanges(
+  pushed: PushedMessage,
+  sent: PushEndpoint,
+  outcome: FailedOutcome,
+  at: { readonly nowMs: number; readonly offsetsMs: readonly number[] },
+): Partial<Changes> {
+  const { delivery, endpoint } = pushed;
+  const isSame = endpoint !== undefined && isSameEndpoint(endpoint, sent);
+  const push = pushAfterFailure(pushed, isSame, outcome, at);
+  const events: EventDraft[] = [];
+  if (push.state === "failed" && delivery !== undefined) {
+    const data = { via: sent.mode, attempt: push.attempts, reason: outcome.reason };
+    events.push(deliveryEvent("message.push_failed", delivery, POSTMASTER, at.nowMs, data));
+  }
+  if (endpoint?.state !== "active" || !isSame || outcome.kind === "refused")
+    return { pushes: [push], events };
+  if (outcome.kind === "gone") {
+    const { reason } = outcome;
+    events.push(pushEvent("push.disabled", endpoint, { actor: POSTMASTER, atMs: at.nowMs }, { reason }));
+    return { pushes: [push], pushEndpoints: [disabled(endpoint, reason)], events };
+  }
+  const retryAfter = outcome.kind === "unknown" ? undefined : outcome.retryAfter;
+  const circuit = circuitAfter(endpoint, retryAfter, at.nowMs);
+  return { pushes: [push], pushProgress: [{ ...endpoint, ...circuit }], events };
+}
+
+function pushAfterFailure(
+  { push, delivery, endpoint }: PushedMessage,
+  isSame: boolean,
+  outcome: FailedOutcome,
+  { nowMs, offsetsMs }: { readonly nowMs: number; readonly offsetsMs: readonly number[] },
+): PushRecord {
+  const attempt = push.attempts + 1 - push.attemptsBefore;
+  const isGone = isSame && outcome.kind === "gone";
+  const retryAfter = isSame && "retryAfter" in outcome ? outcome.retryAfter : undefined;
+  const isLast = isGone || (outcome.kind === "refused" && outcome.isFinal === true);
+  const nextAtMs = isLast ? undefined : nextAttemptAtMs({ attempt, endedAtMs: nowMs, retryAfter }, offsetsMs);
+  const isUnknown = outcome.kind === "unknown";
+  const after = isUnknown
+    ? failedUnknown(push, outcome.reason, nowMs)
+    : failedOnce(push, outcome.reason, nextAtMs);
+  if (endpoint?.state !== "active") {
+    return after.state === "pending" ? dropped(after, whyDropped(endpoint)) : after;
+  }
+  if (after.state === "pending" || isGone || delivery === undefined) return after;
+  const hasReturned = delivery.position > push.position;
+  const isNextRound = hasReturned || (!isSame && !isUnknown);
+  return isNextRound ? nextRound(after, delivery, nowMs + (offsetsMs[0] ?? 0)) : after;
+}
+
+function circuitAfter(endpoint: PushEndpoint, retryAfter: string | undefined, nowMs: number): Circuit {
+  const retryAfterMs = readRetryAfter(retryAfter, nowMs) ?? 0;
+  const circuit = afterFailure(endpoint, nowMs);
+  return retryAfterMs === 0 ? circuit : openedUntil(circuit, nowMs + retryAfterMs);
+}
+
+/** Delivered, or acknowledged where the agent chose that; undefined when the delivery stays unchanged. */
+function deliveryAfterArrival(
+  delivery: DeliveryRecord,
+  { acknowledges }: PushEndpoint,
+  nowMs: number,
+): DeliveryRecord | undefined {
+  if (delivery.state !== "available") return undefined;
+  const marked = { ...delivery, deliveredAtMs: delivery.deliveredAtMs ?? nowMs };
+  if (acknowledges) return acknowledge(marked, undefined, nowMs);
+  return delivery.deliveredAtMs === null ? marked : undefined;
+}
+
+function hasFailures({ state, failures, openUntilMs }: PushEndpoint): boolean {
+  return state === "active" && (failures > 0 || openUntilMs !== null);
 }

@@ -2,21 +2,21 @@ import type { DeliveryRecord } from "../ports/deliveries.ts";
 import type { PushRecord } from "../ports/pushes.ts";
 
 /**
- * What becomes of the push of mail that is found behind the cursor; undefined when it stays as it is. MailboxMessage that
- * came back to the mailbox is pushed again, and so is what failed before its endpoint was disabled and enabled.
+ * The push of a message that is behind the endpoint's cursor; undefined when it stays unchanged. A message that returned
+ * to the mailbox is pushed again, and so is one that failed before its endpoint was disabled and enabled.
  */
-export function takenUp(
-  known: PushRecord | undefined,
+export function enqueued(
+  before: PushRecord | undefined,
   delivery: DeliveryRecord,
   at: { readonly nowMs: number; readonly firstAtMs: number },
 ): PushRecord | undefined {
-  if (known === undefined) return newPush(delivery, at);
-  if (known.state === "pending") return undefined;
-  // The mark goes when mail comes back, so this is what was delivered and still waits to be acknowledged.
-  if (known.state === "delivered" && delivery.deliveredAtMs !== null) return undefined;
-  // It may have arrived: only somebody who puts the mail back, or asks for it to be pushed again, decides that it goes.
-  if (isLost(known, delivery) && delivery.position <= known.position) return undefined;
-  return nextRound(known, delivery, at.firstAtMs);
+  if (before === undefined) return newPush(delivery, at);
+  if (before.state === "pending") return undefined;
+  // A message that returns to the mailbox loses `deliveredAtMs`, so this one only waits for its acknowledgement.
+  if (before.state === "delivered" && delivery.deliveredAtMs !== null) return undefined;
+  // It may have arrived: only a requeue or a replay sends it again.
+  if (mayHaveArrived(before, delivery) && delivery.position <= before.position) return undefined;
+  return nextRound(before, delivery, at.firstAtMs);
 }
 
 export function newPush(
@@ -39,18 +39,18 @@ export function newPush(
   };
 }
 
-/** Nobody knows whether it has arrived, and it must not arrive twice. */
-export function isLost({ sentAtMs }: PushRecord, { duplicateSafety }: DeliveryRecord): boolean {
+/** A request was made, its outcome is unknown, and the message must not arrive twice. */
+export function mayHaveArrived({ sentAtMs }: PushRecord, { duplicateSafety }: DeliveryRecord): boolean {
   return sentAtMs !== null && duplicateSafety !== "idempotent";
 }
 
-/** All attempts again. */
+/** Starts all attempts again. */
 export function nextRound(push: PushRecord, { position }: DeliveryRecord, nextAtMs: number): PushRecord {
   const attemptsBefore = push.attempts;
   return { ...push, state: "pending", reason: null, attemptsBefore, position, nextAtMs, sentAtMs: null };
 }
 
-/** Why mail is pushed no more; undefined while it waits in its mailbox. */
+/** Why the relay no longer pushes the message; undefined while it is available in its mailbox. */
 export function dropReason(delivery: DeliveryRecord | undefined, nowMs: number): string | undefined {
   if (delivery === undefined) return "the message is no longer kept";
   if (delivery.state !== "available") return `the message is ${delivery.state}`;
@@ -66,15 +66,15 @@ export function delivered(push: PushRecord): PushRecord {
   return { ...push, state: "delivered", reason: null, attempts, nextAtMs: null, sentAtMs: null };
 }
 
-/** After one more attempt that failed; without a next one it is given up. */
+/** After one more failed attempt. Without `nextAtMs` it was the last. */
 export function failedOnce(push: PushRecord, reason: string, nextAtMs: number | undefined): PushRecord {
-  const tried = { ...push, attempts: push.attempts + 1, sentAtMs: null };
+  const after = { ...push, attempts: push.attempts + 1, sentAtMs: null };
   return nextAtMs === undefined
-    ? { ...tried, state: "failed", reason, nextAtMs: null }
-    : { ...tried, reason, nextAtMs };
+    ? { ...after, state: "failed", reason, nextAtMs: null }
+    : { ...after, reason, nextAtMs };
 }
 
-/** After an attempt of which nobody knows whether it failed: it is given up, and stays marked. */
-export function lost(push: PushRecord, reason: string, nowMs: number): PushRecord {
+/** After an attempt with an unknown outcome: no more attempts, and `sentAtMs` stays. */
+export function failedUnknown(push: PushRecord, reason: string, nowMs: number): PushRecord {
   return { ...failedOnce(push, reason, undefined), sentAtMs: push.sentAtMs ?? nowMs };
 }

@@ -15,7 +15,7 @@ function signersOf({ headers, body }: OutboundRequest, secrets: readonly string[
       return [`v1,${createHmac("sha256", key).update(signed).digest("base64")}`, secret];
     }),
   );
-  return (headers["webhook-signature"] ?? "").split(" ").map((text) => signers.get(text) ?? "nobody");
+  return (headers["webhook-signature"] ?? "").split(" ").map((text) => signers.get(text) ?? "unknown");
 }
 
 describe("registering for pushes", () => {
@@ -28,7 +28,7 @@ describe("registering for pushes", () => {
     assert.deepEqual(signersOf(core.outside.last, [core.secret]), [core.secret]);
   });
 
-  it("is shown by every look at the agent, and no more once it is switched off", async () => {
+  it("is part of every view of the agent until it is switched off", async () => {
     await using core = await pushingCore();
     const shown = async () => {
       const { items } = await core.agents.list(core.lulu, {});
@@ -41,7 +41,7 @@ describe("registering for pushes", () => {
     assert.deepEqual(await shown(), [undefined, undefined]);
   });
 
-  it("is on record, without a word about the secret", async () => {
+  it("makes an event without the secret", async () => {
     await using core = await pushingCore();
     await core.agents.register(core.zhiwei, { agent_id: ZHIWEI, callback_url: null });
     const { events } = await core.journal.events(core.operator, { type: "agent.updated" });
@@ -51,17 +51,17 @@ describe("registering for pushes", () => {
     );
   });
 
-  it("calls nobody for a callback URL alone", async () => {
+  it("makes no endpoint of a callback URL alone", async () => {
     await using core = await coreOnMemory();
     await core.agents.register(core.zhiwei, { agent_id: ZHIWEI, callback_url: HOOK });
     assert.equal((await core.agents.get(core.lulu, ZHIWEI)).push, undefined);
     await assert.rejects(core.pushes.endpoint(core.zhiwei, ZHIWEI, {}), {
       code: "not_found",
-      message: /mail of zhiwei@known-blocks1 is not pushed; register it with a callback_url/,
+      message: /messages to zhiwei@known-blocks1 are not pushed; register it with a callback_url/,
     });
   });
 
-  it("asks again whether the address may be called, though it was registered before", async () => {
+  it("checks the address again, though it was registered before", async () => {
     await using core = await pushingCore();
     const stored = await core.store.agent("default", ZHIWEI);
     assert.ok(stored);
@@ -71,7 +71,7 @@ describe("registering for pushes", () => {
     await assert.rejects(register, { code: "invalid_argument", message: /callback_url/ });
   });
 
-  it("anew after a removal gives a new secret, and shows nothing of who was there before", async () => {
+  it("after a removal gives a new secret, and nothing of the previous owner", async () => {
     await using core = await pushingCore();
     await core.send();
     await core.push();
@@ -94,7 +94,7 @@ describe("registering for pushes", () => {
 });
 
 describe("the view of an endpoint", () => {
-  it("says where it is, how it fares, and what was pushed lately with every attempt", async () => {
+  it("has its address, its circuit, and its latest pushes with every attempt", async () => {
     await using core = await pushingCore();
     const first = await core.send();
     await core.push();
@@ -169,7 +169,7 @@ describe("rotating the secret", () => {
 });
 
 describe("a replay", () => {
-  it("pushes again all mail that waits and came since then, whatever became of it", async () => {
+  it("pushes all available messages again that were accepted since then", async () => {
     await using core = await pushingCore();
     const old = await core.send();
     core.clock.advance(60_000);
@@ -225,7 +225,7 @@ describe("a replay", () => {
     assert.deepEqual([push?.state, push?.attempts.length], ["pending", 6]);
   });
 
-  it("takes mail in pages, in the order it was accepted", async () => {
+  it("reads messages in pages, in the order of acceptance", async () => {
     await using core = await pushingCore();
     const messages = Array.from({ length: 230 }, (_, index) => ({
       id: `m${230 - index}`,

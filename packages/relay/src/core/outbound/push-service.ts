@@ -22,12 +22,10 @@ import { decideAndCommit } from "../mechanisms/commit-retry.ts";
 import type { Randomness } from "../ports/ids.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
 import { parserOf } from "../mechanisms/schema-check.ts";
-import type { ServiceParts } from "../service-parts.ts";
 import type { MailboxMessage } from "../ports/deliveries.ts";
 import { CLOSED } from "../rules/circuit-breaker.ts";
-import { messagesAfter } from "./messages-to-push.ts";
-import { isForgotten, rotated } from "../registration/push-endpoint.ts";
-import { pushEvent } from "../registration/push-event.ts";
+import { messagesAfter } from "./push-delivery.ts";
+import { isForgotten, pushEvent, rotated } from "../registration/push-endpoint.ts";
 import type { PushEndpoint, PushRecord } from "../ports/pushes.ts";
 import { newPush, nextRound } from "./push-round.ts";
 import { viewEndpoint, viewPush } from "./push-view.ts";
@@ -36,7 +34,15 @@ const parseQuery = parserOf(PushQuerySchema, "query");
 const parseRotate = parserOf(PushRotateRequestSchema, "rotation");
 const parseReplay = parserOf(PushReplayRequestSchema, "replay");
 
-/** What an agent, and an operator, sees of where it is called and may do about it. */
+export interface PushServiceParts {
+  readonly store: RelayStore;
+  readonly guard: Guard;
+  readonly directory: Directory;
+  readonly clock: Clock;
+  readonly randomness: Randomness;
+}
+
+/** An agent's push endpoint, for that agent and for operators: read it, rotate its secret, replay pushes. */
 export class PushService {
   readonly #store: RelayStore;
   readonly #guard: Guard;
@@ -44,7 +50,7 @@ export class PushService {
   readonly #clock: Clock;
   readonly #randomness: Randomness;
 
-  constructor(parts: ServiceParts & { readonly randomness: Randomness }) {
+  constructor(parts: PushServiceParts) {
     this.#store = parts.store;
     this.#guard = parts.guard;
     this.#directory = parts.directory;
@@ -52,15 +58,15 @@ export class PushService {
     this.#randomness = parts.randomness;
   }
 
-  /** The endpoint, how it fares, and what was pushed lately, newest first. */
+  /** The endpoint, its circuit, and its latest pushes, newest first. */
   async endpoint(principal: Principal, agent: string, input: unknown): Promise<PushEndpointView> {
     const query = parseQuery(input);
-    const agentId = await this.#endpointOf(principal, agent, "push.read");
+    const agentId = await this.#authorized(principal, agent, "push.read");
     const { tenant } = principal;
-    const endpoint = await this.#known(tenant, agentId);
+    const endpoint = await this.#registered(tenant, agentId);
     const limit = query.limit ?? LIMITS.listLimitDefault;
     const found = await this.#store.pushesOf({ tenant, agentId, state: query.state, limit });
-    // What was pushed to an owner before this one is not for it to see.
+    // The agent may not see pushes to a previous owner of its id.
     const othersBeforeMs = await this.#store.othersBeforeMs(tenant, agentId);
     const own = found.filter(({ createdAtMs }) => createdAtMs >= othersBeforeMs);
     const pushes = await Promise.all(own.map((push) => this.#view(push)));
@@ -68,14 +74,14 @@ export class PushService {
     return viewEndpoint(endpoint, { pending, pushes, nowMs: this.#clock.nowMs() });
   }
 
-  /** A new secret, which is in this answer and nowhere else. The one before it signs too for a while. */
+  /** Makes a new secret; only this answer contains it. The previous secret also signs until the overlap ends. */
   async rotate(principal: Principal, agent: string, input: unknown): Promise<PushRotated> {
     const { overlap_ms: overlapMs = LIMITS.pushSecretOverlapMsDefault } = parseRotate(input ?? {});
-    const agentId = await this.#endpointOf(principal, agent, "push.write");
+    const agentId = await this.#authorized(principal, agent, "push.write");
     const { tenant } = principal;
     return decideAndCommit(this.#store, async () => {
       const nowMs = this.#clock.nowMs();
-      const before = await this.#known(tenant, agentId);
+      const before = await this.#registered(tenant, agentId);
       assertSigned(before);
       const endpoint = rotated(before, newSigningSecret(this.#randomness), { nowMs, overlapMs });
       const old_secret_until = formatInstant(endpoint.oldSecretUntilMs ?? nowMs);
@@ -89,21 +95,21 @@ export class PushService {
   }
 
   /**
-   * Pushes again all mail that waits in the mailbox and was accepted since then, whatever became of its pushes
-   * before. The circuit is closed, because whoever asks for this knows that the endpoint is there again.
+   * Pushes all available messages again that were accepted since then, whatever the state of their pushes. Closes the
+   * circuit: the caller knows that the endpoint works again.
    */
   async replay(principal: Principal, agent: string, input: unknown): Promise<PushReplayed> {
     const sinceMs = parseInstant(parseReplay(input).since, "since");
-    const agentId = await this.#endpointOf(principal, agent, "push.write");
+    const agentId = await this.#authorized(principal, agent, "push.write");
     const { tenant } = principal;
     await this.#active(tenant, agentId);
     let replayed = 0;
     for (let position = 0; ;) {
-      const mail = await messagesAfter(this.#store, { tenant, agentId }, position, this.#clock.nowMs());
-      const last = mail.at(-1);
+      const messages = await messagesAfter(this.#store, { tenant, agentId }, position, this.#clock.nowMs());
+      const last = messages.at(-1);
       if (last === undefined) break;
       position = last.delivery.position;
-      const wanted = mail.filter(({ message }) => message.acceptedAtMs >= sinceMs);
+      const wanted = messages.filter(({ message }) => message.acceptedAtMs >= sinceMs);
       if (wanted.length > 0) replayed += await this.#replay(tenant, agentId, wanted);
       await this.#clock.nextTurn();
     }
@@ -111,23 +117,23 @@ export class PushService {
     return { agent_id: agentId, replayed };
   }
 
-  async #endpointOf(principal: Principal, agent: string, verb: Verb): Promise<AgentId> {
+  async #authorized(principal: Principal, agent: string, verb: Verb): Promise<AgentId> {
     const agentId = await this.#directory.resolve(principal.tenant, agent, "agent_id");
     await this.#guard.authorize(principal, verb, { agentId });
     return agentId;
   }
 
-  async #known(tenant: string, agentId: AgentId): Promise<PushEndpoint> {
+  async #registered(tenant: string, agentId: AgentId): Promise<PushEndpoint> {
     const endpoint = await this.#store.pushEndpoint(tenant, agentId);
     if (endpoint !== undefined && !isForgotten(endpoint)) return endpoint;
     throw new RelayError(
       "not_found",
-      `mail of ${agentId} is not pushed; register it with a callback_url and push: "webhook"`,
+      `messages to ${agentId} are not pushed; register it with a callback_url and push: "webhook"`,
     );
   }
 
   async #active(tenant: string, agentId: AgentId): Promise<PushEndpoint> {
-    const endpoint = await this.#known(tenant, agentId);
+    const endpoint = await this.#registered(tenant, agentId);
     if (endpoint.state === "active") return endpoint;
     throw new RelayError(
       "wrong_state",
@@ -140,29 +146,29 @@ export class PushService {
     return viewPush(push, attempts, { withAnswers: true });
   }
 
-  /** Answers how many; what was taken meanwhile is left out. Due at once, in the order it was accepted. */
-  async #replay(tenant: string, agentId: AgentId, mail: readonly MailboxMessage[]): Promise<number> {
+  /** Returns how many are still available. They are due at once, in the order of acceptance. */
+  async #replay(tenant: string, agentId: AgentId, messages: readonly MailboxMessage[]): Promise<number> {
     return decideAndCommit(this.#store, async () => {
       const nowMs = this.#clock.nowMs();
       const pushes: PushRecord[] = [];
-      // Written as it is, for its version: nothing is to wait for an endpoint that is disabled meanwhile.
+      // Written unchanged, only to check its version: a disabled endpoint must get no pending pushes.
       const endpoint = await this.#active(tenant, agentId);
-      for (const { message } of mail) {
+      for (const { message } of messages) {
         const delivery = await this.#store.delivery(tenant, message.id);
         if (delivery?.state !== "available") continue;
-        const known = await this.#store.push(tenant, message.id);
+        const before = await this.#store.push(tenant, message.id);
         const firstAtMs = message.acceptedAtMs;
         pushes.push(
-          known === undefined
+          before === undefined
             ? newPush(delivery, { nowMs, firstAtMs })
-            : nextRound(known, delivery, firstAtMs),
+            : nextRound(before, delivery, firstAtMs),
         );
       }
       return { changes: { tenant, pushes, pushProgress: [endpoint], events: [] }, answer: pushes.length };
     });
   }
 
-  /** The change of the endpoint is also what wakes its pusher. */
+  /** The change of the endpoint also wakes its pusher. */
   async #replayed(
     principal: Principal,
     agentId: AgentId,
@@ -170,7 +176,7 @@ export class PushService {
   ): Promise<void> {
     const { tenant } = principal;
     await decideAndCommit(this.#store, async () => {
-      const endpoint = { ...(await this.#known(tenant, agentId)), ...CLOSED };
+      const endpoint = { ...(await this.#registered(tenant, agentId)), ...CLOSED };
       const by = { actor: actorName(principal), atMs: this.#clock.nowMs() };
       const event = pushEvent("push.replayed", endpoint, by, data);
       return { changes: { tenant, pushEndpoints: [endpoint], events: [event] }, answer: undefined };
@@ -182,6 +188,6 @@ function assertSigned({ mode, agentId }: PushEndpoint): void {
   if (mode === "webhook") return;
   throw new RelayError(
     "wrong_state",
-    `mail of ${agentId} is sent over A2A, where nothing is signed: it has no secret`,
+    `messages to ${agentId} are sent over A2A, where nothing is signed: it has no secret`,
   );
 }

@@ -4,7 +4,7 @@ import { pushingCore } from "../../../testing/pushing-core.ts";
 import { OutboundFailure } from "../ports/outbound-http.ts";
 
 describe("the record of a push without an answer", () => {
-  it("tells senders and the journal only that there was none, and others from which host", async () => {
+  it("tells senders and the journal only that there was none, and names the host to others", async () => {
     await using core = await pushingCore();
     const { message_id } = (await core.send()).receipt;
     core.outside.receiver = () => {

@@ -7,8 +7,8 @@ import {
 import type { PushAttempt, PushEndpoint, PushRecord } from "../ports/pushes.ts";
 
 /**
- * What became of one push, with its latest attempts: replays may have made many of them. What the receiver answered,
- * and of which host it was that none came, is for its agent and for operators alone.
+ * A push with its latest attempts. Only the agent and operators get `withAnswers`: what the receiver answered, and
+ * which host did not answer.
  */
 export function viewPush(
   push: PushRecord,
@@ -24,7 +24,7 @@ export function viewPush(
   };
 }
 
-/** Where an agent is called, and how that goes. Never the secret. */
+/** The endpoint and the state of its pushes. Never the secret. */
 export function viewEndpoint(
   endpoint: PushEndpoint,
   lately: { readonly pending: number; readonly pushes: readonly PushView[]; readonly nowMs: number },

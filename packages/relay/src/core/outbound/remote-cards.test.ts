@@ -11,7 +11,7 @@ const RPC = { url: `${HOST}/rpc`, protocolBinding: "JSONRPC", protocolVersion: "
 const REST = { url: `${HOST}/rest`, protocolBinding: "HTTP+JSON", protocolVersion: "1.0", tenant: "甲" };
 const { signal } = new AbortController();
 
-/** A host with something at these addresses, and nothing anywhere else. */
+/** A host that serves these paths only. */
 function hostWith(found: Readonly<Record<string, object>>): {
   readonly cards: RemoteCards;
   readonly clock: FakeClock;
@@ -31,7 +31,7 @@ function hostWith(found: Readonly<Record<string, object>>): {
   return { cards: new RemoteCards(calls, clock), clock, outside, asked };
 }
 
-describe("where an agent elsewhere is", () => {
+describe("the interface of a remote agent", () => {
   for (const [title, url, cardUrl] of [
     ["below its folder", `${HOST}/a`, `${HOST}/a/.well-known/agent-card.json`],
     ["below its folder with a slash", `${HOST}/a/`, `${HOST}/a/.well-known/agent-card.json`],
@@ -39,7 +39,7 @@ describe("where an agent elsewhere is", () => {
     ["at the address itself", `${HOST}/cards/7`, `${HOST}/cards/7`],
     ["at the address of the card", `${HOST}/x/agent-card.json`, `${HOST}/x/agent-card.json`],
   ] as const) {
-    it(`is told by a card ${title}`, async () => {
+    it(`is read from a card ${title}`, async () => {
       const { cards } = hostWith({ [cardUrl]: { name: "甲", supportedInterfaces: [RPC] } });
       const { at, isGuessed } = await cards.find(url, signal);
       assert.deepEqual(at, { url: RPC.url, binding: "JSONRPC", dialect: "1.0", a2aTenant: null });
@@ -47,7 +47,7 @@ describe("where an agent elsewhere is", () => {
     });
   }
 
-  it("is told by the card of its host when that names the very address", async () => {
+  it("is read from the card of its host when that names the address", async () => {
     const { cards } = hostWith({
       [`${HOST}/.well-known/agent-card.json`]: { supportedInterfaces: [RPC, REST] },
     });
@@ -69,7 +69,7 @@ describe("where an agent elsewhere is", () => {
     assert.equal((await cards.find(HOST, signal)).at.url, RPC.url);
   });
 
-  it("is told by cards of older versions, also relative to where they are", async () => {
+  it("is read from cards of older versions, also as a relative URL", async () => {
     const { cards } = hostWith({
       [`${HOST}/.well-known/agent.json`]: { name: "旧", url: "/a2a", version: "1" },
     });
@@ -77,13 +77,13 @@ describe("where an agent elsewhere is", () => {
     assert.deepEqual([at.url, at.dialect, at.binding], [`${HOST}/a2a`, "0.3", "JSONRPC"]);
   });
 
-  it("is guessed to be the address itself where there is no card", async () => {
+  it("is guessed to be the address itself when there is no card", async () => {
     const { cards } = hostWith({ [`${HOST}/rpc`]: { 不是: "名片" } });
     const { at, isGuessed } = await cards.find(RPC.url, signal);
     assert.deepEqual([at.url, at.dialect, isGuessed], [RPC.url, "0.3", true]);
   });
 
-  it("is not where the relay cannot go, nor over an open line when the card came over a safe one", async () => {
+  it("is none that the relay cannot call, and none over http when the card came over https", async () => {
     const open = { ...RPC, url: "http://agent.example/rpc" };
     const grpc = { url: "agent.example:443", protocolBinding: "GRPC", protocolVersion: "1.0" };
     for (const one of [open, grpc, { ...RPC, protocolVersion: "9.0" }]) {
@@ -95,7 +95,7 @@ describe("where an agent elsewhere is", () => {
     }
   });
 
-  it("is not guessed while its host is ill or away", async () => {
+  it("is not guessed while its host fails", async () => {
     const { cards, outside } = hostWith({});
     outside.receiver = () => anAnswer(502);
     await assert.rejects(cards.find(HOST, signal), { kind: "failed" });
@@ -106,10 +106,10 @@ describe("where an agent elsewhere is", () => {
   });
 });
 
-describe("a card that was read", () => {
+describe("a cached card", () => {
   const CARD_URL = `${HOST}/.well-known/agent-card.json`;
 
-  it("is good for some minutes, and then only asked whether it has changed", async () => {
+  it("is used for some minutes, and then revalidated", async () => {
     const { cards, clock, asked, outside } = hostWith({ [CARD_URL]: { supportedInterfaces: [RPC] } });
     await cards.find(HOST, signal);
     clock.advance(299_999);
@@ -123,7 +123,7 @@ describe("a card that was read", () => {
     assert.equal(asked().length, 2);
   });
 
-  it("is looked for anew when it has gone, and when it turned out to be wrong", async () => {
+  it("is searched again when it is gone, and when it was wrong", async () => {
     const found: Record<string, object> = { [CARD_URL]: { supportedInterfaces: [RPC] } };
     const { cards, clock } = hostWith(found);
     await cards.find(HOST, signal);

@@ -1,37 +1,38 @@
 import { LIMITS } from "@a2a-relay/protocol";
 import type { Clock } from "../ports/clock.ts";
 import type { OutboundAnswer } from "../ports/outbound-http.ts";
-import { parseMembers, type RemoteCalls } from "./remote-calls.ts";
-import { RemoteFailure, statusFailure } from "./remote-failure.ts";
-import { guessedInterface, interfacesOf, isCard } from "./remote-interface.ts";
 import type { RemoteInterface } from "../ports/remote-tasks.ts";
+import { type RemoteCalls, RemoteFailure, statusFailure } from "./remote-calls.ts";
+import { guessedInterface, interfacesOf, isCard, parseMembers } from "./remote-interface.ts";
 
-/** Where an agent is, and whether its card says so. */
-export interface FoundAgent {
+/** The interface to call, and whether it is a guess because the agent has no card. */
+export interface FoundInterface {
   readonly at: RemoteInterface;
   readonly isGuessed: boolean;
 }
 
-interface Known extends FoundAgent {
+interface CachedAgent extends FoundInterface {
   readonly cardUrl: string | undefined;
   readonly etag: string | undefined;
   readonly askedAtMs: number;
 }
 
-/** For so long nobody asks whether a card has changed. */
+type FetchedAgent = Omit<CachedAgent, "askedAtMs">;
+
+/** A cached card is used so long without asking the agent. */
 const FRESH_MS = 5 * 60 * 1_000;
-/** Agents whose cards are remembered; the one that was asked longest ago makes room. */
-const KNOWN_MAX = 1_000;
+/** Cached agents; the one that was asked longest ago is evicted first. */
+const CACHED_MAX = 1_000;
 
 const WELL_KNOWN = [".well-known/agent-card.json", ".well-known/agent.json"];
 const SERVER_ERRORS = 500;
 const TOO_MANY = 429;
 
-/** Finds out how an agent elsewhere wants to be asked: from its card, wherever below its address that is. */
+/** A cache of the interfaces of remote agents, read from their cards. */
 export class RemoteCards {
   readonly #calls: RemoteCalls;
   readonly #clock: Clock;
-  readonly #known = new Map<string, Known>();
+  readonly #cache = new Map<string, CachedAgent>();
 
   constructor(calls: RemoteCalls, clock: Clock) {
     this.#calls = calls;
@@ -39,29 +40,28 @@ export class RemoteCards {
   }
 
   /** `url` is that of the card, of the folder it is in, or of the interface itself. Throws `RemoteFailure`. */
-  async find(url: string, signal: AbortSignal): Promise<FoundAgent> {
-    const known = this.#known.get(url);
-    if (known !== undefined && this.#clock.nowMs() - known.askedAtMs < FRESH_MS) return known;
-    if (known?.cardUrl !== undefined) {
-      const answer = await this.#fetch(known.cardUrl, signal, known.etag);
-      if (answer.status === 304) return this.#remember(url, known);
-      const found = readAgent(answer, known.cardUrl);
-      if (found !== undefined) return this.#remember(url, found);
+  async find(url: string, signal: AbortSignal): Promise<FoundInterface> {
+    const cached = this.#cache.get(url);
+    if (cached !== undefined && this.#clock.nowMs() - cached.askedAtMs < FRESH_MS) return cached;
+    if (cached?.cardUrl !== undefined) {
+      const answer = await this.#fetch(cached.cardUrl, signal, cached.etag);
+      if (answer.status === 304) return this.#keep(url, cached);
+      const found = readAgent(answer, cached.cardUrl);
+      if (found !== undefined) return this.#keep(url, found);
     }
-    return this.#remember(url, await this.#search(url, signal));
+    return this.#keep(url, await this.#search(url, signal));
   }
 
-  /** What was found does not hold any more. */
   forget(url: string): void {
-    this.#known.delete(url);
+    this.#cache.delete(url);
   }
 
-  /** What a guess has come to. */
+  /** Replaces a guess by the interface that worked. */
   learn(url: string, at: RemoteInterface): void {
-    this.#remember(url, { at, isGuessed: false, cardUrl: undefined, etag: undefined });
+    this.#keep(url, { at, isGuessed: false, cardUrl: undefined, etag: undefined });
   }
 
-  async #search(url: string, signal: AbortSignal): Promise<Omit<Known, "askedAtMs">> {
+  async #search(url: string, signal: AbortSignal): Promise<FetchedAgent> {
     for (const cardUrl of addressesBelow(url)) {
       const found = readAgent(await this.#fetch(cardUrl, signal), cardUrl);
       if (found !== undefined) return found;
@@ -73,14 +73,14 @@ export class RemoteCards {
       : { at: own, isGuessed: false, ...none };
   }
 
-  /** The address of an interface may be all that somebody knows; the card of its host may name it. */
+  /** `url` may be that of an interface which the card of its host names. */
   async #listedByHost(url: string, signal: AbortSignal): Promise<RemoteInterface | undefined> {
     const cardUrl = new URL(`/${WELL_KNOWN[0]}`, url).href;
-    const interfaces = readCards(await this.#fetch(cardUrl, signal), cardUrl);
+    const interfaces = readInterfaces(await this.#fetch(cardUrl, signal), cardUrl);
     return interfaces?.find((one) => one.url === url);
   }
 
-  /** An agent that is ill says nothing of where its card is. */
+  /** Throws where the answer does not tell whether there is a card. */
   async #fetch(cardUrl: string, signal: AbortSignal, etag?: string): Promise<OutboundAnswer> {
     const headers = {
       accept: "application/json",
@@ -93,25 +93,25 @@ export class RemoteCards {
     return answer;
   }
 
-  #remember(url: string, found: Omit<Known, "askedAtMs">): Known {
-    this.#known.delete(url);
-    const [oldest] = this.#known.keys();
-    if (this.#known.size >= KNOWN_MAX && oldest !== undefined) this.#known.delete(oldest);
-    const known = { ...found, askedAtMs: this.#clock.nowMs() };
-    this.#known.set(url, known);
-    return known;
+  #keep(url: string, found: FetchedAgent): CachedAgent {
+    this.#cache.delete(url);
+    const [oldest] = this.#cache.keys();
+    if (this.#cache.size >= CACHED_MAX && oldest !== undefined) this.#cache.delete(oldest);
+    const cached = { ...found, askedAtMs: this.#clock.nowMs() };
+    this.#cache.set(url, cached);
+    return cached;
   }
 }
 
-/** Whatever becomes of a look at a card, no message has gone out. */
+/** Fetching a card sends no message, so its failure is never `unknown`. */
 function throwUnsent(reason: unknown): never {
   if (!(reason instanceof RemoteFailure) || reason.kind === "stopped") throw reason;
   const { answer, message } = reason;
   throw new RemoteFailure("failed", `its card: ${reason.reason}`, { answer, message, cause: reason });
 }
 
-function readAgent(answer: OutboundAnswer, cardUrl: string): Omit<Known, "askedAtMs"> | undefined {
-  const interfaces = readCards(answer, cardUrl);
+function readAgent(answer: OutboundAnswer, cardUrl: string): FetchedAgent | undefined {
+  const interfaces = readInterfaces(answer, cardUrl);
   if (interfaces === undefined) return undefined;
   const [at] = interfaces;
   if (at !== undefined) return { at, isGuessed: false, cardUrl, etag: answer.headers["etag"] };
@@ -120,12 +120,12 @@ function readAgent(answer: OutboundAnswer, cardUrl: string): Omit<Known, "askedA
   throw new RemoteFailure("refused", reason, { answer });
 }
 
-function readCards(answer: OutboundAnswer, cardUrl: string): readonly RemoteInterface[] | undefined {
+function readInterfaces(answer: OutboundAnswer, cardUrl: string): readonly RemoteInterface[] | undefined {
   const card = answer.status === 200 ? parseMembers(answer.text) : undefined;
   return isCard(card) ? interfacesOf(card, cardUrl) : undefined;
 }
 
-/** The address is a folder whether or not a slash says so, unless it is the card itself. */
+/** The address is a folder, with or without a slash at its end, unless it is the card itself. */
 function addressesBelow(url: string): readonly string[] {
   const folder = new URL(url);
   folder.search = "";

@@ -5,7 +5,7 @@ import { AGENT_URL, type RemoteCore, remoteCore } from "../../../testing/fake-ag
 
 type Members = Readonly<Record<string, unknown>>;
 
-/** What the agent is sent when somebody asks it over A2A, at its mailbox here. */
+/** What the remote agent gets when an A2A caller sends to its mailbox here. */
 async function sentOn(core: RemoteCore, params: Members): Promise<Members> {
   await core.agents.register(core.operator, { agent_id: ZHIWEI, callback_url: AGENT_URL, push: "a2a" });
   const caller = { principal: core.operator, agentId: ZHIWEI, version: "1.0" } as const;
@@ -25,8 +25,8 @@ function withoutOurs({ metadata, ...message }: Members): {
   return { message, theirs };
 }
 
-describe("a message that came over A2A and goes on over A2A", () => {
-  it("is the one that its caller wrote, but for its place and what only this relay was told", async () => {
+describe("a message that came over A2A and is sent over A2A", () => {
+  it("is the one that its caller wrote, except for its task, its context and what is for this relay only", async () => {
     await using core = await remoteCore();
     const sent = await sentOn(core, {
       message: {
@@ -61,7 +61,7 @@ describe("a message that came over A2A and goes on over A2A", () => {
     assert.deepEqual(sent["configuration"], configuration);
   });
 
-  it("does not tell the next relay whom the caller wrote for here", async () => {
+  it("does not name the target agent to the next relay", async () => {
     await using core = await remoteCore();
     const metadata = { sender_agent_id: LULU };
     const sent = await sentOn(core, {
@@ -81,8 +81,8 @@ describe("a message that came over A2A and goes on over A2A", () => {
   });
 });
 
-describe("a message that goes on over A2A", () => {
-  it("has nothing but what the relay says of it", async () => {
+describe("a message that is sent over A2A", () => {
+  it("has only the metadata of the relay", async () => {
     await using core = await remoteCore();
     const { messageId } = await core.ask();
     await core.push();

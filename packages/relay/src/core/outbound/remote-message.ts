@@ -1,31 +1,31 @@
 import { LIMITS, type Message, type Part } from "@a2a-relay/protocol";
-import { RemoteFailure } from "./remote-failure.ts";
+import { RemoteFailure } from "./remote-calls.ts";
 
-/** The place of a message at the agent that gets it, as that agent names it. */
-export interface RemotePosition {
+/** The task and the context that a message belongs to, as the remote agent names them. */
+export interface RemoteTarget {
   readonly taskId?: string | undefined;
   readonly contextId?: string | undefined;
 }
 
-/** What a task is asked for with: enough of its history to have what the agent said since it was asked before. */
+/** Messages of a task's history that the relay asks for: enough to see all since the last poll. */
 export const HISTORY_LENGTH = 20;
 
 type Members = Readonly<Record<string, unknown>>;
 
-/** Members of a message that say where it belongs at this relay, or what the message itself says. */
+/** Members that this relay writes itself. */
 const OWN_MEMBERS: ReadonlySet<string> = new Set(["role", "parts", "taskId", "contextId", "kind"]);
-/** Metadata that was meant for this relay: another one would take it for its own. */
+/** Metadata for this relay; another relay would read it as its own. */
 const OWN_METADATA: ReadonlySet<string> = new Set(["relay_target_agent_id", "sender_agent_id"]);
 
 /**
- * The parameters of a send that brings the message, in A2A 1.0, with all that a caller of A2A wrote beside the message.
- * It is answered at once: who works is looked after.
+ * The parameters of `send` in A2A 1.0, with everything that an A2A caller wrote beside the message. The agent answers
+ * at once; the relay polls the task.
  */
-export function sendParams(message: Message, place: RemotePosition): Members {
+export function sendParams(message: Message, target: RemoteTarget): Members {
   const modes = message["accepted_output_modes"];
   const metadata = without(message["a2a_metadata"], OWN_METADATA);
   return {
-    message: messageOf(message, place),
+    message: messageOf(message, target),
     configuration: {
       returnImmediately: true,
       historyLength: HISTORY_LENGTH,
@@ -35,7 +35,7 @@ export function sendParams(message: Message, place: RemotePosition): Members {
   };
 }
 
-function messageOf(message: Message, { taskId, contextId }: RemotePosition): Members {
+function messageOf(message: Message, { taskId, contextId }: RemoteTarget): Members {
   const { messageId, metadata, extensions, ...more } = without(message["a2a_message"], OWN_MEMBERS);
   return {
     ...more,
@@ -49,8 +49,8 @@ function messageOf(message: Message, { taskId, contextId }: RemotePosition): Mem
   };
 }
 
-/** A message that comes back to relays over and over would go round for ever. */
-export function assertGoesOn(message: Message): void {
+/** Ends a loop of relays that forward a message to each other. */
+export function assertHopsLeft(message: Message): void {
   const hops = hopsOf(message);
   if (hops < LIMITS.a2aHopsMax) return;
   throw new RemoteFailure(
@@ -59,14 +59,14 @@ export function assertGoesOn(message: Message): void {
   );
 }
 
-/** How many relays the message came through over A2A before this one. */
+/** Relays that forwarded the message over A2A before this one. */
 function hopsOf(message: Message): number {
   const { metadata } = membersOf(message["a2a_message"]);
   const { hops } = membersOf(membersOf(metadata)["a2a_relay"]);
   return typeof hops === "number" && hops > 0 ? Math.ceil(hops) : 0;
 }
 
-/** Under one name of its own, so that nothing of it is taken for something that an agent knows otherwise. */
+/** Under one name, so that it does not clash with other metadata. */
 function aboutMessage(message: Message): Members {
   const { id, from, type, subject, thread_id: threadId, task_id: taskId } = message;
   const about = { message_id: id, from, type, subject, thread_id: threadId, hops: hopsOf(message) + 1 };

@@ -10,7 +10,7 @@ import type { TimedRemoteTask } from "../ports/remote-tasks.ts";
 const HANGING = "https://hanging.example/一";
 const HEALTHY = "https://healthy.example/二";
 
-/** So many tasks of a tenant at an agent, due since then. */
+/** Adds remote tasks of a tenant at a URL, due for `dueMs`. */
 async function tasksAt(
   core: CoreOnMemory,
   url: string,
@@ -53,43 +53,43 @@ function countBy(due: readonly TimedRemoteTask[], member: "origin" | "tenant"): 
   );
 }
 
-describe("looks at tasks elsewhere", () => {
-  it("are begun for every tenant, however many of another one wait longer", async () => {
+describe("polls of remote tasks", () => {
+  it("are chosen for every tenant, however many of another one wait longer", async () => {
     await using core = await coreOnMemory();
     for (let host = 0; host < 20; host += 1) {
       await tasksAt(core, `https://h${host}.example/`, LIMITS.remotePollsOfOriginMax, { dueMs: 1_000 });
     }
     await tasksAt(core, HEALTHY, 1, { tenant: "别人" });
-    const first = await core.remoteWork.agenda([]);
+    const first = await core.remoteWork.chooseDue([]);
     assert.deepEqual(countBy(first.due, "tenant"), { [DEFAULT_TENANT]: LIMITS.remotePollsMax, 别人: 1 });
     await tasksAt(core, `${HEALTHY}/后来`, 1, { tenant: "别人" });
-    const second = await core.remoteWork.agenda(first.due);
+    const second = await core.remoteWork.chooseDue(first.due);
     assert.deepEqual(countBy(second.due, "tenant"), { 别人: 1 });
     assert.equal(second.waitMs, Infinity);
   });
 
-  it("are begun at every origin, however many wait longer at another one", async () => {
+  it("are chosen at every origin, however many wait longer at another one", async () => {
     await using core = await coreOnMemory();
     await tasksAt(core, HANGING, 3 * LIMITS.remotePollsMax, { dueMs: 1_000 });
     await tasksAt(core, HEALTHY, 2);
-    const { due } = await core.remoteWork.agenda([]);
+    const { due } = await core.remoteWork.chooseDue([]);
     assert.deepEqual(countBy(due, "origin"), {
       "https://hanging.example": LIMITS.remotePollsOfOriginMax,
       "https://healthy.example": 2,
     });
     const [hung, ...others] = due;
     assert.ok(hung);
-    const again = await core.remoteWork.agenda(others);
+    const again = await core.remoteWork.chooseDue(others);
     assert.deepEqual(countBy(again.due, "origin"), { [hung.origin]: 1 });
   });
 
-  it("wait for the first that falls due beside what is under way", async () => {
+  it("wait for the first that is due beside those under way", async () => {
     await using core = await coreOnMemory();
     await tasksAt(core, HANGING, 1);
     await tasksAt(core, HEALTHY, 1, { dueMs: -700 });
     await tasksAt(core, HEALTHY, 1, { dueMs: -900, tenant: "别人" });
-    const { due, waitMs } = await core.remoteWork.agenda([]);
+    const { due, waitMs } = await core.remoteWork.chooseDue([]);
     assert.deepEqual([due.length, waitMs], [1, 700]);
-    assert.equal((await core.remoteWork.agenda(due)).waitMs, 700);
+    assert.equal((await core.remoteWork.chooseDue(due)).waitMs, 700);
   });
 });

@@ -12,29 +12,27 @@ import {
 } from "@a2a-relay/protocol";
 import { agentOf, type Principal } from "../access/principal.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
-import { digestOfText } from "../rules/digest.ts";
-import type { TaskRecord } from "../ports/tasks.ts";
-import type { TaskService } from "../tasks/task-service.ts";
-import { RemoteFailure } from "./remote-failure.ts";
-import { saidBetween } from "./remote-history.ts";
 import type { RemoteTask } from "../ports/remote-tasks.ts";
-import { contentOf, isSilent, listOf, reasonOf, resultOf } from "./remote-content.ts";
+import type { TaskRecord } from "../ports/tasks.ts";
+import { digestOfText } from "../rules/digest.ts";
+import type { TaskService } from "../tasks/task-service.ts";
+import { RemoteFailure } from "./remote-calls.ts";
+import { contentOf, isSilent, listOf, reasonOf, resultOf, unrecordedMessages } from "./remote-content.ts";
 
-/** What was put on record of a task elsewhere. */
-export interface Recorded {
+export interface RecordedTask {
   readonly isNews: boolean;
   readonly isOver: boolean;
   readonly statusDigest: string | null;
 }
 
-/** The agent names a state that says nothing of what became of the task. */
+/** The agent's task is in a state that A2A does not have. */
 export class UnknownState extends RemoteFailure {
   constructor(state: unknown) {
     super("failed", `the agent says that its task is in the state ${quote(state)}, which A2A does not know`);
   }
 }
 
-/** The status is on record, and what was made is not. */
+/** The status is recorded, the artifacts are not. */
 export class HalfRecorded extends Error {
   override readonly name: string = "HalfRecorded";
   readonly statusDigest: string;
@@ -45,11 +43,11 @@ export class HalfRecorded extends Error {
   }
 }
 
-type Work = Pick<RemoteTask, "tenant" | "taskId" | "agentId" | "statusDigest">;
+type PolledTask = Pick<RemoteTask, "tenant" | "taskId" | "agentId" | "statusDigest">;
 
 /**
- * Puts on record of our task what an agent elsewhere says of its own, as that agent would do itself. It is compared
- * with what is there already, so that doing it twice does no harm.
+ * Copies the state of a remote task to ours, acting as the agent that has it. Compares with what is recorded, so that a
+ * repeated call changes nothing.
  */
 export class RemoteRecord {
   readonly #store: RelayStore;
@@ -60,65 +58,65 @@ export class RemoteRecord {
     this.#tasks = parts.tasks;
   }
 
-  /** An agent that answers with a message has done all there was to do. */
-  async message({ tenant, taskId, agentId }: Work, message: A2aMessage): Promise<void> {
+  /** An agent that answers with a message has completed the task. */
+  async message({ tenant, taskId, agentId }: PolledTask, message: A2aMessage): Promise<void> {
     const { text, ...more } = contentOf(message);
     await this.#tasks.complete(agentOf(tenant, agentId), taskId, { ...more, text, plain: true });
   }
 
-  /** What an agent says about a task that goes on. */
-  async remark(work: Work, message: A2aMessage): Promise<void> {
+  /** A message about a task that goes on. */
+  async remark(remote: PolledTask, message: A2aMessage): Promise<void> {
     const content = contentOf(message);
     if (isSilent(content)) return;
-    await this.#tasks.reportStatus(agentOf(work.tenant, work.agentId), work.taskId, {
+    await this.#tasks.reportStatus(agentOf(remote.tenant, remote.agentId), remote.taskId, {
       state: "working",
       ...content,
     });
   }
 
-  /** In the order in which it can have happened: what is made is made after a status, and before the end. */
-  async task(work: Work, ours: TaskRecord, theirs: A2aTask): Promise<Recorded> {
+  /** Records artifacts after a status that goes on, and before one that ends the task. */
+  async task(remote: PolledTask, ours: TaskRecord, theirs: A2aTask): Promise<RecordedTask> {
     const state = readTaskState(theirs.status.state);
     if (state === undefined) {
-      await this.#artifacts(work, theirs, { isEnd: false });
+      await this.#artifacts(remote, theirs, { isEnd: false });
       throw new UnknownState(theirs.status.state);
     }
     const statusDigest = digestOfStatus(theirs.status);
-    const isSame = statusDigest === work.statusDigest;
-    const hasSaid = await this.#between(work, ours, theirs, { state, isSame });
+    const isSame = statusDigest === remote.statusDigest;
+    const hasSaid = await this.#history(remote, ours, theirs, { state, isSame });
     const now: TaskRecord = hasSaid ? { ...ours, state: "working" } : ours;
     if (isTerminal(state)) {
-      await this.#artifacts(work, theirs, { isEnd: true });
-      await this.#status(work, now, theirs, state);
+      await this.#artifacts(remote, theirs, { isEnd: true });
+      await this.#status(remote, now, theirs, state);
       return { isNews: true, isOver: true, statusDigest };
     }
-    if (!isSame) await this.#status(work, now, theirs, state);
+    if (!isSame) await this.#status(remote, now, theirs, state);
     try {
-      const hasMade = await this.#artifacts(work, theirs, { isEnd: false });
+      const hasMade = await this.#artifacts(remote, theirs, { isEnd: false });
       return { isNews: hasMade || hasSaid || !isSame, isOver: false, statusDigest };
     } catch (reason) {
       throw new HalfRecorded(statusDigest, reason);
     }
   }
 
-  /** A task that waits does not go on because of what was said before. */
-  async #between(
-    work: Work,
+  /** Old messages must not set a waiting task back to `working`. */
+  async #history(
+    remote: PolledTask,
     ours: TaskRecord,
     theirs: A2aTask,
     { state, isSame }: { readonly state: TaskState; readonly isSame: boolean },
   ): Promise<boolean> {
     if (state === "submitted" || (isSame && state !== "working" && !isTerminal(state))) return false;
-    const said = await saidBetween(this.#store, ours, theirs, state);
+    const said = await unrecordedMessages(this.#store, ours, theirs, state);
     for (const content of said) {
       const status = { state: "working", ...content };
-      await this.#tasks.reportStatus(agentOf(work.tenant, work.agentId), work.taskId, status);
+      await this.#tasks.reportStatus(agentOf(remote.tenant, remote.agentId), remote.taskId, status);
     }
     return said.length > 0;
   }
 
   async #status(
-    { tenant, taskId, agentId }: Work,
+    { tenant, taskId, agentId }: PolledTask,
     ours: TaskRecord,
     theirs: A2aTask,
     state: TaskState,
@@ -158,9 +156,9 @@ export class RemoteRecord {
     }
   }
 
-  /** Those that are new or have changed; of one that has only grown, what it has grown by. */
+  /** Records new and changed artifacts; of one that only grew, its new parts. */
   async #artifacts(
-    { tenant, taskId, agentId }: Work,
+    { tenant, taskId, agentId }: PolledTask,
     { artifacts }: A2aTask,
     { isEnd }: { readonly isEnd: boolean },
   ): Promise<boolean> {
@@ -187,8 +185,8 @@ interface ArtifactPiece {
 }
 
 /**
- * What turns our artifact into theirs, in pieces of a size that a request may have. As long as the agent has not come
- * to its end, every artifact may grow.
+ * The pieces that make our artifact equal to theirs, each of at most `LIMITS.partsMax` parts. An artifact may grow until
+ * the task ends.
  */
 function piecesOf(ours: Artifact | undefined, theirs: Artifact, isEnd: boolean): readonly ArtifactPiece[] {
   const isGrown = ours !== undefined && isBeginning(ours, theirs);
@@ -203,20 +201,20 @@ function piecesOf(ours: Artifact | undefined, theirs: Artifact, isEnd: boolean):
   return pieces;
 }
 
-/** The same but for parts that have come behind. */
+/** Whether theirs is ours with more parts at its end. */
 function isBeginning({ parts: before, ...ours }: Artifact, { parts, ...theirs }: Artifact): boolean {
   if (before.length > parts.length || JSON.stringify(ours) !== JSON.stringify(theirs)) return false;
   return JSON.stringify(before) === JSON.stringify(parts.slice(0, before.length));
 }
 
-/** Some agents give their artifacts no names, or such as nobody else could keep. Members are in a fixed order. */
+/** Replaces an absent or too long id. The fixed order of members makes the JSON comparable. */
 function named({ artifactId, parts, ...more }: Artifact, index: number): Artifact {
   const isName =
     typeof artifactId === "string" && artifactId !== "" && artifactId.length <= LIMITS.idCharsMax;
   return { artifactId: isName ? artifactId : `artifact-${index + 1}`, ...more, parts: listOf(parts) };
 }
 
-/** Their clock may tick with each look; only where nothing else tells two questions apart does it count. */
+/** Some agents send a new timestamp with every poll, so it counts only where there is no message id. */
 function digestOfStatus({ state, message, timestamp }: A2aStatus): string {
   const said = message === undefined || message === null ? undefined : [message.messageId, message.parts];
   const isTold = typeof message?.messageId === "string";

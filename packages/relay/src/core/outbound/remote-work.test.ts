@@ -16,7 +16,7 @@ function unreachable(): never {
   throw new OutboundFailure("unreachable", "no connection");
 }
 
-/** A person has taken what was added to the task. */
+/** A worker here leases what was added to the task. */
 async function held(core: RemoteCore, taskId: string): Promise<{ message_id: string; lease_id: string }> {
   await core.send({ to: AGENT, type: "note", task_id: taskId, body: "还有" });
   const [item] = (await core.mailboxes.lease(core.operator, AGENT, {})).messages;
@@ -24,14 +24,14 @@ async function held(core: RemoteCore, taskId: string): Promise<{ message_id: str
   return { message_id: item.message_id, lease_id: item.lease.id };
 }
 
-describe("a task that an agent elsewhere works on", () => {
-  it("is looked at soon, then ever more rarely, and soon again after news", async () => {
+describe("a remote task", () => {
+  it("is polled soon, then less and less often, and soon again after a change", async () => {
     await using core = await remoteCore();
     await core.taken();
     assert.equal(await core.waitMs(), 250);
     const waits: number[] = [];
-    for (let look = 0; look < 40; look += 1) {
-      await core.lookNext();
+    for (let poll = 0; poll < 40; poll += 1) {
+      await core.pollNext();
       waits.push(await core.waitMs());
     }
     assert.deepEqual(
@@ -40,16 +40,16 @@ describe("a task that an agent elsewhere works on", () => {
     );
     assert.equal(waits.at(-1), 15_000);
     core.agent.get = () => saying("WORKING", "一半了");
-    await core.lookNext();
+    await core.pollNext();
     assert.equal(await core.waitMs(), 250);
   });
 
-  it("shows what the agent says, once for each time it says it", async () => {
+  it("records what the agent says, once for each time", async () => {
     await using core = await remoteCore();
     const { taskId } = await core.taken();
     for (const text of ["开始", "开始", "一半", "一半"]) {
       core.agent.get = () => saying("WORKING", text);
-      await core.lookNext();
+      await core.pollNext();
     }
     const { updates } = await core.store.taskUpdates({
       tenant: DEFAULT_TENANT,
@@ -63,50 +63,50 @@ describe("a task that an agent elsewhere works on", () => {
     assert.deepEqual(said, [undefined, "开始", "一半"]);
   });
 
-  it("is given up after an hour without an answer, counted in looks", async () => {
+  it("is given up after an hour without an answer, counted in polls", async () => {
     await using core = await remoteCore();
     const { taskId } = await core.taken();
     core.agent.get = unreachable;
     const startMs = core.clock.nowMs();
-    let looks = 0;
+    let polls = 0;
     while ((await core.task(taskId)).state === "working") {
-      await core.lookNext();
-      looks += 1;
+      await core.pollNext();
+      polls += 1;
     }
     const { state, status_text: why } = await core.task(taskId);
-    assert.deepEqual([state, looks], ["failed", 21]);
+    assert.deepEqual([state, polls], ["failed", 21]);
     assert.ok(core.clock.nowMs() - startMs > 3_600_000 && core.clock.nowMs() - startMs < 4_500_000);
     assert.match(why ?? "", /could not be asked for an hour .* no connection to the endpoint/);
     assert.equal(await core.waitMs(), Infinity);
   });
 
-  it("forgets how often the agent did not answer once it does", async () => {
+  it("counts failed polls from zero again after an answer", async () => {
     await using core = await remoteCore();
     const { taskId } = await core.taken();
     for (let time = 0; time < 3; time += 1) {
       core.agent.get = unreachable;
-      for (let look = 0; look < 15; look += 1) await core.lookNext();
+      for (let poll = 0; poll < 15; poll += 1) await core.pollNext();
       core.agent.get = () => aRemoteTask();
-      await core.lookNext();
+      await core.pollNext();
     }
     assert.equal((await core.task(taskId)).state, "working");
   });
 
-  it("fails when the agent does not know it, asked twice, and not for one bad moment", async () => {
+  it("fails when the agent does not know it in two polls, not in one", async () => {
     await using core = await remoteCore();
     const { taskId } = await core.taken();
     core.agent.get = () => {
       throw new RpcError(-32001, "Task not found");
     };
-    await core.lookNext();
+    await core.pollNext();
     core.agent.get = () => aRemoteTask();
-    await core.lookNext();
+    await core.pollNext();
     assert.equal((await core.task(taskId)).state, "working");
     core.agent.get = () => {
       throw new RpcError(-32001, "Task not found");
     };
-    await core.lookNext();
-    await core.lookNext();
+    await core.pollNext();
+    await core.pollNext();
     const { state, status_text: why } = await core.task(taskId);
     assert.equal(state, "failed");
     assert.match(why ?? "", /no longer knows the task/);
@@ -118,7 +118,7 @@ describe("a task that an agent elsewhere works on", () => {
     core.agent.get = () => {
       throw new RpcError(-32601, "Method not found");
     };
-    await core.lookNext();
+    await core.pollNext();
     assert.match((await core.task(taskId)).status_text ?? "", /does not tell what became of the task/);
   });
 
@@ -126,18 +126,18 @@ describe("a task that an agent elsewhere works on", () => {
     await using core = await remoteCore();
     const { taskId } = await core.taken();
     core.agent.get = () => saying("CANCELED", "没空");
-    await core.lookNext();
+    await core.pollNext();
     const { state, status_text: why } = await core.task(taskId);
     assert.deepEqual([state, why], ["failed", "canceled by the remote agent: 没空"]);
     assert.deepEqual(core.agent.calledFor("CancelTask"), []);
     assert.equal(await core.waitMs(), Infinity);
   });
 
-  it("is canceled there once when it is canceled here, and looked at no more", async () => {
+  it("is canceled there once when it is canceled here, and polled no more", async () => {
     await using core = await remoteCore();
     const { taskId } = await core.taken();
     await core.tasks.cancel(core.lulu, taskId, {});
-    await core.lookNext();
+    await core.pollNext();
     assert.deepEqual(core.agent.calledFor("CancelTask"), [{ id: "他们的任务" }]);
     assert.equal(await core.waitMs(), Infinity);
     assert.equal((await core.task(taskId)).state, "canceled");
@@ -148,16 +148,16 @@ describe("a task that an agent elsewhere works on", () => {
     const { taskId } = await core.taken({ deadline_ms: core.clock.nowMs() + 1_000 });
     core.agent.get = () => saying("COMPLETED", "晚了");
     core.clock.advance(1_000);
-    // Too late for an answer, though nobody has said yet that it failed.
-    assert.equal(await core.look(), 1);
+    // Too late for an answer, though the sweep has not failed the task yet.
+    assert.equal(await core.poll(), 1);
     assert.equal((await core.task(taskId)).state, "working");
     await core.sweep.step();
-    await core.lookNext();
+    await core.pollNext();
     assert.equal((await core.task(taskId)).state, "failed");
     assert.equal(core.agent.calledFor("CancelTask").length, 1);
   });
 
-  it("is canceled there also when that happened while the message was on its way", async () => {
+  it("is canceled there also when it was canceled here during the send", async () => {
     await using core = await remoteCore();
     const { taskId } = await core.ask();
     core.agent.send = async () => {
@@ -165,11 +165,11 @@ describe("a task that an agent elsewhere works on", () => {
       return { task: aRemoteTask() };
     };
     assert.deepEqual(await core.push(), ["delivered"]);
-    assert.equal(await core.look(), 1);
+    assert.equal(await core.poll(), 1);
     assert.equal(core.agent.calledFor("CancelTask").length, 1);
   });
 
-  it("is left alone when somebody else works on it by now", async () => {
+  it("is polled no more when it has another assignee", async () => {
     await using core = await remoteCore();
     const { taskId, messageId } = await core.taken();
     const handoff = {
@@ -180,50 +180,50 @@ describe("a task that an agent elsewhere works on", () => {
       body: "你来",
     } as const;
     await core.messages.send(core.operator, handoff);
-    await core.lookNext();
+    await core.pollNext();
     assert.deepEqual([core.agent.calledFor("CancelTask").length, await core.waitMs()], [0, Infinity]);
     assert.equal((await core.task(taskId)).state, "submitted");
   });
 
-  it("ends when the agent may not answer, so that nobody waits for ever", async () => {
+  it("fails when the agent may not answer, so that its requester does not wait for ever", async () => {
     await using core = await remoteCore({ capabilities: true });
     const { taskId } = await core.ask();
     assert.deepEqual(await core.push(), ["delivered"]);
     core.agent.send = () => ({ task: aRemoteTask() });
-    await core.look();
+    await core.poll();
     const { state, status_text: why } = await core.task(taskId);
     assert.equal(state, "failed");
     assert.match(why ?? "", /cannot be kept: .*a2a.respond/);
   });
 
-  it("is looked at ever more rarely while somebody else holds it, and taken up when they let go", async () => {
+  it("is polled less and less often while another worker holds it, and recorded when it is released", async () => {
     await using core = await remoteCore();
     const { taskId } = await core.taken();
     const lease = await held(core, taskId);
     core.agent.get = () => saying("COMPLETED", "好了");
     const waits: number[] = [];
-    for (let look = 0; look < 4; look += 1) {
-      await core.lookNext();
+    for (let poll = 0; poll < 4; poll += 1) {
+      await core.pollNext();
       waits.push(await core.waitMs());
     }
     assert.deepEqual(waits, [1_000, 2_000, 4_000, 8_000]);
     assert.equal((await core.task(taskId)).state, "working");
     await core.mailboxes.release(core.operator, AGENT, lease);
-    await core.lookNext();
+    await core.pollNext();
     assert.equal((await core.task(taskId)).state, "completed");
   });
 
-  it("is left to whoever holds it in the end", async () => {
+  it("is left to the worker that holds it after the last poll", async () => {
     await using core = await remoteCore();
     const { taskId } = await core.taken();
     await held(core, taskId);
     core.agent.get = () => saying("COMPLETED", "好了");
-    let looks = 0;
-    for (; (await core.waitMs()) !== Infinity; looks += 1) await core.lookNext();
-    assert.deepEqual([looks, (await core.task(taskId)).state], [21, "working"]);
+    let polls = 0;
+    for (; (await core.waitMs()) !== Infinity; polls += 1) await core.pollNext();
+    assert.deepEqual([polls, (await core.task(taskId)).state], [21, "working"]);
   });
 
-  it("fails in the end when what the agent says breaks the relay every time, which is reported", async () => {
+  it("fails after the last poll when recording fails every time, which is reported", async () => {
     await using core = await remoteCore();
     const { taskId } = await core.taken();
     core.agent.get = () => {
@@ -233,15 +233,15 @@ describe("a task that an agent elsewhere works on", () => {
     let reports = 0;
     while ((await core.task(taskId)).state === "working") {
       core.clock.advance(await core.waitMs());
-      await core.remoteWork.look({ tenant: DEFAULT_TENANT, taskId }, signal).catch(() => (reports += 1));
+      await core.remoteWork.poll({ tenant: DEFAULT_TENANT, taskId }, signal).catch(() => (reports += 1));
     }
     assert.equal(reports, 20);
     assert.match((await core.task(taskId)).status_text ?? "", /cannot be kept: internal error/);
-    assert.equal(await core.look(), 1);
+    assert.equal(await core.poll(), 1);
     assert.equal(core.agent.calledFor("CancelTask").length, 1);
   });
 
-  it("takes an answer that comes while it is looked at", async () => {
+  it("keeps an answer that comes during a poll", async () => {
     await using core = await remoteCore();
     const { taskId } = await core.taken();
     core.agent.get = async () => {
@@ -252,14 +252,14 @@ describe("a task that an agent elsewhere works on", () => {
       await core.store.commit(changes);
       return saying("WORKING", "旧的");
     };
-    await core.lookNext();
+    await core.pollNext();
     core.agent.get = () => saying("WORKING", "旧的");
-    await core.look();
+    await core.poll();
     assert.equal((await core.task(taskId)).status_text, "顺便说");
   });
 });
 
-describe("what an agent elsewhere made", () => {
+describe("an artifact of a remote task", () => {
   const made = (...texts: readonly string[]): object =>
     aRemoteTask({ artifacts: [{ artifactId: "文", name: "稿", parts: texts.map((text) => ({ text })) }] });
 
@@ -275,7 +275,7 @@ describe("what an agent elsewhere made", () => {
     ];
     for (const texts of steps) {
       core.agent.get = () => made(...texts);
-      await core.lookNext();
+      await core.pollNext();
     }
     const { updates } = await core.store.taskUpdates({
       tenant: DEFAULT_TENANT,
@@ -300,13 +300,13 @@ describe("what an agent elsewhere made", () => {
     assert.deepEqual(artifacts, [{ artifactId: "文", name: "稿", parts: [{ text: "改" }] }]);
   });
 
-  it("may have more parts than one message has, and no name", async () => {
+  it("may have more parts than one message has, and no id", async () => {
     await using core = await remoteCore();
     const { taskId } = await core.taken();
     const parts = Array.from({ length: 250 }, (_, index) => ({ text: `${index};` }));
     core.agent.get = () =>
       aRemoteTask({ artifacts: [{ parts }, { parts: [{ text: "二" }] }, { parts: [] }] });
-    await core.lookNext();
+    await core.pollNext();
     const { artifacts } = await core.task(taskId);
     assert.deepEqual(
       artifacts.map(({ artifactId, parts: { length } }) => [artifactId, length]),
@@ -317,15 +317,15 @@ describe("what an agent elsewhere made", () => {
     );
   });
 
-  it("fails the task here and stops it there when it is more than can be kept", async () => {
+  it("fails the task here and cancels it there when it is too large", async () => {
     await using core = await remoteCore();
     const { taskId } = await core.taken();
     core.agent.get = () => made("x".repeat(LIMITS.taskArtifactBytesMax));
-    await core.lookNext();
+    await core.pollNext();
     const { state, status_text: why } = await core.task(taskId);
     assert.equal(state, "failed");
     assert.match(why ?? "", /cannot be kept: artifacts/);
-    await core.look();
+    await core.poll();
     assert.equal(core.agent.calledFor("CancelTask").length, 1);
   });
 
@@ -357,7 +357,7 @@ describe("what an agent elsewhere made", () => {
       await using core = await remoteCore();
       const { taskId } = await core.taken();
       core.agent.get = () => theirs;
-      await core.lookNext();
+      await core.pollNext();
       const { state, result_message_id: resultId } = await core.task(taskId);
       assert.equal(state, "completed");
       assert.equal((await core.message(resultId ?? "")).body, text);
@@ -368,7 +368,7 @@ describe("what an agent elsewhere made", () => {
     await using core = await remoteCore();
     const { taskId } = await core.taken();
     core.agent.get = () => saying("COMPLETED", "字".repeat(LIMITS.bodyBytesMax / 2), "m");
-    await core.lookNext();
+    await core.pollNext();
     const { body, parts } = await core.message((await core.task(taskId)).result_message_id ?? "");
     assert.ok(body.endsWith(" […]") && Buffer.byteLength(body) <= LIMITS.bodyBytesMax / 2);
     assert.equal(parts, undefined);

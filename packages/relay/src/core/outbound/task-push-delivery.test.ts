@@ -7,17 +7,17 @@ import { DEFAULT_TENANT } from "../access/principal.ts";
 
 const DELIVERED = { isDelivered: true, hasMore: false };
 const FAILED = { isDelivered: false, hasMore: false };
-/** Those of the settings under which the tests run. */
+/** The attempts of the test settings. */
 const GAPS_MS = [5_000, 25_000, 90_000];
 
-/** What was said with each status that was sent. */
+/** The text of each status that was sent. */
 function said(core: TaskPushingCore): readonly string[] {
   return core
     .bodies()
     .map((body) => /"text":"([^"]*)"/.exec(JSON.stringify(body["statusUpdate"]))?.[1] ?? "");
 }
 
-/** Lets all attempts of the update that is due be made. */
+/** Makes all attempts of the due update. */
 async function useUpAttempts(core: TaskPushingCore): Promise<void> {
   await core.push();
   for (const gapMs of GAPS_MS) {
@@ -27,7 +27,7 @@ async function useUpAttempts(core: TaskPushingCore): Promise<void> {
 }
 
 describe("an update that is pushed in 1.0", () => {
-  it("is the event of the stream, with the headers that A2A wants and the secrets of its owner", async () => {
+  it("is the event of the stream, with the headers of A2A and the secrets of its owner", async () => {
     await using core = await taskPushingCore();
     const taskId = await core.ask();
     await core.tell(taskId, { token: "tok", authentication: { scheme: "Bearer", credentials: "a.b.c" } });
@@ -73,12 +73,12 @@ describe("an update that is pushed in 1.0", () => {
     assert.match(JSON.stringify(first), /TASK_STATE_WORKING.*开始/);
     const chunk = (text: string) => ({ artifactId: "译文", parts: [{ text }] });
     const { contextId } = await core.a2a.get(core.caller(), { id: taskId });
-    const place = { taskId, contextId };
+    const ids = { taskId, contextId };
     assert.deepEqual(one, {
-      artifactUpdate: { ...place, artifact: chunk("甲"), append: false, lastChunk: true },
+      artifactUpdate: { ...ids, artifact: chunk("甲"), append: false, lastChunk: true },
     });
     assert.deepEqual(two, {
-      artifactUpdate: { ...place, artifact: chunk("乙"), append: true, lastChunk: false },
+      artifactUpdate: { ...ids, artifact: chunk("乙"), append: true, lastChunk: false },
     });
     assert.match(JSON.stringify(last), /TASK_STATE_COMPLETED.*完成/);
     const config = await core.config(taskId);
@@ -102,7 +102,7 @@ describe("an update that is pushed in 1.0", () => {
     assert.deepEqual(said(core), ["以后"]);
   });
 
-  it("goes to every configuration of the task, each at its own pace", async () => {
+  it("goes to every configuration of the task, each on its schedule", async () => {
     await using core = await taskPushingCore();
     const taskId = await core.ask();
     await core.tell(taskId, { id: "一" });
@@ -116,7 +116,7 @@ describe("an update that is pushed in 1.0", () => {
 });
 
 describe("an update that is pushed in an older dialect", () => {
-  it("is the bare task as it stands, as that dialect writes it", async () => {
+  it("is the current task, as that dialect writes it", async () => {
     for (const version of ["0.3", "0.2"] as const) {
       await using core = await taskPushingCore();
       const taskId = await core.ask();
@@ -140,7 +140,7 @@ describe("an update that is pushed in an older dialect", () => {
     }
   });
 
-  it("comes once for all that has happened, because the task tells all of it", async () => {
+  it("comes once for all updates, because the task contains them", async () => {
     await using core = await taskPushingCore();
     const taskId = await core.ask();
     await core.tell(taskId, {}, { version: "0.3" });
@@ -173,14 +173,14 @@ describe("an update that is pushed in an older dialect", () => {
 });
 
 describe("an update that does not arrive", () => {
-  it("is tried at the times of the settings, and the next one waits behind it", async () => {
+  it("is attempted on schedule, and the next one waits behind it", async () => {
     await using core = await taskPushingCore();
     core.outside.receiver = () => anAnswer(core.outside.requests.length <= 2 ? 503 : 200);
     const taskId = await core.ask();
     await core.tell(taskId);
     for (const text of ["甲", "乙"]) await core.works(taskId, text);
     assert.deepEqual(await core.push(), [FAILED]);
-    const { waitMs } = await core.taskPushDelivery.agenda(new Set());
+    const { waitMs } = await core.taskPushDelivery.chooseDue(new Set());
     assert.equal(waitMs, 5_000);
     core.clock.advance(4_999);
     assert.deepEqual(await core.push(), []);
@@ -194,7 +194,7 @@ describe("an update that does not arrive", () => {
     assert.deepEqual([(await core.config(taskId)).reason, (await core.config(taskId)).attempts], [null, 0]);
   });
 
-  it("waits as long as its receiver asks for, whatever happens to the task meanwhile", async () => {
+  it("waits as long as its receiver asks, whatever happens to the task meanwhile", async () => {
     await using core = await taskPushingCore();
     const busy = anAnswer(429, { headers: { "retry-after": "60" } });
     core.outside.receiver = () => (core.outside.requests.length === 1 ? busy : anAnswer(200));
@@ -241,7 +241,7 @@ describe("an update that does not arrive", () => {
     assert.deepEqual(events[0]?.data, data);
     await core.works(taskId, "戊");
     assert.deepEqual(await core.push(), []);
-    // Whoever is there again says so, and is told what was not given up.
+    // The owner configures it again, and gets the updates that were not given up.
     core.outside.receiver = () => anAnswer(200);
     await core.tell(taskId, { id });
     await core.push();
@@ -290,7 +290,7 @@ describe("an update that does not arrive", () => {
 });
 
 describe("a configuration that changes while a request is under way", () => {
-  it("is sent the same update at its new place, and goes on from there", async () => {
+  it("gets the same update at its new URL, and continues there", async () => {
     await using core = await taskPushingCore();
     const taskId = await core.ask();
     const url = "https://lulu.example/new";
@@ -336,12 +336,12 @@ describe("a configuration that changes while a request is under way", () => {
     assert.deepEqual(said(core), ["甲", "乙"]);
   });
 
-  it("is on record once, however often that is asked for", async () => {
+  it("is recorded once, however often it is called", async () => {
     await using core = await taskPushingCore();
     const taskId = await core.ask();
     await core.tell(taskId);
     for (const text of ["甲", "乙"]) await core.works(taskId, text);
-    const [config] = (await core.taskPushDelivery.agenda(new Set())).due;
+    const [config] = (await core.taskPushDelivery.chooseDue(new Set())).due;
     assert.ok(config);
     const ended = await core.taskPushDelivery.attempt(config, new AbortController().signal);
     assert.ok(ended !== "idle");
@@ -353,8 +353,8 @@ describe("a configuration that changes while a request is under way", () => {
   });
 });
 
-describe("whoever asked to be told", () => {
-  it("is told no more once it has left", async () => {
+describe("the owner of a configuration", () => {
+  it("gets no more updates after its removal", async () => {
     await using core = await taskPushingCore();
     const taskId = await core.ask();
     await core.tell(taskId);
@@ -366,7 +366,7 @@ describe("whoever asked to be told", () => {
     assert.match(reason ?? "", /takes no part/);
   });
 
-  it("and handed the task on is told nothing of what its new assignee does", async () => {
+  it("that handed the task on gets no updates of its new assignee", async () => {
     await using core = await taskPushingCore();
     const taskId = await core.ask();
     await core.tell(taskId, {}, { principal: core.zhiwei });

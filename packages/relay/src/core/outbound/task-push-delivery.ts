@@ -1,50 +1,55 @@
-import { GUEST, LIMITS, POSTMASTER } from "@a2a-relay/protocol";
+import {
+  A2A_DIALECTS,
+  type A2aStreamResponse,
+  type A2aTask,
+  GUEST,
+  LIMITS,
+  POSTMASTER,
+} from "@a2a-relay/protocol";
+import { decideAndCommit } from "../mechanisms/commit-retry.ts";
 import { TASK_PUSHES_TOPIC, type Watch } from "../ports/change-feed.ts";
 import type { Clock } from "../ports/clock.ts";
-import { decideAndCommit } from "../mechanisms/commit-retry.ts";
-import { HOW_TO_ALLOW } from "../rules/egress-policy.ts";
-import { type Outbound, OutboundFailure } from "../ports/outbound-http.ts";
+import { type Outbound, OutboundFailure, type OutboundRequest } from "../ports/outbound-http.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
+import type { TaskPushConfig, TaskPushKey, TaskPushShare } from "../ports/task-pushes.ts";
+import type { TaskRecord, TaskUpdate } from "../ports/tasks.ts";
+import { HOW_TO_ALLOW, originOf } from "../rules/egress-policy.ts";
+import { a2aEventOf } from "../tasks/a2a-view.ts";
+import { TaskStory } from "../tasks/task-story.ts";
+import type { DueWork } from "./outbound-schedule.ts";
 import type { PushParts, PushSettings } from "./push-delivery.ts";
 import { outcomeOfAnswer, outcomeOfFailure, type PushOutcome } from "./push-outcome.ts";
-import type { TaskRecord, TaskUpdate } from "../ports/tasks.ts";
-import { a2aEventOf } from "../tasks/a2a-view.ts";
-import { afterArrival, afterFailure, toldUpTo } from "./task-push-changes.ts";
-import { isSameConfig, nameOf, originOf, taskPushEvent } from "./task-push-config.ts";
-import { isToldByTask, type TaskNews, taskPushRequest } from "./task-push-message.ts";
-import type { TaskPushConfig, TaskPushKey, TaskPushShare } from "../ports/task-pushes.ts";
-import { TaskStory } from "../tasks/task-story.ts";
+import {
+  configAfterArrival,
+  configAfterFailure,
+  configAtUpdate,
+  configKey,
+  isSameConfig,
+  taskPushEvent,
+} from "./task-push-config.ts";
 
-/** What there is to do. */
-export interface TaskPushAgenda {
-  /** To be begun now. */
-  readonly due: readonly TaskPushConfig[];
-  /** How long nothing else falls due, unless something changes. */
-  readonly waitMs: number;
-}
-
-/** A request that has ended and is not on record yet. */
+/** An attempt that has ended and is not recorded yet. */
 export interface EndedTaskPush {
-  /** As it was when the request went out. */
+  /** The configuration when the request was made. */
   readonly sent: TaskPushConfig;
-  /** The update that was tried. */
+  /** The update that the attempt was for. */
   readonly n: number;
-  /** The last update that was in what was sent. */
-  readonly toldN: number;
+  /** The last update that the request contained. */
+  readonly sentN: number;
   readonly outcome: PushOutcome;
   readonly endedAtMs: number;
 }
 
 export interface TaskPushResult {
   readonly isDelivered: boolean;
-  /** There is more to send at once. */
+  /** The next update is due now. */
   readonly hasMore: boolean;
 }
 
-interface Walked {
-  /** The first update that is to be told; undefined: none is. */
+interface NextUpdate {
+  /** The first update to send; undefined when there is none. */
   readonly update: TaskUpdate | undefined;
-  /** The last update that was seen. */
+  /** The last update that was read. */
   readonly n: number;
 }
 
@@ -54,12 +59,15 @@ const SHARE: TaskPushShare = {
   ofReceiver: LIMITS.taskPushesOfReceiverMax,
 };
 
-const NO_PARTY = "whoever asked for it takes no part in the task any more";
+const NO_PARTY = "its owner takes no part in the task any more";
 const BLOCKED = `the url is at an address that the relay does not call; ${HOW_TO_ALLOW}`;
 
+/** What is sent: the event to receivers of 1.0, the task to those of older dialects. */
+type TaskPushBody = { readonly event: A2aStreamResponse } | { readonly task: A2aTask };
+
 /**
- * Tells A2A callers of their tasks where they asked for it, update by update. All of it is on disk, so that whoever
- * comes next goes on from there.
+ * Pushes the updates of tasks to the URLs that A2A callers configured, one after the other: `chooseDue` → `attempt` →
+ * `record`. All state is in the store, so that another process can continue at any step.
  */
 export class TaskPushDelivery {
   readonly #store: RelayStore;
@@ -81,16 +89,16 @@ export class TaskPushDelivery {
   }
 
   /**
-   * What to begin beside what is under way, and when to look again if nothing ends before. One owner, and one receiver
-   * of it, has so many under way at a time: who never answers holds up nobody but itself.
+   * Chooses configurations to push now, beside those under way. Each owner has a quota, and each of its receivers a
+   * smaller one, so that a receiver that hangs delays no other.
    */
-  async agenda(underWay: Iterable<TaskPushConfig>): Promise<TaskPushAgenda> {
+  async chooseDue(underWay: Iterable<TaskPushConfig>): Promise<DueWork<TaskPushConfig>> {
     const nowMs = this.#clock.nowMs();
     const { due, nextAtMs } = await this.#store.dueTaskPushes(nowMs, SHARE);
-    const names = new Set<string>();
+    const keys = new Set<string>();
     const counts = new Map<string, number>();
     const begin = (config: TaskPushConfig): void => {
-      names.add(nameOf(config));
+      keys.add(configKey(config));
       for (const key of shareKeys(config)) counts.set(key, (counts.get(key) ?? 0) + 1);
     };
     for (const config of underWay) begin(config);
@@ -98,7 +106,7 @@ export class TaskPushDelivery {
       const [owner, receiver] = shareKeys(config);
       const hasRoom =
         (counts.get(owner) ?? 0) < SHARE.ofOwner && (counts.get(receiver) ?? 0) < SHARE.ofReceiver;
-      if (!hasRoom || names.has(nameOf(config))) return false;
+      if (!hasRoom || keys.has(configKey(config))) return false;
       begin(config);
       return true;
     });
@@ -106,26 +114,26 @@ export class TaskPushDelivery {
   }
 
   /**
-   * Sends the update behind the cursor. What came of it is for the caller to put on record. `idle`: there was nothing
-   * to send, or it was stopped; nothing is on record of it.
+   * Sends the update behind the cursor. The caller records the outcome. `idle`: there was nothing to send, or the relay
+   * stopped; no attempt is recorded.
    */
   async attempt({ tenant, taskId, id }: TaskPushKey, signal: AbortSignal): Promise<EndedTaskPush | "idle"> {
     const config = await this.#store.taskPush(tenant, taskId, id);
     const isDue = config?.state === "active" && (config.nextAtMs ?? ANY_TIME) <= this.#clock.nowMs();
     if (!isDue || signal.aborted) return "idle";
-    const { update, n } = await this.#walk(config);
+    const { update, n } = await this.#nextUpdate(config);
     const task = await this.#store.task(tenant, taskId);
     if (task === undefined) return "idle";
-    if (!(await this.#mayKnow(config, task))) return this.#end(config, NO_PARTY);
-    if (update === undefined) return this.#rest(toldUpTo(config, task, n, this.#clock.nowMs()));
+    if (!(await this.#mayRead(config, task))) return this.#end(config, NO_PARTY);
+    if (update === undefined) return this.#rest(configAtUpdate(config, task, n, this.#clock.nowMs()));
     const outcome = await this.#call(config, task, update, signal);
     if (outcome === undefined) return "idle";
-    const toldN = isToldByTask(config) ? task.updateCount : n;
-    return { sent: config, n, toldN, outcome, endedAtMs: this.#clock.nowMs() };
+    const sentN = sendsTask(config) ? task.updateCount : n;
+    return { sent: config, n, sentN, outcome, endedAtMs: this.#clock.nowMs() };
   }
 
-  /** May be asked again when it failed: what is on record already is not written twice. */
-  async record({ sent, n, toldN, outcome, endedAtMs: nowMs }: EndedTaskPush): Promise<TaskPushResult> {
+  /** Commits the outcome. Safe to call again after an error: an attempt is never written twice. */
+  async record({ sent, n, sentN, outcome, endedAtMs: nowMs }: EndedTaskPush): Promise<TaskPushResult> {
     const { tenant, taskId, id } = sent;
     const isDelivered = outcome.kind === "delivered";
     return decideAndCommit(this.#store, async () => {
@@ -137,17 +145,17 @@ export class TaskPushDelivery {
       const offsetsMs = this.#settings.pushAttemptsMs;
       const after =
         outcome.kind === "delivered"
-          ? afterArrival(config, task, { n: toldN, nowMs })
-          : afterFailure(config, task, outcome, { n, nowMs, offsetsMs });
-      const isLost = after.reason !== null && after.state !== "active";
-      const events = isLost ? [disabledEvent(after, nowMs)] : [];
+          ? configAfterArrival(config, task, { n: sentN, nowMs })
+          : configAfterFailure(config, task, outcome, { n, nowMs, offsetsMs });
+      const isDisabled = after.reason !== null && after.state !== "active";
+      const events = isDisabled ? [disabledEvent(after, nowMs)] : [];
       const hasMore = after.nextAtMs !== null && after.nextAtMs <= this.#clock.nowMs();
       return { changes: { tenant, taskPushes: [after], events }, answer: { isDelivered, hasMore } };
     });
   }
 
-  /** Past what only the history of the task shows. */
-  async #walk({ tenant, taskId, afterN }: TaskPushConfig): Promise<Walked> {
+  /** Skips messages, which belong to the history of the task only. */
+  async #nextUpdate({ tenant, taskId, afterN }: TaskPushConfig): Promise<NextUpdate> {
     for (let n = afterN; ;) {
       const query = { tenant, taskId, afterN: n, withArtifacts: true, limit: 1 };
       const [update] = (await this.#store.taskUpdates({ ...query, bytesMax: LIMITS.answerBytesMax })).updates;
@@ -157,15 +165,15 @@ export class TaskPushDelivery {
     }
   }
 
-  /** Whoever left, or handed the task on, is not told what happens to it since. */
-  async #mayKnow({ tenant, owner, createdAtMs }: TaskPushConfig, task: TaskRecord): Promise<boolean> {
+  /** An agent that was removed, or is no longer a party of the task, gets no more updates. */
+  async #mayRead({ tenant, owner, createdAtMs }: TaskPushConfig, task: TaskRecord): Promise<boolean> {
     if (owner === GUEST) return true;
     if (owner !== task.requester && owner !== task.assignee) return false;
     const agent = (await this.#store.agent(tenant, owner))?.agent;
     return agent?.removedAtMs === null && agent.othersBeforeMs <= createdAtMs;
   }
 
-  /** As of the version that was read: whoever changed it since has made it due again. */
+  /** A lost race is fine: the change that won made the configuration due again. */
   async #rest(config: TaskPushConfig): Promise<"idle"> {
     await this.#store.commit({ tenant: config.tenant, taskPushes: [config], events: [] });
     return "idle";
@@ -178,17 +186,17 @@ export class TaskPushDelivery {
     return "idle";
   }
 
-  /** Undefined when it was stopped before anything came of it: then it counts as not tried. */
+  /** Undefined when it was stopped before the request had an outcome: then it does not count as an attempt. */
   async #call(
     config: TaskPushConfig,
     task: TaskRecord,
     update: TaskUpdate,
     signal: AbortSignal,
   ): Promise<PushOutcome | undefined> {
-    const news = await this.#newsOf(config, task, update);
+    const body = await this.#bodyOf(config, task, update);
     try {
       const answer = await this.#outbound.request({
-        ...taskPushRequest(config, task, news, this.#settings),
+        ...taskPushRequest(config, task, body, this.#settings),
         url: config.url,
         timeoutMs: this.#settings.pushTimeoutMs,
         answerBytesMax: LIMITS.pushAnswerBytesMax,
@@ -203,8 +211,8 @@ export class TaskPushDelivery {
     }
   }
 
-  async #newsOf(config: TaskPushConfig, task: TaskRecord, update: TaskUpdate): Promise<TaskNews> {
-    const event = isToldByTask(config) ? undefined : a2aEventOf(task, update);
+  async #bodyOf(config: TaskPushConfig, task: TaskRecord, update: TaskUpdate): Promise<TaskPushBody> {
+    const event = sendsTask(config) ? undefined : a2aEventOf(task, update);
     if (event !== undefined) return { event };
     return { task: await this.#story.tell(task, { historyLength: undefined, withArtifacts: true }) };
   }
@@ -218,4 +226,40 @@ function shareKeys(config: TaskPushConfig): readonly [owner: string, receiver: s
 function disabledEvent(config: TaskPushConfig, atMs: number): ReturnType<typeof taskPushEvent> {
   const { reason, state } = config;
   return taskPushEvent("push.disabled", config, { actor: POSTMASTER, atMs }, { state, reason });
+}
+
+/** Receivers of older dialects get the whole task with every update. */
+function sendsTask({ dialect }: TaskPushConfig): boolean {
+  return A2A_DIALECTS[dialect].pushes === "task";
+}
+
+function taskPushRequest(
+  config: TaskPushConfig,
+  { clientId }: TaskRecord,
+  content: TaskPushBody,
+  { userAgent }: { readonly userAgent: string },
+): Pick<OutboundRequest, "method" | "headers" | "body"> {
+  const dialect = A2A_DIALECTS[config.dialect];
+  if ("event" in content) {
+    const body = JSON.stringify(dialect.writeEvent(content.event, { isFinal: false }));
+    const headers = { "content-type": "application/a2a+json", "a2a-version": config.dialect };
+    return { method: "POST", headers: { ...headers, ...sharedHeaders(config, userAgent) }, body };
+  }
+  const { task } = content;
+  // Callers of 0.1 know the task by the id they gave it.
+  const named = config.dialect === "0.1" && clientId !== null ? { ...task, id: clientId } : task;
+  const body = JSON.stringify(dialect.writeResult("get", named));
+  const headers = { "content-type": "application/json" };
+  return { method: "POST", headers: { ...headers, ...sharedHeaders(config, userAgent) }, body };
+}
+
+function sharedHeaders(
+  { token, scheme, credentials }: TaskPushConfig,
+  userAgent: string,
+): Readonly<Record<string, string>> {
+  return {
+    "user-agent": userAgent,
+    ...(scheme === null || credentials === null ? {} : { authorization: `${scheme} ${credentials}` }),
+    ...(token === null ? {} : { "x-a2a-notification-token": token }),
+  };
 }

@@ -1,23 +1,30 @@
+import { createHmac } from "node:crypto";
 import { formatInstant, LIMITS, type PushPayload } from "@a2a-relay/protocol";
 import { DEFAULT_TENANT } from "../access/principal.ts";
-import { type Outbound, OutboundFailure, type OutboundRequest } from "../ports/outbound-http.ts";
+import { readSigningSecret } from "../keys/key-maker.ts";
 import { viewMailboxItem, viewNotice } from "../mailboxes/delivery-view.ts";
 import type { MailboxMessage } from "../ports/deliveries.ts";
-import { errorOfFailure, outcomeOfAnswer, outcomeOfFailure } from "./push-outcome.ts";
+import { type Outbound, OutboundFailure, type OutboundRequest } from "../ports/outbound-http.ts";
 import type { PushEndpoint } from "../ports/pushes.ts";
-import type { AttemptOptions, PushSender, Tried } from "./push-sender.ts";
-import { secretsOf, webhookHeaders } from "./standard-webhook.ts";
+import {
+  type AttemptOptions,
+  type AttemptReport,
+  errorOfFailure,
+  outcomeOfAnswer,
+  outcomeOfFailure,
+  type PushSender,
+} from "./push-outcome.ts";
 
 export interface WebhookSettings {
-  /** The address the relay tells others; known once it listens. */
+  /** The relay's public address; known once it listens. */
   readonly publicUrl: () => string;
-  /** What the relay calls itself where it calls others. */
+  /** The `User-Agent` of the relay's requests. */
   readonly userAgent: string;
-  /** How long a receiver may take to answer. */
+  /** Time for the whole answer. */
   readonly pushTimeoutMs: number;
 }
 
-/** A signed POST with the message, or with the notice that there is one. */
+/** Sends a signed POST with the message, or with a notice of it. */
 export class WebhookSender implements PushSender {
   readonly #outbound: Outbound;
   readonly #settings: WebhookSettings;
@@ -27,15 +34,15 @@ export class WebhookSender implements PushSender {
     this.#settings = settings;
   }
 
-  /** A receiver tells messages apart by their id, so that one may come twice and none has to be announced. */
+  /** Receivers recognize a repeated message by its id, so `markSent` is not needed. */
   async attempt(
     endpoint: PushEndpoint,
-    mail: MailboxMessage,
+    message: MailboxMessage,
     { nowMs, signal }: AttemptOptions,
-  ): Promise<Tried | undefined> {
+  ): Promise<AttemptReport | undefined> {
     try {
       const answer = await this.#outbound.request({
-        ...this.#requestOf(endpoint, mail, nowMs),
+        ...this.#requestOf(endpoint, message, nowMs),
         url: endpoint.url,
         timeoutMs: this.#settings.pushTimeoutMs,
         answerBytesMax: LIMITS.pushAnswerBytesMax,
@@ -52,11 +59,11 @@ export class WebhookSender implements PushSender {
 
   #requestOf(
     endpoint: PushEndpoint,
-    mail: MailboxMessage,
+    message: MailboxMessage,
     nowMs: number,
   ): Pick<OutboundRequest, "method" | "headers" | "body"> {
-    const body = JSON.stringify(this.#payload(endpoint, mail));
-    const { messageId } = mail.delivery;
+    const body = JSON.stringify(this.#payload(endpoint, message));
+    const { messageId } = message.delivery;
     return {
       method: "POST",
       headers: {
@@ -68,17 +75,48 @@ export class WebhookSender implements PushSender {
     };
   }
 
-  /** Its time is when the message was accepted, so that every attempt says the same. */
-  #payload(endpoint: PushEndpoint, mail: MailboxMessage): PushPayload {
-    const timestamp = formatInstant(mail.message.acceptedAtMs);
-    if (!endpoint.isNotice) return { type: "message.available", timestamp, data: viewMailboxItem(mail) };
-    const data = { ...viewNotice(mail), mailbox_url: this.#mailboxUrl(endpoint) };
+  /** `timestamp` is when the message was accepted: every attempt sends the same payload. */
+  #payload(endpoint: PushEndpoint, message: MailboxMessage): PushPayload {
+    const timestamp = formatInstant(message.message.acceptedAtMs);
+    if (!endpoint.isNotice) return { type: "message.available", timestamp, data: viewMailboxItem(message) };
+    const data = { ...viewNotice(message), mailbox_url: this.#mailboxUrl(endpoint) };
     return { type: "message.notice", timestamp, data };
   }
 
-  /** For an agent that forgot how: where its mail is read. */
   #mailboxUrl({ tenant, agentId }: PushEndpoint): string {
     const below = tenant === DEFAULT_TENANT ? "" : `/t/${encodeURIComponent(tenant)}`;
     return `${this.#settings.publicUrl()}${below}/mailbox/${encodeURIComponent(agentId)}`;
   }
+}
+
+/** The secrets that sign now: the current one, and the previous one during its overlap. */
+export function secretsOf(endpoint: PushEndpoint, nowMs: number): readonly string[] {
+  const { secret, oldSecret, oldSecretUntilMs } = endpoint;
+  const isOldGood = oldSecret !== null && oldSecretUntilMs !== null && nowMs < oldSecretUntilMs;
+  return isOldGood ? [secret, oldSecret] : [secret];
+}
+
+/** The three headers of Standard Webhooks. The receiver verifies one of the signatures. */
+export function webhookHeaders(
+  message: { readonly messageId: string; readonly body: string },
+  secrets: readonly string[],
+  nowMs: number,
+): Readonly<Record<string, string>> {
+  const id = headerText(message.messageId);
+  const timestamp = String(Math.floor(nowMs / 1_000));
+  const signed = `${id}.${timestamp}.${message.body}`;
+  return {
+    "webhook-id": id,
+    "webhook-timestamp": timestamp,
+    "webhook-signature": secrets.map((secret) => signature(secret, signed)).join(" "),
+  };
+}
+
+/** Percent-encodes the characters of an id that a header cannot carry. */
+export function headerText(id: string): string {
+  return id.replaceAll(/[^\x21-\x24\x26-\x7e]/gu, encodeURIComponent);
+}
+
+function signature(secret: string, signed: string): string {
+  return `v1,${createHmac("sha256", readSigningSecret(secret)).update(signed).digest("base64")}`;
 }

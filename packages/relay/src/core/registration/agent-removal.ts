@@ -10,7 +10,7 @@ import { withdraw } from "../rules/delivery-state.ts";
 import { failedTaskChanges, undeliveredChanges } from "../rules/undelivered.ts";
 import type { MessageDefaults } from "../rules/notices.ts";
 import { forgotten } from "./push-endpoint.ts";
-import { agentEvent } from "./agent-event.ts";
+import { agentEvent } from "./registration.ts";
 
 export interface RemovalParts {
   readonly store: RelayStore;
@@ -22,7 +22,7 @@ const WITHDRAWN_AT_ONCE = 100;
 const REMOVED_AT_ONCE = 100;
 const UNFINISHED = TASK_STATES.filter((state) => !isTerminal(state));
 
-/** What becomes of an agent that leaves: of its keys, its mail and its work. */
+/** Removes an agent: revokes its keys, withdraws its open messages, fails its tasks. */
 export class AgentRemoval {
   readonly #store: RelayStore;
   readonly #clock: Clock;
@@ -36,7 +36,6 @@ export class AgentRemoval {
     this.#messageTtlMs = settings.messageTtlMs;
   }
 
-  /** Its keys open nothing and nobody is called from here on. Its open mail is withdrawn and the senders are told. */
   async remove(principal: Principal, id: AgentId): Promise<void> {
     const { tenant } = principal;
     await decideAndCommit(this.#store, async () => {
@@ -62,7 +61,7 @@ export class AgentRemoval {
     await this.finish(principal, id);
   }
 
-  /** Takes up removals that a crash interrupted; a relay does so when it starts. */
+  /** Finishes removals that a crash interrupted. */
   async finishAll(principal: OperatorPrincipal): Promise<void> {
     let afterId = "";
     for (;;) {
@@ -75,7 +74,7 @@ export class AgentRemoval {
     }
   }
 
-  /** In bounded steps, and taken up again after a crash: a new registration never sees old mail. */
+  /** In bounded steps. A new registration calls it first, so that it never sees old messages. */
   async finish(principal: Principal, id: AgentId): Promise<void> {
     const { tenant } = principal;
     const known = (await this.#store.agent(tenant, id))?.agent;
@@ -88,7 +87,7 @@ export class AgentRemoval {
     for (const state of UNFINISHED) await this.#failTasks(principal, id, state);
   }
 
-  /** Work that the agent had taken on, its mail already acknowledged: nobody will finish it. */
+  /** Tasks whose messages the agent had acknowledged. */
   async #failTasks(principal: Principal, id: AgentId, state: TaskState): Promise<void> {
     const { tenant } = principal;
     const any = { threadId: undefined, parentId: undefined };

@@ -84,7 +84,7 @@ describe("registering", () => {
       display_name: "K2",
       last_seen_at: "2026-05-08T12:00:01.000Z",
     });
-    // All but the time at which the agent was seen.
+    // Its capabilities hold the time at which the agent was last seen.
     assert.deepEqual({ ...card, capabilities: {} }, { ...cardBefore, capabilities: {} });
     const emptied = { agent_id, aliases: [], callback_url: null, ttl_ms: null, skills: [] };
     const { agent } = await core.agents.register(core.operator, emptied);
@@ -102,7 +102,7 @@ describe("registering", () => {
     }
   });
 
-  it("is refused for a name that somebody else has, and says who", async () => {
+  it("is refused for a name of another agent, and names it", async () => {
     await using core = await coreOnMemory();
     for (const name of [LULU, "lulu"]) {
       const request = { agent_id: "kames@kamac", aliases: ["kames", name] };
@@ -161,7 +161,7 @@ describe("registering", () => {
 });
 
 describe("presence", () => {
-  it("is online until the TTL after the last sign of life, then offline; without a TTL nobody knows", async () => {
+  it("is online until the TTL after the last heartbeat, then offline; without a TTL it is unknown", async () => {
     await using core = await coreOnMemory();
     const { agents, operator, clock } = core;
     await agents.register(operator, { agent_id: LULU, ttl_ms: 1_000 });

@@ -21,9 +21,8 @@ import type { EgressPolicy } from "../rules/egress-policy.ts";
 import type { Identifiers, Randomness } from "../ports/ids.ts";
 import type { Changes, RelayStore } from "../ports/relay-store.ts";
 import { parserOf } from "../mechanisms/schema-check.ts";
-import type { ServiceParts } from "../service-parts.ts";
 import type { PushEndpoint } from "../ports/pushes.ts";
-import { agentEvent } from "./agent-event.ts";
+import { agentEvent, fillRecord, registeredBefore } from "./registration.ts";
 import { checkKeyProof, identify, type Identity } from "../agents/agent-identity.ts";
 import { readAgentId } from "../rules/agent-name.ts";
 import type { AgentRecord, AgentWithPresence } from "../ports/agents.ts";
@@ -33,9 +32,13 @@ import type { CardSettings } from "../agents/card-interfaces.ts";
 import type { Directory } from "../agents/directory.ts";
 import { isListedFor } from "../access/authorize.ts";
 import { type PushAfter, PushRegistration } from "./push-registration.ts";
-import { fillRecord, registeredBefore } from "./registration.ts";
 
-export interface AgentParts extends ServiceParts {
+export interface AgentParts {
+  readonly store: RelayStore;
+  readonly guard: Guard;
+  readonly directory: Directory;
+  readonly clock: Clock;
+  readonly ids: Identifiers;
   readonly keyMaker: KeyMaker;
   readonly egress: EgressPolicy;
   readonly randomness: Randomness;
@@ -46,7 +49,7 @@ export type AgentSettings = CardSettings;
 const parseRegister = parserOf(RegisterRequestSchema, "registration");
 const parseQuery = parserOf(AgentsQuerySchema, "query");
 
-/** The relay's address book. */
+/** Registers, lists and removes agents. */
 export class AgentService {
   readonly #store: RelayStore;
   readonly #guard: Guard;
@@ -73,9 +76,8 @@ export class AgentService {
   }
 
   /**
-   * Makes the agent known, or changes what it says of itself: fields that are left out stay as they were. The
-   * first time it gets a key of its own, which is in this answer and nowhere else; so is the secret that pushes are
-   * signed with, when it first asks for them.
+   * Registers the agent, or updates it: absent fields stay unchanged. The first registration makes the agent's key,
+   * the first with push its signing secret; only this answer contains them.
    */
   async register(principal: Principal, input: unknown): Promise<RegisterResponse> {
     const request = parseRegister(input);
@@ -112,7 +114,7 @@ export class AgentService {
   }
 
   async get(principal: Principal, name: string): Promise<AgentView> {
-    return this.#view(principal, await this.#known(principal, name));
+    return this.#view(principal, await this.#found(principal, name));
   }
 
   async list(principal: Principal, input: unknown): Promise<AgentsResponse> {
@@ -129,22 +131,22 @@ export class AgentService {
   }
 
   async heartbeat(principal: Principal, name: string): Promise<AgentView> {
-    const { agent } = await this.#known(principal, name);
+    const { agent } = await this.#found(principal, name);
     await this.#guard.authorize(principal, "agents.write", { agentId: agent.id });
     const lastSeenAtMs = this.#clock.nowMs();
     await this.#store.touchAgent(principal.tenant, agent.id, lastSeenAtMs);
     return this.#view(principal, { agent, lastSeenAtMs });
   }
 
-  /** Closes the mailbox: keys are revoked, open mail is withdrawn, its senders are told. The id stays reserved. */
+  /** Revokes the agent's keys, withdraws its open messages and notifies their senders. The id stays reserved. */
   async remove(principal: Principal, name: string): Promise<{ readonly removed: AgentId }> {
-    const { agent } = await this.#known(principal, name);
+    const { agent } = await this.#found(principal, name);
     await this.#guard.authorize(principal, "agents.write", { agentId: agent.id });
     await this.#removal.remove(principal, agent.id);
     return { removed: agent.id };
   }
 
-  /** Takes up removals that a crash interrupted; a relay does so when it starts. */
+  /** Finishes removals that a crash interrupted. The relay calls it when it starts. */
   async finishRemovals(principal: OperatorPrincipal): Promise<void> {
     await this.#removal.finishAll(principal);
   }
@@ -166,7 +168,7 @@ export class AgentService {
     throw new RelayError("invalid_argument", "pubkey_b58: needs agent_id too, because key_proof names it");
   }
 
-  /** A proof that proves nothing is a refusal, and on record like any other. */
+  /** An invalid proof is recorded as a refusal. */
   async #identify(
     principal: Principal,
     request: RegisterRequest,
@@ -184,10 +186,7 @@ export class AgentService {
     return identify(request, claim);
   }
 
-  /**
-   * Limited as the caller's own key is, so that registering is no way around the limits; an agent that registers
-   * itself gets none that ends later than the one it came with.
-   */
+  /** Has the verbs of the caller's key, and the expiry of an agent's key, so that registering widens no access. */
   #ownKey(principal: Principal, agentId: AgentId): NewKey {
     return this.#keyMaker.make({
       tenant: principal.tenant,
@@ -224,7 +223,7 @@ export class AgentService {
     };
   }
 
-  async #known(principal: Principal, name: string): Promise<AgentWithPresence> {
+  async #found(principal: Principal, name: string): Promise<AgentWithPresence> {
     await this.#guard.authorize(principal, "agents.read");
     const { tenant } = principal;
     const id = await this.#directory.resolve(tenant, name, "agent_id");

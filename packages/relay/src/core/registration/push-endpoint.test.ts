@@ -24,24 +24,24 @@ const ACTIVE = aNewPushEndpoint({ url: URL_A, afterPosition: 7, version: 3 });
 const GONE = { ...ACTIVE, state: "disabled", reason: "the endpoint answered 410: it is gone" } as const;
 
 describe("the endpoint of an agent that registers", () => {
-  it("comes into being with push, a secret, and all open mail before it", () => {
+  it("is made with push, a secret, and a cursor before all open messages", () => {
     assert.deepEqual(
       endpointAfter(undefined, wish({ push: "webhook", push_ack: true }), newSecret),
       aNewPushEndpoint({ url: URL_A, secret: "whsec_new", acknowledges: true }),
     );
   });
 
-  it("does not come into being by a callback URL alone", () => {
+  it("is not made by a callback URL alone", () => {
     assert.equal(endpointAfter(undefined, wish(), newSecret), undefined);
     assert.equal(endpointAfter(undefined, wish({ push: null, notice: false }), newSecret), undefined);
   });
 
-  it("stays as it is when nothing is said of it", () => {
+  it("stays unchanged when the request does not mention it", () => {
     assert.deepEqual(endpointAfter(ACTIVE, wish(), newSecret), ACTIVE);
     assert.deepEqual(endpointAfter(GONE, wish(), newSecret), GONE);
   });
 
-  it("keeps its secret and its place, follows the URL, and changes how it is called", () => {
+  it("keeps its secret and its cursor, follows the URL, and changes its options", () => {
     const changed = endpointAfter(ACTIVE, wish({ callbackUrl: URL_B, notice: true }), newSecret);
     assert.deepEqual(changed, { ...ACTIVE, url: URL_B, isNotice: true });
     assert.deepEqual(endpointAfter(changed, wish({ notice: false, callbackUrl: URL_A }), newSecret), ACTIVE);
@@ -53,7 +53,7 @@ describe("the endpoint of an agent that registers", () => {
     assert.deepEqual(endpointAfter(open, wish(), newSecret), open);
   });
 
-  it("is enabled again by asking for push, and looks at all open mail again", () => {
+  it("is enabled again by asking for push, with its cursor before all open messages", () => {
     assert.deepEqual(endpointAfter(GONE, wish({ push: "webhook" }), newSecret), {
       ...ACTIVE,
       afterPosition: 0,
@@ -100,7 +100,7 @@ describe("the endpoint of an agent that registers", () => {
     assert.deepEqual(back, aNewPushEndpoint({ url: URL_A, secret: "whsec_newer", version: 3 }));
   });
 
-  it("leaves nothing to whoever gets the id next but a version to write over", () => {
+  it("leaves the next owner of the id nothing but its version", () => {
     const left = forgotten({ ...ACTIVE, oldSecret: "whsec_old", oldSecretUntilMs: 5, isNotice: true });
     assert.ok(isForgotten(left) && left.state === "disabled");
     assert.doesNotMatch(JSON.stringify(left), /whsec|example/);
@@ -128,7 +128,7 @@ describe("the secrets of an endpoint", () => {
     assert.deepEqual(secretsOf(rotate(once, "whsec_3", 150, 100)), ["whsec_3", "whsec_2", 250]);
   });
 
-  it("keep the one that receivers have when somebody who lost the answer rotates again", () => {
+  it("keep the oldest when the owner rotates again during the overlap", () => {
     const once = rotate(ONE, "whsec_2", 50, 100);
     assert.deepEqual(secretsOf(rotate(once, "whsec_3", 149, 100)), ["whsec_3", "whsec_1", 249]);
     assert.deepEqual(secretsOf(rotate(once, "whsec_3", 60, 10)), ["whsec_3", "whsec_1", 150]);

@@ -1,21 +1,22 @@
 import { type AgentId, type PushMode, type RegisterRequest, RelayError } from "@a2a-relay/protocol";
 import { CLOSED } from "../rules/circuit-breaker.ts";
 import type { PushEndpoint } from "../ports/pushes.ts";
+import type { EventDraft, EventType } from "../ports/journal.ts";
 
 const SWITCHED_OFF = "the agent switched push off";
 const LEFT = "the agent was removed";
 
-/** What a registration says of where and how the agent is called. */
+/** What a registration asks for. */
 export interface PushWish extends Pick<RegisterRequest, "push" | "notice" | "push_ack"> {
   readonly tenant: string;
   readonly agentId: AgentId;
-  /** As it is on record after the registration. */
+  /** After the registration. */
   readonly callbackUrl: string | null;
 }
 
 /**
- * The endpoint after a registration; undefined when there is none and none is asked for. What is left out stays as
- * it was. `newSecret` is asked only where the endpoint has none yet.
+ * The endpoint after a registration; undefined when there is none and none is asked for. Absent fields stay unchanged.
+ * `newSecret` is called only for a new endpoint.
  */
 export function endpointAfter(
   before: PushEndpoint | undefined,
@@ -24,7 +25,7 @@ export function endpointAfter(
 ): PushEndpoint | undefined {
   const { push, callbackUrl } = wish;
   if (push !== undefined && push !== null) {
-    // Who is called in another way was never told the secret, or has no use for it.
+    // The owner was never told the secret of another mode.
     const isNew = before === undefined || isForgotten(before) || before.mode !== push;
     const kept = isNew ? newEndpoint(before, wish, newSecret()) : before;
     return checked(asWished(switchedOn(kept, push, requireUrl(callbackUrl, push)), wish));
@@ -37,7 +38,7 @@ export function endpointAfter(
   return checked(asWished({ ...before, url: callbackUrl }, wish));
 }
 
-/** Nothing of it is left for whoever gets the id next: neither the address nor the secrets. */
+/** Clears the address and the secrets, so that the next owner of the id gets neither. */
 export function forgotten(endpoint: PushEndpoint): PushEndpoint {
   return {
     ...endpoint,
@@ -57,24 +58,23 @@ export function isForgotten(endpoint: PushEndpoint): boolean {
   return endpoint.url === "";
 }
 
-/** What becomes of mail that waits to be pushed there. */
 export function whyDropped(endpoint: PushEndpoint | undefined): string {
-  return endpoint?.reason ?? "mail of this agent is not pushed";
+  return endpoint?.reason ?? "messages of this agent are not pushed";
 }
 
 export function disabled(endpoint: PushEndpoint, reason: string): PushEndpoint {
   return { ...endpoint, ...CLOSED, state: "disabled", reason };
 }
 
-/** Whether this is still what a request was sent to; if not, its answer says nothing of it. */
+/** Whether the answer to a request to `sent` is about this endpoint. */
 export function isSameEndpoint(endpoint: PushEndpoint, sent: PushEndpoint): boolean {
   const { url, secret, oldSecret } = endpoint;
   return url === sent.url && (sent.secret === secret || sent.secret === oldSecret);
 }
 
 /**
- * Who rotates again while an old secret is good may have lost the answer: receivers know that old one, and nobody
- * the one between. Without an overlap all that was before ends at once.
+ * A second rotation during the overlap keeps the oldest secret: the owner may have lost the answer with the one
+ * between, and receivers know the oldest. Without an overlap all previous secrets end at once.
  */
 export function rotated(
   endpoint: PushEndpoint,
@@ -92,14 +92,14 @@ export function rotated(
   };
 }
 
-/** The very same endpoint, unless it has a secret that signs no more: that need not lie in the file. */
+/** Removes an expired previous secret. Returns the same object when there is none. */
 export function withoutDeadSecret(endpoint: PushEndpoint, nowMs: number): PushEndpoint {
   const { oldSecretUntilMs } = endpoint;
   if (oldSecretUntilMs === null || nowMs < oldSecretUntilMs) return endpoint;
   return { ...endpoint, oldSecret: null, oldSecretUntilMs: null };
 }
 
-/** It starts with all open mail: an agent that was asleep until now loses nothing. */
+/** Its cursor starts before all open messages. */
 function newEndpoint(
   before: PushEndpoint | undefined,
   { tenant, agentId }: PushWish,
@@ -123,18 +123,18 @@ function newEndpoint(
   };
 }
 
-/** After a time of being disabled it looks at all open mail again: some of it may have failed before that. */
+/** An endpoint that was disabled starts again before all open messages: some may have failed. */
 function switchedOn(endpoint: PushEndpoint, mode: PushMode, url: string): PushEndpoint {
   const afterPosition = endpoint.state === "disabled" ? 0 : endpoint.afterPosition;
   return { ...endpoint, ...CLOSED, mode, url, state: "active", reason: null, afterPosition };
 }
 
-/** Why it was disabled before stays to be read. */
+/** Keeps the reason of an endpoint that was disabled before. */
 function switchedOff(endpoint: PushEndpoint): PushEndpoint {
   return endpoint.state === "disabled" ? endpoint : disabled(endpoint, SWITCHED_OFF);
 }
 
-/** An agent that has made a task of a message, or has answered it, has taken it. */
+/** Over A2A the agent's answer always acknowledges the message. */
 function asWished(endpoint: PushEndpoint, { notice, push_ack: ack }: PushWish): PushEndpoint {
   if (endpoint.mode === "a2a") {
     if (notice === true) throw noWishForA2a("notice");
@@ -165,11 +165,24 @@ function noWishForA2a(wished: "notice" | "push_ack"): RelayError {
 
 function requireUrl(callbackUrl: string | null, push: PushMode): string {
   if (callbackUrl !== null) return callbackUrl;
-  throw new RelayError("invalid_argument", `push: "${push}" needs a callback_url, where the mail is sent to`);
+  throw new RelayError("invalid_argument", `push: "${push}" needs a callback_url, where messages are sent`);
 }
 
 function assertNothingWished({ notice, push_ack: ack }: PushWish): void {
   const wished = (notice === true && "notice") || (ack === true && "push_ack");
   if (wished === false) return;
-  throw new RelayError("invalid_argument", `${wished}: says how mail is pushed, so it needs push: "webhook"`);
+  throw new RelayError(
+    "invalid_argument",
+    `${wished}: says how messages are pushed, so it needs push: "webhook"`,
+  );
+}
+
+/** An event about an endpoint. `data` must hold no secret. */
+export function pushEvent(
+  type: Extract<EventType, `push.${string}`>,
+  { agentId }: PushEndpoint,
+  by: { readonly actor: string; readonly atMs: number },
+  data: Readonly<Record<string, unknown>>,
+): EventDraft {
+  return { type, ...by, agentId, messageId: null, taskId: null, threadId: null, data };
 }

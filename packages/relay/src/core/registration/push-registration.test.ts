@@ -9,7 +9,7 @@ import type { Verb } from "../ports/access.ts";
 import type { Principal } from "../access/principal.ts";
 
 const KEY_ID = "key_limited";
-const ELSEWHERE = "https://elsewhere.example/收";
+const MOVED = "https://moved.example/收";
 
 function limited(principal: Principal, verbs: readonly Verb[]): Principal {
   return { ...principal, keyId: KEY_ID, verbs: new Set(verbs) };
@@ -24,17 +24,17 @@ function digestOf(url: string): string {
   return hash("sha256", url, "hex").slice(0, 16);
 }
 
-describe("a key that may register and not read mail", () => {
+describe("a key that may register and not read messages", () => {
   const wishes: readonly [what: string, said: Partial<RegisterRequest>][] = [
-    ["has no mail sent", { callback_url: ELSEWHERE, push: "webhook" }],
+    ["switches no push on", { callback_url: MOVED, push: "webhook" }],
     ["has none acknowledged", { push_ack: true }],
-    ["does not move the endpoint", { callback_url: ELSEWHERE }],
+    ["does not move the endpoint", { callback_url: MOVED }],
     ["does not take its address away", { callback_url: null }],
     ["does not switch it off", { push: null }],
     ["does not change what is sent", { notice: true }],
   ];
   for (const [what, said] of wishes) {
-    it(`${what}, and the refusal is on record`, async () => {
+    it(`${what}, and the refusal is recorded`, async () => {
       await using core = await pushingCore();
       const before = await core.store.pushEndpoint("default", ZHIWEI);
       for (const holder of [core.zhiwei, core.operator]) {
@@ -50,7 +50,7 @@ describe("a key that may register and not read mail", () => {
     });
   }
 
-  it("goes on registering, with the address as it is too", async () => {
+  it("may still register, also with the same address", async () => {
     await using core = await pushingCore();
     const caller = limited(core.zhiwei, ["agents.write"]);
     await core.agents.register(caller, { agent_id: ZHIWEI, callback_url: HOOK, ttl_ms: 60_000 });
@@ -68,14 +68,14 @@ describe("a key that may register and not read mail", () => {
     await using core = await pushingCore();
     await core.agents.register(core.zhiwei, { agent_id: ZHIWEI, push: null });
     const caller = limited(core.zhiwei, ["agents.write"]);
-    const planted = core.agents.register(caller, { agent_id: ZHIWEI, callback_url: ELSEWHERE });
+    const planted = core.agents.register(caller, { agent_id: ZHIWEI, callback_url: MOVED });
     await refused(planted, "permission_denied");
     const { agent } = await core.agents.register(core.zhiwei, { agent_id: ZHIWEI, push: "webhook" });
     assert.equal(agent.callback_url, HOOK);
   });
 });
 
-describe("a key that may register and not read mail, where no mail is sent", () => {
+describe("a key that may register and not read messages, for an agent without push", () => {
   const states: readonly [when: string, said: readonly Partial<RegisterRequest>[]][] = [
     ["an agent without an address", []],
     ["an agent with an address that is not called", [{ callback_url: HOOK }]],
@@ -95,7 +95,7 @@ describe("a key that may register and not read mail, where no mail is sent", () 
       ] as const) {
         const planted = core.agents.register(limited(core.zhiwei, verbs), {
           agent_id: ZHIWEI,
-          callback_url: ELSEWHERE,
+          callback_url: MOVED,
         });
         await refused(planted, "permission_denied", new RegExp(`may not be used for ${missing}`));
       }
@@ -107,13 +107,13 @@ describe("a key that may register and not read mail, where no mail is sent", () 
     await using core = await coreOnMemory();
     const caller = limited(core.operator, ["agents.write"]);
     const agentId = "新来的@known-blocks1" as AgentId;
-    const wanted = { agent_id: agentId, callback_url: ELSEWHERE };
+    const wanted = { agent_id: agentId, callback_url: MOVED };
     await refused(core.agents.register(caller, wanted), "permission_denied", /push\.write/);
     assert.equal(await core.store.agent("default", agentId), undefined);
   });
 });
 
-describe("having mail sent", () => {
+describe("registering for push", () => {
   const missing: readonly [missing: Verb, verbs: readonly Verb[], said: Partial<RegisterRequest>][] = [
     ["push.write", ["agents.write", "mailbox.read"], { push: "webhook" }],
     ["mailbox.read", ["agents.write", "push.write"], { push: "webhook", notice: true }],
@@ -133,15 +133,15 @@ describe("having mail sent", () => {
     });
   }
 
-  it("where it is acknowledged takes mailbox.settle, whoever chose that before", async () => {
+  it("that acknowledges takes mailbox.settle, whichever key chose that before", async () => {
     await using core = await pushingCore({ push_ack: true });
     const caller = limited(core.zhiwei, ["agents.write", "push.write", "mailbox.read"]);
-    for (const said of [{ callback_url: ELSEWHERE }, { push: "webhook" }, { push_ack: true }]) {
+    for (const said of [{ callback_url: MOVED }, { push: "webhook" }, { push_ack: true }]) {
       const register = core.agents.register(caller, { agent_id: ZHIWEI, ...said });
       await refused(register, "permission_denied", /may not be used for mailbox\.settle/);
     }
-    const plain = { agent_id: ZHIWEI, callback_url: ELSEWHERE, push_ack: false };
-    assert.equal((await core.agents.register(caller, plain)).agent.callback_url, ELSEWHERE);
+    const plain = { agent_id: ZHIWEI, callback_url: MOVED, push_ack: false };
+    assert.equal((await core.agents.register(caller, plain)).agent.callback_url, MOVED);
     await core.agents.register(core.zhiwei, { agent_id: ZHIWEI, push_ack: true });
     assert.equal(
       (await core.agents.register(caller, { agent_id: ZHIWEI, push: null })).agent.push,
@@ -149,13 +149,13 @@ describe("having mail sent", () => {
     );
   });
 
-  it("is on record with the key and a digest of the address, never the address", async () => {
+  it("makes an event with the key and a digest of the address, never the address", async () => {
     await using core = await coreOnMemory();
     const caller = limited(core.zhiwei, ["agents.write", "push.write", "mailbox.read"]);
     const register = (said: Partial<RegisterRequest>) =>
       core.agents.register(caller, { agent_id: ZHIWEI, ...said });
     await register({ callback_url: HOOK, push: "webhook" });
-    await register({ callback_url: ELSEWHERE });
+    await register({ callback_url: MOVED });
     await register({ ttl_ms: 60_000 });
     await register({ push: null });
     await core.agents.register(core.operator, { agent_id: ZHIWEI, push: "webhook" });
@@ -169,10 +169,10 @@ describe("having mail sent", () => {
       ]),
       [
         [ZHIWEI, "webhook", digestOf(HOOK), KEY_ID],
-        [ZHIWEI, "webhook", digestOf(ELSEWHERE), KEY_ID],
+        [ZHIWEI, "webhook", digestOf(MOVED), KEY_ID],
         [ZHIWEI, undefined, undefined, undefined],
-        [ZHIWEI, null, digestOf(ELSEWHERE), KEY_ID],
-        ["operator", "webhook", digestOf(ELSEWHERE), undefined],
+        [ZHIWEI, null, digestOf(MOVED), KEY_ID],
+        ["operator", "webhook", digestOf(MOVED), undefined],
       ],
     );
     assert.doesNotMatch(JSON.stringify(events), /example/);
@@ -180,7 +180,7 @@ describe("having mail sent", () => {
 });
 
 describe("the address of a receiver", () => {
-  it("is for the agent itself and for operators, wherever agents are shown", async () => {
+  it("is for the agent itself and for operators, in every view of agents", async () => {
     await using core = await pushingCore();
     const seen = async (viewer: Principal): Promise<readonly unknown[]> => {
       const one = await core.agents.get(viewer, "zhiwei");

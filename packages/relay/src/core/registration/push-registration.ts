@@ -18,27 +18,27 @@ export interface PushRegistrationParts {
   readonly randomness: Randomness;
 }
 
-/** The agent as it was, if it is registered, and as it will be. */
+/** The agent before the registration, if it was registered, and after it. */
 export interface Registered {
   readonly before: AgentRecord | undefined;
   readonly record: AgentRecord;
 }
 
-/** What a registration makes of where the agent's mail is sent. */
+/** What a registration changes of the agent's endpoint. */
 export interface PushAfter {
   readonly endpoint: PushEndpoint | undefined;
   /** The endpoint, if this registration changed it. */
   readonly changed: readonly PushEndpoint[];
-  /** A new one, for its owner to see. */
+  /** A new secret, for its owner. */
   readonly secret: string | undefined;
-  /** What the journal keeps of the change. */
+  /** For the journal. */
   readonly data: Readonly<Record<string, unknown>>;
 }
 
-/** Enough to tell addresses apart. The address itself may be a secret of its receiver. */
+/** Enough to distinguish addresses. The address itself may be a secret. */
 const DIGEST_CHARS = 16;
 
-/** The part of a registration that says where mail is sent. */
+/** The part of a registration that is about push. */
 export class PushRegistration {
   readonly #store: RelayStore;
   readonly #guard: Guard;
@@ -58,7 +58,7 @@ export class PushRegistration {
     for (const verb of verbsFor(request, agent, before)) {
       await this.#guard.authorize(principal, verb, { agentId: id });
     }
-    // It may have been registered when the operator still allowed it.
+    // The operator may have allowed the address before and not now.
     if (request.push != null && callbackUrl !== null) {
       this.#egress.checkUrl(callbackUrl, "callback_url");
     }
@@ -75,10 +75,7 @@ export class PushRegistration {
   }
 }
 
-/**
- * Whoever says where mail is sent reads it there, and settles it where an answer acknowledges, so that a key needs
- * for this what it would need for that.
- */
+/** The caller who chooses the endpoint reads the messages there, and settles them if an answer acknowledges. */
 function verbsFor(
   request: RegisterRequest,
   agent: Registered,
@@ -91,13 +88,13 @@ function verbsFor(
   return ["push.write", "mailbox.read", ...(settles ? (["mailbox.settle"] as const) : [])];
 }
 
-/** Also where nothing is sent yet: its owner may switch that on without a look at the address. */
+/** Also where push is off: its owner may switch it on without checking the address. */
 function isMoved({ before, record }: Registered, endpoint: PushEndpoint | undefined): boolean {
   if (record.callbackUrl === null) return endpoint?.state === "active";
   return record.callbackUrl !== before?.callbackUrl;
 }
 
-/** An endpoint outlives the key that made it, so the key is on record with it. */
+/** Names the key, because the endpoint outlives it. */
 function dataOf({ state, mode, url }: PushEndpoint, { keyId }: Principal): Readonly<Record<string, unknown>> {
   return {
     push: state === "active" ? mode : null,

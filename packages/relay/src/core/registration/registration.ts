@@ -4,8 +4,9 @@ import type { EgressPolicy } from "../rules/egress-policy.ts";
 import type { Identity } from "../agents/agent-identity.ts";
 import { readAgentId } from "../rules/agent-name.ts";
 import type { AgentRecord } from "../ports/agents.ts";
+import type { EventDraft } from "../ports/journal.ts";
 
-/** What is on record of an agent, and who it is. */
+/** An agent that registers. */
 export interface Registrant {
   readonly tenant: string;
   readonly id: AgentId;
@@ -13,12 +14,12 @@ export interface Registrant {
   readonly identity: Identity;
 }
 
-/** The agent as it stays registered: undefined when it never was, or has left. */
+/** Undefined when the agent was never registered, or was removed. */
 export function registeredBefore(known: AgentRecord | undefined): AgentRecord | undefined {
   return known?.removedAtMs === null ? known : undefined;
 }
 
-/** The record after a registration: fields that are left out stay as they were. */
+/** The record after a registration. Absent fields stay unchanged. */
 export function fillRecord(
   { tenant, id, known, identity }: Registrant,
   request: RegisterRequest,
@@ -56,7 +57,7 @@ export function fillRecord(
   return record;
 }
 
-/** A text that is a public key means whoever has that key, so nobody else may be called by it. */
+/** A public key names the agent that holds it, so it may not be another agent's name. */
 function assertNoForeignKey({ id, aliases, displayName, publicKey }: AgentRecord): void {
   const taken = [id, ...aliases, displayName].find((name) => name !== publicKey && isPublicKey(name));
   if (taken === undefined) return;
@@ -66,7 +67,7 @@ function assertNoForeignKey({ id, aliases, displayName, publicKey }: AgentRecord
   );
 }
 
-/** Measured as a whole: what was said earlier and stays counts too. */
+/** Counts the fields that stay unchanged too. */
 function assertRecordBytes(record: AgentRecord): void {
   const limit = LIMITS.registrationBytesMax;
   const bytes = Buffer.byteLength(JSON.stringify(record));
@@ -78,8 +79,17 @@ function assertRecordBytes(record: AgentRecord): void {
   );
 }
 
-/** Kept as it was said. Where a name leads is found out whenever it is called. */
+/** Kept unchanged. Its host name is resolved for every call. */
 function readCallback(url: string | null, egress: EgressPolicy): string | null {
   if (url !== null) egress.checkUrl(url, "callback_url");
   return url;
+}
+
+export function agentEvent(
+  type: "agent.registered" | "agent.updated" | "agent.removed",
+  agentId: AgentId,
+  by: { readonly actor: string; readonly atMs: number },
+  data: Readonly<Record<string, unknown>>,
+): EventDraft {
+  return { type, ...by, agentId, messageId: null, taskId: null, threadId: null, data };
 }

@@ -11,8 +11,8 @@ import { DEFAULT_TENANT, type Principal } from "../access/principal.ts";
 const URL_A = "https://Agent.Example:443/助手";
 const ID = "https://agent.example/%E5%8A%A9%E6%89%8B" as AgentId;
 
-describe("an agent that is written to by its URL", () => {
-  it("is known from then on by that URL, however it is written", async () => {
+describe("a remote agent", () => {
+  it("is registered by the first message to its URL, in any spelling", async () => {
     await using core = await coreOnMemory({}, new FakeOutside());
     const first = await core.send({ to: URL_A });
     assert.equal(first.receipt.recipient, ID);
@@ -28,7 +28,7 @@ describe("an agent that is written to by its URL", () => {
     assert.equal((await core.agents.list(core.operator, {})).total, 3);
   });
 
-  it("is registered once when many write to it at one time", async () => {
+  it("is registered once by many messages at once", async () => {
     await using core = await coreOnMemory({}, new FakeOutside());
     await Promise.all(Array.from({ length: 20 }, () => core.send({ to: URL_A })));
     const { events } = await core.journal.events(core.operator, { type: "agent.registered" });
@@ -36,7 +36,7 @@ describe("an agent that is written to by its URL", () => {
     assert.equal((await core.inboxOf(ID)).length, 20);
   });
 
-  it("is written to in batches, and asked over A2A", async () => {
+  it("gets messages from batches and from A2A callers", async () => {
     await using core = await coreOnMemory({}, new FakeOutside());
     const message = { from: LULU, to: URL_A, body: "喂" };
     const sent = await core.messages.sendBatch(core.operator, { messages: [message] });
@@ -57,11 +57,11 @@ describe("an agent that is written to by its URL", () => {
     assert.equal((await core.inboxOf("https://other.example/")).length, 1);
   });
 
-  it("is nobody before that, and nobody registers, or sends, as such", async () => {
+  it("does not exist before that, and no agent can register or send under such an id", async () => {
     await using core = await coreOnMemory({}, new FakeOutside());
     await refused(core.agents.get(core.operator, URL_A), "unknown_agent", /no agent has written to/);
     await refused(core.send({ from: URL_A, to: ZHIWEI }), "unknown_agent", /^from: /);
-    await refused(core.send({ to: URL_A, from: "nobody" }), "unknown_agent", /^from: /);
+    await refused(core.send({ to: URL_A, from: "unknown" }), "unknown_agent", /^from: /);
     for (const named of [
       { agent_id: ID },
       { agent_id: "x@y", aliases: ["https:x"] },
@@ -72,7 +72,7 @@ describe("an agent that is written to by its URL", () => {
     assert.equal((await core.agents.list(core.operator, {})).total, 2);
   });
 
-  it("is refused where it cannot be, or has a longer address than an id has room for", async () => {
+  it("is refused at a blocked address, or at one that is longer than an id", async () => {
     await using core = await coreOnMemory({}, new FakeOutside());
     await refused(core.send({ to: "http://10.0.0.1/" }), "invalid_argument", /A2A_RELAY_EGRESS_ALLOW/);
     await refused(core.send({ to: "https://a@b.example/" }), "invalid_argument", /without a user/);
@@ -89,21 +89,21 @@ describe("an agent that is written to by its URL", () => {
     await refused(core.send({ to: long }), "too_large", /push: "a2a" instead/);
   });
 
-  it("may be removed, and is known again when it is written to again", async () => {
+  it("may be removed, and is registered again by the next message", async () => {
     await using core = await coreOnMemory({}, new FakeOutside());
     await core.send({ to: URL_A });
     await core.agents.remove(core.operator, URL_A);
     await refused(core.agents.get(core.operator, URL_A), "unknown_agent");
     await core.send({ to: URL_A, body: "又来" });
-    const mail = await core.inboxOf(ID);
+    const messages = await core.inboxOf(ID);
     assert.deepEqual(
-      mail.map(({ message }) => message.body),
+      messages.map(({ message }) => message.body),
       ["又来"],
     );
     assert.equal((await core.pushes.endpoint(core.operator, ID, {})).state, "active");
   });
 
-  it("stays nobody when the message to it is refused", async () => {
+  it("is not registered when the message to it is refused", async () => {
     await using core = await coreOnMemory({ capabilities: true }, new FakeOutside());
     const request = { to: URL_A, type: "request", body: "做" } as const;
     await refused(core.messages.send(core.lulu, request), "permission_denied", /must be an operator's/);
@@ -121,7 +121,7 @@ describe("an agent that is written to by its URL", () => {
     await refused(core.messages.send(core.lulu, request), "permission_denied", /a2a\.send/);
   });
 
-  it("is known after a batch that has several messages for it, all or none, or one by one", async () => {
+  it("is registered by a batch with several messages for it, all or none, or one by one", async () => {
     await using core = await coreOnMemory({}, new FakeOutside());
     const messages = [URL_A, ZHIWEI, URL_A].map((to) => ({ from: LULU, to, body: "喂" }));
     for (const atomic of [true, false]) {
@@ -150,7 +150,7 @@ describe("an agent that is written to by its URL", () => {
     assert.equal((await core.agents.get(core.lulu, "https://agent.example/3")).callback_url, undefined);
   });
 
-  it("is told to nobody who shows no key", async () => {
+  it("is not visible without a key", async () => {
     await using core = await coreOnMemory({}, new FakeOutside());
     const url = "https://plain.example/";
     const before = await refused(core.a2aCards.agentCard(undefined, url), "unknown_agent");

@@ -6,11 +6,10 @@ import type { EgressPolicy } from "../rules/egress-policy.ts";
 import type { Identifiers, Randomness } from "../ports/ids.ts";
 import type { Changes, RelayStore } from "../ports/relay-store.ts";
 import { endpointAfter } from "./push-endpoint.ts";
-import { agentEvent } from "./agent-event.ts";
+import { agentEvent, fillRecord, registeredBefore } from "./registration.ts";
 import { identify } from "../agents/agent-identity.ts";
 import type { AgentRecord } from "../ports/agents.ts";
 import { AgentRemoval } from "./agent-removal.ts";
-import { fillRecord, registeredBefore } from "./registration.ts";
 
 export interface RemoteAgentsParts {
   readonly store: RelayStore;
@@ -20,7 +19,7 @@ export interface RemoteAgentsParts {
   readonly egress: EgressPolicy;
 }
 
-/** Agents that nobody registered: whoever is written to by a URL gets a mailbox here, which the relay takes there. */
+/** Registers remote agents: the first message to a URL makes a mailbox whose messages the relay sends there. */
 export class RemoteAgents {
   readonly #store: RelayStore;
   readonly #clock: Clock;
@@ -36,14 +35,14 @@ export class RemoteAgents {
     this.#removal = new AgentRemoval(parts, settings);
   }
 
-  /** Says what can be said of its address without asking anybody. */
+  /** Checks the address without a request. */
   check(id: AgentId, field: string): void {
     this.#egress.checkUrl(id, field);
   }
 
   /**
-   * What makes the agent known, so that mail can be left for it; undefined when it is. Written together with the
-   * message: one that is refused makes nobody known. `newcomers` are those who become known by the same change.
+   * The changes that register the agent; undefined when it is registered. They are committed with the message, so that
+   * a refused message registers no agent. `newcomers` are registered by the same commit.
    */
   async registration(
     principal: Principal,
@@ -84,13 +83,13 @@ export class RemoteAgents {
     if (count < LIMITS.externalAgentsMax) return;
     throw new RelayError(
       "resource_exhausted",
-      `to: ${count} agents elsewhere are written to already, the limit; remove one with DELETE /agents/{id}`,
+      `to: ${count} remote agents are registered already, the limit; remove one with DELETE /agents/{id}`,
       { details: { limit: LIMITS.externalAgentsMax } },
     );
   }
 }
 
-/** As people say it: where it is, without how to get there. */
+/** The URL without its scheme. */
 function displayNameOf(id: AgentId): string {
   const { host, pathname } = new URL(id);
   return `${host}${pathname === "/" ? "" : pathname}`.slice(0, LIMITS.displayNameCharsMax);

@@ -7,7 +7,7 @@ import {
   type Circuit,
   CIRCUIT_FAILURES_MAX,
   CLOSED,
-  leftAlone,
+  openedUntil,
 } from "./circuit-breaker.ts";
 
 function failing(times: number, circuit: Circuit = CLOSED): Circuit {
@@ -49,15 +49,15 @@ describe("the circuit of an endpoint", () => {
     assert.deepEqual(failing(7, open), open);
   });
 
-  it("is left alone for as long as the receiver asks for, and never shorter than by itself", () => {
-    const asked = leftAlone(failing(1), NOON_MS + 60_000);
+  it("stays open for as long as the receiver asks, and never shorter than without that", () => {
+    const asked = openedUntil(failing(1), NOON_MS + 60_000);
     assert.deepEqual(asked, { failures: 1, openUntilMs: NOON_MS + 60_000 });
     assert.equal(attemptsAllowed(asked, NOON_MS + 59_999, 8), 0);
     assert.equal(attemptsAllowed(asked, NOON_MS + 60_000, 8), 1);
-    assert.deepEqual(leftAlone(failing(5), NOON_MS + 1_000), failing(5));
+    assert.deepEqual(openedUntil(failing(5), NOON_MS + 1_000), failing(5));
   });
 
-  it("does not overflow however long an endpoint is away", () => {
+  it("does not overflow however often an endpoint fails", () => {
     const circuit = { failures: 100_000, openUntilMs: NOON_MS };
     assert.deepEqual(afterFailure(circuit, NOON_MS), { failures: 100_001, openUntilMs: NOON_MS + 600_000 });
   });

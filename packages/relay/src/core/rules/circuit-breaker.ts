@@ -5,14 +5,13 @@ export const CIRCUIT_FAILURES_MAX = 5;
 const OPEN_MS_MIN = 30_000;
 const OPEN_MS_MAX = 600_000;
 
-/** What is kept of an endpoint's failures. */
 export type Circuit = Pick<PushEndpoint, "failures" | "openUntilMs">;
 
 export const CLOSED: Circuit = { failures: 0, openUntilMs: null };
 
 /**
- * Enough failures in a row open the circuit, and each failed probe opens it for twice as long. What was under way
- * when it opened and fails later tells nothing new.
+ * Five failures in a row open the circuit for 30 seconds; each failed probe doubles that, up to ten minutes. Failures of
+ * attempts that began before it opened do not count.
  */
 export function afterFailure({ failures, openUntilMs }: Circuit, nowMs: number): Circuit {
   if (openUntilMs !== null && nowMs < openUntilMs) return { failures, openUntilMs };
@@ -22,12 +21,12 @@ export function afterFailure({ failures, openUntilMs }: Circuit, nowMs: number):
   return { failures: count, openUntilMs: nowMs + openMs };
 }
 
-/** A receiver that asks for patience gets it for all messages, and never less than the circuit gives it anyway. */
-export function leftAlone({ failures, openUntilMs }: Circuit, untilMs: number): Circuit {
+/** Opens the circuit at least until then, for a receiver that sent `Retry-After`. */
+export function openedUntil({ failures, openUntilMs }: Circuit, untilMs: number): Circuit {
   return { failures, openUntilMs: Math.max(openUntilMs ?? 0, untilMs) };
 }
 
-/** How many attempts may be under way: none while it is open, one probe when that time is over. */
+/** How many attempts may be under way: none while the circuit is open, then one probe. */
 export function attemptsAllowed({ openUntilMs }: Circuit, nowMs: number, attemptsMax: number): number {
   if (openUntilMs === null) return attemptsMax;
   return nowMs < openUntilMs ? 0 : 1;

@@ -7,7 +7,7 @@ import { HARMLESS_URLS, HOSTILE_ADDRESSES, HOSTILE_FORMS } from "../../../testin
 import { refused } from "../../../testing/refusal.ts";
 import { EgressPolicy } from "./egress-policy.ts";
 
-/** What IANA's registries of special addresses list, and Azure's. */
+/** Special addresses of IANA's registries, and Azure's. */
 const NOT_PUBLIC = [
   "0.0.0.0/8",
   "10.0.0.0/8",
@@ -45,7 +45,7 @@ describe("a URL to call", () => {
 
   for (const { url, why } of HOSTILE_FORMS) {
     it(`is refused: ${JSON.stringify(url)}, ${why}`, async () => {
-      // Whatever is allowed: what is wrong here is not the address.
+      // Refused by its form, also when every address is allowed.
       for (const policy of [strict, new EgressPolicy(["0.0.0.0/0", "::/0"])]) {
         await refused(() => policy.checkUrl(url, "callback_url"), "invalid_argument", /^callback_url: /);
       }
@@ -214,7 +214,7 @@ function forbiddenIpv4(): fc.Arbitrary<string> {
 
 type Spell = (address: string) => string;
 
-/** Ways to write an address of IPv4 that a URL parser or an IPv6 network takes for it. */
+/** Spellings that a URL parser or an IPv6 network reads as the IPv4 address. */
 function spelling({ isCarried = true } = {}): fc.Arbitrary<Spell> {
   const digits = fc.constantFrom<(value: number) => string>(
     String,
@@ -261,7 +261,7 @@ function spelling({ isCarried = true } = {}): fc.Arbitrary<Spell> {
   return isCarried ? fc.oneof(plain, bracketed, carried) : fc.oneof(plain, bracketed);
 }
 
-/** The address as so many numbers, and the last takes the rest. */
+/** The address as so many numbers; the last holds the rest. */
 function partsOf(address: string, count: number): readonly number[] {
   const bytes = address.split(".").map(Number);
   const rest = bytes.slice(count - 1).reduce((sum, byte) => sum * 256 + byte, 0);

@@ -4,24 +4,24 @@ import ipaddr from "ipaddr.js";
 type Address = ipaddr.IPv4 | ipaddr.IPv6;
 type Range = readonly [network: Address, prefix: number];
 
-/** What whoever runs the relay can do about a refusal. */
+/** What the operator can do about a refusal. */
 export const HOW_TO_ALLOW =
-  "whoever runs the relay may allow it by its CIDR with A2A_RELAY_EGRESS_ALLOW, such as 10.0.0.0/8";
+  "the operator of the relay may allow it by its CIDR with A2A_RELAY_EGRESS_ALLOW, such as 10.0.0.0/8";
 
-/** What every URL looks like that the relay calls: no user, no fragment, nothing that two parsers read differently. */
+/** The form of every URL that the relay calls: no user, no fragment, nothing that two parsers read differently. */
 const URL_SHAPE = /^https?:\/\/[^\s\p{Cc}\\/?#@]+(?:[/?][^\s\p{Cc}\\#]*)?$/iu;
 
-/** Such as `127.0.0.1..`, which some resolvers take for the address and the URL parser for a name. */
+/** Some resolvers read `127.0.0.1..` as an address; the URL parser reads it as a name. */
 const EMPTY_LABEL = /^\.|\.\./;
 
-/** What IANA has given out; the rest of IPv6 is nobody's. */
-const IPV6_GIVEN_OUT = readRange("2000::/3");
-/** The way to IPv4 from networks that speak IPv6 alone, where names resolve to these. */
+/** The only part of IPv6 that IANA has assigned. */
+const IPV6_ASSIGNED = readRange("2000::/3");
+/** In networks without IPv4, names resolve to these addresses, which lead to IPv4. */
 const NAT64 = readRange("64:ff9b::/96");
-/** Azure answers machines of its own at a public address. */
+/** Azure serves its machines' metadata at a public address. */
 const METADATA_AMONG_PUBLIC = readRange("168.63.129.16/32");
 
-/** IPv6 addresses that end up at an IPv4 address, and in which of their eight parts they have it. */
+/** IPv6 ranges whose addresses lead to an IPv4 address, and at which of the eight parts it begins. */
 const IPV4_CARRIERS: readonly { readonly range: Range; readonly at: number; readonly inverted?: boolean }[] =
   [
     { range: NAT64, at: 6 },
@@ -32,18 +32,18 @@ const IPV4_CARRIERS: readonly { readonly range: Range; readonly at: number; read
   ];
 
 /**
- * Which addresses the relay may call: public ones, and those that the operator allows by CIDR. It asks nobody: names
- * are resolved at the time of use, and their addresses come here then.
+ * Which addresses the relay may call: public ones, and those that the operator allows by CIDR. It resolves no names:
+ * the connector resolves a name when it connects, and checks each address here.
  */
 export class EgressPolicy {
   readonly #allowed: readonly Range[];
 
-  /** CIDRs such as `10.0.0.0/8`. Those of IPv4 speak for the same addresses written as IPv6 too. */
+  /** CIDRs such as `10.0.0.0/8`. An IPv4 CIDR also covers its addresses written as IPv6. */
   constructor(cidrs: readonly string[]) {
     this.#allowed = cidrs.map(readRange);
   }
 
-  /** The URL, as far as it can be judged before it is used: its form, and its host where that is an address. */
+  /** Checks the URL's form and, where its host is an address, that address. Names are checked on connecting. */
   checkUrl(text: string, field: string): URL {
     const url = text.length <= LIMITS.urlCharsMax && URL_SHAPE.test(text) ? URL.parse(text) : null;
     if (url === null || EMPTY_LABEL.test(url.hostname)) {
@@ -62,7 +62,7 @@ export class EgressPolicy {
     return url;
   }
 
-  /** Whether a connection to this address may be made. What cannot be read as one address may not be called. */
+  /** Whether the relay may connect to this address. False for text that is not one address. */
   allows(address: string): boolean {
     const parsed = readAddress(address);
     return (
@@ -70,7 +70,7 @@ export class EgressPolicy {
     );
   }
 
-  /** The URL parser has brought addresses to their one spelling; a name is judged when it is used. */
+  /** The URL parser has normalized addresses. */
   #allowsHost(hostname: string): boolean {
     if (hostname.startsWith("[")) return this.allows(hostname.slice(1, -1));
     if (readAddress(hostname) !== undefined) return this.allows(hostname);
@@ -83,11 +83,16 @@ export class EgressPolicy {
   }
 }
 
-/** The address itself, and the IPv4 addresses it stands for: all of them must be fit to call. */
+/** The scheme, host and port of a URL; empty for text that is not a URL. Pushes and polls share quotas by it. */
+export function originOf({ url }: { readonly url: string }): string {
+  return URL.parse(url)?.origin ?? "";
+}
+
+/** The address, and the IPv4 addresses that it carries: the policy must allow all of them. */
 function meaningsOf(address: Address): readonly Address[] {
   if (address.kind() === "ipv4") return [address];
   const { parts } = address as ipaddr.IPv6;
-  // To the operating system this is the IPv4 address, and nothing else.
+  // The operating system connects to the IPv4 address.
   if (isMapped(address)) return [embedded(parts, 6)];
   const carried = IPV4_CARRIERS.filter(({ range }) => isIn(address, range));
   return [
@@ -103,7 +108,7 @@ function isMapped(address: Address): address is ipaddr.IPv6 {
   return address.kind() === "ipv6" && (address as ipaddr.IPv6).isIPv4MappedAddress();
 }
 
-/** `::a.b.c.d`, long out of use. The shortest ones, such as `::1`, mean themselves. */
+/** `::a.b.c.d`, deprecated. The shortest ones, such as `::1`, are plain IPv6. */
 function isCompatible(parts: readonly number[]): boolean {
   return parts.slice(0, 6).every((part) => part === 0) && parts[6] !== 0;
 }
@@ -120,18 +125,18 @@ function embedded(parts: readonly number[], at: number): ipaddr.IPv4 {
 function isPublic(address: Address): boolean {
   if (isIn(address, NAT64)) return true;
   if (address.range() !== "unicast" || isIn(address, METADATA_AMONG_PUBLIC)) return false;
-  return address.kind() === "ipv4" || isIn(address, IPV6_GIVEN_OUT);
+  return address.kind() === "ipv4" || isIn(address, IPV6_ASSIGNED);
 }
 
 function isIn(address: Address, [network, prefix]: Range): boolean {
   return address.kind() === network.kind() && address.match(network, prefix);
 }
 
-/** The zone of a link-local address says through which interface it is reached, not what it is. */
+/** Ignores the zone of a link-local address. */
 function readAddress(text: string): Address | undefined {
   const bare = text.replace(/%.*$/s, "");
   if (ipaddr.IPv4.isValidFourPartDecimal(bare)) return ipaddr.IPv4.parse(bare);
-  // One reader for all: what the URL parser takes for an address, in the spelling it gives it.
+  // The URL parser reads and normalizes it, so that all callers agree on what is an address.
   const spelled = /^[\da-f:.]+$/i.test(bare)
     ? URL.parse(`http://[${bare}]/`)?.hostname.slice(1, -1)
     : undefined;

@@ -9,7 +9,7 @@ import type {
   TimedRemoteTask,
   TimedRemoteTaskQuery,
 } from "../../core/ports/remote-tasks.ts";
-import { originOf } from "../../core/outbound/remote-schedule.ts";
+import { originOf } from "../../core/rules/egress-policy.ts";
 import { ClashError } from "./clash.ts";
 import { prepare, type Row, type Statement } from "./database.ts";
 import type { Ledger } from "./ledger.ts";

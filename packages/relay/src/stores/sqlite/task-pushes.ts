@@ -1,6 +1,6 @@
 import type { DatabaseSync } from "node:sqlite";
 import { type A2aVersion, type AgentId, LIMITS } from "@a2a-relay/protocol";
-import { originOf } from "../../core/outbound/task-push-config.ts";
+import { originOf } from "../../core/rules/egress-policy.ts";
 import type {
   DueTaskPushes,
   TaskPushConfig,

@@ -1,49 +1,49 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { setImmediate as nextTurn } from "node:timers/promises";
-import { FairLanes, type LaneUse } from "./fair-lanes.ts";
+import { setImmediate as nextTick } from "node:timers/promises";
+import { FairSemaphore, type PermitRequest } from "./fair-semaphore.ts";
 
 const STUDIO = { tenant: "工作室", isProven: true };
 const ACME = { tenant: "acme", isProven: true };
 const LAB = { tenant: "lab", isProven: true };
 
-/** Acts that run until they are told to end, by what they were started for. */
+/** Acts that run until the test ends them. */
 class Acts {
-  readonly started: LaneUse[] = [];
-  readonly #lanes: FairLanes;
-  readonly #running: { readonly use: LaneUse; readonly end: () => void }[] = [];
+  readonly started: PermitRequest[] = [];
+  readonly #semaphore: FairSemaphore;
+  readonly #running: { readonly use: PermitRequest; readonly end: () => void }[] = [];
 
-  constructor(lanesMax: number) {
-    this.#lanes = new FairLanes(lanesMax);
+  constructor(permits: number) {
+    this.#semaphore = new FairSemaphore(permits);
   }
 
-  async add(use: LaneUse, count: number): Promise<void> {
+  async add(use: PermitRequest, count: number): Promise<void> {
     for (let number = 0; number < count; number += 1) {
-      void this.#lanes.run(use, async () => {
+      void this.#semaphore.run(use, async () => {
         const { promise, resolve } = Promise.withResolvers<void>();
         this.started.push(use);
         this.#running.push({ use, end: resolve });
         await promise;
       });
     }
-    await nextTurn();
+    await nextTick();
   }
 
   /** Ends the one of these that has run longest. */
-  async end(use: LaneUse): Promise<void> {
+  async end(use: PermitRequest): Promise<void> {
     const at = this.#running.findIndex((each) => each.use === use);
     assert.ok(at >= 0, `nothing of ${use.tenant} runs`);
     this.#running.splice(at, 1)[0]?.end();
-    await nextTurn();
+    await nextTick();
   }
 
-  running(...uses: readonly LaneUse[]): readonly number[] {
+  running(...uses: readonly PermitRequest[]): readonly number[] {
     return uses.map((use) => this.#running.filter((each) => each.use === use).length);
   }
 }
 
-describe("fair lanes", () => {
-  it("let one tenant hold half of them, and keep room for those who come after", async () => {
+describe("a fair semaphore", () => {
+  it("gives one tenant half of the permits, and keeps the rest for others", async () => {
     const acts = new Acts(200);
     await acts.add(STUDIO, 1_000);
     assert.deepEqual(acts.running(STUDIO), [100]);
@@ -53,7 +53,7 @@ describe("fair lanes", () => {
     assert.deepEqual(acts.running(LAB), [1]);
   });
 
-  it("give the same to all who want much, in the long run", async () => {
+  it("gives busy tenants the same in the long run", async () => {
     const acts = new Acts(200);
     await acts.add(STUDIO, 1_000);
     await acts.add(ACME, 1_000);
@@ -64,7 +64,7 @@ describe("fair lanes", () => {
     for (const count of acts.running(STUDIO, ACME)) assert.ok(count >= 65 && count <= 68, `${count}`);
   });
 
-  it("leave room for a newcomer though many tenants take what they get", async () => {
+  it("leaves permits for a new tenant though many are busy", async () => {
     const acts = new Acts(200);
     const greedy = Array.from({ length: 20 }, (_, number) => ({
       tenant: `greedy-${number}`,
@@ -79,7 +79,7 @@ describe("fair lanes", () => {
     assert.deepEqual(acts.running(LAB), [1]);
   });
 
-  it("go round: whoever waits gets a turn before another gets its second", async () => {
+  it("is round robin: every queue gets a permit before another gets its second", async () => {
     const acts = new Acts(2);
     await acts.add(STUDIO, 3);
     await acts.add(LAB, 1);
@@ -93,7 +93,7 @@ describe("fair lanes", () => {
     assert.deepEqual(acts.started.slice(4), [STUDIO, ACME]);
   });
 
-  it("keep room in a tenant for those that answer, and give those that may hang their turns too", async () => {
+  it("keeps permits of a tenant for proven receivers, and serves unproven ones too", async () => {
     const hanging = { ...STUDIO, isProven: false };
     const acts = new Acts(200);
     await acts.add(hanging, 1_000);
@@ -105,7 +105,7 @@ describe("fair lanes", () => {
     assert.ok(stillHanging > 20 && stillHanging < 67, `${stillHanging}`);
   });
 
-  it("are all used in the end, also where there is one alone", async () => {
+  it("gives the only permit to one after the other", async () => {
     const acts = new Acts(1);
     await acts.add(STUDIO, 2);
     await acts.add({ ...ACME, isProven: false }, 1);
@@ -113,10 +113,10 @@ describe("fair lanes", () => {
     assert.equal(acts.started.length, 3);
   });
 
-  it("go on after an act that failed", async () => {
-    const lanes = new FairLanes(1);
-    const failing = lanes.run(STUDIO, async () => Promise.reject(new Error("no")));
-    const next = lanes.run(STUDIO, async () => "next");
+  it("releases the permit of an act that failed", async () => {
+    const semaphore = new FairSemaphore(1);
+    const failing = semaphore.run(STUDIO, async () => Promise.reject(new Error("no")));
+    const next = semaphore.run(STUDIO, async () => "next");
     await assert.rejects(failing, { message: "no" });
     assert.equal(await next, "next");
   });

@@ -2,12 +2,12 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { LIMITS } from "@a2a-relay/protocol";
 import { NOON_MS } from "../../../testing/fake-clock.ts";
-import { firstAttemptAtMs, nextAttemptAtMs, readRetryAfter } from "./push-schedule.ts";
+import { firstAttemptAtMs, nextAttemptAtMs, readRetryAfter } from "./outbound-schedule.ts";
 
 const OFFSETS_MS = [0, 5_000, 30_000, 120_000];
 
 describe("the schedule of a push", () => {
-  it("tries a receiver that fails at once at exactly its offsets", () => {
+  it("follows the offsets exactly when a receiver fails at once", () => {
     const tries: number[] = [NOON_MS];
     for (let attempt = 1; attempt < 10; attempt += 1) {
       const endedAtMs = tries.at(-1) ?? 0;
@@ -26,7 +26,7 @@ describe("the schedule of a push", () => {
     assert.equal(nextAttemptAtMs(failed, OFFSETS_MS), NOON_MS + 15_000 + 25_000);
   });
 
-  it("is used up after the last offset, also where there is only one", () => {
+  it("ends after the last offset, also when there is only one", () => {
     const failed = { endedAtMs: NOON_MS, retryAfter: "5" };
     assert.equal(nextAttemptAtMs({ ...failed, attempt: 4 }, OFFSETS_MS), undefined);
     assert.equal(nextAttemptAtMs({ ...failed, attempt: 5 }, OFFSETS_MS), undefined);

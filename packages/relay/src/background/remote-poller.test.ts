@@ -5,7 +5,7 @@ import { AGENT, type RemoteCore, remoteCore, saying } from "../../testing/fake-a
 import { aNewTask } from "../../testing/store-builders.ts";
 import { DEFAULT_TENANT } from "../core/access/principal.ts";
 import { taskTopic } from "../core/ports/change-feed.ts";
-import { RemoteFollower } from "./remote-follower.ts";
+import { RemotePoller } from "./remote-poller.ts";
 
 const LONG_MS = 20_000;
 
@@ -13,7 +13,7 @@ function fail(reason: unknown): never {
   throw reason;
 }
 
-/** Does something, and waits until the task is completed. */
+/** Resolves when the task is completed after `act`. */
 async function completed(core: RemoteCore, taskId: string, act: () => Promise<unknown>): Promise<void> {
   using watch = core.store.feed.watch(taskTopic(DEFAULT_TENANT, taskId), { isOwn: true });
   await act();
@@ -22,16 +22,16 @@ async function completed(core: RemoteCore, taskId: string, act: () => Promise<un
   }
 }
 
-describe("the follower of tasks elsewhere", () => {
-  it("puts on record what was answered as soon as it is there", async () => {
+describe("the remote poller", () => {
+  it("records an answer at once", async () => {
     await using core = await remoteCore();
-    await using _follower = new RemoteFollower(core.remoteWork, fail);
+    await using _poller = new RemotePoller(core.remoteWork, fail);
     core.agent.send = () => ({ task: saying("COMPLETED", "好了") });
     const { taskId } = await core.ask();
     await completed(core, taskId, async () => assert.deepEqual(await core.push(), ["delivered"]));
   });
 
-  it("goes on where another one was stopped in the middle of a look", async () => {
+  it("continues where another one was stopped during a poll", async () => {
     await using core = await remoteCore();
     const { taskId } = await core.taken();
     core.clock.advance(250);
@@ -40,37 +40,38 @@ describe("the follower of tasks elsewhere", () => {
     outside.receiver = outside.hanging;
     const before = outside.requests.length;
     {
-      await using _follower = new RemoteFollower(core.remoteWork, fail);
+      await using _poller = new RemotePoller(core.remoteWork, fail);
       await outside.arrived(before + 1);
     }
     assert.deepEqual((await core.store.remoteTask(DEFAULT_TENANT, taskId))?.failures, 0);
     outside.receiver = receiver;
     core.agent.get = () => saying("COMPLETED", "好了");
-    await using _follower = new RemoteFollower(core.remoteWork, fail);
+    await using _poller = new RemotePoller(core.remoteWork, fail);
     await completed(core, taskId, async () => undefined);
     assert.equal(calls.filter(({ method }) => method === "SendMessage").length, 1);
   });
 
-  it("reports what is wrong with the relay itself, and looks again", async () => {
+  it("reports a failure of the relay itself, and polls again", async () => {
     await using core = await remoteCore();
     const { taskId } = await core.taken();
     core.clock.advance(250);
-    let looks = 0;
+    let polls = 0;
     core.agent.get = () => {
-      looks += 1;
-      if (looks === 1) throw new Error("今天不行");
+      polls += 1;
+      if (polls === 1) throw new Error("今天不行");
       return saying("COMPLETED", "好了");
     };
     const reported: unknown[] = [];
-    await using _follower = new RemoteFollower(core.remoteWork, (reason) => {
+    const report = (reason: unknown): void => {
       reported.push(reason);
       core.clock.advance(1_000);
-    });
+    };
+    await using _poller = new RemotePoller(core.remoteWork, report, async () => undefined);
     await completed(core, taskId, async () => undefined);
     assert.equal(reported.length, 1);
   });
 
-  it("looks at one agent while another one hangs with more than all looks there are", async () => {
+  it("polls one agent while another one hangs with more tasks than there are permits", async () => {
     await using core = await remoteCore();
     const { taskId } = await core.taken();
     const row = await core.store.remoteTask(DEFAULT_TENANT, taskId);
@@ -86,17 +87,17 @@ describe("the follower of tasks elsewhere", () => {
       request.url.startsWith("https://hanging.example/") ? outside.hanging(request) : receiver(request);
     core.agent.get = () => saying("COMPLETED", "好了");
     core.clock.advance(250);
-    await using _follower = new RemoteFollower(core.remoteWork, fail);
+    await using _poller = new RemotePoller(core.remoteWork, fail);
     await completed(core, taskId, async () => undefined);
   });
 
-  it("ends with its store", async () => {
+  it("ends when its store closes", async () => {
     const core = await remoteCore();
     const reported: unknown[] = [];
-    const follower = new RemoteFollower(core.remoteWork, (reason) => reported.push(reason));
+    const poller = new RemotePoller(core.remoteWork, (reason) => reported.push(reason));
     await core.clock.nextTurn();
     await core[Symbol.asyncDispose]();
-    await follower[Symbol.asyncDispose]();
+    await poller[Symbol.asyncDispose]();
     assert.deepEqual(reported, []);
   });
 });

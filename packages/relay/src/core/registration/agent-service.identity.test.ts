@@ -15,7 +15,7 @@ interface Claimed {
   readonly pair?: ReturnType<typeof newKeyPair>;
 }
 
-/** A registration that brings a key, with the proof of whatever is claimed. */
+/** A registration with a key and its proof. */
 function bringing(core: CoreOnMemory, claimed: Claimed = {}): RegisterRequest {
   const { publicKey: pubkey_b58, privateKey } = claimed.pair ?? newKeyPair();
   const signed_at = new Date(claimed.atMs ?? core.clock.nowMs()).toISOString();
@@ -29,7 +29,7 @@ function bringing(core: CoreOnMemory, claimed: Claimed = {}): RegisterRequest {
 }
 
 describe("a name that is a public key", () => {
-  it("is only for whoever has that key", async () => {
+  it("is only for the agent that has that key", async () => {
     await using core = await coreOnMemory();
     const { pubkey_b58: lulu = "" } = await core.agents.get(core.operator, LULU);
     for (const more of [{ agent_id: lulu }, { aliases: [lulu] }, { display_name: lulu }]) {
@@ -72,7 +72,7 @@ describe("an agent that brings no key", () => {
     assert.ok(await core.store.custodialKey("default", agent.pubkey_b58 ?? ""));
   });
 
-  it("gets another one after it has left", async () => {
+  it("gets another one after its removal", async () => {
     await using core = await coreOnMemory();
     const before = await core.agents.get(core.operator, LULU);
     await core.agents.remove(core.operator, LULU);
@@ -111,8 +111,8 @@ describe("an agent that brings its key", () => {
     const other = { ...bringing(core, { pair, agent_id: "nina@desk" }), agent_id: "nina@desk" };
     await refused(core.agents.register(core.operator, other), "conflict", /^pubkey_b58: another agent/);
     await core.keys.create(rootOperator(), { tenant: "acme" });
-    const elsewhere = bringing(core, { pair, tenant: "acme" });
-    await core.agents.register(rootOperator("acme"), elsewhere);
+    const inAcme = bringing(core, { pair, tenant: "acme" });
+    await core.agents.register(rootOperator("acme"), inAcme);
   });
 
   it("has to sign within minutes of now", async () => {
@@ -130,7 +130,7 @@ describe("an agent that brings its key", () => {
     ["another tenant", { tenant: "acme" }],
   ];
   for (const [what, claimed] of elses) {
-    it(`does not get in with a proof for ${what}, and the try is on record`, async () => {
+    it(`does not get in with a proof for ${what}, and the refusal is recorded`, async () => {
       await using core = await coreOnMemory();
       await refused(
         core.agents.register(core.operator, bringing(core, claimed)),

@@ -4,7 +4,7 @@ import { coreOnMemory, DAY_MS, LULU, ZHIWEI } from "../../../testing/core-on-mem
 import { refused } from "../../../testing/refusal.ts";
 
 describe("deregistering", () => {
-  it("withdraws open mail, leased or not, and tells its senders", async () => {
+  it("withdraws open messages, leased or not, and notifies their senders", async () => {
     await using core = await coreOnMemory();
     const leased = (await core.send({ body: "租出" })).receipt.message_id;
     await core.lease();
@@ -36,7 +36,7 @@ describe("deregistering", () => {
     );
   });
 
-  it("ends the tasks whose mail was acknowledged, and tells their requesters", async () => {
+  it("fails the tasks whose messages were acknowledged, and notifies their requesters", async () => {
     await using core = await coreOnMemory();
     const { receipt } = await core.send({ type: "request", body: "请翻译" });
     await core.mailboxes.ack(core.operator, ZHIWEI, { message_ids: [receipt.message_id] });
@@ -86,7 +86,7 @@ describe("deregistering", () => {
     assert.equal((await core.agents.get(core.operator, "zhiwei")).agent_id, LULU);
   });
 
-  it("withdraws more mail than one step takes", async () => {
+  it("withdraws more messages than one step takes", async () => {
     await using core = await coreOnMemory();
     for (let index = 0; index < 250; index += 1) await core.send({ type: "status" });
     await core.agents.remove(core.operator, ZHIWEI);
@@ -131,7 +131,7 @@ describe("registering again", () => {
     assert.equal((await core.inboxOf(LULU)).length, 1);
   });
 
-  it("lets no message in that was on its way when the agent left", async () => {
+  it("accepts no message that was under way during the removal", async () => {
     await using core = await coreOnMemory();
     const sends = Array.from({ length: 300 }, () =>
       core.send().then(
@@ -146,7 +146,7 @@ describe("registering again", () => {
     assert.equal(await core.store.countOpen("default", ZHIWEI), 0);
   });
 
-  it("does not see mail that a crash left open after the removal", async () => {
+  it("does not see messages that a crash left open after the removal", async () => {
     await using core = await coreOnMemory();
     const { receipt } = await core.send();
     const known = await core.store.agent("default", ZHIWEI);
@@ -160,8 +160,8 @@ describe("registering again", () => {
   });
 });
 
-describe("an id that somebody else had before", () => {
-  /** lulu asked zhiwei for something and left; the id is given to somebody new. */
+describe("an id that another owner had before", () => {
+  /** lulu sends zhiwei a request and is removed; the id gets a new owner. */
   async function takenOver() {
     const core = await coreOnMemory();
     const { receipt } = await core.send({ type: "request", body: "前任的秘密" });
@@ -195,14 +195,14 @@ describe("an id that somebody else had before", () => {
     assert.equal((await core.tasks.get(core.zhiwei, taskId)).state, "completed");
   });
 
-  it("opens what came since, and everything to whoever never left", async () => {
+  it("opens what came since, and everything to agents that were never removed", async () => {
     const { core } = await takenOver();
     await using _ = core;
     const { receipt } = await core.messages.send(core.lulu, { to: ZHIWEI, type: "request", body: "新的" });
     assert.equal((await core.tasks.get(core.lulu, receipt.task_id ?? "")).state, "submitted");
     assert.equal((await core.tasks.list(core.lulu, {})).tasks.length, 1);
     assert.equal((await core.tasks.list(core.zhiwei, {})).tasks.length, 2);
-    // Saying more of oneself is no new registration.
+    // An update is no new registration.
     core.clock.advance(1_000);
     await core.agents.register(core.lulu, { agent_id: LULU, display_name: "露露" });
     assert.equal((await core.messages.get(core.lulu, receipt.message_id)).message.body, "新的");

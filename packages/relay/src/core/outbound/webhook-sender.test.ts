@@ -3,7 +3,7 @@ import { randomFillSync } from "node:crypto";
 import { describe, it } from "node:test";
 import { aNewPushEndpoint } from "../../../testing/store-builders.ts";
 import { newSigningSecret } from "../keys/key-maker.ts";
-import { secretsOf, webhookHeaders } from "./standard-webhook.ts";
+import { secretsOf, webhookHeaders } from "./webhook-sender.ts";
 
 const SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
@@ -25,7 +25,7 @@ describe("signing by Standard Webhooks", () => {
     assert.equal(both.split(" ")[1], one);
   });
 
-  it("makes secrets of 32 random bytes that nobody has seen before", () => {
+  it("makes new secrets of 32 random bytes", () => {
     const fill = (bytes: Uint8Array): void => void randomFillSync(bytes);
     const secret = newSigningSecret(fill);
     assert.match(secret, /^whsec_[A-Za-z0-9+/]{43}=$/);
