@@ -16,7 +16,7 @@ import { EgressPolicy } from "../core/rules/egress-policy.ts";
 import type { Randomness } from "../core/ports/ids.ts";
 import { TimeOrderedIds } from "../core/mechanisms/time-ordered-ids.ts";
 import { createCore, type RelayCore } from "../core/relay-core.ts";
-import { type Mailbox, TaskQueueMailbox } from "../core/queue/mailbox.ts";
+import { type Mailbox, TaskQueueMailbox } from "../core/queue/in-process-queue.ts";
 import { AnchorFile } from "../stores/archive/anchor-file.ts";
 import { JsonlArchive } from "../stores/archive/jsonl-archive.ts";
 import { SqliteRelayStore } from "../stores/sqlite/sqlite-relay-store.ts";

@@ -9,8 +9,8 @@ import { refused } from "../../../testing/refusal.ts";
 import { agentOf, operatorOf, type Principal } from "../access/principal.ts";
 import { Directory } from "../agents/directory.ts";
 import { A2aCardService, type A2aCardSettings } from "./a2a-cards.ts";
-import type { A2aCaller } from "./a2a-caller.ts";
-import { relayCard } from "./relay-card.ts";
+import type { A2aCaller } from "./a2a-request.ts";
+import { relayCard } from "./a2a-cards.ts";
 
 const SETTINGS: A2aCardSettings = {
   publicUrl: () => "https://relay.example",

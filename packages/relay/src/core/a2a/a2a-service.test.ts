@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { A2aError, type A2aTask, LIMITS } from "@a2a-relay/protocol";
-import { askingFor, askingNow, callerOf } from "../../../testing/a2a-asking.ts";
+import { askingFor, askingNow, callerOf } from "../../../testing/a2a-requests.ts";
 import { type CoreOnMemory, coreOnMemory, LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
 import { refused } from "../../../testing/refusal.ts";
 

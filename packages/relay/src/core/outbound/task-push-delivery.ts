@@ -13,7 +13,7 @@ import { afterArrival, afterFailure, toldUpTo } from "./task-push-changes.ts";
 import { isSameConfig, nameOf, originOf, taskPushEvent } from "./task-push-config.ts";
 import { isToldByTask, type TaskNews, taskPushRequest } from "./task-push-message.ts";
 import type { TaskPushConfig, TaskPushKey, TaskPushShare } from "../ports/task-pushes.ts";
-import { TaskStory } from "../tasks/task-story.ts";
+import { A2aTaskReader } from "../tasks/a2a-task.ts";
 
 /** What there is to do. */
 export interface TaskPushAgenda {
@@ -66,14 +66,14 @@ export class TaskPushDelivery {
   readonly #clock: Clock;
   readonly #outbound: Outbound;
   readonly #settings: PushSettings;
-  readonly #story: TaskStory;
+  readonly #taskReader: A2aTaskReader;
 
   constructor(parts: PushParts, settings: PushSettings) {
     this.#store = parts.store;
     this.#clock = parts.clock;
     this.#outbound = parts.outbound;
     this.#settings = settings;
-    this.#story = new TaskStory(parts.store);
+    this.#taskReader = new A2aTaskReader(parts.store);
   }
 
   watch(): Watch {
@@ -206,7 +206,8 @@ export class TaskPushDelivery {
   async #newsOf(config: TaskPushConfig, task: TaskRecord, update: TaskUpdate): Promise<TaskNews> {
     const event = isToldByTask(config) ? undefined : a2aEventOf(task, update);
     if (event !== undefined) return { event };
-    return { task: await this.#story.tell(task, { historyLength: undefined, withArtifacts: true }) };
+    const extent = { historyLength: undefined, withArtifacts: true };
+    return { task: (await this.#taskReader.read(task, extent)).task };
   }
 }
 

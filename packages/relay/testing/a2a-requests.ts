@@ -1,4 +1,4 @@
-import type { A2aCaller } from "../src/core/a2a/a2a-caller.ts";
+import type { A2aCaller } from "../src/core/a2a/a2a-request.ts";
 import type { Principal } from "../src/core/access/principal.ts";
 import { ZHIWEI } from "./core-on-memory.ts";
 

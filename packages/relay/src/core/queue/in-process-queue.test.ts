@@ -4,7 +4,7 @@ import { LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
 import { aQueueTask, type CoreWithQueue, coreWithQueue, KAMES } from "../../../testing/queue-tasks.ts";
 import { refused } from "../../../testing/refusal.ts";
 import { DEFAULT_TENANT, rootOperator } from "../access/principal.ts";
-import { type Mailbox, TaskQueueMailbox } from "./mailbox.ts";
+import { type Mailbox, TaskQueueMailbox } from "./in-process-queue.ts";
 
 interface Embedded extends AsyncDisposable {
   readonly core: CoreWithQueue;

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { A2aCaller } from "./a2a-caller.ts";
+import type { A2aCaller } from "./a2a-request.ts";
 import { type CoreOnMemory, coreOnMemory, LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
 import { refused } from "../../../testing/refusal.ts";
 
