@@ -110,11 +110,12 @@ export class A2aService {
       const task = sent.begun ?? (await this.#read(caller, await this.#taskOf(sent), historyLength));
       return { task };
     }
+    const { signal } = waiting;
     // The quota refuses before the message is sent: a caller would send a refused message again.
     using slot = this.#takeWaitSlot(caller);
     const sent = await this.#sendMessage(caller, request);
     slot[Symbol.dispose]();
-    const task = await this.#awaitEnd(sent, waiting);
+    const task = await this.#awaitEnd(sent, signal);
     const message = task.isPlain ? await this.#taskReader.plainMessage(task) : undefined;
     if (message === undefined) return { task: await this.#read(caller, task, historyLength) };
     assertAnswer({ message });
@@ -125,10 +126,11 @@ export class A2aService {
   async stream(caller: A2aCaller, params: unknown, waiting: WaitOptions): Promise<AsyncIterable<A2aPage>> {
     const request = parseSend(params);
     await this.#assertStreams(caller);
+    const { signal } = waiting;
     using slot = this.#takeWaitSlot(caller);
     const task = await this.#taskOf(await this.#sendMessage(caller, request));
     slot[Symbol.dispose]();
-    return this.#follow(caller, task, { signal: waiting.signal, endsAtQuestion: true });
+    return this.#follow(caller, task, { signal, endsAtQuestion: true });
   }
 
   /** Streams an existing task to its end; with `afterN`, only the updates after that number. */
@@ -280,7 +282,7 @@ export class A2aService {
     return this.#parts.waitQuota.watch(principal, taskTopic(principal.tenant, NO_TASK));
   }
 
-  async #awaitEnd(sent: SentMessage, { signal }: WaitOptions): Promise<TaskRecord> {
+  async #awaitEnd(sent: SentMessage, signal: AbortSignal | undefined): Promise<TaskRecord> {
     const { store, clock, waitQuota, guard } = this.#parts;
     const { principal } = sent.caller;
     using watch = waitQuota.watch(principal, taskTopic(principal.tenant, sent.taskId));

@@ -8,7 +8,7 @@ import { refused } from "../../../testing/refusal.ts";
 const PARTS = [{ kind: "text", text: "第一段" }];
 
 describe("artifacts", () => {
-  it("are put by id: new ones at the end, known ones in their place", async () => {
+  it("are put by id: new ones at the end, known ones at their old position", async () => {
     const { core, taskId } = await askedTask();
     await using _ = core;
     const put = (artifact: object, append?: boolean): Promise<TaskView> =>

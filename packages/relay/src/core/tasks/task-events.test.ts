@@ -25,7 +25,7 @@ function typesOf(page: TaskEventsPage | undefined): readonly string[] | undefine
 }
 
 describe("following a task", () => {
-  it("tells what happened and what happens, and ends behind the event that finished it", async () => {
+  it("contain past and new events, and end with the event that finished the task", async () => {
     const asked = await askedTask();
     await using core = asked.core;
     await using events = await follow(asked);
@@ -40,7 +40,7 @@ describe("following a task", () => {
     assert.equal(await events.next(), undefined);
   });
 
-  it("tells nothing to whoever has seen the end, and all of it to whoever has not", async () => {
+  it("are empty after the end, and complete for a reader at the beginning", async () => {
     const asked = await askedTask();
     await using core = asked.core;
     await core.tasks.fail(core.zhiwei, asked.taskId, { reason: "不会" });
@@ -117,7 +117,7 @@ describe("following a task", () => {
     assert.ok(typesOf(await theirs.next())?.includes("task.handed_off"));
   });
 
-  it("shows whoever handed it on all up to its last handoff, and nothing of what comes after", async () => {
+  it("end at its last handoff for an agent that handed the task over", async () => {
     const asked = await askedTask();
     await using core = asked.core;
     await core.agents.register(core.operator, { agent_id: KAMES });

@@ -132,8 +132,8 @@ class History {
 
   /** What the core shows of the tasks must be what the model says. */
   async compare(tasks: readonly ModelTask[] = this.#tasks): Promise<void> {
-    const mail = await this.#core.inboxOf(LULU);
-    for (const each of tasks) await this.#compare(each, mail);
+    const inbox = await this.#core.inboxOf(LULU);
+    for (const each of tasks) await this.#compare(each, inbox);
   }
 
   async #perform(act: Act): Promise<void> {
@@ -227,10 +227,10 @@ class History {
     const free = [...this.#model.work.values()].filter(
       (work) => work.agent === agent && this.#model.mayLease(work, by),
     );
-    if (item === undefined) return assert.equal(free.length, 0, "mail that could be leased was not");
+    if (item === undefined) return assert.equal(free.length, 0, "a free delivery was not leased");
     const work = this.#model.work.get(item.message_id);
     if (work === undefined) return assert.equal(item.sender_agent_id, "postmaster@relay");
-    assert.ok(this.#model.mayLease(work, by), "mail was leased that is not free for this worker");
+    assert.ok(this.#model.mayLease(work, by), "a delivery was leased that is not free for this worker");
     this.#model.leased(work, item.lease.id, by);
     this.#grants.push({ messageId: work.id, leaseId: item.lease.id });
   }
@@ -305,7 +305,7 @@ class History {
     return this.#model.openWork(on).find((work) => work.state === "leased")?.leaseId;
   }
 
-  async #compare(on: ModelTask, mail: readonly MailboxItem[]): Promise<void> {
+  async #compare(on: ModelTask, inbox: readonly MailboxItem[]): Promise<void> {
     const view = await this.#core.tasks.get(this.#core.operator, on.id);
     assert.deepEqual(
       [view.state, view.assignee, view.requester, view.handoffs.length, view.message_id],
@@ -314,7 +314,7 @@ class History {
     assert.deepEqual(new Set(view.artifacts.map(({ artifactId }) => artifactId)), on.artifacts);
     const work = [...this.#model.work.values()].filter(({ taskId }) => taskId === on.id);
     for (const each of work) await this.#compareWork(each);
-    const results = mail.filter((item) => isResultOf(on.id, item));
+    const results = inbox.filter((item) => isResultOf(on.id, item));
     assert.equal(results.length, isTerminal(on.state) ? 1 : 0, "one result a task, and only at its end");
     assert.equal(view.result_message_id, results[0]?.message_id);
   }
