@@ -1,8 +1,8 @@
 import { isTerminal, type RelayErrorCode, type TaskState } from "@a2a-relay/protocol";
 
-export type Outcome = "ok" | RelayErrorCode;
+export type TaskOutcome = "ok" | RelayErrorCode;
 
-/** A message about a task in the mailbox of whoever works on it. */
+/** A message about a task in the mailbox of its assignee. */
 export interface ModelWork {
   readonly id: string;
   readonly taskId: string;
@@ -65,7 +65,7 @@ export class TaskModel {
     Object.assign(work, { state: "leased", leaseId, worker } satisfies Partial<ModelWork>);
   }
 
-  /** The message is acknowledged or given back; whoever was reserved for this worker is free. */
+  /** The message is acknowledged or released; messages reserved for this worker are free. */
   letGo(work: ModelWork, state: "available" | "settled"): void {
     Object.assign(work, { state, worker: undefined, reservedFor: undefined } satisfies Partial<ModelWork>);
     for (const other of this.work.values()) {
@@ -74,20 +74,20 @@ export class TaskModel {
   }
 
   /** Working on it: status and artifacts. */
-  mayWork(task: ModelTask, leaseId: string | undefined): Outcome {
+  mayWork(task: ModelTask, leaseId: string | undefined): TaskOutcome {
     if (task.state === "canceled") return "task_canceled";
     if (isTerminal(task.state)) return "task_finished";
     if (this.isOverdue(task)) return "task_finished";
     return this.#holds(task, leaseId);
   }
 
-  report(task: ModelTask, state: TaskState, leaseId: string | undefined): Outcome {
+  report(task: ModelTask, state: TaskState, leaseId: string | undefined): TaskOutcome {
     const may = this.mayWork(task, leaseId);
     if (may === "ok") task.state = state;
     return may;
   }
 
-  putArtifact(task: ModelTask, artifact: string, append: boolean, leaseId: string | undefined): Outcome {
+  putArtifact(task: ModelTask, artifact: string, append: boolean, leaseId: string | undefined): TaskOutcome {
     const may = this.mayWork(task, leaseId);
     if (may !== "ok") return may;
     if (append && !task.artifacts.has(artifact)) return "not_found";
@@ -95,7 +95,7 @@ export class TaskModel {
     return "ok";
   }
 
-  end(task: ModelTask, state: TaskState, words: string, leaseId: string | undefined): Outcome {
+  end(task: ModelTask, state: TaskState, words: string, leaseId: string | undefined): TaskOutcome {
     const ending = `${state} ${words}`;
     if (task.ending === ending) return "ok";
     const may = this.mayWork(task, leaseId);
@@ -103,14 +103,14 @@ export class TaskModel {
     return may;
   }
 
-  cancel(task: ModelTask): Outcome {
+  cancel(task: ModelTask): TaskOutcome {
     if (task.state === "canceled") return "ok";
     if (isTerminal(task.state)) return "task_finished";
     this.#finish(task, "canceled", "canceled");
     return "ok";
   }
 
-  mayHandOff(task: ModelTask, leaseId: string | undefined): Outcome {
+  mayHandOff(task: ModelTask, leaseId: string | undefined): TaskOutcome {
     const may = this.mayWork(task, leaseId);
     const isUnread = (work: ModelWork): boolean =>
       work.state === "available" && work.leaseId === undefined && work.id !== task.messageId;
@@ -126,7 +126,7 @@ export class TaskModel {
     this.#deliver(task.id, messageId, to, undefined);
   }
 
-  mayFollowUp(task: ModelTask): Outcome {
+  mayFollowUp(task: ModelTask): TaskOutcome {
     if (task.state === "canceled") return "task_canceled";
     return isTerminal(task.state) || this.isOverdue(task) ? "task_finished" : "ok";
   }
@@ -147,7 +147,7 @@ export class TaskModel {
     return task.deadlineMs !== undefined && task.deadlineMs <= this.nowMs;
   }
 
-  #holds(task: ModelTask, leaseId: string | undefined): Outcome {
+  #holds(task: ModelTask, leaseId: string | undefined): TaskOutcome {
     const open = this.openWork(task);
     const leased = open.filter((work) => work.state === "leased");
     if (leased.length > 0) {

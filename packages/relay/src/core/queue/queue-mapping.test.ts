@@ -101,7 +101,7 @@ describe("a task on the wire", () => {
     assert.deepEqual(Object.keys(message), ["from", "to", "type", "body"]);
   });
 
-  it("shows the relay's own ids where nobody gave others", () => {
+  it("uses the relay's own ids where the requester gave none", () => {
     const record = aTask({ parentId: "p1" });
     const shown = toTask(kept({ body: "x" }), aDelivery(), record, {
       sender: { display: "a" },

@@ -26,7 +26,7 @@ describe("compaction", () => {
     assert.deepEqual(await core.taskQueue.compact(core.operator), { kind: "a2a_compacted", dropped: 0 });
   });
 
-  it("keeps what is queued, what is worked on, results that nobody took, and messages", async () => {
+  it("keeps queued and leased work, unacknowledged results, and messages", async () => {
     await using core = await coreWithQueue();
     await core.queueTask({ intent_text: "pending result" });
     await core.finishTask();
@@ -62,7 +62,7 @@ describe("compaction", () => {
     assert.equal((await core.taskQueue.compact(core.operator)).dropped, 6);
   });
 
-  it("keeps what nobody took in time, until its own time has come", async () => {
+  it("keeps expired deliveries until their retention ends", async () => {
     await using core = await coreWithQueue();
     await core.queueTask();
     await core.finishTask();

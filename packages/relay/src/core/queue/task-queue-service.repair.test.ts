@@ -74,7 +74,7 @@ describe("the repair of a task", () => {
     }
   });
 
-  it("is guarded by the lease that was looked at, where one is given", async () => {
+  it("is guarded by the named lease, where one is given", async () => {
     await using core = await setup();
     const repair = (command: object): Promise<unknown> =>
       core.taskQueue.repair(core.operator, { task_id: core.id, reason: "r", command });
@@ -137,7 +137,7 @@ describe("the repair of a task", () => {
     }
   });
 
-  it("is not for agents without a capability, whoever they are", async () => {
+  it("is refused to all agents without a capability", async () => {
     await using core = await setup();
     const repair = { task_id: core.id, reason: "r", command: REQUEUE };
     for (const caller of [core.lulu, core.zhiwei, core.kames]) {
@@ -161,7 +161,7 @@ describe("retrying what is stale", () => {
     return { ...core, safe: task.id, unsafe };
   }
 
-  it("only looks unless it is enabled, and says what it would have looked at", async () => {
+  it("only reports unless it is enabled, with what it would have considered", async () => {
     await using core = await stale();
     const before = await core.store.chainHead("default");
     for (const input of [undefined, {}, { policy: {} }]) {
@@ -209,7 +209,7 @@ describe("retrying what is stale", () => {
     );
   });
 
-  it("looks at work and at nothing else that is leased", async () => {
+  it("considers leased work and no other leased messages", async () => {
     await using core = await stale();
     await core.send({
       from: LULU,

@@ -32,7 +32,7 @@ describe("a task that is sent", () => {
       task_id: task.id,
     });
     const [item] = await core.inboxOf(ZHIWEI);
-    const { from, to, type, body, ...more } = item?.message ?? assert.fail("there is no mail");
+    const { from, to, type, body, ...more } = item?.message ?? assert.fail("the inbox is empty");
     assert.deepEqual([from, to, type, body], [LULU, ZHIWEI, "request", task.intent_text]);
     assert.equal(more["task_kind"], "release.notes");
     const { tasks } = await core.tasks.list(core.lulu, {});
@@ -54,7 +54,7 @@ describe("a task that is sent", () => {
     assert.equal((await core.inboxOf(ZHIWEI)).length, 0);
   });
 
-  it("with other content, or to somebody else, is a conflict while its name is taken", async () => {
+  it("with other content, or to another recipient, is a conflict while its id is taken", async () => {
     await using core = await coreWithQueue();
     const task = aQueueTask();
     await core.taskQueue.sendTask(core.lulu, task);
@@ -169,7 +169,7 @@ describe("the sender of a task", () => {
   it("is its key: what it calls itself beside that does not matter", async () => {
     await using core = await coreWithQueue();
     const pubkey = await keyOf(core, LULU);
-    await core.queueTask({ sender: { display: "somebody@else", pubkey } });
+    await core.queueTask({ sender: { display: "another@host", pubkey } });
     await core.queueTask({ sender: { display: "lulu" } });
     await core.queueTask({ sender: "lulu" });
     const { tasks } = await core.taskQueue.recentTasks(core.zhiwei, {});
@@ -179,13 +179,13 @@ describe("the sender of a task", () => {
     );
   });
 
-  it("is nobody but the caller, and the attempt is on record", async () => {
+  it("is the caller only, and the journal records the attempt", async () => {
     await using core = await coreWithQueue();
     const foreignKey = await keyOf(core, KAMES);
     const unknownKey = toBase58(new Uint8Array(32).fill(7));
     const claims = [
       KAMES,
-      "nobody@nowhere",
+      "unknown@nowhere",
       { display: LULU, pubkey: foreignKey },
       { display: LULU, pubkey: unknownKey },
       { display: LULU, pubkey: "not a key" },
@@ -216,7 +216,7 @@ describe("the sender of a task", () => {
     await core.taskQueue.sendTask(core.operator, aQueueTask({ sender: "lulu" }));
     const { tasks } = await core.taskQueue.recentTasks(core.lulu, {});
     assert.equal(tasks.length, 2);
-    const task = aQueueTask({ sender: "nobody" });
+    const task = aQueueTask({ sender: "unknown" });
     await refused(core.taskQueue.sendTask(core.operator, task), "unknown_agent", /^sender: /);
   });
 });
@@ -230,12 +230,12 @@ describe("the recipient of a task", () => {
     assert.equal((await core.inboxOf(ZHIWEI)).length, 2);
   });
 
-  it("must be somebody, named as agents are named", async () => {
+  it("must be a registered agent, in any of the forms of agent names", async () => {
     await using core = await coreWithQueue();
     const unknownKey = toBase58(new Uint8Array(32).fill(7));
     const send = (recipient: string | { display: string; pubkey?: string }): Promise<string> =>
       core.queueTask({ recipient });
-    await refused(send("nobody@nowhere"), "unknown_agent", /^recipient: nobody is registered as/);
+    await refused(send("unknown@nowhere"), "unknown_agent", /^recipient: nobody is registered as/);
     await refused(
       send({ display: ZHIWEI, pubkey: unknownKey }),
       "unknown_agent",

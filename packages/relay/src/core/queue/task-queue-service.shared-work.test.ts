@@ -70,8 +70,8 @@ describe("work that was done before under the same key", () => {
       [events.length, events[0]?.task_id, events[0]?.data["replay_of"]],
       [1, task.id, source?.id],
     );
-    const [mail] = await core.inboxOf(LULU);
-    assert.deepEqual([mail?.message.from, mail?.message["replay_of"]], [ZHIWEI, source?.id]);
+    const [item] = await core.inboxOf(LULU);
+    assert.deepEqual([item?.message.from, item?.message["replay_of"]], [ZHIWEI, source?.id]);
     assert.equal((await core.journal.verify(core.operator)).ok, true);
   });
 
@@ -219,7 +219,7 @@ async function leaseOf(core: CoreWithQueue, id: string): Promise<string | undefi
 }
 
 describe("work that is under way under the same key", () => {
-  it("is not handed out twice: whoever asks second is answered with the first one's result", async () => {
+  it("is not leased twice: the second requester gets the first one's result", async () => {
     await using core = await coreWithQueue();
     const first = await share(core, "k-1");
     const second = await share(core, "k-1");
@@ -349,7 +349,7 @@ describe("work that is under way under the same key", () => {
     assert.equal((await core.inboxOf(ZHIWEI)).length, 0);
   });
 
-  it("is not waited for when it ends at the very moment somebody asks for the same", async () => {
+  it("is not waited for when it ends while another requester asks for the same", async () => {
     await using core = await coreWithQueue();
     const first = await share(core, "k-1");
     await core.takeTask();
@@ -368,7 +368,7 @@ describe("work that is under way under the same key", () => {
     );
   });
 
-  it("gets its turn however many wait", async () => {
+  it("is released however many tasks wait", async () => {
     await using core = await coreWithQueue({ mailboxOpenMax: 10_000 });
     for (let count = 0; count < 250; count += 1) await share(core, "stuck");
     const first = await share(core, "k-1");

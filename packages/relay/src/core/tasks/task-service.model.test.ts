@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import { isTerminal, type MailboxItem, RelayError, type TaskState } from "@a2a-relay/protocol";
 import fc from "fast-check";
 import { type CoreOnMemory, coreOnMemory, LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
-import { type ModelTask, type ModelWork, type Outcome, TaskModel } from "../../../testing/task-model.ts";
+import { type ModelTask, type ModelWork, type TaskOutcome, TaskModel } from "../../../testing/task-model.ts";
 import { DEFAULT_TENANT } from "../access/principal.ts";
 
 const KAMES = "kames@kamac";
@@ -279,7 +279,7 @@ class History {
     if (expected === "ok") this.#model.followUp(on, (await sent).receipt.message_id);
   }
 
-  /** Whoever handed a task over has no say in it any more. */
+  /** An agent that handed a task over can no longer change it. */
   async #formerReply(on: ModelTask): Promise<void> {
     for (const from of on.former) {
       const sent = this.#core.send({ from, to: LULU, type: "reply", task_id: on.id, body: "还是我来" });
@@ -287,7 +287,7 @@ class History {
     }
   }
 
-  #answer(on: ModelTask, message: Readonly<Record<string, unknown>>): Promise<Outcome> {
+  #answer(on: ModelTask, message: Readonly<Record<string, unknown>>): Promise<TaskOutcome> {
     return outcomeOf(this.#core.send({ from: on.assignee, to: LULU, reply_to: on.messageId, ...message }));
   }
 
@@ -295,7 +295,7 @@ class History {
     verb: "reportStatus" | "addArtifact" | "complete" | "fail" | "reject" | "cancel",
     on: ModelTask,
     request: unknown,
-  ): Promise<Outcome> {
+  ): Promise<TaskOutcome> {
     return outcomeOf(this.#core.tasks[verb](this.#core.operator, on.id, request));
   }
 
@@ -362,7 +362,7 @@ function isResultOf(taskId: string, { message }: MailboxItem): boolean {
   return message.type === "status" && isTerminal((message["task_state"] ?? "working") as TaskState);
 }
 
-async function outcomeOf(done: Promise<unknown>): Promise<Outcome> {
+async function outcomeOf(done: Promise<unknown>): Promise<TaskOutcome> {
   try {
     await done;
     return "ok";
