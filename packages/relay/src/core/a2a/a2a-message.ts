@@ -1,10 +1,4 @@
-import {
-  A2aError,
-  type A2aStreamResponse,
-  type AgentId,
-  type Part,
-  toV1Part,
-} from "@a2a-relay/protocol";
+import { A2aError, type A2aStreamResponse, type AgentId, type Part, toV1Part } from "@a2a-relay/protocol";
 import { contentDigest, parseMessageDraft, type TaskNaming } from "../messages/message-draft.ts";
 import type { TaskRecord } from "../ports/tasks.ts";
 import { threadOfContext } from "../tasks/a2a-view.ts";

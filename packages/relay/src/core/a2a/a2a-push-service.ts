@@ -195,11 +195,7 @@ export class A2aPushService {
   }
 
   /** A configuration without an id gets `fallbackId`, or another id if a different party already uses that one. */
-  async #slotOf(
-    task: TaskRecord,
-    { id, owner, url }: TaskPushWish,
-    fallbackId: string,
-  ): Promise<ConfigSlot> {
+  async #slotOf(task: TaskRecord, { id, owner, url }: TaskPushWish, fallbackId: string): Promise<ConfigSlot> {
     const configs = await this.#parts.store.taskPushes(task.tenant, task.id);
     const own = configs.filter((config) => config.owner === owner);
     const slotWithId = (slotId: string): ConfigSlot => ({

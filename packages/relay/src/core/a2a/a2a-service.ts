@@ -220,7 +220,10 @@ export class A2aService {
     const message = messageOf(caller, request, { to, task });
     const result =
       task === undefined
-        ? await this.#parts.messages.ask(caller.principal, message, { naming: namingOf(request, message), to })
+        ? await this.#parts.messages.ask(caller.principal, message, {
+            naming: namingOf(request, message),
+            to,
+          })
         : await this.#addTo(task, caller.principal, message);
     const taskId = result.receipt.task_id;
     if (taskId === undefined) throw new RelayError("internal", "a request made no task");

@@ -26,7 +26,11 @@ function relayAgentOf(core: CoreOnMemory): RelayAgentService {
   return new RelayAgentService({ ...core, ids }, SETTINGS);
 }
 
-async function ask(core: CoreOnMemory, text: string, principal: Principal = core.operator): Promise<RelayAnswer> {
+async function ask(
+  core: CoreOnMemory,
+  text: string,
+  principal: Principal = core.operator,
+): Promise<RelayAnswer> {
   const params = { message: { messageId: "m1", role: "ROLE_USER", parts: [{ text }] } };
   const { message } = await relayAgentOf(core).answer(principal, params);
   const [said, found] = message.parts;
@@ -119,21 +123,25 @@ describe("the relay as an agent", () => {
     assert.match((await ask(core, "list agents")).text, /^503 agents fit, the best 20 of them:/);
   });
 
-  it("yields to other work between agents, also for long questions and long cards", { timeout: 20_000 }, async () => {
-    await using core = await coreOnMemory();
-    const wordsOf = (prefix: string, count: number): string =>
-      Array.from({ length: count }, (_, index) => `${prefix}${index}`).join(" ");
-    for (let n = 0; n < 20; n += 1) {
-      const card = { description: wordsOf(`w${n}q`, 6_000) };
-      await core.agents.register(core.operator, { agent_id: `clerk-${n}`, card });
-    }
-    for (const question of [wordsOf("zz", 20_000), `${" ".repeat(150_000)}translate`]) {
-      const yields = mock.method(core.clock, "nextTurn");
-      assert.match((await ask(core, question)).text, /^No agent here/);
-      assert.ok(yields.mock.callCount() >= 22);
-      yields.mock.restore();
-    }
-  });
+  it(
+    "yields to other work between agents, also for long questions and long cards",
+    { timeout: 20_000 },
+    async () => {
+      await using core = await coreOnMemory();
+      const wordsOf = (prefix: string, count: number): string =>
+        Array.from({ length: count }, (_, index) => `${prefix}${index}`).join(" ");
+      for (let n = 0; n < 20; n += 1) {
+        const card = { description: wordsOf(`w${n}q`, 6_000) };
+        await core.agents.register(core.operator, { agent_id: `clerk-${n}`, card });
+      }
+      for (const question of [wordsOf("zz", 20_000), `${" ".repeat(150_000)}translate`]) {
+        const yields = mock.method(core.clock, "nextTurn");
+        assert.match((await ask(core, question)).text, /^No agent here/);
+        assert.ok(yields.mock.callCount() >= 22);
+        yields.mock.restore();
+      }
+    },
+  );
 
   it("knows only the caller's tenant, and answers only those who may read agents", async () => {
     await using core = await coreWithClerks();

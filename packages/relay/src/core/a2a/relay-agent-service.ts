@@ -56,7 +56,8 @@ export class RelayAgentService {
     await this.#parts.guard.authorize(principal, "agents.read");
     const text = textOfParts(message.parts);
     const { tenant } = principal;
-    if (HELP.has(text.trim().toLowerCase())) return this.#messageOf(message.contextId, this.#help(tenant), []);
+    if (HELP.has(text.trim().toLowerCase()))
+      return this.#messageOf(message.contextId, this.#help(tenant), []);
     const found = await this.#find(principal, text);
     const answer = found.total === 0 ? this.#noneFits(tenant, found) : listOf(found);
     return this.#messageOf(message.contextId, answer, found.agents);

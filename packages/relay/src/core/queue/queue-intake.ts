@@ -55,7 +55,12 @@ export class QueueIntake {
       const endMs = clock.nowMs() + waitMs;
       for (;;) {
         const leftMs = Math.max(0, endMs - clock.nowMs());
-        const oldest = await this.#parts.mailboxes.oldest(principal, mailbox, { ...wanted, waitMs: leftMs }, waiting);
+        const oldest = await this.#parts.mailboxes.oldest(
+          principal,
+          mailbox,
+          { ...wanted, waitMs: leftMs },
+          waiting,
+        );
         if (oldest === undefined || isGone(waiting)) return undefined;
         const message_ids = [oldest.delivery.messageId];
         const { acknowledged } = await this.#parts.mailboxes.ack(principal, mailbox, { message_ids });

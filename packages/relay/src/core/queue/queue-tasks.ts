@@ -40,7 +40,9 @@ export class NamedQueueTasks {
       return assigned.find(({ resultDigest }) => resultDigest === digest) ?? assigned[0];
     }
     // Without a lease it may repeat the result of another requester's task with the same name.
-    const repeated = assigned.filter(({ state, resultDigest }) => isTerminal(state) && resultDigest === digest);
+    const repeated = assigned.filter(
+      ({ state, resultDigest }) => isTerminal(state) && resultDigest === digest,
+    );
     return this.#theOne(leaseId === undefined ? [...unfinished, ...repeated] : unfinished, name, leaseId);
   }
 

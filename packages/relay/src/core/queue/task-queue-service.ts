@@ -289,7 +289,10 @@ export class TaskQueueService {
   #refuseUnknown(principal: Principal, name: string): Promise<never> {
     const rejected = `a2a respond rejected: task_id ${name} was never dispatched through this daemon`;
     const error = new RelayError("not_found", rejected);
-    return this.#parts.guard.refuse(principal, "tasks.work", {}, error, { reason: "unknown_task", task_id: name });
+    return this.#parts.guard.refuse(principal, "tasks.work", {}, error, {
+      reason: "unknown_task",
+      task_id: name,
+    });
   }
 
   async #shownIdOf(tenant: string, taskId: string | null): Promise<string> {

@@ -50,7 +50,11 @@ export function decideStatus(work: TaskWork, request: TaskStatusRequest): Decisi
   const isQuestion = state !== "working" && task.requester !== GUEST;
   const question = isQuestion ? askRequester(moved, { text, parts }, defaults) : undefined;
   const updated = tell(moved, [statusStep(request, text, question?.message.id)], defaults.nowMs);
-  const changes = { ...updated.changes, tasks: [updated.task], events: [taskEvent(moved, task.assignee, {})] };
+  const changes = {
+    ...updated.changes,
+    tasks: [updated.task],
+    events: [taskEvent(moved, task.assignee, {})],
+  };
   return {
     changes: combine(task.tenant, [pass, changes, question?.changes ?? {}]),
     answer: viewTask(updated.task, artifacts),

@@ -136,7 +136,9 @@ export class TaskService {
 
   async complete(principal: Principal, id: string, input: unknown): Promise<TaskView> {
     const { lease_id: leaseId, ...content } = parseComplete(input ?? {});
-    const artifacts = (content.artifacts ?? []).map((each) => readArtifact(each, () => this.#parts.ids.task()));
+    const artifacts = (content.artifacts ?? []).map((each) =>
+      readArtifact(each, () => this.#parts.ids.task()),
+    );
     const parts = content.parts ?? artifacts.flatMap((artifact) => artifact.parts);
     const ending = {
       state: "completed",
@@ -231,11 +233,7 @@ export class TaskService {
     return isStillThere(this.#parts.store, tenant, requester, createdAtMs);
   }
 
-  #commit(
-    { tenant }: Principal,
-    id: string,
-    decide: () => Promise<Decision<TaskView>>,
-  ): Promise<TaskView> {
+  #commit({ tenant }: Principal, id: string, decide: () => Promise<Decision<TaskView>>): Promise<TaskView> {
     const { store, capabilityMutex } = this.#parts;
     const spendExclusively: RunExclusive = async (act) => {
       const task = await store.task(tenant, id);
