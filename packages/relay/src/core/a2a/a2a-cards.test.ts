@@ -120,7 +120,7 @@ describe("the card of an agent", () => {
   });
 });
 
-describe("the card as its owner wrote it", () => {
+describe("the card that the owner registered", () => {
   const card = {
     name: "知微",
     url: "http://10.0.0.7/a2a",
@@ -128,7 +128,7 @@ describe("the card as its owner wrote it", () => {
     "x-own": null,
   };
 
-  it("is word for word the registered one", async () => {
+  it("equals the registered one", async () => {
     await using core = await coreOnMemory();
     const cards = cardsOf(core);
     await core.agents.register(core.operator, { agent_id: ZHIWEI, card, direct: true });
@@ -176,7 +176,7 @@ describe("the relay's own card", () => {
 });
 
 describe("the extended card", () => {
-  it("is shown completed, and only where there is one", async () => {
+  it("is served with the relay's members, and only where there is one", async () => {
     await using core = await coreOnMemory();
     const cards = cardsOf(core);
     const ask = (agentId?: AgentId): Promise<unknown> => cards.extended(callerOf(core.lulu, agentId));

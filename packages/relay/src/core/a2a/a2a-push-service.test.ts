@@ -23,7 +23,7 @@ async function refusedAs(act: Promise<unknown>, name: A2aErrorName): Promise<str
 }
 
 describe("a push configuration", () => {
-  it("is given back as it was made, with the secrets of its owner and an id of its own", async () => {
+  it("is returned unchanged to its owner, with secrets and an id", async () => {
     await using core = await taskPushingCore();
     const taskId = await core.ask();
     const said = {
@@ -61,7 +61,7 @@ describe("a push configuration", () => {
     assert.deepEqual(await list(otherId), [{ id: "一", taskId: otherId, url: HOOK, token: "old" }]);
   });
 
-  it("is one for each task in older dialects, which need not name it", async () => {
+  it("is the only one of its task in older dialects, which need no id", async () => {
     await using core = await taskPushingCore();
     for (const version of ["0.3", "0.2", "0.1"] as const) {
       const taskId = await core.ask();
@@ -146,7 +146,7 @@ describe("a push configuration", () => {
 });
 
 describe("the caller of a push configuration", () => {
-  it("is refused a task that it takes no part in, that is not this agent's, or that is not there", async () => {
+  it("is refused a task of others, of another agent, and an unknown task", async () => {
     await using core = await taskPushingCore();
     const taskId = await core.ask();
     await core.tell(taskId, { id: "一" });
@@ -168,7 +168,7 @@ describe("the caller of a push configuration", () => {
     );
   });
 
-  it("has its own to itself: the agent that works on the task neither sees nor takes it over", async () => {
+  it("alone reads and changes it: the assignee of the task cannot", async () => {
     await using core = await taskPushingCore();
     const taskId = await core.ask();
     const secrets = { token: "t", authentication: { scheme: "Bearer", credentials: "c" } };
@@ -302,7 +302,7 @@ describe("a push configuration that comes with a message", () => {
     );
   });
 
-  it("fails nothing once the message is sent: that it came too late is on record", async () => {
+  it("fails nothing once the message is sent; the journal records that it came too late", async () => {
     await using core = await taskPushingCore();
     const taskId = await core.ask();
     const task = await core.store.task(DEFAULT_TENANT, taskId);

@@ -36,7 +36,7 @@ describe("a new owner of an id", () => {
     assert.deepEqual([tasks.map(({ id }) => id), totalSize], [[own], 1]);
   });
 
-  it("does not find what went by a name before it came, however it asks", async () => {
+  it("does not find tasks of the earlier owner, by any name", async () => {
     await using core = await coreOnMemory();
     const id = await handedOn(core);
     const caller = callerOf(core.lulu, V01);

@@ -24,8 +24,8 @@ async function setup(): Promise<Embedded> {
   };
 }
 
-describe("a mailbox inside a program", () => {
-  it("carries a task there and its result back", async () => {
+describe("the task queue inside a program", () => {
+  it("sends a task and receives its result", async () => {
     await using embedded = await setup();
     const { mailbox } = embedded;
     const task = aQueueTask({ task_kind: "translate" });
@@ -108,7 +108,7 @@ describe("a mailbox inside a program", () => {
     assert.equal((await mailbox.recvTask()).lease.attempt, 2);
   });
 
-  it("stops waiting when it is told to, with the reason it is given, and takes nothing", async () => {
+  it("stops waiting when the signal aborts, with its reason, and takes nothing", async () => {
     await using embedded = await setup();
     const { mailbox } = embedded;
     const controller = new AbortController();

@@ -89,13 +89,13 @@ function resultThroughTheRelay(result: QueueTaskResultInput): unknown {
 
 describe("a task on the wire", () => {
   for (const name of ["task", "bare-task"]) {
-    it(`comes out as it went in: ${name}`, () => {
+    it(`survives the mapping there and back: ${name}`, () => {
       const task = golden(name) as QueueTask;
       assert.deepEqual(wire(throughTheRelay(task)), task);
     });
   }
 
-  it("has no member for what was not said, also when it was said to be null", () => {
+  it("leaves out absent and null members", () => {
     const nulls = { task_kind: null, parent: null, deadline_ms: null, idempotency: null };
     const message = toMessage({ ...(golden("bare-task") as QueueTask), ...nulls }, WAY);
     assert.deepEqual(Object.keys(message), ["from", "to", "type", "body"]);
@@ -112,14 +112,14 @@ describe("a task on the wire", () => {
     assert.equal(shownId({ id: "task1", clientId: ID }), ID);
   });
 
-  it("tells a message of nothing but data as that data", () => {
+  it("contains the data of a message without text", () => {
     const parts: readonly Part[] = [{ kind: "data", data: { 页: 3 } }];
     const around = { sender: { display: "a" }, recipient: { display: "b" }, parent: undefined };
     const shown = toTask(kept({ body: "", parts }), aDelivery(), aTask(), around);
     assert.equal(shown.intent_text, JSON.stringify(parts));
   });
 
-  it("must say something wherever it says anything", async () => {
+  it("refuses blank texts", async () => {
     const task = golden("task") as QueueTaskInput;
     assertTaskTexts(task);
     const idempotency = { duplicate_safety: "unsafe", key: " " } as const;
@@ -176,13 +176,13 @@ describe("an entry of the queue on the wire", () => {
 
 describe("a result on the wire", () => {
   for (const name of ["result", "bare-result"]) {
-    it(`comes out as it went in: ${name}`, () => {
+    it(`survives the mapping there and back: ${name}`, () => {
       const result = golden(name) as QueueTaskResultInput;
       assert.deepEqual(resultThroughTheRelay(result), result);
     });
   }
 
-  it("comes out as it went in also where it is an error, with or without content and message", () => {
+  it("survives the mapping also as an error, with or without content and message", () => {
     const content = [{ type: "text", text: "日志" }] as const;
     for (const said of [{ content: [] }, { content: [...content] }]) {
       for (const error of [{}, { error_message: "坏了" }]) {
@@ -214,7 +214,7 @@ describe("a result on the wire", () => {
     );
   });
 
-  it("is compared by all that it says", () => {
+  it("is compared by all of its members", () => {
     const result = golden("result") as QueueTaskResultInput;
     const { digest } = toEnding(result);
     assert.equal(toEnding({ ...result, lease_id: "l1" }).digest, digest);
@@ -235,7 +235,7 @@ describe("a result on the wire", () => {
   const ended = (said: Partial<TaskRecord>): TaskRecord =>
     aTask({ state: "completed", resultStatus: "ok", ...said });
 
-  it("of another wire is told as content: parts, else artifacts, else the text", () => {
+  it("of another wire has as content the parts, else the artifacts, else the text", () => {
     const parts: readonly Part[] = [
       { text: "一" },
       { kind: "data", data: [1] },
@@ -268,13 +268,13 @@ describe("a result on the wire", () => {
     });
   }
 
-  it("is ok when a message that answers says nothing about it", () => {
+  it("is ok when the answer has no status", () => {
     assert.equal(toResult(kept({ body: "好" }), undefined, []).status, "ok");
   });
 });
 
 describe("the outcome of a repair on the wire", () => {
-  it("is what was done, with the result that a forced error is", () => {
+  it("contains the action, and the result of a forced error", () => {
     const requeue = { action: "requeue", duplicate_risk: "idempotent" } as const;
     assert.deepEqual(wire(toOutcome(ID, requeue, 1)), golden("requeued"));
     const force = { action: "force_error", message: "请周一再问" } as const;

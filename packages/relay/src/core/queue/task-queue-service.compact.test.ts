@@ -6,7 +6,7 @@ import { refused } from "../../../testing/refusal.ts";
 import { DEFAULT_TENANT } from "../access/principal.ts";
 
 describe("compaction", () => {
-  it("sends what asked for finished work, and what answered it, to the archive", async () => {
+  it("archives the requests and results of finished work", async () => {
     await using core = await coreWithQueue();
     const id = await core.queueTask();
     await core.finishTask();
@@ -86,7 +86,7 @@ describe("compaction", () => {
     assert.equal((await core.taskQueue.compact(core.operator)).dropped, 2);
   });
 
-  it("gets through many, and answers late repeats of what it took away", async () => {
+  it("handles many tasks, and answers late repeats of archived ones", async () => {
     await using core = await coreWithQueue();
     const task = { sender: LULU, recipient: ZHIWEI, intent_text: "x" };
     for (let count = 0; count < 230; count += 1) {

@@ -97,7 +97,7 @@ describe("the next task", () => {
     assert.equal((await waiting).task?.id, id);
   });
 
-  it("is held for as long as it takes: no clock ends its lease", async () => {
+  it("has a lease without an expiry", async () => {
     await using core = await coreWithQueue();
     await core.queueTask({ idempotency: { duplicate_safety: "idempotent", key: "k" } });
     await core.takeTask();
@@ -171,7 +171,7 @@ describe("the next result", () => {
 });
 
 describe("a result that waits to be acknowledged", () => {
-  it("comes back until it is, however often its reader got lost", async () => {
+  it("is leased again until then, however often its reader fails", async () => {
     await using core = await coreWithQueue();
     const id = await core.queueTask();
     await core.finishTask();
@@ -196,7 +196,7 @@ describe("a result that waits to be acknowledged", () => {
     assert.deepEqual(await taskQueue.nextResult(core.lulu, {}, "now"), NO_RESULT);
   });
 
-  it("comes back also when it was a reply by message", async () => {
+  it("is leased again also when it was a reply by message", async () => {
     await using core = await coreWithQueue();
     await core.queueTask();
     const { lease } = await core.taskQueue.nextTask(core.zhiwei, {});

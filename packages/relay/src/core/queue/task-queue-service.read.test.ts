@@ -30,7 +30,7 @@ async function setup(): Promise<CoreWithQueue> {
 }
 
 describe("the queue", () => {
-  it("shows what waits, then what is worked on, then results, with the filters that were in force", async () => {
+  it("contains queued tasks, then leased ones, then results, with the filters that were applied", async () => {
     await using core = await setup();
     const queue = await core.taskQueue.queue(core.zhiwei, {});
     assert.deepEqual(states(queue), ["queued third", "in_flight first", "in_flight second"]);
@@ -103,7 +103,7 @@ describe("the queue", () => {
     assert.deepEqual(await read(Number(U64_MAX)), ["queued later", "queued soon"]);
   });
 
-  it("is narrowed to one state, says so, and knows no other", async () => {
+  it("can be filtered by state, and refuses an unknown state", async () => {
     await using core = await setup();
     const read = (state_filter: string): Promise<QueueSnapshot> =>
       core.taskQueue.queue(core.lulu, { state_filter });
@@ -129,7 +129,7 @@ describe("the queue", () => {
     assert.deepEqual([none.tasks, none.results, none.limit], [[], [], 0]);
   });
 
-  it("has in one line what waits for many, and what was requeued at its end", async () => {
+  it("orders tasks of all agents by position, requeued ones last", async () => {
     await using core = await coreWithQueue();
     const send = (intent_text: string, recipient: string): Promise<unknown> =>
       core.taskQueue.sendTask(core.lulu, aQueueTask({ intent_text, recipient }));

@@ -90,7 +90,7 @@ describe("the repair of a task", () => {
     await repair({ ...REQUEUE, lease_id: null });
   });
 
-  it("is only for what is in flight", async () => {
+  it("needs a task in flight", async () => {
     await using core = await coreWithQueue();
     const id = await core.queueTask();
     const repair = (command: object): Promise<unknown> =>
@@ -105,7 +105,7 @@ describe("the repair of a task", () => {
     await refused(repair(REQUEUE), "wrong_state", words);
   });
 
-  it("is not for what else is leased about a task: only the work is in flight", async () => {
+  it("needs leased work: other leased messages about a task do not count", async () => {
     await using core = await coreWithQueue();
     const { receipt } = await core.send({ type: "request", body: "写诗" });
     await core.mailboxes.ack(core.zhiwei, ZHIWEI, { message_ids: [receipt.message_id] });
@@ -115,7 +115,7 @@ describe("the repair of a task", () => {
     await refused(core.taskQueue.repair(core.operator, repair), "wrong_state", /is not currently in flight/);
   });
 
-  it("knows no task that is not there, and only its own words", async () => {
+  it("refuses unknown tasks and unknown members", async () => {
     await using core = await setup();
     const repair = { task_id: "nothing", reason: "r", command: REQUEUE };
     await refused(

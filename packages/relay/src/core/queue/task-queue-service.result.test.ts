@@ -79,7 +79,7 @@ describe("a result that is posted", () => {
     assert.deepEqual(result, { task_id: id, status: "error", content: [], error_message: "不用了" });
   });
 
-  it("knows only its own words", async () => {
+  it("refuses unknown members", async () => {
     await using core = await coreWithQueue();
     const id = await core.queueTask();
     await core.takeTask();

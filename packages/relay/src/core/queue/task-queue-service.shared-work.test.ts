@@ -123,7 +123,7 @@ describe("work that was done before under the same key", () => {
     });
   }
 
-  it("is done again when its result told of an error beside it, or was too long to remember", async () => {
+  it("is done again when its result had an error message, or was too long to remember", async () => {
     await using core = await coreWithQueue();
     await share(core, "k-1");
     const warned = { ...anOkResult((await core.takeTask()).id), error_message: "有警告" };
@@ -197,7 +197,7 @@ describe("work that was done before under the same key", () => {
     assert.equal(await core.store.forgetCachedResults(core.clock.nowMs(), 0), 0);
   });
 
-  it("is remembered also after the task itself has left", async () => {
+  it("is remembered also after retention removed the task", async () => {
     await using core = await doneOnce();
     assert.equal((await core.taskQueue.compact(core.operator)).dropped, 2);
     assert.equal(await isDelivered(core, await share(core, "k-1")), false);

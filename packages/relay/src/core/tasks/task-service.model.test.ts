@@ -327,7 +327,7 @@ class History {
 }
 
 describe("a history of tasks", () => {
-  it("is what the model says, whatever is done in whatever order", async () => {
+  it("equals the model after any sequence of operations", async () => {
     const histories = fc.array(ACT, { minLength: 40, maxLength: 120, size: "max" });
     await fc.assert(
       fc.asyncProperty(histories, async (acts) => {

@@ -116,7 +116,7 @@ describe("completing", () => {
   });
 
   for (const end of ["fail", "reject"] as const) {
-    it(`by ${end} is the same one again only if all that is said is the same`, async () => {
+    it(`by ${end} is the same one again only if all members are the same`, async () => {
       const { core, taskId } = await askedTask();
       await using _ = core;
       const said = {
@@ -236,7 +236,7 @@ describe("the list of tasks", () => {
     assert.deepEqual(tasks[0], { ...rest, artifact_count: artifacts.length });
   });
 
-  it("is refused with a filter that makes no sense", async () => {
+  it("is refused with an invalid filter", async () => {
     const { core } = await askedTask();
     await using _ = core;
     for (const query of [{ state: "done" }, { limit: 0 }, { agent: "" }, { agent: "a/b" }]) {
