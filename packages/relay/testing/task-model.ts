@@ -23,12 +23,12 @@ export interface ModelTask {
   readonly former: Set<string>;
   messageId: string;
   state: TaskState;
-  /** What the accepted ending said; the same one again is answered as before. */
+  /** The accepted ending; the same one again is accepted. */
   ending: string | undefined;
   handoffs: number;
 }
 
-/** The rules of tasks, said a second time and as simply as possible. */
+/** A second, simple implementation of the rules of tasks. */
 export class TaskModel {
   readonly tasks = new Map<string, ModelTask>();
   readonly work = new Map<string, ModelWork>();
@@ -56,7 +56,7 @@ export class TaskModel {
     );
   }
 
-  /** Whether the worker may be handed this message now. */
+  /** Whether the worker may lease this message now. */
   mayLease(work: ModelWork, worker: string): boolean {
     return work.state === "available" && (work.reservedFor === undefined || work.reservedFor === worker);
   }

@@ -37,12 +37,12 @@ function golden(name: string): unknown {
   return JSON.parse(readFileSync(path, "utf8")) as unknown;
 }
 
-/** As it goes over the wire: what is undefined is not there. */
+/** The value after JSON, without undefined members. */
 function wire(value: unknown): unknown {
   return JSON.parse(JSON.stringify(value)) as unknown;
 }
 
-/** The message as the relay would keep it. */
+/** The message that the relay would store. */
 function kept(message: object): Message {
   return {
     version: "a2a.v1",
@@ -54,7 +54,7 @@ function kept(message: object): Message {
   } as never;
 }
 
-/** The task as it comes out again at the other end. */
+/** Maps a task to a message and back. */
 function throughTheRelay(task: QueueTask): QueueTask {
   const message = kept(toMessage(task, { ...WAY, parentId: "relay-parent" }));
   const { deadline_ms: deadlineMs = null, idempotency } = task;
@@ -69,7 +69,7 @@ function throughTheRelay(task: QueueTask): QueueTask {
   return toTask(message, delivery, record, { sender: task.sender, recipient: task.recipient, parent });
 }
 
-/** The result as it comes out again, written into a message as the end of a task writes it. */
+/** Maps a result to the message that ends a task and back. */
 function resultThroughTheRelay(result: QueueTaskResultInput): unknown {
   const { state, resultStatus, text, parts, errorMessage } = toEnding(result);
   const message = kept({
@@ -82,7 +82,7 @@ function resultThroughTheRelay(result: QueueTaskResultInput): unknown {
   });
   const task = aTask({ clientId: result.task_id, state, resultStatus });
   const seen = wire(toResult(message, task, []));
-  // The message alone says the same, once its task has left.
+  // The message alone gives the same result after retention removed its task.
   assert.deepEqual({ ...(wire(toResult(message, undefined, [])) as object), task_id: result.task_id }, seen);
   return seen;
 }

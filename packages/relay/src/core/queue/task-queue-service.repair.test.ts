@@ -100,7 +100,7 @@ describe("the repair of a task", () => {
     await refused(repair({ ...FORCE, lease_id: "l1" }), "wrong_state", words);
     await core.finishTask();
     await refused(repair(REQUEUE), "wrong_state", words);
-    // A result in its reader's hand is not the work.
+    // A leased result is not the work.
     await core.taskQueue.nextResult(core.lulu, {}, "explicit");
     await refused(repair(REQUEUE), "wrong_state", words);
   });

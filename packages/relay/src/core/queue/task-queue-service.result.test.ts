@@ -275,7 +275,7 @@ describe("a task's name", () => {
     await core.taskQueue.postResult(core.zhiwei, anOkResult(task.id, "给lulu"));
     const { result } = await core.taskQueue.nextResult(core.lulu, {}, "now");
     assert.deepEqual(result?.content, [{ type: "text", text: "给lulu" }]);
-    // Both are over: the same results again are known as such.
+    // Both are finished: the same results again are accepted.
     await core.taskQueue.postResult(core.zhiwei, byLease);
     await core.taskQueue.postResult(core.zhiwei, anOkResult(task.id, "给lulu"));
   });

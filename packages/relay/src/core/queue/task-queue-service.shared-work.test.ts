@@ -31,7 +31,7 @@ async function isDelivered(core: CoreWithQueue, id: string): Promise<boolean> {
   return tasks.some((task) => task.id === id) && (await core.inboxOf(ZHIWEI)).length > 0;
 }
 
-/** What the sender can take now. */
+/** The results that the sender can take now. */
 async function results(core: CoreWithQueue): Promise<readonly (readonly unknown[])[]> {
   const { results: pending } = await core.taskQueue.recentResults(core.lulu, {});
   return pending.map(({ task_id, status, content }) => [task_id, status, content]);
@@ -356,7 +356,7 @@ describe("work that is under way under the same key", () => {
     const { store } = core;
     const commit = store.commit.bind(store);
     store.commit = async (changes) => {
-      // It has been decided to wait; now the first one ends, and only then is the waiting written.
+      // The send has decided to wait. The first task ends before that decision is committed.
       store.commit = commit;
       await core.taskQueue.postResult(core.zhiwei, anOkResult(first));
       return commit(changes);

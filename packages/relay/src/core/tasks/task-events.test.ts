@@ -47,7 +47,7 @@ describe("following a task", () => {
     await using all = await follow(asked);
     const page = await all.next();
     assert.equal(typesOf(page)?.at(-1), "task.failed");
-    // The result in the mailbox goes on making events; they are not the task's.
+    // The delivery of the result makes further events, which are not the task's.
     await core.mailboxes.read(core.lulu, LULU, {});
     await using rest = await follow(asked, { since: page?.cursor });
     assert.equal(await rest.next(), undefined);
