@@ -8,6 +8,6 @@ export {
 } from "./cassettes/scripted-agent.ts";
 export { loadConfig } from "./config/load-config.ts";
 export type { RelayConfig } from "./config/relay-config.ts";
-export type { LeasedTask, Mailbox } from "./core/queue/mailbox.ts";
+export type { LeasedTask, Mailbox } from "./core/queue/in-process-queue.ts";
 export { type RelayOverrides, type RunningRelay, startRelay } from "./server/start-relay.ts";
 export { VERSION } from "./server/version.ts";

@@ -1,6 +1,6 @@
 import { type CoreOnMemory, coreOnMemory } from "./core-on-memory.ts";
 
-/** A core in which lulu has asked zhiwei for something. */
+/** A core with one task that lulu requested from zhiwei. */
 export interface AskedTask {
   readonly core: CoreOnMemory;
   readonly taskId: string;

@@ -6,12 +6,12 @@ import { type CoreOnMemory, coreOnMemory, LULU, ZHIWEI } from "./core-on-memory.
 
 export const KAMES = "kames@kamac" as AgentId;
 
-/** A task from lulu to zhiwei under an id of its own, with what the test says about it. */
+/** A task from lulu to zhiwei with a fresh id and the given members. */
 export function aQueueTask(said: Partial<QueueTaskInput> = {}): QueueTaskInput & { readonly id: string } {
   return { id: randomUUID(), sender: LULU, recipient: ZHIWEI, intent_text: "把报告翻译成中文", ...said };
 }
 
-/** Work that its sender lets be done twice, known by this key. */
+/** An idempotent task with this key. */
 export function aSharedTask(
   key: string,
   said: Partial<QueueTaskInput> = {},
@@ -25,15 +25,15 @@ export function anOkResult(taskId: string, text = "翻译好了"): object {
 
 export interface CoreWithQueue extends CoreOnMemory {
   readonly kames: AgentPrincipal;
-  /** Queues a task of lulu's for zhiwei and answers with its id. */
+  /** Queues a task from lulu for zhiwei and returns its id. */
   queueTask(said?: Partial<QueueTaskInput>): Promise<string>;
-  /** Zhiwei takes the oldest task and answers with its lease id; empty when there was none. */
+  /** Zhiwei leases the oldest task; empty strings if there is none. */
   takeTask(): Promise<{ readonly id: string; readonly leaseId: string; readonly attempt: number }>;
-  /** Zhiwei takes the oldest task and answers it. */
+  /** Zhiwei leases the oldest task and posts its result. */
   finishTask(text?: string): Promise<string>;
 }
 
-/** The core in memory with a third agent that has nothing to do with the other two. */
+/** A core in memory with kames as a third agent. */
 export async function coreWithQueue(settings: Partial<CoreSettings> = {}): Promise<CoreWithQueue> {
   const core = await coreOnMemory(settings);
   await core.agents.register(core.operator, { agent_id: KAMES });

@@ -1,13 +1,15 @@
 import { isTerminal, type RelayErrorCode, type TaskState } from "@a2a-relay/protocol";
 
-export type Outcome = "ok" | RelayErrorCode;
+export type TaskOutcome = "ok" | RelayErrorCode;
 
-/** A message about a task in the mailbox of whoever works on it. */
+/** A message about a task in the mailbox of its assignee. */
 export interface ModelWork {
   readonly id: string;
   readonly taskId: string;
   readonly agent: string;
   state: "available" | "leased" | "settled";
+  attempts: number;
+  /** Of the current or the last lease; undefined once an operator ended it. */
   leaseId: string | undefined;
   worker: string | undefined;
   reservedFor: string | undefined;
@@ -23,12 +25,12 @@ export interface ModelTask {
   readonly former: Set<string>;
   messageId: string;
   state: TaskState;
-  /** What the accepted ending said; the same one again is answered as before. */
+  /** The accepted ending; the same one again is accepted. */
   ending: string | undefined;
   handoffs: number;
 }
 
-/** The rules of tasks, said a second time and as simply as possible. */
+/** A second, simple implementation of the rules of tasks. */
 export class TaskModel {
   readonly tasks = new Map<string, ModelTask>();
   readonly work = new Map<string, ModelWork>();
@@ -56,16 +58,17 @@ export class TaskModel {
     );
   }
 
-  /** Whether the worker may be handed this message now. */
+  /** Whether the worker may lease this message now. */
   mayLease(work: ModelWork, worker: string): boolean {
     return work.state === "available" && (work.reservedFor === undefined || work.reservedFor === worker);
   }
 
   leased(work: ModelWork, leaseId: string, worker: string): void {
-    Object.assign(work, { state: "leased", leaseId, worker } satisfies Partial<ModelWork>);
+    const attempts = work.attempts + 1;
+    Object.assign(work, { state: "leased", attempts, leaseId, worker } satisfies Partial<ModelWork>);
   }
 
-  /** The message is acknowledged or given back; whoever was reserved for this worker is free. */
+  /** The message is acknowledged or released; messages reserved for this worker are free. */
   letGo(work: ModelWork, state: "available" | "settled"): void {
     Object.assign(work, { state, worker: undefined, reservedFor: undefined } satisfies Partial<ModelWork>);
     for (const other of this.work.values()) {
@@ -74,20 +77,23 @@ export class TaskModel {
   }
 
   /** Working on it: status and artifacts. */
-  mayWork(task: ModelTask, leaseId: string | undefined): Outcome {
+  mayWork(task: ModelTask, leaseId: string | undefined): TaskOutcome {
+    const asking = this.work.get(task.messageId);
+    const isRevoked = asking !== undefined && asking.attempts > 0 && asking.leaseId === undefined;
+    if (isRevoked && leaseId !== undefined) return "lease_lost";
     if (task.state === "canceled") return "task_canceled";
     if (isTerminal(task.state)) return "task_finished";
     if (this.isOverdue(task)) return "task_finished";
     return this.#holds(task, leaseId);
   }
 
-  report(task: ModelTask, state: TaskState, leaseId: string | undefined): Outcome {
+  report(task: ModelTask, state: TaskState, leaseId: string | undefined): TaskOutcome {
     const may = this.mayWork(task, leaseId);
     if (may === "ok") task.state = state;
     return may;
   }
 
-  putArtifact(task: ModelTask, artifact: string, append: boolean, leaseId: string | undefined): Outcome {
+  putArtifact(task: ModelTask, artifact: string, append: boolean, leaseId: string | undefined): TaskOutcome {
     const may = this.mayWork(task, leaseId);
     if (may !== "ok") return may;
     if (append && !task.artifacts.has(artifact)) return "not_found";
@@ -95,7 +101,7 @@ export class TaskModel {
     return "ok";
   }
 
-  end(task: ModelTask, state: TaskState, words: string, leaseId: string | undefined): Outcome {
+  end(task: ModelTask, state: TaskState, words: string, leaseId: string | undefined): TaskOutcome {
     const ending = `${state} ${words}`;
     if (task.ending === ending) return "ok";
     const may = this.mayWork(task, leaseId);
@@ -103,17 +109,17 @@ export class TaskModel {
     return may;
   }
 
-  cancel(task: ModelTask): Outcome {
+  cancel(task: ModelTask): TaskOutcome {
     if (task.state === "canceled") return "ok";
     if (isTerminal(task.state)) return "task_finished";
     this.#finish(task, "canceled", "canceled");
     return "ok";
   }
 
-  mayHandOff(task: ModelTask, leaseId: string | undefined): Outcome {
+  mayHandOff(task: ModelTask, leaseId: string | undefined): TaskOutcome {
     const may = this.mayWork(task, leaseId);
     const isUnread = (work: ModelWork): boolean =>
-      work.state === "available" && work.leaseId === undefined && work.id !== task.messageId;
+      work.state === "available" && work.attempts === 0 && work.id !== task.messageId;
     return may === "ok" && this.openWork(task).some(isUnread) ? "wrong_state" : may;
   }
 
@@ -126,7 +132,7 @@ export class TaskModel {
     this.#deliver(task.id, messageId, to, undefined);
   }
 
-  mayFollowUp(task: ModelTask): Outcome {
+  mayFollowUp(task: ModelTask): TaskOutcome {
     if (task.state === "canceled") return "task_canceled";
     return isTerminal(task.state) || this.isOverdue(task) ? "task_finished" : "ok";
   }
@@ -147,16 +153,17 @@ export class TaskModel {
     return task.deadlineMs !== undefined && task.deadlineMs <= this.nowMs;
   }
 
-  #holds(task: ModelTask, leaseId: string | undefined): Outcome {
+  #holds(task: ModelTask, leaseId: string | undefined): TaskOutcome {
     const open = this.openWork(task);
     const leased = open.filter((work) => work.state === "leased");
     if (leased.length > 0) {
       if (leaseId === undefined) return "lease_required";
       return leased.some((work) => work.leaseId === leaseId) ? "ok" : "lease_lost";
     }
-    const asked = this.work.get(task.messageId)?.leaseId;
-    if (leaseId === undefined || asked === undefined || asked === leaseId) return "ok";
-    return open.some((work) => work.leaseId === leaseId) ? "ok" : "lease_lost";
+    const asking = this.work.get(task.messageId);
+    const all = asking === undefined ? open : [asking, ...open];
+    if (leaseId === undefined || all.every((work) => work.attempts === 0)) return "ok";
+    return all.some((work) => work.leaseId === leaseId) ? "ok" : "lease_lost";
   }
 
   #finish(task: ModelTask, state: TaskState, ending: string): void {
@@ -174,6 +181,7 @@ export class TaskModel {
       taskId,
       agent,
       state: "available",
+      attempts: 0,
       leaseId: undefined,
       worker: undefined,
       reservedFor,

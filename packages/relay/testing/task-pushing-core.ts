@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { A2aPushConfig, AgentId } from "@a2a-relay/protocol";
-import type { A2aCaller } from "../src/core/a2a/a2a-caller.ts";
+import type { A2aCaller } from "../src/core/a2a/a2a-request.ts";
 import type { TaskPushResult } from "../src/core/outbound/task-push-delivery.ts";
 import type { TaskPushConfig } from "../src/core/ports/task-pushes.ts";
 import { agentOf, DEFAULT_TENANT, type Principal } from "../src/core/access/principal.ts";

@@ -138,6 +138,6 @@ export function createCore(given: CoreParts, settings: CoreSettings): RelayCore 
     remoteWork: new RemoteWork({ ...parts, ...services }, settings),
     sweep: new Sweep(parts, settings),
     taskPushDelivery: new TaskPushDelivery(parts, settings),
-    taskQueue: new TaskQueueService(parts, services),
+    taskQueue: new TaskQueueService({ ...parts, ...services }),
   };
 }

@@ -16,7 +16,7 @@ import { EgressPolicy } from "../core/rules/egress-policy.ts";
 import type { Randomness } from "../core/ports/ids.ts";
 import { TimeOrderedIds } from "../core/mechanisms/time-ordered-ids.ts";
 import { createCore, type RelayCore } from "../core/relay-core.ts";
-import { type Mailbox, TaskQueueMailbox } from "../core/queue/mailbox.ts";
+import { type Mailbox, InProcessQueue } from "../core/queue/in-process-queue.ts";
 import { AnchorFile } from "../stores/archive/anchor-file.ts";
 import { JsonlArchive } from "../stores/archive/jsonl-archive.ts";
 import { SqliteRelayStore } from "../stores/sqlite/sqlite-relay-store.ts";
@@ -100,7 +100,7 @@ export async function startRelay(config: RelayConfig, overrides: RelayOverrides 
   return {
     url,
     ...(grpcPort === undefined ? {} : { grpcPort }),
-    mailbox: (tenant) => new TaskQueueMailbox(core.taskQueue, rootOperator(tenant), stopping.signal),
+    mailbox: (tenant) => new InProcessQueue(core.taskQueue, rootOperator(tenant), stopping.signal),
     [Symbol.asyncDispose]: () => running.disposeAsync(),
   };
 }

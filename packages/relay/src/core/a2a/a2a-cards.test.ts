@@ -9,8 +9,8 @@ import { refused } from "../../../testing/refusal.ts";
 import { agentOf, operatorOf, type Principal } from "../access/principal.ts";
 import { Directory } from "../agents/directory.ts";
 import { A2aCardService, type A2aCardSettings } from "./a2a-cards.ts";
-import type { A2aCaller } from "./a2a-caller.ts";
-import { relayCard } from "./relay-card.ts";
+import type { A2aCaller } from "./a2a-request.ts";
+import { relayCard } from "./a2a-cards.ts";
 
 const SETTINGS: A2aCardSettings = {
   publicUrl: () => "https://relay.example",
@@ -61,16 +61,16 @@ describe("the card of an agent", () => {
     }
   });
 
-  it("tells nobody without a key whose name is shown, nor whom agents here write to elsewhere", async () => {
+  it("hides display names and remote agents from readers without a key", async () => {
     await using core = await coreOnMemory();
     const cards = cardsOf(core);
     const register = (said: object): Promise<unknown> => core.agents.register(core.operator, said);
     for (const agent_id of ["secret-1", "secret-2"]) await register({ agent_id, display_name: "财务" });
     await register({ agent_id: "secret-3", display_name: "人事" });
-    const elsewhere = "https://elsewhere.example/a2a";
-    await core.send({ to: elsewhere });
-    assert.ok((await cards.agentCard(core.operator, elsewhere)).card);
-    for (const name of ["财务", "人事", "没有", elsewhere]) {
+    const remote = "https://remote.example/a2a";
+    await core.send({ to: remote });
+    assert.ok((await cards.agentCard(core.operator, remote)).card);
+    for (const name of ["财务", "人事", "没有", remote]) {
       for (const read of [cards.agentCard.bind(cards), cards.writtenCard.bind(cards)]) {
         const { message, details } = await refused(read(undefined, name), "unknown_agent");
         assert.doesNotMatch(`${message} ${JSON.stringify(details)}`, /secret/);
@@ -80,7 +80,7 @@ describe("the card of an agent", () => {
     assert.equal((await cards.agentCard(core.lulu, "人事")).card["name"], "人事");
   });
 
-  it("is of the default tenant for whoever shows no key, else of the reader's own", async () => {
+  it("is of the default tenant for readers without a key, else of the reader's own", async () => {
     await using core = await coreOnMemory();
     const cards = cardsOf(core);
     const acme = operatorOf("acme");
@@ -120,7 +120,7 @@ describe("the card of an agent", () => {
   });
 });
 
-describe("the card as its owner wrote it", () => {
+describe("the card that the owner registered", () => {
   const card = {
     name: "知微",
     url: "http://10.0.0.7/a2a",
@@ -128,7 +128,7 @@ describe("the card as its owner wrote it", () => {
     "x-own": null,
   };
 
-  it("is word for word the registered one", async () => {
+  it("equals the registered one", async () => {
     await using core = await coreOnMemory();
     const cards = cardsOf(core);
     await core.agents.register(core.operator, { agent_id: ZHIWEI, card, direct: true });
@@ -176,7 +176,7 @@ describe("the relay's own card", () => {
 });
 
 describe("the extended card", () => {
-  it("is shown completed, and only where there is one", async () => {
+  it("is served with the relay's members, and only where there is one", async () => {
     await using core = await coreOnMemory();
     const cards = cardsOf(core);
     const ask = (agentId?: AgentId): Promise<unknown> => cards.extended(callerOf(core.lulu, agentId));

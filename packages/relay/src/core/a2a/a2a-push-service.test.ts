@@ -23,7 +23,7 @@ async function refusedAs(act: Promise<unknown>, name: A2aErrorName): Promise<str
 }
 
 describe("a push configuration", () => {
-  it("is given back as it was made, with the secrets of its owner and an id of its own", async () => {
+  it("is returned unchanged to its owner, with secrets and an id", async () => {
     await using core = await taskPushingCore();
     const taskId = await core.ask();
     const said = {
@@ -50,7 +50,7 @@ describe("a push configuration", () => {
     );
   });
 
-  it("takes the place of the one with its id, of the same task alone", async () => {
+  it("replaces the one with its id, of the same task alone", async () => {
     await using core = await taskPushingCore();
     const [taskId, otherId] = [await core.ask(), await core.ask()];
     for (const id of [taskId, otherId]) await core.tell(id, { id: "一", token: "old" });
@@ -61,7 +61,7 @@ describe("a push configuration", () => {
     assert.deepEqual(await list(otherId), [{ id: "一", taskId: otherId, url: HOOK, token: "old" }]);
   });
 
-  it("is one for each task in older dialects, which need not name it", async () => {
+  it("is the only one of its task in older dialects, which need no id", async () => {
     await using core = await taskPushingCore();
     for (const version of ["0.3", "0.2", "0.1"] as const) {
       const taskId = await core.ask();
@@ -76,7 +76,7 @@ describe("a push configuration", () => {
     }
   });
 
-  it("is named in 1.0 by whoever asks for it", async () => {
+  it("needs an id in A2A 1.0", async () => {
     await using core = await taskPushingCore();
     const taskId = await core.ask();
     await core.tell(taskId);
@@ -85,7 +85,7 @@ describe("a push configuration", () => {
     assert.match(words, /没有/);
   });
 
-  it("can be deleted again and again, and is told nothing then", async () => {
+  it("can be deleted twice, and gets no push afterwards", async () => {
     await using core = await taskPushingCore();
     const taskId = await core.ask();
     const { id } = await core.tell(taskId);
@@ -99,7 +99,7 @@ describe("a push configuration", () => {
     );
   });
 
-  it("can be made for a task that is over, and has nothing to tell", async () => {
+  it("can be made for a finished task, which pushes nothing", async () => {
     await using core = await taskPushingCore();
     const taskId = await core.ask();
     await core.completes(taskId, "译好了");
@@ -145,8 +145,8 @@ describe("a push configuration", () => {
   });
 });
 
-describe("whoever asks for a push configuration", () => {
-  it("is refused a task that it takes no part in, that is not this agent's, or that is not there", async () => {
+describe("the caller of a push configuration", () => {
+  it("is refused a task of others, of another agent, and an unknown task", async () => {
     await using core = await taskPushingCore();
     const taskId = await core.ask();
     await core.tell(taskId, { id: "一" });
@@ -168,7 +168,7 @@ describe("whoever asks for a push configuration", () => {
     );
   });
 
-  it("has its own to itself: the agent that works on the task neither sees nor takes it over", async () => {
+  it("alone reads and changes it: the assignee of the task cannot", async () => {
     await using core = await taskPushingCore();
     const taskId = await core.ask();
     const secrets = { token: "t", authentication: { scheme: "Bearer", credentials: "c" } };
@@ -244,7 +244,7 @@ describe("whoever asks for a push configuration", () => {
 });
 
 describe("a push configuration that comes with a message", () => {
-  it("is told what happened since the message, though it is written later, and is made once", async () => {
+  it("gets the updates since the message, though it is written later, and is made once", async () => {
     await using core = await taskPushingCore();
     const taskId = await core.ask();
     await core.completes(taskId, "已经译好了");
@@ -263,7 +263,7 @@ describe("a push configuration that comes with a message", () => {
     assert.deepEqual(await core.push(), [], "sent again, it goes on where it was");
   });
 
-  /** Lulu says something more about the task, and where it wants to be told of it. */
+  /** Lulu adds to the task and configures a push with the same message. */
   async function adds(core: TaskPushingCore, taskId: string, config: object): Promise<unknown> {
     const message = { messageId: "又问", role: "ROLE_USER", parts: [{ text: "快一点" }], taskId };
     const configuration = { returnImmediately: true, taskPushNotificationConfig: { url: HOOK, ...config } };
@@ -287,7 +287,7 @@ describe("a push configuration that comes with a message", () => {
     assert.equal((await core.a2aPushes.get(core.caller(), { taskId, id: "3" })).token, "t");
   });
 
-  it("finds a place though the agent that works on the task has taken all of its own, and its name", async () => {
+  it("is accepted though the assignee has used up its own limit and the fallback id", async () => {
     await using core = await taskPushingCore();
     const taskId = await core.ask();
     const worker = asAgent(ZHIWEI);
@@ -302,7 +302,7 @@ describe("a push configuration that comes with a message", () => {
     );
   });
 
-  it("fails nothing once the message is sent: that it came too late is on record", async () => {
+  it("fails nothing once the message is sent; the journal records that it came too late", async () => {
     await using core = await taskPushingCore();
     const taskId = await core.ask();
     const task = await core.store.task(DEFAULT_TENANT, taskId);

@@ -6,8 +6,8 @@ import type { EgressPolicy } from "../rules/egress-policy.ts";
 import type { Identifiers } from "../ports/ids.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
 import type { TaskRecord } from "../ports/tasks.ts";
-import type { A2aCaller } from "./a2a-caller.ts";
-import { type A2aTasks, noTask } from "./a2a-tasks.ts";
+import type { A2aCaller } from "./a2a-request.ts";
+import { type A2aTasks, noTask, taskIdFor } from "./a2a-tasks.ts";
 import { termsOf } from "../agents/agent-terms.ts";
 import type { TaskPushConfig } from "../ports/task-pushes.ts";
 import {
@@ -39,28 +39,28 @@ export interface A2aPushConfigList {
   readonly nextPageToken: string;
 }
 
-/** Whose task it is, under the name by which the caller knows it. */
-interface Named {
+/** A task that the caller may configure pushes for. */
+interface CallersTask {
   readonly caller: A2aCaller;
   readonly task: TaskRecord;
 }
 
-/** Where a configuration would go. */
-interface Place {
+/** The row that a configuration goes into. */
+interface ConfigSlot {
   readonly id: string;
-  /** What is there. */
+  /** The configuration that it replaces. */
   readonly before: TaskPushConfig | undefined;
-  /** How many its owner has. */
+  /** How many configurations its owner has for the task. */
   readonly ownCount: number;
 }
 
-type Put =
+type PutResult =
   | { readonly config: TaskPushConfig; readonly refusal?: undefined }
   | { readonly refusal: RelayError; readonly config?: undefined };
 
 /**
- * Where A2A callers want to be told of their tasks. What a caller made is its own: whoever else takes part in the task
- * neither sees nor changes it, and an operator sees all but the secrets of others.
+ * The push configurations of A2A callers. Other parties of the task neither read nor change a caller's configuration;
+ * an operator reads all of them without their secrets.
  */
 export class A2aPushService {
   readonly #parts: A2aPushParts;
@@ -69,23 +69,19 @@ export class A2aPushService {
     this.#parts = parts;
   }
 
-  /**
-   * Refuses what `attach` would have to refuse, before the message is accepted; `task` is the one that the message adds
-   * to, and undefined where it begins one.
-   */
+  /** Refuses what `attach` would refuse, before the message is sent. `task` is undefined where the message begins one. */
   async check(caller: A2aCaller, config: unknown, task?: TaskRecord): Promise<void> {
     await this.#assertPushed(caller, caller.agentId);
     const wish = this.#wishOf(caller, parseConfig(config));
     if (task === undefined) return;
-    const refusal = refusalOf(await this.#placeOf({ caller, task }, wish, task.id), wish, task);
+    const refusal = refusalOf(await this.#slotOf(task, wish, task.id), wish, task);
     if (refusal !== undefined) throw refusal;
   }
 
   /**
-   * For what came with a message: tells of all that happens to the task behind update `afterN`. Without an id it gets
-   * that of the task, so that a message that is sent again brings no second one. The message is on its way already, so
-   * that it is refused no more: where others took the last place since the check, this is on record, and nothing is
-   * told.
+   * Stores the configuration that came with a message, and pushes the updates after number `afterN`. Without an id it
+   * gets the task's id, so that a repeated message adds no second one. The message is sent already, so nothing is
+   * refused any more: if the limit was reached since `check`, the journal records it and nothing is pushed.
    */
   async attach(caller: A2aCaller, task: TaskRecord, config: unknown, afterN: number): Promise<void> {
     const wish = this.#wishOf(caller, parseConfig(config));
@@ -98,47 +94,47 @@ export class A2aPushService {
     await store.commit({ tenant: task.tenant, events });
   }
 
-  /** Tells of all that happens from now on. The same id again takes the place of the one before. */
+  /** Pushes all updates from now on. The same id again replaces the earlier configuration. */
   async create(caller: A2aCaller, params: unknown): Promise<A2aPushConfig> {
     const request = parseCreate(params);
-    const named = await this.#named(caller, request.taskId);
-    // Before 1.0 a task had one configuration, which is asked for without a name.
-    const fallbackId = caller.version === "1.0" ? this.#parts.ids.pushConfig() : named.task.id;
-    const { config, refusal } = await this.#put(named, this.#wishOf(caller, request), { fallbackId });
+    const callersTask = await this.#taskOf(caller, request.taskId);
+    // Before A2A 1.0 a task had one configuration, and requests for it have no id.
+    const fallbackId = caller.version === "1.0" ? this.#parts.ids.pushConfig() : callersTask.task.id;
+    const { config, refusal } = await this.#put(callersTask, this.#wishOf(caller, request), { fallbackId });
     if (config === undefined) throw refusal;
-    return view(named, config);
+    return view(callersTask, config);
   }
 
   async get(caller: A2aCaller, params: unknown): Promise<A2aPushConfig> {
     const { taskId, id } = parseNamed(params);
-    const named = await this.#named(caller, taskId);
-    const config = await this.#find(named, id);
-    if (config !== undefined) return view(named, config);
+    const callersTask = await this.#taskOf(caller, taskId);
+    const config = await this.#find(callersTask, id);
+    if (config !== undefined) return view(callersTask, config);
     throw new A2aError("TaskNotFound", `task ${taskId} has no push configuration ${id ?? ""}`.trimEnd());
   }
 
   async list(caller: A2aCaller, params: unknown): Promise<A2aPushConfigList> {
     const { taskId, pageSize = 0, pageToken } = parseList(params);
-    const named = await this.#named(caller, taskId);
+    const callersTask = await this.#taskOf(caller, taskId);
     const afterId = readPageToken(pageToken);
-    const left = (await this.#visible(named))
+    const left = (await this.#visible(callersTask))
       .filter(({ id }) => id > afterId)
       .toSorted((one, other) => (one.id < other.id ? -1 : 1));
     const page = pageSize === 0 ? left : left.slice(0, pageSize);
     const last = page.length < left.length ? page.at(-1) : undefined;
     return {
-      configs: page.map((config) => view(named, config)),
+      configs: page.map((config) => view(callersTask, config)),
       nextPageToken: last === undefined ? "" : writePageToken(last.id),
     };
   }
 
-  /** One that is not there is as good as deleted. */
+  /** Deleting a missing configuration succeeds. */
   async delete(caller: A2aCaller, params: unknown): Promise<void> {
     const { taskId, id } = parseNamed(params);
-    const named = await this.#named(caller, taskId);
+    const callersTask = await this.#taskOf(caller, taskId);
     const { principal } = caller;
     await decideAndCommit(this.#parts.store, async () => {
-      const config = await this.#find(named, id);
+      const config = await this.#find(callersTask, id);
       if (config === undefined) return { changes: undefined, answer: undefined };
       const by = { actor: actorName(principal), atMs: this.#parts.clock.nowMs() };
       const events = [taskPushEvent("push.removed", config, by)];
@@ -149,8 +145,8 @@ export class A2aPushService {
     });
   }
 
-  /** An agent that is not pushed for says so, whether or not it has the task. */
-  async #named(caller: A2aCaller, taskId: string): Promise<Named> {
+  /** The check of the agent's card comes first: it does not depend on whether the task exists. */
+  async #taskOf(caller: A2aCaller, taskId: string): Promise<CallersTask> {
     await this.#assertPushed(caller, caller.agentId);
     const task = await this.#parts.a2aTasks.find(caller, taskId);
     if (caller.agentId === undefined) await this.#assertPushed(caller, task.askedOf ?? task.assignee);
@@ -179,65 +175,63 @@ export class A2aPushService {
     };
   }
 
-  /** Refuses nothing by itself but a task that is gone: that is for its caller to say. */
+  /** Returns a refusal instead of throwing it: `attach` only records it. */
   async #put(
-    named: Named,
+    { caller, task: { tenant, id: taskId } }: CallersTask,
     wish: TaskPushWish,
     { fallbackId, afterN }: { readonly fallbackId: string; readonly afterN?: number },
-  ): Promise<Put> {
+  ): Promise<PutResult> {
     const { store, clock } = this.#parts;
-    const { principal } = named.caller;
-    const { tenant, id: taskId } = named.task;
-    return decideAndCommit<Put>(store, async () => {
+    return decideAndCommit<PutResult>(store, async () => {
       const task = await store.task(tenant, taskId);
       if (task === undefined) return { changes: undefined, answer: { refusal: noTask(taskId) } };
-      const place = await this.#placeOf(named, wish, fallbackId);
-      const refusal = refusalOf(place, wish, task);
+      const slot = await this.#slotOf(task, wish, fallbackId);
+      const refusal = refusalOf(slot, wish, task);
       if (refusal !== undefined) return { changes: undefined, answer: { refusal } };
       const nowMs = clock.nowMs();
       const at = { nowMs, afterN: afterN ?? task.updateCount };
-      const config = configAfter(place.before, { ...wish, id: place.id }, task, at);
-      const events = [taskPushEvent("push.configured", config, { actor: actorName(principal), atMs: nowMs })];
+      const config = configAfter(slot.before, { ...wish, id: slot.id }, task, at);
+      const by = { actor: actorName(caller.principal), atMs: nowMs };
+      const events = [taskPushEvent("push.configured", config, by)];
       return { changes: { tenant, taskPushes: [config], events }, answer: { config } };
     });
   }
 
-  /** Where it goes. What was not given a name goes elsewhere if another party has the name it would get. */
-  async #placeOf({ task }: Named, { id, owner, url }: TaskPushWish, fallbackId: string): Promise<Place> {
-    const known = await this.#parts.store.taskPushes(task.tenant, task.id);
-    const own = known.filter((config) => config.owner === owner);
-    const placed = (placeId: string): Place => ({
-      id: placeId,
-      before: known.find((config) => config.id === placeId),
+  /** A configuration without an id gets `fallbackId`, or another id if a different party already uses that one. */
+  async #slotOf(task: TaskRecord, { id, owner, url }: TaskPushWish, fallbackId: string): Promise<ConfigSlot> {
+    const configs = await this.#parts.store.taskPushes(task.tenant, task.id);
+    const own = configs.filter((config) => config.owner === owner);
+    const slotWithId = (slotId: string): ConfigSlot => ({
+      id: slotId,
+      before: configs.find((config) => config.id === slotId),
       ownCount: own.length,
     });
-    const place = placed(id === "" ? fallbackId : id);
-    if (id !== "" || place.before === undefined || place.before.owner === owner) return place;
-    return placed(own.find((config) => config.url === url)?.id ?? this.#parts.ids.pushConfig());
+    const slot = slotWithId(id === "" ? fallbackId : id);
+    if (id !== "" || slot.before === undefined || slot.before.owner === owner) return slot;
+    return slotWithId(own.find((config) => config.url === url)?.id ?? this.#parts.ids.pushConfig());
   }
 
-  async #find(named: Named, id: string | undefined): Promise<TaskPushConfig | undefined> {
-    const { caller, task } = named;
-    const visible = await this.#visible(named);
+  async #find(callersTask: CallersTask, id: string | undefined): Promise<TaskPushConfig | undefined> {
+    const { caller, task } = callersTask;
+    const visible = await this.#visible(callersTask);
     if (id !== undefined && id !== "") return visible.find((config) => config.id === id);
     if (caller.version !== "1.0") return visible.find((config) => config.id === task.id) ?? visible[0];
     throw new RelayError("invalid_argument", "id: is missing; it names the push configuration");
   }
 
-  async #visible({ caller: { principal }, task }: Named): Promise<readonly TaskPushConfig[]> {
+  async #visible({ caller: { principal }, task }: CallersTask): Promise<readonly TaskPushConfig[]> {
     const configs = await this.#parts.store.taskPushes(task.tenant, task.id);
     const owner = ownerOf(principal);
     return principal.kind === "operator" ? configs : configs.filter((config) => config.owner === owner);
   }
 }
 
-function view({ caller, task }: Named, config: TaskPushConfig): A2aPushConfig {
+function view({ caller, task }: CallersTask, config: TaskPushConfig): A2aPushConfig {
   const { id, url, token, scheme, credentials, owner } = config;
   const isOwn = owner === ownerOf(caller.principal);
-  const taskId = caller.version === "0.1" ? (task.clientId ?? task.id) : task.id;
   return {
     id,
-    taskId,
+    taskId: taskIdFor(caller, task),
     url,
     ...(isOwn && token !== null ? { token } : {}),
     ...(scheme === null
@@ -246,9 +240,9 @@ function view({ caller, task }: Named, config: TaskPushConfig): A2aPushConfig {
   };
 }
 
-/** Nobody takes another's updates over, nor the places of others. */
+/** A party can neither replace another party's configuration nor have more than its own share. */
 function refusalOf(
-  { id, before, ownCount }: Place,
+  { id, before, ownCount }: ConfigSlot,
   { owner }: TaskPushWish,
   task: TaskRecord,
 ): RelayError | undefined {

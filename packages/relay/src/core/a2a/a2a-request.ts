@@ -1,4 +1,7 @@
 import {
+  type A2aOperation,
+  type A2aVersion,
+  type AgentId,
   LIMITS,
   parseInstant,
   PartsSchema,
@@ -7,8 +10,65 @@ import {
   type TaskState,
 } from "@a2a-relay/protocol";
 import { type Static, Type } from "typebox";
+import type { Principal } from "../access/principal.ts";
 import { parserOf, shapeParserOf } from "../mechanisms/schema-check.ts";
-import { threadOfContext } from "../tasks/context-id.ts";
+import { RELAY_AGENT } from "../rules/agent-name.ts";
+import { threadOfContext } from "../tasks/a2a-view.ts";
+
+/** The caller of an A2A operation and the headers that it sent. */
+export interface A2aCaller {
+  readonly principal: Principal;
+  /** The agent whose endpoint was called; undefined for the relay's own, where the task determines the agent. */
+  readonly agentId: AgentId | undefined;
+  readonly version: A2aVersion;
+  /** The URIs of the extensions that the caller supports. */
+  readonly extensions: readonly string[];
+  readonly idempotencyKey: string | undefined;
+}
+
+type Members = Readonly<Record<string, unknown>>;
+
+/**
+ * The agent that a request is for: the one whose endpoint was called; at the relay's own endpoint the one in the A2A
+ * tenant field, or in the metadata of a message. Undefined: the relay itself.
+ */
+export function targetOf(
+  operation: A2aOperation,
+  params: Members,
+  calledName: string | undefined,
+): string | undefined {
+  const isMessage = operation === "send" || operation === "stream";
+  const names = [calledName, params["tenant"], ...(isMessage ? targetsInMetadata(params) : [])];
+  return names.find((name): name is string => {
+    return typeof name === "string" && name !== "" && name !== RELAY_AGENT;
+  });
+}
+
+function targetsInMetadata(params: Members): readonly unknown[] {
+  return [params["metadata"], memberOf(params["message"], "metadata")].map((metadata) =>
+    memberOf(metadata, "relay_target_agent_id"),
+  );
+}
+
+/** The relay itself answers a message that names no agent and no task. */
+export function isForRelay(params: Members): boolean {
+  const taskId = memberOf(params["message"], "taskId");
+  return taskId === undefined || taskId === null || taskId === "";
+}
+
+function memberOf(value: unknown, member: string): unknown {
+  return typeof value === "object" && value !== null ? (value as Members)[member] : undefined;
+}
+
+/** The number of the last update that a reader of a stream has received. */
+export function readEventId(lastEventId: string | undefined): number | undefined {
+  if (lastEventId === undefined || lastEventId === "") return undefined;
+  if (/^\d{1,9}$/.test(lastEventId)) return Number(lastEventId);
+  throw new RelayError(
+    "invalid_argument",
+    `Last-Event-ID: "${lastEventId}" is no id of an event of this stream`,
+  );
+}
 
 const id = Type.String({ minLength: 1, maxLength: LIMITS.idCharsMax });
 const text = Type.String({ maxLength: LIMITS.urlCharsMax });
@@ -43,7 +103,7 @@ const SendSchema = Type.Object(
       ),
     ),
     metadata: Type.Optional(members),
-    /** The name that a caller of A2A 0.1 gives its task. */
+    /** The id that a caller of A2A 0.1 gives its task. */
     clientTaskId: Type.Optional(id),
   },
   open,
@@ -67,10 +127,10 @@ const ListSchema = Type.Object(
 );
 export type A2aListRequest = Static<typeof ListSchema>;
 
-/** What becomes a message is looked through once more, as every message is. */
+/** Checks the shape only: sending the message checks its content. */
 const parseSendMembers = shapeParserOf(SendSchema, "params");
 
-/** What the mailbox would refuse under a name of its own is refused here, under the one that its caller knows. */
+/** Refuses an invalid contextId here, so that the error names A2A's field and not `thread_id`. */
 export function parseSend(params: unknown): A2aSendRequest {
   const request = parseSendMembers(params);
   const { contextId } = request.message;
@@ -90,7 +150,7 @@ export function pageSizeOf(asked: number | undefined): number {
   throw new RelayError("invalid_argument", `pageSize: from 1 to ${LIST_MAX}, got ${asked}`);
 }
 
-/** What libraries write for a member that nobody set. */
+/** Libraries write these for an unset member. */
 const UNSPECIFIED: ReadonlySet<string> = new Set(["TASK_STATE_UNSPECIFIED", "UNRECOGNIZED"]);
 
 export function stateOf(status: string | undefined): TaskState | undefined {
@@ -105,7 +165,7 @@ export function sinceOf({ statusTimestampAfter }: A2aListRequest): number {
   return parseInstant(statusTimestampAfter, "statusTimestampAfter");
 }
 
-/** Of the page before: the time of its last task and its id. */
+/** The last task of the previous page. */
 export interface PageToken {
   readonly updatedAtMs: number;
   readonly id: string;

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { A2aError, type A2aTask, LIMITS } from "@a2a-relay/protocol";
-import { askingFor, askingNow, callerOf } from "../../../testing/a2a-asking.ts";
+import { askingFor, askingNow, callerOf } from "../../../testing/a2a-requests.ts";
 import { type CoreOnMemory, coreOnMemory, LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
 import { refused } from "../../../testing/refusal.ts";
 
@@ -36,7 +36,7 @@ describe("a new owner of an id", () => {
     assert.deepEqual([tasks.map(({ id }) => id), totalSize], [[own], 1]);
   });
 
-  it("does not find what went by a name before it came, however it asks", async () => {
+  it("does not find tasks of the earlier owner, by any name", async () => {
     await using core = await coreOnMemory();
     const id = await handedOn(core);
     const caller = callerOf(core.lulu, V01);
@@ -51,15 +51,15 @@ describe("a new owner of an id", () => {
 });
 
 describe("a name that callers of 0.1 give", () => {
-  it("is found by whoever gave it, also where the caller works on another task of that name", async () => {
+  it("is found by the caller that gave it, also where the caller works on another task of that name", async () => {
     await using core = await coreOnMemory();
     const caller = callerOf(core.lulu, V01);
     await core.a2a.send(caller, askingNow("名字", { clientTaskId: "job-1" }), {});
     assert.equal((await core.a2a.get(caller, { id: "job-1" })).id, "job-1");
     const other = callerOf(core.zhiwei, { ...V01, agentId: LULU });
     await core.a2a.send(other, askingNow("名字", { clientTaskId: "job-1" }), {});
-    const told = await core.a2a.get(caller, { id: "job-1", historyLength: 1 });
-    assert.equal(told.history?.[0]?.messageId, "m-名字");
+    const task = await core.a2a.get(caller, { id: "job-1", historyLength: 1 });
+    assert.equal(task.history?.[0]?.messageId, "m-名字");
     assert.equal((await core.a2a.list(caller, {})).totalSize, 1);
   });
 });
@@ -99,7 +99,7 @@ describe("a send that would wait", () => {
     await using core = await coreOnMemory();
     const waiting = {
       get signal(): AbortSignal {
-        throw new TypeError("nobody would say when its client has gone");
+        throw new TypeError("this connection cannot report that its client left");
       },
     };
     const caller = callerOf(core.lulu);
@@ -110,7 +110,7 @@ describe("a send that would wait", () => {
     assert.equal((await core.inboxOf(ZHIWEI)).length, 1);
   });
 
-  it("takes one place while it waits, and leaves it whatever comes of it", async () => {
+  it("counts once against the quota while it waits, and no more afterwards, also when refused", async () => {
     await using core = await coreOnMemory({ a2aBlockMs: 0 });
     const id = await askNow(core);
     const caller = callerOf(core.lulu);
@@ -127,11 +127,11 @@ describe("a send that would wait", () => {
     await refused(core.a2a.send(caller, askingFor("五"), {}), "resource_exhausted");
   });
 
-  it("hears of the end that came while it was sent", async () => {
+  it("returns a task that ended while its message was sent", async () => {
     await using core = await coreOnMemory();
     const answer = core.a2a.send(callerOf(core.lulu), askingFor("快"), {});
-    for (let mail = await core.inboxOf(ZHIWEI); ; mail = await core.inboxOf(ZHIWEI)) {
-      const taskId = mail[0]?.message.task_id;
+    for (let inbox = await core.inboxOf(ZHIWEI); ; inbox = await core.inboxOf(ZHIWEI)) {
+      const taskId = inbox[0]?.message.task_id;
       if (taskId !== undefined) {
         await core.tasks.complete(core.zhiwei, taskId, { text: "好了" });
         break;
@@ -143,7 +143,7 @@ describe("a send that would wait", () => {
 });
 
 describe("a list of tasks", () => {
-  it("ends a page early where the answer would be too long, and goes on behind it", async () => {
+  it("ends a page early where the answer would be too long, and continues on the next page", async () => {
     await using core = await coreOnMemory();
     const ids: string[] = [];
     for (let index = 0; index < 12; index += 1) {

@@ -1,48 +1,64 @@
-import { type A2aStreamResponse, isTerminal, LIMITS } from "@a2a-relay/protocol";
+import { type A2aStreamResponse, isTerminal, LIMITS, type TaskState } from "@a2a-relay/protocol";
+import type { Guard } from "../access/guard.ts";
 import type { Principal } from "../access/principal.ts";
-import { taskTopic } from "../ports/change-feed.ts";
+import type { WaitQuota } from "../access/wait-quota.ts";
 import { follow, type PollResult } from "../mechanisms/follow.ts";
-import type { ServiceParts } from "../service-parts.ts";
+import type { Throttle } from "../mechanisms/throttle.ts";
 import type { WaitOptions } from "../mechanisms/wait-options.ts";
+import { taskTopic } from "../ports/change-feed.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { RelayStore } from "../ports/relay-store.ts";
 import type { TaskRecord, TaskUpdate } from "../ports/tasks.ts";
+import type { A2aTaskReader } from "../tasks/a2a-task.ts";
 import { a2aEventOf } from "../tasks/a2a-view.ts";
-import { assertAnswer } from "./agent-answer.ts";
-import type { TaskStory } from "../tasks/task-story.ts";
+import { assertAnswer } from "./a2a-message.ts";
 
-/** Events of one task. The id of each is the number of its step: whoever saw it has seen all before it. */
 export interface A2aPage {
   readonly events: readonly A2aEvent[];
 }
 
 export interface A2aEvent {
+  /** The number of the update: a reader of this event has received all updates up to it. */
   readonly n: number;
   readonly event: A2aStreamResponse;
-  /** The stream ends behind it. */
+  /** The stream ends after it. */
   readonly isFinal: boolean;
-  /** Which of the task's artifacts it is about, for readers that know them by number. */
+  /** The index of the event's artifact in the task, for readers of A2A 0.1. */
   readonly artifactIndex?: number;
 }
 
-export interface A2aFollowing extends WaitOptions {
-  /** Absent: begins with the task as it stands. */
-  readonly afterN?: number | undefined;
-  /** Ends where the task waits for its requester. */
+interface A2aStreamParts {
+  readonly store: RelayStore;
+  readonly clock: Clock;
+  readonly guard: Guard;
+  readonly throttle: Throttle;
+  readonly waitQuota: WaitQuota;
+  readonly taskReader: A2aTaskReader;
+}
+
+interface StreamForm {
+  /** Whether the stream also ends when the task waits for its requester. */
   readonly endsAtQuestion: boolean;
-  /** The name by which its reader knows the task. */
-  readonly shownAs: string;
-  /** Whether its reader knows artifacts by number. */
+  /** The task's id in all events. */
+  readonly taskId: string;
+  /** Whether events have an `artifactIndex`. */
   readonly numbersArtifacts: boolean;
 }
 
-/** What happens to a task, for its A2A callers: the same events in the same order for all of them. */
+export interface A2aStreamOptions extends StreamForm, WaitOptions {
+  /** Absent: the stream begins with the task itself. */
+  readonly afterN?: number | undefined;
+}
+
+/** A poll, and the number of the last update that it read. */
+type UpdatePoll = PollResult<A2aPage> & { readonly n: number };
+
+/** Streams the updates of a task. All readers get the same events in the same order. */
 export class A2aStreams {
-  readonly #parts: ServiceParts & { readonly story: TaskStory };
+  readonly #parts: A2aStreamParts;
   readonly #heartbeatMs: number;
 
-  constructor(
-    parts: ServiceParts & { readonly story: TaskStory },
-    settings: { readonly heartbeatMs: number },
-  ) {
+  constructor(parts: A2aStreamParts, settings: { readonly heartbeatMs: number }) {
     this.#parts = parts;
     this.#heartbeatMs = settings.heartbeatMs;
   }
@@ -50,10 +66,10 @@ export class A2aStreams {
   follow(
     principal: Principal,
     { tenant, id }: TaskRecord,
-    { afterN, signal, ...how }: A2aFollowing,
+    { afterN, signal, ...form }: A2aStreamOptions,
   ): AsyncIterable<A2aPage> {
-    const { clock, guard, throttle, waitQuota } = this.#parts;
-    let seenN = afterN;
+    const { store, clock, guard, throttle, waitQuota } = this.#parts;
+    let lastN = afterN;
     return follow({
       watch: waitQuota.watch(principal, taskTopic(tenant, id)),
       clock,
@@ -61,29 +77,29 @@ export class A2aStreams {
       heartbeatMs: this.#heartbeatMs,
       signal,
       poll: async () => {
-        const task = await this.#parts.store.task(tenant, id);
+        const task = await store.task(tenant, id);
         if (task === undefined) return { page: { events: [] }, isEmpty: true, isLast: true };
-        const { n, ...sight } =
-          seenN === undefined ? await this.#begin(task, how) : await this.#goOn(task, seenN, how);
-        seenN = n;
-        return sight;
+        const { n, ...result } =
+          lastN === undefined ? await this.#readTask(task, form) : await this.#readUpdates(task, lastN, form);
+        lastN = n;
+        return result;
       },
       assertAllowed: () => guard.assertStillValid(principal),
     });
   }
 
-  /** What is in the task as it is shown first does not come again behind it. */
-  async #begin(known: TaskRecord, { endsAtQuestion, shownAs }: How): Promise<SeenTo> {
-    const shown = { historyLength: undefined, withArtifacts: true };
-    const { task, told } = await this.#parts.story.look(known, shown);
-    const n = task.updateCount;
-    const isFinal = isEnd(task.state, endsAtQuestion);
-    const event = { task: { ...told, id: shownAs } };
+  /** Updates that the task already contains do not follow it. */
+  async #readTask(known: TaskRecord, { endsAtQuestion, taskId }: StreamForm): Promise<UpdatePoll> {
+    const extent = { historyLength: undefined, withArtifacts: true };
+    const { record, task } = await this.#parts.taskReader.read(known, extent);
+    const n = record.updateCount;
+    const isFinal = isEnd(record.state, endsAtQuestion);
+    const event = { task: { ...task, id: taskId } };
     assertAnswer(event);
     return { page: { events: [{ n, event, isFinal }] }, n, isEmpty: false, isLast: isFinal };
   }
 
-  async #goOn(task: TaskRecord, afterN: number, { endsAtQuestion, ...shown }: How): Promise<SeenTo> {
+  async #readUpdates(task: TaskRecord, afterN: number, form: StreamForm): Promise<UpdatePoll> {
     const { updates, hasMore } = await this.#parts.store.taskUpdates({
       tenant: task.tenant,
       taskId: task.id,
@@ -92,20 +108,19 @@ export class A2aStreams {
       limit: LIMITS.streamPageMessagesMax,
       bytesMax: LIMITS.streamPageBytesMax,
     });
-    const end = updates.findIndex((update) => isEndStep(update, endsAtQuestion));
-    const seen = end === -1 ? updates : updates.slice(0, end + 1);
+    const end = updates.findIndex((update) => isEndUpdate(update, form));
+    const untilEnd = end === -1 ? updates : updates.slice(0, end + 1);
     const events: A2aEvent[] = [];
-    for (const update of seen) {
+    for (const update of untilEnd) {
       const event = a2aEventOf(task, update);
       if (event === undefined) continue;
       assertAnswer(event);
-      const isFinal = isEndStep(update, endsAtQuestion);
-      events.push({ n: update.n, event: underName(event, shown.shownAs), isFinal });
+      events.push({ n: update.n, event: withTaskId(event, form.taskId), isFinal: isEndUpdate(update, form) });
     }
-    const n = seen.at(-1)?.n ?? afterN;
-    // A task that was over before has nothing behind what its reader has seen.
+    const n = untilEnd.at(-1)?.n ?? afterN;
+    // A reader that resumes a finished task may have received all of its updates.
     const isLast = end !== -1 || (isTerminal(task.state) && n >= task.updateCount);
-    const page = { events: shown.numbersArtifacts ? await this.#numbered(task, events) : events };
+    const page = { events: form.numbersArtifacts ? await this.#numbered(task, events) : events };
     return { page, n, isEmpty: events.length === 0, hasMore, isLast };
   }
 
@@ -121,21 +136,16 @@ export class A2aStreams {
   }
 }
 
-type How = Pick<A2aFollowing, "endsAtQuestion" | "numbersArtifacts" | "shownAs">;
-
-/** A look, and the last step that it saw. */
-type SeenTo = PollResult<A2aPage> & { readonly n: number };
-
-/** Messages keep their ids, whatever the task is called. */
-function underName({ statusUpdate, artifactUpdate }: A2aStreamResponse, taskId: string): A2aStreamResponse {
+function withTaskId({ statusUpdate, artifactUpdate }: A2aStreamResponse, taskId: string): A2aStreamResponse {
   if (statusUpdate !== undefined) return { statusUpdate: { ...statusUpdate, taskId } };
   return artifactUpdate === undefined ? {} : { artifactUpdate: { ...artifactUpdate, taskId } };
 }
 
-function isEndStep({ step }: TaskUpdate, endsAtQuestion: boolean): boolean {
+function isEndUpdate({ step }: TaskUpdate, { endsAtQuestion }: StreamForm): boolean {
   return step.kind === "status" && isEnd(step.state, endsAtQuestion);
 }
 
-function isEnd(state: TaskRecord["state"], endsAtQuestion: boolean): boolean {
-  return isTerminal(state) || (endsAtQuestion && (state === "input-required" || state === "auth-required"));
+/** Whether the task is over or, with `orQuestion`, waits for its requester. */
+export function isEnd(state: TaskState, orQuestion: boolean): boolean {
+  return isTerminal(state) || (orQuestion && (state === "input-required" || state === "auth-required"));
 }

@@ -3,10 +3,10 @@ import type { Guard } from "../access/guard.ts";
 import type { Principal } from "../access/principal.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
 import type { TaskRecord } from "../ports/tasks.ts";
-import { visibleTask } from "../tasks/visible-task.ts";
-import type { A2aCaller } from "./a2a-caller.ts";
+import { visibleTask } from "../tasks/task-view.ts";
+import type { A2aCaller } from "./a2a-request.ts";
 
-/** Which task a caller means, if it may know of it. */
+/** Finds the task that an A2A caller names. */
 export class A2aTasks {
   readonly #parts: { readonly store: RelayStore; readonly guard: Guard };
 
@@ -14,14 +14,14 @@ export class A2aTasks {
     this.#parts = parts;
   }
 
-  /** The task, if the caller takes part in it and asked it of this agent; else it looks as if there were none. */
+  /** Any task that the caller is no party to, or asked of another agent, is "not found". */
   async find(caller: A2aCaller, id: string): Promise<TaskRecord> {
     const task = (await this.named(caller, id)) ?? (await this.#visible(caller, id));
     if (!isOf(caller, task)) throw noTask(id);
     return task;
   }
 
-  /** Callers of A2A 0.1 go by the names that they gave their tasks, each of them at one agent. */
+  /** Callers of A2A 0.1 name tasks by the ids that they gave them. */
   async named(
     caller: Pick<A2aCaller, "agentId" | "principal" | "version">,
     clientId: string,
@@ -30,10 +30,10 @@ export class A2aTasks {
     if (version !== "0.1") return undefined;
     const requester = principal.kind === "agent" ? principal.agentId : GUEST;
     const { store, guard } = this.#parts;
-    const named = await store.tasksWithClientId(principal.tenant, requester, clientId);
-    const task = named.find((each) => each.requester === requester);
+    const tasks = await store.tasksWithClientId(principal.tenant, requester, clientId);
+    const task = tasks.find((each) => each.requester === requester);
     if (task === undefined || !isOf(caller, task)) return undefined;
-    // An earlier owner of the caller's id took the names of its tasks with it.
+    // Tasks of an earlier owner of the caller's id are not the caller's.
     if (task.createdAtMs < (await ownSinceMs(store, principal))) return undefined;
     await guard.authorize(principal, "tasks.read", { parties: [requester] });
     return task;
@@ -44,7 +44,7 @@ export class A2aTasks {
       return await visibleTask(this.#parts, principal, id);
     } catch (reason) {
       const { code } = RelayError.from(reason);
-      // An id that the relay would never give is not there either.
+      // No task has an id that the relay would refuse.
       if (code === "not_found" || code === "invalid_argument" || code === "too_large") throw noTask(id);
       throw reason;
     }
@@ -52,19 +52,24 @@ export class A2aTasks {
 }
 
 function isOf({ agentId }: Pick<A2aCaller, "agentId">, task: TaskRecord): boolean {
-  return agentId === undefined || frontOf(task) === agentId || task.assignee === agentId;
+  return agentId === undefined || endpointAgentOf(task) === agentId || task.assignee === agentId;
 }
 
-/** Whom its caller goes on asking about it, whoever works on it. */
-function frontOf({ askedOf, handoffs, assignee }: TaskRecord): string {
+/** The agent at whose endpoint the task was requested; it stays the same after handoffs. */
+function endpointAgentOf({ askedOf, handoffs, assignee }: TaskRecord): string {
   return askedOf ?? handoffs[0]?.from ?? assignee;
 }
 
-/** From when on what bears the caller's id is its own. */
+/** Records from before this time belong to an earlier owner of the caller's id. */
 export async function ownSinceMs(store: RelayStore, principal: Principal): Promise<number> {
   return principal.kind === "agent" ? store.othersBeforeMs(principal.tenant, principal.agentId) : 0;
 }
 
 export function noTask(id: string): A2aError {
   return new A2aError("TaskNotFound", `there is no task ${id.slice(0, LIMITS.idCharsMax).toWellFormed()}`);
+}
+
+/** Callers of A2A 0.1 read the ids that they gave their tasks. */
+export function taskIdFor({ version }: A2aCaller, { id, clientId }: TaskRecord): string {
+  return version === "0.1" ? (clientId ?? id) : id;
 }

@@ -18,7 +18,7 @@ export interface RelayAgentParts {
   readonly ids: Identifiers;
 }
 
-/** An agent as the relay tells of it. */
+/** An agent in an answer. */
 interface FoundAgent {
   readonly agent_id: string;
   readonly name: string;
@@ -29,18 +29,18 @@ interface FoundAgent {
 
 interface Search {
   readonly agents: readonly FoundAgent[];
-  /** How many fit, shown or not. */
+  /** How many agents fit, including those beyond `agents`. */
   readonly total: number;
-  /** Not everybody was looked at. */
+  /** The search ended before it had read all agents. */
   readonly isCutShort: boolean;
 }
 
 const SHOWN_MAX = 20;
-/** Few enough to be read in one turn, however much they say of themselves. */
+/** A page stays small even if all its agents have large cards. */
 const PAGE_AGENTS = 50;
 const HELP: ReadonlySet<string> = new Set(["", "help", "帮助", "?", "？"]);
 
-/** What the relay itself answers, when a message is for no agent. */
+/** Answers messages that name no agent. */
 export class RelayAgentService {
   readonly #parts: RelayAgentParts;
   readonly #settings: CardSettings;
@@ -50,16 +50,17 @@ export class RelayAgentService {
     this.#settings = settings;
   }
 
-  /** Finds agents by what they are called and can do; whoever asks for nothing that is here is told how to ask. */
+  /** Finds agents by their names and skills; explains how to ask where nothing fits. */
   async answer(principal: Principal, params: unknown): Promise<{ readonly message: A2aMessage }> {
     const { message } = parseSend(params);
     await this.#parts.guard.authorize(principal, "agents.read");
     const text = textOfParts(message.parts);
     const { tenant } = principal;
-    if (HELP.has(text.trim().toLowerCase())) return this.#say(message.contextId, this.#help(tenant), []);
+    if (HELP.has(text.trim().toLowerCase()))
+      return this.#messageOf(message.contextId, this.#help(tenant), []);
     const found = await this.#find(principal, text);
-    const words = found.total === 0 ? this.#nobody(tenant, found) : listOf(found);
-    return this.#say(message.contextId, words, found.agents);
+    const answer = found.total === 0 ? this.#noneFits(tenant, found) : listOf(found);
+    return this.#messageOf(message.contextId, answer, found.agents);
   }
 
   async #find(principal: Principal, text: string): Promise<Search> {
@@ -67,18 +68,18 @@ export class RelayAgentService {
     const { store, clock } = this.#parts;
     const sought = searchWords(text);
     const fitting: { readonly fit: number; readonly found: AgentWithPresence }[] = [];
-    let looked = 0;
+    let readCount = 0;
     let total = 0;
-    for (let afterId = ""; looked < LIMITS.scanRowsMax;) {
+    for (let afterId = ""; readCount < LIMITS.scanRowsMax;) {
       const page = await store.agents(tenant, { afterId, limit: PAGE_AGENTS });
       for (const found of page) {
         await clock.nextTurn();
         if (!isListedFor(principal, found.agent.id)) continue;
-        // A question without a word of its own is about everybody.
+        // A question without search words finds all agents.
         const fit = sought.length === 0 ? 1 : fitOf(found.agent, sought);
         if (fit > 0) fitting.push({ fit, found });
       }
-      looked += page.length;
+      readCount += page.length;
       const last = page.at(-1)?.agent.id;
       if (last === undefined || page.length < PAGE_AGENTS) break;
       afterId = last;
@@ -86,14 +87,14 @@ export class RelayAgentService {
     }
     total += keepBest(fitting) + fitting.length;
     return {
-      agents: fitting.map(({ found }) => this.#tell(found)),
+      agents: fitting.map(({ found }) => this.#foundAgent(found)),
       total,
-      isCutShort: looked >= LIMITS.scanRowsMax,
+      isCutShort: readCount >= LIMITS.scanRowsMax,
     };
   }
 
-  /** By the card that others are shown, so that nothing is told here that is not told there. */
-  #tell(found: AgentWithPresence): FoundAgent {
+  /** Uses the served card, so that the answer contains nothing that other readers cannot read. */
+  #foundAgent(found: AgentWithPresence): FoundAgent {
     const { id, tenant } = found.agent;
     const card = serveCard(found, this.#settings, this.#parts.clock.nowMs());
     const skills = card["skills"] as FoundAgent["skills"];
@@ -106,8 +107,8 @@ export class RelayAgentService {
     };
   }
 
-  #nobody(tenant: string, { isCutShort }: Search): string {
-    const where = isCutShort ? `Among the first ${LIMITS.scanRowsMax} agents nobody` : "Nobody here";
+  #noneFits(tenant: string, { isCutShort }: Search): string {
+    const where = isCutShort ? `Among the first ${LIMITS.scanRowsMax} agents no agent` : "No agent here";
     return `${where} fits these words.\n\n${this.#help(tenant)}`;
   }
 
@@ -120,7 +121,7 @@ export class RelayAgentService {
     ].join("\n");
   }
 
-  #say(
+  #messageOf(
     contextId: string | undefined,
     text: string,
     agents: readonly FoundAgent[],
@@ -135,16 +136,16 @@ export class RelayAgentService {
   }
 }
 
-/** Leaves those that will be shown, the best first; answers how many it took away. */
+/** Keeps the best `SHOWN_MAX`, best first; returns how many it removed. */
 function keepBest(fitting: { readonly fit: number; readonly found: AgentWithPresence }[]): number {
-  // Agents come by id and sorting is stable, so equals stay in that order.
+  // Agents arrive ordered by id and sorting is stable, so equal ones stay in that order.
   fitting.sort((one, other) => other.fit - one.fit);
   return fitting.splice(SHOWN_MAX).length;
 }
 
 function listOf({ agents, total, isCutShort }: Search): string {
   const more = total > agents.length ? `, the best ${agents.length} of them` : "";
-  const limit = isCutShort ? ` Only the first ${LIMITS.scanRowsMax} agents were looked at.` : "";
+  const limit = isCutShort ? ` Only the first ${LIMITS.scanRowsMax} agents were searched.` : "";
   const lines = agents.map(({ agent_id, name, description, skills }) => {
     const called = name === agent_id ? agent_id : `${oneLine(name)} (${agent_id})`;
     const can =
@@ -158,7 +159,7 @@ function listOf({ agents, total, isCutShort }: Search): string {
   ].join("\n");
 }
 
-/** What agents say of themselves must not look like lines of the relay. */
+/** An agent's text must not imitate lines of the relay's answer. */
 function oneLine(text: string): string {
   const line = Array.from(text.replaceAll(/[\s\p{C}]+/gu, " ").trim());
   const isWhole = line.length <= LIMITS.subjectCharsMax;

@@ -15,7 +15,7 @@ import type { TaskPushConfig, TaskPushKey, TaskPushShare } from "../ports/task-p
 import type { TaskRecord, TaskUpdate } from "../ports/tasks.ts";
 import { HOW_TO_ALLOW, originOf } from "../rules/egress-policy.ts";
 import { a2aEventOf } from "../tasks/a2a-view.ts";
-import { TaskStory } from "../tasks/task-story.ts";
+import { A2aTaskReader } from "../tasks/a2a-task.ts";
 import type { DueWork } from "./outbound-schedule.ts";
 import type { PushParts, PushSettings } from "./push-delivery.ts";
 import { outcomeOfAnswer, outcomeOfFailure, type PushOutcome } from "./push-outcome.ts";
@@ -74,14 +74,14 @@ export class TaskPushDelivery {
   readonly #clock: Clock;
   readonly #outbound: Outbound;
   readonly #settings: PushSettings;
-  readonly #story: TaskStory;
+  readonly #taskReader: A2aTaskReader;
 
   constructor(parts: PushParts, settings: PushSettings) {
     this.#store = parts.store;
     this.#clock = parts.clock;
     this.#outbound = parts.outbound;
     this.#settings = settings;
-    this.#story = new TaskStory(parts.store);
+    this.#taskReader = new A2aTaskReader(parts.store);
   }
 
   watch(): Watch {
@@ -214,7 +214,8 @@ export class TaskPushDelivery {
   async #bodyOf(config: TaskPushConfig, task: TaskRecord, update: TaskUpdate): Promise<TaskPushBody> {
     const event = sendsTask(config) ? undefined : a2aEventOf(task, update);
     if (event !== undefined) return { event };
-    return { task: await this.#story.tell(task, { historyLength: undefined, withArtifacts: true }) };
+    const extent = { historyLength: undefined, withArtifacts: true };
+    return { task: (await this.#taskReader.read(task, extent)).task };
   }
 }
 

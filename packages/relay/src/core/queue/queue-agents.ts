@@ -5,10 +5,10 @@ import type { Principal } from "../access/principal.ts";
 import type { Directory } from "../agents/directory.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
 
-/** An agent as a caller writes it. */
+/** How a caller names an agent. */
 export type AgentName = QueueAgent | string;
 
-/** Agents as this wire names them: the key says who it is, the rest is for people. */
+/** Resolves agents as this wire names them: the public key identifies the agent, the display name is for people. */
 export class QueueAgents {
   readonly #store: RelayStore;
   readonly #directory: Directory;
@@ -28,12 +28,12 @@ export class QueueAgents {
     throw new RelayError(
       isPublicKey(pubkey) ? "unknown_agent" : "invalid_argument",
       isPublicKey(pubkey)
-        ? `${field}: nobody is registered with the key ${quote(pubkey)}; GET /agents/{id} shows an agent's key`
+        ? `${field}: no agent is registered with the key ${quote(pubkey)}; GET /agents/{id} shows an agent's key`
         : `${field}: ${quote(pubkey)} is not an Ed25519 public key in base58`,
     );
   }
 
-  /** Who sends: an agent only ever itself, whatever it calls itself; an operator says who. */
+  /** An agent can only send as itself; an operator names the sender. */
   async sender(principal: Principal, claimed: AgentName): Promise<AgentId> {
     const { tenant } = principal;
     if (principal.kind === "operator") return this.resolve(tenant, claimed, "sender");
@@ -54,7 +54,7 @@ export class QueueAgents {
     );
   }
 
-  /** Whoever has left is shown without a key. */
+  /** A deregistered agent has no key. */
   async view(tenant: string, id: AgentId): Promise<QueueAgent> {
     const pubkey = await this.#store.publicKeyOf(tenant, id);
     return { display: id, ...(pubkey === undefined ? {} : { pubkey }) };

@@ -4,71 +4,73 @@ import type { Principal } from "../access/principal.ts";
 import { journalTopic } from "../ports/change-feed.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
-import type { ServiceParts } from "../service-parts.ts";
 import type { WaitQuota } from "../access/wait-quota.ts";
 import { isGone, type WaitOptions } from "../mechanisms/wait-options.ts";
 import type { MailboxService, PurposeQuery, PurposeLease } from "../mailboxes/mailbox-service.ts";
 import type { MailboxMessage } from "../ports/deliveries.ts";
 
-/** How often another taker may be faster before it is taken for an empty queue. */
+/** After so many lost races against other takers the queue counts as empty. */
 const MISSES_MAX = 20;
 
-/** Takes one message of a mailbox, waiting for it as long as it is told. */
+/** Takes one message of a mailbox, waiting up to `waitMs`. */
 type TakeFrom = (agent: string, waitMs: number) => Promise<MailboxMessage | undefined>;
 
-/** Takes work and results: an agent its own, an operator somebody's, or the oldest of all where it names nobody. */
-export class QueueIntake {
-  readonly #store: RelayStore;
-  readonly #guard: Guard;
-  readonly #clock: Clock;
-  readonly #waitQuota: WaitQuota;
-  readonly #mailboxes: MailboxService;
+export interface QueueIntakeParts {
+  readonly store: RelayStore;
+  readonly guard: Guard;
+  readonly clock: Clock;
+  readonly waitQuota: WaitQuota;
+  readonly mailboxes: MailboxService;
+}
 
-  constructor(
-    parts: Pick<ServiceParts, "store" | "clock" | "guard" | "waitQuota">,
-    mailboxes: MailboxService,
-  ) {
-    this.#store = parts.store;
-    this.#guard = parts.guard;
-    this.#clock = parts.clock;
-    this.#waitQuota = parts.waitQuota;
-    this.#mailboxes = mailboxes;
+/** Takes work and results. An operator that names no agent takes the oldest of all agents. */
+export class QueueIntake {
+  readonly #parts: QueueIntakeParts;
+
+  constructor(parts: QueueIntakeParts) {
+    this.#parts = parts;
   }
 
-  /** Taken mail is the caller's until it is finished, or its lease ends. */
+  /** Leases the oldest message of this purpose. */
   async lease(
     principal: Principal,
     agent: string | undefined,
     wanted: PurposeLease,
     waiting: WaitOptions,
   ): Promise<MailboxMessage | undefined> {
-    return this.#find(principal, agent, wanted, waiting, (mailbox, waitMs) =>
-      this.#mailboxes.take(principal, mailbox, { ...wanted, waitMs }, waiting),
+    return this.#take(principal, agent, wanted, waiting, (mailbox, waitMs) =>
+      this.#parts.mailboxes.take(principal, mailbox, { ...wanted, waitMs }, waiting),
     );
   }
 
-  /** Taken mail is done with: acknowledged before it is answered, and not at all if nobody is there to read it. */
+  /** Acknowledges the oldest message before returning it, unless the caller has disconnected. */
   async drain(
     principal: Principal,
     agent: string | undefined,
     wanted: PurposeQuery,
     waiting: WaitOptions,
   ): Promise<MailboxMessage | undefined> {
-    return this.#find(principal, agent, wanted, waiting, async (mailbox, waitMs) => {
-      const endMs = this.#clock.nowMs() + waitMs;
+    return this.#take(principal, agent, wanted, waiting, async (mailbox, waitMs) => {
+      const { clock } = this.#parts;
+      const endMs = clock.nowMs() + waitMs;
       for (;;) {
-        const leftMs = Math.max(0, endMs - this.#clock.nowMs());
-        const mail = await this.#mailboxes.oldest(principal, mailbox, { ...wanted, waitMs: leftMs }, waiting);
-        if (mail === undefined || isGone(waiting)) return undefined;
-        const message_ids = [mail.delivery.messageId];
-        const { acknowledged } = await this.#mailboxes.ack(principal, mailbox, { message_ids });
-        // Of two that saw the same message, one has it.
-        if (acknowledged === 1) return mail;
+        const leftMs = Math.max(0, endMs - clock.nowMs());
+        const oldest = await this.#parts.mailboxes.oldest(
+          principal,
+          mailbox,
+          { ...wanted, waitMs: leftMs },
+          waiting,
+        );
+        if (oldest === undefined || isGone(waiting)) return undefined;
+        const message_ids = [oldest.delivery.messageId];
+        const { acknowledged } = await this.#parts.mailboxes.ack(principal, mailbox, { message_ids });
+        // Another caller may have acknowledged it first.
+        if (acknowledged === 1) return oldest;
       }
     });
   }
 
-  async #find(
+  async #take(
     principal: Principal,
     agent: string | undefined,
     wanted: PurposeQuery,
@@ -79,15 +81,16 @@ export class QueueIntake {
     if (mailbox !== undefined) return takeFrom(mailbox, wanted.waitMs);
     const { tenant } = principal;
     if (wanted.waitMs === 0) return this.#oldestOfAll(tenant, wanted, takeFrom);
+    const { clock, guard, waitQuota } = this.#parts;
     const { signal } = waiting;
-    using watch = this.#waitQuota.watch(principal, journalTopic(tenant));
-    const endMs = this.#clock.nowMs() + wanted.waitMs;
+    using watch = waitQuota.watch(principal, journalTopic(tenant));
+    const endMs = clock.nowMs() + wanted.waitMs;
     for (;;) {
-      const mail = await this.#oldestOfAll(tenant, wanted, takeFrom);
-      const leftMs = endMs - this.#clock.nowMs();
-      if (mail !== undefined || leftMs <= 0 || signal?.aborted === true) return mail;
+      const taken = await this.#oldestOfAll(tenant, wanted, takeFrom);
+      const leftMs = endMs - clock.nowMs();
+      if (taken !== undefined || leftMs <= 0 || signal?.aborted === true) return taken;
       if (!(await watch.changed({ timeoutMs: leftMs, signal }))) return undefined;
-      await this.#guard.assertStillValid(principal);
+      await guard.assertStillValid(principal);
     }
   }
 
@@ -97,11 +100,11 @@ export class QueueIntake {
     takeFrom: TakeFrom,
   ): Promise<MailboxMessage | undefined> {
     for (let misses = 0; misses < MISSES_MAX; misses += 1) {
-      const nowMs = this.#clock.nowMs();
-      const mailbox: AgentId | undefined = await this.#store.oldestMailbox(tenant, purpose, nowMs);
+      const nowMs = this.#parts.clock.nowMs();
+      const mailbox: AgentId | undefined = await this.#parts.store.oldestMailbox(tenant, purpose, nowMs);
       if (mailbox === undefined) return undefined;
-      const mail = await takeFrom(mailbox, 0);
-      if (mail !== undefined) return mail;
+      const taken = await takeFrom(mailbox, 0);
+      if (taken !== undefined) return taken;
     }
     return undefined;
   }

@@ -37,12 +37,12 @@ function golden(name: string): unknown {
   return JSON.parse(readFileSync(path, "utf8")) as unknown;
 }
 
-/** As it goes over the wire: what is undefined is not there. */
+/** The value after JSON, without undefined members. */
 function wire(value: unknown): unknown {
   return JSON.parse(JSON.stringify(value)) as unknown;
 }
 
-/** The message as the relay would keep it. */
+/** The message that the relay would store. */
 function kept(message: object): Message {
   return {
     version: "a2a.v1",
@@ -54,7 +54,7 @@ function kept(message: object): Message {
   } as never;
 }
 
-/** The task as it comes out again at the other end. */
+/** Maps a task to a message and back. */
 function throughTheRelay(task: QueueTask): QueueTask {
   const message = kept(toMessage(task, { ...WAY, parentId: "relay-parent" }));
   const { deadline_ms: deadlineMs = null, idempotency } = task;
@@ -69,7 +69,7 @@ function throughTheRelay(task: QueueTask): QueueTask {
   return toTask(message, delivery, record, { sender: task.sender, recipient: task.recipient, parent });
 }
 
-/** The result as it comes out again, written into a message as the end of a task writes it. */
+/** Maps a result to the message that ends a task and back. */
 function resultThroughTheRelay(result: QueueTaskResultInput): unknown {
   const { state, resultStatus, text, parts, errorMessage } = toEnding(result);
   const message = kept({
@@ -82,26 +82,26 @@ function resultThroughTheRelay(result: QueueTaskResultInput): unknown {
   });
   const task = aTask({ clientId: result.task_id, state, resultStatus });
   const seen = wire(toResult(message, task, []));
-  // The message alone says the same, once its task has left.
+  // The message alone gives the same result after retention removed its task.
   assert.deepEqual({ ...(wire(toResult(message, undefined, [])) as object), task_id: result.task_id }, seen);
   return seen;
 }
 
 describe("a task on the wire", () => {
   for (const name of ["task", "bare-task"]) {
-    it(`comes out as it went in: ${name}`, () => {
+    it(`survives the mapping there and back: ${name}`, () => {
       const task = golden(name) as QueueTask;
       assert.deepEqual(wire(throughTheRelay(task)), task);
     });
   }
 
-  it("has no member for what was not said, also when it was said to be null", () => {
+  it("leaves out absent and null members", () => {
     const nulls = { task_kind: null, parent: null, deadline_ms: null, idempotency: null };
     const message = toMessage({ ...(golden("bare-task") as QueueTask), ...nulls }, WAY);
     assert.deepEqual(Object.keys(message), ["from", "to", "type", "body"]);
   });
 
-  it("shows the relay's own ids where nobody gave others", () => {
+  it("uses the relay's own ids where the requester gave none", () => {
     const record = aTask({ parentId: "p1" });
     const shown = toTask(kept({ body: "x" }), aDelivery(), record, {
       sender: { display: "a" },
@@ -112,14 +112,14 @@ describe("a task on the wire", () => {
     assert.equal(shownId({ id: "task1", clientId: ID }), ID);
   });
 
-  it("tells a message of nothing but data as that data", () => {
+  it("contains the data of a message without text", () => {
     const parts: readonly Part[] = [{ kind: "data", data: { 页: 3 } }];
     const around = { sender: { display: "a" }, recipient: { display: "b" }, parent: undefined };
     const shown = toTask(kept({ body: "", parts }), aDelivery(), aTask(), around);
     assert.equal(shown.intent_text, JSON.stringify(parts));
   });
 
-  it("must say something wherever it says anything", async () => {
+  it("refuses blank texts", async () => {
     const task = golden("task") as QueueTaskInput;
     assertTaskTexts(task);
     const idempotency = { duplicate_safety: "unsafe", key: " " } as const;
@@ -176,13 +176,13 @@ describe("an entry of the queue on the wire", () => {
 
 describe("a result on the wire", () => {
   for (const name of ["result", "bare-result"]) {
-    it(`comes out as it went in: ${name}`, () => {
+    it(`survives the mapping there and back: ${name}`, () => {
       const result = golden(name) as QueueTaskResultInput;
       assert.deepEqual(resultThroughTheRelay(result), result);
     });
   }
 
-  it("comes out as it went in also where it is an error, with or without content and message", () => {
+  it("survives the mapping also as an error, with or without content and message", () => {
     const content = [{ type: "text", text: "日志" }] as const;
     for (const said of [{ content: [] }, { content: [...content] }]) {
       for (const error of [{}, { error_message: "坏了" }]) {
@@ -214,7 +214,7 @@ describe("a result on the wire", () => {
     );
   });
 
-  it("is compared by all that it says", () => {
+  it("is compared by all of its members", () => {
     const result = golden("result") as QueueTaskResultInput;
     const { digest } = toEnding(result);
     assert.equal(toEnding({ ...result, lease_id: "l1" }).digest, digest);
@@ -235,7 +235,7 @@ describe("a result on the wire", () => {
   const ended = (said: Partial<TaskRecord>): TaskRecord =>
     aTask({ state: "completed", resultStatus: "ok", ...said });
 
-  it("of another wire is told as content: parts, else artifacts, else the text", () => {
+  it("of another wire has as content the parts, else the artifacts, else the text", () => {
     const parts: readonly Part[] = [
       { text: "一" },
       { kind: "data", data: [1] },
@@ -268,13 +268,13 @@ describe("a result on the wire", () => {
     });
   }
 
-  it("is ok when a message that answers says nothing about it", () => {
+  it("is ok when the answer has no status", () => {
     assert.equal(toResult(kept({ body: "好" }), undefined, []).status, "ok");
   });
 });
 
 describe("the outcome of a repair on the wire", () => {
-  it("is what was done, with the result that a forced error is", () => {
+  it("contains the action, and the result of a forced error", () => {
     const requeue = { action: "requeue", duplicate_risk: "idempotent" } as const;
     assert.deepEqual(wire(toOutcome(ID, requeue, 1)), golden("requeued"));
     const force = { action: "force_error", message: "请周一再问" } as const;

@@ -27,12 +27,12 @@ import { taskKindOf } from "../messages/message-draft.ts";
 import type { TaskRecord } from "../ports/tasks.ts";
 import { type Ending, endingDigest } from "../rules/task-result.ts";
 
-/** The id under which this wire shows a task: the one its requester gave it, where there is one. */
+/** The task's id on this wire: the one that its requester gave it, else the relay's own. */
 export function shownId(task: Pick<TaskRecord, "id" | "clientId">): string {
   return task.clientId ?? task.id;
 }
 
-/** What must say something if it is there at all, in the words that this wire's clients know. */
+/** Refuses blank texts with the errors that this wire's clients expect. */
 export function assertTaskTexts({ intent_text, task_kind, idempotency }: QueueTaskInput): void {
   const refuse = (what: string): never => {
     throw new RelayError("invalid_argument", `invalid task: ${what}`);
@@ -42,42 +42,42 @@ export function assertTaskTexts({ intent_text, task_kind, idempotency }: QueueTa
   if (idempotency != null && isBlank(idempotency.key)) refuse("idempotency key must not be empty");
 }
 
-/** The request that a task is. `parent` is the relay's own id. */
+/** The request that stands for a task. `parentId` is the relay's own id. */
 export function toMessage(
   task: QueueTaskInput,
-  way: { readonly sender: AgentId; readonly recipient: AgentId; readonly parentId: string | undefined },
+  parties: { readonly sender: AgentId; readonly recipient: AgentId; readonly parentId: string | undefined },
 ): MessageInput {
   return {
-    from: way.sender,
-    to: way.recipient,
+    from: parties.sender,
+    to: parties.recipient,
     type: "request",
     body: task.intent_text,
     ...(task.task_kind == null ? {} : { task_kind: task.task_kind }),
-    ...(way.parentId === undefined ? {} : { parent: way.parentId }),
+    ...(parties.parentId === undefined ? {} : { parent: parties.parentId }),
     ...(task.deadline_ms == null ? {} : { deadline_ms: task.deadline_ms }),
     ...(task.idempotency == null ? {} : { idempotency: task.idempotency }),
   };
 }
 
-/** What makes two sends under one id the same task: all that was said, but for how the agents were called. */
+/** Two sends with one id are the same task if all members but the names of the agents are equal. */
 export function taskDigest(task: QueueTaskInput): string {
-  const { id: _id, sender: _sender, recipient: _recipient, ...said } = task;
-  return digestOf(Object.fromEntries(Object.entries(said).filter(([, value]) => value !== null)));
+  const { id: _id, sender: _sender, recipient: _recipient, ...content } = task;
+  return digestOf(Object.fromEntries(Object.entries(content).filter(([, value]) => value !== null)));
 }
 
-export interface TaskSurroundings {
+export interface TaskParties {
   readonly sender: QueueAgent;
   readonly recipient: QueueAgent;
-  /** Undefined when it has none, or none that is still known. */
+  /** Undefined without a parent, or when retention has removed it. */
   readonly parent: TaskRecord | undefined;
 }
 
-/** The work that a message asks for, as this wire tells it. */
+/** The work that a message asks for, in this wire's form. */
 export function toTask(
   message: Message,
   delivery: DeliveryRecord,
   task: TaskRecord,
-  { sender, recipient, parent }: TaskSurroundings,
+  { sender, recipient, parent }: TaskParties,
 ): QueueTask {
   const kind = taskKindOf(message);
   const parentId = parent === undefined ? task.parentId : shownId(parent);
@@ -128,14 +128,14 @@ export function toEnding(result: QueueTaskResultInput): Omit<Ending, "actor" | "
   const errorMessage = result.error_message ?? undefined;
   const state = status === "error" ? "failed" : "completed";
   const all = content.map(toPart);
-  const said = textOfParts(all);
-  // One plain text is the message's own text, and not in it twice.
-  const isPlain = status !== "error" && content.length === 1 && content[0]?.type === "text" && said !== "";
+  const text = textOfParts(all);
+  // A single text is the body of the message, not also a part.
+  const isPlain = status !== "error" && content.length === 1 && content[0]?.type === "text" && text !== "";
   const parts = content.length === 0 || isPlain ? undefined : all;
   return {
     state,
     resultStatus: status,
-    text: status === "error" ? (errorMessage ?? said) : said,
+    text: status === "error" ? (errorMessage ?? text) : text,
     parts,
     errorMessage,
     digest: endingDigest(state, { status, content, error_message: errorMessage ?? null }),
@@ -143,8 +143,8 @@ export function toEnding(result: QueueTaskResultInput): Omit<Ending, "actor" | "
 }
 
 /**
- * A result as this wire tells it, whichever wire it came by. The task may have left already; then its message
- * has to say it all. Rejected and canceled work reads as an error here.
+ * A result in this wire's form, from any wire. Retention may have removed the task; then the message alone is used.
+ * Rejected and canceled tasks are errors here.
  */
 export function toResult(
   message: Message,
@@ -176,7 +176,7 @@ export function toOutcome(
   };
 }
 
-/** `ids` has what each message's task is called here. */
+/** `ids` maps message ids to the ids of their tasks on this wire. */
 export function toRetryReport(report: RetryReport, ids: ReadonlyMap<string, string>): QueueRetryReport {
   const idOf = ({ messageId }: DeliveryRecord): string => ids.get(messageId) ?? messageId;
   return {
@@ -197,26 +197,26 @@ export function toRetryReport(report: RetryReport, ids: ReadonlyMap<string, stri
   };
 }
 
-/** A message of nothing but data still asks for something. */
+/** A message without text is described by its parts. */
 function intentOf({ body, parts }: Message): string {
   return body === "" && parts !== undefined ? JSON.stringify(parts) : body;
 }
 
 function statusOf(message: Message): ResultStatus {
-  const told = RESULT_STATUSES.find((status) => status === message["result_status"]);
-  if (told !== undefined) return told;
+  const stated = RESULT_STATUSES.find((status) => status === message["result_status"]);
+  if (stated !== undefined) return stated;
   const state = message["task_state"];
   return state === undefined || state === "completed" ? "ok" : "error";
 }
 
 function errorOf(message: Message, status: ResultStatus): string | undefined {
-  const told = message["error_message"];
-  if (typeof told === "string") return told;
+  const stated = message["error_message"];
+  if (typeof stated === "string") return stated;
   const isReason = status === "error" && message.parts === undefined && message.body !== "";
   return isReason ? message.body : undefined;
 }
 
-/** What was said, else what was made, with whatever the text says beyond it. */
+/** The parts of the message, else its text and the parts of the artifacts; a text that repeats them is left out. */
 function contentOf(
   { body, parts }: Message,
   status: ResultStatus,
@@ -234,7 +234,7 @@ function toPart(content: QueueContent): Part {
     : { kind: "data", data: content.value };
 }
 
-/** A part of neither kind, such as a file, is carried whole. */
+/** Any other part, such as a file, becomes JSON as a whole. */
 function toContent(part: Part): QueueContent {
   if (typeof part["text"] === "string") return { type: "text", text: part["text"] };
   return { type: "json", value: "data" in part ? part["data"] : part };

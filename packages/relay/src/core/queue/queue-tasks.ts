@@ -7,8 +7,8 @@ import { workDeliveries } from "../rules/task-changes.ts";
 import type { TaskRecord } from "../ports/tasks.ts";
 
 /**
- * Tasks by the names that callers have for them: the id that the requester gave, or the relay's own. Two
- * requesters may give two tasks the same one; then a lease, or the relay's own id, tells them apart.
+ * Finds tasks by the id that their requester gave them, or by the relay's own. Two requesters may give two tasks the
+ * same id; then a lease or the relay's own id decides.
  */
 export class NamedQueueTasks {
   readonly #store: RelayStore;
@@ -17,15 +17,15 @@ export class NamedQueueTasks {
     this.#store = store;
   }
 
-  /** The relay's own id of the parent that a sender names; its words where it knows no such task. */
+  /** The relay's own id of the parent that a sender names; the name itself where the sender has no such task. */
   async parentId(tenant: string, sender: AgentId, name: string): Promise<string> {
     const [named] = await this.#store.tasksWithClientId(tenant, sender, name);
     return named?.id ?? name;
   }
 
   /**
-   * The task that a worker means: among those that it has not finished, else the one that it ended so, which makes
-   * a result that comes twice the same. Undefined when it was never given such a task.
+   * The task that a result is for: an unfinished one, else the one that ended with the same result, so that a repeated
+   * result is accepted. Undefined when the worker never had such a task.
    */
   async answered(
     tenant: string,
@@ -34,17 +34,19 @@ export class NamedQueueTasks {
   ): Promise<TaskRecord | undefined> {
     const { name, leaseId, digest } = answer;
     const named = await this.#named(tenant, worker, name);
-    const given = named.filter(({ assignee }) => worker === undefined || assignee === worker);
-    const unfinished = given.filter(({ state }) => !isTerminal(state));
+    const assigned = named.filter(({ assignee }) => worker === undefined || assignee === worker);
+    const unfinished = assigned.filter(({ state }) => !isTerminal(state));
     if (unfinished.length === 0) {
-      return given.find(({ resultDigest }) => resultDigest === digest) ?? given[0];
+      return assigned.find(({ resultDigest }) => resultDigest === digest) ?? assigned[0];
     }
-    // Without a lease it may be what ended another's task of that name, sent again, and is not for this requester.
-    const repeated = given.filter(({ state, resultDigest }) => isTerminal(state) && resultDigest === digest);
+    // Without a lease it may repeat the result of another requester's task with the same name.
+    const repeated = assigned.filter(
+      ({ state, resultDigest }) => isTerminal(state) && resultDigest === digest,
+    );
     return this.#theOne(leaseId === undefined ? [...unfinished, ...repeated] : unfinished, name, leaseId);
   }
 
-  /** What a repair is about: the task, and its work while somebody has it. */
+  /** The subject of a repair: the task, and its work while that is leased. */
   async repaired(
     principal: Principal,
     name: string,
@@ -55,13 +57,13 @@ export class NamedQueueTasks {
     const unfinished = named.filter(({ state }) => !isTerminal(state));
     const task = unfinished.length === 0 ? named[0] : await this.#theOne(unfinished, name, leaseId);
     if (task === undefined) return undefined;
-    const mail = await this.workOf(task);
-    return { task, delivery: mail.find(({ state }) => state === "leased") };
+    const work = await this.#workOf(task);
+    return { task, delivery: work.find(({ state }) => state === "leased") };
   }
 
   /**
-   * The lease under which a result without one is accepted: the caller's own, because nobody told workers of this
-   * agent apart. Refused where the work is still in the queue, so that nobody can have done it.
+   * The lease of a result that names none: the one that the agent took without naming a worker. Refuses a result for
+   * work that no worker has leased or read.
    */
   async leaseOf(task: TaskRecord, shownAs: string): Promise<string | undefined> {
     const open = workDeliveries(task, await this.#store.openDeliveriesOfTask(task.tenant, task.id));
@@ -72,12 +74,12 @@ export class NamedQueueTasks {
     if (asked === undefined || asked.deliveredAtMs !== null) return undefined;
     throw new RelayError(
       "lease_required",
-      `task ${shownAs} is queued, and nobody has taken it; take it first, or pass the lease_id it was taken under`,
+      `task ${shownAs} is queued, and no worker has taken it; take it first, or pass the lease_id it was taken under`,
     );
   }
 
-  /** The mail that asks the present assignee for the work. */
-  async workOf(task: TaskRecord): Promise<readonly DeliveryRecord[]> {
+  /** The open deliveries that ask the present assignee for the work. */
+  async #workOf(task: TaskRecord): Promise<readonly DeliveryRecord[]> {
     const open = workDeliveries(task, await this.#store.openDeliveriesOfTask(task.tenant, task.id));
     return open.filter(({ purpose }) => purpose === "work");
   }
@@ -99,8 +101,8 @@ export class NamedQueueTasks {
   ): Promise<TaskRecord | undefined> {
     if (tasks.length === 1) return tasks[0];
     for (const task of leaseId === undefined ? [] : tasks) {
-      const mail = await this.workOf(task);
-      if (mail.some((delivery) => delivery.leaseId === leaseId)) return task;
+      const work = await this.#workOf(task);
+      if (work.some((delivery) => delivery.leaseId === leaseId)) return task;
     }
     const ids = tasks.map(({ id }) => id);
     throw new RelayError(

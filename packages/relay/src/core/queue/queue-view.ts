@@ -12,8 +12,8 @@ import type { DeliveryRecord, MailboxMessage } from "../ports/deliveries.ts";
 import type { QueueAgents } from "./queue-agents.ts";
 import { toEntry, toResult, toTask } from "./queue-mapping.ts";
 
-/** Whose queue, and which part of it; undefined is not narrowed. */
-export interface QueueLook {
+/** Filters of a queue reading; an undefined filter accepts everything. */
+export interface QueueFilter {
   readonly tenant: string;
   readonly party: AgentId | undefined;
   readonly state: QueueState | undefined;
@@ -23,7 +23,7 @@ export interface QueueLook {
   readonly limit: number;
 }
 
-/** Deliveries and tasks as this wire shows them. Looking changes nothing. */
+/** Reads deliveries and tasks in this wire's form, without changing them. */
 export class QueueView {
   readonly #store: RelayStore;
   readonly #agents: QueueAgents;
@@ -33,7 +33,7 @@ export class QueueView {
     this.#agents = agents;
   }
 
-  /** Undefined when the task left in the meantime. */
+  /** Undefined when retention has removed the task. */
   async task({ delivery, message }: MailboxMessage): Promise<QueueTask | undefined> {
     const { tenant, taskId } = delivery;
     const task = taskId === null ? undefined : await this.#store.task(tenant, taskId);
@@ -53,23 +53,27 @@ export class QueueView {
     return toResult(JSON.parse(message.json) as Message, task, artifacts);
   }
 
-  /** What waits, in the order in which it is handed out, then what is worked on, the longest first. */
-  async tasks(look: QueueLook): Promise<readonly QueueTaskEntry[]> {
-    const queued = look.state === "in_flight" ? [] : await this.#waiting(look);
+  /** Queued tasks in the order of their leasing, then leased ones, the oldest lease first. */
+  async tasks(filter: QueueFilter): Promise<readonly QueueTaskEntry[]> {
+    const queued = filter.state === "in_flight" ? [] : await this.#queued(filter);
     const leased =
-      look.state === "queued" ? [] : await this.#mail(look, "leased", look.limit - queued.length);
-    const entries = await this.#viewed([...queued, ...leased], async (mail) => {
-      const task = await this.task(mail);
-      return task === undefined ? undefined : toEntry(mail.delivery, task);
+      filter.state === "queued" ? [] : await this.#work(filter, "leased", filter.limit - queued.length);
+    const entries = await this.#viewed([...queued, ...leased], async (item) => {
+      const task = await this.task(item);
+      return task === undefined ? undefined : toEntry(item.delivery, task);
     });
     return entries.toSorted(inQueueOrder);
   }
 
-  /** Results that were not acknowledged, also those that somebody has in hand. */
-  async results(
-    look: Pick<QueueLook, "limit" | "nowMs" | "tenant"> & { readonly agentId: AgentId | undefined },
-  ): Promise<readonly QueueTaskResult[]> {
-    const { tenant, agentId, limit } = look;
+  /** All unacknowledged results, also leased ones. */
+  async results({
+    tenant,
+    agentId,
+    nowMs,
+    limit,
+  }: Pick<QueueFilter, "limit" | "nowMs" | "tenant"> & {
+    readonly agentId: AgentId | undefined;
+  }): Promise<readonly QueueTaskResult[]> {
     const filter = {
       tenant,
       agentId,
@@ -79,20 +83,20 @@ export class QueueView {
       isOneLine: true,
     } as const;
     const leased = await this.#queue({ ...filter, state: "leased", limit });
-    const waiting = await this.#queue({ ...filter, state: "available", limit: limit - leased.length });
-    const fresh = waiting.filter(({ expiresAtMs }) => expiresAtMs > look.nowMs);
-    return this.#viewed([...leased, ...fresh], (mail) => this.result(mail));
+    const available = await this.#queue({ ...filter, state: "available", limit: limit - leased.length });
+    const unexpired = available.filter(({ expiresAtMs }) => expiresAtMs > nowMs);
+    return this.#viewed([...leased, ...unexpired], (item) => this.result(item));
   }
 
-  /** Work that waits for the same work of another task is in no line yet; it comes behind. */
-  async #waiting(look: QueueLook): Promise<readonly DeliveryRecord[]> {
-    const available = await this.#mail(look, "available", look.limit);
-    const held = await this.#mail(look, "held", look.limit - available.length);
-    return [...available, ...held].filter(({ expiresAtMs }) => expiresAtMs > look.nowMs);
+  /** Held work has no position yet, so it comes last. */
+  async #queued(filter: QueueFilter): Promise<readonly DeliveryRecord[]> {
+    const available = await this.#work(filter, "available", filter.limit);
+    const held = await this.#work(filter, "held", filter.limit - available.length);
+    return [...available, ...held].filter(({ expiresAtMs }) => expiresAtMs > filter.nowMs);
   }
 
-  #mail(
-    { tenant, party, leasedBeforeMs, deadlineBeforeMs }: QueueLook,
+  #work(
+    { tenant, party, leasedBeforeMs, deadlineBeforeMs }: QueueFilter,
     state: "available" | "held" | "leased",
     limit: number,
   ): Promise<readonly DeliveryRecord[]> {
@@ -105,10 +109,10 @@ export class QueueView {
     return (await this.#store.queue(filter)).map(({ delivery }) => delivery);
   }
 
-  /** Ends with the first message that does not fit into one answer; the first of all comes whatever its length. */
+  /** As many views as fit into one answer; at least one. */
   async #viewed<View>(
     deliveries: readonly DeliveryRecord[],
-    view: (mail: MailboxMessage) => Promise<View | undefined>,
+    view: (item: MailboxMessage) => Promise<View | undefined>,
   ): Promise<readonly View[]> {
     const views: View[] = [];
     let bytesLeft: number = LIMITS.answerBytesMax;

@@ -30,23 +30,18 @@ import {
 } from "@a2a-relay/protocol";
 import type { Verb } from "../ports/access.ts";
 import type { CapabilityGate } from "../access/capability-gate.ts";
-import type { Guard } from "../access/guard.ts";
 import type { Principal } from "../access/principal.ts";
 import type { Directory } from "../agents/directory.ts";
-import type { Clock } from "../ports/clock.ts";
 import { combine, decideAndCommit } from "../mechanisms/commit-retry.ts";
-import type { RelayStore } from "../ports/relay-store.ts";
 import { parserOf } from "../mechanisms/schema-check.ts";
-import type { ServiceParts } from "../service-parts.ts";
 import type { WaitOptions } from "../mechanisms/wait-options.ts";
 import type { Retention } from "../journal/retention.ts";
-import type { MailboxService } from "../mailboxes/mailbox-service.ts";
 import type { RepairService } from "../mailboxes/repair-service.ts";
 import type { MessageService } from "../messages/message-service.ts";
 import type { TaskRecord } from "../ports/tasks.ts";
 import type { TaskService } from "../tasks/task-service.ts";
 import { type AgentName, QueueAgents } from "./queue-agents.ts";
-import { QueueIntake } from "./queue-intake.ts";
+import { QueueIntake, type QueueIntakeParts } from "./queue-intake.ts";
 import {
   assertTaskTexts,
   shownId,
@@ -71,9 +66,9 @@ const parseQueue = parserOf(TaskQueueQuerySchema, "query");
 const parseRepair = parserOf(QueueRepairRequestSchema, "repair");
 const parseRetry = parserOf(QueueRetryStaleSchema, "retry-stale");
 
-/** The services whose rules hold here as everywhere. */
-export interface QueuedServices {
-  readonly mailboxes: MailboxService;
+export interface TaskQueueParts extends QueueIntakeParts {
+  readonly directory: Directory;
+  readonly gate: CapabilityGate;
   readonly messages: MessageService;
   readonly repairs: RepairService;
   readonly retention: Retention;
@@ -81,40 +76,30 @@ export interface QueuedServices {
 }
 
 /**
- * The relay as a task queue: the same messages and tasks in the words of a wire that knows only tasks, leases and
- * results. It has no rules of its own about who may do what to which mail.
+ * The relay as a task queue: the same messages and tasks for a wire that has only tasks, leases and results. All rules
+ * are those of the services that it calls.
  */
 export class TaskQueueService {
-  readonly #store: RelayStore;
-  readonly #guard: Guard;
-  readonly #gate: CapabilityGate;
-  readonly #directory: Directory;
-  readonly #clock: Clock;
-  readonly #services: QueuedServices;
+  readonly #parts: TaskQueueParts;
   readonly #agents: QueueAgents;
   readonly #named: NamedQueueTasks;
   readonly #view: QueueView;
   readonly #intake: QueueIntake;
 
-  constructor(parts: ServiceParts, services: QueuedServices) {
-    this.#store = parts.store;
-    this.#guard = parts.guard;
-    this.#gate = parts.gate;
-    this.#directory = parts.directory;
-    this.#clock = parts.clock;
-    this.#services = services;
+  constructor(parts: TaskQueueParts) {
+    this.#parts = parts;
     this.#agents = new QueueAgents(parts);
     this.#named = new NamedQueueTasks(parts.store);
     this.#view = new QueueView(parts.store, this.#agents);
-    this.#intake = new QueueIntake(parts, services.mailboxes);
+    this.#intake = new QueueIntake(parts);
   }
 
-  /** Whom a caller means, by key where it gives one. */
+  /** Finds an agent by its public key where the caller gives one, else by name. */
   async resolve(principal: Principal, agent: AgentName): Promise<AgentId> {
     return this.#agents.resolve(principal.tenant, agent, "agent");
   }
 
-  /** The same task under the same id is the same send; another one under it is a conflict. */
+  /** The same task with the same id is accepted again; another task with it is a conflict. */
   async sendTask(principal: Principal, input: unknown): Promise<QueueTaskAccepted> {
     const task = parseTask(input);
     const { tenant } = principal;
@@ -125,20 +110,20 @@ export class TaskQueueService {
     const parentId =
       task.parent == null ? undefined : await this.#named.parentId(tenant, sender, task.parent);
     const message = toMessage(task, { sender, recipient, parentId });
-    await this.#services.messages.send(principal, message, {
+    await this.#parts.messages.send(principal, message, {
       naming: { clientTaskId, digest: taskDigest(task) },
     });
     return { kind: "a2a_task_queued", task_id: clientTaskId };
   }
 
-  /** Leases the oldest work. Other mail is not touched, and the lease has no end. */
+  /** Leases the oldest work without an expiry. */
   async nextTask(principal: Principal, input: unknown, waiting: WaitOptions = {}): Promise<QueueTaskOption> {
     const { agent, worker = null, wait_ms: waitMs = 0 } = parseNext(input ?? {});
     const wanted = { purpose: "work", worker, leaseMs: null, waitMs } as const;
-    const mail = await this.#intake.lease(principal, agent, wanted, waiting);
-    const task = mail === undefined ? undefined : await this.#view.task(mail);
-    if (mail === undefined || task === undefined) return { kind: "a2a_task_opt", task: null };
-    return { kind: "a2a_task_opt", task, lease: toLease(mail.delivery) };
+    const leased = await this.#intake.lease(principal, agent, wanted, waiting);
+    const task = leased === undefined ? undefined : await this.#view.task(leased);
+    if (leased === undefined || task === undefined) return { kind: "a2a_task_opt", task: null };
+    return { kind: "a2a_task_opt", task, lease: toLease(leased.delivery) };
   }
 
   async recentTasks(principal: Principal, input: unknown): Promise<QueueTasks> {
@@ -150,15 +135,15 @@ export class TaskQueueService {
       state: "queued",
       leasedBeforeMs: undefined,
       deadlineBeforeMs: undefined,
-      nowMs: this.#clock.nowMs(),
+      nowMs: this.#parts.clock.nowMs(),
       limit: query.limit ?? LIMITS.queueLimitDefault,
     });
     return { kind: "a2a_tasks", tasks: entries.map(({ task }) => task) };
   }
 
   /**
-   * Ends a task of the caller's. Whether it exists is found out before anything else is asked, so that nobody learns
-   * what they may do from tasks that are not theirs. `caller` names the agent that an operator speaks for.
+   * Ends a task of the caller's. An unknown task is refused before any other check, so that refusals reveal nothing
+   * about tasks of others. `caller` names the agent that an operator acts for.
    */
   async postResult(principal: Principal, input: unknown, caller: unknown = {}): Promise<QueueResultAccepted> {
     const { agent } = parseCaller(caller);
@@ -172,11 +157,11 @@ export class TaskQueueService {
     if (task === undefined) return this.#refuseUnknown(principal, name);
     const isOver = isTerminal(task.state);
     const lease = leaseId ?? (isOver ? undefined : await this.#named.leaseOf(task, name));
-    await this.#services.tasks.end(principal, task.id, lease, ending);
+    await this.#parts.tasks.end(principal, task.id, lease, ending);
     return { kind: "a2a_result_posted", task_id: name };
   }
 
-  /** Hands out the oldest result: for good, or until it is acknowledged under its lease. */
+  /** Acknowledges the oldest result at once, or leases it until the caller acknowledges it. */
   async nextResult(
     principal: Principal,
     input: unknown,
@@ -186,28 +171,29 @@ export class TaskQueueService {
     const { agent, ack = byDefault, wait_ms: waitMs = 0 } = parseNextResult(input ?? {});
     const wanted = { purpose: "result", waitMs } as const;
     if (ack === "now") {
-      const mail = await this.#intake.drain(principal, agent, wanted, waiting);
-      const result = mail === undefined ? null : await this.#view.result(mail);
+      const drained = await this.#intake.drain(principal, agent, wanted, waiting);
+      const result = drained === undefined ? null : await this.#view.result(drained);
       return { kind: "a2a_result_opt", result };
     }
-    const leased = { ...wanted, worker: null, leaseMs: LIMITS.resultLeaseMsDefault };
-    const mail = await this.#intake.lease(principal, agent, leased, waiting);
-    if (mail === undefined) return { kind: "a2a_result_opt", result: null };
-    return { kind: "a2a_result_opt", result: await this.#view.result(mail), lease: toLease(mail.delivery) };
+    const lease = { ...wanted, worker: null, leaseMs: LIMITS.resultLeaseMsDefault };
+    const leased = await this.#intake.lease(principal, agent, lease, waiting);
+    if (leased === undefined) return { kind: "a2a_result_opt", result: null };
+    const result = await this.#view.result(leased);
+    return { kind: "a2a_result_opt", result, lease: toLease(leased.delivery) };
   }
 
-  /** The result arrived. Saying so twice is harmless. */
+  /** Acknowledging a result twice is harmless. */
   async ackResult(principal: Principal, input: unknown): Promise<QueueResultAcked> {
     const { agent, message_id, lease_id } = parseAck(input);
     const { tenant } = principal;
     const reader = await this.#acting(principal, agent, "mailbox.settle");
-    const delivery = await this.#store.delivery(tenant, message_id);
+    const delivery = await this.#parts.store.delivery(tenant, message_id);
     const isTheirs = reader === undefined || reader === delivery?.agentId;
     if (delivery === undefined || delivery.purpose !== "result" || !isTheirs) {
       throw new RelayError("not_found", `message_id: there is no result ${message_id}`);
     }
     const leases = [{ message_id, lease_id }];
-    const [outcome] = (await this.#services.mailboxes.ack(principal, delivery.agentId, { leases })).results;
+    const [outcome] = (await this.#parts.mailboxes.ack(principal, delivery.agentId, { leases })).results;
     if (outcome?.ok === false) {
       const { code, message, details } = outcome.error;
       throw new RelayError(code, message, { details });
@@ -219,18 +205,19 @@ export class TaskQueueService {
     const query: QueueRecent = parseRecent(input);
     const agentId = await this.#acting(principal, query.agent, "task-queue.read");
     const limit = query.limit ?? LIMITS.queueLimitDefault;
-    const look = { tenant: principal.tenant, agentId, nowMs: this.#clock.nowMs(), limit };
-    return { kind: "a2a_results", results: await this.#view.results(look) };
+    const nowMs = this.#parts.clock.nowMs();
+    const results = await this.#view.results({ tenant: principal.tenant, agentId, nowMs, limit });
+    return { kind: "a2a_results", results };
   }
 
-  /** What waits, what is worked on, and what was not taken yet, with the filters that were in force. */
+  /** Queued and leased tasks and unacknowledged results, with the filters that were applied. */
   async queue(principal: Principal, input: unknown): Promise<QueueSnapshot> {
     const query: TaskQueueQuery = parseQueue(input);
     const { min_lease_age_ms: ageMs, deadline_within_ms: withinMs, state_filter: state } = query;
     const party = await this.#acting(principal, query.agent, "task-queue.read");
     const { tenant } = principal;
     const limit = query.limit ?? LIMITS.queueLimitDefault;
-    const nowMs = this.#clock.nowMs();
+    const nowMs = this.#parts.clock.nowMs();
     const tasks = await this.#view.tasks({
       tenant,
       party,
@@ -255,7 +242,7 @@ export class TaskQueueService {
     const { task_id: name, reason, command } = parseRepair(input);
     let subject: TaskRecord | undefined;
     const order = { what: "task", name, reason, command } as const;
-    const answer = await this.#services.repairs.order(principal, order, async () => {
+    const answer = await this.#parts.repairs.order(principal, order, async () => {
       const found = await this.#named.repaired(principal, name, command.lease_id ?? undefined);
       subject = found?.task;
       return found;
@@ -264,51 +251,54 @@ export class TaskQueueService {
     return { kind: "a2a_repaired", outcome: toOutcome(shownAs, command, answer.attempt) };
   }
 
-  /** Only work is looked at: what else is leased is not of this queue. */
+  /** Considers leased work only; other leased messages are not in this queue. */
   async retryStale(principal: Principal, input: unknown): Promise<QueueAutoRetried> {
     const { policy, ...bare } = parseRetry(input ?? {});
     if (policy !== undefined && Object.keys(bare).length > 0) {
       throw new RelayError("invalid_argument", "retry-stale: give policy, or its members, not both");
     }
-    const report = await this.#services.repairs.retry(principal, policy ?? bare, "work");
+    const report = await this.#parts.repairs.retry(principal, policy ?? bare, "work");
     const ids = new Map<string, string>();
-    const looked = [...report.requeued, ...report.skipped.map(({ delivery }) => delivery)];
-    for (const { messageId, taskId } of looked) {
+    const considered = [...report.requeued, ...report.skipped.map(({ delivery }) => delivery)];
+    for (const { messageId, taskId } of considered) {
       ids.set(messageId, await this.#shownIdOf(principal.tenant, taskId));
     }
     return { kind: "a2a_auto_retried", report: toRetryReport(report, ids) };
   }
 
-  /** Sends the mail of what is finished and taken to the archive now, instead of when its time has come. */
+  /** Archives finished and acknowledged messages now instead of after the retention period. */
   async compact(principal: Principal): Promise<QueueCompacted> {
-    await this.#guard.authorize(principal, "mail.compact");
+    await this.#parts.guard.authorize(principal, "mail.compact");
     const { tenant } = principal;
-    await decideAndCommit(this.#store, async () => {
-      const pass = await this.#gate.pass(principal, { kind: "compact" });
+    await decideAndCommit(this.#parts.store, async () => {
+      const pass = await this.#parts.gate.pass(principal, { kind: "compact" });
       const isEmpty = (pass.events ?? []).length + (pass.capabilities ?? []).length === 0;
       return { changes: isEmpty ? undefined : combine(tenant, [pass]), answer: undefined };
     });
-    return { kind: "a2a_compacted", dropped: await this.#services.retention.compact(tenant) };
+    return { kind: "a2a_compacted", dropped: await this.#parts.retention.compact(tenant) };
   }
 
-  /** For whom the caller acts, if it may: an agent for itself, an operator for whom it names, or for anybody. */
+  /** The agent that the caller acts for: an agent itself; for an operator the named one, or all if it names none. */
   async #acting(principal: Principal, agent: string | undefined, verb: Verb): Promise<AgentId | undefined> {
     const own = principal.kind === "agent" ? principal.agentId : undefined;
     const agentId =
-      agent === undefined ? own : await this.#directory.resolve(principal.tenant, agent, "agent");
-    await this.#guard.authorize(principal, verb, agentId === undefined ? {} : { agentId });
+      agent === undefined ? own : await this.#parts.directory.resolve(principal.tenant, agent, "agent");
+    await this.#parts.guard.authorize(principal, verb, agentId === undefined ? {} : { agentId });
     return agentId;
   }
 
-  /** The same for a task that is not there and for one that is another's. */
+  /** The same answer for a task that does not exist and for a task of another agent. */
   #refuseUnknown(principal: Principal, name: string): Promise<never> {
     const rejected = `a2a respond rejected: task_id ${name} was never dispatched through this daemon`;
     const error = new RelayError("not_found", rejected);
-    return this.#guard.refuse(principal, "tasks.work", {}, error, { reason: "unknown_task", task_id: name });
+    return this.#parts.guard.refuse(principal, "tasks.work", {}, error, {
+      reason: "unknown_task",
+      task_id: name,
+    });
   }
 
   async #shownIdOf(tenant: string, taskId: string | null): Promise<string> {
-    const task = taskId === null ? undefined : await this.#store.task(tenant, taskId);
+    const task = taskId === null ? undefined : await this.#parts.store.task(tenant, taskId);
     return task === undefined ? (taskId ?? "") : shownId(task);
   }
 }

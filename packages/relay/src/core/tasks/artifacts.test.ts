@@ -8,7 +8,7 @@ import { refused } from "../../../testing/refusal.ts";
 const PARTS = [{ kind: "text", text: "第一段" }];
 
 describe("artifacts", () => {
-  it("are put by id: new ones at the end, known ones in their place", async () => {
+  it("are put by id: new ones at the end, known ones at their old position", async () => {
     const { core, taskId } = await askedTask();
     await using _ = core;
     const put = (artifact: object, append?: boolean): Promise<TaskView> =>
@@ -29,7 +29,7 @@ describe("artifacts", () => {
     assert.match(made.artifacts[2]?.artifactId ?? "", /^[0-9a-f-]{36}$/);
   });
 
-  it("are vouched for by one digest at the end, not by an event each", async () => {
+  it("have one digest in the event of the end, and no events of their own", async () => {
     const { core, taskId } = await askedTask();
     await using _ = core;
     const head = await core.store.chainHead("default");
@@ -64,7 +64,7 @@ describe("artifacts", () => {
     assert.equal((await tasks.get(operator, taskId)).artifacts.length, LIMITS.artifactsMax);
   });
 
-  it("are bounded in bytes, all of a task together, however they are cut into pieces", async () => {
+  it("are bounded in bytes, all of a task together, however many chunks they have", async () => {
     const { core, taskId } = await askedTask();
     await using _ = core;
     const { tasks, operator } = core;
@@ -125,7 +125,7 @@ describe("artifacts", () => {
     assert.deepEqual([state, artifacts.length], ["completed", added.length - late.length]);
   });
 
-  it("are refused without parts, and cannot be added to before they are there", async () => {
+  it("are refused without parts, and cannot be appended to before they exist", async () => {
     const { core, taskId } = await askedTask();
     await using _ = core;
     const { tasks, operator } = core;

@@ -1,19 +1,19 @@
 import { type Artifact, type ArtifactInput, LIMITS, RelayError } from "@a2a-relay/protocol";
 
-/** An artifact in A2A's own spelling, with an id. */
+/** The artifact with A2A's spelling of its id; one without an id gets a new one. */
 export function readArtifact(input: ArtifactInput, makeId: () => string): Artifact {
   const { artifact_id: snakeId, artifactId, ...rest } = input;
   return { artifactId: artifactId ?? snakeId ?? makeId(), ...rest };
 }
 
-/** Known ids are replaced in their place, or added to; new ones go to the end. */
-export function putArtifact(known: readonly Artifact[], next: Artifact, append: boolean): Artifact {
-  const before = known.find((artifact) => artifact.artifactId === next.artifactId);
+/** The artifact to store: `next` itself, or what it makes of the artifact with the same id that it appends to. */
+export function putArtifact(present: readonly Artifact[], next: Artifact, append: boolean): Artifact {
+  const before = present.find((artifact) => artifact.artifactId === next.artifactId);
   if (before === undefined) {
     if (append) {
       throw new RelayError("not_found", `artifact: there is no artifact ${next.artifactId} to append to`);
     }
-    assertRoom(known.length + 1);
+    assertRoom(present.length + 1);
     return next;
   }
   if (!append) return next;
@@ -27,13 +27,13 @@ export function putArtifact(known: readonly Artifact[], next: Artifact, append: 
   return { ...before, ...next, parts };
 }
 
-/** The artifacts of a task after these were put. */
-export function withArtifacts(known: readonly Artifact[], put: readonly Artifact[]): readonly Artifact[] {
-  const byId = new Map([...known, ...put].map((artifact) => [artifact.artifactId, artifact]));
+/** All artifacts of a task after `put`: one with a present id keeps its position, new ones follow. */
+export function withArtifacts(present: readonly Artifact[], put: readonly Artifact[]): readonly Artifact[] {
+  const byId = new Map([...present, ...put].map((artifact) => [artifact.artifactId, artifact]));
   return [...byId.values()];
 }
 
-/** Counted together, so that no way of cutting a result into pieces makes it larger. */
+/** The limit holds for all artifacts of a task together, however many there are. */
 export function assertArtifactBytes(artifacts: readonly Artifact[]): void {
   const limit = LIMITS.taskArtifactBytesMax;
   const bytes = Buffer.byteLength(JSON.stringify(artifacts));

@@ -25,7 +25,7 @@ function typesOf(page: TaskEventsPage | undefined): readonly string[] | undefine
 }
 
 describe("following a task", () => {
-  it("tells what happened and what happens, and ends behind the event that finished it", async () => {
+  it("yields past and new events, and ends with the event that finished the task", async () => {
     const asked = await askedTask();
     await using core = asked.core;
     await using events = await follow(asked);
@@ -40,14 +40,14 @@ describe("following a task", () => {
     assert.equal(await events.next(), undefined);
   });
 
-  it("tells nothing to whoever has seen the end, and all of it to whoever has not", async () => {
+  it("yields nothing after the end, and all events to a reader at the beginning", async () => {
     const asked = await askedTask();
     await using core = asked.core;
     await core.tasks.fail(core.zhiwei, asked.taskId, { reason: "不会" });
     await using all = await follow(asked);
     const page = await all.next();
     assert.equal(typesOf(page)?.at(-1), "task.failed");
-    // The result in the mailbox goes on making events; they are not the task's.
+    // The delivery of the result makes further events, which are not the task's.
     await core.mailboxes.read(core.lulu, LULU, {});
     await using rest = await follow(asked, { since: page?.cursor });
     assert.equal(await rest.next(), undefined);
@@ -71,7 +71,7 @@ describe("following a task", () => {
     });
   }
 
-  it("keeps lease ids, and who was allowed what, to itself", async () => {
+  it("reveals neither lease ids nor events about access", async () => {
     const asked = await askedTask();
     await using core = asked.core;
     const { lease_id } = await core.lease({ worker: "w1" });
@@ -87,7 +87,7 @@ describe("following a task", () => {
     assert.equal(page?.events[1]?.task_id, asked.taskId);
   });
 
-  it("knows only its own task", async () => {
+  it("yields events of its own task only", async () => {
     const asked = await askedTask();
     await using core = asked.core;
     await core.send({ type: "request", body: "另一件" });
@@ -95,7 +95,7 @@ describe("following a task", () => {
     assert.equal((await events.next())?.events.length, 1);
   });
 
-  it("is for those who take part, for as long as they do", async () => {
+  it("is allowed to parties only, while they are parties", async () => {
     const asked = await askedTask();
     await using core = asked.core;
     await core.agents.register(core.operator, { agent_id: KAMES });
@@ -117,7 +117,7 @@ describe("following a task", () => {
     assert.ok(typesOf(await theirs.next())?.includes("task.handed_off"));
   });
 
-  it("shows whoever handed it on all up to its last handoff, and nothing of what comes after", async () => {
+  it("ends at the last handoff for an agent that handed the task over", async () => {
     const asked = await askedTask();
     await using core = asked.core;
     await core.agents.register(core.operator, { agent_id: KAMES });
@@ -141,7 +141,7 @@ describe("following a task", () => {
     await refused(core.tasks.get(core.zhiwei, asked.taskId), "not_found");
   });
 
-  it("is refused with a bad cursor, and for a task that is not there", async () => {
+  it("is refused with a bad cursor, and for an unknown task", async () => {
     const asked = await askedTask();
     await using core = asked.core;
     await refused(follow(asked, { since: "x" }), "invalid_argument");

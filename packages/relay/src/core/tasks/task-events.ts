@@ -21,15 +21,15 @@ import type { WaitQuota } from "../access/wait-quota.ts";
 import type { WaitOptions } from "../mechanisms/wait-options.ts";
 import type { EventRecord, EventType } from "../ports/journal.ts";
 import type { TaskRecord } from "../ports/tasks.ts";
-import { visibleTask } from "./visible-task.ts";
+import { visibleTask } from "./task-view.ts";
 
-/** Some of what happened to a task, and the cursor behind it. */
+/** Events of a task, and the cursor after the last of them. */
 export interface TaskEventsPage {
   readonly events: readonly TaskEventView[];
   readonly cursor: string;
 }
 
-interface TaskEventsParts {
+export interface TaskEventsParts {
   readonly store: RelayStore;
   readonly guard: Guard;
   readonly clock: Clock;
@@ -47,7 +47,7 @@ const ENDINGS: ReadonlySet<EventType> = new Set<EventType>([
   "task.replayed",
 ]);
 
-/** What happens to one task, in the order of the journal, up to its end. */
+/** Follows the journal events of one task up to its end. */
 export class TaskEvents {
   readonly #parts: TaskEventsParts;
   readonly #heartbeatMs: number;
@@ -74,15 +74,15 @@ export class TaskEvents {
       heartbeatMs: this.#heartbeatMs,
       signal,
       poll: async () => {
-        const { seq, ...sight } = await this.#look(principal, taskId, afterSeq);
+        const { seq, ...result } = await this.#poll(principal, taskId, afterSeq);
         afterSeq = seq;
-        return sight;
+        return result;
       },
       assertAllowed: () => guard.assertStillValid(principal),
     });
   }
 
-  async #look(
+  async #poll(
     principal: Principal,
     taskId: string,
     afterSeq: number,
@@ -96,14 +96,14 @@ export class TaskEvents {
     const { events, lastSeq, hasMore } = await this.#eventsAfter(task, afterSeq);
     const end = events.findIndex(({ type, seq }) => ENDINGS.has(type) || seq === untilSeq);
     const isLast = end !== -1 || (isTerminal(task.state) && !hasMore);
-    // What is told of a task behind its end is about the mail with its result.
-    const shown = isLast ? events.slice(0, end + 1) : events;
-    const seq = isLast ? (shown.at(-1)?.seq ?? lastSeq) : lastSeq;
-    const page = { events: shown.map(viewTaskEvent), cursor: String(seq) };
-    return { page, seq, isEmpty: shown.length === 0, hasMore, isLast };
+    // Events after the end are about the delivery of the result.
+    const untilEnd = isLast ? events.slice(0, end + 1) : events;
+    const seq = isLast ? (untilEnd.at(-1)?.seq ?? lastSeq) : lastSeq;
+    const page = { events: untilEnd.map(viewTaskEvent), cursor: String(seq) };
+    return { page, seq, isEmpty: untilEnd.length === 0, hasMore, isLast };
   }
 
-  /** The last event that is for the caller: whoever handed the task on sees that as the last of it. */
+  /** The last event that the caller may read: an agent that handed the task over reads up to its handoff. */
   async #untilSeq(principal: Principal, task: TaskRecord): Promise<number> {
     const { tenant, id: taskId, handoffs, requester, assignee } = task;
     if (isAllowed(principal, "tasks.read", { parties: [requester, assignee] })) return Infinity;
@@ -121,7 +121,7 @@ export class TaskEvents {
     return events.findLast(({ actor }) => actor === principal.agentId)?.seq ?? 0;
   }
 
-  /** Past pages with nothing in them for those who take part, until there is something to show or nothing left. */
+  /** Skips pages without events about the task, until it finds some or reaches the end of the journal. */
   async #eventsAfter(
     task: TaskRecord,
     afterSeq: number,
@@ -142,25 +142,25 @@ export class TaskEvents {
     };
     for (let seq = afterSeq; ;) {
       const { events, lastSeq, hasMore } = await store.events({ ...filter, afterSeq: seq });
-      const told = events.filter(isAboutTask);
-      if (told.length > 0 || !hasMore) return { events: told, lastSeq, hasMore };
+      const ofTask = events.filter(isAboutTask);
+      if (ofTask.length > 0 || !hasMore) return { events: ofTask, lastSeq, hasMore };
       seq = lastSeq;
       await throttle.step();
     }
   }
 }
 
-/** Those who take part, and those who did until they handed the task on. */
+/** The requester, the assignee and all agents that handed the task over. */
 function allParties({ requester, assignee, handoffs }: TaskRecord): readonly AgentId[] {
   return [requester, assignee, ...handoffs.map(({ from }) => from as AgentId)];
 }
 
-/** Who was allowed what, and how, is for operators. */
+/** Events about access are for operators only. */
 function isAboutTask({ type }: EventRecord): boolean {
   return type.startsWith("task.") || type.startsWith("message.");
 }
 
-/** A lease id is a secret between the relay and its holder. */
+/** Leaves out the lease id, which only its holder may know. */
 function viewTaskEvent(event: EventRecord): TaskEventView {
   const { lease_id: _, ...data } = JSON.parse(event.dataJson) as Readonly<Record<string, unknown>>;
   return {

@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import { isTerminal, type MailboxItem, RelayError, type TaskState } from "@a2a-relay/protocol";
 import fc from "fast-check";
 import { type CoreOnMemory, coreOnMemory, LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
-import { type ModelTask, type ModelWork, type Outcome, TaskModel } from "../../../testing/task-model.ts";
+import { type ModelTask, type ModelWork, type TaskOutcome, TaskModel } from "../../../testing/task-model.ts";
 import { DEFAULT_TENANT } from "../access/principal.ts";
 
 const KAMES = "kames@kamac";
@@ -132,8 +132,8 @@ class History {
 
   /** What the core shows of the tasks must be what the model says. */
   async compare(tasks: readonly ModelTask[] = this.#tasks): Promise<void> {
-    const mail = await this.#core.inboxOf(LULU);
-    for (const each of tasks) await this.#compare(each, mail);
+    const inbox = await this.#core.inboxOf(LULU);
+    for (const each of tasks) await this.#compare(each, inbox);
   }
 
   async #perform(act: Act): Promise<void> {
@@ -227,15 +227,15 @@ class History {
     const free = [...this.#model.work.values()].filter(
       (work) => work.agent === agent && this.#model.mayLease(work, by),
     );
-    if (item === undefined) return assert.equal(free.length, 0, "mail that could be leased was not");
+    if (item === undefined) return assert.equal(free.length, 0, "a free delivery was not leased");
     const work = this.#model.work.get(item.message_id);
     if (work === undefined) return assert.equal(item.sender_agent_id, "postmaster@relay");
-    assert.ok(this.#model.mayLease(work, by), "mail was leased that is not free for this worker");
+    assert.ok(this.#model.mayLease(work, by), "a delivery was leased that is not free for this worker");
     this.#model.leased(work, item.lease.id, by);
     this.#grants.push({ messageId: work.id, leaseId: item.lease.id });
   }
 
-  /** MailboxMessage by itself: acknowledging is not completing, and giving back frees what waited for the worker. */
+  /** Settles a delivery alone: acknowledging does not complete the task, and releasing frees deliveries reserved for the worker. */
   async #letGo(act: "release" | "ack" | "requeue", grant: Grant | undefined): Promise<void> {
     const work = this.#model.work.get(grant?.messageId ?? "");
     if (grant === undefined || work?.state !== "leased" || work.leaseId !== grant.leaseId) return;
@@ -247,6 +247,7 @@ class History {
     if (act === "requeue")
       await repairs.repair(operator, { message_id: work.id, reason: "it hangs", command });
     this.#model.letGo(work, act === "ack" ? "settled" : "available");
+    if (act === "requeue") work.leaseId = undefined;
   }
 
   async #message(on: ModelTask, state: TaskState, said: string, leaseId: string | undefined): Promise<void> {
@@ -279,7 +280,7 @@ class History {
     if (expected === "ok") this.#model.followUp(on, (await sent).receipt.message_id);
   }
 
-  /** Whoever handed a task over has no say in it any more. */
+  /** An agent that handed a task over can no longer change it. */
   async #formerReply(on: ModelTask): Promise<void> {
     for (const from of on.former) {
       const sent = this.#core.send({ from, to: LULU, type: "reply", task_id: on.id, body: "还是我来" });
@@ -287,7 +288,7 @@ class History {
     }
   }
 
-  #answer(on: ModelTask, message: Readonly<Record<string, unknown>>): Promise<Outcome> {
+  #answer(on: ModelTask, message: Readonly<Record<string, unknown>>): Promise<TaskOutcome> {
     return outcomeOf(this.#core.send({ from: on.assignee, to: LULU, reply_to: on.messageId, ...message }));
   }
 
@@ -295,7 +296,7 @@ class History {
     verb: "reportStatus" | "addArtifact" | "complete" | "fail" | "reject" | "cancel",
     on: ModelTask,
     request: unknown,
-  ): Promise<Outcome> {
+  ): Promise<TaskOutcome> {
     return outcomeOf(this.#core.tasks[verb](this.#core.operator, on.id, request));
   }
 
@@ -305,7 +306,7 @@ class History {
     return this.#model.openWork(on).find((work) => work.state === "leased")?.leaseId;
   }
 
-  async #compare(on: ModelTask, mail: readonly MailboxItem[]): Promise<void> {
+  async #compare(on: ModelTask, inbox: readonly MailboxItem[]): Promise<void> {
     const view = await this.#core.tasks.get(this.#core.operator, on.id);
     assert.deepEqual(
       [view.state, view.assignee, view.requester, view.handoffs.length, view.message_id],
@@ -314,7 +315,7 @@ class History {
     assert.deepEqual(new Set(view.artifacts.map(({ artifactId }) => artifactId)), on.artifacts);
     const work = [...this.#model.work.values()].filter(({ taskId }) => taskId === on.id);
     for (const each of work) await this.#compareWork(each);
-    const results = mail.filter((item) => isResultOf(on.id, item));
+    const results = inbox.filter((item) => isResultOf(on.id, item));
     assert.equal(results.length, isTerminal(on.state) ? 1 : 0, "one result a task, and only at its end");
     assert.equal(view.result_message_id, results[0]?.message_id);
   }
@@ -327,7 +328,7 @@ class History {
 }
 
 describe("a history of tasks", () => {
-  it("is what the model says, whatever is done in whatever order", async () => {
+  it("equals the model after any sequence of operations", async () => {
     const histories = fc.array(ACT, { minLength: 40, maxLength: 120, size: "max" });
     await fc.assert(
       fc.asyncProperty(histories, async (acts) => {
@@ -362,7 +363,7 @@ function isResultOf(taskId: string, { message }: MailboxItem): boolean {
   return message.type === "status" && isTerminal((message["task_state"] ?? "working") as TaskState);
 }
 
-async function outcomeOf(done: Promise<unknown>): Promise<Outcome> {
+async function outcomeOf(done: Promise<unknown>): Promise<TaskOutcome> {
   try {
     await done;
     return "ok";

@@ -7,7 +7,7 @@ import { refused } from "../../../testing/refusal.ts";
 const PARTS = [{ kind: "text", text: "第一段" }];
 
 describe("working on a task", () => {
-  it("shows its state and its last words, which may come as parts", async () => {
+  it("shows its state and its last text, which may come as parts", async () => {
     const { core, taskId } = await askedTask();
     await using _ = core;
     const { tasks, operator } = core;
@@ -52,7 +52,7 @@ describe("working on a task", () => {
 });
 
 describe("completing", () => {
-  it("settles task and mail and makes one result, which carries text, parts and state", async () => {
+  it("settles the task and its deliveries and makes one result, which carries text, parts and state", async () => {
     const { core, taskId, requestId } = await askedTask();
     await using _ = core;
     const { lease_id } = await core.lease();
@@ -61,9 +61,9 @@ describe("completing", () => {
     const task = await core.tasks.complete(core.operator, taskId, request);
     assert.deepEqual([task.state, task.result_status, task.status_text], ["completed", "partial", "好了"]);
     assert.equal((await core.delivery(requestId)).state, "acknowledged");
-    const mail = await core.inboxOf(LULU);
-    assert.equal(mail.length, 1);
-    const result = mail[0]?.message;
+    const inbox = await core.inboxOf(LULU);
+    assert.equal(inbox.length, 1);
+    const result = inbox[0]?.message;
     assert.deepEqual(
       [
         result?.id,
@@ -79,7 +79,7 @@ describe("completing", () => {
     assert.deepEqual([result?.["task_state"], result?.["result_status"]], ["completed", "partial"]);
   });
 
-  it("straight from submitted implies working, and needs no words", async () => {
+  it("straight from submitted implies working, and needs no text", async () => {
     const { core, taskId } = await askedTask();
     await using _ = core;
     for (const request of [undefined, {}]) await core.tasks.complete(core.operator, taskId, request);
@@ -116,7 +116,7 @@ describe("completing", () => {
   });
 
   for (const end of ["fail", "reject"] as const) {
-    it(`by ${end} is the same one again only if all that is said is the same`, async () => {
+    it(`by ${end} is the same one again only if all members are the same`, async () => {
       const { core, taskId } = await askedTask();
       await using _ = core;
       const said = {
@@ -179,9 +179,9 @@ describe("failing and rejecting", () => {
       assert.deepEqual([task.state, task.result_status, task.status_text], [state, "error", "没有权限"]);
       assert.deepEqual(await core.tasks[verb](core.operator, taskId, { reason: "没有权限" }), task);
       await refused(core.tasks[verb](core.operator, taskId, { reason: "别的" }), "task_finished");
-      const mail = await core.inboxOf(LULU);
+      const inbox = await core.inboxOf(LULU);
       assert.deepEqual(
-        mail.map(({ message }) => [message.body, message["task_state"]]),
+        inbox.map(({ message }) => [message.body, message["task_state"]]),
         [["没有权限", state]],
       );
     });
@@ -236,18 +236,18 @@ describe("the list of tasks", () => {
     assert.deepEqual(tasks[0], { ...rest, artifact_count: artifacts.length });
   });
 
-  it("is refused with a filter that makes no sense", async () => {
+  it("is refused with an invalid filter", async () => {
     const { core } = await askedTask();
     await using _ = core;
     for (const query of [{ state: "done" }, { limit: 0 }, { agent: "" }, { agent: "a/b" }]) {
       await refused(core.tasks.list(core.operator, query), "invalid_argument");
     }
-    await refused(core.tasks.list(core.operator, { agent: "nobody" }), "unknown_agent");
+    await refused(core.tasks.list(core.operator, { agent: "unknown" }), "unknown_agent");
   });
 });
 
 describe("a tree of tasks", () => {
-  it("shows all that came of a task, level by level", async () => {
+  it("shows all subtasks, level by level", async () => {
     const { core, taskId } = await askedTask();
     await using _ = core;
     const grow = async (parent: string): Promise<string> =>
@@ -282,9 +282,38 @@ describe("a tree of tasks", () => {
     );
   });
 
-  it("is there only for a task that is there", async () => {
+  it("is refused for an unknown task", async () => {
     await using core = await coreOnMemory();
     await refused(core.tasks.tree(core.operator, "nothing"), "not_found");
     await refused(core.tasks.get(core.operator, "a/b"), "invalid_argument");
+  });
+});
+
+describe("asking for input over the task's status", () => {
+  it("puts the question into the requester's mailbox, once, and shows it on the task", async () => {
+    await using relay = await coreOnMemory();
+    const { receipt } = await relay.send({ type: "request", body: "请翻译" });
+    const taskId = receipt.task_id ?? "";
+    const task = await relay.tasks.reportStatus(relay.zhiwei, taskId, {
+      state: "input-required",
+      text: "翻译成什么语言?",
+    });
+    assert.equal(task.state, "input-required");
+    const [question, ...others] = await relay.inboxOf(LULU);
+    assert.equal(others.length, 0);
+    assert.equal(question?.message.body, "翻译成什么语言?");
+    assert.equal(question?.message.needs_reply, true);
+    assert.equal(question?.message["task_state"], "input-required");
+    assert.equal(question?.task_id, taskId);
+  });
+
+  it("sends no message for mere progress", async () => {
+    await using relay = await coreOnMemory();
+    const { receipt } = await relay.send({ type: "request" });
+    await relay.tasks.reportStatus(relay.zhiwei, receipt.task_id ?? "", {
+      state: "working",
+      text: "reading",
+    });
+    assert.deepEqual(await relay.inboxOf(LULU), []);
   });
 });

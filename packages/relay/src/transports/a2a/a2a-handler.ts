@@ -1,7 +1,6 @@
 import type { A2aOperation, A2aVersion } from "@a2a-relay/protocol";
-import type { A2aCaller } from "../../core/a2a/a2a-caller.ts";
 import type { A2aPage } from "../../core/a2a/a2a-streams.ts";
-import { isForRelay, readEventId, targetOf } from "../../core/a2a/a2a-target.ts";
+import { type A2aCaller, isForRelay, readEventId, targetOf } from "../../core/a2a/a2a-request.ts";
 import type { Principal } from "../../core/access/principal.ts";
 import type { RelayCore } from "../../core/relay-core.ts";
 import type { WaitOptions } from "../../core/mechanisms/wait-options.ts";

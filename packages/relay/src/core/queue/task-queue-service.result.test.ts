@@ -17,7 +17,7 @@ async function relayIdOf(core: CoreWithQueue, clientId: string): Promise<string>
 }
 
 describe("a result that is posted", () => {
-  it("ends the task and its work in one go, and is mail to whoever asked", async () => {
+  it("ends the task and its work in one commit, and is a message to the requester", async () => {
     await using core = await coreWithQueue();
     const id = await core.queueTask();
     await core.takeTask();
@@ -29,8 +29,8 @@ describe("a result that is posted", () => {
     const task = await core.tasks.get(core.lulu, relayId);
     assert.deepEqual([task.state, task.result_status], ["completed", "ok"]);
     assert.equal((await core.delivery(task.message_id)).state, "acknowledged");
-    const [mail] = await core.inboxOf(LULU);
-    assert.deepEqual([mail?.message.type, mail?.message.body, mail?.task_id], ["reply", "翻译好了", relayId]);
+    const [item] = await core.inboxOf(LULU);
+    assert.deepEqual([item?.message.type, item?.message.body, item?.task_id], ["reply", "翻译好了", relayId]);
     assert.deepEqual((await core.taskQueue.queue(core.zhiwei, {})).tasks, []);
   });
 
@@ -79,7 +79,7 @@ describe("a result that is posted", () => {
     assert.deepEqual(result, { task_id: id, status: "error", content: [], error_message: "不用了" });
   });
 
-  it("knows only its own words", async () => {
+  it("refuses unknown members", async () => {
     await using core = await coreWithQueue();
     const id = await core.queueTask();
     await core.takeTask();
@@ -112,7 +112,7 @@ describe("a result for a task that the caller was never given", () => {
       [core.zhiwei, "nothing"],
       [core.kames, id],
       [core.kames, relayId],
-      // Whoever asked for the work does not answer it either.
+      // The requester cannot answer it either.
       [core.lulu, id],
       [core.operator, "nothing"],
     ] as const;
@@ -136,7 +136,7 @@ describe("a result for a task that the caller was never given", () => {
     assert.deepEqual((await core.taskQueue.recentResults(core.operator, {})).results, []);
   });
 
-  it("is refused before any capability is looked at, where the tenant wants them", async () => {
+  it("is refused before any capability check, where the tenant requires capabilities", async () => {
     await using core = await coreWithQueue({ capabilities: true });
     const { task_id: id } = await core.taskQueue.sendTask(core.operator, aQueueTask());
     await core.takeTask();
@@ -160,7 +160,7 @@ describe("a result for a task that the caller was never given", () => {
     await refused(core.queueTask(), "permission_denied", /a2a\.send/);
   });
 
-  it("is refused also when the caller says it is somebody else", async () => {
+  it("is refused also when the caller names another agent", async () => {
     await using core = await coreWithQueue();
     const id = await core.queueTask();
     await core.takeTask();
@@ -204,10 +204,10 @@ describe("the lease of a result", () => {
     await core.taskQueue.postResult(core.zhiwei, { ...anOkResult(id), lease_id: lease?.lease_id });
   });
 
-  it("must be there: nobody answers what lies in the queue", async () => {
+  it("is required: queued work cannot be answered", async () => {
     await using core = await coreWithQueue();
     const id = await core.queueTask();
-    const words = /^task .* is queued, and nobody has taken it/;
+    const words = /^task .* is queued, and no worker has taken it/;
     await refused(core.taskQueue.postResult(core.zhiwei, anOkResult(id)), "lease_required", words);
     const { leaseId } = await core.takeTask();
     const repair = {
@@ -217,12 +217,12 @@ describe("the lease of a result", () => {
     };
     await core.taskQueue.repair(core.operator, repair);
     await refused(core.taskQueue.postResult(core.zhiwei, anOkResult(id)), "lease_required", words);
-    // The late worker knows its lease, and nobody took over.
-    await core.taskQueue.postResult(core.zhiwei, { ...anOkResult(id), lease_id: leaseId });
-    assert.deepEqual((await core.taskQueue.queue(core.operator, {})).tasks, []);
+    // The operator ended the lease, although no other worker took over.
+    const late = core.taskQueue.postResult(core.zhiwei, { ...anOkResult(id), lease_id: leaseId });
+    await refused(late, "lease_lost");
   });
 
-  it("is lost to a late worker once somebody took over", async () => {
+  it("is lost to a late worker once another worker took over", async () => {
     await using core = await coreWithQueue();
     const id = await core.queueTask();
     const { leaseId } = await core.takeTask();
@@ -235,14 +235,14 @@ describe("the lease of a result", () => {
     );
   });
 
-  it("is not needed by whoever read the task on another wire", async () => {
+  it("is not needed by a worker that read the task on another wire", async () => {
     await using core = await coreWithQueue();
     const read = await core.queueTask();
     await core.mailboxes.read(core.zhiwei, ZHIWEI, {});
     await core.taskQueue.postResult(core.zhiwei, anOkResult(read));
     const acknowledged = await core.queueTask();
-    const [mail] = await core.inboxOf(ZHIWEI);
-    await core.mailboxes.ack(core.zhiwei, ZHIWEI, { message_ids: [mail?.message_id] });
+    const [item] = await core.inboxOf(ZHIWEI);
+    await core.mailboxes.ack(core.zhiwei, ZHIWEI, { message_ids: [item?.message_id] });
     await core.taskQueue.postResult(core.zhiwei, anOkResult(acknowledged));
   });
 });
@@ -275,7 +275,7 @@ describe("a task's name", () => {
     await core.taskQueue.postResult(core.zhiwei, anOkResult(task.id, "给lulu"));
     const { result } = await core.taskQueue.nextResult(core.lulu, {}, "now");
     assert.deepEqual(result?.content, [{ type: "text", text: "给lulu" }]);
-    // Both are over: the same results again are known as such.
+    // Both are finished: the same results again are accepted.
     await core.taskQueue.postResult(core.zhiwei, byLease);
     await core.taskQueue.postResult(core.zhiwei, anOkResult(task.id, "给lulu"));
   });
@@ -323,8 +323,8 @@ describe("two wires", () => {
     const { receipt } = await core.send({ type: "request", body: "写一首诗" });
     const { task } = await core.taskQueue.nextTask(core.zhiwei, {});
     await core.taskQueue.postResult(core.zhiwei, anOkResult(task?.id ?? "", "床前明月光"));
-    const [mail] = await core.inboxOf(LULU);
-    assert.deepEqual([mail?.message.body, mail?.task_id], ["床前明月光", receipt.task_id]);
+    const [item] = await core.inboxOf(LULU);
+    assert.deepEqual([item?.message.body, item?.task_id], ["床前明月光", receipt.task_id]);
   });
 
   it("see the same end: a task that is rejected, or fails, there is an error here", async () => {

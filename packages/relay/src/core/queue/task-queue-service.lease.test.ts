@@ -35,7 +35,7 @@ describe("the next task", () => {
     assert.deepEqual(await core.taskQueue.nextTask(core.zhiwei, {}), NOTHING);
   });
 
-  it("leaves everybody else's tasks, and all other mail, where they are", async () => {
+  it("leaves tasks of other agents, and all other messages", async () => {
     await using core = await coreWithQueue();
     await core.send({ body: "只是一封信" });
     await core.taskQueue.sendTask(core.lulu, aQueueTask({ recipient: KAMES }));
@@ -56,14 +56,14 @@ describe("the next task", () => {
     assert.equal(lease?.relay_task_id, receipt.task_id);
   });
 
-  it("wakes whoever waits for it", async () => {
+  it("wakes a waiting caller", async () => {
     await using core = await coreWithQueue();
     const waiting = core.taskQueue.nextTask(core.zhiwei, { wait_ms: 5_000 });
     const id = await core.queueTask();
     assert.equal((await waiting).task?.id, id);
   });
 
-  it("goes back when whoever waited for it has gone", async () => {
+  it("goes back when the waiting caller has disconnected", async () => {
     await using core = await coreWithQueue();
     await core.queueTask();
     const gone = { signal: AbortSignal.abort(), isGone: () => true };
@@ -71,7 +71,7 @@ describe("the next task", () => {
     assert.equal((await core.inboxOf(ZHIWEI)).length, 1);
   });
 
-  it("of another is not to be had, and of anybody is for operators", async () => {
+  it("of another agent is refused, and of all agents is for operators", async () => {
     await using core = await coreWithQueue();
     const first = await core.queueTask();
     await core.taskQueue.sendTask(core.lulu, aQueueTask({ recipient: KAMES }));
@@ -82,7 +82,7 @@ describe("the next task", () => {
     assert.deepEqual(await core.taskQueue.nextTask(core.operator, {}), NOTHING);
   });
 
-  it("comes in one line for an operator who names nobody, and wakes it", async () => {
+  it("comes oldest first for an operator that names no agent, and wakes it", async () => {
     await using core = await coreWithQueue();
     const ids: string[] = [];
     for (const recipient of [KAMES, ZHIWEI, KAMES]) {
@@ -97,7 +97,7 @@ describe("the next task", () => {
     assert.equal((await waiting).task?.id, id);
   });
 
-  it("is held for as long as it takes: no clock ends its lease", async () => {
+  it("has a lease without an expiry", async () => {
     await using core = await coreWithQueue();
     await core.queueTask({ idempotency: { duplicate_safety: "idempotent", key: "k" } });
     await core.takeTask();
@@ -108,7 +108,7 @@ describe("the next task", () => {
 });
 
 describe("the next result", () => {
-  it("is drained by whoever asked for the work, in the order of the answers, and by nobody else", async () => {
+  it("is drained by the requester only, in the order of the answers", async () => {
     await using core = await coreWithQueue();
     const first = await core.queueTask();
     const foreign = aQueueTask({ sender: KAMES });
@@ -127,7 +127,7 @@ describe("the next result", () => {
     await refused(taskQueue.nextResult(core.kames, { agent: LULU }, "now"), "permission_denied");
   });
 
-  it("leaves all other mail where it is", async () => {
+  it("leaves all other messages", async () => {
     await using core = await coreWithQueue();
     await core.send({ from: ZHIWEI, to: LULU, body: "闲聊" });
     await core.queueTask();
@@ -146,7 +146,7 @@ describe("the next result", () => {
     assert.deepEqual([ids.length, new Set(ids).size], [3, 3]);
   });
 
-  it("wakes whoever waits for it, and is not lost on whoever has gone", async () => {
+  it("wakes a waiting caller, and is not lost when that caller has disconnected", async () => {
     await using core = await coreWithQueue();
     await core.queueTask();
     const waiting = core.taskQueue.nextResult(core.lulu, { wait_ms: 5_000 }, "now");
@@ -159,7 +159,7 @@ describe("the next result", () => {
     assert.equal((await core.taskQueue.recentResults(core.lulu, {})).results.length, 1);
   });
 
-  it("of anybody is for operators, who may name one", async () => {
+  it("of all agents is for operators, who may name one", async () => {
     await using core = await coreWithQueue();
     const id = await core.queueTask();
     await core.taskQueue.sendTask(core.kames, aQueueTask({ sender: KAMES }));
@@ -171,7 +171,7 @@ describe("the next result", () => {
 });
 
 describe("a result that waits to be acknowledged", () => {
-  it("comes back until it is, however often its reader got lost", async () => {
+  it("is leased again until then, however often its reader fails", async () => {
     await using core = await coreWithQueue();
     const id = await core.queueTask();
     await core.finishTask();
@@ -196,7 +196,7 @@ describe("a result that waits to be acknowledged", () => {
     assert.deepEqual(await taskQueue.nextResult(core.lulu, {}, "now"), NO_RESULT);
   });
 
-  it("comes back also when it was a reply by message", async () => {
+  it("is leased again also when it was a reply by message", async () => {
     await using core = await coreWithQueue();
     await core.queueTask();
     const { lease } = await core.taskQueue.nextTask(core.zhiwei, {});
@@ -241,7 +241,7 @@ describe("a result that waits to be acknowledged", () => {
 });
 
 describe("what is pending", () => {
-  it("is looked at without being taken, as much as is asked for, oldest first", async () => {
+  it("is read without being taken, up to the limit, oldest first", async () => {
     await using core = await coreWithQueue();
     const ids: string[] = [];
     for (let count = 0; count < 12; count += 1) ids.push(await core.queueTask());
@@ -277,7 +277,7 @@ describe("what is pending", () => {
     assert.equal(results[0]?.task_id, mine.id);
   });
 
-  it("is shown to the sender, to the recipient and to operators, and to nobody else", async () => {
+  it("is visible to the sender, the recipient and operators only", async () => {
     await using core = await coreWithQueue();
     await core.queueTask();
     const { taskQueue } = core;

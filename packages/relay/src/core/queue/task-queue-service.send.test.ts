@@ -22,7 +22,7 @@ async function denials(core: CoreWithQueue): Promise<readonly Readonly<Record<st
 }
 
 describe("a task that is sent", () => {
-  it("is a request like any other, to everybody who speaks another wire", async () => {
+  it("is an ordinary request on every other wire", async () => {
     await using core = await coreWithQueue();
     const deadline_ms = core.clock.nowMs() + 60_000;
     const idempotency = { duplicate_safety: "idempotent", key: "k-1" } as const;
@@ -32,7 +32,7 @@ describe("a task that is sent", () => {
       task_id: task.id,
     });
     const [item] = await core.inboxOf(ZHIWEI);
-    const { from, to, type, body, ...more } = item?.message ?? assert.fail("there is no mail");
+    const { from, to, type, body, ...more } = item?.message ?? assert.fail("the inbox is empty");
     assert.deepEqual([from, to, type, body], [LULU, ZHIWEI, "request", task.intent_text]);
     assert.equal(more["task_kind"], "release.notes");
     const { tasks } = await core.tasks.list(core.lulu, {});
@@ -54,7 +54,7 @@ describe("a task that is sent", () => {
     assert.equal((await core.inboxOf(ZHIWEI)).length, 0);
   });
 
-  it("with other content, or to somebody else, is a conflict while its name is taken", async () => {
+  it("with other content, or to another recipient, is a conflict while its id is taken", async () => {
     await using core = await coreWithQueue();
     const task = aQueueTask();
     await core.taskQueue.sendTask(core.lulu, task);
@@ -69,7 +69,7 @@ describe("a task that is sent", () => {
     assert.equal((await core.inboxOf(KAMES)).length, 0);
   });
 
-  it("has a name of its sender's alone: another may use the same", async () => {
+  it("has an id of its sender: another sender may use the same", async () => {
     await using core = await coreWithQueue();
     const task = aQueueTask();
     await core.taskQueue.sendTask(core.lulu, task);
@@ -95,7 +95,7 @@ describe("a task that is sent", () => {
     assert.equal((await core.inboxOf(ZHIWEI)).length, 3);
   });
 
-  it("is refused in the words of its wire when something in it is blank", async () => {
+  it("is refused with this wire's errors when a text is blank", async () => {
     await using core = await coreWithQueue();
     const key = { duplicate_safety: "unsafe", key: "  " } as const;
     await refused(
@@ -109,7 +109,7 @@ describe("a task that is sent", () => {
     assert.equal((await core.inboxOf(ZHIWEI)).length, 0);
   });
 
-  it("knows only two words for how safe it is to repeat", async () => {
+  it("accepts two values of duplicate_safety only", async () => {
     await using core = await coreWithQueue();
     const idempotency = { duplicate_safety: "Idempotent", key: "k" } as never;
     await refused(
@@ -121,7 +121,7 @@ describe("a task that is sent", () => {
 });
 
 describe("the parent of a task", () => {
-  it("is named as its sender knows it: by its own name for it, by another's, or by the relay's id", async () => {
+  it("is named by the sender's id, another sender's id, or the relay's id", async () => {
     await using core = await coreWithQueue();
     const root = await core.queueTask();
     const { lease } = await core.taskQueue.nextTask(core.zhiwei, {});
@@ -140,7 +140,7 @@ describe("the parent of a task", () => {
     assert.deepEqual([tree.children.length, tree.children[0]?.children.length], [2, 1]);
   });
 
-  it("need not be there any more for the same task to be the same", async () => {
+  it("need not exist any more when the same task is sent again", async () => {
     await using core = await coreWithQueue();
     const root = await core.queueTask();
     const child = aQueueTask({ parent: root });
@@ -153,7 +153,7 @@ describe("the parent of a task", () => {
     assert.equal(tasks.length, 1);
   });
 
-  it("must be a task that its sender takes part in", async () => {
+  it("must be a task of the sender", async () => {
     await using core = await coreWithQueue();
     await refused(core.queueTask({ parent: "nothing" }), "not_found", /^parent: there is no task nothing$/);
     const foreign = await core.queueTask();
@@ -166,10 +166,10 @@ describe("the parent of a task", () => {
 });
 
 describe("the sender of a task", () => {
-  it("is its key: what it calls itself beside that does not matter", async () => {
+  it("is identified by its key, whatever its display name", async () => {
     await using core = await coreWithQueue();
     const pubkey = await keyOf(core, LULU);
-    await core.queueTask({ sender: { display: "somebody@else", pubkey } });
+    await core.queueTask({ sender: { display: "another@host", pubkey } });
     await core.queueTask({ sender: { display: "lulu" } });
     await core.queueTask({ sender: "lulu" });
     const { tasks } = await core.taskQueue.recentTasks(core.zhiwei, {});
@@ -179,13 +179,13 @@ describe("the sender of a task", () => {
     );
   });
 
-  it("is nobody but the caller, and the attempt is on record", async () => {
+  it("is the caller only, and the journal records the attempt", async () => {
     await using core = await coreWithQueue();
     const foreignKey = await keyOf(core, KAMES);
     const unknownKey = toBase58(new Uint8Array(32).fill(7));
     const claims = [
       KAMES,
-      "nobody@nowhere",
+      "unknown@nowhere",
       { display: LULU, pubkey: foreignKey },
       { display: LULU, pubkey: unknownKey },
       { display: LULU, pubkey: "not a key" },
@@ -209,14 +209,14 @@ describe("the sender of a task", () => {
     await core.queueTask();
   });
 
-  it("is whom an operator says, by name or by key", async () => {
+  it("is named by an operator, by name or by key", async () => {
     await using core = await coreWithQueue();
     const pubkey = await keyOf(core, LULU);
     await core.taskQueue.sendTask(core.operator, aQueueTask({ sender: { display: "?", pubkey } }));
     await core.taskQueue.sendTask(core.operator, aQueueTask({ sender: "lulu" }));
     const { tasks } = await core.taskQueue.recentTasks(core.lulu, {});
     assert.equal(tasks.length, 2);
-    const task = aQueueTask({ sender: "nobody" });
+    const task = aQueueTask({ sender: "unknown" });
     await refused(core.taskQueue.sendTask(core.operator, task), "unknown_agent", /^sender: /);
   });
 });
@@ -230,12 +230,12 @@ describe("the recipient of a task", () => {
     assert.equal((await core.inboxOf(ZHIWEI)).length, 2);
   });
 
-  it("must be somebody, named as agents are named", async () => {
+  it("must be a registered agent, in any of the forms of agent names", async () => {
     await using core = await coreWithQueue();
     const unknownKey = toBase58(new Uint8Array(32).fill(7));
     const send = (recipient: string | { display: string; pubkey?: string }): Promise<string> =>
       core.queueTask({ recipient });
-    await refused(send("nobody@nowhere"), "unknown_agent", /^recipient: no agent is registered as/);
+    await refused(send("unknown@nowhere"), "unknown_agent", /^recipient: no agent is registered as/);
     await refused(
       send({ display: ZHIWEI, pubkey: unknownKey }),
       "unknown_agent",

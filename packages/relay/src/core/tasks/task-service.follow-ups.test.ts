@@ -9,7 +9,7 @@ async function requested(core: CoreOnMemory): Promise<string> {
   return (await core.send({ type: "request", body: "帮我看看" })).receipt.task_id ?? "";
 }
 
-describe("a follow-up that nobody has read", () => {
+describe("an unread follow-up", () => {
   it("keeps its task from being handed over, until it is read", async () => {
     await using core = await coreOnMemory();
     await core.agents.register(core.operator, { agent_id: KAMES });
@@ -34,7 +34,7 @@ describe("a follow-up that nobody has read", () => {
     assert.equal((await core.inboxOf(LULU)).length, 1);
   });
 
-  it("is not left behind by a cancel in the same turn", async () => {
+  it("is withdrawn by a cancel at the same time", async () => {
     await using core = await coreOnMemory();
     const taskId = await requested(core);
     const followUp = core.send({ task_id: taskId, body: "更正" });
@@ -42,7 +42,7 @@ describe("a follow-up that nobody has read", () => {
     assert.deepEqual(await core.inboxOf(ZHIWEI), []);
   });
 
-  it("is not kept for a worker that gives the task back in the same turn", async () => {
+  it("is free for other workers when its worker releases the task at the same time", async () => {
     await using core = await coreOnMemory();
     const taskId = await requested(core);
     const { message_id, lease_id } = await core.lease({ worker: "w1" });
@@ -52,7 +52,7 @@ describe("a follow-up that nobody has read", () => {
     assert.deepEqual(messages.map(({ message }) => message.body).toSorted(), ["帮我看看", "更正"].toSorted());
   });
 
-  it("waits for nobody once the one it waited for has failed another", async () => {
+  it("is free for other workers once its worker has failed another one", async () => {
     await using core = await coreOnMemory();
     const taskId = await requested(core);
     await core.lease({ worker: "w1" });
@@ -81,7 +81,7 @@ describe("an answer", () => {
     await refused(core.messages.send(core.zhiwei, { ...reply, body: "别的" }), "task_finished");
   });
 
-  it("about the state of a task comes from whoever works on it", async () => {
+  it("about the state of a task comes from its assignee", async () => {
     await using core = await coreOnMemory();
     const taskId = await requested(core);
     const status = { type: "status", task_id: taskId, task_state: "canceled", body: "算了" } as const;

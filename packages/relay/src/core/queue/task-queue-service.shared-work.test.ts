@@ -31,7 +31,7 @@ async function isDelivered(core: CoreWithQueue, id: string): Promise<boolean> {
   return tasks.some((task) => task.id === id) && (await core.inboxOf(ZHIWEI)).length > 0;
 }
 
-/** What the sender can take now. */
+/** The results that the sender can take now. */
 async function results(core: CoreWithQueue): Promise<readonly (readonly unknown[])[]> {
   const { results: pending } = await core.taskQueue.recentResults(core.lulu, {});
   return pending.map(({ task_id, status, content }) => [task_id, status, content]);
@@ -70,8 +70,8 @@ describe("work that was done before under the same key", () => {
       [events.length, events[0]?.task_id, events[0]?.data["replay_of"]],
       [1, task.id, source?.id],
     );
-    const [mail] = await core.inboxOf(LULU);
-    assert.deepEqual([mail?.message.from, mail?.message["replay_of"]], [ZHIWEI, source?.id]);
+    const [item] = await core.inboxOf(LULU);
+    assert.deepEqual([item?.message.from, item?.message["replay_of"]], [ZHIWEI, source?.id]);
     assert.equal((await core.journal.verify(core.operator)).ok, true);
   });
 
@@ -123,7 +123,7 @@ describe("work that was done before under the same key", () => {
     });
   }
 
-  it("is done again when its result told of an error beside it, or was too long to remember", async () => {
+  it("is done again when its result had an error message, or was too long to remember", async () => {
     await using core = await coreWithQueue();
     await share(core, "k-1");
     const warned = { ...anOkResult((await core.takeTask()).id), error_message: "有警告" };
@@ -197,7 +197,7 @@ describe("work that was done before under the same key", () => {
     assert.equal(await core.store.forgetCachedResults(core.clock.nowMs(), 0), 0);
   });
 
-  it("is remembered also after the task itself has left", async () => {
+  it("is remembered also after retention removed the task", async () => {
     await using core = await doneOnce();
     assert.equal((await core.taskQueue.compact(core.operator)).dropped, 2);
     assert.equal(await isDelivered(core, await share(core, "k-1")), false);
@@ -219,7 +219,7 @@ async function leaseOf(core: CoreWithQueue, id: string): Promise<string | undefi
 }
 
 describe("work that is under way under the same key", () => {
-  it("is not handed out twice: whoever asks second is answered with the first one's result", async () => {
+  it("is not leased twice: the second requester gets the first one's result", async () => {
     await using core = await coreWithQueue();
     const first = await share(core, "k-1");
     const second = await share(core, "k-1");
@@ -349,14 +349,14 @@ describe("work that is under way under the same key", () => {
     assert.equal((await core.inboxOf(ZHIWEI)).length, 0);
   });
 
-  it("is not waited for when it ends at the very moment somebody asks for the same", async () => {
+  it("is not waited for when it ends while another requester asks for the same", async () => {
     await using core = await coreWithQueue();
     const first = await share(core, "k-1");
     await core.takeTask();
     const { store } = core;
     const commit = store.commit.bind(store);
     store.commit = async (changes) => {
-      // It has been decided to wait; now the first one ends, and only then is the waiting written.
+      // The send has decided to wait. The first task ends before that decision is committed.
       store.commit = commit;
       await core.taskQueue.postResult(core.zhiwei, anOkResult(first));
       return commit(changes);
@@ -368,7 +368,7 @@ describe("work that is under way under the same key", () => {
     );
   });
 
-  it("gets its turn however many wait", async () => {
+  it("is released however many tasks wait", async () => {
     await using core = await coreWithQueue({ mailboxOpenMax: 10_000 });
     for (let count = 0; count < 250; count += 1) await share(core, "stuck");
     const first = await share(core, "k-1");

@@ -30,7 +30,7 @@ async function setup(): Promise<CoreWithQueue> {
 }
 
 describe("the queue", () => {
-  it("shows what waits, then what is worked on, then results, with the filters that were in force", async () => {
+  it("contains queued tasks, then leased ones, then results, with the filters that were applied", async () => {
     await using core = await setup();
     const queue = await core.taskQueue.queue(core.zhiwei, {});
     assert.deepEqual(states(queue), ["queued third", "in_flight first", "in_flight second"]);
@@ -58,7 +58,7 @@ describe("the queue", () => {
     assert.equal((await core.taskQueue.queue(core.operator, {})).results.length, 1);
   });
 
-  it("is not changed by being looked at", async () => {
+  it("is not changed by reading it", async () => {
     await using core = await setup();
     const before = await core.store.chainHead("default");
     const [one, two] = [await core.taskQueue.queue(core.lulu, {}), await core.taskQueue.queue(core.lulu, {})];
@@ -66,7 +66,7 @@ describe("the queue", () => {
     assert.deepEqual(await core.store.chainHead("default"), before);
   });
 
-  it("shows nothing to whoever takes no part in it", async () => {
+  it("is empty for an agent that is no party", async () => {
     await using core = await setup();
     const { tasks, results } = await core.taskQueue.queue(core.kames, {});
     assert.deepEqual([tasks, results], [[], []]);
@@ -77,12 +77,12 @@ describe("the queue", () => {
 
   it("hides young leases and nothing else", async () => {
     await using core = await setup();
-    const look = (min_lease_age_ms: number): Promise<QueueSnapshot> =>
+    const read = (min_lease_age_ms: number): Promise<QueueSnapshot> =>
       core.taskQueue.queue(core.lulu, { min_lease_age_ms });
-    assert.deepEqual(states(await look(60_000)), ["queued third", "in_flight first"]);
-    assert.deepEqual(states(await look(60_001)), ["queued third"]);
-    assert.deepEqual(states(await look(0)), ["queued third", "in_flight first", "in_flight second"]);
-    const oldest = await look(Number(U64_MAX));
+    assert.deepEqual(states(await read(60_000)), ["queued third", "in_flight first"]);
+    assert.deepEqual(states(await read(60_001)), ["queued third"]);
+    assert.deepEqual(states(await read(0)), ["queued third", "in_flight first", "in_flight second"]);
+    const oldest = await read(Number(U64_MAX));
     assert.deepEqual([states(oldest), oldest.results.length], [["queued third"], 1]);
     assert.equal(oldest.min_lease_age_ms, Number(U64_MAX));
   });
@@ -93,25 +93,25 @@ describe("the queue", () => {
     await core.queueTask({ intent_text: "no deadline" });
     await core.queueTask({ intent_text: "later", deadline_ms: nowMs + 60_000 });
     await core.queueTask({ intent_text: "soon", deadline_ms: nowMs + 1_000 });
-    const look = async (deadline_within_ms: number): Promise<readonly string[]> =>
+    const read = async (deadline_within_ms: number): Promise<readonly string[]> =>
       states(await core.taskQueue.queue(core.lulu, { deadline_within_ms }));
-    assert.deepEqual(await look(999), []);
-    assert.deepEqual(await look(1_000), ["queued soon"]);
-    assert.deepEqual(await look(60_000), ["queued later", "queued soon"]);
+    assert.deepEqual(await read(999), []);
+    assert.deepEqual(await read(1_000), ["queued soon"]);
+    assert.deepEqual(await read(60_000), ["queued later", "queued soon"]);
     core.clock.advance(2_000);
-    assert.deepEqual(await look(0), ["queued soon"]);
-    assert.deepEqual(await look(Number(U64_MAX)), ["queued later", "queued soon"]);
+    assert.deepEqual(await read(0), ["queued soon"]);
+    assert.deepEqual(await read(Number(U64_MAX)), ["queued later", "queued soon"]);
   });
 
-  it("is narrowed to one state, says so, and knows no other", async () => {
+  it("can be filtered by state, and refuses an unknown state", async () => {
     await using core = await setup();
-    const look = (state_filter: string): Promise<QueueSnapshot> =>
+    const read = (state_filter: string): Promise<QueueSnapshot> =>
       core.taskQueue.queue(core.lulu, { state_filter });
-    const queued = await look("queued");
+    const queued = await read("queued");
     assert.deepEqual([states(queued), queued.state_filter], [["queued third"], "queued"]);
-    assert.deepEqual(states(await look("in_flight")), ["in_flight first", "in_flight second"]);
+    assert.deepEqual(states(await read("in_flight")), ["in_flight first", "in_flight second"]);
     for (const typo of ["in-flight", "Queued", "inFlight", ""]) {
-      await refused(look(typo), "invalid_argument", /^state_filter: must be one of queued, in_flight/);
+      await refused(read(typo), "invalid_argument", /^state_filter: must be one of queued, in_flight/);
     }
   });
 
@@ -129,7 +129,7 @@ describe("the queue", () => {
     assert.deepEqual([none.tasks, none.results, none.limit], [[], [], 0]);
   });
 
-  it("has in one line what waits for many, and what was requeued at its end", async () => {
+  it("orders tasks of all agents by position, requeued ones last", async () => {
     await using core = await coreWithQueue();
     const send = (intent_text: string, recipient: string): Promise<unknown> =>
       core.taskQueue.sendTask(core.lulu, aQueueTask({ intent_text, recipient }));
@@ -150,7 +150,7 @@ describe("the queue", () => {
     assert.equal(queue.tasks.at(-1)?.attempt, 1);
   });
 
-  it("has work of every wire in it, and no other mail", async () => {
+  it("contains work of every wire, and no other messages", async () => {
     await using core = await coreWithQueue();
     await core.send({ body: "闲聊" });
     const { receipt } = await core.send({ type: "request", body: "从信里来" });
@@ -161,7 +161,7 @@ describe("the queue", () => {
     assert.deepEqual(states(await core.taskQueue.queue(core.operator, {})), []);
   });
 
-  it("counts a result that somebody has in hand as not yet taken", async () => {
+  it("contains leased results as unacknowledged", async () => {
     await using core = await setup();
     await core.taskQueue.nextResult(core.lulu, {}, "explicit");
     assert.equal((await core.taskQueue.queue(core.lulu, {})).results.length, 1);

@@ -11,45 +11,42 @@ import type { RelayStore } from "../ports/relay-store.ts";
 import type { TaskRecord, TaskUpdate } from "../ports/tasks.ts";
 import { a2aMessageOf, a2aStatusOf, a2aTaskOf, saidMessage } from "./a2a-view.ts";
 
-/** How much of a task is to be shown. */
-export interface Shown {
-  /** The newest so many messages; undefined: as many as one answer may have bytes. */
+/** How much of a task to read. */
+export interface A2aTaskExtent {
+  /** The newest messages, at most so many; undefined: as many as fit into one answer. */
   readonly historyLength: number | undefined;
   readonly withArtifacts: boolean;
 }
 
-/** A look at a task: how it was shown, and the record as of that very moment. */
-export interface Look {
-  readonly task: TaskRecord;
-  readonly told: A2aTask;
+export interface A2aTaskRead {
+  readonly record: TaskRecord;
+  readonly task: A2aTask;
 }
 
-/** A task with what was said about it, read from the store and put together as A2A shows it. */
-export class TaskStory {
+/** Reads a task with its status, history and artifacts in A2A's form. */
+export class A2aTaskReader {
   readonly #store: RelayStore;
 
   constructor(store: RelayStore) {
     this.#store = store;
   }
 
-  async tell(task: TaskRecord, shown: Shown): Promise<A2aTask> {
-    return (await this.look(task, shown)).told;
-  }
-
-  /** The task as it stands, which may be later than `known`: an artifact is in it if and only if its step is. */
-  async look(known: TaskRecord, { historyLength, withArtifacts }: Shown): Promise<Look> {
+  /**
+   * With artifacts the record is read again and may be newer than `known`: the task contains an artifact exactly if
+   * the record counts its update.
+   */
+  async read(known: TaskRecord, { historyLength, withArtifacts }: A2aTaskExtent): Promise<A2aTaskRead> {
     const whole = withArtifacts ? await this.#store.taskWithArtifacts(known.tenant, known.id) : undefined;
-    const { task, artifacts } = whole ?? { task: known, artifacts: undefined };
-    const status = await this.#status(task);
-    const history = historyLength === 0 ? undefined : await this.#history(task, historyLength);
-    return { task, told: a2aTaskOf(task, { status, history, artifacts }) };
+    const { task: record, artifacts } = whole ?? { task: known, artifacts: [] };
+    const status = await this.#status(record);
+    const history = historyLength === 0 ? [] : await this.#history(record, historyLength);
+    return { record, task: a2aTaskOf(record, { status, history, artifacts }) };
   }
 
-  /** The plain message that a task was answered with. */
+  /** The message that answers a plain task. It names no task: the caller never sees one. */
   async plainMessage(task: TaskRecord): Promise<A2aMessage | undefined> {
     const message = (await this.#status(task))?.message;
     if (message === undefined) return undefined;
-    // Whoever is answered with a message was never shown the task.
     const { taskId: _, ...plain } = message;
     return plain;
   }
@@ -61,12 +58,12 @@ export class TaskStory {
       const [last] = (await this.#store.lastTaskUpdates(query)).updates;
       if (last?.step.kind === "status") return a2aStatusOf(task, last.step, last);
     }
-    const message = await this.#oldWords(task);
+    const message = await this.#messageWithoutUpdates(task);
     if (message === undefined) return undefined;
     return { state: toA2aState(task.state), timestamp: formatInstant(task.updatedAtMs), message };
   }
 
-  /** What was asked first, what was added, and what was answered: the newest, as far as there is room for them. */
+  /** The newest messages in their order, as many as fit into one answer; at least one. */
   async #history(task: TaskRecord, lengthMax = Infinity): Promise<readonly A2aMessage[]> {
     const messages: A2aMessage[] = [];
     let bytes = 0;
@@ -79,24 +76,27 @@ export class TaskStory {
     return messages.toReversed();
   }
 
-  async *#newestFirst(task: TaskRecord, wanted: number): AsyncGenerator<A2aMessage> {
+  async *#newestFirst(task: TaskRecord, lengthMax: number): AsyncGenerator<A2aMessage> {
     const { tenant, id: taskId } = task;
-    const page = { limit: Math.min(wanted, LIMITS.streamPageMessagesMax), bytesMax: LIMITS.answerBytesMax };
-    let isTold = false;
+    const page = {
+      limit: Math.min(lengthMax, LIMITS.streamPageMessagesMax),
+      bytesMax: LIMITS.answerBytesMax,
+    };
+    let hasStatus = false;
     for (let untilN = task.updateCount; untilN > 0;) {
       const query = { tenant, taskId, untilN, statusOnly: false, ...page };
       const { updates, hasMore } = await this.#store.lastTaskUpdates(query);
       for (const update of updates) {
-        isTold ||= update.step.kind === "status";
+        hasStatus ||= update.step.kind === "status";
         const message = await this.#messageOf(task, update);
         if (message !== undefined) yield message;
       }
       untilN = hasMore ? (updates.at(-1)?.n ?? 0) - 1 : 0;
     }
-    const old = isTold ? undefined : await this.#oldWords(task);
-    if (old !== undefined) yield old;
-    const asked = await this.#asked(task);
-    if (asked !== undefined) yield asked;
+    const last = hasStatus ? undefined : await this.#messageWithoutUpdates(task);
+    if (last !== undefined) yield last;
+    const first = await this.#firstMessage(task);
+    if (first !== undefined) yield first;
   }
 
   async #messageOf(task: TaskRecord, { step, n }: TaskUpdate): Promise<A2aMessage | undefined> {
@@ -104,15 +104,15 @@ export class TaskStory {
     return step.kind === "status" && step.said !== undefined ? saidMessage(task, step.said, n) : undefined;
   }
 
-  /** The message that handed a task over is not its requester's. */
-  async #asked(task: TaskRecord): Promise<A2aMessage | undefined> {
+  /** The request. The message that handed a task over comes from an agent, not from the requester. */
+  async #firstMessage(task: TaskRecord): Promise<A2aMessage | undefined> {
     const { firstMessageId, handoffs, messageId } = task;
-    const askedId = firstMessageId ?? (handoffs.length === 0 ? messageId : undefined);
-    return askedId === undefined ? undefined : this.#message(task, askedId, "ROLE_USER");
+    const requestId = firstMessageId ?? (handoffs.length === 0 ? messageId : undefined);
+    return requestId === undefined ? undefined : this.#message(task, requestId, "ROLE_USER");
   }
 
-  /** What was said last about a task from before its steps were kept. Whoever canceled one knows why. */
-  async #oldWords(task: TaskRecord): Promise<A2aMessage | undefined> {
+  /** The last answer of a task that is older than task updates. A canceled task has none. */
+  async #messageWithoutUpdates(task: TaskRecord): Promise<A2aMessage | undefined> {
     const { resultMessageId, statusText: text, state } = task;
     if (state === "canceled") return undefined;
     const result =

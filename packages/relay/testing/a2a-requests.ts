@@ -1,8 +1,8 @@
-import type { A2aCaller } from "../src/core/a2a/a2a-caller.ts";
+import type { A2aCaller } from "../src/core/a2a/a2a-request.ts";
 import type { Principal } from "../src/core/access/principal.ts";
 import { ZHIWEI } from "./core-on-memory.ts";
 
-/** Somebody who asks zhiwei over A2A, in 1.0 unless said otherwise. */
+/** A caller of zhiwei's A2A endpoint, in A2A 1.0 by default. */
 export function callerOf(principal: Principal, said: Partial<A2aCaller> = {}): A2aCaller {
   return {
     principal,
@@ -14,12 +14,12 @@ export function callerOf(principal: Principal, said: Partial<A2aCaller> = {}): A
   };
 }
 
-/** A message to ask with; the answer is waited for. */
+/** A send request that waits for the end of the task. */
 export function askingFor(text: string, said: object = {}): object {
   return { message: { messageId: `m-${text}`, role: "ROLE_USER", parts: [{ text }] }, ...said };
 }
 
-/** The same, answered at once. */
+/** A send request that returns at once. */
 export function askingNow(text: string, said: object = {}): object {
   return askingFor(text, { configuration: { returnImmediately: true }, ...said });
 }

@@ -74,7 +74,7 @@ describe("the repair of a task", () => {
     }
   });
 
-  it("is guarded by the lease that was looked at, where one is given", async () => {
+  it("is guarded by the named lease, where one is given", async () => {
     await using core = await setup();
     const repair = (command: object): Promise<unknown> =>
       core.taskQueue.repair(core.operator, { task_id: core.id, reason: "r", command });
@@ -90,7 +90,7 @@ describe("the repair of a task", () => {
     await repair({ ...REQUEUE, lease_id: null });
   });
 
-  it("is only for what is in flight", async () => {
+  it("needs a task in flight", async () => {
     await using core = await coreWithQueue();
     const id = await core.queueTask();
     const repair = (command: object): Promise<unknown> =>
@@ -100,12 +100,12 @@ describe("the repair of a task", () => {
     await refused(repair({ ...FORCE, lease_id: "l1" }), "wrong_state", words);
     await core.finishTask();
     await refused(repair(REQUEUE), "wrong_state", words);
-    // A result in its reader's hand is not the work.
+    // A leased result is not the work.
     await core.taskQueue.nextResult(core.lulu, {}, "explicit");
     await refused(repair(REQUEUE), "wrong_state", words);
   });
 
-  it("is not for what else is leased about a task: only the work is in flight", async () => {
+  it("needs leased work: other leased messages about a task do not count", async () => {
     await using core = await coreWithQueue();
     const { receipt } = await core.send({ type: "request", body: "写诗" });
     await core.mailboxes.ack(core.zhiwei, ZHIWEI, { message_ids: [receipt.message_id] });
@@ -115,7 +115,7 @@ describe("the repair of a task", () => {
     await refused(core.taskQueue.repair(core.operator, repair), "wrong_state", /is not currently in flight/);
   });
 
-  it("knows no task that is not there, and only its own words", async () => {
+  it("refuses unknown tasks and unknown members", async () => {
     await using core = await setup();
     const repair = { task_id: "nothing", reason: "r", command: REQUEUE };
     await refused(
@@ -137,7 +137,7 @@ describe("the repair of a task", () => {
     }
   });
 
-  it("is not for agents without a capability, whoever they are", async () => {
+  it("is refused to all agents without a capability", async () => {
     await using core = await setup();
     const repair = { task_id: core.id, reason: "r", command: REQUEUE };
     for (const caller of [core.lulu, core.zhiwei, core.kames]) {
@@ -161,7 +161,7 @@ describe("retrying what is stale", () => {
     return { ...core, safe: task.id, unsafe };
   }
 
-  it("only looks unless it is enabled, and says what it would have looked at", async () => {
+  it("only reports unless it is enabled, with what it would have considered", async () => {
     await using core = await stale();
     const before = await core.store.chainHead("default");
     for (const input of [undefined, {}, { policy: {} }]) {
@@ -209,7 +209,7 @@ describe("retrying what is stale", () => {
     );
   });
 
-  it("looks at work and at nothing else that is leased", async () => {
+  it("considers leased work and no other leased messages", async () => {
     await using core = await stale();
     await core.send({
       from: LULU,

@@ -15,36 +15,36 @@ import type { WaitOptions } from "../mechanisms/wait-options.ts";
 import type { AgentName } from "./queue-agents.ts";
 import type { TaskQueueService } from "./task-queue-service.ts";
 
-/** A task that was taken, and the lease it was taken under: pass its `lease_id` with the result. */
+/** A leased task. Pass the `lease_id` with its result. */
 export interface LeasedTask extends QueueTask {
   readonly lease: QueueLease;
 }
 
-/** The task queue for a program that runs the relay inside itself, with the rights of an operator. */
+/** The task queue for a program that embeds the relay, with the rights of an operator. */
 export interface Mailbox {
   sendTask(task: QueueTaskInput): Promise<void>;
-  /** Takes the oldest task of all agents, as soon as there is one. Rejects with the signal's reason. */
-  recvTask(waiting?: WaitOptions): Promise<LeasedTask>;
-  /** Takes the recipient's oldest task, if there is one now. */
+  /** Waits for the oldest task of all agents and leases it. Rejects with the signal's reason. */
+  recvTask(options?: WaitOptions): Promise<LeasedTask>;
+  /** Leases the recipient's oldest task, if there is one now. */
   tryRecvTaskFor(recipient: AgentName): Promise<LeasedTask | undefined>;
   /** Queued tasks, oldest first. */
   recentTasks(limit: number): Promise<readonly QueueTask[]>;
-  /** Queued tasks, then those that somebody has. */
+  /** Queued tasks, then leased ones. */
   taskQueue(limit: number): Promise<readonly QueueTaskEntry[]>;
   repairTask(request: QueueRepairRequest): Promise<QueueRepairOutcome>;
 
-  /** Ends a task on behalf of the agent that it was given to. */
+  /** Ends a task on behalf of its assignee. */
   sendResult(result: QueueTaskResultInput): Promise<void>;
-  /** Takes the oldest result of all agents for good, as soon as there is one. Rejects with the signal's reason. */
-  recvResult(waiting?: WaitOptions): Promise<QueueTaskResult>;
-  /** Takes the oldest result for the agent that asked, for good, if there is one now. */
+  /** Waits for the oldest result of all agents and acknowledges it. Rejects with the signal's reason. */
+  recvResult(options?: WaitOptions): Promise<QueueTaskResult>;
+  /** Acknowledges and returns the oldest result for this requester, if there is one now. */
   tryRecvResultFor(peer: AgentName): Promise<QueueTaskResult | undefined>;
-  /** Results that nobody has taken, oldest first. */
+  /** Unacknowledged results, oldest first. */
   recentResults(limit: number): Promise<readonly QueueTaskResult[]>;
 }
 
-/** The same queue that the wire serves, without the wire. */
-export class TaskQueueMailbox implements Mailbox {
+/** Calls the task-queue service without a wire. */
+export class InProcessQueue implements Mailbox {
   readonly #queue: TaskQueueService;
   readonly #principal: Principal;
   readonly #stopping: AbortSignal;
@@ -60,7 +60,7 @@ export class TaskQueueMailbox implements Mailbox {
   }
 
   async recvTask({ signal }: WaitOptions = {}): Promise<LeasedTask> {
-    return this.#untilTaken(signal, (waiting) => this.#takeTask({ wait_ms: LIMITS.waitMsMax }, waiting));
+    return this.#untilTaken(signal, (options) => this.#takeTask({ wait_ms: LIMITS.waitMsMax }, options));
   }
 
   async tryRecvTaskFor(recipient: AgentName): Promise<LeasedTask | undefined> {
@@ -84,7 +84,7 @@ export class TaskQueueMailbox implements Mailbox {
   }
 
   async recvResult({ signal }: WaitOptions = {}): Promise<QueueTaskResult> {
-    return this.#untilTaken(signal, (waiting) => this.#takeResult({ wait_ms: LIMITS.waitMsMax }, waiting));
+    return this.#untilTaken(signal, (options) => this.#takeResult({ wait_ms: LIMITS.waitMsMax }, options));
   }
 
   async tryRecvResultFor(peer: AgentName): Promise<QueueTaskResult | undefined> {
@@ -95,20 +95,20 @@ export class TaskQueueMailbox implements Mailbox {
     return (await this.#queue.recentResults(this.#principal, { limit })).results;
   }
 
-  async #takeTask(request: object, waiting: WaitOptions): Promise<LeasedTask | undefined> {
-    const { task, lease } = await this.#queue.nextTask(this.#principal, request, waiting);
+  async #takeTask(request: object, options: WaitOptions): Promise<LeasedTask | undefined> {
+    const { task, lease } = await this.#queue.nextTask(this.#principal, request, options);
     return task === null || lease === undefined ? undefined : { ...task, lease };
   }
 
-  async #takeResult(request: object, waiting: WaitOptions): Promise<QueueTaskResult | undefined> {
-    const { result } = await this.#queue.nextResult(this.#principal, request, "now", waiting);
+  async #takeResult(request: object, options: WaitOptions): Promise<QueueTaskResult | undefined> {
+    const { result } = await this.#queue.nextResult(this.#principal, request, "now", options);
     return result ?? undefined;
   }
 
-  /** What was taken is handed over, even if the caller gave up at that very moment: it would be lost otherwise. */
+  /** Returns what was taken even if the caller aborts at that moment: it would be lost otherwise. */
   async #untilTaken<Taken>(
     signal: AbortSignal | undefined,
-    take: (waiting: WaitOptions) => Promise<Taken | undefined>,
+    take: (options: WaitOptions) => Promise<Taken | undefined>,
   ): Promise<Taken> {
     const ending = new AbortController();
     const end = (): void => ending.abort();

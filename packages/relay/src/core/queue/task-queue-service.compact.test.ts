@@ -6,7 +6,7 @@ import { refused } from "../../../testing/refusal.ts";
 import { DEFAULT_TENANT } from "../access/principal.ts";
 
 describe("compaction", () => {
-  it("sends what asked for finished work, and what answered it, to the archive", async () => {
+  it("archives the requests and results of finished work", async () => {
     await using core = await coreWithQueue();
     const id = await core.queueTask();
     await core.finishTask();
@@ -26,7 +26,7 @@ describe("compaction", () => {
     assert.deepEqual(await core.taskQueue.compact(core.operator), { kind: "a2a_compacted", dropped: 0 });
   });
 
-  it("keeps what is queued, what is worked on, results that nobody took, and messages", async () => {
+  it("keeps queued and leased work, unacknowledged results, and messages", async () => {
     await using core = await coreWithQueue();
     await core.queueTask({ intent_text: "pending result" });
     await core.finishTask();
@@ -62,7 +62,7 @@ describe("compaction", () => {
     assert.equal((await core.taskQueue.compact(core.operator)).dropped, 6);
   });
 
-  it("keeps what nobody took in time, until its own time has come", async () => {
+  it("keeps expired deliveries until their retention ends", async () => {
     await using core = await coreWithQueue();
     await core.queueTask();
     await core.finishTask();
@@ -86,7 +86,7 @@ describe("compaction", () => {
     assert.equal((await core.taskQueue.compact(core.operator)).dropped, 2);
   });
 
-  it("gets through many, and answers late repeats of what it took away", async () => {
+  it("handles many tasks, and answers late repeats of archived ones", async () => {
     await using core = await coreWithQueue();
     const task = { sender: LULU, recipient: ZHIWEI, intent_text: "x" };
     for (let count = 0; count < 230; count += 1) {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { A2aCaller } from "./a2a-caller.ts";
+import type { A2aCaller } from "./a2a-request.ts";
 import { type CoreOnMemory, coreOnMemory, LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
 import { refused } from "../../../testing/refusal.ts";
 
@@ -21,14 +21,14 @@ describe("a task that its caller named itself", () => {
     await core.a2a.send(callerOf(core), asks("第一", "工作-1"), {});
     await core.a2a.send(callerOf(core), asks("再说", "工作-1"), {});
     assert.equal((await core.inboxOf(ZHIWEI)).length, 2);
-    const elsewhere = core.a2a.send(callerOf(core, { agentId: LULU }), asks("秘密", "工作-1"), {});
-    const { message } = await refused(elsewhere, "conflict");
+    const sent = core.a2a.send(callerOf(core, { agentId: LULU }), asks("秘密", "工作-1"), {});
+    const { message } = await refused(sent, "conflict");
     assert.match(message, /工作-1/);
     assert.equal((await core.inboxOf(ZHIWEI)).length, 2);
     assert.deepEqual(await core.inboxOf(LULU), []);
   });
 
-  it("is not there for whoever asks another agent about it", async () => {
+  it("is not found at the endpoint of another agent", async () => {
     await using core = await coreOnMemory();
     await core.a2a.send(callerOf(core), asks("第一", "工作-1"), {});
     assert.equal((await core.a2a.get(callerOf(core), { id: "工作-1" })).id, "工作-1");
@@ -36,8 +36,8 @@ describe("a task that its caller named itself", () => {
   });
 });
 
-describe("who may only look at a task", () => {
-  it("is told in A2A's words that it cannot add to it, and nothing is sent", async () => {
+describe("a caller that may only read a task", () => {
+  it("gets A2A's error when it adds to the task, and nothing is sent", async () => {
     await using core = await coreOnMemory();
     const { receipt } = await core.messages.send(
       core.lulu,

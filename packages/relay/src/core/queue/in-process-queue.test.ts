@@ -4,7 +4,7 @@ import { LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
 import { aQueueTask, type CoreWithQueue, coreWithQueue, KAMES } from "../../../testing/queue-tasks.ts";
 import { refused } from "../../../testing/refusal.ts";
 import { DEFAULT_TENANT, rootOperator } from "../access/principal.ts";
-import { type Mailbox, TaskQueueMailbox } from "./mailbox.ts";
+import { type Mailbox, InProcessQueue } from "./in-process-queue.ts";
 
 interface Embedded extends AsyncDisposable {
   readonly core: CoreWithQueue;
@@ -15,7 +15,7 @@ interface Embedded extends AsyncDisposable {
 async function setup(): Promise<Embedded> {
   const core = await coreWithQueue();
   const stopping = new AbortController();
-  const mailbox = new TaskQueueMailbox(core.taskQueue, rootOperator(), stopping.signal);
+  const mailbox = new InProcessQueue(core.taskQueue, rootOperator(), stopping.signal);
   return {
     core,
     mailbox,
@@ -24,8 +24,8 @@ async function setup(): Promise<Embedded> {
   };
 }
 
-describe("a mailbox inside a program", () => {
-  it("carries a task there and its result back", async () => {
+describe("the task queue inside a program", () => {
+  it("sends a task and receives its result", async () => {
     await using embedded = await setup();
     const { mailbox } = embedded;
     const task = aQueueTask({ task_kind: "translate" });
@@ -57,7 +57,7 @@ describe("a mailbox inside a program", () => {
     assert.equal((await result).error_message, "不行");
   });
 
-  it("gives each task to one of many who wait, the oldest first, whoever it is for", async () => {
+  it("gives each task to one of many waiting callers, the oldest first, for all recipients", async () => {
     await using embedded = await setup();
     const { mailbox } = embedded;
     const waiting = [1, 2, 3].map(() => mailbox.recvTask());
@@ -70,7 +70,7 @@ describe("a mailbox inside a program", () => {
     assert.equal((await mailbox.recvTask()).recipient.display, ZHIWEI);
   });
 
-  it("looks once for one agent, by name or by key, and leaves what is for others", async () => {
+  it("checks once for one agent, by name or by key, and leaves what is for others", async () => {
     await using embedded = await setup();
     const { core, mailbox } = embedded;
     assert.equal(await mailbox.tryRecvTaskFor(ZHIWEI), undefined);
@@ -85,7 +85,7 @@ describe("a mailbox inside a program", () => {
     assert.equal(await mailbox.tryRecvResultFor(ZHIWEI), undefined);
     assert.equal((await mailbox.tryRecvResultFor("lulu"))?.task_id, task.id);
     assert.equal(await mailbox.tryRecvResultFor(LULU), undefined);
-    await refused(mailbox.tryRecvTaskFor("nobody"), "unknown_agent");
+    await refused(mailbox.tryRecvTaskFor("unknown"), "unknown_agent");
   });
 
   it("repairs what is stuck", async () => {
@@ -108,7 +108,7 @@ describe("a mailbox inside a program", () => {
     assert.equal((await mailbox.recvTask()).lease.attempt, 2);
   });
 
-  it("stops waiting when it is told to, with the reason it is given, and takes nothing", async () => {
+  it("stops waiting when the signal aborts, with its reason, and takes nothing", async () => {
     await using embedded = await setup();
     const { mailbox } = embedded;
     const controller = new AbortController();
