@@ -1,8 +1,8 @@
 import type { Writable } from "node:stream";
 import { processEnvironment } from "../config/environment.ts";
 import { keepTickShape } from "../server/tick-shape.ts";
-import { EXIT } from "./exit-codes.ts";
-import { runCli } from "./run-cli.ts";
+import { EXIT } from "./command-line/exit-codes.ts";
+import { runCli } from "./program.ts";
 
 keepTickShape();
 const ending = new AbortController();

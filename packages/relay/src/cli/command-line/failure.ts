@@ -1,0 +1,53 @@
+import { RelayError, type RelayErrorCode } from "@a2a-relay/protocol";
+import { CommanderError, InvalidArgumentError } from "commander";
+import type { CliIo } from "../terminal/cli-io.ts";
+import { EXIT, type ExitCode } from "./exit-codes.ts";
+import { Output } from "../terminal/output.ts";
+import { visibleLine } from "../terminal/terminal-text.ts";
+
+const ADVICE: Partial<Readonly<Record<RelayErrorCode, string>>> = {
+  unauthenticated: "give a key that works with A2A_RELAY_API_KEY or --api-key",
+  unknown_agent: "`a2a-relay agents` lists who is registered, `a2a-relay agents register` adds one",
+};
+
+/** Says on stderr why a command ended early, and answers with its exit code. */
+export async function reportFailure(reason: unknown, io: CliIo): Promise<ExitCode> {
+  if (isBrokenPipe(reason)) return EXIT.ok;
+  if (io.signal.aborted && !(reason instanceof RelayError)) return EXIT.interrupted;
+  const output = new Output(io, { json: false, color: true });
+  if (reason instanceof InvalidArgumentError) {
+    await output.error(visibleLine(reason.message));
+    return EXIT.usage;
+  }
+  // Commander has said already what was wrong, or printed the help that was asked for.
+  if (reason instanceof CommanderError) return reason.exitCode === 0 ? EXIT.ok : EXIT.usage;
+  if (reason instanceof RelayError) {
+    await output.error(visibleLine(reason.message), detailLines(reason));
+    return reason.code === "unavailable" ? EXIT.unreachable : EXIT.failure;
+  }
+  const text = reason instanceof Error ? (reason.stack ?? reason.message) : String(reason);
+  await output.error(`unexpected, please report it: ${text}`);
+  return EXIT.failure;
+}
+
+/** Whoever read our output went away: there is nobody left to tell. */
+function isBrokenPipe(reason: unknown): boolean {
+  return (
+    reason instanceof Error &&
+    "code" in reason &&
+    (reason.code === "EPIPE" || reason.code === "ERR_STREAM_DESTROYED")
+  );
+}
+
+/** What the sentence itself does not say yet. What is missing it says; all that was needed would only confuse. */
+function detailLines(error: RelayError): readonly string[] {
+  const { required: _, ...told } = error.details ?? {};
+  const details = Object.entries(told).flatMap(([name, value]) => {
+    const values: readonly unknown[] = Array.isArray(value) ? value : [value];
+    const texts = values.map((one) => (typeof one === "string" ? one : JSON.stringify(one)));
+    const news = texts.filter((text) => !error.message.includes(text));
+    return news.length === 0 ? [] : [visibleLine(`  ${name}: ${news.join(", ")}`)];
+  });
+  const advice = ADVICE[error.code];
+  return advice === undefined ? details : [...details, `  ${advice}`];
+}

@@ -1,0 +1,19 @@
+import { InvalidArgumentError, Option } from "commander";
+import { parseDurationMs } from "../terminal/duration.ts";
+
+/** For `--limit` and the like; the relay knows the upper bounds and says so. */
+export function parseCount(text: string): number {
+  if (/^\d{1,15}$/.test(text)) return Number(text);
+  throw new InvalidArgumentError("Expected a whole number.");
+}
+
+/** For options that may be given more than once. */
+export function collect(text: string, earlier: readonly string[] | undefined): readonly string[] {
+  return [...(earlier ?? []), text];
+}
+
+/** The default is given as people write it, so that the help shows it that way. */
+export function durationOption(flags: string, description: string, fallback?: string): Option {
+  const option = new Option(flags, description).argParser(parseDurationMs);
+  return fallback === undefined ? option : option.default(parseDurationMs(fallback), fallback);
+}

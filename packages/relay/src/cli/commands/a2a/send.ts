@@ -1,0 +1,111 @@
+import { type A2AClient, type A2aMessageInput, type A2aSendOptions, isSettledState } from "@a2a-relay/client";
+import type { A2aSendResult } from "@a2a-relay/protocol";
+import { type Command, Option } from "commander";
+import { showEvents } from "./events.ts";
+import { reportOutcome, standingOf, type TaskStanding } from "./outcome.ts";
+import { a2aAnswerLines, a2aTaskLines } from "./text.ts";
+import { addCallOptions, callAgent, type CallOptions } from "./called-agent.ts";
+import type { CommandContext } from "../../command-line/command-context.ts";
+import type { CommandLine } from "../../command-line/command-line.ts";
+import { EXIT, type ExitCode } from "../../command-line/exit-codes.ts";
+import { readTextOption } from "../../command-line/text-input.ts";
+
+interface SendOptions extends CallOptions {
+  readonly stream?: boolean;
+  /** Of commander, for `--no-wait`. */
+  readonly wait: boolean;
+  readonly context?: string;
+  readonly task?: string;
+  readonly idempotencyKey?: string;
+}
+
+export function addA2aSend(line: CommandLine, parent: Command): void {
+  const command = line
+    .command(
+      "send <agent> <text>",
+      "Ask an A2A agent and wait for the answer: one of the relay by its name, or any other by its address.",
+      [
+        'a2a-relay a2a send zhiwei@known-blocks1 "翻译这份合同"',
+        "git diff | a2a-relay a2a send https://agent.example.org - --stream",
+        'a2a-relay a2a send zhiwei@known-blocks1 "译成英文" --task TASK',
+      ],
+      { parent },
+    )
+    .addOption(new Option("--stream", "print what becomes of it as it comes, a line each").conflicts("wait"))
+    .option("--no-wait", "print the task as it begins, and let it go on")
+    .option("--context <id>", "the conversation it belongs to")
+    .option("--task <id>", "the task it goes on with, as an answer to what its agent asks")
+    .option(
+      "--idempotency-key <key>",
+      "the same key is asked once, by agents that heed it, as those of a relay",
+    );
+  addCallOptions(command).action(line.run<SendOptions, [string, string]>(send));
+}
+
+async function send(
+  context: CommandContext,
+  options: SendOptions,
+  target: string,
+  textOption: string,
+): Promise<ExitCode> {
+  const agent = await callAgent(context, target, options);
+  const message = messageOf(await readTextOption(textOption, context.io), options);
+  const asked: A2aSendOptions = {
+    signal: context.signal,
+    contextId: options.context,
+    taskId: options.task,
+    idempotencyKey: options.idempotencyKey,
+  };
+  const once = options.wait ? sendAndWait : sendOnly;
+  const act = options.stream === true ? sendAndFollow : once;
+  const standing = await agent.call((client) => act(context, client, message, asked));
+  return standing === undefined ? EXIT.ok : await reportOutcome(context, agent, standing);
+}
+
+/** The same message has the same id: one of its own would make it another to whoever compares them. */
+function messageOf(text: string, { idempotencyKey: messageId }: SendOptions): A2aMessageInput {
+  return messageId === undefined ? text : { messageId, parts: [{ text }] };
+}
+
+function sendAndFollow(
+  context: CommandContext,
+  client: A2AClient,
+  message: A2aMessageInput,
+  asked: A2aSendOptions,
+): Promise<TaskStanding | undefined> {
+  return showEvents(context, client.streamMessage(message, asked));
+}
+
+async function sendAndWait(
+  context: CommandContext,
+  client: A2AClient,
+  message: A2aMessageInput,
+  asked: A2aSendOptions,
+): Promise<TaskStanding | undefined> {
+  const answer = await client.sendMessage(message, asked);
+  const { task } = answer;
+  if (task === undefined || isSettledState(task.status.state)) return showAnswer(context, answer);
+  // A relay does not hold a request open for ever, and some agents not at all.
+  return showAnswer(context, { task: await client.waitFor(task.id, { signal: context.signal }) });
+}
+
+async function sendOnly(
+  context: CommandContext,
+  client: A2AClient,
+  message: A2aMessageInput,
+  asked: A2aSendOptions,
+): Promise<TaskStanding | undefined> {
+  return showAnswer(context, await client.sendMessage(message, { ...asked, returnImmediately: true }));
+}
+
+/** Some agents answer with a message and make no task of it. */
+async function showAnswer(
+  { output }: CommandContext,
+  answer: A2aSendResult,
+): Promise<TaskStanding | undefined> {
+  const { task, message } = answer;
+  await output.show(answer, () =>
+    task === undefined ? a2aAnswerLines(message) : a2aTaskLines(task, output.paint),
+  );
+  return task === undefined ? undefined : standingOf(task);
+}

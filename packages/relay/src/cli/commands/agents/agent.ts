@@ -1,0 +1,187 @@
+import type { RelayAgentOptions } from "@a2a-relay/client";
+import { LIMITS, RelayError } from "@a2a-relay/protocol";
+import { type Command, InvalidArgumentError } from "commander";
+import type { Cassette } from "../../../cassettes/cassette.ts";
+import { loadCassette } from "../../../cassettes/cassette-parser.ts";
+import { RecordingAgent, type Recorded } from "../../../cassettes/recording-agent.ts";
+import { type Played, ScriptedAgent } from "../../../cassettes/scripted-agent.ts";
+import type { CommandContext } from "../../command-line/command-context.ts";
+import type { CommandLine } from "../../command-line/command-line.ts";
+import { EXIT, type ExitCode } from "../../command-line/exit-codes.ts";
+import { truncateDisplay, visibleLine } from "../../terminal/terminal-text.ts";
+
+interface ReplayOptions {
+  readonly as?: string;
+  readonly cassette: string;
+  readonly once?: boolean;
+  readonly register?: boolean;
+  readonly strict?: boolean;
+  readonly worker?: string;
+}
+
+interface RecordOptions {
+  readonly as: string;
+  readonly cassette: string;
+  readonly upstream: string;
+  readonly register?: boolean;
+  readonly worker?: string;
+}
+
+const WORKER_HELP =
+  "its name among several processes of the agent; it goes on with what a process of this name had begun";
+
+/** How much of a message its line shows. */
+const TEXT_WIDTH = 60;
+
+export function addAgent(line: CommandLine): void {
+  const agent = line.command("agent", "Run an agent whose answers stand in a cassette, or record one.", [
+    "a2a-relay agent replay --as zhiwei@studio --cassette zhiwei.yaml",
+  ]);
+  addReplay(line, agent);
+  addRecord(line, agent);
+}
+
+function addReplay(line: CommandLine, parent: Command): void {
+  line
+    .command(
+      "replay",
+      "Answer the mail of an agent from a cassette until stopped.",
+      ["a2a-relay agent replay --as zhiwei@studio --cassette zhiwei.yaml --register"],
+      { parent },
+    )
+    .option("--as <agent>", "whose mail; without it, the agent that the cassette names")
+    .requiredOption("--cassette <file>", "the answers, a YAML file")
+    .option("--once", "play each exchange once, then end")
+    .option("--register", "register the agent if nobody has")
+    .option("--strict", "end with code 1 if something came that the cassette does not match")
+    .option("--worker <name>", WORKER_HELP)
+    .action(line.run<ReplayOptions>(replay));
+}
+
+function addRecord(line: CommandLine, parent: Command): void {
+  line
+    .command(
+      "record",
+      "Pass the mail of an agent on to a real one, and write what it answers into a cassette.",
+      ["a2a-relay agent record --as zhiwei@studio --upstream zhiwei@cloud --cassette zhiwei.yaml"],
+      { parent },
+    )
+    .requiredOption("--as <agent>", "whose mail")
+    .requiredOption("--cassette <file>", "where the answers are added, a YAML file")
+    .requiredOption("--upstream <agent>", "the real agent")
+    .option("--register", "register the agent if nobody has")
+    .option("--worker <name>", WORKER_HELP)
+    .action(line.run<RecordOptions>(record));
+}
+
+async function replay(context: CommandContext, options: ReplayOptions): Promise<ExitCode> {
+  const { output, signal } = context;
+  const cassette = await cassetteOf(options);
+  const name = options.as ?? cassette.agent;
+  if (name === undefined) throw new InvalidArgumentError(`--as is needed: ${cassette.file} names no agent`);
+  const id = await agentIdOf(context, name, options.register === true);
+  let unmatched = 0;
+  const onPlayed = async (played: Played): Promise<void> => {
+    if (played.exchange === undefined) unmatched += 1;
+    await output.showNext(playedValue(played), () => [playedLine(played, cassette)]);
+  };
+  const shared = agentOptionsOf(context, options.worker);
+  const agent = new ScriptedAgent({ ...shared, id, onPlayed, crash: die }, cassette);
+  await agent.start();
+  const { length } = cassette.exchanges;
+  await output.note(
+    visibleLine(`${id} answers from ${cassette.file}: ${length} exchanges, ${cassette.mode}`),
+  );
+  await (options.once === true ? Promise.race([agent.through, interrupted(signal)]) : interrupted(signal));
+  await agent.stop();
+  if (options.strict === true && unmatched > 0) {
+    await output.error(`${unmatched} messages came that ${visibleLine(cassette.file)} does not match`);
+    return EXIT.failure;
+  }
+  return signal.aborted ? EXIT.interrupted : EXIT.ok;
+}
+
+async function record(context: CommandContext, options: RecordOptions): Promise<ExitCode> {
+  const { output, signal, client } = context;
+  const id = await agentIdOf(context, options.as, options.register === true);
+  const { agent_id: upstream } = await client.agent(options.upstream, { signal });
+  const shared = agentOptionsOf(context, options.worker);
+  const onRecorded = (recorded: Recorded): Promise<void> =>
+    output.showNext(recordedValue(recorded), () => [recordedLine(recorded)]);
+  const agent = new RecordingAgent({ ...shared, id, upstream, cassette: options.cassette, onRecorded });
+  await agent.start();
+  await output.note(
+    visibleLine(`${id} passes its mail on to ${upstream} and records into ${options.cassette}`),
+  );
+  await interrupted(signal);
+  await agent.stop();
+  return EXIT.interrupted;
+}
+
+async function cassetteOf({ cassette: path, once }: ReplayOptions): Promise<Cassette> {
+  const cassette = await loadCassette(path);
+  return once === true && cassette.mode === "loop" ? { ...cassette, mode: "once" } : cassette;
+}
+
+/** An alias will do. Nobody is registered by mistake: a wrong name would wait for ever for mail. */
+async function agentIdOf(context: CommandContext, name: string, mayRegister: boolean): Promise<string> {
+  const { client, signal } = context;
+  try {
+    return (await client.agent(name, { signal })).agent_id;
+  } catch (reason) {
+    if (mayRegister && reason instanceof RelayError && reason.code === "unknown_agent") return name;
+    throw reason;
+  }
+}
+
+function agentOptionsOf(
+  { connection, output }: CommandContext,
+  worker: string | undefined,
+): Omit<RelayAgentOptions, "id"> {
+  const onError = (error: Error, activity: string): Promise<void> =>
+    output.note(visibleLine(`${activity}: ${error.message}`));
+  const { url, apiKey } = connection;
+  return { url, apiKey, onError, ...(worker === undefined ? {} : { worker }) };
+}
+
+/** As if the power had gone: nothing is told, nothing is tidied up. */
+function die(): void {
+  process.kill(process.pid, "SIGKILL");
+}
+
+function interrupted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+}
+
+function playedValue({ message, taskId, exchange, outcome }: Played): Readonly<Record<string, unknown>> {
+  return {
+    message_id: message.id,
+    ...(taskId === undefined ? {} : { task_id: taskId }),
+    from: message.from,
+    outcome,
+    matched: exchange !== undefined,
+    ...(exchange === undefined ? {} : { line: exchange.line }),
+    ...(exchange?.name === undefined ? {} : { exchange: exchange.name }),
+  };
+}
+
+function playedLine({ message, exchange, outcome }: Played, { file }: Cassette): string {
+  const name = exchange?.name === undefined ? "" : `${exchange.name}, `;
+  const why = exchange === undefined ? "nothing matched" : `${name}${file}:${exchange.line}`;
+  return `${outcome}  ${gistOf(message)}  (${visibleLine(why)})`;
+}
+
+function recordedValue({ message, taskId, state, isWritten }: Recorded): Readonly<Record<string, unknown>> {
+  return { message_id: message.id, task_id: taskId, from: message.from, state, recorded: isWritten };
+}
+
+function recordedLine({ message, state, isWritten }: Recorded): string {
+  return `${isWritten ? "recorded" : "not recorded"}  ${gistOf(message)}  (${state})`;
+}
+
+function gistOf({ from, body }: { readonly from: string; readonly body: string }): string {
+  return truncateDisplay(visibleLine(`${from}: ${body.slice(0, LIMITS.subjectCharsMax)}`), TEXT_WIDTH);
+}

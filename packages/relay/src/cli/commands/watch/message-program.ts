@@ -1,0 +1,118 @@
+import { spawn } from "node:child_process";
+import type { Writable } from "node:stream";
+import { LIMITS, type MailboxItem, RelayError } from "@a2a-relay/protocol";
+import type { Environment } from "../../../config/environment.ts";
+
+/** How a program that was run for a message ended. */
+export type ProgramResult =
+  | { readonly kind: "exited"; readonly code: number; readonly stdout: string }
+  | { readonly kind: "killed"; readonly by: string }
+  | { readonly kind: "too_much_output" };
+
+export interface ProgramOptions {
+  readonly argv: readonly string[];
+  readonly item: MailboxItem;
+  readonly env: Environment;
+  /** Keeps what the program prints, to answer with it; otherwise it goes to `stdout`. */
+  readonly capture: boolean;
+  readonly stdout: Writable;
+  readonly stderr: Writable;
+  /** Ends the program. Its reason, when it is a text, says why. */
+  readonly signal: AbortSignal;
+}
+
+/** An answer must fit into a message, with room for what else is in it. */
+export const CAPTURED_BYTES_MAX = LIMITS.bodyBytesMax / 2;
+const KILL_MS = 5_000;
+
+/**
+ * Runs a program with the message as JSON on its stdin. There is no shell, and nothing of the message becomes
+ * part of the command: what a sender writes is data.
+ */
+export function runMessageProgram(options: ProgramOptions): Promise<ProgramResult> {
+  const [program = "", ...programArguments] = options.argv;
+  const child = spawn(program, programArguments, {
+    env: { ...options.env, ...messageEnvironment(options.item) },
+    shell: false,
+    stdio: ["pipe", "pipe", "pipe"],
+  });
+  // A program that does not read its stdin is free to; the broken pipe is its answer.
+  child.stdin.on("error", () => {});
+  child.stdin.end(`${JSON.stringify(options.item.message)}\n`);
+  child.stderr.pipe(options.stderr, { end: false });
+  const captured = options.capture ? new CapturedText() : undefined;
+  if (captured === undefined) child.stdout.pipe(options.stdout, { end: false });
+  else child.stdout.on("data", (chunk: Buffer) => captured.add(chunk));
+
+  return new Promise((resolve, reject) => {
+    let killTimer: NodeJS.Timeout | undefined;
+    const stop = (): void => {
+      child.kill("SIGTERM");
+      killTimer = setTimeout(() => child.kill("SIGKILL"), KILL_MS);
+      // What it started itself may keep its pipes open for ever; they are of no interest any more.
+      child.once("exit", () => {
+        child.stdout.destroy();
+        child.stderr.destroy();
+      });
+    };
+    const finish = (): void => {
+      clearTimeout(killTimer);
+      options.signal.removeEventListener("abort", stop);
+    };
+    child.once("error", (cause) => {
+      finish();
+      reject(
+        new RelayError("invalid_argument", `cannot start ${JSON.stringify(program)}: ${cause.message}`, {
+          cause,
+        }),
+      );
+    });
+    child.once("close", (code, signal) => {
+      finish();
+      if (code === null) resolve({ kind: "killed", by: endedBy(options.signal) ?? signal ?? "a signal" });
+      else if (captured?.overflowed === true) resolve({ kind: "too_much_output" });
+      else resolve({ kind: "exited", code, stdout: captured?.text ?? "" });
+    });
+    options.signal.addEventListener("abort", stop, { once: true });
+    if (options.signal.aborted) stop();
+  });
+}
+
+/** Who ends a program says why, in words. */
+function endedBy({ reason }: AbortSignal): string | undefined {
+  return typeof reason === "string" ? reason : undefined;
+}
+
+/** Values only: a program reads them, nobody interpolates them. */
+export function messageEnvironment(item: MailboxItem): Readonly<Record<string, string>> {
+  const { message, lease, task_id: taskId } = item;
+  return {
+    A2A_MESSAGE_ID: message.id,
+    A2A_FROM: message.from,
+    A2A_TO: message.to,
+    A2A_TYPE: message.type,
+    A2A_THREAD_ID: message.thread_id,
+    A2A_TASK_ID: taskId ?? "",
+    A2A_LEASE_ID: lease?.id ?? "",
+  };
+}
+
+class CapturedText {
+  readonly #chunks: Buffer[] = [];
+  #size = 0;
+
+  add(chunk: Buffer): void {
+    this.#size += chunk.length;
+    if (!this.overflowed) this.#chunks.push(chunk);
+  }
+
+  get overflowed(): boolean {
+    return this.#size > CAPTURED_BYTES_MAX;
+  }
+
+  get text(): string {
+    return Buffer.concat(this.#chunks)
+      .toString("utf8")
+      .replace(/\r?\n$/, "");
+  }
+}

@@ -1,0 +1,129 @@
+import { InvalidArgumentError } from "commander";
+import type { CommandContext } from "../../command-line/command-context.ts";
+import type { CommandLine } from "../../command-line/command-line.ts";
+import { ExecWorker } from "./exec-worker.ts";
+import { EXIT, type ExitCode } from "../../command-line/exit-codes.ts";
+import { followInbox, pollInbox } from "../../following/followed-inbox.ts";
+import { GroupedAcks } from "../messages/grouped-acks.ts";
+import { longPollMs } from "../../following/keep-trying.ts";
+import {
+  addMessageFilterOptions,
+  createMessageFilter,
+  type MessageFilter,
+  type MessageFilterOptions,
+} from "../messages/message-filter.ts";
+import { messageLines } from "../messages/message-text.ts";
+import { durationOption, parseCount } from "../../command-line/options.ts";
+
+interface WatchOptions extends MessageFilterOptions {
+  readonly agent: string;
+  readonly ack?: boolean;
+  readonly once?: boolean;
+  readonly since?: string;
+  readonly interval: number;
+  readonly exec?: boolean;
+  readonly reply?: boolean;
+  readonly lease: number;
+  readonly timeout?: number;
+  readonly maxAttempts?: number;
+}
+
+export function addWatch(line: CommandLine): void {
+  const command = line
+    .command("watch [program...]", "Print mail as it comes, or run a program for each message.", [
+      "a2a-relay watch --agent zhiwei@known-blocks1 --allow-from lulu@kamac --ack",
+      "a2a-relay watch --agent zhiwei@known-blocks1 --exec --reply -- ./answer --style short",
+    ])
+    .requiredOption("--agent <agent>", "whose mail")
+    .option("--ack", "acknowledge what was printed")
+    .option("--once", "end after the first message")
+    .option("--since <cursor>", "only mail after this cursor of an earlier answer")
+    .addOption(
+      durationOption(
+        "--interval <duration>",
+        "how long one request waits for mail, where no stream comes through",
+        "30s",
+      ),
+    )
+    .option(
+      "--exec",
+      "run the program after -- for each message, which it gets as JSON on stdin; no shell is involved. Exit code 0 acknowledges, anything else gives the message back",
+    )
+    .option("--reply", "with --exec: answer with what the program prints; that completes a task")
+    .addOption(
+      durationOption(
+        "--lease <duration>",
+        "with --exec: how long a lease holds; it is renewed while the program runs",
+        "60s",
+      ),
+    )
+    .addOption(durationOption("--timeout <duration>", "with --exec: end the program after this long"))
+    .option(
+      "--max-attempts <n>",
+      "with --exec: after this many failures the message is dead and its sender is told",
+      parseCount,
+    );
+  addMessageFilterOptions(command).action(
+    line.run<WatchOptions, [readonly string[]]>(async (context, options, program) => {
+      assertConsistent(options, program);
+      const { client, signal } = context;
+      const filter = await createMessageFilter(client, options, { signal });
+      return options.exec === true
+        ? await execute(context, options, filter, program)
+        : await print(context, options, filter);
+    }),
+  );
+}
+
+function assertConsistent(options: WatchOptions, program: readonly string[]): void {
+  if (options.exec === true && program.length === 0) {
+    throw new InvalidArgumentError(
+      "--exec needs a program after --, such as: watch --agent me --exec -- ./answer",
+    );
+  }
+  if (options.exec !== true && program.length > 0) {
+    throw new InvalidArgumentError(`${JSON.stringify(program[0])} is not run without --exec`);
+  }
+  if (options.exec !== true && options.reply === true) throw new InvalidArgumentError("--reply needs --exec");
+}
+
+async function execute(
+  context: CommandContext,
+  options: WatchOptions,
+  filter: MessageFilter,
+  argv: readonly string[],
+): Promise<ExitCode> {
+  using worker = new ExecWorker(context, {
+    agent: options.agent,
+    argv,
+    filter,
+    reply: options.reply === true,
+    leaseMs: options.lease,
+    waitMs: longPollMs(options.interval),
+    timeoutMs: options.timeout,
+    attemptsMax: options.maxAttempts,
+  });
+  let succeeded = await worker.handleNext();
+  while (options.once !== true) succeeded = await worker.handleNext();
+  return succeeded ? EXIT.ok : EXIT.failure;
+}
+
+async function print(
+  context: CommandContext,
+  options: WatchOptions,
+  filter: MessageFilter,
+): Promise<ExitCode> {
+  const { output } = context;
+  const { agent, since, interval: intervalMs } = options;
+  const acks = new GroupedAcks(context, agent);
+  const followed = { agent, since, intervalMs, signal: AbortSignal.any([context.signal, acks.failed]) };
+  // A stream shows, and marks, more than the one message that is wanted.
+  const mail = options.once === true ? pollInbox(context, followed, 1) : followInbox(context, followed);
+  for await (const item of mail) {
+    if (filter(item.message) !== undefined) continue;
+    await output.showNext(item, () => messageLines(item, output.paint));
+    if (options.ack === true) acks.add(item.message_id);
+    if (options.once === true) break;
+  }
+  return acks.settled();
+}

@@ -1,0 +1,52 @@
+import { LIMITS, type MailboxItem } from "@a2a-relay/protocol";
+import type { CommandContext } from "../command-line/command-context.ts";
+import { followOptions, isBlocked } from "./follow-options.ts";
+import { given } from "../command-line/given.ts";
+import { createKeepTrying, longPollMs } from "./keep-trying.ts";
+
+export interface FollowedInbox {
+  readonly agent: string;
+  readonly since: string | undefined;
+  /** How long one request waits where neither a socket nor a stream comes through. */
+  readonly intervalMs: number;
+  readonly signal: AbortSignal;
+}
+
+/** All open mail and then what comes: over a socket, as a stream, or by long polls where neither comes through. */
+export async function* followInbox(
+  context: CommandContext,
+  followed: FollowedInbox,
+): AsyncGenerator<MailboxItem> {
+  const { client } = context;
+  const { agent, signal } = followed;
+  let { since } = followed;
+  await client.health({ signal });
+  try {
+    const options = { ...followOptions(context), signal };
+    for await (const frame of client.followMailbox(agent, given({ since }), options)) {
+      if (frame.type === "mail") yield* frame.messages;
+      since = frame.cursor;
+    }
+  } catch (reason) {
+    if (!isBlocked(reason)) throw reason;
+  }
+  yield* pollInbox(context, { ...followed, since }, LIMITS.readLimitDefault);
+}
+
+/** The same by long polls, at most so many messages at a time. */
+export async function* pollInbox(
+  context: CommandContext,
+  followed: FollowedInbox,
+  limit: number,
+): AsyncGenerator<MailboxItem> {
+  const { client } = context;
+  const { signal } = followed;
+  const keepTrying = createKeepTrying(context);
+  let { since } = followed;
+  for (;;) {
+    const query = given({ since, limit, wait_ms: longPollMs(followed.intervalMs) });
+    const page = await keepTrying(() => client.readMailbox(followed.agent, query, { signal }));
+    yield* page.messages;
+    since = page.cursor;
+  }
+}
