@@ -3,6 +3,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { RelayClient } from "@a2a-relay/client";
+import type { LeaseResponse } from "@a2a-relay/protocol";
 import { loadConfig } from "../src/config/load-config.ts";
 import { startRelay } from "../src/server/start-relay.ts";
 import { type CliRun, cliRun, type CliRunOptions } from "./cli-run.ts";
@@ -48,4 +49,22 @@ export async function openCliRelay(settings: Readonly<Record<string, string>> = 
     JSON.parse(await ok([...argv, "--json"], options)) as Record<string, unknown>;
   const running = stack.move();
   return { url: relay.url, client, run, ok, json, [Symbol.asyncDispose]: () => running.disposeAsync() };
+}
+
+/** A request from LULU that a worker of ZHIWEI holds under a lease; with a key, it is declared idempotent. */
+export async function leasedRequest(
+  relay: CliRelay,
+  key?: string,
+): Promise<LeaseResponse["messages"][number]> {
+  await relay.client.send({
+    from: LULU,
+    to: ZHIWEI,
+    type: "request",
+    subject: "你好",
+    body: "x",
+    ...(key === undefined ? {} : { idempotency: { duplicate_safety: "idempotent", key } }),
+  });
+  const [item] = (await relay.client.lease(ZHIWEI, { worker: "w-1" })).messages;
+  assert.ok(item !== undefined);
+  return item;
 }

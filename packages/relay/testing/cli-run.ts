@@ -1,7 +1,7 @@
 import { tmpdir } from "node:os";
 import { Readable, Writable } from "node:stream";
-import type { CliIo } from "../src/cli/terminal/cli-io.ts";
 import { runCli } from "../src/cli/program.ts";
+import type { CliIo } from "../src/cli/terminal/output.ts";
 import type { Environment } from "../src/config/environment.ts";
 
 export interface CliRunOptions {

@@ -1,7 +1,7 @@
 import type { Writable } from "node:stream";
 import { processEnvironment } from "../config/environment.ts";
 import { keepTickShape } from "../server/tick-shape.ts";
-import { EXIT } from "./command-line/exit-codes.ts";
+import { EXIT } from "./command-line/exit.ts";
 import { runCli } from "./program.ts";
 
 keepTickShape();

@@ -6,8 +6,8 @@ import { describe, it } from "node:test";
 import type { Command } from "commander";
 import { cliRun } from "../../testing/cli-run.ts";
 import { CommandLine } from "./command-line/command-line.ts";
-import { addCommands } from "./commands-index.ts";
-import { EXIT } from "./command-line/exit-codes.ts";
+import { EXIT } from "./command-line/exit.ts";
+import { addCommands } from "./program.ts";
 
 /** Nothing listens there: port 1 needs rights that no relay has. */
 const NOBODY = "http://127.0.0.1:1";

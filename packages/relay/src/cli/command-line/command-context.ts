@@ -1,8 +1,8 @@
-import type { RelayClient } from "@a2a-relay/client";
-import type { ClientConfig } from "../../config/client-config.ts";
-import type { CliIo } from "../terminal/cli-io.ts";
-import { connect, type ConnectionFlags, readConnection } from "./connection.ts";
-import { Output } from "../terminal/output.ts";
+import { RelayClient } from "@a2a-relay/client";
+import { InvalidArgumentError } from "commander";
+import { type ClientConfig, loadClientConfig } from "../../config/client-config.ts";
+import { readDotenv } from "../../config/environment.ts";
+import { type CliIo, Output } from "../terminal/output.ts";
 
 export interface GlobalOptions extends ConnectionFlags {
   readonly json: boolean;
@@ -34,5 +34,30 @@ export class CommandContext {
   get client(): RelayClient {
     this.#client ??= connect(this.connection);
     return this.#client;
+  }
+}
+
+export interface ConnectionFlags {
+  readonly relay?: string | undefined;
+  readonly apiKey?: string | undefined;
+}
+
+// Enough to bridge a hiccup; a person at a terminal should soon hear that nobody is there.
+export const RETRIES = 2;
+
+export function connect(connection: ClientConfig): RelayClient {
+  return new RelayClient({ ...connection, retries: RETRIES });
+}
+
+/** Which relay, and with which key: flags over environment over (for the key only) `.env`. */
+export function readConnection(flags: ConnectionFlags, io: CliIo): ClientConfig {
+  try {
+    return loadClientConfig({
+      flags: { relay: flags.relay, "api-key": flags.apiKey },
+      env: io.env,
+      dotenv: readDotenv(io.workingDirectory),
+    });
+  } catch (reason) {
+    throw new InvalidArgumentError(reason instanceof Error ? reason.message : String(reason));
   }
 }

@@ -1,7 +1,7 @@
 import { Command, Help, Option } from "commander";
-import type { CliIo } from "../terminal/cli-io.ts";
+import type { CliIo } from "../terminal/output.ts";
 import { CommandContext, type GlobalOptions } from "./command-context.ts";
-import { EXIT, type ExitCode } from "./exit-codes.ts";
+import { EXIT, type ExitCode } from "./exit.ts";
 
 export type CommandHandler<Options, Operands extends readonly unknown[]> = (
   context: CommandContext,

@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { CommandContext } from "../command-line/command-context.ts";
-import { followOptions, isBlocked } from "./follow-options.ts";
-import { backoffMs, type KeepTrying } from "./keep-trying.ts";
+import { followOptions, isBlocked, backoffMs, type KeepTrying } from "./keep-trying.ts";
 
 export interface MailBellOptions {
   readonly agent: string;

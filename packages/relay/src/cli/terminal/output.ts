@@ -1,5 +1,6 @@
-import type { CliIo, CliWritable } from "./cli-io.ts";
-import { createPaint, type Paint } from "./paint.ts";
+import type { Readable, Writable } from "node:stream";
+import { styleText } from "node:util";
+import type { Environment } from "../../config/environment.ts";
 import { type Column, renderTable } from "./table.ts";
 
 export interface OutputOptions {
@@ -59,4 +60,33 @@ export class Output {
       });
     });
   }
+}
+
+/** A stream that may be a terminal. */
+export interface CliWritable extends Writable {
+  readonly isTTY?: boolean | undefined;
+  readonly columns?: number | undefined;
+}
+
+/** Everything a command may touch of the process it runs in; a test gives its own. */
+export interface CliIo {
+  readonly stdin: Readable;
+  readonly stdout: CliWritable;
+  readonly stderr: CliWritable;
+  readonly env: Environment;
+  /** Where `.env` is looked for. */
+  readonly workingDirectory: string;
+  /** Aborted when the command should end: on Ctrl-C or SIGTERM. */
+  readonly signal: AbortSignal;
+}
+
+export type TextStyle = "bold" | "dim" | "red" | "green" | "yellow" | "cyan";
+export type Paint = (style: TextStyle, text: string) => string;
+
+/** Colours for people on a terminal who did not ask to be spared. */
+export function createPaint(stream: CliWritable, env: Environment, wanted: boolean): Paint {
+  const plain = !wanted || stream.isTTY !== true || (env["NO_COLOR"] ?? "") !== "" || env["TERM"] === "dumb";
+  return plain
+    ? (_style, text) => text
+    : (style, text) => (text === "" ? "" : styleText(style, text, { validateStream: false }));
 }

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { Paint } from "./paint.ts";
+import type { Paint } from "./output.ts";
 import { type Column, renderTable } from "./table.ts";
-import { displayWidth } from "./terminal-text.ts";
+import { displayWidth } from "./text.ts";
 
 interface Row {
   readonly name: string;

@@ -1,5 +1,5 @@
-import type { Paint, TextStyle } from "./paint.ts";
-import { displayWidth, padDisplay, truncateDisplay, visibleLine } from "./terminal-text.ts";
+import type { Paint, TextStyle } from "./output.ts";
+import { displayWidth, padDisplay, truncateDisplay, visibleLine } from "./text.ts";
 
 export interface Column<Row> {
   readonly title: string;

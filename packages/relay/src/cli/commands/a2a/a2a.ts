@@ -2,13 +2,18 @@ import type { QueueRepairRequest, QueueState } from "@a2a-relay/protocol";
 import { type Command, InvalidArgumentError } from "commander";
 import type { CommandContext } from "../../command-line/command-context.ts";
 import type { CommandLine } from "../../command-line/command-line.ts";
-import { given } from "../../command-line/given.ts";
-import { parseCount } from "../../command-line/options.ts";
-import { addRetryPolicyOptions, type RetryPolicyOptions, retryPolicyOf } from "../operate/retry-policy.ts";
-import { addA2aCard } from "./card.ts";
+import { given, parseCount } from "../../command-line/options.ts";
+import {
+  duplicateRiskOption,
+  type RequeueOptions,
+  addRetryPolicyOptions,
+  type RetryPolicyOptions,
+  retryPolicyOf,
+} from "../operate/repair.ts";
+import { addHeadersOption, callAgent, type CallOptions } from "./called-agent.ts";
+import { a2aCardLines } from "./card-text.ts";
 import { addA2aSend } from "./send.ts";
 import { addA2aTasks } from "./tasks.ts";
-import { duplicateRiskOption, type RequeueOptions } from "../operate/requeue.ts";
 
 interface StatusOptions {
   readonly limit: number;
@@ -170,4 +175,21 @@ function parseState(text: string): QueueState {
   if (text === "queued" || text === "in_flight") return text;
   if (text === "in-flight") return "in_flight";
   throw new InvalidArgumentError(`unknown a2a state ${JSON.stringify(text)}; there are queued and in_flight`);
+}
+
+export function addA2aCard(line: CommandLine, parent: Command): void {
+  const command = line.command(
+    "card <agent>",
+    "Show the card of an A2A agent: of the relay by its name, or of any other by its address.",
+    ["a2a-relay a2a card zhiwei@known-blocks1", "a2a-relay a2a card https://agent.example.org --json"],
+    { parent },
+  );
+  addHeadersOption(command).action(
+    line.run<CallOptions, [string]>(async (context, options, target) => {
+      const { output, signal } = context;
+      const agent = await callAgent(context, target, options);
+      const card = await agent.call(() => agent.cards.getAgentCard({ signal }));
+      await output.show(card, () => a2aCardLines(card, output.paint));
+    }),
+  );
 }

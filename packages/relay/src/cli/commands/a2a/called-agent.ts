@@ -3,10 +3,9 @@ import { A2AClient, type A2AClientOptions, type Fetch } from "@a2a-relay/client"
 import { A2A_VERSIONS, type A2aVersion, RelayError } from "@a2a-relay/protocol";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import type { ClientConfig } from "../../../config/client-config.ts";
-import type { CommandContext } from "../../command-line/command-context.ts";
-import { RETRIES } from "../../command-line/connection.ts";
-import { visibleLine } from "../../terminal/terminal-text.ts";
-import { parseHead } from "../../command-line/header-file.ts";
+import { type CommandContext, RETRIES } from "../../command-line/command-context.ts";
+import { parseHead } from "../../command-line/input.ts";
+import { visibleLine } from "../../terminal/text.ts";
 
 export interface CallOptions {
   readonly dialect?: A2aVersion;

@@ -1,7 +1,6 @@
 import type { AgentCard } from "@a2a-relay/protocol";
-import { type Fact, factLines } from "../../terminal/facts.ts";
-import type { Paint } from "../../terminal/paint.ts";
-import { visibleLine } from "../../terminal/terminal-text.ts";
+import type { Paint } from "../../terminal/output.ts";
+import { type Fact, factLines, visibleLine } from "../../terminal/text.ts";
 
 type Members = Readonly<Record<string, unknown>>;
 

@@ -1,11 +1,10 @@
 import type { A2aStreamEvent } from "@a2a-relay/client";
 import type { A2aStatus, A2aTask } from "@a2a-relay/protocol";
-import { a2aLine, stateName } from "./text.ts";
-import type { CalledAgent } from "./called-agent.ts";
 import type { CommandContext } from "../../command-line/command-context.ts";
-import { EXIT, type ExitCode } from "../../command-line/exit-codes.ts";
-import { shellWords } from "../../terminal/shell-words.ts";
-import { visibleLine } from "../../terminal/terminal-text.ts";
+import { EXIT, type ExitCode } from "../../command-line/exit.ts";
+import { shellWords, visibleLine } from "../../terminal/text.ts";
+import type { CalledAgent } from "./called-agent.ts";
+import { a2aLine, stateName, a2aEventLine } from "./text.ts";
 
 /** How a task stands, as far as it was told. */
 export interface TaskStanding {
@@ -63,4 +62,21 @@ function adviceFor(state: string, { words }: CalledAgent, taskId: string): strin
     default:
       return `the task goes on; follow it with: ${command("subscribe", taskId)}`;
   }
+}
+
+/** Prints the events of a stream as they come, and answers with how the task stands behind the last one. */
+export async function showEvents(
+  { output }: CommandContext,
+  events: AsyncIterable<A2aStreamEvent>,
+  onStanding?: (standing: TaskStanding) => Promise<unknown>,
+): Promise<TaskStanding | undefined> {
+  let last: TaskStanding | undefined;
+  for await (const event of events) {
+    await output.showNext(event, () => [a2aEventLine(event, output.paint)]);
+    const standing = standingIn(event);
+    if (standing === undefined) continue;
+    last = standing;
+    await onStanding?.(standing);
+  }
+  return last;
 }

@@ -1,14 +1,13 @@
 import { type A2AClient, type A2aMessageInput, type A2aSendOptions, isSettledState } from "@a2a-relay/client";
 import type { A2aSendResult } from "@a2a-relay/protocol";
 import { type Command, Option } from "commander";
-import { showEvents } from "./events.ts";
-import { reportOutcome, standingOf, type TaskStanding } from "./outcome.ts";
-import { a2aAnswerLines, a2aTaskLines } from "./text.ts";
-import { addCallOptions, callAgent, type CallOptions } from "./called-agent.ts";
 import type { CommandContext } from "../../command-line/command-context.ts";
 import type { CommandLine } from "../../command-line/command-line.ts";
-import { EXIT, type ExitCode } from "../../command-line/exit-codes.ts";
-import { readTextOption } from "../../command-line/text-input.ts";
+import { EXIT, type ExitCode } from "../../command-line/exit.ts";
+import { readTextOption } from "../../command-line/input.ts";
+import { addCallOptions, callAgent, type CallOptions } from "./called-agent.ts";
+import { showEvents, reportOutcome, standingOf, type TaskStanding } from "./outcome.ts";
+import { a2aAnswerLines, a2aTaskLines } from "./text.ts";
 
 interface SendOptions extends CallOptions {
   readonly stream?: boolean;

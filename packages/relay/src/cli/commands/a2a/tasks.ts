@@ -1,12 +1,11 @@
 import type { Command } from "commander";
-import { showEvents } from "./events.ts";
-import { reportOutcome, type TaskStanding } from "./outcome.ts";
-import { a2aTaskLines, stateName } from "./text.ts";
-import { addCallOptions, callAgent, type CallOptions } from "./called-agent.ts";
 import type { CommandLine } from "../../command-line/command-line.ts";
-import { EXIT } from "../../command-line/exit-codes.ts";
+import { EXIT } from "../../command-line/exit.ts";
 import { parseCount } from "../../command-line/options.ts";
-import { visibleLine } from "../../terminal/terminal-text.ts";
+import { visibleLine } from "../../terminal/text.ts";
+import { addCallOptions, callAgent, type CallOptions } from "./called-agent.ts";
+import { showEvents, reportOutcome, type TaskStanding } from "./outcome.ts";
+import { a2aTaskLines, stateName } from "./text.ts";
 
 interface GetOptions extends CallOptions {
   readonly history?: number;

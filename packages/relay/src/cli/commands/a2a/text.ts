@@ -9,9 +9,8 @@ import {
   toV1Part,
 } from "@a2a-relay/protocol";
 import { formatTime } from "../../terminal/duration.ts";
-import { factLines } from "../../terminal/facts.ts";
-import type { Paint, TextStyle } from "../../terminal/paint.ts";
-import { visibleLine, visibleText } from "../../terminal/terminal-text.ts";
+import type { Paint, TextStyle } from "../../terminal/output.ts";
+import { factLines, visibleLine, visibleText } from "../../terminal/text.ts";
 
 /** A task of an A2A agent as people read it. What the agent says is set in, so that it cannot pass for ours. */
 export function a2aTaskLines(

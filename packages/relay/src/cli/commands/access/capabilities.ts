@@ -2,12 +2,10 @@ import type { RelayClient } from "@a2a-relay/client";
 import type { CapabilityScope, CapabilityUsage, CapabilityView } from "@a2a-relay/protocol";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import type { CommandLine } from "../../command-line/command-line.ts";
+import { given, parseCount } from "../../command-line/options.ts";
 import { formatTime, parseMomentMs } from "../../terminal/duration.ts";
-import { factLines } from "../../terminal/facts.ts";
-import { given } from "../../command-line/given.ts";
-import { parseCount } from "../../command-line/options.ts";
 import type { Column } from "../../terminal/table.ts";
-import { visibleLine } from "../../terminal/terminal-text.ts";
+import { factLines, visibleLine } from "../../terminal/text.ts";
 
 interface GrantOptions {
   readonly subject: string;

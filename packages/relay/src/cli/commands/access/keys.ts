@@ -1,15 +1,13 @@
-import type { KeyCreated, KeysQuery, KeyView } from "@a2a-relay/protocol";
 import type { RelayClient } from "@a2a-relay/client";
+import type { KeyCreated, KeysQuery, KeyView } from "@a2a-relay/protocol";
 import { type Command, Option } from "commander";
-import { SHOWN_ONCE } from "../agents/agent-views.ts";
 import type { CommandLine } from "../../command-line/command-line.ts";
+import { given, collect, durationOption } from "../../command-line/options.ts";
 import { formatTime, parseMomentMs } from "../../terminal/duration.ts";
-import { factLines } from "../../terminal/facts.ts";
-import { given } from "../../command-line/given.ts";
-import { collect, durationOption } from "../../command-line/options.ts";
-import type { Paint, TextStyle } from "../../terminal/paint.ts";
+import type { Paint, TextStyle } from "../../terminal/output.ts";
 import type { Column } from "../../terminal/table.ts";
-import { visibleLine } from "../../terminal/terminal-text.ts";
+import { factLines, visibleLine } from "../../terminal/text.ts";
+import { SHOWN_ONCE } from "../agents/agent-views.ts";
 
 interface CreateOptions {
   readonly tenant?: string;

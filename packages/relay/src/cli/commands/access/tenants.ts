@@ -3,7 +3,7 @@ import { type Command, Option } from "commander";
 import type { CommandLine } from "../../command-line/command-line.ts";
 import { formatTime } from "../../terminal/duration.ts";
 import type { Column } from "../../terminal/table.ts";
-import { visibleLine } from "../../terminal/terminal-text.ts";
+import { visibleLine } from "../../terminal/text.ts";
 
 const COLUMNS: readonly Column<TenantView>[] = [
   { title: "TENANT", text: (tenant) => tenant.tenant, flexible: true },

@@ -1,11 +1,10 @@
 import type { RelayClient } from "@a2a-relay/client";
 import type { AgentView, Presence, RegisterResponse } from "@a2a-relay/protocol";
+import { given } from "../../command-line/options.ts";
 import { formatTime } from "../../terminal/duration.ts";
-import { factLines } from "../../terminal/facts.ts";
-import { given } from "../../command-line/given.ts";
-import type { Paint, TextStyle } from "../../terminal/paint.ts";
+import type { Paint, TextStyle } from "../../terminal/output.ts";
 import type { Column } from "../../terminal/table.ts";
-import { visibleLine } from "../../terminal/terminal-text.ts";
+import { factLines, visibleLine } from "../../terminal/text.ts";
 
 /** Said under a secret. */
 export const SHOWN_ONCE = "Keep it now: it is not shown again.";

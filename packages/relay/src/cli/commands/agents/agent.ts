@@ -1,14 +1,14 @@
 import type { RelayAgentOptions } from "@a2a-relay/client";
 import { LIMITS, RelayError } from "@a2a-relay/protocol";
 import { type Command, InvalidArgumentError } from "commander";
-import type { Cassette } from "../../../cassettes/cassette.ts";
 import { loadCassette } from "../../../cassettes/cassette-parser.ts";
+import type { Cassette } from "../../../cassettes/cassette.ts";
 import { RecordingAgent, type Recorded } from "../../../cassettes/recording-agent.ts";
 import { type Played, ScriptedAgent } from "../../../cassettes/scripted-agent.ts";
 import type { CommandContext } from "../../command-line/command-context.ts";
 import type { CommandLine } from "../../command-line/command-line.ts";
-import { EXIT, type ExitCode } from "../../command-line/exit-codes.ts";
-import { truncateDisplay, visibleLine } from "../../terminal/terminal-text.ts";
+import { EXIT, type ExitCode } from "../../command-line/exit.ts";
+import { truncateDisplay, visibleLine } from "../../terminal/text.ts";
 
 interface ReplayOptions {
   readonly as?: string;

@@ -1,12 +1,12 @@
+import { createPrivateKey, createPublicKey, type KeyObject, sign } from "node:crypto";
 import { readFile } from "node:fs/promises";
+import { proveKey } from "@a2a-relay/client";
 import type { RegisterRequest, Skill } from "@a2a-relay/protocol";
 import { type Command, InvalidArgumentError, Option } from "commander";
-import { proveKeyOf } from "./agent-key.ts";
-import { AGENT_COLUMNS, agentLines, allAgents, ownKeyLines } from "./agent-views.ts";
 import type { CommandLine } from "../../command-line/command-line.ts";
-import { given } from "../../command-line/given.ts";
-import { collect, durationOption } from "../../command-line/options.ts";
-import { visibleLine } from "../../terminal/terminal-text.ts";
+import { given, collect, durationOption } from "../../command-line/options.ts";
+import { visibleLine } from "../../terminal/text.ts";
+import { AGENT_COLUMNS, agentLines, allAgents, ownKeyLines } from "./agent-views.ts";
 
 interface RegisterOptions {
   readonly id?: string;
@@ -173,4 +173,76 @@ function parseSkill(text: string, earlier: readonly Skill[] | undefined): readon
   const colon = text.indexOf(":");
   const skill = colon < 0 ? { id: text } : { id: text.slice(0, colon), description: text.slice(colon + 1) };
   return [...(earlier ?? []), skill];
+}
+
+interface AddOptions {
+  readonly id: string;
+  readonly displayName?: string;
+  readonly alias?: readonly string[];
+}
+
+/** The address book: the same agents, under the words of people who think in contacts. */
+export function addContacts(line: CommandLine): void {
+  const contacts = line.command("contacts", "The address book: agents by id and alias.", [
+    "a2a-relay contacts add --id kames@kamac --display-name kames --alias kam",
+    "a2a-relay contacts list",
+  ]);
+  line
+    .command(
+      "add",
+      "Add a contact or update it.",
+      ["a2a-relay contacts add --id kames@kamac --display-name kames --alias kames --alias kam"],
+      { parent: contacts },
+    )
+    .requiredOption("--id <agent>", "its stable id")
+    .option("--display-name <name>", "the name for people")
+    .option("--alias <name>", "another name it is found by; may be repeated", collect)
+    .action(
+      line.run<AddOptions>(async ({ client, output, signal }, options) => {
+        const aliases = options.alias === undefined ? undefined : [...options.alias];
+        const request = given({ agent_id: options.id, display_name: options.displayName, aliases });
+        const answer = await client.register(request, { signal });
+        await output.show(given({ ...answer.agent, api_key: answer.api_key }), () => [
+          ...agentLines(answer.agent, output.paint),
+          ...ownKeyLines(answer, output.paint),
+        ]);
+      }),
+    );
+  addList(line, contacts);
+  addShow(line, contacts);
+  addRemove(line, contacts);
+}
+
+const PUBLIC_KEY_BYTES = 32;
+
+/** The public half of a private key in a file, and the proof that whoever registers holds it. */
+export async function proveKeyOf(
+  path: string,
+  claim: { readonly agentId: string | undefined; readonly tenant: string | undefined },
+): Promise<Pick<RegisterRequest, "pubkey_b58" | "key_proof">> {
+  const { agentId, tenant } = claim;
+  if (agentId === undefined) {
+    throw new InvalidArgumentError("--private-key needs --id too, because the proof names the agent");
+  }
+  const privateKey = await readPrivateKey(path);
+  const spki = createPublicKey(privateKey).export({ format: "der", type: "spki" });
+  return proveKey({
+    agentId,
+    tenant,
+    publicKey: spki.subarray(-PUBLIC_KEY_BYTES),
+    sign: (bytes) => sign(null, bytes, privateKey),
+  });
+}
+
+async function readPrivateKey(path: string): Promise<KeyObject> {
+  try {
+    const key = createPrivateKey(await readFile(path, "utf8"));
+    if (key.asymmetricKeyType === "ed25519") return key;
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new InvalidArgumentError(`--private-key ${path} cannot be read: ${why}`);
+  }
+  throw new InvalidArgumentError(
+    `--private-key ${path} is no Ed25519 key; make one with: openssl genpkey -algorithm ed25519`,
+  );
 }

@@ -1,15 +1,12 @@
-import type { PushEndpointView, PushState, PushView } from "@a2a-relay/protocol";
-import { PUSH_STATES } from "@a2a-relay/protocol";
+import { type PushEndpointView, type PushState, type PushView, PUSH_STATES } from "@a2a-relay/protocol";
 import { type Command, Option } from "commander";
-import { SHOWN_ONCE } from "./agent-views.ts";
 import type { CommandLine } from "../../command-line/command-line.ts";
+import { given, durationOption, parseCount } from "../../command-line/options.ts";
 import { formatDuration, formatTime, parsePastMs } from "../../terminal/duration.ts";
-import { factLines } from "../../terminal/facts.ts";
-import { given } from "../../command-line/given.ts";
-import { durationOption, parseCount } from "../../command-line/options.ts";
-import type { Paint, TextStyle } from "../../terminal/paint.ts";
+import type { Paint, TextStyle } from "../../terminal/output.ts";
 import type { Column } from "../../terminal/table.ts";
-import { visibleLine } from "../../terminal/terminal-text.ts";
+import { factLines, visibleLine } from "../../terminal/text.ts";
+import { SHOWN_ONCE } from "./agent-views.ts";
 
 interface ShowOptions {
   readonly state?: PushState;

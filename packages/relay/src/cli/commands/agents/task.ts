@@ -2,14 +2,12 @@ import { type TaskSummary, type TaskTreeView, type TaskView, TASK_STATES } from 
 import { type Command, Option } from "commander";
 import type { CommandContext } from "../../command-line/command-context.ts";
 import type { CommandLine } from "../../command-line/command-line.ts";
+import { readTextOption } from "../../command-line/input.ts";
+import { given, parseCount } from "../../command-line/options.ts";
 import { formatTime } from "../../terminal/duration.ts";
-import { type Fact, factLines } from "../../terminal/facts.ts";
-import { given } from "../../command-line/given.ts";
-import { parseCount } from "../../command-line/options.ts";
-import type { Paint, TextStyle } from "../../terminal/paint.ts";
+import type { Paint, TextStyle } from "../../terminal/output.ts";
 import type { Column } from "../../terminal/table.ts";
-import { visibleLine } from "../../terminal/terminal-text.ts";
-import { readTextOption } from "../../command-line/text-input.ts";
+import { type Fact, factLines, visibleLine } from "../../terminal/text.ts";
 
 interface ListOptions {
   readonly state?: (typeof TASK_STATES)[number];

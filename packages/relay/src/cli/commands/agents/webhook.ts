@@ -2,12 +2,11 @@ import { readFile } from "node:fs/promises";
 import { signMessage, verifyWebhook } from "@a2a-relay/client";
 import { formatInstant, LIMITS, type MessageInput, type PushPayload, RelayError } from "@a2a-relay/protocol";
 import { type Command, InvalidArgumentError } from "commander";
-import type { CliIo } from "../../terminal/cli-io.ts";
 import type { CommandLine } from "../../command-line/command-line.ts";
-import { factLines } from "../../terminal/facts.ts";
+import { webhookHeaders, readStdin } from "../../command-line/input.ts";
 import { durationOption } from "../../command-line/options.ts";
-import { readStdin } from "../../command-line/text-input.ts";
-import { webhookHeaders } from "../../command-line/header-file.ts";
+import type { CliIo } from "../../terminal/output.ts";
+import { factLines } from "../../terminal/text.ts";
 
 interface SecretOptions {
   readonly secret?: string;

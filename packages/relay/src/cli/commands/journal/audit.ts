@@ -12,14 +12,12 @@ import {
   notedProblem,
   verifyExport,
 } from "../../../server/offline-audit.ts";
-import type { CliIo, CliWritable } from "../../terminal/cli-io.ts";
 import type { CommandContext } from "../../command-line/command-context.ts";
 import type { CommandLine } from "../../command-line/command-line.ts";
-import { EXIT, type ExitCode } from "../../command-line/exit-codes.ts";
-import { factLines } from "../../terminal/facts.ts";
+import { EXIT, type ExitCode } from "../../command-line/exit.ts";
 import { parseCount } from "../../command-line/options.ts";
-import type { Output } from "../../terminal/output.ts";
-import { visibleLine } from "../../terminal/terminal-text.ts";
+import type { CliIo, CliWritable, Output } from "../../terminal/output.ts";
+import { factLines, visibleLine } from "../../terminal/text.ts";
 
 interface VerifyOptions {
   readonly file?: string;

@@ -1,11 +1,11 @@
 import { type EventView, LIMITS, type Message } from "@a2a-relay/protocol";
 import type { CommandContext } from "../../command-line/command-context.ts";
 import type { CommandLine } from "../../command-line/command-line.ts";
+import { given } from "../../command-line/options.ts";
 import { formatTime } from "../../terminal/duration.ts";
-import { eventGist } from "./event-gist.ts";
-import { given } from "../../command-line/given.ts";
 import type { Column } from "../../terminal/table.ts";
-import { visibleLine } from "../../terminal/terminal-text.ts";
+import { visibleLine } from "../../terminal/text.ts";
+import { eventGist } from "./events.ts";
 
 interface TimelineOptions {
   readonly markdown?: boolean;

@@ -1,7 +1,7 @@
 import { type MailboxItem, type Message, type Part, textOfParts } from "@a2a-relay/protocol";
 import { formatTime } from "../../terminal/duration.ts";
-import type { Paint } from "../../terminal/paint.ts";
-import { visibleLine, visibleText } from "../../terminal/terminal-text.ts";
+import type { Paint } from "../../terminal/output.ts";
+import { visibleLine, visibleText } from "../../terminal/text.ts";
 
 /** One message as people read it. Its body is set in, so that no body can pass for a header. */
 export function messageLines(

@@ -1,9 +1,9 @@
 import { LIMITS, type MailboxItem } from "@a2a-relay/protocol";
 import type { CommandContext } from "../../command-line/command-context.ts";
 import type { CommandLine } from "../../command-line/command-line.ts";
-import { EXIT } from "../../command-line/exit-codes.ts";
-import { given } from "../../command-line/given.ts";
-import { reportItems } from "./item-results.ts";
+import { EXIT } from "../../command-line/exit.ts";
+import { given, durationOption, parseCount } from "../../command-line/options.ts";
+import { reportItems } from "./ack.ts";
 import {
   addMessageFilterOptions,
   createMessageFilter,
@@ -11,7 +11,6 @@ import {
   type MessageFilterOptions,
 } from "./message-filter.ts";
 import { messageLines } from "./message-text.ts";
-import { durationOption, parseCount } from "../../command-line/options.ts";
 
 interface PollOptions extends MessageFilterOptions {
   readonly agent: string;

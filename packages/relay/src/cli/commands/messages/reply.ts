@@ -2,9 +2,9 @@ import { type Message, URGENCIES } from "@a2a-relay/protocol";
 import { InvalidArgumentError, Option } from "commander";
 import type { CommandContext } from "../../command-line/command-context.ts";
 import type { CommandLine } from "../../command-line/command-line.ts";
-import { given } from "../../command-line/given.ts";
+import { readTextOption } from "../../command-line/input.ts";
+import { given } from "../../command-line/options.ts";
 import { replySubject } from "./message-text.ts";
-import { readTextOption } from "../../command-line/text-input.ts";
 import { sendAndShow } from "./send.ts";
 
 interface ReplyOptions {

@@ -8,10 +8,10 @@ import {
 import { InvalidArgumentError, Option } from "commander";
 import type { CommandContext } from "../../command-line/command-context.ts";
 import type { CommandLine } from "../../command-line/command-line.ts";
+import { readTextOption } from "../../command-line/input.ts";
+import { given } from "../../command-line/options.ts";
 import { parseMomentMs } from "../../terminal/duration.ts";
-import { given } from "../../command-line/given.ts";
-import { visibleLine } from "../../terminal/terminal-text.ts";
-import { readTextOption } from "../../command-line/text-input.ts";
+import { visibleLine } from "../../terminal/text.ts";
 
 interface SendOptions {
   readonly from: string;

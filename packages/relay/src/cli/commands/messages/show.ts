@@ -1,9 +1,9 @@
 import type { DeliveryView, PushView, ReceiptStep } from "@a2a-relay/protocol";
 import type { CommandLine } from "../../command-line/command-line.ts";
 import { formatTime } from "../../terminal/duration.ts";
-import { messageLines } from "./message-text.ts";
 import type { Column } from "../../terminal/table.ts";
-import { visibleLine } from "../../terminal/terminal-text.ts";
+import { visibleLine } from "../../terminal/text.ts";
+import { messageLines } from "./message-text.ts";
 
 const RECEIPTS: readonly Column<ReceiptStep>[] = [
   { title: "RECEIPT", text: (step) => step.stage, style: () => "cyan" },

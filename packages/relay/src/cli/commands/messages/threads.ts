@@ -1,8 +1,7 @@
 import type { ThreadView } from "@a2a-relay/protocol";
 import type { CommandLine } from "../../command-line/command-line.ts";
+import { given, parseCount } from "../../command-line/options.ts";
 import { formatTime } from "../../terminal/duration.ts";
-import { given } from "../../command-line/given.ts";
-import { parseCount } from "../../command-line/options.ts";
 import type { Column } from "../../terminal/table.ts";
 
 interface ThreadsOptions {

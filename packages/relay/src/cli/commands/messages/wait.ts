@@ -1,12 +1,11 @@
 import { LIMITS, type MailboxResponse } from "@a2a-relay/protocol";
 import type { CommandContext } from "../../command-line/command-context.ts";
 import type { CommandLine } from "../../command-line/command-line.ts";
-import { formatDuration } from "../../terminal/duration.ts";
-import { EXIT } from "../../command-line/exit-codes.ts";
-import { given } from "../../command-line/given.ts";
+import { EXIT } from "../../command-line/exit.ts";
+import { given, durationOption } from "../../command-line/options.ts";
 import { createKeepTrying } from "../../following/keep-trying.ts";
-import { durationOption } from "../../command-line/options.ts";
-import { visibleLine } from "../../terminal/terminal-text.ts";
+import { formatDuration } from "../../terminal/duration.ts";
+import { visibleLine } from "../../terminal/text.ts";
 
 interface WaitCommandOptions {
   readonly agent: string;

@@ -5,10 +5,10 @@ import { isLoopbackHost } from "../../../config/loopback.ts";
 import { VERSION } from "../../../server/version.ts";
 import type { CommandContext } from "../../command-line/command-context.ts";
 import type { CommandLine } from "../../command-line/command-line.ts";
+import { EXIT } from "../../command-line/exit.ts";
 import { formatDuration } from "../../terminal/duration.ts";
-import { EXIT } from "../../command-line/exit-codes.ts";
-import { loadConfigOf } from "./setting-options.ts";
-import { visibleLine } from "../../terminal/terminal-text.ts";
+import { visibleLine } from "../../terminal/text.ts";
+import { loadConfigOf } from "./config.ts";
 
 interface Check {
   readonly name: string;

@@ -4,9 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { RelayClient } from "@a2a-relay/client";
-import { openCliRelay } from "../../../../testing/cli-relay.ts";
 import { type CliRun, cliRun, type CliRunOptions } from "../../../../testing/cli-run.ts";
-import { nodeCheck } from "./doctor.ts";
 
 const KEY = "0123456789abcdef";
 const QUIET = ["serve", "--port", "0", "--log-level", "silent"];
@@ -127,71 +125,5 @@ describe("serve", () => {
     const { code, stderr } = await cliRun([...QUIET, "--data", file]);
     assert.equal(code, 1);
     assert.match(stderr, /^error: .+\n$/);
-  });
-});
-
-describe("config", () => {
-  it("shows values and where they come from, without the key", async () => {
-    const env = { PORT: "9000", A2A_RELAY_API_KEY: KEY };
-    const { stdout } = await cliRun(["config", "--data", "/srv/mail"], { env });
-    assert.match(stdout, /^SETTING +VALUE +FROM +FLAG\n/);
-    assert.match(stdout, /\nPORT +9000 +environment +--port\n/);
-    assert.match(stdout, /\nA2A_RELAY_DATA +\/srv\/mail +flag +--data\n/);
-    assert.match(stdout, /\nA2A_RELAY_API_KEY +\(set\) +environment/);
-    const json = await cliRun(["config", "--json"], { env });
-    const { settings } = JSON.parse(json.stdout) as {
-      readonly settings: readonly { readonly flag: string }[];
-    };
-    assert.ok(settings.some(({ flag }) => flag === "--drain-ms"));
-    assert.doesNotMatch(stdout + json.stdout, new RegExp(KEY));
-  });
-
-  it("exits with 1 when something is wrong", async () => {
-    const { code, stdout, stderr } = await cliRun(["config"], {
-      env: { A2A_RELAY_AUTO_RETRY_SCHEDULER: "maybe" },
-    });
-    assert.deepEqual([code, stdout], [1, ""]);
-    assert.match(
-      stderr,
-      /^error: A2A_RELAY_AUTO_RETRY_SCHEDULER="maybe" from the environment: expected 1, true/,
-    );
-  });
-});
-
-describe("doctor", () => {
-  it("finds a healthy relay healthy", async () => {
-    await using relay = await openCliRelay();
-    const stdout = await relay.ok(["doctor", "--data", tmpdir()]);
-    assert.deepEqual(
-      stdout
-        .trim()
-        .split("\n")
-        .map((line) => line.split(/ +/, 2).join(" ")),
-      ["ok node", "ok relay", "ok clock", "ok ready", "ok journal", "ok data"],
-    );
-  });
-
-  it("says what to do when no relay answers, and exits with 1", async () => {
-    const { code, stdout } = await cliRun([
-      "doctor",
-      "--relay",
-      "http://127.0.0.1:1",
-      "--data",
-      tmpdir(),
-      "--json",
-    ]);
-    assert.equal(code, 1);
-    const { ok, checks } = JSON.parse(stdout) as {
-      ok: boolean;
-      checks: { name: string; ok: boolean; text: string }[];
-    };
-    assert.equal(ok, false);
-    const relay = checks.find(({ name }) => name === "relay");
-    assert.match(relay?.text ?? "", /Start it with `a2a-relay serve`/);
-  });
-
-  it("knows which Node is too old", () => {
-    assert.equal(nodeCheck("24.1.0").ok, true);
-    assert.match(nodeCheck("22.12.0").text, /Node 22\.12\.0 is too old; install Node 24/);
   });
 });

@@ -6,9 +6,9 @@ import type { RunningRelay } from "../../../server/start-relay.ts";
 import { VERSION } from "../../../server/version.ts";
 import type { CommandContext } from "../../command-line/command-context.ts";
 import type { CommandLine } from "../../command-line/command-line.ts";
-import { EXIT, type ExitCode } from "../../command-line/exit-codes.ts";
-import { addSettingOptions, loadConfigOf, type SettingFlags } from "./setting-options.ts";
-import { visibleLine } from "../../terminal/terminal-text.ts";
+import { EXIT, type ExitCode } from "../../command-line/exit.ts";
+import { visibleLine } from "../../terminal/text.ts";
+import { addSettingOptions, loadConfigOf, type SettingFlags } from "./config.ts";
 
 // What the relay may take after its requests have ended: closing the database.
 const CLOSE_MS_MAX = 1_500;

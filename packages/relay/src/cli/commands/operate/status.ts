@@ -1,9 +1,8 @@
 import { DELIVERY_STATES, type QueueEntry } from "@a2a-relay/protocol";
 import { Option } from "commander";
 import type { CommandLine } from "../../command-line/command-line.ts";
+import { given, parseCount } from "../../command-line/options.ts";
 import { formatDuration } from "../../terminal/duration.ts";
-import { given } from "../../command-line/given.ts";
-import { parseCount } from "../../command-line/options.ts";
 import type { Column } from "../../terminal/table.ts";
 
 interface StatusOptions {

@@ -8,13 +8,12 @@ import {
   RelayError,
 } from "@a2a-relay/protocol";
 import type { CommandContext } from "../../command-line/command-context.ts";
-import { decideVerdict, pauseAfterFailuresMs, type Verdict } from "./exec-policy.ts";
 import { createKeepTrying, type KeepTrying } from "../../following/keep-trying.ts";
 import { MailBell } from "../../following/notifier.ts";
+import { visibleLine } from "../../terminal/text.ts";
 import type { MessageFilter } from "../messages/message-filter.ts";
-import { runMessageProgram } from "./message-program.ts";
 import { replySubject } from "../messages/message-text.ts";
-import { visibleLine } from "../../terminal/terminal-text.ts";
+import { decideVerdict, pauseAfterFailuresMs, type Verdict, runMessageProgram } from "./message-program.ts";
 
 export interface ExecOptions {
   readonly agent: string;

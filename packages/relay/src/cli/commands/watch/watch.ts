@@ -1,11 +1,11 @@
 import { InvalidArgumentError } from "commander";
 import type { CommandContext } from "../../command-line/command-context.ts";
 import type { CommandLine } from "../../command-line/command-line.ts";
-import { ExecWorker } from "./exec-worker.ts";
-import { EXIT, type ExitCode } from "../../command-line/exit-codes.ts";
-import { followInbox, pollInbox } from "../../following/followed-inbox.ts";
-import { GroupedAcks } from "../messages/grouped-acks.ts";
+import { EXIT, type ExitCode } from "../../command-line/exit.ts";
+import { durationOption, parseCount } from "../../command-line/options.ts";
+import { followInbox, pollInbox } from "../../following/follow.ts";
 import { longPollMs } from "../../following/keep-trying.ts";
+import { GroupedAcks } from "../messages/ack.ts";
 import {
   addMessageFilterOptions,
   createMessageFilter,
@@ -13,7 +13,7 @@ import {
   type MessageFilterOptions,
 } from "../messages/message-filter.ts";
 import { messageLines } from "../messages/message-text.ts";
-import { durationOption, parseCount } from "../../command-line/options.ts";
+import { ExecWorker } from "./exec-worker.ts";
 
 interface WatchOptions extends MessageFilterOptions {
   readonly agent: string;

@@ -62,3 +62,23 @@ function picture(character: string): string {
   if (code === 0x7f) return "\u2421";
   return `<U+${code.toString(16).toUpperCase().padStart(4, "0")}>`;
 }
+
+export type Fact = readonly [name: string, text: string | undefined];
+
+/** Aligned `name  text` lines; facts without a text are left out. */
+export function factLines(facts: readonly Fact[]): readonly string[] {
+  const width = Math.max(...facts.map(([name]) => name.length)) + 2;
+  return facts
+    .filter(([, text]) => text !== undefined && text !== "")
+    .map(([name, text]) => visibleLine(`  ${name.padEnd(width)}${text}`));
+}
+
+/** A command to be copied into a shell. Its words may come from strangers, and mean nothing there but themselves. */
+export function shellWords(words: readonly string[]): string {
+  return words.map(shellWord).join(" ");
+}
+
+function shellWord(word: string): string {
+  const visible = visibleLine(word);
+  return /^[\p{L}\p{N}_@%+=:,./-]+$/u.test(visible) ? visible : `'${visible.replaceAll("'", `'\\''`)}'`;
+}

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { PassThrough, Readable } from "node:stream";
 import { describe, it } from "node:test";
 import { LIMITS } from "@a2a-relay/protocol";
-import type { CliIo } from "../terminal/cli-io.ts";
-import { readTextOption } from "./text-input.ts";
+import type { CliIo } from "../terminal/output.ts";
+import { readTextOption } from "./input.ts";
 
 function io(stdin: Readable, signal = new AbortController().signal): CliIo {
   return {

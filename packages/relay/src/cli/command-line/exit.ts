@@ -1,9 +1,24 @@
 import { RelayError, type RelayErrorCode } from "@a2a-relay/protocol";
 import { CommanderError, InvalidArgumentError } from "commander";
-import type { CliIo } from "../terminal/cli-io.ts";
-import { EXIT, type ExitCode } from "./exit-codes.ts";
-import { Output } from "../terminal/output.ts";
-import { visibleLine } from "../terminal/terminal-text.ts";
+import { type CliIo, Output } from "../terminal/output.ts";
+import { visibleLine } from "../terminal/text.ts";
+
+/** What the exit code of every command means; `docs/reference/cli.md` tells the same. */
+export const EXIT = {
+  ok: 0,
+  /** The relay said no, or something did not work, an A2A task included. */
+  failure: 1,
+  /** The command line itself is wrong; nothing was asked of the relay. */
+  usage: 2,
+  /** `wait` saw no mail in time. */
+  timedOut: 3,
+  /** No relay, or no A2A agent, answered at the address. */
+  unreachable: 4,
+  /** Ended by a signal, such as Ctrl-C. */
+  interrupted: 130,
+} as const;
+
+export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 
 const ADVICE: Partial<Readonly<Record<RelayErrorCode, string>>> = {
   unauthenticated: "give a key that works with A2A_RELAY_API_KEY or --api-key",

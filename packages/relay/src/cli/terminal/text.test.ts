@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { displayWidth, padDisplay, truncateDisplay, visibleLine, visibleText } from "./terminal-text.ts";
+import { displayWidth, padDisplay, truncateDisplay, visibleLine, visibleText, shellWords } from "./text.ts";
 
 describe("displayWidth", () => {
   const widths: readonly (readonly [string, number])[] = [
@@ -56,4 +56,15 @@ describe("visibleLine", () => {
 
 describe("visibleText", () => {
   it("keeps lines and tabs", () => assert.equal(visibleText("a\r\n\tb\u001b\nc"), "a\n\tb␛\nc"));
+});
+
+describe("shellWords", () => {
+  it("leaves plain words as they are", () => {
+    const words = ["a2a-relay", "a2a", "send", "知微@工作室", "https://a.example/x?y=1"];
+    assert.equal(shellWords(words), "a2a-relay a2a send 知微@工作室 'https://a.example/x?y=1'");
+  });
+
+  it("quotes whatever a shell would act on, and shows what a terminal would", () => {
+    assert.equal(shellWords(["$(id)", "it's", "", "a b", "\u001b[2J"]), `'$(id)' 'it'\\''s' '' 'a b' '␛[2J'`);
+  });
 });
