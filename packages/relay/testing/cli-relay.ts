@@ -8,22 +8,22 @@ import { loadConfig } from "../src/config/load-config.ts";
 import { startRelay } from "../src/server/start-relay.ts";
 import { type CliRun, cliRun, type CliRunOptions } from "./cli-run.ts";
 
-/** A relay of its own with two agents, and command lines that talk to it. */
+/** A new relay with two agents, and command lines that talk to it. */
 export interface CliRelay extends AsyncDisposable {
   readonly url: string;
   readonly client: RelayClient;
-  /** Runs a command line whatever comes of it. */
+  /** Runs a command line that may fail. */
   readonly run: (argv: readonly string[], options?: CliRunOptions) => Promise<CliRun>;
-  /** Runs one that must work and answers with its stdout. */
+  /** Runs one that must succeed and returns its stdout. */
   readonly ok: (argv: readonly string[], options?: CliRunOptions) => Promise<string>;
-  /** The same with `--json`, read. */
+  /** The same with `--json`, parsed. */
   readonly json: (argv: readonly string[], options?: CliRunOptions) => Promise<Record<string, unknown>>;
 }
 
 export const LULU = "lulu@kamac";
 export const ZHIWEI = "zhiwei@known-blocks1";
 
-/** A command that would go on for ever is interrupted, so that its test fails and ends. */
+/** A command that does not end is interrupted, so that its test fails. */
 const RUN_MS_MAX = 30_000;
 
 /** `settings`: flags of `serve`, such as `{"a2a-block-ms": "0"}`. */

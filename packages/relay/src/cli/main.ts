@@ -13,7 +13,7 @@ for (const name of ["SIGINT", "SIGTERM"] as const) {
     ending.abort();
   });
 }
-// A reader that goes away is noticed where the write is awaited.
+// A closed reader is noticed where the write is awaited.
 for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {});
 
 const exitCode = await runCli(process.argv.slice(2), {

@@ -9,8 +9,8 @@ import { CommandLine } from "./command-line/command-line.ts";
 import { EXIT } from "./command-line/exit.ts";
 import { addCommands } from "./program.ts";
 
-/** Nothing listens there: port 1 needs rights that no relay has. */
-const NOBODY = "http://127.0.0.1:1";
+/** No relay listens here: port 1 needs privileges. */
+const NO_RELAY = "http://127.0.0.1:1";
 
 const GLOBAL_FLAGS = new Set(["--relay", "--api-key", "--json", "--no-color"]);
 
@@ -109,7 +109,7 @@ describe("runCli", () => {
     ["a program without --exec", ["watch", "--agent", "a", "--", "ls"], /"ls" is not run without --exec/],
     ["--exec without a program", ["watch", "--agent", "a", "--exec"], /--exec needs a program/],
     [
-      "a posture nobody knows",
+      "an unknown posture",
       ["requeue", "m", "--reason", "r", "--duplicate-risk", "yolo"],
       /Allowed choices are idempotent/,
     ],
@@ -121,7 +121,7 @@ describe("runCli", () => {
   ];
   for (const [what, argv, expected] of mistakes) {
     it(`exits with 2 after ${what}, and asks nothing of the relay`, async () => {
-      const { code, stdout, stderr } = await cliRun(argv, { env: { A2A_RELAY_URL: NOBODY } });
+      const { code, stdout, stderr } = await cliRun(argv, { env: { A2A_RELAY_URL: NO_RELAY } });
       assert.equal(code, 2, stderr);
       assert.equal(stdout, "");
       assert.match(stderr, expected);
@@ -129,7 +129,7 @@ describe("runCli", () => {
   }
 
   it("exits with 4 when no relay answers, with advice on stderr only", async () => {
-    const { code, stdout, stderr } = await cliRun(["status", "--json"], { env: { A2A_RELAY_URL: NOBODY } });
+    const { code, stdout, stderr } = await cliRun(["status", "--json"], { env: { A2A_RELAY_URL: NO_RELAY } });
     assert.equal(code, 4);
     assert.equal(stdout, "");
     assert.match(stderr, /^error: cannot reach the relay at http:\/\/127\.0\.0\.1:1: .*a2a-relay serve/);
@@ -137,16 +137,16 @@ describe("runCli", () => {
 
   it("exits with 130 when it is interrupted", async () => {
     const { code } = await cliRun(["status"], {
-      env: { A2A_RELAY_URL: NOBODY },
+      env: { A2A_RELAY_URL: NO_RELAY },
       signal: AbortSignal.abort(),
     });
     assert.equal(code, 130);
   });
 
   it("takes global options before and after the command, the nearest first", async () => {
-    const before = await cliRun(["--relay", NOBODY, "status"]);
+    const before = await cliRun(["--relay", NO_RELAY, "status"]);
     assert.match(before.stderr, /cannot reach the relay at http:\/\/127\.0\.0\.1:1:/);
-    const both = await cliRun(["--relay", "http://127.0.0.1:2", "agents", "--relay", NOBODY, "list"]);
+    const both = await cliRun(["--relay", "http://127.0.0.1:2", "agents", "--relay", NO_RELAY, "list"]);
     assert.match(both.stderr, /cannot reach the relay at http:\/\/127\.0\.0\.1:1:/);
   });
 });

@@ -29,7 +29,7 @@ import { addStatus } from "./commands/operate/status.ts";
 import { addWatch } from "./commands/watch/watch.ts";
 import type { CliIo } from "./terminal/output.ts";
 
-/** Runs one command line, e.g. `["send", "--from", …]`, and answers with its exit code. No globals. */
+/** Runs one command line, e.g. `["send", "--from", …]`, and returns its exit code. Uses no globals. */
 export async function runCli(argv: readonly string[], io: CliIo): Promise<ExitCode> {
   const line = new CommandLine(io);
   addCommands(line);
@@ -43,11 +43,11 @@ export async function runCli(argv: readonly string[], io: CliIo): Promise<ExitCo
 
 type AddCommand = (line: CommandLine) => void;
 
-/** In the order of the help: what people do first comes first. */
+/** In the order of the help. */
 const GROUPS: readonly (readonly [heading: string, commands: readonly AddCommand[]])[] = [
   ["Relay:", [addServe, addConfig, addDoctor]],
   [
-    "MailboxMessage:",
+    "Messages:",
     [addSend, addInbox, addPoll, addWatch, addWait, addAck, addReply, addShow, addThreads, addTimeline],
   ],
   ["Agents and tasks:", [addAgents, addAgent, addContacts, addPush, addTask, addWebhook]],

@@ -9,7 +9,6 @@ export interface GlobalOptions extends ConnectionFlags {
   readonly color: boolean;
 }
 
-/** What a command works with. */
 export class CommandContext {
   readonly io: CliIo;
   readonly globals: GlobalOptions;
@@ -25,7 +24,7 @@ export class CommandContext {
     this.signal = io.signal;
   }
 
-  /** Read at first use, so that commands which need no relay do not complain about its address. */
+  /** Read at first use: commands that need no relay must not fail because of its address. */
   get connection(): ClientConfig {
     this.#connection ??= readConnection(this.globals, this.io);
     return this.#connection;
@@ -42,7 +41,7 @@ export interface ConnectionFlags {
   readonly apiKey?: string | undefined;
 }
 
-// Enough to bridge a hiccup; a person at a terminal should soon hear that nobody is there.
+// Enough for a short outage; a person at a terminal should soon hear that no relay answers.
 export const RETRIES = 2;
 
 export function connect(connection: ClientConfig): RelayClient {

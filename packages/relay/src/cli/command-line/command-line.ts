@@ -10,13 +10,13 @@ export type CommandHandler<Options, Operands extends readonly unknown[]> = (
 ) => Promise<ExitCode | void>;
 
 export interface CommandPlacement {
-  /** The group it belongs to; without one it stands alone. */
+  /** The group it belongs to; default: the top level. */
   readonly parent?: Command;
   /** Runs when only the group is named. */
   readonly isDefault?: boolean;
 }
 
-/** The tree of commands. Each command adds itself; what all of them share is here. */
+/** The tree of commands, with what all of them share. Each command adds itself. */
 export class CommandLine {
   readonly program: Command;
   readonly #io: CliIo;
@@ -25,7 +25,7 @@ export class CommandLine {
   constructor(io: CliIo) {
     this.#io = io;
     this.program = addGlobalOptions(new Command("a2a-relay"))
-      // Options belong to the command they follow; so `--exec -- program --json` leaves the program its own.
+      // Options belong to the command they follow: in `--exec -- program --json` the program gets `--json`.
       .enablePositionalOptions()
       .exitOverride()
       .showSuggestionAfterError()
@@ -60,7 +60,7 @@ export class CommandLine {
       );
   }
 
-  /** KeyedMutex a handler into what commander calls: with its context, its own options, its operands. */
+  /** Wraps a handler into commander's action: with its context, its own options and its operands. */
   run<Options = object, Operands extends readonly unknown[] = []>(
     handler: CommandHandler<Options, Operands>,
   ): (this: Command) => Promise<void> {
@@ -81,7 +81,7 @@ const GLOBAL_HEADING = "Global options:";
 
 type GroupItems = Help["groupItems"];
 
-/** What a command alone has comes first in its help. */
+/** A command's own options come first in its help. */
 const globalOptionsLast: GroupItems = (unsorted, visible, groupOf) => {
   const groups = new Help().groupItems(unsorted, visible, groupOf);
   const globals = groups.get(GLOBAL_HEADING);
@@ -90,7 +90,7 @@ const globalOptionsLast: GroupItems = (unsorted, visible, groupOf) => {
   return groups.set(GLOBAL_HEADING, globals);
 };
 
-/** Without the `[options]` that stand behind every command. */
+/** Without commander's `[options]` after every command. */
 function subcommandTerm(command: Command): string {
   const names = [command.name(), ...command.aliases()].join("|");
   const operands = command.registeredArguments.map((argument) => {

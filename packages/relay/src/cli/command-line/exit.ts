@@ -3,14 +3,14 @@ import { CommanderError, InvalidArgumentError } from "commander";
 import { type CliIo, Output } from "../terminal/output.ts";
 import { visibleLine } from "../terminal/text.ts";
 
-/** What the exit code of every command means; `docs/reference/cli.md` tells the same. */
+/** The exit codes of every command; `docs/reference/cli.md` lists the same. */
 export const EXIT = {
   ok: 0,
-  /** The relay said no, or something did not work, an A2A task included. */
+  /** The relay refused, or an operation or an A2A task failed. */
   failure: 1,
-  /** The command line itself is wrong; nothing was asked of the relay. */
+  /** The command line itself is wrong; the relay was not called. */
   usage: 2,
-  /** `wait` saw no mail in time. */
+  /** `wait` saw no message in time. */
   timedOut: 3,
   /** No relay, or no A2A agent, answered at the address. */
   unreachable: 4,
@@ -25,7 +25,7 @@ const ADVICE: Partial<Readonly<Record<RelayErrorCode, string>>> = {
   unknown_agent: "`a2a-relay agents` lists who is registered, `a2a-relay agents register` adds one",
 };
 
-/** Says on stderr why a command ended early, and answers with its exit code. */
+/** Prints on stderr why a command ended early, and returns its exit code. */
 export async function reportFailure(reason: unknown, io: CliIo): Promise<ExitCode> {
   if (isBrokenPipe(reason)) return EXIT.ok;
   if (io.signal.aborted && !(reason instanceof RelayError)) return EXIT.interrupted;
@@ -34,7 +34,7 @@ export async function reportFailure(reason: unknown, io: CliIo): Promise<ExitCod
     await output.error(visibleLine(reason.message));
     return EXIT.usage;
   }
-  // Commander has said already what was wrong, or printed the help that was asked for.
+  // Commander has already printed the mistake, or the requested help.
   if (reason instanceof CommanderError) return reason.exitCode === 0 ? EXIT.ok : EXIT.usage;
   if (reason instanceof RelayError) {
     await output.error(visibleLine(reason.message), detailLines(reason));
@@ -45,7 +45,7 @@ export async function reportFailure(reason: unknown, io: CliIo): Promise<ExitCod
   return EXIT.failure;
 }
 
-/** Whoever read our output went away: there is nobody left to tell. */
+/** The reader of our output has closed it. */
 function isBrokenPipe(reason: unknown): boolean {
   return (
     reason instanceof Error &&
@@ -54,7 +54,7 @@ function isBrokenPipe(reason: unknown): boolean {
   );
 }
 
-/** What the sentence itself does not say yet. What is missing it says; all that was needed would only confuse. */
+/** Only details that the message does not contain. `required` is left out: the message names what is missing. */
 function detailLines(error: RelayError): readonly string[] {
   const { required: _, ...told } = error.details ?? {};
   const details = Object.entries(told).flatMap(([name, value]) => {

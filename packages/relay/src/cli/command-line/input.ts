@@ -2,7 +2,7 @@ import { LIMITS, RelayError } from "@a2a-relay/protocol";
 import { InvalidArgumentError } from "commander";
 import type { CliIo } from "../terminal/output.ts";
 
-/** The text of an option; `-` reads it from stdin, without the line break that ends its last line. */
+/** The text of an option; `-` reads it from stdin, without the last line break. */
 export async function readTextOption(value: string, io: CliIo): Promise<string> {
   if (value !== "-") return value;
   const bytes = await readStdin(io, LIMITS.bodyBytesMax, "the most a message may have");
@@ -15,7 +15,7 @@ export async function readTextOption(value: string, io: CliIo): Promise<string> 
   }
 }
 
-/** All that comes on stdin, byte for byte. `why` says what the bound is. */
+/** All bytes of stdin. `why` explains the limit in the error. */
 export async function readStdin(io: CliIo, bytesMax: number, why: string): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let size = 0;
@@ -40,14 +40,14 @@ export async function readStdin(io: CliIo, bytesMax: number, why: string): Promi
 const SIGNED = ["id", "timestamp", "signature"] as const;
 
 export interface WebhookHeaderOptions {
-  /** The text of a file: the head of the request as it came, or its headers as a JSON object. */
+  /** The text of a file: header lines, or a JSON object. */
   readonly head?: string | undefined;
   readonly id?: string | undefined;
   readonly timestamp?: string | undefined;
   readonly signature?: string | undefined;
 }
 
-/** The three headers that Standard Webhooks signs with, from a file, from options, or some from each. */
+/** The three headers of a Standard Webhooks signature, from a file and from options; options win. */
 export function webhookHeaders(options: WebhookHeaderOptions): Readonly<Record<string, string>> {
   const headers = options.head === undefined ? {} : parseHead(options.head);
   for (const name of SIGNED) {
@@ -66,7 +66,7 @@ export function parseHead(text: string): Record<string, string> {
   return text.trimStart().startsWith("{") ? parseJsonHeaders(text) : parseHeaderLines(text);
 }
 
-/** As `curl` and proxies write them; lines without a name, such as the first one of a request, are left out. */
+/** As `curl` and proxies write them. Lines without a name, such as a request line, are skipped. */
 function parseHeaderLines(text: string): Record<string, string> {
   const headers: Record<string, string> = {};
   for (const line of text.split(/\r?\n/)) {

@@ -1,7 +1,7 @@
 import { InvalidArgumentError, Option } from "commander";
 import { parseDurationMs } from "../terminal/duration.ts";
 
-/** For `--limit` and the like; the relay knows the upper bounds and says so. */
+/** For `--limit` and the like; the relay checks the upper bounds. */
 export function parseCount(text: string): number {
   if (/^\d{1,15}$/.test(text)) return Number(text);
   throw new InvalidArgumentError("Expected a whole number.");
@@ -12,7 +12,7 @@ export function collect(text: string, earlier: readonly string[] | undefined): r
   return [...(earlier ?? []), text];
 }
 
-/** The default is given as people write it, so that the help shows it that way. */
+/** The help prints the default as it is written here. */
 export function durationOption(flags: string, description: string, fallback?: string): Option {
   const option = new Option(flags, description).argParser(parseDurationMs);
   return fallback === undefined ? option : option.default(parseDurationMs(fallback), fallback);
@@ -20,7 +20,7 @@ export function durationOption(flags: string, description: string, fallback?: st
 
 export type Given<Values> = { -readonly [Name in keyof Values]?: Exclude<Values[Name], undefined> };
 
-/** Only what was given: an option that was not set is left out of the request, not sent as undefined. */
+/** Without the undefined members: an option that was not set is not sent at all. */
 export function given<Values extends object>(values: Values): Given<Values> {
   return Object.fromEntries(
     Object.entries(values).filter(([, value]) => value !== undefined),

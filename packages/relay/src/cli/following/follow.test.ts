@@ -60,7 +60,7 @@ function bodies({ stdout }: CliRun): readonly string[] {
 describe("watch", () => {
   for (const sockets of ["pass", "refuse"] as const) {
     const how = sockets === "pass" ? "over a WebSocket" : "over a stream where no WebSocket can be opened";
-    it(`prints mail as it comes ${how}, once each, across a restart of the relay and a cut`, async () => {
+    it(`prints messages as they arrive ${how}, once each, across a restart of the relay and a cut`, async () => {
       await using relay = await open();
       relay.sockets = sockets;
       await send(relay, "之前");
@@ -110,7 +110,7 @@ describe("watch", () => {
 
   for (const streams of ["refuse", "hold"] as const) {
     const why = streams === "refuse" ? "knows no streams either" : "gathers streams";
-    it(`asks again and again where a proxy refuses WebSockets and ${why}`, async () => {
+    it(`polls where a proxy refuses WebSockets and ${why}`, async () => {
       await using relay = await open();
       relay.sockets = "refuse";
       relay.streams = streams;
@@ -122,12 +122,12 @@ describe("watch", () => {
       assert.deepEqual(bodies(await watch.interrupt()), ["一", "二"]);
       const ways = [SOCKET, STREAM, READ].map((way) => relay.seen.filter((line) => line === way).length);
       assert.deepEqual(ways.slice(0, 2), [1, 1]);
-      // One to find out why no socket opens, then those that wait.
+      // One to find out why no WebSocket opens, then the long polls.
       assert.ok((ways[2] ?? 0) >= 3);
     });
   }
 
-  it("ends with 4 where no relay was there to begin with, and so do the others that wait", async () => {
+  it("ends with 4 where no relay answers at first, and so do the other commands that wait", async () => {
     const waiting = [
       ["watch", "--agent", ZHIWEI],
       ["watch", "--agent", ZHIWEI, "--exec", "--", NODE],
@@ -140,11 +140,11 @@ describe("watch", () => {
     }
   });
 
-  it("ends with the relay's word about an agent that nobody knows", async () => {
+  it("ends with the error of the relay about an unknown agent", async () => {
     await using relay = await open();
-    const { code, stderr } = await start(relay, ["watch", "--agent", "nobody@demo"]).ended;
+    const { code, stderr } = await start(relay, ["watch", "--agent", "stranger@demo"]).ended;
     assert.equal(code, 1);
-    assert.match(stderr, /nobody is registered as "nobody@demo"/);
+    assert.match(stderr, /"stranger@demo"/);
   });
 });
 
@@ -152,10 +152,10 @@ describe("watch --exec", () => {
   const ways = [
     ["by notices over a WebSocket", "pass", "pass", SOCKET],
     ["by a stream of notices, where no WebSocket can be opened", "refuse", "pass", STREAM],
-    ["by looking, where no stream comes through either", "refuse", "refuse", READ],
+    ["by peeking, where no stream gets through either", "refuse", "refuse", READ],
   ] as const;
   for (const [how, sockets, streams, way] of ways) {
-    it(`waits for mail ${how}, and runs the program once for each message`, async () => {
+    it(`waits for messages ${how}, and runs the program once for each message`, async () => {
       await using relay = await open();
       relay.sockets = sockets;
       relay.streams = streams;
@@ -182,27 +182,28 @@ describe("watch --exec", () => {
 describe("watch --exec with an agent's own key", () => {
   const code = "process.stdin.on('data', (d) => console.log(JSON.parse(d).body))";
   const argv = ["watch", "--agent", ZHIWEI, "--exec", "--once", "--", NODE, "-e", code];
-  const looks = (relay: ProxiedRelay): number => relay.seen.filter((line) => line === "GET /queue").length;
+  const queueReads = (relay: ProxiedRelay): number =>
+    relay.seen.filter((line) => line === "GET /queue").length;
 
-  for (const lostLooks of [0, 5]) {
-    const when = lostLooks === 0 ? "" : ", also when the queue could not be read at first";
-    it(`gives back mail whose lease it never heard of, and then runs the program${when}`, async () => {
+  for (const lostReads of [0, 5]) {
+    const when = lostReads === 0 ? "" : ", also when the queue could not be read at first";
+    it(`gives back a message whose lease it never heard of, and then runs the program${when}`, async () => {
       await using relay = await open({ A2A_RELAY_API_KEY: "operator-key-of-this-test" });
       const { key } = await relay.direct.createKey({ agent_id: ZHIWEI });
       const id = await send(relay, "它的租约丢了");
       relay.losesLease = true;
-      relay.drops = (line) => line === "GET /queue" && looks(relay) <= lostLooks;
+      relay.drops = (line) => line === "GET /queue" && queueReads(relay) <= lostReads;
       const { stdout, stderr } = await start(relay, argv, { A2A_RELAY_API_KEY: key }).ended;
       assert.equal(stdout, "它的租约丢了\n", stderr);
       assert.equal((await relay.direct.message(id)).delivery?.state, "acknowledged");
-      assert.equal(looks(relay), lostLooks + 1);
+      assert.equal(queueReads(relay), lostReads + 1);
     });
   }
 });
 
 describe("events --follow", () => {
   for (const streams of ["pass", "refuse"] as const) {
-    const how = streams === "pass" ? "as a stream" : "where no stream comes through";
+    const how = streams === "pass" ? "as a stream" : "where no stream gets through";
     it(`shows what happens, ${how}, also after the relay was restarted`, async () => {
       await using relay = await open();
       relay.streams = streams;

@@ -6,12 +6,12 @@ import { followOptions, isBlocked, createKeepTrying, longPollMs } from "./keep-t
 export interface FollowedInbox {
   readonly agent: string;
   readonly since: string | undefined;
-  /** How long one request waits where neither a socket nor a stream comes through. */
+  /** How long one long poll waits, where neither a WebSocket nor a stream gets through. */
   readonly intervalMs: number;
   readonly signal: AbortSignal;
 }
 
-/** All open mail and then what comes: over a socket, as a stream, or by long polls where neither comes through. */
+/** All open messages, then new ones: over a WebSocket, as a stream, or by long polls where a proxy blocks both. */
 export async function* followInbox(
   context: CommandContext,
   followed: FollowedInbox,
@@ -32,7 +32,7 @@ export async function* followInbox(
   yield* pollInbox(context, { ...followed, since }, LIMITS.readLimitDefault);
 }
 
-/** The same by long polls, at most so many messages at a time. */
+/** The same by long polls of at most `limit` messages. */
 export async function* pollInbox(
   context: CommandContext,
   followed: FollowedInbox,
@@ -50,7 +50,7 @@ export async function* pollInbox(
   }
 }
 
-/** New events of the journal: as a stream, or by long polls where none comes through. */
+/** New events of the journal: as a stream, or by long polls where a proxy blocks it. */
 export async function* followEvents(
   context: CommandContext,
   query: EventsQuery & { readonly since: string },

@@ -12,7 +12,7 @@ export function backoffMs(failures: number): number {
   return Math.min(DELAY_MS_MAX, DELAY_MS_FIRST * 2 ** Math.min(failures - 1, 10));
 }
 
-/** How long one of many requests waits; never so short that following becomes a tight loop. */
+/** How long one request of a series waits: at least 1 s, so that polling never becomes a tight loop. */
 export function longPollMs(intervalMs: number): number {
   return Math.min(Math.max(intervalMs, DELAY_MS_FIRST), LIMITS.waitMsMax);
 }
@@ -20,13 +20,13 @@ export function longPollMs(intervalMs: number): number {
 export type KeepTrying = <Value>(call: () => Promise<Value>) => Promise<Value>;
 
 /**
- * For commands that run for days: once the relay has answered, they outlive its restarts. Before that an
- * unreachable relay is a wrong address, and the command ends. After `untilMs` it gives up all the same.
+ * For commands that run for days: after the first answer of the relay, a call is repeated while the relay cannot be
+ * reached, until `untilMs`. Before the first answer the address is taken to be wrong, and the call fails.
  */
 export function createKeepTrying(context: CommandContext, untilMs = Number.POSITIVE_INFINITY): KeepTrying {
   let answered = false;
   return async (call) => {
-    // Asked apart from the call, which may wait for minutes before it has anything to answer.
+    // A request of its own, because the call may be a long poll that takes minutes.
     if (!answered) await context.client.health({ signal: context.signal });
     answered = true;
     for (let failures = 1; ; failures += 1) {
@@ -43,20 +43,20 @@ export function createKeepTrying(context: CommandContext, untilMs = Number.POSIT
   };
 }
 
-/** With a note for each absence of the relay. */
+/** Notes on stderr when the relay cannot be reached. */
 export function followOptions({ output, signal }: CommandContext): FollowOptions {
   let notedAtMs = Number.NEGATIVE_INFINITY;
   const onAway = (): void => {
     const nowMs = performance.now();
     if (nowMs - notedAtMs < NOTE_MS) return;
     notedAtMs = nowMs;
-    // Whoever reads our notes may have gone; what it wants to know it reads elsewhere.
+    // A closed stderr is no reason to stop.
     output.note("relay not reachable, trying again").catch(() => undefined);
   };
   return { signal, onAway };
 }
 
-/** Nobody wants to read of each of many tries. */
+/** At most one note in this time, however many tries fail. */
 const NOTE_MS = 30_000;
 
 /** An older relay has no streams, and some proxies hold them back. */

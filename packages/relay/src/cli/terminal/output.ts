@@ -9,8 +9,8 @@ export interface OutputOptions {
 }
 
 /**
- * What a command says. Every write is awaited, so that mail is acknowledged only after it was handed to
- * whoever reads our output.
+ * Writes what a command prints. Every write is awaited, so that a message is acknowledged only after the reader of
+ * our output has it.
  */
 export class Output {
   readonly json: boolean;
@@ -32,12 +32,12 @@ export class Output {
     await this.#write(this.#stdout, this.json ? [JSON.stringify(value, null, 2)] : lines());
   }
 
-  /** One of many answers that come over time: a line of JSON each for programs. */
+  /** One of many answers over time: for programs a line of JSON each. */
   async showNext(value: unknown, lines: () => readonly string[]): Promise<void> {
     await this.#write(this.#stdout, this.json ? [JSON.stringify(value)] : lines());
   }
 
-  /** Beside the answer: progress and warnings, never mixed into what a program reads. */
+  /** Progress and warnings. They go to stderr, never into what a program reads. */
   async note(text: string): Promise<void> {
     await this.#write(this.#stderr, [this.#paintNotes("dim", text)]);
   }
@@ -68,13 +68,13 @@ export interface CliWritable extends Writable {
   readonly columns?: number | undefined;
 }
 
-/** Everything a command may touch of the process it runs in; a test gives its own. */
+/** All of the process that a command may use; tests pass their own. */
 export interface CliIo {
   readonly stdin: Readable;
   readonly stdout: CliWritable;
   readonly stderr: CliWritable;
   readonly env: Environment;
-  /** Where `.env` is looked for. */
+  /** The directory of `.env`. */
   readonly workingDirectory: string;
   /** Aborted when the command should end: on Ctrl-C or SIGTERM. */
   readonly signal: AbortSignal;
@@ -83,7 +83,7 @@ export interface CliIo {
 export type TextStyle = "bold" | "dim" | "red" | "green" | "yellow" | "cyan";
 export type Paint = (style: TextStyle, text: string) => string;
 
-/** Colours for people on a terminal who did not ask to be spared. */
+/** Colours only on a terminal, and not with `--no-color`, `NO_COLOR` or a dumb terminal. */
 export function createPaint(stream: CliWritable, env: Environment, wanted: boolean): Paint {
   const plain = !wanted || stream.isTTY !== true || (env["NO_COLOR"] ?? "") !== "" || env["TERM"] === "dumb";
   return plain

@@ -18,7 +18,7 @@ export interface TableOptions {
 const GAP = "  ";
 const FLEXIBLE_WIDTH_MIN = 8;
 
-/** Lines of a table: a title line, then a line for each row; columns that are empty everywhere are left out. */
+/** A title line, then a line for each row. Columns without any text are left out. */
 export function renderTable<Row>(
   rows: readonly Row[],
   columns: readonly Column<Row>[],

@@ -20,7 +20,7 @@ export function padDisplay(text: string, width: number): string {
   return text + " ".repeat(Math.max(0, width - displayWidth(text)));
 }
 
-/** Shortens to the width, never in the middle of a character, and says so with an ellipsis. */
+/** Shortens to the width with an ellipsis, never in the middle of a character. */
 export function truncateDisplay(text: string, width: number): string {
   if (displayWidth(text) <= width) return text;
   let kept = "";
@@ -34,9 +34,9 @@ export function truncateDisplay(text: string, width: number): string {
 }
 
 /**
- * Makes everything visible that could move the cursor, change colours, reorder or hide text: what others
- * write is shown on an operator's terminal and must not be able to lie there. Joiners of messages and emoji
- * stay, they are part of honest words.
+ * Makes visible every character that could move the cursor, change colours, reorder or hide text: text of other
+ * agents is printed on an operator's terminal and must not forge output there. Joiners (U+200C, U+200D) stay,
+ * because words and emoji need them.
  */
 export function visibleLine(text: string): string {
   return text.toWellFormed().replaceAll(/[\p{Cc}\p{Zl}\p{Zp}]|(?![\u200c\u200d])\p{Cf}/gu, picture);
@@ -73,7 +73,7 @@ export function factLines(facts: readonly Fact[]): readonly string[] {
     .map(([name, text]) => visibleLine(`  ${name.padEnd(width)}${text}`));
 }
 
-/** A command to be copied into a shell. Its words may come from strangers, and mean nothing there but themselves. */
+/** A command to copy into a shell. Its words may come from other agents, so each one is quoted. */
 export function shellWords(words: readonly string[]): string {
   return words.map(shellWord).join(" ");
 }

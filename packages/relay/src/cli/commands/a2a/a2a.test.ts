@@ -62,7 +62,7 @@ describe("a2a status", () => {
       (await relay.ok(["a2a", "status", "--state", state])).trimEnd().split("\n").length;
     assert.deepEqual([await count("queued"), await count("in_flight"), await count("in-flight")], [1, 1, 1]);
     for (const typo of ["Queued", "IN_FLIGHT", "leased"]) {
-      // Nobody listens there, and nobody is asked.
+      // No relay listens there, and none is called.
       const env = { A2A_RELAY_URL: "http://127.0.0.1:9" };
       const { code, stdout, stderr } = await relay.run(["a2a", "status", "--state", typo], { env });
       assert.deepEqual([code, stdout], [2, ""]);
@@ -115,7 +115,7 @@ describe("a2a force-error", () => {
 });
 
 describe("a2a retry-stale", () => {
-  it("only looks unless it is enabled", async () => {
+  it("changes nothing unless it is enabled", async () => {
     await using relay = await openCliRelay();
     const idempotency = { duplicate_safety: "idempotent", key: "k" };
     const [id] = await leased(relay, { idempotency });

@@ -31,13 +31,13 @@ interface ForceErrorOptions {
 const LIMIT_DEFAULT = 10;
 
 /**
- * Calls of A2A agents, and the task queue below `/a2a/`, which is printed for programs: lines of JSON, whose shapes are
- * those of the wire.
+ * Calls A2A agents, and shows and repairs the task queue of `/a2a/`. The queue is printed for programs: lines of JSON in
+ * the shapes of the wire.
  */
 export function addA2a(line: CommandLine): void {
   const a2a = line.command(
     "a2a",
-    "Call A2A agents, here and elsewhere; look at the task queue of /a2a/ and repair it.",
+    "Call A2A agents of the relay and of others; show the task queue of /a2a/ and repair it.",
     [
       'a2a-relay a2a send zhiwei@known-blocks1 "翻译这份合同" --stream',
       "a2a-relay a2a card https://agent.example.org",
@@ -130,7 +130,7 @@ function addForceError(line: CommandLine, parent: Command): void {
 function addRetryStale(line: CommandLine, parent: Command): void {
   const command = line.command(
     "retry-stale",
-    "Requeue stale tasks that were declared idempotent. Looks only, unless enabled.",
+    "Requeue stale tasks that were declared idempotent. Changes nothing, unless enabled.",
     ["a2a-relay a2a retry-stale --enable --min-lease-age-ms 600000"],
     { parent },
   );
@@ -150,7 +150,7 @@ function addCompact(line: CommandLine, parent: Command): void {
   line
     .command(
       "compact",
-      "Send the mail of finished tasks whose results were taken to the archive now.",
+      "Archive now the messages of finished tasks whose results were taken.",
       ["a2a-relay a2a compact"],
       { parent },
     )
@@ -162,7 +162,7 @@ function addCompact(line: CommandLine, parent: Command): void {
     );
 }
 
-/** One line of JSON, whoever reads it. */
+/** One line of JSON, with and without --json. */
 async function repairAndPrint(
   { client, output, signal }: CommandContext,
   request: QueueRepairRequest,

@@ -10,7 +10,7 @@ import { startCli } from "../../../../testing/cli-following.ts";
 import { type CliRun, cliRun, type CliRunOptions } from "../../../../testing/cli-run.ts";
 
 const BOUND = { timeout: 20_000 };
-const KEY = "the-key-of-the-relay-that-nobody-else-sees";
+const KEY = "the-key-of-the-relay-that-no-agent-sees";
 
 /** No relay listens there, and none is asked. */
 const NO_RELAY = { A2A_RELAY_URL: "http://127.0.0.1:9", A2A_RELAY_API_KEY: KEY };
@@ -182,7 +182,7 @@ describe("a2a and what goes to whom", BOUND, () => {
     assert.equal(code, 1);
     assert.match(
       stderr,
-      /answered 401[^]*here that is --headers; a key of the relay is not sent to anybody else\n$/,
+      /answered 401[^]*here that is --headers; a key of the relay is not sent to other agents\n$/,
     );
     const directory = await mkdtemp(join(tmpdir(), "a2a-headers-"));
     try {
@@ -212,8 +212,8 @@ describe("a2a and what goes to whom", BOUND, () => {
 });
 
 describe("a2a with an address where no agent is", BOUND, () => {
-  it("exits with 4 when nobody answers there", async () => {
-    // A port that was closed could be somebody else's by now.
+  it("exits with 4 when nothing answers", async () => {
+    // Another process could have taken a port that was closed.
     await using gone = await WireServer.start(() => "reset");
     for (const argv of [
       ["card", gone.url],

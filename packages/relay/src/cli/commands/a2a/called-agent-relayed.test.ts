@@ -11,7 +11,7 @@ import { cliRun } from "../../../../testing/cli-run.ts";
 const BOUND = { timeout: 20_000 };
 
 /** Nothing listens there: port 1 needs rights that no relay has. */
-const NOBODY = "http://127.0.0.1:1";
+const NO_RELAY = "http://127.0.0.1:1";
 
 async function answering(
   relay: CliRelay,
@@ -220,7 +220,7 @@ describe("a2a send to an agent of the relay", BOUND, () => {
 });
 
 describe("a2a cancel and subscribe at the relay", BOUND, () => {
-  it("cancel stops the task, and whoever follows it hears of it and ends with code 1", async () => {
+  it("cancel stops the task, and its followers end with code 1", async () => {
     await using relay = await openCliRelay();
     await using _agent = await answering(relay, (task) => new Gate().passed(task).then(() => undefined));
     const { task } = await relay.json(["a2a", "send", "zhiwei", "很久", "--no-wait"]);
@@ -232,7 +232,7 @@ describe("a2a cancel and subscribe at the relay", BOUND, () => {
     assert.equal(code, 1);
     assert.match(stdout, / {2}status {2}canceled/);
     assert.match(stderr, new RegExp(`^error: task ${id} was canceled`));
-    // Looking at it is another matter.
+    // Reading it is another matter.
     assert.match(await relay.ok(["a2a", "get", "zhiwei", id]), /^\S+ {2}canceled\n/);
     const late = await relay.run(["a2a", "send", "zhiwei", "还在吗", "--task", id]);
     assert.equal(late.code, 1);
@@ -281,13 +281,13 @@ describe("a2a cancel and subscribe at the relay", BOUND, () => {
 });
 
 describe("a2a with what is not there", BOUND, () => {
-  it("says who is unknown, in whatever dialect, and where to look", async () => {
+  it("names an unknown agent in every dialect, and the command that lists agents", async () => {
     await using relay = await openCliRelay();
     for (const argv of [["card"], ["send", "x"], ["send", "x", "--dialect", "0.3"], ["get", "t"]]) {
       const [verb = "", ...rest] = argv;
       const { code, stdout, stderr } = await relay.run(["a2a", verb, "无名", ...rest]);
       assert.deepEqual([code, stdout], [1, ""], argv.join(" "));
-      assert.match(stderr, /nobody is registered as "无名"[^]*`a2a-relay agents` lists who is registered/);
+      assert.match(stderr, /"无名"[^]*`a2a-relay agents` lists who is registered/);
     }
   });
 
@@ -300,7 +300,7 @@ describe("a2a with what is not there", BOUND, () => {
   });
 
   it("exits with 4 when the relay is not there, and says so as any command does", async () => {
-    const env = { A2A_RELAY_URL: NOBODY };
+    const env = { A2A_RELAY_URL: NO_RELAY };
     for (const argv of [
       ["card", "zhiwei"],
       ["send", "zhiwei", "x"],
@@ -312,7 +312,7 @@ describe("a2a with what is not there", BOUND, () => {
     }
   });
 
-  it("exits with 2 for what cannot be meant, and asks nobody", async () => {
+  it("exits with 2 for a wrong command line, and calls no agent", async () => {
     await using relay = await openCliRelay();
     const mistakes: readonly (readonly [argv: readonly string[], why: RegExp])[] = [
       [["send", "zhiwei", "x", "--dialect", "2.0"], /Allowed choices are 1\.0, 0\.3, 0\.2, 0\.1/],

@@ -12,10 +12,9 @@ export interface CallOptions {
   readonly headers?: string;
 }
 
-// Agents may work before they answer. Still less than the five minutes after which `fetch` itself gives up.
+// Agents may work before they answer. `fetch` itself gives up after five minutes.
 const TIMEOUT_MS = 240_000;
 
-/** What every command that calls an A2A agent takes. */
 export function addCallOptions(command: Command): Command {
   const dialect = new Option(
     "--dialect <version>",
@@ -24,7 +23,7 @@ export function addCallOptions(command: Command): Command {
   return addHeadersOption(command.addOption(dialect.choices(A2A_VERSIONS)));
 }
 
-/** For a command that only asks for a card, which is read in every version. */
+/** For a command that only reads a card, which needs no dialect. */
 export function addHeadersOption(command: Command): Command {
   return command.option(
     "--headers <file>",
@@ -32,7 +31,7 @@ export function addHeadersOption(command: Command): Command {
   );
 }
 
-/** The agent that the first operand means: any one by its address, else one of the relay by its name. */
+/** The agent of the first operand: by its address, or one of the relay by its name. */
 export async function callAgent(
   context: CommandContext,
   target: string,
@@ -50,11 +49,11 @@ export async function callAgent(
   return new OutsideAgent(target, shared);
 }
 
-/** Somebody to call over A2A. What goes wrong is told so that it makes sense on a command line. */
+/** An A2A agent to call. Errors are worded for a command line. */
 export interface CalledAgent {
-  /** How commands name it, for the command that comes next. */
+  /** Its words on a command line, for advice on the next command. */
   readonly words: readonly string[];
-  /** Shows its card. */
+  /** Reads its card. */
   readonly cards: A2AClient;
   call<T>(act: (client: A2AClient) => Promise<T>): Promise<T>;
 }
@@ -76,16 +75,16 @@ class OutsideAgent implements CalledAgent {
     } catch (reason) {
       if (!(reason instanceof RelayError)) throw reason;
       const { code, message, details } = reason;
-      // Under their own codes there would be advice about the relay that this command line is connected to.
+      // Under their own codes the command line would give advice about the relay it is connected to.
       if (code === "unknown_agent") throw new RelayError("not_found", message, { details, cause: reason });
       if (code !== "unauthenticated") throw reason;
-      const advice = "here that is --headers; a key of the relay is not sent to anybody else";
+      const advice = "here that is --headers; a key of the relay is not sent to other agents";
       throw new RelayError("permission_denied", `${message}; ${advice}`, { cause: reason });
     }
   }
 }
 
-/** Its card may name other addresses first, its own or the relay's public one; only the relay's as given is called. */
+/** Its card may name other addresses first; only the relay's address as given is called. */
 class RelayedAgent implements CalledAgent {
   readonly words: readonly string[];
   readonly cards: A2AClient;
@@ -116,7 +115,7 @@ class RelayedAgent implements CalledAgent {
     }
   }
 
-  /** A2A has no words for an agent that nobody knows; the relay has, and fails with them. */
+  /** A2A has no error for an unknown agent; the relay has one, and this throws it. */
   async #explain(): Promise<void> {
     const { client, signal } = this.#context;
     await client.agent(this.#name, { signal });
@@ -131,7 +130,7 @@ function openClient(options: A2AClientOptions): A2AClient {
   }
 }
 
-/** The relay's key goes to the relay and to nobody else, wherever a card or a redirect leads. */
+/** Sends the relay's key to the relay only, wherever a card or a redirect leads. */
 function fetchWithKey(connection: ClientConfig): Fetch {
   const { apiKey } = connection;
   const base = baseOf(connection);

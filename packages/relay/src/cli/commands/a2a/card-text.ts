@@ -4,7 +4,7 @@ import { type Fact, factLines, visibleLine } from "../../terminal/text.ts";
 
 type Members = Readonly<Record<string, unknown>>;
 
-/** A card in 1.0 as people read it: who it is, where, what it can do, what it asks for. */
+/** A 1.0 card for people: name, addresses, skills, security, extensions. */
 export function a2aCardLines(card: AgentCard, paint: Paint): readonly string[] {
   const provider = objectIn(card["provider"]);
   const sections: readonly (readonly [title: string, facts: readonly Fact[]])[] = [
@@ -59,7 +59,7 @@ function extensionFact(extension: Members): Fact {
   return [textIn(extension["uri"]), words([textIn(extension["description"]), required]) || "-"];
 }
 
-/** Each scheme, then which of them are asked for. */
+/** Each scheme, then the required ones. */
 function securityFacts(card: AgentCard): readonly Fact[] {
   const schemes = Object.entries(objectIn(card["securitySchemes"])).map(([name, scheme]): Fact => [
     name,
@@ -69,7 +69,7 @@ function securityFacts(card: AgentCard): readonly Fact[] {
   return needs.length === 0 ? schemes : [...schemes, ["needed", needs.join(", or ")]];
 }
 
-/** `httpAuth Bearer: …`: 1.0 has the kind as the name of the one member. */
+/** `httpAuth Bearer: …`. In 1.0 the name of the only member is the kind. */
 function schemeText(written: Members): string {
   const [kind = "", value] = schemeIn(written);
   const { description, scheme, location, name, openIdConnectUrl } = objectIn(value);
@@ -80,7 +80,7 @@ function schemeText(written: Members): string {
   return [how, textIn(description)].filter((text) => text !== "").join(": ");
 }
 
-/** Servers of the official SDK 1.3 write what they have inside: `{"scheme": {"$case": kind, "value": …}}`. */
+/** Servers of the official SDK 1.3 write their internal form: `{"scheme": {"$case": kind, "value": …}}`. */
 function schemeIn(written: Members): readonly [kind: string, value: unknown] | readonly [] {
   const inner = objectIn(written["scheme"]);
   const kind = textIn(inner["$case"]);
@@ -99,7 +99,7 @@ function words(texts: readonly string[]): string {
   return texts.filter((text) => text !== "").join("  ");
 }
 
-/** Cards are written by strangers: what is not as it should be is left out. */
+/** Cards are not trusted: members of a wrong type are left out. */
 function textIn(value: unknown): string {
   return typeof value === "string" ? value : "";
 }

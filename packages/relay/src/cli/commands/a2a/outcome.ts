@@ -6,21 +6,21 @@ import { shellWords, visibleLine } from "../../terminal/text.ts";
 import type { CalledAgent } from "./called-agent.ts";
 import { a2aLine, stateName, a2aEventLine } from "./text.ts";
 
-/** How a task stands, as far as it was told. */
-export interface TaskStanding {
+/** The last known status of a task. */
+export interface TaskStatus {
   readonly taskId: string;
   readonly status: A2aStatus;
 }
 
-/** Undefined for events that tell of something else, which leaves what was told before. */
-export function standingIn({ task, statusUpdate }: A2aStreamEvent): TaskStanding | undefined {
-  if (task !== undefined) return standingOf(task);
+/** Undefined for events without a status. */
+export function statusIn({ task, statusUpdate }: A2aStreamEvent): TaskStatus | undefined {
+  if (task !== undefined) return statusOf(task);
   return statusUpdate === undefined
     ? undefined
     : { taskId: statusUpdate.taskId, status: statusUpdate.status };
 }
 
-export function standingOf({ id, status }: A2aTask): TaskStanding {
+export function statusOf({ id, status }: A2aTask): TaskStatus {
   return { taskId: id, status };
 }
 
@@ -30,11 +30,11 @@ const BAD_ENDS: Readonly<Record<string, string>> = {
   canceled: "was canceled",
 };
 
-/** Says what comes next, or what went wrong. A task that did not end well is a command that did not. */
+/** Prints advice on the next command, or the error. A task that failed makes the command fail. */
 export async function reportOutcome(
   { output }: CommandContext,
   agent: CalledAgent,
-  { taskId, status }: TaskStanding,
+  { taskId, status }: TaskStatus,
 ): Promise<ExitCode> {
   const state = stateName(status.state);
   const end = BAD_ENDS[state];
@@ -64,19 +64,19 @@ function adviceFor(state: string, { words }: CalledAgent, taskId: string): strin
   }
 }
 
-/** Prints the events of a stream as they come, and answers with how the task stands behind the last one. */
+/** Prints the events of a stream, and returns the last status of the task. */
 export async function showEvents(
   { output }: CommandContext,
   events: AsyncIterable<A2aStreamEvent>,
-  onStanding?: (standing: TaskStanding) => Promise<unknown>,
-): Promise<TaskStanding | undefined> {
-  let last: TaskStanding | undefined;
+  onStatus?: (taskStatus: TaskStatus) => Promise<unknown>,
+): Promise<TaskStatus | undefined> {
+  let last: TaskStatus | undefined;
   for await (const event of events) {
     await output.showNext(event, () => [a2aEventLine(event, output.paint)]);
-    const standing = standingIn(event);
-    if (standing === undefined) continue;
-    last = standing;
-    await onStanding?.(standing);
+    const taskStatus = statusIn(event);
+    if (taskStatus === undefined) continue;
+    last = taskStatus;
+    await onStatus?.(taskStatus);
   }
   return last;
 }

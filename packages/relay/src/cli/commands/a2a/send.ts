@@ -6,7 +6,7 @@ import type { CommandLine } from "../../command-line/command-line.ts";
 import { EXIT, type ExitCode } from "../../command-line/exit.ts";
 import { readTextOption } from "../../command-line/input.ts";
 import { addCallOptions, callAgent, type CallOptions } from "./called-agent.ts";
-import { showEvents, reportOutcome, standingOf, type TaskStanding } from "./outcome.ts";
+import { showEvents, reportOutcome, statusOf, type TaskStatus } from "./outcome.ts";
 import { a2aAnswerLines, a2aTaskLines } from "./text.ts";
 
 interface SendOptions extends CallOptions {
@@ -30,13 +30,13 @@ export function addA2aSend(line: CommandLine, parent: Command): void {
       ],
       { parent },
     )
-    .addOption(new Option("--stream", "print what becomes of it as it comes, a line each").conflicts("wait"))
-    .option("--no-wait", "print the task as it begins, and let it go on")
+    .addOption(new Option("--stream", "print its events as they arrive, a line each").conflicts("wait"))
+    .option("--no-wait", "print the new task, and do not wait for its end")
     .option("--context <id>", "the conversation it belongs to")
-    .option("--task <id>", "the task it goes on with, as an answer to what its agent asks")
+    .option("--task <id>", "the task that it continues, as an answer to a question of the agent")
     .option(
       "--idempotency-key <key>",
-      "the same key is asked once, by agents that heed it, as those of a relay",
+      "agents that support it, such as those of a relay, do the same key once",
     );
   addCallOptions(command).action(line.run<SendOptions, [string, string]>(send));
 }
@@ -57,11 +57,11 @@ async function send(
   };
   const once = options.wait ? sendAndWait : sendOnly;
   const act = options.stream === true ? sendAndFollow : once;
-  const standing = await agent.call((client) => act(context, client, message, asked));
-  return standing === undefined ? EXIT.ok : await reportOutcome(context, agent, standing);
+  const taskStatus = await agent.call((client) => act(context, client, message, asked));
+  return taskStatus === undefined ? EXIT.ok : await reportOutcome(context, agent, taskStatus);
 }
 
-/** The same message has the same id: one of its own would make it another to whoever compares them. */
+/** The idempotency key is the id too: with a new id a receiver would take it for another message. */
 function messageOf(text: string, { idempotencyKey: messageId }: SendOptions): A2aMessageInput {
   return messageId === undefined ? text : { messageId, parts: [{ text }] };
 }
@@ -71,7 +71,7 @@ function sendAndFollow(
   client: A2AClient,
   message: A2aMessageInput,
   asked: A2aSendOptions,
-): Promise<TaskStanding | undefined> {
+): Promise<TaskStatus | undefined> {
   return showEvents(context, client.streamMessage(message, asked));
 }
 
@@ -80,11 +80,11 @@ async function sendAndWait(
   client: A2AClient,
   message: A2aMessageInput,
   asked: A2aSendOptions,
-): Promise<TaskStanding | undefined> {
+): Promise<TaskStatus | undefined> {
   const answer = await client.sendMessage(message, asked);
   const { task } = answer;
   if (task === undefined || isSettledState(task.status.state)) return showAnswer(context, answer);
-  // A relay does not hold a request open for ever, and some agents not at all.
+  // A relay holds a request open for a limited time, and some agents do not at all.
   return showAnswer(context, { task: await client.waitFor(task.id, { signal: context.signal }) });
 }
 
@@ -93,18 +93,18 @@ async function sendOnly(
   client: A2AClient,
   message: A2aMessageInput,
   asked: A2aSendOptions,
-): Promise<TaskStanding | undefined> {
+): Promise<TaskStatus | undefined> {
   return showAnswer(context, await client.sendMessage(message, { ...asked, returnImmediately: true }));
 }
 
-/** Some agents answer with a message and make no task of it. */
+/** Some agents answer with a message instead of a task. */
 async function showAnswer(
   { output }: CommandContext,
   answer: A2aSendResult,
-): Promise<TaskStanding | undefined> {
+): Promise<TaskStatus | undefined> {
   const { task, message } = answer;
   await output.show(answer, () =>
     task === undefined ? a2aAnswerLines(message) : a2aTaskLines(task, output.paint),
   );
-  return task === undefined ? undefined : standingOf(task);
+  return task === undefined ? undefined : statusOf(task);
 }

@@ -4,7 +4,7 @@ import { EXIT } from "../../command-line/exit.ts";
 import { parseCount } from "../../command-line/options.ts";
 import { visibleLine } from "../../terminal/text.ts";
 import { addCallOptions, callAgent, type CallOptions } from "./called-agent.ts";
-import { showEvents, reportOutcome, type TaskStanding } from "./outcome.ts";
+import { showEvents, reportOutcome, type TaskStatus } from "./outcome.ts";
 import { a2aTaskLines, stateName } from "./text.ts";
 
 interface GetOptions extends CallOptions {
@@ -67,28 +67,28 @@ function addSubscribe(line: CommandLine, parent: Command): void {
   const command = line
     .command(
       "subscribe <agent> <task-id>",
-      "Print what becomes of a task of an A2A agent until it is over, a line each.",
+      "Print the events of a task of an A2A agent until it is over, a line each.",
       ["a2a-relay a2a subscribe zhiwei@known-blocks1 TASK --last-event-id 3"],
       { parent },
     )
-    .option("--last-event-id <id>", "only what came after this event; its id is the first word of its line");
+    .option("--last-event-id <id>", "only events after this one; its id is the first word of its line");
   addCallOptions(command).action(
     line.run<SubscribeOptions, [string, string]>(async (context, options, target, id) => {
       const { signal } = context;
       const { lastEventId } = options;
       const agent = await callAgent(context, target, options);
-      const onStanding = async (standing: TaskStanding): Promise<void> => {
-        // Said at once, because the stream goes on until somebody has answered.
-        if (isWaiting(standing)) await reportOutcome(context, agent, standing);
+      const onStatus = async (taskStatus: TaskStatus): Promise<void> => {
+        // Printed at once, because the stream goes on until the question is answered.
+        if (isWaiting(taskStatus)) await reportOutcome(context, agent, taskStatus);
       };
       const last = await agent.call((client) =>
-        showEvents(context, client.subscribe(id, { lastEventId, signal }), onStanding),
+        showEvents(context, client.subscribe(id, { lastEventId, signal }), onStatus),
       );
       return last === undefined || isWaiting(last) ? EXIT.ok : await reportOutcome(context, agent, last);
     }),
   );
 }
 
-function isWaiting({ status: { state } }: TaskStanding): boolean {
+function isWaiting({ status: { state } }: TaskStatus): boolean {
   return state === "TASK_STATE_INPUT_REQUIRED" || state === "TASK_STATE_AUTH_REQUIRED";
 }

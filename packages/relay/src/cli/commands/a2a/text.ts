@@ -12,7 +12,7 @@ import { formatTime } from "../../terminal/duration.ts";
 import type { Paint, TextStyle } from "../../terminal/output.ts";
 import { factLines, visibleLine, visibleText } from "../../terminal/text.ts";
 
-/** A task of an A2A agent as people read it. What the agent says is set in, so that it cannot pass for ours. */
+/** A task for people. The text of the agent is indented, so that it cannot pass for our output. */
 export function a2aTaskLines(
   task: A2aTask,
   paint: Paint,
@@ -22,9 +22,9 @@ export function a2aTaskLines(
   const history = listOf(task.history);
   const artifacts = listOf(task.artifacts);
   const said = messageLines(status.message, paint);
-  // Some agents give their answer nowhere else.
-  const isRemoteRecipient = artifacts.length === 0 && said.length === 0;
-  const last = isRemoteRecipient ? history.findLast(({ role }) => role === "ROLE_AGENT") : undefined;
+  // Some agents put their answer into the history only.
+  const isOnlyInHistory = artifacts.length === 0 && said.length === 0;
+  const last = isOnlyInHistory ? history.findLast(({ role }) => role === "ROLE_AGENT") : undefined;
   return [
     `${paint("bold", visibleLine(id))}  ${stateText(status.state, paint)}`,
     ...factLines([
@@ -37,24 +37,24 @@ export function a2aTaskLines(
   ];
 }
 
-/** A message with nothing around it: what an agent answers that makes no task of it. */
+/** A bare message: the answer of an agent that makes no task. */
 export function a2aAnswerLines({ parts }: A2aMessage): readonly string[] {
   return partLines(parts, "\n");
 }
 
-/** One event of a stream in one line, after its id where the agent numbers them. */
+/** One event of a stream in one line, with its id first where it has one. */
 export function a2aEventLine(event: A2aStreamEvent, paint: Paint): string {
   const { eventId } = event;
   const words = eventWords(event, paint).filter((word) => word !== "");
   return [...(eventId === undefined ? [] : [paint("dim", visibleLine(eventId))]), ...words].join("  ");
 }
 
-/** What was said, in one line. */
+/** All parts in one line. */
 export function a2aLine(parts: readonly Part[] | undefined, glue = "\n"): string {
   return visibleLine(partLines(parts, glue).join("\n"));
 }
 
-/** `working`, whatever way the agent writes it; a state that nobody knows as it is. */
+/** `working` in every dialect; an unknown state as the agent wrote it. */
 export function stateName(state: A2aState): string {
   return readTaskState(state) ?? visibleLine(textIn(state));
 }
@@ -83,22 +83,22 @@ function eventWords(event: A2aStreamEvent, paint: Paint): readonly string[] {
 }
 
 function messageLines(message: A2aMessage | undefined, paint: Paint): readonly string[] {
-  const lines = partLines(message?.parts, "\n").map(setIn);
+  const lines = partLines(message?.parts, "\n").map(indent);
   const who = message?.role === "ROLE_USER" ? "user" : "agent";
   return lines.length === 0 ? [] : [paint("cyan", who), ...lines];
 }
 
 function artifactLines(artifact: Artifact, paint: Paint): readonly string[] {
   const title = `${paint("cyan", "artifact")} ${paint("bold", nameOf(artifact))}`;
-  // One that was streamed has a part for each piece, in the middle of words.
-  return [title, ...partLines(artifact.parts, "").map(setIn)];
+  // A streamed artifact has a part for each chunk, which may end in the middle of a word.
+  return [title, ...partLines(artifact.parts, "").map(indent)];
 }
 
 function nameOf({ name, artifactId }: Artifact): string {
   return visibleLine(textIn(name) || textIn(artifactId));
 }
 
-/** `glue` stands between texts that follow each other. */
+/** `glue` joins adjacent texts. */
 function partLines(parts: readonly Part[] | undefined, glue: string): readonly string[] {
   const lines: string[] = [];
   let text: string | undefined;
@@ -123,11 +123,11 @@ function otherPart({ data, url, raw, filename, mediaType }: Part): string {
   const about = facts.length === 0 ? "" : ` ${facts.join(", ")}`;
   if (data !== undefined) return `[data${about}] ${JSON.stringify(data)}`;
   if (typeof url === "string") return `[link${about}] ${url}`;
-  if (typeof raw === "string") return `[file${about}; --json shows what is in it]`;
+  if (typeof raw === "string") return `[file${about}; --json shows its content]`;
   return `[something else${about}; --json shows it]`;
 }
 
-function setIn(line: string): string {
+function indent(line: string): string {
   return `  ${line}`;
 }
 
@@ -143,7 +143,7 @@ const STATE_STYLE: Readonly<Record<string, TextStyle>> = {
   canceled: "red",
 };
 
-/** Agents are strangers: where a list of objects is promised there may be something else. */
+/** Agents are not trusted: a promised list of objects may be anything. */
 function listOf<Item extends object>(list: readonly Item[] | undefined): readonly Item[] {
   const told: unknown = list;
   if (!Array.isArray(told)) return [];
@@ -152,7 +152,6 @@ function listOf<Item extends object>(list: readonly Item[] | undefined): readonl
   );
 }
 
-/** A name that is not text is none. */
 function textIn(value: unknown): string {
   return typeof value === "string" ? value : "";
 }

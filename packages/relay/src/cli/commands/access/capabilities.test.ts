@@ -39,7 +39,7 @@ describe("capabilities grant", () => {
     assert.match(stderr, /no wildcards/);
   });
 
-  it("is what somebody is told to do who lacks one, and not a word of those that are there", async () => {
+  it("names the missing capability in an error, and none that the agent has", async () => {
     await using relay = await openCliRelay();
     await relay.ok(["keys", "create", "--tenant", "acme"]);
     await relay.ok(["tenants", "set", "acme", "--capabilities", "on"]);

@@ -25,7 +25,7 @@ describe("keys", () => {
     assert.match(created, /^ {2}for +lulu@kamac$/m);
     assert.match(created, /^ {2}expires +2\d{3}-/m);
     assert.match(created, /not shown again/);
-    assert.match(await relay.ok(["inbox", "--agent", "lulu"], as(key)), /no open mail/);
+    assert.match(await relay.ok(["inbox", "--agent", "lulu"], as(key)), /no open messages/);
     assert.equal((await relay.run(["inbox", "--agent", "zhiwei"], as(key))).code, 1);
     const table = await relay.ok(["keys", "list", "--agent", LULU]);
     assert.match(table, /^ID +FOR +STATE +CREATED +EXPIRES/);
@@ -108,7 +108,7 @@ describe("tenants", () => {
     assert.equal((await relay.run(["tenants", "set", "acme"])).code, 2);
   });
 
-  it("are entered through the relay's address by whoever runs it", async () => {
+  it("are reached through the relay's address with the operator's key", async () => {
     await using relay = await openCliRelay();
     await relay.ok(["keys", "create", "--tenant", "acme"]);
     const inAcme = { env: { A2A_RELAY_URL: `${relay.url}/t/acme` } };

@@ -122,7 +122,7 @@ function addRevoke(line: CommandLine, parent: Command): void {
     );
 }
 
-/** Whoever revokes a key that leaked may not know that it was rotated. */
+/** An operator who revokes a leaked key may not know that it was rotated. */
 function successorLines({ replaced_by: successor }: KeyView): readonly string[] {
   if (successor === undefined) return [];
   const goesOn = `Its successor, ${successor}, goes on working unless it has ended as well`;

@@ -6,7 +6,6 @@ import type { Paint, TextStyle } from "../../terminal/output.ts";
 import type { Column } from "../../terminal/table.ts";
 import { factLines, visibleLine } from "../../terminal/text.ts";
 
-/** Said under a secret. */
 export const SHOWN_ONCE = "Keep it now: it is not shown again.";
 
 export const AGENT_COLUMNS: readonly Column<AgentView>[] = [
@@ -42,7 +41,7 @@ export function agentLines(agent: AgentView, paint: Paint): readonly string[] {
   ];
 }
 
-/** The one time that somebody sees the secrets an agent got with its registration. */
+/** The secrets of a new registration. The relay never shows them again. */
 export function ownKeyLines(answer: RegisterResponse, paint: Paint): readonly string[] {
   const { api_key: key, push_secret: secret } = answer;
   const lines = [

@@ -28,13 +28,13 @@ interface RecordOptions {
 }
 
 const WORKER_HELP =
-  "its name among several processes of the agent; it goes on with what a process of this name had begun";
+  "its name among several processes of the agent; it continues the work of an earlier process of this name";
 
-/** How much of a message its line shows. */
+/** Terminal cells. */
 const TEXT_WIDTH = 60;
 
 export function addAgent(line: CommandLine): void {
-  const agent = line.command("agent", "Run an agent whose answers stand in a cassette, or record one.", [
+  const agent = line.command("agent", "Run an agent that answers from a cassette, or record one.", [
     "a2a-relay agent replay --as zhiwei@studio --cassette zhiwei.yaml",
   ]);
   addReplay(line, agent);
@@ -45,15 +45,15 @@ function addReplay(line: CommandLine, parent: Command): void {
   line
     .command(
       "replay",
-      "Answer the mail of an agent from a cassette until stopped.",
+      "Answer the messages of an agent from a cassette until stopped.",
       ["a2a-relay agent replay --as zhiwei@studio --cassette zhiwei.yaml --register"],
       { parent },
     )
-    .option("--as <agent>", "whose mail; without it, the agent that the cassette names")
+    .option("--as <agent>", "the agent that answers; default: the agent that the cassette names")
     .requiredOption("--cassette <file>", "the answers, a YAML file")
     .option("--once", "play each exchange once, then end")
-    .option("--register", "register the agent if nobody has")
-    .option("--strict", "end with code 1 if something came that the cassette does not match")
+    .option("--register", "register the agent if it is unknown")
+    .option("--strict", "end with code 1 if a message arrived that the cassette does not match")
     .option("--worker <name>", WORKER_HELP)
     .action(line.run<ReplayOptions>(replay));
 }
@@ -62,14 +62,14 @@ function addRecord(line: CommandLine, parent: Command): void {
   line
     .command(
       "record",
-      "Pass the mail of an agent on to a real one, and write what it answers into a cassette.",
+      "Pass the messages of an agent on to a real one, and write what it answers into a cassette.",
       ["a2a-relay agent record --as zhiwei@studio --upstream zhiwei@cloud --cassette zhiwei.yaml"],
       { parent },
     )
-    .requiredOption("--as <agent>", "whose mail")
+    .requiredOption("--as <agent>", "the agent whose messages are passed on")
     .requiredOption("--cassette <file>", "where the answers are added, a YAML file")
     .requiredOption("--upstream <agent>", "the real agent")
-    .option("--register", "register the agent if nobody has")
+    .option("--register", "register the agent if it is unknown")
     .option("--worker <name>", WORKER_HELP)
     .action(line.run<RecordOptions>(record));
 }
@@ -95,7 +95,7 @@ async function replay(context: CommandContext, options: ReplayOptions): Promise<
   await (options.once === true ? Promise.race([agent.through, interrupted(signal)]) : interrupted(signal));
   await agent.stop();
   if (options.strict === true && unmatched > 0) {
-    await output.error(`${unmatched} messages came that ${visibleLine(cassette.file)} does not match`);
+    await output.error(`${unmatched} messages arrived that ${visibleLine(cassette.file)} does not match`);
     return EXIT.failure;
   }
   return signal.aborted ? EXIT.interrupted : EXIT.ok;
@@ -111,7 +111,7 @@ async function record(context: CommandContext, options: RecordOptions): Promise<
   const agent = new RecordingAgent({ ...shared, id, upstream, cassette: options.cassette, onRecorded });
   await agent.start();
   await output.note(
-    visibleLine(`${id} passes its mail on to ${upstream} and records into ${options.cassette}`),
+    visibleLine(`${id} passes its messages on to ${upstream} and records into ${options.cassette}`),
   );
   await interrupted(signal);
   await agent.stop();
@@ -123,7 +123,7 @@ async function cassetteOf({ cassette: path, once }: ReplayOptions): Promise<Cass
   return once === true && cassette.mode === "loop" ? { ...cassette, mode: "once" } : cassette;
 }
 
-/** An alias will do. Nobody is registered by mistake: a wrong name would wait for ever for mail. */
+/** Accepts an alias. Registers only with --register: a misspelt name would wait for ever. */
 async function agentIdOf(context: CommandContext, name: string, mayRegister: boolean): Promise<string> {
   const { client, signal } = context;
   try {
@@ -144,7 +144,7 @@ function agentOptionsOf(
   return { url, apiKey, onError, ...(worker === undefined ? {} : { worker }) };
 }
 
-/** As if the power had gone: nothing is told, nothing is tidied up. */
+/** As a power failure: no report, no cleanup. */
 function die(): void {
   process.kill(process.pid, "SIGKILL");
 }

@@ -78,13 +78,13 @@ function addRegister(line: CommandLine, parent: Command): void {
     .option("--skill <id[:description]>", "what it can do; may be repeated", parseSkill)
     .option("--callback-url <url>", "where it can be reached")
     .addOption(
-      new Option("--push <webhook|a2a|off>", "whether and how mail is sent there as it comes").choices([
+      new Option("--push <webhook|a2a|off>", "whether and how new messages are sent there").choices([
         "webhook",
         "a2a",
         "off",
       ]),
     )
-    .addOption(switchOption("--notice <on|off>", "push only that there is mail, not the message"))
+    .addOption(switchOption("--notice <on|off>", "push only that a message arrived, not the message"))
     .addOption(switchOption("--push-ack <on|off>", "a push that is answered with 2xx is acknowledged"))
     .addOption(durationOption("--ttl <duration>", "how long a heartbeat holds"))
     .option("--card <file>", "its A2A agent card, a JSON file; may be partial")
@@ -106,7 +106,7 @@ export function addRemove(line: CommandLine, parent: Command): void {
   line
     .command(
       "remove <agent>",
-      "Close its mailbox; senders of open mail are told.",
+      "Close its mailbox; senders of open messages are told.",
       [`a2a-relay ${parent.name()} remove lulu@kamac`],
       { parent },
     )
@@ -120,9 +120,14 @@ export function addRemove(line: CommandLine, parent: Command): void {
 
 function addHeartbeat(line: CommandLine, parent: Command): void {
   line
-    .command("heartbeat <agent>", "Say that an agent is there.", ["a2a-relay agents heartbeat lulu@kamac"], {
-      parent,
-    })
+    .command(
+      "heartbeat <agent>",
+      "Report that an agent is online.",
+      ["a2a-relay agents heartbeat lulu@kamac"],
+      {
+        parent,
+      },
+    )
     .action(
       line.run<object, [string]>(async ({ client, output, signal }, _options, id) => {
         await client.heartbeat(id, { signal });
@@ -215,7 +220,7 @@ export function addContacts(line: CommandLine): void {
 
 const PUBLIC_KEY_BYTES = 32;
 
-/** The public half of a private key in a file, and the proof that whoever registers holds it. */
+/** The public half of a private key in a file, and the proof that the caller holds the private one. */
 export async function proveKeyOf(
   path: string,
   claim: { readonly agentId: string | undefined; readonly tenant: string | undefined },

@@ -2,10 +2,10 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { openCliRelay, ZHIWEI } from "../../../../testing/cli-relay.ts";
 
-/** Nobody answers there, and nothing is sent there either: names of this kind have no address. */
+/** A name of this kind has no address: nothing is sent and nothing answers. */
 const HOOK = "https://zhiwei.invalid/hook";
 
-const LOOKS_MAX = 1_000;
+const POLLS_MAX = 1_000;
 
 const register = (...more: readonly string[]) => ["agents", "register", "--id", ZHIWEI, ...more];
 
@@ -25,13 +25,13 @@ describe("push", () => {
     assert.deepEqual([code, /Allowed choices are on, off/.test(stderr)], [2, true]);
   });
 
-  it("is shown with what became of each message, and replayed since a time", async () => {
+  it("shows the outcome of each push, and replays since a time", async () => {
     await using relay = await openCliRelay();
     await relay.ok(register("--callback-url", HOOK, "--push", "webhook"));
     const sent = await relay.json(["send", "--from", "lulu", "--to", "zhiwei", "--body", "你好"]);
     const { message_id } = sent["receipt"] as { readonly message_id: string };
     let shown = "";
-    for (let look = 0; look < LOOKS_MAX && !/ 1 +no answer in /.test(shown); look += 1) {
+    for (let poll = 0; poll < POLLS_MAX && !/ 1 +no answer in /.test(shown); poll += 1) {
       shown = await relay.ok(["push", "show", "zhiwei", "--state", "pending", "--limit", "5"]);
     }
     assert.match(shown, /^MESSAGE +STATE +TRIES +LAST +NEXT +WHY$/m);

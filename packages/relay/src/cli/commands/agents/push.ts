@@ -30,7 +30,7 @@ const COLUMNS: readonly Column<PushView>[] = [
 ];
 
 export function addPush(line: CommandLine): void {
-  const push = line.command("push", "See where an agent's mail is pushed to, and push it again.", [
+  const push = line.command("push", "Show where messages of an agent are pushed to, and push them again.", [
     "a2a-relay push show zhiwei",
     "a2a-relay agents register --id zhiwei@known-blocks1 --callback-url https://z.example/hook --push webhook",
   ]);
@@ -43,7 +43,7 @@ function addShow(line: CommandLine, parent: Command): void {
   line
     .command(
       "show <agent>",
-      "Show the endpoint, how it fares, and the latest pushes.",
+      "Show the endpoint, its state, and the latest pushes.",
       ["a2a-relay push show zhiwei", "a2a-relay push show zhiwei --state failed"],
       { parent },
     )
@@ -90,7 +90,7 @@ function addReplay(line: CommandLine, parent: Command): void {
   line
     .command(
       "replay <agent>",
-      "Push again all mail that waits and came since a time.",
+      "Push again all open messages that arrived since a time.",
       [
         "a2a-relay push replay zhiwei --since 2h",
         "a2a-relay push replay zhiwei --since 2026-05-08T08:30:00Z",

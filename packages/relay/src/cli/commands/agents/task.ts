@@ -35,7 +35,7 @@ const COLUMNS: readonly Column<TaskSummary>[] = [
 ];
 
 export function addTask(line: CommandLine): void {
-  const task = line.command("task", "Look at tasks and work on them.", [
+  const task = line.command("task", "Show tasks and work on them.", [
     "a2a-relay task list --agent zhiwei@known-blocks1 --state submitted",
     'a2a-relay task complete TASK --text "done"',
   ]);

@@ -17,7 +17,7 @@ const SIGNATURE = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=";
 const LONG_AGO = ["--tolerance", "36500d"];
 const HEADERS = ["--id", ID, "--timestamp", TIMESTAMP, "--signature", SIGNATURE];
 
-/** Files of a directory of its own, by name. */
+/** Files in a new directory, by name. */
 function files(
   texts: Readonly<Record<string, string>>,
 ): { readonly path: (name: string) => string } & Disposable {

@@ -91,7 +91,7 @@ function addSecretOptions(command: Command, what: string): Command {
     .option("--secret <secret>", `${what} itself; other users of this machine may see it`);
 }
 
-/** Exactly one of the two. A file may end with a line break, as editors write them. */
+/** Exactly one of the two. A line break at the end of the file is not part of the secret. */
 async function readSecret({ secret, secretFile }: SecretOptions): Promise<string> {
   if ((secret === undefined) === (secretFile === undefined)) {
     throw new InvalidArgumentError("give the secret with --secret-file or --secret, and not with both");
@@ -109,7 +109,7 @@ async function readText(path: string, flag: string): Promise<string> {
 
 async function readBody(io: CliIo, file: string | undefined): Promise<Buffer> {
   if (file === undefined || file === "-") {
-    return readStdin(io, LIMITS.batchBodyBytesMax, "more than any webhook has");
+    return readStdin(io, LIMITS.batchBodyBytesMax, "the most that a webhook has");
   }
   try {
     return await readFile(file);
@@ -118,7 +118,7 @@ async function readBody(io: CliIo, file: string | undefined): Promise<Buffer> {
   }
 }
 
-/** What is in it the relay checks; it only has to be something that can be signed. */
+/** Any JSON object can be signed; the relay checks its members. */
 function parseMessage(bytes: Buffer): MessageInput {
   try {
     const message: unknown = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));

@@ -39,7 +39,7 @@ describe("audit", () => {
   }
 
   describe("verify", () => {
-    it("says that the chain is unbroken, and what to note elsewhere", async () => {
+    it("says that the chain is unbroken, and which anchor to keep outside the relay", async () => {
       await using relay = await openCliRelay();
       const { last_seq, head } = await relay.client.verifyJournal();
       const stdout = await relay.ok(["audit", "verify"]);

@@ -62,7 +62,7 @@ function addExport(line: CommandLine, parent: Command): void {
   line
     .command(
       "export",
-      "Write the journal as lines of JSON that anybody can read and check.",
+      "Write the journal as lines of JSON that can be checked without a relay.",
       ["a2a-relay audit export --out journal.jsonl", "a2a-relay audit export --since 40 --out more.jsonl"],
       { parent },
     )
@@ -93,13 +93,13 @@ async function verifyRelay(
   const problem = notedProblem(noted, {
     first: answer.first_seq,
     last: answer.last_seq,
-    hash: hashThere(noted.seq, events[0]),
+    hash: hashAt(noted.seq, events[0]),
   });
   return problem === undefined ? answer : { ...answer, ok: false, problem };
 }
 
-/** The first event behind what retention took still says what it followed. */
-function hashThere(seq: number, event: EventView | undefined): string | undefined {
+/** After retention, the first event that is left still has the hash of its predecessor. */
+function hashAt(seq: number, event: EventView | undefined): string | undefined {
   if (event?.seq === seq) return event.hash;
   return event?.seq === seq + 1 ? event.previous_hash : undefined;
 }
@@ -172,7 +172,7 @@ async function exportJournal(context: CommandContext, options: ExportOptions): P
   return EXIT.failure;
 }
 
-/** What was there when it began, page by page. An edited event is exported as it is; the answer says of it. */
+/** Copies up to the last event at the start, page by page. An edited event is exported too; returns the first problem. */
 async function copyEvents(
   { client, output, signal }: CommandContext,
   since: number,
@@ -191,7 +191,9 @@ async function copyEvents(
     const [first] = events;
     if (first === undefined) break;
     if (chain.last === undefined && first.seq > since + 1) {
-      await output.note(`events ${since + 1} to ${first.seq - 1} are no longer there, but in the archive`);
+      await output.note(
+        `events ${since + 1} to ${first.seq - 1} are in the archive and no longer in the journal`,
+      );
     }
     for (const event of events) {
       const found = chain.add(event);
@@ -250,7 +252,7 @@ class Target implements AsyncDisposable {
   }
 }
 
-/** A file that cannot be used is a mistake on the command line; anything else is passed on. */
+/** A file error is a mistake on the command line; other errors pass through. */
 function unusable(flag: string, path: string, verb: "read" | "written", cause: unknown): unknown {
   if (!(cause instanceof Error) || !("syscall" in cause)) return cause;
   return new InvalidArgumentError(`${flag} ${path} cannot be ${verb}: ${cause.message}`);

@@ -35,7 +35,7 @@ export function addEvents(line: CommandLine): void {
       "a2a-relay events --follow --type message.dead",
       "a2a-relay events --agent zhiwei@known-blocks1 --json",
     ])
-    .option("-f, --follow", "show new events as they come, from now on or after --since")
+    .option("-f, --follow", "show new events as they happen, from now on or after --since")
     .option("--since <cursor>", "only events after this cursor of an earlier answer")
     .option("--type <type>", "only this type, such as message.accepted")
     .option("--agent <agent>", "only what this agent did or what happened to it")
@@ -44,7 +44,7 @@ export function addEvents(line: CommandLine): void {
     .addOption(
       durationOption(
         "--interval <duration>",
-        "how long one request waits for events, where no stream comes through",
+        "how long one request waits for events, where no stream gets through",
         "30s",
       ),
     )
@@ -86,7 +86,7 @@ function eventLine(event: EventView): string {
   );
 }
 
-/** What an event is about, beyond its type and ids, in a few words; empty when there is nothing to add. */
+/** What an event adds to its type and ids, in a few words; may be empty. */
 export function eventGist({ type, data }: EventView): string {
   const text = (name: string): string => (typeof data[name] === "string" ? data[name] : "");
   if (type === "capability_check") return checkGist(text("agent_id"), text("reason"), data);

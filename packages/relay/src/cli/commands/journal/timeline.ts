@@ -11,7 +11,7 @@ interface TimelineOptions {
   readonly markdown?: boolean;
 }
 
-// A conversation longer than this is read with `events --thread`, page by page.
+// Longer conversations are read with `events --thread`, page by page.
 const EVENTS_MAX = 10_000;
 
 export function addTimeline(line: CommandLine): void {
@@ -61,7 +61,7 @@ function columns(messages: Messages): readonly Column<EventView>[] {
   ];
 }
 
-/** The message itself when it came in; of other events, what there is to say. */
+/** The message for its acceptance, the gist for other events. */
 function whatHappened(event: EventView, messages: Messages): string {
   const message = event.type === "message.accepted" ? messages.get(event.message_id ?? "") : undefined;
   if (message !== undefined) return `${message.type} ${message.from} -> ${message.to}: ${message.subject}`;

@@ -14,7 +14,7 @@ describe("ack", () => {
     assert.deepEqual((await relay.client.readMailbox(ZHIWEI)).messages, []);
   });
 
-  it("settles leased mail with its lease", async () => {
+  it("settles a leased message with its lease", async () => {
     await using relay = await openCliRelay();
     await relay.ok(HELLO);
     const { messages } = await relay.client.lease(ZHIWEI);

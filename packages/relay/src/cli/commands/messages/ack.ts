@@ -13,10 +13,12 @@ interface AckOptions {
 
 export function addAck(line: CommandLine): void {
   line
-    .command("ack <agent> <message-id...>", "Acknowledge mail: it is settled and not returned again.", [
-      "a2a-relay ack zhiwei@known-blocks1 01981c5e-0000-7000-8000-000000000000",
-    ])
-    .option("--lease-id <id>", "the lease of the message; leased mail is settled only with it")
+    .command(
+      "ack <agent> <message-id...>",
+      "Acknowledge messages: they are settled and not returned again.",
+      ["a2a-relay ack zhiwei@known-blocks1 01981c5e-0000-7000-8000-000000000000"],
+    )
+    .option("--lease-id <id>", "the lease of the message; a leased message is settled only with it")
     .action(
       line.run<AckOptions, [string, readonly string[]]>(async (context, options, agent, ids) => {
         const { client, output, signal } = context;
@@ -32,18 +34,20 @@ function requestOf(ids: readonly string[], leaseId: string | undefined): AckRequ
   if (leaseId === undefined) return { message_ids: [...ids] };
   const [id] = ids;
   if (ids.length !== 1 || id === undefined) {
-    throw new InvalidArgumentError("--lease-id belongs to one message; acknowledge leased mail one by one.");
+    throw new InvalidArgumentError(
+      "--lease-id belongs to one message; acknowledge leased messages one by one.",
+    );
   }
   return { leases: [{ message_id: id, lease_id: leaseId }] };
 }
 
-/** Acknowledges one message after the other, but in one request all that came up while the one before was under way. */
-export class GroupedAcks {
+/** Acknowledges messages in the background: those added during a request go together into the next one. */
+export class AckBatcher {
   readonly #context: CommandContext;
   readonly #agent: string;
   readonly #keepTrying: KeepTrying;
   readonly #failing = new AbortController();
-  #waiting: string[] = [];
+  #pending: string[] = [];
   #running: Promise<void> | undefined;
   #code: ExitCode = EXIT.ok;
 
@@ -53,17 +57,17 @@ export class GroupedAcks {
     this.#keepTrying = createKeepTrying(context);
   }
 
-  /** Aborted with the reason when the relay does not take acknowledgements. */
+  /** Aborted with the reason when the relay refuses acknowledgements. */
   get failed(): AbortSignal {
     return this.#failing.signal;
   }
 
   add(messageId: string): void {
-    this.#waiting.push(messageId);
+    this.#pending.push(messageId);
     this.#running ??= this.#run();
   }
 
-  /** Resolves when all are acknowledged: how it went with the last ones. */
+  /** Resolves when all are acknowledged, with the exit code of the last request. */
   async settled(): Promise<ExitCode> {
     await this.#running;
     this.failed.throwIfAborted();
@@ -74,8 +78,8 @@ export class GroupedAcks {
   async #run(): Promise<void> {
     const { client, output, signal } = this.#context;
     try {
-      while (this.#waiting.length > 0) {
-        const message_ids = this.#waiting.splice(0, LIMITS.ackMax);
+      while (this.#pending.length > 0) {
+        const message_ids = this.#pending.splice(0, LIMITS.ackMax);
         const ack = (): ReturnType<typeof client.ack> => client.ack(this.#agent, { message_ids }, { signal });
         const { results } = await this.#keepTrying(ack);
         this.#code = await reportItems(output, "acknowledged", results);
@@ -88,7 +92,7 @@ export class GroupedAcks {
   }
 }
 
-/** Tells beside the answer how many of a list went well and why the others did not. */
+/** Notes on stderr how many items succeeded and why the others failed. */
 export async function reportItems(
   output: Output,
   done: string,

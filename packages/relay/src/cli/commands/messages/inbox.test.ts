@@ -5,7 +5,7 @@ import { LULU, openCliRelay, ZHIWEI } from "../../../../testing/cli-relay.ts";
 const HELLO = ["send", "--from", LULU, "--to", "zhiwei", "--subject", "hello", "--body", "知微你好"];
 
 describe("inbox and pending", () => {
-  it("list mail without marking it", async () => {
+  it("list messages without marking them", async () => {
     await using relay = await openCliRelay();
     await relay.ok(HELLO);
     for (const command of ["inbox", "pending"]) {
@@ -19,9 +19,9 @@ describe("inbox and pending", () => {
     assert.equal(messages[0]?.status, "PENDING");
   });
 
-  it("say so when there is none", async () => {
+  it("say when there are none", async () => {
     await using relay = await openCliRelay();
-    assert.equal(await relay.ok(["inbox", "--agent", ZHIWEI]), "no open mail\n");
+    assert.equal(await relay.ok(["inbox", "--agent", ZHIWEI]), "no open messages\n");
     assert.deepEqual((await relay.json(["inbox", "--agent", ZHIWEI]))["messages"], []);
   });
 });

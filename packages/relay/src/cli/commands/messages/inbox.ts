@@ -22,19 +22,19 @@ const COLUMNS: readonly Column<MailboxItem>[] = [
 
 export function addInbox(line: CommandLine): void {
   line
-    .command("inbox", "List the open mail of an agent, without marking it as delivered.", [
+    .command("inbox", "List the open messages of an agent, without marking them as delivered.", [
       "a2a-relay inbox --agent zhiwei@known-blocks1",
     ])
     .alias("pending")
-    .requiredOption("--agent <agent>", "whose mail")
-    .option("--since <cursor>", "only mail after this cursor of an earlier answer")
+    .requiredOption("--agent <agent>", "the agent whose mailbox is read")
+    .option("--since <cursor>", "only messages after this cursor of an earlier answer")
     .option("--limit <n>", "at most this many", parseCount, 50)
     .action(
       line.run<InboxOptions>(async ({ client, output, signal }, options) => {
         const { agent, since, limit } = options;
         const answer = await client.readMailbox(agent, given({ since, limit, peek: true }), { signal });
         await output.show({ count: answer.messages.length, ...answer }, () =>
-          answer.messages.length === 0 ? ["no open mail"] : output.table(answer.messages, COLUMNS),
+          answer.messages.length === 0 ? ["no open messages"] : output.table(answer.messages, COLUMNS),
         );
         if (answer.messages.length === limit) {
           await output.note(`there may be more: --since ${answer.cursor}`);

@@ -8,21 +8,21 @@ export interface MessageFilterOptions {
   readonly allowedType?: readonly string[];
 }
 
-/** Why a message is not let through; undefined when it is. */
+/** Why a message is refused; undefined when it is allowed. */
 export type MessageFilter = (message: Pick<Message, "from" | "type">) => string | undefined;
 
 export function addMessageFilterOptions(command: Command): Command {
   return command
-    .option("--allow-from <agent>", "only mail of this sender; may be repeated", collect)
+    .option("--allow-from <agent>", "only messages of this sender; may be repeated", collect)
     .addOption(
       new Option(
         "--allowed-type <type>",
-        `only mail of this type; may be repeated (${MESSAGE_KINDS.join(", ")})`,
+        `only messages of this type; may be repeated (${MESSAGE_KINDS.join(", ")})`,
       ).argParser(parseKind),
     );
 }
 
-/** Resolves the senders' aliases first: a name that nobody has ends the command before it takes any mail. */
+/** Resolves the senders' aliases first: an unknown name ends the command before it reads any message. */
 export async function createMessageFilter(
   client: RelayClient,
   options: MessageFilterOptions,

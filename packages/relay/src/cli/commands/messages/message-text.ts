@@ -3,7 +3,7 @@ import { formatTime } from "../../terminal/duration.ts";
 import type { Paint } from "../../terminal/output.ts";
 import { visibleLine, visibleText } from "../../terminal/text.ts";
 
-/** One message as people read it. Its body is set in, so that no body can pass for a header. */
+/** A message for people. The body is indented, so that no body can pass for a header. */
 export function messageLines(
   item: Pick<MailboxItem, "message" | "task_id">,
   paint: Paint,
@@ -29,7 +29,7 @@ export function messageLines(
   ];
 }
 
-/** What an answer is called when nobody says otherwise. */
+/** The default subject of a reply. */
 export function replySubject(subject: string): string {
   if (subject === "") return "Re";
   return subject.startsWith("Re:") ? subject : `Re: ${subject}`;

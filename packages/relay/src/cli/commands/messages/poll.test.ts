@@ -5,12 +5,12 @@ import { LULU, openCliRelay, ZHIWEI } from "../../../../testing/cli-relay.ts";
 const HELLO = ["send", "--from", LULU, "--to", "zhiwei", "--subject", "hello", "--body", "知微你好"];
 
 describe("poll", () => {
-  it("prints bodies and leaves the mail until it is told to acknowledge", async () => {
+  it("prints bodies and leaves the messages until it is told to acknowledge", async () => {
     await using relay = await openCliRelay();
     await relay.ok(HELLO);
     assert.match(await relay.ok(["poll", "--agent", ZHIWEI]), /\nhello\n.*\n {2}知微你好\n/);
     assert.match(await relay.ok(["poll", "--agent", ZHIWEI, "--ack"]), /知微你好/);
-    assert.equal(await relay.ok(["poll", "--agent", ZHIWEI, "--ack"]), "no open mail\n");
+    assert.equal(await relay.ok(["poll", "--agent", ZHIWEI, "--ack"]), "no open messages\n");
   });
 
   it("takes only what is allowed, also from behind what is not", async () => {
@@ -39,7 +39,7 @@ describe("poll", () => {
     assert.equal((await relay.client.readMailbox(ZHIWEI, { peek: true })).messages[0]?.status, "PENDING");
   });
 
-  it("waits for mail when asked to", async () => {
+  it("waits for messages when asked to", async () => {
     await using relay = await openCliRelay();
     const polled = relay.json(["poll", "--agent", ZHIWEI, "--wait", "20s"]);
     await relay.ok(HELLO);

@@ -21,13 +21,13 @@ interface PollOptions extends MessageFilterOptions {
 
 export function addPoll(line: CommandLine): void {
   const command = line
-    .command("poll", "Read the open mail of an agent once, and acknowledge it on request.", [
+    .command("poll", "Read the open messages of an agent once, and acknowledge them on request.", [
       "a2a-relay poll --agent zhiwei@known-blocks1 --allow-from lulu@kamac --ack",
     ])
-    .requiredOption("--agent <agent>", "whose mail")
+    .requiredOption("--agent <agent>", "the agent whose mailbox is read")
     .option("--ack", "acknowledge what was printed")
     .option("--limit <n>", "at most this many", parseCount, LIMITS.readLimitDefault)
-    .addOption(durationOption("--wait <duration>", "wait for mail at most this long", "0s"));
+    .addOption(durationOption("--wait <duration>", "wait for messages at most this long", "0s"));
   addMessageFilterOptions(command).action(
     line.run<PollOptions>(async (context, options) => {
       const { client, output, signal } = context;
@@ -35,11 +35,11 @@ export function addPoll(line: CommandLine): void {
       const messages = await readAllowed(context, options, filter);
       await output.show({ count: messages.length, messages }, () =>
         messages.length === 0
-          ? ["no open mail"]
+          ? ["no open messages"]
           : messages.flatMap((item) => messageLines(item, output.paint)),
       );
       if (options.ack !== true || messages.length === 0) return EXIT.ok;
-      // Only now: whoever reads our output has the mail.
+      // Only now: the reader of our output has the messages.
       const ids = messages.map((item) => item.message_id);
       const { results } = await client.ack(options.agent, { message_ids: ids }, { signal });
       return reportItems(output, "acknowledged", results);
@@ -47,7 +47,7 @@ export function addPoll(line: CommandLine): void {
   );
 }
 
-/** Reads on past mail that is not allowed, so that it cannot hide the mail that is. */
+/** Reads past messages that the filter refuses, so that they cannot hide allowed ones. */
 async function readAllowed(
   context: CommandContext,
   options: PollOptions,
@@ -66,7 +66,7 @@ async function readAllowed(
     since = page.cursor;
     if (allowed.length >= limit) return allowed.slice(0, limit);
     if (allowed.length > 0 && page.messages.length < limit) return allowed;
-    // Long messages come a few at a time: only an empty page is the end.
+    // Pages of long messages are short: only an empty page is the end.
     if (page.messages.length === 0 && leftMs === 0) return allowed;
   }
 }

@@ -50,18 +50,16 @@ export function addSend(line: CommandLine): void {
     .option("--reply-to <message-id>", "the message it answers")
     .option("--task-id <id>", "the task it is about")
     .addOption(
-      new Option("--task-state <state>", "with --type status: how the task stands").choices(TASK_STATES),
+      new Option("--task-state <state>", "with --type status: the state of the task").choices(TASK_STATES),
     )
     .option("--parent <task-id>", "the task that this one is part of")
     .option("--deadline <when>", "when the task must be finished: 2h, or a time", (text) =>
       parseMomentMs(text),
     )
-    .option("--expires <when>", "when unread mail is no longer of use: 2h, or a time", (text) =>
-      parseMomentMs(text),
-    )
+    .option("--expires <when>", "when it expires unread: 2h, or a time", (text) => parseMomentMs(text))
     .option("--idempotency-key <key>", "the same key and content is sent once")
     .option("--idempotent", "declare that doing the work twice does no harm; needs --idempotency-key")
-    .option("--lease-id <id>", "the lease of the mail that this message finishes")
+    .option("--lease-id <id>", "the lease of the message that this one finishes")
     .action(
       line.run<SendOptions>(async (context, options) => {
         if (options.idempotent === true && options.idempotencyKey === undefined) {

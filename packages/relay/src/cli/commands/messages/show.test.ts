@@ -11,8 +11,8 @@ describe("show", () => {
     assert.match(text, /知微你好/);
     assert.match(text, /^acknowledged$/m);
     assert.match(text, /^accepted .*\n^acknowledged /m);
-    const { code, stderr } = await relay.run(["show", "msg_nobody"]);
+    const { code, stderr } = await relay.run(["show", "msg_unknown"]);
     assert.equal(code, 1);
-    assert.match(stderr, /there is no message msg_nobody/);
+    assert.match(stderr, /there is no message msg_unknown/);
   });
 });

@@ -14,7 +14,7 @@ const RECEIPTS: readonly Column<ReceiptStep>[] = [
 
 export function addShow(line: CommandLine): void {
   line
-    .command("show <message-id>", "Show one message, where it is, and everything that became of it.", [
+    .command("show <message-id>", "Show one message, its delivery and its receipts.", [
       "a2a-relay show msg_20260508_083000_lulu_to_zhiwei",
     ])
     .action(

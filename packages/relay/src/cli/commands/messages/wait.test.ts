@@ -5,11 +5,11 @@ import { LULU, openCliRelay, ZHIWEI } from "../../../../testing/cli-relay.ts";
 const HELLO = ["send", "--from", LULU, "--to", "zhiwei", "--subject", "hello", "--body", "知微你好"];
 
 describe("wait", () => {
-  it("exits with 0 as soon as there is mail", async () => {
+  it("exits with 0 as soon as a message is open", async () => {
     await using relay = await openCliRelay();
     const waiting = relay.ok(["wait", "--agent", "zhiwei", "--timeout", "20s"]);
     await relay.ok(HELLO);
-    assert.equal(await waiting, "mail for zhiwei: note from lulu@kamac: hello\n");
+    assert.equal(await waiting, "message for zhiwei: note from lulu@kamac: hello\n");
   });
 
   it("exits with 3 when the time is over", async () => {

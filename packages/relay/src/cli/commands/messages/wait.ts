@@ -17,25 +17,25 @@ export function addWait(line: CommandLine): void {
   line
     .command(
       "wait",
-      "Block until an agent has mail. Exit code 0: there is mail; 3: there was none in time.",
+      "Wait until an agent has an open message. Exit code 0: it has one; 3: none arrived in time.",
       [
         "a2a-relay wait --agent zhiwei@known-blocks1 --timeout 5m && a2a-relay poll --agent zhiwei@known-blocks1 --ack",
       ],
     )
-    .requiredOption("--agent <agent>", "whose mail")
+    .requiredOption("--agent <agent>", "the agent whose mailbox is read")
     .addOption(durationOption("--timeout <duration>", "give up after this long", "30s"))
-    .option("--since <cursor>", "only mail after this cursor of an earlier answer")
+    .option("--since <cursor>", "only messages after this cursor of an earlier answer")
     .action(
       line.run<WaitCommandOptions>(async (context, options) => {
         const { output } = context;
-        const { messages, cursor } = await waitForMail(context, options);
+        const { messages, cursor } = await waitForMessage(context, options);
         const [first] = messages;
         await output.show({ mail: first !== undefined, count: messages.length, cursor }, () =>
           first === undefined
-            ? [visibleLine(`no mail for ${options.agent} within ${formatDuration(options.timeout)}`)]
+            ? [visibleLine(`no message for ${options.agent} within ${formatDuration(options.timeout)}`)]
             : [
                 visibleLine(
-                  `mail for ${options.agent}: ${first.message.type} from ${first.message.from}: ${first.message.subject}`,
+                  `message for ${options.agent}: ${first.message.type} from ${first.message.from}: ${first.message.subject}`,
                 ),
               ],
         );
@@ -44,7 +44,10 @@ export function addWait(line: CommandLine): void {
     );
 }
 
-async function waitForMail(context: CommandContext, options: WaitCommandOptions): Promise<MailboxResponse> {
+async function waitForMessage(
+  context: CommandContext,
+  options: WaitCommandOptions,
+): Promise<MailboxResponse> {
   const { agent, timeout, since } = options;
   const untilMs = performance.now() + timeout;
   const keepTrying = createKeepTrying(context, untilMs);
@@ -52,7 +55,7 @@ async function waitForMail(context: CommandContext, options: WaitCommandOptions)
     const leftMs = Math.max(0, Math.ceil(untilMs - performance.now()));
     const query = given({ since, peek: true, wait_ms: Math.min(leftMs, LIMITS.waitMsMax) });
     const page = await keepTrying(() => context.client.readMailbox(agent, query, { signal: context.signal }));
-    // An empty answer before its time comes from a relay that is stopping.
+    // A stopping relay answers early with an empty page.
     if (page.messages.length > 0 || leftMs === 0) return page;
   }
 }

@@ -7,10 +7,10 @@ const KEY = "0123456789abcdef";
 describe("config", () => {
   it("shows values and where they come from, without the key", async () => {
     const env = { PORT: "9000", A2A_RELAY_API_KEY: KEY };
-    const { stdout } = await cliRun(["config", "--data", "/srv/mail"], { env });
+    const { stdout } = await cliRun(["config", "--data", "/srv/relay"], { env });
     assert.match(stdout, /^SETTING +VALUE +FROM +FLAG\n/);
     assert.match(stdout, /\nPORT +9000 +environment +--port\n/);
-    assert.match(stdout, /\nA2A_RELAY_DATA +\/srv\/mail +flag +--data\n/);
+    assert.match(stdout, /\nA2A_RELAY_DATA +\/srv\/relay +flag +--data\n/);
     assert.match(stdout, /\nA2A_RELAY_API_KEY +\(set\) +environment/);
     const json = await cliRun(["config", "--json"], { env });
     const { settings } = JSON.parse(json.stdout) as {

@@ -26,7 +26,7 @@ export function addConfig(line: CommandLine): void {
   const command = line.command(
     "config",
     "Show the configuration `serve` would have here, and where each value comes from.",
-    ["PORT=9000 a2a-relay config --data ./mail"],
+    ["PORT=9000 a2a-relay config --data ./relay-data"],
   );
   addSettingOptions(command).action(
     line.run<SettingFlags>(async (context, options) => {

@@ -26,7 +26,7 @@ export function addDoctor(line: CommandLine): void {
     .command("doctor", "Check this machine and the relay; exit code 1 when something is wrong.", [
       "a2a-relay doctor",
     ])
-    .option("--data <directory>", "the data directory to look at")
+    .option("--data <directory>", "the data directory to check")
     .action(
       line.run<{ readonly data?: string }>(async (context, options) => {
         const { output } = context;
@@ -58,7 +58,7 @@ export function nodeCheck(version: string): Check {
 
 async function relayChecks(context: CommandContext): Promise<readonly Check[]> {
   const clock = new ClockProbe();
-  // Nothing is repeated: the first answer is the diagnosis.
+  // No retries: the first answer is the diagnosis.
   const client = new RelayClient({ ...context.connection, retries: 0, fetch: clock.fetch });
   const call = { signal: context.signal };
   const reachable = await examine("relay", async () => {
@@ -86,9 +86,9 @@ async function relayChecks(context: CommandContext): Promise<readonly Check[]> {
 async function dataCheck(context: CommandContext, data: string | undefined): Promise<Check> {
   return await examine("data", async () => {
     const { dataDirectory } = loadConfigOf(context, { data }).config;
-    if (!isLoopbackHost(new URL(context.connection.url).hostname)) return "on another machine, not looked at";
+    if (!isLoopbackHost(new URL(context.connection.url).hostname)) return "on another machine, not checked";
     if ((await stat(dataDirectory).catch(() => undefined)) === undefined) {
-      return `${dataDirectory} does not exist; pass --data to look at the directory of a relay that uses another`;
+      return `${dataDirectory} does not exist; pass --data to check another directory`;
     }
     await access(dataDirectory, constants.R_OK | constants.W_OK | constants.X_OK);
     const { bavail, bsize } = await statfs(dataDirectory);
@@ -99,9 +99,9 @@ async function dataCheck(context: CommandContext, data: string | undefined): Pro
   });
 }
 
-async function examine(name: string, look: () => Promise<string>): Promise<Check> {
+async function examine(name: string, probe: () => Promise<string>): Promise<Check> {
   try {
-    return { name, ok: true, text: await look() };
+    return { name, ok: true, text: await probe() };
   } catch (reason) {
     return { name, ok: false, text: reason instanceof Error ? reason.message : String(reason) };
   }

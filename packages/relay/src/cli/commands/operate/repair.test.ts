@@ -37,7 +37,7 @@ describe("requeue", () => {
 });
 
 describe("force-error", () => {
-  it("ends the mail and tells its sender", async () => {
+  it("ends the message and tells its sender", async () => {
     await using relay = await openCliRelay();
     const item = await leasedRequest(relay);
     const flags = ["--reason", "gone", "--message", "please ask again", "--lease-id", item.lease.id];
@@ -46,7 +46,7 @@ describe("force-error", () => {
     assert.match(messages[0]?.message.body ?? "", /please ask again/);
   });
 
-  it("leaves stdout empty for mail that does not exist", async () => {
+  it("leaves stdout empty for a message that does not exist", async () => {
     await using relay = await openCliRelay();
     const { code, stdout } = await relay.run(["force-error", "nothing", "--reason", "r", "--message", "m"]);
     assert.deepEqual([code, stdout], [1, ""]);
@@ -54,7 +54,7 @@ describe("force-error", () => {
 });
 
 describe("retry-stale", () => {
-  it("only looks unless it is enabled", async () => {
+  it("changes nothing unless it is enabled", async () => {
     await using relay = await openCliRelay();
     await leasedRequest(relay, "k-1");
     const flags = ["retry-stale", "--min-lease-age-ms", "0"];

@@ -14,7 +14,7 @@ import { formatDuration } from "../../terminal/duration.ts";
 import type { Column } from "../../terminal/table.ts";
 import { visibleLine } from "../../terminal/text.ts";
 
-/** Repairs the mail of a message or of a task: whichever of the two the id names. */
+/** Repairs a delivery by the id of its message or of its task. */
 export async function repairAndShow(
   context: CommandContext,
   id: string,
@@ -49,7 +49,7 @@ export function addRequeue(line: CommandLine): void {
   line
     .command(
       "requeue <message-or-task-id>",
-      "Take leased mail away from its worker and make it available again.",
+      "Take a leased message away from its worker and make it available again.",
       [
         'a2a-relay requeue 01981c5e-0000-7000-8000-000000000000 --reason "worker crashed" --duplicate-risk operator-accepted',
       ],
@@ -92,7 +92,7 @@ interface ForceErrorOptions {
 
 export function addForceError(line: CommandLine): void {
   line
-    .command("force-error <message-or-task-id>", "End stuck mail with an error that its sender gets.", [
+    .command("force-error <message-or-task-id>", "End a stuck message with an error that its sender gets.", [
       'a2a-relay force-error 01981c5e-0000-7000-8000-000000000000 --reason "worker is gone" --message "not done, please ask again"',
     ])
     .requiredOption("--reason <text>", "why; it is kept in the journal")
@@ -117,7 +117,7 @@ const SKIPPED: readonly Column<RetryStaleResponse["skipped"][number]>[] = [
 export function addRetryStale(line: CommandLine): void {
   const command = line.command(
     "retry-stale",
-    "Requeue stale leases of work that was declared idempotent. Looks only, unless enabled.",
+    "Requeue stale leases of work that was declared idempotent. Changes nothing, unless enabled.",
     ["a2a-relay retry-stale --enable --min-lease-age-ms 600000 --max-requeues 10"],
   );
   addRetryPolicyOptions(command).action(
@@ -141,14 +141,14 @@ export interface RetryPolicyOptions {
   readonly scanLimit?: number;
 }
 
-/** The bounds of a retry of stale work, the same wherever it is asked for. */
+/** The limits of a retry of stale work, for messages and for the task queue. */
 export function addRetryPolicyOptions(command: Command): Command {
   return command
     .option("--enable", "really requeue")
     .option("--min-lease-age-ms <ms>", "the age from which a lease is stale (default: 300000)", parseCount)
     .option("--max-attempts <n>", "leave what was tried this often (default: 3)", parseCount)
     .option("--max-requeues <n>", "requeue at most this many (default: 1)", parseCount)
-    .option("--scan-limit <n>", "look at this many leases, oldest first (default: 100)", parseCount);
+    .option("--scan-limit <n>", "check this many leases, oldest first (default: 100)", parseCount);
 }
 
 export function retryPolicyOf(options: RetryPolicyOptions): RetryStaleRequest {

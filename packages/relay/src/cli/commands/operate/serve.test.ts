@@ -16,23 +16,23 @@ describe("serve", () => {
   });
   after(() => rm(directory, { recursive: true }));
 
-  /** Serves until what it said first has been looked at. */
+  /** Serves until `check` has seen the first output. */
   async function serve(
     argv: readonly string[],
-    look: (stdout: string) => Promise<void> = async () => {},
+    check: (stdout: string) => Promise<void> = async () => {},
     options: CliRunOptions = {},
   ): Promise<CliRun> {
     const ending = new AbortController();
-    let looked: Promise<void> | undefined;
+    let checked: Promise<void> | undefined;
     const running = cliRun([...argv, "--data", directory], {
       ...options,
       signal: ending.signal,
       onStdout: (text) => {
-        looked ??= look(text).finally(() => ending.abort());
+        checked ??= check(text).finally(() => ending.abort());
       },
     });
     const run = await running;
-    await looked;
+    await checked;
     return run;
   }
 
@@ -55,7 +55,7 @@ describe("serve", () => {
   });
 
   it("asks for the key when there is one, and says so", async () => {
-    const look = async (stdout: string): Promise<void> => {
+    const check = async (stdout: string): Promise<void> => {
       assert.match(stdout, /an API key is required/);
       assert.match(stdout, /Try next, in another terminal, with the same A2A_RELAY_API_KEY:\n/);
       assert.doesNotMatch(stdout, new RegExp(KEY));
@@ -67,7 +67,7 @@ describe("serve", () => {
       assert.equal((await cliRun(["agents"], { env: { ...env, A2A_RELAY_API_KEY: KEY } })).code, 0);
       assert.equal((await cliRun(["--api-key", KEY, "agents"], { env })).code, 0);
     };
-    assert.equal((await serve(QUIET, look, { env: { A2A_RELAY_API_KEY: KEY } })).code, 0);
+    assert.equal((await serve(QUIET, check, { env: { A2A_RELAY_API_KEY: KEY } })).code, 0);
   });
 
   it("reads .env of the working directory", async () => {
@@ -105,7 +105,7 @@ describe("serve", () => {
   }
 
   it("does not start on a port that is taken, nor on data that another relay holds", async () => {
-    const look = async (stdout: string): Promise<void> => {
+    const check = async (stdout: string): Promise<void> => {
       const [, port = ""] = /listening +\S+:(\d+)/.exec(stdout) ?? [];
       const other = join(directory, "other");
       const taken = await cliRun(["serve", "--port", port, "--data", other, "--log-level", "silent"]);
@@ -116,10 +116,10 @@ describe("serve", () => {
       assert.match(held.stderr, /^error: .+\n$/);
       assert.ok(held.stderr.includes(directory));
     };
-    await serve(QUIET, look);
+    await serve(QUIET, check);
   });
 
-  it("does not start where a file is in the place of its data", async () => {
+  it("does not start where its data directory is a file", async () => {
     const file = join(directory, "file");
     await writeFile(file, "");
     const { code, stderr } = await cliRun([...QUIET, "--data", file]);

@@ -10,13 +10,13 @@ import { EXIT, type ExitCode } from "../../command-line/exit.ts";
 import { visibleLine } from "../../terminal/text.ts";
 import { addSettingOptions, loadConfigOf, type SettingFlags } from "./config.ts";
 
-// What the relay may take after its requests have ended: closing the database.
+// For closing the database after the last request.
 const CLOSE_MS_MAX = 1_500;
 
 export function addServe(line: CommandLine): void {
   const command = line.command("serve", "Run the relay until SIGTERM or Ctrl-C.", [
     "a2a-relay serve",
-    "a2a-relay serve --port 9000 --data ./mail",
+    "a2a-relay serve --port 9000 --data ./relay-data",
     'HOST=0.0.0.0 A2A_RELAY_API_KEY="$(openssl rand -hex 24)" a2a-relay serve',
   ]);
   addSettingOptions(command).action(
@@ -27,7 +27,7 @@ export function addServe(line: CommandLine): void {
         await output.note(`${name} is set but is no setting; is it misspelt?`);
       const relay = await start(config, context);
       if (relay === undefined) return EXIT.failure;
-      // A relay whose reader went away still has mail to carry.
+      // A relay whose output is closed goes on.
       await output
         .show(greeting(relay, config), () => greetingLines(relay, config, output.paint))
         .catch(() => undefined);
@@ -38,9 +38,9 @@ export function addServe(line: CommandLine): void {
   );
 }
 
-/** Undefined when it could not start, after saying why. */
+/** Undefined after an error that was printed. */
 async function start(config: RelayConfig, { output }: CommandContext): Promise<RunningRelay | undefined> {
-  // Loaded only here: the other commands start in half the time without a server in their process.
+  // Loaded only here: without the server the other commands start in half the time.
   const { startRelay } = await import("../../../server/start-relay.ts");
   try {
     return await startRelay(config);
@@ -72,7 +72,7 @@ function greetingLines(
       ? "every user of this machine is trusted; set A2A_RELAY_API_KEY to ask for a key"
       : "an API key is required";
   const withKey = config.apiKey === undefined ? "" : ", with the same A2A_RELAY_API_KEY";
-  const elsewhere = relay.url === RELAY_URL.fallback ? "" : ` --relay ${relay.url}`;
+  const relayFlag = relay.url === RELAY_URL.fallback ? "" : ` --relay ${relay.url}`;
   return [
     paint("bold", `a2a-relay ${VERSION}`),
     `  listening   ${paint("cyan", relay.url)}`,
@@ -82,8 +82,8 @@ function greetingLines(
     `  docs        ${relay.url}/docs`,
     "",
     `Try next, in another terminal${withKey}:`,
-    `  npx a2a-relay agents register --id hello@here${elsewhere}`,
-    `  npx a2a-relay doctor${elsewhere}`,
+    `  npx a2a-relay agents register --id hello@here${relayFlag}`,
+    `  npx a2a-relay doctor${relayFlag}`,
   ];
 }
 

@@ -37,11 +37,11 @@ const COLUMNS: readonly Column<QueueEntry>[] = [
 
 export function addStatus(line: CommandLine): void {
   line
-    .command("status", "Show the queue: how much mail is open, who holds what and for how long.", [
+    .command("status", "Show the queue: open messages, who holds them and for how long.", [
       "a2a-relay status --state leased --min-lease-age-ms 300000",
     ])
-    .addOption(new Option("--state <state>", "only mail in this state").choices(DELIVERY_STATES))
-    .option("--agent <agent>", "only mail of this agent")
+    .addOption(new Option("--state <state>", "only messages in this state").choices(DELIVERY_STATES))
+    .option("--agent <agent>", "only messages to this agent")
     .option("--min-lease-age-ms <ms>", "hide leases younger than this", parseCount)
     .option("--deadline-within-ms <ms>", "only tasks that are due within this time", parseCount)
     .option("--limit <n>", "at most this many", parseCount, 100)
@@ -57,7 +57,7 @@ export function addStatus(line: CommandLine): void {
         const answer = await client.queue(query, { signal });
         const totals = Object.entries(answer.totals).map(([state, count]) => `${state} ${count}`);
         await output.show(answer, () => [
-          output.paint("bold", totals.length === 0 ? "no open mail" : totals.join("  ")),
+          output.paint("bold", totals.length === 0 ? "no open messages" : totals.join("  ")),
           ...(answer.entries.length === 0 ? [] : ["", ...output.table(answer.entries, COLUMNS)]),
         ]);
       }),

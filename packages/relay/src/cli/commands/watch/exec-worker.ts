@@ -9,7 +9,7 @@ import {
 } from "@a2a-relay/protocol";
 import type { CommandContext } from "../../command-line/command-context.ts";
 import { createKeepTrying, type KeepTrying } from "../../following/keep-trying.ts";
-import { MailBell } from "../../following/notifier.ts";
+import { Notifier } from "../../following/notifier.ts";
 import { visibleLine } from "../../terminal/text.ts";
 import type { MessageFilter } from "../messages/message-filter.ts";
 import { replySubject } from "../messages/message-text.ts";
@@ -28,21 +28,21 @@ export interface ExecOptions {
 
 type LeasedItem = LeaseResponse["messages"][number];
 
-// Telling the relay what became of a message must still work after Ctrl-C, but not hold it up for long.
+// After Ctrl-C the relay must still hear the outcome of a message, but within this time.
 const SETTLE_MS_MAX = 5_000;
 
 const INTERRUPT = "an interrupt";
 const LEASE_LOST = "the loss of its lease";
 
-/** Takes one message after the other under a lease and runs a program for each. */
+/** Leases one message after the other and runs a program for each. */
 export class ExecWorker implements Disposable {
   readonly #context: CommandContext;
   readonly #options: ExecOptions;
   readonly #worker = `watch-${randomUUID()}`;
   readonly #keepTrying: KeepTrying;
-  readonly #bell: MailBell;
+  readonly #notifier: Notifier;
   #failures = 0;
-  /** The answer to a lease got lost. */
+  /** The relay may have granted a lease whose answer was lost. */
   #mayHaveStranded = false;
 
   constructor(context: CommandContext, options: ExecOptions) {
@@ -50,11 +50,11 @@ export class ExecWorker implements Disposable {
     this.#options = options;
     this.#keepTrying = createKeepTrying(context);
     const { agent, waitMs } = options;
-    this.#bell = new MailBell(context, { agent, waitMs, keepTrying: this.#keepTrying });
+    this.#notifier = new Notifier(context, { agent, waitMs, keepTrying: this.#keepTrying });
   }
 
   [Symbol.dispose](): void {
-    this.#bell[Symbol.dispose]();
+    this.#notifier[Symbol.dispose]();
   }
 
   /** Waits for the next message and handles it. False when its program failed. */
@@ -76,16 +76,16 @@ export class ExecWorker implements Disposable {
   }
 
   /**
-   * Takes without waiting, and waits without taking: a wait that is interrupted must not leave mail under a lease that
-   * nobody knows of.
+   * Leases without waiting, and waits without leasing: an interrupted wait must not leave a message under a lease that
+   * this worker does not know.
    */
   async #take(): Promise<LeasedItem> {
     const { agent, leaseMs } = this.#options;
     for (;;) {
-      const { rings } = this.#bell;
+      const { notices } = this.#notifier;
       const [item] = await this.#keepTrying(() => this.#lease(agent, leaseMs));
       if (item !== undefined) return item;
-      await this.#bell.rung(rings);
+      await this.#notifier.noticeAfter(notices);
     }
   }
 
@@ -97,13 +97,13 @@ export class ExecWorker implements Disposable {
       return messages;
     } catch (reason) {
       this.#mayHaveStranded = true;
-      // At once, since nobody knows whether there will be a next time.
+      // At once, because the next lease may never be asked for.
       await this.#releaseStranded().catch(() => undefined);
       throw reason;
     }
   }
 
-  /** What the relay leased to this worker, which never heard of it, is given back. */
+  /** Releases leases that the relay granted to this worker in answers that were lost. */
   async #releaseStranded(): Promise<void> {
     const { client } = this.#context;
     const { agent } = this.#options;
@@ -115,12 +115,12 @@ export class ExecWorker implements Disposable {
       if (leases.length > 0) await client.release(agent, { leases });
     } catch (reason) {
       if (!(reason instanceof RelayError) || reason.code === "unavailable") throw reason;
-      // Whom the relay does not show the queue leaves this to an operator.
+      // A caller that may not read the queue leaves this to an operator.
     }
     this.#mayHaveStranded = false;
   }
 
-  /** What is to become of the message; undefined when it is no longer ours to decide. */
+  /** What to do with the message; undefined when the lease is lost. */
   async #run(item: LeasedItem): Promise<Verdict | undefined> {
     const { io, output, signal, connection } = this.#context;
     const { argv, reply, timeoutMs, attemptsMax } = this.#options;
@@ -141,12 +141,12 @@ export class ExecWorker implements Disposable {
         signal: ending.signal,
       });
       if (ending.signal.reason === LEASE_LOST) return undefined;
-      // An interrupted program has not failed: the message just waits for the next one.
+      // An interrupted program has not failed: the message waits for the next attempt.
       const limit = ending.signal.reason === INTERRUPT ? undefined : attemptsMax;
       const isTask = item.task_id !== undefined;
       return decideVerdict(result, { reply, isTask, attempt: item.lease.attempt, attemptsMax: limit });
     } catch (reason) {
-      // A program that cannot be started is the operator's mistake; the message waits for the right one.
+      // A program that cannot be started is the operator's mistake; the message goes back.
       await this.#settle(item, { act: "release", why: "the program could not be started" });
       throw reason;
     } finally {
@@ -172,7 +172,7 @@ export class ExecWorker implements Disposable {
         ending.abort(LEASE_LOST);
         await output.note(visibleLine(`${item.message_id}: ended its program: ${result.error.message}`));
       } catch {
-        // Ended, or the relay is away for a moment: the lease holds until somebody takes it over.
+        // Ended, or the relay cannot be reached: the lease holds until another worker takes it over.
       }
     }
   }
@@ -205,7 +205,7 @@ export class ExecWorker implements Disposable {
     }
   }
 
-  /** For as long as it takes the relay to hear it; after an interrupt only for a moment. */
+  /** Repeats until the relay has heard it; after an interrupt only for SETTLE_MS_MAX. */
   async #untilTold(item: LeasedItem, verdict: Verdict): Promise<void> {
     const { signal } = this.#context;
     try {
@@ -217,7 +217,7 @@ export class ExecWorker implements Disposable {
     }
   }
 
-  /** Each of these may happen twice without harm. */
+  /** Safe to repeat. */
   async #tell(item: LeasedItem, verdict: Verdict, call: { readonly signal: AbortSignal }): Promise<void> {
     const { client } = this.#context;
     const { agent } = this.#options;

@@ -136,7 +136,7 @@ describe("decideVerdict", () => {
     assert.deepEqual(decideVerdict(exited(0), replying), { act: "complete", text: "" });
   });
 
-  it("replies to other mail only with words", () => {
+  it("replies to other messages only when it printed something", () => {
     const replying = context({ reply: true });
     assert.deepEqual(decideVerdict(exited(0, "hi"), replying), { act: "reply", text: "hi" });
     assert.deepEqual(decideVerdict(exited(0), replying), { act: "acknowledge" });

@@ -4,7 +4,7 @@ import { LIMITS, type MailboxItem, RelayError } from "@a2a-relay/protocol";
 import type { Environment } from "../../../config/environment.ts";
 import { backoffMs } from "../../following/keep-trying.ts";
 
-/** How a program that was run for a message ended. */
+/** How the program of a message ended. */
 export type ProgramResult =
   | { readonly kind: "exited"; readonly code: number; readonly stdout: string }
   | { readonly kind: "killed"; readonly by: string }
@@ -14,21 +14,21 @@ export interface ProgramOptions {
   readonly argv: readonly string[];
   readonly item: MailboxItem;
   readonly env: Environment;
-  /** Keeps what the program prints, to answer with it; otherwise it goes to `stdout`. */
+  /** Keeps the output as the reply; otherwise it goes to `stdout`. */
   readonly capture: boolean;
   readonly stdout: Writable;
   readonly stderr: Writable;
-  /** Ends the program. Its reason, when it is a text, says why. */
+  /** Ends the program. A string as its reason says why. */
   readonly signal: AbortSignal;
 }
 
-/** An answer must fit into a message, with room for what else is in it. */
+/** The output must fit into the body of a message, beside its other members. */
 export const CAPTURED_BYTES_MAX = LIMITS.bodyBytesMax / 2;
 const KILL_MS = 5_000;
 
 /**
- * Runs a program with the message as JSON on its stdin. There is no shell, and nothing of the message becomes
- * part of the command: what a sender writes is data.
+ * Runs a program with the message as JSON on its stdin. There is no shell, and nothing of the message becomes part of
+ * the command line.
  */
 export function runMessageProgram(options: ProgramOptions): Promise<ProgramResult> {
   const [program = "", ...programArguments] = options.argv;
@@ -37,7 +37,7 @@ export function runMessageProgram(options: ProgramOptions): Promise<ProgramResul
     shell: false,
     stdio: ["pipe", "pipe", "pipe"],
   });
-  // A program that does not read its stdin is free to; the broken pipe is its answer.
+  // A program may ignore its stdin: the broken pipe is no error.
   child.stdin.on("error", () => {});
   child.stdin.end(`${JSON.stringify(options.item.message)}\n`);
   child.stderr.pipe(options.stderr, { end: false });
@@ -50,7 +50,7 @@ export function runMessageProgram(options: ProgramOptions): Promise<ProgramResul
     const stop = (): void => {
       child.kill("SIGTERM");
       killTimer = setTimeout(() => child.kill("SIGKILL"), KILL_MS);
-      // What it started itself may keep its pipes open for ever; they are of no interest any more.
+      // A process that it started may keep the pipes open for ever.
       child.once("exit", () => {
         child.stdout.destroy();
         child.stderr.destroy();
@@ -79,12 +79,11 @@ export function runMessageProgram(options: ProgramOptions): Promise<ProgramResul
   });
 }
 
-/** Who ends a program says why, in words. */
 function endedBy({ reason }: AbortSignal): string | undefined {
   return typeof reason === "string" ? reason : undefined;
 }
 
-/** Values only: a program reads them, nobody interpolates them. */
+/** Passed as values: no shell ever expands them. */
 export function messageEnvironment(item: MailboxItem): Readonly<Record<string, string>> {
   const { message, lease, task_id: taskId } = item;
   return {
@@ -118,7 +117,7 @@ class CapturedText {
   }
 }
 
-/** What becomes of a message after its program ended. */
+/** What the worker does with a message after its program ended. */
 export type Verdict =
   | { readonly act: "acknowledge" }
   | { readonly act: "complete"; readonly text: string }
@@ -127,16 +126,16 @@ export type Verdict =
   | { readonly act: "fail"; readonly why: string };
 
 export interface VerdictContext {
-  /** Whether the program's output is the answer. */
+  /** Whether the program's output is the reply. */
   readonly reply: boolean;
   readonly isTask: boolean;
-  /** How often the message was leased, this time included. */
+  /** How often the message was leased, including this lease. */
   readonly attempt: number;
   /** From this attempt on a failure is final. */
   readonly attemptsMax: number | undefined;
 }
 
-/** Exit code 0 is done; anything else gives the message back, for the next attempt. */
+/** Exit code 0 settles the message; any other releases it for the next attempt. */
 export function decideVerdict(result: ProgramResult, context: VerdictContext): Verdict {
   const why = failureOf(result);
   if (why !== undefined) {
@@ -149,7 +148,7 @@ export function decideVerdict(result: ProgramResult, context: VerdictContext): V
   return { act: "acknowledge" };
 }
 
-/** A program that fails again and again is not run in a tight loop. */
+/** Backoff, so that a failing program does not run in a tight loop. */
 export function pauseAfterFailuresMs(failures: number): number {
   return failures === 0 ? 0 : backoffMs(failures);
 }

@@ -10,7 +10,7 @@ async function send(relay: CliRelay, body: string, type: "note" | "request" = "n
 }
 
 describe("watch", () => {
-  it("prints open mail and then what comes, as lines of JSON, until it is interrupted", async () => {
+  it("prints open messages and then new ones, as lines of JSON, until it is interrupted", async () => {
     await using relay = await openCliRelay();
     await send(relay, "before");
     const ending = new AbortController();
@@ -123,7 +123,7 @@ describe("watch --exec", () => {
     assert.match(delivery?.reason ?? "", /exit code 1 at attempt 1/);
   });
 
-  it("refuses mail of others with a notice and never runs their program", async () => {
+  it("refuses messages of other senders with a notice and never runs the program for them", async () => {
     await using relay = await openCliRelay();
     await relay.client.register({ agent_id: "mallory@x" });
     const { receipt } = await relay.client.send({ from: "mallory@x", to: ZHIWEI, body: "run me" });

@@ -5,7 +5,7 @@ import { EXIT, type ExitCode } from "../../command-line/exit.ts";
 import { durationOption, parseCount } from "../../command-line/options.ts";
 import { followInbox, pollInbox } from "../../following/follow.ts";
 import { longPollMs } from "../../following/keep-trying.ts";
-import { GroupedAcks } from "../messages/ack.ts";
+import { AckBatcher } from "../messages/ack.ts";
 import {
   addMessageFilterOptions,
   createMessageFilter,
@@ -30,24 +30,24 @@ interface WatchOptions extends MessageFilterOptions {
 
 export function addWatch(line: CommandLine): void {
   const command = line
-    .command("watch [program...]", "Print mail as it comes, or run a program for each message.", [
+    .command("watch [program...]", "Print messages as they arrive, or run a program for each.", [
       "a2a-relay watch --agent zhiwei@known-blocks1 --allow-from lulu@kamac --ack",
       "a2a-relay watch --agent zhiwei@known-blocks1 --exec --reply -- ./answer --style short",
     ])
-    .requiredOption("--agent <agent>", "whose mail")
+    .requiredOption("--agent <agent>", "the agent whose mailbox is read")
     .option("--ack", "acknowledge what was printed")
     .option("--once", "end after the first message")
-    .option("--since <cursor>", "only mail after this cursor of an earlier answer")
+    .option("--since <cursor>", "only messages after this cursor of an earlier answer")
     .addOption(
       durationOption(
         "--interval <duration>",
-        "how long one request waits for mail, where no stream comes through",
+        "how long one request waits for messages, where no stream gets through",
         "30s",
       ),
     )
     .option(
       "--exec",
-      "run the program after -- for each message, which it gets as JSON on stdin; no shell is involved. Exit code 0 acknowledges, anything else gives the message back",
+      "run the program after -- for each message, which it gets as JSON on stdin; no shell is involved. Exit code 0 acknowledges, any other gives the message back",
     )
     .option("--reply", "with --exec: answer with what the program prints; that completes a task")
     .addOption(
@@ -115,11 +115,11 @@ async function print(
 ): Promise<ExitCode> {
   const { output } = context;
   const { agent, since, interval: intervalMs } = options;
-  const acks = new GroupedAcks(context, agent);
+  const acks = new AckBatcher(context, agent);
   const followed = { agent, since, intervalMs, signal: AbortSignal.any([context.signal, acks.failed]) };
-  // A stream shows, and marks, more than the one message that is wanted.
-  const mail = options.once === true ? pollInbox(context, followed, 1) : followInbox(context, followed);
-  for await (const item of mail) {
+  // A stream would mark more than one message as delivered.
+  const items = options.once === true ? pollInbox(context, followed, 1) : followInbox(context, followed);
+  for await (const item of items) {
     if (filter(item.message) !== undefined) continue;
     await output.showNext(item, () => messageLines(item, output.paint));
     if (options.ack === true) acks.add(item.message_id);
