@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import stringWidth from "string-width";
 import type { Paint } from "./output.ts";
 import { type Column, renderTable } from "./table.ts";
-import { displayWidth } from "./text.ts";
 
 interface Row {
   readonly name: string;
@@ -31,7 +31,7 @@ describe("renderTable", () => {
     const rows = [row("lulu", "一封很长很长很长的信")];
     const [, line = ""] = renderTable(rows, COLUMNS, { paint: plain, width: 18 });
     assert.equal(line, "lulu  一封很长很…");
-    assert.ok(displayWidth(line) <= 18);
+    assert.ok(stringWidth(line) <= 18);
     assert.equal(
       renderTable(rows, COLUMNS, { paint: plain, width: undefined })[1],
       "lulu  一封很长很长很长的信",

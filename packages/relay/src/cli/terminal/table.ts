@@ -1,5 +1,6 @@
+import stringWidth from "string-width";
 import type { Paint, TextStyle } from "./output.ts";
-import { displayWidth, padDisplay, truncateDisplay, visibleLine } from "./text.ts";
+import { padDisplay, truncateDisplay, visibleLine } from "./text.ts";
 
 export interface Column<Row> {
   readonly title: string;
@@ -60,7 +61,7 @@ interface FilledColumn {
 
 function columnWidths(columns: readonly FilledColumn[], available: number | undefined): readonly number[] {
   const natural = columns.map(({ column, texts }) =>
-    Math.max(displayWidth(column.title), ...texts.map(displayWidth)),
+    Math.max(...[column.title, ...texts].map((text) => stringWidth(text))),
   );
   if (available === undefined) return natural;
   const widths = [...natural];

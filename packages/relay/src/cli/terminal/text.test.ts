@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { displayWidth, padDisplay, truncateDisplay, visibleLine, visibleText, shellWords } from "./text.ts";
+import { padDisplay, truncateDisplay, visibleLine, visibleText, shellWords } from "./text.ts";
 
-describe("displayWidth", () => {
+describe("padDisplay", () => {
   const widths: readonly (readonly [string, number])[] = [
     ["", 0],
     ["lulu", 4],
@@ -19,11 +19,11 @@ describe("displayWidth", () => {
     ["žluť", 4],
   ];
   for (const [text, width] of widths) {
-    it(`is ${width} for ${JSON.stringify(text)}`, () => assert.equal(displayWidth(text), width));
+    it(`counts ${width} cells for ${JSON.stringify(text)}`, () => {
+      assert.equal(padDisplay(text, 10), text + " ".repeat(10 - width));
+    });
   }
-});
 
-describe("padDisplay", () => {
   it("counts cells, not characters", () => {
     assert.equal(padDisplay("知微", 6), "知微  ");
     assert.equal(padDisplay("lulu", 2), "lulu");

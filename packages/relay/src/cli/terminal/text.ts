@@ -1,32 +1,19 @@
+import stringWidth from "string-width";
+
 const SEGMENTER = new Intl.Segmenter();
 
-// Scripts and symbols that terminals draw two cells wide (East Asian Width W and F), and emoji.
-const WIDE =
-  /^[\p{Script=Han}\p{Script=Hangul}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Bopomofo}\p{Script=Yi}\u3000-\u303e\u31c0-\u31ef\u3200-\u33ff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6\p{Emoji_Presentation}]/u;
-const NARROW_HALF = /^[\uff61-\uffdc\uffe8-\uffee]/;
-const NO_WIDTH = /^[\p{Mn}\p{Me}\p{Cf}]+$/u;
-const EMOJI_STYLE = /\ufe0f/;
-
-/** How many cells of a terminal the text takes. */
-export function displayWidth(text: string): number {
-  if (/^[\x20-\x7e]*$/.test(text)) return text.length;
-  let width = 0;
-  for (const { segment } of SEGMENTER.segment(text)) width += segmentWidth(segment);
-  return width;
-}
-
-/** Pads with blanks up to the width. */
+/** Pads with blanks up to a width in terminal cells. */
 export function padDisplay(text: string, width: number): string {
-  return text + " ".repeat(Math.max(0, width - displayWidth(text)));
+  return text + " ".repeat(Math.max(0, width - stringWidth(text)));
 }
 
 /** Shortens to the width with an ellipsis, never in the middle of a character. */
 export function truncateDisplay(text: string, width: number): string {
-  if (displayWidth(text) <= width) return text;
+  if (stringWidth(text) <= width) return text;
   let kept = "";
   let used = 0;
   for (const { segment } of SEGMENTER.segment(text)) {
-    used += segmentWidth(segment);
+    used += stringWidth(segment);
     if (used > width - 1) break;
     kept += segment;
   }
@@ -49,11 +36,6 @@ export function visibleText(text: string): string {
     .split("\n")
     .map((line) => line.split("\t").map(visibleLine).join("\t"))
     .join("\n");
-}
-
-function segmentWidth(segment: string): number {
-  if (NO_WIDTH.test(segment)) return 0;
-  return (WIDE.test(segment) && !NARROW_HALF.test(segment)) || EMOJI_STYLE.test(segment) ? 2 : 1;
 }
 
 function picture(character: string): string {
