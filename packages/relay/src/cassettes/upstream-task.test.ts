@@ -33,7 +33,7 @@ function lineOf({ task, statusUpdate, artifactUpdate }: A2aStreamEvent): string 
   return `${flags}${name}: ${textOfParts(artifact.parts)}`;
 }
 
-/** Whatever there is to be told of a task. */
+/** Every kind of report about a task. */
 const tellsAll: TaskHandler = async (task) => {
   if (!task.isFollowUp) {
     await task.working();
@@ -83,7 +83,7 @@ function hangsUp(away: number): Fetch {
     const isFollowing = typeof init.body === "string" && init.body.includes("SubscribeToTask");
     if (isFollowing && left > 0) {
       left -= 1;
-      throw new TypeError("nobody is there");
+      throw new TypeError("connection refused");
     }
     const response = await fetch(url, init);
     if (!isFollowing || response.body === null) return response;
@@ -97,7 +97,7 @@ function hangsUp(away: number): Fetch {
   };
 }
 
-describe("what a recorder hears of a task", () => {
+describe("the task of the real agent", () => {
   it("is passed on and recorded step by step, as it was told and in its order", async () => {
     await using scene = await recordingScene(tellsAll);
     const { relay } = scene;
@@ -164,7 +164,7 @@ describe("what a recorder hears of a task", () => {
     );
   });
 
-  it("is heard once and whole where the relay is away and connections break", async () => {
+  it("is read once and completely across outages of the relay and broken connections", async () => {
     await using scene = await recordingScene(tellsAll, {
       fetch: hangsUp(8),
       retryDelayMs: 1,

@@ -9,8 +9,8 @@ interface YamlSource {
 
 type YamlPath = readonly (string | number)[];
 
-/** A value of a YAML file that knows where it stands, so that whoever reads it can say what is wrong there. */
-export class YamlPosition {
+/** A value of a YAML file with its position, so that errors can name the line. */
+export class YamlNode {
   readonly value: unknown;
   readonly #source: YamlSource;
   readonly #path: YamlPath;
@@ -32,7 +32,6 @@ export class YamlPosition {
     return 1;
   }
 
-  /** Refuses what stands here, and says what was expected. */
   refuse(expected: string): never {
     throw this.error(`expected ${expected}, got ${quote(this.value)}`);
   }
@@ -41,37 +40,37 @@ export class YamlPosition {
     const where = this.#path
       .map((step) => (typeof step === "number" ? `[${step + 1}]` : `.${step}`))
       .join("");
-    const place = where === "" ? "" : `${where.replace(/^\./, "")}: `;
-    return new RelayError("invalid_argument", `${this.#source.file}:${this.line}: ${place}${problem}`);
+    const prefix = where === "" ? "" : `${where.replace(/^\./, "")}: `;
+    return new RelayError("invalid_argument", `${this.#source.file}:${this.line}: ${prefix}${problem}`);
   }
 
-  /** The members of a map that has no others than the known ones. */
-  members<Name extends string>(known: readonly Name[]): Readonly<Partial<Record<Name, YamlPosition>>> {
+  /** The members of a map. Refuses other members than the known ones. */
+  members<Name extends string>(known: readonly Name[]): Readonly<Partial<Record<Name, YamlNode>>> {
     const { value } = this;
     if (typeof value !== "object" || value === null || Array.isArray(value)) {
       return this.refuse(`a map with ${known.join(", ")}`);
     }
-    const members: Partial<Record<Name, YamlPosition>> = {};
+    const members: Partial<Record<Name, YamlNode>> = {};
     for (const [key, member] of Object.entries(value)) {
-      const place = new YamlPosition(member, this.#source, [...this.#path, key]);
+      const node = new YamlNode(member, this.#source, [...this.#path, key]);
       const name = known.find((each) => each === key);
-      if (name === undefined) throw place.error(`unknown; known here are ${known.join(", ")}`);
-      members[name] = place;
+      if (name === undefined) throw node.error(`unknown; known here are ${known.join(", ")}`);
+      members[name] = node;
     }
     return members;
   }
 
-  items(countMax: number): readonly YamlPosition[] {
+  items(countMax: number): readonly YamlNode[] {
     const { value } = this;
     if (!Array.isArray(value)) return this.refuse("a list");
     if (value.length > countMax) throw this.error(`has ${value.length} items, at most ${countMax} are read`);
-    return value.map((item: unknown, index) => new YamlPosition(item, this.#source, [...this.#path, index]));
+    return value.map((item: unknown, index) => new YamlNode(item, this.#source, [...this.#path, index]));
   }
 
   text(): string {
     const { value } = this;
     if (typeof value === "string") return value;
-    // What looks like a number or a switch to YAML is often meant as the text that was written.
+    // An unquoted number or boolean is often meant as a text.
     const isScalar = typeof value === "number" || typeof value === "boolean";
     return this.refuse(isScalar ? "a text; put it in quotes" : "a text");
   }

@@ -4,22 +4,22 @@ import { textOfParts } from "@a2a-relay/protocol";
 import { LULU, openCliRelay, ZHIWEI } from "../../testing/cli-relay.ts";
 import { ask, reaches } from "../../testing/recording-scene.ts";
 import { parseCassette } from "./cassette-parser.ts";
-import { KnownPieces } from "./known-pieces.ts";
+import { ArtifactProgress } from "./resume.ts";
 import { playCassette } from "./scripted-agent.ts";
 
-const piece = (append: boolean, partCount = 1): Parameters<KnownPieces["isNew"]>[0] => {
+const piece = (append: boolean, partCount = 1): Parameters<ArtifactProgress["isNew"]>[0] => {
   return { artifactId: "诗", append, partCount };
 };
 
 describe("the pieces of an artifact", () => {
   it("are new unless the task has as many already", () => {
-    const pieces = new KnownPieces({ artifacts: [{ artifactId: "诗", parts: [{}, {}] }] });
+    const pieces = new ArtifactProgress({ artifacts: [{ artifactId: "诗", parts: [{}, {}] }] });
     pieces.count(piece(false));
     assert.deepEqual([pieces.isNew(piece(true)), pieces.isNew(piece(true))], [false, true]);
   });
 
   it("are all new behind one that replaces the artifact", () => {
-    const pieces = new KnownPieces({ artifacts: [{ artifactId: "诗", parts: [{}, {}, {}] }] });
+    const pieces = new ArtifactProgress({ artifacts: [{ artifactId: "诗", parts: [{}, {}, {}] }] });
     assert.deepEqual([pieces.isNew(piece(false)), pieces.isNew(piece(true))], [true, true]);
   });
 
