@@ -2,7 +2,7 @@ import { tmpdir } from "node:os";
 import { Readable, Writable } from "node:stream";
 import { runCli } from "../src/cli/program.ts";
 import type { CliIo } from "../src/cli/terminal/output.ts";
-import type { Environment } from "../src/config/environment.ts";
+import type { Environment } from "../src/config/setting-reader.ts";
 
 export interface CliRunOptions {
   readonly stdin?: string;

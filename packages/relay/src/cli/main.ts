@@ -1,5 +1,5 @@
 import type { Writable } from "node:stream";
-import { processEnvironment } from "../config/environment.ts";
+import { processEnvironment } from "../config/setting-reader.ts";
 import { keepTickShape } from "../server/tick-shape.ts";
 import { EXIT } from "./command-line/exit.ts";
 import { runCli } from "./program.ts";

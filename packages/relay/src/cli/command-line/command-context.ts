@@ -1,7 +1,7 @@
 import { RelayClient } from "@a2a-relay/client";
 import { InvalidArgumentError } from "commander";
-import { type ClientConfig, loadClientConfig } from "../../config/client-config.ts";
-import { readDotenv } from "../../config/environment.ts";
+import { type ClientConfig, loadClientConfig } from "../../config/load-config.ts";
+import { readDotenv } from "../../config/setting-reader.ts";
 import { type CliIo, Output } from "../terminal/output.ts";
 
 export interface GlobalOptions extends ConnectionFlags {

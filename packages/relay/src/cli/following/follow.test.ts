@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { ProxiedRelay } from "../../../../client/testing/proxied-relay.ts";
-import type { Environment } from "../../config/environment.ts";
 import { LULU, ZHIWEI } from "../../../testing/cli-relay.ts";
 import { type CliRun, cliRun } from "../../../testing/cli-run.ts";
+import type { Environment } from "../../config/setting-reader.ts";
 
 const NODE = process.execPath;
 const SOCKET = `upgrade /mailbox/${encodeURIComponent(ZHIWEI)}/ws`;

@@ -1,6 +1,6 @@
 import type { Readable, Writable } from "node:stream";
 import { styleText } from "node:util";
-import type { Environment } from "../../config/environment.ts";
+import type { Environment } from "../../config/setting-reader.ts";
 import { type Column, renderTable } from "./table.ts";
 
 export interface OutputOptions {

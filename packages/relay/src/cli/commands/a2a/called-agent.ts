@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { A2AClient, type A2AClientOptions, type Fetch } from "@a2a-relay/client";
 import { A2A_VERSIONS, type A2aVersion, RelayError } from "@a2a-relay/protocol";
 import { type Command, InvalidArgumentError, Option } from "commander";
-import type { ClientConfig } from "../../../config/client-config.ts";
+import type { ClientConfig } from "../../../config/load-config.ts";
 import { type CommandContext, RETRIES } from "../../command-line/command-context.ts";
 import { parseHead } from "../../command-line/input.ts";
 import { visibleLine } from "../../terminal/text.ts";

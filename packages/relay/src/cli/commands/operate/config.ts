@@ -1,7 +1,6 @@
 import { type Command, Option } from "commander";
-import { readDotenv } from "../../../config/environment.ts";
 import { type LoadedConfig, loadConfigWithSources } from "../../../config/load-config.ts";
-import type { EffectiveSetting } from "../../../config/setting-reader.ts";
+import { readDotenv, type EffectiveSetting } from "../../../config/setting-reader.ts";
 import { SETTINGS } from "../../../config/settings.ts";
 import type { CommandContext } from "../../command-line/command-context.ts";
 import type { CommandLine } from "../../command-line/command-line.ts";

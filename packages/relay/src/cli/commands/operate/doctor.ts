@@ -1,7 +1,7 @@
 import { constants } from "node:fs";
 import { access, stat, statfs } from "node:fs/promises";
 import { RelayClient } from "@a2a-relay/client";
-import { isLoopbackHost } from "../../../config/loopback.ts";
+import { isLoopbackHost } from "../../../config/addresses.ts";
 import { VERSION } from "../../../server/version.ts";
 import type { CommandContext } from "../../command-line/command-context.ts";
 import type { CommandLine } from "../../command-line/command-line.ts";

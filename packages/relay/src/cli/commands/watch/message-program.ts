@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import type { Writable } from "node:stream";
 import { LIMITS, type MailboxItem, RelayError } from "@a2a-relay/protocol";
-import type { Environment } from "../../../config/environment.ts";
+import type { Environment } from "../../../config/setting-reader.ts";
 import { backoffMs } from "../../following/keep-trying.ts";
 
 /** How the program of a message ended. */

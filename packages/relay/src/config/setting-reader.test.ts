@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, it } from "node:test";
-import { readDotenv } from "./environment.ts";
+import { readDotenv } from "./setting-reader.ts";
 
 describe("readDotenv", () => {
   let directory = "";

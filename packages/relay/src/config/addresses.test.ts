@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import fc from "fast-check";
 import { EgressPolicy } from "../core/rules/egress-policy.ts";
-import { parseCidrs } from "./cidrs.ts";
+import { parseCidrs, isLoopbackHost } from "./addresses.ts";
 
 const read = (text: string): readonly string[] =>
   parseCidrs(text, (expected) => {
@@ -67,4 +67,28 @@ describe("parseCidrs", () => {
       }),
     );
   });
+});
+
+describe("isLoopbackHost", () => {
+  for (const host of [
+    "127.0.0.1",
+    "127.8.9.1",
+    "::1",
+    "[::1]",
+    "0:0:0:0:0:0:0:1",
+    "::ffff:127.0.0.1",
+    "LocalHost",
+  ]) {
+    it(`believes ${host}`, () => assert.equal(isLoopbackHost(host), true));
+  }
+  for (const host of [
+    "0.0.0.0",
+    "::",
+    "10.0.0.1",
+    "128.0.0.1",
+    "localhost.example.org",
+    "127.0.0.1.example.org",
+  ]) {
+    it(`does not believe ${host}`, () => assert.equal(isLoopbackHost(host), false));
+  }
 });
