@@ -125,7 +125,9 @@ function parseKinds(node: YamlNode): readonly MessageKind[] {
   const work = kinds.filter((kind) => WORK_KINDS.includes(kind));
   if (kinds.length === 0) node.refuse(`one or more of ${MESSAGE_KINDS.join(", ")}`);
   if (work.length === 0 || work.length === kinds.length) return kinds;
-  throw node.error("request and handoff are tasks, the other kinds are not: give each its own exchange");
+  throw node.error(
+    "request and handoff are tasks, the other kinds are not: give each an exchange of its own",
+  );
 }
 
 function parseRegex(node: YamlNode): RegExp {

@@ -17,7 +17,7 @@ export interface Cassette {
  * the same, and messages must come in the order of the file.
  */
 export const CASSETTE_MODES = ["loop", "once", "ordered"] as const;
-export type CassetteMode = (typeof CASSETTE_MODES)[number];
+type CassetteMode = (typeof CASSETTE_MODES)[number];
 
 export interface Exchange {
   readonly name: string | undefined;
@@ -69,7 +69,7 @@ export interface ScriptedArtifact {
 export type ScriptedChunk = readonly Part[] | { readonly durationMs: number };
 
 /** A chunk with the delay before it. */
-export interface TimedChunk {
+interface TimedChunk {
   readonly parts: Part[];
   readonly append: boolean;
   readonly lastChunk: boolean;

@@ -7,7 +7,7 @@ export interface WrittenExchange {
   readonly reply: readonly WrittenStep[];
 }
 
-export type WrittenStep = Readonly<Record<string, unknown>>;
+type WrittenStep = Readonly<Record<string, unknown>>;
 
 /** A text and parts, as a cassette writes them. */
 export interface Words {
@@ -25,7 +25,7 @@ export interface RecordedEnd {
 }
 
 /** A whole artifact, or a chunk of one. */
-export interface RecordedPiece {
+interface RecordedPiece {
   readonly artifact: Artifact;
   readonly append: boolean;
   readonly lastChunk: boolean;
@@ -44,7 +44,7 @@ interface Pieces {
 const DELAY_MS_MIN = 20;
 const DELAY_MS_STEP = 10;
 
-/** Turns the steps of a task into the steps of an exchange, without ids, leases and times. */
+/** Converts the steps of a task into the steps of an exchange, without ids, leases and times. */
 export class ExchangeRecording {
   readonly #message: Message;
   readonly #nowMs: () => number;

@@ -188,7 +188,7 @@ export class RecordingAgent implements AsyncDisposable {
     } finally {
       this.#waiting.delete(task.message.id);
     }
-    throw new RelayError("internal", `the stream of task ${taskId} ended early`);
+    throw new RelayError("internal", `nothing more was heard of task ${taskId}`);
   }
 
   /** The end with the content of the result message, and with flags of the task. */

@@ -3,7 +3,7 @@ import type { RelayClient } from "@a2a-relay/client";
 import type { TaskView } from "@a2a-relay/protocol";
 
 /** The size of a chunk of an artifact. */
-export interface PieceSize {
+interface PieceSize {
   readonly artifactId: string;
   readonly append: boolean;
   readonly partCount: number;
@@ -41,7 +41,7 @@ export class ArtifactProgress {
   }
 }
 
-export interface AnsweringMessage {
+interface AnsweringMessage {
   readonly agentId: string;
   readonly taskId: string;
   readonly messageId: string;

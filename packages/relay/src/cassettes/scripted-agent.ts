@@ -34,7 +34,7 @@ export interface ScriptedAgentOptions extends Omit<RelayAgentOptions, "id"> {
     | undefined;
 }
 
-export type PlayedOutcome =
+type PlayedOutcome =
   | "replied"
   | "failed"
   | "rejected"

@@ -19,7 +19,7 @@ import {
 import type { ExchangeRecording } from "./exchange-recording.ts";
 import { ArtifactProgress } from "./resume.ts";
 
-export interface StepForwarderParts {
+interface StepForwarderParts {
   readonly task: AgentTask;
   readonly recording: ExchangeRecording;
   /** The last step before this turn was a question. */
@@ -147,9 +147,9 @@ function metadataOf(update: Readonly<Record<string, unknown>>): Pick<SaidParts, 
 }
 
 /** A step of a task, with its event id. */
-export type UpstreamStep = A2aStreamEvent & { readonly eventId: string };
+type UpstreamStep = A2aStreamEvent & { readonly eventId: string };
 
-export interface FollowedFrom {
+interface FollowedFrom {
   /** The agent that works on the task. */
   readonly agentId: string;
   readonly taskId: string;

@@ -12,8 +12,8 @@ export interface ConfigSources {
   readonly dotenv: Environment;
 }
 
-export const SETTING_SOURCES = ["flag", "environment", ".env", "default"] as const;
-export type SettingSource = (typeof SETTING_SOURCES)[number];
+const SETTING_SOURCES = ["flag", "environment", ".env", "default"] as const;
+type SettingSource = (typeof SETTING_SOURCES)[number];
 
 /** One value in force, as `a2a-relay config` shows it. */
 export interface EffectiveSetting {

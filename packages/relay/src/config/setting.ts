@@ -18,7 +18,7 @@ export interface Setting<Value> {
 
 type Names = Pick<Setting<unknown>, "variables" | "flag" | "meaning">;
 
-export interface IntegerOptions extends Names {
+interface IntegerOptions extends Names {
   readonly fallback: number;
   readonly minimum: number;
   readonly maximum: number;

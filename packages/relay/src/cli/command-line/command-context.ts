@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { RelayClient } from "@a2a-relay/client";
 import { InvalidArgumentError } from "commander";
 import { type ClientConfig, loadClientConfig } from "../../config/load-config.ts";
@@ -30,13 +31,18 @@ export class CommandContext {
     return this.#connection;
   }
 
+  /** Resolves at Ctrl-C or SIGTERM. */
+  async interrupted(): Promise<void> {
+    if (!this.signal.aborted) await once(this.signal, "abort");
+  }
+
   get client(): RelayClient {
     this.#client ??= connect(this.connection);
     return this.#client;
   }
 }
 
-export interface ConnectionFlags {
+interface ConnectionFlags {
   readonly relay?: string | undefined;
   readonly apiKey?: string | undefined;
 }
@@ -49,7 +55,7 @@ export function connect(connection: ClientConfig): RelayClient {
 }
 
 /** Which relay, and with which key: flags over environment over (for the key only) `.env`. */
-export function readConnection(flags: ConnectionFlags, io: CliIo): ClientConfig {
+function readConnection(flags: ConnectionFlags, io: CliIo): ClientConfig {
   try {
     return loadClientConfig({
       flags: { relay: flags.relay, "api-key": flags.apiKey },

@@ -3,13 +3,13 @@ import type { CliIo } from "../terminal/output.ts";
 import { CommandContext, type GlobalOptions } from "./command-context.ts";
 import { EXIT, type ExitCode } from "./exit.ts";
 
-export type CommandHandler<Options, Operands extends readonly unknown[]> = (
+type CommandHandler<Options, Operands extends readonly unknown[]> = (
   context: CommandContext,
   options: Options,
   ...operands: Operands
 ) => Promise<ExitCode | void>;
 
-export interface CommandPlacement {
+interface CommandPlacement {
   /** The group it belongs to; default: the top level. */
   readonly parent?: Command;
   /** Runs when only the group is named. */

@@ -39,7 +39,7 @@ export async function readStdin(io: CliIo, bytesMax: number, why: string): Promi
 
 const SIGNED = ["id", "timestamp", "signature"] as const;
 
-export interface WebhookHeaderOptions {
+interface WebhookHeaderOptions {
   /** The text of a file: header lines, or a JSON object. */
   readonly head?: string | undefined;
   readonly id?: string | undefined;

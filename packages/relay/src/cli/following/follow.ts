@@ -3,7 +3,7 @@ import type { CommandContext } from "../command-line/command-context.ts";
 import { given } from "../command-line/options.ts";
 import { followOptions, isBlocked, createKeepTrying, longPollMs } from "./keep-trying.ts";
 
-export interface FollowedInbox {
+interface FollowedInbox {
   readonly agent: string;
   readonly since: string | undefined;
   /** How long one long poll waits, where neither a WebSocket nor a stream gets through. */

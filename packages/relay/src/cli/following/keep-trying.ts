@@ -6,6 +6,8 @@ import { formatDuration } from "../terminal/duration.ts";
 
 const DELAY_MS_FIRST = 1_000;
 const DELAY_MS_MAX = 30_000;
+/** At most one note in this time, however many tries fail. */
+const NOTE_MS = 30_000;
 
 /** 1 s, 2 s, 4 s … 30 s. */
 export function backoffMs(failures: number): number {
@@ -26,7 +28,7 @@ export type KeepTrying = <Value>(call: () => Promise<Value>) => Promise<Value>;
 export function createKeepTrying(context: CommandContext, untilMs = Number.POSITIVE_INFINITY): KeepTrying {
   let answered = false;
   return async (call) => {
-    // A request of its own, because the call may be a long poll that takes minutes.
+    // A separate request, because the call may be a long poll that takes minutes.
     if (!answered) await context.client.health({ signal: context.signal });
     answered = true;
     for (let failures = 1; ; failures += 1) {
@@ -55,9 +57,6 @@ export function followOptions({ output, signal }: CommandContext): FollowOptions
   };
   return { signal, onAway };
 }
-
-/** At most one note in this time, however many tries fail. */
-const NOTE_MS = 30_000;
 
 /** An older relay has no streams, and some proxies hold them back. */
 export function isBlocked(reason: unknown): boolean {

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { CommandContext } from "../command-line/command-context.ts";
 import { backoffMs, followOptions, isBlocked, type KeepTrying } from "./keep-trying.ts";
 
-export interface NotifierOptions {
+interface NotifierOptions {
   readonly agent: string;
   /** How long one long poll waits, where neither a WebSocket nor a stream gets through. */
   readonly waitMs: number;

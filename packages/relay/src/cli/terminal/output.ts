@@ -1,9 +1,9 @@
 import type { Readable, Writable } from "node:stream";
-import { styleText } from "node:util";
 import type { Environment } from "../../config/setting-reader.ts";
 import { type Column, renderTable } from "./table.ts";
+import { createPaint, type Paint } from "./text.ts";
 
-export interface OutputOptions {
+interface OutputOptions {
   readonly json: boolean;
   readonly color: boolean;
 }
@@ -78,15 +78,4 @@ export interface CliIo {
   readonly workingDirectory: string;
   /** Aborted when the command should end: on Ctrl-C or SIGTERM. */
   readonly signal: AbortSignal;
-}
-
-export type TextStyle = "bold" | "dim" | "red" | "green" | "yellow" | "cyan";
-export type Paint = (style: TextStyle, text: string) => string;
-
-/** Colours only on a terminal, and not with `--no-color`, `NO_COLOR` or a dumb terminal. */
-export function createPaint(stream: CliWritable, env: Environment, wanted: boolean): Paint {
-  const plain = !wanted || stream.isTTY !== true || (env["NO_COLOR"] ?? "") !== "" || env["TERM"] === "dumb";
-  return plain
-    ? (_style, text) => text
-    : (style, text) => (text === "" ? "" : styleText(style, text, { validateStream: false }));
 }

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import stringWidth from "string-width";
-import type { Paint } from "./output.ts";
 import { type Column, renderTable } from "./table.ts";
+import type { Paint } from "./text.ts";
 
 interface Row {
   readonly name: string;

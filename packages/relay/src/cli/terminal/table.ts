@@ -1,6 +1,5 @@
 import stringWidth from "string-width";
-import type { Paint, TextStyle } from "./output.ts";
-import { padDisplay, truncateDisplay, visibleLine } from "./text.ts";
+import { type Paint, type TextStyle, padDisplay, truncateDisplay, visibleLine } from "./text.ts";
 
 export interface Column<Row> {
   readonly title: string;
@@ -10,7 +9,7 @@ export interface Column<Row> {
   readonly flexible?: boolean;
 }
 
-export interface TableOptions {
+interface TableOptions {
   readonly paint: Paint;
   /** The terminal's width; undefined in a pipe, where nothing is shortened. */
   readonly width: number | undefined;

@@ -1,4 +1,6 @@
+import { styleText } from "node:util";
 import stringWidth from "string-width";
+import type { Environment } from "../../config/setting-reader.ts";
 
 const SEGMENTER = new Intl.Segmenter();
 
@@ -63,4 +65,19 @@ export function shellWords(words: readonly string[]): string {
 function shellWord(word: string): string {
   const visible = visibleLine(word);
   return /^[\p{L}\p{N}_@%+=:,./-]+$/u.test(visible) ? visible : `'${visible.replaceAll("'", `'\\''`)}'`;
+}
+
+export type TextStyle = "bold" | "dim" | "red" | "green" | "yellow" | "cyan";
+export type Paint = (style: TextStyle, text: string) => string;
+
+/** Colours only on a terminal, and not with `--no-color`, `NO_COLOR` or a dumb terminal. */
+export function createPaint(
+  stream: { readonly isTTY?: boolean | undefined },
+  env: Environment,
+  wanted: boolean,
+): Paint {
+  const plain = !wanted || stream.isTTY !== true || (env["NO_COLOR"] ?? "") !== "" || env["TERM"] === "dumb";
+  return plain
+    ? (_style, text) => text
+    : (style, text) => (text === "" ? "" : styleText(style, text, { validateStream: false }));
 }

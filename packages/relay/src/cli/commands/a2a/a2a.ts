@@ -5,6 +5,7 @@ import type { CommandLine } from "../../command-line/command-line.ts";
 import { given, parseCount } from "../../command-line/options.ts";
 import {
   duplicateRiskOption,
+  type ForceErrorOptions,
   type RequeueOptions,
   addRetryPolicyOptions,
   type RetryPolicyOptions,
@@ -20,12 +21,6 @@ interface StatusOptions {
   readonly minLeaseAgeMs?: number;
   readonly deadlineWithinMs?: number;
   readonly state?: QueueState;
-}
-
-interface ForceErrorOptions {
-  readonly reason: string;
-  readonly message: string;
-  readonly leaseId?: string;
 }
 
 const LIMIT_DEFAULT = 10;
@@ -177,7 +172,7 @@ function parseState(text: string): QueueState {
   throw new InvalidArgumentError(`unknown a2a state ${JSON.stringify(text)}; there are queued and in_flight`);
 }
 
-export function addA2aCard(line: CommandLine, parent: Command): void {
+function addA2aCard(line: CommandLine, parent: Command): void {
   const command = line.command(
     "card <agent>",
     "Show the card of an A2A agent: of the relay by its name, or of any other by its address.",

@@ -1,6 +1,5 @@
 import type { AgentCard } from "@a2a-relay/protocol";
-import type { Paint } from "../../terminal/output.ts";
-import { type Fact, factLines, visibleLine } from "../../terminal/text.ts";
+import { type Paint, type Fact, factLines, visibleLine } from "../../terminal/text.ts";
 
 type Members = Readonly<Record<string, unknown>>;
 

@@ -9,8 +9,7 @@ import {
   toV1Part,
 } from "@a2a-relay/protocol";
 import { formatTime } from "../../terminal/duration.ts";
-import type { Paint, TextStyle } from "../../terminal/output.ts";
-import { factLines, visibleLine, visibleText } from "../../terminal/text.ts";
+import { type Paint, type TextStyle, factLines, visibleLine, visibleText } from "../../terminal/text.ts";
 
 /** A task for people. The text of the agent is indented, so that it cannot pass for our output. */
 export function a2aTaskLines(
@@ -123,7 +122,7 @@ function otherPart({ data, url, raw, filename, mediaType }: Part): string {
   const about = facts.length === 0 ? "" : ` ${facts.join(", ")}`;
   if (data !== undefined) return `[data${about}] ${JSON.stringify(data)}`;
   if (typeof url === "string") return `[link${about}] ${url}`;
-  if (typeof raw === "string") return `[file${about}; --json shows its content]`;
+  if (typeof raw === "string") return `[file${about}; --json shows what is in it]`;
   return `[something else${about}; --json shows it]`;
 }
 

@@ -4,9 +4,8 @@ import { type Command, Option } from "commander";
 import type { CommandLine } from "../../command-line/command-line.ts";
 import { given, collect, durationOption } from "../../command-line/options.ts";
 import { formatTime, parseMomentMs } from "../../terminal/duration.ts";
-import type { Paint, TextStyle } from "../../terminal/output.ts";
 import type { Column } from "../../terminal/table.ts";
-import { factLines, visibleLine } from "../../terminal/text.ts";
+import { type Paint, type TextStyle, factLines, visibleLine } from "../../terminal/text.ts";
 import { SHOWN_ONCE } from "../agents/agent-views.ts";
 
 interface CreateOptions {

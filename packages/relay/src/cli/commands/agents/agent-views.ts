@@ -2,9 +2,8 @@ import type { RelayClient } from "@a2a-relay/client";
 import type { AgentView, Presence, RegisterResponse } from "@a2a-relay/protocol";
 import { given } from "../../command-line/options.ts";
 import { formatTime } from "../../terminal/duration.ts";
-import type { Paint, TextStyle } from "../../terminal/output.ts";
 import type { Column } from "../../terminal/table.ts";
-import { factLines, visibleLine } from "../../terminal/text.ts";
+import { type Paint, type TextStyle, factLines, visibleLine } from "../../terminal/text.ts";
 
 export const SHOWN_ONCE = "Keep it now: it is not shown again.";
 

@@ -92,10 +92,12 @@ async function replay(context: CommandContext, options: ReplayOptions): Promise<
   await output.note(
     visibleLine(`${id} answers from ${cassette.file}: ${length} exchanges, ${cassette.mode}`),
   );
-  await (options.once === true ? Promise.race([agent.through, interrupted(signal)]) : interrupted(signal));
+  await (options.once === true
+    ? Promise.race([agent.through, context.interrupted()])
+    : context.interrupted());
   await agent.stop();
   if (options.strict === true && unmatched > 0) {
-    await output.error(`${unmatched} messages arrived that ${visibleLine(cassette.file)} does not match`);
+    await output.error(`${unmatched} messages came that ${visibleLine(cassette.file)} does not match`);
     return EXIT.failure;
   }
   return signal.aborted ? EXIT.interrupted : EXIT.ok;
@@ -113,7 +115,7 @@ async function record(context: CommandContext, options: RecordOptions): Promise<
   await output.note(
     visibleLine(`${id} passes its messages on to ${upstream} and records into ${options.cassette}`),
   );
-  await interrupted(signal);
+  await context.interrupted();
   await agent.stop();
   return EXIT.interrupted;
 }
@@ -147,13 +149,6 @@ function agentOptionsOf(
 /** As a power failure: no report, no cleanup. */
 function die(): void {
   process.kill(process.pid, "SIGKILL");
-}
-
-function interrupted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    signal.addEventListener("abort", () => resolve(), { once: true });
-  });
 }
 
 function playedValue({ message, taskId, exchange, outcome }: Played): Readonly<Record<string, unknown>> {

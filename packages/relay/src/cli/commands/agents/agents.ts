@@ -102,7 +102,7 @@ function addRegister(line: CommandLine, parent: Command): void {
     );
 }
 
-export function addRemove(line: CommandLine, parent: Command): void {
+function addRemove(line: CommandLine, parent: Command): void {
   line
     .command(
       "remove <agent>",
@@ -221,7 +221,7 @@ export function addContacts(line: CommandLine): void {
 const PUBLIC_KEY_BYTES = 32;
 
 /** The public half of a private key in a file, and the proof that the caller holds the private one. */
-export async function proveKeyOf(
+async function proveKeyOf(
   path: string,
   claim: { readonly agentId: string | undefined; readonly tenant: string | undefined },
 ): Promise<Pick<RegisterRequest, "pubkey_b58" | "key_proof">> {

@@ -3,9 +3,8 @@ import { type Command, Option } from "commander";
 import type { CommandLine } from "../../command-line/command-line.ts";
 import { given, durationOption, parseCount } from "../../command-line/options.ts";
 import { formatDuration, formatTime, parsePastMs } from "../../terminal/duration.ts";
-import type { Paint, TextStyle } from "../../terminal/output.ts";
 import type { Column } from "../../terminal/table.ts";
-import { factLines, visibleLine } from "../../terminal/text.ts";
+import { type Paint, type TextStyle, factLines, visibleLine } from "../../terminal/text.ts";
 import { SHOWN_ONCE } from "./agent-views.ts";
 
 interface ShowOptions {

@@ -5,9 +5,8 @@ import type { CommandLine } from "../../command-line/command-line.ts";
 import { readTextOption } from "../../command-line/input.ts";
 import { given, parseCount } from "../../command-line/options.ts";
 import { formatTime } from "../../terminal/duration.ts";
-import type { Paint, TextStyle } from "../../terminal/output.ts";
 import type { Column } from "../../terminal/table.ts";
-import { type Fact, factLines, visibleLine } from "../../terminal/text.ts";
+import { type Paint, type TextStyle, type Fact, factLines, visibleLine } from "../../terminal/text.ts";
 
 interface ListOptions {
   readonly state?: (typeof TASK_STATES)[number];

@@ -109,7 +109,7 @@ async function readText(path: string, flag: string): Promise<string> {
 
 async function readBody(io: CliIo, file: string | undefined): Promise<Buffer> {
   if (file === undefined || file === "-") {
-    return readStdin(io, LIMITS.batchBodyBytesMax, "the most that a webhook has");
+    return readStdin(io, LIMITS.batchBodyBytesMax, "more than any webhook has");
   }
   try {
     return await readFile(file);

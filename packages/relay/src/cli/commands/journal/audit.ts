@@ -191,9 +191,7 @@ async function copyEvents(
     const [first] = events;
     if (first === undefined) break;
     if (chain.last === undefined && first.seq > since + 1) {
-      await output.note(
-        `events ${since + 1} to ${first.seq - 1} are in the archive and no longer in the journal`,
-      );
+      await output.note(`events ${since + 1} to ${first.seq - 1} are no longer there, but in the archive`);
     }
     for (const event of events) {
       const found = chain.add(event);

@@ -1,7 +1,6 @@
 import { type MailboxItem, type Message, type Part, textOfParts } from "@a2a-relay/protocol";
 import { formatTime } from "../../terminal/duration.ts";
-import type { Paint } from "../../terminal/output.ts";
-import { visibleLine, visibleText } from "../../terminal/text.ts";
+import { type Paint, visibleLine, visibleText } from "../../terminal/text.ts";
 
 /** A message for people. The body is indented, so that no body can pass for a header. */
 export function messageLines(

@@ -15,7 +15,7 @@ import type { Column } from "../../terminal/table.ts";
 import { visibleLine } from "../../terminal/text.ts";
 
 /** Repairs a delivery by the id of its message or of its task. */
-export async function repairAndShow(
+async function repairAndShow(
   context: CommandContext,
   id: string,
   repair: Pick<RepairRequest, "reason" | "command">,
@@ -84,7 +84,7 @@ function parseRisk(text: string): DuplicateRisk {
   throw new InvalidArgumentError("Allowed choices are idempotent, operator-accepted.");
 }
 
-interface ForceErrorOptions {
+export interface ForceErrorOptions {
   readonly reason: string;
   readonly message: string;
   readonly leaseId?: string;

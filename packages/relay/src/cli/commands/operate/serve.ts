@@ -21,7 +21,7 @@ export function addServe(line: CommandLine): void {
   ]);
   addSettingOptions(command).action(
     line.run<SettingFlags>(async (context, options) => {
-      const { output, signal } = context;
+      const { output } = context;
       const { config, unknownVariables } = loadConfigOf(context, options);
       for (const name of unknownVariables)
         await output.note(`${name} is set but is no setting; is it misspelt?`);
@@ -31,7 +31,7 @@ export function addServe(line: CommandLine): void {
       await output
         .show(greeting(relay, config), () => greetingLines(relay, config, output.paint))
         .catch(() => undefined);
-      await aborted(signal);
+      await context.interrupted();
       await output.note("stopping; a second signal stops at once").catch(() => undefined);
       return await stop(relay, config, context);
     }),
@@ -85,11 +85,6 @@ function greetingLines(
     `  npx a2a-relay agents register --id hello@here${relayFlag}`,
     `  npx a2a-relay doctor${relayFlag}`,
   ];
-}
-
-async function aborted(signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return;
-  await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
 }
 
 async function stop(relay: RunningRelay, config: RelayConfig, { output }: CommandContext): Promise<ExitCode> {

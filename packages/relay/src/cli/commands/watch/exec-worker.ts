@@ -15,7 +15,7 @@ import type { MessageFilter } from "../messages/message-filter.ts";
 import { replySubject } from "../messages/message-text.ts";
 import { decideVerdict, pauseAfterFailuresMs, type Verdict, runMessageProgram } from "./message-program.ts";
 
-export interface ExecOptions {
+interface ExecOptions {
   readonly agent: string;
   readonly argv: readonly string[];
   readonly filter: MessageFilter;

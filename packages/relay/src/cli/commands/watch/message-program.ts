@@ -84,7 +84,7 @@ function endedBy({ reason }: AbortSignal): string | undefined {
 }
 
 /** Passed as values: no shell ever expands them. */
-export function messageEnvironment(item: MailboxItem): Readonly<Record<string, string>> {
+function messageEnvironment(item: MailboxItem): Readonly<Record<string, string>> {
   const { message, lease, task_id: taskId } = item;
   return {
     A2A_MESSAGE_ID: message.id,
