@@ -122,7 +122,7 @@ export class RecordingAgent implements AsyncDisposable {
     return answer(task, end);
   }
 
-  /** Sends the same message as this agent. Its idempotency key comes from the message's id, so that a redelivery asks once. */
+  /** Sends the same message as this agent. The key comes from the message's id: a redelivery asks once. */
   async #passOn(task: AgentTask, first: Message): Promise<string> {
     const { upstream } = this.#options;
     const { client } = this.#agent;

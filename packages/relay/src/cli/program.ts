@@ -30,9 +30,9 @@ import { addWatch } from "./commands/watch/watch.ts";
 import type { CliIo } from "./terminal/output.ts";
 
 /**
- * The command line. Each folder imports only those before it: `terminal` (text, tables, output), `command-line` (options,
- * context, exit codes), `following` (streams and retries), `commands` (a file per command). Commands call a relay through
- * the client; only `serve` loads the server.
+ * The command line. Each folder imports only those before it: `terminal` (text, tables, output), `command-line`
+ * (options, context, exit codes), `following` (streams and retries), `commands` (a file per command). Commands call a
+ * relay through the client; `serve` loads the server.
  */
 
 /** Runs one command line, e.g. `["send", "--from", …]`, and returns its exit code. Uses no globals. */

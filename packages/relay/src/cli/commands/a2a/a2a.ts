@@ -26,8 +26,8 @@ interface StatusOptions {
 const LIMIT_DEFAULT = 10;
 
 /**
- * Calls A2A agents, and shows and repairs the task queue of `/a2a/`. The queue is printed for programs: lines of JSON in
- * the shapes of the wire.
+ * Calls A2A agents, and shows and repairs the task queue of `/a2a/`. The queue is printed for programs: lines of JSON
+ * in the shapes of the wire.
  */
 export function addA2a(line: CommandLine): void {
   const a2a = line.command(

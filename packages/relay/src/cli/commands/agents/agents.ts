@@ -186,7 +186,7 @@ interface AddOptions {
   readonly alias?: readonly string[];
 }
 
-/** The address book: the same agents, under the words of people who think in contacts. */
+/** The same agents as an address book. */
 export function addContacts(line: CommandLine): void {
   const contacts = line.command("contacts", "The address book: agents by id and alias.", [
     "a2a-relay contacts add --id kames@kamac --display-name kames --alias kam",

@@ -172,7 +172,7 @@ async function exportJournal(context: CommandContext, options: ExportOptions): P
   return EXIT.failure;
 }
 
-/** Copies up to the last event at the start, page by page. An edited event is exported too; returns the first problem. */
+/** Copies all events that exist at the start. Edited events are exported too; returns the first problem. */
 async function copyEvents(
   { client, output, signal }: CommandContext,
   since: number,
