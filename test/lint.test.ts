@@ -24,7 +24,7 @@ const EGRESS = "packages/relay/src/transports/egress";
 const STREAMS = "packages/relay/src/transports/streams";
 const BACKGROUND = "packages/relay/src/background";
 const CONFIG = "packages/relay/src/config";
-const CASSETTE = "packages/relay/src/cassette";
+const CASSETTE = "packages/relay/src/cassettes";
 const CLI = "packages/relay/src/cli";
 const SERVER = "packages/relay/src/server";
 

@@ -142,6 +142,9 @@ async function linkModules(copy: string): Promise<void> {
   for (const name of ["protocol", "client"]) {
     await symlink(join(copy, "packages", name), join(modules, "@a2a-relay", name), "junction");
   }
+  // Versions that differ from those of the checkout's tools.
+  const nested = join("packages", "relay", "node_modules");
+  await symlink(join(ROOT, nested), join(copy, nested), "junction");
 }
 
 /** Installs the tarballs as a user would; answers why not when the registry cannot be reached. */

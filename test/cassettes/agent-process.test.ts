@@ -247,7 +247,7 @@ describe("a2a-relay agent record", () => {
     const flags = ["--as", ZHIWEI, "--upstream", "zhiwei@cloud", "--cassette", path];
     const record = (): Command => scene.run("record", ...flags, "--register");
     const first = record();
-    await first.said(/passes its mail on to zhiwei@cloud/);
+    await first.said(/passes its messages on to zhiwei@cloud/);
     const taskId = await scene.ask("写诗");
     await scene.reaches(taskId, "working");
     assert.equal(await first.end("SIGKILL"), "SIGKILL");

@@ -1,7 +1,6 @@
 #!/usr/bin/env node
-// Decides what runs: the sources in a checkout, the built files in an installed package, and another Node
-// where this one is too old. Plain JavaScript without newer syntax, so that an old Node gets as far as
-// saying so.
+// Decides what runs: the sources in a checkout, the built files in an installed package, and another Node where
+// this one is too old. Plain JavaScript without newer syntax, so that an old Node can report that it is too old.
 import { spawn, spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import module from "node:module";
@@ -31,10 +30,12 @@ if (majorOf(process.versions.node) >= NODE_MAJOR_MIN) {
 
 async function runHere() {
   if (process.channel) {
-    // Started by an older Node's launcher, which may be killed without a word.
+    // Started by an older Node's launcher, which may be killed without a signal to this process.
     process.on("disconnect", () => process.kill(process.pid, "SIGTERM"));
     process.channel.unref();
   }
+  // Keeps compiled modules in Node's default cache directory. Where that cannot be written, it does nothing.
+  module.enableCompileCache();
   const source = join(here, "..", "src", "cli", "main.ts");
   // Packages hold no sources, so their presence means a checkout, where they are always the newer ones.
   if (!existsSync(source)) {
@@ -49,7 +50,7 @@ async function runHere() {
   await import(pathToFileURL(source).href);
 }
 
-/** `npm exec`, `npx`, or `npm start` in a checkout: whoever stops npm means this program. */
+/** `npm exec`, `npx`, or `npm start` in a checkout: stopping npm must stop this program. */
 function isRunByNpm() {
   const { npm_lifecycle_event: event, npm_package_name: name } = process.env;
   return event === "npx" || (event === "start" && name === "a2a-relay-workspace");
@@ -61,13 +62,13 @@ function isRunByNpm() {
  */
 function stopWithParent() {
   const parent = process.ppid;
-  let toldAlready = false;
-  for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => (toldAlready = true));
+  let hasSignal = false;
+  for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => (hasSignal = true));
   let missed = 0;
   const check = () => {
     missed = process.ppid === parent ? 0 : missed + 1;
-    // At the second look: a signal from the terminal that ended the shell has arrived here too by then.
-    if (missed === 2 && !toldAlready) process.kill(process.pid, "SIGTERM");
+    // At the second check: by then a signal from the terminal that ended the shell has arrived here too.
+    if (missed === 2 && !hasSignal) process.kill(process.pid, "SIGTERM");
   };
   setInterval(check, PARENT_CHECK_MS).unref();
 }
@@ -76,10 +77,10 @@ function stopWithParent() {
 function findNewerNode() {
   const platform = process.platform === "win32" ? "win" : process.platform;
   const executable = process.platform === "win32" ? "node.exe" : "node";
-  const places = [join(`node-${platform}-${process.arch}`, "bin", executable), join(".bin", executable)];
+  const locations = [join(`node-${platform}-${process.arch}`, "bin", executable), join(".bin", executable)];
   for (let folder = here; ; folder = dirname(folder)) {
-    for (const place of places) {
-      const path = join(folder, "node_modules", place);
+    for (const location of locations) {
+      const path = join(folder, "node_modules", location);
       if (existsSync(path) && isNewEnough(path)) return path;
     }
     if (dirname(folder) === folder) return undefined;
@@ -99,7 +100,7 @@ function runWith(path) {
   });
   const onTerminal = [0, 1, 2].some((descriptor) => isatty(descriptor));
   const forward = (signal) => {
-    // A terminal sends these to the child as well; a second one would look like an impatient user.
+    // A terminal sends these to the child as well; a second one would mean an impatient user.
     if (onTerminal && (signal === "SIGINT" || signal === "SIGHUP")) return;
     child.kill(signal);
   };

@@ -1,9 +1,9 @@
 import { type CliRun, cliRun, type CliRunOptions } from "./cli-run.ts";
 
-/** A command that goes on until it is done or stopped. */
+/** A command that runs until it ends or is interrupted. */
 export interface FollowingRun {
   readonly ended: Promise<CliRun>;
-  /** What fits, once stdout holds it; fails if the command ends without it. */
+  /** The match, once stdout has it; rejects if the command ends without it. */
   prints(what: RegExp): Promise<RegExpExecArray>;
   /** The same for stderr. */
   notes(what: RegExp): Promise<RegExpExecArray>;
@@ -11,7 +11,7 @@ export interface FollowingRun {
   interrupt(): Promise<CliRun>;
 }
 
-/** What goes on for longer is interrupted, so that its test fails and ends. */
+/** A command that does not end is interrupted, so that its test fails. */
 const RUN_MS_MAX = 30_000;
 
 export function startCli(argv: readonly string[], options: CliRunOptions = {}): FollowingRun {

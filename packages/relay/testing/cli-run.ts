@@ -1,18 +1,18 @@
 import { tmpdir } from "node:os";
 import { Readable, Writable } from "node:stream";
-import type { CliIo } from "../src/cli/cli-io.ts";
-import { runCli } from "../src/cli/run-cli.ts";
-import type { Environment } from "../src/config/environment.ts";
+import { runCli } from "../src/cli/program.ts";
+import type { CliIo } from "../src/cli/terminal/output.ts";
+import type { Environment } from "../src/config/setting-reader.ts";
 
 export interface CliRunOptions {
   readonly stdin?: string;
   readonly env?: Environment;
-  /** Where `.env` is looked for; without one, a directory that has none. */
+  /** The directory of `.env`; default: one without that file. */
   readonly workingDirectory?: string;
   readonly signal?: AbortSignal;
   /** As if stdout were a terminal of this width. */
   readonly columns?: number;
-  /** Sees stdout as it grows, for commands that go on. */
+  /** Called with all of stdout after each write. */
   readonly onStdout?: (soFar: string) => void;
   readonly onStderr?: (soFar: string) => void;
 }
@@ -23,7 +23,7 @@ export interface CliRun {
   readonly stderr: string;
 }
 
-/** Runs a command line in this process and keeps what it says. */
+/** Runs a command line in this process and keeps its output. */
 export async function cliRun(argv: readonly string[], options: CliRunOptions = {}): Promise<CliRun> {
   const stdout = new Collector(options.onStdout);
   const stderr = new Collector(options.onStderr);

@@ -8,9 +8,9 @@ import { RecordingAgent, type RecordingAgentOptions } from "../src/cassettes/rec
 import { type CliRelay, LULU, openCliRelay, ZHIWEI } from "./cli-relay.ts";
 
 export const REAL = "zhiwei@cloud";
-const LOOKS_MS_MAX = 10_000;
+const POLL_MS_MAX = 10_000;
 
-/** A relay with a real agent that nobody but the recorder asks, and a recorder where others ask. */
+/** A relay with a real agent, and a recorder that passes requests on to it. */
 export async function recordingScene(handler: TaskHandler, options: Partial<RecordingAgentOptions> = {}) {
   await using stack = new AsyncDisposableStack();
   const folder = await mkdtemp(join(tmpdir(), "recording-"));
@@ -46,15 +46,15 @@ export async function ask(relay: CliRelay, body: string): Promise<string> {
 }
 
 export async function reaches(relay: CliRelay, taskId: string, state: TaskView["state"]): Promise<TaskView> {
-  const endMs = performance.now() + LOOKS_MS_MAX;
+  const endMs = performance.now() + POLL_MS_MAX;
   for (;;) {
     const task = await relay.client.task(taskId);
     if (task.state === state) return task;
-    assert.ok(performance.now() < endMs, `it is ${task.state}: ${task.status_text}`);
+    assert.ok(performance.now() < endMs, `the task is ${task.state}: ${task.status_text}`);
   }
 }
 
 export async function waitFor(isSo: () => Promise<boolean>): Promise<void> {
-  const endMs = performance.now() + LOOKS_MS_MAX;
-  while (!(await isSo())) assert.ok(performance.now() < endMs, "it never came to that");
+  const endMs = performance.now() + POLL_MS_MAX;
+  while (!(await isSo())) assert.ok(performance.now() < endMs, "the condition did not hold in time");
 }

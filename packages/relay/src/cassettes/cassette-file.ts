@@ -5,11 +5,11 @@ import type { Document } from "yaml";
 import { parseCassette, readCassetteText } from "./cassette-parser.ts";
 import { isSameExchange, type WrittenExchange } from "./exchange-recording.ts";
 
-/** A cassette that grows. Readers see the file as it was or as it is, never something between. */
+/** A cassette that grows. Readers see the old file or the new one, never a part. */
 export class CassetteFile {
   readonly #path: string;
   readonly #agent: string;
-  /** One write after another, so that none is lost to the next. */
+  /** Writes run one after the other. */
   #writing: Promise<unknown> = Promise.resolve();
 
   constructor(path: string, agent: string) {
@@ -17,12 +17,12 @@ export class CassetteFile {
     this.#agent = agent;
   }
 
-  /** Refuses a file that is there and is no cassette, before anything is recorded in vain. */
+  /** Refuses an existing file that is no cassette. */
   async check(): Promise<void> {
     await parseCassette(String(await this.#read()), this.#path);
   }
 
-  /** Adds the exchange behind all others. With `unlessKnown`, only if none says the same. False when one did. */
+  /** Appends the exchange. With `unlessKnown`, only if the file has no equal one; false when it has. */
   append(exchange: WrittenExchange, options: { readonly unlessKnown: boolean }): Promise<boolean> {
     const written = this.#writing.then(() => this.#append(exchange, options.unlessKnown));
     this.#writing = written.catch(() => undefined);
@@ -35,7 +35,7 @@ export class CassetteFile {
     const listed: unknown = document.get("exchanges", true);
     if (isSeq(listed)) {
       if (unlessKnown && hasExchange(listed.toJSON(), exchange)) return false;
-      // An empty list is written `[]`, and what stands in brackets is hard to read.
+      // An empty list is written `[]`; exchanges in brackets are hard to read.
       if (listed.items.length === 0) listed.flow = false;
     }
     document.addIn(["exchanges"], document.createNode(exchange, { aliasDuplicateObjects: false }));
@@ -45,7 +45,7 @@ export class CassetteFile {
     return true;
   }
 
-  /** The file with its comments and its order, or a new one. */
+  /** The file with its comments and order, or a new one. */
   async #read(): Promise<Document> {
     const { Document: NewDocument, parseDocument } = await import("yaml");
     const exists = await stat(this.#path).then(() => true, isMissing);
@@ -65,7 +65,7 @@ function hasExchange(listed: unknown, exchange: WrittenExchange): boolean {
   );
 }
 
-/** The whole of it beside the file, onto the disk, then in its place. */
+/** Writes and syncs a file beside the target, then renames it. */
 async function replaceFile(path: string, text: string): Promise<void> {
   const beside = join(dirname(path), `.${basename(path)}.${process.pid}.new`);
   try {

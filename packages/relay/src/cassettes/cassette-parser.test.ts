@@ -162,7 +162,7 @@ exchanges:
       /^talk\.yaml:2: exchange: unknown; known here are version/,
     ],
     [
-      "a mode nobody knows",
+      "an unknown mode",
       "version: 1\nmode: shuffle\nexchanges: []",
       /^talk\.yaml:2: mode: expected one of loop/,
     ],
@@ -194,7 +194,7 @@ exchanges:
       exchange("[{ status: a, reply: b }]"),
       /reply\[1\]: expected one of status, delay_ms/,
     ],
-    ["a step nobody knows", exchange("[{ repyl: a }]"), /reply\[1\]\.repyl: unknown; known here are status/],
+    ["an unknown step", exchange("[{ repyl: a }]"), /reply\[1\]\.repyl: unknown; known here are status/],
     [
       "a number as text",
       exchange("[{ reply: 42 }]"),
@@ -257,13 +257,9 @@ exchanges:
       exchange("[{ reply: a }]", `{ regex: ${"a".repeat(CASSETTE_LIMITS.regexCharsMax + 1)} }`),
       /match\.regex: has 1001 characters, at most 1000 are read/,
     ],
+    ["an unknown kind", exchange("[{ reply: a }]", "{ kind: message }"), /match\.kind: expected one of note/],
     [
-      "a kind nobody knows",
-      exchange("[{ reply: a }]", "{ kind: message }"),
-      /match\.kind: expected one of note/,
-    ],
-    [
-      "tasks and mail in one",
+      "tasks and other messages in one",
       exchange("[{ reply: a }]", "{ kind: [note, request] }"),
       /request and handoff are tasks/,
     ],
@@ -300,7 +296,7 @@ exchanges:
     });
   }
 
-  it("is refused when its aliases stand for more than anybody reads", async () => {
+  it("is refused when its aliases expand to too much", async () => {
     const bomb = Array.from(
       { length: 12 },
       (_, level) => `  - &a${level} [${`*a${level - 1}, `.repeat(9)}x]`,
@@ -312,7 +308,7 @@ exchanges:
     );
   });
 
-  it("stands in the guide as it can be played", async () => {
+  it("is playable as the guide prints it", async () => {
     const guide = await readFile(GUIDE, "utf8");
     const scripts = [...guide.matchAll(/^```yaml\n(.*?)^```$/gms)].map((match) => match[1] ?? "");
     const [whole = "", ...pieces] = scripts;

@@ -11,9 +11,9 @@ import {
   WORK_KINDS,
 } from "./cassette.ts";
 import { parseMessageSteps, parseWorkSteps } from "./step-parser.ts";
-import { YamlPosition } from "./yaml-position.ts";
+import { YamlNode } from "./yaml-node.ts";
 
-/** Reads a cassette. What is wrong with it is told with file, line and what was expected there. */
+/** Reads a cassette. Errors name file, line and what was expected. */
 export async function loadCassette(path: string): Promise<Cassette> {
   return parseCassette(await readCassetteText(path), path);
 }
@@ -32,13 +32,13 @@ export async function readCassetteText(path: string): Promise<string> {
   }
 }
 
-/** `file` is only what errors and reports call it. */
+/** `file` is the name in errors and reports. */
 export async function parseCassette(text: string, file: string): Promise<Cassette> {
-  const place = await readYaml(text, file);
-  const members = place.members(["version", "agent", "mode", "exchanges", "otherwise"]);
+  const node = await readYaml(text, file);
+  const members = node.members(["version", "agent", "mode", "exchanges", "otherwise"]);
   const { version, agent, mode, exchanges, otherwise } = members;
-  if (version?.value !== 1) (version ?? place).refuse("version: 1");
-  const listed = exchanges?.items(CASSETTE_LIMITS.exchangesMax) ?? place.refuse("a list of exchanges");
+  if (version?.value !== 1) (version ?? node).refuse("version: 1");
+  const listed = exchanges?.items(CASSETTE_LIMITS.exchangesMax) ?? node.refuse("a list of exchanges");
   return {
     file,
     agent: agent === undefined ? undefined : parseAgent(agent),
@@ -50,7 +50,7 @@ export async function parseCassette(text: string, file: string): Promise<Cassett
 
 const NO_ANSWER: readonly Step[] = [{ act: "fail", reason: "the cassette has no answer to this" }];
 
-async function readYaml(text: string, file: string): Promise<YamlPosition> {
+async function readYaml(text: string, file: string): Promise<YamlNode> {
   const { LineCounter, parseDocument } = await import("yaml");
   const lines = new LineCounter();
   const document = parseDocument(text, { lineCounter: lines });
@@ -60,10 +60,10 @@ async function readYaml(text: string, file: string): Promise<YamlPosition> {
     const [what = ""] = problem.message.split(/ at line \d+|\n/);
     throw new RelayError("invalid_argument", `${file}:${line}: this is not YAML: ${what}`);
   }
-  return new YamlPosition(valueOf(document, file), { file, document, lines });
+  return new YamlNode(valueOf(document, file), { file, document, lines });
 }
 
-/** Aliases that stand for too much are an attack on readers, not a script. */
+/** Throws for aliases that expand to too much. */
 function valueOf(document: { toJS(): unknown }, file: string): unknown {
   try {
     return document.toJS();
@@ -73,11 +73,11 @@ function valueOf(document: { toJS(): unknown }, file: string): unknown {
   }
 }
 
-function parseAgent(place: YamlPosition): string {
+function parseAgent(node: YamlNode): string {
   try {
-    return parseAgentId(place.value, "agent");
+    return parseAgentId(node.value, "agent");
   } catch (cause) {
-    return cause instanceof RelayError ? place.refuse("an agent id such as zhiwei@studio") : rethrow(cause);
+    return cause instanceof RelayError ? node.refuse("an agent id such as zhiwei@studio") : rethrow(cause);
   }
 }
 
@@ -85,13 +85,13 @@ function rethrow(cause: unknown): never {
   throw cause;
 }
 
-function parseExchange(place: YamlPosition): Exchange {
-  const { name, match, reply } = place.members(["name", "match", "reply"]);
-  if (reply === undefined) throw place.error("expected the steps of the answer under reply");
+function parseExchange(node: YamlNode): Exchange {
+  const { name, match, reply } = node.members(["name", "match", "reply"]);
+  if (reply === undefined) throw node.error("expected the steps of the answer under reply");
   const parsed = match === undefined || match.value === null ? ANY_WORK : parseMatch(match);
   return {
     name: name?.filledText(),
-    line: place.line,
+    line: node.line,
     match: parsed,
     steps: isWorkMatch(parsed) ? parseWorkSteps(reply) : parseMessageSteps(reply),
   };
@@ -106,8 +106,8 @@ const ANY_WORK: MessageMatch = {
   subject: undefined,
 };
 
-function parseMatch(place: YamlPosition): MessageMatch {
-  const members = place.members(["text", "contains", "regex", "kind", "from", "subject"]);
+function parseMatch(node: YamlNode): MessageMatch {
+  const members = node.members(["text", "contains", "regex", "kind", "from", "subject"]);
   return {
     kinds: members.kind === undefined ? WORK_KINDS : parseKinds(members.kind),
     text: members.text?.text(),
@@ -118,34 +118,34 @@ function parseMatch(place: YamlPosition): MessageMatch {
   };
 }
 
-function parseKinds(place: YamlPosition): readonly MessageKind[] {
-  const kinds = Array.isArray(place.value)
-    ? place.items(MESSAGE_KINDS.length).map((kind) => kind.oneOf(MESSAGE_KINDS))
-    : [place.oneOf(MESSAGE_KINDS)];
+function parseKinds(node: YamlNode): readonly MessageKind[] {
+  const kinds = Array.isArray(node.value)
+    ? node.items(MESSAGE_KINDS.length).map((kind) => kind.oneOf(MESSAGE_KINDS))
+    : [node.oneOf(MESSAGE_KINDS)];
   const work = kinds.filter((kind) => WORK_KINDS.includes(kind));
-  if (kinds.length === 0) place.refuse(`one or more of ${MESSAGE_KINDS.join(", ")}`);
+  if (kinds.length === 0) node.refuse(`one or more of ${MESSAGE_KINDS.join(", ")}`);
   if (work.length === 0 || work.length === kinds.length) return kinds;
-  throw place.error(
+  throw node.error(
     "request and handoff are tasks, the other kinds are not: give each an exchange of its own",
   );
 }
 
-function parseRegex(place: YamlPosition): RegExp {
-  const source = place.filledText();
+function parseRegex(node: YamlNode): RegExp {
+  const source = node.filledText();
   if (source.length > CASSETTE_LIMITS.regexCharsMax) {
-    throw place.error(`has ${source.length} characters, at most ${CASSETTE_LIMITS.regexCharsMax} are read`);
+    throw node.error(`has ${source.length} characters, at most ${CASSETTE_LIMITS.regexCharsMax} are read`);
   }
   try {
     return new RegExp(source, "u");
   } catch (cause) {
     const why = cause instanceof Error ? cause.message.replace(/^.*\/u?: /s, "") : String(cause);
-    throw place.error(`expected a regular expression, got ${quote(source)}: ${why}`);
+    throw node.error(`expected a regular expression, got ${quote(source)}: ${why}`);
   }
 }
 
-function parseOtherwise(place: YamlPosition): readonly Step[] {
-  if (place.value === "fail") return NO_ANSWER;
-  if (place.value === "ignore") return [{ act: "silence" }];
-  if (!Array.isArray(place.value)) place.refuse("fail, ignore, or a list of steps");
-  return parseWorkSteps(place);
+function parseOtherwise(node: YamlNode): readonly Step[] {
+  if (node.value === "fail") return NO_ANSWER;
+  if (node.value === "ignore") return [{ act: "silence" }];
+  if (!Array.isArray(node.value)) node.refuse("fail, ignore, or a list of steps");
+  return parseWorkSteps(node);
 }

@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { parseCassette } from "./cassette-parser.ts";
-import { CassettePlayer } from "./cassette-player.ts";
-import { matches, type MatchedMessage } from "./message-match.ts";
+import { CassettePlayer, matches, type MatchedMessage } from "./cassette-player.ts";
 
 const messageOf = (body: string, more: Partial<MatchedMessage> = {}): MatchedMessage => ({
   type: "request",

@@ -1,14 +1,14 @@
 import { LIMITS, type MessageKind, type Part } from "@a2a-relay/protocol";
 
-/** What a scripted agent says: which messages it knows, and what it answers to each. */
+/** The script of an agent: which messages it matches, and how it answers each. */
 export interface Cassette {
   /** Where it was read from, for reports. */
   readonly file: string;
-  /** Whose part it plays, unless whoever plays it says otherwise. */
+  /** The agent that answers; the player may name another. */
   readonly agent: string | undefined;
   readonly mode: CassetteMode;
   readonly exchanges: readonly Exchange[];
-  /** What becomes of work that no exchange matches. */
+  /** The answer to a task that no exchange matches. */
   readonly otherwise: readonly Step[];
 }
 
@@ -17,7 +17,7 @@ export interface Cassette {
  * the same, and messages must come in the order of the file.
  */
 export const CASSETTE_MODES = ["loop", "once", "ordered"] as const;
-export type CassetteMode = (typeof CASSETTE_MODES)[number];
+type CassetteMode = (typeof CASSETTE_MODES)[number];
 
 export interface Exchange {
   readonly name: string | undefined;
@@ -27,7 +27,7 @@ export interface Exchange {
   readonly steps: readonly Step[];
 }
 
-/** All that is given must hold; what is not given matches everything. */
+/** All given members must hold. */
 export interface MessageMatch {
   readonly kinds: readonly MessageKind[];
   readonly text: string | undefined;
@@ -41,35 +41,35 @@ export type Step =
   | { readonly act: "status"; readonly text: string | undefined; readonly parts?: readonly Part[] }
   | { readonly act: "delay"; readonly durationMs: number }
   | { readonly act: "artifact"; readonly artifact: ScriptedArtifact }
-  /** Both end a turn: what the requester answers goes on with the next step. */
+  /** Both end a turn: the next step runs after the answer of the requester. */
   | { readonly act: "ask"; readonly text: string; readonly parts?: readonly Part[] }
   | { readonly act: "auth"; readonly text: string; readonly parts?: readonly Part[] }
   | { readonly act: "reply"; readonly reply: ScriptedReply }
-  /** Completes the task as well; an A2A caller that waits gets the message in place of the task. */
+  /** Completes the task as well; a blocking A2A caller gets the message instead of the task. */
   | { readonly act: "message"; readonly reply: ScriptedReply }
   | { readonly act: "fail"; readonly reason: string; readonly parts?: readonly Part[] }
   | { readonly act: "reject"; readonly reason: string; readonly parts?: readonly Part[] }
-  /** Dies without a word at the first so many attempts; at later ones the step is passed over. */
+  /** Kills the agent in the first `attempts` attempts; later ones skip the step. */
   | { readonly act: "crash"; readonly attempts: number }
   | { readonly act: "silence" };
 
 export interface ScriptedArtifact {
-  /** Stable, so that playing the step twice puts one artifact. */
+  /** Stable, so that a repeated step makes one artifact. */
   readonly id: string;
   readonly name: string | undefined;
   readonly description: string | undefined;
   /** The first is put unless all are appended, the others are appended. */
   readonly append: boolean;
   readonly chunks: readonly ScriptedChunk[];
-  /** Nothing more of it comes behind the last of them. */
+  /** Whether the last chunk completes the artifact. */
   readonly lastChunk: boolean;
 }
 
-/** Parts, or time that passes before the next ones. */
+/** Parts, or a delay before the next ones. */
 export type ScriptedChunk = readonly Part[] | { readonly durationMs: number };
 
-/** A piece as it is told, and how long it is waited for. */
-export interface TimedChunk {
+/** A chunk with the delay before it. */
+interface TimedChunk {
   readonly parts: Part[];
   readonly append: boolean;
   readonly lastChunk: boolean;
@@ -102,14 +102,14 @@ export interface ScriptedReply {
   readonly isPartial: boolean;
 }
 
-/** Kinds of mail that ask for work. All other mail is answered only where an exchange names its kind. */
+/** The kinds of messages that make a task. Other messages are answered only where an exchange names their kind. */
 export const WORK_KINDS: readonly MessageKind[] = ["request", "handoff"];
 
 export function isWorkMatch({ kinds }: MessageMatch): boolean {
   return kinds.every((kind) => WORK_KINDS.includes(kind));
 }
 
-/** Whether the step says how the exchange ends, so that nothing can come behind it. */
+/** Whether the step ends the exchange, so that no step may follow. */
 export function isEnding(step: Step): boolean {
   if (step.act === "crash") return step.attempts === Number.POSITIVE_INFINITY;
   return ["reply", "message", "fail", "reject", "silence"].includes(step.act);
@@ -119,7 +119,7 @@ export function isQuestion(step: Step): step is Extract<Step, { act: "ask" | "au
   return step.act === "ask" || step.act === "auth";
 }
 
-/** What is played for each message of the requester: up to a question, up to the next one, up to the end. */
+/** The steps for each message of the requester: up to a question, to the next one, to the end. */
 export function turnsOf(steps: readonly Step[]): readonly (readonly Step[])[] {
   const turns: Step[][] = [[]];
   for (const [index, step] of steps.entries()) {

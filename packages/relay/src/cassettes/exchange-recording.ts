@@ -1,21 +1,21 @@
 import type { Artifact, Message, Part, TaskView } from "@a2a-relay/protocol";
 import { CASSETTE_LIMITS, WORK_KINDS } from "./cassette.ts";
 
-/** An exchange as it is written into a cassette: plain data with the members that the guide names. */
+/** An exchange as a cassette has it: plain data with the members of the guide. */
 export interface WrittenExchange {
   readonly match: Readonly<Record<string, unknown>>;
   readonly reply: readonly WrittenStep[];
 }
 
-export type WrittenStep = Readonly<Record<string, unknown>>;
+type WrittenStep = Readonly<Record<string, unknown>>;
 
-/** What was said, as far as a cassette has words for it. */
+/** A text and parts, as a cassette writes them. */
 export interface Words {
   readonly text?: string | undefined;
   readonly parts?: readonly Part[] | undefined;
 }
 
-/** How a turn of a real agent ended: with a question, or for good. */
+/** How a turn of a real agent ended: with a question or a final state. */
 export interface RecordedEnd {
   readonly state: TaskView["state"];
   readonly said: Words;
@@ -24,14 +24,14 @@ export interface RecordedEnd {
   readonly isPlain?: boolean;
 }
 
-/** An artifact that came whole, or a piece of one. */
-export interface RecordedPiece {
+/** A whole artifact, or a chunk of one. */
+interface RecordedPiece {
   readonly artifact: Artifact;
   readonly append: boolean;
   readonly lastChunk: boolean;
 }
 
-/** Pieces of one artifact that came one after the other, with nothing but time between them. */
+/** Chunks of one artifact without other steps between them. */
 interface Pieces {
   readonly artifactId: string;
   readonly about: Readonly<Record<string, string>>;
@@ -40,17 +40,17 @@ interface Pieces {
   isComplete: boolean;
 }
 
-/** Shorter pauses are the network's, not the agent's. */
+/** Shorter pauses come from the network, not from the agent. */
 const DELAY_MS_MIN = 20;
 const DELAY_MS_STEP = 10;
 
-/** KeyedMutex the steps of a task into the steps of an exchange. Ids, leases and times stay out of it. */
+/** Converts the steps of a task into the steps of an exchange, without ids, leases and times. */
 export class ExchangeRecording {
   readonly #message: Message;
   readonly #nowMs: () => number;
   readonly #secrets: readonly string[];
   readonly #steps: (WrittenStep | Pieces)[] = [];
-  /** What is known of each artifact beside its parts. */
+  /** Name and description of each artifact. */
   readonly #about = new Map<string, Readonly<Record<string, string>>>();
   #lastMs: number;
 
@@ -64,7 +64,7 @@ export class ExchangeRecording {
     this.#lastMs = this.#nowMs();
   }
 
-  /** The requester took this long; the agent did not. */
+  /** The time since the last step was the requester's, not the agent's. */
   goOn(): void {
     this.#lastMs = this.#nowMs();
   }
@@ -75,7 +75,7 @@ export class ExchangeRecording {
 
   artifact({ artifact, append, lastChunk }: RecordedPiece): void {
     const { artifactId, parts } = artifact;
-    const about = this.#newsOf(artifact, append);
+    const about = this.#newMembers(artifact, append);
     const open = this.#steps.at(-1);
     if (append && isPieces(open) && isContinued(open, artifactId) && Object.keys(about).length === 0) {
       open.chunks.push(...this.#delay(), parts);
@@ -106,7 +106,7 @@ export class ExchangeRecording {
     this.#steps.push(...this.#delay(), step);
   }
 
-  /** The time since the last step, if it took any. */
+  /** The time since the last step, if it is long enough. */
   #delay(): readonly { readonly delay_ms: number }[] {
     const nowMs = this.#nowMs();
     const tookMs = Math.round((nowMs - this.#lastMs) / DELAY_MS_STEP) * DELAY_MS_STEP;
@@ -114,20 +114,20 @@ export class ExchangeRecording {
     return tookMs < DELAY_MS_MIN ? [] : [{ delay_ms: Math.min(tookMs, CASSETTE_LIMITS.delayMsMax) }];
   }
 
-  /** What a piece says of its artifact that the pieces before it did not: many repeat the name each time. */
-  #newsOf(artifact: Artifact, append: boolean): Readonly<Record<string, string>> {
+  /** Name and description, where they differ from earlier chunks: many agents repeat them each time. */
+  #newMembers(artifact: Artifact, append: boolean): Readonly<Record<string, string>> {
     const { artifactId } = artifact;
     const known = (append ? this.#about.get(artifactId) : undefined) ?? {};
-    const news: Record<string, string> = {};
+    const changed: Record<string, string> = {};
     for (const member of ["name", "description"]) {
       const value = artifact[member];
-      if (typeof value === "string" && value !== "" && value !== known[member]) news[member] = value;
+      if (typeof value === "string" && value !== "" && value !== known[member]) changed[member] = value;
     }
-    this.#about.set(artifactId, { ...known, ...news });
-    return news;
+    this.#about.set(artifactId, { ...known, ...changed });
+    return changed;
   }
 
-  /** The recorder's own key has no business in a file, wherever it was said. */
+  /** Removes the recorder's key and other secrets. */
   #clean(value: unknown): unknown {
     if (typeof value === "string") {
       return this.#secrets.reduce((text, secret) => text.replaceAll(secret, "[secret]"), value);
@@ -138,7 +138,7 @@ export class ExchangeRecording {
   }
 }
 
-/** Whether two exchanges say the same, however long it took them. */
+/** Whether two exchanges are equal apart from delays. */
 export function isSameExchange(one: WrittenExchange, other: WrittenExchange): boolean {
   return timeless(one) === timeless(other);
 }
@@ -157,20 +157,20 @@ function isPieces(step: WrittenStep | Pieces | undefined): step is Pieces {
   return step !== undefined && "artifactId" in step;
 }
 
-/** Pieces that a cassette plays one by one are told as complete with the last of them only. */
+/** Only the last chunk of a step can complete the artifact. */
 function isContinued({ artifactId, isComplete, chunks }: Pieces, nextId: string): boolean {
   return artifactId === nextId && !isComplete && chunks.length + 2 <= CASSETTE_LIMITS.chunksMax;
 }
 
 function endingStep({ state, said, isPartial = false, isPlain = false }: RecordedEnd): WrittenStep {
   const { text = "", parts } = said;
-  // A relay needs a reason, and a question a text, for either to be told.
+  // A relay requires a reason, and a text for a question.
   const filled = text.trim() === "" ? state : text;
   if (state === "input-required") return { ask: wordsStep(said, filled) };
   if (state === "auth-required") return { auth: wordsStep(said, filled) };
   if (state === "rejected") return { reject: wordsStep(said, filled) };
   if (state === "failed" || state === "canceled") return { fail: wordsStep(said, filled) };
-  // Who says nothing has sent no message.
+  // Without content there is no message.
   const isMessage = isPlain && (text !== "" || parts !== undefined);
   const isBare = parts === undefined && !isPartial && !(isMessage && text.trim() === "");
   const words = isBare
@@ -184,7 +184,7 @@ function wordsStep({ text, parts }: Words, otherwise: string): unknown {
   return text === undefined || text === "" ? { parts } : { text, parts };
 }
 
-/** The agent's own ids mean nothing to others; one is needed only to find the artifact again. */
+/** An artifact needs an id only where several steps refer to it. */
 function namesOf(all: readonly Pieces[]): ReadonlyMap<string, string> {
   const ids = [...new Set(all.map(({ artifactId }) => artifactId))];
   const several = ids.filter((id) => all.filter(({ artifactId }) => artifactId === id).length > 1);
@@ -211,7 +211,7 @@ function chunkOf(chunk: Pieces["chunks"][number]): unknown {
   return "text" in content ? content["text"] : content;
 }
 
-/** The shortest way to write it. */
+/** The shortest form. */
 function contentOf(parts: readonly Part[]): Readonly<Record<string, unknown>> {
   const [part, another] = parts;
   if (part === undefined || another !== undefined) return { parts };

@@ -97,7 +97,7 @@ exchanges:
     assert.equal((await loadCassette(scene.path)).exchanges.length, 1);
   });
 
-  it("adds to a cassette that is there, keeps its comments, and leaves no other file behind", async () => {
+  it("adds to an existing cassette, keeps its comments, and leaves no other file behind", async () => {
     await using scene = await recordingScene(() => "新的");
     await writeFile(scene.path, "version: 1 # 手写\nexchanges:\n  - reply: [{ reply: 旧的 }] # 别删\n");
     await using _ = await scene.record();
@@ -111,7 +111,7 @@ exchanges:
     assert.deepEqual(await readdir(scene.folder), ["知微.yaml"]);
   });
 
-  it("refuses a file that is no cassette before it takes any mail", async () => {
+  it("refuses a file that is no cassette before it takes any message", async () => {
     await using scene = await recordingScene(() => "x");
     await writeFile(scene.path, "hello: world\n");
     await assert.rejects(scene.record(), /知微\.yaml:1: hello: unknown/);

@@ -17,10 +17,8 @@ import {
 } from "@a2a-relay/protocol";
 import { CassetteFile } from "./cassette-file.ts";
 import { ExchangeRecording, type RecordedEnd } from "./exchange-recording.ts";
-import { messageKey } from "./message-key.ts";
-import { TaskNews, type TurnEnd } from "./task-news.ts";
-import { NO_STEP, taskSteps } from "./task-steps.ts";
-import { answeredQuestions } from "./turn-position.ts";
+import { messageKey, answeredQuestions } from "./resume.ts";
+import { StepForwarder, type TurnEnd, NO_STEP, upstreamSteps } from "./upstream-task.ts";
 
 export interface RecordingAgentOptions extends RelayAgentOptions {
   /** The real agent, whose answers are passed on and recorded. */
@@ -41,34 +39,34 @@ export interface Recorded {
   readonly isWritten: boolean;
 }
 
-/** The same after each start, so that a recorder that was killed goes on with what it had begun. */
+/** The same after each start, so that a restarted recorder resumes its leases. */
 const WORKER = "recorder";
-/** Short, since whoever comes after one that was killed goes on when it is over. */
+/** Short, because a successor can go on only after the lease of a killed recorder. */
 const LEASE_MS = 3_000;
 const STOP_MS = 500;
 
-/** What was seen of the real agent's task. */
+/** The progress of the real agent's task. */
 interface Followed {
   readonly recording: ExchangeRecording;
-  /** So many answers of the requester the real agent has had in turns before this one. */
+  /** How many answers of the requester the real agent got in earlier turns. */
   readonly answersKnown: number;
   readonly partCounts: Map<string, number>;
   readonly isAsked: boolean;
-  /** The number of the last step. */
+  /** The event id of the last step. */
   lastId: string;
 }
 
-/** With all that its requester is told of it. */
+/** With the parts that the requester gets. */
 type Ended = RecordedEnd & { readonly said: SaidParts };
 
-/** Sits in front of a real agent: passes work on to it, writes down what comes back, and answers with that. */
+/** Stands in for a real agent: passes tasks on to it, records the answers and replies with them. */
 export class RecordingAgent implements AsyncDisposable {
   readonly id: string;
   readonly #options: RecordingAgentOptions;
   readonly #agent: RelayAgent;
   readonly #file: CassetteFile;
   readonly #stopping = new AbortController();
-  /** By task, while its requester is asked. */
+  /** By task, while a question is open. */
   readonly #asked = new Map<string, Followed>();
   /** Messages that wait for the real agent. */
   readonly #waiting = new Set<string>();
@@ -94,7 +92,7 @@ export class RecordingAgent implements AsyncDisposable {
     await this.#agent.start({ signal: this.#stopping.signal });
   }
 
-  /** Work that the real agent has not answered is given back; the next recorder goes on with it. */
+  /** Gives back tasks that the real agent has not answered; the next recorder resumes them. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     await this.#agent.stop(this.#waiting.size === 0 ? {} : { timeoutMs: STOP_MS });
@@ -124,7 +122,7 @@ export class RecordingAgent implements AsyncDisposable {
     return answer(task, end);
   }
 
-  /** The same message, asked as this agent. The key is the message's, so that one that comes again is asked once. */
+  /** Sends the same message as this agent. The key comes from the message's id: a redelivery asks once. */
   async #passOn(task: AgentTask, first: Message): Promise<string> {
     const { upstream } = this.#options;
     const { client } = this.#agent;
@@ -154,7 +152,7 @@ export class RecordingAgent implements AsyncDisposable {
     return taskId;
   }
 
-  /** What is not known any more, because of a restart or a turn that failed, is seen again from the beginning. */
+  /** After a restart or a failed turn, the steps are read again from the beginning. */
   async #followedOf(task: AgentTask, first: Message): Promise<Followed> {
     const known = this.#asked.get(task.id);
     this.#asked.delete(task.id);
@@ -166,24 +164,24 @@ export class RecordingAgent implements AsyncDisposable {
     return { recording, answersKnown, partCounts: new Map(), isAsked: false, lastId: NO_STEP };
   }
 
-  /** Passes on what the real agent tells, until it has answered or asks. */
+  /** Forwards the steps of the real agent until its answer or a question. */
   async #end(task: AgentTask, taskId: string, followed: Followed): Promise<Ended> {
     const { client } = this.#agent;
     const stopping = this.#stopping.signal;
-    const news = new TaskNews({ ...followed, task });
-    const signal = AbortSignal.any([task.signal, stopping, news.signal]);
+    const forwarder = new StepForwarder({ ...followed, task });
+    const signal = AbortSignal.any([task.signal, stopping, forwarder.signal]);
     const from = { agentId: this.#options.upstream, taskId, afterId: followed.lastId };
     this.#waiting.add(task.message.id);
     try {
-      for await (const step of taskSteps(client, from, { signal })) {
+      for await (const step of upstreamSteps(client, from, { signal })) {
         followed.lastId = step.eventId;
-        const end = news.hear(step);
+        const end = forwarder.take(step);
         if (end === undefined) continue;
-        await news.told();
+        await forwarder.reported();
         return isTerminal(end.state) ? await this.#resultOf(taskId, end, signal) : end;
       }
     } catch (reason) {
-      // Told to the relay as an end of the work only after the agent itself has heard that it stops.
+      // Rejects only after the agent itself is stopping; before that, it would count as a failure of the task.
       if (stopping.aborted) await aborted(task.signal);
       await this.#giveUp(task, taskId);
       throw reason;
@@ -193,7 +191,7 @@ export class RecordingAgent implements AsyncDisposable {
     throw new RelayError("internal", `nothing more was heard of task ${taskId}`);
   }
 
-  /** The end as the message about it tells it, and what is seen on the task only. */
+  /** The end with the content of the result message, and with flags of the task. */
   async #resultOf(taskId: string, { state, said }: TurnEnd, signal: AbortSignal): Promise<Ended> {
     const { client } = this.#agent;
     const view = await client.task(taskId, { signal });
@@ -203,14 +201,14 @@ export class RecordingAgent implements AsyncDisposable {
     return { state, said: { ...said, ...words }, isPartial: status === "partial", isPlain: plain };
   }
 
-  /** Work that its requester no longer needs is not needed from the real agent either. */
+  /** A canceled task is canceled at the real agent too. */
   async #giveUp(task: AgentTask, taskId: string): Promise<void> {
     const reason: unknown = task.signal.reason;
     if (!(reason instanceof RelayError) || reason.code !== "task_canceled") return;
     await this.#agent.client.cancelTask(taskId).catch(() => undefined);
   }
 
-  /** MailboxMessage that asks for nothing is passed on; answers and notices have come to their end here. */
+  /** Passes on messages that make no task; answers and notices end here. */
   async #onMessage({ message, signal }: AgentMessage): Promise<void> {
     const { upstream } = this.#options;
     const isForUpstream = ["note", "alert", "memory"].includes(message.type);
@@ -241,7 +239,7 @@ function contentOf(message: Message): Pick<MessageInput, "subject" | "body" | "p
   };
 }
 
-/** A real agent may ask, and then not wait for the answer. */
+/** A real agent may end its task without waiting for the answer. */
 function unlessOver(reason: unknown): void {
   if (reason instanceof RelayError && ["task_finished", "task_canceled"].includes(reason.code)) return;
   throw reason;

@@ -14,7 +14,7 @@ import {
 
 const LOOKS_MS_MAX = 10_000;
 
-/** Runs zhiwei from the script on a relay of its own. Delays pass at once unless the test wants them. */
+/** Runs zhiwei from the script on a new relay. Delays pass at once unless the test wants them. */
 async function setup(script: string, options: Partial<ScriptedAgentOptions> = {}) {
   await using stack = new AsyncDisposableStack();
   const relay = stack.use(await openCliRelay());
@@ -48,11 +48,11 @@ async function reaches(relay: CliRelay, taskId: string, state: TaskView["state"]
   );
 }
 
-async function until<Value>(look: () => Promise<Value>, isThere: (value: Value) => boolean): Promise<Value> {
+async function until<Value>(read: () => Promise<Value>, holds: (value: Value) => boolean): Promise<Value> {
   const endMs = performance.now() + LOOKS_MS_MAX;
   for (;;) {
-    const value = await look();
-    if (isThere(value)) return value;
+    const value = await read();
+    if (holds(value)) return value;
     assert.ok(performance.now() < endMs, `it never came; at last: ${JSON.stringify(value)}`);
   }
 }
@@ -171,13 +171,13 @@ exchanges:
     const taskId = await ask(relay, "开始");
     await until(
       () => inboxOfLulu(relay),
-      (mail) => mail.length === 1,
+      (messages) => messages.length === 1,
     );
     await reaches(relay, taskId, "input-required");
     await relay.client.send({ from: LULU, to: ZHIWEI, type: "reply", task_id: taskId, body: "1" });
     await until(
       () => inboxOfLulu(relay),
-      (mail) => mail.length === 2,
+      (messages) => messages.length === 2,
     );
     await talk.agent.stop();
     await using _ = await talk.play();
@@ -211,7 +211,7 @@ exchanges:
     assert.deepEqual(await inboxOfLulu(relay), ["还有吗?", "够了"]);
   });
 
-  it("answers mail that is no task only where its kind is named, once, and in its thread", async () => {
+  it("answers a message that is no task only where its kind is named, once, and in its thread", async () => {
     await using talk = await setup(`
 exchanges:
   - match: { kind: note, contains: 雨 }
@@ -241,7 +241,7 @@ exchanges:
     );
   });
 
-  it("stays silent, answers others meanwhile, and gives the mail back when it is stopped", async () => {
+  it("stays silent, answers others meanwhile, and gives the message back when it is stopped", async () => {
     await using talk = await setup(`
 otherwise: ignore
 exchanges: [{ match: { text: hello }, reply: [{ reply: hi }] }]
@@ -273,7 +273,7 @@ exchanges: [{ match: { text: hello }, reply: [{ reply: hi }] }]
     assert.deepEqual(await inboxOfLulu(relay), ["好"]);
   });
 
-  it("crashes without a word, and whoever comes after it answers once, with each artifact once", async () => {
+  it("crashes without a report, and its successor answers once, with each artifact once", async () => {
     await using talk = await setup(`
 exchanges:
   - reply:
@@ -382,7 +382,7 @@ exchanges:
     assert.deepEqual(talk.played, []);
   });
 
-  it("fails a task whose message takes a pattern too long, and lives on", async () => {
+  it("fails a task whose message takes a pattern too long, and goes on", async () => {
     await using talk = await setup(`
 exchanges:
   - match: { regex: '^(a+)+$' }

@@ -8,6 +8,7 @@ import {
   type TaskReplyParts,
 } from "@a2a-relay/client";
 import { LIMITS, type Message, POSTMASTER, RelayError } from "@a2a-relay/protocol";
+import { CassettePlayer, type Cue } from "./cassette-player.ts";
 import {
   type Cassette,
   chunksOf,
@@ -18,25 +19,22 @@ import {
   type Step,
   turnsOf,
 } from "./cassette.ts";
-import { CassettePlayer, type Cue } from "./cassette-player.ts";
-import { KnownPieces } from "./known-pieces.ts";
-import { messageKey } from "./message-key.ts";
-import { answeredQuestions } from "./turn-position.ts";
+import { ArtifactProgress, messageKey, answeredQuestions } from "./resume.ts";
 
 export interface ScriptedAgentOptions extends Omit<RelayAgentOptions, "id"> {
-  /** Whose mail is answered. Default: the agent that the cassette names. */
+  /** The agent that answers. Default: the agent that the cassette names. */
   readonly id?: string | undefined;
-  /** Told of each turn that was played, before the relay has heard how it ended. */
+  /** Called for each turn that was played, before the relay gets its outcome. */
   readonly onPlayed?: ((played: Played) => unknown) | undefined;
   /** What `crash` does. Default: the agent ends as if its process had died, and `ended` rejects. */
   readonly crash?: ((why: RelayError) => void) | undefined;
-  /** How delays pass; a test may let them pass at once. */
+  /** Waits for a delay; tests may skip it. */
   readonly pause?:
     | ((durationMs: number, options: { readonly signal: AbortSignal }) => Promise<unknown>)
     | undefined;
 }
 
-export type PlayedOutcome =
+type PlayedOutcome =
   | "replied"
   | "failed"
   | "rejected"
@@ -46,7 +44,7 @@ export type PlayedOutcome =
   | "silent"
   | "crashed";
 
-/** One turn of an exchange, as it was played. */
+/** One played turn of an exchange. */
 export interface Played {
   readonly message: Message;
   readonly taskId: string | undefined;
@@ -55,11 +53,11 @@ export interface Played {
   readonly outcome: PlayedOutcome;
 }
 
-/** The same after each start, so that a process that was killed goes on with what it had begun. */
+/** The same after each start, so that a restarted process resumes its leases. */
 const WORKER = "scripted";
-/** Short, since whoever comes after a crash goes on when it is over. */
+/** Short, because a successor can go on only after the lease of a crashed agent. */
 const LEASE_MS = 3_000;
-/** Enough for what is being told while others wait for nothing. */
+/** Enough for reports under way. */
 const STOP_MS = 500;
 
 /** Starts an agent that answers from the cassette. `await using` or `stop` ends it. */
@@ -72,7 +70,7 @@ export async function playCassette(
   return agent;
 }
 
-/** An agent whose answers stand in a cassette. */
+/** An agent that answers from a cassette. */
 export class ScriptedAgent implements AsyncDisposable {
   readonly id: string;
   /** Rejects when the cassette crashed the agent, resolves when it was stopped. */
@@ -90,7 +88,7 @@ export class ScriptedAgent implements AsyncDisposable {
   readonly #open = new Set<string>();
   /** Which turn comes next, by task. */
   readonly #turns = new Map<string, number>();
-  /** Messages whose turn waits for time to pass, or for nothing. */
+  /** Messages whose turn is in a delay or silent. */
   readonly #waiting = new Set<string>();
   #hasCrashed = false;
 
@@ -100,7 +98,7 @@ export class ScriptedAgent implements AsyncDisposable {
     this.id = options.id ?? cassette.agent ?? noAgent(cassette);
     this.#player = new CassettePlayer(cassette);
     this.#agent = new RelayAgent({
-      // In order only one message can be the next; otherwise a silent one should hold up nobody.
+      // In an ordered cassette only one message can be next; otherwise a silent exchange must not block others.
       concurrency: cassette.mode === "ordered" ? 1 : LIMITS.leaseCountMax,
       worker: WORKER,
       leaseMs: LEASE_MS,
@@ -115,12 +113,12 @@ export class ScriptedAgent implements AsyncDisposable {
     this.through = this.#through.promise;
   }
 
-  /** Registers and begins. What a process of the same worker's name left unanswered is answered first. */
+  /** Registers and begins. Open leases of the same worker name come first. */
   async start(): Promise<void> {
     await this.#agent.start({ signal: this.#stopping.signal });
   }
 
-  /** What was begun and waits is given back, unless the cassette crashed the agent. */
+  /** Gives back what is unanswered, unless the cassette crashed the agent. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     await this.#agent.stop(this.#waiting.size === 0 ? {} : { timeoutMs: STOP_MS });
@@ -149,7 +147,7 @@ export class ScriptedAgent implements AsyncDisposable {
     return undefined;
   }
 
-  /** An answer that goes on is chosen by the message that the task began with. */
+  /** The first message of the task chooses the exchange, also for follow-ups. */
   async #cueOf(task: AgentTask): Promise<Cue> {
     const first = task.isFollowUp
       ? (await this.#agent.client.message(task.view.message_id, { signal: task.signal })).message
@@ -159,7 +157,7 @@ export class ScriptedAgent implements AsyncDisposable {
     return cue;
   }
 
-  /** A message that came before the question was asked answers it, too, when its turn comes behind it. */
+  /** A message that was sent before the question answers it too, if it is taken after it. */
   async #turnOf(task: AgentTask): Promise<number> {
     const known = this.#turns.get(task.id);
     if (known !== undefined) return known;
@@ -167,12 +165,12 @@ export class ScriptedAgent implements AsyncDisposable {
     return answeredQuestions(this.#agent.client, message, task);
   }
 
-  /** Answers with the handler's reply when the step ends the turn. */
+  /** Returns the handler's reply when the step ends the turn. */
   async #playStep(
     task: AgentTask,
-    { exchange, pieces }: Cue & { readonly pieces: KnownPieces },
+    { exchange, pieces }: Cue & { readonly pieces: ArtifactProgress },
     step: Step,
-    place: string,
+    position: string,
   ): Promise<{ readonly reply: TaskReply } | undefined> {
     const over = async (outcome: PlayedOutcome): Promise<void> =>
       this.#report({ message: task.message, taskId: task.id, exchange, outcome });
@@ -211,7 +209,7 @@ export class ScriptedAgent implements AsyncDisposable {
       case "crash":
         if (task.attempt > step.attempts) return undefined;
         await over("crashed");
-        return this.#crash(exchange, place);
+        return this.#crash(exchange, position);
       case "silence":
         break;
     }
@@ -219,7 +217,7 @@ export class ScriptedAgent implements AsyncDisposable {
     return this.#silence(task.message.id, task.signal);
   }
 
-  async #putArtifact(task: AgentTask, artifact: ScriptedArtifact, pieces: KnownPieces): Promise<void> {
+  async #putArtifact(task: AgentTask, artifact: ScriptedArtifact, pieces: ArtifactProgress): Promise<void> {
     const { id: artifactId, name, description } = artifact;
     let about = {
       ...(name === undefined ? {} : { name }),
@@ -235,7 +233,7 @@ export class ScriptedAgent implements AsyncDisposable {
 
   async #playMessage(received: AgentMessage): Promise<void> {
     const { message, signal } = received;
-    // Whoever answers notices answers the answers to its answers.
+    // Answers to notices would make loops.
     if (message.from === POSTMASTER) return;
     const { exchange, steps } = this.#player.choose(message.id, message);
     if (exchange === undefined) return;
@@ -264,7 +262,7 @@ export class ScriptedAgent implements AsyncDisposable {
     await over("acknowledged");
   }
 
-  /** The key is made of the message's id, so that a message that comes again is answered once. */
+  /** The idempotency key comes from the message's id, so that a redelivered message is answered once. */
   async #answer(message: Message, { text, parts }: ScriptedReply, signal: AbortSignal): Promise<void> {
     const { id, from, thread_id } = message;
     const answer = {
@@ -286,7 +284,7 @@ export class ScriptedAgent implements AsyncDisposable {
     try {
       await pause(durationMs, { signal: AbortSignal.any([signal, this.#stopping.signal]) });
     } catch (reason) {
-      // Told to the relay as an end of the work only after the agent itself has heard that it stops.
+      // Rejects only after the agent itself is stopping; before that, it would count as a failure of the task.
       if (this.#stopping.signal.aborted) await this.#silence(messageId, signal);
       throw reason;
     } finally {
@@ -294,7 +292,7 @@ export class ScriptedAgent implements AsyncDisposable {
     }
   }
 
-  /** Nothing, until going on is of no use; then what was begun is given back. */
+  /** Waits until the agent stops or the task ends, then gives the message back. */
   async #silence(messageId: string, signal: AbortSignal): Promise<never> {
     this.#waiting.add(messageId);
     await aborted(signal);
@@ -303,9 +301,9 @@ export class ScriptedAgent implements AsyncDisposable {
     throw signal.reason;
   }
 
-  #crash(exchange: Exchange | undefined, place: string): Promise<never> {
+  #crash(exchange: Exchange | undefined, position: string): Promise<never> {
     const where = `${this.#cassette.file}:${exchange?.line ?? 1}`;
-    const why = new RelayError("unavailable", `the cassette crashed the agent at ${where}, step ${place}`);
+    const why = new RelayError("unavailable", `the cassette crashed the agent at ${where}, step ${position}`);
     this.#hasCrashed = true;
     this.#options.crash?.(why);
     this.#end.reject(why);
@@ -327,14 +325,14 @@ export class ScriptedAgent implements AsyncDisposable {
   }
 }
 
-/** The task has ended without this agent: it was canceled, or its deadline passed. */
+/** The task ended without this agent: canceled, or its deadline passed. */
 function isOver(reason: unknown): boolean {
   return reason instanceof RelayError && ["task_canceled", "task_finished"].includes(reason.code);
 }
 
-/** What the task has of its artifacts, and what of that the turns before this one made. */
-function piecesOf({ view }: AgentTask, played: readonly Step[]): KnownPieces {
-  const pieces = new KnownPieces(view);
+/** The artifacts of the task, with the parts that earlier turns made. */
+function piecesOf({ view }: AgentTask, played: readonly Step[]): ArtifactProgress {
+  const pieces = new ArtifactProgress(view);
   for (const step of played) {
     if (step.act !== "artifact") continue;
     const { id: artifactId } = step.artifact;
@@ -345,7 +343,7 @@ function piecesOf({ view }: AgentTask, played: readonly Step[]): KnownPieces {
   return pieces;
 }
 
-/** What the cassette wants to go wrong is not an error of the agent. */
+/** A failure that the cassette asks for; not an error of the agent. */
 class ScriptedFailure extends Error {}
 
 function withoutScripted(onError: NonNullable<RelayAgentOptions["onError"]>): typeof onError {

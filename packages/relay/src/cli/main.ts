@@ -1,7 +1,7 @@
 import type { Writable } from "node:stream";
-import { processEnvironment } from "../config/environment.ts";
-import { EXIT } from "./exit-codes.ts";
-import { runCli } from "./run-cli.ts";
+import { processEnvironment } from "../config/setting-reader.ts";
+import { EXIT } from "./command-line/exit.ts";
+import { runCli } from "./program.ts";
 
 const ending = new AbortController();
 for (const name of ["SIGINT", "SIGTERM"] as const) {
@@ -11,7 +11,7 @@ for (const name of ["SIGINT", "SIGTERM"] as const) {
     ending.abort();
   });
 }
-// A reader that goes away is noticed where the write is awaited.
+// A closed reader is noticed where the write is awaited.
 for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {});
 
 const exitCode = await runCli(process.argv.slice(2), {

@@ -3,7 +3,7 @@ import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { describe, it } from "node:test";
 import { RelayError } from "@a2a-relay/protocol";
-import { loadConfig, loadConfigWithSources } from "./load-config.ts";
+import { loadConfig, loadConfigWithSources, loadClientConfig } from "./load-config.ts";
 import type { ConfigSources } from "./setting-reader.ts";
 
 const KEY = "0123456789abcdef";
@@ -56,10 +56,10 @@ describe("loadConfig", () => {
     });
   });
 
-  it("keeps anchors with the data unless another place is named", () => {
-    assert.equal(load({ flags: { data: "/mail" } }).anchorDirectory, resolve("/mail/anchors"));
+  it("keeps anchors with the data unless another directory is named", () => {
+    assert.equal(load({ flags: { data: "/relay" } }).anchorDirectory, resolve("/relay/anchors"));
     const env = { A2A_RELAY_ANCHOR_DIR: "~/other-disk" };
-    assert.equal(load({ flags: { data: "/mail" }, env }).anchorDirectory, join(homedir(), "other-disk"));
+    assert.equal(load({ flags: { data: "/relay" }, env }).anchorDirectory, join(homedir(), "other-disk"));
   });
 
   it("is frozen, its lists and parts too", () => {
@@ -92,8 +92,8 @@ describe("loadConfig", () => {
   });
 
   it("makes the data directory absolute and knows the home directory", () => {
-    assert.equal(load({ flags: { data: "mail" } }).dataDirectory, resolve("mail"));
-    assert.equal(load({ dotenv: { A2A_RELAY_DATA: "~/mail" } }).dataDirectory, join(homedir(), "mail"));
+    assert.equal(load({ flags: { data: "relay" } }).dataDirectory, resolve("relay"));
+    assert.equal(load({ dotenv: { A2A_RELAY_DATA: "~/relay" } }).dataDirectory, join(homedir(), "relay"));
   });
 
   it("takes the slash off the end of the public URL", () => {
@@ -190,17 +190,17 @@ describe("loadConfig refuses", () => {
     ["a name to call", { flags: { "egress-allow": "localhost" } }, /^--egress-allow .*"localhost" is none/],
     ["a time to live of nothing", { env: { A2A_RELAY_MESSAGE_TTL_MS: "0" } }, /from 1000 to/],
     [
-      "events that go before their mail",
+      "events that go before their messages",
       { env: { A2A_RELAY_JOURNAL_RETENTION_MS: "1" } },
       /at least A2A_RELAY_MAIL_RETENTION_MS/,
     ],
     [
-      "mail for ever with events that are not",
+      "messages for ever with events that are not",
       { env: { A2A_RELAY_MAIL_RETENTION_MS: "0" } },
       /\(the default\): expected 0/,
     ],
     [
-      "more requeues than a scan looks at",
+      "more requeues than a scan checks",
       { env: { A2A_RELAY_AUTO_RETRY_MAX_REQUEUES: "9", A2A_RELAY_AUTO_RETRY_SCAN_LIMIT: "8" } },
       /at most A2A_RELAY_AUTO_RETRY_SCAN_LIMIT \(8\)/,
     ],
@@ -248,9 +248,29 @@ describe("loadConfigWithSources", () => {
     assert.doesNotMatch(JSON.stringify(settings), new RegExp(KEY));
   });
 
-  it("names variables that look like settings and are none", () => {
+  it("names variables that begin like settings and are none", () => {
     const env = { A2A_RELAY_URL: "http://127.0.0.1:1", A2A_RELAY_DRIAN_MS: "1", PATH: "/bin" };
     const { unknownVariables } = loadConfigWithSources({ flags: {}, env, dotenv: { A2A_RELAY_PORT: "1" } });
     assert.deepEqual(unknownVariables, ["A2A_RELAY_DRIAN_MS", "A2A_RELAY_PORT"]);
+  });
+});
+
+describe("loadClientConfig", () => {
+  it("talks to the relay of this machine unless told otherwise", () => {
+    const config = loadClientConfig({ flags: {}, env: {}, dotenv: {} });
+    assert.deepEqual(config, { url: "http://127.0.0.1:8080", apiKey: undefined });
+  });
+
+  it("takes the address from the flag before the environment", () => {
+    const env = { A2A_RELAY_URL: "http://127.0.0.1:1" };
+    assert.equal(loadClientConfig({ flags: {}, env, dotenv: {} }).url, "http://127.0.0.1:1");
+    const flags = { relay: "http://127.0.0.1:2/" };
+    assert.equal(loadClientConfig({ flags, env, dotenv: {} }).url, "http://127.0.0.1:2");
+  });
+
+  it("takes the key from .env, but never the address", () => {
+    const dotenv = { A2A_RELAY_URL: "http://other.example", A2A_RELAY_API_KEY: KEY };
+    const config = loadClientConfig({ flags: {}, env: {}, dotenv });
+    assert.deepEqual(config, { url: "http://127.0.0.1:8080", apiKey: KEY });
   });
 });

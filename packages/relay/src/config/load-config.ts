@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { isLoopbackHost } from "./loopback.ts";
+import { isLoopbackHost } from "./addresses.ts";
 import type { RelayConfig, RetryScheduler } from "./relay-config.ts";
 import { type ConfigSources, type EffectiveSetting, SettingReader } from "./setting-reader.ts";
 import { RELAY_URL, SETTINGS } from "./settings.ts";
@@ -7,7 +7,7 @@ import { RELAY_URL, SETTINGS } from "./settings.ts";
 export interface LoadedConfig {
   readonly config: RelayConfig;
   readonly settings: readonly EffectiveSetting[];
-  /** Variables that look like ours but name no setting: most likely misspelt. */
+  /** Variables that begin with A2A_RELAY_ and name no setting: most likely misspelt. */
   readonly unknownVariables: readonly string[];
 }
 
@@ -60,7 +60,7 @@ function fill(reader: SettingReader): RelayConfig {
 
 function readRetryScheduler(reader: SettingReader): RetryScheduler | undefined {
   const enabled = reader.read(SETTINGS.autoRetryScheduler);
-  // Read even when the scheduler is off: a mistake is told at start, not on the day it is switched on.
+  // Read even when the scheduler is off: a mistake is refused at the start, not on the day it is switched on.
   const intervalMs = reader.read(SETTINGS.autoRetryIntervalMs);
   const policy = Object.freeze({
     min_lease_age_ms: reader.read(SETTINGS.autoRetryMinLeaseAgeMs),
@@ -71,7 +71,7 @@ function readRetryScheduler(reader: SettingReader): RetryScheduler | undefined {
   if (policy.max_requeues > policy.scan_limit) {
     reader.refuse(
       SETTINGS.autoRetryMaxRequeues,
-      `at most A2A_RELAY_AUTO_RETRY_SCAN_LIMIT (${policy.scan_limit}); a scan cannot requeue more than it looks at`,
+      `at most A2A_RELAY_AUTO_RETRY_SCAN_LIMIT (${policy.scan_limit}); a scan cannot requeue more than it checks`,
     );
   }
   return enabled ? Object.freeze({ intervalMs, policy }) : undefined;
@@ -84,12 +84,12 @@ function validateRelations(config: RelayConfig, reader: SettingReader): void {
       "a loopback address, because other machines could reach this one and no API key is set; set A2A_RELAY_API_KEY or bind 127.0.0.1",
     );
   }
-  // Receipts are derived from events, so that mail must not outlive its events.
+  // Receipts are derived from events, so a message must not outlive its events.
   const { messageRetentionMs, journalRetentionMs } = config;
   if (journalRetentionMs !== 0 && (messageRetentionMs === 0 || journalRetentionMs < messageRetentionMs)) {
     reader.refuse(
       SETTINGS.journalRetentionMs,
-      `0 (for ever) or at least A2A_RELAY_MAIL_RETENTION_MS (${messageRetentionMs === 0 ? "0, for ever" : messageRetentionMs}), because the receipts of mail are read from its events`,
+      `0 (for ever) or at least A2A_RELAY_MAIL_RETENTION_MS (${messageRetentionMs === 0 ? "0, for ever" : messageRetentionMs}), because the receipts of a message are read from its events`,
     );
   }
 }
@@ -98,4 +98,19 @@ function unknownVariables(sources: ConfigSources): readonly string[] {
   const known = new Set([...Object.values(SETTINGS), RELAY_URL].flatMap((setting) => setting.variables));
   const present = new Set([...Object.keys(sources.env), ...Object.keys(sources.dotenv)]);
   return [...present].filter((name) => name.startsWith("A2A_RELAY_") && !known.has(name)).toSorted();
+}
+
+/** What a program needs to talk to a relay. */
+export interface ClientConfig {
+  readonly url: string;
+  readonly apiKey: string | undefined;
+}
+
+export function loadClientConfig(sources: ConfigSources): ClientConfig {
+  // The address never comes from .env: a foreign directory must not decide where messages and the key go.
+  const trusted = new SettingReader({ ...sources, dotenv: {} });
+  return Object.freeze({
+    url: trusted.read(RELAY_URL),
+    apiKey: new SettingReader(sources).read(SETTINGS.apiKey),
+  });
 }

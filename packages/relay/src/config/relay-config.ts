@@ -1,18 +1,18 @@
 import type { RetryStalePolicy } from "@a2a-relay/protocol";
 
-/** Everything that can be set, filled and validated once by `loadConfig`; frozen from then on. */
+/** All settings of a relay. `loadConfig` fills, validates and freezes them once. */
 export interface RelayConfig {
   /** The address to listen on. Anything but loopback needs an API key. Default 127.0.0.1. */
   readonly host: string;
   /** 0 picks a free port. Default 8080. */
   readonly port: number;
-  /** Where the database, its lock and the archive live. Default ~/.a2a-relay. */
+  /** The directory of the database, its lock and the archive. Default ~/.a2a-relay. */
   readonly dataDirectory: string;
   /** Where anchors of the journal are kept, best on another disk. Default: anchors in the data directory. */
   readonly anchorDirectory: string;
   /** The address the relay tells others, without a slash at the end. Default: where it listens. */
   readonly publicUrl: string | undefined;
-  /** The key of whoever runs the relay. When set, every request needs it, or one that was made here. */
+  /** The key of the operator. When set, every request needs it, or a key that was made with it. */
   readonly apiKey: string | undefined;
   /** Whether giving and answering tasks needs capability tokens in the default tenant. Default off. */
   readonly capabilities: boolean;
@@ -21,15 +21,15 @@ export interface RelayConfig {
   /** CIDRs that the relay may call though they are not public, each with its prefix. */
   readonly egressAllow: readonly string[];
   readonly logLevel: "silent" | "error" | "warn" | "info" | "debug";
-  /** How long unread mail is kept when its sender does not say. Default 7 days. */
+  /** How long an unread message is kept when its sender does not say. Default 7 days. */
   readonly messageTtlMs: number;
-  /** Open mail one agent may have. Default 100,000. */
+  /** Open messages one agent may have. Default 100,000. */
   readonly mailboxOpenMax: number;
   /** Leases a message may have before an automatic requeue gives up on it. Default 3. */
   readonly leaseAttemptsMax: number;
-  /** How often the relay looks for expired mail, timed-out leases and passed deadlines. Default 1 s. */
+  /** How often the relay checks for expired messages, timed-out leases and passed deadlines. Default 1 s. */
   readonly sweepIntervalMs: number;
-  /** How long settled mail stays before it is archived. Default 30 days; 0 keeps it for ever. */
+  /** How long settled messages stay before they are archived. Default 30 days; 0 keeps them for ever. */
   readonly messageRetentionMs: number;
   /** How long events stay before they are archived. Default 90 days; 0 keeps them for ever. */
   readonly journalRetentionMs: number;
@@ -39,13 +39,13 @@ export interface RelayConfig {
   readonly checkpointPages: number;
   /** The opt-in scheduler of `retry-stale`: undefined is off. */
   readonly retryScheduler: RetryScheduler | undefined;
-  /** How long a stopping relay waits for requests under way. Default 8 s, so that it is gone within 10. */
+  /** How long a stopping relay waits for requests under way. Default 8 s, so that it ends within 10. */
   readonly drainMs: number;
-  /** How often a stream on which nothing comes gives a sign of life. Default 15 s. */
+  /** How often the relay sends a heartbeat on an idle stream. Default 15 s. */
   readonly heartbeatMs: number;
-  /** How long a reader of a stream may take for what it was sent. Default 30 s. */
+  /** How long a reader of a stream may take to receive data. Default 30 s. */
   readonly streamStallMs: number;
-  /** When pushes are tried, counted from the first try. Default 0, 5 s, 30 s and 120 s. */
+  /** When pushes are attempted, counted from the first attempt. Default 0, 5 s, 30 s and 120 s. */
   readonly pushAttemptsMs: readonly number[];
   /** How long a receiver of a push may take to answer. Default 15 s. */
   readonly pushTimeoutMs: number;

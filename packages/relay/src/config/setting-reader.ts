@@ -1,5 +1,7 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { parseEnv } from "node:util";
 import { RelayError } from "@a2a-relay/protocol";
-import type { Environment } from "./environment.ts";
 import type { Setting } from "./setting.ts";
 
 /** Where values come from, the strongest first. */
@@ -10,8 +12,8 @@ export interface ConfigSources {
   readonly dotenv: Environment;
 }
 
-export const SETTING_SOURCES = ["flag", "environment", ".env", "default"] as const;
-export type SettingSource = (typeof SETTING_SOURCES)[number];
+const SETTING_SOURCES = ["flag", "environment", ".env", "default"] as const;
+type SettingSource = (typeof SETTING_SOURCES)[number];
 
 /** One value in force, as `a2a-relay config` shows it. */
 export interface EffectiveSetting {
@@ -23,7 +25,7 @@ export interface EffectiveSetting {
   readonly value: string | number | boolean | readonly string[] | null;
 }
 
-/** Reads settings from the strongest source that has them, and remembers which that was. */
+/** Reads settings from the strongest source that has them, and keeps which one it was. */
 export class SettingReader {
   readonly settings: EffectiveSetting[] = [];
   readonly #sources: ConfigSources;
@@ -62,7 +64,7 @@ export class SettingReader {
     ] as const) {
       for (const variable of setting.variables) {
         const text = values[variable]?.trim();
-        // Set to nothing means not set: that is how compose files and CI pass an absent value on.
+        // An empty value means not set: compose files and CI pass absent values that way.
         if (text !== undefined && text !== "") return { text, source, variable };
       }
     }
@@ -88,4 +90,25 @@ interface FoundValue {
   readonly text: string;
   readonly source: SettingSource;
   readonly variable: string;
+}
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Only this function reads the process environment. */
+export function processEnvironment(): Environment {
+  return process.env;
+}
+
+/** The `.env` file of a directory; a directory without one has no settings. */
+export function readDotenv(directory: string): Environment {
+  const path = join(directory, ".env");
+  try {
+    return parseEnv(readFileSync(path, "utf8"));
+  } catch (reason) {
+    if (reason instanceof Error && "code" in reason && reason.code === "ENOENT") return {};
+    const why = reason instanceof Error ? reason.message : String(reason);
+    throw new RelayError("invalid_argument", `${path} cannot be read: ${why}; repair or remove it`, {
+      cause: reason,
+    });
+  }
 }

@@ -1,13 +1,13 @@
-/** Says what was expected instead; the caller adds the setting's name, its value and where it came from. */
+/** Throws with what was expected; the caller adds the setting's name, its value and its source. */
 export type Complain = (expected: string) => never;
 
-/** One thing that can be set: its names, what it means, what it is when nobody sets it. */
+/** One setting: its names, its meaning, its default. */
 export interface Setting<Value> {
   /** Environment variables, the preferred one first. */
   readonly variables: readonly [string, ...string[]];
   /** The long flag, without dashes. */
   readonly flag: string;
-  /** What stands for the value in help texts. */
+  /** The name of the value in help texts. */
   readonly placeholder: string;
   readonly meaning: string;
   readonly fallback: Value;
@@ -18,11 +18,11 @@ export interface Setting<Value> {
 
 type Names = Pick<Setting<unknown>, "variables" | "flag" | "meaning">;
 
-export interface IntegerOptions extends Names {
+interface IntegerOptions extends Names {
   readonly fallback: number;
   readonly minimum: number;
   readonly maximum: number;
-  /** Why a bound is where it is, or what a special value does. */
+  /** Explains a limit or a special value. */
   readonly remark?: string;
 }
 

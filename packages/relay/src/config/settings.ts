@@ -1,9 +1,7 @@
-import { isIP } from "node:net";
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { LIMITS } from "@a2a-relay/protocol";
-import { A2A_SETTINGS } from "./a2a-settings.ts";
-import { parseCidrs } from "./cidrs.ts";
+import { parseCidrs, parseHost, parseOrigins, parsePublicUrl } from "./addresses.ts";
 import type { RelayConfig } from "./relay-config.ts";
 import { type Complain, integerSetting, type Setting, switchSetting } from "./setting.ts";
 
@@ -19,6 +17,7 @@ const LOG_LEVELS = [
   "info",
   "debug",
 ] as const satisfies readonly RelayConfig["logLevel"][];
+const CARD_DIALECTS = ["1.0", "0.3"] as const satisfies readonly RelayConfig["cardDialect"][];
 const API_KEY_CHARS_MIN = 16;
 const API_KEY_CHARS_MAX = 512;
 
@@ -45,7 +44,7 @@ const dataDirectory: Setting<string> = {
   variables: ["A2A_RELAY_DATA"],
   flag: "data",
   placeholder: "directory",
-  meaning: "Where the database, its lock and the archive live.",
+  meaning: "The directory of the database, its lock and the archive.",
   fallback: join(homedir(), ".a2a-relay"),
   parse: parseDirectory,
 };
@@ -73,7 +72,7 @@ const apiKey: Setting<string | undefined> = {
   flag: "api-key",
   placeholder: "key",
   meaning:
-    "The key of whoever runs the relay. When set, every request needs it, or a key made with `keys create`, as a bearer token. At least 16 characters.",
+    "The key of the operator. When set, every request needs it, or a key made with `keys create`, as a bearer token. At least 16 characters.",
   fallback: undefined,
   secret: true,
   parse: (text, complain) =>
@@ -122,7 +121,7 @@ const logLevel: Setting<RelayConfig["logLevel"]> = {
 const messageTtlMs = integerSetting({
   variables: ["A2A_RELAY_MESSAGE_TTL_MS"],
   flag: "message-ttl-ms",
-  meaning: "How long unread mail is kept when its sender does not say.",
+  meaning: "How long an unread message is kept when its sender does not say.",
   fallback: LIMITS.messageTtlMsDefault,
   minimum: SECOND_MS,
   maximum: LIMITS.messageTtlMsMax,
@@ -131,7 +130,7 @@ const messageTtlMs = integerSetting({
 const mailboxOpenMax = integerSetting({
   variables: ["A2A_RELAY_MAILBOX_OPEN_MAX"],
   flag: "mailbox-open-max",
-  meaning: "Open mail one agent may have; the next send is answered mailbox_full.",
+  meaning: "Open messages one agent may have; the next send is answered mailbox_full.",
   fallback: LIMITS.mailboxOpenMax,
   minimum: 1,
   maximum: 10_000_000,
@@ -149,7 +148,7 @@ const leaseAttemptsMax = integerSetting({
 const sweepIntervalMs = integerSetting({
   variables: ["A2A_RELAY_SWEEP_INTERVAL_MS"],
   flag: "sweep-interval-ms",
-  meaning: "How often the relay looks for expired mail, timed-out leases and passed deadlines.",
+  meaning: "How often the relay checks for expired messages, timed-out leases and passed deadlines.",
   fallback: SECOND_MS,
   minimum: 10,
   maximum: HOUR_MS,
@@ -158,11 +157,11 @@ const sweepIntervalMs = integerSetting({
 const messageRetentionMs = integerSetting({
   variables: ["A2A_RELAY_MAIL_RETENTION_MS"],
   flag: "mail-retention-ms",
-  meaning: "How long settled mail stays before it is archived; 0 keeps it for ever.",
+  meaning: "How long settled messages stay before they are archived; 0 keeps them for ever.",
   fallback: 30 * DAY_MS,
   minimum: 0,
   maximum: RETENTION_MS_MAX,
-  remark: "0 keeps settled mail for ever",
+  remark: "0 keeps settled messages for ever",
 });
 
 const journalRetentionMs = integerSetting({
@@ -178,7 +177,7 @@ const journalRetentionMs = integerSetting({
 const anchorIntervalMs = integerSetting({
   variables: ["A2A_RELAY_ANCHOR_INTERVAL_MS"],
   flag: "anchor-interval-ms",
-  meaning: "How often the relay writes down, outside the journal, where the journal stands.",
+  meaning: "How often the relay writes an anchor of the journal: its last position and hash.",
   fallback: 10 * SECOND_MS,
   minimum: 10,
   maximum: DAY_MS,
@@ -205,7 +204,7 @@ const drainMs = integerSetting({
 const heartbeatMs = integerSetting({
   variables: ["A2A_RELAY_HEARTBEAT_MS"],
   flag: "heartbeat-ms",
-  meaning: "How often a stream on which nothing comes gives a sign of life.",
+  meaning: "How often the relay sends a heartbeat on an idle stream.",
   fallback: 15 * SECOND_MS,
   minimum: 10,
   maximum: 600 * SECOND_MS,
@@ -214,7 +213,7 @@ const heartbeatMs = integerSetting({
 const streamStallMs = integerSetting({
   variables: ["A2A_RELAY_STREAM_STALL_MS"],
   flag: "stream-stall-ms",
-  meaning: "How long a reader of a stream may take for what it was sent before it is cut off.",
+  meaning: "How long a reader of a stream may take to receive data before it is cut off.",
   fallback: 30 * SECOND_MS,
   minimum: 10,
   maximum: 600 * SECOND_MS,
@@ -224,7 +223,7 @@ const pushAttemptsMs: Setting<readonly number[]> = {
   variables: ["A2A_RELAY_PUSH_ATTEMPTS_MS"],
   flag: "push-attempts-ms",
   placeholder: "times",
-  meaning: "When a push is tried, in milliseconds counted from the first try, separated by commas.",
+  meaning: "When a push is attempted, in milliseconds from the first attempt, separated by commas.",
   fallback: [0, 5 * SECOND_MS, 30 * SECOND_MS, 120 * SECOND_MS],
   parse: parseAttempts,
 };
@@ -237,6 +236,37 @@ const pushTimeoutMs = integerSetting({
   minimum: 10,
   maximum: 600 * SECOND_MS,
 });
+
+const a2aBlockMs = integerSetting({
+  variables: ["A2A_RELAY_A2A_BLOCK_MS"],
+  flag: "a2a-block-ms",
+  meaning: "How long a blocking A2A send waits for its task before it is answered with the unfinished task.",
+  fallback: 30 * SECOND_MS,
+  minimum: 0,
+  maximum: 600 * SECOND_MS,
+});
+
+const grpcPort: Setting<number | undefined> = {
+  variables: ["A2A_RELAY_GRPC_PORT"],
+  flag: "grpc-port",
+  placeholder: "number",
+  meaning: "The port for A2A over gRPC, on the same address; 0 picks a free one. Without it: no gRPC.",
+  fallback: undefined,
+  parse: (text, complain) => {
+    const number = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN;
+    return number <= 65_535 ? number : complain("a whole number from 0 to 65535");
+  },
+};
+
+const cardDialect: Setting<RelayConfig["cardDialect"]> = {
+  variables: ["A2A_RELAY_CARD_DIALECT"],
+  flag: "card-dialect",
+  placeholder: "version",
+  meaning: "The version of A2A in which cards are written for clients that do not say theirs: 1.0 or 0.3.",
+  fallback: "1.0",
+  parse: (text, complain) =>
+    CARD_DIALECTS.find((dialect) => dialect === text) ?? complain(CARD_DIALECTS.join(" or ")),
+};
 
 const autoRetryScheduler = switchSetting({
   variables: ["A2A_RELAY_AUTO_RETRY_SCHEDULER"],
@@ -285,7 +315,7 @@ const autoRetryMaxRequeues = integerSetting({
 const autoRetryScanLimit = integerSetting({
   variables: ["A2A_RELAY_AUTO_RETRY_SCAN_LIMIT"],
   flag: "auto-retry-scan-limit",
-  meaning: "Leases one scan looks at, oldest first.",
+  meaning: "Leases one scan checks, oldest first.",
   fallback: 100,
   minimum: 1,
   maximum: 1_000,
@@ -301,7 +331,7 @@ export const RELAY_URL: Setting<string> = {
   parse: parsePublicUrl,
 };
 
-/** Everything that can be set. `docs/reference/configuration.md` lists the same; a test compares them. */
+/** All settings of the relay. A test compares them with `docs/reference/configuration.md`. */
 export const SETTINGS = {
   host,
   port,
@@ -326,7 +356,9 @@ export const SETTINGS = {
   streamStallMs,
   pushAttemptsMs,
   pushTimeoutMs,
-  ...A2A_SETTINGS,
+  a2aBlockMs,
+  grpcPort,
+  cardDialect,
   autoRetryScheduler,
   autoRetryIntervalMs,
   autoRetryMinLeaseAgeMs,
@@ -339,42 +371,6 @@ function parseDirectory(text: string, complain: Complain): string {
   if (text.includes("\0")) return complain("a directory path");
   // Only a shell expands the tilde; a path from .env arrives with it.
   return text === "~" || text.startsWith("~/") ? join(homedir(), text.slice(1)) : resolve(text);
-}
-
-function parseHost(text: string, complain: Complain): string {
-  const bare = text.replace(/^\[(.*)\]$/, "$1");
-  if (isIP(bare) !== 0 || /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/i.test(bare)) return bare;
-  return complain("an IP address or a host name, without a scheme or a port, such as 127.0.0.1");
-}
-
-function parsePublicUrl(text: string, complain: Complain): string {
-  const url = URL.parse(text);
-  const plain =
-    url !== null &&
-    (url.protocol === "https:" || url.protocol === "http:") &&
-    `${url.username}${url.password}${url.search}${url.hash}` === "";
-  if (!plain)
-    return complain(
-      "an http or https URL without user, query and fragment, such as https://relay.example.org",
-    );
-  return url.href.replace(/\/+$/, "");
-}
-
-function parseOrigins(text: string, complain: Complain): readonly string[] {
-  const origins = text
-    .split(",")
-    .map((origin) => origin.trim())
-    .filter((origin) => origin !== "");
-  const bad = origins.find((origin) => {
-    const url = URL.parse(origin);
-    return url === null || !url.protocol.startsWith("http") || url.origin !== origin.replace(/\/$/, "");
-  });
-  if (bad !== undefined) {
-    return complain(
-      `origins such as https://app.example.org, separated by commas; ${JSON.stringify(bad)} is none, and "*" would let every web page in`,
-    );
-  }
-  return origins.map((origin) => origin.replace(/\/$/, ""));
 }
 
 function parseAttempts(text: string, complain: Complain): readonly number[] {
