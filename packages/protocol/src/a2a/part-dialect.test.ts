@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { Part } from "../part.ts";
+import type { Part } from "../model/part.ts";
 import { fromProtoPart, toKindPart, toProtoPart, toTypePart, toV1Part } from "./part-dialect.ts";
 
 /** The same parts in 1.0, in 0.2 and 0.3, in 0.1, and in the JSON of 0.3's protocol buffers. */

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { TASK_STATES } from "../task.ts";
+import { TASK_STATES } from "../model/task.ts";
 import { A2A_STATES } from "./a2a-json.ts";
 import { readA2aState, readTaskState, toA2aState, toTaskState, writePlainState } from "./state-names.ts";
 

@@ -1,9 +1,9 @@
 import { type Static, Type } from "typebox";
-import { LIMITS } from "./limits.ts";
+import { LIMITS } from "../base/limits.ts";
 
 /**
- * A2A parts and artifacts as A2A JSON. They are carried, not interpreted: unknown members stay, and every
- * dialect's discriminator (`kind`, `type`, none) is let through. The A2A front translates at its edge.
+ * A2A parts and artifacts as A2A JSON. The relay carries them without interpreting them: unknown members stay, and so
+ * does every dialect's discriminator (`kind`, `type`, none). The A2A transport translates.
  */
 export type Part = Readonly<Record<string, unknown>>;
 export const PartSchema = Type.Unsafe<Part>(Type.Object({}, { additionalProperties: true, title: "Part" }));
@@ -22,7 +22,7 @@ export const ArtifactSchema = Type.Object(
 );
 export type ArtifactInput = Static<typeof ArtifactSchema>;
 
-/** An artifact as the relay keeps it: with an id, in A2A's own camelCase. */
+/** An artifact as the relay stores it: with an id, in A2A's camelCase. */
 export interface Artifact {
   readonly artifactId: string;
   readonly parts: readonly Part[];

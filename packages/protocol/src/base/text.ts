@@ -18,10 +18,9 @@ export function assertCleanJson(value: unknown, where: string, depth = 0): void 
     for (const item of value) assertCleanJson(item, where, depth + 1);
     return;
   }
-  for (const key in value) {
-    const path = depth === 0 ? key : where;
+  for (const [key, member] of Object.entries(value)) {
     assertCleanJson(key, where, depth + 1);
-    assertCleanJson((value as Record<string, unknown>)[key], path, depth + 1);
+    assertCleanJson(member, depth === 0 ? key : where, depth + 1);
   }
 }
 
@@ -40,25 +39,14 @@ export function parseInstant(input: unknown, field: string): number {
   );
 }
 
-let lastInstant = { atMs: Number.NaN, text: "" };
-let lastSecond = { second: Number.NaN, text: "" };
-
-/** Remembers the last one, and its second: under load, many messages are of the same millisecond. */
+/** Epoch milliseconds as ISO 8601 in UTC. */
 export function formatInstant(atMs: number): string {
-  if (lastInstant.atMs !== atMs) {
-    const second = Math.floor(atMs / 1_000);
-    if (lastSecond.second !== second) {
-      lastSecond = { second, text: new Date(second * 1_000).toISOString().slice(0, -"000Z".length) };
-    }
-    const ms = String(Math.floor(atMs - second * 1_000)).padStart(3, "0");
-    lastInstant = { atMs, text: `${lastSecond.text}${ms}Z` };
-  }
-  return lastInstant.text;
+  return new Date(atMs).toISOString();
 }
 
 const QUOTE_CHARS_MAX = 80;
 
-/** A value as it is shown in an error: short, on one line. However large it is, only its beginning is read. */
+/** A value for an error text: short, on one line. Reads only the beginning of a large value. */
 export function quote(value: unknown): string {
   const text = beginningOfJson(value, QUOTE_CHARS_MAX);
   if (text.length <= QUOTE_CHARS_MAX) return text;
@@ -91,8 +79,24 @@ function beginningOfJson(value: unknown, chars: number): string {
   return `${text}}`;
 }
 
-/** Date.parse turns 30 February into 2 March; a message's date should mean what it says. */
+/** Date.parse turns 30 February into 2 March. */
 function isRealDay(fields: RegExpExecArray): boolean {
   const [year, month, day] = [Number(fields[1]), Number(fields[2]), Number(fields[3])];
   return new Date(Date.UTC(year, month - 1, day)).getUTCDate() === day;
+}
+
+/**
+ * JSON with sorted keys: the same content gives the same text. Keys are sorted by their UTF-16 code units at every
+ * level, without blanks and without undefined members. Signatures and digests cover this text, so it is part of the
+ * wire.
+ */
+export function canonicalJson(value: unknown): string {
+  if (typeof value !== "object" || value === null) return JSON.stringify(value) ?? "null";
+  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(",")}]`;
+  const record = value as Record<string, unknown>;
+  const members = Object.keys(record)
+    .filter((key) => record[key] !== undefined)
+    .toSorted()
+    .map((key) => `${JSON.stringify(key)}:${canonicalJson(record[key])}`);
+  return `{${members.join(",")}}`;
 }

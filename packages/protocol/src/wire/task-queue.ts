@@ -1,19 +1,22 @@
 import { type Static, Type } from "typebox";
-import { DUPLICATE_RISKS } from "./delivery.ts";
-import { exactly } from "./exactly.ts";
-import { LIMITS } from "./limits.ts";
-import { DUPLICATE_SAFETIES } from "./message.ts";
-import type { RelayErrorCode, RelayErrorDetails } from "./relay-error.ts";
-import { RetryStaleRequestSchema } from "./retry-stale.ts";
-import { RESULT_STATUSES } from "./task.ts";
+import { DUPLICATE_RISKS } from "../model/delivery.ts";
+import { exactly, idSchema, nullable, waitMsSchema } from "../base/schema.ts";
+import { LIMITS } from "../base/limits.ts";
+import { DUPLICATE_SAFETIES } from "../model/message.ts";
+import type { RelayErrorCode, RelayErrorDetails } from "../base/relay-error.ts";
+import { RetryStaleRequestSchema } from "./repair.ts";
+import { RESULT_STATUSES } from "../model/task.ts";
 
-// The task-queue wire: tasks and results as flat objects. Members that are absent are left out, never null.
+/*
+ * The task-queue wire: tasks and results as flat objects. Absent members are left out, never null.
+ *
+ * Seeds 002 and 004 both say `A2ATaskResult`, for two shapes. Seed 004's types are the `QueueTask…` family here, and its
+ * result is `QueueTaskResult`. Seed 002's result will be `A2aTaskResult`, beside `A2aTask` of the A2A protocol.
+ */
 
-const id = Type.String({ minLength: 1, maxLength: LIMITS.idCharsMax });
-const optional = <Schema extends Parameters<typeof Type.Optional>[0]>(schema: Schema) =>
-  Type.Optional(Type.Union([schema, Type.Null()]));
+const id = idSchema;
 
-/** An agent as this wire names it: `display` is for people, `pubkey` is who it is. */
+/** An agent on this wire: `display` is for people, `pubkey` identifies it. */
 export const QueueAgentSchema = Type.Object(
   { display: id, pubkey: Type.Optional(Type.String({ maxLength: LIMITS.idCharsMax })) },
   { additionalProperties: false, title: "AgentId" },
@@ -24,7 +27,7 @@ export interface QueueAgent {
 }
 
 const agent = Type.Union([QueueAgentSchema, id]);
-/** Not blank where the seed wants something; the core says so in the seed's own words. */
+/** The core refuses blank text where the seed requires some, in the seed's words. */
 const text = Type.String();
 
 export const QueueTaskSchema = Type.Object(
@@ -33,10 +36,10 @@ export const QueueTaskSchema = Type.Object(
     sender: agent,
     recipient: agent,
     intent_text: text,
-    task_kind: optional(Type.String({ maxLength: LIMITS.idCharsMax })),
-    parent: optional(id),
-    deadline_ms: optional(Type.Integer({ minimum: 0, maximum: 8_640_000_000_000_000 })),
-    idempotency: optional(
+    task_kind: nullable(Type.String({ maxLength: LIMITS.idCharsMax })),
+    parent: nullable(id),
+    deadline_ms: nullable(Type.Integer({ minimum: 0, maximum: 8_640_000_000_000_000 })),
+    idempotency: nullable(
       Type.Object({
         duplicate_safety: Type.Enum(DUPLICATE_SAFETIES),
         key: Type.String({ maxLength: LIMITS.idempotencyKeyCharsMax }),
@@ -71,8 +74,8 @@ export const QueueTaskResultSchema = Type.Object(
     task_id: id,
     status: Type.Enum(RESULT_STATUSES),
     content: Type.Optional(Type.Array(QueueContentSchema, { maxItems: LIMITS.partsMax })),
-    error_message: optional(text),
-    lease_id: optional(id),
+    error_message: nullable(text),
+    lease_id: nullable(id),
   },
   { title: "QueueTaskResult" },
 );
@@ -85,13 +88,13 @@ export interface QueueTaskResult {
   readonly error_message?: string;
 }
 
-/** The lease beside the task or result that was taken: what a worker renews, and finishes with. */
+/** The lease of a taken task or result. */
 export interface QueueLease {
   readonly lease_id: string;
   readonly attempt: number;
   readonly leased_at_ms: number;
   readonly message_id: string;
-  /** The relay's own id of the task. */
+  /** The relay's id of the task. */
   readonly relay_task_id: string;
 }
 
@@ -110,22 +113,22 @@ export interface QueueTaskEntry {
 const limit = Type.Optional(
   Type.Integer({ minimum: 0, maximum: LIMITS.listLimitMax, default: LIMITS.queueLimitDefault }),
 );
-const waitMs = Type.Optional(Type.Integer({ minimum: 0, maximum: LIMITS.waitMsMax, default: 0 }));
-/** Whose mail, for an operator; an agent takes its own. */
+/** Operators name the agent; an agent's own key implies it. */
 const forAgent = Type.Optional(id);
 
-/** The agent that an operator speaks for, where the body has no place for it. */
+/** The agent that an operator acts for, on routes whose body does not name it. */
 export const QueueCallerSchema = exactly({ agent: forAgent });
 
-export const QueueNextSchema = exactly({ agent: forAgent, worker: Type.Optional(id), wait_ms: waitMs });
+export const QueueNextSchema = exactly({ agent: forAgent, worker: Type.Optional(id), wait_ms: waitMsSchema });
 export type QueueNext = Static<typeof QueueNextSchema>;
 
 export const ResultNextSchema = exactly({
   agent: forAgent,
-  wait_ms: waitMs,
+  wait_ms: waitMsSchema,
   ack: Type.Optional(
     Type.Enum(["now", "explicit"] as const, {
-      description: "now: taken is done. explicit: it comes back unless it is acknowledged under its lease.",
+      description:
+        "now: taking it acknowledges it. explicit: it comes back unless it is acknowledged under its lease.",
     }),
   ),
 });
@@ -161,10 +164,10 @@ export const QueueRepairRequestSchema = exactly({
   command: Type.Union([
     exactly({
       action: Type.Literal("requeue"),
-      lease_id: optional(id),
+      lease_id: nullable(id),
       duplicate_risk: Type.Enum(DUPLICATE_RISKS),
     }),
-    exactly({ action: Type.Literal("force_error"), lease_id: optional(id), message: text }),
+    exactly({ action: Type.Literal("force_error"), lease_id: nullable(id), message: text }),
   ]),
 });
 export type QueueRepairRequest = Static<typeof QueueRepairRequestSchema>;
@@ -230,7 +233,7 @@ export interface QueueResultAccepted {
 export interface QueueResultOption {
   readonly kind: "a2a_result_opt";
   readonly result: QueueTaskResult | null;
-  /** Only where it waits to be acknowledged. */
+  /** Absent when taking the result acknowledged it. */
   readonly lease?: QueueLease;
 }
 
@@ -244,7 +247,7 @@ export interface QueueResults {
   readonly results: readonly QueueTaskResult[];
 }
 
-/** The queue, and the filters that were in force; null is off. */
+/** The queue and the applied filters; null means no filter. */
 export interface QueueSnapshot {
   readonly kind: "a2a_queue";
   readonly limit: number;
@@ -267,7 +270,7 @@ export interface QueueAutoRetried {
 
 export interface QueueCompacted {
   readonly kind: "a2a_compacted";
-  /** How many messages left the relay for its archive. */
+  /** How many messages moved to the archive. */
   readonly dropped: number;
 }
 

@@ -1,8 +1,8 @@
 import { type Static, Type } from "typebox";
-import { exactly } from "./exactly.ts";
-import { LIMITS } from "./limits.ts";
+import { exactly, listLimitSchema } from "../base/schema.ts";
+import { LIMITS } from "../base/limits.ts";
 
-/** How the relay reaches an agent at its callback URL: with signed posts of its own, or as any A2A client would. */
+/** How the relay calls an agent at its callback URL: with signed webhooks, or as an A2A client. */
 export const PUSH_MODES = ["webhook", "a2a"] as const;
 export type PushMode = (typeof PUSH_MODES)[number];
 
@@ -24,31 +24,29 @@ export type PushRotateRequest = Static<typeof PushRotateRequestSchema>;
 export const PushReplayRequestSchema = exactly({
   since: Type.String({
     maxLength: 40,
-    description: "Pushes again all open mail that was accepted since, ISO 8601.",
+    description: "Pushes again all open messages that were accepted since, ISO 8601.",
   }),
 });
 export type PushReplayRequest = Static<typeof PushReplayRequestSchema>;
 
 export const PushQuerySchema = exactly({
   state: Type.Optional(Type.Enum(PUSH_STATES)),
-  limit: Type.Optional(
-    Type.Integer({ minimum: 1, maximum: LIMITS.listLimitMax, default: LIMITS.listLimitDefault }),
-  ),
+  limit: listLimitSchema,
 });
 export type PushQuery = Static<typeof PushQuerySchema>;
 
-/** One request to an endpoint. Without a status there was no answer, and `error` says why. */
+/** One request to an endpoint. Without an answer there is no `status`, and `error` gives the reason. */
 export interface PushAttemptView {
   readonly attempt: number;
   readonly at: string;
   readonly duration_ms: number;
   readonly status?: number;
   readonly error?: string;
-  /** The beginning of what came back; only for the agent itself and for operators. */
+  /** The beginning of the answer; only for the agent itself and for operators. */
   readonly answer?: string;
 }
 
-/** What became of pushing one message. Whatever it is, the mail is in the mailbox until it is acknowledged. */
+/** The pushes of one message. The message stays in the mailbox until it is acknowledged. */
 export interface PushView {
   readonly message_id: string;
   readonly state: PushState;
@@ -67,18 +65,18 @@ export interface PushEndpointView {
   readonly state: "active" | "disabled";
   /** Why it is disabled. */
   readonly reason?: string;
-  /** Failures in a row; at some number the circuit opens and the endpoint is left alone for a while. */
+  /** Consecutive failures; after some of them the circuit opens and pushes pause. */
   readonly failures: number;
   readonly circuit: "closed" | "open";
   readonly open_until?: string;
   readonly pending: number;
-  /** The secret before this one still signs until then. */
+  /** Until then the previous secret signs too. */
   readonly old_secret_until?: string;
   /** Newest first. */
   readonly pushes: readonly PushView[];
 }
 
-/** The one answer that has the secret: `push_secret` is shown here and never again. */
+/** The only answer that holds the secret. */
 export interface PushRotated {
   readonly agent_id: string;
   readonly push_secret: string;
@@ -90,7 +88,7 @@ export interface PushReplayed {
   readonly replayed: number;
 }
 
-/** What a webhook carries: the form that Standard Webhooks suggests. */
+/** The body of a webhook, in the form that Standard Webhooks suggests. */
 export interface PushPayload {
   readonly type: "message.available" | "message.notice";
   readonly timestamp: string;

@@ -1,6 +1,6 @@
 import { type Static, Type } from "typebox";
-import { exactly } from "./exactly.ts";
-import { LIMITS } from "./limits.ts";
+import { exactly, reasonSchema } from "../base/schema.ts";
+import { LIMITS } from "../base/limits.ts";
 import { type Artifact, ArtifactSchema, PartsSchema } from "./part.ts";
 
 export const TASK_STATES = [
@@ -25,7 +25,7 @@ export function isTerminal(state: TaskState): state is TerminalTaskState {
 export const RESULT_STATUSES = ["ok", "error", "partial"] as const;
 export type ResultStatus = (typeof RESULT_STATUSES)[number];
 
-/** One step of a task's way from agent to agent. */
+/** One handoff of a task from agent to agent. */
 export interface HandoffStep {
   readonly from: string;
   readonly to: string;
@@ -33,7 +33,7 @@ export interface HandoffStep {
   readonly at: string;
 }
 
-/** A task as the API shows it. */
+/** A task in answers of the API. */
 export interface TaskView {
   readonly id: string;
   readonly state: TaskState;
@@ -47,7 +47,7 @@ export interface TaskView {
   readonly status_text?: string;
   readonly result_status?: ResultStatus;
   readonly result_message_id?: string;
-  /** It was completed with a plain message, which is all that an A2A caller who waited has seen of it. */
+  /** Completed with a plain message; a waiting A2A caller got only that message. */
   readonly plain?: true;
   readonly artifacts: readonly Artifact[];
   readonly handoffs: readonly HandoffStep[];
@@ -55,7 +55,7 @@ export interface TaskView {
   readonly updated_at: string;
 }
 
-/** A task among others: what it made is asked for task by task. */
+/** A task in a list, without its artifacts. */
 export type TaskSummary = Omit<TaskView, "artifacts"> & { readonly artifact_count: number };
 
 export interface TaskTreeView {
@@ -63,19 +63,18 @@ export interface TaskTreeView {
   readonly children: readonly TaskTreeView[];
 }
 
-const reason = Type.String({ minLength: 1, maxLength: LIMITS.reasonCharsMax, pattern: "\\S" });
 const leaseId = Type.Optional(
   Type.String({
     minLength: 1,
     maxLength: LIMITS.idCharsMax,
-    description: "The lease under which the work was done; required while the task's mail is leased.",
+    description: "The lease under which the work was done; required while the task's delivery is leased.",
   }),
 );
 const text = Type.Optional(Type.String({ description: "Plain text for the requester." }));
 const members = (description: string) =>
   Type.Optional(Type.Record(Type.String(), Type.Unknown(), { description }));
 const a2aMessage = members("Members of the A2A message beside its parts: messageId, metadata, extensions.");
-const metadata = members("A2A metadata of this step of the task, as those who follow it see it.");
+const metadata = members("A2A metadata of this update, for readers of the task.");
 
 export const TaskStatusRequestSchema = exactly({
   state: Type.Enum(["working", "input-required", "auth-required"] as const),
@@ -109,7 +108,7 @@ export const TaskCompleteRequestSchema = exactly({
   result_status: Type.Optional(Type.Enum(["ok", "partial"] as const)),
   plain: Type.Optional(
     Type.Boolean({
-      description: "Answer an A2A caller that waits with a plain message instead of the task.",
+      description: "Answer a waiting A2A caller with a plain message instead of the task.",
     }),
   ),
   a2a_message: a2aMessage,
@@ -119,7 +118,7 @@ export const TaskCompleteRequestSchema = exactly({
 export type TaskCompleteRequest = Static<typeof TaskCompleteRequestSchema>;
 
 export const TaskFailRequestSchema = exactly({
-  reason,
+  reason: reasonSchema,
   parts: Type.Optional(PartsSchema),
   a2a_message: a2aMessage,
   metadata,
@@ -127,5 +126,5 @@ export const TaskFailRequestSchema = exactly({
 });
 export type TaskFailRequest = Static<typeof TaskFailRequestSchema>;
 
-export const TaskCancelRequestSchema = exactly({ reason: Type.Optional(reason) });
+export const TaskCancelRequestSchema = exactly({ reason: Type.Optional(reasonSchema) });
 export type TaskCancelRequest = Static<typeof TaskCancelRequestSchema>;

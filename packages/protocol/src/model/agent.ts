@@ -1,5 +1,5 @@
 import { type Static, Type } from "typebox";
-import { LIMITS } from "./limits.ts";
+import { LIMITS } from "../base/limits.ts";
 import { PUSH_MODES, type PushMode } from "./push.ts";
 
 const name = Type.String({ minLength: 1, maxLength: LIMITS.idCharsMax });
@@ -14,14 +14,14 @@ export const SkillSchema = Type.Object(
 );
 export type Skill = Static<typeof SkillSchema>;
 
-/** An A2A agent card, possibly partial: kept as its owner wrote it, completed only when it is served. */
+/** An A2A agent card, possibly partial. The relay stores it as written and completes it when it serves it. */
 export type AgentCard = Readonly<Record<string, unknown>>;
 export const AgentCardSchema = Type.Unsafe<AgentCard>(
   Type.Object({}, { additionalProperties: true, title: "AgentCard" }),
 );
 
 /**
- * Shows that the caller holds the private half: an Ed25519 signature over the lines
+ * Proves that the caller holds the private key: an Ed25519 signature over the lines
  * `a2a-relay.register.v1`, tenant, agent id, public key in base58 and `signed_at`, joined by line feeds.
  */
 export const KeyProofSchema = Type.Object(
@@ -52,7 +52,7 @@ export const RegisterRequestSchema = Type.Object(
     agent_card: Type.Optional(AgentCardSchema),
     extended_card: Type.Optional(
       Type.Union([AgentCardSchema, Type.Null()], {
-        description: "A card for callers who are known. Null takes it away; absent: as before.",
+        description: "A card for authenticated callers. Null removes it; absent: as before.",
       }),
     ),
     direct: Type.Optional(
@@ -67,12 +67,12 @@ export const RegisterRequestSchema = Type.Object(
     push: Type.Optional(
       Type.Union([Type.Enum(PUSH_MODES), Type.Null()], {
         description:
-          "How mail is sent to callback_url as it comes: posted, or over A2A. Null switches it off; absent: as before.",
+          "How the relay pushes messages to callback_url: as webhooks, or over A2A. Null switches it off; absent: as before.",
       }),
     ),
     notice: Type.Optional(
       Type.Boolean({
-        description: "Push only that there is mail, not the message. False unless it was set.",
+        description: "Push only a notice, not the message. False unless it was set.",
       }),
     ),
     push_ack: Type.Optional(
@@ -107,7 +107,7 @@ export type RegisterRequest = Static<typeof RegisterRequestSchema>;
 export const PRESENCES = ["online", "offline", "unknown"] as const;
 export type Presence = (typeof PRESENCES)[number];
 
-/** An agent as the API shows it. */
+/** An agent in answers of the API. */
 export interface AgentView {
   readonly agent_id: string;
   readonly display_name: string;
@@ -117,13 +117,13 @@ export interface AgentView {
   readonly representative_queries: readonly string[];
   /** For the agent itself and for operators. */
   readonly callback_url?: string;
-  /** How mail is sent there; absent when it is not. */
+  /** How messages are pushed there; absent when they are not. */
   readonly push?: PushMode;
   readonly ttl_ms?: number;
   readonly presence: Presence;
   /** The agent's Ed25519 public key in base58. */
   readonly pubkey_b58?: string;
-  /** The relay holds the private half. */
+  /** The relay holds the private key. */
   readonly custodial?: boolean;
   readonly registered_at: string;
   readonly last_seen_at?: string;

@@ -1,5 +1,6 @@
 import { type Static, Type } from "typebox";
-import { LIMITS } from "./limits.ts";
+import { LIMITS } from "../base/limits.ts";
+import { idSchema, nullable } from "../base/schema.ts";
 import { PartsSchema } from "./part.ts";
 import { TASK_STATES } from "./task.ts";
 
@@ -23,16 +24,15 @@ export type Urgency = (typeof URGENCIES)[number];
 export const DUPLICATE_SAFETIES = ["unsafe", "idempotent"] as const;
 export type DuplicateSafety = (typeof DUPLICATE_SAFETIES)[number];
 
-const id = Type.String({ minLength: 1, maxLength: LIMITS.idCharsMax });
-const nullableId = Type.Optional(Type.Union([id, Type.Null()]));
-const nullableText = Type.Optional(Type.Union([Type.String(), Type.Null()]));
-/** The last millisecond that a date can name. */
+const nullableId = nullable(idSchema);
+const nullableText = nullable(Type.String());
+/** The latest time that a JavaScript date can represent. */
 const LATEST_MS = 8_640_000_000_000_000;
 const key = Type.String({ minLength: 1, maxLength: LIMITS.idempotencyKeyCharsMax, pattern: "\\S" });
 
 /**
- * A message in the `a2a.v1` JSON, as a sender hands it in: what the relay can fill may be absent, `null`
- * means absent, and unknown members are kept.
+ * A message in the `a2a.v1` JSON, as a sender writes it: the relay fills what is absent, `null` means absent, and
+ * unknown members are kept.
  */
 export const MessageInputSchema = Type.Object(
   {
@@ -40,7 +40,7 @@ export const MessageInputSchema = Type.Object(
     id: nullableId,
     from: Type.Optional(Type.String({ description: "Follows from the credential; an operator names it." })),
     to: Type.String({
-      description: "An agent id or alias, or the URL of an A2A agent elsewhere.",
+      description: "An agent id or alias, or the URL of a remote A2A agent.",
       maxLength: LIMITS.urlCharsMax,
     }),
     type: Type.Optional(Type.Enum(MESSAGE_KINDS, { default: "note" })),
@@ -60,9 +60,7 @@ export const MessageInputSchema = Type.Object(
       }),
     ),
     task_state: Type.Optional(Type.Enum(TASK_STATES)),
-    plain: Type.Optional(
-      Type.Boolean({ description: "A reply that answers an A2A caller who waits with a plain message." }),
-    ),
+    plain: Type.Optional(Type.Boolean({ description: "Answer a waiting A2A caller with a plain message." })),
     a2a_message: Type.Optional(
       Type.Record(Type.String(), Type.Unknown(), {
         description: "Members of the A2A message beside its parts: messageId, metadata, extensions.",
@@ -85,8 +83,8 @@ export const MessageInputSchema = Type.Object(
     traceparent: nullableText,
     tracestate: nullableText,
     lease_id: Type.Optional(
-      Type.Union([id, Type.Null()], {
-        description: "The lease of the mail that a reply, status or handoff finishes. Not stored.",
+      Type.Union([idSchema, Type.Null()], {
+        description: "The lease of the delivery that a reply, status or handoff finishes. Not stored.",
       }),
     ),
   },
@@ -98,8 +96,8 @@ const signedText = (charsMax: number, description: string) =>
   Type.String({ minLength: 1, maxLength: charsMax, description });
 
 /**
- * A message that says itself who sent it, for `POST /api/a2a/inbox`. The signature is over the canonical JSON of all
- * its other members, known and unknown ones.
+ * A signed message for `POST /api/a2a/inbox`; the key names the sender. The signature covers the canonical JSON of all
+ * other members, known and unknown.
  */
 export const SignedMessageSchema = Type.Object(
   {
@@ -116,7 +114,7 @@ export const SignedMessageSchema = Type.Object(
 );
 export type SignedMessage = Static<typeof SignedMessageSchema>;
 
-/** A message as the relay keeps it: immutable, complete, already checked. */
+/** A message as the relay stores it: immutable, complete, already checked. */
 export interface Message {
   readonly version: typeof MESSAGE_VERSION;
   readonly id: string;

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import fc from "fast-check";
 import { parseAddress, parseAgentId, parseRecordId } from "./address.ts";
-import { LIMITS } from "./limits.ts";
-import { RelayError } from "./relay-error.ts";
+import { LIMITS } from "../base/limits.ts";
+import { RelayError } from "../base/relay-error.ts";
 
 function codeOf(act: () => unknown): string {
   try {

@@ -1,14 +1,14 @@
 import { type Static, Type } from "typebox";
-import { DUPLICATE_RISKS } from "./delivery.ts";
-import { exactly } from "./exactly.ts";
-import { LIMITS } from "./limits.ts";
+import { DUPLICATE_RISKS } from "../model/delivery.ts";
+import { exactly, idSchema, listLimitSchema, nullable } from "../base/schema.ts";
+import { LIMITS } from "../base/limits.ts";
 
-const id = Type.String({ minLength: 1, maxLength: LIMITS.idCharsMax });
+const id = idSchema;
 /** An instant: ISO 8601 in UTC, or epoch milliseconds. Answers always have the first form. */
 const instant = Type.Union([Type.String({ maxLength: 40 }), Type.Integer({ minimum: 0 })]);
 const tenant = Type.String({ minLength: 1, maxLength: LIMITS.tenantCharsMax });
 
-/** A key is shown with every request, or it signs messages and is never shown again. */
+/** A bearer key is sent with every request; a signing key signs messages and is never sent. */
 export const KEY_USES = ["bearer", "sign"] as const;
 export type KeyUse = (typeof KEY_USES)[number];
 
@@ -37,9 +37,7 @@ export const KeysQuerySchema = exactly({
   tenant: Type.Optional(tenant),
   agent: Type.Optional(id),
   page_token: Type.Optional(id),
-  limit: Type.Optional(
-    Type.Integer({ minimum: 1, maximum: LIMITS.listLimitMax, default: LIMITS.listLimitDefault }),
-  ),
+  limit: listLimitSchema,
 });
 export type KeysQuery = Static<typeof KeysQuerySchema>;
 
@@ -49,7 +47,7 @@ export const KeyRotateRequestSchema = exactly({
       minimum: 0,
       maximum: LIMITS.keyOverlapMsMax,
       default: LIMITS.keyOverlapMsDefault,
-      description: "How long the old key goes on working.",
+      description: "How long the old key keeps working.",
     }),
   ),
 });
@@ -57,7 +55,7 @@ export type KeyRotateRequest = Static<typeof KeyRotateRequestSchema>;
 
 export const KEY_STATES = ["active", "expired", "revoked"] as const;
 
-/** A key as the API shows it: never the secret. */
+/** A key without its secret. */
 export interface KeyView {
   readonly key_id: string;
   readonly use: KeyUse;
@@ -70,11 +68,11 @@ export interface KeyView {
   readonly expires_at?: string;
   readonly revoked_at?: string;
   readonly replaces?: string;
-  /** The newest key that a rotation made of this one. It goes on working when this one is revoked. */
+  /** The newest key that replaced this one. It keeps working when this one is revoked. */
   readonly replaced_by?: string;
 }
 
-/** The one answer that has the secret: `key` is shown here and never again. */
+/** The only answer that holds the secret. */
 export interface KeyCreated extends KeyView {
   readonly key: string;
 }
@@ -102,10 +100,7 @@ export interface TenantsResponse {
   readonly tenants: readonly TenantView[];
 }
 
-const nullable = <Schema extends Parameters<typeof Type.Optional>[0]>(schema: Schema) =>
-  Type.Optional(Type.Union([schema, Type.Null()]));
-
-/** What a capability is narrowed to; what is absent or null is not narrowed. Unknown members are kept. */
+/** The limits of a capability; absent or null means no limit. Unknown members are kept. */
 export const CapabilityScopeSchema = Type.Object(
   {
     version: Type.Optional(Type.Literal(1)),
@@ -115,7 +110,7 @@ export const CapabilityScopeSchema = Type.Object(
     duplicate_risk: Type.Optional(Type.Enum([...DUPLICATE_RISKS, "operator-accepted"] as const)),
     max_uses: nullable(Type.Integer({ minimum: 1 })),
     delegable: Type.Optional(
-      Type.Boolean({ description: "Its subject may grant it on, once, no wider than it is." }),
+      Type.Boolean({ description: "The subject may delegate it once, with the same or a narrower scope." }),
     ),
   },
   { additionalProperties: true, title: "CapabilityScope" },
@@ -134,13 +129,11 @@ export const CapabilityRevokeRequestSchema = exactly({ id });
 
 export const CapabilitiesQuerySchema = exactly({
   page_token: Type.Optional(id),
-  limit: Type.Optional(
-    Type.Integer({ minimum: 1, maximum: LIMITS.listLimitMax, default: LIMITS.listLimitDefault }),
-  ),
+  limit: listLimitSchema,
 });
 export type CapabilitiesQuery = Static<typeof CapabilitiesQuerySchema>;
 
-/** The signed token, exactly what the signature covers and the signature itself. */
+/** The signed token: what the signature covers, and the signature. */
 export interface CapabilityView {
   readonly id: string;
   readonly domain: "a2a-relay.capability.v1";
@@ -148,9 +141,9 @@ export interface CapabilityView {
   readonly nonce: string;
   readonly subject: string;
   readonly subject_pubkey_b58: string;
-  /** With the other agent's public key in it. */
+  /** Contains the public key of the other agent. */
   readonly action: string;
-  /** As it was asked for; not signed. */
+  /** The action as requested; not signed. */
   readonly written_action: string;
   readonly scope: CapabilityScope;
   readonly granted_by: string;
@@ -181,7 +174,7 @@ export interface CapabilityUsage {
   readonly scope: CapabilityScope;
   readonly expires_at?: string;
   readonly revoked: boolean;
-  /** It would be honoured now. */
+  /** The relay would honour it now. */
   readonly effective: boolean;
   readonly budget?: { readonly max_uses: number; readonly used: number; readonly remaining: number };
 }

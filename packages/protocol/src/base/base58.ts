@@ -1,7 +1,7 @@
 const ALPHABET = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
 const BASE = 58;
 
-/** Bytes as people can read them out: no 0, O, I or l. Meant for keys and signatures, not for long texts. */
+/** For keys and signatures; quadratic, so not for long texts. The alphabet has no 0, O, I or l. */
 export function toBase58(bytes: Uint8Array): string {
   const digits: number[] = [];
   for (const byte of bytes) {
@@ -24,9 +24,9 @@ export function toBase58(bytes: Uint8Array): string {
   );
 }
 
-/** Undefined when it is not base58, or not of exactly this length. */
+/** Undefined when the text is not base58, or does not decode to exactly `byteLength` bytes. */
 export function fromBase58(text: string, byteLength: number): Uint8Array | undefined {
-  // Longer than any text of that many bytes: not worth the arithmetic.
+  // Too long for that many bytes.
   if (text.length > byteLength * 2) return undefined;
   const bytes: number[] = [];
   for (const char of text) {

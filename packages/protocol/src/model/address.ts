@@ -1,17 +1,17 @@
-import { LIMITS } from "./limits.ts";
-import { RelayError } from "./relay-error.ts";
-import { quote } from "./text.ts";
+import { LIMITS } from "../base/limits.ts";
+import { RelayError } from "../base/relay-error.ts";
+import { quote } from "../base/text.ts";
 
 /** The stable id of an agent: `name@host`, a URN, a `did:…`, a peer id. */
 export type AgentId = string & { readonly brand: "AgentId" };
 
-/** Where notices come from. Nobody can register it, nobody can write to it. */
+/** The sender of notices. No agent can register this id or write to it. */
 export const POSTMASTER = "postmaster@relay" as AgentId;
 
-/** Who asks over A2A without being an agent. Nobody can register it, and only answers to its tasks reach it. */
+/** The sender for A2A callers that are no agents. No agent can register this id; only answers to its tasks reach it. */
 export const GUEST = "guest@relay" as AgentId;
 
-/** Ids of messages, threads and tasks share one grammar, so that none can climb out of a path. */
+/** The id of a message, thread or task. The grammar keeps ids from climbing out of a path. */
 export type RecordId = string & { readonly brand: "RecordId" };
 
 // No slash, no backslash, no white space, no control or format character, nothing that hides in a log line.
@@ -26,7 +26,7 @@ export function parseRecordId(input: unknown, field: string): RecordId {
   return parseName(input, field) as RecordId;
 }
 
-/** What `to` may hold. One parser for every wire; kinds that no part serves yet are told so by name. */
+/** What `to` may hold; every wire uses this parser. */
 export type Address =
   | { readonly kind: "name"; readonly name: string }
   | { readonly kind: "skill"; readonly skill: string }
@@ -42,7 +42,7 @@ export function parseAddress(input: unknown, field = "to"): Address {
   return { kind: "name", name };
 }
 
-/** People are also written to by the name they show, and that may have blanks in it. */
+/** A display name, which may hold blanks. */
 function parseDisplayName(input: unknown): string | undefined {
   if (typeof input !== "string" || !input.includes(" ") || input !== input.trim()) return undefined;
   const isName = input.length <= LIMITS.displayNameCharsMax && !FORBIDDEN.test(input.replaceAll(" ", ""));
@@ -62,7 +62,7 @@ function parseName(input: unknown, field: string): string {
   if (!input.isWellFormed() || FORBIDDEN.test(input) || input === "." || input.includes("..")) {
     throw new RelayError(
       "invalid_argument",
-      `${field}: ${quote(input)} is not a valid id; messages of any script, digits and . _ - : @ + = ~ are, "..", "/" and blanks are not`,
+      `${field}: ${quote(input)} is not a valid id; characters of any script, digits and . _ - : @ + = ~ are, "..", "/" and blanks are not`,
     );
   }
   return input;

@@ -8,35 +8,38 @@ import type {
   RenewResponse,
   SendResponse,
 } from "./api.ts";
-import { exactly } from "./exactly.ts";
-import { LIMITS } from "./limits.ts";
-import type { ErrorBody } from "./relay-error.ts";
+import { exactly } from "../base/schema.ts";
+import { LIMITS } from "../base/limits.ts";
+import type { ErrorBody } from "../base/relay-error.ts";
 
-/** Where a stream goes on: `Last-Event-ID` says the same, and counts where both are given. */
+/** `Last-Event-ID` means the same, and wins where both are given. */
 const since = Type.Optional(
-  Type.String({ maxLength: 40, description: "A cursor: what comes after it. Absent: from the oldest." }),
+  Type.String({ maxLength: 40, description: "A cursor: only what came after it. Absent: from the oldest." }),
 );
 
-const shown = {
+const mailboxQuery = {
   since,
-  peek: Type.Optional(Type.Boolean({ default: false, description: "Leaves no mark on what is shown." })),
+  peek: Type.Optional(Type.Boolean({ default: false, description: "Read without marking as delivered." })),
   notice: Type.Optional(
     Type.Boolean({
       default: false,
-      description: "Only what there is, not the messages; leaves no mark either.",
+      description: "Only notices, not the messages; marks nothing as delivered.",
     }),
   ),
 };
 
-/** `GET /mailbox/{agent}/stream`. Without a cursor it starts with all open mail. */
-export const MailboxStreamQuerySchema = exactly(shown);
+/** `GET /mailbox/{agent}/stream`. Without a cursor it starts with all open deliveries. */
+export const MailboxStreamQuerySchema = exactly(mailboxQuery);
 export type MailboxStreamQuery = Static<typeof MailboxStreamQuerySchema>;
 
 /** `WS /mailbox/{agent}/ws`. */
 export const MailboxSocketQuerySchema = exactly({
-  ...shown,
+  ...mailboxQuery,
   quiet: Type.Optional(
-    Type.Boolean({ default: false, description: "Shows no mail by itself; the socket only answers." }),
+    Type.Boolean({
+      default: false,
+      description: "Sends no messages by itself; the socket only answers requests.",
+    }),
   ),
 });
 export type MailboxSocketQuery = Static<typeof MailboxSocketQuerySchema>;
@@ -45,7 +48,7 @@ export type MailboxSocketQuery = Static<typeof MailboxSocketQuerySchema>;
 export const TaskEventsQuerySchema = exactly({ since });
 export type TaskEventsQuery = Static<typeof TaskEventsQuerySchema>;
 
-/** That there is mail, without the message. */
+/** A message's header, without the message. */
 export interface MailboxNotice {
   readonly message_id: string;
   readonly task_id?: string;
@@ -59,10 +62,10 @@ export interface MailboxNotice {
 export const STREAM_EVENTS = ["message", "notice", "event"] as const;
 export type StreamEventName = (typeof STREAM_EVENTS)[number];
 
-/** How often there is a sign of life on a stream, in milliseconds, as the relay says with its answer. */
+/** The relay announces its heartbeat interval of a stream in this header, in milliseconds. */
 export const HEARTBEAT_HEADER = "x-a2a-heartbeat-ms";
 
-/** A fact about a task, as those who take part in it see it: an event of the journal without its hashes. */
+/** A journal event about a task, without its hashes, for the participants of the task. */
 export interface TaskEventView {
   readonly seq: number;
   readonly type: string;
@@ -74,12 +77,12 @@ export interface TaskEventView {
   readonly data: Readonly<Record<string, unknown>>;
 }
 
-/** What can be asked over a socket; `input` is the body of the route of the same name. */
+/** The requests of a socket; `input` is the body of the route of the same name. */
 export const SOCKET_VERBS = ["send", "send_batch", "lease", "renew", "release", "ack", "fail"] as const;
 export type SocketVerb = (typeof SOCKET_VERBS)[number];
 
 export const SocketRequestSchema = exactly({
-  id: Type.String({ minLength: 1, maxLength: LIMITS.idCharsMax, description: "Comes back with the answer." }),
+  id: Type.String({ minLength: 1, maxLength: LIMITS.idCharsMax, description: "Returned with the answer." }),
   verb: Type.Enum(SOCKET_VERBS),
   input: Type.Optional(Type.Unsafe<unknown>(Type.Any())),
 });
@@ -89,7 +92,7 @@ export interface SocketRequest {
   readonly input?: unknown;
 }
 
-/** What each verb answers: the body of its route. */
+/** The answer to each verb: the body of its route. */
 export interface SocketAnswers {
   readonly send: SendResponse;
   readonly send_batch: BatchResponse;
@@ -100,16 +103,16 @@ export interface SocketAnswers {
   readonly fail: unknown;
 }
 
-/** All that a relay says over a socket; one JSON text a frame. */
+/** The frames that a relay sends over a socket, each one JSON text. */
 export type SocketFrame =
   | { readonly type: "mail"; readonly messages: readonly MailboxItem[]; readonly cursor: string }
   | { readonly type: "notice"; readonly notices: readonly MailboxNotice[]; readonly cursor: string }
   | { readonly type: "answer"; readonly id: string; readonly body: unknown }
   | ({ readonly type: "answer"; readonly id: string } & ErrorBody)
-  /** What was sent could not be read as a request, so there is no id to answer to. */
+  /** The request could not be read, so there is no id. */
   | ({ readonly type: "error" } & ErrorBody);
 
-/** Why a relay closes a socket. The reason of the frame is a sentence; for `slow` it is the cursor to go on from. */
+/** Close codes of a socket. The close reason is a sentence; for `slow` it is the cursor to resume from. */
 export const SOCKET_CLOSE = {
   stopping: 1001,
   tooLarge: 1009,
@@ -119,7 +122,7 @@ export const SOCKET_CLOSE = {
   slow: 4408,
 } as const;
 
-/** The subprotocol of the socket. Browsers cannot send a key in a header, so it may come as a second subprotocol. */
+/** The subprotocol of the socket. Browsers cannot set headers, so the key may be a second subprotocol. */
 export const SOCKET_PROTOCOL = "a2a-relay.v1";
 /** Followed by the key in base64url without padding. */
 export const SOCKET_KEY_PREFIX = "a2a-relay.key.";

@@ -1,29 +1,20 @@
 import { type Static, type TSchema, Type } from "typebox";
-import { exactly } from "./exactly.ts";
-import type { AgentView } from "./agent.ts";
-import {
-  DELIVERY_STATES,
-  type DeliveryView,
-  DUPLICATE_RISKS,
-  type LeaseView,
-  type Receipt,
-  type ReceiptStep,
-} from "./delivery.ts";
-import { LIMITS } from "./limits.ts";
-import { type Message, MessageInputSchema } from "./message.ts";
-import type { PushView } from "./push.ts";
-import type { ErrorBody } from "./relay-error.ts";
-import { TASK_STATES, type TaskSummary } from "./task.ts";
+import { exactly, idSchema, listLimitSchema, reasonSchema, waitMsSchema } from "../base/schema.ts";
+import type { AgentView } from "../model/agent.ts";
+import type { DeliveryView, LeaseView, Receipt, ReceiptStep } from "../model/delivery.ts";
+import { LIMITS } from "../base/limits.ts";
+import { type Message, MessageInputSchema } from "../model/message.ts";
+import type { PushView } from "../model/push.ts";
+import type { ErrorBody } from "../base/relay-error.ts";
+import { TASK_STATES, type TaskSummary } from "../model/task.ts";
 
 /** Query strings carry numbers as text; the core reads both. */
 const count = (maximum: number, fallback: number): TSchema =>
   Type.Optional(Type.Integer({ minimum: 1, maximum, default: fallback }));
-const id = Type.String({ minLength: 1, maxLength: LIMITS.idCharsMax });
+const id = idSchema;
 const cursor = Type.Optional(
-  Type.String({ maxLength: 40, description: "A cursor from an earlier answer; mail after it." }),
+  Type.String({ maxLength: 40, description: "A cursor from an earlier answer; only what came after it." }),
 );
-const waitMs = Type.Optional(Type.Integer({ minimum: 0, maximum: LIMITS.waitMsMax, default: 0 }));
-const reason = Type.String({ minLength: 1, maxLength: LIMITS.reasonCharsMax, pattern: "\\S" });
 
 export const BatchRequestSchema = exactly({
   messages: Type.Array(MessageInputSchema, { minItems: 1, maxItems: LIMITS.batchMessagesMax }),
@@ -34,8 +25,8 @@ export type BatchRequest = Static<typeof BatchRequestSchema>;
 export const MailboxReadSchema = exactly({
   since: cursor,
   limit: count(LIMITS.readLimitMax, LIMITS.readLimitDefault),
-  wait_ms: waitMs,
-  peek: Type.Optional(Type.Boolean({ default: false, description: "Look without marking as delivered." })),
+  wait_ms: waitMsSchema,
+  peek: Type.Optional(Type.Boolean({ default: false, description: "Read without marking as delivered." })),
 });
 
 export interface MailboxRead {
@@ -45,7 +36,7 @@ export interface MailboxRead {
   readonly peek?: boolean;
 }
 
-/** A whole lease may be handed back as it came, so other members are let through. */
+/** Callers may pass a whole lease back, so other members are allowed. */
 const leaseRef = Type.Object({ message_id: id, lease_id: id });
 export type LeaseRef = Static<typeof leaseRef>;
 
@@ -60,9 +51,9 @@ const leaseMs = Type.Integer({ minimum: LIMITS.leaseMsMin, maximum: LIMITS.lease
 export const LeaseRequestSchema = exactly({
   max: count(LIMITS.leaseCountMax, 1),
   lease_ms: Type.Optional(
-    Type.Union([leaseMs, Type.Null()], { description: "Absent: until somebody acts on it." }),
+    Type.Union([leaseMs, Type.Null()], { description: "Absent: the lease does not expire." }),
   ),
-  wait_ms: waitMs,
+  wait_ms: waitMsSchema,
   worker: Type.Optional(id),
 });
 export interface LeaseRequest {
@@ -72,7 +63,7 @@ export interface LeaseRequest {
   readonly worker?: string;
 }
 
-/** Many leases as a list, or one by its own two fields. */
+/** A list of leases, or one lease by its two fields. */
 const leaseRefs = {
   leases: Type.Optional(Type.Array(leaseRef, { minItems: 1, maxItems: LIMITS.ackMax })),
   message_id: Type.Optional(id),
@@ -85,31 +76,16 @@ export type RenewRequest = Static<typeof RenewRequestSchema>;
 export const ReleaseRequestSchema = exactly(leaseRefs);
 export type ReleaseRequest = Static<typeof ReleaseRequestSchema>;
 
-export const FailRequestSchema = exactly({ message_id: id, lease_id: Type.Optional(id), reason });
-export type FailRequest = Static<typeof FailRequestSchema>;
-
-export const RepairRequestSchema = exactly({
-  message_id: Type.Optional(id),
-  task_id: Type.Optional(id),
-  reason,
-  command: Type.Union([
-    exactly({
-      action: Type.Literal("requeue"),
-      lease_id: Type.Optional(id),
-      duplicate_risk: Type.Enum(DUPLICATE_RISKS),
-    }),
-    exactly({
-      action: Type.Literal("force_error"),
-      lease_id: Type.Optional(id),
-      message: reason,
-    }),
-  ]),
+export const FailRequestSchema = exactly({
+  message_id: id,
+  lease_id: Type.Optional(id),
+  reason: reasonSchema,
 });
-export type RepairRequest = Static<typeof RepairRequestSchema>;
+export type FailRequest = Static<typeof FailRequestSchema>;
 
 export const AgentsQuerySchema = exactly({
   page_token: Type.Optional(Type.String({ maxLength: LIMITS.idCharsMax })),
-  limit: count(LIMITS.listLimitMax, LIMITS.listLimitDefault),
+  limit: listLimitSchema,
 });
 export interface AgentsQuery {
   readonly page_token?: string;
@@ -122,7 +98,7 @@ export const TasksQuerySchema = exactly({
   thread_id: Type.Optional(id),
   parent: Type.Optional(id),
   since: cursor,
-  limit: count(LIMITS.listLimitMax, LIMITS.listLimitDefault),
+  limit: listLimitSchema,
 });
 export interface TasksQuery {
   readonly state?: (typeof TASK_STATES)[number];
@@ -136,7 +112,7 @@ export interface TasksQuery {
 export const ThreadsQuerySchema = exactly({
   agent: Type.Optional(id),
   before: cursor,
-  limit: count(LIMITS.listLimitMax, LIMITS.listLimitDefault),
+  limit: listLimitSchema,
 });
 export interface ThreadsQuery {
   readonly agent?: string;
@@ -154,8 +130,8 @@ export const EventsQuerySchema = exactly({
   type: Type.Optional(Type.String({ maxLength: LIMITS.idCharsMax })),
   agent: Type.Optional(id),
   thread: Type.Optional(id),
-  limit: count(LIMITS.listLimitMax, LIMITS.listLimitDefault),
-  wait_ms: waitMs,
+  limit: listLimitSchema,
+  wait_ms: waitMsSchema,
 });
 export interface EventsQuery {
   readonly since?: string;
@@ -166,27 +142,12 @@ export interface EventsQuery {
   readonly wait_ms?: number;
 }
 
-export const QueueQuerySchema = exactly({
-  state: Type.Optional(Type.Enum(DELIVERY_STATES)),
-  agent: Type.Optional(id),
-  min_lease_age_ms: Type.Optional(Type.Integer({ minimum: 0 })),
-  deadline_within_ms: Type.Optional(Type.Integer({ minimum: 0 })),
-  limit: count(LIMITS.listLimitMax, LIMITS.listLimitDefault),
-});
-export interface QueueQuery {
-  readonly state?: (typeof DELIVERY_STATES)[number];
-  readonly agent?: string;
-  readonly min_lease_age_ms?: number;
-  readonly deadline_within_ms?: number;
-  readonly limit?: number;
-}
-
 export interface RegisterResponse {
   readonly agent_id: string;
   readonly created: boolean;
-  /** The agent's own API key: in the answer to its first registration, and never again. */
+  /** The agent's API key; only in the answer to its first registration. */
   readonly api_key?: string;
-  /** What pushes to the agent are signed with: in the answer that first asks for push, and never again. */
+  /** The secret that signs pushes; only in the answer to the first registration with push. */
   readonly push_secret?: string;
   readonly agent: AgentView;
 }
@@ -216,7 +177,7 @@ export interface MessageResponse {
   readonly delivery?: DeliveryView;
   readonly task_id?: string;
   readonly receipts: readonly ReceiptStep[];
-  /** Absent where it was not pushed. */
+  /** Absent when it was not pushed. */
   readonly push?: PushView;
 }
 
@@ -289,7 +250,7 @@ export interface EventView {
   readonly seq: number;
   readonly type: string;
   readonly at: string;
-  /** The hash covers it too, so that nobody can check an event without it. */
+  /** The hash covers it, so checking an event needs it. */
   readonly tenant: string;
   readonly actor: string;
   readonly agent?: string;
@@ -307,35 +268,6 @@ export interface EventsResponse {
   readonly has_more: boolean;
 }
 
-export interface QueueEntry {
-  readonly message_id: string;
-  readonly task_id?: string;
-  readonly recipient: string;
-  readonly sender: string;
-  readonly kind: string;
-  readonly subject: string;
-  readonly state: string;
-  readonly attempt: number;
-  readonly duplicate_safety: string;
-  readonly accepted_at: string;
-  readonly deadline_ms?: number;
-  readonly lease_age_ms?: number;
-  readonly lease?: LeaseView;
-}
-
-export interface QueueResponse {
-  readonly entries: readonly QueueEntry[];
-  readonly totals: Readonly<Record<string, number>>;
-}
-
-export interface RepairResponse {
-  readonly message_id: string;
-  readonly task_id?: string;
-  readonly action: "requeued" | "forced_error";
-  readonly state: string;
-  readonly attempt: number;
-}
-
 export interface VerifyResponse {
   readonly ok: boolean;
   readonly events: number;
@@ -343,7 +275,7 @@ export interface VerifyResponse {
   readonly first_seq: number;
   readonly last_seq: number;
   readonly head: string;
-  /** What was last seen of the chain from outside the log; absent when nothing was yet. */
+  /** The latest anchor outside the log; absent before the first one. */
   readonly anchor?: AnchorView;
   readonly problem?: string;
 }

@@ -1,4 +1,4 @@
-/** Open mail is held, available or leased; settled mail never comes back. */
+/** Open deliveries are held, available or leased; settled deliveries never open again. */
 export const OPEN_DELIVERY_STATES = ["held", "available", "leased"] as const;
 export const SETTLED_DELIVERY_STATES = ["acknowledged", "expired", "withdrawn", "dead"] as const;
 export const DELIVERY_STATES = [...OPEN_DELIVERY_STATES, ...SETTLED_DELIVERY_STATES] as const;
@@ -20,7 +20,7 @@ export interface LeaseView {
   readonly expires_at?: string;
 }
 
-/** What happened to a message so far, in order, each step with its time and who did it. */
+/** The steps of a message, in the order in which they usually happen. */
 export const RECEIPT_STAGES = [
   "accepted",
   "noticed",

@@ -12,18 +12,18 @@ const MIB = 1024 * KIB;
 export const LIMITS = {
   /** One HTTP request body, and so one message. */
   bodyBytesMax: 1 * MIB,
-  /** What the relay adds to a message: ids, times, places. It does not count against its sender. */
+  /** What the relay adds to a message: ids, times, receipts. It does not count against the sender. */
   messageBytesAdded: 8 * KIB,
   /** The body of one `POST /messages/batch`: more than one message's worth, still bounded. */
   batchBodyBytesMax: 16 * MIB,
-  /** What is read and thrown away after a body proved too large, so that the 413 reaches its client. */
+  /** How much of a too large body the relay reads and discards, so that the 413 reaches the client. */
   drainBytesMax: 64 * MIB,
   drainMsMax: 10 * SECOND_MS,
   /** Nesting of JSON in a message; deeper input is an attack on parsers, not a message. */
   jsonDepthMax: 64,
   batchMessagesMax: 500,
   idCharsMax: 200,
-  /** What one agent says of itself, as JSON: lists of agents carry all of it. */
+  /** One registration, as JSON: lists of agents carry all of it. */
   registrationBytesMax: 64 * KIB,
   aliasesMax: 20,
   displayNameCharsMax: 200,
@@ -39,12 +39,12 @@ export const LIMITS = {
   taskArtifactBytesMax: 8 * MIB,
   /** Parts of one artifact that came in pieces: each piece adds at least one. */
   artifactPartsMax: 2_000,
-  /** Steps of one task that those who follow it can be shown again, and all of them as JSON. Its end always fits. */
+  /** Stored updates of one task, and their total size as JSON. The final update always fits. */
   taskUpdatesMax: 10_000,
   taskUpdateBytesMax: 16 * MIB,
-  /** Open mail of one agent; the next send is answered `mailbox_full`. */
+  /** Open deliveries of one agent; the next send is answered `mailbox_full`. */
   mailboxOpenMax: 100_000,
-  /** The messages of one answer, as JSON; what does not fit comes with the next. Always at least one message. */
+  /** The messages of one answer, as JSON; the rest comes with the next answer. Always at least one message. */
   answerBytesMax: 8 * MIB,
   readLimitDefault: 50,
   readLimitMax: 500,
@@ -52,12 +52,12 @@ export const LIMITS = {
   leaseCountMax: 100,
   leaseMsMin: 100,
   leaseMsMax: 24 * HOUR_MS,
-  /** A worker that never answers ends here: automatic requeues stop and the mail is dead. */
+  /** After this many leases without an answer, automatic requeues stop and the delivery is dead. */
   leaseAttemptsMax: 3,
   waitMsMax: 60 * SECOND_MS,
   /** Long polls that may wait at one time. */
   waitsMax: 20_000,
-  /** And of those of one agent, or of one key of an operator. */
+  /** The same for one agent, or for one operator key. */
   waitsOfCallerMax: 1_000,
   /** TCP connections one relay holds open. */
   connectionsMax: 30_000,
@@ -78,62 +78,62 @@ export const LIMITS = {
   tenantCharsMax: 64,
   /** Keys of one agent that work at one time: they are all revoked in one commit when it leaves. */
   agentKeysMax: 100,
-  /** A rotated key goes on working for so long unless its owner says otherwise. */
+  /** How long a rotated key keeps working, unless its owner says otherwise. */
   keyOverlapMsDefault: 24 * HOUR_MS,
   keyOverlapMsMax: 30 * DAY_MS,
   /** The scope of one capability, as JSON: every check of it reads all of it. */
   capabilityScopeBytesMax: 4 * KIB,
-  /** What one agent may hold for one action: every check looks at all of them. */
+  /** Capabilities of one agent for one action: every check reads all of them. */
   capabilitiesOfActionMax: 100,
   /** How old a proof of possession may be, and how far ahead its clock. */
   keyProofAgeMsMax: 5 * MINUTE_MS,
-  /** Refused callers without a known key that are written into the journal; the rest is counted. */
+  /** Refused callers without a valid key that the journal records; the rest are only counted. */
   unauthenticatedEventsPerMinuteMax: 60,
-  /** Results kept to answer idempotent work again without doing it twice: how long, and how many a tenant. */
+  /** Cached results of idempotent work: how long, and how many for each tenant. */
   cachedResultKeptMs: 7 * DAY_MS,
   cachedResultsMax: 10_000,
-  /** How long a result that was handed out waits to be acknowledged on the task-queue wire. */
+  /** How long a leased result waits for its acknowledgement on the task-queue wire. */
   resultLeaseMsDefault: MINUTE_MS,
   queueLimitDefault: 10,
   /** The messages of one step of a stream, as JSON: all that a connection holds for a reader. Always at least one. */
   streamPageBytesMax: 64 * KIB,
   streamPageMessagesMax: 200,
-  /** Requests of one socket that are under way at one time; the next ones are read when there is room. */
+  /** Concurrent requests of one socket; the relay reads the next one when there is room. */
   socketRequestsMax: 64,
-  /** Answers that a socket holds for a reader that does not take them; then it is asked nothing more. */
+  /** Unsent answers of one socket; above this the relay reads no more requests from it. */
   socketBufferBytesMax: 1 * MIB,
-  /** What is kept of the answer to a push. */
+  /** The stored part of the answer to a push. */
   pushAnswerBytesMax: 1 * KIB,
-  /** Tries of one push, and how far apart the first and the last may lie. */
+  /** Attempts of one push, and the longest time from the first to the last. */
   pushAttemptsMax: 20,
   pushAttemptMsMax: 7 * DAY_MS,
-  /** Attempts of one push that are kept: replays may make many more. */
+  /** Stored attempts of one push: replays may make many more. */
   pushAttemptsKept: 100,
   /** Pushes under way at one time, to one endpoint and to all of them. */
   pushesOfEndpointMax: 8,
   pushesUnderWayMax: 200,
-  /** Of those about A2A tasks: for one owner, and of them to one receiver. */
+  /** Of those, pushes about A2A tasks: for one owner, and from one owner to one receiver. */
   taskPushesOfOwnerMax: 40,
   taskPushesOfReceiverMax: 8,
-  /** A receiver that asks for more patience than this gets no more than this. */
+  /** The longest `Retry-After` of a receiver that the relay honours. */
   pushRetryAfterMsMax: 1 * HOUR_MS,
-  /** Places where one party to an A2A task wants to be told of it, and each secret that is sent there. */
+  /** Push configurations of one party to an A2A task, and the longest credential in one. */
   pushConfigsOfTaskMax: 10,
   pushCredentialCharsMax: 4_096,
-  /** Agents elsewhere, known by their URL, that the agents of one tenant write to. */
+  /** Remote agents, identified by their URL, that the agents of one tenant write to. */
   externalAgentsMax: 1_000,
-  /** What is read of an external agent's card, and of its answer: the artifacts of a task and what is around them. */
+  /** The largest card of a remote agent, and the largest answer: a task with all its artifacts. */
   remoteCardBytesMax: 256 * KIB,
   remoteAnswerBytesMax: 12 * MIB,
-  /** Tasks at external agents that are looked at at one time: in all, and of one tenant at one origin. */
+  /** Concurrent polls of tasks at remote agents: in all, and of one tenant at one origin. */
   remotePollsMax: 64,
   remotePollsOfOriginMax: 8,
-  /** Relays that a message may pass through on its way over A2A; one that has come so far goes in a circle. */
+  /** Relays that a message may pass on its way over A2A; more hops mean a loop. */
   a2aHopsMax: 10,
-  /** A replaced push secret goes on signing for so long unless its owner says otherwise. */
+  /** How long a replaced push secret keeps signing, unless its owner says otherwise. */
   pushSecretOverlapMsDefault: 24 * HOUR_MS,
   pushSecretOverlapMsMax: 30 * DAY_MS,
-  /** How old a signed message may be that comes in by webhook, and how far ahead its clock. */
+  /** The greatest age of a signed message, and how far ahead its clock may be. */
   signedMessageAgeMsMax: 5 * MINUTE_MS,
   nonceCharsMax: 200,
   /** All signatures of one message: about ten, for a sender that signs with several secrets. */
