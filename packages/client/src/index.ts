@@ -1,35 +1,35 @@
-export { RelayClient } from "./relay-client.ts";
-export type { Fetch, RelayClientOptions } from "./relay-client-options.ts";
-export type { CallOptions } from "./http-exchange.ts";
+export { RelayClient } from "./client/relay-client.ts";
+export type { Fetch, RelayClientOptions } from "./http/relay-client-options.ts";
+export type { CallOptions } from "./http/http-exchange.ts";
 export type {
   EventsStreamQuery,
   StreamedEvent,
   StreamedItem,
   StreamedNotice,
   StreamedTaskEvent,
-} from "./live-client.ts";
-export type { FollowOptions } from "./resumed-stream.ts";
-export type { InboxFrame } from "./mail-frames.ts";
-export type { SocketChannel } from "./socket-channel.ts";
-export type { WebSocketConstructor, WebSocketEvent, WebSocketLike } from "./socket-connection.ts";
-export type { SocketOptions } from "./socket-options.ts";
-export { TransportBlocked } from "./transport-blocked.ts";
-export type { TaskQueueClient } from "./task-queue-client.ts";
-export { createIdempotencyKey } from "./idempotency-key.ts";
-export { type KeyProofOptions, proveKey } from "./key-proof.ts";
-export { type MessageSigning, signMessage } from "./sign-message.ts";
-export { verifyWebhook, type WebhookVerification } from "./verify-webhook.ts";
+} from "./client/live-client.ts";
+export type { FollowOptions } from "./live/resumed-stream.ts";
+export type { InboxFrame } from "./live/inbox-frames.ts";
+export type { SocketChannel } from "./live/socket-channel.ts";
+export type { WebSocketConstructor, WebSocketEvent, WebSocketLike } from "./http/relay-client-options.ts";
+export type { SocketOptions } from "./live/socket-channel.ts";
+export { TransportBlocked } from "./http/http-answer.ts";
+export type { TaskQueueClient } from "./client/task-queue-client.ts";
+export { createIdempotencyKey } from "./http/idempotency.ts";
+export { type KeyProofOptions, proveKey } from "./signing/sign.ts";
+export { type MessageSigning, signMessage } from "./signing/sign.ts";
+export { verifyWebhook, type WebhookVerification } from "./signing/verify-webhook.ts";
 
-export { type AgentRequest, RelayAgent } from "./relay-agent.ts";
-export type { InboxTransportChoice, RelayAgentOptions } from "./relay-agent-options.ts";
-export type { MessageHandler, TaskHandler } from "./mail-worker.ts";
-export type { AddArtifactOptions, AgentTask, TaskReply, TaskReplyParts } from "./agent-task.ts";
-export type { ArtifactPiece, ArtifactPieces } from "./artifact-batches.ts";
-export type { AskedOverA2a } from "./asked-over-a2a.ts";
-export type { Said, SaidParts } from "./said.ts";
-export type { AgentMessage } from "./agent-message.ts";
-export type { ResultOptions, TaskOutcome, TaskRequest } from "./task-request.ts";
-export type { AgentActivity, OnAgentError } from "./background-errors.ts";
+export { type AgentRequest, RelayAgent } from "./agent/relay-agent.ts";
+export type { InboxTransportChoice, RelayAgentOptions } from "./agent/relay-agent-options.ts";
+export type { MessageHandler, TaskHandler } from "./agent/message-worker.ts";
+export type { AddArtifactOptions, AgentTask, TaskReply, TaskReplyParts } from "./agent/agent-task.ts";
+export type { ArtifactPiece, ArtifactPieces } from "./agent/artifact-batches.ts";
+export type { AskedOverA2a } from "./agent/task-content.ts";
+export type { Said, SaidParts } from "./agent/task-content.ts";
+export type { AgentMessage } from "./agent/agent-message.ts";
+export type { ResultOptions, TaskOutcome, TaskRequest } from "./agent/task-request.ts";
+export type { AgentActivity, OnAgentError } from "./agent/background-errors.ts";
 
 export { A2AClient } from "./a2a/a2a-client.ts";
 export type { A2aBindingName, A2AClientOptions } from "./a2a/a2a-client-options.ts";
@@ -42,8 +42,8 @@ export type {
   A2aSubscribeOptions,
   A2aTasksQuery,
 } from "./a2a/a2a-requests.ts";
-export type { A2aStreamEvent } from "./a2a/agent-binding.ts";
-export { isSettledState, isTerminalState } from "./a2a/settled-state.ts";
+export type { A2aStreamEvent } from "./a2a/stream-event.ts";
+export { isSettledState, isTerminalState } from "./a2a/stream-event.ts";
 export { type A2aSpoken, textOf } from "./a2a/text-of.ts";
 
 // What users of the SDK meet in its arguments and answers, so that they need one import.

@@ -1,6 +1,6 @@
-import { RelayAgent } from "../src/relay-agent.ts";
-import type { RelayAgentOptions } from "../src/relay-agent-options.ts";
-import type { RelayClient } from "../src/relay-client.ts";
+import { RelayAgent } from "../src/agent/relay-agent.ts";
+import type { RelayAgentOptions } from "../src/agent/relay-agent-options.ts";
+import type { RelayClient } from "../src/client/relay-client.ts";
 import { FaultyRelay } from "./faulty-relay.ts";
 
 export const WORKER = "translator@demo";

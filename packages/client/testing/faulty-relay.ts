@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { loadConfig } from "../../relay/src/config/load-config.ts";
 import { type RunningRelay, startRelay } from "../../relay/src/server/start-relay.ts";
-import { RelayClient } from "../src/relay-client.ts";
+import { RelayClient } from "../src/client/relay-client.ts";
 import { type WireAnswer, type WireRequest, WireServer } from "./wire-server.ts";
 
 /** `lose_reply`: the relay acts on the request, and nobody hears of it. */

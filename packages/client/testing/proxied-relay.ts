@@ -6,7 +6,7 @@ import { join } from "node:path";
 import type { Duplex } from "node:stream";
 import { loadConfig } from "../../relay/src/config/load-config.ts";
 import { type RunningRelay, startRelay } from "../../relay/src/server/start-relay.ts";
-import { RelayClient } from "../src/relay-client.ts";
+import { RelayClient } from "../src/client/relay-client.ts";
 
 type Environment = Readonly<Record<string, string>>;
 

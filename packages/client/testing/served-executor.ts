@@ -7,7 +7,7 @@ import {
 } from "@a2a-js/sdk/server";
 import type { A2aTask } from "@a2a-relay/protocol";
 import type { A2AClient } from "../src/a2a/a2a-client.ts";
-import { type ExecutorAgentOptions, serveExecutor } from "../src/a2a/executor-agent.ts";
+import { type ExecutorAgentOptions, serveExecutor } from "../src/executor/executor-agent.ts";
 import { type AgentSetup, setupAgent, WORKER } from "./agent-setup.ts";
 
 export interface Served extends AsyncDisposable {

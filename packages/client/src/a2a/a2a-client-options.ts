@@ -1,6 +1,6 @@
 import { type A2aVersion, type AgentCard, quote, RelayError } from "@a2a-relay/protocol";
-import { type Fetch, parseInteger } from "../relay-client-options.ts";
-import type { RetryDelays } from "../retry-delay.ts";
+import { type Fetch, parseInteger } from "../http/relay-client-options.ts";
+import type { RetryDelays } from "../http/retry.ts";
 
 /** The bindings of A2A that this client speaks, by the names that cards give them. */
 export const A2A_BINDINGS = ["JSONRPC", "HTTP+JSON"] as const;

@@ -4,7 +4,7 @@ import { A2aError, type A2aStreamResponse } from "@a2a-relay/protocol";
 import { type SdkAgent, type SdkAgentOptions, startSdkAgent } from "../../testing/sdk-agent-server.ts";
 import { A2AClient } from "./a2a-client.ts";
 import type { A2AClientOptions } from "./a2a-client-options.ts";
-import type { A2aStreamEvent } from "./agent-binding.ts";
+import type { A2aStreamEvent } from "./stream-event.ts";
 import { textOf } from "./text-of.ts";
 
 const WAYS: readonly SdkAgentOptions[] = [

@@ -1,42 +1,13 @@
-import {
-  A2aError,
-  type A2aOperation,
-  type A2aPushConfig,
-  type A2aSendResult,
-  type A2aTask,
-  type A2aTaskList,
-  type AgentCard,
-} from "@a2a-relay/protocol";
-import type { CallOptions } from "../http-exchange.ts";
-import {
-  type A2AClientOptions,
-  fillA2AClientOptions,
-  type FilledA2AClientOptions,
-} from "./a2a-client-options.ts";
+import { A2aError, type A2aOperation, type A2aPushConfig, type A2aSendResult, type A2aTask, type A2aTaskList, type AgentCard } from "@a2a-relay/protocol";
+import type { CallOptions } from "../http/http-exchange.ts";
+import type { FilledClientOptions } from "../http/relay-client-options.ts";
+import { type A2AClientOptions, fillA2AClientOptions, type FilledA2AClientOptions } from "./a2a-client-options.ts";
 import { A2aHttp } from "./a2a-http.ts";
-import {
-  type A2aCardOptions,
-  type A2aGetTaskOptions,
-  type A2aMessageInput,
-  type A2aPushConfigInput,
-  type A2aSendOptions,
-  type A2aSubscribeOptions,
-  type A2aTasksQuery,
-  defined,
-  sendParams,
-} from "./a2a-requests.ts";
-import type {
-  A2aCallOptions,
-  A2aEventSource,
-  A2aOpenOptions,
-  A2aParams,
-  A2aStreamEvent,
-} from "./agent-binding.ts";
+import { type A2aCardOptions, type A2aGetTaskOptions, type A2aMessageInput, type A2aPushConfigInput, type A2aSendOptions, type A2aSubscribeOptions, type A2aTasksQuery, defined, sendParams } from "./a2a-requests.ts";
+import type { A2aCallOptions, A2aOpenOptions, A2aParams } from "./agent-binding.ts";
+import { type A2aEventSource, type A2aStreamEvent, isSettledState, stateOf, SingleEventSource } from "./stream-event.ts";
 import { AgentConnection } from "./agent-connection.ts";
-import { FollowedTask, type FollowedTaskParts } from "./followed-task.ts";
-import { PolledTask } from "./polled-task.ts";
-import { isSettledState, stateOf } from "./settled-state.ts";
-import { SingleEventSource } from "./sse-event-source.ts";
+import { FollowedTask, type FollowedTaskParts, PolledTask } from "./followed-task.ts";
 
 /**
  * Talks to any A2A agent, whatever version and binding its card names. What goes in and what comes out is A2A 1.0.
@@ -194,4 +165,13 @@ function asTask(result: A2aParams): A2aTask {
 
 function asPushConfig(result: A2aParams): A2aPushConfig {
   return result as A2aPushConfig;
+}
+
+/** A client for an agent of a relay: where that is and what it speaks is known without asking for its card. */
+export function createAgentClient(relay: FilledClientOptions, agentId: string): A2AClient {
+  const { apiKey, fetch, retries, retryDelayMs, retryDelayMsMax } = relay;
+  const url = `${relay.url}/agents/${encodeURIComponent(agentId)}/a2a`;
+  const supportedInterfaces = [{ url, protocolBinding: "JSONRPC", protocolVersion: "1.0" }];
+  const card = { name: agentId, supportedInterfaces, capabilities: { streaming: true } };
+  return new A2AClient({ card, apiKey, fetch, retries, retryDelayMs, retryDelayMsMax });
 }

@@ -1,9 +1,7 @@
 import { quote, RelayError } from "@a2a-relay/protocol";
-import type { CallOptions } from "../http-exchange.ts";
-import { onAbort } from "../on-abort.ts";
-import { pause } from "../pause.ts";
-import { parseRetryAfterMs, retryDelayMs } from "../retry-delay.ts";
-import { isAway } from "../until-reached.ts";
+import { onAbort, pause } from "../http/abort.ts";
+import type { CallOptions } from "../http/http-exchange.ts";
+import { isAway, parseRetryAfterMs, retryDelayMs } from "../http/retry.ts";
 import type { FilledA2AClientOptions } from "./a2a-client-options.ts";
 import { invalidAgentResponse } from "./agent-answer.ts";
 

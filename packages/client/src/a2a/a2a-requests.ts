@@ -1,6 +1,6 @@
 import type { A2aMessage, A2aPushConfig, A2aState, Part } from "@a2a-relay/protocol";
-import type { CallOptions } from "../http-exchange.ts";
-import { createIdempotencyKey } from "../idempotency-key.ts";
+import type { CallOptions } from "../http/http-exchange.ts";
+import { createIdempotencyKey } from "../http/idempotency.ts";
 import type { A2aParams } from "./agent-binding.ts";
 
 /** A message to be sent: a text, or parts with whatever else; what is missing is filled in. */

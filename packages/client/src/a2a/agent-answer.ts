@@ -1,5 +1,7 @@
-import { A2aError, quote, RelayError, type RelayErrorCode } from "@a2a-relay/protocol";
+import { type A2aDialect, A2aError, type A2aOperation, quote, RelayError, type RelayErrorCode } from "@a2a-relay/protocol";
 import type { A2aHttpAnswer } from "./a2a-http.ts";
+import type { A2aParams } from "./agent-binding.ts";
+import type { A2aStreamEvent } from "./stream-event.ts";
 
 /** The agent said something that is no A2A. */
 export function invalidAgentResponse(message: string, cause?: unknown): A2aError {
@@ -57,4 +59,81 @@ function adviceOf(code: RelayErrorCode): string {
     default:
       return "the agent, or a proxy in front of it, is ill; try again later";
   }
+}
+
+/** Checks no more than what this client and its callers stand on; the rest is the agent's own. */
+const FITS: Readonly<Record<A2aOperation, (result: A2aParams) => boolean>> = {
+  send: ({ task, message }) => isTask(task) || isMessage(message),
+  stream: isEvent,
+  subscribe: isEvent,
+  get: isTask,
+  cancel: isTask,
+  list: ({ tasks }) => Array.isArray(tasks) && tasks.every(isTask),
+  "push-create": ({ url }) => typeof url === "string",
+  "push-get": ({ url }) => typeof url === "string",
+  "push-list": ({ configs }) => Array.isArray(configs),
+  "push-delete": () => true,
+  "extended-card": ({ name }) => typeof name === "string",
+};
+
+/** What an agent answered, in 1.0. `url`: who answered, for the error. */
+export function readResult(
+  dialect: A2aDialect,
+  operation: A2aOperation,
+  result: unknown,
+  url: string,
+): A2aParams {
+  const read = attempt(() => dialect.readResult(operation, result));
+  if (read.value !== undefined && FITS[operation](read.value)) return read.value;
+  throw strange(`answered ${quote(operation)} with ${quote(result)}`, { url, dialect, cause: read.cause });
+}
+
+/** One event of a stream, in 1.0. `id`: as the stream numbered it; empty where it does not. */
+export function readEvent(
+  dialect: A2aDialect,
+  event: unknown,
+  { url, id }: { readonly url: string; readonly id: string },
+): A2aStreamEvent {
+  const read = attempt(() => dialect.readEvent(event));
+  if (read.value === undefined || !isEvent({ ...read.value })) {
+    throw strange(`sent the event ${quote(event)}`, { url, dialect, cause: read.cause });
+  }
+  return id === "" ? read.value : { ...read.value, eventId: id };
+}
+
+function strange(
+  what: string,
+  { url, dialect, cause }: { readonly url: string; readonly dialect: A2aDialect; readonly cause: unknown },
+): Error {
+  return invalidAgentResponse(`${url} ${what}, which is not A2A ${dialect.version}`, cause);
+}
+
+/** A dialect refuses what it can make nothing of, in words for whoever sent it; here that was the agent. */
+function attempt<T>(read: () => T): { readonly value?: T; readonly cause?: unknown } {
+  try {
+    return { value: read() };
+  } catch (cause) {
+    return { cause };
+  }
+}
+
+function isEvent({ task, message, statusUpdate, artifactUpdate }: A2aParams): boolean {
+  if (isTask(task) || isMessage(message)) return true;
+  const update = asObject(statusUpdate) ?? asObject(artifactUpdate);
+  if (typeof update?.["taskId"] !== "string") return false;
+  return hasState(update) || isMessage(update["artifact"]);
+}
+
+function isTask(value: unknown): boolean {
+  const task = asObject(value);
+  return task !== undefined && typeof task["id"] === "string" && task["id"] !== "" && hasState(task);
+}
+
+function hasState(object: Readonly<Record<string, unknown>>): boolean {
+  return typeof asObject(object["status"])?.["state"] === "string";
+}
+
+/** Also an artifact: both are parts with something around them. */
+function isMessage(value: unknown): boolean {
+  return Array.isArray(asObject(value)?.["parts"]);
 }

@@ -1,5 +1,6 @@
-import type { A2aOperation, A2aStreamResponse } from "@a2a-relay/protocol";
-import type { CallOptions } from "../http-exchange.ts";
+import type { A2aOperation, A2aStreamResponse, A2aVersion } from "@a2a-relay/protocol";
+import type { A2aEventSource } from "./stream-event.ts";
+import type { CallOptions } from "../http/http-exchange.ts";
 
 /** What is asked, in 1.0. */
 export type A2aParams = Readonly<Record<string, unknown>>;
@@ -12,18 +13,6 @@ export interface A2aCallOptions extends CallOptions {
 export interface A2aOpenOptions extends A2aCallOptions {
   /** After which event to go on, where the agent numbers them. */
   readonly lastEventId?: string | undefined;
-}
-
-/** One event of a stream, in 1.0, and what to come back with if the agent numbers its events. */
-export type A2aStreamEvent = A2aStreamResponse & { readonly eventId?: string };
-
-/** Events as they come; undefined once there are no more. `unavailable` when the connection broke. */
-export interface A2aEventSource {
-  /** How long the agent asks to wait before coming back. */
-  readonly retryMs?: number | undefined;
-  next(): Promise<A2aStreamEvent | undefined>;
-  /** Hangs up. Harmless when it has ended. */
-  cancel(): void;
 }
 
 /** One way of asking an agent, over one of its interfaces. What goes in and comes out is 1.0. */
@@ -45,3 +34,19 @@ export const READING_OPERATIONS: readonly A2aOperation[] = [
   "push-list",
   "extended-card",
 ];
+
+/** Bounds of a stream: how long it may be silent, and its longest event. */
+export interface StreamLimits {
+  readonly idleMs: number;
+  readonly charsMax: number;
+}
+
+/** Versions before 1.0 have no header for it, and browsers would ask their servers about one in vain. */
+export function callHeaders(version: A2aVersion, options: A2aOpenOptions): Record<string, string> {
+  const { idempotencyKey, lastEventId } = options;
+  return {
+    ...(version === "1.0" ? { "a2a-version": version } : {}),
+    ...(idempotencyKey === undefined ? {} : { "idempotency-key": idempotencyKey }),
+    ...(lastEventId === undefined ? {} : { "last-event-id": lastEventId }),
+  };
+}

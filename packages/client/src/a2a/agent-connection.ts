@@ -1,5 +1,5 @@
 import { A2aError, type AgentCard, readCard } from "@a2a-relay/protocol";
-import type { CallOptions } from "../http-exchange.ts";
+import type { CallOptions } from "../http/http-exchange.ts";
 import type { FilledA2AClientOptions } from "./a2a-client-options.ts";
 import type { A2aHttp } from "./a2a-http.ts";
 import { asObject } from "./agent-answer.ts";

@@ -1,5 +1,5 @@
 import { type AgentCard, readCard, RelayError } from "@a2a-relay/protocol";
-import type { CallOptions } from "../http-exchange.ts";
+import type { CallOptions } from "../http/http-exchange.ts";
 import type { A2aHttp } from "./a2a-http.ts";
 import { foreignAnswer, isRefusedForGood, parseObject } from "./agent-answer.ts";
 import { isAgentCard } from "./agent-interface.ts";

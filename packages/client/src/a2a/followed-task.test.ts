@@ -2,10 +2,10 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { rpcStream, startWireAgent, streamOf, wireCard } from "../../testing/wire-agent.ts";
 import { WireServer } from "../../testing/wire-server.ts";
-import { settledWithin } from "../pause.ts";
-import { A2AClient } from "./a2a-client.ts";
+import { settledWithin } from "../http/abort.ts";
 import type { A2AClientOptions } from "./a2a-client-options.ts";
-import type { A2aStreamEvent } from "./agent-binding.ts";
+import { A2AClient } from "./a2a-client.ts";
+import type { A2aStreamEvent } from "./stream-event.ts";
 import { textOf } from "./text-of.ts";
 
 const IDS = { taskId: "t", contextId: "c" };

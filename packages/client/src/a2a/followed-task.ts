@@ -1,11 +1,10 @@
-import { A2aError, RelayError } from "@a2a-relay/protocol";
-import type { CallOptions } from "../http-exchange.ts";
-import { pause } from "../pause.ts";
-import { type RetryDelays, retryDelayMs } from "../retry-delay.ts";
-import { isAwayCode } from "../until-reached.ts";
+import { A2aError, type A2aTask, RelayError } from "@a2a-relay/protocol";
+import { pause } from "../http/abort.ts";
+import type { CallOptions } from "../http/http-exchange.ts";
+import { isAwayCode, retryDelayMs, type RetryDelays } from "../http/retry.ts";
 import { invalidAgentResponse } from "./agent-answer.ts";
-import type { A2aEventSource, A2aOpenOptions, A2aStreamEvent } from "./agent-binding.ts";
-import { isSettledState, isTerminalState, stateOf, taskIdOf } from "./settled-state.ts";
+import type { A2aOpenOptions } from "./agent-binding.ts";
+import { type A2aEventSource, type A2aStreamEvent, isSettledState, isTerminalState, stateOf, taskIdOf } from "./stream-event.ts";
 
 export interface FollowedTaskParts {
   /** Where the events begin. */
@@ -186,4 +185,57 @@ function endedWithoutEvent(): RelayError {
 function endedEarly(taskId: string): RelayError {
   const message = `the agent ends the stream of the task ${taskId} again and again before the task is over`;
   return new RelayError("unavailable", `${message}; ask for the task later`);
+}
+
+export interface PolledTaskParts {
+  readonly taskId: string;
+  readonly getTask: (taskId: string, options: CallOptions) => Promise<A2aTask>;
+  readonly pollMs: number;
+  /** What is known of the task already, and comes first. */
+  readonly first?: A2aStreamEvent | undefined;
+}
+
+/** So many times the first pause becomes the longest. */
+const GROWTH_MAX = 10;
+const GROWTH = 1.5;
+
+/** A task as a stream, of an agent that has none: the task comes each time it has changed, until it is settled. */
+export class PolledTask implements A2aEventSource {
+  readonly #parts: PolledTaskParts;
+  readonly #options: CallOptions;
+  #seen: string | undefined;
+  #isSettled = false;
+  #looks = 0;
+
+  constructor(parts: PolledTaskParts, options: CallOptions) {
+    this.#parts = parts;
+    this.#options = options;
+  }
+
+  async next(): Promise<A2aStreamEvent | undefined> {
+    const { first } = this.#parts;
+    if (this.#seen === undefined && first !== undefined) return this.#show(first);
+    while (!this.#isSettled) {
+      if (this.#seen !== undefined) await pause(this.#pauseMs(), this.#options);
+      const task = await this.#parts.getTask(this.#parts.taskId, this.#options);
+      if (JSON.stringify(task) !== this.#seen) return this.#show({ task });
+    }
+    return undefined;
+  }
+
+  cancel(): void {
+    this.#isSettled = true;
+  }
+
+  #show(event: A2aStreamEvent): A2aStreamEvent {
+    this.#seen = JSON.stringify(event.task);
+    this.#isSettled = isSettledState(stateOf(event));
+    return event;
+  }
+
+  #pauseMs(): number {
+    const { pollMs } = this.#parts;
+    this.#looks += 1;
+    return Math.min(pollMs * GROWTH ** (this.#looks - 1), pollMs * GROWTH_MAX);
+  }
 }

@@ -1,28 +1,13 @@
-import {
-  A2A_DIALECTS,
-  type A2aDialect,
-  A2aError,
-  type A2aOperation,
-  fromJsonRpcError,
-  quote,
-} from "@a2a-relay/protocol";
-import { toJson } from "../http-exchange.ts";
-import { createIdempotencyKey } from "../idempotency-key.ts";
-import type { ServerSentEvent } from "../sse-parser.ts";
+import { A2A_DIALECTS, type A2aDialect, A2aError, type A2aOperation, fromJsonRpcError, quote } from "@a2a-relay/protocol";
+import { toJson } from "../http/http-exchange.ts";
+import { createIdempotencyKey } from "../http/idempotency.ts";
+import type { ServerSentEvent } from "../http/sse-parser.ts";
 import type { A2aHttp, A2aHttpAnswer, A2aHttpRequest } from "./a2a-http.ts";
-import { asObject, foreignAnswer, invalidAgentResponse, parseObject } from "./agent-answer.ts";
-import {
-  type A2aCallOptions,
-  type A2aEventSource,
-  type A2aOpenOptions,
-  type A2aParams,
-  type AgentBinding,
-  READING_OPERATIONS,
-} from "./agent-binding.ts";
+import { asObject, foreignAnswer, invalidAgentResponse, parseObject, readEvent, readResult } from "./agent-answer.ts";
+import { type A2aCallOptions, type A2aOpenOptions, type A2aParams, type AgentBinding, callHeaders, READING_OPERATIONS, type StreamLimits } from "./agent-binding.ts";
+import { type A2aEventSource, SingleEventSource } from "./stream-event.ts";
 import type { AgentInterface } from "./agent-interface.ts";
-import { readEvent, readResult } from "./agent-result.ts";
-import { SingleEventSource, SseEventSource } from "./sse-event-source.ts";
-import { callHeaders, type StreamLimits } from "./call-headers.ts";
+import { SseEventSource } from "./sse-event-source.ts";
 
 /** A2A over JSON-RPC 2.0. */
 export class JsonRpcBinding implements AgentBinding {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { rpcStream, startWireAgent } from "../../testing/wire-agent.ts";
 import { A2AClient } from "./a2a-client.ts";
-import type { A2aStreamEvent } from "./agent-binding.ts";
+import type { A2aStreamEvent } from "./stream-event.ts";
 import { textOf } from "./text-of.ts";
 
 /** As agents had it before cards told versions. */

@@ -1,29 +1,12 @@
-import {
-  A2A_DIALECTS,
-  type A2aDialect,
-  A2aError,
-  type A2aOperation,
-  fromRestError,
-  quote,
-  V03_REST_DIALECT,
-} from "@a2a-relay/protocol";
-import { toJson } from "../http-exchange.ts";
-import type { ServerSentEvent } from "../sse-parser.ts";
+import { A2A_DIALECTS, type A2aDialect, A2aError, type A2aOperation, fromRestError, quote, RelayError, V03_REST_DIALECT } from "@a2a-relay/protocol";
+import { toJson } from "../http/http-exchange.ts";
+import type { ServerSentEvent } from "../http/sse-parser.ts";
 import type { A2aHttp, A2aHttpAnswer, A2aHttpRequest } from "./a2a-http.ts";
-import { asObject, foreignAnswer, invalidAgentResponse, parseObject } from "./agent-answer.ts";
-import {
-  type A2aCallOptions,
-  type A2aEventSource,
-  type A2aOpenOptions,
-  type A2aParams,
-  type AgentBinding,
-  READING_OPERATIONS,
-} from "./agent-binding.ts";
+import { asObject, foreignAnswer, invalidAgentResponse, parseObject, readEvent, readResult } from "./agent-answer.ts";
+import { type A2aCallOptions, type A2aOpenOptions, type A2aParams, type AgentBinding, callHeaders, READING_OPERATIONS, type StreamLimits } from "./agent-binding.ts";
+import { type A2aEventSource, SingleEventSource } from "./stream-event.ts";
 import type { AgentInterface } from "./agent-interface.ts";
-import { readEvent, readResult } from "./agent-result.ts";
-import { callHeaders, type StreamLimits } from "./call-headers.ts";
-import { REST_ROUTES, restUrl } from "./rest-route.ts";
-import { SingleEventSource, SseEventSource } from "./sse-event-source.ts";
+import { SseEventSource } from "./sse-event-source.ts";
 
 /** A2A as HTTP+JSON: one address for each thing that can be asked. */
 export class RestBinding implements AgentBinding {
@@ -121,4 +104,61 @@ function readEventData(event: ServerSentEvent, url: string): unknown {
     throw fromRestError(status >= 400 && status <= 599 ? status : 500, data);
   }
   return data;
+}
+
+interface RestRoute {
+  readonly method: A2aHttpRequest["method"];
+  /** Without the `/v1` of 0.3. Identifiers come from the parameters, and are encoded. */
+  readonly path: (id: (name: string) => string) => string;
+  readonly hasBody: boolean;
+}
+
+const PUSH = (id: (name: string) => string): string => `/tasks/${id("taskId")}/pushNotificationConfigs`;
+
+export const REST_ROUTES: Readonly<Record<A2aOperation, RestRoute>> = {
+  send: { method: "POST", path: () => "/message:send", hasBody: true },
+  stream: { method: "POST", path: () => "/message:stream", hasBody: true },
+  get: { method: "GET", path: (id) => `/tasks/${id("id")}`, hasBody: false },
+  list: { method: "GET", path: () => "/tasks", hasBody: false },
+  cancel: { method: "POST", path: (id) => `/tasks/${id("id")}:cancel`, hasBody: true },
+  subscribe: { method: "GET", path: (id) => `/tasks/${id("id")}:subscribe`, hasBody: false },
+  "push-create": { method: "POST", path: PUSH, hasBody: true },
+  "push-get": { method: "GET", path: (id) => `${PUSH(id)}/${id("id")}`, hasBody: false },
+  "push-list": { method: "GET", path: PUSH, hasBody: false },
+  "push-delete": { method: "DELETE", path: (id) => `${PUSH(id)}/${id("id")}`, hasBody: false },
+  "extended-card": { method: "GET", path: () => "/extendedAgentCard", hasBody: false },
+};
+
+/** What is in the path is not in the query too. */
+const IN_PATH = ["id", "taskId", "tenant"];
+
+export function restUrl(
+  { url, version, tenant }: AgentInterface,
+  operation: A2aOperation,
+  params: A2aParams,
+): string {
+  const route = REST_ROUTES[operation];
+  const address = new URL(url);
+  const base = address.pathname.replace(/\/+$/, "");
+  const id = (name: string): string => encodeId(params[name]);
+  if (version === "1.0") {
+    address.pathname = base + (tenant === undefined ? "" : `/${encodeId(tenant)}`) + route.path(id);
+  } else {
+    // Some cards of 0.3 name the address with its /v1, some without.
+    const path = operation === "extended-card" ? "/card" : route.path(id);
+    address.pathname = (base.endsWith("/v1") ? base : `${base}/v1`) + path;
+  }
+  if (route.hasBody) return address.href;
+  for (const [name, value] of Object.entries(params)) {
+    if (IN_PATH.includes(name) || value === undefined) continue;
+    address.searchParams.append(name, typeof value === "string" ? value : JSON.stringify(value));
+  }
+  return address.href;
+}
+
+function encodeId(id: unknown): string {
+  // The URL parser resolves dots even after encoding, so they would silently call another route.
+  if (typeof id === "string" && id.isWellFormed() && !["", ".", ".."].includes(id))
+    return encodeURIComponent(id);
+  throw new RelayError("invalid_argument", `${quote(id)} is not a usable id`);
 }
