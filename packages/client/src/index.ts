@@ -10,14 +10,12 @@ export type {
 } from "./client/live-client.ts";
 export type { FollowOptions } from "./live/resumed-stream.ts";
 export type { InboxFrame } from "./live/inbox-frames.ts";
-export type { SocketChannel } from "./live/socket-channel.ts";
 export type { WebSocketConstructor, WebSocketEvent, WebSocketLike } from "./http/relay-client-options.ts";
-export type { SocketOptions } from "./live/socket-channel.ts";
+export type { SocketChannel, SocketOptions } from "./live/socket-channel.ts";
 export { TransportBlocked } from "./http/http-answer.ts";
 export type { TaskQueueClient } from "./client/task-queue-client.ts";
 export { createIdempotencyKey } from "./http/idempotency.ts";
-export { type KeyProofOptions, proveKey } from "./signing/sign.ts";
-export { type MessageSigning, signMessage } from "./signing/sign.ts";
+export { type KeyProofOptions, type MessageSigning, proveKey, signMessage } from "./signing/sign.ts";
 export { verifyWebhook, type WebhookVerification } from "./signing/verify-webhook.ts";
 
 export { type AgentRequest, RelayAgent } from "./agent/relay-agent.ts";
@@ -25,8 +23,7 @@ export type { InboxTransportChoice, RelayAgentOptions } from "./agent/relay-agen
 export type { MessageHandler, TaskHandler } from "./agent/message-worker.ts";
 export type { AddArtifactOptions, AgentTask, TaskReply, TaskReplyParts } from "./agent/agent-task.ts";
 export type { ArtifactPiece, ArtifactPieces } from "./agent/artifact-batches.ts";
-export type { AskedOverA2a } from "./agent/task-content.ts";
-export type { Said, SaidParts } from "./agent/task-content.ts";
+export type { AskedOverA2a, Said, SaidParts } from "./agent/task-content.ts";
 export type { AgentMessage } from "./agent/agent-message.ts";
 export type { ResultOptions, TaskOutcome, TaskRequest } from "./agent/task-request.ts";
 export type { AgentActivity, OnAgentError } from "./agent/background-errors.ts";
@@ -46,7 +43,7 @@ export type { A2aStreamEvent } from "./a2a/stream-event.ts";
 export { isSettledState, isTerminalState } from "./a2a/stream-event.ts";
 export { type A2aSpoken, textOf } from "./a2a/text-of.ts";
 
-// What users of the SDK meet in its arguments and answers, so that they need one import.
+// Types of the SDK's arguments and answers, so that users need one import.
 export { A2aError, isTerminal, LIMITS, POSTMASTER, RelayError } from "@a2a-relay/protocol";
 export type {
   A2aArtifactUpdate,

@@ -44,7 +44,7 @@ export async function openChannel(
 /** The cursors of the next pages. */
 export async function take(channel: SocketChannel, count: number): Promise<readonly string[]> {
   const cursors: string[] = [];
-  for await (const frame of channel.mail()) {
+  for await (const frame of channel.frames()) {
     cursors.push(frame.cursor);
     if (cursors.length === count) break;
   }

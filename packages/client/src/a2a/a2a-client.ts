@@ -1,17 +1,45 @@
-import { A2aError, type A2aOperation, type A2aPushConfig, type A2aSendResult, type A2aTask, type A2aTaskList, type AgentCard } from "@a2a-relay/protocol";
+import {
+  A2aError,
+  type A2aOperation,
+  type A2aPushConfig,
+  type A2aSendResult,
+  type A2aTask,
+  type A2aTaskList,
+  type AgentCard,
+} from "@a2a-relay/protocol";
 import type { CallOptions } from "../http/http-exchange.ts";
 import type { FilledClientOptions } from "../http/relay-client-options.ts";
-import { type A2AClientOptions, fillA2AClientOptions, type FilledA2AClientOptions } from "./a2a-client-options.ts";
+import {
+  type A2AClientOptions,
+  fillA2AClientOptions,
+  type FilledA2AClientOptions,
+} from "./a2a-client-options.ts";
 import { A2aHttp } from "./a2a-http.ts";
-import { type A2aCardOptions, type A2aGetTaskOptions, type A2aMessageInput, type A2aPushConfigInput, type A2aSendOptions, type A2aSubscribeOptions, type A2aTasksQuery, defined, sendParams } from "./a2a-requests.ts";
+import {
+  type A2aCardOptions,
+  type A2aGetTaskOptions,
+  type A2aMessageInput,
+  type A2aPushConfigInput,
+  type A2aSendOptions,
+  type A2aSubscribeOptions,
+  type A2aTasksQuery,
+  defined,
+  sendParams,
+} from "./a2a-requests.ts";
 import type { A2aCallOptions, A2aOpenOptions, A2aParams } from "./agent-binding.ts";
-import { type A2aEventSource, type A2aStreamEvent, isSettledState, stateOf, SingleEventSource } from "./stream-event.ts";
+import {
+  type A2aEventSource,
+  type A2aStreamEvent,
+  isSettledState,
+  stateOf,
+  SingleEventSource,
+} from "./stream-event.ts";
 import { AgentConnection } from "./agent-connection.ts";
 import { FollowedTask, type FollowedTaskParts, PolledTask } from "./followed-task.ts";
 
 /**
- * Talks to any A2A agent, whatever version and binding its card names. What goes in and what comes out is A2A 1.0.
- * Errors are RelayErrors; those that the agent itself gave are A2aErrors.
+ * A client for any A2A agent, in any version and binding of its card. Its arguments and results are A2A 1.0. Errors are
+ * RelayErrors; those of the agent itself are A2aErrors.
  */
 export class A2AClient {
   readonly #options: FilledA2AClientOptions;
@@ -22,21 +50,21 @@ export class A2AClient {
     this.#connection = new AgentConnection(this.#options, new A2aHttp(this.#options));
   }
 
-  /** The agent's card, in 1.0. Asked for each time, with the ETag of the last one. */
+  /** The agent's card, in 1.0. Requested each time, with the ETag of the last one. */
   async getAgentCard(options: A2aCardOptions = {}): Promise<AgentCard> {
     if (options.extended === true) return this.#call("extended-card", {}, options);
     return this.#connection.refreshCard(options);
   }
 
-  /** Sends, and waits until the task is settled, or has begun with `returnImmediately`. */
+  /** Waits until the task is settled, or with `returnImmediately` until it has begun. */
   async sendMessage(message: A2aMessageInput, options: A2aSendOptions = {}): Promise<A2aSendResult> {
     // The binding has checked that it is one of the two.
     return (await this.#call("send", sendParams(message, options), options)) as A2aSendResult;
   }
 
   /**
-   * Sends, and tells what becomes of it until the task is settled. A connection that breaks is taken up again; then, or
-   * with an agent that has no streams, an event `task` is the whole task as it stands.
+   * Sends, and yields events until the task is settled. Resumes a broken connection; then, or with an agent without
+   * streams, an event `task` is the whole current task.
    */
   async *streamMessage(
     message: A2aMessageInput,
@@ -63,8 +91,8 @@ export class A2AClient {
   }
 
   /**
-   * What becomes of a task until it is over; first the task as it stands. It goes on while the agent waits for
-   * somebody. Of a task that is over already, it is the task and no more.
+   * The events of a task until it is over, first the current task. Continues while the agent waits for input. Yields
+   * only the task if it is over already.
    */
   async *subscribe(
     taskId: string,
@@ -76,7 +104,7 @@ export class A2AClient {
     yield* this.#follow({ begin, fallBack, endsInterrupted: false, taskId, lastEventId }, options);
   }
 
-  /** The task once it is over, or waits for somebody. */
+  /** The task once it is over, or waits for input. */
   async waitFor(taskId: string, options: A2aGetTaskOptions = {}): Promise<A2aTask> {
     for (;;) {
       const task = await this.getTask(taskId, options);
@@ -158,7 +186,7 @@ export class A2AClient {
   }
 }
 
-/** The binding has checked as much of it as anybody stands on. */
+/** The binding has checked the members that the client uses. */
 function asTask(result: A2aParams): A2aTask {
   return result as A2aTask;
 }
@@ -167,7 +195,7 @@ function asPushConfig(result: A2aParams): A2aPushConfig {
   return result as A2aPushConfig;
 }
 
-/** A client for an agent of a relay: where that is and what it speaks is known without asking for its card. */
+/** A client for an agent of a relay. It needs no card: the address and the version are fixed. */
 export function createAgentClient(relay: FilledClientOptions, agentId: string): A2AClient {
   const { apiKey, fetch, retries, retryDelayMs, retryDelayMsMax } = relay;
   const url = `${relay.url}/agents/${encodeURIComponent(agentId)}/a2a`;

@@ -1,14 +1,21 @@
-import { type A2aDialect, A2aError, type A2aOperation, quote, RelayError, type RelayErrorCode } from "@a2a-relay/protocol";
+import {
+  type A2aDialect,
+  A2aError,
+  type A2aOperation,
+  quote,
+  RelayError,
+  type RelayErrorCode,
+} from "@a2a-relay/protocol";
+import { asObject } from "../http/http-answer.ts";
 import type { A2aHttpAnswer } from "./a2a-http.ts";
 import type { A2aParams } from "./agent-binding.ts";
 import type { A2aStreamEvent } from "./stream-event.ts";
 
-/** The agent said something that is no A2A. */
 export function invalidAgentResponse(message: string, cause?: unknown): A2aError {
   return new A2aError("InvalidAgentResponse", message, { cause });
 }
 
-/** Somebody answered, and not as an agent does. */
+/** The answer does not come from an A2A agent. */
 export function foreignAnswer(answer: A2aHttpAnswer, how: string): RelayError {
   const { method, url, status, headers, text } = answer;
   const type = headers.get("content-type") ?? "no content type";
@@ -20,22 +27,9 @@ export function foreignAnswer(answer: A2aHttpAnswer, how: string): RelayError {
   return new RelayError(code, `${what}; ${adviceOf(code)}`, { details: { status } });
 }
 
-/** Asking elsewhere would not help: somebody is there and refuses, or is ill. */
+/** Other card addresses would not help: the server refuses or fails. */
 export function isRefusedForGood(status: number): boolean {
   return codeOfStatus(status) !== undefined;
-}
-
-export function parseObject(text: string): Readonly<Record<string, unknown>> | undefined {
-  try {
-    return asObject(JSON.parse(text));
-  } catch {
-    return undefined;
-  }
-}
-
-export function asObject(value: unknown): Readonly<Record<string, unknown>> | undefined {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined;
-  return value as Readonly<Record<string, unknown>>;
 }
 
 function codeOfStatus(status: number): RelayErrorCode | undefined {
@@ -61,7 +55,7 @@ function adviceOf(code: RelayErrorCode): string {
   }
 }
 
-/** Checks no more than what this client and its callers stand on; the rest is the agent's own. */
+/** Checks only the members that this client and its callers rely on. */
 const FITS: Readonly<Record<A2aOperation, (result: A2aParams) => boolean>> = {
   send: ({ task, message }) => isTask(task) || isMessage(message),
   stream: isEvent,
@@ -76,7 +70,7 @@ const FITS: Readonly<Record<A2aOperation, (result: A2aParams) => boolean>> = {
   "extended-card": ({ name }) => typeof name === "string",
 };
 
-/** What an agent answered, in 1.0. `url`: who answered, for the error. */
+/** Converts an answer to 1.0. `url` is for the error. */
 export function readResult(
   dialect: A2aDialect,
   operation: A2aOperation,
@@ -88,7 +82,7 @@ export function readResult(
   throw strange(`answered ${quote(operation)} with ${quote(result)}`, { url, dialect, cause: read.cause });
 }
 
-/** One event of a stream, in 1.0. `id`: as the stream numbered it; empty where it does not. */
+/** Converts an event to 1.0. `id` is empty when the stream does not number its events. */
 export function readEvent(
   dialect: A2aDialect,
   event: unknown,
@@ -108,7 +102,7 @@ function strange(
   return invalidAgentResponse(`${url} ${what}, which is not A2A ${dialect.version}`, cause);
 }
 
-/** A dialect refuses what it can make nothing of, in words for whoever sent it; here that was the agent. */
+/** A dialect throws `invalid_argument`; here the agent is at fault, not the caller. */
 function attempt<T>(read: () => T): { readonly value?: T; readonly cause?: unknown } {
   try {
     return { value: read() };
@@ -133,7 +127,7 @@ function hasState(object: Readonly<Record<string, unknown>>): boolean {
   return typeof asObject(object["status"])?.["state"] === "string";
 }
 
-/** Also an artifact: both are parts with something around them. */
+/** Also true for artifacts: both have parts. */
 function isMessage(value: unknown): boolean {
   return Array.isArray(asObject(value)?.["parts"]);
 }

@@ -1,24 +1,24 @@
-import type { A2aOperation, A2aStreamResponse, A2aVersion } from "@a2a-relay/protocol";
+import type { A2aOperation, A2aVersion } from "@a2a-relay/protocol";
 import type { A2aEventSource } from "./stream-event.ts";
 import type { CallOptions } from "../http/http-exchange.ts";
 
-/** What is asked, in 1.0. */
+/** Params or results of an operation, in 1.0. */
 export type A2aParams = Readonly<Record<string, unknown>>;
 
 export interface A2aCallOptions extends CallOptions {
-  /** Makes a repeated send harmless where the agent heeds it. */
+  /** Makes a repeated send harmless if the agent supports it. */
   readonly idempotencyKey?: string | undefined;
 }
 
 export interface A2aOpenOptions extends A2aCallOptions {
-  /** After which event to go on, where the agent numbers them. */
+  /** Resume after this event, if the agent numbers its events. */
   readonly lastEventId?: string | undefined;
 }
 
-/** One way of asking an agent, over one of its interfaces. What goes in and comes out is 1.0. */
+/** Calls an agent over one of its interfaces. Params and results are 1.0. */
 export interface AgentBinding {
   call(operation: A2aOperation, params: A2aParams, options: A2aCallOptions): Promise<A2aParams>;
-  /** An answer that goes on; one try. */
+  /** One attempt to open a stream. */
   open(
     operation: "stream" | "subscribe",
     params: A2aParams,
@@ -26,7 +26,7 @@ export interface AgentBinding {
   ): Promise<A2aEventSource>;
 }
 
-/** What may be asked twice without harm. */
+/** Operations that may safely be repeated. */
 export const READING_OPERATIONS: readonly A2aOperation[] = [
   "get",
   "list",
@@ -35,13 +35,12 @@ export const READING_OPERATIONS: readonly A2aOperation[] = [
   "extended-card",
 ];
 
-/** Bounds of a stream: how long it may be silent, and its longest event. */
 export interface StreamLimits {
   readonly idleMs: number;
   readonly charsMax: number;
 }
 
-/** Versions before 1.0 have no header for it, and browsers would ask their servers about one in vain. */
+/** Versions before 1.0 have no version header, and browsers would send a preflight for it. */
 export function callHeaders(version: A2aVersion, options: A2aOpenOptions): Record<string, string> {
   const { idempotencyKey, lastEventId } = options;
   return {

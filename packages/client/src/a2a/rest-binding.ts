@@ -1,14 +1,32 @@
-import { A2A_DIALECTS, type A2aDialect, A2aError, type A2aOperation, fromRestError, quote, RelayError, V03_REST_DIALECT } from "@a2a-relay/protocol";
+import {
+  A2A_DIALECTS,
+  type A2aDialect,
+  A2aError,
+  type A2aOperation,
+  fromRestError,
+  quote,
+  RelayError,
+  V03_REST_DIALECT,
+} from "@a2a-relay/protocol";
 import { toJson } from "../http/http-exchange.ts";
 import type { ServerSentEvent } from "../http/sse-parser.ts";
 import type { A2aHttp, A2aHttpAnswer, A2aHttpRequest } from "./a2a-http.ts";
-import { asObject, foreignAnswer, invalidAgentResponse, parseObject, readEvent, readResult } from "./agent-answer.ts";
-import { type A2aCallOptions, type A2aOpenOptions, type A2aParams, type AgentBinding, callHeaders, READING_OPERATIONS, type StreamLimits } from "./agent-binding.ts";
+import { foreignAnswer, invalidAgentResponse, readEvent, readResult } from "./agent-answer.ts";
+import { asObject, parseObject } from "../http/http-answer.ts";
+import {
+  type A2aCallOptions,
+  type A2aOpenOptions,
+  type A2aParams,
+  type AgentBinding,
+  callHeaders,
+  READING_OPERATIONS,
+  type StreamLimits,
+} from "./agent-binding.ts";
 import { type A2aEventSource, SingleEventSource } from "./stream-event.ts";
 import type { AgentInterface } from "./agent-interface.ts";
 import { SseEventSource } from "./sse-event-source.ts";
 
-/** A2A as HTTP+JSON: one address for each thing that can be asked. */
+/** A2A over HTTP+JSON. */
 export class RestBinding implements AgentBinding {
   readonly #http: A2aHttp;
   readonly #interface: AgentInterface;
@@ -37,7 +55,7 @@ export class RestBinding implements AgentBinding {
     const request = this.#request(operation, params, options);
     const accept = "text/event-stream, application/a2a+json, application/json";
     let answer = await this.#http.open({ ...request, headers: { ...request.headers, accept } }, options);
-    // The text of the specification says POST and its protocol buffers say GET; agents heed one or both.
+    // The text of the specification says POST, its protocol buffers say GET, and agents support one or both.
     if (operation === "subscribe" && !("body" in answer) && isNoRoute(answer)) {
       const { url, headers } = request;
       answer = await this.#http.open({ method: "POST", url, headers: { ...headers, accept } }, options);
@@ -108,7 +126,7 @@ function readEventData(event: ServerSentEvent, url: string): unknown {
 
 interface RestRoute {
   readonly method: A2aHttpRequest["method"];
-  /** Without the `/v1` of 0.3. Identifiers come from the parameters, and are encoded. */
+  /** Without the `/v1` of 0.3. `id` returns an encoded parameter. */
   readonly path: (id: (name: string) => string) => string;
   readonly hasBody: boolean;
 }
@@ -129,7 +147,7 @@ export const REST_ROUTES: Readonly<Record<A2aOperation, RestRoute>> = {
   "extended-card": { method: "GET", path: () => "/extendedAgentCard", hasBody: false },
 };
 
-/** What is in the path is not in the query too. */
+/** Parameters of the path, which the query must not repeat. */
 const IN_PATH = ["id", "taskId", "tenant"];
 
 export function restUrl(
@@ -144,7 +162,7 @@ export function restUrl(
   if (version === "1.0") {
     address.pathname = base + (tenant === undefined ? "" : `/${encodeId(tenant)}`) + route.path(id);
   } else {
-    // Some cards of 0.3 name the address with its /v1, some without.
+    // Some cards of 0.3 have an address with /v1, some without.
     const path = operation === "extended-card" ? "/card" : route.path(id);
     address.pathname = (base.endsWith("/v1") ? base : `${base}/v1`) + path;
   }

@@ -5,7 +5,7 @@ import type { A2aHttpStream } from "./a2a-http.ts";
 import { readEvent } from "./agent-answer.ts";
 import type { A2aEventSource, A2aStreamEvent } from "./stream-event.ts";
 
-/** What the agent wrote into an event, in its dialect; thrown, if it is an error. */
+/** The data of an event in the agent's dialect. Throws if the event is an error. */
 export type ReadData = (event: ServerSentEvent) => unknown;
 
 /** The events of an agent that streams. */

@@ -1,18 +1,18 @@
 import type { A2aState, A2aStreamResponse } from "@a2a-relay/protocol";
 
-/** One event of a stream, in 1.0, and what to come back with if the agent numbers its events. */
+/** One event of a stream, in 1.0, with its id if the agent numbers its events. */
 export type A2aStreamEvent = A2aStreamResponse & { readonly eventId?: string };
 
-/** Events as they come; undefined once there are no more. `unavailable` when the connection broke. */
+/** Events of a task. `next` resolves with undefined at the end, and rejects with `unavailable` when the connection broke. */
 export interface A2aEventSource {
-  /** How long the agent asks to wait before coming back. */
+  /** The reconnect delay that the agent asks for. */
   readonly retryMs?: number | undefined;
   next(): Promise<A2aStreamEvent | undefined>;
-  /** Hangs up. Harmless when it has ended. */
+  /** May be called after the end. */
   cancel(): void;
 }
 
-/** An agent that answers at once where a stream was asked for. */
+/** The answer of an agent that does not stream. */
 export class SingleEventSource implements A2aEventSource {
   #event: A2aStreamEvent | undefined;
 
@@ -44,12 +44,12 @@ export function isTerminalState(state: A2aState | undefined): boolean {
   return state !== undefined && TERMINAL.includes(state);
 }
 
-/** The agent does nothing more by itself: the task is over, or somebody else has to act. */
+/** The task is over, or waits for its requester. */
 export function isSettledState(state: A2aState | undefined): boolean {
   return isTerminalState(state) || (state !== undefined && INTERRUPTED.includes(state));
 }
 
-/** The state of the task of which the event tells, if it tells of that. */
+/** The state of the task, if the event has one. */
 export function stateOf({ task, statusUpdate }: A2aStreamResponse): A2aState | undefined {
   return (task ?? statusUpdate)?.status.state;
 }

@@ -5,10 +5,10 @@ import type { LeasedMessage } from "./lease-renewal.ts";
 export interface AgentMessageParts {
   readonly client: RelayClient;
   readonly agentId: string;
-  readonly mail: LeasedMessage;
+  readonly leased: LeasedMessage;
 }
 
-/** A message that is no work to be done: a note, an alert, a reply, a status, a proposed memory, a notice. */
+/** A message that is no task: a note, an alert, a reply, a status, a proposed memory, a notice. */
 export class AgentMessage {
   readonly #parts: AgentMessageParts;
 
@@ -36,25 +36,25 @@ export class AgentMessage {
     return this.message.body;
   }
 
-  /** The task it tells about, if any. */
+  /** The task that the message is about, if any. */
   get taskId(): string | undefined {
-    return this.#parts.mail.item.task_id;
+    return this.#parts.leased.item.task_id;
   }
 
   get message(): Message {
-    return this.#parts.mail.item.message;
+    return this.#parts.leased.item.message;
   }
 
-  /** Aborted with a RelayError when the message is no longer this agent's to handle. */
+  /** Aborted with a RelayError when this agent no longer holds the message. */
   get signal(): AbortSignal {
-    return this.#parts.mail.signal;
+    return this.#parts.leased.signal;
   }
 
   /** Answers in the same thread. */
   reply(text: string): Promise<SendResponse> {
-    const { client, agentId, mail } = this.#parts;
+    const { client, agentId, leased } = this.#parts;
     const { id, from, thread_id } = this.message;
     const message = { from: agentId, to: from, type: "reply", reply_to: id, thread_id, body: text } as const;
-    return client.send(message, mail);
+    return client.send(message, leased);
   }
 }

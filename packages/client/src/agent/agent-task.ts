@@ -1,4 +1,14 @@
-import type { A2aMessage, A2aTask, ArtifactInput, Message, MessageInput, RelayError, TaskCompleteRequest, TaskStatusRequest, TaskView } from "@a2a-relay/protocol";
+import type {
+  A2aMessage,
+  A2aTask,
+  ArtifactInput,
+  Message,
+  MessageInput,
+  RelayError,
+  TaskCompleteRequest,
+  TaskStatusRequest,
+  TaskView,
+} from "@a2a-relay/protocol";
 import type { RelayClient } from "../client/relay-client.ts";
 import { withArtifactId, withIdempotencyKey } from "../http/idempotency.ts";
 import { type RetryDelays, untilReached } from "../http/retry.ts";
@@ -6,26 +16,34 @@ import { ArtifactBatches, type ArtifactPieces } from "./artifact-batches.ts";
 import type { BackgroundErrors } from "./background-errors.ts";
 import type { LeasedMessage } from "./lease-renewal.ts";
 import type { Outcome } from "./settlement.ts";
-import { askedOverA2a, type AskedOverA2a, reasonRequest, type Said, saidMessageInput, type SaidParts, saidRequest } from "./task-content.ts";
+import {
+  askedOverA2a,
+  type AskedOverA2a,
+  reasonRequest,
+  type Said,
+  saidMessageInput,
+  type SaidParts,
+  saidRequest,
+} from "./task-content.ts";
 import { TaskReports } from "./task-reports.ts";
 
-/** What a task handler may return: the answer's text, or more than text. Nothing is an answer without text. */
+/** What a task handler may return: the text of the answer, or more. Undefined is an answer without text. */
 export type TaskReply = string | TaskReplyParts | undefined | void;
 
 export interface TaskReplyParts extends SaidParts {
   readonly artifacts?: readonly ArtifactInput[] | undefined;
-  /** `partial` says that the task is completed as far as it could be. Default `ok`. */
+  /** `partial`: the task was completed as far as possible. Default `ok`. */
   readonly resultStatus?: "ok" | "partial" | undefined;
-  /** An A2A caller that waits is answered with a plain message instead of the task. */
+  /** A waiting A2A caller gets a plain message instead of the task. */
   readonly plain?: boolean | undefined;
 }
 
 export interface AddArtifactOptions {
-  /** Adds the parts to the artifact of the same id instead of replacing it. */
+  /** Appends the parts to the artifact with the same id instead of replacing it. */
   readonly append?: boolean | undefined;
-  /** Nothing more of this artifact comes. Default: true for one that is not appended to. */
+  /** The artifact is complete. Default: true without `append`. */
   readonly lastChunk?: boolean | undefined;
-  /** A2A metadata of this step of the task, beside that of the artifact. */
+  /** A2A metadata of this update, not of the artifact. */
   readonly metadata?: Readonly<Record<string, unknown>> | undefined;
 }
 
@@ -34,14 +52,14 @@ export interface AgentTaskParts {
   readonly agentId: string;
   readonly errors: BackgroundErrors;
   readonly delays: RetryDelays;
-  readonly mail: LeasedMessage;
-  /** The task as it stood when its mail was taken. */
+  readonly leased: LeasedMessage;
+  /** The task at the time its message was leased. */
   readonly view: TaskView;
-  /** Takes what the handler decides without returning it; that wins over what it returns. */
+  /** Takes the decision of the handler; it wins over the returned value. */
   readonly decide: (outcome: Outcome) => void;
 }
 
-/** A task in the hands of its handler. */
+/** A task, as its handler uses it. */
 export class AgentTask {
   readonly #parts: AgentTaskParts;
   readonly #reports: TaskReports;
@@ -55,17 +73,17 @@ export class AgentTask {
     return this.#parts.view.id;
   }
 
-  /** The task as it stood when its mail was taken: deadline, parent, artifacts so far, who handed it over. */
+  /** The task at the time its message was leased: deadline, parent, artifacts so far, handoffs. */
   get view(): TaskView {
     return this.#parts.view;
   }
 
-  /** The message that asks: the request, the handoff, or what its requester added since. */
+  /** The request, the handoff, or a follow-up of the requester. */
   get message(): Message {
-    return this.#parts.mail.item.message;
+    return this.#parts.leased.item.message;
   }
 
-  /** The same message in the words of A2A 1.0, whichever wire or dialect it came in. */
+  /** The same message as A2A 1.0, from any wire or dialect. */
   get a2a(): AskedOverA2a {
     return askedOverA2a(this.message, this.view);
   }
@@ -82,57 +100,57 @@ export class AgentTask {
     return this.#parts.view.requester;
   }
 
-  /** How often this mail has been leased: more than 1 means that somebody began before. */
+  /** How often this message was leased; more than 1 means that another run began before. */
   get attempt(): number {
-    return this.#parts.mail.item.lease.attempt;
+    return this.#parts.leased.item.lease.attempt;
   }
 
-  /** True when the message adds to a task that this agent was given before, such as the answer to a question. */
+  /** True when the message continues a task of this agent, such as the answer to a question. */
   get isFollowUp(): boolean {
-    return this.#parts.view.message_id !== this.#parts.mail.item.message_id;
+    return this.#parts.view.message_id !== this.#parts.leased.item.message_id;
   }
 
   /**
-   * Aborted with a RelayError when going on is of no use: `lease_lost`, `task_canceled`, another code when the
-   * task ended without this worker (its deadline passed), or `unavailable` when this agent is stopping.
+   * Aborted with a RelayError when the work should stop: `lease_lost`, `task_canceled`, another code when the task ended
+   * without this worker (its deadline passed), or `unavailable` when this agent is stopping.
    */
   get signal(): AbortSignal {
-    return this.#parts.mail.signal;
+    return this.#parts.leased.signal;
   }
 
-  /** The task as it stands now, as its A2A caller sees it: with its status, artifacts and history. */
+  /** The current task as its A2A caller sees it: with status, artifacts and history. */
   async a2aTask(): Promise<A2aTask> {
     const { client, agentId, delays, errors } = this.#parts;
     const { signal } = this;
     const onAway = (error: RelayError): void => errors.report(error, "task");
-    const look = (): Promise<A2aTask> => client.a2a(agentId).getTask(this.id, { signal });
-    return untilReached(look, { signal, delays, onAway });
+    const getTask = (): Promise<A2aTask> => client.a2a(agentId).getTask(this.id, { signal });
+    return untilReached(getTask, { signal, delays, onAway });
   }
 
-  /** All that was said about the task so far, by both sides, oldest first. */
+  /** The messages of both sides so far, oldest first. */
   async history(): Promise<readonly A2aMessage[]> {
     return (await this.a2aTask()).history ?? [];
   }
 
   /**
-   * Tells the requester how far the work is. A relay that is away does not stop the work: the report is
-   * dropped and `onError` hears of it. Throws when the work is to stop, as `signal` says too.
+   * Reports progress to the requester. While the relay is unreachable, the report is dropped and passed to `onError`.
+   * Throws when the work should stop, as `signal` tells too.
    */
   async working(said?: Said): Promise<void> {
     await this.#reports.tryStatus({ state: "working", ...saidRequest(said) });
   }
 
   /**
-   * Tells the requester how the task stands, and goes on working: for work that waits for what comes another way, such
-   * as an authorisation, or that `endTurn` ends. A relay that is away is waited for.
+   * Reports a state of the task without ending the turn: for work that waits for something outside, such as an
+   * authorisation, or that `endTurn` ends. Waits for an unreachable relay.
    */
   async report(state: TaskStatusRequest["state"], said?: Said): Promise<void> {
     await this.#reports.status({ state, ...saidRequest(said) });
   }
 
   /**
-   * Puts an artifact, or with `append` adds parts to the one of the same id. Answers with its id. A relay that is away
-   * is waited for; what is put or added is there once, in the order of the calls.
+   * Adds an artifact, or with `append` adds parts to the one with the same id. Resolves with its id. Waits for an
+   * unreachable relay; each call takes effect once, in the order of the calls.
    */
   async addArtifact(artifact: ArtifactInput, options: AddArtifactOptions = {}): Promise<string> {
     const { append, lastChunk, metadata } = options;
@@ -148,14 +166,14 @@ export class AgentTask {
   }
 
   /**
-   * Puts an artifact as its pieces come, such as the words of a language model. Those that come within a moment go out
-   * together. Answers with the artifact's id when all of it is there.
+   * Adds an artifact piece by piece, such as the output of a language model. Pieces that come within a short time are
+   * sent together. Resolves with the artifact's id after the last piece.
    */
   async streamArtifact(artifact: Omit<ArtifactInput, "parts">, pieces: ArtifactPieces): Promise<string> {
     const named = withArtifactId({ ...artifact, parts: [] });
     let append = false;
     for await (const { parts, isLast } of ArtifactBatches.of(pieces, this)) {
-      // A piece of nothing: an artifact is never without parts, and its readers wait for the last one.
+      // An artifact needs at least one part, and its readers wait for the last one.
       const some = parts.length === 0 ? [{ text: "" }] : [...parts];
       await this.addArtifact({ ...named, parts: some }, { append, lastChunk: isLast });
       append = true;
@@ -163,21 +181,21 @@ export class AgentTask {
     return named.artifactId ?? named.artifact_id ?? "";
   }
 
-  /** Whether the task has an artifact of this id, from this turn or from one before. */
+  /** Whether the task has an artifact with this id, from this turn or an earlier one. */
   hasArtifact(artifactId: string): boolean {
     return this.#reports.hasArtifact(artifactId);
   }
 
   /**
-   * Asks the requester and ends this turn: the handler should return now. The answer comes to the same
-   * handler as a new turn with `isFollowUp`, perhaps in another process of this agent.
+   * Asks the requester and ends this turn: the handler should return now. The answer comes as a new turn with
+   * `isFollowUp`, perhaps in another process of this agent.
    */
   askInput(question: Said): void {
     const message = { ...this.#message(this.requester, question), type: "reply", needs_reply: true } as const;
     this.#parts.decide({ act: "ask", message: withIdempotencyKey(message) });
   }
 
-  /** As `askInput`, for an authorisation that the work needs. */
+  /** Like `askInput`, for an authorisation. */
   askAuth(request: Said): void {
     const message = { ...this.#message(this.requester, request), type: "status", needs_reply: true } as const;
     this.#parts.decide({
@@ -186,13 +204,13 @@ export class AgentTask {
     });
   }
 
-  /** Ends this turn and not the task, whose requester was told with `report` that it is waited for. */
+  /** Ends this turn and not the task, after `report` told the requester what the task waits for. */
   endTurn(): void {
     this.#parts.decide({ act: "acknowledge" });
   }
 
   /**
-   * Completes the task with a plain message, which an A2A caller that waits gets in place of the task.
+   * Completes the task with a plain message, which a waiting A2A caller gets instead of the task.
    * Takes effect when the handler returns.
    */
   answerPlainly(said: Said): void {
@@ -209,7 +227,7 @@ export class AgentTask {
     this.#parts.decide({ act: "fail", request: reasonRequest(reason) });
   }
 
-  /** Passes the task on to another agent; its result will go to the same requester. Takes effect at the end. */
+  /** Hands the task to another agent; its result goes to the same requester. Takes effect when the handler returns. */
   handOff(to: string, said: Said): void {
     const handoff = { ...this.#message(to, said), type: "handoff" } as const;
     this.#parts.decide({ act: "hand_over", message: withIdempotencyKey(handoff) });
@@ -221,14 +239,14 @@ export class AgentTask {
   }
 }
 
-/** The completion that a handler's return value means. */
+/** The completion for a handler's return value. */
 export function completionOf(reply: TaskReply): Outcome {
   if (reply === undefined) return { act: "complete", request: {} };
   if (typeof reply === "string") return { act: "complete", request: saidRequest(reply) };
   const { artifacts, resultStatus, plain } = reply;
   const request: TaskCompleteRequest = {
     ...saidRequest(reply),
-    // Named here and not at each try, so that a repeated completion is the same completion.
+    // The ids are made once, so that a repeated completion is the same completion.
     ...(artifacts === undefined ? {} : { artifacts: artifacts.map(withArtifactId) }),
     ...(resultStatus === undefined ? {} : { result_status: resultStatus }),
     ...(plain === undefined ? {} : { plain }),

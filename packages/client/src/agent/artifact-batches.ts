@@ -1,23 +1,23 @@
 import type { Part } from "@a2a-relay/protocol";
 import { onAbort } from "../http/abort.ts";
 
-/** One piece of an artifact as it comes: text, a part of any kind, or several. */
+/** One piece of an artifact: text, a part, or several parts. */
 export type ArtifactPiece = string | Part | readonly Part[];
 export type ArtifactPieces = AsyncIterable<ArtifactPiece> | Iterable<ArtifactPiece>;
 
 export interface ArtifactBatch {
-  /** Empty only in the last one, where the pieces ended just before it. */
+  /** Empty only in the last batch. */
   readonly parts: readonly Part[];
   readonly isLast: boolean;
 }
 
-/** A reader sees text grow ten times a second as if it came message by message. */
+/** Ten updates a second look continuous to a reader. */
 const WAIT_MS_FIRST = 100;
-/** Of an artifact that takes its time each batch waits longer, so that half an hour of it has room in one artifact. */
+/** Each batch waits longer, so that half an hour of pieces fits into one artifact. */
 const WAIT_MS_MORE = 1;
 const BATCH_CHARS_MAX = 16_384;
 
-/** Puts small pieces together: whatever comes within a moment is one batch, and text that follows text is one part. */
+/** Batches pieces that come within a short time, and joins consecutive texts into one part. */
 export class ArtifactBatches {
   readonly #signal: AbortSignal;
   #parts: Part[] = [];
@@ -29,7 +29,7 @@ export class ArtifactBatches {
     this.#signal = signal;
   }
 
-  /** Rejects when the source fails or the signal is aborted; then, and when nobody reads on, the source is ended. */
+  /** Rejects when the source fails or the signal is aborted; then, and when the reader leaves, it ends the source. */
   static async *of(
     pieces: ArtifactPieces,
     { signal }: { readonly signal: AbortSignal },
@@ -51,7 +51,7 @@ export class ArtifactBatches {
     }
   }
 
-  /** Takes what comes for as long as there is room. Never rejects. */
+  /** Reads pieces while there is room. Never rejects. */
   async #read(pieces: ArtifactPieces): Promise<void> {
     try {
       for await (const piece of pieces) {
@@ -68,7 +68,7 @@ export class ArtifactBatches {
   }
 
   async #next(waitMs: number): Promise<ArtifactBatch> {
-    // Nothing is late before there is something to wait with.
+    // The time starts with the first piece.
     await this.#until(() => this.#parts.length > 0);
     let isOver = false;
     const timer = setTimeout(() => {
@@ -84,10 +84,10 @@ export class ArtifactBatches {
   }
 
   /** Or until the pieces have ended. */
-  async #until(isThere: () => boolean): Promise<void> {
+  async #until(isReady: () => boolean): Promise<void> {
     for (;;) {
       this.#signal.throwIfAborted();
-      if (this.#end !== undefined || isThere()) return;
+      if (this.#end !== undefined || isReady()) return;
       await new Promise<void>((resolve) => (this.#wake = resolve));
     }
   }
@@ -99,7 +99,7 @@ export class ArtifactBatches {
   }
 }
 
-/** The parts with the piece behind them; text that follows text of the same kind is joined with it. */
+/** Appends a piece; text that follows text of the same kind is joined. */
 export function withPiece(parts: readonly Part[], piece: ArtifactPiece): Part[] {
   const all = [...parts];
   for (const part of partsOf(piece)) {
@@ -120,7 +120,7 @@ function isParts(piece: Part | readonly Part[]): piece is readonly Part[] {
   return Array.isArray(piece);
 }
 
-/** Undefined where one of them is no text, or where they say different things beside it. */
+/** Undefined when one of them is no text, or when their other members differ. */
 function joinTexts(before: Part, after: Part): Part | undefined {
   const { text: first, ...more } = before;
   const { text: second, ...rest } = after;

@@ -1,6 +1,6 @@
 import { RelayError } from "@a2a-relay/protocol";
 
-/** What an agent was doing when something went wrong behind the back of the program that runs it. */
+/** What an agent was doing in the background when an error happened. */
 export type AgentActivity =
   | "register"
   | "heartbeat"
@@ -11,12 +11,12 @@ export type AgentActivity =
   | "report"
   | "settle";
 
-/** May be async; what it returns is not looked at. */
+/** May be async; the returned value is ignored. */
 export type OnAgentError = (error: Error, activity: AgentActivity) => unknown;
 
 const WARNED_KINDS_MAX = 100;
 
-/** Where failures of background work go, so that none becomes an unhandled rejection. */
+/** Reports failures of background work, so that none becomes an unhandled rejection. */
 export class BackgroundErrors {
   readonly #agentId: string;
   readonly #onError: OnAgentError | undefined;
@@ -33,12 +33,12 @@ export class BackgroundErrors {
     else void this.#tell(this.#onError, error, activity);
   }
 
-  /** After it works again, the next failure is news. */
+  /** The next failure of this activity is warned of again. */
   recovered(activity: AgentActivity): void {
     for (const kind of this.#warned) if (kind.startsWith(`${activity} `)) this.#warned.delete(kind);
   }
 
-  /** Never rejects: a callback that fails must not take the agent with it. */
+  /** Never rejects: a failing callback must not end the agent. */
   async #tell(onError: OnAgentError, error: Error, activity: AgentActivity): Promise<void> {
     try {
       await onError(error, activity);
@@ -47,7 +47,7 @@ export class BackgroundErrors {
     }
   }
 
-  /** A relay that is away for an hour should not fill a log. */
+  /** An unreachable relay must not fill the log. */
   #warnOnce(reason: unknown, activity: AgentActivity): void {
     const text = reason instanceof Error ? reason.message : String(reason);
     const kind = `${activity} ${reason instanceof RelayError ? reason.code : text}`;

@@ -7,9 +7,9 @@ import { RelayClient } from "../client/relay-client.ts";
 import { TransportBlocked } from "../http/http-answer.ts";
 import { HttpExchange } from "../http/http-exchange.ts";
 import { fillClientOptions } from "../http/relay-client-options.ts";
-import { BestMailSource } from "./best-inbox-source.ts";
-import { type InboxTransport, PollMailSource } from "./inbox-source.ts";
-import { StreamMailSource } from "./stream-inbox-source.ts";
+import { BestInboxSource } from "./best-inbox-source.ts";
+import { type InboxTransport, PollInboxSource } from "./inbox-source.ts";
+import { StreamInboxSource } from "./stream-inbox-source.ts";
 
 const { signal } = new AbortController();
 
@@ -36,7 +36,7 @@ function setup(...names: readonly string[]) {
     },
   }));
   const options = { againMs: 1_000, random: () => 0.5, nowMs: () => clock.nowMs };
-  const source = new BestMailSource(transports, options);
+  const source = new BestInboxSource(transports, options);
   /** Leases once, and answers with what that set off. */
   const lease = async (): Promise<string> => {
     log.length = 0;
@@ -112,7 +112,7 @@ describe("the best way to the mail", () => {
         }),
     };
     const leaving = new AbortController();
-    const leasing = new BestMailSource([hanging]).lease({}, { signal: leaving.signal });
+    const leasing = new BestInboxSource([hanging]).lease({}, { signal: leaving.signal });
     leaving.abort(reason);
     await assert.rejects(leasing, reason);
     await source.close();
@@ -143,10 +143,10 @@ describe("a stream of notices", () => {
     await using all = await setupStream({ firstByteMs: 50 });
     all.relay.streams = "hold";
     const stream = {
-      open: (call: { readonly signal: AbortSignal }) => StreamMailSource.open(all.parts, call),
+      open: (call: { readonly signal: AbortSignal }) => StreamInboxSource.open(all.parts, call),
     };
     await assert.rejects(stream.open({ signal }), TransportBlocked);
-    const source = new BestMailSource([stream, new PollMailSource(all.client, WORKER)]);
+    const source = new BestInboxSource([stream, new PollInboxSource(all.client, WORKER)]);
     const leasing = source.lease({ wait_ms: 10_000 }, { signal });
     await all.send();
     assert.equal((await leasing).messages[0]?.message.body, "知微你好");
@@ -155,7 +155,7 @@ describe("a stream of notices", () => {
 
   it("wakes whoever waits, and is opened again when it ends, without a word about it", async () => {
     await using all = await setupStream();
-    const source = await StreamMailSource.open(all.parts, { signal });
+    const source = await StreamInboxSource.open(all.parts, { signal });
     const isStream = (line: string): boolean => line.startsWith("GET") && line.endsWith("/stream");
     const isAnswered = (line: string): boolean => line.startsWith("answered") && line.endsWith("/lease");
     const leasing = source.lease({ lease_ms: 60_000 }, { signal });
@@ -172,8 +172,8 @@ describe("a stream of notices", () => {
   });
 
   it("is not relied on for ever: mail may become free without a notice", async () => {
-    await using all = await setupStream({ lookAgainMs: 30 });
-    const source = await StreamMailSource.open(all.parts, { signal });
+    await using all = await setupStream({ pollAgainMs: 30 });
+    const source = await StreamInboxSource.open(all.parts, { signal });
     assert.deepEqual(await source.lease({}, { signal }), { messages: [] });
     await source.close();
   });

@@ -3,44 +3,44 @@ import type { RelayClient } from "../client/relay-client.ts";
 import { TransportBlocked } from "../http/http-answer.ts";
 import { HttpExchange } from "../http/http-exchange.ts";
 import type { FilledClientOptions } from "../http/relay-client-options.ts";
-import { type InboxSource, type InboxTransport, PollMailSource, SocketMailSource } from "./inbox-source.ts";
+import { type InboxSource, type InboxTransport, PollInboxSource, SocketInboxSource } from "./inbox-source.ts";
 import type { InboxTransportChoice } from "./relay-agent-options.ts";
-import { StreamMailSource } from "./stream-inbox-source.ts";
+import { StreamInboxSource } from "./stream-inbox-source.ts";
 
-export interface BestMailSourceOptions {
-  /** How long a way that was closed is left alone. */
+export interface BestInboxSourceOptions {
+  /** How long a blocked transport is not tried, in milliseconds. */
   readonly againMs?: number | undefined;
   readonly random?: (() => number) | undefined;
   readonly nowMs?: (() => number) | undefined;
 }
 
-/** A proxy seldom changes its mind; still, the agent should not need a restart to notice. */
+/** A proxy seldom changes; still, the agent should not need a restart to use a better transport. */
 const AGAIN_MS = 120_000;
 
 interface Opened {
   readonly source: InboxSource;
-  /** Its place among the transports. */
+  /** Its index among the transports. */
   readonly rank: number;
 }
 
 /**
- * Takes mail in the best way that is open. A way that is closed is left alone for some minutes and then tried again
- * beside the one that works. When the relay itself is away, nothing is concluded from that.
+ * Leases messages over the best transport that works. A blocked transport is tried again after some minutes, while the
+ * working one stays in use. An unreachable relay does not make a transport count as blocked.
  */
-export class BestMailSource implements InboxSource {
+export class BestInboxSource implements InboxSource {
   readonly #transports: readonly InboxTransport[];
   readonly #againMs: number;
   readonly #random: () => number;
   readonly #nowMs: () => number;
-  /** Until when each of the transports is left alone. */
+  /** Until when each transport counts as blocked. */
   readonly #closedUntilMs: number[];
-  readonly #life = new AbortController();
+  readonly #closing = new AbortController();
   #current: Opened | undefined;
   #better: Opened | undefined;
   #trying: Promise<void> | undefined;
 
   /** `transports`: best first. */
-  constructor(transports: readonly InboxTransport[], options: BestMailSourceOptions = {}) {
+  constructor(transports: readonly InboxTransport[], options: BestInboxSourceOptions = {}) {
     this.#transports = transports;
     this.#againMs = options.againMs ?? AGAIN_MS;
     this.#random = options.random ?? Math.random;
@@ -56,14 +56,14 @@ export class BestMailSource implements InboxSource {
     try {
       return await source.lease(request, options);
     } catch (reason) {
-      // After an absence of the relay, the best way may be another one.
+      // When the relay comes back, another transport may be the best one.
       if (!signal.aborted) await this.#leave();
       throw reason;
     }
   }
 
   async close(): Promise<void> {
-    this.#life.abort();
+    this.#closing.abort();
     await this.#trying;
     await this.#better?.source.close();
     await this.#leave();
@@ -87,10 +87,10 @@ export class BestMailSource implements InboxSource {
     if (isWorthIt) this.#trying ??= this.#tryBetter(rank);
   }
 
-  /** Beside the one that works, since it may take its time. Never rejects. */
+  /** Runs while the current transport stays in use. Never rejects. */
   async #tryBetter(rank: number): Promise<void> {
     try {
-      this.#better = await this.#open(rank, this.#life.signal);
+      this.#better = await this.#open(rank, this.#closing.signal);
     } catch {
       for (let index = 0; index < rank; index += 1) this.#markClosed(index);
     } finally {
@@ -98,11 +98,11 @@ export class BestMailSource implements InboxSource {
     }
   }
 
-  /** The best of the first so many that is open. */
+  /** Opens the best of the first `count` transports. */
   async #open(count: number, signal: AbortSignal): Promise<Opened> {
     let blocked = new TransportBlocked("no way to the relay is open");
     for (const [rank, transport] of this.#transports.slice(0, count).entries()) {
-      // Alone it is tried in any case: there is no other.
+      // A single transport is always tried: there is no other.
       if (!this.#isOpen(rank) && this.#transports.length > 1) continue;
       try {
         return { source: await transport.open({ signal }), rank };
@@ -120,13 +120,13 @@ export class BestMailSource implements InboxSource {
     return (this.#closedUntilMs[rank] ?? 0) <= this.#nowMs();
   }
 
-  /** With jitter, so that all agents behind a proxy do not try it in the same moment. */
+  /** With jitter, so that the agents behind one proxy do not retry at the same time. */
   #markClosed(rank: number): void {
     this.#closedUntilMs[rank] = this.#nowMs() + this.#againMs * (1 + this.#random());
   }
 }
 
-export interface MailSourceParts {
+export interface InboxSourceParts {
   readonly client: RelayClient;
   readonly agentId: string;
   readonly options: FilledClientOptions;
@@ -136,16 +136,15 @@ type TransportName = Exclude<InboxTransportChoice, "auto">;
 
 const BEST_FIRST: readonly TransportName[] = ["websocket", "sse", "poll"];
 
-/** The agent's mail, in the way that was chosen. */
-export function createMailSource(parts: MailSourceParts, choice: InboxTransportChoice): InboxSource {
+export function createInboxSource(parts: InboxSourceParts, choice: InboxTransportChoice): InboxSource {
   const { client, agentId, options } = parts;
   const exchange = new HttpExchange(options);
   const delays = { firstMs: options.retryDelayMs, maxMs: options.retryDelayMsMax };
   const transports: Readonly<Record<TransportName, InboxTransport>> = {
-    websocket: { open: (call) => SocketMailSource.open({ exchange, options, agentId }, call) },
-    sse: { open: (call) => StreamMailSource.open({ client, exchange, agentId, delays }, call) },
-    poll: new PollMailSource(client, agentId),
+    websocket: { open: (call) => SocketInboxSource.open({ exchange, options, agentId }, call) },
+    sse: { open: (call) => StreamInboxSource.open({ client, exchange, agentId, delays }, call) },
+    poll: new PollInboxSource(client, agentId),
   };
   const names = choice === "auto" ? BEST_FIRST : [choice];
-  return new BestMailSource(names.map((name) => transports[name]));
+  return new BestInboxSource(names.map((name) => transports[name]));
 }

@@ -2,25 +2,24 @@ import type { LeaseRequest, LeaseResponse } from "@a2a-relay/protocol";
 import type { RelayClient } from "../client/relay-client.ts";
 import { SOCKET_OPEN_MS, SocketChannel, type SocketChannelParts } from "../live/socket-channel.ts";
 
-/** Where an agent's mail comes from. Whatever the way, mail is taken under leases. */
+/** Leases an agent's messages, over any transport. */
 export interface InboxSource {
   /**
-   * Takes mail, waiting for it about as long as the request says. `unavailable` also where the answer got lost, and
-   * with it leases that only the relay knows of.
+   * Waits for messages about as long as the request says. `unavailable` also when the answer got lost, and with it
+   * leases that only the relay knows.
    */
   lease(request: LeaseRequest, options: { readonly signal: AbortSignal }): Promise<LeaseResponse>;
-  /** Resolves when the relay leases nothing to it any more. */
+  /** Resolves when the relay leases nothing more to this source. */
   close(): Promise<void>;
 }
 
-/** A way to the mail. */
 export interface InboxTransport {
-  /** Rejects with TransportBlocked where the relay can be reached, but not in this way. */
+  /** Rejects with TransportBlocked when the relay can be reached, but not over this transport. */
   open(options: { readonly signal: AbortSignal }): Promise<InboxSource>;
 }
 
-/** Long polls: what works wherever HTTP does. */
-export class PollMailSource implements InboxSource, InboxTransport {
+/** Long polls, which work wherever HTTP does. */
+export class PollInboxSource implements InboxSource, InboxTransport {
   readonly #client: RelayClient;
   readonly #agentId: string;
 
@@ -29,7 +28,6 @@ export class PollMailSource implements InboxSource, InboxTransport {
     this.#agentId = agentId;
   }
 
-  /** There is nothing to open: each request stands for itself. */
   async open(): Promise<InboxSource> {
     return this;
   }
@@ -41,8 +39,8 @@ export class PollMailSource implements InboxSource, InboxTransport {
   async close(): Promise<void> {}
 }
 
-/** Leases over a socket that is otherwise quiet: the answer comes when the mail does. */
-export class SocketMailSource implements InboxSource {
+/** Leases over a quiet socket: the relay answers when a message arrives. */
+export class SocketInboxSource implements InboxSource {
   readonly #channel: SocketChannel;
 
   private constructor(channel: SocketChannel) {
@@ -52,10 +50,10 @@ export class SocketMailSource implements InboxSource {
   static async open(
     parts: SocketChannelParts,
     options: { readonly signal: AbortSignal },
-  ): Promise<SocketMailSource> {
+  ): Promise<SocketInboxSource> {
     const { signal } = options;
     const opening = { quiet: true, openMs: SOCKET_OPEN_MS, signal };
-    return new SocketMailSource(await SocketChannel.open(parts, opening));
+    return new SocketInboxSource(await SocketChannel.open(parts, opening));
   }
 
   lease(request: LeaseRequest, options: { readonly signal: AbortSignal }): Promise<LeaseResponse> {

@@ -7,7 +7,7 @@ import { WireSocket } from "../../testing/wire-socket.ts";
 import { BackgroundErrors } from "./background-errors.ts";
 import { HttpExchange } from "../http/http-exchange.ts";
 import { LeaseRenewal } from "./lease-renewal.ts";
-import { MailIntake } from "./message-intake.ts";
+import { MessageIntake } from "./message-intake.ts";
 import { fillAgentOptions } from "./relay-agent-options.ts";
 import { fillClientOptions } from "../http/relay-client-options.ts";
 import { RelayClient } from "../client/relay-client.ts";
@@ -78,7 +78,7 @@ async function leaseAgain(random: Random): Promise<void> {
     },
     close: () => Promise.resolve(),
   };
-  const intake = new MailIntake({
+  const intake = new MessageIntake({
     client,
     source,
     options,

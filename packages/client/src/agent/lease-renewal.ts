@@ -8,13 +8,13 @@ export interface LeaseRenewalParts {
   readonly agentId: string;
   readonly leaseMs: number;
   readonly errors: BackgroundErrors;
-  /** Ends all requests when the agent ends. */
+  /** Aborts all requests when the agent ends. */
   readonly signal: AbortSignal;
 }
 
 /**
- * Keeps the leases of mail that is being worked on, all in one request, every third of their time: two
- * renewals may get lost before a lease runs out. It is also how a worker hears that its task was canceled.
+ * Renews all held leases in one request, every third of their time: two renewals may get lost before a lease expires.
+ * The answer also tells a worker that its task was canceled.
  */
 export class LeaseRenewal {
   readonly #parts: LeaseRenewalParts;
@@ -30,28 +30,27 @@ export class LeaseRenewal {
     return this.#held.has(leaseId);
   }
 
-  hold(mail: LeasedMessage): void {
-    this.#held.set(mail.item.lease.id, mail);
+  hold(leased: LeasedMessage): void {
+    this.#held.set(leased.item.lease.id, leased);
     this.#schedule();
   }
 
-  drop(mail: LeasedMessage): void {
-    this.#held.delete(mail.item.lease.id);
+  drop(leased: LeasedMessage): void {
+    this.#held.delete(leased.item.lease.id);
     if (this.#held.size > 0) return;
     clearTimeout(this.#timer);
     this.#timer = undefined;
   }
 
-  /** Everything that is held, for a reason that concerns all of it. */
   loseAll(error: RelayError): void {
-    for (const mail of this.#held.values()) mail.lose(error);
+    for (const leased of this.#held.values()) leased.lose(error);
   }
 
-  /** Asks now instead of at the next turn. Never rejects. */
+  /** Never rejects. */
   async renewNow(): Promise<void> {
     const { client, agentId, leaseMs, errors, signal } = this.#parts;
     const held = new Map(this.#held);
-    const leases = [...held.values()].filter((mail) => !mail.signal.aborted).map((mail) => mail.ref);
+    const leases = [...held.values()].filter((leased) => !leased.signal.aborted).map((leased) => leased.ref);
     if (leases.length === 0) return;
     try {
       const { results } = await client.renew(agentId, { leases, lease_ms: leaseMs }, { signal });
@@ -60,8 +59,8 @@ export class LeaseRenewal {
     } catch (reason) {
       if (signal.aborted) return;
       errors.report(reason, "renew");
-      // A lease never ends by the clock alone, so while the relay is away the work goes on. But a relay that
-      // knows nothing of the agent any more knows nothing of its leases either.
+      // An expired lease may still finish, so the work continues while the relay is unreachable. But a relay that lost
+      // the agent has lost its leases too.
       if (isUnknownAgent(reason)) {
         this.loseAll(new RelayError("lease_lost", reason.message, { cause: reason }));
       }
@@ -70,17 +69,17 @@ export class LeaseRenewal {
 
   #schedule(): void {
     if (this.#timer !== undefined || this.#parts.signal.aborted) return;
-    this.#timer = setTimeout(() => void this.#turn(), this.#parts.leaseMs / 3);
+    this.#timer = setTimeout(() => void this.#renew(), this.#parts.leaseMs / 3);
   }
 
-  async #turn(): Promise<void> {
+  async #renew(): Promise<void> {
     await this.renewNow();
     this.#timer = undefined;
     if (this.#held.size > 0) this.#schedule();
   }
 }
 
-/** Results come in the order of the leases that were asked for. */
+/** Results have the order of the requested leases. */
 function loseRefused(
   held: ReadonlyMap<string, LeasedMessage>,
   leases: readonly LeaseRef[],
@@ -96,7 +95,7 @@ function loseRefused(
 
 export type LeasedItem = LeaseResponse["messages"][number];
 
-/** A message that this worker holds, until it is settled or lost. */
+/** A message that this worker has leased, until it is settled or lost. */
 export class LeasedMessage {
   readonly item: LeasedItem;
   readonly #controller = new AbortController();
@@ -105,7 +104,7 @@ export class LeasedMessage {
     this.item = item;
   }
 
-  /** Aborted with a RelayError once working on it is of no use any more. */
+  /** Aborted with a RelayError when the work should stop. */
   get signal(): AbortSignal {
     return this.#controller.signal;
   }
@@ -114,7 +113,7 @@ export class LeasedMessage {
     return { message_id: this.item.message_id, lease_id: this.item.lease.id };
   }
 
-  /** The first reason stands. */
+  /** Only the first call has an effect. */
   lose(error: RelayError): void {
     this.#controller.abort(error);
   }

@@ -8,7 +8,7 @@ import type { InboxSource } from "./inbox-source.ts";
 import type { LeasedItem, LeaseRenewal } from "./lease-renewal.ts";
 import { type FilledAgentOptions, isNamed } from "./relay-agent-options.ts";
 
-export interface MailIntakeParts {
+export interface MessageIntakeParts {
   readonly client: RelayClient;
   readonly source: InboxSource;
   readonly options: FilledAgentOptions;
@@ -18,39 +18,39 @@ export interface MailIntakeParts {
   readonly errors: BackgroundErrors;
   /** Handles one message. Never rejects. */
   readonly work: (item: LeasedItem) => Promise<void>;
-  /** Makes the relay know the agent again after it lost it. */
+  /** Registers the agent again after the relay lost it. */
   readonly register: () => Promise<void>;
-  /** Ends the intake: nothing new is begun afterwards. */
+  /** Ends the intake: no message is begun afterwards. */
   readonly signal: AbortSignal;
 }
 
-/** Enough to outlast a hiccup; a queue that stays closed is not for this agent to look at. */
-const LOOKS_MAX = 3;
+/** Attempts to read the queue; if all fail, the agent probably must not read it. */
+const CHECKS_MAX = 3;
 
 interface Stranded {
-  /** To be given back. */
+  /** Leases to release. */
   readonly leases: readonly LeaseRef[];
-  /** After this time there may be more of them. */
+  /** After this time there may be more. */
   readonly againMs: number;
 }
 
 const NOTHING: Stranded = { leases: [], againMs: Infinity };
 
-/** Leases mail whenever there is room for it, and comes back by itself when the relay was away. */
-export class MailIntake {
-  readonly #parts: MailIntakeParts;
+/** Leases messages while handlers are free, and retries while the relay is unreachable. */
+export class MessageIntake {
+  readonly #parts: MessageIntakeParts;
   readonly #working = new Set<Promise<void>>();
-  /** Leased, but the agent was told to stop before it could begin. */
+  /** Leased, but the agent stopped before it began them. */
   readonly #unbegun: LeaseRef[] = [];
-  /** How often to look yet for mail that lies under a lease nobody here knows. */
-  #looksLeft = 0;
-  /** By then the relay has noticed that whoever asked for the last lost lease has gone, or has leased to it. */
+  /** Remaining checks for messages that are leased to this worker without its knowledge. */
+  #checksLeft = 0;
+  /** By then the relay has answered or dropped the last lost lease request. */
   #lostUntilMs = 0;
-  /** Until then it is not worth looking again. */
-  #lookAgainMs = 0;
+  /** The time of the next check. */
+  #checkAgainMs = 0;
   #onRoom = (): void => {};
 
-  constructor(parts: MailIntakeParts) {
+  constructor(parts: MessageIntakeParts) {
     this.#parts = parts;
     parts.signal.addEventListener("abort", () => this.#onRoom(), { once: true });
   }
@@ -58,12 +58,12 @@ export class MailIntake {
   /** Runs until the signal is aborted. Never rejects. */
   async run(): Promise<void> {
     const { signal, delays, random, errors, options } = this.#parts;
-    // As after a lost answer: what was leased under this name is not known here, and more may come for a while.
+    // As after a lost answer: an earlier process of this name may hold leases, and may still get some.
     if (options.resumes !== undefined) this.#lost(options.waitMs);
     let failures = 0;
     while (!signal.aborted) {
       try {
-        await this.#takeMail();
+        await this.#leaseSome();
         if (failures > 0) errors.recovered("lease");
         failures = 0;
       } catch (reason) {
@@ -75,29 +75,29 @@ export class MailIntake {
     }
   }
 
-  /** Resolves when every handler has ended and the relay has heard of it. */
+  /** Resolves when every handler has ended and its outcome is settled. */
   async idle(): Promise<void> {
     while (this.#working.size > 0) await Promise.all(this.#working);
   }
 
   /**
-   * Gives back what was leased to this worker but not begun. Otherwise such mail would lie there until an
-   * operator finds it, unless its sender declared it idempotent.
+   * Releases messages that were leased to this worker but not begun. Otherwise they would stay leased until an operator
+   * acts, unless their sender declared them idempotent.
    */
   async releaseUnbegun(options: CallOptions): Promise<void> {
     const { client } = this.#parts;
     const { id } = this.#parts.options;
     const leases = this.#unbegun.splice(0);
-    const lookedAtMs = performance.now();
-    const found = this.#looksLeft > 0 ? await this.#stranded(options) : NOTHING;
+    const checkedAtMs = performance.now();
+    const found = this.#checksLeft > 0 ? await this.#stranded(options) : NOTHING;
     leases.push(...found.leases);
     if (leases.length > 0) await client.release(id, { leases }, options);
-    const isLost = lookedAtMs < this.#lostUntilMs;
-    this.#looksLeft = isLost || found.againMs < Infinity ? LOOKS_MAX : 0;
-    this.#lookAgainMs = Math.min(isLost ? this.#lostUntilMs : Infinity, lookedAtMs + found.againMs);
+    const isLost = checkedAtMs < this.#lostUntilMs;
+    this.#checksLeft = isLost || found.againMs < Infinity ? CHECKS_MAX : 0;
+    this.#checkAgainMs = Math.min(isLost ? this.#lostUntilMs : Infinity, checkedAtMs + found.againMs);
   }
 
-  /** What the relay says this worker has, or had before it was started anew, and this worker never got to see. */
+  /** Leases of this worker, or of its earlier processes, that this process does not hold. */
   async #stranded(options: CallOptions): Promise<Stranded> {
     const { client } = this.#parts;
     const { id } = this.#parts.options;
@@ -113,15 +113,15 @@ export class MailIntake {
       }
       return { leases, againMs };
     } catch (reason) {
-      // An agent whose credential does not open the queue leaves this to an operator.
+      // Without permission to read the queue, this is left to an operator.
       if (reason instanceof RelayError && reason.code === "permission_denied") return NOTHING;
       throw reason;
     }
   }
 
   /**
-   * How long the mail is still another's, by the relay's clock. Another process of the same name may be at work on it,
-   * and keeps its lease from running out for as long as it is.
+   * How long the lease lasts, by the relay's clock. Another process of the same name may work on the message, and renews
+   * its lease while it does.
    */
   #leftMs({ lease, lease_age_ms: ageMs = 0 }: QueueEntry): number {
     const { renewal, options } = this.#parts;
@@ -134,7 +134,7 @@ export class MailIntake {
     return Date.parse(lease.expires_at) - Date.parse(lease.leased_at) - ageMs;
   }
 
-  async #takeMail(): Promise<void> {
+  async #leaseSome(): Promise<void> {
     const { source, options, signal } = this.#parts;
     const { leaseMs, waitMs, worker } = options;
     const room = options.concurrency - this.#working.size;
@@ -142,41 +142,41 @@ export class MailIntake {
       await this.#room();
       return;
     }
-    if (this.#looksLeft > 0 && performance.now() >= this.#lookAgainMs) await this.#tidy();
-    const request = { max: room, lease_ms: leaseMs, wait_ms: this.#patienceMs(), worker };
+    if (this.#checksLeft > 0 && performance.now() >= this.#checkAgainMs) await this.#releaseLost();
+    const request = { max: room, lease_ms: leaseMs, wait_ms: this.#waitMs(), worker };
     try {
       const { messages } = await source.lease(request, { signal });
       for (const item of messages) this.#begin(item);
     } catch (reason) {
-      // The relay may have leased mail to this worker, and only its answer got lost.
+      // The relay may have leased messages to this worker, and only its answer got lost.
       if (signal.aborted || isAway(reason)) this.#lost(waitMs);
       if (isUnknownAgent(reason)) await this.#parts.register();
       throw reason;
     }
   }
 
-  /** No longer than until it is time to look again. */
-  #patienceMs(): number {
+  /** At most until the next check. */
+  #waitMs(): number {
     const { waitMs } = this.#parts.options;
-    if (this.#looksLeft === 0) return waitMs;
-    return Math.max(0, Math.min(waitMs, Math.ceil(this.#lookAgainMs - performance.now())));
+    if (this.#checksLeft === 0) return waitMs;
+    return Math.max(0, Math.min(waitMs, Math.ceil(this.#checkAgainMs - performance.now())));
   }
 
-  /** A connection may break without the relay hearing of it, which then waits for mail until the time is over. */
+  /** The relay may not notice a broken connection, and may lease to it until `waitMs` is over. */
   #lost(waitMs: number): void {
-    this.#looksLeft = LOOKS_MAX;
-    this.#lookAgainMs = performance.now();
-    this.#lostUntilMs = this.#lookAgainMs + waitMs;
+    this.#checksLeft = CHECKS_MAX;
+    this.#checkAgainMs = performance.now();
+    this.#lostUntilMs = this.#checkAgainMs + waitMs;
   }
 
-  /** Where the queue stays closed although mail can be leased, what lies there is left to an operator. */
-  async #tidy(): Promise<void> {
+  /** When the queue cannot be read, lost leases are left to an operator. */
+  async #releaseLost(): Promise<void> {
     const { errors, signal } = this.#parts;
     try {
       await this.releaseUnbegun({ signal });
     } catch (reason) {
       signal.throwIfAborted();
-      this.#looksLeft -= 1;
+      this.#checksLeft -= 1;
       errors.report(reason, "lease");
     }
   }

@@ -10,109 +10,109 @@ import type { AwaitedResults } from "./task-request.ts";
 export type TaskHandler = (task: AgentTask) => TaskReply | Promise<TaskReply>;
 export type MessageHandler = (message: AgentMessage) => unknown;
 
-export interface MailHandlers {
+export interface MessageHandlers {
   task?: TaskHandler;
   message?: MessageHandler;
 }
 
-export interface MailWorkerParts extends SettlementParts {
+export interface MessageWorkerParts extends SettlementParts {
   readonly renewal: LeaseRenewal;
   readonly awaited: AwaitedResults;
-  /** Read for each message, since a handler may be set after the worker was made. */
-  readonly handlers: Readonly<MailHandlers>;
-  /** Whether this worker takes up again what it had begun when it was ended. */
+  /** Read for each message, because handlers may be set later. */
+  readonly handlers: Readonly<MessageHandlers>;
+  /** Whether this worker resumes work that it had begun before it was stopped or killed. */
   readonly resumes: boolean;
 }
 
-/** Work at which its worker was ended so often is what ends it, or is too long for the time between restarts. */
+/** After this many attempts the work itself probably crashes its worker. */
 const ATTEMPTS_MAX = 10;
 
-/** Takes one leased message through its handler to its outcome. */
-export class MailWorker {
-  readonly #parts: MailWorkerParts;
+/** Runs the handler of one leased message and settles its outcome. */
+export class MessageWorker {
+  readonly #parts: MessageWorkerParts;
   readonly #settlement: Settlement;
-  /** The last in line for each task, or for each message that belongs to none. */
-  readonly #turns = new Map<string, Promise<void>>();
+  /** The last run for each task, or for each message without a task. */
+  readonly #lastRuns = new Map<string, Promise<void>>();
 
-  constructor(parts: MailWorkerParts) {
+  constructor(parts: MessageWorkerParts) {
     this.#parts = parts;
     this.#settlement = new Settlement(parts);
   }
 
-  /** Never rejects. The lease is kept alive until the relay knows the outcome. */
+  /** Never rejects. Renews the lease until the relay knows the outcome. */
   async work(item: LeasedItem): Promise<void> {
-    const mail = new LeasedMessage(item);
-    this.#parts.renewal.hold(mail);
+    const leased = new LeasedMessage(item);
+    this.#parts.renewal.hold(leased);
     try {
-      await this.#inTurn(mail);
+      await this.#inOrder(leased);
     } catch (reason) {
-      await this.#giveBack(mail, reason);
+      await this.#giveBack(leased, reason);
     } finally {
-      this.#parts.renewal.drop(mail);
+      this.#parts.renewal.drop(leased);
     }
   }
 
-  /** The relay would not say what the mail is about: it gets time to get over that, then its mail back. */
-  async #giveBack(mail: LeasedMessage, reason: unknown): Promise<void> {
+  /** The relay could not read the task: wait, then release the message. */
+  async #giveBack(leased: LeasedMessage, reason: unknown): Promise<void> {
     const { delays, errors, signal } = this.#parts;
     if (signal.aborted) return;
     errors.report(reason, "task");
     await pause(delays.maxMs, { signal }).catch(() => undefined);
-    await this.#settlement.settle(mail, { act: "release" });
+    await this.#settlement.settle(leased, { act: "release" });
   }
 
   /**
-   * One handler at a time for each task: what a requester adds waits until the turn before has ended. The
-   * same goes for a message that comes again while its handler still runs under a lost lease.
+   * Runs one handler at a time for each task: a follow-up message waits until the previous run has ended. So does a
+   * message that is delivered again while its handler still runs under a lost lease.
    */
-  async #inTurn(mail: LeasedMessage): Promise<void> {
-    const line = mail.item.task_id ?? mail.item.message_id;
-    const before = this.#turns.get(line);
-    // Such a notice is about the very work that is in line before it, so it does not wait for its end.
-    if (before !== undefined && isCanceledNotice(mail.item)) return this.#heedCancel(mail);
-    const turn = before === undefined ? this.#handle(mail) : this.#handleAfter(before, mail);
-    // What waits in line must not fail because of what went before it.
-    const ended = turn.catch(() => undefined);
-    this.#turns.set(line, ended);
+  async #inOrder(leased: LeasedMessage): Promise<void> {
+    const key = leased.item.task_id ?? leased.item.message_id;
+    const previous = this.#lastRuns.get(key);
+    // This notice is about the running work, so it must not wait for its end.
+    if (previous !== undefined && isCanceledNotice(leased.item)) return this.#cancelWork(leased);
+    const run = previous === undefined ? this.#handle(leased) : this.#handleAfter(previous, leased);
+    // A failed run must not fail the next one.
+    const ended = run.catch(() => undefined);
+    this.#lastRuns.set(key, ended);
     try {
-      await turn;
+      await run;
     } finally {
-      if (this.#turns.get(line) === ended) this.#turns.delete(line);
+      if (this.#lastRuns.get(key) === ended) this.#lastRuns.delete(key);
     }
   }
 
-  /** The renewal hears what the relay has to say about the work, and aborts its signal. */
-  async #heedCancel(mail: LeasedMessage): Promise<void> {
+  /** The renewal learns that the task was canceled, and aborts the signal of the running work. */
+  async #cancelWork(leased: LeasedMessage): Promise<void> {
     await this.#parts.renewal.renewNow();
-    await this.#settlement.settle(mail, { act: "acknowledge" });
+    await this.#settlement.settle(leased, { act: "acknowledge" });
   }
 
-  async #handleAfter(before: Promise<void>, mail: LeasedMessage): Promise<void> {
-    await before;
-    // The turn before may have finished the task, and this mail with it.
+  async #handleAfter(previous: Promise<void>, leased: LeasedMessage): Promise<void> {
+    await previous;
+    // The previous run may have finished the task, and this message with it.
     await this.#parts.renewal.renewNow();
-    if (!mail.signal.aborted) await this.#handle(mail);
+    if (!leased.signal.aborted) await this.#handle(leased);
   }
 
-  async #handle(mail: LeasedMessage): Promise<void> {
-    const known = this.#parts.finished.outcome(mail.item.message_id);
-    const outcome = known ?? (await this.#outcomeOf(mail));
-    if (outcome !== undefined) await this.#settlement.settle(mail, outcome);
+  async #handle(leased: LeasedMessage): Promise<void> {
+    const decided = this.#parts.unconfirmed.outcome(leased.item.message_id);
+    const outcome = decided ?? (await this.#outcomeOf(leased));
+    if (outcome !== undefined) await this.#settlement.settle(leased, outcome);
   }
 
-  async #outcomeOf(mail: LeasedMessage): Promise<Outcome | undefined> {
-    if (this.#parts.awaited.accept(mail.item)) return { act: "acknowledge" };
-    const view = await this.#taskOf(mail);
-    if (view === undefined) return this.#runMessage(mail);
-    // Finished while its mail was on the way: there is nothing left to do.
+  async #outcomeOf(leased: LeasedMessage): Promise<Outcome | undefined> {
+    if (this.#parts.awaited.accept(leased.item)) return { act: "acknowledge" };
+    const view = await this.#taskOf(leased);
+    if (view === undefined) return this.#runMessage(leased);
+    // The task finished before its message arrived.
     if (isTerminal(view.state)) return { act: "acknowledge" };
-    return this.#runTask(mail, view);
+    return this.#runTask(leased, view);
   }
 
-  /** The task that this mail wants this agent to work on; undefined when it only brings news. */
-  async #taskOf(mail: LeasedMessage): Promise<TaskView | undefined> {
+  /** The task that this agent has to work on; undefined when the message asks for no work. */
+  async #taskOf(leased: LeasedMessage): Promise<TaskView | undefined> {
     const { client, agentId, delays, errors, signal } = this.#parts;
-    const { task_id: taskId, message, sender_agent_id: sender } = mail.item;
+    const { task_id: taskId, message, sender_agent_id: sender } = leased.item;
     if (taskId === undefined || sender === POSTMASTER) return undefined;
     if (message.type === "status" || message.type === "memory") return undefined;
     const onAway = (error: RelayError): void => errors.report(error, "task");
@@ -125,11 +125,11 @@ export class MailWorker {
     }
   }
 
-  async #runTask(mail: LeasedMessage, view: TaskView): Promise<Outcome | undefined> {
+  async #runTask(leased: LeasedMessage, view: TaskView): Promise<Outcome | undefined> {
     const { handlers, errors } = this.#parts;
     if (handlers.task === undefined)
       return { act: "reject", request: { reason: "this agent takes no tasks" } };
-    const { attempt } = mail.item.lease;
+    const { attempt } = leased.item.lease;
     if (this.#parts.resumes && attempt > ATTEMPTS_MAX) {
       const reason = `the agent was ended in the middle of this work ${attempt - 1} times`;
       return { act: "fail", request: { reason } };
@@ -139,47 +139,47 @@ export class MailWorker {
       decided = outcome;
     };
     try {
-      const reply = await handlers.task(new AgentTask({ ...this.#parts, mail, view, decide }));
-      // Even with the lease lost: if nobody took the work over, the relay still accepts its result.
-      return isCanceled(mail) ? undefined : (decided ?? completionOf(reply));
+      const reply = await handlers.task(new AgentTask({ ...this.#parts, leased, view, decide }));
+      // Also with the lease lost: unless another worker took over, the relay still accepts the result.
+      return isCanceled(leased) ? undefined : (decided ?? completionOf(reply));
     } catch (reason) {
-      if (mail.signal.aborted)
-        return this.#outcomeOfAborted(mail, (why) => ({ act: "fail", request: { reason: why } }));
+      if (leased.signal.aborted)
+        return this.#outcomeOfAborted(leased, (why) => ({ act: "fail", request: { reason: why } }));
       errors.report(reason, "task");
       return { act: "fail", request: { reason: reasonText(reason) } };
     }
   }
 
-  async #runMessage(mail: LeasedMessage): Promise<Outcome | undefined> {
+  async #runMessage(leased: LeasedMessage): Promise<Outcome | undefined> {
     const { handlers, errors } = this.#parts;
     if (handlers.message === undefined) {
-      if (this.#parts.awaited.isAsked(mail.item)) return { act: "acknowledge" };
-      const { type, from, id } = mail.item.message;
+      if (this.#parts.awaited.isAsked(leased.item)) return { act: "acknowledge" };
+      const { type, from, id } = leased.item.message;
       const text = `${type} ${id} from ${from} was acknowledged unread: this agent has no onMessage handler`;
       errors.report(new Error(text), "message");
       return { act: "acknowledge" };
     }
     try {
-      await handlers.message(new AgentMessage({ ...this.#parts, mail }));
+      await handlers.message(new AgentMessage({ ...this.#parts, leased }));
       return { act: "acknowledge" };
     } catch (reason) {
-      if (mail.signal.aborted)
-        return this.#outcomeOfAborted(mail, (why) => ({ act: "fail_message", reason: why }));
+      if (leased.signal.aborted)
+        return this.#outcomeOfAborted(leased, (why) => ({ act: "fail_message", reason: why }));
       errors.report(reason, "message");
       return { act: "fail_message", reason: reasonText(reason) };
     }
   }
 
-  /** A handler that was told to stop and did so leaves nothing behind, unless it was this agent that stopped. */
-  #outcomeOfAborted(mail: LeasedMessage, fail: (why: string) => Outcome): Outcome | undefined {
-    if (!(mail.signal.reason instanceof AgentStopping)) return undefined;
-    // Work that may be done twice is done by another; of other work nobody can say how far it came.
-    if (this.#parts.resumes || isIdempotent(mail.item)) return { act: "release" };
+  /** An aborted handler has no outcome, unless this agent is stopping. */
+  #outcomeOfAborted(leased: LeasedMessage, fail: (why: string) => Outcome): Outcome | undefined {
+    if (!(leased.signal.reason instanceof AgentStopping)) return undefined;
+    // Only idempotent work may be repeated: it is unknown how far the handler came.
+    if (this.#parts.resumes || isIdempotent(leased.item)) return { act: "release" };
     return fail("the agent was stopped in the middle of this work");
   }
 }
 
-/** Why the signal of unfinished work is aborted when its agent stops. */
+/** The abort reason of unfinished work when its agent stops. */
 export class AgentStopping extends RelayError {
   constructor() {
     super("unavailable", "this agent is stopping");
@@ -196,8 +196,8 @@ function isIdempotent(item: LeasedItem): boolean {
   );
 }
 
-function isCanceled(mail: LeasedMessage): boolean {
-  const reason: unknown = mail.signal.reason;
+function isCanceled(leased: LeasedMessage): boolean {
+  const reason: unknown = leased.signal.reason;
   return reason instanceof RelayError && reason.code === "task_canceled";
 }
 

@@ -12,7 +12,7 @@ import { createIdempotencyKey } from "../http/idempotency.ts";
 import { parseInteger, type RelayClientOptions } from "../http/relay-client-options.ts";
 
 export interface RelayAgentOptions extends RelayClientOptions {
-  /** The agent's address, e.g. `translator@demo`. Processes that share it share its work. */
+  /** The agent's id, e.g. `translator@demo`. Processes with the same id share its work. */
   readonly id: string;
   readonly displayName?: string | undefined;
   readonly aliases?: readonly string[] | undefined;
@@ -20,41 +20,39 @@ export interface RelayAgentOptions extends RelayClientOptions {
   /** An A2A card, possibly partial; the relay fills it. */
   readonly card?: AgentCard | undefined;
   /**
-   * How long the agent counts as online after its last sign of life, in milliseconds. Given, the agent sends
-   * a heartbeat every third of it. Absent: it shows no presence. Its mailbox takes mail either way.
+   * How long the agent counts as online after its last heartbeat, in milliseconds. Given, the agent sends a heartbeat
+   * every third of it. Absent: no presence. Its mailbox accepts messages either way.
    */
   readonly ttlMs?: number | undefined;
   /**
-   * How many messages are handled at a time. Default 4, since handlers mostly wait for something else; with
-   * 1 they are handled in the order in which they were accepted.
+   * How many messages are handled at a time. Default 4, since handlers mostly wait for I/O; with 1 they are handled in
+   * the order of acceptance.
    */
   readonly concurrency?: number | undefined;
   /**
-   * How long a message is this process's own without a renewal, in milliseconds; it is renewed every third
-   * of that while a handler runs. Idempotent work of a process that died is given to another after this
-   * time. Default 60,000.
+   * The duration of a lease, in milliseconds; the agent renews it every third of that while a handler runs. After this
+   * time another process gets the idempotent work of a process that died. Default 60,000.
    */
   readonly leaseMs?: number | undefined;
   /**
-   * A name of this process that is the same after each start. Given, the agent takes up again what it had begun when it
-   * was stopped or killed, whatever its sender said about doing work twice; its handlers see that from `attempt`. What
-   * a killed process had is taken up when its lease has run out, after `leaseMs` at most: until then it may be alive,
-   * as in a rolling restart, and renews what it works on. Absent: only work that its sender declared idempotent is
-   * begun again.
+   * A name of this process that is the same after each start. Given, the agent resumes work that it had begun when it was
+   * stopped or killed, whether or not its sender declared it idempotent; handlers see that from `attempt`. It resumes
+   * the work of a killed process when its lease has expired, after `leaseMs` at most: until then that process may be
+   * alive, as in a rolling restart, and renews its leases. Absent: only idempotent work is begun again.
    */
   readonly worker?: string | undefined;
-  /** How long the relay holds an empty answer back, in milliseconds. Default 20,000. */
+  /** How long the relay waits for messages before an empty answer, in milliseconds. Default 20,000. */
   readonly waitMs?: number | undefined;
   /**
-   * How the agent hears of mail. `auto` takes a WebSocket where one can be opened, else a stream of server-sent events,
-   * else long polls, and comes back to the better one when it can. Default `auto`.
+   * How the agent gets its messages. `auto` uses a WebSocket where one can be opened, else a stream of server-sent
+   * events, else long polls, and returns to the better one when it can. Default `auto`.
    */
   readonly transport?: InboxTransportChoice | undefined;
   /** How long `stop` waits for handlers before it aborts their signals, in milliseconds. Default 10,000. */
   readonly drainMs?: number | undefined;
   /**
-   * Hears of failures in the background: the relay is away, a handler threw, a result was refused. The agent
-   * goes on after each of them. Absent: a warning on the console, once for each kind until it works again.
+   * Called for failures in the background: the relay is unreachable, a handler threw, a result was refused. The agent
+   * continues after each of them. Absent: a warning on the console, once for each kind until it works again.
    */
   readonly onError?: OnAgentError | undefined;
 }
@@ -68,14 +66,14 @@ export interface FilledAgentOptions {
   readonly waitMs: number;
   readonly transport: InboxTransportChoice;
   readonly drainMs: number;
-  /** Names this process among the agent's workers. Never shared, or one would release another's work. */
+  /** Names this process among the agent's workers. Unique, or one process would release another's work. */
   readonly worker: string;
-  /** What the names of earlier processes begin with whose unfinished work is this one's; undefined: there are none. */
+  /** The common name of earlier processes whose work this one resumes; undefined: it resumes none. */
   readonly resumes: string | undefined;
 }
 
-export const MAIL_TRANSPORT_CHOICES = ["auto", "websocket", "sse", "poll"] as const;
-export type InboxTransportChoice = (typeof MAIL_TRANSPORT_CHOICES)[number];
+export const INBOX_TRANSPORT_CHOICES = ["auto", "websocket", "sse", "poll"] as const;
+export type InboxTransportChoice = (typeof INBOX_TRANSPORT_CHOICES)[number];
 
 export const DRAIN_MS_RANGE = { min: 0, max: 3_600_000 };
 
@@ -101,7 +99,7 @@ export function fillAgentOptions(options: RelayAgentOptions): FilledAgentOptions
   });
 }
 
-/** Whether the worker is this or another process of that name, or whoever leased under the name itself. */
+/** Whether the worker is a process of that name, or leased under the name itself. */
 export function isNamed(worker: string, name: string): boolean {
   return worker.replace(OF_PROCESS, "") === name;
 }
@@ -121,9 +119,9 @@ function workerOf(input: unknown): Pick<FilledAgentOptions, "resumes" | "worker"
 }
 
 function parseTransport(input: unknown): InboxTransportChoice {
-  const choice = MAIL_TRANSPORT_CHOICES.find((known) => known === input);
+  const choice = INBOX_TRANSPORT_CHOICES.find((each) => each === input);
   if (choice !== undefined) return choice;
-  const choices = MAIL_TRANSPORT_CHOICES.join(", ");
+  const choices = INBOX_TRANSPORT_CHOICES.join(", ");
   throw new RelayError("invalid_argument", `transport: expected one of ${choices}, got ${quote(input)}`);
 }
 

@@ -5,48 +5,58 @@ import type { CallOptions } from "../http/http-exchange.ts";
 import { fillClientOptions, parseInteger } from "../http/relay-client-options.ts";
 import { isUnknownAgent, type Patience, untilReached } from "../http/retry.ts";
 import { BackgroundErrors } from "./background-errors.ts";
-import { createMailSource } from "./best-inbox-source.ts";
+import { createInboxSource } from "./best-inbox-source.ts";
 import type { InboxSource } from "./inbox-source.ts";
 import { LeaseRenewal } from "./lease-renewal.ts";
-import { MailIntake } from "./message-intake.ts";
-import { AgentStopping, type MailHandlers, MailWorker, type MessageHandler, type TaskHandler } from "./message-worker.ts";
-import { DRAIN_MS_RANGE, fillAgentOptions, type FilledAgentOptions, type RelayAgentOptions } from "./relay-agent-options.ts";
-import { FinishedMail } from "./settlement.ts";
+import { MessageIntake } from "./message-intake.ts";
+import {
+  AgentStopping,
+  type MessageHandlers,
+  MessageWorker,
+  type MessageHandler,
+  type TaskHandler,
+} from "./message-worker.ts";
+import {
+  DRAIN_MS_RANGE,
+  fillAgentOptions,
+  type FilledAgentOptions,
+  type RelayAgentOptions,
+} from "./relay-agent-options.ts";
+import { UnconfirmedOutcomes } from "./settlement.ts";
 import { AwaitedResults, TaskRequest } from "./task-request.ts";
 
-/** What this agent asks for: a message without what the agent fills in. */
+/** A request without the members that the agent fills in. */
 export type AgentRequest = Omit<MessageInput, "from" | "type">;
 
-/** How long handlers have after their signals were aborted: enough to notice, and to tell the relay. */
+/** How long handlers may take to end after their signals were aborted. */
 const ABORTED_MS = 1_000;
 
-/** Timers of more than 24 days fire at once, and a day without a sign of life is long enough. */
-const BEAT_MS_MAX = 86_400_000;
+/** Timers of more than 24 days fire at once, so a heartbeat comes at least once a day. */
+const HEARTBEAT_MS_MAX = 86_400_000;
 
 /**
- * An agent: it registers, takes its mail under leases, hands tasks and messages to handlers, and tells the
- * relay what became of them. It may run in any number of processes at once.
+ * An agent: it registers, leases its messages, passes tasks and messages to handlers, and reports their outcomes. It may
+ * run in any number of processes at once.
  *
- * A handler's work is done once as far as acknowledgements reach: should the relay deliver a message again
- * whose handler has finished in this process, only its outcome is told again. A process that dies in the
- * middle cannot promise that, so senders say which work may be done twice.
+ * When the relay delivers a message again whose handler has finished in this process, the agent only reports the outcome
+ * again. A process that dies in the middle cannot do that, so senders declare which work may be done twice.
  */
 export class RelayAgent {
   readonly id: string;
-  /** For everything that is not about this agent's own mail. */
+  /** For all other calls to the relay. */
   readonly client: RelayClient;
   readonly #options: FilledAgentOptions;
   readonly #errors: BackgroundErrors;
-  readonly #handlers: MailHandlers = {};
+  readonly #handlers: MessageHandlers = {};
   readonly #awaited = new AwaitedResults();
   readonly #renewal: LeaseRenewal;
   readonly #source: InboxSource;
-  readonly #intake: MailIntake;
+  readonly #intake: MessageIntake;
   readonly #patience: Omit<Patience, "signal">;
-  /** Aborted first: nothing new is begun. */
+  /** Aborted first: no new message is begun. */
   readonly #taking = new AbortController();
-  /** Aborted last: the relay is left alone from then on. */
-  readonly #life = new AbortController();
+  /** Aborted last: ends all requests to the relay. */
+  readonly #running = new AbortController();
   #started: Promise<void> | undefined;
   #stopped: Promise<void> | undefined;
   #background: Promise<unknown> = Promise.resolve();
@@ -67,22 +77,22 @@ export class RelayAgent {
       agentId: this.id,
       delays: this.#patience.delays,
       errors: this.#errors,
-      signal: this.#life.signal,
+      signal: this.#running.signal,
     };
     this.#renewal = new LeaseRenewal({ ...parts, leaseMs: this.#options.leaseMs });
-    const worker = new MailWorker({
+    const worker = new MessageWorker({
       ...parts,
-      finished: new FinishedMail(),
+      unconfirmed: new UnconfirmedOutcomes(),
       renewal: this.#renewal,
       awaited: this.#awaited,
       handlers: this.#handlers,
       resumes: this.#options.resumes !== undefined,
     });
-    this.#source = createMailSource(
+    this.#source = createInboxSource(
       { client: this.client, agentId: this.id, options: filled },
       this.#options.transport,
     );
-    this.#intake = new MailIntake({
+    this.#intake = new MessageIntake({
       ...parts,
       source: this.#source,
       options: this.#options,
@@ -94,8 +104,8 @@ export class RelayAgent {
   }
 
   /**
-   * Handles the tasks this agent is asked to do, and what their requesters add later. The returned value
-   * completes the task, a thrown error fails it. Setting it again replaces it.
+   * Handles tasks and the follow-ups of their requesters. The returned value completes the task, a thrown error fails
+   * it. Setting it again replaces it.
    */
   onTask(handler: TaskHandler): this {
     this.#handlers.task = handler;
@@ -103,7 +113,7 @@ export class RelayAgent {
   }
 
   /**
-   * Handles all other mail: notes, alerts, replies, status, notices. It is acknowledged when the handler has
+   * Handles all other messages: notes, alerts, replies, status, notices. A message is acknowledged when the handler has
    * returned; a thrown error makes it dead, and its sender is told. Setting it again replaces it.
    */
   onMessage(handler: MessageHandler): this {
@@ -112,8 +122,8 @@ export class RelayAgent {
   }
 
   /**
-   * Registers and begins to take mail. While the relay is away it keeps trying; `signal` bounds that. Rejects
-   * when the relay refuses the registration.
+   * Registers and starts to lease messages. Retries while the relay is unreachable; `signal` bounds that. Rejects when
+   * the relay refuses the registration.
    */
   start(options: CallOptions = {}): Promise<void> {
     if (this.#stopped !== undefined) {
@@ -127,9 +137,9 @@ export class RelayAgent {
   }
 
   /**
-   * Takes no more mail, gives back what was not begun, and waits for the handlers at work, at most `timeoutMs`
-   * (default: the option `drainMs`). Then their signals are aborted; they have a second to end. The agent
-   * stays registered and its mail waits for its next start.
+   * Leases no more messages, releases those that were not begun, and waits for running handlers, at most `timeoutMs`
+   * (default: the option `drainMs`). Then it aborts their signals; they have a second to end. The agent stays registered,
+   * and its messages wait for its next start.
    */
   stop(options: { readonly timeoutMs?: number | undefined } = {}): Promise<void> {
     const drainMs = parseInteger("timeoutMs", options.timeoutMs ?? this.#options.drainMs, DRAIN_MS_RANGE);
@@ -164,7 +174,7 @@ export class RelayAgent {
     } finally {
       for (const unsubscribe of unsubscribes) unsubscribe();
     }
-    this.#background = Promise.all([this.#intake.run(), this.#beat()]);
+    this.#background = Promise.all([this.#intake.run(), this.#sendHeartbeats()]);
   }
 
   async #register(signal: AbortSignal): Promise<void> {
@@ -173,13 +183,13 @@ export class RelayAgent {
     this.#errors.recovered("register");
   }
 
-  /** Signs of life for as long as mail is taken. Never rejects. */
-  async #beat(): Promise<void> {
+  /** Sends heartbeats while messages are leased. Never rejects. */
+  async #sendHeartbeats(): Promise<void> {
     const { ttlMs } = this.#options;
     if (ttlMs === undefined) return;
     const { signal } = this.#taking;
     while (!signal.aborted) {
-      await pause(Math.min(ttlMs / 3, BEAT_MS_MAX), { signal }).catch(() => undefined);
+      await pause(Math.min(ttlMs / 3, HEARTBEAT_MS_MAX), { signal }).catch(() => undefined);
       if (signal.aborted) return;
       try {
         await this.client.heartbeat(this.id, { signal });
@@ -187,7 +197,7 @@ export class RelayAgent {
       } catch (reason) {
         if (signal.aborted) return;
         this.#errors.report(reason, "heartbeat");
-        // One refused registration does not end the heartbeats; the next one tries again.
+        // A refused registration does not end the heartbeats; the next one registers again.
         if (isUnknownAgent(reason)) await this.#register(signal).catch(() => undefined);
       }
     }
@@ -197,9 +207,9 @@ export class RelayAgent {
     this.#taking.abort(new AgentStopping());
     await this.#started?.catch(() => undefined);
     await this.#background;
-    // First, so that nothing is leased any more when what was leased unheard is looked for.
+    // First, so that nothing more is leased while lost leases are released.
     await this.#source.close();
-    const { signal } = this.#life;
+    const { signal } = this.#running;
     const released = this.#intake.releaseUnbegun({ signal }).catch((reason: unknown) => {
       if (!signal.aborted) this.#errors.report(reason, "lease");
     });
@@ -207,6 +217,6 @@ export class RelayAgent {
     await settledWithin(drainMs, ended);
     this.#renewal.loseAll(new AgentStopping());
     await settledWithin(ABORTED_MS, ended);
-    this.#life.abort(new AgentStopping());
+    this.#running.abort(new AgentStopping());
   }
 }

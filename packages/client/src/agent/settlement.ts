@@ -1,4 +1,11 @@
-import { LIMITS, type MessageInput, RelayError, type RelayErrorCode, type TaskCompleteRequest, type TaskFailRequest } from "@a2a-relay/protocol";
+import {
+  LIMITS,
+  type MessageInput,
+  RelayError,
+  type RelayErrorCode,
+  type TaskCompleteRequest,
+  type TaskFailRequest,
+} from "@a2a-relay/protocol";
 import type { RelayClient } from "../client/relay-client.ts";
 import { type RetryDelays, untilReached } from "../http/retry.ts";
 import type { BackgroundErrors } from "./background-errors.ts";
@@ -7,7 +14,7 @@ import type { LeasedMessage } from "./lease-renewal.ts";
 export interface SettlementParts {
   readonly client: RelayClient;
   readonly agentId: string;
-  readonly finished: FinishedMail;
+  readonly unconfirmed: UnconfirmedOutcomes;
   readonly errors: BackgroundErrors;
   readonly delays: RetryDelays;
   readonly signal: AbortSignal;
@@ -15,7 +22,7 @@ export interface SettlementParts {
 
 const ANSWERS: ReadonlySet<Outcome["act"]> = new Set(["complete", "reject", "ask", "hand_over"]);
 
-/** What is wrong with the answer itself: too long, empty, or for somebody whom nobody knows. */
+/** The relay refused the answer itself: too long, empty, or to an unknown agent. */
 const BAD_ANSWER_CODES: ReadonlySet<RelayErrorCode> = new Set([
   "ambiguous_agent",
   "invalid_argument",
@@ -25,7 +32,7 @@ const BAD_ANSWER_CODES: ReadonlySet<RelayErrorCode> = new Set([
   "unknown_agent",
 ]);
 
-/** Tells the relay what became of a message, for as long as it takes the relay to hear it. */
+/** Reports the outcome of a message, and retries while the relay is unreachable. */
 export class Settlement {
   readonly #parts: SettlementParts;
 
@@ -33,50 +40,50 @@ export class Settlement {
     this.#parts = parts;
   }
 
-  /** Never rejects: what the relay refuses is reported, and nothing is left to do about it. */
-  async settle(mail: LeasedMessage, outcome: Outcome): Promise<void> {
-    const { finished, errors, signal, delays } = this.#parts;
-    const { message_id: messageId } = mail.item;
-    // Released mail is to be worked on again, by whoever gets it.
-    if (outcome.act !== "release") finished.remember(messageId, outcome);
+  /** Never rejects: refusals are reported to `errors`. */
+  async settle(leased: LeasedMessage, outcome: Outcome): Promise<void> {
+    const { unconfirmed, errors, signal, delays } = this.#parts;
+    const { message_id: messageId } = leased.item;
+    // A released message will be handled again.
+    if (outcome.act !== "release") unconfirmed.remember(messageId, outcome);
     const onAway = (error: RelayError): void => errors.report(error, "settle");
     try {
-      await untilReached(() => this.#tell(mail, outcome), { signal, delays, onAway });
-      if (outcome.act === "ask") await this.settle(mail, { act: "acknowledge" });
-      else finished.forget(messageId);
+      await untilReached(() => this.#report(leased, outcome), { signal, delays, onAway });
+      if (outcome.act === "ask") await this.settle(leased, { act: "acknowledge" });
+      else unconfirmed.forget(messageId);
       errors.recovered("settle");
     } catch (reason) {
       if (signal.aborted) return;
-      await this.#refused(mail, outcome, reason);
+      await this.#refused(leased, outcome, reason);
     }
   }
 
-  async #refused(mail: LeasedMessage, outcome: Outcome, reason: unknown): Promise<void> {
-    const { finished, errors } = this.#parts;
+  async #refused(leased: LeasedMessage, outcome: Outcome, reason: unknown): Promise<void> {
+    const { unconfirmed, errors } = this.#parts;
     const code = reason instanceof RelayError ? reason.code : "internal";
     if (code === "task_canceled") {
-      finished.forget(mail.item.message_id);
+      unconfirmed.forget(leased.item.message_id);
       return;
     }
     errors.report(reason, "settle");
-    // The requester should hear that there was an answer, and why it does not get it.
+    // The requester should learn why it does not get the answer.
     if (ANSWERS.has(outcome.act) && BAD_ANSWER_CODES.has(code)) {
       const why = reasonText(`the answer was refused by the relay: ${reasonText(reason)}`);
-      await this.settle(mail, { act: "fail", request: { reason: why } });
+      await this.settle(leased, { act: "fail", request: { reason: why } });
       return;
     }
-    // Another worker may give the mail back, and the relay may get over its fault; until then it is kept.
-    if (code !== "lease_lost" && code !== "internal") finished.forget(mail.item.message_id);
+    // Another worker may release the message, and the relay may recover; until then the outcome is kept.
+    if (code !== "lease_lost" && code !== "internal") unconfirmed.forget(leased.item.message_id);
   }
 
-  /** Each act may happen twice without harm, since the reply to the first may get lost. */
-  async #tell(mail: LeasedMessage, outcome: Outcome): Promise<void> {
+  /** Each of these may safely happen twice: the first reply may get lost. */
+  async #report(leased: LeasedMessage, outcome: Outcome): Promise<void> {
     const { client, agentId, signal } = this.#parts;
-    const { task_id: taskId = "" } = mail.item;
-    const { message_id, lease_id } = mail.ref;
+    const { task_id: taskId = "" } = leased.item;
+    const { message_id, lease_id } = leased.ref;
     switch (outcome.act) {
       case "acknowledge":
-        return this.#acknowledge(mail);
+        return this.#acknowledge(leased);
       case "complete":
         await client.completeTask(taskId, { ...outcome.request, lease_id }, { signal });
         return;
@@ -94,14 +101,14 @@ export class Settlement {
         await client.failMessage(agentId, { message_id, lease_id, reason: outcome.reason }, { signal });
         return;
       case "release":
-        await client.release(agentId, { leases: [mail.ref] }, { signal });
+        await client.release(agentId, { leases: [leased.ref] }, { signal });
         return;
     }
   }
 
-  async #acknowledge(mail: LeasedMessage): Promise<void> {
+  async #acknowledge(leased: LeasedMessage): Promise<void> {
     const { client, agentId, signal } = this.#parts;
-    const { results } = await client.ack(agentId, { leases: [mail.ref] }, { signal });
+    const { results } = await client.ack(agentId, { leases: [leased.ref] }, { signal });
     for (const result of results) {
       if (result.ok) continue;
       const { code, message, details } = result.error;
@@ -110,33 +117,32 @@ export class Settlement {
   }
 }
 
-/** What is to become of a message after its handler: decided once, carried out until the relay has heard it. */
+/** What to do with a message after its handler: decided once, retried until the relay has confirmed it. */
 export type Outcome =
   | { readonly act: "acknowledge" }
   | { readonly act: "complete"; readonly request: TaskCompleteRequest }
   | { readonly act: "fail" | "reject"; readonly request: TaskFailRequest }
-  /** A question to the requester ends the turn, not the task: the message goes out, the mail is done. */
+  /** A question to the requester ends the turn, not the task. */
   | { readonly act: "ask"; readonly message: MessageInput }
   | { readonly act: "hand_over"; readonly message: MessageInput }
-  /** MailboxMessage that is no task and could not be handled: it is dead, and its sender is told. */
+  /** The handler of a plain message failed: the message is dead, and its sender is told. */
   | { readonly act: "fail_message"; readonly reason: string }
   | { readonly act: "release" };
 
-/** A reason for the other side, from whatever was thrown: never empty, never longer than the relay takes. */
+/** The text of a thrown value: never empty, never longer than the relay accepts. */
 export function reasonText(reason: unknown): string {
   const text = (reason instanceof Error ? reason.message : String(reason)).trim();
   if (text === "") return reason instanceof Error ? reason.name : "no reason was given";
   return text.slice(0, LIMITS.reasonCharsMax).toWellFormed();
 }
 
-/** Enough for hours of lost acknowledgements, small enough to be forgotten about. */
-const FINISHED_MAX = 10_000;
+const UNCONFIRMED_MAX = 10_000;
 
 /**
- * Messages whose handler has finished but whose outcome the relay has not confirmed. Should one of them be
- * delivered again, its outcome is told again instead of doing the work twice.
+ * Outcomes that the relay has not confirmed. When such a message is delivered again, the worker reports the outcome
+ * again instead of doing the work twice.
  */
-export class FinishedMail {
+export class UnconfirmedOutcomes {
   readonly #outcomes = new Map<string, Outcome>();
 
   outcome(messageId: string): Outcome | undefined {
@@ -145,7 +151,7 @@ export class FinishedMail {
 
   remember(messageId: string, outcome: Outcome): void {
     this.#outcomes.set(messageId, outcome);
-    if (this.#outcomes.size <= FINISHED_MAX) return;
+    if (this.#outcomes.size <= UNCONFIRMED_MAX) return;
     const [oldest] = this.#outcomes.keys();
     if (oldest !== undefined) this.#outcomes.delete(oldest);
   }

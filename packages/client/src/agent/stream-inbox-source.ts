@@ -6,39 +6,39 @@ import { whyBlocked } from "../http/http-exchange.ts";
 import { ResumedStream, type ResumedStreamParts } from "../live/resumed-stream.ts";
 import type { InboxSource } from "./inbox-source.ts";
 
-export interface StreamMailSourceParts extends ResumedStreamParts {
+export interface StreamInboxSourceParts extends ResumedStreamParts {
   readonly client: RelayClient;
   readonly agentId: string;
-  /** How long it relies on notices alone before it looks by itself. */
-  readonly lookAgainMs?: number | undefined;
+  /** How long it relies on notices alone before it polls, in milliseconds. */
+  readonly pollAgainMs?: number | undefined;
 }
 
-/** MailboxMessage that was kept for another worker may become free without a notice of its own. */
-const LOOK_AGAIN_MS = 60_000;
+/** A message of another worker may become available again without a notice. */
+const POLL_AGAIN_MS = 60_000;
 
-/** A stream of notices says when there is mail, which is then leased by a request that does not wait. */
-export class StreamMailSource implements InboxSource {
-  readonly #parts: StreamMailSourceParts;
-  readonly #life = new AbortController();
+/** Leases messages by requests that do not wait, whenever a stream of notices announces one. */
+export class StreamInboxSource implements InboxSource {
+  readonly #parts: StreamInboxSourceParts;
+  readonly #closing = new AbortController();
   readonly #stream: ResumedStream;
-  /** Counts, so that a notice that comes during a look is not missed. */
+  /** A count, so that a notice during a lease request is not missed. */
   #notices = 0;
   #error: Error | undefined;
   #wake = (): void => {};
 
-  private constructor(parts: StreamMailSourceParts) {
+  private constructor(parts: StreamInboxSourceParts) {
     this.#parts = parts;
     const call = { path: ["mailbox", parts.agentId, "stream"], query: { notice: true }, since: undefined };
-    const { signal } = this.#life;
+    const { signal } = this.#closing;
     this.#stream = new ResumedStream(call, parts, { signal, onAway: (error) => this.#fail(error) });
   }
 
   static async open(
-    parts: StreamMailSourceParts,
+    parts: StreamInboxSourceParts,
     { signal }: { readonly signal: AbortSignal },
-  ): Promise<StreamMailSource> {
-    const source = new StreamMailSource(parts);
-    const unsubscribe = onAbort(signal, () => source.#life.abort(signal.reason));
+  ): Promise<StreamInboxSource> {
+    const source = new StreamInboxSource(parts);
+    const unsubscribe = onAbort(signal, () => source.#closing.abort(signal.reason));
     const opened = await source.#stream.open().finally(unsubscribe);
     if (opened instanceof Failure) {
       if (opened.outcome !== "refused") throw opened.error;
@@ -49,20 +49,21 @@ export class StreamMailSource implements InboxSource {
   }
 
   async lease(request: LeaseRequest, options: { readonly signal: AbortSignal }): Promise<LeaseResponse> {
-    const { client, agentId, lookAgainMs = LOOK_AGAIN_MS } = this.#parts;
-    const untilMs = performance.now() + lookAgainMs;
+    const { client, agentId, pollAgainMs = POLL_AGAIN_MS } = this.#parts;
+    const untilMs = performance.now() + pollAgainMs;
     for (;;) {
       if (this.#error !== undefined) throw this.#error;
       const seen = this.#notices;
       const answer = await client.lease(agentId, { ...request, wait_ms: 0 }, options);
       const leftMs = untilMs - performance.now();
       if (answer.messages.length > 0 || leftMs <= 0) return answer;
-      if (this.#notices === seen && this.#error === undefined) await this.#news(leftMs, options);
+      if (this.#notices === seen && this.#error === undefined) await this.#notice(leftMs, options);
     }
   }
 
   async close(): Promise<void> {
-    if (!this.#life.signal.aborted) this.#life.abort(new RelayError("unavailable", "this stream was closed"));
+    if (!this.#closing.signal.aborted)
+      this.#closing.abort(new RelayError("unavailable", "this stream was closed"));
   }
 
   /** Never rejects. */
@@ -80,14 +81,14 @@ export class StreamMailSource implements InboxSource {
     }
   }
 
-  /** Whoever waits for mail hears that the relay is away, also while the stream keeps trying. */
+  /** A waiting lease request fails, also while the stream reconnects. */
   #fail(error: Error): void {
     this.#error = error;
     this.#wake();
   }
 
-  /** Resolves with a notice, a failure or the end of the time; rejects when the signal is aborted. */
-  #news(limitMs: number, { signal }: { readonly signal: AbortSignal }): Promise<void> {
+  /** Resolves with a notice, a failure or after `limitMs`; rejects when the signal is aborted. */
+  #notice(limitMs: number, { signal }: { readonly signal: AbortSignal }): Promise<void> {
     return new Promise((resolve, reject) => {
       signal.throwIfAborted();
       const settle = (): void => {

@@ -1,20 +1,28 @@
-import { type A2aMessage, type Message, type Part, type TaskView, textOfParts, toV1Part } from "@a2a-relay/protocol";
+import {
+  type A2aMessage,
+  type Message,
+  type Part,
+  type TaskView,
+  textOfParts,
+  toV1Part,
+} from "@a2a-relay/protocol";
+import { asObject } from "../http/http-answer.ts";
 import { reasonText } from "./settlement.ts";
 
-/** What an agent says to its requester: the text alone, or more than text. */
+/** What an agent says to its requester: text, or parts and metadata too. */
 export type Said = string | SaidParts;
 
 export interface SaidParts {
   readonly text?: string | undefined;
-  /** A2A parts; without `text`, their text is what callers read who know only text. */
+  /** A2A parts; without `text`, their text is used as the text. */
   readonly parts?: readonly Part[] | undefined;
   /** Members of the A2A message beside its parts: messageId, metadata, extensions. */
   readonly a2aMessage?: Readonly<Record<string, unknown>> | undefined;
-  /** A2A metadata of the step of the task, beside the message. */
+  /** A2A metadata of the task update, beside the message. */
   readonly metadata?: Readonly<Record<string, unknown>> | undefined;
 }
 
-/** The members of a request that say it, under the names they have on the wire. */
+/** The same under the names of the wire. */
 export interface SaidRequest {
   text?: string;
   parts?: Part[];
@@ -34,13 +42,13 @@ export function saidRequest(said: Said | undefined): SaidRequest {
   };
 }
 
-/** As of `saidRequest`, where a reason stands for the text. */
+/** Like `saidRequest`, with the text as `reason`. */
 export function reasonRequest(said: Said): Omit<SaidRequest, "text"> & { readonly reason: string } {
   const { text, ...rest } = saidRequest(said);
   return { reason: reasonText(text ?? textOfParts(rest.parts ?? [])), ...rest };
 }
 
-/** As of `saidRequest`, for a message, which has a body and no metadata of a step. */
+/** Like `saidRequest`, for a message, which has a body and no update metadata. */
 export function saidMessageInput(
   said: Said,
 ): { readonly body: string } & Pick<SaidRequest, "parts" | "a2a_message"> {
@@ -48,21 +56,21 @@ export function saidMessageInput(
   return { body: text ?? textOfParts(rest.parts ?? []), ...rest };
 }
 
-/** What a caller asks for, in the words of A2A 1.0, whichever wire it came by. */
+/** A request as A2A 1.0, from any wire. */
 export interface AskedOverA2a {
-  /** With the ids of the task and of its context, also where the caller did not know them yet. */
+  /** Always with the ids of the task and its context. */
   readonly message: A2aMessage;
-  /** Metadata of the request, beside that of the message. */
+  /** Metadata of the request, not of the message. */
   readonly metadata: Readonly<Record<string, unknown>> | undefined;
-  /** The media types that the caller can take; empty: it did not say. */
+  /** The media types that the caller accepts; empty when it did not say. */
   readonly acceptedOutputModes: readonly string[];
 }
 
-/** Members that follow from the message itself, whatever its writer put under their names. */
+/** Derived from the message; the sender's own values are ignored. */
 const OWN_MEMBERS = new Set(["role", "parts", "taskId", "contextId", "kind"]);
 
 export function askedOverA2a(message: Message, { id: taskId, thread_id: contextId }: TaskView): AskedOverA2a {
-  const more = Object.entries(objectOf(message["a2a_message"]) ?? {}).filter(
+  const more = Object.entries(asObject(message["a2a_message"]) ?? {}).filter(
     ([name]) => !OWN_MEMBERS.has(name),
   );
   const modes = message["accepted_output_modes"];
@@ -75,17 +83,12 @@ export function askedOverA2a(message: Message, { id: taskId, thread_id: contextI
       taskId,
       contextId,
     },
-    metadata: objectOf(message["a2a_metadata"]),
+    metadata: asObject(message["a2a_metadata"]),
     acceptedOutputModes: Array.isArray(modes) ? modes.filter((mode) => typeof mode === "string") : [],
   };
 }
 
-/** A standard A2A caller, to whom nothing may be said that the agent did not say. */
+/** The caller speaks standard A2A, so the answer must contain only what the agent said. */
 export function isAskedOverA2a(message: Message): boolean {
-  return objectOf(message["a2a_message"]) !== undefined;
-}
-
-function objectOf(value: unknown): Readonly<Record<string, unknown>> | undefined {
-  const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
-  return isObject ? (value as Readonly<Record<string, unknown>>) : undefined;
+  return asObject(message["a2a_message"]) !== undefined;
 }

@@ -1,4 +1,10 @@
-import { RelayError, type RelayErrorCode, type TaskArtifactRequest, type TaskStatusRequest, type TaskView } from "@a2a-relay/protocol";
+import {
+  RelayError,
+  type RelayErrorCode,
+  type TaskArtifactRequest,
+  type TaskStatusRequest,
+  type TaskView,
+} from "@a2a-relay/protocol";
 import type { RelayClient } from "../client/relay-client.ts";
 import { isAway, type RetryDelays, untilReached } from "../http/retry.ts";
 import type { BackgroundErrors } from "./background-errors.ts";
@@ -8,104 +14,103 @@ export interface TaskReportsParts {
   readonly client: RelayClient;
   readonly errors: BackgroundErrors;
   readonly delays: RetryDelays;
-  readonly mail: LeasedMessage;
+  readonly leased: LeasedMessage;
   readonly view: TaskView;
 }
 
 const END_CODES: ReadonlySet<RelayErrorCode> = new Set(["lease_lost", "task_canceled", "task_finished"]);
 
 /**
- * Tells the relay how a task stands while it is worked on: one thing after the other, in the order in which they were
- * said. A relay that is away is waited for, and what it heard although its answer got lost is not told again.
+ * Reports the progress of a task to the relay, one report after the other, in the order of the calls. Waits for an
+ * unreachable relay, and does not repeat a report whose answer got lost.
  */
 export class TaskReports {
   readonly #parts: TaskReportsParts;
-  /** How many parts each artifact has: only this worker adds to them, because it holds the lease. */
+  /** How many parts each artifact has. Only this worker adds some, because it holds the lease. */
   readonly #partCounts = new Map<string, number>();
-  #line: Promise<unknown> = Promise.resolve();
+  #lastReport: Promise<unknown> = Promise.resolve();
 
   constructor(parts: TaskReportsParts) {
     this.#parts = parts;
     this.#count(parts.view);
   }
 
-  /** Whether there is an artifact of this id, from this turn or from one before. */
   hasArtifact(artifactId: string): boolean {
     return this.#partCounts.has(artifactId);
   }
 
-  /** For what is of use only now: dropped where the relay is away. */
+  /** Dropped while the relay is unreachable. */
   async tryStatus(request: TaskStatusRequest): Promise<void> {
-    const { errors, mail } = this.#parts;
+    const { errors, leased } = this.#parts;
     try {
-      await this.#inLine(() => this.#guard(this.#tellStatus(request)));
+      await this.#inOrder(() => this.#guard(this.#sendStatus(request)));
     } catch (reason) {
-      if (mail.signal.aborted || !isAway(reason)) throw reason;
+      if (leased.signal.aborted || !isAway(reason)) throw reason;
       errors.report(reason, "report");
     }
   }
 
   async status(request: TaskStatusRequest): Promise<void> {
     const { state } = request;
-    // Only the state shows that it was heard, and the one to work on is there before.
-    const wasHeard = async (): Promise<boolean> =>
-      state !== "working" && (await this.#look()).state === state;
-    await this.#inLine(() => this.#untilHeard(() => this.#tellStatus(request), wasHeard));
+    // Only a changed state proves that the relay got it, and the task was `working` before.
+    const wasReceived = async (): Promise<boolean> =>
+      state !== "working" && (await this.#task()).state === state;
+    await this.#inOrder(() => this.#untilReceived(() => this.#sendStatus(request), wasReceived));
   }
 
   async artifact(artifactId: string, request: TaskArtifactRequest): Promise<void> {
-    const { client, mail } = this.#parts;
-    await this.#inLine(async () => {
+    const { client, leased } = this.#parts;
+    await this.#inOrder(async () => {
       const before = this.#partCounts.get(artifactId) ?? 0;
-      const tell = async (): Promise<void> => {
-        this.#count(await client.addArtifact(this.#id, { ...request, ...this.#lease }, mail));
+      const send = async (): Promise<void> => {
+        this.#count(await client.addArtifact(this.#id, { ...request, ...this.#lease }, leased));
       };
-      const wasHeard = async (): Promise<boolean> => {
-        // Putting it twice is putting it once.
+      const wasReceived = async (): Promise<boolean> => {
+        // Replacing an artifact twice is harmless.
         if (request.append !== true) return false;
-        this.#count(await this.#look());
+        this.#count(await this.#task());
         return this.#partCounts.get(artifactId) !== before;
       };
-      await this.#untilHeard(tell, wasHeard);
+      await this.#untilReceived(send, wasReceived);
     });
   }
 
-  async #tellStatus(request: TaskStatusRequest): Promise<void> {
-    const { client, mail } = this.#parts;
-    await client.reportStatus(this.#id, { ...request, ...this.#lease }, mail);
+  async #sendStatus(request: TaskStatusRequest): Promise<void> {
+    const { client, leased } = this.#parts;
+    await client.reportStatus(this.#id, { ...request, ...this.#lease }, leased);
   }
 
-  #look(): Promise<TaskView> {
-    const { client, mail } = this.#parts;
-    return client.task(this.#id, mail);
+  #task(): Promise<TaskView> {
+    const { client, leased } = this.#parts;
+    return client.task(this.#id, leased);
   }
 
-  async #untilHeard(tell: () => Promise<void>, wasHeard: () => Promise<boolean>): Promise<void> {
-    const { delays, errors, mail } = this.#parts;
+  async #untilReceived(send: () => Promise<void>, wasReceived: () => Promise<boolean>): Promise<void> {
+    const { delays, errors, leased } = this.#parts;
     let isTried = false;
     const attempt = async (): Promise<void> => {
-      if (isTried && (await wasHeard())) return;
+      if (isTried && (await wasReceived())) return;
       isTried = true;
-      await tell();
+      await send();
     };
     const onAway = (error: RelayError): void => errors.report(error, "report");
-    await this.#guard(untilReached(attempt, { signal: mail.signal, delays, onAway }));
+    await this.#guard(untilReached(attempt, { signal: leased.signal, delays, onAway }));
     errors.recovered("report");
   }
 
-  /** What failed before does not keep what comes after from being told. */
-  #inLine(act: () => Promise<void>): Promise<void> {
-    const turn = this.#line.then(act);
-    this.#line = turn.catch(() => undefined);
-    return turn;
+  /** A failed report does not stop the next one. */
+  #inOrder(act: () => Promise<void>): Promise<void> {
+    const report = this.#lastReport.then(act);
+    this.#lastReport = report.catch(() => undefined);
+    return report;
   }
 
-  /** A refusal that means the end of the work is the end of the work, also for whoever watches its signal. */
+  /** A refusal that ends the work also aborts its signal. */
   async #guard(report: Promise<unknown>): Promise<void> {
     try {
       await report;
     } catch (reason) {
-      if (reason instanceof RelayError && END_CODES.has(reason.code)) this.#parts.mail.lose(reason);
+      if (reason instanceof RelayError && END_CODES.has(reason.code)) this.#parts.leased.lose(reason);
       throw reason;
     }
   }
@@ -119,6 +124,6 @@ export class TaskReports {
   }
 
   get #lease(): { readonly lease_id: string } {
-    return { lease_id: this.#parts.mail.item.lease.id };
+    return { lease_id: this.#parts.leased.item.lease.id };
   }
 }

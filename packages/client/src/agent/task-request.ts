@@ -1,14 +1,24 @@
-import { isTerminal, LIMITS, type MailboxItem, type Message, type Receipt, RelayError, TASK_STATES, type TaskState, type TaskView } from "@a2a-relay/protocol";
+import {
+  isTerminal,
+  LIMITS,
+  type MailboxItem,
+  type Message,
+  type Receipt,
+  RelayError,
+  TASK_STATES,
+  type TaskState,
+  type TaskView,
+} from "@a2a-relay/protocol";
 import type { RelayClient } from "../client/relay-client.ts";
 import { onAbort, pause } from "../http/abort.ts";
 import type { CallOptions } from "../http/http-exchange.ts";
 import { parseInteger } from "../http/relay-client-options.ts";
 import { isAway } from "../http/retry.ts";
 
-/** How a task that was asked for stands once there is something to say about it. */
+/** The result of a requested task, or its question. */
 export interface TaskOutcome {
   readonly state: TaskState;
-  /** True for `completed`; what is not is told in `text`. */
+  /** True for `completed`; otherwise `text` says why not. */
   readonly ok: boolean;
   /** The answer, the reason, or the question. */
   readonly text: string;
@@ -18,7 +28,7 @@ export interface TaskOutcome {
 }
 
 export interface ResultOptions extends CallOptions {
-  /** Default 300,000: five minutes. The task goes on when the time is over; its result comes by mail. */
+  /** Default 300,000: five minutes. The task continues after that; its result comes as a message. */
   readonly timeoutMs?: number | undefined;
 }
 
@@ -26,22 +36,22 @@ const RESULT_MS_DEFAULT = 300_000;
 const RESULT_MS_RANGE = { min: 0, max: LIMITS.messageTtlMsMax };
 const POLL_MS_FIRST = 100;
 const POLL_MS_MAX = 2_000;
-/** Task ids an agent remembers to have asked for. */
+/** Remembered ids of requested tasks. */
 const ASKED_MAX = 10_000;
 
-/** Who waits for which task in this process, so that arriving mail can wake them. */
+/** The tasks that this process waits for, so that an arriving message can wake the caller. */
 export class AwaitedResults {
   readonly #wakers = new Map<string, Set<() => void>>();
   readonly #asked = new Set<string>();
 
-  /** A task that this process asked for: whoever asked can still ask for its result, so no news are lost. */
+  /** A task that this process requested; its caller can still read the result, so its messages may be acknowledged. */
   remember(taskId: string): void {
     this.#asked.add(taskId);
     const [oldest] = this.#asked;
     if (this.#asked.size > ASKED_MAX && oldest !== undefined) this.#asked.delete(oldest);
   }
 
-  /** Whether the mail is news of a task that this process asked for. */
+  /** Whether the message is about a task that this process requested. */
   isAsked(item: MailboxItem): boolean {
     return this.#asked.has(item.task_id ?? "") && isNews(item.message);
   }
@@ -55,7 +65,7 @@ export class AwaitedResults {
     };
   }
 
-  /** Wakes those who wait for the news in this mail. False when nobody does, or when it is no news. */
+  /** Wakes the callers that wait for this message. False when there are none. */
   accept(item: MailboxItem): boolean {
     const wakers = this.#wakers.get(item.task_id ?? "");
     if (wakers === undefined || !isNews(item.message)) return false;
@@ -64,7 +74,7 @@ export class AwaitedResults {
   }
 }
 
-/** A request that was sent, and the way to its answer. */
+/** A request that was sent, and access to its result. */
 export class TaskRequest {
   readonly receipt: Receipt;
   readonly #client: RelayClient;
@@ -83,9 +93,9 @@ export class TaskRequest {
   }
 
   /**
-   * Waits until the task is finished or asks for something (`input-required`, `auth-required`): answer by
-   * sending a message with its `task_id`, then wait again. It looks at the task now and then, and at once
-   * when mail about it arrives at the running agent; that mail then does not go to `onMessage`.
+   * Waits until the task is finished or asks for something (`input-required`, `auth-required`): answer by sending a
+   * message with its `task_id`, then wait again. Polls the task, and reads it at once when a message about it arrives at
+   * the running agent; that message does not go to `onMessage`.
    */
   async result(options: ResultOptions = {}): Promise<TaskOutcome> {
     const { signal } = options;
@@ -97,9 +107,9 @@ export class TaskRequest {
     const unsubscribe = onAbort(signal, wake);
     try {
       for (let pollMs = POLL_MS_FIRST; ; pollMs = Math.min(POLL_MS_MAX, pollMs * 1.5)) {
-        // Before looking: news that come between the look and the nap cut the nap short.
+        // Before reading: a message that arrives between the read and the pause ends the pause.
         nap = new AbortController();
-        const outcome = await this.#look(signal);
+        const outcome = await this.#read(signal);
         if (outcome !== undefined) return outcome;
         const leftMs = endMs - Date.now();
         if (leftMs <= 0) throw this.#overdue(timeoutMs);
@@ -111,7 +121,7 @@ export class TaskRequest {
     }
   }
 
-  async #look(signal: AbortSignal | undefined): Promise<TaskOutcome | undefined> {
+  async #read(signal: AbortSignal | undefined): Promise<TaskOutcome | undefined> {
     try {
       const task = await this.#client.task(this.taskId, { signal });
       if (!isTerminal(task.state) && !isQuestion(task.state)) return undefined;
@@ -119,7 +129,7 @@ export class TaskRequest {
       const text = message?.body ?? task.status_text ?? "";
       return { state: task.state, ok: task.state === "completed", text, message, task };
     } catch (reason) {
-      // A relay that restarts meanwhile still knows the task afterwards.
+      // A relay that restarts still knows the task afterwards.
       if (isAway(reason)) return undefined;
       throw reason;
     }

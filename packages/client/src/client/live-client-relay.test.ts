@@ -39,7 +39,7 @@ describe("a mailbox of a relay", () => {
     for (const body of BODIES.slice(0, 4)) await all.send(body);
     const channel = await all.client.openSocket(ZHIWEI);
     const seen: string[] = [];
-    for await (const frame of channel.mail()) {
+    for await (const frame of channel.frames()) {
       assert.equal(frame.type, "mail");
       if (frame.type === "mail") seen.push(...frame.messages.map(({ message }) => message.body));
       if (seen.length === BODIES.length) break;
@@ -115,7 +115,7 @@ describe("a socket to a relay", () => {
     const { key, key_id } = await all.relay.direct.createKey({ agent_id: ZHIWEI });
     const client = new RelayClient({ url: all.relay.url, apiKey: key, retryDelayMs: 1 });
     const channel = await client.openSocket(ZHIWEI);
-    const ended = Promise.allSettled([first(channel.mail()), first(client.streamMailbox(ZHIWEI))]);
+    const ended = Promise.allSettled([first(channel.frames()), first(client.streamMailbox(ZHIWEI))]);
     await all.relay.came((line) => line.endsWith("/stream"));
     await all.relay.direct.revokeKey(key_id);
     for (const end of await ended) {

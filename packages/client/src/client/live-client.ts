@@ -1,14 +1,32 @@
-import { type EventsQuery, type EventsResponse, type EventView, type MailboxItem, type MailboxNotice, type MailboxStreamQuery, type PushEndpointView, type PushQuery, type PushReplayed, type PushReplayRequest, type PushRotated, type PushRotateRequest, quote, RelayError, type StreamEventName, type TaskEventsQuery, type TaskEventView } from "@a2a-relay/protocol";
+import {
+  type EventsQuery,
+  type EventsResponse,
+  type EventView,
+  type MailboxItem,
+  type MailboxNotice,
+  type MailboxStreamQuery,
+  type PushEndpointView,
+  type PushQuery,
+  type PushReplayed,
+  type PushReplayRequest,
+  type PushRotated,
+  type PushRotateRequest,
+  quote,
+  RelayError,
+  type StreamEventName,
+  type TaskEventsQuery,
+  type TaskEventView,
+} from "@a2a-relay/protocol";
 import { TransportBlocked } from "../http/http-answer.ts";
 import type { CallOptions, HttpExchange } from "../http/http-exchange.ts";
 import type { FilledClientOptions } from "../http/relay-client-options.ts";
 import { type RetryDelays, untilReached } from "../http/retry.ts";
 import type { InboxFrame } from "../live/inbox-frames.ts";
-import { mailOverSocket } from "../live/inbox-over-socket.ts";
+import { inboxOverSocket } from "../live/inbox-over-socket.ts";
 import { type FollowedCall, type FollowOptions, ResumedStream } from "../live/resumed-stream.ts";
 import { SocketChannel, type SocketChannelParts, type SocketOptions } from "../live/socket-channel.ts";
 
-/** Each has the cursor to go on from after it. */
+/** With the cursor to resume from after it. */
 export interface StreamedItem {
   readonly item: MailboxItem;
   readonly cursor: string;
@@ -29,15 +47,15 @@ export interface StreamedTaskEvent {
   readonly cursor: string;
 }
 
-/** Which events of the journal; how many at a time and how long to wait is of no meaning for a stream. */
+/** The filters of the journal; limits and waiting times do not apply to a stream. */
 export type EventsStreamQuery = Omit<EventsQuery, "limit" | "wait_ms">;
 
 /**
- * How mail comes by itself: as a stream, over a socket, or pushed to where the agent is.
+ * Live deliveries: as a stream, over a socket, or pushed to the agent.
  *
- * A stream lives until its reader leaves it or its signal is aborted. It is opened again, after a delay with jitter,
- * whenever it breaks, and goes on after the last thing it brought, without gap or repetition. It rejects with what
- * trying again cannot mend, such as an unknown agent or a key that was revoked.
+ * A stream lasts until its reader leaves it or its signal is aborted. After a break it reconnects, with backoff and
+ * jitter, and resumes after the last item, without gap or repetition. It rejects with errors that a retry cannot fix,
+ * such as an unknown agent or a revoked key.
  */
 export class LiveClient {
   readonly #exchange: HttpExchange;
@@ -51,8 +69,8 @@ export class LiveClient {
   }
 
   /**
-   * MailboxMessage as it comes: first all that is open, or what came after `since`. Being shown leaves a mark, as reading does,
-   * unless `peek` is set. With `notice` only what there is, not the messages.
+   * Deliveries as they arrive: first all open ones, or those after `since`. Marks them as delivered, as reading does,
+   * unless `peek` is set. With `notice` only notices, not the messages.
    */
   streamMailbox(
     agentId: string,
@@ -81,8 +99,8 @@ export class LiveClient {
   }
 
   /**
-   * MailboxMessage as `streamMailbox` has it, a step at a time, in the better way that is open: over a socket, or as a stream
-   * where none can be had. Rejects with TransportBlocked, or with what a stream is refused with, where neither can.
+   * Like `streamMailbox`, a page at a time, over a socket, or as a stream where no socket can be opened. Rejects with
+   * TransportBlocked, or with the refusal of the stream, where neither works.
    */
   async *followMailbox(
     agentId: string,
@@ -91,7 +109,7 @@ export class LiveClient {
   ): AsyncIterable<InboxFrame> {
     let { since } = query;
     try {
-      for await (const frame of mailOverSocket(this.#socketParts(agentId), query, options)) {
+      for await (const frame of inboxOverSocket(this.#socketParts(agentId), query, options)) {
         since = frame.cursor;
         yield frame;
       }
@@ -100,11 +118,11 @@ export class LiveClient {
       if (!(reason instanceof TransportBlocked)) throw reason;
     }
     const rest = since === undefined ? query : { ...query, since };
-    const mail: AsyncIterable<StreamedItem | StreamedNotice> = this.streamMailbox(agentId, rest, options);
-    for await (const shown of mail) yield frameOf(shown);
+    const stream: AsyncIterable<StreamedItem | StreamedNotice> = this.streamMailbox(agentId, rest, options);
+    for await (const streamed of stream) yield frameOf(streamed);
   }
 
-  /** The journal as it grows: all of it, what came after `since`, or what comes from now on with `since: "latest"`. */
+  /** The journal as it grows: all of it, the events after `since`, or only new ones with `since: "latest"`. */
   async *streamEvents(
     query: EventsStreamQuery = {},
     options: FollowOptions = {},
@@ -116,7 +134,7 @@ export class LiveClient {
       yield { event, cursor };
   }
 
-  /** What happens to a task, from its beginning or after `since`. Ends when the task has. */
+  /** The events of a task, from its beginning or after `since`. Ends with the task. */
   async *streamTask(
     taskId: string,
     query: TaskEventsQuery = {},
@@ -128,20 +146,20 @@ export class LiveClient {
   }
 
   /**
-   * One connection for sending, leasing and acknowledging, over which mail comes by itself as well. Rejects when it
-   * cannot be opened now; once it was, it is opened again by itself whenever it breaks.
+   * One connection for sending, leasing and acknowledging, which also delivers messages. Rejects when it cannot be
+   * opened now; once open, it reconnects after a break.
    */
   openSocket(agentId: string, options: SocketOptions = {}): Promise<SocketChannel> {
     return SocketChannel.open(this.#socketParts(agentId), options);
   }
 
-  /** Where the agent's mail is pushed to, how that goes, and the latest pushes. */
+  /** The agent's push endpoint, its state, and the latest pushes. */
   push(id: string, query: PushQuery = {}, options: CallOptions = {}): Promise<PushEndpointView> {
     const call = { method: "GET", path: ["agents", id, "push"], query, repeat: "always" } as const;
     return this.#exchange.json(call, "pushes", options);
   }
 
-  /** Makes a new secret for pushes, which only this answer shows. Not repeated after a lost reply. */
+  /** Makes a new secret for pushes; only this answer contains it. Not repeated after a lost reply. */
   rotatePushSecret(
     id: string,
     request: PushRotateRequest = {},
@@ -152,7 +170,7 @@ export class LiveClient {
     return this.#exchange.json(call, "push_secret", options);
   }
 
-  /** Pushes open mail again. Not repeated after a lost reply: it would push all of it once more. */
+  /** Pushes open messages again. Not repeated after a lost reply: it would push them once more. */
   replayPushes(id: string, request: PushReplayRequest, options: CallOptions = {}): Promise<PushReplayed> {
     const path = ["agents", id, "push", "replay"];
     const call = { method: "POST", path, body: request, repeat: "if_not_done" } as const;
@@ -163,7 +181,7 @@ export class LiveClient {
     return { exchange: this.#exchange, options: this.#options, agentId };
   }
 
-  /** Where "latest" is now: a stream that breaks before its first event must not begin at a later end. */
+  /** Resolves "latest" once, so that a stream that breaks before its first event misses nothing. */
   async #latestCursor({
     signal = new AbortController().signal,
     onAway = () => {},
@@ -183,8 +201,8 @@ export class LiveClient {
     const stream = new ResumedStream(call, parts, options);
     try {
       for (let event = await stream.next(); event !== undefined; event = await stream.next()) {
-        // A newer relay may have more to tell than this client knows of. What it does know is trusted to have the
-        // shape that the protocol package declares.
+        // A newer relay may send events that this client does not know. Known ones are trusted to have the declared
+        // shape.
         if (event.event === name) yield [parseData(event.data) as T, event.id];
       }
     } finally {
@@ -193,11 +211,11 @@ export class LiveClient {
   }
 }
 
-function frameOf(shown: StreamedItem | StreamedNotice): InboxFrame {
-  const { cursor } = shown;
-  return "item" in shown
-    ? { type: "mail", messages: [shown.item], cursor }
-    : { type: "notice", notices: [shown.notice], cursor };
+function frameOf(streamed: StreamedItem | StreamedNotice): InboxFrame {
+  const { cursor } = streamed;
+  return "item" in streamed
+    ? { type: "mail", messages: [streamed.item], cursor }
+    : { type: "notice", notices: [streamed.notice], cursor };
 }
 
 function parseData(data: string): unknown {

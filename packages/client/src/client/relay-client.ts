@@ -1,4 +1,67 @@
-import type { AckRequest, AckResponse, AgentCard, AgentsQuery, AgentsResponse, AgentView, BatchRequest, BatchResponse, CapabilitiesQuery, CapabilitiesResponse, CapabilityGrantRequest, CapabilityRevoked, CapabilityUsageResponse, CapabilityView, DeliveryView, EventsQuery, EventsResponse, FailRequest, HealthResponse, KeyCreated, KeyCreateRequest, KeyRotated, KeyRotateRequest, KeysQuery, KeysResponse, KeyView, LeaseRequest, LeaseResponse, MailboxRead, MailboxResponse, MessageInput, MessageResponse, QueueQuery, QueueResponse, RegisterRequest, RegisterResponse, ReleaseRequest, ReleaseResponse, RenewRequest, RenewResponse, RepairRequest, RepairResponse, RetryStaleRequest, RetryStaleResponse, SendResponse, SignedMessage, TaskArtifactRequest, TaskCancelRequest, TaskCompleteRequest, TaskFailRequest, TasksQuery, TasksResponse, TaskStatusRequest, TaskTreeView, TaskView, TenantChangeRequest, TenantsResponse, TenantView, ThreadResponse, ThreadsQuery, ThreadsResponse, VerifyResponse } from "@a2a-relay/protocol";
+import type {
+  AckRequest,
+  AckResponse,
+  AgentCard,
+  AgentsQuery,
+  AgentsResponse,
+  AgentView,
+  BatchRequest,
+  BatchResponse,
+  CapabilitiesQuery,
+  CapabilitiesResponse,
+  CapabilityGrantRequest,
+  CapabilityRevoked,
+  CapabilityUsageResponse,
+  CapabilityView,
+  DeliveryView,
+  EventsQuery,
+  EventsResponse,
+  FailRequest,
+  HealthResponse,
+  KeyCreated,
+  KeyCreateRequest,
+  KeyRotated,
+  KeyRotateRequest,
+  KeysQuery,
+  KeysResponse,
+  KeyView,
+  LeaseRequest,
+  LeaseResponse,
+  MailboxRead,
+  MailboxResponse,
+  MessageInput,
+  MessageResponse,
+  QueueQuery,
+  QueueResponse,
+  RegisterRequest,
+  RegisterResponse,
+  ReleaseRequest,
+  ReleaseResponse,
+  RenewRequest,
+  RenewResponse,
+  RepairRequest,
+  RepairResponse,
+  RetryStaleRequest,
+  RetryStaleResponse,
+  SendResponse,
+  SignedMessage,
+  TaskArtifactRequest,
+  TaskCancelRequest,
+  TaskCompleteRequest,
+  TaskFailRequest,
+  TasksQuery,
+  TasksResponse,
+  TaskStatusRequest,
+  TaskTreeView,
+  TaskView,
+  TenantChangeRequest,
+  TenantsResponse,
+  TenantView,
+  ThreadResponse,
+  ThreadsQuery,
+  ThreadsResponse,
+  VerifyResponse,
+} from "@a2a-relay/protocol";
 import { type A2AClient, createAgentClient } from "../a2a/a2a-client.ts";
 import { type CallOptions, HttpExchange, type Path } from "../http/http-exchange.ts";
 import { withArtifactId, withIdempotencyKey } from "../http/idempotency.ts";
@@ -7,11 +70,11 @@ import { LiveClient } from "./live-client.ts";
 import { TaskQueueClient } from "./task-queue-client.ts";
 
 /**
- * The relay's HTTP API, one method for each route. Answers are those of the protocol package; a body that
- * holds nothing but one agent or one task is handed over as that agent or task.
+ * The relay's HTTP API, one method for each route. Answers are those of the protocol package; a body with only one agent
+ * or one task is returned as that agent or task.
  *
- * Every failure is a RelayError with a code of the closed list; only an aborted `signal` rejects with its own
- * reason. Requests are tried again by themselves where that can do no harm, see each method.
+ * Every failure is a RelayError with a code of the closed list; only an aborted `signal` rejects with its own reason.
+ * The client repeats a failed request where that is safe; see each method.
  */
 export class RelayClient extends LiveClient {
   /** The relay's address without a slash at the end. */
@@ -33,11 +96,11 @@ export class RelayClient extends LiveClient {
   }
 
   /**
-   * Registers an agent or updates it. Without `agent_id` the relay assigns one. The first answer has the agent's
-   * own `api_key`; where that answer got lost, the repetition has none, and an operator makes another.
+   * Registers an agent or updates it. Without `agent_id` the relay assigns one. Only the first answer has the agent's
+   * `api_key`; if that answer gets lost, an operator has to make another key.
    */
   register(request: RegisterRequest, options: CallOptions = {}): Promise<RegisterResponse> {
-    // Each repetition of a nameless registration would make one more agent.
+    // Each repetition of a registration without an id would make one more agent.
     const repeat = request.agent_id === undefined ? "if_not_done" : "always";
     const call = { method: "POST", path: ["agents", "register"], body: request, repeat } as const;
     return this.#exchange.json(call, "agent", options);
@@ -51,26 +114,26 @@ export class RelayClient extends LiveClient {
     return this.#get(["agents", id], "agent_id", {}, options);
   }
 
-  /** The agent's A2A card as its callers see it, with the relay's interfaces in front. */
+  /** The agent's A2A card as its callers get it, with the relay's interfaces first. */
   agentCard(id: string, options: CallOptions = {}): Promise<AgentCard> {
     return this.#get(["agents", id, ".well-known", "agent-card.json"], "name", {}, options);
   }
 
-  /** Closes the mailbox; what is still in it goes back to its senders with a notice. */
+  /** Closes the mailbox; the senders of open messages get a notice. */
   async deregister(id: string, options: CallOptions = {}): Promise<void> {
     const path = ["agents", id];
     await this.#exchange.json({ method: "DELETE", path, repeat: "always" }, "removed", options);
   }
 
-  /** Says that the agent is there; how long that holds is its `ttl_ms`. */
+  /** Marks the agent as online for its `ttl_ms`. */
   heartbeat(id: string, options: CallOptions = {}): Promise<AgentView> {
     return this.#post(["agents", id, "heartbeat"], "agent_id", {}, options);
   }
 
   /**
-   * Sends a message. One that brings neither a key nor an id gets an idempotency key of its own, which lets
-   * the relay recognise a repeated try; it says nothing about whether the *work* may be done twice. For that
-   * pass `idempotency: { duplicate_safety: "idempotent", key }`.
+   * Sends a message. Without a key and an id it gets an idempotency key, by which the relay recognises a repeated
+   * request. That does not mean that the *work* may be done twice; for that pass
+   * `idempotency: { duplicate_safety: "idempotent", key }`.
    */
   send(message: MessageInput, options: CallOptions = {}): Promise<SendResponse> {
     return this.#post(["messages"], "receipt", withIdempotencyKey(message), options);
@@ -83,8 +146,8 @@ export class RelayClient extends LiveClient {
   }
 
   /**
-   * Sends a message that was signed with `signMessage`; no other key is shown. Not repeated after a lost reply: its
-   * nonce would be refused. Signed anew it is the same message, by its id, and gets the same receipt.
+   * Sends a message that was signed with `signMessage`, without the client's key. Not repeated after a lost reply: the
+   * relay would refuse its nonce. The same message signed again has the same id and gets the same receipt.
    */
   inbox(message: SignedMessage, options: CallOptions = {}): Promise<SendResponse> {
     const path = ["api", "a2a", "inbox"];
@@ -92,12 +155,12 @@ export class RelayClient extends LiveClient {
     return this.#exchange.json(call, "receipt", options);
   }
 
-  /** A message, where its delivery stands, and all its receipts. */
+  /** A message, its delivery, and all its receipts. */
   message(id: string, options: CallOptions = {}): Promise<MessageResponse> {
     return this.#get(["messages", id], "message", {}, options);
   }
 
-  /** Open mail, oldest first; it is returned again until acknowledged. `wait_ms` waits for the first. */
+  /** Open deliveries, oldest first; returned again until acknowledged. `wait_ms` waits for the first. */
   readMailbox(agentId: string, query: MailboxRead = {}, options: CallOptions = {}): Promise<MailboxResponse> {
     return this.#get(["mailbox", agentId], "messages", query, options, query.wait_ms);
   }
@@ -107,12 +170,11 @@ export class RelayClient extends LiveClient {
   }
 
   /**
-   * Takes mail so that no other worker gets it.
+   * Leases messages, so that no other worker gets them.
    *
-   * It is not repeated after a lost reply: the relay may have leased mail to this worker already, and a
-   * second lease would leave the first one lying under a lease that nobody knows. The queue shows it, by
-   * `worker`, to whoever wants to release it, as RelayAgent does. Where the relay was never reached, or said
-   * that it did nothing, the request is repeated like any other.
+   * Not repeated after a lost reply: the relay may have leased messages to this worker already, and a second request
+   * would leave them under a lease that no worker knows. The queue lists them by `worker`, so that they can be released,
+   * as RelayAgent does. When the relay was not reached, or said that it did nothing, the request is repeated.
    */
   lease(agentId: string, request: LeaseRequest = {}, options: CallOptions = {}): Promise<LeaseResponse> {
     const path = ["mailbox", agentId, "lease"];
@@ -128,12 +190,12 @@ export class RelayClient extends LiveClient {
     return this.#post(["mailbox", agentId, "renew"], "results", request, options);
   }
 
-  /** Gives leased mail back unfinished. */
+  /** Gives leased messages back unfinished. */
   release(agentId: string, request: ReleaseRequest, options: CallOptions = {}): Promise<ReleaseResponse> {
     return this.#post(["mailbox", agentId, "release"], "results", request, options);
   }
 
-  /** Makes mail dead and tells its sender the reason. */
+  /** Makes a message dead and tells its sender the reason. */
   async failMessage(agentId: string, request: FailRequest, options: CallOptions = {}): Promise<DeliveryView> {
     const path = ["mailbox", agentId, "fail"];
     const answer = this.#post<{ readonly delivery: DeliveryView }>(path, "delivery", request, options);
@@ -150,29 +212,29 @@ export class RelayClient extends LiveClient {
     return task;
   }
 
-  /** The task with all tasks that were made for it. */
+  /** The task with all its subtasks. */
   async taskTree(id: string, options: CallOptions = {}): Promise<TaskTreeView> {
     const path = ["tasks", id, "tree"];
     const { tree } = await this.#get<{ readonly tree: TaskTreeView }>(path, "tree", {}, options);
     return tree;
   }
 
-  /** Progress, or that the work cannot go on without an answer. */
+  /** Reports progress, or that the work needs input. */
   reportStatus(id: string, request: TaskStatusRequest, options: CallOptions = {}): Promise<TaskView> {
-    // To be told the same progress twice is harmless, to be asked twice is not.
+    // A repeated progress report is harmless, a repeated question is not.
     const repeat = request.state === "working" ? "always" : "if_not_done";
     return this.#changeTask(id, "status", request, options, repeat);
   }
 
-  /** Puts an artifact, replacing the one of the same id. One without an id gets one here. */
+  /** Adds an artifact, or replaces the one with the same id. Without an id it gets one here. */
   addArtifact(id: string, request: TaskArtifactRequest, options: CallOptions = {}): Promise<TaskView> {
     const body = { ...request, artifact: withArtifactId(request.artifact) };
-    // Putting twice is harmless, appending twice is not.
+    // Replacing twice is harmless, appending twice is not.
     const repeat = request.append === true ? "if_not_done" : "always";
     return this.#changeTask(id, "artifacts", body, options, repeat);
   }
 
-  /** Finishes the task and settles its mail. The same completion again is answered as before. */
+  /** Finishes the task and its deliveries. The same completion again gets the same answer. */
   completeTask(id: string, request: TaskCompleteRequest = {}, options: CallOptions = {}): Promise<TaskView> {
     const { artifacts, ...rest } = request;
     const body = artifacts === undefined ? rest : { ...rest, artifacts: artifacts.map(withArtifactId) };
@@ -210,8 +272,8 @@ export class RelayClient extends LiveClient {
   }
 
   /**
-   * Moves stuck mail. Not repeated after a lost reply: in between, somebody may have leased the mail anew,
-   * and the second requeue would take that lease away.
+   * Moves a stuck message. Not repeated after a lost reply: another worker may have leased the message meanwhile, and a
+   * second requeue would end that lease.
    */
   repair(request: RepairRequest, options: CallOptions = {}): Promise<RepairResponse> {
     const call = { method: "POST", path: ["repair"], body: request, repeat: "if_not_done" } as const;
@@ -241,7 +303,7 @@ export class RelayClient extends LiveClient {
     return this.#get(["capabilities"], "capabilities", query, options);
   }
 
-  /** Capabilities with what is left of them, and whether they would be honoured now. */
+  /** Capabilities with their remaining uses, and whether the relay would honour them now. */
   capabilityUsage(
     query: CapabilitiesQuery = {},
     options: CallOptions = {},
@@ -249,14 +311,14 @@ export class RelayClient extends LiveClient {
     return this.#get(["capabilities", "usage"], "grants", query, options);
   }
 
-  /** Walks the whole hash chain; on a long journal that takes its time. */
+  /** Walks the whole hash chain; slow on a long journal. */
   verifyJournal(options: CallOptions = {}): Promise<VerifyResponse> {
     const waitMs = VERIFY_MS_MAX;
     const call = { method: "GET", path: ["journal", "verify"], repeat: "always", waitMs } as const;
     return this.#exchange.json(call, "ok", options);
   }
 
-  /** Makes a key, which only this answer shows. Not repeated after a lost reply: it would make another. */
+  /** Makes a key; only this answer contains it. Not repeated after a lost reply: it would make another. */
   createKey(request: KeyCreateRequest = {}, options: CallOptions = {}): Promise<KeyCreated> {
     const call = { method: "POST", path: ["keys"], body: request, repeat: "if_not_done" } as const;
     return this.#exchange.json(call, "key", options);
@@ -266,14 +328,14 @@ export class RelayClient extends LiveClient {
     return this.#get(["keys"], "keys", query, options);
   }
 
-  /** Makes a key in the place of another, which goes on for a while. Not repeated after a lost reply. */
+  /** Replaces a key; the old one keeps working for a while. Not repeated after a lost reply. */
   rotateKey(id: string, request: KeyRotateRequest = {}, options: CallOptions = {}): Promise<KeyRotated> {
     const path = ["keys", id, "rotate"];
     const call = { method: "POST", path, body: request, repeat: "if_not_done" } as const;
     return this.#exchange.json(call, "key", options);
   }
 
-  /** Not repeated after a lost reply: what is revoked cannot be revoked again. */
+  /** Not repeated after a lost reply: a revoked key cannot be revoked again. */
   revokeKey(id: string, options: CallOptions = {}): Promise<KeyView> {
     const path = ["keys", id, "revoke"];
     const call = { method: "POST", path, body: {}, repeat: "if_not_done" } as const;
@@ -288,17 +350,17 @@ export class RelayClient extends LiveClient {
     return this.#post(["tenants", tenant], "tenant", request, options);
   }
 
-  /** Whether the process is alive. Asked once: the answer is about now. */
+  /** Whether the process is alive. Never repeated. */
   health(options: CallOptions = {}): Promise<HealthResponse> {
     return this.#exchange.json({ method: "GET", path: ["health"], repeat: "never" }, "status", options);
   }
 
-  /** Whether the relay can write. `unavailable` when it cannot. Asked once: the answer is about now. */
+  /** Whether the relay can write; `unavailable` when it cannot. Never repeated. */
   async ready(options: CallOptions = {}): Promise<void> {
     await this.#exchange.json({ method: "GET", path: ["ready"], repeat: "never" }, "status", options);
   }
 
-  /** The relay's figures in the Prometheus text format. */
+  /** The relay's metrics in the Prometheus text format. */
   metrics(options: CallOptions = {}): Promise<string> {
     return this.#exchange.text({ method: "GET", path: ["metrics"], repeat: "always" }, options);
   }

@@ -22,12 +22,12 @@ import type {
 } from "@a2a-relay/protocol";
 import type { Call, CallOptions, HttpExchange, Path } from "../http/http-exchange.ts";
 
-/** Compacting a relay that was never compacted takes its time. */
+/** The first compaction of a large relay is slow. */
 const COMPACT_MS_MAX = 10 * 60_000;
 
 /**
- * The relay as a task queue: tasks, leases and results as flat objects. An operator names the agent it speaks for
- * with `agent`; an agent's own key needs none.
+ * The relay as a task queue: tasks, leases and results as flat objects. An operator names the agent it acts for with
+ * `agent`; an agent's own key needs none.
  */
 export class TaskQueueClient {
   readonly #exchange: HttpExchange;
@@ -36,7 +36,7 @@ export class TaskQueueClient {
     this.#exchange = exchange;
   }
 
-  /** Queues a task under the sender's own id for it, by which a repeated try is recognised. */
+  /** Queues a task under the sender's id, by which the relay recognises a repeated request. */
   send(task: QueueTaskInput, options: CallOptions = {}): Promise<QueueTaskAccepted> {
     return this.#post(["tasks"], "task_id", { body: task, repeat: "always" }, options);
   }
@@ -62,8 +62,8 @@ export class TaskQueueClient {
   }
 
   /**
-   * Takes the oldest result, which comes back unless it is acknowledged. With `ack: "now"` it is done with, and a
-   * lost reply loses it.
+   * Takes the oldest result, which comes back unless it is acknowledged. With `ack: "now"` taking it acknowledges it, and
+   * a lost reply loses it.
    */
   nextResult(request: ResultNext = {}, options: CallOptions = {}): Promise<QueueResultOption> {
     const repeat = request.ack === "now" ? "if_not_done" : "always";
@@ -79,17 +79,17 @@ export class TaskQueueClient {
     return this.#post(["results", "ack"], "task_id", { body: request, repeat: "always" }, options);
   }
 
-  /** Results that wait for the caller, oldest first. */
+  /** Results for the caller that were not taken, oldest first. */
   recentResults(query: QueueRecent = {}, options: CallOptions = {}): Promise<QueueResults> {
     return this.#get(["results", "recent"], "results", query, options);
   }
 
-  /** What waits, what is worked on, and what was not taken yet. */
+  /** Queued and leased tasks, and results that were not taken. */
   queue(query: TaskQueueQuery = {}, options: CallOptions = {}): Promise<QueueSnapshot> {
     return this.#get(["queue"], "tasks", query, options);
   }
 
-  /** Moves a stuck task. Not repeated after a lost reply: in between, somebody may have taken it anew. */
+  /** Moves a stuck task. Not repeated after a lost reply: another worker may have leased it meanwhile. */
   repair(request: QueueRepairRequest, options: CallOptions = {}): Promise<QueueRepaired> {
     return this.#post(["repair"], "outcome", { body: request, repeat: "if_not_done" }, options);
   }
@@ -99,7 +99,7 @@ export class TaskQueueClient {
     return this.#post(["retry-stale"], "report", { body: { policy }, repeat: "if_not_done" }, options);
   }
 
-  /** Sends the mail of finished tasks whose results were taken to the archive. */
+  /** Moves the messages of finished tasks whose results were taken to the archive. */
   compact(options: CallOptions = {}): Promise<QueueCompacted> {
     return this.#post(["compact"], "dropped", { repeat: "always", waitMs: COMPACT_MS_MAX }, options);
   }

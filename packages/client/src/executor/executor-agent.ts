@@ -11,29 +11,29 @@ import { ExecutorTurn } from "./executor-turn.ts";
 export { RELAY_TASK_STATE } from "./executor-context.ts";
 
 export interface ExecutorAgentOptions extends Omit<RelayAgentOptions, "id" | "card">, CallOptions {
-  /** The agent's address at the relay, e.g. `translator@demo`. Callers reach it at `/agents/{agentId}/a2a`. */
+  /** The agent's id at the relay, e.g. `translator@demo`. Callers reach it at `/agents/{agentId}/a2a`. */
   readonly agentId: string;
-  /** The card that the executor's own server had, or a part of one; the relay puts its own addresses in. */
+  /** The card of the executor, possibly partial; the relay sets its own addresses. */
   readonly card?: AgentCard | SdkAgentCard | undefined;
   /**
-   * A name of this process that is the same after each start: what it had begun when it was killed is executed again,
-   * with the task as it stands, once its lease has run out (`leaseMs`). Until then it may be alive: where several run
-   * at once, as in a rolling restart, none takes up what another works on. Default `executor`.
+   * A name of this process that is the same after each start: work that it had begun when it was killed is executed
+   * again, with the current task, once its lease has expired (`leaseMs`). Several processes of one name may run at once,
+   * as in a rolling restart: none resumes the work of a live one. Default `executor`.
    */
   readonly worker?: string | undefined;
 }
 
-/** An executor at work, until it is stopped. */
+/** A running executor. */
 export interface RunningAgent extends AsyncDisposable {
   readonly agent: RelayAgent;
-  /** As of RelayAgent; what is not done within the time is taken up again after the next start. */
+  /** Like `RelayAgent.stop`; unfinished work is resumed after the next start. */
   stop(options?: { readonly timeoutMs?: number | undefined }): Promise<void>;
 }
 
 /**
- * Serves an A2A agent without running a server: an `AgentExecutor` of `@a2a-js/sdk` gets what A2A callers send to the
- * agent's address at the relay, from behind any firewall, and its events become the task that they see. Resolves when
- * the agent is registered and takes its mail; `signal` bounds that.
+ * Serves an A2A agent without running a server: an `AgentExecutor` of `@a2a-js/sdk`, behind any firewall, gets what A2A
+ * callers send to the agent at the relay, and its events become the task that they see. Resolves when the agent is
+ * registered and leases messages; `signal` bounds that.
  */
 export async function serveExecutor(
   executor: AgentExecutor,
@@ -52,7 +52,7 @@ export async function serveExecutor(
   };
 }
 
-/** The SDK's form of a card differs from JSON where one of several things is meant, which it marks. */
+/** A card in the SDK's own form marks its unions with `$case`. */
 function cardIn(sdk: ExecutorSdk, card: AgentCard | SdkAgentCard | undefined): AgentCard | undefined {
   if (card === undefined) return undefined;
   const json = JSON.stringify(card);

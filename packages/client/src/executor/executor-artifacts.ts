@@ -4,17 +4,17 @@ import { withArtifactId } from "../http/idempotency.ts";
 import type { ExecutorSdk } from "./executor-sdk.ts";
 
 /**
- * The artifacts of an executor's turn. Executors that make up a new id for each artifact would leave half of one behind
- * when they are ended in the middle and run again; so an artifact of a new id takes the place of one of the same name
- * that a run before has left and this one has not touched. Whoever goes on where it was keeps to the ids.
+ * The artifacts of an executor's turn. An executor with random artifact ids would leave half an artifact behind when it
+ * is killed and run again; so an artifact with a new id replaces one with the same name from the earlier run, unless this
+ * run has used that one. Executors with stable ids keep their ids.
  */
 export class ExecutorArtifacts {
   readonly #sdk: ExecutorSdk;
   readonly #task: AgentTask;
-  /** Of a run that was ended in the middle. */
+  /** Artifacts of an earlier, unfinished run. */
   readonly #left: Artifact[];
   readonly #ids = new Map<string, string>();
-  /** Those that are known whole, as the SDK writes them. */
+  /** Complete artifacts, in the SDK's JSON. */
   readonly #whole = new Map<string, string>();
 
   constructor(sdk: ExecutorSdk, task: AgentTask) {
@@ -22,14 +22,14 @@ export class ExecutorArtifacts {
     this.#task = task;
     const { artifacts } = task.view;
     for (const artifact of artifacts) this.#whole.set(artifact.artifactId, this.#written(artifact));
-    // Of a task with several turns nobody can say which artifacts are of the turn that was not finished.
+    // In a task with several turns it is unknown which artifacts belong to the unfinished turn.
     this.#left = task.attempt > 1 && !task.isFollowUp ? [...artifacts] : [];
   }
 
   async put(artifact: Artifact, how: AddArtifactOptions): Promise<void> {
     const artifactId = this.#idOf(artifact);
     const named = { ...artifact, ...(artifactId === "" ? {} : { artifactId }) };
-    // As in the SDK, what is added to nothing begins it; and an end without content needs a part to be told with.
+    // As in the SDK, appending to a missing artifact creates it. A final chunk without content needs a part.
     const append = how.append === true && this.#task.hasArtifact(artifactId);
     const parts = artifact.parts.length === 0 ? [{ text: "" }] : [...artifact.parts];
     await this.#task.addArtifact(withArtifactId({ ...named, parts }), { ...how, append });
@@ -37,7 +37,7 @@ export class ExecutorArtifacts {
     else this.#whole.set(artifactId, this.#written(named));
   }
 
-  /** Unless it is there already, as it is in a task that is published again. */
+  /** Unless the task has it already, as when a task is published again. */
   async putWhole(artifact: Artifact): Promise<void> {
     const artifactId = this.#idOf(artifact);
     const isKnown = this.#whole.get(artifactId) === this.#written({ ...artifact, artifactId });
@@ -47,11 +47,11 @@ export class ExecutorArtifacts {
   #idOf({ artifactId = "", name = "" }: Partial<Artifact>): string {
     const known = this.#ids.get(artifactId);
     if (known !== undefined || artifactId === "") return known ?? "";
-    const isThere = this.#task.hasArtifact(artifactId);
+    const exists = this.#task.hasArtifact(artifactId);
     const left = this.#take((each) =>
-      isThere ? each.artifactId === artifactId : (each["name"] ?? "") === name,
+      exists ? each.artifactId === artifactId : (each["name"] ?? "") === name,
     );
-    const id = isThere ? artifactId : (left?.artifactId ?? artifactId);
+    const id = exists ? artifactId : (left?.artifactId ?? artifactId);
     this.#ids.set(artifactId, id);
     return id;
   }

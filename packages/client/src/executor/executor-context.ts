@@ -5,7 +5,7 @@ import type { BackgroundErrors } from "../agent/background-errors.ts";
 import type { RelayClient } from "../client/relay-client.ts";
 import type { ExecutorSdk } from "./executor-sdk.ts";
 
-/** Where an executor finds the `AgentTask`: in the `state` of the `context` of its request. */
+/** The key of the `AgentTask` in the `state` of an executor's request `context`. */
 export const RELAY_TASK_STATE = "a2a-relay.task";
 
 export interface ExecutorTurnParts {
@@ -18,7 +18,7 @@ export interface ExecutorTurnParts {
 
 const REFERENCE_TASKS_MAX = 20;
 
-/** What the SDK's own server would hand to the executor. A task that was begun before comes with it, as it stands. */
+/** The same context as the SDK's server makes, with the current task if it was begun before. */
 export async function createRequestContext(
   parts: ExecutorTurnParts,
   task: AgentTask,
@@ -44,7 +44,7 @@ export async function createRequestContext(
   return new sdk.RequestContext(request, task.id, task.view.thread_id, context, begun, referenced);
 }
 
-/** Those that this agent may see. */
+/** Only tasks that this agent may read. */
 async function referencedTasks(
   { client, agentId }: ExecutorTurnParts,
   { signal }: AgentTask,

@@ -10,13 +10,13 @@ import type {
 import type { DefaultExecutionEventBus, RequestContext, ServerCallContext } from "@a2a-js/sdk/server";
 import { RelayError } from "@a2a-relay/protocol";
 
-/** One kind of message of the SDK, in its own form and in JSON. */
+/** Converts one type of the SDK from and to JSON. */
 interface Form<T> {
   fromJSON(json: object): T;
   toJSON(value: T): unknown;
 }
 
-/** What is used of the A2A SDK. */
+/** The used part of the A2A SDK. */
 export interface ExecutorSdk {
   readonly AgentCard: Form<AgentCard>;
   readonly Artifact: Form<Artifact>;
@@ -30,10 +30,10 @@ export interface ExecutorSdk {
   readonly ServerCallContext: typeof ServerCallContext;
 }
 
-/** The SDK that the executor was written for: whoever has an executor has it, and nobody else needs it. */
+/** Loads the SDK on use: only programs with an executor have it. */
 export async function loadExecutorSdk(): Promise<ExecutorSdk> {
   try {
-    // oxlint-disable-next-line no-restricted-imports -- the one place that imports it, when it is needed
+    // oxlint-disable-next-line no-restricted-imports -- the only import of the SDK, loaded on use
     const [forms, server] = await Promise.all([import("@a2a-js/sdk"), import("@a2a-js/sdk/server")]);
     return { ...forms, ...server };
   } catch (cause) {

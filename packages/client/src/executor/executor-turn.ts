@@ -1,5 +1,13 @@
 import type { AgentExecutionEvent, ExecutionEventBus, RequestContext } from "@a2a-js/sdk/server";
-import { type A2aArtifactUpdate, type A2aMessage, type A2aStatusUpdate, type A2aTask, readTaskState, RelayError, textOfParts } from "@a2a-relay/protocol";
+import {
+  type A2aArtifactUpdate,
+  type A2aMessage,
+  type A2aStatusUpdate,
+  type A2aTask,
+  readTaskState,
+  RelayError,
+  textOfParts,
+} from "@a2a-relay/protocol";
 import type { AgentTask, TaskReply } from "../agent/agent-task.ts";
 import { withPiece } from "../agent/artifact-batches.ts";
 import { isAskedOverA2a, type SaidParts } from "../agent/task-content.ts";
@@ -8,29 +16,29 @@ import { ExecutorArtifacts } from "./executor-artifacts.ts";
 import { createRequestContext, type ExecutorTurnParts } from "./executor-context.ts";
 import { PublishedEvents } from "./published-events.ts";
 
-type StatusNews = Partial<Pick<A2aStatusUpdate, "status">> & { readonly metadata?: unknown };
+type StatusChange = Partial<Pick<A2aStatusUpdate, "status">> & { readonly metadata?: unknown };
 type ArtifactEvent = Extract<AgentExecutionEvent, { readonly kind: "artifactUpdate" }>;
 
-/** An executor that does not let go of a canceled task is left to itself. */
+/** How long an executor may take to cancel a task. */
 const CANCEL_MS_MAX = 5_000;
-/** Between saying that it is finished and being so. */
+/** How long an executor may run after its `finished` event. */
 const FINISH_MS_MAX = 1_000;
-/** Pieces of an artifact go out one by one as long as there are few, or the relay is quicker than the executor. */
+/** Chunks of an artifact are sent one by one up to this number, unless many are pending. */
 const SINGLE_PIECES_MAX = 200;
-const WAITING_PIECES_MAX = 32;
-/** Later ones are gathered, since an artifact has room for only so many; the more there were, the longer. */
+const PENDING_PIECES_MAX = 32;
+/** Later chunks are batched, since the parts of an artifact are limited; the delay grows with their number. */
 const GATHER_MS_MAX = 1_000;
-/** A result for agents that read text only; longer ones look at the artifacts. */
+/** The longest text result; agents read longer ones from the artifacts. */
 const RESULT_CHARS_MAX = 100_000;
 
-/** One message for an executor, from the moment it is handed over until its task has ended or waits. */
+/** Executes one message, until its task has ended or waits for input. */
 export class ExecutorTurn {
   readonly #parts: ExecutorTurnParts;
   readonly #task: AgentTask;
   readonly #artifacts: ExecutorArtifacts;
   readonly #pieces = new Map<string, number>();
   #state: string;
-  /** The message that the task was left with. */
+  /** The id of the task's status message. */
   #saidId: string | undefined;
   #reply: TaskReply;
   #failure: { readonly reason: unknown } | undefined;
@@ -43,7 +51,7 @@ export class ExecutorTurn {
     this.#state = task.view.state;
   }
 
-  /** Rejects with what the executor threw, or with the reason why going on is of no use. */
+  /** Rejects with the executor's error, or with the reason of the task's signal. */
   async run(): Promise<TaskReply> {
     const { sdk } = this.#parts;
     const { signal } = this.#task;
@@ -53,8 +61,8 @@ export class ExecutorTurn {
     const events = new PublishedEvents(bus, signal);
     const executed = this.#execute(context, bus, events);
     try {
-      if (await this.#heedAll(events)) return this.#reply;
-      // It may have said that it is finished before it is.
+      if (await this.#handleAll(events)) return this.#reply;
+      // An executor may publish `finished` before it returns.
       await settledWithin(FINISH_MS_MAX, executed);
       if (this.#failure !== undefined) throw this.#failure.reason;
     } catch (reason) {
@@ -70,7 +78,7 @@ export class ExecutorTurn {
     return undefined;
   }
 
-  /** Ends the events when it is done. Never rejects: what it threw is kept, or reported where the turn is over. */
+  /** Ends the events. Never rejects: an error is kept, or reported when the turn is over. */
   async #execute(context: RequestContext, bus: ExecutionEventBus, events: PublishedEvents): Promise<void> {
     const { executor, errors } = this.#parts;
     try {
@@ -84,23 +92,23 @@ export class ExecutorTurn {
   }
 
   /** True when one of the events ends the turn. */
-  async #heedAll(events: PublishedEvents): Promise<boolean> {
+  async #handleAll(events: PublishedEvents): Promise<boolean> {
     for (;;) {
       const event = await events.next();
       if (event === undefined) return false;
-      if (await this.#heed(event, events)) return true;
+      if (await this.#handle(event, events)) return true;
     }
   }
 
-  async #heed(event: AgentExecutionEvent, events: PublishedEvents): Promise<boolean> {
+  async #handle(event: AgentExecutionEvent, events: PublishedEvents): Promise<boolean> {
     const { sdk } = this.#parts;
     switch (event.kind) {
       case "task":
-        return this.#heedTask(sdk.Task.toJSON(event.data) as A2aTask);
+        return this.#handleTask(sdk.Task.toJSON(event.data) as A2aTask);
       case "statusUpdate":
-        return this.#heedStatus(sdk.TaskStatusUpdateEvent.toJSON(event.data) as A2aStatusUpdate);
+        return this.#handleStatus(sdk.TaskStatusUpdateEvent.toJSON(event.data) as A2aStatusUpdate);
       case "artifactUpdate":
-        await this.#heedArtifact(event, events);
+        await this.#handleArtifact(event, events);
         return false;
       case "message":
       default:
@@ -109,16 +117,16 @@ export class ExecutorTurn {
     }
   }
 
-  /** Most publish the task as it was when it was given to them; some publish it whole when they are done. */
-  async #heedTask({ status, artifacts = [], metadata }: Partial<A2aTask>): Promise<boolean> {
+  /** Most executors publish the unchanged task first; some publish the whole task at the end. */
+  async #handleTask({ status, artifacts = [], metadata }: Partial<A2aTask>): Promise<boolean> {
     for (const artifact of artifacts) await this.#artifacts.putWhole(artifact);
     if (status === undefined) return false;
     const { messageId } = status.message ?? {};
     const isKnown = readTaskState(status.state) === this.#state && messageId === this.#saidId;
-    return isKnown ? false : this.#heedStatus({ status, metadata });
+    return isKnown ? false : this.#handleStatus({ status, metadata });
   }
 
-  async #heedStatus({ status, metadata }: StatusNews): Promise<boolean> {
+  async #handleStatus({ status, metadata }: StatusChange): Promise<boolean> {
     const state = readTaskState(status?.state);
     const said = { ...saidOf(status?.message), ...metadataIn(metadata) };
     switch (state) {
@@ -138,7 +146,7 @@ export class ExecutorTurn {
         this.#task.fail(said);
         return true;
       case "canceled":
-        // Only its requester cancels a task; an agent that does not go on with it has failed.
+        // Only the requester cancels a task, so this is a failure of the agent.
         this.#task.fail(said.parts === undefined ? { ...said, text: "the agent canceled the task" } : said);
         return true;
       case "submitted":
@@ -148,7 +156,7 @@ export class ExecutorTurn {
     }
   }
 
-  async #heedArtifact(event: ArtifactEvent, events: PublishedEvents): Promise<void> {
+  async #handleArtifact(event: ArtifactEvent, events: PublishedEvents): Promise<void> {
     const update = this.#updateIn(event);
     const { artifact, append = false, lastChunk = false, metadata } = update;
     const id = artifact.artifactId;
@@ -162,10 +170,10 @@ export class ExecutorTurn {
     await this.#artifacts.put({ ...artifact, parts }, how);
   }
 
-  /** Pieces of the same artifact that go out together with the one before them. */
+  /** Pending chunks of the same artifact, to send with this one. */
   async #gather(id: string, count: number, events: PublishedEvents): Promise<readonly A2aArtifactUpdate[]> {
     const isLong = count > SINGLE_PIECES_MAX;
-    if (!isLong && events.waiting < WAITING_PIECES_MAX) return [];
+    if (!isLong && events.count < PENDING_PIECES_MAX) return [];
     if (isLong && !events.isOver) await pause(Math.min(count, GATHER_MS_MAX), this.#task);
     const fits = (event: AgentExecutionEvent): event is ArtifactEvent =>
       event.kind === "artifactUpdate" && event.data.append && event.data.artifact?.artifactId === id;
@@ -181,7 +189,7 @@ export class ExecutorTurn {
     return this.#state === "input-required" || this.#state === "auth-required";
   }
 
-  /** A standard caller is told what the executor said and no more; agents that read text get that of the artifacts. */
+  /** A standard A2A caller gets only what the executor said; other agents get the text of the artifacts. */
   async #replyOf(said: SaidParts): Promise<TaskReply> {
     const { client } = this.#parts;
     const { id, message, signal } = this.#task;
@@ -192,7 +200,7 @@ export class ExecutorTurn {
     return text === "" || text.length > RESULT_CHARS_MAX ? said : { ...said, text };
   }
 
-  /** What is published about it is for nobody: the relay has ended the task already. */
+  /** Ignores further events: the relay has ended the task already. */
   async #cancel(bus: ExecutionEventBus): Promise<void> {
     const { executor, errors } = this.#parts;
     const canceled = (async () => executor.cancelTask(this.#task.id, bus))();
@@ -201,7 +209,7 @@ export class ExecutorTurn {
   }
 }
 
-/** Members of a message that follow from where it is said. */
+/** Derived by the relay. */
 const OWN_MEMBERS = new Set(["role", "parts", "taskId", "contextId"]);
 
 function saidOf(message: A2aMessage | undefined): SaidParts {
@@ -219,7 +227,7 @@ function metadataIn(metadata: unknown): Pick<SaidParts, "metadata"> {
   return { metadata: metadata as Readonly<Record<string, unknown>> };
 }
 
-/** The task is over for everybody, as opposed to this worker alone. */
+/** The task itself is over, not only this worker's lease. */
 function isEnded(signal: AbortSignal): boolean {
   const reason: unknown = signal.reason;
   if (!(reason instanceof RelayError)) return false;

@@ -1,11 +1,11 @@
 import type { AgentExecutionEvent, ExecutionEventBus } from "@a2a-js/sdk/server";
 import { onAbort } from "../http/abort.ts";
 
-/** What an executor has published and nobody has taken yet, in order. */
+/** A queue of the events that an executor publishes. */
 export class PublishedEvents {
   readonly #signal: AbortSignal;
   readonly #events: AgentExecutionEvent[] = [];
-  /** Takes nothing from the bus any more. */
+  /** Unsubscribes from the bus. */
   readonly close: () => void;
   #isOver = false;
   #wake = (): void => {};
@@ -26,8 +26,8 @@ export class PublishedEvents {
     };
   }
 
-  /** How many have not been taken. */
-  get waiting(): number {
+  /** The length of the queue. */
+  get count(): number {
     return this.#events.length;
   }
 
@@ -35,13 +35,13 @@ export class PublishedEvents {
     return this.#isOver;
   }
 
-  /** Nothing that is published from now on is taken. */
+  /** Ignores later events. */
   end(): void {
     this.#isOver = true;
     this.#wake();
   }
 
-  /** Undefined when there will be no more. Rejects when the signal is aborted. */
+  /** Undefined at the end. Rejects when the signal is aborted. */
   async next(): Promise<AgentExecutionEvent | undefined> {
     for (;;) {
       this.#signal.throwIfAborted();
@@ -51,7 +51,7 @@ export class PublishedEvents {
     }
   }
 
-  /** What can be had at once, up to the first that does not fit. */
+  /** Takes events from the queue, up to the first that does not fit. */
   takeWhile<T extends AgentExecutionEvent>(fits: (event: AgentExecutionEvent) => event is T): readonly T[] {
     const taken: T[] = [];
     for (;;) {

@@ -1,43 +1,41 @@
-
-interface Audience {
+interface Listeners {
   readonly callbacks: Set<() => void>;
   readonly listener: () => void;
 }
 
-/** Who wants to hear of which signal. An entry lives for as long as somebody does. */
-const AUDIENCES = new WeakMap<AbortSignal, Audience>();
+/** The callbacks of each signal that has any. */
+const LISTENERS = new WeakMap<AbortSignal, Listeners>();
 
 /**
- * Calls back once when the signal is aborted. The answer takes that back, and must be called in the end: a
- * signal may live for weeks. However many callbacks there are, the signal gets one listener, because Node
- * warns of a leak from eleven on, and an agent with many handlers at work has more than that.
+ * Calls back once when the signal is aborted. The caller must call the returned function in the end: a signal may live
+ * for weeks. A signal gets one listener for all callbacks, because Node warns of a leak from eleven listeners on.
  */
 export function onAbort(signal: AbortSignal | undefined, callback: () => void): () => void {
   if (signal === undefined) return () => {};
-  const audience = AUDIENCES.get(signal) ?? gather(signal);
-  // Wrapped, so that the same function may be given twice.
+  const listeners = LISTENERS.get(signal) ?? listenTo(signal);
+  // Wrapped, so that a caller may pass the same function twice.
   const entry = (): void => callback();
-  audience.callbacks.add(entry);
+  listeners.callbacks.add(entry);
   return () => {
-    audience.callbacks.delete(entry);
-    if (audience.callbacks.size > 0 || AUDIENCES.get(signal) !== audience) return;
-    AUDIENCES.delete(signal);
-    signal.removeEventListener("abort", audience.listener);
+    listeners.callbacks.delete(entry);
+    if (listeners.callbacks.size > 0 || LISTENERS.get(signal) !== listeners) return;
+    LISTENERS.delete(signal);
+    signal.removeEventListener("abort", listeners.listener);
   };
 }
 
-function gather(signal: AbortSignal): Audience {
+function listenTo(signal: AbortSignal): Listeners {
   const callbacks = new Set<() => void>();
   const listener = (): void => {
     for (const callback of callbacks) callback();
   };
-  const audience = { callbacks, listener };
+  const listeners = { callbacks, listener };
   signal.addEventListener("abort", listener, { once: true });
-  AUDIENCES.set(signal, audience);
-  return audience;
+  LISTENERS.set(signal, listeners);
+  return listeners;
 }
 
-/** Resolves after the time, or rejects with the signal's reason as soon as it is aborted. */
+/** Rejects with the signal's reason as soon as it is aborted. */
 export function pause(
   durationMs: number,
   options: { readonly signal?: AbortSignal | undefined } = {},

@@ -2,16 +2,16 @@ import { isRelayErrorCode, quote, RelayError, type RelayErrorCode } from "@a2a-r
 import { parseRetryAfterMs } from "./retry.ts";
 
 /**
- * When a failed try may be followed by another: `always` for what may happen twice without harm,
- * `if_not_done` for what may not, `never` for questions about this very moment.
+ * When a failed attempt may be repeated: `always` for calls that may safely happen twice, `if_not_done` for calls that
+ * may not, `never` for questions about the current moment.
  */
 export type Repeat = "always" | "if_not_done" | "never";
 
 /**
- * Why a try gave no result, and whether the relay acted on it:
+ * Why an attempt failed, and whether the relay acted on it:
  * - `refused`: it answered, and would answer the same again;
- * - `not_done`: it certainly did nothing, so anything may be tried again;
- * - `unknown`: the reply got lost, so only what may safely happen twice is tried again.
+ * - `not_done`: it did nothing, so any call may be repeated;
+ * - `unknown`: the reply got lost, so only a call that may safely happen twice may be repeated.
  */
 export class Failure {
   readonly error: RelayError;
@@ -39,7 +39,7 @@ export interface HttpAnswer {
   readonly text: string;
 }
 
-/** The JSON object of an answer that should hold the named member, or why it is not one. */
+/** The JSON object of an answer, which must have the member, or a Failure. */
 export function readJson(answer: HttpAnswer, member: string): Readonly<Record<string, unknown>> | Failure {
   if (!isSuccess(answer)) return readFailure(answer);
   const body = parseObject(answer.text);
@@ -51,16 +51,16 @@ export function readText(answer: HttpAnswer): string | Failure {
   return isSuccess(answer) ? answer.text : readFailure(answer);
 }
 
-/** Why there is no stream. It is tried again whatever the relay's own fault may be, but not what the caller did. */
+/** Why there is no stream. Errors of the relay (5xx) may be repeated, errors of the caller may not. */
 export function readStreamFailure(answer: HttpAnswer): Failure {
   const error = relayError(answer);
   if (error === undefined && answer.status < 500) return foreignStream(answer);
   const failure = readFailure(answer);
-  const isItsFault = answer.status >= 500 && failure.outcome === "refused";
-  return isItsFault ? new Failure(failure.error, "not_done", failure.retryAfterMs) : failure;
+  const isRelayFault = answer.status >= 500 && failure.outcome === "refused";
+  return isRelayFault ? new Failure(failure.error, "not_done", failure.retryAfterMs) : failure;
 }
 
-/** Somebody who is no relay answers for it here, and perhaps only here. */
+/** A proxy answered instead of the relay, perhaps only for streams. */
 function foreignStream(answer: HttpAnswer): Failure {
   const error = foreignAnswer(answer, "instead of a stream of events");
   const isBlocked = error.code === "unavailable";
@@ -80,10 +80,10 @@ function readFailure(answer: HttpAnswer): Failure {
   return new Failure(error, outcomeOf(answer.status, error.code), retryAfterMs);
 }
 
-/** A full mailbox stays full for longer than anybody waits in a call; the sender should hear of it. */
+/** A full mailbox stays full for longer than a call lasts, so `mailbox_full` counts as refused. */
 function outcomeOf(status: number, code: RelayErrorCode): Failure["outcome"] {
   if (status === 503 || (status === 429 && code !== "mailbox_full")) return "not_done";
-  // A gateway that lost the relay does not know what the relay did.
+  // A gateway does not know what the relay did.
   if (status === 502 || status === 504) return "unknown";
   return "refused";
 }
@@ -96,7 +96,7 @@ function relayError(answer: HttpAnswer): RelayError | undefined {
   return readError(error, codeOfStatus(answer.status));
 }
 
-/** A newer relay may know codes that this client does not; `family` is what else is known of them. */
+/** A newer relay may send codes that this client does not know; `family` is the code for those. */
 export function readError(
   error: Readonly<Record<string, unknown>>,
   family: RelayErrorCode | undefined,
@@ -122,7 +122,7 @@ function foreignAnswer(answer: HttpAnswer, how: string): RelayError {
 }
 
 /**
- * Only what a proxy in front of a relay means in the same way. Its 404, for example, says nothing about
+ * Only statuses that a proxy in front of a relay uses with the same meaning. Its 404, for example, says nothing about
  * agents or messages.
  */
 function codeOfStatus(status: number): RelayErrorCode | undefined {
@@ -140,7 +140,7 @@ function codeOfStatus(status: number): RelayErrorCode | undefined {
   }
 }
 
-function parseObject(text: string): Readonly<Record<string, unknown>> | undefined {
+export function parseObject(text: string): Readonly<Record<string, unknown>> | undefined {
   try {
     return asObject(JSON.parse(text));
   } catch {
@@ -148,14 +148,14 @@ function parseObject(text: string): Readonly<Record<string, unknown>> | undefine
   }
 }
 
-function asObject(value: unknown): Readonly<Record<string, unknown>> | undefined {
+export function asObject(value: unknown): Readonly<Record<string, unknown>> | undefined {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined;
   return value as Readonly<Record<string, unknown>>;
 }
 
 /**
- * The relay answers, but not in this way: an older relay, or a proxy that knows no WebSocket or holds streams back.
- * Another way may be open.
+ * The relay answers, but not over this transport: it is older, or a proxy refuses WebSockets or buffers streams. Another
+ * transport may work.
  */
 export class TransportBlocked extends RelayError {
   constructor(message: string, options: ErrorOptions = {}) {

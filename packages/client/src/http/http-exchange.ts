@@ -1,37 +1,45 @@
 import { HEARTBEAT_HEADER, quote, RelayError } from "@a2a-relay/protocol";
 import { onAbort, pause } from "./abort.ts";
-import { Failure, type HttpAnswer, readJson, readStreamFailure, readText, type Repeat, TransportBlocked } from "./http-answer.ts";
+import {
+  Failure,
+  type HttpAnswer,
+  readJson,
+  readStreamFailure,
+  readText,
+  type Repeat,
+  TransportBlocked,
+} from "./http-answer.ts";
 import type { FilledClientOptions } from "./relay-client-options.ts";
 import { retryDelayMs } from "./retry.ts";
 
-/** The last argument of everything that waits. An abort rejects with the signal's own reason. */
+/** The last argument of every call. An abort rejects with the signal's own reason. */
 export interface CallOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** The segments of a path, as they are before encoding: an id may hold anything. */
+/** The segments of a path before encoding: an id may hold any character. */
 export type Path = readonly string[];
 
-/** One request, whatever the number of tries it takes. */
+/** One request, with all its attempts. */
 export interface Call {
   readonly method: "GET" | "POST" | "DELETE";
   readonly path: Path;
   readonly query?: object | undefined;
   readonly body?: object | undefined;
   readonly repeat: Repeat;
-  /** How long the relay itself may hold the answer back. */
+  /** How long the relay may wait before it answers. */
   readonly waitMs?: number | undefined;
-  /** For what proves itself who it is from: the key of this client is not shown. */
+  /** The request is signed, so the client does not send its key. */
   readonly isAnonymous?: boolean | undefined;
 }
 
-/** One try at an answer that goes on. */
+/** One attempt to open a stream. */
 export interface StreamCall extends Pick<Call, "path" | "query"> {
-  /** How long the answer may take to begin. */
+  /** How long the first byte may take. */
   readonly limitMs: number;
 }
 
-/** Requests and answers over `fetch`: time limits, tries, and every failure as one RelayError. */
+/** Requests and answers over `fetch`: time limits, retries, and every failure as a RelayError. */
 export class HttpExchange {
   readonly #options: FilledClientOptions;
 
@@ -39,9 +47,9 @@ export class HttpExchange {
     this.#options = options;
   }
 
-  /** `member` is one that a true answer has; it tells the relay from whatever else listens at an address. */
+  /** `member` is one that the relay's answer has; it detects a server that is no relay. */
   async json<T>(call: Call, member: string, options: CallOptions): Promise<T> {
-    // The relay's answers are trusted to have the shape that the protocol package declares.
+    // The client trusts the relay's answers to have the declared shape.
     return (await this.#exchange(call, options, (answer) => readJson(answer, member))) as T;
   }
 
@@ -49,7 +57,7 @@ export class HttpExchange {
     return this.#exchange(call, options, readText);
   }
 
-  /** A stream, or why there is none; undefined where the relay says that nothing more will come. */
+  /** Undefined when the relay says that the stream has ended for good. */
   async stream(call: StreamCall, options: CallOptions): Promise<StreamAnswer | Failure | undefined> {
     const { limitMs } = call;
     const headers = { ...this.#headers(), accept: EVENT_STREAM };
@@ -97,7 +105,7 @@ export class HttpExchange {
   ): Promise<T | Failure> {
     signal?.throwIfAborted();
     const controller = new AbortController();
-    // AbortSignal.any would keep one dead listener for each request on a signal that lives for weeks.
+    // AbortSignal.any would leave one dead listener for each request on a long-lived signal.
     const unsubscribe = onAbort(signal, () => controller.abort(signal?.reason));
     let timedOut = false;
     const timer = setTimeout(() => {
@@ -109,7 +117,7 @@ export class HttpExchange {
         method,
         headers,
         signal: controller.signal,
-        // A followed redirect would turn a POST into a GET; the caller is told the new address instead.
+        // A followed redirect would turn a POST into a GET; the error names the new address instead.
         redirect: "manual",
         ...(body === undefined ? {} : { body }),
       });
@@ -145,12 +153,12 @@ interface SentRequest {
 
 export interface StreamAnswer {
   readonly body: ReadableStream<Uint8Array>;
-  /** How often the relay gives a sign of life, if it says so. */
+  /** The relay's heartbeat interval, if it announces one. */
   readonly heartbeatMs: number | undefined;
 }
 
 const EVENT_STREAM = "text/event-stream";
-/** More digits are no time that anybody waits, and a timer of more would go off at once. */
+/** A timer of more digits would fire at once. */
 const HEARTBEAT = /^\d{1,8}$/;
 
 async function readAnswer(response: Response, url: string): Promise<HttpAnswer> {
@@ -192,7 +200,7 @@ export function toJson(body: object): string {
   try {
     return JSON.stringify(body);
   } catch (cause) {
-    throw new RelayError("invalid_argument", `the request cannot be written as JSON: ${textOf(cause)}`, {
+    throw new RelayError("invalid_argument", `the request cannot be written as JSON: ${errorText(cause)}`, {
       cause,
     });
   }
@@ -203,7 +211,7 @@ function timeoutFailure(what: string, limitMs: number): Failure {
   return new Failure(new LateAnswer(message), "unknown");
 }
 
-/** Nothing came in time, and nobody knows why. */
+/** No answer came in time. */
 export class LateAnswer extends RelayError {
   constructor(message: string) {
     super("unavailable", message);
@@ -212,12 +220,12 @@ export class LateAnswer extends RelayError {
 
 function networkFailure(relayUrl: string, reason: unknown): Failure {
   const cause = reason instanceof Error && reason.cause !== undefined ? reason.cause : reason;
-  const message = `cannot reach the relay at ${relayUrl}: ${textOf(cause)}; is the relay running? Start it with \`a2a-relay serve\`, or give its right address`;
+  const message = `cannot reach the relay at ${relayUrl}: ${errorText(cause)}; is the relay running? Start it with \`a2a-relay serve\`, or give its right address`;
   const error = new RelayError("unavailable", message, { cause: reason });
   return new Failure(error, wasNeverConnected(cause) ? "not_done" : "unknown");
 }
 
-// Node names the cause in a code; browsers hide it on purpose, and there every failure counts as unknown.
+// Browsers hide the cause, so there every failure counts as unknown.
 const NEVER_CONNECTED = new Set([
   "EAI_AGAIN",
   "ECONNREFUSED",
@@ -232,16 +240,16 @@ function wasNeverConnected(cause: unknown): boolean {
   return typeof code === "string" && NEVER_CONNECTED.has(code);
 }
 
-function textOf(reason: unknown): string {
+export function errorText(reason: unknown): string {
   if (!(reason instanceof Error)) return String(reason);
-  // An AggregateError over several addresses of one host has an empty message; its code says enough.
+  // An AggregateError over several addresses of one host has an empty message.
   if (reason.message !== "") return reason.message;
   return "code" in reason ? String(reason.code) : reason.name;
 }
 
 /**
- * Why a way to a mailbox is closed: what a plain request for it is answered, or, where that one is answered well, that
- * only this way is. A WebSocket does not say why it was refused, and a 404 may be one of a relay without streams.
+ * Why a transport to a mailbox does not work: the error of a plain request for the mailbox, or TransportBlocked when the
+ * plain request succeeds. A WebSocket does not tell why it was refused, and a 404 may come from a relay without streams.
  */
 export async function whyBlocked(
   exchange: HttpExchange,

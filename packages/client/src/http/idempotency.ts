@@ -1,12 +1,12 @@
 import type { ArtifactInput, MessageInput } from "@a2a-relay/protocol";
 
 /**
- * A key that makes repeating a send harmless: a UUID of version 7. It begins with the time, because the
- * relay keeps keys in an ordered index, where random ones cost about twice as much.
+ * A UUID of version 7. It begins with the time, because the relay stores keys in an ordered index, where random ones
+ * cost about twice as much.
  */
 export function createIdempotencyKey(nowMs: number = Date.now()): string {
   const bytes = new Uint8Array(16);
-  // Unlike crypto.randomUUID, this also exists on browser pages that were not loaded over HTTPS.
+  // Unlike crypto.randomUUID, this also works on browser pages that were not loaded over HTTPS.
   crypto.getRandomValues(bytes);
   const view = new DataView(bytes.buffer);
   view.setUint16(0, Math.floor(nowMs / 2 ** 32));
@@ -18,8 +18,8 @@ export function createIdempotencyKey(nowMs: number = Date.now()): string {
 }
 
 /**
- * The message with something by which the relay recognises it when it comes twice. An id of the sender's own
- * choice already does that, and what is signed must stay as it was signed.
+ * Adds an idempotency key, by which the relay recognises a repeated send. A message with an id needs none, and a signed
+ * message must stay unchanged.
  */
 export function withIdempotencyKey(message: MessageInput): MessageInput {
   const recognisable =
@@ -30,7 +30,7 @@ export function withIdempotencyKey(message: MessageInput): MessageInput {
   return recognisable ? message : { ...message, idempotency_key: createIdempotencyKey() };
 }
 
-/** The artifact with an id, so that putting it twice, alone or in a completion, is putting it once. */
+/** Adds an id, so that a repeated request does not add the artifact twice. */
 export function withArtifactId(artifact: ArtifactInput): ArtifactInput {
   const named = isGiven(artifact.artifactId) || isGiven(artifact.artifact_id);
   return named ? artifact : { ...artifact, artifactId: createIdempotencyKey() };

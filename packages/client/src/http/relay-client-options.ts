@@ -1,9 +1,9 @@
 import { quote, RelayError } from "@a2a-relay/protocol";
 
-/** The part of `fetch` that the client uses, so that a test or a proxy agent can stand in for it. */
+/** The part of `fetch` that the client uses. */
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 
-/** The part of an event of a WebSocket that the client looks at. */
+/** The part of a WebSocket event that the client reads. */
 export interface WebSocketEvent {
   readonly type: string;
   readonly data?: unknown;
@@ -11,7 +11,7 @@ export interface WebSocketEvent {
   readonly reason?: string;
 }
 
-/** The part of a WebSocket that the client uses: that of browsers, of Node, or of the `ws` package. */
+/** The part of a WebSocket that the client uses: of browsers, of Node, or of the `ws` package. */
 export interface WebSocketLike {
   send(text: string): void;
   close(code?: number, reason?: string): void;
@@ -24,27 +24,27 @@ export interface WebSocketLike {
 export type WebSocketConstructor = new (url: string, protocols: string[]) => WebSocketLike;
 
 export interface RelayClientOptions {
-  /** Where the relay is, e.g. `http://127.0.0.1:8080`. A path is kept: `https://example.org/relay`. */
+  /** The relay's address, e.g. `http://127.0.0.1:8080`. A path is kept: `https://example.org/relay`. */
   readonly url: string;
   /** Sent as a bearer token. Absent: no credential, which a relay on this machine accepts by default. */
   readonly apiKey?: string | undefined;
-  /** Stands in for the global `fetch`. */
+  /** Replaces the global `fetch`. */
   readonly fetch?: Fetch | undefined;
-  /** Stands in for the global `WebSocket`, and is needed where there is none, as in Node 20. */
+  /** Replaces the global `WebSocket`; required where there is none, as in Node 20. */
   readonly webSocket?: WebSocketConstructor | undefined;
   /**
-   * How long one try of a request may take, in milliseconds; a long poll gets its `wait_ms` on top.
+   * The time limit of one attempt, in milliseconds; a long poll adds its `wait_ms`.
    * Default 15,000: well above what a busy relay needs, well below what a person waits for.
    */
   readonly timeoutMs?: number | undefined;
   /**
-   * How often a request is tried again after a failure that repeating cannot make worse. 0 is never.
+   * How often the client repeats a request after a failure, where that is safe. 0 is never.
    * Default 4: with the delays below that bridges the restart of a relay, about two seconds.
    */
   readonly retries?: number | undefined;
-  /** The ceiling of the first delay between tries, in milliseconds; it doubles. Default 200. */
+  /** The ceiling of the first delay between attempts, in milliseconds; it doubles. Default 200. */
   readonly retryDelayMs?: number | undefined;
-  /** The ceiling of every delay, and the longest `Retry-After` that is waited for. Default 10,000. */
+  /** The ceiling of every delay, and the longest `Retry-After` that the client honours. Default 10,000. */
   readonly retryDelayMsMax?: number | undefined;
 }
 
@@ -52,7 +52,7 @@ export interface FilledClientOptions {
   readonly url: string;
   readonly apiKey: string | undefined;
   readonly fetch: Fetch;
-  /** Undefined where there is none. */
+  /** Undefined where the runtime has none. */
   readonly webSocket: () => WebSocketConstructor | undefined;
   readonly timeoutMs: number;
   readonly retries: number;
@@ -64,7 +64,7 @@ export function fillClientOptions(options: RelayClientOptions): FilledClientOpti
   const filled = {
     url: parseRelayUrl(options.url),
     apiKey: parseApiKey(options.apiKey),
-    // Looked up at each call, because instrumentation replaces the global one after modules are loaded.
+    // Read at each call, because instrumentation replaces the global one after modules are loaded.
     fetch: options.fetch ?? ((url: string, init: RequestInit) => globalThis.fetch(url, init)),
     webSocket: () => options.webSocket ?? globalThis.WebSocket,
     timeoutMs: parseInteger("timeoutMs", options.timeoutMs ?? 15_000, { min: 1, max: 3_600_000 }),
@@ -84,7 +84,6 @@ export function fillClientOptions(options: RelayClientOptions): FilledClientOpti
   return Object.freeze(filled);
 }
 
-/** One check for every whole number among the options, so that all of them complain alike. */
 export function parseInteger(
   name: string,
   value: unknown,
@@ -108,7 +107,7 @@ function parseRelayUrl(input: unknown): string {
   if (url.protocol !== "http:" && url.protocol !== "https:") {
     throw new RelayError("invalid_argument", `url: ${expected}, got ${quote(input)}`);
   }
-  // The value is not shown: it may hold a password.
+  // The error does not show the value: it may hold a password.
   if (url.username !== "" || url.password !== "") {
     throw new RelayError("invalid_argument", "url: must not hold a user or password; give `apiKey` instead");
   }
@@ -121,7 +120,7 @@ function parseRelayUrl(input: unknown): string {
 function parseApiKey(input: unknown): string | undefined {
   if (input === undefined) return undefined;
   if (typeof input === "string" && /^[\x21-\x7e]+$/.test(input)) return input;
-  // The value is not shown: error texts end up in logs.
+  // The error does not show the value: error texts end up in logs.
   throw new RelayError(
     "invalid_argument",
     "apiKey: expected printable ASCII without blanks; is there a line break at its end?",

@@ -1,15 +1,15 @@
 import { RelayError, type RelayErrorCode } from "@a2a-relay/protocol";
 import { pause } from "./abort.ts";
 
-/** How long to wait between tries: doubling from the first to the last, with full jitter. */
+/** Delays between attempts: they double from `firstMs` to `maxMs`, with full jitter. */
 export interface RetryDelays {
   readonly firstMs: number;
   readonly maxMs: number;
 }
 
 /**
- * Before try `attempt + 1`. The jitter is full, anything from nothing to the ceiling, so that clients that
- * lost the relay in the same moment do not come back in the same moment.
+ * The delay before attempt `attempt + 1`. Full jitter, so that clients that lost the relay at the same time do not
+ * reconnect at the same time.
  */
 export function retryDelayMs(
   attempt: number,
@@ -19,7 +19,7 @@ export function retryDelayMs(
   return Math.floor(random() * Math.min(delays.maxMs, delays.firstMs * 2 ** Math.min(attempt - 1, 30)));
 }
 
-/** A `Retry-After` header, given in seconds or as a date, as milliseconds from now. */
+/** A `Retry-After` header, in seconds or as a date, as milliseconds from now. */
 export function parseRetryAfterMs(header: string | null, nowMs: number = Date.now()): number | undefined {
   if (header === null) return undefined;
   if (/^\s*\d{1,9}\s*$/.test(header)) return Number(header) * 1_000;
@@ -31,13 +31,13 @@ export function parseRetryAfterMs(header: string | null, nowMs: number = Date.no
 export interface Patience {
   readonly signal: AbortSignal;
   readonly delays: RetryDelays;
-  /** Told each time, so that a long absence does not go unnoticed. */
+  /** Called after each failed attempt. */
   readonly onAway: (error: RelayError) => void;
 }
 
 /**
- * Repeats a call for as long as the relay is away or overloaded. Only for what may happen twice without
- * harm; any other refusal is thrown at once.
+ * Repeats a call while the relay is unreachable or overloaded; any other refusal is thrown at once. Only for calls that
+ * may safely happen twice.
  */
 export async function untilReached<T>(call: () => Promise<T>, patience: Patience): Promise<T> {
   for (let attempt = 1; ; attempt += 1) {
@@ -54,7 +54,7 @@ export async function untilReached<T>(call: () => Promise<T>, patience: Patience
 
 const AWAY_CODES: readonly RelayErrorCode[] = ["unavailable", "resource_exhausted", "storage_full"];
 
-/** After a loss of its data, the relay has to be told of the agent anew. */
+/** The relay lost its data, so the agent has to register again. */
 export function isUnknownAgent(reason: unknown): reason is RelayError {
   if (!(reason instanceof RelayError)) return false;
   return reason.code === "not_found" || reason.code === "unknown_agent";

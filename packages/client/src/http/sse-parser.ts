@@ -10,7 +10,7 @@ export interface ServerSentEvent {
 
 const LINE_END = /\r\n|\r|\n/g;
 
-/** KeyedMutex the text of an event stream, in pieces of any size, into its events. */
+/** Parses the text of an event stream, in chunks of any size. */
 export class SseParser {
   readonly #charsMax: number;
   #line = "";

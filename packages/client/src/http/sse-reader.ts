@@ -4,19 +4,19 @@ import { onAbort } from "./abort.ts";
 import { type ServerSentEvent, SseParser } from "./sse-parser.ts";
 
 export interface SseReaderOptions extends CallOptions {
-  /** A stream without a byte for so long is dead. Default 50,000. */
+  /** A stream without a byte for this time counts as broken. Default 50,000. */
   readonly idleMs?: number | undefined;
-  /** The longest event. Default: room for the largest message, twice and written in escapes. */
+  /** The longest event. Default: room for the largest message, escaped. */
   readonly charsMax?: number | undefined;
 }
 
-/** Three heartbeats of a relay that was not set up otherwise, and a little. */
+/** A little more than three default heartbeats of a relay. */
 export const IDLE_MS = 50_000;
 const EVENT_CHARS_MAX = 16 * LIMITS.bodyBytesMax;
 
 /**
- * Server-sent events out of the body of an answer. It reads only when it is asked for the next event, so whoever is
- * slow holds the relay back instead of filling its own memory.
+ * Reads server-sent events from the body of an answer. It reads only when its caller asks for the next event, so a slow
+ * reader slows the relay down instead of filling memory.
  */
 export class SseReader {
   readonly #reader: ReadableStreamDefaultReader<Uint8Array>;
@@ -38,7 +38,7 @@ export class SseReader {
     return this.#parser.retryMs;
   }
 
-  /** Whether a first byte comes in time, be it only a heartbeat. */
+  /** Whether the first byte comes in time; a heartbeat counts. */
   async beginsWithin(limitMs: number): Promise<"flows" | "ended" | "silent"> {
     try {
       return (await this.#pull(limitMs)) ? "flows" : "ended";
@@ -48,7 +48,7 @@ export class SseReader {
     }
   }
 
-  /** Undefined once the stream has ended. `unavailable` when it broke or fell silent. */
+  /** Undefined at the end of the stream. `unavailable` when it broke or fell silent. */
   async next(): Promise<ServerSentEvent | undefined> {
     for (;;) {
       const event = this.#events.shift();
@@ -57,18 +57,18 @@ export class SseReader {
     }
   }
 
-  /** Hangs up. Harmless when it has ended. */
+  /** May be called after the end. */
   cancel(): void {
     this.#isEnded = true;
     this.#reader.cancel().catch(() => undefined);
   }
 
-  /** Reads one piece. False at the end. */
+  /** Reads one chunk. False at the end. */
   async #pull(limitMs: number): Promise<boolean> {
     this.#signal?.throwIfAborted();
     if (this.#isEnded) return false;
     let isSilent = false;
-    // Canceling ends a read that is under way, also where `fetch` was replaced by one that heeds no signal.
+    // Canceling ends a pending read, also with a custom `fetch` that ignores the signal.
     const unsubscribe = onAbort(this.#signal, () => this.cancel());
     const timer = setTimeout(() => {
       isSilent = true;

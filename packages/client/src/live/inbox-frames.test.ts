@@ -71,7 +71,7 @@ describe("mail over a socket", () => {
     test.after(() => channel.close());
     const lease = channel.lease({ wait_ms: 60_000 });
     const cursors: string[] = [];
-    for await (const { cursor } of channel.mail()) {
+    for await (const { cursor } of channel.frames()) {
       cursors.push(cursor);
       if (cursors.length === 50) answer(await leasing.promise, { messages: [] });
       // As long as this takes, several pages come.
@@ -128,7 +128,7 @@ describe("mail over a socket", () => {
     const channel = await openChannel(wire);
     test.after(() => channel.close());
     const cursors: string[] = [];
-    for await (const { cursor } of channel.mail()) {
+    for await (const { cursor } of channel.frames()) {
       cursors.push(cursor);
       void channel.close();
     }

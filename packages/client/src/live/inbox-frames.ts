@@ -1,23 +1,23 @@
 import type { SocketFrame } from "@a2a-relay/protocol";
 
-/** A step of a mailbox: messages or notices, oldest first, and the cursor to go on from after all of them. */
+/** Messages or notices of a mailbox, oldest first, and the cursor after the last one. */
 export type InboxFrame = Extract<SocketFrame, { readonly type: "mail" | "notice" }>;
 
-/** Some pages of the relay's; a WebSocket cannot be told to wait, so what does not fit is asked for again later. */
+/** A WebSocket has no backpressure, so frames beyond this are dropped and requested again later. */
 const FRAMES_MAX = 16;
 
-export interface MailFramesParts {
-  /** The cursor after which to begin. */
+export interface InboxFramesParts {
+  /** The cursor to start after. */
   readonly since: string | undefined;
-  /** A frame had to be let go; so is each that comes before there is room. */
+  /** The buffer is full: frames are dropped until `onRoom`. */
   readonly onBehind: () => void;
-  /** All that was kept has been taken: what comes after the cursor has room again. */
+  /** The buffer is empty: request what comes after the cursor. */
   readonly onRoom: () => void;
 }
 
-/** Frames that came and were not taken yet. */
+/** A bounded buffer of frames. */
 export class InboxFrames {
-  readonly #parts: MailFramesParts;
+  readonly #parts: InboxFramesParts;
   readonly #frames: InboxFrame[] = [];
   #cursor: string | undefined;
   #isBehind = false;
@@ -25,12 +25,12 @@ export class InboxFrames {
   #error: Error | undefined;
   #wake = (): void => {};
 
-  constructor(parts: MailFramesParts) {
+  constructor(parts: InboxFramesParts) {
     this.#parts = parts;
     this.#cursor = parts.since;
   }
 
-  /** Behind the last frame that was kept. */
+  /** The cursor after the last buffered frame. */
   get cursor(): string | undefined {
     return this.#cursor;
   }
@@ -47,7 +47,7 @@ export class InboxFrames {
     this.#wake();
   }
 
-  /** No more will come; with an error, because of that. */
+  /** Ends the iteration after the buffered frames, with the error if there is one. */
   end(error: Error | undefined): void {
     this.#isOver = true;
     this.#error = error;

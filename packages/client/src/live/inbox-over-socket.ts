@@ -6,45 +6,44 @@ import type { InboxFrame } from "./inbox-frames.ts";
 import type { FollowOptions } from "./resumed-stream.ts";
 import { SOCKET_OPEN_MS, SocketChannel, type SocketChannelParts } from "./socket-channel.ts";
 
-/** So often in a row it must be the socket alone that is refused: a relay that stops may still answer for a moment. */
+/** The socket counts as blocked after this many refusals in a row: a stopping relay still answers HTTP for a moment. */
 const BLOCKED_MAX = 3;
 
 /**
- * MailboxMessage over a socket, for as long as one can be had. Rejects with TransportBlocked where the relay answers and only the
- * socket is refused, also when that begins later: what came until then was handed over, and another way goes on from
- * there.
+ * The frames of a mailbox over a socket. Rejects with TransportBlocked when the relay answers and only the socket is
+ * refused, at the start or later; the caller can continue over another transport after the last frame.
  */
-export async function* mailOverSocket(
+export async function* inboxOverSocket(
   parts: SocketChannelParts,
   query: MailboxStreamQuery,
   { signal = new AbortController().signal, onAway = () => {} }: FollowOptions,
 ): AsyncGenerator<InboxFrame, void> {
-  const leaving = new AbortController();
+  const blocking = new AbortController();
   let blocked = 0;
   const noteAway = (error: RelayError): void => {
     blocked = error instanceof TransportBlocked ? blocked + 1 : 0;
-    if (blocked === BLOCKED_MAX) leaving.abort(error);
+    if (blocked === BLOCKED_MAX) blocking.abort(error);
     else onAway(error);
   };
   const channel = await reachSocket(parts, query, { signal, onAway: noteAway });
   const close = (): void => void channel.close();
-  const unsubscribe = [onAbort(signal, close), onAbort(leaving.signal, close)];
+  const unsubscribe = [onAbort(signal, close), onAbort(blocking.signal, close)];
   try {
     signal.throwIfAborted();
-    for await (const frame of channel.mail()) {
+    for await (const frame of channel.frames()) {
       signal.throwIfAborted();
       blocked = 0;
       yield frame;
     }
     signal.throwIfAborted();
-    leaving.signal.throwIfAborted();
+    blocking.signal.throwIfAborted();
   } finally {
     for (const each of unsubscribe) each();
     await channel.close();
   }
 }
 
-/** An absence of the relay says nothing about which ways to it are open, so it is waited for. */
+/** While the relay is unreachable it is unknown whether sockets work, so this waits for the relay. */
 async function reachSocket(
   parts: SocketChannelParts,
   query: MailboxStreamQuery,
@@ -58,7 +57,7 @@ async function reachSocket(
     } catch (reason) {
       const isBlocked = reason instanceof TransportBlocked;
       if (isBlocked && !wasAway) return reason;
-      // A relay that came back after the socket was tried answers too, so the next try tells.
+      // The relay may have come back between the two attempts, so the next attempt decides.
       wasAway = !isBlocked;
       throw reason;
     }

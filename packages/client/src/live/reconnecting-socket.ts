@@ -4,32 +4,32 @@ import { isAwayCode, retryDelayMs, type RetryDelays } from "../http/retry.ts";
 import { type SocketAddress, SocketConnection, type SocketEnd } from "./socket-connection.ts";
 
 export interface ReconnectingSocketParts {
-  /** Asked for each connection, since it names the cursor to go on from. */
+  /** Called for each connection, since it contains the cursor to resume from. */
   readonly address: () => SocketAddress;
-  /** Finds out why a socket cannot be opened, which the socket itself does not tell. */
+  /** Finds out why a socket cannot be opened; the socket does not tell. */
   readonly whyClosed: (options: { readonly signal: AbortSignal }) => Promise<RelayError>;
   readonly delays: RetryDelays;
   readonly openMs: number;
   readonly idleMs: number;
   readonly random: () => number;
   readonly onFrame: (frame: SocketFrame) => void;
-  /** A connection ended; another one will follow, unless `onOver` is called. */
+  /** A connection ended; another one follows, unless `onOver` is called. */
   readonly onEnd: (end: SocketEnd) => void;
-  /** No other will follow. Without an error, because it was closed from this side. */
+  /** No other connection follows. Without an error when this side closed it. */
   readonly onOver: (error: RelayError | undefined) => void;
   readonly onAway: (error: RelayError) => void;
 }
 
-/** One socket after the other, for as long as trying again can help. */
+/** Opens one socket after the other, until an error that a retry cannot fix. */
 export class ReconnectingSocket {
   readonly #parts: ReconnectingSocketParts;
-  readonly #life = new AbortController();
-  readonly #waiting = new Set<() => void>();
+  readonly #closing = new AbortController();
+  readonly #onChange = new Set<() => void>();
   #connection: SocketConnection | undefined;
   #error: RelayError | undefined;
   #failures = 0;
-  /** The next connection is one that was asked for, not one to try again. */
-  #isAskedFor = false;
+  /** The next connection is no retry, so it needs no delay. */
+  #skipsDelay = false;
 
   constructor(parts: ReconnectingSocketParts) {
     this.#parts = parts;
@@ -37,20 +37,20 @@ export class ReconnectingSocket {
 
   /** Rejects when the first connection cannot be made. */
   async open(): Promise<void> {
-    const { signal } = this.#life;
+    const { signal } = this.#closing;
     const first = await this.#connect();
     if (first === undefined) throw await this.#parts.whyClosed({ signal });
     this.#connection = first;
     void this.#run(first);
   }
 
-  /** Opens it for as long as that takes; `onOver` hears where it is of no use. */
+  /** Retries until it is open; `onOver` reports an error that a retry cannot fix. */
   start(): void {
-    this.#isAskedFor = true;
+    this.#skipsDelay = true;
     void this.#run();
   }
 
-  /** The open connection, waiting for one at most `limitMs`. */
+  /** Waits at most `limitMs` for an open connection. */
   async connected(options: {
     readonly signal?: AbortSignal | undefined;
     readonly limitMs: number;
@@ -67,27 +67,28 @@ export class ReconnectingSocket {
     );
   }
 
-  /** Opens it anew, at the address as it is now. */
+  /** Opens it again, at the current address. */
   reopen(): void {
     const connection = this.#connection;
     if (connection === undefined) return;
-    this.#isAskedFor = true;
-    // At once, so that nobody is given one that is over.
+    this.#skipsDelay = true;
+    // At once, so that no caller gets a connection that is over.
     this.#connection = undefined;
     connection.breakOff();
   }
 
-  /** Resolves when the other side has heard of it, or cannot be reached. */
+  /** Resolves when the relay has closed too, or cannot be reached. */
   async close(): Promise<void> {
     const connection = this.#connection;
-    if (!this.#life.signal.aborted) this.#life.abort(new RelayError("unavailable", "this socket was closed"));
+    if (!this.#closing.signal.aborted)
+      this.#closing.abort(new RelayError("unavailable", "this socket was closed"));
     await connection?.close();
   }
 
   /** Never rejects. */
   async #run(first?: SocketConnection): Promise<void> {
     const { onEnd, onOver } = this.#parts;
-    const { signal } = this.#life;
+    const { signal } = this.#closing;
     try {
       for (let connection = first; ; connection = undefined) {
         connection ??= await this.#reconnect();
@@ -108,7 +109,7 @@ export class ReconnectingSocket {
 
   async #reconnect(): Promise<SocketConnection> {
     const { whyClosed, onAway } = this.#parts;
-    const { signal } = this.#life;
+    const { signal } = this.#closing;
     for (;;) {
       await this.#pause();
       const connection = await this.#connect();
@@ -121,18 +122,18 @@ export class ReconnectingSocket {
 
   async #pause(): Promise<void> {
     const { delays, random } = this.#parts;
-    const { signal } = this.#life;
-    if (!this.#isAskedFor) {
+    const { signal } = this.#closing;
+    if (!this.#skipsDelay) {
       this.#failures += 1;
       await pause(retryDelayMs(this.#failures, delays, random), { signal });
     }
-    this.#isAskedFor = false;
+    this.#skipsDelay = false;
   }
 
   #connect(): Promise<SocketConnection | undefined> {
     const { address, openMs, idleMs, onFrame } = this.#parts;
     return SocketConnection.open(address(), {
-      signal: this.#life.signal,
+      signal: this.#closing.signal,
       openMs,
       idleMs,
       onFrame: (frame) => {
@@ -142,27 +143,27 @@ export class ReconnectingSocket {
     });
   }
 
-  /** Resolves when it was opened or is over, or when the time is. */
+  /** Resolves when a connection opens, on the final error, or after `limitMs`. */
   #change(signal: AbortSignal | undefined, limitMs: number): Promise<void> {
     return new Promise((resolve) => {
       const settle = (): void => {
         clearTimeout(timer);
         unsubscribe();
-        this.#waiting.delete(settle);
+        this.#onChange.delete(settle);
         resolve();
       };
       const timer = setTimeout(settle, limitMs);
       const unsubscribe = onAbort(signal, settle);
-      this.#waiting.add(settle);
+      this.#onChange.add(settle);
     });
   }
 
   #changed(): void {
-    for (const settle of this.#waiting) settle();
+    for (const settle of this.#onChange) settle();
   }
 }
 
-/** A key that was revoked opens nothing the next time either. */
+/** A revoked key stays revoked. */
 function assertMayComeBack({ code, reason }: SocketEnd): void {
   if (code === SOCKET_CLOSE.unauthenticated) throw new RelayError("unauthenticated", reason);
   if (code === SOCKET_CLOSE.refused) throw new RelayError("permission_denied", reason);

@@ -7,7 +7,7 @@ import type { ServerSentEvent } from "../http/sse-parser.ts";
 import { IDLE_MS, SseReader } from "../http/sse-reader.ts";
 
 export interface FollowOptions extends CallOptions {
-  /** Told of each failure after which the stream is opened again, so that a long absence does not go unnoticed. */
+  /** Called after each failure, before the stream is opened again. */
   readonly onAway?: ((error: RelayError) => void) | undefined;
 }
 
@@ -21,18 +21,18 @@ export interface FollowedCall {
 export interface ResumedStreamParts {
   readonly exchange: HttpExchange;
   readonly delays: RetryDelays;
-  /** How long the first byte may take. Where a proxy gathers answers before it passes them on, it never comes. */
+  /** How long the first byte may take. Behind a proxy that buffers answers it never comes. */
   readonly firstByteMs?: number | undefined;
-  /** A silent stream is dead after this time, or after that of three heartbeats where the relay's take longer. */
+  /** A silent stream counts as broken after this time, or after three heartbeats of the relay if that is longer. */
   readonly idleMs?: number | undefined;
   readonly random?: (() => number) | undefined;
 }
 
 const FIRST_BYTE_MS = 5_000;
-/** One may be late, and one after it; a stream on which so many did not come is dead. */
-const BEATS_LOST = 3;
+/** A stream counts as broken after this many missing heartbeats. */
+const HEARTBEATS_LOST_MAX = 3;
 
-/** A stream of events that outlives its connections: it goes on after the last event that was taken. */
+/** A stream of events over many connections: each one resumes after the last event that was read. */
 export class ResumedStream {
   readonly #call: FollowedCall;
   readonly #parts: ResumedStreamParts;
@@ -42,7 +42,7 @@ export class ResumedStream {
   #openedAtMs = 0;
   #hasFlowed = false;
   #failures = 0;
-  /** What the relay itself asks for between two connections. */
+  /** The delay that the relay asks for between two connections. */
   #retryMs = 0;
 
   constructor(call: FollowedCall, parts: ResumedStreamParts, options: FollowOptions) {
@@ -57,8 +57,8 @@ export class ResumedStream {
   }
 
   /**
-   * Undefined once the relay says that nothing more will come. Rejects with what trying again cannot mend, or with the
-   * reason of the signal.
+   * Undefined once the relay says that the stream has ended for good. Rejects with errors that a retry cannot fix, or
+   * with the reason of the signal.
    */
   async next(): Promise<ServerSentEvent | undefined> {
     for (;;) {
@@ -71,7 +71,7 @@ export class ResumedStream {
     }
   }
 
-  /** Opens the stream unless it is open: one try. False when the relay says that nothing more will come. */
+  /** One attempt to open the stream. False when the relay says that it has ended for good. */
   async open(): Promise<boolean | Failure> {
     if (this.#reader !== undefined) return true;
     const { exchange, firstByteMs = FIRST_BYTE_MS, idleMs = IDLE_MS } = this.#parts;
@@ -85,7 +85,10 @@ export class ResumedStream {
       return isLate ? this.#blocked(exchange.urlOf({ path }), firstByteMs) : answer;
     }
     const { body, heartbeatMs = 0 } = answer;
-    const reader = new SseReader(body, { signal, idleMs: Math.max(idleMs, BEATS_LOST * heartbeatMs) });
+    const reader = new SseReader(body, {
+      signal,
+      idleMs: Math.max(idleMs, HEARTBEATS_LOST_MAX * heartbeatMs),
+    });
     const beginning = await reader.beginsWithin(firstByteMs);
     if (beginning === "ended") return ENDED;
     if (beginning === "silent") return this.#blocked(exchange.urlOf({ path }), firstByteMs);
@@ -95,10 +98,10 @@ export class ResumedStream {
     return true;
   }
 
-  /** Hangs up; the next call opens it anew, after what was taken last. */
+  /** The next call opens the stream again, after the last event that was read. */
   close(): void {
     if (this.#reader === undefined) return;
-    // Where streams end at once, again and again, opening one is no success yet.
+    // A stream that ends at once does not reset the backoff.
     if (performance.now() - this.#openedAtMs > this.#parts.delays.maxMs) this.#failures = 0;
     this.#retryMs = this.#reader.retryMs ?? this.#retryMs;
     this.#reader.cancel();
@@ -122,7 +125,7 @@ export class ResumedStream {
     }
   }
 
-  /** What flowed once will flow again; what never did is held back for good. */
+  /** A stream that worked before will work again; a first one without a byte is blocked. */
   #blocked(url: string, firstByteMs: number): Failure {
     const message = `GET ${url} brought nothing within ${firstByteMs} ms; does a proxy on the way hold streams back?`;
     return new Failure(new TransportBlocked(message), this.#hasFlowed ? "unknown" : "refused");
@@ -132,7 +135,7 @@ export class ResumedStream {
     const { delays, random } = this.#parts;
     const { firstMs, maxMs } = delays;
     this.#failures += 1;
-    // Where the stream ended in an orderly way the relay is still there, perhaps to say that this was all.
+    // After an orderly end the relay can be reached, perhaps to say that the stream has ended for good.
     const askedMs = failure === ENDED ? 0 : Math.min(this.#retryMs, maxMs);
     const ceilings = { firstMs: Math.max(firstMs, askedMs), maxMs };
     const delayMs = Math.min(failure.retryAfterMs, maxMs) + retryDelayMs(this.#failures, ceilings, random);
@@ -140,5 +143,5 @@ export class ResumedStream {
   }
 }
 
-/** The relay, or something on the way, ended the stream in an orderly way: it stops, or wants no long connections. */
+/** The relay or a proxy closed the connection in an orderly way. */
 const ENDED = new Failure(new RelayError("unavailable", "the stream has ended"), "not_done");

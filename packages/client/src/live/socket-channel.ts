@@ -1,4 +1,23 @@
-import type { AckRequest, AckResponse, BatchRequest, BatchResponse, DeliveryView, FailRequest, LeaseRequest, LeaseResponse, MailboxSocketQuery, MessageInput, RelayError, ReleaseRequest, ReleaseResponse, RenewRequest, RenewResponse, SendResponse, SocketFrame, SocketVerb } from "@a2a-relay/protocol";
+import type {
+  AckRequest,
+  AckResponse,
+  BatchRequest,
+  BatchResponse,
+  DeliveryView,
+  FailRequest,
+  LeaseRequest,
+  LeaseResponse,
+  MailboxSocketQuery,
+  MessageInput,
+  RelayError,
+  ReleaseRequest,
+  ReleaseResponse,
+  RenewRequest,
+  RenewResponse,
+  SendResponse,
+  SocketFrame,
+  SocketVerb,
+} from "@a2a-relay/protocol";
 import { onAbort, pause } from "../http/abort.ts";
 import { Failure, type Repeat, TransportBlocked } from "../http/http-answer.ts";
 import { type CallOptions, type HttpExchange, whyBlocked } from "../http/http-exchange.ts";
@@ -20,18 +39,18 @@ export interface SocketChannelParts {
 }
 
 /**
- * An agent's mailbox over one WebSocket: what is asked is answered over it, and mail comes by itself. It is opened
- * again whenever it breaks, and goes on after the last mail that came.
+ * An agent's mailbox over one WebSocket: it answers requests and delivers messages. After a break it reconnects and
+ * resumes after the last message.
  *
- * What was asked when it broke is asked again where that can do no harm, as over HTTP. A lease is not: the relay may
- * have leased mail already, and a second one would leave it lying under a lease that nobody knows.
+ * Requests that were open at a break are repeated where that is safe, as over HTTP. A lease request is not: the relay
+ * may have leased messages already, and a second request would leave them under a lease that no worker knows.
  *
- * A reader of mail that falls behind gets it over a second socket from then on. That one can be closed while there is
- * no room, so that the relay sends nothing in vain, and what is asked over the first one is not disturbed.
+ * When the reader of the messages falls behind, they move to a second socket. The channel closes that one while its
+ * buffer is full, so that the relay sends nothing in vain and requests on the first socket continue.
  */
 export class SocketChannel {
   readonly #parts: SocketChannelParts;
-  /** What shows mail. */
+  /** The query of the socket that delivers messages. */
   readonly #query: MailboxSocketQuery;
   readonly #socket: ReconnectingSocket;
   readonly #requests = new SocketRequests();
@@ -40,10 +59,10 @@ export class SocketChannel {
   readonly #random: () => number;
   readonly #openMs: number;
   readonly #onAway: (error: RelayError) => void;
-  /** MailboxMessage has a socket of its own, which is open while there is room for it. */
+  /** Messages come over a second socket, which is open while the buffer has room. */
   #isApart = false;
   #mailboxSocket: ReconnectingSocket | undefined;
-  /** The first socket was opened when mail had its own already. */
+  /** The first socket was opened without messages. */
   #isQuiet = false;
 
   private constructor(parts: SocketChannelParts, options: SocketOptions) {
@@ -57,18 +76,18 @@ export class SocketChannel {
     this.#onAway = onAway ?? (() => {});
     this.#frames = new InboxFrames({
       since,
-      onBehind: () => this.#closeMail(),
+      onBehind: () => this.#closeDeliveries(),
       onRoom: () => this.#openDeliveries(),
     });
     this.#socket = this.#createSocket({
       address: () => this.#address(),
-      onFrame: (frame) => this.#heard(frame),
+      onFrame: (frame) => this.#onFrame(frame),
       onEnd: (end) => this.#requests.broke(end),
       onOver: (error) => this.#over(error),
     });
   }
 
-  /** Rejects when the first socket cannot be opened, be it that only this way to the relay is closed. */
+  /** Rejects when the first socket cannot be opened. */
   static async open(parts: SocketChannelParts, options: SocketOptions): Promise<SocketChannel> {
     const { signal } = options;
     signal?.throwIfAborted();
@@ -85,13 +104,13 @@ export class SocketChannel {
     }
   }
 
-  /** Behind the last mail that came. */
+  /** The cursor after the last message. */
   get cursor(): string | undefined {
     return this.#frames.cursor;
   }
 
-  /** MailboxMessage as it comes, a page at a time, for one reader. Ends when the channel is closed. */
-  mail(): AsyncIterable<InboxFrame> {
+  /** Messages or notices as they arrive, a page at a time, for one reader. Ends when the channel is closed. */
+  frames(): AsyncIterable<InboxFrame> {
     return this.#frames;
   }
 
@@ -108,7 +127,7 @@ export class SocketChannel {
     );
   }
 
-  /** What is leased after its caller has aborted the signal is given back. */
+  /** Messages that are leased after the caller has aborted the signal are released. */
   lease(request: LeaseRequest = {}, options: CallOptions = {}): Promise<LeaseResponse> {
     return this.#ask("lease", request, options, { repeat: "if_not_done", waitMs: request.wait_ms });
   }
@@ -129,7 +148,7 @@ export class SocketChannel {
     return (await this.#ask<{ readonly delivery: DeliveryView }>("fail", request, options)).delivery;
   }
 
-  /** Ends it for good. What was asked and not answered yet rejects. */
+  /** Open requests reject. */
   async close(): Promise<void> {
     await Promise.all([this.#socket.close(), this.#mailboxSocket?.close()]);
   }
@@ -145,14 +164,14 @@ export class SocketChannel {
     for (let attempt = 1; ; attempt += 1) {
       const connection = await this.#socket.connected({ signal, limitMs: timeoutMs });
       const result = await this.#requests.ask(connection, { verb, input, limitMs, signal });
-      // The relay's answers are trusted to have the shape that the protocol package declares.
+      // The client trusts the relay's answers to have the declared shape.
       if (!(result instanceof Failure)) return result as T;
       if (!result.allows(how.repeat) || attempt > retries) throw result.error;
       await pause(retryDelayMs(attempt, this.#delays, this.#random), { signal });
     }
   }
 
-  #heard(frame: SocketFrame): void {
+  #onFrame(frame: SocketFrame): void {
     if (frame.type === "answer") {
       this.#requests.answered(frame);
       this.#quieten();
@@ -168,7 +187,7 @@ export class SocketChannel {
     void this.#mailboxSocket?.close();
   }
 
-  #closeMail(): void {
+  #closeDeliveries(): void {
     this.#isApart = true;
     void this.#mailboxSocket?.close();
     this.#mailboxSocket = undefined;
@@ -179,7 +198,7 @@ export class SocketChannel {
     const socket = this.#createSocket({
       address: () => this.#addressOf({ ...this.#query, since: this.cursor }),
       onFrame: (frame) => {
-        // One that was left may still have something to say, which the next one says again.
+        // A replaced socket may still deliver a frame; the new one delivers it again.
         if (socket === this.#mailboxSocket) this.#show(frame);
       },
       onEnd: () => {},
@@ -191,7 +210,7 @@ export class SocketChannel {
     socket.start();
   }
 
-  /** Opens the first socket anew, without mail, as soon as no request is lost by that. */
+  /** Reopens the first socket without messages, once it has no open requests. */
   #quieten(): void {
     if (this.#isApart && !this.#isQuiet && this.#requests.isIdle) this.#socket.reopen();
   }
@@ -231,13 +250,13 @@ export class SocketChannel {
   }
 }
 
-/** What the socket shows by itself. The signal is about its opening; from then on it lives until it is closed. */
+/** What the socket delivers by itself. The signal bounds only the opening. */
 export interface SocketOptions extends MailboxSocketQuery, CallOptions {
-  /** How long opening it may take, in milliseconds. Default: the client's `timeoutMs`. */
+  /** The time limit of opening, in milliseconds. Default: the client's `timeoutMs`. */
   readonly openMs?: number | undefined;
-  /** Told of each failure to open it again, so that a long absence does not go unnoticed. */
+  /** Called after each failed attempt to reconnect. */
   readonly onAway?: ((error: RelayError) => void) | undefined;
 }
 
-/** Where there are other ways, a socket that takes longer to open is not worth waiting for, in milliseconds. */
+/** The time limit of opening where other transports can be used instead, in milliseconds. */
 export const SOCKET_OPEN_MS = 5_000;

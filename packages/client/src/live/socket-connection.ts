@@ -11,14 +11,13 @@ export interface SocketAddress {
 }
 
 export interface SocketConnectionOptions extends CallOptions {
-  /** How long opening may take. */
   readonly openMs: number;
-  /** A socket on which nothing came for so long is dead. */
+  /** A socket that is silent for this time counts as broken. */
   readonly idleMs: number;
   readonly onFrame: (frame: SocketFrame) => void;
 }
 
-/** How a socket ended. 1006 is that of a connection that broke without a word. */
+/** 1006 means that the connection broke without a close frame. */
 export interface SocketEnd {
   readonly code: number;
   readonly reason: string;
@@ -27,15 +26,12 @@ export interface SocketEnd {
 const BROKEN: SocketEnd = { code: 1006, reason: "" };
 const CLOSE_MS = 1_000;
 
-/**
- * Asked of a relay that has been silent for a while. It answers that something is missing, which is a sign of life, and
- * it looks for that before it looks at anything else.
- */
-const SIGN_OF_LIFE = JSON.stringify({ id: "sign-of-life", verb: "renew", input: {} });
+/** Sent on a silent socket. The input is invalid, so the relay answers with an error at once, which proves that it lives. */
+const PROBE = JSON.stringify({ id: "heartbeat", verb: "renew", input: {} });
 
 /** One WebSocket, from its opening to its end. */
 export class SocketConnection {
-  /** Resolves when it has ended, however. */
+  /** Never rejects. */
   readonly ended: Promise<SocketEnd>;
   readonly #socket: WebSocketLike;
   readonly #idleMs: number;
@@ -56,14 +52,14 @@ export class SocketConnection {
       const frame = parseFrame(data);
       if (frame !== undefined) options.onFrame(frame);
     });
-    // A browser says nothing about why, on purpose; the close event follows and says as much.
+    // A close event always follows, and browsers say no more in the error event.
     socket.addEventListener("error", () => {});
     socket.addEventListener("close", ({ code, reason }) =>
       this.#over({ code: code ?? 1006, reason: reason ?? "" }),
     );
   }
 
-  /** Undefined where it could not be opened; a browser does not tell whether it was refused or nobody was there. */
+  /** Undefined when it could not be opened; browsers do not tell the reason. */
   static async open(
     { WebSocket, url, apiKey }: SocketAddress,
     options: SocketConnectionOptions,
@@ -98,7 +94,7 @@ export class SocketConnection {
     this.#socket.send(text);
   }
 
-  /** Says goodbye, and does not wait for long for the other side to do the same. */
+  /** Waits at most a second for the close frame of the relay. */
   async close(): Promise<void> {
     const timer = setTimeout(() => this.breakOff(), CLOSE_MS);
     this.#hangUp();
@@ -106,7 +102,7 @@ export class SocketConnection {
     clearTimeout(timer);
   }
 
-  /** Counts as ended from now on, whatever the other side says or does not say. */
+  /** Ends at once, without waiting for the relay. */
   breakOff(): void {
     this.#over(BROKEN);
     this.#hangUp();
@@ -116,7 +112,7 @@ export class SocketConnection {
     try {
       this.#socket.close(1000);
     } catch {
-      // Some complain about a socket that is still being opened; it is closed all the same.
+      // Some implementations throw while the socket opens, and close it anyway.
     }
   }
 
@@ -126,7 +122,7 @@ export class SocketConnection {
     this.#end(end);
   }
 
-  /** Browsers keep the pings of the relay to themselves, so a silent socket is asked for a sign of life. */
+  /** Browsers do not expose pings, so the client probes a silent socket. */
   #watch(): void {
     if (this.#isOver) return;
     const silentMs = performance.now() - this.#heardAtMs;
@@ -134,12 +130,12 @@ export class SocketConnection {
       this.breakOff();
       return;
     }
-    if (silentMs >= this.#idleMs / 2) this.#socket.send(SIGN_OF_LIFE);
+    if (silentMs >= this.#idleMs / 2) this.#socket.send(PROBE);
     this.#timer = setTimeout(() => this.#watch(), this.#idleMs / 4);
   }
 }
 
-/** Undefined where the page it runs in does not allow it. */
+/** Undefined where the page does not allow it. */
 function construct(
   WebSocket: WebSocketConstructor,
   url: string,
@@ -152,14 +148,14 @@ function construct(
   }
 }
 
-/** A browser cannot send a key in a header; as a subprotocol it can. */
+/** Browsers cannot set headers, so the key is a subprotocol. */
 function protocolsOf(apiKey: string | undefined): string[] {
   if (apiKey === undefined) return [SOCKET_PROTOCOL];
   const key = btoa(apiKey).replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
   return [SOCKET_PROTOCOL, SOCKET_KEY_PREFIX + key];
 }
 
-/** Undefined for what is none: binary frames, and what a newer relay may say one day. */
+/** Undefined for binary frames and other input that is no frame. */
 function parseFrame(data: unknown): SocketFrame | undefined {
   if (typeof data !== "string") return undefined;
   try {

@@ -11,10 +11,10 @@ import { type CallOptions, toJson } from "../http/http-exchange.ts";
 import { onAbort } from "../http/abort.ts";
 import type { SocketConnection, SocketEnd } from "./socket-connection.ts";
 
-export interface SocketAsk extends CallOptions {
+export interface SocketCall extends CallOptions {
   readonly verb: SocketVerb;
   readonly input: object;
-  /** How long the answer may take; a socket that takes longer counts as dead. */
+  /** The time limit of the answer; a socket that takes longer counts as broken. */
   readonly limitMs: number;
 }
 
@@ -25,24 +25,24 @@ interface Pending {
   readonly settle: (result: unknown) => void;
 }
 
-/** What was asked over a socket and not answered yet. */
+/** The open requests of a socket. */
 export class SocketRequests {
   readonly #pending = new Map<string, Pending>();
-  /** Leases that nobody waits for any more: what they bring would lie there until an operator finds it. */
+  /** Aborted lease requests. Their messages are released, or they would stay leased until an operator acts. */
   readonly #abandoned = new Map<string, SocketConnection>();
   #count = 0;
 
-  /** Nothing is lost when the socket ends now. */
+  /** No request is lost when the socket ends now. */
   get isIdle(): boolean {
     return this.#pending.size === 0 && this.#abandoned.size === 0;
   }
 
-  /** The body of the answer, or why there is none. Rejects only with the reason of the signal. */
-  ask(connection: SocketConnection, { verb, input, limitMs, signal }: SocketAsk): Promise<unknown> {
+  /** The body of the answer, or a Failure. Rejects only with the reason of the signal. */
+  ask(connection: SocketConnection, { verb, input, limitMs, signal }: SocketCall): Promise<unknown> {
     this.#count += 1;
     const id = String(this.#count);
     const text = toJson({ id, verb, input });
-    // A socket that is over takes whatever it is given, and nobody ever hears of it.
+    // A closed socket accepts and drops everything.
     if (connection.isOver) return Promise.resolve(new Failure(unsent(verb), "not_done"));
     return new Promise((resolve, reject) => {
       const forget = (): void => {
@@ -75,7 +75,6 @@ export class SocketRequests {
     else this.#abandoned.delete(frame.id);
   }
 
-  /** The socket is gone, and with it all answers to come. */
   broke(end: SocketEnd): void {
     this.#abandoned.clear();
     for (const { verb, settle } of this.#pending.values()) settle(brokenFailure(verb, end));
@@ -95,7 +94,7 @@ export class SocketRequests {
   }
 }
 
-/** What a relay refuses for the moment it has not done. */
+/** A temporary refusal means that the relay did nothing. */
 function failureOf({ error }: ErrorBody): Failure {
   const read = readError(error, undefined);
   const isNotNow = read.code === "unavailable" || read.code === "resource_exhausted";

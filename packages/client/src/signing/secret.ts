@@ -1,9 +1,9 @@
 import { RelayError } from "@a2a-relay/protocol";
 
-/** How Standard Webhooks marks a secret; the rest is its bytes in base64. */
+/** The prefix of Standard Webhooks; the rest is base64. */
 const PREFIX = "whsec_";
 
-/** The secret as a key for HMAC-SHA256. It is never repeated in an error, since those end up in logs. */
+/** Errors never show the secret, since error texts end up in logs. */
 export async function importSecret(secret: unknown, usage: "sign" | "verify"): Promise<CryptoKey> {
   const bytes = parseSecret(secret);
   return crypto.subtle.importKey("raw", bytes, { name: "HMAC", hash: "SHA-256" }, false, [usage]);

@@ -1,22 +1,32 @@
-import { canonicalJson, formatInstant, keyProofText, MESSAGE_VERSION, type MessageInput, type RegisterRequest, RelayError, type SignedMessage, toBase58 } from "@a2a-relay/protocol";
+import {
+  canonicalJson,
+  formatInstant,
+  keyProofText,
+  MESSAGE_VERSION,
+  type MessageInput,
+  type RegisterRequest,
+  RelayError,
+  type SignedMessage,
+  toBase58,
+} from "@a2a-relay/protocol";
 import { toJson } from "../http/http-exchange.ts";
 import { createIdempotencyKey } from "../http/idempotency.ts";
 import { base64OfBytes, importSecret } from "./secret.ts";
 
 export interface MessageSigning {
-  /** The signing key's `key_…`; its agent is the sender. */
+  /** The `key_…` of the signing key; its agent is the sender. */
   readonly keyId: string;
   /** The key's secret, `whsec_…`. */
   readonly secret: string;
-  /** When it is signed, in epoch milliseconds; the relay takes it for a few minutes. Default now. */
+  /** The time of signing, in epoch milliseconds; the relay accepts it for a few minutes. Default now. */
   readonly nowMs?: number | undefined;
-  /** Never used before with this key. Default a new one. */
+  /** Must be new for this key. Default: a random one. */
   readonly nonce?: string | undefined;
 }
 
 /**
- * The message with a signature that says who sends it, for `POST /api/a2a/inbox`: an HMAC-SHA256 over the canonical
- * JSON of everything else. What the relay would fill in is filled in before, because it has to be signed too.
+ * Signs a message for `POST /api/a2a/inbox`: an HMAC-SHA256 over the canonical JSON of all other members. Fills in what
+ * the relay would fill in, because the signature has to cover it.
  */
 export async function signMessage(message: MessageInput, signing: MessageSigning): Promise<SignedMessage> {
   const { keyId, secret, nowMs = Date.now(), nonce = createIdempotencyKey(nowMs) } = signing;
@@ -28,7 +38,7 @@ export async function signMessage(message: MessageInput, signing: MessageSigning
 }
 
 function completed(message: MessageInput, nowMs: number): MessageInput {
-  // As it will be on the wire: dates are texts there, and what is undefined is not there.
+  // The JSON of the wire: dates are strings, and undefined members are absent.
   const plain = JSON.parse(toJson(message)) as MessageInput;
   const id = plain.id ?? `msg_${createIdempotencyKey(nowMs)}`;
   return {
@@ -40,7 +50,7 @@ function completed(message: MessageInput, nowMs: number): MessageInput {
   };
 }
 
-/** An answer belongs to the thread of what it answers, which only its sender knows here. */
+/** An answer belongs to an existing thread, which the caller has to name. */
 function newThread({ reply_to: replyTo, task_id: taskId }: MessageInput, nowMs: number): string {
   const about = replyTo ?? taskId;
   if (about == null) return `thread_${createIdempotencyKey(nowMs)}`;
@@ -54,19 +64,19 @@ export interface KeyProofOptions {
   readonly agentId: string;
   /** The 32 bytes of the agent's Ed25519 public key. */
   readonly publicKey: Uint8Array;
-  /** Signs with the private half: `(bytes) => crypto.subtle.sign("Ed25519", key, bytes)` or `node:crypto`'s `sign`. */
+  /** Signs with the private key: `(bytes) => crypto.subtle.sign("Ed25519", key, bytes)` or `node:crypto`'s `sign`. */
   readonly sign: (bytes: Uint8Array<ArrayBuffer>) => SignedBytes | Promise<SignedBytes>;
   /** The tenant of the caller's key. Default `default`. */
   readonly tenant?: string | undefined;
-  /** When it is signed, in epoch milliseconds; the relay takes it for a few minutes. Default now. */
+  /** The time of signing, in epoch milliseconds; the relay accepts it for a few minutes. Default now. */
   readonly nowMs?: number | undefined;
 }
 
 type SignedBytes = Uint8Array | ArrayBuffer;
 
 /**
- * The part of a registration that makes the relay know an agent by its own key: the public half, and a signature
- * that shows who holds the private one, which never leaves its owner.
+ * The part of a registration that registers the agent's own public key, with a signature that proves possession of the
+ * private key.
  */
 export async function proveKey(
   options: KeyProofOptions,

@@ -2,27 +2,27 @@ import { formatInstant, type PushPayload, quote, RelayError } from "@a2a-relay/p
 import { bytesOfBase64, importSecret } from "./secret.ts";
 
 export interface WebhookVerification {
-  /** Those of the request: a `Headers`, or an object such as Node's `request.headers`. */
+  /** A `Headers`, or an object such as Node's `request.headers`. */
   readonly headers: Headers | Readonly<Record<string, string | readonly string[] | undefined>>;
-  /** The body byte for byte as it came. One that was parsed and written anew has another signature. */
+  /** The raw body. A body that was parsed and serialised again has another signature. */
   readonly body: string | Uint8Array | ArrayBuffer;
   /** The endpoint's secret, `whsec_…`. */
   readonly secret?: string | undefined;
-  /** All that may sign, where a secret is being replaced. */
+  /** All valid secrets, during a rotation. */
   readonly secrets?: readonly string[] | undefined;
-  /** How far its time may be from now, in milliseconds: an old one may be a recording. Default five minutes. */
+  /** The largest accepted difference to the current time, in milliseconds, against replays. Default five minutes. */
   readonly toleranceMs?: number | undefined;
   /** Now, in epoch milliseconds. */
   readonly nowMs?: number | undefined;
 }
 
 const TOLERANCE_MS = 5 * 60_000;
-/** A replaced secret makes two; more than a few is somebody who makes us calculate. */
+/** A rotation makes two; the bound limits the work for a hostile request. */
 const SIGNATURES_MAX = 10;
 
 /**
- * Makes sure that a webhook comes from the relay and is fresh, by the rules of Standard Webhooks, and reads it.
- * `permission_denied` when it is not to be trusted, `invalid_argument` when it is no signed webhook at all.
+ * Verifies the signature and the age of a webhook, by the rules of Standard Webhooks, and reads it.
+ * `permission_denied` when the check fails, `invalid_argument` when the request is no signed webhook.
  */
 export async function verifyWebhook(webhook: WebhookVerification): Promise<PushPayload> {
   const id = headerOf(webhook, "webhook-id");
@@ -50,17 +50,17 @@ function headerOf({ headers }: WebhookVerification, name: string): string {
   );
 }
 
-/** Names of headers come in any case. One that came twice is not believed. */
+/** Header names have any case. A repeated header counts as missing. */
 function valueIn(headers: Readonly<Record<string, unknown>>, name: string): unknown {
   const values = Object.entries(headers).flatMap(([key, value]) => (key.toLowerCase() === name ? value : []));
   return values.length === 1 ? values[0] : undefined;
 }
 
-/** Signatures of other versions are for others to check. */
+/** Skips signatures of other versions. */
 function parseSignatures(header: string): readonly Uint8Array<ArrayBuffer>[] {
   const texts = header.split(" ").filter((text) => text !== "");
   if (texts.length > SIGNATURES_MAX) {
-    const count = `${texts.length} signatures, more than the ${SIGNATURES_MAX} that are looked at`;
+    const count = `${texts.length} signatures, more than the ${SIGNATURES_MAX} that are checked`;
     throw new RelayError("invalid_argument", `webhook-signature: holds ${count}`);
   }
   const signatures = texts.flatMap((text) => {
@@ -80,7 +80,7 @@ function secretsOf({ secret, secrets }: WebhookVerification): readonly string[] 
   );
 }
 
-/** All are looked at, and each in constant time, so that the time it takes tells nothing. */
+/** Checks all, each in constant time, so that the duration reveals nothing. */
 async function isSignedByOne(
   secrets: readonly string[],
   signatures: readonly Uint8Array<ArrayBuffer>[],
@@ -113,13 +113,13 @@ function assertFresh(
   );
 }
 
-/** What the relay signed is trusted to have the shape that the protocol package declares. */
+/** A signed payload is trusted to have the declared shape. */
 function parsePayload(body: Uint8Array): PushPayload {
   try {
     const payload: unknown = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(body));
     if (typeof payload === "object" && payload !== null) return payload as PushPayload;
   } catch {
-    // It is well signed and no JSON all the same.
+    // The signature is right and the body still no JSON.
   }
   throw new RelayError(
     "invalid_argument",
