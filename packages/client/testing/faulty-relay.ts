@@ -6,7 +6,7 @@ import { type RunningRelay, startRelay } from "../../relay/src/server/start-rela
 import { RelayClient } from "../src/client/relay-client.ts";
 import { type WireAnswer, type WireRequest, WireServer } from "./wire-server.ts";
 
-/** `lose_reply`: the relay acts on the request, and nobody hears of it. */
+/** `lose_reply`: the relay acts on the request, and the reply gets lost. */
 export type Fault = WireAnswer | "lose_reply" | undefined;
 
 /** A real relay behind a wire on which anything can go wrong. */
@@ -17,7 +17,7 @@ export class FaultyRelay {
   readonly wire = new WireServer((request) => this.#respond(request));
   readonly #directory: string;
   #relay: RunningRelay;
-  #lives = 1;
+  #starts = 1;
 
   private constructor(directory: string, relay: RunningRelay) {
     this.#directory = directory;
@@ -39,8 +39,8 @@ export class FaultyRelay {
   /** The relay comes back at the same address, without anything it knew. */
   async loseAllData(): Promise<void> {
     await this.#relay[Symbol.asyncDispose]();
-    this.#lives += 1;
-    this.#relay = await startRelay(configIn(this.#directory, this.#lives));
+    this.#starts += 1;
+    this.#relay = await startRelay(configIn(this.#directory, this.#starts));
   }
 
   /** The next time a fault is asked for, it is this one, for the first request that fits. */
@@ -85,10 +85,10 @@ export function to(end: string): (request: WireRequest) => boolean {
   return ({ path }) => path.endsWith(end);
 }
 
-function configIn(directory: string, life: number): ReturnType<typeof loadConfig> {
+function configIn(directory: string, start: number): ReturnType<typeof loadConfig> {
   const env = {
     PORT: "0",
-    A2A_RELAY_DATA: join(directory, String(life)),
+    A2A_RELAY_DATA: join(directory, String(start)),
     A2A_RELAY_LOG_LEVEL: "silent",
     A2A_RELAY_SWEEP_INTERVAL_MS: "20",
     A2A_RELAY_DRAIN_MS: "50",

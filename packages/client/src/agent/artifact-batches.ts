@@ -11,7 +11,7 @@ export interface ArtifactBatch {
   readonly isLast: boolean;
 }
 
-/** Ten updates a second look continuous to a reader. */
+/** A reader perceives ten updates a second as continuous. */
 const WAIT_MS_FIRST = 100;
 /** Each batch waits longer, so that half an hour of pieces fits into one artifact. */
 const WAIT_MS_MORE = 1;

@@ -15,7 +15,7 @@ const { signal } = new AbortController();
 
 type Mood = "open" | "blocked" | "away";
 
-/** Ways to no mail at all, which are open or not as the test likes. */
+/** Transports without messages, which are open, blocked or away as the test sets them. */
 function setup(...names: readonly string[]) {
   const log: string[] = [];
   const moods: Record<string, Mood> = {};
@@ -24,7 +24,7 @@ function setup(...names: readonly string[]) {
     open: async () => {
       log.push(`try ${name}`);
       if (moods[name] === "blocked") throw new TransportBlocked(`${name} is blocked`);
-      if (moods[name] === "away") throw new RelayError("unavailable", "nobody is there");
+      if (moods[name] === "away") throw new RelayError("unavailable", "no relay");
       return {
         lease: async () => {
           log.push(name);
@@ -48,7 +48,7 @@ function setup(...names: readonly string[]) {
   return { source, lease, moods, clock, log };
 }
 
-describe("the best way to the mail", () => {
+describe("the best transport to the inbox", () => {
   it("is the first that is open, and stays open", async () => {
     const { lease, source, log } = setup("socket", "stream", "poll");
     assert.equal(await lease(), "try socket, socket");
@@ -79,12 +79,12 @@ describe("the best way to the mail", () => {
     const { lease, moods } = setup("socket", "stream", "poll");
     moods["socket"] = "blocked";
     moods["stream"] = "away";
-    assert.equal(await lease(), "try socket, try stream, ! RelayError: nobody is there");
+    assert.equal(await lease(), "try socket, try stream, ! RelayError: no relay");
     moods["stream"] = "open";
     assert.equal(await lease(), "try stream, stream");
   });
 
-  it("is looked for anew after a failure", async () => {
+  it("is chosen again after a failure", async () => {
     const { lease, moods } = setup("socket", "stream", "poll");
     await lease();
     moods["socket"] = "away";
@@ -93,7 +93,7 @@ describe("the best way to the mail", () => {
     assert.equal(await lease(), "try socket, try stream, stream");
   });
 
-  it("is tried at each turn where it is the only one that was wanted", async () => {
+  it("is tried each time when it is the only one", async () => {
     const { lease, moods } = setup("socket");
     moods["socket"] = "blocked";
     assert.equal(await lease(), "try socket, ! RelayError: socket is blocked");
@@ -102,7 +102,7 @@ describe("the best way to the mail", () => {
     assert.equal(await lease(), "try socket, socket");
   });
 
-  it("is looked for only as long as the caller stays", async () => {
+  it("is searched only while the caller waits", async () => {
     const reason = new Error("left");
     const { source, log } = setup("socket", "poll");
     const hanging: InboxTransport = {
@@ -153,7 +153,7 @@ describe("a stream of notices", () => {
     await source.close();
   });
 
-  it("wakes whoever waits, and is opened again when it ends, without a word about it", async () => {
+  it("wakes a waiting lease, and is opened again when it ends, without an error", async () => {
     await using all = await setupStream();
     const source = await StreamInboxSource.open(all.parts, { signal });
     const isStream = (line: string): boolean => line.startsWith("GET") && line.endsWith("/stream");
@@ -171,7 +171,7 @@ describe("a stream of notices", () => {
     await source.close();
   });
 
-  it("is not relied on for ever: mail may become free without a notice", async () => {
+  it("is not relied on for ever: a message may become available without a notice", async () => {
     await using all = await setupStream({ pollAgainMs: 30 });
     const source = await StreamInboxSource.open(all.parts, { signal });
     assert.deepEqual(await source.lease({}, { signal }), { messages: [] });

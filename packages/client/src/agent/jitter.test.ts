@@ -97,7 +97,7 @@ async function leaseAgain(random: Random): Promise<void> {
 for (const [what, comeBack] of [
   ["a stream that broke", reopenStream],
   ["a socket that broke", reopenSocket],
-  ["an agent that was refused its mail", leaseAgain],
+  ["an agent whose lease was refused", leaseAgain],
 ] as const) {
   describe(what, () => {
     for (const [chance, waitMs] of CHANCES) {

@@ -73,7 +73,7 @@ describe("an agent on a bad wire", () => {
     assert.equal(runs, 1);
   });
 
-  it("does not begin anew with mail that comes back while its handler still runs", async () => {
+  it("does not handle a message again that comes back while its handler still runs", async () => {
     await using setup = await setupAgent({ leaseMs: 100, retries: 0 });
     let runs = 0;
     const mayEnd = gate();
@@ -94,7 +94,7 @@ describe("an agent on a bad wire", () => {
     assert.equal(runs, 1);
   });
 
-  it("leaves hidden leases to an operator where it may not look at the queue", async () => {
+  it("leaves lost leases to an operator where it may not read the queue", async () => {
     await using setup = await setupAgent();
     setup.agent.onTask(() => "handled");
     setup.relay.fault = ({ path }) => (path === "/queue" ? { status: 404, text: "<html>No" } : undefined);
@@ -103,8 +103,8 @@ describe("an agent on a bad wire", () => {
     await setup.ask("this one is hidden");
     await setup.relay.wire.next(to("/queue"));
     await setup.reaches(await setup.ask("this one is not"), "completed");
-    const looks = setup.relay.wire.requests.filter(({ path }) => path === "/queue");
-    assert.ok(looks.length <= 6, `looked ${looks.length} times`);
+    const reads = setup.relay.wire.requests.filter(({ path }) => path === "/queue");
+    assert.ok(reads.length <= 6, `read ${reads.length} times`);
   });
 
   it("keeps a lease for as long as the handler needs, through lost renewals", async () => {
@@ -128,14 +128,14 @@ describe("an agent on a bad wire", () => {
     assert.equal(await attempts(setup.direct, taskId), 1);
   });
 
-  it("gives back mail whose lease it never heard of, and then handles it", async () => {
+  it("gives back messages whose lease it never heard of, and then handles them", async () => {
     await using setup = await setupAgent({ waitMs: 5_000 });
     const runs: number[] = [];
     setup.agent.onTask((task) => {
       runs.push(task.attempt);
       return "handled";
     });
-    // The relay leases the mail, and the answer gets lost. Nobody declared it safe to repeat.
+    // The relay leases the message, and the answer gets lost. Its sender did not declare it safe to repeat.
     setup.relay.once(to("/lease"), "lose_reply");
     await setup.agent.start();
     const taskId = await setup.ask("please");
@@ -153,7 +153,7 @@ describe("an agent on a bad wire", () => {
     const answered = gate();
     setup.relay.fault = async (request) => {
       if (!request.path.endsWith("/lease")) return undefined;
-      // Held back until the agent has hung up: the relay has leased, nobody has heard.
+      // Held back until the agent has hung up: the relay has leased, and no worker knows.
       await setup.relay.direct.lease(WORKER, request.body).then(() => answered.open());
       return "silence";
     };

@@ -5,7 +5,7 @@ import { ProxiedRelay } from "../../testing/proxied-relay.ts";
 import { RelayAgent } from "./relay-agent.ts";
 import type { InboxTransportChoice, RelayAgentOptions } from "./relay-agent-options.ts";
 
-const LETTERS = 12;
+const MESSAGES = 12;
 
 interface Setup extends AsyncDisposable {
   readonly relay: ProxiedRelay;
@@ -18,7 +18,7 @@ interface Setup extends AsyncDisposable {
   done(taskId: string): Promise<void>;
 }
 
-/** An agent that has nothing but a key of its own, behind a proxy, and a relay that lets nobody in without one. */
+/** An agent with its own key, behind a proxy, and a relay that requires a key. */
 async function setup(
   transport: InboxTransportChoice,
   options: Partial<RelayAgentOptions> = {},
@@ -67,14 +67,14 @@ for (const transport of ["websocket", "sse", "poll"] as const) {
     it("handles every message although each answer to a lease gets lost the first time", async () => {
       await using all = await setup(transport);
       await all.agent.start();
-      for (let index = 0; index < LETTERS; index += 1) {
+      for (let index = 0; index < MESSAGES; index += 1) {
         all.relay.losesLease = true;
         await all.done(await all.ask(`第${index}封`));
         assert.equal(all.relay.losesLease, false);
       }
       assert.deepEqual(
         all.attempts,
-        Array.from({ length: LETTERS }, () => 2),
+        Array.from({ length: MESSAGES }, () => 2),
       );
       await all.agent.stop();
       assert.deepEqual((await all.relay.direct.queue({ agent: WORKER })).entries, []);
@@ -84,26 +84,26 @@ for (const transport of ["websocket", "sse", "poll"] as const) {
       await using all = await setup(transport, { concurrency: 3, waitMs: 500 });
       await all.agent.start();
       const tasks: string[] = [];
-      for (let index = 0; index < LETTERS; index += 1) {
+      for (let index = 0; index < MESSAGES; index += 1) {
         tasks.push(await all.ask(`第${index}封`));
         // Somewhere in the middle of what that set off.
         if (index % 2 === 0) await all.relay.came(() => true, all.relay.seen.length + 1);
         all.relay.cut();
       }
       for (const task of tasks) await all.done(task);
-      assert.equal(all.attempts.length, LETTERS);
+      assert.equal(all.attempts.length, MESSAGES);
     });
   });
 }
 
 for (const transport of ["websocket", "poll"] as const) {
-  it(`by ${transport}, an agent looks again for leases of which the relay heard late that nobody waits`, async () => {
-    let looks = 0;
+  it(`by ${transport}, an agent checks again for leases that the relay granted late`, async () => {
+    let checks = 0;
     const options: Partial<RelayAgentOptions> = {
       waitMs: 300,
-      // The first look finds nothing, as if the relay leased only afterwards.
+      // The first check finds nothing, as if the relay leased only afterwards.
       fetch: (url, init) => {
-        const isFirst = new URL(url).pathname === "/queue" && (looks += 1) === 1;
+        const isFirst = new URL(url).pathname === "/queue" && (checks += 1) === 1;
         return isFirst ? Promise.resolve(Response.json({ entries: [], totals: {} })) : fetch(url, init);
       },
     };
@@ -112,6 +112,6 @@ for (const transport of ["websocket", "poll"] as const) {
     await all.agent.start();
     await all.done(await all.ask("迟到的租约"));
     assert.deepEqual(all.attempts, [2]);
-    assert.equal(looks, 2);
+    assert.equal(checks, 2);
   });
 }

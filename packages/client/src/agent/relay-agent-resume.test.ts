@@ -8,9 +8,9 @@ import type { RelayAgentOptions } from "./relay-agent-options.ts";
 
 /** As short as it may be: so long a killed process counts as alive. */
 const LEASE_MS = 100;
-const LOOKS_MS_MAX = 20_000;
+const CHECKS_MS_MAX = 20_000;
 
-/** What a process leaves behind that was killed: mail under its lease, which nobody holds. */
+/** What a killed process leaves behind: a message under its lease, which no process holds. */
 async function killedAt(setup: Awaited<ReturnType<typeof setupAgent>>, worker: string): Promise<string> {
   await setup.direct.register({ agent_id: WORKER });
   const taskId = await setup.ask("半途");
@@ -44,9 +44,9 @@ describe("an agent whose process has a name of its own", () => {
     assert.equal((await setup.reaches(taskId, "completed")).status_text, "attempt 2");
   });
 
-  it("leaves alone what a process of the same name works on, however often it looks", async () => {
+  it("leaves alone what a process of the same name works on, however often it checks", async () => {
     await using setup = await setupAgent({ worker: "甲", leaseMs: 1_500 });
-    const [begun, enough, looked] = [gate(), gate(), gate()];
+    const [begun, enough, checked] = [gate(), gate(), gate()];
     const attempts: number[] = [];
     const handler = async (task: AgentTask): Promise<string> => {
       attempts.push(task.attempt);
@@ -57,20 +57,20 @@ describe("an agent whose process has a name of its own", () => {
     await setup.agent.onTask(handler).start();
     const taskId = await setup.ask("滚动重启");
     await begun.passed;
-    let looks = 0;
+    let checks = 0;
     setup.relay.fault = ({ path }) => {
-      looks += Number(path.startsWith("/queue"));
-      if (looks === 3) looked.open();
+      checks += Number(path.startsWith("/queue"));
+      if (checks === 3) checked.open();
       return undefined;
     };
     const { url } = setup.relay.wire;
     const twin = new RelayAgent({ url, id: WORKER, worker: "甲", leaseMs: 1_500, transport: "poll" });
     await twin.onTask(handler).start();
-    await Promise.race([looked.passed, pause(LOOKS_MS_MAX, undefined, { ref: false })]);
+    await Promise.race([checked.passed, pause(CHECKS_MS_MAX, undefined, { ref: false })]);
     enough.open();
     await setup.reaches(taskId, "completed");
     await twin.stop({ timeoutMs: 0 });
-    assert.ok(looks >= 3, `it looked ${looks} times`);
+    assert.ok(checks >= 3, `it checked ${checks} times`);
     assert.deepEqual(attempts, [1]);
     assert.deepEqual(setup.errors, []);
   });

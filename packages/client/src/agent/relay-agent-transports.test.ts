@@ -67,7 +67,7 @@ async function setup(
   };
 }
 
-/** Looks again after each event of the journal. */
+/** Checks again after each event of the journal. */
 async function until({ direct }: ProxiedRelay, isSo: () => Promise<boolean>): Promise<void> {
   for (let since: string | undefined; !(await isSo());) {
     since = (await direct.events({ wait_ms: 1_000, ...(since === undefined ? {} : { since }) })).cursor;
@@ -78,12 +78,12 @@ const LEASE = `POST /mailbox/${encodeURIComponent(WORKER)}/lease`;
 const STREAM = `GET /mailbox/${encodeURIComponent(WORKER)}/stream`;
 const SOCKET = `upgrade /mailbox/${encodeURIComponent(WORKER)}/ws`;
 
-/** Which of the ways to the mail were used. */
+/** Which transports were used. */
 function ways({ relay }: Setup): readonly string[] {
   return [SOCKET, STREAM, LEASE].filter((way) => relay.seen.includes(way));
 }
 
-describe("an agent hears of its mail", () => {
+describe("an agent gets its messages", () => {
   const cases: readonly [InboxTransportChoice, readonly string[]][] = [
     ["auto", [SOCKET]],
     ["websocket", [SOCKET]],
@@ -156,12 +156,12 @@ for (const transport of ["websocket", "sse", "poll", "auto"] as const) {
       await all.agent.start();
       const tasks = [await all.ask("before")];
       await all.done(tasks);
-      for (const life of ["second", "third"]) {
+      for (const run of ["second", "third"]) {
         await all.relay.stopRelay();
         await all.relay.startRelay();
-        tasks.push(await all.ask(`${life}, at once`));
+        tasks.push(await all.ask(`${run}, at once`));
         await all.done(tasks);
-        tasks.push(await all.ask(`${life}, later`));
+        tasks.push(await all.ask(`${run}, later`));
         await all.done(tasks);
       }
       assert.deepEqual(all.handled, [
@@ -192,7 +192,7 @@ for (const transport of ["websocket", "sse", "poll", "auto"] as const) {
       assert.deepEqual((await all.relay.direct.queue({ agent: WORKER })).entries, []);
     });
 
-    it("gives back mail whose lease it never heard of, and then handles it", async () => {
+    it("gives back messages whose lease it never heard of, and then handles them", async () => {
       await using all = await setup(transport);
       const attempts: number[] = [];
       all.agent.onTask((task) => {
@@ -239,7 +239,7 @@ for (const transport of ["websocket", "sse", "poll", "auto"] as const) {
     it("waits for a relay that goes away while nothing happens, and says so", async () => {
       await using all = await setup(transport, { timeoutMs: 200, waitMs: 60_000 });
       await all.agent.start();
-      // It waits for mail from now on.
+      // It waits for messages from now on.
       const way = transport === "sse" ? `answered ${LEASE}` : LEASE;
       await all.relay.came((line) => line === (isSocket ? SOCKET : way));
       await all.relay.stopRelay();

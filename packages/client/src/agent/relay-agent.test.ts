@@ -82,7 +82,7 @@ describe("an agent's tasks", () => {
   it("are rejected by an agent that has no handler for them", async () => {
     await using setup = await setupAgent();
     await setup.agent.start();
-    const task = await setup.reaches(await setup.ask("anybody?"), "rejected");
+    const task = await setup.reaches(await setup.ask("any agent?"), "rejected");
     assert.equal(task.status_text, "this agent takes no tasks");
   });
 
@@ -95,15 +95,15 @@ describe("an agent's tasks", () => {
     assert.deepEqual(setup.errors, ["settle too_large"]);
   });
 
-  it("fail with the reason when they are handed to nobody, or ask nothing", async () => {
+  it("fail with the reason when they are handed to an unknown agent, or ask nothing", async () => {
     await using setup = await setupAgent();
     setup.agent.onTask((task) => {
-      if (task.text === "hand off") task.handOff("nobody@demo", "yours");
+      if (task.text === "hand off") task.handOff("ghost@demo", "yours");
       else task.askInput("");
     });
     await setup.agent.start();
     const handedOff = await setup.reaches(await setup.ask("hand off"), "failed");
-    assert.match(handedOff.status_text ?? "", /nobody is registered as "nobody@demo"/);
+    assert.match(handedOff.status_text ?? "", /is registered as "ghost@demo"/);
     const asked = await setup.reaches(await setup.ask("ask"), "failed");
     assert.match(asked.status_text ?? "", /a message says something/);
   });
@@ -180,7 +180,7 @@ describe("an agent's tasks", () => {
   });
 });
 
-describe("an agent's other mail", () => {
+describe("an agent's other messages", () => {
   it("goes to onMessage and is acknowledged after it", async () => {
     await using setup = await setupAgent();
     const read = gate<AgentMessage>();
@@ -224,7 +224,7 @@ describe("an agent's other mail", () => {
     assert.deepEqual(setup.errors, ["message cannot read that"]);
   });
 
-  it("is acknowledged, with a warning, where nobody handles it", async () => {
+  it("are acknowledged, with a warning, without a handler", async () => {
     await using setup = await setupAgent();
     await setup.agent.start();
     const { receipt } = await setup.direct.send({ from: ASKER, to: WORKER, body: "hello?" });
@@ -234,7 +234,7 @@ describe("an agent's other mail", () => {
     assert.match(setup.errors.join(), /acknowledged unread: this agent has no onMessage handler/);
   });
 
-  it("brings the answer to an own request without a warning, also before anybody asks for its result", async () => {
+  it("bring the answer to an own request without a warning, also before the caller asks for its result", async () => {
     await using setup = await setupAgent();
     await setup.agent.start();
     const request = await setup.agent.request({ to: ASKER, body: "请回答" });
@@ -258,7 +258,7 @@ describe("a task's signal", () => {
     const taskId = await setup.ask("something");
     const task = await begun.passed;
     await setup.direct.cancelTask(taskId, { reason: "changed my mind" });
-    // The notice comes by mail, long before the next renewal of a lease of a minute.
+    // The notice comes as a message, long before the next renewal of a lease of a minute.
     assert.equal(await aborted(task), "task_canceled");
     await setup.agent.stop();
     assert.equal((await setup.direct.task(taskId)).state, "canceled");
@@ -266,7 +266,7 @@ describe("a task's signal", () => {
   });
 
   it("is aborted at the next renewal when another worker has the lease", async () => {
-    // With room for one message, this worker does not take the mail back itself.
+    // With room for one message, this worker does not lease the message again itself.
     await using setup = await setupAgent({ leaseMs: 150, concurrency: 1 });
     const begun = gate<AgentTask>();
     setup.agent.onTask(async (task) => {

@@ -25,7 +25,7 @@ describe("AwaitedResults", () => {
 });
 
 describe("an agent's own requests", () => {
-  it("bring the result, by mail while the agent runs, and not to onMessage", async () => {
+  it("bring the result, as a message while the agent runs, and not to onMessage", async () => {
     await using setup = await setupAgent();
     const strays: string[] = [];
     setup.agent.onMessage((message) => strays.push(message.text));

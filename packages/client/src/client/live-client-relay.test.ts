@@ -78,7 +78,7 @@ describe("a socket to a relay", () => {
     const batch = await channel.sendBatch({
       messages: [
         { to: LULU, body: "一" },
-        { to: "nobody@x", body: "二" },
+        { to: "ghost@x", body: "二" },
       ],
     });
     assert.deepEqual(
@@ -104,7 +104,7 @@ describe("a socket to a relay", () => {
     await using all = await open({ A2A_RELAY_API_KEY: "operator-key-of-this-test" });
     const stranger = new RelayClient({ url: all.relay.url, apiKey: "wrong" });
     await assert.rejects(stranger.openSocket(ZHIWEI), { code: "unauthenticated" });
-    await assert.rejects(all.relay.direct.openSocket("nobody@x"), { code: "unknown_agent" });
+    await assert.rejects(all.relay.direct.openSocket("ghost@x"), { code: "unknown_agent" });
   });
 
   it("ends for good when its key is revoked, and so does a stream", async () => {
@@ -163,7 +163,7 @@ describe("streams of facts", { timeout: 60_000 }, () => {
     })();
     await Promise.race([halfway, followed]);
     await all.relay.stopRelay();
-    // It looks for the relay while there is none.
+    // It retries while there is no relay.
     const isStream = (line: string): boolean => line === `GET /tasks/${taskId}/events`;
     await all.relay.came(isStream, all.relay.seen.filter(isStream).length + 1);
     await all.relay.startRelay();

@@ -8,7 +8,7 @@ import { fillClientOptions } from "../http/relay-client-options.ts";
 import { RelayClient } from "./relay-client.ts";
 import { ResumedStream } from "../live/resumed-stream.ts";
 
-const LETTERS = 6;
+const MESSAGES = 6;
 const AGENT = "知微@demo";
 
 /** NewMessage n has the cursor 10 n, so that cursors cannot be taken for counts. */
@@ -25,7 +25,7 @@ function theRest(request: WireRequest): WireAnswer {
   return {
     stream: (write) => {
       write(": hello\n\n");
-      for (let number = after(request) + 1; number <= LETTERS; number += 1) write(eventText(number));
+      for (let number = after(request) + 1; number <= MESSAGES; number += 1) write(eventText(number));
       return "silence";
     },
   };
@@ -40,7 +40,7 @@ async function take(stream: AsyncIterable<StreamedItem>, count: number): Promise
   return taken;
 }
 
-const ALL = Array.from({ length: LETTERS }, (_, index) => `m${index + 1}@${(index + 1) * 10}`);
+const ALL = Array.from({ length: MESSAGES }, (_, index) => `m${index + 1}@${(index + 1) * 10}`);
 
 const SILENT: WireAnswer = { stream: () => "silence" };
 
@@ -53,13 +53,13 @@ describe("a mailbox stream", () => {
     for (const torn of ["", 'id: 990\nevent: message\ndata: {"id":"torn']) {
       const how = `${end === "end" ? "ended" : "broken off"}${torn === "" ? "" : " in the middle of an event"}`;
       it(`goes on without gap or repetition when it is ${how}, at whatever index`, async () => {
-        for (let cut = 0; cut <= LETTERS; cut += 1) {
+        for (let cut = 0; cut <= MESSAGES; cut += 1) {
           await using server = await WireServer.start((request) => {
             if (server.requests.length > 1) return theRest(request);
             return { stream: (write) => writeUpTo(cut, torn, end, write) };
           });
           const client = new RelayClient({ url: server.url, retryDelayMs: 0 });
-          assert.deepEqual(await take(client.streamMailbox(AGENT), LETTERS), ALL, `cut at ${cut}`);
+          assert.deepEqual(await take(client.streamMailbox(AGENT), MESSAGES), ALL, `cut at ${cut}`);
         }
       });
     }
@@ -73,7 +73,7 @@ describe("a mailbox stream", () => {
       },
     }));
     const client = new RelayClient({ url: server.url, retryDelayMs: 0 });
-    assert.deepEqual(await take(client.streamMailbox(AGENT), LETTERS), ALL);
+    assert.deepEqual(await take(client.streamMailbox(AGENT), MESSAGES), ALL);
     assert.deepEqual(
       server.requests.map(({ query }) => query.get("since")),
       [null, "10", "20", "30", "40", "50"],

@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import { type WireRequest, WireServer } from "../../testing/wire-server.ts";
 import { RelayClient } from "./relay-client.ts";
 
-/** An answer in which every route finds what it looks for. */
+/** An answer with the members that all routes need. */
 const ANYTHING = {
   status: "ok",
   agent: {},
@@ -133,7 +133,7 @@ describe("RelayClient", () => {
     assert.deepEqual(await client.taskTree("t"), { task: {}, children: [] });
   });
 
-  it("encodes ids, so that none leaves its place in the path", async () => {
+  it("encodes ids, so that none leaves its segment of the path", async () => {
     const { server, client } = await setup();
     await using _ = server;
     await client.agentCard("翻译/../x?y#z%@demo");

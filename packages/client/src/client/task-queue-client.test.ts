@@ -13,7 +13,7 @@ const REPAIR = {
   command: { action: "requeue", duplicate_risk: "idempotent" },
 } as const;
 
-/** An answer in which every route finds what it looks for. */
+/** An answer with the members that all routes need. */
 const ANYTHING = {
   task_id: "t1",
   task: null,

@@ -49,7 +49,7 @@ describe("an executor of the SDK behind a relay", () => {
     assert.deepEqual(served.errors, []);
   });
 
-  it("shows each event to whoever streams, in the order in which they were published", async () => {
+  it("streams each event to the caller, in the order in which they were published", async () => {
     const watched = gate();
     const executor = executorOf(async (_context, says) => {
       await watched.passed;

@@ -16,7 +16,7 @@ describe("onAbort", () => {
     assert.deepEqual(heard, ["twice given", "twice given"]);
   });
 
-  it("puts one listener on the signal, and none when nobody listens any more", () => {
+  it("puts one listener on the signal, and none after the last callback", () => {
     const { signal } = new AbortController();
     const calls: string[] = [];
     const add = signal.addEventListener.bind(signal);

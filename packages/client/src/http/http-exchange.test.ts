@@ -151,7 +151,7 @@ describe("tries", () => {
     assert.ok(tookMs >= 990, `took ${tookMs} ms`);
   });
 
-  it("give up when Retry-After is longer than anybody waits", async () => {
+  it("give up when Retry-After is longer than the longest delay", async () => {
     const { server, client } = await setup(() => refusal(503, "unavailable", { "retry-after": "3600" }));
     await using _ = server;
     await assert.rejects(client.send(note), { code: "unavailable" });

@@ -48,7 +48,7 @@ describe("fillClientOptions", () => {
     });
   }
 
-  it("refuses secrets in the wrong place or shape without repeating them", () => {
+  it("refuses secrets in the wrong option or shape without repeating them", () => {
     for (const options of [
       { url: "http://me:hunter2@example.org" },
       { url, apiKey: "hunter2\n" },

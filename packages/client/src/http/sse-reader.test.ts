@@ -132,7 +132,7 @@ describe("a stream that is silent", () => {
     assert.equal(await reader.next(), undefined);
   });
 
-  it("is not dead while whoever reads it takes its time", async () => {
+  it("is not dead while its reader is slow", async () => {
     const reader = new SseReader(bodyOf([bytesOf("data: 1\n\n"), bytesOf("data: 2\n\n")]), { idleMs: 20 });
     await reader.next();
     await new Promise((resolve) => setTimeout(resolve, 40));

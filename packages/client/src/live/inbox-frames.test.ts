@@ -6,7 +6,7 @@ import { type WireAsk, type WireConnection, WireSocket } from "../../testing/wir
 
 const PAGES = 5;
 
-describe("mail over a socket", () => {
+describe("frames of an inbox over a socket", () => {
   const goodbyes: readonly (readonly [name: string, (cut: number) => [code: number, reason: string]])[] = [
     ["as too slow", (cut) => [SOCKET_CLOSE.slow, String(cut * 10)]],
     ["because the relay could not go on", () => [SOCKET_CLOSE.internal, "the database is busy"]],

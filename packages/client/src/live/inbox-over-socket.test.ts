@@ -124,9 +124,9 @@ describe("a mailbox that is followed", () => {
     assert.deepEqual(seen, ["one"]);
   });
 
-  it("is refused with the relay's own words to whoever asks for an unknown agent", async () => {
+  it("is refused with the relay's own words for an unknown agent", async () => {
     await using all = await open();
-    const mail = all.client.followMailbox("nobody@x")[Symbol.asyncIterator]();
-    await assert.rejects(mail.next(), { code: "unknown_agent" });
+    const frames = all.client.followMailbox("ghost@x")[Symbol.asyncIterator]();
+    await assert.rejects(frames.next(), { code: "unknown_agent" });
   });
 });

@@ -111,7 +111,7 @@ describe("a socket that breaks", () => {
     );
   });
 
-  it("rejects a lease, because the relay may have leased and nobody heard, and goes on", async () => {
+  it("rejects a lease, because the relay may have leased without an answer, and goes on", async () => {
     await using wire = await WireSocket.start({
       onAsk: (ask) => (wire.asked.length === 1 ? ask.socket.reset() : answer(ask, { messages: [] })),
     });
@@ -157,13 +157,13 @@ describe("a socket that breaks", () => {
     assert.equal(wire.sockets.length, 2);
   });
 
-  it("is asked for a sign of life when it is silent, and is dead without one", async () => {
-    const life: string[] = [];
+  it("is probed when it is silent, and is dead without an answer", async () => {
+    const probes: string[] = [];
     await using wire = await WireSocket.start({
       onAsk: ({ id, verb, socket }) => {
-        life.push(`${wire.sockets.indexOf(socket)} ${verb}`);
+        probes.push(`${wire.sockets.indexOf(socket)} ${verb}`);
         const error = { code: "invalid_argument", message: "leases: is missing" } as const;
-        if (wire.sockets.length === 1 && life.length < 4) socket.say({ type: "answer", id, error });
+        if (wire.sockets.length === 1 && probes.length < 4) socket.say({ type: "answer", id, error });
       },
       onOpen: (socket) => {
         if (wire.sockets.length === 2) socket.say(page(1));
@@ -172,7 +172,7 @@ describe("a socket that breaks", () => {
     const channel = await openChannel(wire, {}, { idleMs: 60 });
     assert.deepEqual(await take(channel, 1), ["10"]);
     await channel.close();
-    assert.deepEqual(new Set(life.slice(0, 4)), new Set(["0 renew"]));
+    assert.deepEqual(new Set(probes.slice(0, 4)), new Set(["0 renew"]));
   });
 
   it("says goodbye for good to a key that opens nothing any more, and waits for a relay that stops", async () => {
@@ -224,7 +224,7 @@ describe("a socket that breaks", () => {
 });
 
 describe("opening a socket", () => {
-  it("rejects with what a plain request is told: that only this way is closed, who calls, nobody there", async () => {
+  it("rejects with what a plain request is told: that only the socket is blocked, a wrong key, no relay", async () => {
     let json: unknown = { messages: [] };
     await using wire = await WireSocket.start({
       refuse: () => 426,

@@ -26,7 +26,7 @@ export interface SocketEnd {
 const BROKEN: SocketEnd = { code: 1006, reason: "" };
 const CLOSE_MS = 1_000;
 
-/** Sent on a silent socket. The input is invalid, so the relay answers with an error at once, which proves that it lives. */
+/** Sent on a silent socket. The input is invalid, so the relay answers with an error at once. */
 const PROBE = JSON.stringify({ id: "heartbeat", verb: "renew", input: {} });
 
 /** One WebSocket, from its opening to its end. */

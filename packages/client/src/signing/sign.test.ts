@@ -23,7 +23,7 @@ describe("signMessage", () => {
     const one = await signMessage({ ...whole, ...message, ...own }, { ...signing, nonce });
     const other = await signMessage({ ...turned, ...message, ...whole }, { ...signing, nonce });
     assert.equal(one.signature, other.signature);
-    // Frozen: whoever signs elsewhere has to come to the same.
+    // Frozen: other implementations must produce the same signature.
     assert.equal(one.signature, "v1,zxYaaK4IwMhqms+pHN1dTR+VlOn5TjQ0ldyMf7kt3A8=");
     assert.equal(
       canonicalJson({ ...one, signature: undefined }),

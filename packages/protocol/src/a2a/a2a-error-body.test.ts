@@ -79,7 +79,7 @@ describe("an error over JSON-RPC", () => {
     assert.equal(fromJsonRpcError({}).code, "internal");
   });
 
-  it("is not taken for another by a reason of somebody else's", () => {
+  it("is not taken for another by a reason of another domain", () => {
     const data = [{ "@type": TYPE, reason: "TASK_NOT_FOUND", domain: "example.com" }];
     const error = fromJsonRpcError({ code: -32602, message: "x", data });
     assert.ok(error instanceof A2aError);

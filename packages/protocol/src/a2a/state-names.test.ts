@@ -19,7 +19,7 @@ describe("the names of states", () => {
     }
   });
 
-  it("stay as they are where nobody knows them", () => {
+  it("stay unchanged where no dialect has them", () => {
     for (const other of ["", "paused", "constructor", 0, 9, -1, null, undefined, {}]) {
       assert.equal(readTaskState(other), undefined);
     }

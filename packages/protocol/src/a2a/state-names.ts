@@ -23,7 +23,7 @@ const TASK_STATE = {
   TASK_STATE_REJECTED: "rejected",
 } as const satisfies Record<A2aState, TaskState>;
 
-/** The numbers of `lf.a2a.v1.TaskState`, which ProtoJSON allows in place of the names. */
+/** The numbers of `lf.a2a.v1.TaskState`, which ProtoJSON allows instead of the names. */
 const STATE_OF_NUMBER: readonly (TaskState | undefined)[] = [
   undefined,
   "submitted",

@@ -71,7 +71,7 @@ describe("the card of an agent", () => {
     );
   });
 
-  it("can be given, and then nobody asks for it", async () => {
+  it("can be given, and is then not requested", async () => {
     await using agent = await startWireAgent(METHODS);
     const client = new A2AClient({ card: wireCard(agent.url) });
     assert.equal(textOf(await client.sendMessage("你好")), "在");
@@ -92,13 +92,13 @@ describe("the card of an agent", () => {
 
   it("may name addresses that are relative to its own", async () => {
     await using agent = await startWireAgent(METHODS, {
-      card: { supportedInterfaces: [interfaceOf("JSONRPC", "1.0", "/elsewhere")] },
+      card: { supportedInterfaces: [interfaceOf("JSONRPC", "1.0", "/other")] },
     });
     await new A2AClient(agent.url).sendMessage("你好");
-    assert.equal(agent.requests.at(-1)?.path, "/elsewhere");
+    assert.equal(agent.requests.at(-1)?.path, "/other");
   });
 
-  it("that is refused is not looked for elsewhere", async () => {
+  it("that is refused is not requested at other addresses", async () => {
     await using agent = await WireServer.start(() => ({ status: 401, json: { error: "who?" } }));
     await assert.rejects(new A2AClient(agent.url).getAgentCard(), {
       code: "unauthenticated",
