@@ -180,7 +180,7 @@ describe("an agent's tasks", () => {
   });
 });
 
-describe("an agent's other messages", () => {
+describe("a message that is no task", () => {
   it("goes to onMessage and is acknowledged after it", async () => {
     await using setup = await setupAgent();
     const read = gate<AgentMessage>();
@@ -224,7 +224,7 @@ describe("an agent's other messages", () => {
     assert.deepEqual(setup.errors, ["message cannot read that"]);
   });
 
-  it("are acknowledged, with a warning, without a handler", async () => {
+  it("is acknowledged, with a warning, without a handler", async () => {
     await using setup = await setupAgent();
     await setup.agent.start();
     const { receipt } = await setup.direct.send({ from: ASKER, to: WORKER, body: "hello?" });
@@ -234,7 +234,7 @@ describe("an agent's other messages", () => {
     assert.match(setup.errors.join(), /acknowledged unread: this agent has no onMessage handler/);
   });
 
-  it("bring the answer to an own request without a warning, also before the caller asks for its result", async () => {
+  it("brings the answer to an own request without a warning, also before the caller asks for its result", async () => {
     await using setup = await setupAgent();
     await setup.agent.start();
     const request = await setup.agent.request({ to: ASKER, body: "请回答" });
