@@ -3,7 +3,10 @@ import type { A2aState, A2aStreamResponse } from "@a2a-relay/protocol";
 /** One event of a stream, in 1.0, with its id if the agent numbers its events. */
 export type A2aStreamEvent = A2aStreamResponse & { readonly eventId?: string };
 
-/** Events of a task. `next` resolves with undefined at the end, and rejects with `unavailable` when the connection broke. */
+/**
+ * Events of a task. `next` resolves with undefined at the end, and rejects with `unavailable` when the connection
+ * broke.
+ */
 export interface A2aEventSource {
   /** The reconnect delay that the agent asks for. */
   readonly retryMs?: number | undefined;

@@ -111,8 +111,8 @@ export class AgentTask {
   }
 
   /**
-   * Aborted with a RelayError when the work should stop: `lease_lost`, `task_canceled`, another code when the task ended
-   * without this worker (its deadline passed), or `unavailable` when this agent is stopping.
+   * Aborted with a RelayError when the work should stop: `lease_lost`, `task_canceled`, another code when the task
+   * ended without this worker (its deadline passed), or `unavailable` when this agent is stopping.
    */
   get signal(): AbortSignal {
     return this.#parts.leased.signal;

@@ -120,8 +120,8 @@ export class MessageIntake {
   }
 
   /**
-   * How long the lease lasts, by the relay's clock. Another process of the same name may work on the message, and renews
-   * its lease while it does.
+   * How long the lease lasts, by the relay's clock. Another process of the same name may work on the message, and
+   * renews its lease while it does.
    */
   #leftMs({ lease, lease_age_ms: ageMs = 0 }: QueueEntry): number {
     const { renewal, options } = this.#parts;

@@ -35,10 +35,10 @@ export interface RelayAgentOptions extends RelayClientOptions {
    */
   readonly leaseMs?: number | undefined;
   /**
-   * A name of this process that is the same after each start. Given, the agent resumes work that it had begun when it was
-   * stopped or killed, whether or not its sender declared it idempotent; handlers see that from `attempt`. It resumes
-   * the work of a killed process when its lease has expired, after `leaseMs` at most: until then that process may be
-   * alive, as in a rolling restart, and renews its leases. Absent: only idempotent work is begun again.
+   * A name of this process that is the same after each start. Given, the agent resumes work that it had begun when it
+   * was stopped or killed, whether or not its sender declared it idempotent; handlers see that from `attempt`. It
+   * resumes the work of a killed process when its lease has expired, after `leaseMs` at most: until then that process
+   * may be alive, as in a rolling restart, and renews its leases. Absent: only idempotent work is begun again.
    */
   readonly worker?: string | undefined;
   /** How long the relay waits for messages before an empty answer, in milliseconds. Default 20,000. */

@@ -35,11 +35,11 @@ const ABORTED_MS = 1_000;
 const HEARTBEAT_MS_MAX = 86_400_000;
 
 /**
- * An agent: it registers, leases its messages, passes tasks and messages to handlers, and reports their outcomes. It may
- * run in any number of processes at once.
+ * An agent: it registers, leases its messages, passes tasks and messages to handlers, and reports their outcomes. It
+ * may run in any number of processes at once.
  *
- * When the relay delivers a message again whose handler has finished in this process, the agent only reports the outcome
- * again. A process that dies in the middle cannot do that, so senders declare which work may be done twice.
+ * When the relay delivers a message again whose handler has finished in this process, the agent only reports the
+ * outcome again. A process that dies in the middle cannot do that, so senders declare which work may be done twice.
  */
 export class RelayAgent {
   readonly id: string;
@@ -138,8 +138,8 @@ export class RelayAgent {
 
   /**
    * Leases no more messages, releases those that were not begun, and waits for running handlers, at most `timeoutMs`
-   * (default: the option `drainMs`). Then it aborts their signals; they have a second to end. The agent stays registered,
-   * and its messages wait for its next start.
+   * (default: the option `drainMs`). Then it aborts their signals; they have a second to end. The agent stays
+   * registered, and its messages wait for its next start.
    */
   stop(options: { readonly timeoutMs?: number | undefined } = {}): Promise<void> {
     const drainMs = parseInteger("timeoutMs", options.timeoutMs ?? this.#options.drainMs, DRAIN_MS_RANGE);

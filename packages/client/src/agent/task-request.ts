@@ -94,8 +94,8 @@ export class TaskRequest {
 
   /**
    * Waits until the task is finished or asks for something (`input-required`, `auth-required`): answer by sending a
-   * message with its `task_id`, then wait again. Polls the task, and reads it at once when a message about it arrives at
-   * the running agent; that message does not go to `onMessage`.
+   * message with its `task_id`, then wait again. Polls the task, and reads it at once when a message about it arrives
+   * at the running agent; that message does not go to `onMessage`.
    */
   async result(options: ResultOptions = {}): Promise<TaskOutcome> {
     const { signal } = options;

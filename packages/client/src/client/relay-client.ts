@@ -70,8 +70,8 @@ import { LiveClient } from "./live-client.ts";
 import { TaskQueueClient } from "./task-queue-client.ts";
 
 /**
- * The relay's HTTP API, one method for each route. Answers are those of the protocol package; a body with only one agent
- * or one task is returned as that agent or task.
+ * The relay's HTTP API, one method for each route. Answers are those of the protocol package; a body with only one
+ * agent or one task is returned as that agent or task.
  *
  * Every failure is a RelayError with a code of the closed list; only an aborted `signal` rejects with its own reason.
  * The client repeats a failed request where that is safe; see each method.
@@ -173,8 +173,9 @@ export class RelayClient extends LiveClient {
    * Leases messages, so that no other worker gets them.
    *
    * Not repeated after a lost reply: the relay may have leased messages to this worker already, and a second request
-   * would leave them under a lease that no worker knows. The queue lists them by `worker`, so that they can be released,
-   * as RelayAgent does. When the relay was not reached, or said that it did nothing, the request is repeated.
+   * would leave them under a lease that no worker knows. The queue lists them by `worker`, so that they can be
+   * released, as RelayAgent does. When the relay was not reached, or said that it did nothing, the request is
+   * repeated.
    */
   lease(agentId: string, request: LeaseRequest = {}, options: CallOptions = {}): Promise<LeaseResponse> {
     const path = ["mailbox", agentId, "lease"];

@@ -62,8 +62,8 @@ export class TaskQueueClient {
   }
 
   /**
-   * Takes the oldest result, which comes back unless it is acknowledged. With `ack: "now"` taking it acknowledges it, and
-   * a lost reply loses it.
+   * Takes the oldest result, which comes back unless it is acknowledged. With `ack: "now"` taking it acknowledges it,
+   * and a lost reply loses it.
    */
   nextResult(request: ResultNext = {}, options: CallOptions = {}): Promise<QueueResultOption> {
     const repeat = request.ack === "now" ? "if_not_done" : "always";

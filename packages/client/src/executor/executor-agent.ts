@@ -17,8 +17,8 @@ export interface ExecutorAgentOptions extends Omit<RelayAgentOptions, "id" | "ca
   readonly card?: AgentCard | SdkAgentCard | undefined;
   /**
    * A name of this process that is the same after each start: work that it had begun when it was killed is executed
-   * again, with the current task, once its lease has expired (`leaseMs`). Several processes of one name may run at once,
-   * as in a rolling restart: none resumes the work of a live one. Default `executor`.
+   * again, with the current task, once its lease has expired (`leaseMs`). Several processes of one name may run at
+   * once, as in a rolling restart: none resumes the work of a live one. Default `executor`.
    */
   readonly worker?: string | undefined;
 }

@@ -4,9 +4,9 @@ import { withArtifactId } from "../http/idempotency.ts";
 import type { ExecutorSdk } from "./executor-sdk.ts";
 
 /**
- * The artifacts of an executor's turn. An executor with random artifact ids would leave half an artifact behind when it
- * is killed and run again; so an artifact with a new id replaces one with the same name from the earlier run, unless this
- * run has used that one. Executors with stable ids keep their ids.
+ * The artifacts of an executor's turn. An executor with random artifact ids would leave half an artifact behind when
+ * it is killed and run again; so an artifact with a new id replaces one with the same name from the earlier run,
+ * unless this run has used that one. Executors with stable ids keep their ids.
  */
 export class ExecutorArtifacts {
   readonly #sdk: ExecutorSdk;

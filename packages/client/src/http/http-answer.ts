@@ -154,8 +154,8 @@ export function asObject(value: unknown): Readonly<Record<string, unknown>> | un
 }
 
 /**
- * The relay answers, but not over this transport: it is older, or a proxy refuses WebSockets or buffers streams. Another
- * transport may work.
+ * The relay answers, but not over this transport: it is older, or a proxy refuses WebSockets or buffers streams.
+ * Another transport may work.
  */
 export class TransportBlocked extends RelayError {
   constructor(message: string, options: ErrorOptions = {}) {

@@ -248,8 +248,9 @@ export function errorText(reason: unknown): string {
 }
 
 /**
- * Why a transport to a mailbox does not work: the error of a plain request for the mailbox, or TransportBlocked when the
- * plain request succeeds. A WebSocket does not tell why it was refused, and a 404 may come from a relay without streams.
+ * Why a transport to a mailbox does not work: the error of a plain request for the mailbox, or TransportBlocked when
+ * the plain request succeeds. A WebSocket does not tell why it was refused, and a 404 may come from a relay without
+ * streams.
  */
 export async function whyBlocked(
   exchange: HttpExchange,

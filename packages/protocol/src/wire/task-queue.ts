@@ -10,8 +10,8 @@ import { RESULT_STATUSES } from "../model/task.ts";
 /*
  * The task-queue wire: tasks and results as flat objects. Absent members are left out, never null.
  *
- * Seeds 002 and 004 both say `A2ATaskResult`, for two shapes. Seed 004's types are the `QueueTask…` family here, and its
- * result is `QueueTaskResult`. Seed 002's result will be `A2aTaskResult`, beside `A2aTask` of the A2A protocol.
+ * Seeds 002 and 004 both say `A2ATaskResult`, for two shapes. Seed 004's types are the `QueueTask…` family here, and
+ * its result is `QueueTaskResult`. Seed 002's result will be `A2aTaskResult`, beside `A2aTask` of the A2A protocol.
  */
 
 const id = idSchema;
