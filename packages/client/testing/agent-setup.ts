@@ -11,7 +11,7 @@ export interface AgentSetup extends AsyncDisposable {
   /** Past all faults. */
   readonly direct: RelayClient;
   readonly agent: RelayAgent;
-  /** What `onError` heard, as "activity code" or "activity message". */
+  /** The errors that `onError` got, as "activity code" or "activity message". */
   readonly errors: string[];
   /** Asks the agent for something and answers with the task's id. */
   ask(body: string, more?: object): Promise<string>;

@@ -11,7 +11,7 @@ export type Fault = WireAnswer | "lose_reply" | undefined;
 
 /** A real relay behind a wire on which anything can go wrong. */
 export class FaultyRelay {
-  /** Asked for each request; undefined lets it through. */
+  /** Called for each request; undefined passes it on. */
   fault: (request: WireRequest) => Fault | Promise<Fault> = () => undefined;
   /** The wire that agents under test use. */
   readonly wire = new WireServer((request) => this.#respond(request));
@@ -31,19 +31,19 @@ export class FaultyRelay {
     return faulty;
   }
 
-  /** Straight to the relay, past all faults: for the other agents, and for the truth. */
+  /** Calls the relay without faults. */
   get direct(): RelayClient {
     return new RelayClient({ url: this.#relay.url });
   }
 
-  /** The relay comes back at the same address, without anything it knew. */
+  /** The relay restarts at the same address with an empty database. */
   async loseAllData(): Promise<void> {
     await this.#relay[Symbol.asyncDispose]();
     this.#starts += 1;
     this.#relay = await startRelay(configIn(this.#directory, this.#starts));
   }
 
-  /** The next time a fault is asked for, it is this one, for the first request that fits. */
+  /** Sets a fault for the next request that fits. */
   once(fits: (request: WireRequest) => boolean, fault: Fault): void {
     let done = false;
     const before = this.fault;

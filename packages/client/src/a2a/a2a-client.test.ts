@@ -86,7 +86,7 @@ for (const way of WAYS) {
       assert.equal(link?.["url"], "https://example.org/a.png");
     });
 
-    it("streams what becomes of a message, in pieces", async () => {
+    it("streams the events of a message, in pieces", async () => {
       await using setting = await setup(way);
       const events = await collect(setting.client.streamMessage("stream 你 好 吗"));
       assert.deepEqual(events.map(summary), [
@@ -191,7 +191,7 @@ for (const way of WAYS) {
       assert.equal(textOf(events.at(-1) ?? {}), "轮询");
     });
 
-    it("shows the card in 1.0, also the one for those whom the agent knows", async () => {
+    it("returns the card in 1.0, also the one for authenticated callers", async () => {
       await using setting = await setup({ ...way, apiKey: "k" }, { apiKey: "k" });
       const card = await setting.client.getAgentCard();
       const [first] = card["supportedInterfaces"] as readonly Record<string, unknown>[];

@@ -67,7 +67,7 @@ describe("an answer that is no A2A", () => {
     assertInvalid(error, /answered another request: id "other"/);
   });
 
-  it("is an error of the agent also with a status of its own", async () => {
+  it("is an error of the agent also with an unusual status", async () => {
     const error = { code: -32001, message: "Task not found" };
     const raised = await errorOf({ status: 404, json: { jsonrpc: "2.0", id: null, error } });
     assert.ok(raised instanceof A2aError);

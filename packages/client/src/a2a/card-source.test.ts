@@ -79,7 +79,7 @@ describe("the card of an agent", () => {
     assert.equal(agent.requests.length, 1);
   });
 
-  it("is not needed by those who say what the endpoint speaks", async () => {
+  it("is not needed by a caller that gives the dialect", async () => {
     await using agent = await startWireAgent(METHODS, { cardPath: "/none" });
     await assert.rejects(new A2AClient(`${agent.url}/rpc`).sendMessage("你好"), {
       code: "not_found",

@@ -148,7 +148,7 @@ describe("a stream of an agent that breaks", () => {
     assert.equal(agent.requests.filter(({ method }) => method === "POST").length, 1);
   });
 
-  it("is taken up anew when it falls silent", async () => {
+  it("is resumed when it falls silent", async () => {
     await using agent = await startWireAgent({
       SendStreamingMessage: () => rpcStream([["1", TASK]], "silence"),
       SubscribeToTask: () => rpcStream([["2", DONE]], "silence"),

@@ -181,7 +181,7 @@ function isAppending({ path, body }: WireRequest): boolean {
 }
 
 describe("an artifact that comes in pieces", () => {
-  it("grows for those who watch, and says when it is whole", async () => {
+  it("grows for its readers, and says when it is complete", async () => {
     await using setup = await setupAgent();
     const watched = gate();
     const first = gate();

@@ -63,7 +63,7 @@ async function setup(
 }
 
 for (const transport of ["websocket", "sse", "poll"] as const) {
-  describe(`an agent with a key of its own, by ${transport}`, () => {
+  describe(`an agent with its own key, by ${transport}`, () => {
     it("handles every message although each answer to a lease gets lost the first time", async () => {
       await using all = await setup(transport);
       await all.agent.start();

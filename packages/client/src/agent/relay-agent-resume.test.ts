@@ -19,8 +19,8 @@ async function killedAt(setup: Awaited<ReturnType<typeof setupAgent>>, worker: s
   return taskId;
 }
 
-describe("an agent whose process has a name of its own", () => {
-  it("takes up again what it had begun when it was killed, also what may not be done twice", async () => {
+describe("an agent with a worker name", () => {
+  it("resumes what it had begun when it was killed, also work that may not be done twice", async () => {
     await using setup = await setupAgent({ worker: "甲" });
     const taskId = await killedAt(setup, "甲");
     const attempts: number[] = [];
@@ -34,7 +34,7 @@ describe("an agent whose process has a name of its own", () => {
     assert.deepEqual(setup.errors, []);
   });
 
-  it("takes up at once what it was leased unheard, whose lease has not run out", async () => {
+  it("resumes at once what was leased to it without its knowledge, before the lease expires", async () => {
     await using setup = await setupAgent({ worker: "甲", leaseMs: 600_000 });
     setup.agent.onTask((task) => `attempt ${task.attempt}`);
     setup.relay.once(({ path }) => path.endsWith("/lease"), "lose_reply");

@@ -148,7 +148,7 @@ describe("an agent's tasks", () => {
     assert.equal(most, 2);
   });
 
-  it("wait for their turn before the same task: what is added comes after what runs", async () => {
+  it("run one after the other for the same task: a follow-up waits for the running handler", async () => {
     await using setup = await setupAgent();
     const begun = gate();
     const mayAsk = gate();
@@ -169,7 +169,7 @@ describe("an agent's tasks", () => {
     const taskId = await setup.ask("first");
     await begun.passed;
     await setup.direct.send({ from: ASKER, to: WORKER, body: "and this", task_id: taskId });
-    // MailboxMessage that comes later and is handled already shows that the addition could have been, too.
+    // A later message that is handled already shows that the follow-up could have been, too.
     for (const noted of notes) {
       await setup.direct.send({ from: ASKER, to: WORKER, body: "by the way" });
       await noted.passed;

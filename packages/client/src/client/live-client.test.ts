@@ -11,7 +11,7 @@ import { ResumedStream } from "../live/resumed-stream.ts";
 const MESSAGES = 6;
 const AGENT = "知微@demo";
 
-/** NewMessage n has the cursor 10 n, so that cursors cannot be taken for counts. */
+/** Message n has the cursor 10 n, so that cursors cannot be mistaken for counts. */
 function eventText(number: number, name = "message"): string {
   return `id: ${number * 10}\nevent: ${name}\ndata: {"id":"m${number}","body":"知微你好 ${number}"}\n\n`;
 }

@@ -201,8 +201,7 @@ export class LiveClient {
     const stream = new ResumedStream(call, parts, options);
     try {
       for (let event = await stream.next(); event !== undefined; event = await stream.next()) {
-        // A newer relay may send events that this client does not know. Known ones are trusted to have the declared
-        // shape.
+        // Skips events of a newer relay. The client trusts all others to have the declared shape.
         if (event.event === name) yield [parseData(event.data) as T, event.id];
       }
     } finally {

@@ -267,7 +267,7 @@ export class RelayClient extends LiveClient {
     return this.#get(["events"], "events", query, options, query.wait_ms);
   }
 
-  /** Deliveries by state: those of its own mailbox for an agent that names itself, all of them for operators. */
+  /** Deliveries by state: of one mailbox for its agent, of all mailboxes for operators. */
   queue(query: QueueQuery = {}, options: CallOptions = {}): Promise<QueueResponse> {
     return this.#get(["queue"], "entries", query, options);
   }

@@ -84,7 +84,7 @@ describe("an executor of the SDK behind a relay", () => {
     ]);
   });
 
-  it("is given what the caller said, who it is, and the task as it stands", async () => {
+  it("gets the message of the caller, its name, and the current task", async () => {
     const contexts: RequestContext[] = [];
     const executor = executorOf((context, says) => {
       contexts.push(context);

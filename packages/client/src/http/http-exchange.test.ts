@@ -17,7 +17,7 @@ async function setup(respond: Respond, options: Partial<RelayClientOptions> = {}
   return { server, client };
 }
 
-/** Answers with each of these in turn, then with the last one for ever. */
+/** Answers with each of these once, then with the last one for ever. */
 function inTurn(...answers: readonly [WireAnswer, ...WireAnswer[]]): Respond {
   let index = 0;
   return () => answers[Math.min(index++, answers.length - 1)] ?? answers[0];

@@ -259,7 +259,7 @@ describe("opening a socket", () => {
   });
 });
 
-describe("a lease whose caller has gone", () => {
+describe("a lease whose caller has aborted", () => {
   it("is given back when the relay grants it all the same", async () => {
     const released = Promise.withResolvers<unknown>();
     const leasing = Promise.withResolvers<WireAsk>();

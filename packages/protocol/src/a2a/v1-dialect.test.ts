@@ -111,7 +111,7 @@ describe("A2A 1.0", () => {
     });
   });
 
-  it("prefers its own spelling where both are there, and keeps the other", () => {
+  it("prefers its own spelling where both are given, and keeps the other", () => {
     for (const params of [
       { taskId: "t", task_id: "other", id: "p" },
       { task_id: "other", taskId: "t", id: "p" },
