@@ -1,7 +1,7 @@
 /*
  * The SDK. Each folder may import those below it:
  *
- * executor/   serves an `AgentExecutor` of the A2A SDK as a RelayAgent (its own entry, `@a2a-relay/client/a2a-executor`)
+ * executor/   serves an `AgentExecutor` of the A2A SDK as a RelayAgent; the entry `@a2a-relay/client/a2a-executor`
  * agent/      RelayAgent: leases messages, runs handlers, renews leases, settles outcomes; start at relay-agent.ts
  * client/     RelayClient: one method for each route; start at relay-client.ts
  * a2a/        A2AClient: calls any A2A agent; start at a2a-client.ts
