@@ -1,4 +1,4 @@
-import { retryDelayMs } from "../../packages/client/src/retry-delay.ts";
+import { retryDelayMs } from "../../packages/client/src/http/retry.ts";
 import type { InboxItem } from "./mailbox-item.ts";
 import type { MailboxStream, StreamAddress, StreamListener, StreamOpener } from "./mailbox-stream.ts";
 

@@ -1,35 +1,44 @@
-export { RelayClient } from "./relay-client.ts";
-export type { Fetch, RelayClientOptions } from "./relay-client-options.ts";
-export type { CallOptions } from "./http-exchange.ts";
+/*
+ * The SDK. Each folder may import those below it:
+ *
+ * executor/   serves an `AgentExecutor` of the A2A SDK as a RelayAgent; the entry `@a2a-relay/client/a2a-executor`
+ * agent/      RelayAgent: leases messages, runs handlers, renews leases, settles outcomes; start at relay-agent.ts
+ * client/     RelayClient: one method for each route; start at relay-client.ts
+ * a2a/        A2AClient: calls any A2A agent; start at a2a-client.ts
+ * live/       streams and sockets that reconnect and resume
+ * signing/    signed messages, webhooks and key proofs
+ * http/       requests, retries, server-sent events, options
+ */
+
+export { RelayClient } from "./client/relay-client.ts";
+export type { Fetch, RelayClientOptions } from "./http/relay-client-options.ts";
+export type { CallOptions } from "./http/http-exchange.ts";
 export type {
   EventsStreamQuery,
   StreamedEvent,
   StreamedItem,
   StreamedNotice,
   StreamedTaskEvent,
-} from "./live-client.ts";
-export type { FollowOptions } from "./resumed-stream.ts";
-export type { InboxFrame } from "./mail-frames.ts";
-export type { SocketChannel } from "./socket-channel.ts";
-export type { WebSocketConstructor, WebSocketEvent, WebSocketLike } from "./socket-connection.ts";
-export type { SocketOptions } from "./socket-options.ts";
-export { TransportBlocked } from "./transport-blocked.ts";
-export type { TaskQueueClient } from "./task-queue-client.ts";
-export { createIdempotencyKey } from "./idempotency-key.ts";
-export { type KeyProofOptions, proveKey } from "./key-proof.ts";
-export { type MessageSigning, signMessage } from "./sign-message.ts";
-export { verifyWebhook, type WebhookVerification } from "./verify-webhook.ts";
+} from "./client/live-client.ts";
+export type { FollowOptions } from "./live/resumed-stream.ts";
+export type { InboxFrame } from "./live/inbox-frames.ts";
+export type { WebSocketConstructor, WebSocketEvent, WebSocketLike } from "./http/relay-client-options.ts";
+export type { SocketChannel, SocketOptions } from "./live/socket-channel.ts";
+export { TransportBlocked } from "./http/http-answer.ts";
+export type { TaskQueueClient } from "./client/task-queue-client.ts";
+export { createIdempotencyKey } from "./http/idempotency.ts";
+export { type KeyProofOptions, type MessageSigning, proveKey, signMessage } from "./signing/sign.ts";
+export { verifyWebhook, type WebhookVerification } from "./signing/verify-webhook.ts";
 
-export { type AgentRequest, RelayAgent } from "./relay-agent.ts";
-export type { InboxTransportChoice, RelayAgentOptions } from "./relay-agent-options.ts";
-export type { MessageHandler, TaskHandler } from "./mail-worker.ts";
-export type { AddArtifactOptions, AgentTask, TaskReply, TaskReplyParts } from "./agent-task.ts";
-export type { ArtifactPiece, ArtifactPieces } from "./artifact-batches.ts";
-export type { AskedOverA2a } from "./asked-over-a2a.ts";
-export type { Said, SaidParts } from "./said.ts";
-export type { AgentMessage } from "./agent-message.ts";
-export type { ResultOptions, TaskOutcome, TaskRequest } from "./task-request.ts";
-export type { AgentActivity, OnAgentError } from "./background-errors.ts";
+export { type AgentRequest, RelayAgent } from "./agent/relay-agent.ts";
+export type { InboxTransportChoice, RelayAgentOptions } from "./agent/relay-agent-options.ts";
+export type { MessageHandler, TaskHandler } from "./agent/message-worker.ts";
+export type { AddArtifactOptions, AgentTask, TaskReply, TaskReplyParts } from "./agent/agent-task.ts";
+export type { ArtifactPiece, ArtifactPieces } from "./agent/artifact-batches.ts";
+export type { AskedOverA2a, Said, SaidParts } from "./agent/task-content.ts";
+export type { AgentMessage } from "./agent/agent-message.ts";
+export type { ResultOptions, TaskOutcome, TaskRequest } from "./agent/task-request.ts";
+export type { AgentActivity, OnAgentError } from "./agent/background-errors.ts";
 
 export { A2AClient } from "./a2a/a2a-client.ts";
 export type { A2aBindingName, A2AClientOptions } from "./a2a/a2a-client-options.ts";
@@ -42,11 +51,11 @@ export type {
   A2aSubscribeOptions,
   A2aTasksQuery,
 } from "./a2a/a2a-requests.ts";
-export type { A2aStreamEvent } from "./a2a/agent-binding.ts";
-export { isSettledState, isTerminalState } from "./a2a/settled-state.ts";
+export type { A2aStreamEvent } from "./a2a/stream-event.ts";
+export { isSettledState, isTerminalState } from "./a2a/stream-event.ts";
 export { type A2aSpoken, textOf } from "./a2a/text-of.ts";
 
-// What users of the SDK meet in its arguments and answers, so that they need one import.
+// Types of the SDK's arguments and answers, so that users need one import.
 export { A2aError, isTerminal, LIMITS, POSTMASTER, RelayError } from "@a2a-relay/protocol";
 export type {
   A2aArtifactUpdate,

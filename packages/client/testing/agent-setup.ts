@@ -1,6 +1,6 @@
-import { RelayAgent } from "../src/relay-agent.ts";
-import type { RelayAgentOptions } from "../src/relay-agent-options.ts";
-import type { RelayClient } from "../src/relay-client.ts";
+import { RelayAgent } from "../src/agent/relay-agent.ts";
+import type { RelayAgentOptions } from "../src/agent/relay-agent-options.ts";
+import type { RelayClient } from "../src/client/relay-client.ts";
 import { FaultyRelay } from "./faulty-relay.ts";
 
 export const WORKER = "translator@demo";
@@ -11,7 +11,7 @@ export interface AgentSetup extends AsyncDisposable {
   /** Past all faults. */
   readonly direct: RelayClient;
   readonly agent: RelayAgent;
-  /** What `onError` heard, as "activity code" or "activity message". */
+  /** The errors that `onError` got, as "activity code" or "activity message". */
   readonly errors: string[];
   /** Asks the agent for something and answers with the task's id. */
   ask(body: string, more?: object): Promise<string>;

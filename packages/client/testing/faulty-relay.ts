@@ -3,21 +3,21 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { loadConfig } from "../../relay/src/config/load-config.ts";
 import { type RunningRelay, startRelay } from "../../relay/src/server/start-relay.ts";
-import { RelayClient } from "../src/relay-client.ts";
+import { RelayClient } from "../src/client/relay-client.ts";
 import { type WireAnswer, type WireRequest, WireServer } from "./wire-server.ts";
 
-/** `lose_reply`: the relay acts on the request, and nobody hears of it. */
+/** `lose_reply`: the relay acts on the request, and the reply gets lost. */
 export type Fault = WireAnswer | "lose_reply" | undefined;
 
 /** A real relay behind a wire on which anything can go wrong. */
 export class FaultyRelay {
-  /** Asked for each request; undefined lets it through. */
+  /** Called for each request; undefined passes it on. */
   fault: (request: WireRequest) => Fault | Promise<Fault> = () => undefined;
   /** The wire that agents under test use. */
   readonly wire = new WireServer((request) => this.#respond(request));
   readonly #directory: string;
   #relay: RunningRelay;
-  #lives = 1;
+  #starts = 1;
 
   private constructor(directory: string, relay: RunningRelay) {
     this.#directory = directory;
@@ -31,19 +31,19 @@ export class FaultyRelay {
     return faulty;
   }
 
-  /** Straight to the relay, past all faults: for the other agents, and for the truth. */
+  /** Calls the relay without faults. */
   get direct(): RelayClient {
     return new RelayClient({ url: this.#relay.url });
   }
 
-  /** The relay comes back at the same address, without anything it knew. */
+  /** The relay restarts at the same address with an empty database. */
   async loseAllData(): Promise<void> {
     await this.#relay[Symbol.asyncDispose]();
-    this.#lives += 1;
-    this.#relay = await startRelay(configIn(this.#directory, this.#lives));
+    this.#starts += 1;
+    this.#relay = await startRelay(configIn(this.#directory, this.#starts));
   }
 
-  /** The next time a fault is asked for, it is this one, for the first request that fits. */
+  /** Sets a fault for the next request that fits. */
   once(fits: (request: WireRequest) => boolean, fault: Fault): void {
     let done = false;
     const before = this.fault;
@@ -85,10 +85,10 @@ export function to(end: string): (request: WireRequest) => boolean {
   return ({ path }) => path.endsWith(end);
 }
 
-function configIn(directory: string, life: number): ReturnType<typeof loadConfig> {
+function configIn(directory: string, start: number): ReturnType<typeof loadConfig> {
   const env = {
     PORT: "0",
-    A2A_RELAY_DATA: join(directory, String(life)),
+    A2A_RELAY_DATA: join(directory, String(start)),
     A2A_RELAY_LOG_LEVEL: "silent",
     A2A_RELAY_SWEEP_INTERVAL_MS: "20",
     A2A_RELAY_DRAIN_MS: "50",

@@ -1,8 +1,7 @@
 import type { MailboxItem, SocketFrame } from "@a2a-relay/protocol";
-import { HttpExchange } from "../src/http-exchange.ts";
-import { fillClientOptions, type RelayClientOptions } from "../src/relay-client-options.ts";
-import { SocketChannel, type SocketChannelParts } from "../src/socket-channel.ts";
-import type { SocketOptions } from "../src/socket-options.ts";
+import { HttpExchange } from "../src/http/http-exchange.ts";
+import { fillClientOptions, type RelayClientOptions } from "../src/http/relay-client-options.ts";
+import { SocketChannel, type SocketChannelParts, type SocketOptions } from "../src/live/socket-channel.ts";
 import type { WireAsk, WireConnection, WireSocket } from "./wire-socket.ts";
 
 export const AGENT = "知微@demo";
@@ -45,7 +44,7 @@ export async function openChannel(
 /** The cursors of the next pages. */
 export async function take(channel: SocketChannel, count: number): Promise<readonly string[]> {
   const cursors: string[] = [];
-  for await (const frame of channel.mail()) {
+  for await (const frame of channel.frames()) {
     cursors.push(frame.cursor);
     if (cursors.length === count) break;
   }

@@ -6,14 +6,14 @@ import { join } from "node:path";
 import type { Duplex } from "node:stream";
 import { loadConfig } from "../../relay/src/config/load-config.ts";
 import { type RunningRelay, startRelay } from "../../relay/src/server/start-relay.ts";
-import { RelayClient } from "../src/relay-client.ts";
+import { RelayClient } from "../src/client/relay-client.ts";
 
 type Environment = Readonly<Record<string, string>>;
 
-/** What the proxy does with sockets and streams: lets them through, knows nothing of them, or holds them back. */
+/** What the proxy does with sockets and streams: passes them, refuses them, or buffers them. */
 export type ProxyHabit = "pass" | "refuse" | "hold";
 
-/** A real relay behind a proxy with habits of its own, at one address whatever happens to the relay. */
+/** A real relay behind a faulty proxy, which keeps its address when the relay restarts. */
 export class ProxiedRelay {
   sockets: ProxyHabit = "pass";
   streams: ProxyHabit = "pass";
@@ -55,12 +55,12 @@ export class ProxiedRelay {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
-  /** Straight to the relay, past the proxy: for the other agents, and for the truth. */
+  /** Calls the relay without the proxy. */
   get direct(): RelayClient {
     return new RelayClient({ url: this.#relay?.url ?? "", apiKey: this.#env["A2A_RELAY_API_KEY"] });
   }
 
-  /** With all it knew before, at another port of its own. */
+  /** With its data, at another port. */
   async startRelay(): Promise<void> {
     this.#relay = await startRelay(configIn(this.#directory, this.#env));
   }
@@ -123,7 +123,7 @@ export class ProxiedRelay {
     const forwarded = this.#requestOf(incoming);
     forwarded.once("response", (answer) => {
       response.writeHead(answer.statusCode ?? 502, answer.headers);
-      // A proxy that gathers an answer until it is whole has nothing to pass on of one that never is.
+      // A proxy that buffers whole answers never passes on an endless one.
       if (isStream && this.streams === "hold") answer.resume();
       else {
         answer.on("data", (chunk: Buffer) => {

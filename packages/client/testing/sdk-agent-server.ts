@@ -15,7 +15,7 @@ import { SdkAgentExecutor } from "./sdk-agent-executor.ts";
 export interface SdkAgentOptions {
   /** The binding that the card names. Default both, JSON-RPC first. */
   readonly binding?: SdkAgentBinding;
-  /** A server of 0.3 alone answers as one that looks at no version header. Default 1.0. */
+  /** A server of only 0.3 ignores the version header. Default 1.0. */
   readonly dialect?: SdkAgentDialect | "both";
   /** Default true. */
   readonly isStreaming?: boolean;
@@ -25,7 +25,7 @@ export interface SdkAgentOptions {
   readonly path?: string;
   /** The A2A tenant that every interface names. */
   readonly tenant?: string;
-  /** Whoever does not show it as a bearer token gets 401, except for the card. Only who does gets the extended card. */
+  /** Callers without this bearer token get 401, except for the card. Only callers with it get the extended card. */
   readonly apiKey?: string;
   /** The name on the card. Default `sdk-agent`. */
   readonly name?: string;

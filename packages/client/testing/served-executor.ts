@@ -7,7 +7,7 @@ import {
 } from "@a2a-js/sdk/server";
 import type { A2aTask } from "@a2a-relay/protocol";
 import type { A2AClient } from "../src/a2a/a2a-client.ts";
-import { type ExecutorAgentOptions, serveExecutor } from "../src/a2a/executor-agent.ts";
+import { type ExecutorAgentOptions, serveExecutor } from "../src/executor/executor-agent.ts";
 import { type AgentSetup, setupAgent, WORKER } from "./agent-setup.ts";
 
 export interface Served extends AsyncDisposable {
@@ -59,17 +59,17 @@ export function executorOf(
 /** What an executor publishes, in short words. */
 export class Says {
   readonly bus: ExecutionEventBus;
-  readonly #place: { readonly taskId: string; readonly contextId: string };
+  readonly #ids: { readonly taskId: string; readonly contextId: string };
 
   constructor({ taskId, contextId }: RequestContext, bus: ExecutionEventBus) {
     this.bus = bus;
-    this.#place = { taskId, contextId };
+    this.#ids = { taskId, contextId };
   }
 
   status(state: string, text?: string, more: object = {}): void {
     const message =
       text === undefined ? undefined : { messageId: `m-${text}`, role: "ROLE_AGENT", parts: [{ text }] };
-    const event = { ...this.#place, status: { state: `TASK_STATE_${state}`, message }, ...more };
+    const event = { ...this.#ids, status: { state: `TASK_STATE_${state}`, message }, ...more };
     this.bus.publish(AgentEvent.statusUpdate(TaskStatusUpdateEvent.fromJSON(event)));
   }
 
@@ -77,12 +77,12 @@ export class Says {
     const artifact = Artifact.toJSON(
       Artifact.fromJSON({ artifactId, name: "译文", parts: text === "" ? [] : [{ text }] }),
     );
-    const event = { ...this.#place, artifact, ...how };
+    const event = { ...this.#ids, artifact, ...how };
     this.bus.publish(AgentEvent.artifactUpdate(TaskArtifactUpdateEvent.fromJSON(event)));
   }
 
   task(more: object): void {
-    const { taskId: id, contextId } = this.#place;
+    const { taskId: id, contextId } = this.#ids;
     this.bus.publish(AgentEvent.task(Task.fromJSON({ id, contextId, ...more })));
   }
 }

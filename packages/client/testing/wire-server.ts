@@ -8,7 +8,7 @@ export interface WireRequest {
   readonly query: URLSearchParams;
   readonly headers: IncomingMessage["headers"];
   readonly body: Readonly<Record<string, unknown>>;
-  /** Aborted when the client has gone. */
+  /** Aborted when the client has closed the connection. */
   readonly signal: AbortSignal;
 }
 

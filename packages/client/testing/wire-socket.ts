@@ -3,7 +3,7 @@ import { SOCKET_PROTOCOL, type SocketFrame, type SocketRequest } from "@a2a-rela
 import { type WebSocket, WebSocketServer } from "ws";
 import { LoopbackServer } from "./loopback-server.ts";
 
-/** What a client asked over a socket of its own. */
+/** A request of a client over a socket. */
 export interface WireAsk extends SocketRequest {
   readonly socket: WireConnection;
 }

@@ -1,18 +1,26 @@
+/*
+ * What both ends of a wire agree on. Each folder may import those below it; a2a/ and wire/ do not import each other:
+ *
+ * a2a/     A2A 1.0 as JSON, and the dialects that older agents and clients use
+ * wire/    requests and answers of the HTTP API, of streams and sockets, and of the task queue
+ * model/   agents, messages, deliveries, tasks, pushes
+ * base/    limits, errors, text and shared schemas
+ */
+
 export * from "./a2a/index.ts";
-export * from "./access.ts";
-export * from "./address.ts";
-export * from "./agent.ts";
-export * from "./api.ts";
-export * from "./base58.ts";
-export * from "./canonical-json.ts";
-export * from "./delivery.ts";
-export * from "./limits.ts";
-export * from "./message.ts";
-export * from "./part.ts";
-export * from "./push.ts";
-export * from "./relay-error.ts";
-export * from "./retry-stale.ts";
-export * from "./stream.ts";
-export * from "./task.ts";
-export * from "./task-queue.ts";
-export * from "./text.ts";
+export * from "./base/base58.ts";
+export * from "./base/limits.ts";
+export * from "./base/relay-error.ts";
+export * from "./base/text.ts";
+export * from "./model/address.ts";
+export * from "./model/agent.ts";
+export * from "./model/delivery.ts";
+export * from "./model/message.ts";
+export * from "./model/part.ts";
+export * from "./model/push.ts";
+export * from "./model/task.ts";
+export * from "./wire/access.ts";
+export * from "./wire/api.ts";
+export * from "./wire/repair.ts";
+export * from "./wire/stream.ts";
+export * from "./wire/task-queue.ts";

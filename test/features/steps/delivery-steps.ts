@@ -87,7 +87,7 @@ Given<RelayWorld>(
       const channel = await this.client.openSocket(name);
       const mail = new Follower(({ signal }) => {
         signal.addEventListener("abort", () => void channel.close(), { once: true });
-        return channel.mail();
+        return channel.frames();
       });
       this.delivery.sockets.set(name, { channel, mail: this.use(mail) });
     }

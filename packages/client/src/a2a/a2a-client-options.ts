@@ -1,45 +1,45 @@
 import { type A2aVersion, type AgentCard, quote, RelayError } from "@a2a-relay/protocol";
-import { type Fetch, parseInteger } from "../relay-client-options.ts";
-import type { RetryDelays } from "../retry-delay.ts";
+import { type Fetch, parseInteger } from "../http/relay-client-options.ts";
+import type { RetryDelays } from "../http/retry.ts";
 
-/** The bindings of A2A that this client speaks, by the names that cards give them. */
+/** The A2A bindings that this client supports, under their names in cards. */
 export const A2A_BINDINGS = ["JSONRPC", "HTTP+JSON"] as const;
 export type A2aBindingName = (typeof A2A_BINDINGS)[number];
 
 export interface A2AClientOptions {
   /**
-   * Where the agent is: its base address, below which its card is looked for, or the address of the card itself. With
-   * `dialect`, and where no card is found, it is the endpoint.
+   * The agent's base address, below which the client searches its card, or the address of the card. With `dialect`, and
+   * if there is no card, it is the endpoint.
    */
   readonly url?: string | undefined;
-  /** The agent's card, where it is known already: none is asked for. */
+  /** The agent's card; then the client does not request one. */
   readonly card?: AgentCard | undefined;
   /** Sent as a bearer token. */
   readonly apiKey?: string | undefined;
   /** Sent with every request, such as `{"X-API-Key": "…"}`. They count as credentials. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
-  /** Stands in for the global `fetch`. */
+  /** Replaces the global `fetch`. */
   readonly fetch?: Fetch | undefined;
-  /** Speak only this version. Absent: the best that the card names and this client knows. */
+  /** Use only this version. Absent: the newest that the card and this client have. */
   readonly dialect?: A2aVersion | undefined;
-  /** Speak only this binding. Absent: JSON-RPC, or HTTP+JSON where the card does not name it. */
+  /** Use only this binding. Absent: JSON-RPC, or HTTP+JSON if the card does not have it. */
   readonly binding?: A2aBindingName | undefined;
   /**
-   * How long an answer may take, in milliseconds; of a stream, its beginning. Default 60,000: agents that are asked to
-   * work before they answer take their time.
+   * The time limit of an answer, or of the first byte of a stream, in milliseconds. Default 60,000: some agents work
+   * before they answer.
    */
   readonly timeoutMs?: number | undefined;
-  /** A stream without a byte for so long is taken up anew. Default 300,000: few agents give signs of life. */
+  /** The client reconnects a stream without a byte for this time. Default 300,000: few agents send heartbeats. */
   readonly idleMs?: number | undefined;
-  /** How often what only reads is tried again, and a broken stream taken up anew. 0 is never. Default 4. */
+  /** How often the client repeats read requests and resumes a broken stream. 0 is never. Default 4. */
   readonly retries?: number | undefined;
-  /** The ceiling of the first delay between tries, in milliseconds; it doubles. Default 200. */
+  /** The ceiling of the first delay between attempts, in milliseconds; it doubles. Default 200. */
   readonly retryDelayMs?: number | undefined;
-  /** The ceiling of every delay, and the longest `Retry-After` that is waited for. Default 10,000. */
+  /** The ceiling of every delay, and the longest `Retry-After` that the client honours. Default 10,000. */
   readonly retryDelayMsMax?: number | undefined;
-  /** Between two looks at a task of an agent without streams; it grows to ten times that. Default 1,000. */
+  /** The time between two polls of an agent without streams; it grows to ten times that. Default 1,000. */
   readonly pollMs?: number | undefined;
-  /** The largest answer, and the largest event of a stream. Default 16 MiB, twice the artifacts of a relay's task. */
+  /** The largest answer, and the largest event of a stream. Default 16 MiB, twice the artifacts of a task. */
   readonly answerBytesMax?: number | undefined;
 }
 
@@ -75,7 +75,7 @@ export function fillA2AClientOptions(input: string | A2AClientOptions): FilledA2
     url: options.url === undefined ? undefined : parseAgentUrl("url", options.url),
     card: options.card,
     headers: parseHeaders(options),
-    // Looked up at each call, because instrumentation replaces the global one after modules are loaded.
+    // Read at each call, because instrumentation replaces the global one after modules are loaded.
     fetch: options.fetch ?? ((url: string, init: RequestInit) => globalThis.fetch(url, init)),
     dialect: options.dialect,
     binding: options.binding,
@@ -91,7 +91,7 @@ export function fillA2AClientOptions(input: string | A2AClientOptions): FilledA2
   });
 }
 
-/** An absolute address that can be asked. `where` names it in the error. */
+/** `where` names the address in the error. */
 export function parseAgentUrl(where: string, input: unknown, base?: string): string {
   const url = typeof input === "string" && URL.canParse(input, base) ? new URL(input, base) : undefined;
   if (url === undefined || (url.protocol !== "http:" && url.protocol !== "https:")) {
@@ -100,7 +100,7 @@ export function parseAgentUrl(where: string, input: unknown, base?: string): str
       `${where}: expected an address such as https://agent.example.org, got ${quote(input)}`,
     );
   }
-  // The value is not shown: it may hold a password.
+  // The error does not show the value: it may hold a password.
   if (url.username !== "" || url.password !== "") {
     const advice = "give `apiKey` or `headers` instead";
     throw new RelayError("invalid_argument", `${where}: must not hold a user or password; ${advice}`);
@@ -114,7 +114,7 @@ function parseHeaders({ apiKey, headers }: A2AClientOptions): Readonly<Record<st
   try {
     return Object.fromEntries(new Headers(given));
   } catch (cause) {
-    // The values are not shown: error texts end up in logs.
+    // The error does not show the values: error texts end up in logs.
     const advice = "expected printable ASCII; is there a line break at the end of one?";
     throw new RelayError("invalid_argument", `apiKey, headers: ${advice}`, { cause });
   }

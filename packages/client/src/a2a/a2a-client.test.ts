@@ -4,7 +4,7 @@ import { A2aError, type A2aStreamResponse } from "@a2a-relay/protocol";
 import { type SdkAgent, type SdkAgentOptions, startSdkAgent } from "../../testing/sdk-agent-server.ts";
 import { A2AClient } from "./a2a-client.ts";
 import type { A2AClientOptions } from "./a2a-client-options.ts";
-import type { A2aStreamEvent } from "./agent-binding.ts";
+import type { A2aStreamEvent } from "./stream-event.ts";
 import { textOf } from "./text-of.ts";
 
 const WAYS: readonly SdkAgentOptions[] = [
@@ -86,7 +86,7 @@ for (const way of WAYS) {
       assert.equal(link?.["url"], "https://example.org/a.png");
     });
 
-    it("streams what becomes of a message, in pieces", async () => {
+    it("streams the events of a message, in pieces", async () => {
       await using setting = await setup(way);
       const events = await collect(setting.client.streamMessage("stream 你 好 吗"));
       assert.deepEqual(events.map(summary), [
@@ -191,7 +191,7 @@ for (const way of WAYS) {
       assert.equal(textOf(events.at(-1) ?? {}), "轮询");
     });
 
-    it("shows the card in 1.0, also the one for those whom the agent knows", async () => {
+    it("returns the card in 1.0, also the one for authenticated callers", async () => {
       await using setting = await setup({ ...way, apiKey: "k" }, { apiKey: "k" });
       const card = await setting.client.getAgentCard();
       const [first] = card["supportedInterfaces"] as readonly Record<string, unknown>[];

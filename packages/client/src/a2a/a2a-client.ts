@@ -7,7 +7,8 @@ import {
   type A2aTaskList,
   type AgentCard,
 } from "@a2a-relay/protocol";
-import type { CallOptions } from "../http-exchange.ts";
+import type { CallOptions } from "../http/http-exchange.ts";
+import type { FilledClientOptions } from "../http/relay-client-options.ts";
 import {
   type A2AClientOptions,
   fillA2AClientOptions,
@@ -25,22 +26,20 @@ import {
   defined,
   sendParams,
 } from "./a2a-requests.ts";
-import type {
-  A2aCallOptions,
-  A2aEventSource,
-  A2aOpenOptions,
-  A2aParams,
-  A2aStreamEvent,
-} from "./agent-binding.ts";
+import type { A2aCallOptions, A2aOpenOptions, A2aParams } from "./agent-binding.ts";
+import {
+  type A2aEventSource,
+  type A2aStreamEvent,
+  isSettledState,
+  stateOf,
+  SingleEventSource,
+} from "./stream-event.ts";
 import { AgentConnection } from "./agent-connection.ts";
-import { FollowedTask, type FollowedTaskParts } from "./followed-task.ts";
-import { PolledTask } from "./polled-task.ts";
-import { isSettledState, stateOf } from "./settled-state.ts";
-import { SingleEventSource } from "./sse-event-source.ts";
+import { FollowedTask, type FollowedTaskParts, PolledTask } from "./followed-task.ts";
 
 /**
- * Talks to any A2A agent, whatever version and binding its card names. What goes in and what comes out is A2A 1.0.
- * Errors are RelayErrors; those that the agent itself gave are A2aErrors.
+ * A client for any A2A agent, in any version and binding of its card. Its arguments and results are A2A 1.0. Errors are
+ * RelayErrors; those of the agent itself are A2aErrors.
  */
 export class A2AClient {
   readonly #options: FilledA2AClientOptions;
@@ -51,21 +50,21 @@ export class A2AClient {
     this.#connection = new AgentConnection(this.#options, new A2aHttp(this.#options));
   }
 
-  /** The agent's card, in 1.0. Asked for each time, with the ETag of the last one. */
+  /** The agent's card, in 1.0. Requested each time, with the ETag of the last one. */
   async getAgentCard(options: A2aCardOptions = {}): Promise<AgentCard> {
     if (options.extended === true) return this.#call("extended-card", {}, options);
     return this.#connection.refreshCard(options);
   }
 
-  /** Sends, and waits until the task is settled, or has begun with `returnImmediately`. */
+  /** Waits until the task is settled, or with `returnImmediately` until it has begun. */
   async sendMessage(message: A2aMessageInput, options: A2aSendOptions = {}): Promise<A2aSendResult> {
     // The binding has checked that it is one of the two.
     return (await this.#call("send", sendParams(message, options), options)) as A2aSendResult;
   }
 
   /**
-   * Sends, and tells what becomes of it until the task is settled. A connection that breaks is taken up again; then, or
-   * with an agent that has no streams, an event `task` is the whole task as it stands.
+   * Sends, and yields events until the task is settled. Resumes a broken connection; then, or with an agent without
+   * streams, an event `task` is the whole current task.
    */
   async *streamMessage(
     message: A2aMessageInput,
@@ -92,8 +91,8 @@ export class A2AClient {
   }
 
   /**
-   * What becomes of a task until it is over; first the task as it stands. It goes on while the agent waits for
-   * somebody. Of a task that is over already, it is the task and no more.
+   * The events of a task until it is over, first the current task. Continues while the agent waits for input. Yields
+   * only the task if it is over already.
    */
   async *subscribe(
     taskId: string,
@@ -105,7 +104,7 @@ export class A2AClient {
     yield* this.#follow({ begin, fallBack, endsInterrupted: false, taskId, lastEventId }, options);
   }
 
-  /** The task once it is over, or waits for somebody. */
+  /** The task once it is over, or waits for input. */
   async waitFor(taskId: string, options: A2aGetTaskOptions = {}): Promise<A2aTask> {
     for (;;) {
       const task = await this.getTask(taskId, options);
@@ -187,11 +186,20 @@ export class A2AClient {
   }
 }
 
-/** The binding has checked as much of it as anybody stands on. */
+/** The binding has checked the members that the client uses. */
 function asTask(result: A2aParams): A2aTask {
   return result as A2aTask;
 }
 
 function asPushConfig(result: A2aParams): A2aPushConfig {
   return result as A2aPushConfig;
+}
+
+/** A client for an agent of a relay. It needs no card: the address and the version are fixed. */
+export function createAgentClient(relay: FilledClientOptions, agentId: string): A2AClient {
+  const { apiKey, fetch, retries, retryDelayMs, retryDelayMsMax } = relay;
+  const url = `${relay.url}/agents/${encodeURIComponent(agentId)}/a2a`;
+  const supportedInterfaces = [{ url, protocolBinding: "JSONRPC", protocolVersion: "1.0" }];
+  const card = { name: agentId, supportedInterfaces, capabilities: { streaming: true } };
+  return new A2AClient({ card, apiKey, fetch, retries, retryDelayMs, retryDelayMsMax });
 }

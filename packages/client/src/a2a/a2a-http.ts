@@ -1,9 +1,7 @@
 import { quote, RelayError } from "@a2a-relay/protocol";
-import type { CallOptions } from "../http-exchange.ts";
-import { onAbort } from "../on-abort.ts";
-import { pause } from "../pause.ts";
-import { parseRetryAfterMs, retryDelayMs } from "../retry-delay.ts";
-import { isAway } from "../until-reached.ts";
+import { onAbort, pause } from "../http/abort.ts";
+import { type CallOptions, errorText } from "../http/http-exchange.ts";
+import { isAway, parseRetryAfterMs, retryDelayMs } from "../http/retry.ts";
 import type { FilledA2AClientOptions } from "./a2a-client-options.ts";
 import { invalidAgentResponse } from "./agent-answer.ts";
 
@@ -12,15 +10,15 @@ export interface A2aHttpRequest {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string | undefined;
-  /** Whether a cache on the way may answer; a browser has one of its own. */
+  /** Whether a cache may answer; browsers have one. */
   readonly cache?: RequestCache | undefined;
-  /** It only reads, so that it may be asked twice. */
+  /** The request only reads, so it may be repeated. */
   readonly isRepeatable?: boolean | undefined;
 }
 
 export interface A2aHttpAnswer {
   readonly method: string;
-  /** The address that answered, behind all redirects. */
+  /** The address that answered, after all redirects. */
   readonly url: string;
   readonly status: number;
   readonly headers: Headers;
@@ -33,12 +31,12 @@ export interface A2aHttpStream {
   readonly body: ReadableStream<Uint8Array>;
 }
 
-/** Those that keep the method and the body of a request. */
+/** These keep the method and the body of a request. */
 const KEEPING_REDIRECTS = [307, 308];
 const REDIRECTS = [301, 302, 303, ...KEEPING_REDIRECTS];
 const REDIRECTS_MAX = 3;
-/** What a server says, or a proxy in front of it, that will be there again soon. */
-const AWAY = [429, 502, 503, 504];
+/** A server or proxy that is unavailable for a moment. */
+const UNAVAILABLE = [429, 502, 503, 504];
 
 /** Requests to an agent over `fetch`: time limits, bounded answers, careful redirects, every failure a RelayError. */
 export class A2aHttp {
@@ -48,7 +46,7 @@ export class A2aHttp {
     this.#options = options;
   }
 
-  /** The whole answer, whatever its status. */
+  /** The whole answer, with any status. */
   async ask(request: A2aHttpRequest, options: CallOptions): Promise<A2aHttpAnswer> {
     for (let attempt = 1; ; attempt += 1) {
       const isLast = request.isRepeatable !== true || attempt > this.#options.retries;
@@ -59,7 +57,7 @@ export class A2aHttp {
         );
         retryAfterMs = parseRetryAfterMs(answer.headers.get("retry-after")) ?? 0;
         const isPatient = retryAfterMs <= this.#options.delays.maxMs;
-        if (isLast || !isPatient || !AWAY.includes(answer.status)) return answer;
+        if (isLast || !isPatient || !UNAVAILABLE.includes(answer.status)) return answer;
       } catch (reason) {
         options.signal?.throwIfAborted();
         if (isLast || !isAway(reason)) throw reason;
@@ -68,7 +66,7 @@ export class A2aHttp {
     }
   }
 
-  /** A stream of events, or the whole answer where it is none. One try. */
+  /** A stream of events, or the whole answer if it is no stream. One attempt. */
   open(request: A2aHttpRequest, options: CallOptions): Promise<A2aHttpAnswer | A2aHttpStream> {
     return this.#try(request, options, async (response, url) => {
       const { status, headers, body } = response;
@@ -105,7 +103,7 @@ export class A2aHttp {
     }
   }
 
-  /** By hand, so that no credential goes to somebody else and no POST becomes a GET. */
+  /** Follows redirects itself, so that no credential goes to another host and no POST becomes a GET. */
   async #follow(
     request: A2aHttpRequest,
     signal: AbortSignal,
@@ -134,10 +132,10 @@ export class A2aHttp {
     { from, response, hops }: { readonly from: string; readonly response: Response; readonly hops: number },
   ): string {
     const location = response.headers.get("location");
-    // Browsers hide where to.
+    // Browsers hide the location.
     const to = location !== null && URL.canParse(location, from) ? new URL(location, from) : undefined;
     const refuse = (reason: string): Error => {
-      const where = to === undefined ? "elsewhere" : quote(to.href);
+      const where = to === undefined ? "another address" : quote(to.href);
       const advice = "give that address itself if you trust it";
       return invalidAgentResponse(`${method} ${from} redirects to ${where}, ${reason}; ${advice}`);
     };
@@ -186,14 +184,7 @@ function lateAnswer({ method, url }: A2aHttpRequest, limitMs: number): RelayErro
 function unreachable({ method, url }: A2aHttpRequest, reason: unknown): RelayError {
   const cause = reason instanceof Error && reason.cause !== undefined ? reason.cause : reason;
   const advice = "is the agent running, and is this its address?";
-  return new RelayError("unavailable", `${method} ${url} failed: ${why(cause)}; ${advice}`, {
+  return new RelayError("unavailable", `${method} ${url} failed: ${errorText(cause)}; ${advice}`, {
     cause: reason,
   });
-}
-
-function why(reason: unknown): string {
-  if (!(reason instanceof Error)) return String(reason);
-  // An AggregateError over several addresses of one host has an empty message; its code says enough.
-  if (reason.message !== "") return reason.message;
-  return "code" in reason ? String(reason.code) : reason.name;
 }

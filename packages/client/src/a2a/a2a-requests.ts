@@ -1,28 +1,28 @@
 import type { A2aMessage, A2aPushConfig, A2aState, Part } from "@a2a-relay/protocol";
-import type { CallOptions } from "../http-exchange.ts";
-import { createIdempotencyKey } from "../idempotency-key.ts";
+import type { CallOptions } from "../http/http-exchange.ts";
+import { createIdempotencyKey } from "../http/idempotency.ts";
 import type { A2aParams } from "./agent-binding.ts";
 
-/** A message to be sent: a text, or parts with whatever else; what is missing is filled in. */
+/** A text, or a message with parts; the client fills in missing members. */
 export type A2aMessageInput = string | (Partial<A2aMessage> & { readonly parts: readonly Part[] });
 
-/** Where an agent is to post what becomes of a task. */
+/** Where the agent should push updates of a task. */
 export type A2aPushConfigInput = Omit<Partial<A2aPushConfig>, "url"> & { readonly url: string };
 
 export interface A2aSendOptions extends CallOptions {
-  /** The conversation that the message belongs to. */
+  /** The context of the message. */
   readonly contextId?: string | undefined;
-  /** The task that it goes on with: an answer to `TASK_STATE_INPUT_REQUIRED`. */
+  /** The task to continue, after `TASK_STATE_INPUT_REQUIRED`. */
   readonly taskId?: string | undefined;
   /** Of the request, not of the message. */
   readonly metadata?: Readonly<Record<string, unknown>> | undefined;
-  /** The answer is the task as it begins. Default false: the agent answers when the task is settled. */
+  /** The agent answers with the new task. Default false: it answers when the task is settled. */
   readonly returnImmediately?: boolean | undefined;
-  /** How many messages of the task's history are wanted; 0 is none. Absent: as the agent likes. */
+  /** How many messages of the history to return; 0 is none. Absent: the agent decides. */
   readonly historyLength?: number | undefined;
   readonly acceptedOutputModes?: readonly string[] | undefined;
   readonly pushConfig?: A2aPushConfigInput | undefined;
-  /** Sent as `Idempotency-Key`: an agent that heeds it, as a relay does, does the work of two like requests once. */
+  /** Sent as `Idempotency-Key`: an agent that supports it, as a relay does, handles repeated requests once. */
   readonly idempotencyKey?: string | undefined;
 }
 
@@ -42,12 +42,12 @@ export interface A2aTasksQuery {
 }
 
 export interface A2aSubscribeOptions extends CallOptions {
-  /** The `eventId` of the last event that was seen, where the agent gives such. */
+  /** The `eventId` of the last event, if the agent numbers its events. */
   readonly lastEventId?: string | undefined;
 }
 
 export interface A2aCardOptions extends CallOptions {
-  /** The card that the agent shows to those it knows. */
+  /** The card for authenticated callers. */
   readonly extended?: boolean | undefined;
 }
 
@@ -65,7 +65,7 @@ export function sendParams(input: A2aMessageInput, options: A2aSendOptions): A2a
   });
 }
 
-/** What is undefined is left out: dialects move members, and would move the gaps. */
+/** Removes undefined members: dialects would rename them too. */
 export function defined(members: object): A2aParams {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined));
 }

@@ -1,35 +1,24 @@
-import type { A2aOperation, A2aStreamResponse } from "@a2a-relay/protocol";
-import type { CallOptions } from "../http-exchange.ts";
+import type { A2aOperation, A2aVersion } from "@a2a-relay/protocol";
+import type { A2aEventSource } from "./stream-event.ts";
+import type { CallOptions } from "../http/http-exchange.ts";
 
-/** What is asked, in 1.0. */
+/** Params or results of an operation, in 1.0. */
 export type A2aParams = Readonly<Record<string, unknown>>;
 
 export interface A2aCallOptions extends CallOptions {
-  /** Makes a repeated send harmless where the agent heeds it. */
+  /** Makes a repeated send harmless if the agent supports it. */
   readonly idempotencyKey?: string | undefined;
 }
 
 export interface A2aOpenOptions extends A2aCallOptions {
-  /** After which event to go on, where the agent numbers them. */
+  /** Resume after this event, if the agent numbers its events. */
   readonly lastEventId?: string | undefined;
 }
 
-/** One event of a stream, in 1.0, and what to come back with if the agent numbers its events. */
-export type A2aStreamEvent = A2aStreamResponse & { readonly eventId?: string };
-
-/** Events as they come; undefined once there are no more. `unavailable` when the connection broke. */
-export interface A2aEventSource {
-  /** How long the agent asks to wait before coming back. */
-  readonly retryMs?: number | undefined;
-  next(): Promise<A2aStreamEvent | undefined>;
-  /** Hangs up. Harmless when it has ended. */
-  cancel(): void;
-}
-
-/** One way of asking an agent, over one of its interfaces. What goes in and comes out is 1.0. */
+/** Calls an agent over one of its interfaces. Params and results are 1.0. */
 export interface AgentBinding {
   call(operation: A2aOperation, params: A2aParams, options: A2aCallOptions): Promise<A2aParams>;
-  /** An answer that goes on; one try. */
+  /** One attempt to open a stream. */
   open(
     operation: "stream" | "subscribe",
     params: A2aParams,
@@ -37,7 +26,7 @@ export interface AgentBinding {
   ): Promise<A2aEventSource>;
 }
 
-/** What may be asked twice without harm. */
+/** Operations that may safely be repeated. */
 export const READING_OPERATIONS: readonly A2aOperation[] = [
   "get",
   "list",
@@ -45,3 +34,18 @@ export const READING_OPERATIONS: readonly A2aOperation[] = [
   "push-list",
   "extended-card",
 ];
+
+export interface StreamLimits {
+  readonly idleMs: number;
+  readonly charsMax: number;
+}
+
+/** Versions before 1.0 have no version header, and browsers would send a preflight for it. */
+export function callHeaders(version: A2aVersion, options: A2aOpenOptions): Record<string, string> {
+  const { idempotencyKey, lastEventId } = options;
+  return {
+    ...(version === "1.0" ? { "a2a-version": version } : {}),
+    ...(idempotencyKey === undefined ? {} : { "idempotency-key": idempotencyKey }),
+    ...(lastEventId === undefined ? {} : { "last-event-id": lastEventId }),
+  };
+}

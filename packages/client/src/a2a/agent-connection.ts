@@ -1,8 +1,8 @@
 import { A2aError, type AgentCard, readCard } from "@a2a-relay/protocol";
-import type { CallOptions } from "../http-exchange.ts";
+import type { CallOptions } from "../http/http-exchange.ts";
 import type { FilledA2AClientOptions } from "./a2a-client-options.ts";
 import type { A2aHttp } from "./a2a-http.ts";
-import { asObject } from "./agent-answer.ts";
+import { asObject } from "../http/http-answer.ts";
 import type { AgentBinding } from "./agent-binding.ts";
 import { type AgentInterface, chooseInterface } from "./agent-interface.ts";
 import { CardSource, NoCardFound } from "./card-source.ts";
@@ -12,11 +12,11 @@ import { RestBinding } from "./rest-binding.ts";
 interface Chosen {
   readonly interface: AgentInterface;
   readonly binding: AgentBinding;
-  /** Undefined where there is no card. */
+  /** Undefined when the agent has no card. */
   readonly card: AgentCard | undefined;
 }
 
-/** What is known of an agent, and how it is spoken to; learned when it is first needed. */
+/** The card and the binding of an agent, loaded on first use. */
 export class AgentConnection {
   readonly #options: FilledA2AClientOptions;
   readonly #http: A2aHttp;
@@ -29,7 +29,7 @@ export class AgentConnection {
     this.#cards = options.url === undefined ? undefined : new CardSource(http, options.url);
   }
 
-  /** The card as it is now. */
+  /** The current card. */
   async refreshCard(options: CallOptions): Promise<AgentCard> {
     const { card } = this.#options;
     if (card !== undefined) return readCard(card);
@@ -38,13 +38,13 @@ export class AgentConnection {
     return found.card;
   }
 
-  /** An agent without a card is asked and may refuse. */
+  /** True without a card: the agent may refuse. */
   async canStream(options: CallOptions): Promise<boolean> {
     const { card } = await this.#choose(options);
     return card === undefined || asObject(card["capabilities"])?.["streaming"] === true;
   }
 
-  /** Where the version was guessed and proves wrong, which the first answer tells, the call is made once more. */
+  /** If the version was guessed and the agent does not know the method, repeats the call in 0.1. */
   async use<T>(call: (binding: AgentBinding) => Promise<T>, options: CallOptions): Promise<T> {
     const chosen = await this.#choose(options);
     try {
@@ -77,7 +77,7 @@ export class AgentConnection {
   }
 
   #find(options: CallOptions): ReturnType<CardSource["get"]> {
-    // Without an address there is a card, and then nobody asks for one.
+    // Unreachable: without an address the options have a card.
     if (this.#cards === undefined) throw new NoCardFound([], []);
     return this.#cards.get(options);
   }

@@ -14,28 +14,27 @@ import {
   parseAgentUrl,
 } from "./a2a-client-options.ts";
 
-/** One way to reach an agent. */
+/** An endpoint of an agent. */
 export interface AgentInterface {
   readonly url: string;
   readonly binding: A2aBindingName;
   readonly version: A2aVersion;
-  /** To be repeated in each request. */
+  /** Sent with each request. */
   readonly tenant: string | undefined;
-  /** The card does not tell the version: it is one from before cards told it. */
+  /** The card does not name the version, as old cards did not. */
   readonly isGuessed: boolean;
 }
 
-/** What a card told before it told versions: methods as of 0.2, which most agents have that are still there. */
+/** Most agents whose card names no version have the methods of 0.2. */
 const GUESSED_VERSION: A2aVersion = "0.2";
 
-/** Whether something that was found at the address of a card is one. */
 export function isAgentCard(value: Readonly<Record<string, unknown>>): boolean {
   return interfacesOf(value).length > 0 || typeof value["url"] === "string";
 }
 
 /**
- * The interface to use: JSON-RPC before HTTP+JSON, then the newest version, then the order of the card.
- * `cardUrl`: where the card was found, for addresses that are relative to it.
+ * Prefers JSON-RPC to HTTP+JSON, then the newest version, then the order of the card. Relative addresses are resolved
+ * against `cardUrl`.
  */
 export function chooseInterface(
   card: AgentCard,
@@ -44,7 +43,7 @@ export function chooseInterface(
 ): AgentInterface {
   const usable = interfacesOf(readCard(card))
     .map((written) => readInterface(written, card, cardUrl))
-    .filter((known) => known !== undefined)
+    .filter((each) => each !== undefined)
     .filter(({ binding }) => wishes.binding === undefined || binding === wishes.binding)
     .filter(
       ({ version, isGuessed }) => wishes.dialect === undefined || isGuessed || version === wishes.dialect,
@@ -64,15 +63,15 @@ function interfacesOf(card: AgentCard): readonly Written[] {
   return written.filter((one): one is Written => typeof one === "object" && one !== null);
 }
 
-/** Undefined for a binding or a version that this client does not speak. */
+/** Undefined for a binding or version that this client does not support. */
 function readInterface(
   written: Written,
   card: AgentCard,
   cardUrl: string | undefined,
 ): AgentInterface | undefined {
   const { protocolBinding: name } = written;
-  const binding = A2A_BINDINGS.find((known) => typeof name === "string" && known === name.toUpperCase());
-  // Where a card of an older version names none, its dialect has none to hand on.
+  const binding = A2A_BINDINGS.find((each) => typeof name === "string" && each === name.toUpperCase());
+  // A card without interfaces and version is an old one.
   const isGuessed = interfacesOf(card).length === 0 && card["protocolVersion"] === undefined;
   const version = isGuessed
     ? GUESSED_VERSION
@@ -109,7 +108,7 @@ function noInterface(
   return new RelayError("invalid_argument", `${what}; this client wants ${wanted}`);
 }
 
-/** A card that came over a safe line must not have credentials sent over an open one. */
+/** A card that came over HTTPS must not send credentials over HTTP. */
 function assertSafe(
   { url }: AgentInterface,
   { headers }: Pick<FilledA2AClientOptions, "headers">,

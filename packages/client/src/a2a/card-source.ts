@@ -1,21 +1,22 @@
 import { type AgentCard, readCard, RelayError } from "@a2a-relay/protocol";
-import type { CallOptions } from "../http-exchange.ts";
+import type { CallOptions } from "../http/http-exchange.ts";
 import type { A2aHttp } from "./a2a-http.ts";
-import { foreignAnswer, isRefusedForGood, parseObject } from "./agent-answer.ts";
+import { foreignAnswer, isRefusedForGood } from "./agent-answer.ts";
+import { parseObject } from "../http/http-answer.ts";
 import { isAgentCard } from "./agent-interface.ts";
 
 export interface FoundCard {
-  /** In 1.0, whatever it was written in. */
+  /** Converted to 1.0. */
   readonly card: AgentCard;
-  /** As it was written: its version tells that of the agent. */
+  /** As the agent wrote it; it tells the agent's version. */
   readonly written: AgentCard;
   readonly url: string;
 }
 
-/** Where cards are, newest custom first. */
+/** The newest convention first. */
 const WELL_KNOWN = [".well-known/agent-card.json", ".well-known/agent.json"];
 
-/** The card of the agent at an address, remembered with its ETag. */
+/** Loads the card of an agent, and caches it with its ETag. */
 export class CardSource {
   readonly #http: A2aHttp;
   readonly #addresses: readonly string[];
@@ -27,7 +28,6 @@ export class CardSource {
     this.#addresses = cardAddresses(url);
   }
 
-  /** Asks whether it has changed, if it was asked before. */
   async get(options: CallOptions): Promise<FoundCard> {
     const addresses = this.#found === undefined ? this.#addresses : [this.#found.url];
     const failures: RelayError[] = [];
@@ -48,7 +48,7 @@ export class CardSource {
       ...(this.#etag === undefined ? {} : { "if-none-match": this.#etag }),
     };
     const request = { method: "GET", url: address, headers, isRepeatable: true } as const;
-    // Always asked anew: with an ETag of ours, any other mode makes `fetch` forbid the answer that nothing has changed.
+    // With our own ETag, `fetch` accepts a 304 only in this mode.
     const answer = await this.#http.ask({ ...request, cache: "no-cache" }, options);
     if (answer.status === 304 && this.#found !== undefined) return this.#found;
     const written = answer.status === 200 ? parseObject(answer.text) : undefined;
@@ -63,7 +63,7 @@ export class CardSource {
   }
 }
 
-/** Whoever knows what the agent speaks can do without. */
+/** A caller that gives the `dialect` needs no card. */
 export class NoCardFound extends RelayError {
   constructor(addresses: readonly string[], failures: readonly RelayError[]) {
     const advice =
@@ -72,7 +72,7 @@ export class NoCardFound extends RelayError {
   }
 }
 
-/** Below the given address, which is a folder whether or not a slash says so. */
+/** Below the given address, with or without a trailing slash. */
 function cardAddresses(url: string): readonly string[] {
   const base = new URL(url);
   if (base.pathname.endsWith(".json")) return [url];

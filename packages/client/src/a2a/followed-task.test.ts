@@ -2,10 +2,10 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { rpcStream, startWireAgent, streamOf, wireCard } from "../../testing/wire-agent.ts";
 import { WireServer } from "../../testing/wire-server.ts";
-import { settledWithin } from "../pause.ts";
-import { A2AClient } from "./a2a-client.ts";
+import { settledWithin } from "../http/abort.ts";
 import type { A2AClientOptions } from "./a2a-client-options.ts";
-import type { A2aStreamEvent } from "./agent-binding.ts";
+import { A2AClient } from "./a2a-client.ts";
+import type { A2aStreamEvent } from "./stream-event.ts";
 import { textOf } from "./text-of.ts";
 
 const IDS = { taskId: "t", contextId: "c" };
@@ -112,18 +112,18 @@ describe("a stream of an agent that breaks", () => {
   });
 
   it("is followed by polling where each subscription gives the task and ends", async () => {
-    let looks = 0;
+    let polls = 0;
     await using agent = await startWireAgent({
       SendStreamingMessage: () => rpcStream([["", TASK]], "end"),
       SubscribeToTask: () => rpcStream([["", TASK]], "end"),
       GetTask: () => {
-        looks += 1;
-        return { result: looks < 3 ? TASK.task : DONE_TASK };
+        polls += 1;
+        return { result: polls < 3 ? TASK.task : DONE_TASK };
       },
     });
     const events = await collect(clientOf(agent).streamMessage("你好"));
-    assert.equal(looks, 3);
-    // Of the send, of the subscription, of the first look, and, as the second saw no change, of the third.
+    assert.equal(polls, 3);
+    // Of the send, of the subscription, of the first poll, and, as the second saw no change, of the third.
     assert.deepEqual(kinds(events), ["- task", "- task", "- task", "- task 全部"]);
     const subscriptions = agent.requests.filter(({ body }) => body["method"] === "SubscribeToTask");
     assert.equal(subscriptions.length, 1);
@@ -148,7 +148,7 @@ describe("a stream of an agent that breaks", () => {
     assert.equal(agent.requests.filter(({ method }) => method === "POST").length, 1);
   });
 
-  it("is taken up anew when it falls silent", async () => {
+  it("is resumed when it falls silent", async () => {
     await using agent = await startWireAgent({
       SendStreamingMessage: () => rpcStream([["1", TASK]], "silence"),
       SubscribeToTask: () => rpcStream([["2", DONE]], "silence"),
@@ -159,7 +159,7 @@ describe("a stream of an agent that breaks", () => {
 });
 
 describe("a stream of an agent", () => {
-  it("ends when the agent waits for somebody, but not for a mere watcher", async () => {
+  it("ends when the agent waits for input, but not for an observer", async () => {
     const asks = { statusUpdate: { ...IDS, status: { state: "TASK_STATE_INPUT_REQUIRED" } } };
     await using agent = await startWireAgent({
       SendStreamingMessage: () =>
@@ -186,7 +186,7 @@ describe("a stream of an agent", () => {
     assert.equal((await collect(client.subscribe("t"))).length, 4);
   });
 
-  it("that breaks while the agent waits for somebody is taken up again", async () => {
+  it("that breaks while the agent waits for input is resumed", async () => {
     const waits = { task: { ...TASK.task, status: { state: "TASK_STATE_INPUT_REQUIRED" } } };
     let asked = 0;
     await using agent = await startWireAgent({
@@ -206,7 +206,7 @@ describe("a stream of an agent", () => {
       },
     });
     const client = clientOf(agent);
-    // Whoever answered has the question still open before them; whoever only watches waits for the end.
+    // The sender has to answer the question; an observer waits for the end.
     assert.deepEqual(kinds(await collect(client.streamMessage("蓝色", { taskId: "t" }))), [
       "- task",
       "- task",
@@ -238,14 +238,14 @@ describe("a stream of an agent", () => {
     assert.deepEqual(kinds(events), ["- task", "- task 全部"]);
   });
 
-  it("is looked at again after an absence where it is only looked at from time to time", async () => {
-    let looks = 0;
+  it("is polled again after an absence of an agent that is only polled", async () => {
+    let polls = 0;
     await using agent = await startWireAgent(
       {
         SendMessage: () => ({ result: TASK }),
         GetTask: () => {
-          looks += 1;
-          return looks <= 3 ? "reset" : { result: DONE_TASK };
+          polls += 1;
+          return polls <= 3 ? "reset" : { result: DONE_TASK };
         },
       },
       { card: { capabilities: {} } },

@@ -1,30 +1,36 @@
-import { A2aError, RelayError } from "@a2a-relay/protocol";
-import type { CallOptions } from "../http-exchange.ts";
-import { pause } from "../pause.ts";
-import { type RetryDelays, retryDelayMs } from "../retry-delay.ts";
-import { isAwayCode } from "../until-reached.ts";
+import { A2aError, type A2aTask, RelayError } from "@a2a-relay/protocol";
+import { pause } from "../http/abort.ts";
+import type { CallOptions } from "../http/http-exchange.ts";
+import { isAwayCode, retryDelayMs, type RetryDelays } from "../http/retry.ts";
 import { invalidAgentResponse } from "./agent-answer.ts";
-import type { A2aEventSource, A2aOpenOptions, A2aStreamEvent } from "./agent-binding.ts";
-import { isSettledState, isTerminalState, stateOf, taskIdOf } from "./settled-state.ts";
+import type { A2aOpenOptions } from "./agent-binding.ts";
+import {
+  type A2aEventSource,
+  type A2aStreamEvent,
+  isSettledState,
+  isTerminalState,
+  stateOf,
+  taskIdOf,
+} from "./stream-event.ts";
 
 export interface FollowedTaskParts {
-  /** Where the events begin. */
+  /** Opens the first source of events. */
   readonly begin: () => Promise<A2aEventSource>;
-  /** Another way to begin, for when the agent says that it does not do it in this one. */
+  /** Used when the agent does not support `begin`. */
   readonly fallBack: () => Promise<A2aEventSource>;
-  /** Takes the task up again. */
+  /** Resumes the task. */
   readonly subscribe: (taskId: string, options: A2aOpenOptions) => Promise<A2aEventSource>;
-  /** Looks at the task from time to time, for agents that cannot be subscribed to. */
+  /** Polls the task, for agents without subscriptions. */
   readonly poll: (taskId: string) => A2aEventSource;
   readonly retries: number;
   readonly delays: RetryDelays;
-  /** It ends when the agent waits for somebody: whoever sent has to act, and a mere watcher has not. */
+  /** Ends when the agent waits for input: right for the sender, not for an observer. */
   readonly endsInterrupted: boolean;
   readonly taskId?: string | undefined;
   readonly lastEventId?: string | undefined;
 }
 
-/** The events of a task until it is settled, over as many connections as it takes. */
+/** The events of a task until it is settled, over any number of connections. */
 export class FollowedTask {
   readonly #parts: FollowedTaskParts;
   readonly #options: CallOptions;
@@ -33,14 +39,14 @@ export class FollowedTask {
   #lastEventId: string | undefined;
   #hasTask: boolean;
   #isSettled = false;
-  /** Connections since the last one that brought news. */
+  /** Connections since the last new event. */
   #failures = 0;
-  /** Nothing has come over this connection yet. */
+  /** This connection has brought no event yet. */
   #isFresh = true;
-  /** Nor anything that was not known before. */
+  /** This connection has brought nothing new yet. */
   #isIdle = true;
   #isResumed = false;
-  /** There is no simpler way left to ask. */
+  /** Polling, or the fallback of the first request, is in use. */
   #hasFallenBack = false;
 
   constructor(parts: FollowedTaskParts, options: CallOptions) {
@@ -64,7 +70,7 @@ export class FollowedTask {
     }
   }
 
-  /** Undefined once the task is settled and the agent has no more to say. */
+  /** Undefined once the task is settled and the agent has ended the stream. */
   async #next(): Promise<A2aStreamEvent | undefined> {
     for (;;) {
       const event = await this.#take();
@@ -94,7 +100,7 @@ export class FollowedTask {
     if (state !== undefined) this.#isSettled = isSettledState(state);
     if (event.message === undefined) this.#hasTask = true;
     this.#isFresh = false;
-    // Each subscription begins with the task as it stands, so that alone is no sign that things go on.
+    // Each subscription begins with the current task, so that alone is nothing new.
     if (event.task === undefined || !this.#isResumed || this.#hasFallenBack) {
       this.#isIdle = false;
       this.#failures = 0;
@@ -103,15 +109,15 @@ export class FollowedTask {
   }
 
   #isOver(event: A2aStreamEvent): boolean {
-    // A message in the place of a task is the whole answer.
+    // A message instead of a task is the whole answer.
     if (event.message !== undefined) return !this.#hasTask;
     if (isTerminalState(stateOf(event))) return true;
     if (!this.#parts.endsInterrupted || !this.#isSettled) return false;
-    // The task that comes first may still be as it was before what was just sent reached the agent.
+    // The first task may still have the state from before the message reached the agent.
     return event.statusUpdate !== undefined || this.#isResumed;
   }
 
-  /** A first answer that says no. To a task that is taken up again, any no may mean that it is over by now. */
+  /** The agent refused the first request of a connection. When resuming, any refusal may mean that the task is over. */
   #isRefused(error: RelayError): boolean {
     if (!this.#isFresh || this.#hasFallenBack) return false;
     return this.#isResumed || isNotServed(error);
@@ -125,7 +131,7 @@ export class FollowedTask {
       this.#isResumed && taskId !== undefined ? this.#parts.poll(taskId) : await this.#parts.fallBack();
   }
 
-  /** `broken`: why the connection is gone; undefined where the agent ended the stream itself, too early. */
+  /** `broken`: why the connection broke; undefined when the agent ended the stream too early. */
   async #resume(broken: RelayError | undefined): Promise<void> {
     const { subscribe, poll, retries } = this.#parts;
     const retryMs = this.#source?.retryMs ?? 0;
@@ -151,7 +157,7 @@ export class FollowedTask {
   }
 }
 
-/** Opens when it is first asked, so that failing to open is one way of failing to give the first event. */
+/** Opens on the first `next`, so that a failure to open counts as a failure of the first event. */
 class OpeningSource implements A2aEventSource {
   readonly #open: () => Promise<A2aEventSource>;
   #source: A2aEventSource | undefined;
@@ -174,7 +180,7 @@ class OpeningSource implements A2aEventSource {
   }
 }
 
-/** The agent has done nothing, because it does not do such things. */
+/** The agent does not support the operation, and did nothing. */
 function isNotServed(error: RelayError): boolean {
   return error instanceof A2aError && ["MethodNotFound", "UnsupportedOperation"].includes(error.a2a);
 }
@@ -186,4 +192,57 @@ function endedWithoutEvent(): RelayError {
 function endedEarly(taskId: string): RelayError {
   const message = `the agent ends the stream of the task ${taskId} again and again before the task is over`;
   return new RelayError("unavailable", `${message}; ask for the task later`);
+}
+
+export interface PolledTaskParts {
+  readonly taskId: string;
+  readonly getTask: (taskId: string, options: CallOptions) => Promise<A2aTask>;
+  readonly pollMs: number;
+  /** Yielded first. */
+  readonly first?: A2aStreamEvent | undefined;
+}
+
+/** The longest pause, as a multiple of the first. */
+const GROWTH_MAX = 10;
+const GROWTH = 1.5;
+
+/** Polls a task and yields it each time it has changed, until it is settled. */
+export class PolledTask implements A2aEventSource {
+  readonly #parts: PolledTaskParts;
+  readonly #options: CallOptions;
+  #seen: string | undefined;
+  #isSettled = false;
+  #polls = 0;
+
+  constructor(parts: PolledTaskParts, options: CallOptions) {
+    this.#parts = parts;
+    this.#options = options;
+  }
+
+  async next(): Promise<A2aStreamEvent | undefined> {
+    const { first } = this.#parts;
+    if (this.#seen === undefined && first !== undefined) return this.#emit(first);
+    while (!this.#isSettled) {
+      if (this.#seen !== undefined) await pause(this.#pauseMs(), this.#options);
+      const task = await this.#parts.getTask(this.#parts.taskId, this.#options);
+      if (JSON.stringify(task) !== this.#seen) return this.#emit({ task });
+    }
+    return undefined;
+  }
+
+  cancel(): void {
+    this.#isSettled = true;
+  }
+
+  #emit(event: A2aStreamEvent): A2aStreamEvent {
+    this.#seen = JSON.stringify(event.task);
+    this.#isSettled = isSettledState(stateOf(event));
+    return event;
+  }
+
+  #pauseMs(): number {
+    const { pollMs } = this.#parts;
+    this.#polls += 1;
+    return Math.min(pollMs * GROWTH ** (this.#polls - 1), pollMs * GROWTH_MAX);
+  }
 }

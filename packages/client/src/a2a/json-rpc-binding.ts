@@ -6,23 +6,24 @@ import {
   fromJsonRpcError,
   quote,
 } from "@a2a-relay/protocol";
-import { toJson } from "../http-exchange.ts";
-import { createIdempotencyKey } from "../idempotency-key.ts";
-import type { ServerSentEvent } from "../sse-parser.ts";
+import { toJson } from "../http/http-exchange.ts";
+import { createIdempotencyKey } from "../http/idempotency.ts";
+import type { ServerSentEvent } from "../http/sse-parser.ts";
 import type { A2aHttp, A2aHttpAnswer, A2aHttpRequest } from "./a2a-http.ts";
-import { asObject, foreignAnswer, invalidAgentResponse, parseObject } from "./agent-answer.ts";
+import { foreignAnswer, invalidAgentResponse, readEvent, readResult } from "./agent-answer.ts";
+import { asObject, parseObject } from "../http/http-answer.ts";
 import {
   type A2aCallOptions,
-  type A2aEventSource,
   type A2aOpenOptions,
   type A2aParams,
   type AgentBinding,
+  callHeaders,
   READING_OPERATIONS,
+  type StreamLimits,
 } from "./agent-binding.ts";
+import { type A2aEventSource, SingleEventSource } from "./stream-event.ts";
 import type { AgentInterface } from "./agent-interface.ts";
-import { readEvent, readResult } from "./agent-result.ts";
-import { SingleEventSource, SseEventSource } from "./sse-event-source.ts";
-import { callHeaders, type StreamLimits } from "./call-headers.ts";
+import { SseEventSource } from "./sse-event-source.ts";
 
 /** A2A over JSON-RPC 2.0. */
 export class JsonRpcBinding implements AgentBinding {
@@ -96,7 +97,7 @@ export class JsonRpcBinding implements AgentBinding {
   }
 }
 
-/** Errors of JSON-RPC come with 200 or with any other status. */
+/** JSON-RPC errors come with 200 or any other status. */
 function readAnswer(answer: A2aHttpAnswer, id: string): unknown {
   const envelope = parseObject(answer.text);
   const error = asObject(envelope?.["error"]);
@@ -105,7 +106,7 @@ function readAnswer(answer: A2aHttpAnswer, id: string): unknown {
   if (!isSuccess || envelope === undefined || !Object.hasOwn(envelope, "result")) {
     throw foreignAnswer(answer, "instead of an answer of JSON-RPC");
   }
-  // What a cache or a proxy mixes up would else be taken for the answer. Not all agents send the id back.
+  // Detects answers that a cache or proxy mixed up. Not all agents return the id.
   const answered = envelope["id"];
   if (answered != null && answered !== id) {
     throw invalidAgentResponse(

@@ -5,27 +5,28 @@ import {
   type A2aOperation,
   fromRestError,
   quote,
+  RelayError,
   V03_REST_DIALECT,
 } from "@a2a-relay/protocol";
-import { toJson } from "../http-exchange.ts";
-import type { ServerSentEvent } from "../sse-parser.ts";
+import { toJson } from "../http/http-exchange.ts";
+import type { ServerSentEvent } from "../http/sse-parser.ts";
 import type { A2aHttp, A2aHttpAnswer, A2aHttpRequest } from "./a2a-http.ts";
-import { asObject, foreignAnswer, invalidAgentResponse, parseObject } from "./agent-answer.ts";
+import { foreignAnswer, invalidAgentResponse, readEvent, readResult } from "./agent-answer.ts";
+import { asObject, parseObject } from "../http/http-answer.ts";
 import {
   type A2aCallOptions,
-  type A2aEventSource,
   type A2aOpenOptions,
   type A2aParams,
   type AgentBinding,
+  callHeaders,
   READING_OPERATIONS,
+  type StreamLimits,
 } from "./agent-binding.ts";
+import { type A2aEventSource, SingleEventSource } from "./stream-event.ts";
 import type { AgentInterface } from "./agent-interface.ts";
-import { readEvent, readResult } from "./agent-result.ts";
-import { callHeaders, type StreamLimits } from "./call-headers.ts";
-import { REST_ROUTES, restUrl } from "./rest-route.ts";
-import { SingleEventSource, SseEventSource } from "./sse-event-source.ts";
+import { SseEventSource } from "./sse-event-source.ts";
 
-/** A2A as HTTP+JSON: one address for each thing that can be asked. */
+/** A2A over HTTP+JSON. */
 export class RestBinding implements AgentBinding {
   readonly #http: A2aHttp;
   readonly #interface: AgentInterface;
@@ -54,7 +55,7 @@ export class RestBinding implements AgentBinding {
     const request = this.#request(operation, params, options);
     const accept = "text/event-stream, application/a2a+json, application/json";
     let answer = await this.#http.open({ ...request, headers: { ...request.headers, accept } }, options);
-    // The text of the specification says POST and its protocol buffers say GET; agents heed one or both.
+    // The text of the specification says POST, its protocol buffers say GET, and agents support one or both.
     if (operation === "subscribe" && !("body" in answer) && isNoRoute(answer)) {
       const { url, headers } = request;
       answer = await this.#http.open({ method: "POST", url, headers: { ...headers, accept } }, options);
@@ -121,4 +122,61 @@ function readEventData(event: ServerSentEvent, url: string): unknown {
     throw fromRestError(status >= 400 && status <= 599 ? status : 500, data);
   }
   return data;
+}
+
+interface RestRoute {
+  readonly method: A2aHttpRequest["method"];
+  /** Without the `/v1` of 0.3. `id` returns an encoded parameter. */
+  readonly path: (id: (name: string) => string) => string;
+  readonly hasBody: boolean;
+}
+
+const PUSH = (id: (name: string) => string): string => `/tasks/${id("taskId")}/pushNotificationConfigs`;
+
+export const REST_ROUTES: Readonly<Record<A2aOperation, RestRoute>> = {
+  send: { method: "POST", path: () => "/message:send", hasBody: true },
+  stream: { method: "POST", path: () => "/message:stream", hasBody: true },
+  get: { method: "GET", path: (id) => `/tasks/${id("id")}`, hasBody: false },
+  list: { method: "GET", path: () => "/tasks", hasBody: false },
+  cancel: { method: "POST", path: (id) => `/tasks/${id("id")}:cancel`, hasBody: true },
+  subscribe: { method: "GET", path: (id) => `/tasks/${id("id")}:subscribe`, hasBody: false },
+  "push-create": { method: "POST", path: PUSH, hasBody: true },
+  "push-get": { method: "GET", path: (id) => `${PUSH(id)}/${id("id")}`, hasBody: false },
+  "push-list": { method: "GET", path: PUSH, hasBody: false },
+  "push-delete": { method: "DELETE", path: (id) => `${PUSH(id)}/${id("id")}`, hasBody: false },
+  "extended-card": { method: "GET", path: () => "/extendedAgentCard", hasBody: false },
+};
+
+/** Parameters of the path, which the query must not repeat. */
+const IN_PATH = ["id", "taskId", "tenant"];
+
+export function restUrl(
+  { url, version, tenant }: AgentInterface,
+  operation: A2aOperation,
+  params: A2aParams,
+): string {
+  const route = REST_ROUTES[operation];
+  const address = new URL(url);
+  const base = address.pathname.replace(/\/+$/, "");
+  const id = (name: string): string => encodeId(params[name]);
+  if (version === "1.0") {
+    address.pathname = base + (tenant === undefined ? "" : `/${encodeId(tenant)}`) + route.path(id);
+  } else {
+    // Some cards of 0.3 have an address with /v1, some without.
+    const path = operation === "extended-card" ? "/card" : route.path(id);
+    address.pathname = (base.endsWith("/v1") ? base : `${base}/v1`) + path;
+  }
+  if (route.hasBody) return address.href;
+  for (const [name, value] of Object.entries(params)) {
+    if (IN_PATH.includes(name) || value === undefined) continue;
+    address.searchParams.append(name, typeof value === "string" ? value : JSON.stringify(value));
+  }
+  return address.href;
+}
+
+function encodeId(id: unknown): string {
+  // The URL parser resolves dots even after encoding, so they would silently call another route.
+  if (typeof id === "string" && id.isWellFormed() && !["", ".", ".."].includes(id))
+    return encodeURIComponent(id);
+  throw new RelayError("invalid_argument", `${quote(id)} is not a usable id`);
 }

@@ -1,11 +1,11 @@
 import { type A2aDialect, RelayError } from "@a2a-relay/protocol";
-import type { ServerSentEvent } from "../sse-parser.ts";
-import { SseReader, type SseReaderOptions } from "../sse-reader.ts";
+import type { ServerSentEvent } from "../http/sse-parser.ts";
+import { SseReader, type SseReaderOptions } from "../http/sse-reader.ts";
 import type { A2aHttpStream } from "./a2a-http.ts";
-import type { A2aEventSource, A2aStreamEvent } from "./agent-binding.ts";
-import { readEvent } from "./agent-result.ts";
+import { readEvent } from "./agent-answer.ts";
+import type { A2aEventSource, A2aStreamEvent } from "./stream-event.ts";
 
-/** What the agent wrote into an event, in its dialect; thrown, if it is an error. */
+/** The data of an event in the agent's dialect. Throws if the event is an error. */
 export type ReadData = (event: ServerSentEvent) => unknown;
 
 /** The events of an agent that streams. */
@@ -53,24 +53,5 @@ export class SseEventSource implements A2aEventSource {
       const message = `${this.#url} sends an event that is too large; raise \`answerBytesMax\` if it is right to`;
       throw new RelayError("too_large", message, { cause: reason });
     }
-  }
-}
-
-/** An agent that answers at once where a stream was asked for. */
-export class SingleEventSource implements A2aEventSource {
-  #event: A2aStreamEvent | undefined;
-
-  constructor(event: A2aStreamEvent) {
-    this.#event = event;
-  }
-
-  async next(): Promise<A2aStreamEvent | undefined> {
-    const event = this.#event;
-    this.#event = undefined;
-    return event;
-  }
-
-  cancel(): void {
-    this.#event = undefined;
   }
 }

@@ -8,12 +8,11 @@ import {
   textOfParts,
 } from "@a2a-relay/protocol";
 
-/** Whatever an agent answers with. */
 export type A2aSpoken = A2aSendResult | A2aStreamResponse | A2aTask | A2aMessage;
 
 /**
- * What an agent said, as text: that of a task's artifacts, else of the message with its status, else the last message
- * of the agent in its history; or that of a message; or that of one event of a stream. Empty where it said nothing.
+ * The text of an answer: of a task's artifacts, else of its status message, else of the agent's last message in the
+ * history; or of a message; or of one event of a stream. Empty when there is none.
  */
 export function textOf(spoken: A2aSpoken): string {
   if ("status" in spoken && isObject(spoken.status)) return textOfTask(spoken as A2aTask);
@@ -33,7 +32,7 @@ function textOfTask({ artifacts, status, history }: A2aTask): string {
   return textOfMessage((history ?? []).findLast(({ role }) => role === "ROLE_AGENT"));
 }
 
-/** Without anything in between: an artifact that was streamed has one part for each piece, in the middle of words. */
+/** Joined without separators: a streamed artifact has one part for each piece, split within words. */
 function textOfArtifact({ parts }: Artifact): string {
   return partsOf(parts)
     .map((part) => textOfParts([part]))
@@ -44,7 +43,7 @@ function textOfMessage(message: A2aMessage | undefined): string {
   return textOfParts(partsOf(message?.parts));
 }
 
-/** Agents are strangers: where a list is promised there may be none. */
+/** Agents may violate the protocol, so the list may be missing. */
 function partsOf(parts: unknown): readonly Part[] {
   return Array.isArray(parts) ? parts.filter(isObject) : [];
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { RELAY_ERROR_CODES, RelayError } from "../relay-error.ts";
+import { RELAY_ERROR_CODES, RelayError } from "../base/relay-error.ts";
 import { fromJsonRpcError, fromRestError, toJsonRpcError, toRestError } from "./a2a-error-body.ts";
 import { A2A_ERROR_NAMES, A2A_ERRORS, A2aError } from "./a2a-error.ts";
 
@@ -79,7 +79,7 @@ describe("an error over JSON-RPC", () => {
     assert.equal(fromJsonRpcError({}).code, "internal");
   });
 
-  it("is not taken for another by a reason of somebody else's", () => {
+  it("is not taken for another by a reason of another domain", () => {
     const data = [{ "@type": TYPE, reason: "TASK_NOT_FOUND", domain: "example.com" }];
     const error = fromJsonRpcError({ code: -32602, message: "x", data });
     assert.ok(error instanceof A2aError);

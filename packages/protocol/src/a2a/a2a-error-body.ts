@@ -1,4 +1,4 @@
-import { isRelayErrorCode, RelayError, type RelayErrorCode } from "../relay-error.ts";
+import { isRelayErrorCode, RelayError, type RelayErrorCode } from "../base/relay-error.ts";
 import type { A2aVersion } from "./a2a-dialect.ts";
 import {
   A2A_ERROR_DOMAIN,
@@ -20,7 +20,7 @@ export interface ErrorInfo {
   readonly "@type": typeof ERROR_INFO_TYPE;
   readonly reason: string;
   readonly domain: string;
-  /** Only texts are allowed; what was none is JSON. */
+  /** Values must be strings; others are JSON. */
   readonly metadata?: Readonly<Record<string, string>>;
 }
 
@@ -39,7 +39,7 @@ export interface RestErrorBody {
   };
 }
 
-/** What each older dialect does not know yet, as the nearest that it does. */
+/** Errors that a dialect does not have, and the nearest one that it has. */
 const UNKNOWN_BEFORE: Readonly<Record<A2aVersion, Partial<Record<A2aErrorName, A2aErrorName>>>> = {
   "1.0": {},
   "0.3": { ExtensionSupportRequired: "InvalidRequest", VersionNotSupported: "InvalidRequest" },
@@ -56,7 +56,7 @@ const UNKNOWN_BEFORE: Readonly<Record<A2aVersion, Partial<Record<A2aErrorName, A
   },
 };
 
-/** For `error` of a JSON-RPC response; REST of 0.3 answers with just this as its body. */
+/** The `error` of a JSON-RPC response; REST of 0.3 uses it as the whole body. */
 export function toJsonRpcError(error: RelayError, version: A2aVersion): JsonRpcErrorBody {
   if (version === "1.0") {
     return { code: codeOf(error, version), message: error.message, data: [errorInfoOf(error)] };
@@ -64,7 +64,7 @@ export function toJsonRpcError(error: RelayError, version: A2aVersion): JsonRpcE
   return { code: codeOf(error, version), message: error.message };
 }
 
-/** For REST of 1.0, as AIP-193 says. */
+/** REST of 1.0, by AIP-193. */
 export function toRestError(error: RelayError, httpStatus: number): RestErrorBody {
   const { message } = error;
   return {
@@ -88,7 +88,7 @@ export function errorInfoOf(error: RelayError): ErrorInfo {
   };
 }
 
-/** The `error` of a JSON-RPC response, or the whole response, as the client raises it. */
+/** Reads the `error` of a JSON-RPC response, or the whole response. */
 export function fromJsonRpcError(body: unknown): RelayError {
   const error = isJsonObject(body) && isJsonObject(body["error"]) ? body["error"] : body;
   if (!isJsonObject(error)) return unreadable("an error without a body");
@@ -102,7 +102,7 @@ export function fromJsonRpcError(body: unknown): RelayError {
   );
 }
 
-/** A REST response that is no success: of 1.0, of 0.3, or of something before the agent that only has a status. */
+/** Reads a failed REST response of 1.0 or 0.3, or of a proxy that only sets a status. */
 export function fromRestError(status: number, body: unknown): RelayError {
   const error = isJsonObject(body) && isJsonObject(body["error"]) ? body["error"] : body;
   const code = relayCodeOfStatus(status);

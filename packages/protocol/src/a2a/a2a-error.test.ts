@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { RELAY_ERROR_CODES, RelayError } from "../relay-error.ts";
+import { RELAY_ERROR_CODES, RelayError } from "../base/relay-error.ts";
 import {
   A2A_ERROR_NAMES,
   A2A_ERRORS,

@@ -1,10 +1,10 @@
-import { RelayError, type RelayErrorCode, type RelayErrorOptions } from "../relay-error.ts";
+import { RelayError, type RelayErrorCode, type RelayErrorOptions } from "../base/relay-error.ts";
 
 export const A2A_ERROR_DOMAIN = "a2a-protocol.org";
-/** Of errors that A2A has no name for. */
+/** The domain of errors that A2A has no name for. */
 export const RELAY_ERROR_DOMAIN = "a2a-relay";
 
-/** The statuses of gRPC that we use, under the names that the REST binding writes too. */
+/** The gRPC statuses that we use; the REST binding writes the same names. */
 export const GRPC_STATUSES = {
   INVALID_ARGUMENT: 3,
   NOT_FOUND: 5,
@@ -23,11 +23,11 @@ export type GrpcStatus = keyof typeof GRPC_STATUSES;
 interface A2aErrorRow {
   /** JSON-RPC. */
   readonly code: number;
-  /** As 1.0.1 has it. */
+  /** As in 1.0.1. */
   readonly httpStatus: number;
   readonly grpc: GrpcStatus;
   readonly reason: string;
-  /** What it is on our other wires. */
+  /** The code on our other wires. */
   readonly relayCode: RelayErrorCode;
 }
 
@@ -85,7 +85,7 @@ export const A2A_ERRORS = {
 export type A2aErrorName = keyof typeof A2A_ERRORS;
 export const A2A_ERROR_NAMES = Object.keys(A2A_ERRORS) as readonly A2aErrorName[];
 
-/** An error that A2A has a name for. On every other wire it is the error of its code. */
+/** An error that A2A has a name for. Other wires use its code. */
 export class A2aError extends RelayError {
   override readonly name: string = "A2aError";
   readonly a2a: A2aErrorName;
@@ -96,10 +96,10 @@ export class A2aError extends RelayError {
   }
 }
 
-/** JSON-RPC leaves this one to servers. */
+/** JSON-RPC reserves this code for servers. */
 export const SERVER_ERROR_CODE = -32000;
 
-/** How our own errors look on A2A when it has no name for them. */
+/** Our error codes on A2A, where A2A has no name for them. */
 export const RELAY_ERRORS_ON_A2A = {
   invalid_argument: { code: A2A_ERRORS.InvalidParams.code, grpc: "INVALID_ARGUMENT" },
   unauthenticated: { code: SERVER_ERROR_CODE, grpc: "UNAUTHENTICATED" },

@@ -1,8 +1,8 @@
-import type { Artifact, Part } from "../part.ts";
+import type { Artifact, Part } from "../model/part.ts";
 
 /**
- * A2A 1.0 as JSON. What is read from a wire is only looked at where the relay has to know it: members that are not
- * named here stay, and parts are carried as they were written, in whatever dialect that was.
+ * A2A 1.0 as JSON. The relay reads only the members that it needs: unknown members stay, and parts are carried as they
+ * were written, in any dialect.
  */
 export const A2A_STATES = [
   "TASK_STATE_SUBMITTED",
@@ -18,7 +18,7 @@ export type A2aState = (typeof A2A_STATES)[number];
 
 export type A2aRole = "ROLE_USER" | "ROLE_AGENT";
 
-/** Members that the relay does not know are kept where they were. */
+/** Unknown members are kept. */
 interface Open {
   readonly [member: string]: unknown;
 }
@@ -62,12 +62,12 @@ export interface A2aArtifactUpdate extends Open {
   readonly lastChunk?: boolean;
 }
 
-/** What a send is answered with: one of the two. */
+/** The answer to a send: one of the two. */
 export type A2aSendResult =
   | { readonly task: A2aTask; readonly message?: undefined }
   | { readonly message: A2aMessage; readonly task?: undefined };
 
-/** What comes on a stream: one of the four. */
+/** An event of a stream: one of the four. */
 export interface A2aStreamResponse {
   readonly task?: A2aTask;
   readonly message?: A2aMessage;

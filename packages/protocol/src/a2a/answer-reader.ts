@@ -1,4 +1,4 @@
-import { RelayError } from "../relay-error.ts";
+import { RelayError } from "../base/relay-error.ts";
 import { A2aError } from "./a2a-error.ts";
 import type { A2aOperation } from "./a2a-dialect.ts";
 import { readCard } from "./card-dialect.ts";
@@ -8,8 +8,8 @@ import { readPushConfig } from "./push-config-dialect.ts";
 import { asList, asObject, type PartReader, readTask, readWrapped } from "./v1-form.ts";
 
 /**
- * Answers of any dialect in the form of 1.0, as the client sees them. Agents in the field mix the dialects, so an
- * answer is taken by what it is, not by what it should be. One that is nothing at all is the agent's fault.
+ * Reads answers of any dialect into 1.0. Agents mix the dialects, so the shape of an answer decides, not the dialect it
+ * should have. An unreadable answer is the agent's fault.
  */
 const LIST_NAMES = memberNames({
   next_page_token: "nextPageToken",
@@ -46,7 +46,7 @@ export function readAnswer(
   });
 }
 
-/** What cannot be read in an answer is not the asker's mistake. */
+/** An unreadable answer is not the caller's mistake. */
 export function asAnswer<Answer>(read: () => Answer): Answer {
   try {
     return read();

@@ -63,7 +63,7 @@ describe("a card", () => {
     assert.equal(writeV03Card({ ...CARD, signatures: [{}] })["signatures"], undefined);
   });
 
-  it("keeps members that nobody knows in either shape", () => {
+  it("keeps unknown members in either shape", () => {
     const own = { ...CARD, "x-own": { 留: true } };
     assert.deepEqual(writeV03Card(own)["x-own"], { 留: true });
     assert.deepEqual(readCard(writeV03Card(own))["x-own"], { 留: true });

@@ -1,4 +1,4 @@
-import type { AgentCard } from "../agent.ts";
+import type { AgentCard } from "../model/agent.ts";
 import {
   definedMembers,
   isJsonObject,
@@ -16,13 +16,13 @@ import {
 } from "./security-dialect.ts";
 
 /**
- * Cards: 1.0 lists all interfaces alike, while 0.3, whose shape 0.1 and 0.2 share, has a main one and others beside
- * it. A signature covers the very shape it was made for, so a card that changes its shape loses its signatures.
+ * Cards: 1.0 lists all interfaces alike; 0.3 has a main interface and additional ones, and 0.1 and 0.2 share that
+ * shape. A signature covers one shape, so a converted card loses its signatures.
  */
 const V03_PROTOCOL_VERSION = "0.3.0";
 const DEFAULT_BINDING = "JSONRPC";
 
-/** What only cards of 0.3 have; one with any of them and no list of interfaces is such a card. */
+/** Members that only cards of 0.3 have. */
 const V03_MEMBERS = [
   "url",
   "preferredTransport",
@@ -61,7 +61,7 @@ const SKILL_NAMES = memberNames({
   security: "securityRequirements",
 });
 
-/** A card of any version as 1.0 has it. A card of 1.0 is given back as it is. */
+/** A card of any version as a card of 1.0. */
 export function readCard(card: AgentCard): AgentCard {
   const named = renameMembers(card, NAMES);
   const isOlder = V03_MEMBERS.some((name) => Object.hasOwn(named, name));
@@ -75,7 +75,7 @@ export function readCard(card: AgentCard): AgentCard {
   });
 }
 
-/** A card of any version as 0.3, 0.2 and 0.1 have it. */
+/** A card of any version as a card of 0.3, 0.2 and 0.1. */
 export function writeV03Card(card: AgentCard): AgentCard {
   return toV03(card, {
     scheme: writeSecurityScheme,
@@ -119,14 +119,14 @@ function toV03(card: AgentCard, notation: SecurityNotation): AgentCard {
   );
 }
 
-/** Interfaces made for older clients, if there are any; else all, as an endpoint may take every dialect. */
+/** Interfaces for older clients, or all if there are none: an endpoint may accept every dialect. */
 function olderFirst(interfaces: unknown): readonly JsonObject[] {
   const all = Array.isArray(interfaces) ? (interfaces as readonly unknown[]).filter(isJsonObject) : [];
   const older = all.filter(({ protocolVersion }) => String(protocolVersion).startsWith("0."));
   return older.length === 0 ? all : older;
 }
 
-/** Cards of 0.3 write all three numbers. */
+/** Cards of 0.3 write three numbers. */
 function versionOf({ protocolVersion }: JsonObject): string {
   const said = typeof protocolVersion === "string" ? protocolVersion : "";
   if (/^0\.\d+\.\d+$/.test(said)) return said;
@@ -161,7 +161,7 @@ function fromV03(card: JsonObject): JsonObject {
   });
 }
 
-/** The main interface, then the others; many cards name the main one among the others too. */
+/** The main interface, then the others; many cards repeat the main one among the others. */
 function readInterfaces(card: JsonObject): readonly JsonObject[] {
   const { url, preferredTransport, additionalInterfaces, protocolVersion } = card;
   if (typeof url !== "string") return [];

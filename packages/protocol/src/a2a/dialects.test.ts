@@ -64,7 +64,7 @@ describe("the version header", () => {
     for (const said of [undefined, "", "  "]) assert.equal(parseA2aVersion(said), undefined);
   });
 
-  it("is unknown when it names what nobody speaks", () => {
+  it("is unknown when it names no version of A2A", () => {
     for (const said of ["9.9", "1.1", "0.4", "v1.0", "1.0-rc", "1.0, 0.3", "一", "1.", "10"]) {
       assert.equal(parseA2aVersion(said), "unknown");
     }

@@ -17,8 +17,8 @@ export const A2A_DIALECTS: Readonly<Record<A2aVersion, A2aDialect>> = {
 };
 
 /**
- * Who asks, by the name of what is asked: names differ between the dialects, and clients forget the header. Where more
- * than one dialect has the name, the version that was said decides, or else the younger one.
+ * The dialect of a call by its method: names differ between the dialects, and clients forget the version header. Where
+ * several dialects have the name, the given version decides, or else the newest.
  */
 export function dialectOfMethod(
   method: string,
@@ -35,12 +35,12 @@ interface MeantByMethod {
   readonly operation: A2aOperation;
 }
 
-/** What each method means, in every dialect that has it, the youngest first. */
+/** The meanings of each method, newest dialect first. */
 const METHODS: ReadonlyMap<string, readonly MeantByMethod[]> = methodsOf([
   ...A2A_VERSIONS.flatMap((version) =>
     A2A_OPERATIONS.map((operation) => ({ dialect: A2A_DIALECTS[version], operation })),
   ).map((meant) => [meant.dialect.methods[meant.operation], meant] as const),
-  // Releases of 0.3.0 were served under this name too.
+  // Some releases of 0.3.0 use this name.
   ["agent/authenticatedExtendedCard", { dialect: V03_DIALECT, operation: "extended-card" }],
 ]);
 
@@ -54,12 +54,10 @@ function methodsOf(
   return methods;
 }
 
-/** The `A2A-Version` header. Its patch number has no meaning; an empty one says nothing. */
+/** Reads the `A2A-Version` header. The patch number has no meaning; undefined when empty. */
 export function parseA2aVersion(header: string | undefined): A2aVersion | "unknown" | undefined {
   const said = header?.trim() ?? "";
   if (said === "") return undefined;
-  const asWeWriteIt = A2A_VERSIONS.find((version) => version === said);
-  if (asWeWriteIt !== undefined) return asWeWriteIt;
   const [, major, minor = "0"] = /^(\d+)(?:\.(\d+)(?:\.\d+)*)?$/.exec(said) ?? [];
   return A2A_VERSIONS.find((version) => version === `${major}.${minor}`) ?? "unknown";
 }

@@ -1,19 +1,21 @@
-import type { Part } from "../part.ts";
+import type { Part } from "../model/part.ts";
+import type { A2aOperation } from "./a2a-dialect.ts";
+import { readAnswer } from "./answer-reader.ts";
 import { type JsonObject, mapMembers } from "./json-members.ts";
-import { readArtifact, readMessage, readStatus, readTask } from "./v1-form.ts";
+import { asList, readArtifact, readMessage, readStatus, readTask } from "./v1-form.ts";
 
-/** What an older dialect writes otherwise than 1.0, from the inside out. */
+/** How an older dialect differs from 1.0, from the inside out. */
 export interface Notation {
   readonly part: (part: Part) => Part;
   readonly role: (role: unknown) => unknown;
   readonly state: (state: unknown) => unknown;
-  /** This and the next ones are called with everything inside written already. */
+  /** Called after everything inside the message is written; so are the next two. */
   readonly message: (message: JsonObject) => JsonObject;
   readonly artifact: (artifact: JsonObject, index: number) => JsonObject;
   readonly task: (task: JsonObject) => JsonObject;
 }
 
-/** Writes what 1.0 holds in another notation. Whatever form it was kept in, it is read as 1.0 first. */
+/** Converts 1.0 into another notation. Reads the value as 1.0 first, whatever form it was stored in. */
 export class FormWriter {
   readonly #notation: Notation;
 
@@ -52,4 +54,50 @@ export class FormWriter {
     });
     return this.#notation.task(written);
   }
+}
+
+/** How an older dialect writes answers. */
+export interface ResultNotation {
+  /** A task or a message. */
+  readonly outcome: (outcome: JsonObject) => unknown;
+  readonly task: (task: unknown) => unknown;
+  readonly pushConfig: (config: JsonObject) => unknown;
+  /** All of one task, each already written. */
+  readonly pushConfigs: (configs: readonly unknown[], list: JsonObject) => unknown;
+  readonly nothing: unknown;
+  readonly card: (card: JsonObject) => unknown;
+}
+
+/** Writes results of any operation. Reads them as 1.0 first, whatever form they were stored in. */
+export function resultWriter(
+  notation: ResultNotation,
+): (operation: A2aOperation, result: JsonObject) => unknown {
+  return (operation, result) => {
+    const plain = readAnswer(operation, result);
+    switch (operation) {
+      case "send":
+      case "stream":
+      case "subscribe":
+        return notation.outcome(plain);
+      case "get":
+      case "cancel":
+        return notation.task(plain);
+      case "list":
+        return mapMembers(plain, { tasks: (tasks) => asList(tasks, "tasks").map(notation.task) });
+      case "push-create":
+      case "push-get":
+        return notation.pushConfig(plain);
+      case "push-list": {
+        const configs = asList(plain["configs"], "configs");
+        return notation.pushConfigs(
+          configs.map((config) => notation.pushConfig(config as JsonObject)),
+          plain,
+        );
+      }
+      case "push-delete":
+        return notation.nothing;
+      default:
+        return notation.card(plain);
+    }
+  };
 }

@@ -98,7 +98,7 @@ function mapSamples(
   return Object.fromEntries(samples.map(([operation, sample]) => [operation, map(operation, sample)]));
 }
 
-/** 0.2 asks for a list of modes always, so it is there when it comes back. */
+/** 0.2 always has a list of modes, so reading returns one. */
 function withWireDefaults(name: string, operation: A2aOperation, sample: Sample): Sample {
   if (name !== "0.2" || operation !== "stream") return sample;
   return { ...sample, configuration: { acceptedOutputModes: [], returnImmediately: true } };

@@ -1,7 +1,6 @@
 export * from "./a2a-dialect.ts";
 export * from "./a2a-error.ts";
 export * from "./a2a-error-body.ts";
-export * from "./a2a-extensions.ts";
 export * from "./a2a-json.ts";
 export { readCard } from "./card-dialect.ts";
 export * from "./dialects.ts";

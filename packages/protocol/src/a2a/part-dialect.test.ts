@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { Part } from "../part.ts";
+import type { Part } from "../model/part.ts";
 import { fromProtoPart, toKindPart, toProtoPart, toTypePart, toV1Part } from "./part-dialect.ts";
 
 /** The same parts in 1.0, in 0.2 and 0.3, in 0.1, and in the JSON of 0.3's protocol buffers. */
@@ -71,13 +71,13 @@ describe("a part", () => {
     assert.deepEqual(toV1Part(file), { url: "https://a.example", mediaType: "image/png" });
   });
 
-  it("keeps what nobody knows of its file, there and back", () => {
+  it("keeps unknown members of its file, there and back", () => {
     const kind = { kind: "file", file: { uri: "https://a.example", size: 12 }, metadata: { a: 1 } };
     assert.deepEqual(toKindPart(toV1Part(kind)), kind);
     assert.deepEqual(toV1Part(kind), { url: "https://a.example", metadata: { a: 1 }, file: { size: 12 } });
   });
 
-  it("keeps the name and the media type of a text, which older dialects have no place for", () => {
+  it("keeps the name and the media type of a text, which older dialects do not have", () => {
     const part = { text: "# 信", mediaType: "text/markdown", filename: "信.md" };
     assert.deepEqual(toKindPart(part), { kind: "text", ...part });
     assert.deepEqual(toV1Part(toKindPart(part)), part);
@@ -94,7 +94,7 @@ describe("a part", () => {
     }
   });
 
-  it("keeps a tag that is somebody's own word", () => {
+  it("keeps a tag of another meaning", () => {
     assert.deepEqual(toV1Part({ kind: "text", text: "a", type: "greeting" }), {
       text: "a",
       type: "greeting",

@@ -1,4 +1,4 @@
-import type { Part } from "../part.ts";
+import type { Part } from "../model/part.ts";
 import {
   definedMembers,
   isJsonObject,
@@ -9,13 +9,13 @@ import {
 } from "./json-members.ts";
 
 /**
- * A part in any form becomes a part in the wanted one. In 1.0 the content names itself (`text`, `raw`, `url`, `data`);
- * 0.2 and 0.3 say `kind`, 0.1 says `type`, and all three put a file into an object of its own. A part that is of no
- * known kind is carried as it is.
+ * Converts parts between the dialects. In 1.0 the content's member names the kind (`text`, `raw`, `url`, `data`); 0.2
+ * and 0.3 have a `kind`, 0.1 has a `type`, and all three put a file into a nested object. A part of an unknown kind
+ * stays unchanged.
  */
 const DISCRIMINATORS: readonly unknown[] = ["text", "file", "data"];
 
-/** Says in the metadata of an older part that its object stands for a value that is none; the SDKs know it. */
+/** Metadata of an older part whose data object wraps another value; the SDKs use the same name. */
 const WRAPPED = "data_part_compat";
 
 const V1_NAMES = memberNames({ media_type: "mediaType", file_name: "filename", fileName: "filename" });
@@ -34,7 +34,6 @@ const FILE_NAMES = memberNames({
 const FILE_MEMBERS = ["raw", "url", "filename", "mediaType"];
 
 export function toV1Part(part: Part): Part {
-  if (isBareText(part)) return part;
   const named = renameMembers(part, V1_NAMES);
   const tags = ["kind", "type"].filter((tag) => DISCRIMINATORS.includes(named[tag]));
   const bare = withoutMembers(named, ...tags);
@@ -42,12 +41,6 @@ export function toV1Part(part: Part): Part {
   const content = contentOf(bare);
   if (content === undefined) return named;
   return content === "data" ? unwrapData(bare) : bare;
-}
-
-/** As nearly all parts are that are written in 1.0. */
-function isBareText(part: Part): boolean {
-  for (const name in part) if (name !== "text") return false;
-  return typeof part["text"] === "string";
 }
 
 /** 0.2 and 0.3. */
@@ -60,7 +53,7 @@ export function toTypePart(part: Part): Part {
   return toTaggedPart(part, "type");
 }
 
-/** The JSON of 0.3's protocol buffers: data lies one deeper, and files have other names. */
+/** The JSON of 0.3's protocol buffers: data is nested, and files have other names. */
 export function toProtoPart(part: Part): Part {
   const plain = toV1Part(part);
   const content = contentOf(plain);
@@ -72,7 +65,7 @@ export function toProtoPart(part: Part): Part {
   return { ...wrapped, data: { data: wrapped["data"] } };
 }
 
-/** The other way. A part with a tag, or with data that is not one deeper, is of another form and is read as that. */
+/** The reverse. A part with a tag, or with data that is not nested, is read as another form. */
 export function fromProtoPart(part: Part): Part {
   const data = part["data"];
   const isProto = isJsonObject(data) && Object.keys(data).join() === "data" && !isTaggedPart(part);
@@ -93,7 +86,7 @@ function isTaggedPart(part: Part): boolean {
   return DISCRIMINATORS.includes(part["kind"]) || DISCRIMINATORS.includes(part["type"]);
 }
 
-/** What a part in 1.0 holds; null stands for "not there" everywhere but in data, where it is a value. */
+/** The content of a part in 1.0. Null means absent, except in data, where it is a value. */
 function contentOf(part: Part): "text" | "file" | "data" | undefined {
   if (part["text"] != null) return "text";
   if (part["raw"] != null || part["url"] != null) return "file";
@@ -107,7 +100,7 @@ function hasFile(part: Part): boolean {
   return raw !== undefined || url !== undefined;
 }
 
-/** What nobody knows of a file stays in `file`, from where `sinkFile` takes it back. */
+/** Unknown members of a file stay in `file`; `sinkFile` puts them back. */
 function liftFile(part: Part): Part {
   const file = renameMembers(part["file"] as JsonObject, FILE_NAMES);
   const known = Object.fromEntries(Object.entries(file).filter(([name]) => FILE_MEMBERS.includes(name)));

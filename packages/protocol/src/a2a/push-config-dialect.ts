@@ -10,8 +10,8 @@ import {
 import { asObject } from "./v1-form.ts";
 
 /**
- * Push configurations: flat in 1.0; in older dialects an object of their own beside the task they belong to, which is
- * named by `taskId` (0.2, 0.3), by `id` (0.1) or by a path (0.3 over REST).
+ * Push configurations: flat in 1.0; in older dialects a nested object beside the id of the task, which is `taskId`
+ * (0.2, 0.3), `id` (0.1) or a path (0.3 over REST).
  */
 const NAMES = memberNames({
   task_id: "taskId",
@@ -20,18 +20,18 @@ const NAMES = memberNames({
 });
 const RESOURCE = /^tasks\/([^/]+)(?:\/pushNotificationConfigs(?:\/([^/]*))?)?$/;
 
-/** Any form becomes the flat one. */
+/** Any form to the flat one. */
 export function readPushConfig(value: unknown): JsonObject {
   const outer = renameMembers(asObject(value, "push configuration"), NAMES);
   const inner = outer["config"] ?? outer["pushNotificationConfig"];
   if (!isJsonObject(inner)) return mapMembers(outer, { authentication: readAuthentication });
-  const place = readResourceName(outer["name"] ?? outer["parent"]);
+  const resource = readResourceName(outer["name"] ?? outer["parent"]);
   const flat = readPushConfig(inner);
   return definedMembers({
     ...withoutMembers(outer, "config", "pushNotificationConfig", "name", "parent", "configId", "id"),
     ...flat,
-    taskId: outer["taskId"] ?? place.taskId ?? flat["taskId"] ?? outer["id"],
-    id: flat["id"] ?? outer["configId"] ?? place.configId,
+    taskId: outer["taskId"] ?? resource.taskId ?? flat["taskId"] ?? outer["id"],
+    id: flat["id"] ?? outer["configId"] ?? resource.configId,
   });
 }
 
@@ -78,7 +78,7 @@ function textOf(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 
-/** 1.0 has one scheme. Where there were several, the list stays beside the first, for those who read lists. */
+/** 1.0 has one scheme. The list of several schemes stays beside the first. */
 function readAuthentication(value: unknown): unknown {
   if (!isJsonObject(value) || !Array.isArray(value["schemes"]) || value["scheme"] != null) return value;
   const schemes = value["schemes"] as readonly unknown[];

@@ -133,7 +133,7 @@ function bodyOf(init: RequestInit | undefined): Json {
   return JSON.parse(typeof init?.body === "string" ? init.body : "{}") as Json;
 }
 
-/** The SDK's protocol buffers of 0.3 have no place for these, nor for the metadata that says what was wrapped. */
+/** The SDK's protocol buffers of 0.3 have no member for these, nor for the metadata of wrapped data. */
 function withoutNames(value: unknown): unknown {
   const lost = ["filename", "referenceTaskIds"];
   return JSON.parse(

@@ -1,8 +1,8 @@
 import { isJsonObject, type JsonObject, mapMembers, memberNames, renameMembers } from "./json-members.ts";
 
 /**
- * How cards say what they ask of callers. 0.3 took the schemes of OpenAPI, which name themselves in `type`; 1.0 wraps
- * each in a member of that name, and lists of scopes in objects.
+ * Security of cards. 0.3 has the schemes of OpenAPI, with a `type`; 1.0 wraps each scheme in a member named after its
+ * type, and lists of scopes in objects.
  */
 const WRAPPER_OF_TYPE: ReadonlyMap<unknown, string> = new Map([
   ["apiKey", "apiKeySecurityScheme"],
@@ -18,7 +18,7 @@ const SNAKE_WRAPPERS = memberNames({
   open_id_connect_security_scheme: "openIdConnectSecurityScheme",
   mtls_security_scheme: "mtlsSecurityScheme",
 });
-/** 1.0 has room for one flow; the first of these that is offered is taken, as the SDKs do. */
+/** 1.0 has one flow; like the SDKs, take the first of these that is offered. */
 const FLOWS = ["authorizationCode", "clientCredentials", "implicit", "password"];
 
 export function readSecurityScheme(scheme: JsonObject): JsonObject {

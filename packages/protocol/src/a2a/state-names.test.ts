@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { TASK_STATES } from "../task.ts";
+import { TASK_STATES } from "../model/task.ts";
 import { A2A_STATES } from "./a2a-json.ts";
 import { readA2aState, readTaskState, toA2aState, toTaskState, writePlainState } from "./state-names.ts";
 
@@ -19,7 +19,7 @@ describe("the names of states", () => {
     }
   });
 
-  it("stay as they are where nobody knows them", () => {
+  it("stay unchanged where no dialect has them", () => {
     for (const other of ["", "paused", "constructor", 0, 9, -1, null, undefined, {}]) {
       assert.equal(readTaskState(other), undefined);
     }

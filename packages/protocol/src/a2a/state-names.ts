@@ -1,4 +1,4 @@
-import type { TaskState } from "../task.ts";
+import type { TaskState } from "../model/task.ts";
 import type { A2aState } from "./a2a-json.ts";
 
 const A2A_STATE = {
@@ -23,7 +23,7 @@ const TASK_STATE = {
   TASK_STATE_REJECTED: "rejected",
 } as const satisfies Record<A2aState, TaskState>;
 
-/** The numbers of `lf.a2a.v1.TaskState`, which ProtoJSON allows in place of the names. */
+/** The numbers of `lf.a2a.v1.TaskState`, which ProtoJSON allows instead of the names. */
 const STATE_OF_NUMBER: readonly (TaskState | undefined)[] = [
   undefined,
   "submitted",
@@ -36,9 +36,9 @@ const STATE_OF_NUMBER: readonly (TaskState | undefined)[] = [
   "auth-required",
 ];
 
-/** Without case, prefix and the signs between words: `inputRequired` and `TASK_STATE_INPUT_REQUIRED` are one. */
-const STATE_OF_LETTERS: ReadonlyMap<string, TaskState> = new Map(
-  Object.values(TASK_STATE).map((state) => [messagesOf(state), state]),
+/** Without case, prefix and separators: `inputRequired` equals `TASK_STATE_INPUT_REQUIRED`. */
+const STATE_OF_BARE_NAME: ReadonlyMap<string, TaskState> = new Map(
+  Object.values(TASK_STATE).map((state) => [bareNameOf(state), state]),
 );
 
 export function toA2aState(state: TaskState): A2aState {
@@ -54,10 +54,10 @@ export function readTaskState(value: unknown): TaskState | undefined {
   if (typeof value === "number") return STATE_OF_NUMBER[value];
   if (typeof value !== "string") return undefined;
   if (Object.hasOwn(TASK_STATE, value)) return toTaskState(value as A2aState);
-  return STATE_OF_LETTERS.get(messagesOf(value).replace(/^cancelled$/, "canceled"));
+  return STATE_OF_BARE_NAME.get(bareNameOf(value).replace(/^cancelled$/, "canceled"));
 }
 
-/** As 1.0 writes it. What no dialect knows stays, so that nothing is made up about a task. */
+/** As 1.0 writes it. A state that no dialect has stays unchanged. */
 export function readA2aState(value: unknown): unknown {
   const state = readTaskState(value);
   if (state !== undefined) return A2A_STATE[state];
@@ -71,10 +71,10 @@ export function writePlainState(value: unknown): unknown {
 
 function isUnspecified(value: unknown): boolean {
   if (value === 0) return true;
-  return typeof value === "string" && ["unknown", "unspecified"].includes(messagesOf(value));
+  return typeof value === "string" && ["unknown", "unspecified"].includes(bareNameOf(value));
 }
 
-function messagesOf(name: string): string {
+function bareNameOf(name: string): string {
   return name
     .toLowerCase()
     .replace(/^task[-_]state[-_]/, "")

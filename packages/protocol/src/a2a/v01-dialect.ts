@@ -1,9 +1,9 @@
-import { RelayError } from "../relay-error.ts";
-import type { A2aDialect, A2aEventPlace, A2aOperation } from "./a2a-dialect.ts";
+import { RelayError } from "../base/relay-error.ts";
+import type { A2aDialect, A2aEventPosition, A2aOperation } from "./a2a-dialect.ts";
 import type { A2aStreamResponse } from "./a2a-json.ts";
 import { asAnswer, readAnswer } from "./answer-reader.ts";
 import { readCard, writeV03Card } from "./card-dialect.ts";
-import { FormWriter } from "./form-writer.ts";
+import { FormWriter, resultWriter } from "./form-writer.ts";
 import {
   definedMembers,
   isJsonObject,
@@ -16,14 +16,13 @@ import {
 import { toTypePart } from "./part-dialect.ts";
 import { writeInnerPushConfig, writeV01PushConfig } from "./push-config-dialect.ts";
 import { readTaskState, writePlainState } from "./state-names.ts";
-import { asObject, readArtifactUpdate, readStatusUpdate, readWrapped, writePlainRole } from "./v1-form.ts";
-import { resultWriter } from "./result-writer.ts";
-import { readV1Params } from "./v1-params.ts";
 import { readOlderParams } from "./v03-dialect.ts";
+import { readV1Params } from "./v1-dialect.ts";
+import { asObject, readArtifactUpdate, readStatusUpdate, readWrapped, writePlainRole } from "./v1-form.ts";
 
 /**
- * 0.1: the caller names the task, a send is answered at once with it, and contexts are called sessions. There are no
- * message ids and artifacts are numbered. What 0.1 has no word for is written beside, where its readers pass it over.
+ * 0.1: the caller names the task, a send is answered at once with the task, and contexts are called sessions. There are
+ * no message ids, and artifacts are numbered. Members that 0.1 does not have are written anyway; its readers skip them.
  */
 const SESSION = memberNames({ contextId: "sessionId" });
 const PARAM_NAMES = memberNames({
@@ -73,7 +72,7 @@ export const V01_DIALECT: A2aDialect = {
   writeCard: writeV03Card,
 };
 
-/** Two states are younger than 0.1, whose readers know a closed list. */
+/** 0.1 has a closed list of states; two states are newer. */
 function writeV01State(value: unknown): unknown {
   const state = readTaskState(value);
   if (state === "rejected") return "failed";
@@ -173,7 +172,7 @@ function readTask(task: JsonObject): JsonObject {
   });
 }
 
-/** Numbered artifacts get their number as id, so that later pieces find the one they belong to. */
+/** A numbered artifact gets its number as id, so that later chunks find it. */
 function readArtifact(artifact: JsonObject, position: number): JsonObject {
   const { index, append: _append, lastChunk: _lastChunk, ...rest } = artifact;
   return { artifactId: String(typeof index === "number" ? index : position), ...rest };
@@ -202,8 +201,8 @@ function readArtifactPiece(update: JsonObject): JsonObject {
   });
 }
 
-/** Streams of 0.1 know only updates, so a task is one that tells all, and a message ends its task. */
-function writeEvent(event: A2aStreamResponse, { isFinal, artifactIndex }: A2aEventPlace): JsonObject {
+/** Streams of 0.1 have only updates: a task becomes a full update, and a message completes its task. */
+function writeEvent(event: A2aStreamResponse, { isFinal, artifactIndex }: A2aEventPosition): JsonObject {
   const { task, message, statusUpdate, artifactUpdate } = readWrapped(event);
   if (task !== undefined) return { ...WRITER.task(task), final: isFinal };
   if (message !== undefined) return { ...taskOfMessage(message as JsonObject), final: isFinal };

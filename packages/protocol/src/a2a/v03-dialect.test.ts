@@ -37,7 +37,7 @@ describe("A2A 0.3 and 0.2", () => {
     assert.deepEqual(V03_DIALECT.readParams("push-get", { taskId: "t", id: "p" }), { taskId: "t", id: "p" });
   });
 
-  it("keep all schemes of a push configuration, of which 1.0 uses the first", () => {
+  it("keep all schemes of a push configuration; 1.0 uses the first", () => {
     const pushNotificationConfig = {
       url: "https://hook.example",
       authentication: { schemes: ["Bearer", "Basic"], credentials: "秘" },

@@ -2,7 +2,7 @@ import type { A2aDialect, A2aOperation, A2aVersion } from "./a2a-dialect.ts";
 import type { A2aStreamResponse } from "./a2a-json.ts";
 import { asAnswer, readAnswer } from "./answer-reader.ts";
 import { readCard, writeV03Card } from "./card-dialect.ts";
-import { FormWriter } from "./form-writer.ts";
+import { FormWriter, resultWriter } from "./form-writer.ts";
 import {
   definedMembers,
   isJsonObject,
@@ -15,11 +15,10 @@ import {
 import { toKindPart } from "./part-dialect.ts";
 import { writeInnerPushConfig, writePushConfig } from "./push-config-dialect.ts";
 import { writePlainState } from "./state-names.ts";
+import { readV1Params } from "./v1-dialect.ts";
 import { readArtifactUpdate, readStatusUpdate, readWrapped, writePlainRole } from "./v1-form.ts";
-import { resultWriter } from "./result-writer.ts";
-import { readV1Params } from "./v1-params.ts";
 
-/** JSON-RPC of 0.3 and of 0.2: the same bodies under two numbers. Objects say in `kind` what they are. */
+/** JSON-RPC of 0.3 and 0.2, which have the same bodies. Objects have a `kind`. */
 const WRITER = new FormWriter({
   part: toKindPart,
   role: writePlainRole,
@@ -71,7 +70,7 @@ function dialectOf(version: A2aVersion, methods: A2aDialect["methods"]): A2aDial
   };
 }
 
-/** What 0.2 and 0.3 mean otherwise than 1.0, in params that have the names of 1.0 already. */
+/** Converts params of 0.2 and 0.3 whose members have the names of 1.0 already. */
 export function readOlderParams(operation: A2aOperation, params: JsonObject): JsonObject {
   switch (operation) {
     case "send":
@@ -89,14 +88,14 @@ export function readOlderParams(operation: A2aOperation, params: JsonObject): Js
   }
 }
 
-/** Who gives a configuration and does not ask to be kept waiting is answered at once. */
+/** A configuration without `blocking` asks for an immediate answer. */
 function readOlderConfiguration(value: unknown): unknown {
   if (!isJsonObject(value)) return value;
   const { blocking, ...rest } = value;
   return { returnImmediately: blocking !== true && blocking !== "true", ...rest };
 }
 
-/** `final` says that the stream ends, which in 1.0 its end says. */
+/** 1.0 has no `final`: the stream just ends. */
 export function readOlderEvent(event: unknown): A2aStreamResponse {
   return asAnswer(() => {
     const read = readWrapped(event);
@@ -128,12 +127,12 @@ function writeParams(operation: A2aOperation, params: JsonObject, version: A2aVe
   }
 }
 
-/** `blocking` is always said, because servers differ in what they take its absence for. */
+/** Always writes `blocking`, because servers have different defaults. */
 function writeConfiguration(configuration: JsonObject, version: A2aVersion): JsonObject {
   const { returnImmediately, ...rest } = configuration;
   const named = renameMembers(rest, memberNames({ taskPushNotificationConfig: "pushNotificationConfig" }));
   return {
-    // 0.2 asks for the list even when any mode will do.
+    // 0.2 requires the list even when it is empty.
     ...(version === "0.2" ? { acceptedOutputModes: [] } : {}),
     ...mapMembers(named, {
       pushNotificationConfig: (config) => writeInnerPushConfig(config as JsonObject),

@@ -1,9 +1,9 @@
-import type { Part } from "../part.ts";
+import type { Part } from "../model/part.ts";
 import type { A2aDialect, A2aOperation } from "./a2a-dialect.ts";
 import type { A2aStreamResponse } from "./a2a-json.ts";
 import { asAnswer, readAnswer } from "./answer-reader.ts";
 import { readCard, writeV03Card, writeV03ProtoCard } from "./card-dialect.ts";
-import { FormWriter } from "./form-writer.ts";
+import { FormWriter, resultWriter } from "./form-writer.ts";
 import {
   definedMembers,
   isJsonObject,
@@ -21,14 +21,13 @@ import {
   writeResourceName,
 } from "./push-config-dialect.ts";
 import { readA2aState } from "./state-names.ts";
-import { readArtifactUpdate, readRole, readStatusUpdate, readWrapped } from "./v1-form.ts";
-import { resultWriter } from "./result-writer.ts";
-import { readV1Params } from "./v1-params.ts";
 import { readOlderParams, V03_DIALECT } from "./v03-dialect.ts";
+import { readV1Params } from "./v1-dialect.ts";
+import { readArtifactUpdate, readRole, readStatusUpdate, readWrapped } from "./v1-form.ts";
 
 /**
- * REST of 0.3: the JSON of the protocol buffers `a2a.v1`, which share only half of their names with the JSON-RPC of
- * the same version. Bodies in the form of that are taken too, as many clients send them.
+ * REST of 0.3: the JSON of the protocol buffers `a2a.v1`, which share half of their names with the JSON-RPC of the same
+ * version. Also reads bodies of that JSON-RPC, because many clients send them.
  */
 const WRITER = new FormWriter({
   part: toProtoPart,
@@ -71,7 +70,7 @@ function readPart(part: Part): Part {
   return fromProtoPart(part);
 }
 
-/** Two L: so it is spelled in the protocol buffers of 0.3. */
+/** The protocol buffers of 0.3 spell it with two L. */
 function writeProtoState(state: unknown): unknown {
   const name = readA2aState(state);
   return name === "TASK_STATE_CANCELED" ? "TASK_STATE_CANCELLED" : name;
@@ -81,7 +80,7 @@ function readParams(operation: A2aOperation, params: unknown): JsonObject {
   return readOlderParams(operation, readNamed(operation, readV1Params(operation, params, readPart)));
 }
 
-/** Tasks and configurations are named by paths; ids are taken as they are. */
+/** Paths name tasks and configurations; plain ids are accepted too. */
 function readNamed(operation: A2aOperation, params: JsonObject): JsonObject {
   if (operation === "send" || operation === "stream" || operation === "push-create") return params;
   const { taskId, configId } = readResourceName(params["name"] ?? params["parent"]);

@@ -111,7 +111,7 @@ describe("A2A 1.0", () => {
     });
   });
 
-  it("prefers its own spelling where both are there, and keeps the other", () => {
+  it("prefers its own spelling where both are given, and keeps the other", () => {
     for (const params of [
       { taskId: "t", task_id: "other", id: "p" },
       { task_id: "other", taskId: "t", id: "p" },
@@ -120,7 +120,7 @@ describe("A2A 1.0", () => {
     }
   });
 
-  it("lets nobody but 0.1 name a task", () => {
+  it("lets only 0.1 name a task", () => {
     assert.deepEqual(V1_DIALECT.readParams("get", { id: "t-1", clientTaskId: "mine" }), { id: "t-1" });
   });
 

@@ -1,9 +1,8 @@
-import type { Part } from "../part.ts";
-import { RelayError } from "../relay-error.ts";
+import type { Part } from "../model/part.ts";
+import { RelayError } from "../base/relay-error.ts";
 import {
   isJsonObject,
   type JsonObject,
-  mapItems,
   mapMembers,
   memberNames,
   nameOfJson,
@@ -14,12 +13,12 @@ import { toV1Part } from "./part-dialect.ts";
 import { readA2aState } from "./state-names.ts";
 
 /**
- * Messages, tasks and events of any dialect in the form of 1.0. It is liberal on purpose: names in camelCase or
- * snake_case, roles and states in any spelling, parts with or without a tag. So one reader serves every dialect, and
- * every writer can begin with it, whatever form things were kept in.
+ * Reads messages, tasks and events of any dialect into 1.0. It is liberal on purpose: names in camelCase or snake_case,
+ * roles and states in any spelling, parts with or without a tag. So one reader serves every dialect, and every writer
+ * can start with it, whatever form a value was stored in.
  */
 
-/** How a dialect writes a part, where that cannot be told from the part itself. */
+/** Reads a part of a dialect whose parts are ambiguous. */
 export type PartReader = (part: Part) => Part;
 
 const MESSAGE_NAMES = memberNames({
@@ -80,9 +79,8 @@ export function readTask(value: unknown, readPart: PartReader = toV1Part): JsonO
   const task = untagged(asObject(value, "task"), "task");
   return mapMembers(renameMembers(task, TASK_NAMES), {
     status: (status) => readStatus(status, readPart),
-    artifacts: (artifacts) =>
-      mapItems(asList(artifacts, "task.artifacts"), (one) => readArtifact(one, readPart)),
-    history: (history) => mapItems(asList(history, "task.history"), (one) => readMessage(one, readPart)),
+    artifacts: (artifacts) => asList(artifacts, "task.artifacts").map((one) => readArtifact(one, readPart)),
+    history: (history) => asList(history, "task.history").map((one) => readMessage(one, readPart)),
   });
 }
 
@@ -135,17 +133,16 @@ export function writePlainRole(value: unknown): unknown {
 export function readParts(value: unknown, where: string, readPart: PartReader): readonly JsonObject[] {
   const parts = asParts(value, where);
   for (const [index, part] of parts.entries()) asObject(part, `${where}[${index}]`, A_PART);
-  return mapItems(parts as readonly JsonObject[], readPart);
+  return (parts as readonly JsonObject[]).map((part) => readPart(part));
 }
 
-/** Whoever writes A2A by hand goes wrong here first. */
 const A_PART = '; a part is an object such as {"text": "hello"}';
 
 export function asParts(value: unknown, where: string): readonly unknown[] {
   return asList(value, where, A_PART);
 }
 
-/** `advice` says what to do about it. */
+/** `advice` is appended to the error text. */
 export function asObject(value: unknown, where: string, advice = ""): JsonObject {
   if (isJsonObject(value)) return value;
   throw new RelayError("invalid_argument", `${where}: expected an object, got ${nameOfJson(value)}${advice}`);
@@ -156,7 +153,7 @@ export function asList(value: unknown, where: string, advice = ""): readonly unk
   throw new RelayError("invalid_argument", `${where}: expected a list, got ${nameOfJson(value)}${advice}`);
 }
 
-/** `kind` says what the reader knows already. Another word in it is somebody's own and stays. */
+/** Removes the `kind` of the dialect. Any other value of `kind` stays. */
 function untagged(object: JsonObject, kind: string): JsonObject {
   return object["kind"] === kind ? withoutMembers(object, "kind") : object;
 }
@@ -168,7 +165,7 @@ const BARE_KINDS: ReadonlyMap<unknown, string> = new Map([
   ["artifact-update", "artifactUpdate"],
 ]);
 
-/** Which of the four this is without a wrapper; by its tag, or else by what only that one has. */
+/** The kind of an object without a wrapper: by its tag, or else by members that only that kind has. */
 function bareKindOf(object: JsonObject): string | undefined {
   const tagged = BARE_KINDS.get(object["kind"]);
   if (tagged !== undefined) return tagged;
