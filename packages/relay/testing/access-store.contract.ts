@@ -109,21 +109,6 @@ function describePairs(open: OpenStore): void {
 
 function describeKeys(open: OpenStore): void {
   describe("keys", () => {
-    it("has at hand only what it knows to hold: what was read, until a key is written", async () => {
-      await using store = await open();
-      const key = aNewKey();
-      await commit(store, { keys: [key] });
-      await store.key(key.id);
-      for (const atHand of [store.keyAtHand(key.id)]) {
-        if (atHand !== undefined) assert.deepEqual(atHand, await store.key(key.id));
-      }
-      const known = await store.key(key.id);
-      assert.ok(known);
-      await commit(store, { keys: [{ ...known, revokedAtMs: NOON_MS }] });
-      assert.notEqual(store.keyAtHand(key.id)?.revokedAtMs, null);
-      assert.equal(store.keyAtHand("key_none"), undefined);
-    });
-
     it("are given back by id alone, with every field, in any script", async () => {
       await using store = await open();
       const full = aNewKey({

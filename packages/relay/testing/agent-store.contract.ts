@@ -157,13 +157,11 @@ export function describeAgentStore(open: OpenStore): void {
       assert.equal((await stored(store, ZHIWEI)).publicKey, "k2");
     });
 
-    it("gives the card as its owner wrote it last, and the same object while it stays", async () => {
+    it("gives the card that its owner wrote last", async () => {
       await using store = await open();
       assert.equal(await store.agentCard(TENANT, ZHIWEI), undefined);
       await commit(store, { agents: [aNewAgent({ card: { name: "知微" } })] });
-      const card = await store.agentCard(TENANT, ZHIWEI);
-      assert.deepEqual(card, { name: "知微" });
-      assert.equal(await store.agentCard(TENANT, ZHIWEI), card);
+      assert.deepEqual(await store.agentCard(TENANT, ZHIWEI), { name: "知微" });
       await commit(store, { agents: [aNewAgent({ card: { name: "新" }, version: 1 })] });
       assert.deepEqual(await store.agentCard(TENANT, ZHIWEI), { name: "新" });
       assert.equal(await store.agentCard(OTHER_TENANT, ZHIWEI), undefined);

@@ -1,6 +1,6 @@
 import { writeSync } from "node:fs";
 import { RelayError } from "@a2a-relay/protocol";
-import { SqliteRelayStore } from "../src/stores/sqlite/sqlite-relay-store.ts";
+import { openSqliteStore } from "../src/stores/sqlite/sqlite-relay-store.ts";
 import { aSend, newId } from "./store-builders.ts";
 
 /**
@@ -10,7 +10,7 @@ import { aSend, newId } from "./store-builders.ts";
 const [path = ""] = process.argv.slice(2);
 const say = (words: string): void => void writeSync(1, `${words}\n`);
 
-const store = await SqliteRelayStore.open({
+const store = await openSqliteStore({
   path,
   checkpointPages: 100_000,
   onFatal: () => {

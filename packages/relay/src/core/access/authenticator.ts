@@ -14,26 +14,16 @@ export interface Authenticator {
   readonly everybody?: Principal;
   /** `authorization` as the header of that name has it. `unauthenticated` when it is missing or opens nothing. */
   authenticate(authorization: string | undefined, transport: string): Promise<Principal>;
-  /** The same at once, where that is possible; undefined says nothing, also about a key that opens nothing. */
-  known?(authorization: string): Principal | undefined;
 }
 
 export interface KeyAuthenticatorParts {
-  readonly store: Pick<AccessStore, "key" | "keyAtHand">;
+  readonly store: Pick<AccessStore, "key">;
   readonly clock: Clock;
   readonly refusals: RefusedCallers;
 }
 
-/** What a key's record comes down to at every request. */
-interface Holder {
-  readonly principal: Principal;
-  readonly digest: Uint8Array;
-}
-
 const BEARER = /^bearer(?: +(.*))?$/i;
 const TOKEN = /^\S+$/;
-/** As nearly everybody writes it. */
-const USUAL_SCHEME = "Bearer ";
 
 /**
  * Knows the key of the configuration, whose holder runs the relay, and those that were made here. Without a key
@@ -42,12 +32,10 @@ const USUAL_SCHEME = "Bearer ";
  */
 export class KeyAuthenticator implements Authenticator {
   readonly everybody?: Principal;
-  readonly #store: Pick<AccessStore, "key" | "keyAtHand">;
+  readonly #store: Pick<AccessStore, "key">;
   readonly #clock: Clock;
   readonly #refusals: RefusedCallers;
   readonly #rootDigest: Buffer | undefined;
-  /** By the record itself: a key that was changed is another record. */
-  readonly #holders = new WeakMap<KeyRecord, Holder>();
 
   constructor(parts: KeyAuthenticatorParts, settings: { readonly apiKey: string | undefined }) {
     const { apiKey } = settings;
@@ -56,15 +44,6 @@ export class KeyAuthenticator implements Authenticator {
     this.#refusals = parts.refusals;
     if (apiKey === undefined) this.everybody = rootOperator();
     this.#rootDigest = apiKey === undefined ? undefined : digestOf(apiKey);
-  }
-
-  known(authorization: string): Principal | undefined {
-    if (!authorization.startsWith(USUAL_SCHEME)) return undefined;
-    const shown = readKeyText(authorization.slice(USUAL_SCHEME.length));
-    const key = shown === undefined ? undefined : this.#store.keyAtHand(shown.id);
-    if (key === undefined || shown === undefined) return undefined;
-    const holder = this.#holderOf(key);
-    return this.#faultOf(key, holder, shown.secret) === undefined ? holder.principal : undefined;
   }
 
   async authenticate(authorization: string | undefined, transport: string): Promise<Principal> {
@@ -78,27 +57,18 @@ export class KeyAuthenticator implements Authenticator {
     if (key === undefined || shown === undefined) {
       return this.#isRoot(token) ? rootOperator() : this.#refuse("unknown", transport);
     }
-    const holder = this.#holderOf(key);
-    const fault = this.#faultOf(key, holder, shown.secret);
-    return fault === undefined ? holder.principal : this.#refuse(fault, transport, key);
+    const fault = this.#faultOf(key, shown.secret);
+    return fault === undefined ? principalOf(key) : this.#refuse(fault, transport, key);
   }
 
   /**
    * Whoever does not know the secret hears nothing about the key, not even that it is there. A secret that signs
    * messages is none that is shown.
    */
-  #faultOf(key: KeyRecord, holder: Holder, secret: string): RefusalReason | undefined {
-    if (!isSecret(secret, holder.digest) || key.signingSecret !== null) return "unknown";
+  #faultOf(key: KeyRecord, secret: string): RefusalReason | undefined {
+    if (!isSecret(secret, Buffer.from(key.digest, "hex")) || key.signingSecret !== null) return "unknown";
     if (key.revokedAtMs !== null) return "revoked";
     return hasExpired(key.expiresAtMs, this.#clock.nowMs()) ? "expired" : undefined;
-  }
-
-  #holderOf(key: KeyRecord): Holder {
-    const known = this.#holders.get(key);
-    if (known !== undefined) return known;
-    const holder = { principal: principalOf(key), digest: Buffer.from(key.digest, "hex") };
-    this.#holders.set(key, holder);
-    return holder;
   }
 
   /** Digests have one length, so the comparison tells nothing about the key, not even how long it is. */

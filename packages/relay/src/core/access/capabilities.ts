@@ -2,7 +2,6 @@ import { type AgentId, RelayError } from "@a2a-relay/protocol";
 import { isRemote } from "../rules/remote-address.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
-import { type EventData, RecurringData } from "../ports/journal.ts";
 import type { CapabilityRecord, PairAccess } from "../ports/access.ts";
 import { pairedAction } from "./capability-action.ts";
 import { actOf, checkData, checkEvent, type CheckOutcome, requiredActions } from "./capability-check.ts";
@@ -16,14 +15,7 @@ import type {
   SendDemand,
 } from "./capability-gate.ts";
 import type { ScopedRequest } from "./capability-scope.ts";
-import {
-  chosenOf,
-  describeFault,
-  hasNoBounds,
-  type Search,
-  type Shortfall,
-  useOf,
-} from "./capability-search.ts";
+import { chosenOf, describeFault, type Search, type Shortfall, useOf } from "./capability-search.ts";
 import type { CapabilityValidity, Standing } from "./capability-validity.ts";
 import type { Guard } from "./guard.ts";
 import { actorName, type AgentPrincipal, DEFAULT_TENANT, type Principal } from "./principal.ts";
@@ -55,8 +47,6 @@ export class Capabilities implements CapabilityGate {
   readonly #guard: Guard;
   readonly #validity: CapabilityValidity;
   readonly #isOnByDefault: boolean;
-  /** What is put on record of a check between two agents, whatever the task, as long as the store answers the same. */
-  readonly #settled = new WeakMap<PairAccess, RecurringData>();
 
   constructor(
     parts: {
@@ -134,33 +124,20 @@ export class Capabilities implements CapabilityGate {
 
   async #passSend(principal: AgentPrincipal, demand: SendDemand): Promise<GatePass> {
     const access = await this.#store.accessBetween(principal.tenant, principal.agentId, demand.recipient);
-    const settled = this.#settled.get(access);
-    if (settled !== undefined) return { events: [checkEvent(demand, settled, this.#by(principal))] };
-    const { pass, data, isUnbounded } = await this.#check(
-      principal,
-      demand,
-      await this.#needsOfSend(principal, demand, access),
-    );
-    if (isUnbounded) this.#settled.set(access, new RecurringData(data));
-    return pass;
+    return this.#check(principal, demand, await this.#needsOfSend(principal, demand, access));
   }
 
   async #passOther(
     principal: AgentPrincipal,
     demand: Exclude<Demand, { readonly kind: "send" }>,
   ): Promise<GatePass> {
-    return (await this.#check(principal, demand, await this.#needsOf(principal, demand))).pass;
+    return this.#check(principal, demand, await this.#needsOf(principal, demand));
   }
 
-  async #check(
-    principal: AgentPrincipal,
-    demand: Demand,
-    needs: readonly Need[],
-  ): Promise<{ readonly pass: GatePass; readonly data: EventData; readonly isUnbounded: boolean }> {
+  async #check(principal: AgentPrincipal, demand: Demand, needs: readonly Need[]): Promise<GatePass> {
     const required: string[] = [];
     const authorizedBy: string[] = [];
     const spent: CapabilityRecord[] = [];
-    let isUnbounded = true;
     for (const need of needs) {
       required.push(need.name);
       const search = await this.#search(need);
@@ -168,17 +145,12 @@ export class Capabilities implements CapabilityGate {
         return this.#refuse(principal, demand, required, need, search.why);
       }
       authorizedBy.push(search.found.capability.id);
-      isUnbounded &&= hasNoBounds(search.found);
       // A look spends nothing; what is requeued after it does.
       if (demand.kind !== "retry") spent.push(...useOf(search.found));
     }
     const data = checkData(demand, { required, missing: [], authorizedBy, passed: true });
     const events = [checkEvent(demand, data, this.#by(principal))];
-    return {
-      pass: spent.length === 0 ? { events } : { events, capabilities: spent },
-      data,
-      isUnbounded,
-    };
+    return spent.length === 0 ? { events } : { events, capabilities: spent };
   }
 
   async #needsOf(

@@ -1,5 +1,5 @@
 import type { AgentId } from "@a2a-relay/protocol";
-import type { EventData, EventDraft, RecurringData } from "../ports/journal.ts";
+import type { EventData, EventDraft } from "../ports/journal.ts";
 import { pairedAction } from "./capability-action.ts";
 import type { Demand, RepairWish } from "./capability-gate.ts";
 
@@ -17,7 +17,7 @@ export interface CheckOutcome {
 /** One check, one entry. It hangs on no message: the receipts of a message need not show who was allowed what. */
 export function checkEvent(
   demand: Demand | RepairWish,
-  data: EventData | RecurringData,
+  data: EventData,
   by: { readonly actor: string; readonly atMs: number },
 ): EventDraft {
   return {

@@ -50,12 +50,6 @@ export function chosenOf(
   return limited === undefined ? { found: undefined, why } : { found: limited };
 }
 
-/** It admits whatever its action says, for ever or until the store says otherwise. */
-export function hasNoBounds({ capability }: Found): boolean {
-  const { expiresAtMs, parentId, scope } = capability;
-  return expiresAtMs === null && parentId === null && Object.keys(scope).length === 0;
-}
-
 const NO_USES: readonly CapabilityRecord[] = [];
 
 /** One use more of all that is counted: a delegated capability takes from what its parent has left, too. */

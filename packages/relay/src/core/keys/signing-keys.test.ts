@@ -92,7 +92,6 @@ describe("a signing key", () => {
     for (const token of [key, key.slice(6), `${key_id}.${key}`, `${key_id}.${bytes}`, key_id]) {
       const refusal = await refused(authenticator.authenticate(`Bearer ${token}`, "http"), "unauthenticated");
       assert.equal(refusal.message, unknown.message, token);
-      assert.equal(authenticator.known(`Bearer ${token}`), undefined);
     }
   });
 
@@ -111,7 +110,6 @@ describe("a signing key", () => {
     });
     const token = `Bearer ${key_id}.${secret}`;
     await refused(authenticator.authenticate(token, "http"), "unauthenticated", /^unknown or revoked token/);
-    assert.equal(authenticator.known(token), undefined);
   });
 
   it("is rotated into another signing key, ends, and is revoked, as every key", async () => {

@@ -139,11 +139,6 @@ export interface PairAccess {
 export interface AccessStore {
   /** By id alone: whoever shows a key has not said yet which tenant it is of. Revoked ones too. */
   key(id: string): Promise<KeyRecord | undefined>;
-  /**
-   * The same at once, if the store has it in memory and knows that it still holds; undefined says nothing. Every
-   * request shows a key, and one that need not wait for it is read from the socket as it comes.
-   */
-  keyAtHand(id: string): KeyRecord | undefined;
   /** Revoked and expired ones too, by id. */
   keys(filter: KeyFilter): Promise<readonly KeyRecord[]>;
   /** All of them, by id; the default tenant is always there. */

@@ -46,18 +46,6 @@ export type EventType = (typeof EVENT_TYPES)[number];
 
 export type EventData = Readonly<Record<string, unknown>>;
 
-/** What events have to say that happen again and again, written out once. */
-export class RecurringData {
-  readonly json: string;
-  /** The same as a string within JSON. */
-  readonly quoted: string;
-
-  constructor(data: EventData) {
-    this.json = JSON.stringify(data);
-    this.quoted = JSON.stringify(this.json);
-  }
-}
-
 /** A fact about to be recorded. It carries digests, never bodies. */
 export interface EventDraft {
   readonly type: EventType;
@@ -69,7 +57,7 @@ export interface EventDraft {
   readonly messageId: string | null;
   readonly taskId: string | null;
   readonly threadId: string | null;
-  readonly data: EventData | RecurringData;
+  readonly data: EventData;
 }
 
 /** What a fact is about that concerns no agent, message or task in particular. */

@@ -1,5 +1,5 @@
 import { hash } from "node:crypto";
-import { type ChainHead, type EventDraft, type EventRecord, RecurringData } from "../ports/journal.ts";
+import type { ChainHead, EventDraft, EventRecord } from "../ports/journal.ts";
 
 /** How many events are not there, for a sentence about it. */
 export function missingEventsText(count: number): string {
@@ -10,32 +10,19 @@ export const GENESIS: ChainHead = { seq: 0, hash: "0".repeat(64) };
 
 /** Places a fact behind the head. Stores call it inside the commit that writes the change itself. */
 export function sealEvent(tenant: string, head: ChainHead, draft: EventDraft): EventRecord {
-  const recurring = draft.data instanceof RecurringData ? draft.data : undefined;
+  const { data, ...fields } = draft;
   const event = {
+    ...fields,
     tenant,
     seq: head.seq + 1,
-    type: draft.type,
-    atMs: draft.atMs,
-    actor: draft.actor,
-    agentId: draft.agentId,
-    messageId: draft.messageId,
-    taskId: draft.taskId,
-    threadId: draft.threadId,
-    dataJson: recurring?.json ?? JSON.stringify(draft.data),
+    dataJson: JSON.stringify(data),
     previousHash: head.hash,
-    hash: "",
   };
-  event.hash = eventHash(event, recurring?.quoted);
-  return event;
+  return { ...event, hash: eventHash(event) };
 }
 
 /** Every column takes part, so that no edit of any of them goes unseen. */
-export function eventHash(event: Omit<EventRecord, "hash">, quotedData?: string): string {
-  return hash("sha256", hashedText(event, quotedData), "hex");
-}
-
-/** One JSON array; its last item may be known already, as it stands there. */
-function hashedText(event: Omit<EventRecord, "hash">, quotedData: string | undefined): string {
+export function eventHash(event: Omit<EventRecord, "hash">): string {
   const fields = [
     event.previousHash,
     event.tenant,
@@ -47,7 +34,7 @@ function hashedText(event: Omit<EventRecord, "hash">, quotedData: string | undef
     event.messageId,
     event.taskId,
     event.threadId,
+    event.dataJson,
   ];
-  if (quotedData === undefined) return JSON.stringify([...fields, event.dataJson]);
-  return `${JSON.stringify(fields).slice(0, -1)},${quotedData}]`;
+  return hash("sha256", JSON.stringify(fields), "hex");
 }

@@ -5,12 +5,13 @@ import { join } from "node:path";
 import { describe, it } from "node:test";
 import { NOON_MS } from "../../../testing/fake-clock.ts";
 import { idsOf, lease, QUEUE, readIds, send, settle, TENANT } from "../../../testing/store-builders.ts";
-import { SqliteRelayStore } from "./sqlite-relay-store.ts";
+import type { RelayStore } from "../../core/ports/relay-store.ts";
+import { openSqliteStore } from "./sqlite-relay-store.ts";
 
 const LONG = JSON.stringify({ body: "x".repeat(1_000_000), subject: "长信" });
 
-function open(path = ":memory:"): Promise<SqliteRelayStore> {
-  return SqliteRelayStore.open({
+function open(path = ":memory:"): Promise<RelayStore> {
+  return openSqliteStore({
     path,
     checkpointPages: 1_000,
     onFatal: (error) => {

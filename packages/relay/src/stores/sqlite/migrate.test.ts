@@ -18,7 +18,8 @@ import {
   TENANT,
   ZHIWEI,
 } from "../../../testing/store-builders.ts";
-import { SqliteRelayStore } from "./sqlite-relay-store.ts";
+import type { RelayStore } from "../../core/ports/relay-store.ts";
+import { openSqliteStore } from "./sqlite-relay-store.ts";
 
 const FIRST = "0001-post-office.sql";
 const SECOND = "0002-trust.sql";
@@ -26,8 +27,8 @@ const THIRD = "0003-live-delivery.sql";
 
 const directory = mkdtempSync(join(tmpdir(), "a2a-relay-migrate-"));
 
-function open(path: string): Promise<SqliteRelayStore> {
-  return SqliteRelayStore.open({
+function open(path: string): Promise<RelayStore> {
+  return openSqliteStore({
     path,
     checkpointPages: 1_000,
     onFatal: (error) => {

@@ -41,7 +41,8 @@ import {
   ZHIWEI,
 } from "../../../testing/store-builders.ts";
 import { revokedAt } from "../../core/ports/access.ts";
-import { SqliteRelayStore, type SqliteRelayStoreOptions } from "./sqlite-relay-store.ts";
+import type { RelayStore } from "../../core/ports/relay-store.ts";
+import { openSqliteStore, type SqliteStoreOptions } from "./sqlite-relay-store.ts";
 
 const STORE_PROCESS = join(import.meta.dirname, "../../../testing/store-process.ts");
 
@@ -51,8 +52,8 @@ function newPath(): string {
   return join(directory, newId("store"), "relay.db");
 }
 
-function open(path: string, said: Partial<SqliteRelayStoreOptions> = {}): Promise<SqliteRelayStore> {
-  return SqliteRelayStore.open({
+function open(path: string, said: Partial<SqliteStoreOptions> = {}): Promise<RelayStore> {
+  return openSqliteStore({
     path,
     checkpointPages: 1_000,
     onFatal: (error) => {
@@ -65,7 +66,7 @@ function open(path: string, said: Partial<SqliteRelayStoreOptions> = {}): Promis
 describeRelayStore("SQLite in memory", () => open(":memory:"));
 describeRelayStore("SQLite in a file", () => open(newPath()));
 
-describe("SqliteRelayStore", () => {
+describe("the SQLite store", () => {
   after(() => rmSync(directory, { recursive: true, force: true }));
 
   it("leases mail that is written in the same commit", async () => {
@@ -369,7 +370,7 @@ describe("SqliteRelayStore", () => {
 });
 
 /** What the store answers about everything that the first case above put into it. */
-async function contents(store: SqliteRelayStore, messageId: string): Promise<unknown> {
+async function contents(store: RelayStore, messageId: string): Promise<unknown> {
   const message = await store.message(TENANT, messageId);
   return {
     message,
