@@ -19,7 +19,7 @@ function aNonce(said: Partial<UsedNonce> = {}): UsedNonce {
 
 export function describeNonces(open: OpenStore): void {
   describe("nonces", () => {
-    it("are used once: one that is known clashes, with the same message or another", async () => {
+    it("are used once: a used one clashes, with the same message or another", async () => {
       await using store = await open();
       const first = aSend();
       await commit(store, { ...first, nonces: [aNonce()] });
@@ -56,9 +56,9 @@ export function describeNonces(open: OpenStore): void {
 
     it("are not used up by a change that is refused for another reason", async () => {
       await using store = await open();
-      const known = aSend();
-      await commit(store, known);
-      assert.equal(await clashOf(store, { ...known, nonces: [aNonce()] }), "message_id");
+      const existing = aSend();
+      await commit(store, existing);
+      assert.equal(await clashOf(store, { ...existing, nonces: [aNonce()] }), "message_id");
       await commit(store, { ...aSend(), nonces: [aNonce()] });
     });
 

@@ -5,7 +5,7 @@ import type { CachedResult } from "../src/core/ports/tasks.ts";
 import { NOON_MS } from "./fake-clock.ts";
 import { aCachedResult, commit, type OpenStore, OTHER_TENANT, TENANT } from "./store-builders.ts";
 
-/** More than any test that does not say otherwise. */
+/** More than any test needs that does not limit bytes. */
 const KEPT_MAX = 1_000;
 
 async function put(store: RelayStore, ...results: readonly Partial<CachedResult>[]): Promise<void> {

@@ -25,7 +25,7 @@ async function retirable(store: RelayStore, limit = 10, beforeMs = LATER_MS): Pr
 
 export function describeRetention(open: OpenStore): void {
   describe("retention", () => {
-    it("finds mail that was settled before the time, oldest first", async () => {
+    it("finds messages that were settled before the time, oldest first", async () => {
       await using store = await open();
       const [one, two, three] = [await send(store), await send(store), await send(store)];
       await send(store);
@@ -50,7 +50,7 @@ export function describeRetention(open: OpenStore): void {
       assert.deepEqual(await retirable(store, 2), []);
     });
 
-    it("finds mail that is settled late although newer mail has gone", async () => {
+    it("finds a message that is settled late although newer ones are retired", async () => {
       await using store = await open();
       const old = await send(store);
       const young = await send(store);
@@ -61,7 +61,7 @@ export function describeRetention(open: OpenStore): void {
       assert.deepEqual(await retirable(store), [old.id]);
     });
 
-    it("finds mail behind much that must stay", async () => {
+    it("finds a message behind many that must stay", async () => {
       await using store = await open();
       await Promise.all(Array.from({ length: 1_200 }, () => store.commit(aSend())));
       const { id } = await send(store);
@@ -69,7 +69,7 @@ export function describeRetention(open: OpenStore): void {
       assert.deepEqual(await retirable(store), [id]);
     });
 
-    it("leaves mail whose task is not finished", async () => {
+    it("leaves messages whose task is not finished", async () => {
       await using store = await open();
       const task = aNewTask({ state: "working" });
       const { id } = await send(store, { taskId: task.id });
@@ -82,7 +82,7 @@ export function describeRetention(open: OpenStore): void {
       assert.deepEqual(await retirable(store), [id]);
     });
 
-    it("takes a message to somebody without a mailbox by the time of its acceptance", async () => {
+    it("takes a message to an agent without a mailbox by the time of its acceptance", async () => {
       await using store = await open();
       const message = aNewMessage({ acceptedAtMs: NOON_MS });
       await commit(store, { messages: [message] });
@@ -96,8 +96,8 @@ export function describeRetention(open: OpenStore): void {
       await using store = await open();
       const { id } = await send(store);
       await settle(store, id);
-      const [mail] = await store.retirableMessages(TENANT, LATER_MS, 1);
-      const line = JSON.parse(JSON.stringify(mail?.line)) as Record<string, Record<string, unknown>>;
+      const [first] = await store.retirableMessages(TENANT, LATER_MS, 1);
+      const line = JSON.parse(JSON.stringify(first?.line)) as Record<string, Record<string, unknown>>;
       assert.deepEqual(line["message"], { id, body: "知微你好" });
       assert.equal(line["delivery"]?.["state"], "acknowledged");
       assert.equal(line["delivery"]["recipient"], ZHIWEI);
@@ -129,7 +129,7 @@ export function describeRetention(open: OpenStore): void {
       assert.deepEqual((await store.taskUpdates(steps)).updates, []);
     });
 
-    it("keeps what is open, whoever asks", async () => {
+    it("keeps what is open", async () => {
       await using store = await open();
       const { id } = await send(store);
       await store.retireMessages(TENANT, [id], LATER_MS);

@@ -69,10 +69,10 @@ export function describeTaskUpdates(open: OpenStore): void {
         hasMore: false,
       });
       assert.deepEqual(numbersOf(await updatesOf(store, { taskId: "task-2" })), [1]);
-      assert.deepEqual(numbersOf(await updatesOf(store, { taskId: "nobody" })), []);
+      assert.deepEqual(numbersOf(await updatesOf(store, { taskId: "unknown" })), []);
     });
 
-    it("are read from any of them on, and without the artifacts where nobody wants them", async () => {
+    it("are read from any of them on, and without the artifacts on request", async () => {
       await using store = await open();
       await commit(store, { taskUpdates: [anUpdate(1, WORKING), anUpdate(2, PIECE), anUpdate(3, ADDED)] });
       assert.deepEqual(numbersOf(await updatesOf(store, { afterN: 1 })), [2, 3]);
@@ -103,7 +103,7 @@ export function describeTaskUpdates(open: OpenStore): void {
       assert.deepEqual([numbersOf(two), two.hasMore], [[5, 4], true]);
       const one = await lastOf(store, { bytesMax: 1 });
       assert.deepEqual([numbersOf(one), one.hasMore], [[5], true]);
-      assert.deepEqual(numbersOf(await lastOf(store, { taskId: "nobody" })), []);
+      assert.deepEqual(numbersOf(await lastOf(store, { taskId: "unknown" })), []);
     });
 
     it("agree with the artifacts that are read together with their task, whatever is written meanwhile", async () => {
@@ -127,10 +127,10 @@ export function describeTaskUpdates(open: OpenStore): void {
         await setImmediate();
       }
       await writing;
-      assert.equal(await store.taskWithArtifacts(TENANT, "nobody"), undefined);
+      assert.equal(await store.taskWithArtifacts(TENANT, "unknown"), undefined);
     });
 
-    it("wake whoever follows their task, also when nothing is written into the journal", async () => {
+    it("wake the readers of their task, also when nothing is written into the journal", async () => {
       await using store = await open();
       using watch = store.feed.watch(taskTopic(TENANT, "task-1"));
       using other = store.feed.watch(taskTopic(TENANT, "task-2"));
@@ -139,7 +139,7 @@ export function describeTaskUpdates(open: OpenStore): void {
       assert.equal(await other.changed({ timeoutMs: 0 }), false);
     });
 
-    it("are counted on their task, with all else that is known of it", async () => {
+    it("are counted on their task, beside its other fields", async () => {
       await using store = await open();
       const task = aNewTask({
         firstMessageId: "m0",

@@ -173,7 +173,7 @@ export function describeTenants(open: OpenStore): void {
       assert.deepEqual(await seenBy(store, TENANT), before);
     });
 
-    it("see an empty store where only others have mail", async () => {
+    it("see an empty store where only others have messages", async () => {
       await using store = await open();
       const empty = await seenBy(store, OTHER_TENANT);
       await fill(store, TENANT);

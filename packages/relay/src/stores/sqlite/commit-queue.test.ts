@@ -45,7 +45,7 @@ function setup(onCommit: () => unknown = () => undefined): Setup {
 }
 
 describe("CommitQueue", () => {
-  it("runs everything that waits in one turn in one commit, and answers after it", async () => {
+  it("runs all queued jobs in one commit, and answers after it", async () => {
     using store = setup();
     const answers = Array.from({ length: 50 }, (_, index) =>
       store.queue.submit(() => {
@@ -59,18 +59,18 @@ describe("CommitQueue", () => {
     assert.equal(store.rows().length, 50);
   });
 
-  it("lets those who wait for the change do all they do at once before its callers are answered", async () => {
+  it("lets readers act on the change before its callers are answered", async () => {
     const order: string[] = [];
     using store = setup(async () => {
       for (let step = 0; step < 100; step += 1) await Promise.resolve();
-      order.push("shown");
+      order.push("read");
     });
     await store.queue.submit(() => store.insert(1));
     order.push("answered");
-    assert.deepEqual(order, ["shown", "answered"]);
+    assert.deepEqual(order, ["read", "answered"]);
   });
 
-  it("lets jobs that come in the next turns share the commit of those that wait, but not for ever", async () => {
+  it("lets jobs of the next four turns of the event loop share the commit", async () => {
     using store = setup();
     const jobs: Promise<void>[] = [];
     const commitsAfterTurn: number[] = [];
@@ -85,7 +85,7 @@ describe("CommitQueue", () => {
     assert.equal(store.commits.length, 2);
   });
 
-  it("commits a job that is alone in the turn it came in", async () => {
+  it("commits a single job without waiting for others", async () => {
     using store = setup();
     const job = store.queue.submit(() => store.insert(1));
     await nextTurn();
@@ -160,17 +160,17 @@ describe("CommitQueue", () => {
     assert.deepEqual(store.rows(), [4]);
   });
 
-  it("wakes nobody before the commit", async () => {
+  it("notifies topics after the commit", async () => {
     using store = setup();
     await store.queue.submit(() => store.state.wake(journalTopic("t")));
     assert.deepEqual(store.commits, [[journalTopic("t")]]);
   });
 
-  it("runs what waits when it is closed, and refuses what comes later", async () => {
+  it("runs the queued jobs when it is closed, and refuses later ones", async () => {
     using store = setup();
-    const waiting = store.queue.submit(() => store.insert(1));
+    const queued = store.queue.submit(() => store.insert(1));
     store.queue.close(new RelayError("unavailable", "closed"));
-    await waiting;
+    await queued;
     await assert.rejects(
       store.queue.submit(() => store.insert(2)),
       { code: "unavailable" },

@@ -272,8 +272,7 @@ function sendKeyFromRow(row: Row): SendKey {
 export type SendKeyName = readonly [sender: string, recipient: string, key: string];
 
 function sendKeysJson(keys: readonly SendKey[]): string {
-  const names: readonly SendKeyName[] = keys.map(({ sender, recipient, key }) => [sender, recipient, key]);
-  return JSON.stringify(names);
+  return JSON.stringify(keys.map(({ sender, recipient, key }): SendKeyName => [sender, recipient, key]));
 }
 
 function names(json: unknown): readonly string[] {

@@ -1,8 +1,14 @@
 import assert from "node:assert/strict";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { describe, it } from "node:test";
 import fc from "fast-check";
+import { NOON_MS } from "../../../testing/fake-clock.ts";
+import { idsOf, lease, readIds, send } from "../../../testing/store-builders.ts";
 import { DELIVERY_PURPOSES } from "../../core/ports/deliveries.ts";
 import { AvailableDeliveries, type AvailableDelivery, type AvailableFilter } from "./open-deliveries.ts";
+import { openSqliteStore } from "./sqlite-relay-store.ts";
 
 function walk(
   available: AvailableDeliveries,
@@ -130,5 +136,36 @@ describe("AvailableDeliveries", () => {
     assert.deepEqual(walk(available, 0, { nowMs: 0, purpose: "work" }), [
       deliveryAt(99_995, fieldsOf(99_995)),
     ]);
+  });
+});
+
+describe("OpenDeliveries", () => {
+  it("knows after a restart what has expired and what is reserved for which worker", async () => {
+    const directory = mkdtempSync(join(tmpdir(), "a2a-relay-bounded-"));
+    const path = join(directory, "relay.db");
+    try {
+      const ids: string[] = [];
+      {
+        await using store = await openSqliteStore({
+          path,
+          checkpointPages: 1_000,
+          onFatal: () => assert.fail(),
+        });
+        for (const said of [{ expiresAtMs: NOON_MS }, { reservedFor: "工人一" }, {}]) {
+          ids.push((await send(store, {}, said)).id);
+        }
+      }
+      await using store = await openSqliteStore({
+        path,
+        checkpointPages: 1_000,
+        onFatal: () => assert.fail(),
+      });
+      assert.deepEqual(await readIds(store), ids.slice(1));
+      const leaseIds = ["l1", "l2", "l3"];
+      assert.deepEqual(idsOf(await lease(store, { worker: "工人二", leaseIds })), ids.slice(2));
+      assert.deepEqual(idsOf(await lease(store, { worker: "工人一", leaseIds })), ids.slice(1, 2));
+    } finally {
+      rmSync(directory, { recursive: true });
+    }
   });
 });

@@ -69,7 +69,7 @@ describeRelayStore("SQLite in a file", () => open(newPath()));
 describe("the SQLite store", () => {
   after(() => rmSync(directory, { recursive: true, force: true }));
 
-  it("leases mail that is written in the same commit", async () => {
+  it("leases a message that is written in the same commit", async () => {
     await using store = await open(":memory:");
     const sent = aSend();
     const [, leased] = await Promise.all([store.commit(sent), lease(store)]);
@@ -80,7 +80,7 @@ describe("the SQLite store", () => {
   });
 
   describe("opened again", () => {
-    it("has every record, count, place and head that it had", async () => {
+    it("has every record, count, position and head that it had", async () => {
       const path = newPath();
       const sent = aSend({ taskId: "task" });
       const [first] = sent.messages;
@@ -108,7 +108,7 @@ describe("the SQLite store", () => {
       assert.equal((await store.agent(TENANT, ZHIWEI))?.lastSeenAtMs, 123);
     });
 
-    it("has leased mail as it was told of without a look at the file", async () => {
+    it("has the leased delivery that it returned before", async () => {
       const path = newPath();
       const leased = await (async () => {
         await using store = await open(path);
@@ -132,7 +132,7 @@ describe("the SQLite store", () => {
       assert.equal((await store.agent(TENANT, ZHIWEI))?.lastSeenAtMs, 2_000);
     });
 
-    it("never gives a position again, also when all mail was retired", async () => {
+    it("never gives a position again, also when all messages were retired", async () => {
       const path = newPath();
       let last: number;
       {
@@ -174,7 +174,7 @@ describe("the SQLite store", () => {
       assert.doesNotMatch(readFileSync(path, "latin1"), /whsec_|s{20}/);
     });
 
-    it("finishes what waits when it is closed, and refuses what comes later", async () => {
+    it("finishes queued writes when it is closed, and refuses later ones", async () => {
       const path = newPath();
       const store = await open(path);
       const sent = Promise.all([send(store), send(store)]);
@@ -336,7 +336,7 @@ describe("the SQLite store", () => {
     const mayScan =
       /^SCAN (sqlite_schema|store_head|chain_head|tenant|tenants|t|delivery USING INDEX \w+|json_each VIRTUAL TABLE .*|\(subquery-\d+\))$/;
 
-    it("never walk a table to find a row", async (context) => {
+    it("never scan a table to find a row", async (context) => {
       const prepare = context.mock.method(DatabaseSync.prototype, "prepare");
       const path = newPath();
       await using store = await open(path);

@@ -1,4 +1,5 @@
 import type { DatabaseSync } from "node:sqlite";
+import { RelayError } from "@a2a-relay/protocol";
 import type { Topic } from "../../core/ports/change-feed.ts";
 import type { ChainHead } from "../../core/ports/journal.ts";
 import { GENESIS } from "../../core/rules/event.ts";
@@ -28,6 +29,7 @@ export interface StateMark {
  * rollback; the commit queue saves positions and heads once a batch.
  */
 export class StoreState {
+  readonly #database: DatabaseSync;
   readonly #sql: Statements<typeof SQL>;
   readonly #deliveries: OpenDeliveries;
   readonly #chainHeads = new Map<string, ChainHead>();
@@ -42,6 +44,7 @@ export class StoreState {
   #savedPosition: number;
 
   constructor(database: DatabaseSync) {
+    this.#database = database;
     this.#sql = prepareAll(database, SQL);
     this.#position = Number(this.#sql.position.get()?.[0]);
     this.#savedPosition = this.#position;
@@ -85,8 +88,9 @@ export class StoreState {
     this.#chainHeads.set(tenant, head);
   }
 
-  /** Read only; `moveDelivery` changes it. */
+  /** Read only; `moveDelivery` changes it. `unavailable` once the database is closed. */
   get deliveries(): Omit<OpenDeliveries, "move"> {
+    if (!this.#database.isOpen) throw new RelayError("unavailable", "the store is closed");
     return this.#deliveries;
   }
 

@@ -27,7 +27,7 @@ async function dueIds(store: RelayStore, nowMs = NOON_MS, share = MANY): Promise
   return (await store.dueTaskPushes(nowMs, share)).due.map(({ id }) => id);
 }
 
-export function describeTaskPushStore(open: OpenStore): void {
+export function describeTaskPushes(open: OpenStore): void {
   describe("push configurations of tasks", () => {
     it("are given back with every field, in any script, by their ids", async () => {
       await using store = await open();
@@ -73,11 +73,11 @@ export function describeTaskPushStore(open: OpenStore): void {
       assert.equal(await clashOf(store, { taskPushes: [unknown] }), "task_push");
     });
 
-    it("are refused for a task that nobody knows, and beyond the limit of their owner, however many come", async () => {
+    it("are refused for an unknown task, and beyond the limit of their owner, however many come", async () => {
       await using store = await open();
       assert.equal(await clashOf(store, { taskPushes: [aNewTaskPush()] }), "task_push");
-      const elsewhere = await storedTask(store, { tenant: OTHER_TENANT });
-      const foreign = aNewTaskPush({ taskId: elsewhere.id });
+      const foreignTask = await storedTask(store, { tenant: OTHER_TENANT });
+      const foreign = aNewTaskPush({ taskId: foreignTask.id });
       assert.equal(await clashOf(store, { taskPushes: [foreign] }), "task_push");
       const { id: taskId } = await storedTask(store);
       const other = await storedTask(store);
@@ -99,7 +99,7 @@ export function describeTaskPushStore(open: OpenStore): void {
       await commit(store, { forgottenTaskPushes: [gone, { ...gone, id: "没有" }] });
       await commit(store, { forgottenTaskPushes: [gone] });
       assert.deepEqual(await store.taskPushes(TENANT, taskId), [kept]);
-      // Whoever was sending does not bring it back.
+      // The progress of a sender does not bring it back.
       assert.equal(await clashOf(store, { taskPushes: [{ ...gone, afterN: 1 }] }), "task_push");
       await commit(store, { taskPushes: [{ ...gone, version: 0 }] });
       assert.equal((await store.taskPushes(TENANT, taskId)).length, 2);
@@ -164,7 +164,7 @@ function describeDue(open: OpenStore): void {
       assert.deepEqual(await dueIds(store), [late.id]);
     });
 
-    it("are so many of each owner in each tenant, so that nobody's wait behind another's", async () => {
+    it("are limited for each owner in each tenant, so that no owner waits behind another", async () => {
       await using store = await open();
       const expected: string[] = [];
       for (const tenant of [TENANT, OTHER_TENANT, "工作室"]) {
@@ -206,13 +206,13 @@ function describeDue(open: OpenStore): void {
       assert.deepEqual(await dueIds(store, NOON_MS, { ofOwner: 5, ofReceiver: 2 }), expected.slice(0, -1));
     });
 
-    it("become due when something happens to their task, and have changed for whoever read them", async () => {
+    it("become due when something happens to their task, and get a new version", async () => {
       await using store = await open();
       const [task, other] = [await storedTask(store), await storedTask(store)];
       const resting = await storedTaskPush(store, { taskId: task.id });
       const waiting = await storedTaskPush(store, { taskId: task.id, nextAtMs: NOON_MS + 500 });
       const ended = await storedTaskPush(store, { taskId: task.id, state: "ended" });
-      const elsewhere = await storedTaskPush(store, { taskId: other.id });
+      const untouched = await storedTaskPush(store, { taskId: other.id });
       await commit(store, { taskUpdates: [anUpdateOf(task, 1, NOON_MS + 7)] });
       const after = await store.taskPushes(TENANT, task.id);
       assert.deepEqual(after, [
@@ -221,12 +221,12 @@ function describeDue(open: OpenStore): void {
         { ...waiting, version: waiting.version + 1 },
         ended,
       ]);
-      assert.deepEqual(await store.taskPushes(TENANT, other.id), [elsewhere]);
+      assert.deepEqual(await store.taskPushes(TENANT, other.id), [untouched]);
       assert.deepEqual(await dueIds(store, NOON_MS + 7), [resting.id]);
       assert.equal(await clashOf(store, { taskPushes: [resting] }), "task_push");
     });
 
-    it("wake whoever waits for them when there is a time to look at one, and nobody else", async () => {
+    it("wake the readers of their topic when one gets a due time, and not otherwise", async () => {
       await using store = await open();
       const [task, other] = [await storedTask(store), await storedTask(store)];
       using watch = store.feed.watch(TASK_PUSHES_TOPIC);

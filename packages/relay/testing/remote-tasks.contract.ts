@@ -58,8 +58,8 @@ async function stored(store: RelayStore, said: Partial<RemoteTask> = {}): Promis
   return found;
 }
 
-export function describeRemoteTaskStore(open: OpenStore): void {
-  describe("tasks that agents elsewhere work on", () => {
+export function describeRemoteTasks(open: OpenStore): void {
+  describe("tasks that remote agents work on", () => {
     it("are given back with every field, in any script", async () => {
       await using store = await open();
       const full = await stored(store, {
@@ -137,7 +137,7 @@ export function describeRemoteTaskStore(open: OpenStore): void {
       await using store = await open();
       const busy = { url: "https://busy.example:8443/一", nextAtMs: NOON_MS - 5 };
       for (let count = 0; count < 5; count += 1) await stored(store, busy);
-      const elsewhere = await stored(store);
+      const other = await stored(store);
       const others = await stored(store, { ...busy, tenant: OTHER_TENANT });
       const moved = await stored(store, busy);
       await commit(store, { remoteTasks: [{ ...moved, url: "https://new.example/" }] });
@@ -145,7 +145,7 @@ export function describeRemoteTaskStore(open: OpenStore): void {
       const timed = await store.timedRemoteTasks({ limit: 2, fullOrigins });
       assert.deepEqual(
         timed.map(({ taskId }) => taskId).toSorted(),
-        [elsewhere.taskId, others.taskId, moved.taskId].toSorted(),
+        [other.taskId, others.taskId, moved.taskId].toSorted(),
       );
     });
 
@@ -171,7 +171,7 @@ export function describeRemoteTaskStore(open: OpenStore): void {
         assert.equal(await store.remoteContextId({ ...query, ...other }), undefined);
     });
 
-    it("wake whoever follows them for what was answered, and for nothing else", async () => {
+    it("wake the readers of their topic for answers, and for nothing else", async () => {
       await using store = await open();
       const before = await stored(store);
       using watch = store.feed.watch(REMOTE_TASKS_TOPIC, { isOwn: true });

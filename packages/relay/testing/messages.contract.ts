@@ -46,7 +46,7 @@ async function allPages(store: RelayStore, said: Partial<ThreadsQuery>): Promise
   return ids;
 }
 
-export function describeMessageStore(open: OpenStore): void {
+export function describeMessages(open: OpenStore): void {
   describe("messages", () => {
     it("gives back the exact text of a message, in any script", async () => {
       await using store = await open();
@@ -63,14 +63,14 @@ export function describeMessageStore(open: OpenStore): void {
       assert.equal((await store.message(TENANT, id))?.json, json);
     });
 
-    it("keeps a message to somebody without a mailbox", async () => {
+    it("keeps a message to an agent without a mailbox", async () => {
       await using store = await open();
       const message = aNewMessage();
       await commit(store, { messages: [message] });
       assert.deepEqual(await store.message(TENANT, message.id), message);
       assert.equal(await store.delivery(TENANT, message.id), undefined);
       const [inThread] = (await store.thread({ ...THREAD, threadId: message.threadId })).messages;
-      assert.deepEqual(inThread, { message: message, delivery: undefined });
+      assert.deepEqual(inThread, { message, delivery: undefined });
     });
 
     it("finds a send key by sender, recipient and key together", async () => {
@@ -190,7 +190,7 @@ export function describeMessageStore(open: OpenStore): void {
       assert.deepEqual(await allPages(store, { scanRowsMax: 10 }), ["long", "old"]);
     });
 
-    it("count the messages of threads that nobody asked for, too", async () => {
+    it("count the messages of threads that the filter leaves out, too", async () => {
       await using store = await open();
       await send(store, { threadId: "wanted", sender: CAROL });
       for (let count = 0; count < 30; count += 1) await send(store, { threadId: "long" });

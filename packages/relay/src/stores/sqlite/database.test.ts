@@ -156,7 +156,7 @@ describe("migrations", () => {
     assert.deepEqual(await readIds(store, { afterPosition: 3 }), [id]);
   });
 
-  it("tell what the mail of an older file is for: its requests wait as work", async () => {
+  it("give the deliveries of an older file their purpose: its requests are work", async () => {
     const path = join(directory, "purposes.db");
     writeFirstSchema(path);
     await using store = await open(path);
@@ -167,7 +167,7 @@ describe("migrations", () => {
     assert.equal(await store.oldestMailbox(TENANT, "work", NOON_MS), undefined);
   });
 
-  it("keep the keys of an older file, which sign nothing, and let its mail be pushed", async () => {
+  it("keep the keys of an older file, which sign nothing, and let its messages be pushed", async () => {
     const path = join(directory, "second.db");
     writeSecondSchema(path);
     await using store = await open(path);

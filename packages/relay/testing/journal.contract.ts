@@ -49,7 +49,7 @@ async function assertChainHolds(store: RelayStore): Promise<void> {
   assert.deepEqual(await store.chainHead(TENANT), { seq: previous.seq, hash: previous.hash });
 }
 
-export function describeJournalStore(open: OpenStore): void {
+export function describeJournal(open: OpenStore): void {
   describe("the journal", () => {
     it("starts at the genesis", async () => {
       await using store = await open();
@@ -180,7 +180,7 @@ export function describeJournalStore(open: OpenStore): void {
       const messages = ["甲", "乙", "丙"].map((id) => aNewMessage({ id }));
       const about = (messageId: string, type: EventType): EventDraft => anEvent({ messageId, type });
       await commit(store, {
-        messages: messages,
+        messages,
         deliveries: messages.map((message) => deliveryOf(message)),
         events: [
           about("甲", "push.replayed"),

@@ -34,7 +34,7 @@ async function find(store: RelayStore, said: Partial<TaskFilter> = {}): Promise<
   return tasks.map(({ id }) => id);
 }
 
-export function describeTaskStore(open: OpenStore): void {
+export function describeTasks(open: OpenStore): void {
   describe("tasks", () => {
     it("gives back every field, in any script", async () => {
       await using store = await open();
@@ -222,7 +222,7 @@ export function describeTaskStore(open: OpenStore): void {
   });
 
   describe("artifacts", () => {
-    it("come in the order in which they were first put; a known one is replaced in its place", async () => {
+    it("come in the order in which they were first put; a replaced one keeps its rank", async () => {
       await using store = await open();
       const artifact = (artifactId: string, text: string): Artifact => ({ artifactId, parts: [{ text }] });
       const taskId = await put(store);
