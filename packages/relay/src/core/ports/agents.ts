@@ -1,6 +1,6 @@
 import type { AgentCard, AgentId, Skill } from "@a2a-relay/protocol";
 
-/** An address and what its owner said about it. */
+/** A registered agent, as its owner described it. */
 export interface AgentRecord {
   readonly tenant: string;
   readonly id: AgentId;
@@ -11,26 +11,26 @@ export interface AgentRecord {
   readonly representativeQueries: readonly string[];
   readonly callbackUrl: string | null;
   readonly ttlMs: number | null;
-  /** Ed25519, in base58: what capabilities are compared by. Null only for agents of older stores. */
+  /** Ed25519, in base58; capabilities refer to it. Null only for agents of older stores. */
   readonly publicKey: string | null;
   /** The relay holds the private half, because the agent brought no key. */
   readonly isCustodial: boolean;
   readonly registeredAtMs: number;
   /**
-   * Before then the id was somebody else's: an owner that left, and took its mail and tasks with it. 0 where nobody
-   * had it before.
+   * Before this time the id belonged to another owner, whose messages and tasks this one must not see. 0 if there was
+   * none.
    */
   readonly othersBeforeMs: number;
-  /** Set while the agent is deregistered: its id stays reserved, its mailbox is closed. */
+  /** Set while the agent is deregistered; its id stays reserved and its mailbox closed. */
   readonly removedAtMs: number | null;
-  /** What only callers who are known are shown; null where its owner gave none. */
+  /** For authenticated callers only; null if its owner gave none. */
   readonly extendedCard: AgentCard | null;
-  /** The interfaces in its card may be shown, so that callers may go past the relay. */
+  /** Its card lists its own interfaces, so that callers may bypass the relay. */
   readonly isDirect: boolean;
   readonly version: number;
 }
 
-/** Presence is kept apart from the record: it changes often and is not journaled. */
+/** Presence is not part of the record: it changes often and is not journaled. */
 export interface AgentWithPresence {
   readonly agent: AgentRecord;
   readonly lastSeenAtMs: number | null;
@@ -60,15 +60,15 @@ export interface AgentStore {
     page: { readonly afterId: string; readonly limit: number },
   ): Promise<readonly AgentId[]>;
   countAgents(tenant: string): Promise<number>;
-  /** Those of them whose id is a URL. */
+  /** Only those whose id is a URL. */
   countRemoteAgents(tenant: string): Promise<number>;
   /** The agent, not removed, whose public key this is. */
   agentWithKey(tenant: string, publicKey: string): Promise<AgentId | undefined>;
-  /** The public key of an agent that is not removed. Asked on every task, so answered from memory where possible. */
+  /** The public key of an agent that is not removed. */
   publicKeyOf(tenant: string, id: AgentId): Promise<string | undefined>;
-  /** The card as its owner wrote it, removed or not. The same object while it does not change, where possible. */
+  /** The card that its owner wrote, removed or not. */
   agentCard(tenant: string, id: AgentId): Promise<AgentCard | undefined>;
-  /** `othersBeforeMs` of an agent that is not removed, else 0. Answered from memory where possible. */
+  /** `othersBeforeMs` of an agent that is not removed, else 0. */
   othersBeforeMs(tenant: string, id: AgentId): Promise<number>;
   custodialKey(tenant: string, publicKey: string): Promise<CustodialKey | undefined>;
   /** Presence only: no event, no version, and on disk within a second rather than at once. */

@@ -1,10 +1,10 @@
-/** Where retired rows go before they leave the store: lines of JSON a person can read. */
+/** Keeps retired rows as lines of JSON, before the store removes them. */
 export interface Archive {
   /** Appends the lines to the named stream and answers once they are on disk. */
   append(stream: "messages" | "events", lines: readonly string[]): Promise<void>;
 }
 
-/** What somebody beside the log has seen of it: that the tenant's chain had this event, with this hash. */
+/** Evidence outside the log that the tenant's chain had this event, with this hash. */
 export interface Anchor {
   readonly tenant: string;
   readonly seq: number;
@@ -13,13 +13,13 @@ export interface Anchor {
 }
 
 /**
- * Where anchors are kept: outside the log, so that whoever edits or cuts the log has not edited them too.
- * `unavailable`, with a sentence that says why, when they cannot be read or written.
+ * Anchors are kept outside the log, so that an edit of the log does not change them too. `unavailable`, with a
+ * sentence that says why, when they cannot be read or written.
  */
 export interface Anchors {
-  /** The newest of every tenant; a tenant of which none was kept is not there. */
+  /** The newest of every tenant that has one. */
   latest(): Promise<ReadonlyMap<string, Anchor>>;
-  /** All that are still kept of one tenant, in the order they were kept. */
+  /** All that are still kept of one tenant, oldest first. */
   history(tenant: string): AsyncIterable<Anchor>;
   /** Answers once they are on disk. */
   keep(anchors: readonly Anchor[]): Promise<void>;

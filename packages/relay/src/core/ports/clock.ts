@@ -1,7 +1,7 @@
-/** Time comes in from outside, so that tests can stand still. */
+/** The source of time, so that tests can stop it. */
 export interface Clock {
   /** Wall-clock time in epoch milliseconds. */
   nowMs(): number;
-  /** Lets everybody else have a turn; long walks call it between their steps. */
+  /** Lets other work run; long scans await it between their steps. */
   nextTurn(): Promise<void>;
 }

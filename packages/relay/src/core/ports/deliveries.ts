@@ -2,7 +2,7 @@ import type { AgentId, DeliveryState, DuplicateSafety, MessageKind } from "@a2a-
 import type { EventDraft } from "./journal.ts";
 import type { MessageRecord } from "./messages.ts";
 
-/** What mail is for: it asks for work, it brings the result of work, or neither. */
+/** The purpose of a delivery: it asks for work, it brings the result of work, or neither. */
 export const DELIVERY_PURPOSES = ["work", "result", "mail"] as const;
 export type DeliveryPurpose = (typeof DELIVERY_PURPOSES)[number];
 
@@ -16,13 +16,13 @@ export interface DeliveryRecord {
   readonly purpose: DeliveryPurpose;
   readonly state: DeliveryState;
   /**
-   * The place in the mailbox, given in commit order each time the mail becomes available. The store fills
-   * it; 0 in a draft.
+   * The position in the mailbox, given in commit order each time the delivery becomes available. The store sets it;
+   * 0 in a draft.
    */
   readonly position: number;
   readonly deliveredAtMs: number | null;
   readonly attempt: number;
-  /** The current lease while leased, else the last one: its holder may still finish if nobody took over. */
+  /** The current lease while leased, else the last one: its holder may finish until another worker takes over. */
   readonly leaseId: string | null;
   readonly worker: string | null;
   readonly leasedAtMs: number | null;
@@ -58,10 +58,10 @@ export interface MailboxReadQuery {
   readonly tenant: string;
   readonly agentId: AgentId;
   readonly afterPosition: number;
-  /** Absent: all mail. */
+  /** Absent: all purposes. */
   readonly purpose?: DeliveryPurpose | undefined;
   readonly limit: number;
-  /** All messages of one answer together, as JSON. The first one comes whatever its length. */
+  /** The limit for all messages of one answer, as JSON. The first one comes whatever its length. */
   readonly bytesMax: number;
   readonly nowMs: number;
 }
@@ -70,35 +70,35 @@ export interface MailboxLeaseQuery {
   readonly tenant: string;
   readonly agentId: AgentId;
   readonly worker: string | null;
-  /** Absent: all mail. */
+  /** Absent: all purposes. */
   readonly purpose?: DeliveryPurpose | undefined;
   /** One fresh id for each delivery that may be leased; its length is the most that is leased. */
   readonly leaseIds: readonly string[];
-  /** All messages of one answer together, as JSON. The first one comes whatever its length. */
+  /** The limit for all messages of one answer, as JSON. The first one comes whatever its length. */
   readonly bytesMax: number;
   readonly nowMs: number;
   readonly leaseExpiresAtMs: number | null;
 }
 
-/** Which open or settled mail an operator looks at. */
+/** Which open or settled deliveries an operator lists. */
 export interface QueueFilter {
   readonly tenant: string;
   readonly agentId: AgentId | undefined;
   /** Sender or recipient. */
   readonly party?: AgentId | undefined;
-  /** Absent: all mail. */
+  /** Absent: all purposes. */
   readonly purpose?: DeliveryPurpose | undefined;
   readonly state: DeliveryState | undefined;
-  /** Hides leases younger than this; other mail stays. */
+  /** Hides leases younger than this; other deliveries stay. */
   readonly leasedBeforeMs: number | undefined;
-  /** Keeps only mail whose task is due by then. */
+  /** Keeps only deliveries whose task is due by then. */
   readonly deadlineBeforeMs: number | undefined;
-  /** Available mail of all agents as one line, in the order in which it may be taken. */
+  /** Available deliveries of all agents in one order, in which they may be leased. */
   readonly isOneLine?: boolean;
   readonly limit: number;
 }
 
-/** A delivery with what an operator sees of its message, which may be long. */
+/** A delivery with the few fields of its message that an operator sees. */
 export interface QueuedDelivery {
   readonly delivery: DeliveryRecord;
   readonly kind: MessageKind;
@@ -110,8 +110,8 @@ export interface QueuedDelivery {
 
 export interface MailboxStore {
   /**
-   * Available, unexpired mail after the position, oldest first, up to the first message that does not fit.
-   * Expired mail that still lies in front of it costs next to nothing.
+   * Available, unexpired messages after the position, oldest first, up to the first that does not fit. Expired ones
+   * in front of them cost next to nothing.
    */
   availableMessages(query: MailboxReadQuery): Promise<readonly MailboxMessage[]>;
   /**
@@ -125,9 +125,9 @@ export interface MailboxStore {
     event: (delivery: DeliveryRecord) => EventDraft,
   ): Promise<void>;
   /**
-   * Picks the oldest available, unexpired mail and leases it in one atomic step, so that two callers are
-   * never handed the same message; records `event` for each. Ends before the first message that does not fit.
-   * MailboxMessage in front of it that is expired or kept for other workers costs next to nothing.
+   * Leases the oldest available, unexpired messages in one atomic step, so that two callers never get the same one;
+   * records `event` for each. Ends before the first message that does not fit. Expired ones and those reserved for
+   * other workers cost next to nothing.
    */
   lease(
     query: MailboxLeaseQuery,
@@ -143,18 +143,18 @@ export interface MailboxStore {
   delivery(tenant: string, messageId: string): Promise<DeliveryRecord | undefined>;
   openDeliveriesOfTask(tenant: string, taskId: string): Promise<readonly DeliveryRecord[]>;
   openDeliveriesOfAgent(tenant: string, agentId: AgentId, limit: number): Promise<readonly DeliveryRecord[]>;
-  /** Whose mailbox holds the oldest available, unexpired mail of this purpose. */
+  /** The agent with the oldest available, unexpired delivery of this purpose. */
   oldestMailbox(tenant: string, purpose: DeliveryPurpose, nowMs: number): Promise<AgentId | undefined>;
-  /** Held mail that asks for work, of all tenants, behind `after`, which may be gone: then from the beginning. */
+  /** Held work of all tenants after `after`; from the beginning if that delivery is gone. */
   heldWork(after: DeliveryRecord | undefined, limit: number): Promise<readonly DeliveryRecord[]>;
   countOpen(tenant: string, agentId: AgentId): Promise<number>;
-  /** Held and available mail whose time is over. */
+  /** Held and available deliveries that have expired. */
   expiredDeliveries(nowMs: number, limit: number): Promise<readonly DeliveryRecord[]>;
-  /** Leased idempotent mail whose finite lease has run out. */
+  /** Leased idempotent deliveries whose finite lease has run out. */
   timedOutLeases(nowMs: number, limit: number): Promise<readonly DeliveryRecord[]>;
   /**
-   * Without a state: leases first, oldest first, because they are what gets stuck; then what waits, oldest
-   * first (the next to expire where all agents are asked for). Settled mail comes newest first.
+   * Without a state: leases first, oldest first, because leases get stuck; then waiting deliveries, oldest first (by
+   * expiry for all agents together). Settled deliveries come newest first.
    */
   queue(filter: QueueFilter): Promise<readonly QueuedDelivery[]>;
   /** How many deliveries are in each open state: of one mailbox, or of all of them. */

@@ -10,5 +10,5 @@ export interface Identifiers {
   thread(): string;
 }
 
-/** Fills the array with randomness that nobody can guess. */
+/** Fills the array with cryptographically secure random bytes. */
 export type Randomness = (bytes: Uint8Array) => void;

@@ -1,7 +1,7 @@
 import type { AgentId, MessageKind } from "@a2a-relay/protocol";
 import type { DeliveryRecord } from "./deliveries.ts";
 
-/** A message as it is kept: `json` is the a2a.v1 text and the truth, the rest are its indexed fields. */
+/** A stored message: `json` is the a2a.v1 text and the truth, the rest are its indexed fields. */
 export interface MessageRecord {
   readonly tenant: string;
   readonly id: string;
@@ -14,7 +14,7 @@ export interface MessageRecord {
   readonly json: string;
 }
 
-/** Remembers a send for longer than its message, so that a late retry is still recognised. */
+/** Outlives its message, so that the relay still recognises a late retry. */
 export interface SendKey {
   readonly tenant: string;
   readonly sender: AgentId;
@@ -47,7 +47,7 @@ export interface ThreadQuery {
   readonly tenant: string;
   readonly threadId: string;
   readonly limit: number;
-  /** All messages of one answer together, as JSON. The first one comes whatever its length. */
+  /** The limit for all messages of one answer, as JSON. The first one comes whatever its length. */
   readonly bytesMax: number;
 }
 
@@ -62,9 +62,8 @@ export interface MessageStore {
   /** The messages of a thread, in the order they were accepted, up to the first that does not fit. */
   thread(query: ThreadQuery): Promise<ThreadPage>;
   /**
-   * Threads by their newest message, newest first, before `beforePosition`. Walks at most `scanRowsMax`
-   * messages, those of each thread it looks into included, though never less than one thread;
-   * `nextPosition` is where to go on, or undefined at the end.
+   * Threads by their newest message, newest first, before `beforePosition`. Scans at most `scanRowsMax` messages,
+   * those of each counted thread included, but at least one thread. `nextPosition` is undefined at the end.
    */
   threads(query: {
     readonly tenant: string;

@@ -1,12 +1,12 @@
-/** A request that the relay makes to somebody else's server. */
+/** A request that the relay makes to another server. */
 export interface OutboundRequest {
   readonly url: string;
   readonly method: "GET" | "POST";
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string;
-  /** From the look-up of the name to the last byte of the answer. */
+  /** From name resolution to the last byte of the answer. */
   readonly timeoutMs: number;
-  /** What is read of the answer; the rest is thrown away with the connection. */
+  /** The relay reads this much of the answer and then closes the connection. */
   readonly answerBytesMax: number;
   readonly signal?: AbortSignal | undefined;
 }
@@ -19,7 +19,7 @@ export interface OutboundAnswer {
   readonly text: string;
 }
 
-/** Why there was no answer, in a closed list; `message` says it to people without telling what lies behind a guard. */
+/** Why there was no answer. `message` is for people and reveals nothing about internal addresses. */
 export class OutboundFailure extends Error {
   override readonly name: string = "OutboundFailure";
   readonly code: OutboundFailureCode;
@@ -48,8 +48,8 @@ export const OUTBOUND_FAILURE_CODES = [
 export type OutboundFailureCode = (typeof OUTBOUND_FAILURE_CODES)[number];
 
 /**
- * The only way out: every request of the relay to somebody else goes through it. It refuses addresses that the
- * operator did not allow (`blocked`), connects to the very address it has checked, and follows no redirect.
+ * Every request of the relay to another server goes through it. It refuses addresses that the operator did not allow
+ * (`blocked`), connects to exactly the address that it has checked, and follows no redirect.
  */
 export interface Outbound {
   /** Throws only `OutboundFailure`; any status is an answer. */

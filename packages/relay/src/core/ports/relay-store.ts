@@ -11,8 +11,8 @@ import type { RemoteTask, RemoteTaskStore } from "./remote-tasks.ts";
 import type { ChangeFeed } from "./change-feed.ts";
 
 /**
- * What one act changes: plain data, decided by the core, written whole or not at all. Records that are
- * updated carry the version that was read; the store refuses them if somebody else was faster.
+ * The changes of one commit: plain data, decided by the core, written whole or not at all. An updated record carries
+ * the version that was read; the store refuses it if another caller was faster.
  */
 export interface Changes {
   readonly tenant: string;
@@ -24,15 +24,15 @@ export interface Changes {
   /** Version 0 is new. A delivery that is or becomes available gets the next position. */
   readonly deliveries?: readonly DeliveryRecord[];
   /**
-   * New mail of these agents is refused while their mailbox holds that much, and once they have left. Other new
-   * mail never is.
+   * The store refuses new deliveries to these agents while their mailbox is full, and once they are removed. It
+   * never refuses other new deliveries.
    */
   readonly room?: readonly MailboxRoom[];
   /** Version 0 is new. */
   readonly tasks?: readonly TaskRecord[];
-  /** Put by id: a known artifact is replaced in its place. */
+  /** Put by id: a replaced artifact keeps its rank. */
   readonly artifacts?: readonly ArtifactRecord[];
-  /** Added to what is there; the version of their task keeps their numbers apart. Whoever follows it is woken. */
+  /** Appended; the version of their task keeps their numbers unique. Wakes the readers of the task. */
   readonly taskUpdates?: readonly TaskUpdate[];
   /** Put by key: the newest answer counts. */
   readonly cachedResults?: readonly CachedResult[];
@@ -43,21 +43,21 @@ export interface Changes {
   readonly tenants?: readonly TenantRecord[];
   /** Version 0 is new. */
   readonly capabilities?: readonly CapabilityRecord[];
-  /** Version 0 is new. Whoever waits for the topic of endpoints is woken. */
+  /** Version 0 is new. Wakes the readers of `PUSH_ENDPOINTS_TOPIC`. */
   readonly pushEndpoints?: readonly PushEndpoint[];
-  /** The same for what an endpoint's own pusher changes with every message: nobody needs to be woken for it. */
+  /** The same for what a pusher changes with every message, without waking readers. */
   readonly pushProgress?: readonly PushEndpoint[];
   /** Version 0 is new. */
   readonly pushes?: readonly PushRecord[];
-  /** Added to what is there. */
+  /** Appended. */
   readonly pushAttempts?: readonly PushAttempt[];
-  /** Version 0 is new. Whoever waits for their topic is woken where there is a time to look at one. */
+  /** Version 0 is new. Wakes the readers of `TASK_PUSHES_TOPIC` for those with a due time. */
   readonly taskPushes?: readonly TaskPushConfig[];
-  /** Those that are not there are no clash. */
+  /** An unknown one is no clash. */
   readonly forgottenTaskPushes?: readonly TaskPushKey[];
-  /** Version 0 is new. Whoever follows them is woken for those with an answer. */
+  /** Version 0 is new. Wakes the readers of `REMOTE_TASKS_TOPIC` for those with an answer. */
   readonly remoteTasks?: readonly RemoteTask[];
-  /** Used once: one that is known clashes. */
+  /** A nonce that was used before clashes. */
   readonly nonces?: readonly UsedNonce[];
 }
 
@@ -66,7 +66,7 @@ export interface MailboxRoom {
   readonly openMax: number;
 }
 
-/** Why nothing was written: what another caller took or changed first. */
+/** Why nothing was written: another caller took or changed this first. */
 export type Clash =
   | "agent"
   | "agent_key"
@@ -91,8 +91,8 @@ export type CommitOutcome =
   | { readonly committed: false; readonly clash: Clash };
 
 /**
- * What the core asks of storage: facts to read, and few verbs that are atomic. The behaviour is fixed by
- * `testing/relay-store.contract.ts`; a behaviour that is not there is not promised.
+ * The storage of the core: reads, and a few atomic verbs. `testing/relay-store.contract.ts` defines its behaviour; a
+ * store promises nothing beyond that.
  *
  * Every write is durable once its promise resolves. A full disk is `storage_full`, and nothing of that
  * caller's change is written.

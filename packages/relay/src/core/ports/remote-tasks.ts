@@ -3,7 +3,7 @@ import type { A2aMessage, A2aTask, A2aVersion, AgentId } from "@a2a-relay/protoc
 export const REMOTE_BINDINGS = ["JSONRPC", "HTTP+JSON"] as const;
 export type RemoteBinding = (typeof REMOTE_BINDINGS)[number];
 
-/** One way to reach an agent elsewhere. */
+/** One way to reach a remote agent. */
 export interface RemoteInterface {
   readonly url: string;
   readonly binding: RemoteBinding;
@@ -12,69 +12,69 @@ export interface RemoteInterface {
   readonly a2aTenant: string | null;
 }
 
-/** A task of ours as an agent elsewhere has it. Ours is the truth, and this says where to look what became of it. */
+/** The remote side of one of this relay's tasks. The relay's task is the truth; this says where to poll for news. */
 export interface RemoteTask extends RemoteInterface {
   readonly tenant: string;
   readonly taskId: string;
   readonly agentId: AgentId;
-  /** Who wrote to the agent: what the two said to each other before is for nobody else. */
+  /** Who wrote to the agent. A context between the two is not for other requesters. */
   readonly requester: AgentId;
   readonly threadId: string;
-  /** Its name there; null where it was answered with a message, or refused. */
+  /** Its id at the remote agent; null if the agent answered with a message, or refused. */
   readonly remoteTaskId: string | null;
   readonly remoteContextId: string | null;
-  /** What was answered and is not on record of our task yet. */
+  /** An answer that is not recorded on the task yet. */
   readonly answer: RemoteAnswer | null;
-  /** Of the status there that was put on record last; null: none, or it is to be put on record once more. */
+  /** Of the remote status that was recorded last; null: none, or it is to be recorded again. */
   readonly statusDigest: string | null;
-  /** When something about it was new the last time. */
+  /** When it changed last. */
   readonly changedAtMs: number;
-  /** When it is looked at next; null: there is nothing more to see. */
+  /** The time of the next poll; null: no more polls. */
   readonly nextAtMs: number | null;
-  /** Looks in a row that failed, and of those without a failure, that did not find it. */
+  /** Consecutive polls that failed, and consecutive polls that did not find it. */
   readonly failures: number;
   readonly misses: number;
   /** 0 is new. */
   readonly version: number;
 }
 
-/** One that is looked at some time, without what was answered. */
+/** A remote task that will be polled, without its answer. */
 export interface TimedRemoteTask extends Pick<RemoteTask, "tenant" | "taskId" | "failures"> {
   readonly origin: string;
   readonly nextAtMs: number;
 }
 
-/** What an agent elsewhere answered to a message, in A2A 1.0. */
+/** The answer of a remote agent to a message, in A2A 1.0. */
 export type RemoteAnswer =
   | { readonly task: A2aTask }
   | { readonly message: A2aMessage }
-  /** It does not take the message, for this reason. */
+  /** It refused the message, for this reason. */
   | { readonly refused: string };
 
 export interface RemoteContextQuery {
   readonly tenant: string;
   readonly agentId: AgentId;
-  /** What one requester said to the agent is not for another one, though both may use the same name for a thread. */
+  /** Two requesters may use the same thread id; their contexts are separate. */
   readonly requester: AgentId;
-  /** Before then the requester's id was somebody else's. */
+  /** Before this time the requester's id belonged to another owner. */
   readonly sinceMs: number;
   readonly threadId: string;
-  /** Of the interface: what a context is called is known to one agent only. */
+  /** Of the interface: a context id is valid at one remote agent only. */
   readonly url: string;
 }
 
 export interface TimedRemoteTaskQuery {
   /** Of each tenant. */
   readonly limit: number;
-  /** Origins by tenant that are passed over, because they have enough to do. */
+  /** Origins by tenant to skip, because they have enough requests in flight. */
   readonly fullOrigins: ReadonlyMap<string, readonly string[]>;
 }
 
-/** Changed through `commit` like everything else: `remoteTasks`. A row goes with its task. */
+/** `commit` changes them: `remoteTasks`. A row is removed with its task. */
 export interface RemoteTaskStore {
   remoteTask(tenant: string, taskId: string): Promise<RemoteTask | undefined>;
-  /** Those to be looked at now or later, of every tenant its first by their time. */
+  /** Those to poll now or later: the first of every tenant, by their time. */
   timedRemoteTasks(query: TimedRemoteTaskQuery): Promise<readonly TimedRemoteTask[]>;
-  /** What the agent there calls the requester's thread, as of the newest task that says. */
+  /** The remote agent's context id for the requester's thread, from the newest task that has one. */
   remoteContextId(query: RemoteContextQuery): Promise<string | undefined>;
 }

@@ -230,8 +230,8 @@ export class Agents implements AgentStore {
 
   #putNames(agent: AgentRecord): void {
     for (const name of [agent.id, ...agent.aliases]) {
-      if (this.#sql.nameTaken.get(agent.tenant, name, agent.id) !== undefined)
-        throw new ClashError("agent_name");
+      const isTaken = this.#sql.nameTaken.get(agent.tenant, name, agent.id) !== undefined;
+      if (isTaken) throw new ClashError("agent_name");
     }
     this.#sql.insertName.run(agent.tenant, agent.id, agent.id, "id");
     for (const alias of agent.aliases) this.#sql.insertName.run(agent.tenant, alias, agent.id, "alias");

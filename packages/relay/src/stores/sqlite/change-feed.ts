@@ -4,14 +4,8 @@ import type { ChangeFeed, Topic, Watch, WatchOptions } from "../../core/ports/ch
 /** Timeouts are rounded up to this, so that one timer serves all watches. */
 const TICK_MS = 50;
 
-export interface ChangeFeedOptions {
-  /** How many readers may watch at one time. */
-  readonly watchesMax?: number | undefined;
-}
-
 /** The change feed of one process. A watch costs one small object and no timer. */
 export class InProcessChangeFeed implements ChangeFeed, Disposable {
-  readonly #watchesMax: number;
   readonly #topics = new Map<Topic, Set<TopicWatch>>();
   readonly #deadlines = new Map<number, Set<TopicWatch>>();
   #readerCount = 0;
@@ -19,16 +13,12 @@ export class InProcessChangeFeed implements ChangeFeed, Disposable {
   #timer: NodeJS.Timeout | undefined;
   #closed = false;
 
-  constructor(options: ChangeFeedOptions = {}) {
-    this.#watchesMax = options.watchesMax ?? LIMITS.waitsMax;
-  }
-
   watch(topic: Topic, { isOwn = false }: WatchOptions = {}): Watch {
     if (this.#closed) throw new RelayError("unavailable", "the relay is stopping");
-    if (!isOwn && this.#readerCount >= this.#watchesMax) {
+    if (!isOwn && this.#readerCount >= LIMITS.waitsMax) {
       throw new RelayError(
         "resource_exhausted",
-        `${this.#watchesMax} readers are waiting already; ask again without waiting, or later`,
+        `${LIMITS.waitsMax} readers are waiting already; ask again without waiting, or later`,
       );
     }
     const watch = new TopicWatch(this, topic, isOwn);
@@ -61,7 +51,7 @@ export class InProcessChangeFeed implements ChangeFeed, Disposable {
     if (!watch.isOwn) this.#readerCount -= 1;
   }
 
-  /** For `TopicWatch` only: ends its wait after the timeout. Answers the tick to cancel it by; none without a timeout. */
+  /** For `TopicWatch` only: ends its wait at the timeout. Answers the tick to cancel it by, if there is one. */
   expire(watch: TopicWatch, timeoutMs: number): number | undefined {
     if (timeoutMs === Infinity) return undefined;
     const tick = Math.ceil((performance.now() + timeoutMs) / TICK_MS);

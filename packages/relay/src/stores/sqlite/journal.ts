@@ -12,7 +12,6 @@ import type { Changes } from "../../core/ports/relay-store.ts";
 import { GENESIS, sealEvent } from "../../core/rules/event.ts";
 import type { CommitQueue, Engine } from "./commit-queue.ts";
 import { prepareAll, type Row, type Statements } from "./database.ts";
-import type { RetentionMethod } from "./retention.ts";
 import type { StoreState } from "./store-state.ts";
 
 /** The key of an event is its tenant's chain number times this, plus its seq: events of one tenant lie together. */
@@ -46,6 +45,9 @@ const SQL = {
     on conflict do update set seq = excluded.seq, hash = excluded.hash where excluded.seq > seq`,
   remove: "delete from event where rowid > ? and rowid <= ?",
 };
+
+/** Methods of the port's journal that `Retention` implements. */
+export type RetentionMethod = "archiveLines" | "forgetSendKeys" | "retirableMessages" | "retireMessages";
 
 const NO_ACCEPTANCES: ReadonlyMap<string, number> = new Map();
 

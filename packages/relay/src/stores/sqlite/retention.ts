@@ -12,7 +12,7 @@ import type { EventDraft, JournalStore, RetirableMessage } from "../../core/port
 import type { CommitQueue, Engine } from "./commit-queue.ts";
 import { prepareAll, type Row, type Statements } from "./database.ts";
 import type { Deliveries } from "./deliveries.ts";
-import type { Journal } from "./journal.ts";
+import type { Journal, RetentionMethod } from "./journal.ts";
 import type { Messages, SendKeyName } from "./messages.ts";
 import type { Pushes } from "./pushes.ts";
 import type { RemoteTasks } from "./remote-tasks.ts";
@@ -40,8 +40,6 @@ const SQL = {
       select tenant, sender, recipient, key from send_key indexed by send_key_gone
       where gone_at_ms is not null and gone_at_ms < ? limit ?)`,
 };
-
-export type RetentionMethod = "archiveLines" | "forgetSendKeys" | "retirableMessages" | "retireMessages";
 
 /** The parts whose rows go with a message. */
 export interface RetiredParts {

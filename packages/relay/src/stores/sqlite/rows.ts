@@ -26,7 +26,7 @@ export const UNFINISHED_STATES: readonly TaskState[] = [
   "auth-required",
 ];
 
-/** A condition in the words of the partial indexes: SQLite uses such an index only for a statement that says the same. */
+/** Spelt as in the partial indexes: SQLite uses such an index only for a statement with the same condition. */
 export function oneOf(column: string, values: readonly string[]): string {
   return `(${values.map((value) => `${column} = '${value}'`).join(" or ")})`;
 }

@@ -24,11 +24,11 @@ import {
 } from "./database.ts";
 import { Deliveries } from "./deliveries.ts";
 import { DeliveryQueue } from "./delivery-queue.ts";
-import { Journal } from "./journal.ts";
+import { Journal, type RetentionMethod } from "./journal.ts";
 import { Messages } from "./messages.ts";
 import { Pushes } from "./pushes.ts";
 import { RemoteTasks } from "./remote-tasks.ts";
-import { Retention, type RetentionMethod } from "./retention.ts";
+import { Retention } from "./retention.ts";
 import { relayErrorFrom } from "./sqlite-error.ts";
 import { StoreState } from "./store-state.ts";
 import { TaskPushes } from "./task-pushes.ts";

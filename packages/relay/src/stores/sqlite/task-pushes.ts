@@ -27,12 +27,8 @@ const SQL = {
     select tenant, owner, next_at_ms from task_push_config indexed by task_push_config_due
     where state = 'active' and next_at_ms is not null and (tenant, owner) > (?, ?)
     order by tenant, owner, next_at_ms limit 1`,
-  due: `
-    select ${COLUMNS} from task_push_config indexed by task_push_config_due
-    where state = 'active' and tenant = ? and owner = ? and next_at_ms <= ?
-    order by next_at_ms, origin, task_id, id limit ?`,
   // Limits the share of each receiver, so that one with many due configurations does not hide the others.
-  dueByReceiver: `
+  due: `
     select ${COLUMNS} from (
       select task_id as due_task_id, id as due_id,
         row_number() over (partition by origin order by next_at_ms, task_id, id) as rank
@@ -93,23 +89,12 @@ export class TaskPushes implements TaskPushStore {
       [tenant, owner] = [next[0] as string, next[1] as string];
       let firstMs = next[2] as number | null;
       if (Number(firstMs) <= nowMs) {
-        for (const row of this.#dueOf(tenant, owner, nowMs, share)) due.push(configFromRow(row));
+        const rows = this.#sql.due.all(tenant, owner, nowMs, share.ofReceiver, share.ofOwner);
+        due.push(...rows.map((row) => configFromRow(row)));
         firstMs = (this.#sql.nextTime.get(tenant, owner, nowMs)?.[0] ?? null) as number | null;
       }
       nextAtMs = Math.min(nextAtMs, firstMs ?? Infinity);
     }
-  }
-
-  /** Most owners have so few due that no receiver can exceed its share. */
-  #dueOf(
-    tenant: string,
-    owner: string,
-    nowMs: number,
-    { ofOwner, ofReceiver }: TaskPushShare,
-  ): readonly Row[] {
-    const few = Math.min(ofOwner, ofReceiver);
-    const rows = this.#sql.due.all(tenant, owner, nowMs, few + 1);
-    return rows.length <= few ? rows : this.#sql.dueByReceiver.all(tenant, owner, nowMs, ofReceiver, ofOwner);
   }
 
   put(config: TaskPushConfig): void {
