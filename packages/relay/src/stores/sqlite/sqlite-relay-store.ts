@@ -45,8 +45,9 @@ const PROBE = `
   insert into probe (only_row, at_ms) values (1, ?) on conflict do update set at_ms = excluded.at_ms`;
 
 /**
- * The default store: one SQLite file, one process, one fsync for all writes that are queued. `unavailable`, with a
- * sentence that says what to do, when the file cannot be used.
+ * The default store: one SQLite file, one process, one fsync for all queued writes. Every noun has a part in a file of
+ * its name, which implements the port's interface of that noun; `apply` writes a commit. `unavailable`, with a sentence
+ * that says what to do, when the file cannot be used.
  */
 export async function openSqliteStore(options: SqliteStoreOptions): Promise<RelayStore> {
   const opened = openDatabase(options);
@@ -151,12 +152,13 @@ function storeOn(engine: SqliteEngine): RelayStore {
   };
 }
 
-/** The methods of a part, bound to it, under the interface of the port that it implements. */
+/** The methods of a part, bound to it: the port is one flat object. */
 function methodsOf<Port extends object>(part: Port): Port {
-  const names = Reflect.ownKeys(Object.getPrototypeOf(part) as object).filter(
-    (name) => name !== "constructor",
-  );
-  const methods = names.map((name) => [name, (Reflect.get(part, name) as () => unknown).bind(part)]);
+  const { constructor: _, ...own } = Object.getOwnPropertyDescriptors(Object.getPrototypeOf(part) as Port);
+  const methods = Object.keys(own).map((name) => [
+    name,
+    (Reflect.get(part, name) as () => unknown).bind(part),
+  ]);
   return Object.fromEntries(methods) as Port;
 }
 
