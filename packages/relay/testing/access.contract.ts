@@ -44,8 +44,8 @@ async function register(store: RelayStore, id: AgentId, publicKey: string, tenan
 }
 
 function describePairs(open: OpenStore): void {
-  describe("what stands between two agents", () => {
-    it("is the keys they have now, the one's permissions and the other's consents", async () => {
+  describe("the access between two agents", () => {
+    it("has their present keys, the sender's permissions and the recipient's consents", async () => {
       await using store = await open();
       assert.deepEqual(await store.accessBetween(TENANT, LULU, ZHIWEI), {
         senderKey: undefined,

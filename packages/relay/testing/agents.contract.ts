@@ -180,7 +180,7 @@ export function describeAgents(open: OpenStore): void {
       assert.equal(await store.othersBeforeMs(TENANT, LULU), 0);
     });
 
-    it("knows no key of an agent that has none, or that it does not know", async () => {
+    it("finds no key of an unknown agent, or of one without a key", async () => {
       await using store = await open();
       await put(store, aNewAgent());
       assert.equal(await store.publicKeyOf(TENANT, ZHIWEI), undefined);
@@ -212,7 +212,7 @@ export function describeAgents(open: OpenStore): void {
       assert.equal(await clashOf(store, { agents: [back] }), "agent_key");
     });
 
-    it("lets one of two agents that bring the same key at once have it", async () => {
+    it("gives a key to one of two agents that bring it at the same moment", async () => {
       await using store = await open();
       const outcomes = await Promise.all([
         clashOf(store, { agents: [aNewAgent({ publicKey: "k1" })] }),

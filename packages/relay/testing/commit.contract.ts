@@ -173,7 +173,7 @@ export function describeCommit(open: OpenStore): void {
       assert.deepEqual(await readIds(store), [first.id, sent.id]);
     });
 
-    it("lets one of a hundred concurrent sends with one key through", async () => {
+    it("accepts one of a hundred concurrent sends with one key", async () => {
       await using store = await open();
       const changes = Array.from({ length: 100 }, () => {
         const sent = aSend();
@@ -185,7 +185,7 @@ export function describeCommit(open: OpenStore): void {
       assert.equal((await readIds(store)).length, 1);
     });
 
-    it("tells of the key first when the same message comes a second time", async () => {
+    it("clashes on the send key first when the same message comes a second time", async () => {
       await using store = await open();
       const sent = aSend();
       const changes = { ...sent, sendKeys: [sendKeyOf(sent.messages[0], "again")] };

@@ -23,8 +23,7 @@ import { describeTenants } from "./tenants.contract.ts";
 import { describeDeliveryQueue } from "./delivery-queue.contract.ts";
 
 /**
- * What every store must do; a behaviour that is not here is not promised. `open` gives a fresh, empty store
- * to each case.
+ * What every store must do; a store promises nothing else. `open` gives a new, empty store to each case.
  */
 export function describeRelayStore(name: string, open: () => Promise<RelayStore>): void {
   describe(`RelayStore contract: ${name}`, () => {

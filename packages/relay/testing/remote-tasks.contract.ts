@@ -94,7 +94,7 @@ export function describeRemoteTasks(open: OpenStore): void {
       assert.equal(await clashOf(store, { remoteTasks: [{ ...before, version: 0 }] }), "remote_task");
     });
 
-    it("belong to a task that is there, and go with it", async () => {
+    it("belong to a stored task, and are removed with it", async () => {
       await using store = await open();
       assert.equal(await clashOf(store, { remoteTasks: [aRemoteTask()] }), "remote_task");
       const id = newId("task");
@@ -132,7 +132,7 @@ export function describeRemoteTasks(open: OpenStore): void {
       });
     });
 
-    it("are listed without those of an origin that has enough to do for that tenant", async () => {
+    it("are listed without those of a full origin of that tenant", async () => {
       await using store = await open();
       const busy = { url: "https://busy.example:8443/一", nextAtMs: NOON_MS - 5 };
       for (let count = 0; count < 5; count += 1) await stored(store, busy);
@@ -148,7 +148,7 @@ export function describeRemoteTasks(open: OpenStore): void {
       );
     });
 
-    it("tell what the agent calls a thread, the newest that does", async () => {
+    it("have the context id of a thread, from the newest task that has one", async () => {
       await using store = await open();
       const url = "https://agent.example/rpc";
       const whose = { tenant: TENANT, agentId: ZHIWEI, requester: LULU, sinceMs: 0 };
@@ -182,7 +182,7 @@ export function describeRemoteTasks(open: OpenStore): void {
   });
 
   describe("agents whose id is a URL", () => {
-    it("are counted for each tenant while they are there", async () => {
+    it("are counted for each tenant while they are registered", async () => {
       await using store = await open();
       const ids = ["http://a.example/", "https://b.example/", "https", "http:c", "httpz@host", "a@https"];
       const agents = ids.map((id) => aNewAgent({ id: id as AgentId }));

@@ -37,7 +37,7 @@ export function describeRetention(open: OpenStore): void {
       assert.deepEqual(await retirable(store, 10, NOON_MS + 2), [two.id]);
     });
 
-    it("finds it again as long as it is not retired", async () => {
+    it("finds a message again until it is retired", async () => {
       await using store = await open();
       const ids: string[] = [];
       for (let count = 0; count < 4; count += 1) ids.push((await send(store)).id);
@@ -104,7 +104,7 @@ export function describeRetention(open: OpenStore): void {
       assert.equal(line["delivery"]["settled_at"], new Date(NOON_MS).toISOString());
     });
 
-    it("forgets the message, its delivery, and the task it began with its artifacts", async () => {
+    it("removes the message, its delivery, and the task it began with its artifacts", async () => {
       await using store = await open();
       const taskId = newId("task");
       const { id } = await send(store, { taskId });
@@ -137,7 +137,7 @@ export function describeRetention(open: OpenStore): void {
       assert.equal(await store.countOpen(TENANT, ZHIWEI), 1);
     });
 
-    it("keeps the story and the send keys of a message that is gone", async () => {
+    it("keeps the events and the send keys of a retired message", async () => {
       await using store = await open();
       const sent = aSend();
       const [message] = sent.messages;
@@ -150,7 +150,7 @@ export function describeRetention(open: OpenStore): void {
       }
     });
 
-    it("forgets send keys by the time their message went, never while it is there", async () => {
+    it("removes send keys by the time their message was retired, never before", async () => {
       await using store = await open();
       const goneAtMs = new Map([
         ["early", LATER_MS],

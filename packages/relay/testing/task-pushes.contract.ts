@@ -91,7 +91,7 @@ export function describeTaskPushes(open: OpenStore): void {
       await storedTaskPush(store, { taskId, owner: ZHIWEI });
     });
 
-    it("are forgotten on request, and forgetting what is not there is no clash", async () => {
+    it("are removed on request; removing an unknown one is no clash", async () => {
       await using store = await open();
       const { id: taskId } = await storedTask(store);
       const [gone, kept] = [await storedTaskPush(store, { taskId }), await storedTaskPush(store, { taskId })];
@@ -120,7 +120,7 @@ export function describeTaskPushes(open: OpenStore): void {
       assert.equal((await store.task(TENANT, task.id))?.updateCount, 0);
     });
 
-    it("go with their task when it is retired, and with no other", async () => {
+    it("are removed with their task when it is retired, and with no other", async () => {
       await using store = await open();
       const [gone, kept] = [
         await storedTask(store, { state: "completed" }),
@@ -180,7 +180,7 @@ function describeDue(open: OpenStore): void {
       assert.deepEqual(ids.toSorted(), expected.toSorted());
     });
 
-    it("are so many for each receiver, so that those behind one that takes none are seen", async () => {
+    it("are limited for each receiver, so that a slow one does not hide the others", async () => {
       await using store = await open();
       const expected: string[] = [];
       for (let at = 0; at < 30; at += 1) {
@@ -198,7 +198,7 @@ function describeDue(open: OpenStore): void {
         expected.push((await storedTaskPush(store, { taskId, url, nextAtMs: 100 + expected.length })).id);
       }
       assert.deepEqual(await dueIds(store, NOON_MS, { ofOwner: 5, ofReceiver: 2 }), expected);
-      // It is where it is said to be now.
+      // The new URL counts.
       const moved = await store.taskPush(TENANT, taskId, expected.at(-1) ?? "");
       assert.ok(moved);
       await commit(store, { taskPushes: [{ ...moved, url: "https://hanging.example:8443/" }] });
@@ -216,7 +216,7 @@ function describeDue(open: OpenStore): void {
       const after = await store.taskPushes(TENANT, task.id);
       assert.deepEqual(after, [
         { ...resting, nextAtMs: NOON_MS + 7, version: resting.version + 1 },
-        // A receiver that wants to be left alone is left alone.
+        // A due time that is set already stays.
         { ...waiting, version: waiting.version + 1 },
         ended,
       ]);

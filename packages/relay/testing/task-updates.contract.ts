@@ -80,7 +80,7 @@ export function describeTaskUpdates(open: OpenStore): void {
       assert.deepEqual(numbersOf(await updatesOf(store, { withArtifacts: false })), [1, 3]);
     });
 
-    it("come in pages of so many and of so many bytes, though never without one", async () => {
+    it("come in pages limited by number and bytes, each with at least one", async () => {
       await using store = await open();
       await commit(store, { taskUpdates: [1, 2, 3].map((n) => anUpdate(n, WORKING)) });
       const two = await updatesOf(store, { limit: 2 });
@@ -190,7 +190,7 @@ export function describeTaskUpdates(open: OpenStore): void {
       assert.deepEqual(await idsOf({ sinceMs: NOON_MS + 2 }), ["3", "2"]);
     });
 
-    it("are those since a time, also in the count, as who had the requester's id before is another", async () => {
+    it("are those since a time, also in the count, because the requester's id had another owner before", async () => {
       await using store = await open();
       await put(store, { id: "1", createdAtMs: NOON_MS - 1, updatedAtMs: NOON_MS + 9 });
       await put(store, { id: "2", createdAtMs: NOON_MS });

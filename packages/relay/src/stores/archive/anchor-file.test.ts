@@ -32,7 +32,7 @@ describe("a file of anchors", () => {
     return { directory, path: join(directory, "anchors.jsonl") };
   }
 
-  it("that is not there holds none", async () => {
+  it("that does not exist holds none", async () => {
     const { directory } = await anchorPath();
     const anchors = new AnchorFile(directory);
     assert.deepEqual(await anchors.latest(), new Map());
@@ -80,7 +80,7 @@ describe("a file of anchors", () => {
     assert.deepEqual(await seqsOf(anchors), [3]);
   });
 
-  it("whose last line was torn by a crash goes on without it", async () => {
+  it("ignores a last line that a crash has torn", async () => {
     const { directory, path } = await anchorPath();
     const anchors = new AnchorFile(directory);
     await anchors.keep([anchor(1)]);
@@ -132,7 +132,7 @@ describe("a file of anchors", () => {
     await refused(gone.keep([anchor(1)]), "unavailable", /cannot be written \(ENOENT\)/);
   });
 
-  it("stays bounded, and forgets no tenant", async () => {
+  it("stays bounded, and keeps every tenant", async () => {
     const { directory, path } = await anchorPath();
     const anchors = new AnchorFile(directory, SMALL);
     await anchors.keep([anchor(1, "甲")]);

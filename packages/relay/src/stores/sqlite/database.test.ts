@@ -134,7 +134,7 @@ function writeThirdSchema(path: string): void {
 describe("migrations", () => {
   after(() => rmSync(directory, { recursive: true, force: true }));
 
-  it("open a file of the first schema with all that was in it, and go on in it", async () => {
+  it("open a file of the first schema with all its records, and continue it", async () => {
     const path = join(directory, "relay.db");
     writeFirstSchema(path);
     for (let round = 0; round < 2; round += 1) {
@@ -195,7 +195,7 @@ describe("migrations", () => {
     );
   });
 
-  it("tell the story of a message of an older file beside those of new ones, also once it is gone", async () => {
+  it("return the events of a message of an older file, also after it is retired", async () => {
     const path = join(directory, "stories.db");
     writeFirstSchema(path);
     const hash = "ab".repeat(32);

@@ -44,7 +44,7 @@ async function contents(store: RelayStore, messageId: string): Promise<unknown> 
 describe("pushes in a SQLite file", () => {
   after(() => rmSync(directory, { recursive: true, force: true }));
 
-  it("go on where they were when it is opened again: endpoint, cursor, due time and every attempt", async () => {
+  it("continue after a restart: endpoint, cursor, due time and every attempt", async () => {
     const path = join(directory, "relay.db");
     const endpoint = aNewPushEndpoint({ failures: 2, openUntilMs: NOON_MS + 9, afterPosition: 4 });
     const key = aNewKey({ signingSecret: "whsec_秘密" });

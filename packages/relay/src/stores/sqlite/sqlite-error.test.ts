@@ -31,7 +31,7 @@ describe("isFatal", () => {
     assert.equal(isFatal(sqliteError(IOERR_WRITE), "statement"), false);
   });
 
-  it("goes on after a full disk, a lock, and errors that are not the database's", () => {
+  it("continues after a full disk, a lock, and errors that are not the database's", () => {
     for (const error of [sqliteError(FULL), sqliteError(BUSY), new Error("other"), "text", undefined]) {
       assert.equal(isFatal(error, "commit"), false);
     }

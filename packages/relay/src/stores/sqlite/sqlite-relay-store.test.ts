@@ -222,7 +222,7 @@ describe("the SQLite store", () => {
       assert.equal((await readIds(store)).length, 1);
     });
 
-    it("a file of a newer relay, and leaves it as it is", async () => {
+    it("a file of a newer relay, and does not change it", async () => {
       const path = newPath();
       await (await open(path))[Symbol.asyncDispose]();
       const newer = new DatabaseSync(path);
