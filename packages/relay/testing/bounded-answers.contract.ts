@@ -17,10 +17,10 @@ import {
   TENANT,
 } from "./store-builders.ts";
 
-/** More than a store may look at one by one whenever somebody asks for mail. */
+/** More than a store may read one by one for every request. */
 const MANY = 1_500;
 
-/** A message of that many bytes, two thirds of which a count of characters would miss. */
+/** A message of that many bytes; a count of characters would miss two thirds of them. */
 function messageOf(bytes: number): string {
   const json = JSON.stringify({ body: "信".repeat((bytes - 20) / 3) });
   return json + " ".repeat(bytes - Buffer.byteLength(json));
@@ -46,10 +46,10 @@ export function describeBoundedAnswers(open: OpenStore): void {
       const pages: (readonly string[])[] = [];
       let afterPosition = 0;
       for (;;) {
-        const mail = await store.availableMessages({ ...READ, afterPosition, bytesMax: 600 });
-        if (mail.length === 0) break;
-        pages.push(idsOf(mail));
-        afterPosition = mail.at(-1)?.delivery.position ?? 0;
+        const found = await store.availableMessages({ ...READ, afterPosition, bytesMax: 600 });
+        if (found.length === 0) break;
+        pages.push(idsOf(found));
+        afterPosition = found.at(-1)?.delivery.position ?? 0;
       }
       assert.deepEqual(pages, [ids.slice(0, 2), ids.slice(2, 3), ids.slice(3, 4), ids.slice(4)]);
     });
@@ -63,7 +63,7 @@ export function describeBoundedAnswers(open: OpenStore): void {
       assert.equal((await store.thread({ ...THREAD, bytesMax: 599 })).messages.length, 1);
     });
 
-    it("are leased in several, and the rest stays where it is", async () => {
+    it("are leased in several, and the rest stays available", async () => {
       await using store = await open();
       const ids = await sendMessages(store, [300, 300, 900, 60]);
       const take = { leaseIds: leaseIds(10), bytesMax: 600 };
@@ -74,7 +74,7 @@ export function describeBoundedAnswers(open: OpenStore): void {
       assert.deepEqual(idsOf(await lease(store, take)), ids.slice(3));
     });
 
-    it("are shown as the beginning of their thread, which says that there is more", async () => {
+    it("are returned as the beginning of their thread, which says that there is more", async () => {
       await using store = await open();
       const ids = await sendMessages(store, [900, 300, 300]);
       const thread = async (limit: number, bytesMax: number): Promise<readonly unknown[]> => {
@@ -89,7 +89,7 @@ export function describeBoundedAnswers(open: OpenStore): void {
     });
   });
 
-  describe("mail behind much that nobody may have", () => {
+  describe("a message behind many that the caller may not have", () => {
     it("is read and leased at once, though what expired has not been swept", async () => {
       await using store = await open();
       await sendMany(store, { expiresAtMs: NOON_MS });
@@ -98,7 +98,7 @@ export function describeBoundedAnswers(open: OpenStore): void {
       assert.deepEqual(idsOf(await lease(store, { leaseIds: leaseIds(5) })), [id]);
     });
 
-    it("is leased at once, though what lies before it is kept for another worker", async () => {
+    it("is leased at once, though those before it are reserved for another worker", async () => {
       await using store = await open();
       await sendMany(store, { reservedFor: "w1" });
       const { id } = await send(store);
@@ -106,7 +106,7 @@ export function describeBoundedAnswers(open: OpenStore): void {
       assert.equal((await lease(store, { worker: "w1", leaseIds: leaseIds(5) })).length, 5);
     });
 
-    it("may be had as soon as the reason is gone, and not before", async () => {
+    it("can be leased as soon as the reason has ended, and not before", async () => {
       await using store = await open();
       const { id } = await send(store, {}, { reservedFor: "w1", expiresAtMs: NOON_MS });
       const other = await send(store, {}, { reservedFor: "w1" });

@@ -78,25 +78,25 @@ export function describeCommit(open: OpenStore): void {
     for (const clash of ["agent", "agent_name", "message_id", "send_key", "delivery", "task"] as const) {
       it(`writes nothing at all when another caller was faster: ${clash}`, async () => {
         await using store = await open();
-        const known = aNewMessage();
-        const knownTask = aNewTask({ messageId: known.id });
-        const knownAgent = aNewAgent({ id: "another@host" as typeof ZHIWEI, aliases: ["又名"] });
+        const existing = aNewMessage();
+        const existingTask = aNewTask({ messageId: existing.id });
+        const existingAgent = aNewAgent({ id: "another@host" as typeof ZHIWEI, aliases: ["又名"] });
         await commit(store, {
-          agents: [knownAgent],
-          messages: [known],
-          deliveries: [deliveryOf(known)],
-          sendKeys: [sendKeyOf(known, "taken")],
-          tasks: [knownTask],
+          agents: [existingAgent],
+          messages: [existing],
+          deliveries: [deliveryOf(existing)],
+          sendKeys: [sendKeyOf(existing, "taken")],
+          tasks: [existingTask],
         });
         const headBefore = await store.chainHead(TENANT);
-        const stale = { ...(await storedDelivery(store, known.id)), version: 7 };
+        const stale = { ...(await storedDelivery(store, existing.id)), version: 7 };
         const bad: Record<typeof clash, Partial<Changes>> = {
-          agent: { agents: [knownAgent] },
+          agent: { agents: [existingAgent] },
           agent_name: { agents: [aNewAgent({ id: "third@host" as typeof ZHIWEI, aliases: ["又名"] })] },
-          message_id: { messages: [known] },
-          send_key: { sendKeys: [sendKeyOf(known, "taken")] },
+          message_id: { messages: [existing] },
+          send_key: { sendKeys: [sendKeyOf(existing, "taken")] },
           delivery: { deliveries: [stale] },
-          task: { tasks: [{ ...knownTask, version: 7 }] },
+          task: { tasks: [{ ...existingTask, version: 7 }] },
         };
         const { changes, id } = aWideChange(bad[clash]);
         assert.equal(await clashOf(store, changes), clash);
@@ -113,7 +113,7 @@ export function describeCommit(open: OpenStore): void {
         assert.deepEqual(await store.eventsOfMessage(TENANT, id), []);
         assert.deepEqual(await store.chainHead(TENANT), headBefore);
         assert.equal(await store.countOpen(TENANT, ZHIWEI), 1);
-        assert.deepEqual(await readIds(store), [known.id]);
+        assert.deepEqual(await readIds(store), [existing.id]);
       });
     }
 
@@ -123,7 +123,7 @@ export function describeCommit(open: OpenStore): void {
       assert.equal(await clashOf(store, { deliveries: [deliveryOf(message)] }), "delivery");
     });
 
-    it("refuses a delivery whose message nobody knows", async () => {
+    it("refuses a delivery of an unknown message", async () => {
       await using store = await open();
       assert.equal(await clashOf(store, { deliveries: [deliveryOf(aNewMessage())] }), "delivery");
       assert.equal(
@@ -162,7 +162,7 @@ export function describeCommit(open: OpenStore): void {
       assert.equal((await store.chainHead(TENANT)).seq, 41);
     });
 
-    it("undoes a caller whose event cannot be made, and nobody else", async () => {
+    it("undoes a caller whose event cannot be made, and no other", async () => {
       await using store = await open();
       const first = await send(store);
       const broken = store.markDelivered(TENANT, [first.id], 1, () => {
@@ -173,7 +173,7 @@ export function describeCommit(open: OpenStore): void {
       assert.deepEqual(await readIds(store), [first.id, sent.id]);
     });
 
-    it("lets one of a hundred concurrent sends with one key through", async () => {
+    it("accepts one of a hundred concurrent sends with one key", async () => {
       await using store = await open();
       const changes = Array.from({ length: 100 }, () => {
         const sent = aSend();
@@ -185,7 +185,7 @@ export function describeCommit(open: OpenStore): void {
       assert.equal((await readIds(store)).length, 1);
     });
 
-    it("tells of the key first when the same message comes a second time", async () => {
+    it("clashes on the send key first when the same message comes a second time", async () => {
       await using store = await open();
       const sent = aSend();
       const changes = { ...sent, sendKeys: [sendKeyOf(sent.messages[0], "again")] };
@@ -193,7 +193,7 @@ export function describeCommit(open: OpenStore): void {
       assert.equal(await clashOf(store, changes), "send_key");
     });
 
-    it("lets no more new mail into a mailbox than it has room for, however much comes at once", async () => {
+    it("accepts no more new messages than the mailbox has room for, however many come at once", async () => {
       await using store = await open();
       await commit(store, { agents: [aNewAgent()] });
       const room = [{ agentId: ZHIWEI, openMax: 3 }];

@@ -15,7 +15,8 @@ import type { Randomness } from "../src/core/ports/ids.ts";
 import { TimeOrderedIds } from "../src/core/mechanisms/time-ordered-ids.ts";
 import type { SendResult } from "../src/core/messages/decide-send.ts";
 import { type CoreSettings, createCore, type RelayCore } from "../src/core/relay-core.ts";
-import { SqliteRelayStore } from "../src/stores/sqlite/sqlite-relay-store.ts";
+import type { RelayStore } from "../src/core/ports/relay-store.ts";
+import { openSqliteStore } from "../src/stores/sqlite/sqlite-relay-store.ts";
 import { GuardedOutbound } from "../src/transports/egress/guarded-outbound.ts";
 import { FakeClock } from "./fake-clock.ts";
 import { MemoryAnchors } from "./memory-anchors.ts";
@@ -53,7 +54,7 @@ export class MemoryArchive implements Archive {
 
 /** The whole core over a real store in memory, under a clock that stands still, with two agents. */
 export interface CoreOnMemory extends RelayCore, AsyncDisposable {
-  readonly store: SqliteRelayStore;
+  readonly store: RelayStore;
   readonly clock: FakeClock;
   readonly identity: SigningKey;
   readonly archive: MemoryArchive;
@@ -85,7 +86,7 @@ export async function coreOnMemory(
   const clock = new FakeClock();
   const archive = new MemoryArchive();
   const anchors = new MemoryAnchors();
-  const store = await SqliteRelayStore.open({
+  const store = await openSqliteStore({
     path: ":memory:",
     checkpointPages: 1_000,
     onFatal: (reason) => {

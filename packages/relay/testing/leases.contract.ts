@@ -25,7 +25,7 @@ function leaseIds(count: number): readonly string[] {
 
 export function describeLeases(open: OpenStore): void {
   describe("leasing", () => {
-    it("takes the oldest mail and says who has it", async () => {
+    it("takes the oldest message and says which worker has it", async () => {
       await using store = await open();
       const first = await send(store);
       await send(store);
@@ -65,17 +65,17 @@ export function describeLeases(open: OpenStore): void {
       assert.deepEqual(await readIds(store), []);
     });
 
-    it("may take mail that comes at the same moment, and then has all of it", async () => {
+    it("may take a message that is sent at the same moment, and then all of it", async () => {
       await using store = await open();
       const sent = aSend();
       const [, leased] = await Promise.all([store.commit(sent), lease(store, { leaseIds: leaseIds(2) })]);
       const [message] = sent.messages;
-      for (const mail of leased) assert.deepEqual(mail.message, message);
-      // Whether it was in time depends on the store; in time or not, there is one message and one place for it.
+      for (const each of leased) assert.deepEqual(each.message, message);
+      // Whether the lease was in time depends on the store; either way the message is there once.
       assert.deepEqual([...idsOf(leased), ...(await readIds(store))], [message.id]);
     });
 
-    it("finds one message where two came with the same id at the same moment", async () => {
+    it("finds one message where two were sent with the same id at the same moment", async () => {
       await using store = await open();
       const sent = aSend();
       const [clash, none] = await Promise.all([clashOf(store, sent), clashOf(store, sent)]);
@@ -83,7 +83,7 @@ export function describeLeases(open: OpenStore): void {
       assert.deepEqual(idsOf(await lease(store, { leaseIds: leaseIds(2) })), [sent.messages[0].id]);
     });
 
-    it("never hands the same mail to two of fifty workers that ask at once", async () => {
+    it("never leases the same message to two of fifty workers that ask at once", async () => {
       await using store = await open();
       const sent = Array.from({ length: 120 }, () => aSend());
       await Promise.all(sent.map((each) => store.commit(each)));
@@ -92,17 +92,17 @@ export function describeLeases(open: OpenStore): void {
           lease(store, { worker: `w${index}`, leaseIds: leaseIds(3) }),
         ),
       );
-      const ids = grants.flatMap((mail) => idsOf(mail));
+      const ids = grants.flatMap((leased) => idsOf(leased));
       assert.equal(ids.length, 120);
       assert.equal(new Set(ids).size, 120);
-      for (const mail of grants) {
-        for (const { delivery } of mail) {
+      for (const leased of grants) {
+        for (const { delivery } of leased) {
           assert.equal((await storedDelivery(store, delivery.messageId)).leaseId, delivery.leaseId);
         }
       }
     });
 
-    it("takes neither held, nor settled, nor expired mail, nor that of others", async () => {
+    it("takes neither held, nor settled, nor expired messages, nor those of other agents", async () => {
       await using store = await open();
       await send(store, {}, { state: "held" });
       await settle(store, (await send(store)).id);
@@ -131,7 +131,7 @@ export function describeLeases(open: OpenStore): void {
       }
     });
 
-    it("takes requeued mail after what was waiting already", async () => {
+    it("takes a requeued message after those that were waiting already", async () => {
       await using store = await open();
       const first = await send(store);
       const second = await send(store);
@@ -140,7 +140,7 @@ export function describeLeases(open: OpenStore): void {
       assert.deepEqual(idsOf(await lease(store, { leaseIds: leaseIds(2) })), [second.id, first.id]);
     });
 
-    it("makes a writer that read before it start anew", async () => {
+    it("makes a writer that read before it start again", async () => {
       await using store = await open();
       const { id } = await send(store);
       const before = await storedDelivery(store, id);
@@ -148,11 +148,11 @@ export function describeLeases(open: OpenStore): void {
       assert.equal(await clashOf(store, { deliveries: [{ ...before, state: "acknowledged" }] }), "delivery");
     });
 
-    it("sees mail that is committed in the same moment or later, and nothing half written", async () => {
+    it("sees a message that is committed at the same moment or later, and nothing half written", async () => {
       await using store = await open();
-      const [, mail] = await Promise.all([store.commit(aSend()), lease(store)]);
+      const [, leased] = await Promise.all([store.commit(aSend()), lease(store)]);
       const later = await lease(store);
-      assert.equal(mail.length + later.length, 1);
+      assert.equal(leased.length + later.length, 1);
     });
   });
 

@@ -19,7 +19,7 @@ function aNonce(said: Partial<UsedNonce> = {}): UsedNonce {
 
 export function describeNonces(open: OpenStore): void {
   describe("nonces", () => {
-    it("are used once: one that is known clashes, with the same message or another", async () => {
+    it("are used once: a used one clashes, with the same message or another", async () => {
       await using store = await open();
       const first = aSend();
       await commit(store, { ...first, nonces: [aNonce()] });
@@ -45,7 +45,7 @@ export function describeNonces(open: OpenStore): void {
       await commit(store, { nonces: [aNonce()] });
     });
 
-    it("let one of many through that come with the same at once", async () => {
+    it("accept one of many concurrent changes with the same nonce", async () => {
       await using store = await open();
       const outcomes = await Promise.all(
         Array.from({ length: 50 }, () => clashOf(store, { ...aSend(), nonces: [aNonce()] })),
@@ -56,13 +56,13 @@ export function describeNonces(open: OpenStore): void {
 
     it("are not used up by a change that is refused for another reason", async () => {
       await using store = await open();
-      const known = aSend();
-      await commit(store, known);
-      assert.equal(await clashOf(store, { ...known, nonces: [aNonce()] }), "message_id");
+      const existing = aSend();
+      await commit(store, existing);
+      assert.equal(await clashOf(store, { ...existing, nonces: [aNonce()] }), "message_id");
       await commit(store, { ...aSend(), nonces: [aNonce()] });
     });
 
-    it("are told of before all else when the same signed message comes a second time", async () => {
+    it("clash before everything else when the same signed message comes a second time", async () => {
       await using store = await open();
       const sent = aSend();
       const changes = { ...sent, sendKeys: [sendKeyOf(sent.messages[0], "again")], nonces: [aNonce()] };
@@ -70,7 +70,7 @@ export function describeNonces(open: OpenStore): void {
       assert.equal(await clashOf(store, changes), "nonce");
     });
 
-    it("are forgotten after their time, of all tenants, and can be used again", async () => {
+    it("are removed after their time, in all tenants, and can be used again", async () => {
       await using store = await open();
       const late = aNonce({ nonce: "晚", expiresAtMs: NOON_MS + 1 });
       await commit(store, { nonces: [aNonce(), late] });
@@ -82,7 +82,7 @@ export function describeNonces(open: OpenStore): void {
       await commit(store, { tenant: TENANT, nonces: [aNonce()] });
     });
 
-    it("are forgotten however many there are", async () => {
+    it("are removed however many there are", async () => {
       await using store = await open();
       const many = Array.from({ length: 2_500 }, (_, index) => aNonce({ nonce: `随机数-${index}` }));
       await commit(store, { nonces: many });

@@ -17,7 +17,7 @@ import {
 
 export function describePushAttempts(open: OpenStore): void {
   describe("push attempts", () => {
-    it("are given back oldest first, with every field, added to what is there", async () => {
+    it("are returned oldest first, with every field, and appended", async () => {
       await using store = await open();
       const push = await storedPush(store);
       const answer = "应".repeat(LIMITS.pushAnswerBytesMax / 4);
@@ -29,7 +29,7 @@ export function describePushAttempts(open: OpenStore): void {
       assert.deepEqual(await store.pushAttempts(TENANT, "unknown", 100), []);
     });
 
-    it("are the latest that are asked for, and the oldest of many make room for a new one", async () => {
+    it("are returned up to the limit, the latest ones; the oldest beyond the limit are removed", async () => {
       await using store = await open();
       const [push, other] = [await storedPush(store), await storedPush(store)];
       const attempts = Array.from({ length: LIMITS.pushAttemptsKept + 2 }, (_, index) =>
@@ -52,7 +52,7 @@ export function describePushAttempts(open: OpenStore): void {
       assert.deepEqual(await store.pushAttempts(TENANT, push.messageId, 100), [attemptOf(push)]);
     });
 
-    it("go with their push when the message is retired, and with no other", async () => {
+    it("are removed with their push when the message is retired, and with no other", async () => {
       await using store = await open();
       const gone = await storedPush(store);
       const kept = await storedPush(store);

@@ -5,7 +5,7 @@ import type { NewMessage } from "../src/core/rules/new-message.ts";
 import type { TaskRecord } from "../src/core/ports/tasks.ts";
 import { NOON_MS } from "./fake-clock.ts";
 
-/** MailboxMessage that lies in a mailbox, with what the test says about it. */
+/** An available delivery, with the fields that the test sets. */
 export function aDelivery(said: Partial<DeliveryRecord> = {}): DeliveryRecord {
   return {
     tenant: DEFAULT_TENANT,
@@ -35,7 +35,7 @@ export function aDelivery(said: Partial<DeliveryRecord> = {}): DeliveryRecord {
   };
 }
 
-/** MailboxMessage under the lease `l1`, its first. */
+/** A delivery under its first lease, `l1`. */
 export function aLeasedDelivery(said: Partial<DeliveryRecord> = {}): DeliveryRecord {
   return aDelivery({
     state: "leased",
@@ -78,7 +78,7 @@ export function aTask(said: Partial<TaskRecord> = {}): TaskRecord {
   };
 }
 
-/** A note that is about to be kept. */
+/** A note before it is stored. */
 export function aMessage(said: Partial<NewMessage> = {}): NewMessage {
   return {
     tenant: DEFAULT_TENANT,

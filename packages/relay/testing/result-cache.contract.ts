@@ -5,7 +5,7 @@ import type { CachedResult } from "../src/core/ports/tasks.ts";
 import { NOON_MS } from "./fake-clock.ts";
 import { aCachedResult, commit, type OpenStore, OTHER_TENANT, TENANT } from "./store-builders.ts";
 
-/** More than any test that does not say otherwise. */
+/** More results than any test stores that sets no limit. */
 const KEPT_MAX = 1_000;
 
 async function put(store: RelayStore, ...results: readonly Partial<CachedResult>[]): Promise<void> {
@@ -37,14 +37,14 @@ export function describeResultCache(open: OpenStore): void {
       assert.equal(await store.cachedResult(TENANT, "另一个问题", NOON_MS), undefined);
     });
 
-    it("answer until the very moment they are over", async () => {
+    it("answer until the very millisecond they expire", async () => {
       await using store = await open();
       await put(store, { resultKey: "k", expiresAtMs: NOON_MS + 10 });
       assert.ok(await store.cachedResult(TENANT, "k", NOON_MS + 9));
       assert.equal(await store.cachedResult(TENANT, "k", NOON_MS + 10), undefined);
     });
 
-    it("give way to a newer answer", async () => {
+    it("are replaced by a newer result", async () => {
       await using store = await open();
       await put(store, { resultKey: "k", taskId: "一", parts: [{ text: "旧" }], expiresAtMs: NOON_MS });
       const newer = aCachedResult({ resultKey: "k", taskId: "二", text: "新", parts: null });
@@ -52,7 +52,7 @@ export function describeResultCache(open: OpenStore): void {
       assert.deepEqual(await store.cachedResult(TENANT, "k", NOON_MS), newer);
     });
 
-    it("are forgotten once they are over, however many there are", async () => {
+    it("are removed once they expire, however many there are", async () => {
       await using store = await open();
       const over = Array.from({ length: 250 }, (_, index) => ({
         resultKey: `over-${index}`,
@@ -65,7 +65,7 @@ export function describeResultCache(open: OpenStore): void {
       assert.equal(await store.forgetCachedResults(NOON_MS, KEPT_MAX), 0);
     });
 
-    it("are forgotten beyond the number that is kept, the oldest of each tenant", async () => {
+    it("are removed beyond the number that is kept, the oldest of each tenant", async () => {
       await using store = await open();
       const many = Array.from({ length: 150 }, (_, index) => ({
         resultKey: `k-${index}`,

@@ -25,7 +25,7 @@ async function retirable(store: RelayStore, limit = 10, beforeMs = LATER_MS): Pr
 
 export function describeRetention(open: OpenStore): void {
   describe("retention", () => {
-    it("finds mail that was settled before the time, oldest first", async () => {
+    it("finds messages that were settled before the time, oldest first", async () => {
       await using store = await open();
       const [one, two, three] = [await send(store), await send(store), await send(store)];
       await send(store);
@@ -37,7 +37,7 @@ export function describeRetention(open: OpenStore): void {
       assert.deepEqual(await retirable(store, 10, NOON_MS + 2), [two.id]);
     });
 
-    it("finds it again as long as it is not retired", async () => {
+    it("finds a message again until it is retired", async () => {
       await using store = await open();
       const ids: string[] = [];
       for (let count = 0; count < 4; count += 1) ids.push((await send(store)).id);
@@ -50,7 +50,7 @@ export function describeRetention(open: OpenStore): void {
       assert.deepEqual(await retirable(store, 2), []);
     });
 
-    it("finds mail that is settled late although newer mail has gone", async () => {
+    it("finds a message that is settled late although newer ones are retired", async () => {
       await using store = await open();
       const old = await send(store);
       const young = await send(store);
@@ -61,7 +61,7 @@ export function describeRetention(open: OpenStore): void {
       assert.deepEqual(await retirable(store), [old.id]);
     });
 
-    it("finds mail behind much that must stay", async () => {
+    it("finds a message behind many that must stay", async () => {
       await using store = await open();
       await Promise.all(Array.from({ length: 1_200 }, () => store.commit(aSend())));
       const { id } = await send(store);
@@ -69,7 +69,7 @@ export function describeRetention(open: OpenStore): void {
       assert.deepEqual(await retirable(store), [id]);
     });
 
-    it("leaves mail whose task is not finished", async () => {
+    it("leaves messages whose task is not finished", async () => {
       await using store = await open();
       const task = aNewTask({ state: "working" });
       const { id } = await send(store, { taskId: task.id });
@@ -82,7 +82,7 @@ export function describeRetention(open: OpenStore): void {
       assert.deepEqual(await retirable(store), [id]);
     });
 
-    it("takes a message to somebody without a mailbox by the time of its acceptance", async () => {
+    it("takes a message to an agent without a mailbox by the time of its acceptance", async () => {
       await using store = await open();
       const message = aNewMessage({ acceptedAtMs: NOON_MS });
       await commit(store, { messages: [message] });
@@ -96,15 +96,15 @@ export function describeRetention(open: OpenStore): void {
       await using store = await open();
       const { id } = await send(store);
       await settle(store, id);
-      const [mail] = await store.retirableMessages(TENANT, LATER_MS, 1);
-      const line = JSON.parse(JSON.stringify(mail?.line)) as Record<string, Record<string, unknown>>;
+      const [first] = await store.retirableMessages(TENANT, LATER_MS, 1);
+      const line = JSON.parse(JSON.stringify(first?.line)) as Record<string, Record<string, unknown>>;
       assert.deepEqual(line["message"], { id, body: "知微你好" });
       assert.equal(line["delivery"]?.["state"], "acknowledged");
       assert.equal(line["delivery"]["recipient"], ZHIWEI);
       assert.equal(line["delivery"]["settled_at"], new Date(NOON_MS).toISOString());
     });
 
-    it("forgets the message, its delivery, and the task it began with its artifacts", async () => {
+    it("removes the message, its delivery, and the task it began with its artifacts", async () => {
       await using store = await open();
       const taskId = newId("task");
       const { id } = await send(store, { taskId });
@@ -129,7 +129,7 @@ export function describeRetention(open: OpenStore): void {
       assert.deepEqual((await store.taskUpdates(steps)).updates, []);
     });
 
-    it("keeps what is open, whoever asks", async () => {
+    it("keeps what is open", async () => {
       await using store = await open();
       const { id } = await send(store);
       await store.retireMessages(TENANT, [id], LATER_MS);
@@ -137,7 +137,7 @@ export function describeRetention(open: OpenStore): void {
       assert.equal(await store.countOpen(TENANT, ZHIWEI), 1);
     });
 
-    it("keeps the story and the send keys of a message that is gone", async () => {
+    it("keeps the events and the send keys of a retired message", async () => {
       await using store = await open();
       const sent = aSend();
       const [message] = sent.messages;
@@ -150,7 +150,7 @@ export function describeRetention(open: OpenStore): void {
       }
     });
 
-    it("forgets send keys by the time their message went, never while it is there", async () => {
+    it("removes send keys by the time their message was retired, never before", async () => {
       await using store = await open();
       const goneAtMs = new Map([
         ["early", LATER_MS],

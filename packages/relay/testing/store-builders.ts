@@ -23,7 +23,7 @@ export const OTHER_TENANT = "另一家公司";
 export const LULU = "lulu@kamac" as AgentId;
 export const ZHIWEI = "知微@known-blocks1" as AgentId;
 
-/** More than any test that does not say otherwise. */
+/** More than any test needs that does not limit bytes. */
 export const BYTES_MAX = 100_000_000;
 
 export type OpenStore = () => Promise<RelayStore>;
@@ -190,7 +190,7 @@ export function pushOf(message: MessageRecord, said: Partial<PushRecord> = {}): 
   };
 }
 
-/** A message that was taken up for pushing. */
+/** A message with its stored push. */
 export async function storedPush(
   store: RelayStore,
   said: Partial<PushRecord> = {},
@@ -244,7 +244,7 @@ export function anEvent(said: Partial<EventDraft> = {}): EventDraft {
   };
 }
 
-/** What a mailbox verb records about one delivery. */
+/** The event that a mailbox verb records about one delivery. */
 export function eventAbout(
   type: EventDraft["type"],
   atMs = NOON_MS,
@@ -287,7 +287,7 @@ export async function send(
   return changes.messages[0];
 }
 
-/** Commits what nobody else can have overtaken. */
+/** Commits a change that must not clash. */
 export async function commit(
   store: RelayStore,
   changes: Omit<Changes, "tenant" | "events"> & Partial<Changes>,
@@ -345,7 +345,7 @@ export function lease(
   return store.lease(query, eventAbout("message.leased", nowMs));
 }
 
-/** All mail that an operator can look at. */
+/** All deliveries that an operator can list. */
 export const QUEUE: QueueFilter = {
   tenant: TENANT,
   agentId: undefined,
@@ -355,7 +355,7 @@ export const QUEUE: QueueFilter = {
   limit: 100,
 };
 
-/** Ids of the mail that an operator is shown. */
+/** Ids of the messages that the queue lists. */
 export async function queueIds(
   store: RelayStore,
   said: Partial<QueueFilter> = {},
@@ -363,7 +363,7 @@ export async function queueIds(
   return (await store.queue({ ...QUEUE, ...said })).map(({ delivery }) => delivery.messageId);
 }
 
-/** Everything that lies in the mailbox. */
+/** All of the mailbox. */
 export const READ: MailboxReadQuery = {
   tenant: TENANT,
   agentId: ZHIWEI,
@@ -373,7 +373,7 @@ export const READ: MailboxReadQuery = {
   nowMs: NOON_MS,
 };
 
-/** Ids of the mail that a reader of the mailbox is shown. */
+/** Ids of the messages that a reader of the mailbox gets. */
 export async function readIds(
   store: RelayStore,
   said: Partial<MailboxReadQuery> = {},
@@ -381,6 +381,6 @@ export async function readIds(
   return idsOf(await store.availableMessages({ ...READ, ...said }));
 }
 
-export function idsOf(mail: readonly MailboxMessage[]): readonly string[] {
-  return mail.map(({ message }) => message.id);
+export function idsOf(messages: readonly MailboxMessage[]): readonly string[] {
+  return messages.map(({ message }) => message.id);
 }

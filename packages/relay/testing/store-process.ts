@@ -1,16 +1,16 @@
 import { writeSync } from "node:fs";
 import { RelayError } from "@a2a-relay/protocol";
-import { SqliteRelayStore } from "../src/stores/sqlite/sqlite-relay-store.ts";
+import { openSqliteStore } from "../src/stores/sqlite/sqlite-relay-store.ts";
 import { aSend, newId } from "./store-builders.ts";
 
 /**
- * A process of its own that sends to the store at the given path until it is killed or its disk fails. It
- * says `sent <id>` for every answered send, `refused <code>` for the others, and `fatal` before it ends.
+ * A process that sends to the store at the given path until it is killed or its disk fails. It prints `sent <id>` for
+ * every answered send, `refused <code>` for the others, and `fatal` before it ends.
  */
 const [path = ""] = process.argv.slice(2);
 const say = (words: string): void => void writeSync(1, `${words}\n`);
 
-const store = await SqliteRelayStore.open({
+const store = await openSqliteStore({
   path,
   checkpointPages: 100_000,
   onFatal: () => {

@@ -69,10 +69,10 @@ export function describeTaskUpdates(open: OpenStore): void {
         hasMore: false,
       });
       assert.deepEqual(numbersOf(await updatesOf(store, { taskId: "task-2" })), [1]);
-      assert.deepEqual(numbersOf(await updatesOf(store, { taskId: "nobody" })), []);
+      assert.deepEqual(numbersOf(await updatesOf(store, { taskId: "unknown" })), []);
     });
 
-    it("are read from any of them on, and without the artifacts where nobody wants them", async () => {
+    it("are read from any of them on, and without the artifacts on request", async () => {
       await using store = await open();
       await commit(store, { taskUpdates: [anUpdate(1, WORKING), anUpdate(2, PIECE), anUpdate(3, ADDED)] });
       assert.deepEqual(numbersOf(await updatesOf(store, { afterN: 1 })), [2, 3]);
@@ -80,7 +80,7 @@ export function describeTaskUpdates(open: OpenStore): void {
       assert.deepEqual(numbersOf(await updatesOf(store, { withArtifacts: false })), [1, 3]);
     });
 
-    it("come in pages of so many and of so many bytes, though never without one", async () => {
+    it("come in pages limited by number and bytes, each with at least one", async () => {
       await using store = await open();
       await commit(store, { taskUpdates: [1, 2, 3].map((n) => anUpdate(n, WORKING)) });
       const two = await updatesOf(store, { limit: 2 });
@@ -103,7 +103,7 @@ export function describeTaskUpdates(open: OpenStore): void {
       assert.deepEqual([numbersOf(two), two.hasMore], [[5, 4], true]);
       const one = await lastOf(store, { bytesMax: 1 });
       assert.deepEqual([numbersOf(one), one.hasMore], [[5], true]);
-      assert.deepEqual(numbersOf(await lastOf(store, { taskId: "nobody" })), []);
+      assert.deepEqual(numbersOf(await lastOf(store, { taskId: "unknown" })), []);
     });
 
     it("agree with the artifacts that are read together with their task, whatever is written meanwhile", async () => {
@@ -127,10 +127,10 @@ export function describeTaskUpdates(open: OpenStore): void {
         await setImmediate();
       }
       await writing;
-      assert.equal(await store.taskWithArtifacts(TENANT, "nobody"), undefined);
+      assert.equal(await store.taskWithArtifacts(TENANT, "unknown"), undefined);
     });
 
-    it("wake whoever follows their task, also when nothing is written into the journal", async () => {
+    it("wake the readers of their task, also when nothing is written into the journal", async () => {
       await using store = await open();
       using watch = store.feed.watch(taskTopic(TENANT, "task-1"));
       using other = store.feed.watch(taskTopic(TENANT, "task-2"));
@@ -139,7 +139,7 @@ export function describeTaskUpdates(open: OpenStore): void {
       assert.equal(await other.changed({ timeoutMs: 0 }), false);
     });
 
-    it("are counted on their task, with all else that is known of it", async () => {
+    it("are counted on their task, beside its other fields", async () => {
       await using store = await open();
       const task = aNewTask({
         firstMessageId: "m0",
@@ -190,7 +190,7 @@ export function describeTaskUpdates(open: OpenStore): void {
       assert.deepEqual(await idsOf({ sinceMs: NOON_MS + 2 }), ["3", "2"]);
     });
 
-    it("are those since a time, also in the count, as who had the requester's id before is another", async () => {
+    it("are those since a time, also in the count, because the requester's id had another owner before", async () => {
       await using store = await open();
       await put(store, { id: "1", createdAtMs: NOON_MS - 1, updatedAtMs: NOON_MS + 9 });
       await put(store, { id: "2", createdAtMs: NOON_MS });

@@ -19,7 +19,8 @@ import { createCore, type RelayCore } from "../core/relay-core.ts";
 import { type Mailbox, InProcessQueue } from "../core/queue/in-process-queue.ts";
 import { AnchorFile } from "../stores/archive/anchor-file.ts";
 import { JsonlArchive } from "../stores/archive/jsonl-archive.ts";
-import { SqliteRelayStore } from "../stores/sqlite/sqlite-relay-store.ts";
+import type { RelayStore } from "../core/ports/relay-store.ts";
+import { openSqliteStore } from "../stores/sqlite/sqlite-relay-store.ts";
 import { A2aHandler } from "../transports/a2a/a2a-handler.ts";
 import type { GrpcServerParts, RunningGrpc } from "../transports/grpc/grpc-server.ts";
 import { GuardedOutbound } from "../transports/egress/guarded-outbound.ts";
@@ -105,9 +106,9 @@ export async function startRelay(config: RelayConfig, overrides: RelayOverrides 
   };
 }
 
-async function openStore(config: RelayConfig, log: Logger): Promise<SqliteRelayStore> {
+async function openStore(config: RelayConfig, log: Logger): Promise<RelayStore> {
   openDirectory("data directory", config.dataDirectory, "--data");
-  return SqliteRelayStore.open({
+  return openSqliteStore({
     path: join(config.dataDirectory, "relay.sqlite"),
     checkpointPages: config.checkpointPages,
     onFatal: (reason) => {

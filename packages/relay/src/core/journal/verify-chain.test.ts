@@ -9,7 +9,8 @@ import { coreOnMemory, LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
 import { FakeClock, NOON_MS } from "../../../testing/fake-clock.ts";
 import { MemoryAnchors } from "../../../testing/memory-anchors.ts";
 import { aMessage } from "../../../testing/records.ts";
-import { SqliteRelayStore } from "../../stores/sqlite/sqlite-relay-store.ts";
+import type { RelayStore } from "../ports/relay-store.ts";
+import { openSqliteStore } from "../../stores/sqlite/sqlite-relay-store.ts";
 import { DEFAULT_TENANT } from "../access/principal.ts";
 import type { Changes } from "../ports/relay-store.ts";
 import { createMessage } from "../rules/new-message.ts";
@@ -25,13 +26,13 @@ async function verifyAfter(edit: string): Promise<VerifyResponse> {
   };
   try {
     {
-      await using store = await SqliteRelayStore.open(options);
+      await using store = await openSqliteStore(options);
       for (const id of ["m1", "m2", "m3"]) await store.commit(message(id));
     }
     const database = new DatabaseSync(options.path);
     database.exec(edit);
     database.close();
-    await using store = await SqliteRelayStore.open(options);
+    await using store = await openSqliteStore(options);
     return await verifyChain({ store, clock: new FakeClock(), anchors: new MemoryAnchors() }, DEFAULT_TENANT);
   } finally {
     rmSync(directory, { recursive: true });
@@ -142,7 +143,7 @@ class BusyClock extends FakeClock {
   }
 }
 
-async function retire(store: SqliteRelayStore, messageId: string): Promise<void> {
+async function retire(store: RelayStore, messageId: string): Promise<void> {
   const accepted = (await store.eventsOfMessage(DEFAULT_TENANT, messageId))[0];
   const noSubject = { agentId: null, messageId: null, taskId: null, threadId: null };
   const data = { messages: [[messageId, accepted?.seq]] };

@@ -25,10 +25,11 @@ async function everyPage(inbox: FollowedPages<unknown>): Promise<void> {
 
 /** The next call fails as it does when the disk does not answer. */
 function breakOnce(core: CoreOnMemory, method: "availableMessages" | "markDelivered"): void {
+  const working = core.store[method];
   Object.defineProperty(core.store, method, {
     configurable: true,
     value: async () => {
-      Reflect.deleteProperty(core.store, method);
+      Object.defineProperty(core.store, method, { value: working });
       throw new RelayError("unavailable", "the disk does not answer");
     },
   });

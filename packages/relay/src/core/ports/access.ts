@@ -1,6 +1,6 @@
 import type { AgentId, CapabilityScope } from "@a2a-relay/protocol";
 
-/** What a caller may ask for; a key may be limited to some of them. */
+/** What a caller may do; a key may be limited to some of them. */
 export const VERBS = [
   "agents.read",
   "agents.write",
@@ -32,19 +32,19 @@ export const VERBS = [
 ] as const;
 export type Verb = (typeof VERBS)[number];
 
-/** An API key as it is kept: only the digest of its secret, unless the relay has to check signatures with it. */
+/** A stored API key: only the digest of its secret, unless the relay has to check signatures with it. */
 export interface KeyRecord {
   /** `key_…`, the public half of the key. */
   readonly id: string;
   readonly tenant: string;
   /** The agent it speaks for; null: an operator of the tenant. */
   readonly agentId: AgentId | null;
-  /** All it may be used for; null: whatever its holder may do. */
+  /** What it may be used for; null: everything that its holder may do. */
   readonly verbs: readonly Verb[] | null;
   /** SHA-256 of the secret, as hex. */
   readonly digest: string;
   readonly createdAtMs: number;
-  /** Who made it, as the journal names them. */
+  /** The actor that made it, by its name in the journal. */
   readonly createdBy: string;
   readonly expiresAtMs: number | null;
   readonly revokedAtMs: number | null;
@@ -57,7 +57,7 @@ export interface KeyRecord {
   readonly version: number;
 }
 
-/** It never works again, and what it signed with is not kept. What it was for stays to be seen. */
+/** The key never works again and loses its signing secret; its other fields stay. */
 export function revokedAt(key: KeyRecord, revokedAtMs: number): KeyRecord {
   return { ...key, revokedAtMs, signingSecret: key.signingSecret === null ? null : "" };
 }
@@ -89,14 +89,14 @@ export interface CapabilityRecord {
   /** Makes two grants of the same thing two tokens. */
   readonly nonce: string;
   readonly subject: AgentId;
-  /** What the caller is compared by; `subject` is for people. */
+  /** The relay compares the caller with this; `subject` is for people. */
   readonly subjectKey: string;
   /** With the counterparty's key instead of its name: `a2a.send.<pubkey_b58>`, `a2a.compact`, … */
   readonly action: string;
-  /** As it was asked for: for people. */
+  /** As the request wrote it, for people. */
   readonly writtenAction: string;
   readonly scope: CapabilityScope;
-  /** Who granted it, as the journal names them. */
+  /** The actor that granted it, by its name in the journal. */
   readonly grantedBy: string;
   /** The capability that was delegated; null when an operator granted it. */
   readonly parentId: string | null;
@@ -105,7 +105,7 @@ export interface CapabilityRecord {
   readonly revokedAtMs: number | null;
   /** Counted only where the scope has `max_uses`. */
   readonly used: number;
-  /** The relay's Ed25519 signature, in base58; what it covers is said in `capability-token.ts`. */
+  /** The relay's Ed25519 signature, in base58; see `capability-token.ts` for what it covers. */
   readonly signature: string;
   readonly version: number;
 }
@@ -119,34 +119,29 @@ export interface KeyFilter {
 
 export interface CapabilityFilter {
   readonly tenant: string;
-  /** Whose token it is, by key, or who granted it, by name; absent: everybody. */
+  /** The subject by key, or the granter by name; absent: all capabilities. */
   readonly party: { readonly subjectKey: string; readonly grantedBy: string } | undefined;
   readonly afterId: string;
   readonly limit: number;
 }
 
-/** What stands between one agent that writes and another. */
+/** The public keys and capabilities that decide whether one agent may write to another. */
 export interface PairAccess {
-  /** Of agents that are here and have one. */
+  /** Absent for agents that are not registered or have none. */
   readonly senderKey: string | undefined;
   readonly recipientKey: string | undefined;
-  /** What the sender holds for writing to the recipient, not revoked, oldest first; none without both keys. */
+  /** Capabilities of the sender to write to the recipient, not revoked, oldest first; none without both keys. */
   readonly permissions: readonly CapabilityRecord[];
-  /** What the recipient holds for hearing from the sender. */
+  /** Capabilities of the recipient to receive from the sender. */
   readonly consents: readonly CapabilityRecord[];
 }
 
 export interface AccessStore {
   /** By id alone: the tenant follows from the key. Revoked keys too. */
   key(id: string): Promise<KeyRecord | undefined>;
-  /**
-   * The same at once, if the store has it in memory and knows that it still holds; undefined says nothing. Every
-   * request shows a key, and one that need not wait for it is read from the socket as it comes.
-   */
-  keyAtHand(id: string): KeyRecord | undefined;
   /** Revoked and expired ones too, by id. */
   keys(filter: KeyFilter): Promise<readonly KeyRecord[]>;
-  /** All of them, by id; the default tenant is always there. */
+  /** All of them, by id; there is always the default tenant. */
   tenants(): Promise<readonly TenantRecord[]>;
   tenant(id: string): Promise<TenantRecord | undefined>;
   capability(tenant: string, id: string): Promise<CapabilityRecord | undefined>;
@@ -156,8 +151,8 @@ export interface AccessStore {
   accessBetween(tenant: string, sender: AgentId, recipient: AgentId): Promise<PairAccess>;
   /** Revoked and expired ones too, by id. */
   capabilities(filter: CapabilityFilter): Promise<readonly CapabilityRecord[]>;
-  /** Forgets nonces whose time is over. Answers how many. */
+  /** Removes nonces that expired before the time. Answers how many. */
   forgetNonces(expiredBeforeMs: number): Promise<number>;
-  /** Forgets what expired keys signed with: they stay, each with an empty secret. Answers how many. */
+  /** Empties the signing secrets of expired keys; the keys stay. Answers how many. */
   forgetSigningSecrets(nowMs: number): Promise<number>;
 }

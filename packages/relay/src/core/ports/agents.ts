@@ -11,7 +11,7 @@ export interface AgentRecord {
   readonly representativeQueries: readonly string[];
   readonly callbackUrl: string | null;
   readonly ttlMs: number | null;
-  /** Ed25519, in base58: what capabilities are compared by. Null only for agents of older stores. */
+  /** Ed25519, in base58; capabilities refer to it. Null only for agents of older stores. */
   readonly publicKey: string | null;
   /** The relay holds the private half, because the agent brought no key. */
   readonly isCustodial: boolean;
@@ -21,7 +21,7 @@ export interface AgentRecord {
    * other owner.
    */
   readonly othersBeforeMs: number;
-  /** Set while the agent is deregistered: its id stays reserved, its mailbox is closed. */
+  /** Set while the agent is deregistered; its id stays reserved and its mailbox closed. */
   readonly removedAtMs: number | null;
   /** Shown to authenticated callers only; null where its owner gave none. */
   readonly extendedCard: AgentCard | null;
@@ -30,7 +30,7 @@ export interface AgentRecord {
   readonly version: number;
 }
 
-/** Presence is kept apart from the record: it changes often and is not journaled. */
+/** Presence is not part of the record: it changes often and is not journaled. */
 export interface AgentWithPresence {
   readonly agent: AgentRecord;
   readonly lastSeenAtMs: number | null;
@@ -60,7 +60,7 @@ export interface AgentStore {
     page: { readonly afterId: string; readonly limit: number },
   ): Promise<readonly AgentId[]>;
   countAgents(tenant: string): Promise<number>;
-  /** Those of them whose id is a URL. */
+  /** Only those whose id is a URL. */
   countRemoteAgents(tenant: string): Promise<number>;
   /** The agent, not removed, whose public key this is. */
   agentWithKey(tenant: string, publicKey: string): Promise<AgentId | undefined>;

@@ -1,4 +1,4 @@
-/** Where retired rows go before they leave the store: lines of JSON a person can read. */
+/** Keeps retired rows as lines of JSON, before the store removes them. */
 export interface Archive {
   /** Appends the lines to the named stream and answers once they are on disk. */
   append(stream: "messages" | "events", lines: readonly string[]): Promise<void>;
@@ -19,7 +19,7 @@ export interface Anchor {
 export interface Anchors {
   /** The newest of every tenant that has one. */
   latest(): Promise<ReadonlyMap<string, Anchor>>;
-  /** All that are still kept of one tenant, in the order they were kept. */
+  /** All that are still kept of one tenant, oldest first. */
   history(tenant: string): AsyncIterable<Anchor>;
   /** Answers once they are on disk. */
   keep(anchors: readonly Anchor[]): Promise<void>;

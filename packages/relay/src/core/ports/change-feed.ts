@@ -1,4 +1,4 @@
-/** What a reader can wait for. */
+/** A reader watches one of these. */
 export type Topic =
   | `mailbox:${string}:${string}`
   | `task:${string}:${string}`
@@ -7,10 +7,10 @@ export type Topic =
   | typeof REMOTE_TASKS_TOPIC
   | typeof TASK_PUSHES_TOPIC;
 
-/** Something about where agents are called has changed, in any tenant. */
+/** A push endpoint has changed, in any tenant. */
 export const PUSH_ENDPOINTS_TOPIC = "push-endpoints";
 
-/** There is, or will be, something to tell where an A2A caller wants to be told of a task, in any tenant. */
+/** A task push is due now or later, in any tenant. */
 export const TASK_PUSHES_TOPIC = "task-pushes";
 
 /** A remote agent has answered in any tenant, and the answer is to be recorded. */
@@ -34,8 +34,8 @@ export function journalTopic(tenant: string): Topic {
  */
 export interface ChangeFeed {
   /**
-   * Start watching *before* reading, so that what is committed between the read and the wait is not missed.
-   * `resource_exhausted` when too many readers wait.
+   * Call it *before* reading, so that the watch sees a commit between the read and the wait. `resource_exhausted`
+   * when too many readers watch.
    */
   watch(topic: Topic, options?: WatchOptions): Watch;
 }
@@ -47,11 +47,11 @@ export interface WatchOptions {
 
 export interface Watch extends Disposable {
   /**
-   * True once something changed since the last call (or since `watch`); false when the time is over, the
-   * signal is aborted, or the store closes.
+   * True once something changed since the last call (or since `watch`); false at the timeout, when the signal is
+   * aborted, or when the store closes.
    */
   changed(options: {
-    /** Infinity waits without a time. */
+    /** Infinity waits without a timeout. */
     readonly timeoutMs: number;
     readonly signal?: AbortSignal | undefined;
   }): Promise<boolean>;

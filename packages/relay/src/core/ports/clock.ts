@@ -1,4 +1,4 @@
-/** Time comes in from outside, so that tests can stand still. */
+/** The source of time, so that tests can stop it. */
 export interface Clock {
   /** Wall-clock time in epoch milliseconds. */
   nowMs(): number;

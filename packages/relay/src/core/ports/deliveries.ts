@@ -64,7 +64,7 @@ export interface MailboxReadQuery {
   /** Absent: all purposes. */
   readonly purpose?: DeliveryPurpose | undefined;
   readonly limit: number;
-  /** All messages of one answer together, as JSON. The first one comes whatever its length. */
+  /** The limit for all messages of one answer, as JSON. The first one comes whatever its length. */
   readonly bytesMax: number;
   readonly nowMs: number;
 }
@@ -77,7 +77,7 @@ export interface MailboxLeaseQuery {
   readonly purpose?: DeliveryPurpose | undefined;
   /** One fresh id for each delivery that may be leased; its length is the most that is leased. */
   readonly leaseIds: readonly string[];
-  /** All messages of one answer together, as JSON. The first one comes whatever its length. */
+  /** The limit for all messages of one answer, as JSON. The first one comes whatever its length. */
   readonly bytesMax: number;
   readonly nowMs: number;
   readonly leaseExpiresAtMs: number | null;
@@ -101,7 +101,7 @@ export interface QueueFilter {
   readonly limit: number;
 }
 
-/** A delivery with what an operator sees of its message, which may be long. */
+/** A delivery with the few fields of its message that an operator sees. */
 export interface QueuedDelivery {
   readonly delivery: DeliveryRecord;
   readonly kind: MessageKind;

@@ -50,7 +50,7 @@ export type EventData = Readonly<Record<string, unknown>>;
 export interface EventDraft {
   readonly type: EventType;
   readonly atMs: number;
-  /** Who did it: an agent, `operator`, or the postmaster. */
+  /** The actor: an agent, `operator`, or the postmaster. */
   readonly actor: string;
   /** The agent it happened to: whose mailbox, whose registration. */
   readonly agentId: string | null;
@@ -60,7 +60,7 @@ export interface EventDraft {
   readonly data: EventData;
 }
 
-/** What a fact is about that concerns no agent, message or task in particular. */
+/** The subject fields of an event that concerns no agent, message or task. */
 export const NO_SUBJECT = { agentId: null, messageId: null, taskId: null, threadId: null } as const;
 
 /** A recorded fact with its position in the chain. `dataJson` is the exact text that was hashed. */
@@ -89,7 +89,7 @@ export interface EventFilter {
   /** The actor, or the agent it happened to. */
   readonly agentId: string | undefined;
   readonly threadId: string | undefined;
-  /** Found without a walk, however far apart they lie. */
+  /** The store finds these without a scan, however far apart they are. */
   readonly taskId?: string | undefined;
   readonly limit: number;
   readonly scanRowsMax: number;
@@ -111,19 +111,19 @@ export interface JournalStore {
   events(filter: EventFilter): Promise<EventPage>;
   eventsOfMessage(tenant: string, messageId: string): Promise<readonly EventRecord[]>;
   chainHead(tenant: string): Promise<ChainHead>;
-  /** What retention left behind: the last event that was archived, or the genesis. */
+  /** The last event that retention archived, or the genesis. */
   chainAnchor(tenant: string): Promise<ChainHead>;
 
   /**
-   * MailboxMessage settled before the time, whose task (if any) is finished too, oldest first. A message to somebody
-   * without a mailbox is as old as its acceptance.
+   * Messages settled before the time, whose task (if any) is finished too, oldest first. The age of a message to an
+   * agent without a mailbox counts from its acceptance.
    */
   retirableMessages(
     tenant: string,
     settledBeforeMs: number,
     limit: number,
   ): Promise<readonly RetirableMessage[]>;
-  /** What the archive keeps of these messages, whatever their age; those that are gone are left out. */
+  /** The archive lines of these messages, whatever their age; unknown messages are left out. */
   archiveLines(tenant: string, messageIds: readonly string[]): Promise<readonly RetirableMessage[]>;
   /** Deletes messages, their deliveries and the tasks they began; starts the retention of their send keys; records `event`. */
   retireMessages(
@@ -132,12 +132,12 @@ export interface JournalStore {
     nowMs: number,
     event?: EventDraft,
   ): Promise<void>;
-  /** The last event that is really there, whatever the head says. */
+  /** The last event that the table has, whatever the head says. */
   lastEventSeq(tenant: string): Promise<number>;
   /** The oldest events before the time, in order. */
   retirableEvents(tenant: string, beforeMs: number, limit: number): Promise<readonly EventRecord[]>;
-  /** Forgets all events up to and including the anchor, and remembers it. */
+  /** Removes all events up to and including the anchor, and keeps the anchor. */
   retireEvents(tenant: string, anchor: ChainHead): Promise<void>;
-  /** Send keys whose message went before the time. Answers how many were forgotten. */
+  /** Removes send keys whose message was removed before the time. Answers how many. */
   forgetSendKeys(goneBeforeMs: number): Promise<number>;
 }

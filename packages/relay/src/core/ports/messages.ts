@@ -14,7 +14,7 @@ export interface MessageRecord {
   readonly json: string;
 }
 
-/** Remembers a send for longer than its message, so that a late retry is still recognised. */
+/** Outlives its message, so that the relay still recognises a late retry. */
 export interface SendKey {
   readonly tenant: string;
   readonly sender: AgentId;
@@ -47,7 +47,7 @@ export interface ThreadQuery {
   readonly tenant: string;
   readonly threadId: string;
   readonly limit: number;
-  /** All messages of one answer together, as JSON. The first one comes whatever its length. */
+  /** The limit for all messages of one answer, as JSON. The first one comes whatever its length. */
   readonly bytesMax: number;
 }
 

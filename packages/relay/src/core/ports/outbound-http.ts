@@ -6,7 +6,7 @@ export interface OutboundRequest {
   readonly body?: string;
   /** From resolving the host name to the last byte of the answer. */
   readonly timeoutMs: number;
-  /** What is read of the answer; the rest is thrown away with the connection. */
+  /** The relay reads this much of the answer and then closes the connection. */
   readonly answerBytesMax: number;
   readonly signal?: AbortSignal | undefined;
 }
@@ -19,7 +19,7 @@ export interface OutboundAnswer {
   readonly text: string;
 }
 
-/** Why there was no answer, in a closed list; `message` says it to people without telling what lies behind a guard. */
+/** Why there was no answer. `message` is for people and reveals nothing about internal addresses. */
 export class OutboundFailure extends Error {
   override readonly name: string = "OutboundFailure";
   readonly code: OutboundFailureCode;

@@ -1,6 +1,6 @@
 import type { AgentId, PushMode, PushState } from "@a2a-relay/protocol";
 
-/** Where and how one agent is called. */
+/** Where and how the relay pushes to one agent. */
 export interface PushEndpoint {
   readonly tenant: string;
   readonly agentId: AgentId;
@@ -8,18 +8,18 @@ export interface PushEndpoint {
   readonly url: string;
   /** The push says only that a message is waiting. */
   readonly isNotice: boolean;
-  /** The agent chose that an answer of 2xx acknowledges. */
+  /** A 2xx answer acknowledges the message, because the agent chose so. */
   readonly acknowledges: boolean;
-  /** `whsec_…`. Kept as it is, because signing needs it. */
+  /** `whsec_…`, in plain text because signing needs it. */
   readonly secret: string;
-  /** The one before it, which signs too for a while. */
+  /** The secret before it, which also signs for a while. */
   readonly oldSecret: string | null;
   readonly oldSecretUntilMs: number | null;
   readonly state: "active" | "disabled";
   readonly reason: string | null;
   /** Failures in a row. */
   readonly failures: number;
-  /** The circuit is open: nothing is tried before then. */
+  /** The circuit breaker is open: no attempt before this time. */
   readonly openUntilMs: number | null;
   /** Deliveries up to this position of the mailbox have a push. */
   readonly afterPosition: number;
@@ -30,7 +30,7 @@ export interface PushEndpoint {
 /** Whose endpoint it is. */
 export type EndpointKey = Pick<PushEndpoint, "tenant" | "agentId">;
 
-/** One message that is, or was, pushed. */
+/** The push of one message. */
 export interface PushRecord {
   readonly tenant: string;
   readonly messageId: string;
@@ -44,7 +44,7 @@ export interface PushRecord {
   readonly createdAtMs: number;
   /** Its position in the mailbox: orders pushes that are due at the same time. */
   readonly position: number;
-  /** While pending: when it is tried next. */
+  /** While pending: the time of the next attempt. */
   readonly nextAtMs: number | null;
   /** Since when its outcome is unknown: set before a request that must not be made twice. */
   readonly sentAtMs: number | null;
@@ -60,7 +60,7 @@ export interface PushAttempt {
   readonly durationMs: number;
   readonly status: number | null;
   readonly error: string | null;
-  /** The beginning of what came back. */
+  /** The beginning of the answer. */
   readonly answer: string | null;
 }
 
@@ -74,9 +74,9 @@ export interface PushFilter {
 /** Changed through `commit` like everything else: `pushEndpoints`, `pushProgress`, `pushes`, `pushAttempts`. */
 export interface PushStore {
   pushEndpoint(tenant: string, agentId: AgentId): Promise<PushEndpoint | undefined>;
-  /** Active endpoints of all tenants, in a fixed order, behind `after`. */
+  /** Active endpoints of all tenants, in a fixed order, after `after`. */
   activePushEndpoints(after: EndpointKey | undefined, limit: number): Promise<readonly PushEndpoint[]>;
-  /** Endpoints that are called no more and have pushes that wait, of all tenants, behind `after`. */
+  /** Disabled endpoints with pending pushes, of all tenants, after `after`. */
   leftPushEndpoints(after: EndpointKey | undefined, limit: number): Promise<readonly PushEndpoint[]>;
   push(tenant: string, messageId: string): Promise<PushRecord | undefined>;
   /** The latest, oldest first. Of one push `LIMITS.pushAttemptsKept` are kept. */

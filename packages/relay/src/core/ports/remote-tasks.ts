@@ -20,14 +20,14 @@ export interface RemoteTask extends RemoteInterface {
   /** Who asked the agent: their earlier conversation is shown to no other agent. */
   readonly requester: AgentId;
   readonly threadId: string;
-  /** Its name there; null where it was answered with a message, or refused. */
+  /** Its id at the remote agent; null if the agent answered with a message, or refused. */
   readonly remoteTaskId: string | null;
   readonly remoteContextId: string | null;
-  /** What was answered and is not on record of our task yet. */
+  /** An answer that is not recorded on the task yet. */
   readonly answer: RemoteAnswer | null;
-  /** Of the status there that was put on record last; null: none, or it is to be put on record once more. */
+  /** Of the remote status that was recorded last; null: none, or it is to be recorded again. */
   readonly statusDigest: string | null;
-  /** When something about it was new the last time. */
+  /** When it changed last. */
   readonly changedAtMs: number;
   /** When it is polled next; null: never again. */
   readonly nextAtMs: number | null;
@@ -48,33 +48,33 @@ export interface TimedRemoteTask extends Pick<RemoteTask, "tenant" | "taskId" | 
 export type RemoteAnswer =
   | { readonly task: A2aTask }
   | { readonly message: A2aMessage }
-  /** It does not take the message, for this reason. */
+  /** It refused the message, for this reason. */
   | { readonly refused: string };
 
 export interface RemoteContextQuery {
   readonly tenant: string;
   readonly agentId: AgentId;
-  /** What one requester said to the agent is not for another one, though both may use the same name for a thread. */
+  /** Two requesters may use the same thread id; their contexts are separate. */
   readonly requester: AgentId;
   /** Before this time the requester's id belonged to another owner. */
   readonly sinceMs: number;
   readonly threadId: string;
-  /** Of the interface: what a context is called is known to one agent only. */
+  /** Of the interface: a context id is valid at one remote agent only. */
   readonly url: string;
 }
 
 export interface TimedRemoteTaskQuery {
   /** Of each tenant. */
   readonly limit: number;
-  /** Origins by tenant that are passed over, because they have enough to do. */
+  /** Origins by tenant to skip, because they have enough requests in flight. */
   readonly fullOrigins: ReadonlyMap<string, readonly string[]>;
 }
 
-/** Changed through `commit` like everything else: `remoteTasks`. A row goes with its task. */
+/** `commit` changes them: `remoteTasks`. A row is removed with its task. */
 export interface RemoteTaskStore {
   remoteTask(tenant: string, taskId: string): Promise<RemoteTask | undefined>;
   /** Those to be polled now or later; of every tenant the first ones by due time. */
   timedRemoteTasks(query: TimedRemoteTaskQuery): Promise<readonly TimedRemoteTask[]>;
-  /** What the agent there calls the requester's thread, as of the newest task that says. */
+  /** The remote agent's context id for the requester's thread, from the newest task that has one. */
   remoteContextId(query: RemoteContextQuery): Promise<string | undefined>;
 }

@@ -1,25 +1,25 @@
 import type { A2aVersion, AgentId } from "@a2a-relay/protocol";
 
-/** Where an A2A caller wants to be told of one task, and how far it was told. */
+/** The push configuration of an A2A caller for one task, with its progress. */
 export interface TaskPushConfig {
   readonly tenant: string;
   readonly taskId: string;
   /** Unique within its task. */
   readonly id: string;
-  /** Who made it; `GUEST` stands for operators. It sees its secrets, and is told only what it may see. */
+  /** Who made it; `GUEST` stands for operators. Only the owner sees its secrets, and it gets only what it may read. */
   readonly owner: AgentId;
   readonly url: string;
   readonly token: string | null;
   readonly scheme: string | null;
   readonly credentials: string | null;
-  /** What its receiver reads: that of the call that made it. */
+  /** The A2A version of its receiver: that of the call that made it. */
   readonly dialect: A2aVersion;
   /** `ended`: nothing is left to send, or the receiver no longer wants it. `failed`: the relay gave up. */
   readonly state: "active" | "ended" | "failed";
   readonly reason: string | null;
-  /** Updates of the task up to this number were sent, or given up. */
+  /** Updates of the task up to this number are sent, or given up. */
   readonly afterN: number;
-  /** Of the update behind it: how many attempts there were. */
+  /** How many attempts the next update had. */
   readonly attempts: number;
   /** Updates in a row whose attempts were used up. */
   readonly givenUp: number;
@@ -40,8 +40,8 @@ export type TaskPushKey = Pick<TaskPushConfig, "tenant" | "taskId" | "id">;
 export interface TaskPushStore {
   taskPush(tenant: string, taskId: string, id: string): Promise<TaskPushConfig | undefined>;
   /**
-   * All of one task, by their ids. Each of its parties has at most `LIMITS.pushConfigsOfTaskMax`; they go with their
-   * task.
+   * All of one task, by their ids. Each of its parties has at most `LIMITS.pushConfigsOfTaskMax`; they are removed
+   * with their task.
    */
   taskPushes(tenant: string, taskId: string): Promise<readonly TaskPushConfig[]>;
   dueTaskPushes(nowMs: number, share: TaskPushShare): Promise<DueTaskPushes>;
@@ -56,8 +56,8 @@ export interface TaskPushShare {
 }
 
 export interface DueTaskPushes {
-  /** Active ones whose time has come: of every owner its share, its longest due first. */
+  /** Active ones that are due: the share of every owner, its longest due first. */
   readonly due: readonly TaskPushConfig[];
-  /** When the next time comes that has not come yet; infinite: never. */
+  /** The next due time after now; Infinity: none. */
   readonly nextAtMs: number;
 }

@@ -13,7 +13,7 @@ export interface TaskRecord {
   readonly subject: string;
   /** The id that its requester gave it on a wire where clients name tasks. */
   readonly clientId: string | null;
-  /** Under which an `ok` result is remembered for later tasks; null for work that is not idempotent. */
+  /** The key that caches an `ok` result for later tasks; null for work that is not idempotent. */
   readonly resultKey: string | null;
   readonly parentId: string | null;
   readonly deadlineMs: number | null;
@@ -27,9 +27,9 @@ export interface TaskRecord {
   readonly firstMessageId: string | null;
   /** The agent that the A2A caller asked, and asks about the task also after a handoff. */
   readonly askedOf: AgentId | null;
-  /** It was answered with a plain message: an A2A caller sees that instead of a task. */
+  /** A plain message answered it: an A2A caller sees that instead of a task. */
   readonly isPlain: boolean;
-  /** How many steps those who follow it were shown, and their bytes as JSON. */
+  /** The number of its updates, and their bytes as JSON. */
   readonly updateCount: number;
   readonly updateBytes: number;
   readonly createdAtMs: number;
@@ -43,7 +43,7 @@ export interface ArtifactRecord {
   readonly artifact: Artifact;
 }
 
-/** What answered an idempotent task, kept to answer the same task again without doing it twice. */
+/** The result of an idempotent task, kept to answer the same task again without doing the work twice. */
 export interface CachedResult {
   readonly tenant: string;
   readonly resultKey: string;
@@ -67,7 +67,7 @@ export interface TaskFilter {
   readonly limit: number;
 }
 
-/** What an A2A caller lists: what it asked of one agent, the newest change first. */
+/** The tasks that an A2A caller asked of one agent, the newest change first. */
 export interface AskedTasksQuery {
   readonly tenant: string;
   readonly askedOf: AgentId;
@@ -76,7 +76,7 @@ export interface AskedTasksQuery {
   readonly threadId: string | undefined;
   /** Changed at this time or later. */
   readonly sinceMs: number;
-  /** Asked at this time or later: what came before was of another owner of the requester's id. */
+  /** Created at this time or later: before it, the requester's id belonged to another owner. */
   readonly createdSinceMs: number;
   /** The last one of the page before. */
   readonly before: { readonly updatedAtMs: number; readonly id: string } | undefined;
@@ -94,14 +94,14 @@ export interface TaskUpdatesQuery {
   readonly tenant: string;
   readonly taskId: string;
   readonly afterN: number;
-  /** False: only what was said. */
+  /** False: leaves out artifacts. */
   readonly withArtifacts: boolean;
   readonly limit: number;
-  /** All steps of one answer together, as JSON. The first one comes whatever its length. */
+  /** The limit for all steps of one answer, as JSON. The first one comes whatever its length. */
   readonly bytesMax: number;
 }
 
-/** What was said about a task, the newest first; artifacts are left out. */
+/** The last updates of a task, the newest first, without artifacts. */
 export interface LastTaskUpdatesQuery {
   readonly tenant: string;
   readonly taskId: string;
@@ -109,7 +109,7 @@ export interface LastTaskUpdatesQuery {
   readonly untilN: number;
   readonly statusOnly: boolean;
   readonly limit: number;
-  /** As of `TaskUpdatesQuery`. */
+  /** As in `TaskUpdatesQuery`. */
   readonly bytesMax: number;
 }
 
@@ -125,8 +125,8 @@ export interface WholeTask {
 }
 
 /**
- * One step of a task as those who follow it see it, with what was said: the journal has digests only. `n` counts from
- * 1 for each task, so that everybody sees the same steps in the same order and can say which one they saw last.
+ * One step of a task with its text; the journal has digests only. `n` counts from 1 for each task, so that all readers
+ * see the same steps in the same order and can name the last one they saw.
  */
 export interface TaskUpdate {
   readonly tenant: string;
@@ -155,13 +155,13 @@ export interface ArtifactStep {
   readonly metadata?: A2aMembers;
 }
 
-/** The requester added something, in a message of its own. */
+/** The requester sent another message about the task. */
 export interface MessageStep {
   readonly kind: "message";
   readonly messageId: string;
 }
 
-/** What the agent, or the relay in its stead, said with a status. */
+/** The text that the agent, or the relay for it, sent with a status. */
 export interface Said {
   readonly text: string;
   readonly parts?: readonly Part[];
@@ -182,20 +182,20 @@ export interface TaskStore {
     agentId: AgentId | undefined,
     clientId: string,
   ): Promise<readonly TaskRecord[]>;
-  /** The unfinished task, if any, whose result will be remembered under this key; the oldest. */
+  /** The oldest unfinished task whose result will be cached under this key. */
   unfinishedWithResultKey(tenant: string, resultKey: string): Promise<TaskRecord | undefined>;
   cachedResult(tenant: string, resultKey: string, nowMs: number): Promise<CachedResult | undefined>;
-  /** Forgets results that are over, and the oldest beyond `keptMax` of a tenant. Answers how many. */
+  /** Removes expired results, and the oldest beyond `keptMax` of a tenant. Answers how many. */
   forgetCachedResults(nowMs: number, keptMax: number): Promise<number>;
   /** In the order in which they were first put. */
   artifacts(tenant: string, taskId: string): Promise<readonly Artifact[]>;
-  /** Read together, so that nothing is in one of the two that the other does not know of. */
+  /** Both are of the same moment. */
   taskWithArtifacts(tenant: string, id: string): Promise<WholeTask | undefined>;
   /** How many artifacts each of these tasks has; those without any are left out. */
   countArtifacts(tenant: string, taskIds: readonly string[]): Promise<ReadonlyMap<string, number>>;
-  /** Those that were answered with a plain message are left out. */
+  /** Without those that a plain message answered. */
   askedTasks(query: AskedTasksQuery): Promise<AskedTasksPage>;
-  /** In the order of their numbers. They go with their task. */
+  /** In the order of their numbers. They are removed with their task. */
   taskUpdates(query: TaskUpdatesQuery): Promise<TaskUpdatesPage>;
   lastTaskUpdates(query: LastTaskUpdatesQuery): Promise<TaskUpdatesPage>;
   /** Unfinished tasks whose deadline has passed. */

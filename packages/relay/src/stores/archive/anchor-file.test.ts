@@ -27,20 +27,20 @@ describe("a file of anchors", () => {
   });
   after(() => rm(root, { recursive: true }));
 
-  async function place(): Promise<{ readonly directory: string; readonly path: string }> {
+  async function anchorPath(): Promise<{ readonly directory: string; readonly path: string }> {
     const directory = await mkdtemp(join(root, "anchors-"));
     return { directory, path: join(directory, "anchors.jsonl") };
   }
 
-  it("that is not there holds none", async () => {
-    const { directory } = await place();
+  it("that does not exist holds none", async () => {
+    const { directory } = await anchorPath();
     const anchors = new AnchorFile(directory);
     assert.deepEqual(await anchors.latest(), new Map());
     assert.deepEqual(await seqsOf(anchors), []);
   });
 
-  it("holds one readable line for each, and nobody else can read it", async () => {
-    const { directory, path } = await place();
+  it("holds one readable line for each, readable by its owner alone", async () => {
+    const { directory, path } = await anchorPath();
     const anchors = new AnchorFile(directory);
     await anchors.keep([anchor(1), anchor(7, "甲")]);
     await anchors.keep([anchor(2)]);
@@ -56,7 +56,7 @@ describe("a file of anchors", () => {
   });
 
   it("answers with the newest of every tenant and with all of one, also to the next process", async () => {
-    const { directory } = await place();
+    const { directory } = await anchorPath();
     const first = new AnchorFile(directory);
     await first.keep([anchor(1), anchor(7, "甲")]);
     await first.keep([anchor(2)]);
@@ -68,8 +68,8 @@ describe("a file of anchors", () => {
     }
   });
 
-  it("sees what somebody else did to the file meanwhile", async () => {
-    const { directory, path } = await place();
+  it("sees what another program did to the file meanwhile", async () => {
+    const { directory, path } = await anchorPath();
     const anchors = new AnchorFile(directory);
     await anchors.keep([anchor(1)]);
     await new AnchorFile(directory).keep([anchor(2)]);
@@ -80,8 +80,8 @@ describe("a file of anchors", () => {
     assert.deepEqual(await seqsOf(anchors), [3]);
   });
 
-  it("whose last line was torn by a crash goes on without it", async () => {
-    const { directory, path } = await place();
+  it("ignores a last line that a crash has torn", async () => {
+    const { directory, path } = await anchorPath();
     const anchors = new AnchorFile(directory);
     await anchors.keep([anchor(1)]);
     const whole = await readFile(path, "utf8");
@@ -108,7 +108,7 @@ describe("a file of anchors", () => {
     ["nothing", ""],
   ] as const) {
     it(`with a line of ${what} is refused: it was damaged`, async () => {
-      const { directory, path } = await place();
+      const { directory, path } = await anchorPath();
       const anchors = new AnchorFile(directory);
       await anchors.keep([anchor(1)]);
       const good = await readFile(path, "utf8");
@@ -123,7 +123,7 @@ describe("a file of anchors", () => {
   }
 
   it("that cannot be read or written says so", async () => {
-    const { directory, path } = await place();
+    const { directory, path } = await anchorPath();
     const anchors = new AnchorFile(join(path, "not-a-directory"));
     await writeFile(path, "");
     await refused(anchors.latest(), "unavailable", /cannot be read \(ENOTDIR\)/);
@@ -132,8 +132,8 @@ describe("a file of anchors", () => {
     await refused(gone.keep([anchor(1)]), "unavailable", /cannot be written \(ENOENT\)/);
   });
 
-  it("stays bounded, and forgets no tenant", async () => {
-    const { directory, path } = await place();
+  it("stays bounded, and keeps every tenant", async () => {
+    const { directory, path } = await anchorPath();
     const anchors = new AnchorFile(directory, SMALL);
     await anchors.keep([anchor(1, "甲")]);
     for (let seq = 1; seq <= 100; seq += 1) {
@@ -153,8 +153,8 @@ describe("a file of anchors", () => {
     }
   });
 
-  it("grows on where nothing may be put in its place", async () => {
-    const { directory, path } = await place();
+  it("keeps growing where the file must not be replaced", async () => {
+    const { directory, path } = await anchorPath();
     const anchors = new AnchorFile(directory, SMALL);
     // Something else has the name already.
     await mkdir(join(directory, "anchors.jsonl.new"));

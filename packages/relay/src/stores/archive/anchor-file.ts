@@ -5,9 +5,9 @@ import type { Anchor, Anchors } from "../../core/ports/archive.ts";
 import { textLines } from "../../core/mechanisms/text-lines.ts";
 
 export interface AnchorFileLimits {
-  /** The file is rewritten when it grows past this: a week of anchors that never rest, read in a moment. */
+  /** The file is rewritten when it grows beyond this: about a week of anchors. */
   readonly fileBytesMax: number;
-  /** What of it a rewriting keeps: the newest anchors, and the last one of every tenant in any case. */
+  /** How much a rewrite keeps: the newest anchors, and always the last one of every tenant. */
   readonly keptBytes: number;
 }
 
@@ -16,28 +16,28 @@ const LIMITS: AnchorFileLimits = { fileBytesMax: 8 * MIB, keptBytes: 4 * MIB };
 
 const FILE = "anchors.jsonl";
 const HASH = /^[0-9a-f]{64}$/;
-/** Closes a line that a crash has torn. Nothing is ever cut off, so that this works where files only grow. */
+/** Closes a line that a crash has torn. Nothing is cut off, because write-once storage does not allow it. */
 const TORN = " (torn)";
 
 interface AnchorLine {
   readonly anchor: Anchor;
   readonly text: string;
-  /** Where its first byte is. */
+  /** Of its first byte. */
   readonly offset: number;
 }
 
 /**
- * Anchors as lines of JSON in a file that is only ever added to, in a directory of its own: on another disk, or
- * where nothing can be changed once it is written. It is rewritten when it gets long, unless that is forbidden.
+ * Anchors as lines of JSON in an append-only file, in a directory that may be on another disk or on write-once
+ * storage. A long file is rewritten, unless the storage forbids it.
  */
 export class AnchorFile implements Anchors {
   readonly #directory: string;
   readonly #path: string;
   readonly #limits: AnchorFileLimits;
   #rewriteAtBytes: number;
-  /** What was last read or written, and the state of the file it belongs to. */
+  /** The newest anchors, and the state of the file from which they were read. */
   #latest = new Map<string, Anchor>();
-  #known: string | undefined;
+  #readState: string | undefined;
 
   constructor(directory: string, limits: AnchorFileLimits = LIMITS) {
     this.#directory = directory;
@@ -48,21 +48,21 @@ export class AnchorFile implements Anchors {
 
   async latest(): Promise<ReadonlyMap<string, Anchor>> {
     return this.#orUnavailable("read", async () => {
-      await using file = await openIfThere(this.#path);
+      await using file = await openIfPresent(this.#path);
       const state = file === undefined ? "missing" : await stateOf(file);
-      if (state === this.#known) return this.#latest;
+      if (state === this.#readState) return this.#latest;
       const latest = new Map<string, Anchor>();
       if (file !== undefined) {
         for await (const { anchor } of readAnchors(file)) latest.set(anchor.tenant, anchor);
       }
       this.#latest = latest;
-      this.#known = state;
+      this.#readState = state;
       return latest;
     });
   }
 
   async *history(tenant: string): AsyncGenerator<Anchor, void, void> {
-    await using file = await this.#orUnavailable("read", () => openIfThere(this.#path));
+    await using file = await this.#orUnavailable("read", () => openIfPresent(this.#path));
     if (file === undefined) return;
     const lines = readAnchors(file);
     for (;;) {
@@ -83,12 +83,12 @@ export class AnchorFile implements Anchors {
       if (size === 0) await syncDirectory(this.#directory);
       for (const anchor of anchors) latest.set(anchor.tenant, anchor);
       this.#latest = latest;
-      this.#known = await stateOf(file);
+      this.#readState = await stateOf(file);
       await this.#shorten(file);
     });
   }
 
-  /** Where only adding is allowed the file grows on; the anchors are kept already in either case. */
+  /** Append-only storage refuses this, and the file keeps growing; the anchors are written already. */
   async #shorten(file: FileHandle): Promise<void> {
     const { size } = await file.stat();
     if (size <= this.#rewriteAtBytes) return;
@@ -100,7 +100,7 @@ export class AnchorFile implements Anchors {
       await shorter.sync();
       await rename(draft, this.#path);
       await syncDirectory(this.#directory);
-      this.#known = await stateOf(shorter);
+      this.#readState = await stateOf(shorter);
       this.#rewriteAtBytes = this.#limits.fileBytesMax;
     } catch {
       await rm(draft, { force: true }).catch(() => undefined);
@@ -130,12 +130,12 @@ export class AnchorFile implements Anchors {
       if (cause instanceof RelayError) throw cause;
       const { code } = cause as NodeJS.ErrnoException;
       const sentence = `the anchors outside the log cannot be ${verb} (${code ?? "unknown error"})`;
-      throw new RelayError("unavailable", `${sentence}; look at ${FILE} in the anchor directory`, { cause });
+      throw new RelayError("unavailable", `${sentence}; check ${FILE} in the anchor directory`, { cause });
     }
   }
 }
 
-/** Up to its end as it is now. A last line without its end was torn by a crash and counts for nothing. */
+/** Up to the present end. Ignores a last line without a line break: a crash has torn it. */
 async function* readAnchors(file: FileHandle): AsyncGenerator<AnchorLine, void, void> {
   let number = 0;
   let offset = 0;
@@ -187,7 +187,7 @@ function objectFrom(text: string): Readonly<Record<string, unknown>> {
   }
 }
 
-async function openIfThere(path: string): Promise<FileHandle | undefined> {
+async function openIfPresent(path: string): Promise<FileHandle | undefined> {
   try {
     return await open(path, "r");
   } catch (reason) {
@@ -196,7 +196,7 @@ async function openIfThere(path: string): Promise<FileHandle | undefined> {
   }
 }
 
-/** Differs whenever somebody else wrote to the file or put another in its place. */
+/** Differs whenever another program wrote to the file or replaced it. */
 async function stateOf(file: FileHandle): Promise<string> {
   const { dev, ino, size, mtimeNs, ctimeNs } = await file.stat({ bigint: true });
   return [dev, ino, size, mtimeNs, ctimeNs].join(":");

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { Archive } from "../../core/ports/archive.ts";
 import type { Clock } from "../../core/ports/clock.ts";
 
-/** One file a stream and day, one JSON object a line, on disk before the store forgets. */
+/** One file for each stream and day, one JSON object a line, on disk before the store removes the rows. */
 export class JsonlArchive implements Archive {
   readonly #directory: string;
   readonly #clock: Clock;
@@ -17,7 +17,7 @@ export class JsonlArchive implements Archive {
     await mkdir(this.#directory, { recursive: true, mode: 0o700 });
     const day = new Date(this.#clock.nowMs()).toISOString().slice(0, 10);
     await using file = await open(join(this.#directory, `${stream}-${day}.jsonl`), "a+", 0o600);
-    // A crash may have torn the last line; the next one starts on a line of its own.
+    // After a line that a crash has torn, the next one starts on a new line.
     const start = (await endsInLine(file)) ? "" : "\n";
     await file.appendFile(`${start}${lines.join("\n")}\n`);
     await file.sync();

@@ -1,102 +1,173 @@
-import type { DatabaseSync } from "node:sqlite";
-import type { KeyFilter, KeyRecord, TenantRecord } from "../../core/ports/access.ts";
-import { ClashError } from "./clash.ts";
-import { prepare, type Statement } from "./database.ts";
-import { KEY_COLUMNS, keyFromRow, TENANT_COLUMNS, tenantFromRow } from "./rows.ts";
+import type { AgentId } from "@a2a-relay/protocol";
+import { pairedAction } from "../../core/access/capability-demand.ts";
+import type {
+  AccessStore,
+  CapabilityFilter,
+  CapabilityRecord,
+  KeyFilter,
+  KeyRecord,
+  PairAccess,
+  TenantRecord,
+  UsedNonce,
+} from "../../core/ports/access.ts";
+import type { Agents } from "./agents.ts";
+import { ClashError, type CommitQueue, type Engine } from "./commit-queue.ts";
+import { prepareAll, type Row, type Statements } from "./database.ts";
+import { parseJson, parseNullableJson } from "./rows.ts";
 
-/** Records that are remembered of each kind: more than most relays have. */
-const KNOWN_MAX = 10_000;
+/** Nonces that one commit removes. */
+const REMOVED_NONCES_MAX = 1_000;
 
-const KEY = `select ${KEY_COLUMNS} from api_key where id = ?`;
-const KEYS = `
-  select ${KEY_COLUMNS} from api_key indexed by api_key_of_tenant
-  where tenant = ? and id > ? order by id limit ?`;
-const KEYS_OF_AGENT = `
-  select ${KEY_COLUMNS} from api_key indexed by api_key_of_agent
-  where tenant = ? and agent_id is not null and agent_id = ? and id > ? order by id limit ?`;
-const INSERT_KEY = `
-  insert into api_key (agent_id, verbs_json, digest, created_at_ms, created_by, expires_at_ms, revoked_at_ms,
-    replaces, replaced_by, signing_secret, version, id, tenant)
-  values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?) on conflict do nothing`;
-const UPDATE_KEY = `
-  update api_key set agent_id = ?, verbs_json = ?, digest = ?, created_at_ms = ?, created_by = ?,
-    expires_at_ms = ?, revoked_at_ms = ?, replaces = ?, replaced_by = ?, signing_secret = ?,
-    version = version + 1
-  where id = ? and tenant = ? and version = ?`;
-const FORGET_SECRETS = `
-  update api_key indexed by api_key_secret_expiry set signing_secret = '', version = version + 1
-  where signing_secret <> '' and expires_at_ms <= ?`;
+const KEY_COLUMNS = `id, tenant, agent_id, verbs_json, digest, created_at_ms, created_by, expires_at_ms,
+  revoked_at_ms, replaces, replaced_by, signing_secret, version`;
+const TENANT_COLUMNS = "id, capabilities, created_at_ms, version";
+const CAPABILITY_COLUMNS = `tenant, id, nonce, subject, subject_key, action, written_action, scope_json,
+  granted_by, parent_id, issued_at_ms, expires_at_ms, revoked_at_ms, used, signature, version`;
 
-const TENANT = `select ${TENANT_COLUMNS} from tenant where id = ?`;
-const TENANTS = `select ${TENANT_COLUMNS} from tenant order by id`;
-const INSERT_TENANT = `
-  insert into tenant (capabilities, created_at_ms, version, id) values (?, ?, 1, ?) on conflict do nothing`;
-const UPDATE_TENANT = `
-  update tenant set capabilities = ?, created_at_ms = ?, version = version + 1 where id = ? and version = ?`;
+const SQL = {
+  key: `select ${KEY_COLUMNS} from api_key where id = ?`,
+  keys: `
+    select ${KEY_COLUMNS} from api_key indexed by api_key_of_tenant
+    where tenant = ? and id > ? order by id limit ?`,
+  keysOfAgent: `
+    select ${KEY_COLUMNS} from api_key indexed by api_key_of_agent
+    where tenant = ? and agent_id is not null and agent_id = ? and id > ? order by id limit ?`,
+  insertKey: `
+    insert into api_key (agent_id, verbs_json, digest, created_at_ms, created_by, expires_at_ms, revoked_at_ms,
+      replaces, replaced_by, signing_secret, version, id, tenant)
+    values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?) on conflict do nothing`,
+  updateKey: `
+    update api_key set agent_id = ?, verbs_json = ?, digest = ?, created_at_ms = ?, created_by = ?,
+      expires_at_ms = ?, revoked_at_ms = ?, replaces = ?, replaced_by = ?, signing_secret = ?,
+      version = version + 1
+    where id = ? and tenant = ? and version = ?`,
+  clearSecrets: `
+    update api_key indexed by api_key_secret_expiry set signing_secret = '', version = version + 1
+    where signing_secret <> '' and expires_at_ms <= ?`,
+  tenant: `select ${TENANT_COLUMNS} from tenant where id = ?`,
+  tenants: `select ${TENANT_COLUMNS} from tenant order by id`,
+  insertTenant: `
+    insert into tenant (capabilities, created_at_ms, version, id) values (?, ?, 1, ?) on conflict do nothing`,
+  updateTenant: `
+    update tenant set capabilities = ?, created_at_ms = ?, version = version + 1 where id = ? and version = ?`,
+  capability: `select ${CAPABILITY_COLUMNS} from capability where tenant = ? and id = ?`,
+  inForce: `
+    select ${CAPABILITY_COLUMNS} from capability indexed by capability_in_force
+    where tenant = ? and subject_key = ? and action = ? and revoked_at_ms is null order by issued_at_ms, id`,
+  capabilities: `
+    select ${CAPABILITY_COLUMNS} from capability where tenant = ? and id > ? order by id limit ?`,
+  capabilitiesOfParty: `
+    select ${CAPABILITY_COLUMNS} from capability where tenant = ?1 and id in (
+      select id from (
+        select id from capability indexed by capability_of_subject
+        where tenant = ?1 and subject_key = ?2 and id > ?4 order by id limit ?5)
+      union
+      select id from (
+        select id from capability indexed by capability_granted_by
+        where tenant = ?1 and granted_by = ?3 and id > ?4 order by id limit ?5))
+    order by id limit ?5`,
+  insertCapability: `
+    insert into capability (nonce, subject, subject_key, action, written_action, scope_json, granted_by, parent_id,
+      issued_at_ms, expires_at_ms, revoked_at_ms, used, signature, version, tenant, id)
+    values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?) on conflict do nothing`,
+  updateCapability: `
+    update capability set nonce = ?, subject = ?, subject_key = ?, action = ?, written_action = ?, scope_json = ?,
+      granted_by = ?, parent_id = ?, issued_at_ms = ?, expires_at_ms = ?, revoked_at_ms = ?, used = ?,
+      signature = ?, version = version + 1
+    where tenant = ? and id = ? and version = ?`,
+  insertNonce: `
+    insert into used_nonce (tenant, key_id, nonce, expires_at_ms) values (?, ?, ?, ?) on conflict do nothing`,
+  removeNonces: `
+    delete from used_nonce where (tenant, key_id, nonce) in (
+      select tenant, key_id, nonce from used_nonce indexed by used_nonce_expiry
+      where expires_at_ms < ? limit ?)`,
+};
 
-/** Who may come in, and to which tenant. Every request asks for a key and its tenant, and hardly any changes one. */
-export class Access {
-  readonly #key: Statement;
-  readonly #keys: Statement;
-  readonly #keysOfAgent: Statement;
-  readonly #insertKey: Statement;
-  readonly #updateKey: Statement;
-  readonly #forgetSecrets: Statement;
-  readonly #tenant: Statement;
-  readonly #tenants: Statement;
-  readonly #insertTenant: Statement;
-  readonly #updateTenant: Statement;
-  /** Emptied whenever a key is written. What is not there is not remembered: anybody can ask for it. */
-  readonly #knownKeys = new Map<string, KeyRecord>();
-  /** Emptied whenever a tenant is written. */
-  readonly #knownTenants = new Map<string, TenantRecord>();
+/** Keys, tenants, capabilities, and the nonces of signed messages. */
+export class Access implements AccessStore {
+  readonly #commits: CommitQueue;
+  readonly #agents: Agents;
+  readonly #sql: Statements<typeof SQL>;
 
-  constructor(database: DatabaseSync) {
-    this.#key = prepare(database, KEY);
-    this.#keys = prepare(database, KEYS);
-    this.#keysOfAgent = prepare(database, KEYS_OF_AGENT);
-    this.#insertKey = prepare(database, INSERT_KEY);
-    this.#updateKey = prepare(database, UPDATE_KEY);
-    this.#forgetSecrets = prepare(database, FORGET_SECRETS);
-    this.#tenant = prepare(database, TENANT);
-    this.#tenants = prepare(database, TENANTS);
-    this.#insertTenant = prepare(database, INSERT_TENANT);
-    this.#updateTenant = prepare(database, UPDATE_TENANT);
+  constructor({ database, commits }: Engine, agents: Agents) {
+    this.#commits = commits;
+    this.#agents = agents;
+    this.#sql = prepareAll(database, SQL);
   }
 
-  key(id: string): KeyRecord | undefined {
-    const known = this.#knownKeys.get(id);
-    if (known !== undefined) return known;
-    const row = this.#key.get(id);
-    return row === undefined ? undefined : remember(this.#knownKeys, keyFromRow(row));
+  async key(id: string): Promise<KeyRecord | undefined> {
+    const row = this.#sql.key.get(id);
+    return row === undefined ? undefined : keyFromRow(row);
   }
 
-  keyAtHand(id: string): KeyRecord | undefined {
-    return this.#knownKeys.get(id);
-  }
-
-  keys({ tenant, agentId, afterId, limit }: KeyFilter): readonly KeyRecord[] {
+  async keys({ tenant, agentId, afterId, limit }: KeyFilter): Promise<readonly KeyRecord[]> {
     const rows =
       agentId === undefined
-        ? this.#keys.all(tenant, afterId, limit)
-        : this.#keysOfAgent.all(tenant, agentId, afterId, limit);
+        ? this.#sql.keys.all(tenant, afterId, limit)
+        : this.#sql.keysOfAgent.all(tenant, agentId, afterId, limit);
     return rows.map((row) => keyFromRow(row));
   }
 
-  tenant(id: string): TenantRecord | undefined {
-    const known = this.#knownTenants.get(id);
-    if (known !== undefined) return known;
-    const row = this.#tenant.get(id);
-    return row === undefined ? undefined : remember(this.#knownTenants, tenantFromRow(row));
+  async tenant(id: string): Promise<TenantRecord | undefined> {
+    const row = this.#sql.tenant.get(id);
+    return row === undefined ? undefined : tenantFromRow(row);
   }
 
-  tenants(): readonly TenantRecord[] {
-    return this.#tenants.all().map((row) => tenantFromRow(row));
+  async tenants(): Promise<readonly TenantRecord[]> {
+    return this.#sql.tenants.all().map((row) => tenantFromRow(row));
   }
 
-  /** Inside a commit. */
+  async capability(tenant: string, id: string): Promise<CapabilityRecord | undefined> {
+    const row = this.#sql.capability.get(tenant, id);
+    return row === undefined ? undefined : capabilityFromRow(row);
+  }
+
+  async capabilitiesFor(
+    tenant: string,
+    subjectKey: string,
+    action: string,
+  ): Promise<readonly CapabilityRecord[]> {
+    return this.#inForce(tenant, subjectKey, action);
+  }
+
+  async accessBetween(tenant: string, sender: AgentId, recipient: AgentId): Promise<PairAccess> {
+    const senderKey = this.#agents.findPublicKey(tenant, sender);
+    const recipientKey = this.#agents.findPublicKey(tenant, recipient);
+    if (senderKey === undefined || recipientKey === undefined) {
+      return { senderKey, recipientKey, permissions: [], consents: [] };
+    }
+    return {
+      senderKey,
+      recipientKey,
+      permissions: this.#inForce(tenant, senderKey, pairedAction("send", recipientKey)),
+      consents: this.#inForce(tenant, recipientKey, pairedAction("recv", senderKey)),
+    };
+  }
+
+  async capabilities({
+    tenant,
+    party,
+    afterId,
+    limit,
+  }: CapabilityFilter): Promise<readonly CapabilityRecord[]> {
+    const rows =
+      party === undefined
+        ? this.#sql.capabilities.all(tenant, afterId, limit)
+        : this.#sql.capabilitiesOfParty.all(tenant, party.subjectKey, party.grantedBy, afterId, limit);
+    return rows.map((row) => capabilityFromRow(row));
+  }
+
+  async forgetNonces(expiredBeforeMs: number): Promise<number> {
+    return this.#commits.submitUntilDone(REMOVED_NONCES_MAX, () =>
+      this.#sql.removeNonces.run(expiredBeforeMs, REMOVED_NONCES_MAX),
+    );
+  }
+
+  async forgetSigningSecrets(nowMs: number): Promise<number> {
+    return this.#commits.submit(() => this.#sql.clearSecrets.run(nowMs));
+  }
+
   putKey(key: KeyRecord): void {
-    this.#knownKeys.clear();
     const values = [
       key.agentId,
       key.verbs === null ? null : JSON.stringify(key.verbs),
@@ -111,32 +182,96 @@ export class Access {
       key.id,
       key.tenant,
     ];
-    const { changes } =
-      key.version === 0 ? this.#insertKey.run(...values) : this.#updateKey.run(...values, key.version);
-    if (changes === 0) throw new ClashError("key");
+    const { insertKey, updateKey } = this.#sql;
+    const written = key.version === 0 ? insertKey.run(...values) : updateKey.run(...values, key.version);
+    if (written === 0) throw new ClashError("key");
   }
 
-  /** Inside a commit. Answers how many. */
-  forgetSigningSecrets(nowMs: number): number {
-    const count = Number(this.#forgetSecrets.run(nowMs).changes);
-    if (count > 0) this.#knownKeys.clear();
-    return count;
+  putTenant({ id, capabilities, createdAtMs, version }: TenantRecord): void {
+    const values = [capabilities ? 1 : 0, createdAtMs, id];
+    const { insertTenant, updateTenant } = this.#sql;
+    const written = version === 0 ? insertTenant.run(...values) : updateTenant.run(...values, version);
+    if (written === 0) throw new ClashError("tenant");
   }
 
-  /** Inside a commit. */
-  putTenant(tenant: TenantRecord): void {
-    this.#knownTenants.clear();
-    const values = [tenant.capabilities ? 1 : 0, tenant.createdAtMs, tenant.id];
-    const { changes } =
-      tenant.version === 0
-        ? this.#insertTenant.run(...values)
-        : this.#updateTenant.run(...values, tenant.version);
-    if (changes === 0) throw new ClashError("tenant");
+  putCapability(capability: CapabilityRecord): void {
+    const values = [
+      capability.nonce,
+      capability.subject,
+      capability.subjectKey,
+      capability.action,
+      capability.writtenAction,
+      JSON.stringify(capability.scope),
+      capability.grantedBy,
+      capability.parentId,
+      capability.issuedAtMs,
+      capability.expiresAtMs,
+      capability.revokedAtMs,
+      capability.used,
+      capability.signature,
+      capability.tenant,
+      capability.id,
+    ];
+    const { version } = capability;
+    const { insertCapability, updateCapability } = this.#sql;
+    const written =
+      version === 0 ? insertCapability.run(...values) : updateCapability.run(...values, version);
+    if (written === 0) throw new ClashError("capability");
+  }
+
+  useNonce(tenant: string, { keyId, nonce, expiresAtMs }: UsedNonce): void {
+    if (this.#sql.insertNonce.run(tenant, keyId, nonce, expiresAtMs) === 0) throw new ClashError("nonce");
+  }
+
+  #inForce(tenant: string, subjectKey: string, action: string): readonly CapabilityRecord[] {
+    return this.#sql.inForce.all(tenant, subjectKey, action).map((row) => capabilityFromRow(row));
   }
 }
 
-function remember<Known extends { readonly id: string }>(all: Map<string, Known>, one: Known): Known {
-  if (all.size >= KNOWN_MAX) all.clear();
-  all.set(one.id, one);
-  return one;
+function keyFromRow(row: Row): KeyRecord {
+  return {
+    id: row[0] as string,
+    tenant: row[1] as string,
+    agentId: row[2] as AgentId | null,
+    verbs: parseNullableJson(row[3]) as KeyRecord["verbs"],
+    digest: row[4] as string,
+    createdAtMs: row[5] as number,
+    createdBy: row[6] as string,
+    expiresAtMs: row[7] as number | null,
+    revokedAtMs: row[8] as number | null,
+    replaces: row[9] as string | null,
+    replacedBy: row[10] as string | null,
+    signingSecret: row[11] as string | null,
+    version: row[12] as number,
+  };
+}
+
+function tenantFromRow(row: Row): TenantRecord {
+  return {
+    id: row[0] as string,
+    capabilities: row[1] === 1,
+    createdAtMs: row[2] as number,
+    version: row[3] as number,
+  };
+}
+
+function capabilityFromRow(row: Row): CapabilityRecord {
+  return {
+    tenant: row[0] as string,
+    id: row[1] as string,
+    nonce: row[2] as string,
+    subject: row[3] as AgentId,
+    subjectKey: row[4] as string,
+    action: row[5] as string,
+    writtenAction: row[6] as string,
+    scope: parseJson(row[7]) as CapabilityRecord["scope"],
+    grantedBy: row[8] as string,
+    parentId: row[9] as string | null,
+    issuedAtMs: row[10] as number,
+    expiresAtMs: row[11] as number | null,
+    revokedAtMs: row[12] as number | null,
+    used: row[13] as number,
+    signature: row[14] as string,
+    version: row[15] as number,
+  };
 }

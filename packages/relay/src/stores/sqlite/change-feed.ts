@@ -1,17 +1,11 @@
 import { LIMITS, RelayError } from "@a2a-relay/protocol";
 import type { ChangeFeed, Topic, Watch, WatchOptions } from "../../core/ports/change-feed.ts";
 
-/** Timeouts are rounded up to this, so that one timer serves every reader that waits. */
+/** Timeouts are rounded up to this, so that one timer serves all watches. */
 const TICK_MS = 50;
 
-export interface ChangeFeedOptions {
-  /** How many readers may watch at one time. */
-  readonly watchesMax?: number | undefined;
-}
-
-/** The change feed of one process. A reader that waits costs one small object and no timer of its own. */
+/** The change feed of one process. A watch costs one small object and no timer. */
 export class InProcessChangeFeed implements ChangeFeed, Disposable {
-  readonly #watchesMax: number;
   readonly #topics = new Map<Topic, Set<TopicWatch>>();
   readonly #deadlines = new Map<number, Set<TopicWatch>>();
   #readerCount = 0;
@@ -19,16 +13,12 @@ export class InProcessChangeFeed implements ChangeFeed, Disposable {
   #timer: NodeJS.Timeout | undefined;
   #closed = false;
 
-  constructor(options: ChangeFeedOptions = {}) {
-    this.#watchesMax = options.watchesMax ?? LIMITS.waitsMax;
-  }
-
   watch(topic: Topic, { isOwn = false }: WatchOptions = {}): Watch {
     if (this.#closed) throw new RelayError("unavailable", "the relay is stopping");
-    if (!isOwn && this.#readerCount >= this.#watchesMax) {
+    if (!isOwn && this.#readerCount >= LIMITS.waitsMax) {
       throw new RelayError(
         "resource_exhausted",
-        `${this.#watchesMax} readers are waiting already; ask again without waiting, or later`,
+        `${LIMITS.waitsMax} readers are waiting already; ask again without waiting, or later`,
       );
     }
     const watch = new TopicWatch(this, topic, isOwn);
@@ -39,17 +29,13 @@ export class InProcessChangeFeed implements ChangeFeed, Disposable {
     return watch;
   }
 
-  isAwaited(topic: Topic): boolean {
-    return this.#topics.has(topic);
-  }
-
   notify(topics: readonly Topic[]): void {
     for (const topic of topics) {
       for (const watch of this.#topics.get(topic) ?? []) watch.notify();
     }
   }
 
-  /** Ends every wait: readers that wait are told that nothing changed. */
+  /** Ends every wait with false. */
   [Symbol.dispose](): void {
     this.#closed = true;
     for (const watches of this.#topics.values()) {
@@ -65,7 +51,7 @@ export class InProcessChangeFeed implements ChangeFeed, Disposable {
     if (!watch.isOwn) this.#readerCount -= 1;
   }
 
-  /** For `TopicWatch` only: ends its wait once the time is over. Answers the tick to cancel it by, if there is one. */
+  /** For `TopicWatch` only: ends its wait at the timeout. Answers the tick to cancel it by, if there is one. */
   expire(watch: TopicWatch, timeoutMs: number): number | undefined {
     if (timeoutMs === Infinity) return undefined;
     const tick = Math.ceil((performance.now() + timeoutMs) / TICK_MS);
@@ -100,7 +86,7 @@ export class InProcessChangeFeed implements ChangeFeed, Disposable {
 
 interface Wait {
   readonly resolve: (changed: boolean) => void;
-  /** Absent: it waits without a time. */
+  /** Absent: it waits without a timeout. */
   readonly tick: number | undefined;
   readonly signal: AbortSignal | undefined;
 }

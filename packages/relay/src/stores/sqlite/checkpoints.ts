@@ -1,8 +1,8 @@
 import type { DatabaseSync } from "node:sqlite";
-import { prepare, type Statement } from "./database.ts";
+import { Statement } from "./database.ts";
 import { isFatal } from "./sqlite-error.ts";
 
-/** A backlog worth a checkpoint as soon as nothing else is to do. */
+/** Pages of backlog that are worth a checkpoint in an idle moment. */
 const IDLE_PAGES_MIN = 500;
 /** Without a commit for this long, the burst is over. */
 const IDLE_AFTER_MS = 20;
@@ -20,31 +20,31 @@ export interface CheckpointOptions {
 }
 
 /**
- * Moves the write-ahead log into the database in idle moments, so that callers hardly ever wait for it. It
- * is done by hand because SQLite's own checkpoints hide their errors, a failed fsync among them.
+ * Moves the write-ahead log into the database in idle moments, so that callers rarely wait for it. SQLite's own
+ * checkpoints hide their errors, a failed fsync among them.
  */
 export class Checkpoints {
   readonly #database: DatabaseSync;
   readonly #options: CheckpointOptions;
   readonly #status: Statement | undefined;
   readonly #passive: Statement;
-  #look: NodeJS.Immediate | undefined;
+  #check: NodeJS.Immediate | undefined;
   #timer: NodeJS.Timeout | undefined;
   #commits = 0;
 
   constructor(database: DatabaseSync, options: CheckpointOptions) {
     this.#database = database;
     this.#options = options;
-    this.#passive = prepare(database, PASSIVE);
-    if (canReportStatus()) this.#status = prepare(database, STATUS);
+    this.#passive = new Statement(database, PASSIVE);
+    if (canReportStatus()) this.#status = new Statement(database, STATUS);
     else database.exec(`pragma wal_autocheckpoint = ${options.checkpointPages}`);
   }
 
-  /** Looks a turn later, when all who waited for the commit have their answers. */
+  /** Checks one turn later, after the callers of the commit have their answers. */
   afterCommit(): void {
     this.#commits += 1;
-    this.#look ??= setImmediate(() => {
-      this.#look = undefined;
+    this.#check ??= setImmediate(() => {
+      this.#check = undefined;
       this.#attempt(() => this.#runIfDue());
     });
   }
@@ -55,11 +55,11 @@ export class Checkpoints {
     this.#attempt(() => this.#database.exec(TRUNCATE));
   }
 
-  /** The file is left as it is. */
+  /** Leaves the file alone from now on. */
   stop(): void {
-    if (this.#look !== undefined) clearImmediate(this.#look);
+    if (this.#check !== undefined) clearImmediate(this.#check);
     clearTimeout(this.#timer);
-    this.#look = undefined;
+    this.#check = undefined;
     this.#timer = undefined;
   }
 
@@ -74,16 +74,12 @@ export class Checkpoints {
     const commits = this.#commits;
     this.#timer = setTimeout(() => {
       this.#timer = undefined;
-      if (this.#commits === commits) this.#run();
+      if (this.#commits === commits) this.#attempt(() => this.#passive.get());
       else this.#runWhenIdle();
     }, IDLE_AFTER_MS).unref();
   }
 
-  #run(): void {
-    this.#attempt(() => this.#passive.get());
-  }
-
-  /** Any other failure leaves everything in the log, and the next attempt may do better. */
+  /** A failure that is not fatal leaves everything in the log for the next attempt. */
   #attempt(checkpoint: () => unknown): void {
     try {
       checkpoint();

@@ -5,11 +5,11 @@ import { RelayError } from "@a2a-relay/protocol";
 import { journalTopic, type Topic } from "../../core/ports/change-feed.ts";
 import { CommitQueue } from "./commit-queue.ts";
 import { openDatabase } from "./database.ts";
-import { Ledger } from "./ledger.ts";
+import { StoreState } from "./store-state.ts";
 
 interface Setup extends Disposable {
   readonly queue: CommitQueue;
-  readonly ledger: Ledger;
+  readonly state: StoreState;
   /** The topics of each commit so far. */
   readonly commits: (readonly Topic[])[];
   insert(atMs: number): void;
@@ -20,9 +20,9 @@ interface Setup extends Disposable {
 function setup(onCommit: () => unknown = () => undefined): Setup {
   const { database } = openDatabase({ path: ":memory:" });
   database.exec("create table fact (at_ms integer primary key) strict");
-  const ledger = new Ledger(database, { isAwaited: () => true });
+  const state = new StoreState(database);
   const commits: (readonly Topic[])[] = [];
-  const queue = new CommitQueue(database, ledger, {
+  const queue = new CommitQueue(database, state, {
     onCommit: (topics) => {
       commits.push(topics);
       onCommit();
@@ -35,7 +35,7 @@ function setup(onCommit: () => unknown = () => undefined): Setup {
   const select = database.prepare("select at_ms from fact order by at_ms");
   return {
     queue,
-    ledger,
+    state,
     commits,
     insert: (atMs) => void insert.run(atMs),
     rows: () => select.all().map((row) => row["at_ms"]),
@@ -45,7 +45,7 @@ function setup(onCommit: () => unknown = () => undefined): Setup {
 }
 
 describe("CommitQueue", () => {
-  it("runs everything that waits in one turn in one commit, and answers after it", async () => {
+  it("runs all queued jobs in one commit, and answers after it", async () => {
     using store = setup();
     const answers = Array.from({ length: 50 }, (_, index) =>
       store.queue.submit(() => {
@@ -59,18 +59,18 @@ describe("CommitQueue", () => {
     assert.equal(store.rows().length, 50);
   });
 
-  it("lets those who wait for the change do all they do at once before its callers are answered", async () => {
+  it("lets readers act on the change before its callers are answered", async () => {
     const order: string[] = [];
     using store = setup(async () => {
       for (let step = 0; step < 100; step += 1) await Promise.resolve();
-      order.push("shown");
+      order.push("read");
     });
     await store.queue.submit(() => store.insert(1));
     order.push("answered");
-    assert.deepEqual(order, ["shown", "answered"]);
+    assert.deepEqual(order, ["read", "answered"]);
   });
 
-  it("lets jobs that come in the next turns share the commit of those that wait, but not for ever", async () => {
+  it("lets jobs of the next four turns of the event loop share the commit", async () => {
     using store = setup();
     const jobs: Promise<void>[] = [];
     const commitsAfterTurn: number[] = [];
@@ -85,7 +85,7 @@ describe("CommitQueue", () => {
     assert.equal(store.commits.length, 2);
   });
 
-  it("commits a job that is alone in the turn it came in", async () => {
+  it("commits a single job without waiting for others", async () => {
     using store = setup();
     const job = store.queue.submit(() => store.insert(1));
     await nextTurn();
@@ -105,24 +105,24 @@ describe("CommitQueue", () => {
   it("undoes a job that throws, rows and memory, and no other", async () => {
     using store = setup();
     const topic = journalTopic("t");
-    const before = store.ledger.nextPosition();
+    const before = store.state.nextPosition();
     const positions = await Promise.allSettled([
       store.queue.submit(() => {
         store.insert(1);
-        return store.ledger.nextPosition();
+        return store.state.nextPosition();
       }),
       store.queue.submit(() => {
         store.insert(2);
-        store.ledger.nextPosition();
-        store.ledger.moveChainHead("t", { seq: 9, hash: "wrong" });
-        const place = { state: "available", position: 7, expiresAtMs: 9, purpose: "mail" } as const;
-        store.ledger.moveDelivery("t", "a", 7, undefined, { ...place, reservedFor: null });
-        store.ledger.wake(topic);
+        store.state.nextPosition();
+        store.state.moveChainHead("t", { seq: 9, hash: "wrong" });
+        const delivery = { ref: 7, position: 7, expiresAtMs: 9, purpose: "mail", reservedFor: null } as const;
+        store.state.moveDelivery("t", "a", undefined, { ...delivery, state: "available" });
+        store.state.wake(topic);
         throw new RelayError("conflict", "no");
       }),
       store.queue.submit(() => {
         store.insert(3);
-        return store.ledger.nextPosition();
+        return store.state.nextPosition();
       }),
     ]);
     assert.deepEqual(
@@ -130,8 +130,8 @@ describe("CommitQueue", () => {
       [before + 1, "refused", before + 2],
     );
     assert.deepEqual(store.rows(), [1, 3]);
-    assert.equal(store.ledger.chainHead("t").seq, 0);
-    assert.equal(store.ledger.mailboxes.countOpen("t", "a"), 0);
+    assert.equal(store.state.chainHead("t").seq, 0);
+    assert.equal(store.state.deliveries.countOpen("t", "a"), 0);
     assert.deepEqual(store.commits, [[]]);
   });
 
@@ -140,7 +140,7 @@ describe("CommitQueue", () => {
     const outcomes = await Promise.allSettled([
       store.queue.submit(() => {
         store.insert(1);
-        store.ledger.moveChainHead("t", { seq: 1, hash: "h" });
+        store.state.moveChainHead("t", { seq: 1, hash: "h" });
       }),
       store.queue.submit(() => {
         // What SQLite does by itself when the disk is full.
@@ -154,23 +154,23 @@ describe("CommitQueue", () => {
       assert.equal(RelayError.from(outcome.reason).code, "storage_full");
     }
     assert.deepEqual(store.rows(), []);
-    assert.equal(store.ledger.chainHead("t").seq, 0);
+    assert.equal(store.state.chainHead("t").seq, 0);
     assert.deepEqual(store.commits, []);
     await store.queue.submit(() => store.insert(4));
     assert.deepEqual(store.rows(), [4]);
   });
 
-  it("wakes nobody before the commit", async () => {
+  it("notifies topics after the commit", async () => {
     using store = setup();
-    await store.queue.submit(() => store.ledger.wake(journalTopic("t")));
+    await store.queue.submit(() => store.state.wake(journalTopic("t")));
     assert.deepEqual(store.commits, [[journalTopic("t")]]);
   });
 
-  it("runs what waits when it is closed, and refuses what comes later", async () => {
+  it("runs the queued jobs when it is closed, and refuses later ones", async () => {
     using store = setup();
-    const waiting = store.queue.submit(() => store.insert(1));
+    const queued = store.queue.submit(() => store.insert(1));
     store.queue.close(new RelayError("unavailable", "closed"));
-    await waiting;
+    await queued;
     await assert.rejects(
       store.queue.submit(() => store.insert(2)),
       { code: "unavailable" },

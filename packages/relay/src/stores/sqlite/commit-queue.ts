@@ -1,16 +1,47 @@
 import type { DatabaseSync } from "node:sqlite";
 import { RelayError } from "@a2a-relay/protocol";
 import type { Topic } from "../../core/ports/change-feed.ts";
-import { prepare, type Statement } from "./database.ts";
-import type { Ledger, LedgerMark } from "./ledger.ts";
+import type { Clash } from "../../core/ports/relay-store.ts";
+import { prepareAll, type Statements } from "./database.ts";
 import { isFatal, relayErrorFrom } from "./sqlite-error.ts";
+import type { StateMark, StoreState } from "./store-state.ts";
 
-/** Jobs that share one commit: past this the gain is small and the first caller waits long. */
+/** Jobs that share one commit: beyond this the gain is small and the first caller waits long. */
 const BATCH_JOBS_MAX = 256;
-/** KeyedMutex that a commit waits for more, as long as each of them brings some: the first caller waits for them too. */
+/** Turns of the event loop that a commit waits for more jobs, as long as each turn brings some. */
 const MORE_TURNS_MAX = 4;
-/** Jobs that may wait: far more than the requests a healthy relay has under way. */
-const WAITING_JOBS_MAX = 50_000;
+/** Jobs that may wait: far more than the requests that a healthy relay serves at one time. */
+const QUEUED_JOBS_MAX = 50_000;
+
+const SQL = {
+  begin: "begin immediate",
+  commit: "commit",
+  rollBack: "rollback",
+  savepoint: "savepoint job",
+  release: "release job",
+  rollBackTo: "rollback to job",
+};
+
+/**
+ * What every part of the store works on. The async methods of a part are the port's; the other methods that write run
+ * inside a job of the commit queue.
+ */
+export interface Engine {
+  readonly database: DatabaseSync;
+  readonly state: StoreState;
+  readonly commits: CommitQueue;
+}
+
+/** Ends a job because another caller changed the record first; the queue undoes what the job has written. */
+export class ClashError extends Error {
+  override readonly name: string = "ClashError";
+  readonly clash: Clash;
+
+  constructor(clash: Clash) {
+    super(`another caller was faster: ${clash}`);
+    this.clash = clash;
+  }
+}
 
 interface QueuedJob {
   readonly run: () => unknown;
@@ -18,8 +49,8 @@ interface QueuedJob {
   readonly reject: (reason: unknown) => void;
 }
 
-/** A job that is alone has its commit at once. */
-const NOBODY_YET = { jobs: 1, turns: 0 };
+/** A job that is alone does not wait for others. */
+const FIRST_TURN = { jobs: 1, turns: 0 };
 
 type Outcome = { readonly value: unknown } | { readonly error: unknown };
 
@@ -31,136 +62,128 @@ export interface CommitQueueHooks {
 }
 
 /**
- * Group commit: all jobs that wait share one transaction and one fsync, which come in the first turn of the event loop
- * that brings no more of them. The failure of a job is its own; nobody is answered before the commit.
+ * Group commit: all queued jobs share one transaction and one fsync, in the first turn of the event loop that brings
+ * no more jobs. A job that fails does not fail the others; the queue answers its callers after the commit.
  */
 export class CommitQueue {
   readonly #database: DatabaseSync;
-  readonly #ledger: Ledger;
+  readonly #state: StoreState;
   readonly #hooks: CommitQueueHooks;
-  readonly #begin: Statement;
-  readonly #commit: Statement;
-  readonly #rollBack: Statement;
-  readonly #savepoint: Statement;
-  readonly #release: Statement;
-  readonly #rollBackTo: Statement;
-  #waiting: QueuedJob[] = [];
-  /** Of the batch to come: how many waited when it was looked at last, and how often that was. */
-  #seen: { readonly jobs: number; readonly turns: number } = NOBODY_YET;
+  readonly #sql: Statements<typeof SQL>;
+  #queued: QueuedJob[] = [];
+  /** How many jobs the next batch had at the last turn, and how many turns it has waited. */
+  #seen: { readonly jobs: number; readonly turns: number } = FIRST_TURN;
   #scheduled: NodeJS.Immediate | undefined;
   #closed: RelayError | undefined;
 
-  constructor(database: DatabaseSync, ledger: Ledger, hooks: CommitQueueHooks) {
+  constructor(database: DatabaseSync, state: StoreState, hooks: CommitQueueHooks) {
     this.#database = database;
-    this.#ledger = ledger;
+    this.#state = state;
     this.#hooks = hooks;
-    this.#begin = prepare(database, "begin immediate");
-    this.#commit = prepare(database, "commit");
-    this.#rollBack = prepare(database, "rollback");
-    this.#savepoint = prepare(database, "savepoint job");
-    this.#release = prepare(database, "release job");
-    this.#rollBackTo = prepare(database, "rollback to job");
-  }
-
-  get isIdle(): boolean {
-    return this.#waiting.length === 0;
+    this.#sql = prepareAll(database, SQL);
   }
 
   /**
-   * The job runs synchronously inside the next batch, and once more if another one of the batch fails: it
-   * changes nothing but rows and the ledger. What it throws undoes it alone.
+   * The job runs synchronously inside the next batch, and a second time if another job of the batch fails: it may
+   * change only rows and the store's state. What it throws undoes it alone.
    */
   submit<T>(job: () => T): Promise<T> {
     const { promise, resolve, reject } = Promise.withResolvers<T>();
     if (this.#closed !== undefined) {
       reject(this.#closed);
-    } else if (this.#waiting.length >= WAITING_JOBS_MAX) {
+    } else if (this.#queued.length >= QUEUED_JOBS_MAX) {
       reject(new RelayError("resource_exhausted", "too many writes are waiting for the disk; try again"));
     } else {
-      this.#waiting.push({ run: job, resolve: resolve as (value: unknown) => void, reject });
+      this.#queued.push({ run: job, resolve: resolve as (value: unknown) => void, reject });
       this.#scheduled ??= setImmediate(() => this.#turn());
     }
     return promise;
   }
 
-  /** Runs what still waits, then refuses everything with `reason`. */
+  /** Repeats a job that changes at most `limit` rows, in a commit each, until it changes fewer. Answers the total. */
+  async submitUntilDone(limit: number, job: () => number): Promise<number> {
+    for (let total = 0; ;) {
+      const count = await this.submit(job);
+      total += count;
+      if (count < limit) return total;
+    }
+  }
+
+  /** Runs the queued jobs, then refuses everything with `reason`. */
   close(reason: RelayError): void {
-    while (this.#waiting.length > 0 && this.#closed === undefined) this.#runBatch();
+    while (this.#queued.length > 0 && this.#closed === undefined) this.#runBatch();
     this.#refuse(reason);
   }
 
   #turn(): void {
     this.#scheduled = undefined;
     if (!this.#waitsForMore()) this.#runBatch();
-    if (this.#waiting.length > 0) this.#scheduled ??= setImmediate(() => this.#turn());
+    if (this.#queued.length > 0) this.#scheduled ??= setImmediate(() => this.#turn());
   }
 
-  /** Whoever a commit answered is soon back with the next write; one turn more, and it shares the next commit. */
+  /** Callers that the last commit answered often write again at once; one turn later they share the next commit. */
   #waitsForMore(): boolean {
-    const jobs = this.#waiting.length;
+    const jobs = this.#queued.length;
     const { jobs: before, turns } = this.#seen;
     const waits = jobs > before && jobs < BATCH_JOBS_MAX && turns < MORE_TURNS_MAX;
-    this.#seen = waits ? { jobs, turns: turns + 1 } : NOBODY_YET;
+    this.#seen = waits ? { jobs, turns: turns + 1 } : FIRST_TURN;
     return waits;
   }
 
   #runBatch(): void {
-    const batch = this.#waiting.splice(0, BATCH_JOBS_MAX);
+    const batch = this.#queued.splice(0, BATCH_JOBS_MAX);
     if (batch.length === 0) return;
-    const start = this.#ledger.mark();
+    const start = this.#state.mark();
     let outcomes: readonly Outcome[];
     let during: "statement" | "commit" = "statement";
     try {
-      this.#begin.run();
+      this.#sql.begin.run();
       outcomes = this.#runTogether(batch) ?? this.#runApart(batch, start);
-      this.#ledger.save();
+      this.#state.save();
       during = "commit";
-      this.#commit.run();
+      this.#sql.commit.run();
     } catch (error) {
       this.#abandon(batch, error, during);
-      this.#ledger.rollBackTo(start);
+      this.#state.rollBackTo(start);
       return;
     }
-    // Those who wait for mail have it written to their connections before its senders hear that it is kept: a tick
-    // that is asked for by a microtask comes when there are no more of those.
-    this.#hooks.onCommit(this.#ledger.settle());
+    // Readers write new messages to their connections before the senders get their answers: a tick that a microtask
+    // asks for comes after all microtasks.
+    this.#hooks.onCommit(this.#state.settle());
     queueMicrotask(() => process.nextTick(answer, batch, outcomes));
   }
 
-  /** Nearly always nobody fails. Without savepoints SQLite need not copy every page that a job touches. */
+  /** Without savepoints, because jobs rarely fail: SQLite need not copy every page that a job touches. */
   #runTogether(batch: readonly QueuedJob[]): readonly Outcome[] | undefined {
     try {
-      const outcomes = batch.map((job) => ({ value: job.run() }));
-      this.#ledger.flush();
-      return outcomes;
+      return batch.map((job) => ({ value: job.run() }));
     } catch (error) {
       if (!this.#database.isTransaction || isFatal(error, "statement")) throw error;
       return undefined;
     }
   }
 
-  /** One of them failed: all of it again from the beginning, each with its own savepoint. */
-  #runApart(batch: readonly QueuedJob[], start: LedgerMark): readonly Outcome[] {
-    this.#rollBack.run();
-    this.#ledger.rollBackTo(start);
-    this.#begin.run();
+  /** After one job failed: runs the whole batch again, each job with its own savepoint. */
+  #runApart(batch: readonly QueuedJob[], start: StateMark): readonly Outcome[] {
+    this.#sql.rollBack.run();
+    this.#state.rollBackTo(start);
+    this.#sql.begin.run();
     return batch.map((job) => this.#runJob(job));
   }
 
-  /** Throws only when the whole transaction is lost, which a full disk may do on its own. */
+  /** Throws only when the whole transaction is lost; SQLite may roll it back by itself when the disk is full. */
   #runJob(job: QueuedJob): Outcome {
-    const start = this.#ledger.mark();
-    this.#savepoint.run();
+    const start = this.#state.mark();
+    this.#sql.savepoint.run();
     try {
       const value = job.run();
-      this.#ledger.flush();
-      this.#release.run();
+      this.#sql.release.run();
       return { value };
     } catch (error) {
       if (!this.#database.isTransaction || isFatal(error, "statement")) throw error;
-      this.#rollBackTo.run();
-      this.#release.run();
-      this.#ledger.rollBackTo(start);
+      this.#sql.rollBackTo.run();
+      this.#sql.release.run();
+      this.#state.rollBackTo(start);
       return { error };
     }
   }
@@ -179,7 +202,7 @@ export class CommitQueue {
     if (this.#scheduled !== undefined) clearImmediate(this.#scheduled);
     this.#scheduled = undefined;
     this.#closed ??= reason;
-    for (const job of this.#waiting.splice(0)) job.reject(reason);
+    for (const job of this.#queued.splice(0)) job.reject(reason);
   }
 }
 
@@ -187,7 +210,11 @@ function answer(batch: readonly QueuedJob[], outcomes: readonly Outcome[]): void
   for (const [index, job] of batch.entries()) {
     const outcome = outcomes[index];
     if (outcome === undefined) continue;
-    if ("error" in outcome) job.reject(outcome.error);
+    if ("error" in outcome) job.reject(errorFrom(outcome.error));
     else job.resolve(outcome.value);
   }
+}
+
+function errorFrom(reason: unknown): Error {
+  return reason instanceof ClashError ? reason : relayErrorFrom(reason);
 }

@@ -1,104 +1,101 @@
-import type { DatabaseSync } from "node:sqlite";
 import type { MessageKind } from "@a2a-relay/protocol";
-import type { DeliveryRecord, QueuedDelivery, QueueFilter } from "../../core/ports/deliveries.ts";
-import { prepare, type Row, type Statement } from "./database.ts";
-import { FairShare } from "./fair-share.ts";
-import type { Ledger } from "./ledger.ts";
-import { oneOf, RETURNED_STATES, WAITING_STATES } from "./index-conditions.ts";
+import type {
+  DeliveryRecord,
+  MailboxStore,
+  QueuedDelivery,
+  QueueFilter,
+} from "../../core/ports/deliveries.ts";
+import type { Engine } from "./commit-queue.ts";
+import { prepareAll, type Row, type Statements } from "./database.ts";
 import {
   DELIVERY_COLUMN_COUNT,
   deliveryColumns,
   deliveryFromRow,
+  oneOf,
   refFromRow,
+  RETURNED_STATES,
+  ScanBudget,
   SUBJECT_COLUMN,
   subjectFrom,
+  WAITING_STATES,
 } from "./rows.ts";
+import type { StoreState } from "./store-state.ts";
 
-/** Deliveries read at a time when the first did not match. */
-const WALK_ROWS = 500;
+/** Deliveries read at a time after the first step found too few. */
+const SCAN_ROWS = 500;
 
 const WITH_DEADLINE = `${deliveryColumns("d.")}, (select deadline_ms from task t
     where t.tenant = d.tenant and t.id = d.task_id)`;
 
-// Each walk goes on where the last one ended: the key of its order, then the ref.
-const WAITING = `
-  select ${WITH_DEADLINE} from delivery d indexed by delivery_expiry
-  where d.tenant = ? and ${oneOf("d.state", WAITING_STATES)} and (d.expires_at_ms, d.ref) > (?, ?)
-  order by d.expires_at_ms, d.ref limit ?`;
-const HELD_OF_AGENT = `
-  select ${WITH_DEADLINE} from delivery d indexed by delivery_held
-  where d.tenant = ? and d.agent_id = ? and d.state = 'held' and d.ref > ? order by d.ref limit ?`;
-const BY_REF = `select ${WITH_DEADLINE} from delivery d where d.ref = ?`;
-const LEASED = `
-  select ${WITH_DEADLINE} from delivery d indexed by delivery_leased
-  where d.tenant = ? and d.state = 'leased' and (d.leased_at_ms, d.ref) > (?, ?)
-  order by d.leased_at_ms, d.ref limit ?`;
-const RETURNED = `
-  select ${WITH_DEADLINE} from delivery d indexed by delivery_returned
-  where d.tenant = ? and d.state = ? and ${oneOf("d.state", RETURNED_STATES)} and d.ref < ?
-  order by d.ref desc limit ?`;
-const ACKNOWLEDGED = `
-  select ${WITH_DEADLINE} from delivery d where d.ref < ? order by d.ref desc limit ?`;
-const LETTER = `
-  select m.kind, m.accepted_at_ms, octet_length(m.json), ${SUBJECT_COLUMN} from message m where m.ref = ?`;
+// Each scan continues where the last step ended: the key of its order, then the ref.
+const SQL = {
+  waiting: `
+    select ${WITH_DEADLINE} from delivery d indexed by delivery_expiry
+    where d.tenant = ? and ${oneOf("d.state", WAITING_STATES)} and (d.expires_at_ms, d.ref) > (?, ?)
+    order by d.expires_at_ms, d.ref limit ?`,
+  heldOfAgent: `
+    select ${WITH_DEADLINE} from delivery d indexed by delivery_held
+    where d.tenant = ? and d.agent_id = ? and d.state = 'held' and d.ref > ? order by d.ref limit ?`,
+  byRef: `select ${WITH_DEADLINE} from delivery d where d.ref = ?`,
+  leased: `
+    select ${WITH_DEADLINE} from delivery d indexed by delivery_leased
+    where d.tenant = ? and d.state = 'leased' and (d.leased_at_ms, d.ref) > (?, ?)
+    order by d.leased_at_ms, d.ref limit ?`,
+  returned: `
+    select ${WITH_DEADLINE} from delivery d indexed by delivery_returned
+    where d.tenant = ? and d.state = ? and ${oneOf("d.state", RETURNED_STATES)} and d.ref < ?
+    order by d.ref desc limit ?`,
+  acknowledged: `
+    select ${WITH_DEADLINE} from delivery d where d.ref < ? order by d.ref desc limit ?`,
+  message: `
+    select m.kind, m.accepted_at_ms, octet_length(m.json), ${SUBJECT_COLUMN} from message m where m.ref = ?`,
+};
 
-/** Deliveries in one order, some at a time. `key` and `ref` say where the last ones ended. */
-interface Walk {
+/** Deliveries in one order, some at a time. `key` and `ref` say where the last step ended. */
+interface Scan {
   readonly rows: (key: number, ref: number, limit: number) => readonly Row[];
   readonly key: (delivery: DeliveryRecord) => number;
   readonly newestFirst?: boolean;
 }
 
-/** The operator's view of the mail: whatever they filter by, it is found, without holding up the mail. */
-export class DeliveryQueue {
-  readonly #ledger: Ledger;
-  readonly #waiting: Statement;
-  readonly #heldOfAgent: Statement;
-  readonly #leased: Statement;
-  readonly #returned: Statement;
-  readonly #acknowledged: Statement;
-  readonly #byRef: Statement;
-  readonly #message: Statement;
+/** The operator's view of all deliveries. It finds what any filter asks for without blocking other requests. */
+export class DeliveryQueue implements Pick<MailboxStore, "queue"> {
+  readonly #state: StoreState;
+  readonly #sql: Statements<typeof SQL>;
 
-  constructor(database: DatabaseSync, ledger: Ledger) {
-    this.#ledger = ledger;
-    this.#waiting = prepare(database, WAITING);
-    this.#heldOfAgent = prepare(database, HELD_OF_AGENT);
-    this.#leased = prepare(database, LEASED);
-    this.#returned = prepare(database, RETURNED);
-    this.#acknowledged = prepare(database, ACKNOWLEDGED);
-    this.#byRef = prepare(database, BY_REF);
-    this.#message = prepare(database, LETTER);
+  constructor({ database, state }: Engine) {
+    this.#state = state;
+    this.#sql = prepareAll(database, SQL);
   }
 
   async queue(filter: QueueFilter): Promise<readonly QueuedDelivery[]> {
-    // By ref: mail may move from one walk into the next between two turns, and must not show twice.
+    // By ref: a delivery may move from one scan into the next while this waits, and must be listed once.
     const found = new Map<number, QueuedDelivery>();
-    const share = new FairShare();
-    for (const walk of this.#walks(filter)) await this.#collect(walk, filter, share, found);
+    const budget = new ScanBudget();
+    for (const scan of this.#scans(filter)) await this.#collect(scan, filter, budget, found);
     return [...found.values()];
   }
 
   async #collect(
-    walk: Walk,
+    scan: Scan,
     filter: QueueFilter,
-    share: FairShare,
+    budget: ScanBudget,
     found: Map<number, QueuedDelivery>,
   ): Promise<void> {
     let wanted = filter.limit;
-    let key = walk.newestFirst === true ? Number.MAX_SAFE_INTEGER : -1;
+    let key = scan.newestFirst === true ? Number.MAX_SAFE_INTEGER : -1;
     let ref = key;
     for (;;) {
-      const rows = walk.rows(key, ref, wanted);
+      const rows = scan.rows(key, ref, wanted);
       for (const row of rows) {
         if (found.size >= filter.limit) return;
         const delivery = deliveryFromRow(row);
         ref = refFromRow(row);
-        key = walk.key(delivery);
+        key = scan.key(delivery);
         const deadlineMs = row[DELIVERY_COLUMN_COUNT] as number | null;
         if (!matches(delivery, deadlineMs, filter)) continue;
-        const message = this.#message.get(ref);
-        // Between two turns it may have been retired.
+        const message = this.#sql.message.get(ref);
+        // It may have been retired while this waited.
         if (message === undefined) continue;
         const [kind, acceptedAtMs, bytes, subject] = message;
         found.set(ref, {
@@ -108,53 +105,53 @@ export class DeliveryQueue {
           acceptedAtMs: acceptedAtMs as number,
           deadlineMs,
         });
-        await share.spend(1, bytes as number);
+        await budget.spend(1, bytes as number);
       }
       if (rows.length < wanted || found.size >= filter.limit) return;
-      wanted = WALK_ROWS;
-      await share.spend(rows.length);
+      wanted = SCAN_ROWS;
+      await budget.spend(rows.length);
     }
   }
 
-  #walks(filter: QueueFilter): readonly Walk[] {
+  #scans(filter: QueueFilter): readonly Scan[] {
     const { tenant, state } = filter;
     switch (state) {
       case undefined:
-        return [this.#leasedWalk(tenant), ...this.#waitingWalks(filter)];
+        return [this.#leasedScan(tenant), ...this.#waitingScans(filter)];
       case "held":
       case "available":
-        return this.#waitingWalks(filter);
+        return this.#waitingScans(filter);
       case "leased":
-        return [this.#leasedWalk(tenant)];
+        return [this.#leasedScan(tenant)];
       case "acknowledged": {
-        const rows: Walk["rows"] = (_, ref, limit) => this.#acknowledged.all(ref, limit);
+        const rows: Scan["rows"] = (_, ref, limit) => this.#sql.acknowledged.all(ref, limit);
         return [{ rows, key: () => 0, newestFirst: true }];
       }
       default: {
-        const rows: Walk["rows"] = (_, ref, limit) => this.#returned.all(tenant, state, ref, limit);
+        const rows: Scan["rows"] = (_, ref, limit) => this.#sql.returned.all(tenant, state, ref, limit);
         return [{ rows, key: () => 0, newestFirst: true }];
       }
     }
   }
 
-  #leasedWalk(tenant: string): Walk {
+  #leasedScan(tenant: string): Scan {
     return {
-      rows: (key, ref, limit) => this.#leased.all(tenant, key, ref, limit),
+      rows: (key, ref, limit) => this.#sql.leased.all(tenant, key, ref, limit),
       key: (delivery) => delivery.leasedAtMs ?? 0,
     };
   }
 
-  #waitingWalks({ tenant, agentId, isOneLine, purpose }: QueueFilter): readonly Walk[] {
+  #waitingScans({ tenant, agentId, isOneLine, purpose }: QueueFilter): readonly Scan[] {
     if (agentId === undefined && isOneLine === true) {
-      const rows: Walk["rows"] = (position, _, limit) => this.#lineRows(tenant, position, limit, purpose);
+      const rows: Scan["rows"] = (position, _, limit) => this.#lineRows(tenant, position, limit, purpose);
       return [{ rows, key: (delivery) => delivery.position }];
     }
     if (agentId === undefined) {
-      const rows: Walk["rows"] = (key, ref, limit) => this.#waiting.all(tenant, key, ref, limit);
+      const rows: Scan["rows"] = (key, ref, limit) => this.#sql.waiting.all(tenant, key, ref, limit);
       return [{ rows, key: (delivery) => delivery.expiresAtMs }];
     }
     return [
-      { rows: (_, ref, limit) => this.#heldOfAgent.all(tenant, agentId, ref, limit), key: () => 0 },
+      { rows: (_, ref, limit) => this.#sql.heldOfAgent.all(tenant, agentId, ref, limit), key: () => 0 },
       {
         rows: (position, _, limit) => this.#availableRows(tenant, agentId, position, limit),
         key: (delivery) => delivery.position,
@@ -162,25 +159,25 @@ export class DeliveryQueue {
     ];
   }
 
-  /** MailboxMessage for other purposes is passed over in memory. Also shown is what expired and was not swept yet. */
+  /** Skips other purposes in memory. Includes deliveries that have expired and were not swept yet. */
   #lineRows(
     tenant: string,
     afterPosition: number,
     limit: number,
     purpose: QueueFilter["purpose"],
   ): readonly Row[] {
-    const line = this.#ledger.mailboxes.availableInLine(tenant, afterPosition, limit, { nowMs: 0, purpose });
-    return line.map(({ ref }) => this.#byRef.get(ref)).filter((row) => row !== undefined);
+    const line = this.#state.deliveries.availableInLine(tenant, afterPosition, limit, { nowMs: 0, purpose });
+    return line.map(({ ref }) => this.#sql.byRef.get(ref)).filter((row) => row !== undefined);
   }
 
   #availableRows(tenant: string, agentId: string, afterPosition: number, limit: number): readonly Row[] {
-    const { mailboxes } = this.#ledger;
+    const open = this.#state.deliveries;
     const rows: Row[] = [];
-    let next = mailboxes.nextAvailable(tenant, agentId, afterPosition);
+    let next = open.nextAvailable(tenant, agentId, afterPosition);
     while (next !== undefined && rows.length < limit) {
-      const row = this.#byRef.get(next.ref);
+      const row = this.#sql.byRef.get(next.ref);
       if (row !== undefined) rows.push(row);
-      next = mailboxes.nextAvailable(tenant, agentId, next.position);
+      next = open.nextAvailable(tenant, agentId, next.position);
     }
     return rows;
   }

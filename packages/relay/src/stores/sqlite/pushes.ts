@@ -1,5 +1,4 @@
-import type { DatabaseSync } from "node:sqlite";
-import { type AgentId, LIMITS, PUSH_STATES } from "@a2a-relay/protocol";
+import { type AgentId, LIMITS, PUSH_STATES, type PushMode, type PushState } from "@a2a-relay/protocol";
 import { PUSH_ENDPOINTS_TOPIC } from "../../core/ports/change-feed.ts";
 import type {
   EndpointKey,
@@ -7,156 +6,129 @@ import type {
   PushEndpoint,
   PushFilter,
   PushRecord,
+  PushStore,
 } from "../../core/ports/pushes.ts";
-import { ClashError } from "./clash.ts";
-import { prepare, type Statement } from "./database.ts";
-import type { Ledger } from "./ledger.ts";
-import {
-  PUSH_ATTEMPT_COLUMNS,
-  PUSH_COLUMNS,
-  PUSH_ENDPOINT_COLUMNS,
-  pushAttemptFromRow,
-  pushEndpointFromRow,
-  pushFromRow,
-} from "./rows.ts";
+import { ClashError, type Engine } from "./commit-queue.ts";
+import { prepareAll, type Row, type Statements } from "./database.ts";
+import type { StoreState } from "./store-state.ts";
 
-const ENDPOINT = `select ${PUSH_ENDPOINT_COLUMNS} from push_endpoint where tenant = ? and agent_id = ?`;
-const ACTIVE_ENDPOINTS = `
-  select ${PUSH_ENDPOINT_COLUMNS} from push_endpoint indexed by push_endpoint_active
-  where state = 'active' and (tenant, agent_id) > (?, ?) order by tenant, agent_id limit ?`;
-const LEFT_ENDPOINTS = `
-  select ${PUSH_ENDPOINT_COLUMNS} from push_endpoint as e
-  where state = 'disabled' and (tenant, agent_id) > (?, ?) and exists (
-    select 1 from push as p indexed by push_due
-    where p.tenant = e.tenant and p.agent_id = e.agent_id and p.state = 'pending')
-  order by tenant, agent_id limit ?`;
-const INSERT_ENDPOINT = `
-  insert into push_endpoint (mode, url, notice, acknowledges, secret, old_secret, old_secret_until_ms, state,
-    reason, failures, open_until_ms, after_position, version, tenant, agent_id)
-  values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?) on conflict do nothing`;
-const UPDATE_ENDPOINT = `
-  update push_endpoint set mode = ?, url = ?, notice = ?, acknowledges = ?, secret = ?, old_secret = ?,
-    old_secret_until_ms = ?, state = ?, reason = ?, failures = ?, open_until_ms = ?, after_position = ?,
-    version = version + 1
-  where tenant = ? and agent_id = ? and version = ?`;
+const ENDPOINT_COLUMNS = `tenant, agent_id, mode, url, notice, acknowledges, secret, old_secret,
+  old_secret_until_ms, state, reason, failures, open_until_ms, after_position, version`;
+const PUSH_COLUMNS = `tenant, message_id, agent_id, state, reason, attempts, attempts_before, created_at_ms,
+  position, next_at_ms, sent_at_ms, version`;
+const ATTEMPT_COLUMNS = "tenant, message_id, attempt, at_ms, duration_ms, status, error, answer";
 
-const PUSH = `select ${PUSH_COLUMNS} from push where tenant = ? and message_id = ?`;
-const DUE = `
-  select ${PUSH_COLUMNS} from push indexed by push_due
-  where tenant = ? and agent_id = ? and state = 'pending' and next_at_ms <= ?
-  order by next_at_ms, position, message_id limit ?`;
-const OF_AGENT = `
-  select ${PUSH_COLUMNS} from push indexed by push_of_agent
-  where tenant = ? and agent_id = ? and state = ? order by created_at_ms desc, message_id desc limit ?`;
-const COUNT_PENDING = `
-  select count(*) from push indexed by push_due where tenant = ? and agent_id = ? and state = 'pending'`;
-// MailboxMessage may be retired between the look at it and this: nobody would ever remove such a push.
-const INSERT_PUSH = `
-  insert into push (agent_id, state, reason, attempts, attempts_before, created_at_ms, position, next_at_ms,
-    sent_at_ms, version, tenant, message_id)
-  select ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 1, ?10, ?11
-  where exists (select 1 from message where tenant = ?10 and id = ?11)
-  on conflict do nothing`;
-const UPDATE_PUSH = `
-  update push set agent_id = ?, state = ?, reason = ?, attempts = ?, attempts_before = ?, created_at_ms = ?,
-    position = ?, next_at_ms = ?, sent_at_ms = ?, version = version + 1
-  where tenant = ? and message_id = ? and version = ?`;
-const FORGET_PUSH = "delete from push where tenant = ? and message_id = ?";
+const SQL = {
+  endpoint: `select ${ENDPOINT_COLUMNS} from push_endpoint where tenant = ? and agent_id = ?`,
+  activeEndpoints: `
+    select ${ENDPOINT_COLUMNS} from push_endpoint indexed by push_endpoint_active
+    where state = 'active' and (tenant, agent_id) > (?, ?) order by tenant, agent_id limit ?`,
+  leftEndpoints: `
+    select ${ENDPOINT_COLUMNS} from push_endpoint as e
+    where state = 'disabled' and (tenant, agent_id) > (?, ?) and exists (
+      select 1 from push as p indexed by push_due
+      where p.tenant = e.tenant and p.agent_id = e.agent_id and p.state = 'pending')
+    order by tenant, agent_id limit ?`,
+  insertEndpoint: `
+    insert into push_endpoint (mode, url, notice, acknowledges, secret, old_secret, old_secret_until_ms, state,
+      reason, failures, open_until_ms, after_position, version, tenant, agent_id)
+    values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?) on conflict do nothing`,
+  updateEndpoint: `
+    update push_endpoint set mode = ?, url = ?, notice = ?, acknowledges = ?, secret = ?, old_secret = ?,
+      old_secret_until_ms = ?, state = ?, reason = ?, failures = ?, open_until_ms = ?, after_position = ?,
+      version = version + 1
+    where tenant = ? and agent_id = ? and version = ?`,
+  push: `select ${PUSH_COLUMNS} from push where tenant = ? and message_id = ?`,
+  due: `
+    select ${PUSH_COLUMNS} from push indexed by push_due
+    where tenant = ? and agent_id = ? and state = 'pending' and next_at_ms <= ?
+    order by next_at_ms, position, message_id limit ?`,
+  ofAgent: `
+    select ${PUSH_COLUMNS} from push indexed by push_of_agent
+    where tenant = ? and agent_id = ? and state = ? order by created_at_ms desc, message_id desc limit ?`,
+  countPending: `
+    select count(*) from push indexed by push_due where tenant = ? and agent_id = ? and state = 'pending'`,
+  // Refuses a message that was retired since the caller read it: retention would never remove such a push.
+  insertPush: `
+    insert into push (agent_id, state, reason, attempts, attempts_before, created_at_ms, position, next_at_ms,
+      sent_at_ms, version, tenant, message_id)
+    select ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 1, ?10, ?11
+    where exists (select 1 from message where tenant = ?10 and id = ?11)
+    on conflict do nothing`,
+  updatePush: `
+    update push set agent_id = ?, state = ?, reason = ?, attempts = ?, attempts_before = ?, created_at_ms = ?,
+      position = ?, next_at_ms = ?, sent_at_ms = ?, version = version + 1
+    where tenant = ? and message_id = ? and version = ?`,
+  removePush: "delete from push where tenant = ? and message_id = ?",
+  attempts: `
+    select * from (
+      select ${ATTEMPT_COLUMNS} from push_attempt
+      where tenant = ? and message_id = ? order by attempt desc limit ?)
+    order by attempt`,
+  insertAttempt: `
+    insert into push_attempt (${ATTEMPT_COLUMNS})
+    select ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8 where exists (select 1 from push where tenant = ?1 and message_id = ?2)
+    on conflict do nothing`,
+  removeOldAttempts: "delete from push_attempt where tenant = ? and message_id = ? and attempt <= ?",
+  removeAttempts: "delete from push_attempt where tenant = ? and message_id = ?",
+};
 
-const ATTEMPTS = `
-  select * from (
-    select ${PUSH_ATTEMPT_COLUMNS} from push_attempt
-    where tenant = ? and message_id = ? order by attempt desc limit ?)
-  order by attempt`;
-const INSERT_ATTEMPT = `
-  insert into push_attempt (${PUSH_ATTEMPT_COLUMNS})
-  select ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8 where exists (select 1 from push where tenant = ?1 and message_id = ?2)
-  on conflict do nothing`;
-const FORGET_OLD_ATTEMPTS = "delete from push_attempt where tenant = ? and message_id = ? and attempt <= ?";
-const FORGET_ATTEMPTS = "delete from push_attempt where tenant = ? and message_id = ?";
+/** Push endpoints, and the pushes to them with their attempts. */
+export class Pushes implements PushStore {
+  readonly #state: StoreState;
+  readonly #sql: Statements<typeof SQL>;
 
-/** Where agents are called, and what became of it. */
-export class Pushes {
-  readonly #ledger: Ledger;
-  readonly #endpoint: Statement;
-  readonly #activeEndpoints: Statement;
-  readonly #leftEndpoints: Statement;
-  readonly #insertEndpoint: Statement;
-  readonly #updateEndpoint: Statement;
-  readonly #push: Statement;
-  readonly #due: Statement;
-  readonly #ofAgent: Statement;
-  readonly #countPending: Statement;
-  readonly #insertPush: Statement;
-  readonly #updatePush: Statement;
-  readonly #forgetPush: Statement;
-  readonly #attempts: Statement;
-  readonly #insertAttempt: Statement;
-  readonly #forgetOldAttempts: Statement;
-  readonly #forgetAttempts: Statement;
-
-  constructor(database: DatabaseSync, ledger: Ledger) {
-    this.#ledger = ledger;
-    this.#endpoint = prepare(database, ENDPOINT);
-    this.#activeEndpoints = prepare(database, ACTIVE_ENDPOINTS);
-    this.#leftEndpoints = prepare(database, LEFT_ENDPOINTS);
-    this.#insertEndpoint = prepare(database, INSERT_ENDPOINT);
-    this.#updateEndpoint = prepare(database, UPDATE_ENDPOINT);
-    this.#push = prepare(database, PUSH);
-    this.#due = prepare(database, DUE);
-    this.#ofAgent = prepare(database, OF_AGENT);
-    this.#countPending = prepare(database, COUNT_PENDING);
-    this.#insertPush = prepare(database, INSERT_PUSH);
-    this.#updatePush = prepare(database, UPDATE_PUSH);
-    this.#forgetPush = prepare(database, FORGET_PUSH);
-    this.#attempts = prepare(database, ATTEMPTS);
-    this.#insertAttempt = prepare(database, INSERT_ATTEMPT);
-    this.#forgetOldAttempts = prepare(database, FORGET_OLD_ATTEMPTS);
-    this.#forgetAttempts = prepare(database, FORGET_ATTEMPTS);
+  constructor({ database, state }: Engine) {
+    this.#state = state;
+    this.#sql = prepareAll(database, SQL);
   }
 
-  endpoint(tenant: string, agentId: AgentId): PushEndpoint | undefined {
-    const row = this.#endpoint.get(tenant, agentId);
+  async pushEndpoint(tenant: string, agentId: AgentId): Promise<PushEndpoint | undefined> {
+    const row = this.#sql.endpoint.get(tenant, agentId);
     return row === undefined ? undefined : pushEndpointFromRow(row);
   }
 
-  activeEndpoints(after: EndpointKey | undefined, limit: number): readonly PushEndpoint[] {
-    const rows = this.#activeEndpoints.all(after?.tenant ?? "", after?.agentId ?? "", limit);
+  async activePushEndpoints(after: EndpointKey | undefined, limit: number): Promise<readonly PushEndpoint[]> {
+    const rows = this.#sql.activeEndpoints.all(after?.tenant ?? "", after?.agentId ?? "", limit);
     return rows.map((row) => pushEndpointFromRow(row));
   }
 
-  leftEndpoints(after: EndpointKey | undefined, limit: number): readonly PushEndpoint[] {
-    const rows = this.#leftEndpoints.all(after?.tenant ?? "", after?.agentId ?? "", limit);
+  async leftPushEndpoints(after: EndpointKey | undefined, limit: number): Promise<readonly PushEndpoint[]> {
+    const rows = this.#sql.leftEndpoints.all(after?.tenant ?? "", after?.agentId ?? "", limit);
     return rows.map((row) => pushEndpointFromRow(row));
   }
 
-  push(tenant: string, messageId: string): PushRecord | undefined {
-    const row = this.#push.get(tenant, messageId);
+  async push(tenant: string, messageId: string): Promise<PushRecord | undefined> {
+    const row = this.#sql.push.get(tenant, messageId);
     return row === undefined ? undefined : pushFromRow(row);
   }
 
-  attempts(tenant: string, messageId: string, limit: number): readonly PushAttempt[] {
-    return this.#attempts.all(tenant, messageId, limit).map((row) => pushAttemptFromRow(row));
+  async pushAttempts(tenant: string, messageId: string, limit: number): Promise<readonly PushAttempt[]> {
+    return this.#sql.attempts.all(tenant, messageId, limit).map((row) => pushAttemptFromRow(row));
   }
 
-  due(tenant: string, agentId: AgentId, nowMs: number, limit: number): readonly PushRecord[] {
-    return this.#due.all(tenant, agentId, nowMs, limit).map((row) => pushFromRow(row));
+  async duePushes(
+    tenant: string,
+    agentId: AgentId,
+    nowMs: number,
+    limit: number,
+  ): Promise<readonly PushRecord[]> {
+    return this.#sql.due.all(tenant, agentId, nowMs, limit).map((row) => pushFromRow(row));
   }
 
-  ofAgent({ tenant, agentId, state, limit }: PushFilter): readonly PushRecord[] {
+  async pushesOf({ tenant, agentId, state, limit }: PushFilter): Promise<readonly PushRecord[]> {
     const states = state === undefined ? PUSH_STATES : [state];
     return states
-      .flatMap((each) => this.#ofAgent.all(tenant, agentId, each, limit))
+      .flatMap((each) => this.#sql.ofAgent.all(tenant, agentId, each, limit))
       .map((row) => pushFromRow(row))
       .toSorted(newestFirst)
       .slice(0, limit);
   }
 
-  countPending(tenant: string, agentId: AgentId): number {
-    return Number(this.#countPending.get(tenant, agentId)?.[0]);
+  async countPendingPushes(tenant: string, agentId: AgentId): Promise<number> {
+    return Number(this.#sql.countPending.get(tenant, agentId)?.[0]);
   }
 
-  /** Inside a commit. */
   putEndpoint(endpoint: PushEndpoint, how: "wake" | "quiet"): void {
     const values = [
       endpoint.mode,
@@ -174,15 +146,13 @@ export class Pushes {
       endpoint.tenant,
       endpoint.agentId,
     ];
-    const { changes } =
-      endpoint.version === 0
-        ? this.#insertEndpoint.run(...values)
-        : this.#updateEndpoint.run(...values, endpoint.version);
-    if (changes === 0) throw new ClashError("push_endpoint");
-    if (how === "wake") this.#ledger.wake(PUSH_ENDPOINTS_TOPIC);
+    const { version } = endpoint;
+    const { insertEndpoint, updateEndpoint } = this.#sql;
+    const written = version === 0 ? insertEndpoint.run(...values) : updateEndpoint.run(...values, version);
+    if (written === 0) throw new ClashError("push_endpoint");
+    if (how === "wake") this.#state.wake(PUSH_ENDPOINTS_TOPIC);
   }
 
-  /** Inside a commit. */
   put(push: PushRecord): void {
     const values = [
       push.agentId,
@@ -197,14 +167,14 @@ export class Pushes {
       push.tenant,
       push.messageId,
     ];
-    const { changes } =
-      push.version === 0 ? this.#insertPush.run(...values) : this.#updatePush.run(...values, push.version);
-    if (changes === 0) throw new ClashError("push");
+    const { insertPush, updatePush } = this.#sql;
+    const written = push.version === 0 ? insertPush.run(...values) : updatePush.run(...values, push.version);
+    if (written === 0) throw new ClashError("push");
   }
 
-  /** Inside a commit. An attempt belongs to a push, and is made once; the oldest make room. */
+  /** Refuses an attempt without a push, and a repeated one. Removes the oldest beyond the limit. */
   addAttempt(attempt: PushAttempt): void {
-    const { changes } = this.#insertAttempt.run(
+    const inserted = this.#sql.insertAttempt.run(
       attempt.tenant,
       attempt.messageId,
       attempt.attempt,
@@ -214,19 +184,67 @@ export class Pushes {
       attempt.error,
       attempt.answer,
     );
-    if (changes === 0) throw new ClashError("push");
+    if (inserted === 0) throw new ClashError("push");
     const oldest = attempt.attempt - LIMITS.pushAttemptsKept;
-    if (oldest > 0) this.#forgetOldAttempts.run(attempt.tenant, attempt.messageId, oldest);
+    if (oldest > 0) this.#sql.removeOldAttempts.run(attempt.tenant, attempt.messageId, oldest);
   }
 
-  /** Inside a commit. */
-  forget(tenant: string, messageId: string): void {
-    const { changes } = this.#forgetPush.run(tenant, messageId);
-    if (changes !== 0) this.#forgetAttempts.run(tenant, messageId);
+  remove(tenant: string, messageId: string): void {
+    if (this.#sql.removePush.run(tenant, messageId) !== 0) this.#sql.removeAttempts.run(tenant, messageId);
   }
 }
 
 function newestFirst(one: PushRecord, other: PushRecord): number {
   if (one.createdAtMs !== other.createdAtMs) return other.createdAtMs - one.createdAtMs;
   return one.messageId < other.messageId ? 1 : -1;
+}
+
+function pushEndpointFromRow(row: Row): PushEndpoint {
+  return {
+    tenant: row[0] as string,
+    agentId: row[1] as AgentId,
+    mode: row[2] as PushMode,
+    url: row[3] as string,
+    isNotice: row[4] === 1,
+    acknowledges: row[5] === 1,
+    secret: row[6] as string,
+    oldSecret: row[7] as string | null,
+    oldSecretUntilMs: row[8] as number | null,
+    state: row[9] as PushEndpoint["state"],
+    reason: row[10] as string | null,
+    failures: row[11] as number,
+    openUntilMs: row[12] as number | null,
+    afterPosition: row[13] as number,
+    version: row[14] as number,
+  };
+}
+
+function pushFromRow(row: Row): PushRecord {
+  return {
+    tenant: row[0] as string,
+    messageId: row[1] as string,
+    agentId: row[2] as AgentId,
+    state: row[3] as PushState,
+    reason: row[4] as string | null,
+    attempts: row[5] as number,
+    attemptsBefore: row[6] as number,
+    createdAtMs: row[7] as number,
+    position: row[8] as number,
+    nextAtMs: row[9] as number | null,
+    sentAtMs: row[10] as number | null,
+    version: row[11] as number,
+  };
+}
+
+function pushAttemptFromRow(row: Row): PushAttempt {
+  return {
+    tenant: row[0] as string,
+    messageId: row[1] as string,
+    attempt: row[2] as number,
+    atMs: row[3] as number,
+    durationMs: row[4] as number,
+    status: row[5] as number | null,
+    error: row[6] as string | null,
+    answer: row[7] as string | null,
+  };
 }

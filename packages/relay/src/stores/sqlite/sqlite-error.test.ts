@@ -25,13 +25,13 @@ describe("isFatal", () => {
     }
   });
 
-  it("ends the process when a commit fails on the disk, because nobody knows its outcome", () => {
+  it("ends the process when a commit fails on the disk, because its outcome is unknown", () => {
     assert.equal(isFatal(sqliteError(IOERR_WRITE), "commit"), true);
     assert.equal(isFatal(sqliteError(IOERR_WRITE), "checkpoint"), false);
     assert.equal(isFatal(sqliteError(IOERR_WRITE), "statement"), false);
   });
 
-  it("goes on after a full disk, a lock, and errors that are not the database's", () => {
+  it("continues after a full disk, a lock, and errors that are not the database's", () => {
     for (const error of [sqliteError(FULL), sqliteError(BUSY), new Error("other"), "text", undefined]) {
       assert.equal(isFatal(error, "commit"), false);
     }
@@ -54,8 +54,8 @@ describe("relayErrorFrom", () => {
 
   it("takes everything else for a mistake of ours, and passes on what it knows", () => {
     assert.equal(relayErrorFrom(sqliteError(CONSTRAINT_UNIQUE)).code, "internal");
-    const known = new RelayError("not_found", "no such thing");
-    assert.equal(relayErrorFrom(known), known);
+    const refusal = new RelayError("not_found", "no such thing");
+    assert.equal(relayErrorFrom(refusal), refusal);
   });
 });
 

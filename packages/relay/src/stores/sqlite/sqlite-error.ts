@@ -1,7 +1,7 @@
 import { RelayError } from "@a2a-relay/protocol";
 
 // SQLite's primary result codes; the low byte of every extended code.
-const BUSY = 5;
+export const SQLITE_BUSY = 5;
 const READONLY = 8;
 const IOERR = 10;
 const CORRUPT = 11;
@@ -15,15 +15,21 @@ const IOERR_DIR_FSYNC = 1290;
 // The shared-memory file beside the WAL could not grow: a full disk by another name.
 const IOERR_SHMSIZE = 4874;
 
-/** The extended result code of an error of `node:sqlite`, or undefined for any other error. */
+/** The extended result code of an error of `node:sqlite`, also behind a `RelayError`; undefined for other errors. */
 export function sqliteCode(error: unknown): number | undefined {
+  if (error instanceof RelayError) return sqliteCode(error.cause);
   if (!(error instanceof Error) || !("errcode" in error)) return undefined;
   return typeof error.errcode === "number" ? error.errcode : undefined;
 }
 
+/** The driver's error for a statement whose database was closed. */
+function isClosed(error: unknown): boolean {
+  return error instanceof Error && "code" in error && error.code === "ERR_INVALID_STATE";
+}
+
 /**
- * After a failed fsync nobody knows what is on the disk, and asking again may wrongly answer "all is well":
- * the process must end and read the file anew. At a commit every I/O error leaves the outcome unknown.
+ * After a failed fsync the content of the disk is unknown, and a second fsync may wrongly succeed: the process must
+ * end and read the file again. At a commit every I/O error leaves the outcome unknown.
  */
 export function isFatal(error: unknown, during: "commit" | "checkpoint" | "statement"): boolean {
   const code = sqliteCode(error);
@@ -32,16 +38,17 @@ export function isFatal(error: unknown, during: "commit" | "checkpoint" | "state
   return during === "commit" && primary(code) === IOERR;
 }
 
-/** What a caller of the store is told about an error of the database. */
+/** The error that a caller of the store gets for an error of the database. */
 export function relayErrorFrom(error: unknown): RelayError {
   if (error instanceof RelayError) return error;
+  if (isClosed(error)) return new RelayError("unavailable", "the store is closed", { cause: error });
   const code = sqliteCode(error);
   if (code === undefined) return RelayError.from(error);
   const options = { cause: error };
   if (primary(code) === FULL || code === IOERR_SHMSIZE) {
     return new RelayError("storage_full", "the disk is full; nothing was written, free some space", options);
   }
-  if (primary(code) === BUSY) {
+  if (primary(code) === SQLITE_BUSY) {
     const message = "another program is writing to the database; try again";
     return new RelayError("unavailable", message, options);
   }
@@ -52,7 +59,7 @@ export function relayErrorFrom(error: unknown): RelayError {
   return RelayError.from(error);
 }
 
-/** The same for a database that could not even be opened, in the words of whoever started the relay. */
+/** The same for a database that did not open, worded for the operator who starts the relay. */
 export function openErrorFrom(error: unknown, path: string): RelayError {
   if (error instanceof RelayError) return error;
   return new RelayError("unavailable", `cannot open ${path}: ${openReason(error)}`, { cause: error });
@@ -61,7 +68,7 @@ export function openErrorFrom(error: unknown, path: string): RelayError {
 function openReason(error: unknown): string {
   const code = sqliteCode(error);
   switch (code === undefined ? undefined : primary(code)) {
-    case BUSY:
+    case SQLITE_BUSY:
       return "another program has it locked; close that program and try again";
     case READONLY:
       return "it is read-only; give the relay write permission or choose another --data directory";

@@ -41,7 +41,8 @@ import {
   ZHIWEI,
 } from "../../../testing/store-builders.ts";
 import { revokedAt } from "../../core/ports/access.ts";
-import { SqliteRelayStore, type SqliteRelayStoreOptions } from "./sqlite-relay-store.ts";
+import type { RelayStore } from "../../core/ports/relay-store.ts";
+import { openSqliteStore, type SqliteStoreOptions } from "./sqlite-relay-store.ts";
 
 const STORE_PROCESS = join(import.meta.dirname, "../../../testing/store-process.ts");
 
@@ -51,8 +52,8 @@ function newPath(): string {
   return join(directory, newId("store"), "relay.db");
 }
 
-function open(path: string, said: Partial<SqliteRelayStoreOptions> = {}): Promise<SqliteRelayStore> {
-  return SqliteRelayStore.open({
+function open(path: string, said: Partial<SqliteStoreOptions> = {}): Promise<RelayStore> {
+  return openSqliteStore({
     path,
     checkpointPages: 1_000,
     onFatal: (error) => {
@@ -65,10 +66,10 @@ function open(path: string, said: Partial<SqliteRelayStoreOptions> = {}): Promis
 describeRelayStore("SQLite in memory", () => open(":memory:"));
 describeRelayStore("SQLite in a file", () => open(newPath()));
 
-describe("SqliteRelayStore", () => {
+describe("the SQLite store", () => {
   after(() => rmSync(directory, { recursive: true, force: true }));
 
-  it("leases mail that is written in the same commit", async () => {
+  it("leases a message that is written in the same commit", async () => {
     await using store = await open(":memory:");
     const sent = aSend();
     const [, leased] = await Promise.all([store.commit(sent), lease(store)]);
@@ -79,7 +80,7 @@ describe("SqliteRelayStore", () => {
   });
 
   describe("opened again", () => {
-    it("has every record, count, place and head that it had", async () => {
+    it("has every record, count, position and head that it had", async () => {
       const path = newPath();
       const sent = aSend({ taskId: "task" });
       const [first] = sent.messages;
@@ -107,7 +108,7 @@ describe("SqliteRelayStore", () => {
       assert.equal((await store.agent(TENANT, ZHIWEI))?.lastSeenAtMs, 123);
     });
 
-    it("has leased mail as it was told of without a look at the file", async () => {
+    it("has the leased delivery that it returned before", async () => {
       const path = newPath();
       const leased = await (async () => {
         await using store = await open(path);
@@ -131,7 +132,7 @@ describe("SqliteRelayStore", () => {
       assert.equal((await store.agent(TENANT, ZHIWEI))?.lastSeenAtMs, 2_000);
     });
 
-    it("never gives a position again, also when all mail was retired", async () => {
+    it("never gives a position again, also when all messages were retired", async () => {
       const path = newPath();
       let last: number;
       {
@@ -173,7 +174,7 @@ describe("SqliteRelayStore", () => {
       assert.doesNotMatch(readFileSync(path, "latin1"), /whsec_|s{20}/);
     });
 
-    it("finishes what waits when it is closed, and refuses what comes later", async () => {
+    it("finishes queued writes when it is closed, and refuses later ones", async () => {
       const path = newPath();
       const store = await open(path);
       const sent = Promise.all([send(store), send(store)]);
@@ -221,7 +222,7 @@ describe("SqliteRelayStore", () => {
       assert.equal((await readIds(store)).length, 1);
     });
 
-    it("a file of a newer relay, and leaves it as it is", async () => {
+    it("a file of a newer relay, and does not change it", async () => {
       const path = newPath();
       await (await open(path))[Symbol.asyncDispose]();
       const newer = new DatabaseSync(path);
@@ -335,7 +336,7 @@ describe("SqliteRelayStore", () => {
     const mayScan =
       /^SCAN (sqlite_schema|store_head|chain_head|tenant|tenants|t|delivery USING INDEX \w+|json_each VIRTUAL TABLE .*|\(subquery-\d+\))$/;
 
-    it("never walk a table to find a row", async (context) => {
+    it("never scan a table to find a row", async (context) => {
       const prepare = context.mock.method(DatabaseSync.prototype, "prepare");
       const path = newPath();
       await using store = await open(path);
@@ -369,7 +370,7 @@ describe("SqliteRelayStore", () => {
 });
 
 /** What the store answers about everything that the first case above put into it. */
-async function contents(store: SqliteRelayStore, messageId: string): Promise<unknown> {
+async function contents(store: RelayStore, messageId: string): Promise<unknown> {
   const message = await store.message(TENANT, messageId);
   return {
     message,

@@ -1,237 +1,311 @@
-import type { DatabaseSync } from "node:sqlite";
+import type { SQLInputValue } from "node:sqlite";
 import { setImmediate } from "node:timers/promises";
 import { type AgentId, type Artifact, isTerminal } from "@a2a-relay/protocol";
-import { beginnerOf } from "../../core/rules/own-thread.ts";
+import { taskTopic } from "../../core/ports/change-feed.ts";
 import type {
   ArtifactRecord,
   AskedTasksPage,
   AskedTasksQuery,
+  CachedResult,
+  LastTaskUpdatesQuery,
   TaskFilter,
   TaskRecord,
+  TaskStep,
+  TaskStore,
+  TaskUpdate,
+  TaskUpdatesPage,
+  TaskUpdatesQuery,
   WholeTask,
 } from "../../core/ports/tasks.ts";
-import { ClashError } from "./clash.ts";
-import { prepare, type Statement } from "./database.ts";
-import { oneOf, UNFINISHED_STATES } from "./index-conditions.ts";
-import { artifactFromRow, TASK_COLUMNS, taskFromRow, threadColumn } from "./rows.ts";
+import { beginnerOf } from "../../core/rules/own-thread.ts";
+import { ClashError, type CommitQueue, type Engine } from "./commit-queue.ts";
+import { prepareAll, type Row, type Statement, type Statements } from "./database.ts";
+import {
+  oneOf,
+  parseJson,
+  parseNullableJson,
+  TASK_COLUMNS,
+  taskFromRow,
+  threadColumn,
+  UNFINISHED_STATES,
+} from "./rows.ts";
+import type { StoreState } from "./store-state.ts";
 
-/** Tasks looked at between two turns of the event loop, so that a rare filter holds nobody up. */
-const WALK_ROWS = 2_000;
-/** Tasks that one answer names for a client id. */
+/** Tasks that a scan reads in one turn of the event loop. */
+const SCAN_ROWS = 2_000;
+/** Tasks that one answer lists for a client id. */
 const NAMED_TASKS_MAX = 100;
-/** Behind every id. */
+/** Cached results that one commit removes: they may be long. */
+const REMOVED_RESULTS_MAX = 100;
+/** Sorts after every id. */
 const LAST_ID = "\u{10ffff}";
 
-const SELECT = `select ${TASK_COLUMNS} from task where tenant = ? and id = ?`;
-const ARTIFACTS = "select json from artifact where tenant = ? and task_id = ? order by ordinal";
-const COUNT_ARTIFACTS = `
-  select task_id, count(*) from artifact
-  where tenant = ? and task_id in (select value from json_each(?)) group by task_id`;
+const RESULT_COLUMNS =
+  "tenant, result_key, task_id, stored_at_ms, expires_at_ms, text, parts_json, artifacts_json";
 const UNFINISHED = oneOf("state", UNFINISHED_STATES);
-const OVERDUE = `
-  select ${TASK_COLUMNS} from task indexed by task_deadline
-  where deadline_ms is not null and deadline_ms <= ?
-    and ${UNFINISHED}
-  order by deadline_ms limit ?`;
-
-const FILTER = `id > ?2 and id <= ?3 and (?4 is null or state = ?4)
+const MATCHES = `id > ?2 and id <= ?3 and (?4 is null or state = ?4)
     and (?5 is null or requester = ?5 or assignee = ?5)
     and (?6 is null or thread_id = ?6 or (thread_id = '' and message_id = ?9))
     and (?7 is null or parent_id = ?7)
   order by id limit ?8`;
-const OF_PARENT = `
-  select ${TASK_COLUMNS} from task indexed by task_parent where tenant = ?1 and parent_id = ?7 and ${FILTER}`;
-const OF_THREAD = `
-  select ${TASK_COLUMNS} from task indexed by task_thread
-  where tenant = ?1 and thread_id = ?6 and thread_id <> '' and ${FILTER}`;
-// A task goes with the message that asks for it, so it is found by that message for as long as it is there.
-const BEGUN_WITH_THREAD = `
-  select ${TASK_COLUMNS} from task
-  where tenant = ?1 and id = (select task_id from message where tenant = ?1 and id = ?9) and thread_id = ''
-    and ${FILTER}`;
-const STRETCH = `select ${TASK_COLUMNS} from task where tenant = ?1 and ${FILTER}`;
-const STRETCH_END = "select id from task where tenant = ? and id > ? order by id limit 1 offset ?";
-const UNFINISHED_STRETCH = `
-  select ${TASK_COLUMNS} from task indexed by task_unfinished where tenant = ?1 and ${UNFINISHED} and ${FILTER}`;
-const UNFINISHED_STRETCH_END = `
-  select id from task indexed by task_unfinished where tenant = ? and ${UNFINISHED} and id > ?
-  order by id limit 1 offset ?`;
-// Few have one client id; the limit is for whoever shares one with thousands.
-const WITH_CLIENT_ID = `
-  select ${TASK_COLUMNS} from task indexed by task_client_id
-  where tenant = ?1 and client_id is not null and client_id = ?3
-    and (?2 is null or requester = ?2 or assignee = ?2)
-  order by id desc limit ${NAMED_TASKS_MAX}`;
-const UNFINISHED_WITH_RESULT_KEY = `
-  select ${TASK_COLUMNS} from task indexed by task_result_key
-  where tenant = ? and result_key is not null and result_key = ? and ${UNFINISHED} order by id limit 1`;
-
 const ASKED = `
   from task indexed by task_asked_of
   where tenant = ?1 and asked_of is not null and asked_of = ?2 and requester = ?3 and updated_at_ms >= ?4
     and plain = 0 and (?5 is null or state = ?5) and created_at_ms >= ?8
     and (?6 is null or thread_id = ?6 or (thread_id = '' and message_id = ?7))`;
-const ASKED_PAGE = `
-  select ${TASK_COLUMNS} ${ASKED} and (updated_at_ms, id) < (?9, ?10)
-  order by updated_at_ms desc, id desc limit ?11`;
-const COUNT_ASKED = `select count(*) ${ASKED}`;
 
-const INSERT = `
-  insert into task (${TASK_COLUMNS})
-  values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1) on conflict do nothing`;
-// Of a task that was only asked for, most is still to come: to give it value by value would cost as much as the rest.
-const INSERT_NEW = `
-  insert into task (${TASK_COLUMNS})
-  values (?1, ?2, ?3, ?4, 'submitted', ?5, ?6, ?7, ?8, ?9, ?10, ?11, null, null, null, null, '[]', null, ?12, 0, 0, 0,
-    ?13, ?13, 1)
-  on conflict do nothing`;
-const UPDATE = `
-  update task set requester = ?, assignee = ?, state = ?, thread_id = ?, message_id = ?, subject = ?,
-    client_id = ?, result_key = ?, parent_id = ?, deadline_ms = ?, status_text = ?, result_status = ?,
-    result_message_id = ?, result_digest = ?, handoffs_json = ?, first_message_id = ?, asked_of = ?,
-    plain = ?, update_count = ?, update_bytes = ?, created_at_ms = ?, updated_at_ms = ?, version = version + 1
-  where tenant = ? and id = ? and version = ?`;
-const PUT_ARTIFACT = `
-  insert into artifact (tenant, task_id, artifact_id, ordinal, json)
-  values (?1, ?2, ?3,
-    (select coalesce(max(ordinal), 0) + 1 from artifact where tenant = ?1 and task_id = ?2), ?4)
-  on conflict do update set json = excluded.json`;
+const SQL = {
+  select: `select ${TASK_COLUMNS} from task where tenant = ? and id = ?`,
+  overdue: `
+    select ${TASK_COLUMNS} from task indexed by task_deadline
+    where deadline_ms is not null and deadline_ms <= ? and ${UNFINISHED} order by deadline_ms limit ?`,
+  ofParent: `
+    select ${TASK_COLUMNS} from task indexed by task_parent where tenant = ?1 and parent_id = ?7 and ${MATCHES}`,
+  ofThread: `
+    select ${TASK_COLUMNS} from task indexed by task_thread
+    where tenant = ?1 and thread_id = ?6 and thread_id <> '' and ${MATCHES}`,
+  // A task is removed with the message that asks for it, so that message always leads to it.
+  begunWithThread: `
+    select ${TASK_COLUMNS} from task
+    where tenant = ?1 and id = (select task_id from message where tenant = ?1 and id = ?9) and thread_id = ''
+      and ${MATCHES}`,
+  scan: `select ${TASK_COLUMNS} from task where tenant = ?1 and ${MATCHES}`,
+  scanEnd: "select id from task where tenant = ? and id > ? order by id limit 1 offset ?",
+  scanUnfinished: `
+    select ${TASK_COLUMNS} from task indexed by task_unfinished where tenant = ?1 and ${UNFINISHED} and ${MATCHES}`,
+  scanUnfinishedEnd: `
+    select id from task indexed by task_unfinished where tenant = ? and ${UNFINISHED} and id > ?
+    order by id limit 1 offset ?`,
+  withClientId: `
+    select ${TASK_COLUMNS} from task indexed by task_client_id
+    where tenant = ?1 and client_id is not null and client_id = ?3
+      and (?2 is null or requester = ?2 or assignee = ?2)
+    order by id desc limit ${NAMED_TASKS_MAX}`,
+  unfinishedWithResultKey: `
+    select ${TASK_COLUMNS} from task indexed by task_result_key
+    where tenant = ? and result_key is not null and result_key = ? and ${UNFINISHED} order by id limit 1`,
+  askedPage: `
+    select ${TASK_COLUMNS} ${ASKED} and (updated_at_ms, id) < (?9, ?10)
+    order by updated_at_ms desc, id desc limit ?11`,
+  countAsked: `select count(*) ${ASKED}`,
+  insert: `
+    insert into task (${TASK_COLUMNS})
+    values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1) on conflict do nothing`,
+  update: `
+    update task set requester = ?, assignee = ?, state = ?, thread_id = ?, message_id = ?, subject = ?,
+      client_id = ?, result_key = ?, parent_id = ?, deadline_ms = ?, status_text = ?, result_status = ?,
+      result_message_id = ?, result_digest = ?, handoffs_json = ?, first_message_id = ?, asked_of = ?,
+      plain = ?, update_count = ?, update_bytes = ?, created_at_ms = ?, updated_at_ms = ?, version = version + 1
+    where tenant = ? and id = ? and version = ?`,
+  remove: "delete from task where tenant = ? and id = ? and message_id = ?",
 
-/** The work that requests and handoffs ask for, and what came of it. */
-export class Tasks {
-  readonly #select: Statement;
-  readonly #artifacts: Statement;
-  readonly #countArtifacts: Statement;
-  readonly #overdue: Statement;
-  readonly #ofParent: Statement;
-  readonly #ofThread: Statement;
-  readonly #begunWithThread: Statement;
-  readonly #stretch: Statement;
-  readonly #stretchEnd: Statement;
-  readonly #unfinishedStretch: Statement;
-  readonly #unfinishedStretchEnd: Statement;
-  readonly #withClientId: Statement;
-  readonly #unfinishedWithResultKey: Statement;
-  readonly #askedPage: Statement;
-  readonly #countAsked: Statement;
-  readonly #insert: Statement;
-  readonly #insertNew: Statement;
-  readonly #update: Statement;
-  readonly #putArtifact: Statement;
+  artifacts: "select json from artifact where tenant = ? and task_id = ? order by ordinal",
+  countArtifacts: `
+    select task_id, count(*) from artifact
+    where tenant = ? and task_id in (select value from json_each(?)) group by task_id`,
+  putArtifact: `
+    insert into artifact (tenant, task_id, artifact_id, ordinal, json)
+    values (?1, ?2, ?3,
+      (select coalesce(max(ordinal), 0) + 1 from artifact where tenant = ?1 and task_id = ?2), ?4)
+    on conflict do update set json = excluded.json`,
+  removeArtifacts: "delete from artifact where tenant = ? and task_id = ?",
 
-  constructor(database: DatabaseSync) {
-    this.#select = prepare(database, SELECT);
-    this.#artifacts = prepare(database, ARTIFACTS);
-    this.#countArtifacts = prepare(database, COUNT_ARTIFACTS);
-    this.#overdue = prepare(database, OVERDUE);
-    this.#ofParent = prepare(database, OF_PARENT);
-    this.#ofThread = prepare(database, OF_THREAD);
-    this.#begunWithThread = prepare(database, BEGUN_WITH_THREAD);
-    this.#stretch = prepare(database, STRETCH);
-    this.#stretchEnd = prepare(database, STRETCH_END);
-    this.#unfinishedStretch = prepare(database, UNFINISHED_STRETCH);
-    this.#unfinishedStretchEnd = prepare(database, UNFINISHED_STRETCH_END);
-    this.#withClientId = prepare(database, WITH_CLIENT_ID);
-    this.#unfinishedWithResultKey = prepare(database, UNFINISHED_WITH_RESULT_KEY);
-    this.#askedPage = prepare(database, ASKED_PAGE);
-    this.#countAsked = prepare(database, COUNT_ASKED);
-    this.#insert = prepare(database, INSERT);
-    this.#insertNew = prepare(database, INSERT_NEW);
-    this.#update = prepare(database, UPDATE);
-    this.#putArtifact = prepare(database, PUT_ARTIFACT);
+  insertUpdate:
+    "insert into task_update (tenant, task_id, n, at_ms, kind, step_json) values (?, ?, ?, ?, ?, ?)",
+  updatesAfter: `
+    select n, at_ms, step_json from task_update
+    where tenant = ?1 and task_id = ?2 and n > ?3 and (?4 or kind <> 'artifact') order by n limit ?5`,
+  lastUpdates: `
+    select n, at_ms, step_json from task_update
+    where tenant = ?1 and task_id = ?2 and n <= ?3 and kind <> 'artifact' and (not ?4 or kind = 'status')
+    order by n desc limit ?5`,
+  removeUpdates: "delete from task_update where tenant = ? and task_id = ?",
+
+  cachedResult: `
+    select ${RESULT_COLUMNS} from cached_result where tenant = ? and result_key = ? and expires_at_ms > ?`,
+  putCachedResult: `
+    insert into cached_result (${RESULT_COLUMNS}) values (?, ?, ?, ?, ?, ?, ?, ?)
+    on conflict do update set task_id = excluded.task_id, stored_at_ms = excluded.stored_at_ms,
+      expires_at_ms = excluded.expires_at_ms, text = excluded.text, parts_json = excluded.parts_json,
+      artifacts_json = excluded.artifacts_json`,
+  removeExpiredResults: `
+    delete from cached_result where rowid in (
+      select rowid from cached_result indexed by cached_result_expiry where expires_at_ms <= ? limit ?)`,
+  nextResultTenant: "select min(tenant) from cached_result where tenant > ?",
+  removeOldestResults: `
+    delete from cached_result where rowid in (
+      select rowid from cached_result indexed by cached_result_age
+      where tenant = ? order by stored_at_ms desc, rowid desc limit ? offset ?)`,
+};
+
+/** Tasks with their artifacts and updates, and the cached results of idempotent tasks. */
+export class Tasks implements TaskStore {
+  readonly #state: StoreState;
+  readonly #commits: CommitQueue;
+  readonly #sql: Statements<typeof SQL>;
+
+  constructor({ database, state, commits }: Engine) {
+    this.#state = state;
+    this.#commits = commits;
+    this.#sql = prepareAll(database, SQL);
   }
 
-  task(tenant: string, id: string): TaskRecord | undefined {
-    const row = this.#select.get(tenant, id);
-    return row === undefined ? undefined : taskFromRow(row);
+  async task(tenant: string, id: string): Promise<TaskRecord | undefined> {
+    return this.find(tenant, id);
   }
 
-  artifacts(tenant: string, taskId: string): readonly Artifact[] {
-    return this.#artifacts.all(tenant, taskId).map((row) => artifactFromRow(row));
+  async taskWithArtifacts(tenant: string, id: string): Promise<WholeTask | undefined> {
+    const task = this.find(tenant, id);
+    return task === undefined ? undefined : { task, artifacts: this.findArtifacts(tenant, id) };
   }
 
-  taskWithArtifacts(tenant: string, id: string): WholeTask | undefined {
-    const task = this.task(tenant, id);
-    return task === undefined ? undefined : { task, artifacts: this.artifacts(tenant, id) };
+  async artifacts(tenant: string, taskId: string): Promise<readonly Artifact[]> {
+    return this.findArtifacts(tenant, taskId);
   }
 
-  countArtifacts(tenant: string, taskIds: readonly string[]): ReadonlyMap<string, number> {
-    const rows = this.#countArtifacts.all(tenant, JSON.stringify(taskIds));
+  async countArtifacts(tenant: string, taskIds: readonly string[]): Promise<ReadonlyMap<string, number>> {
+    const rows = this.#sql.countArtifacts.all(tenant, JSON.stringify(taskIds));
     return new Map(rows.map((row) => [row[0] as string, row[1] as number]));
   }
 
-  overdueTasks(nowMs: number, limit: number): readonly TaskRecord[] {
-    return this.#overdue.all(nowMs, limit).map((row) => taskFromRow(row));
+  async overdueTasks(nowMs: number, limit: number): Promise<readonly TaskRecord[]> {
+    return this.#sql.overdue.all(nowMs, limit).map((row) => taskFromRow(row));
   }
 
-  tasksWithClientId(tenant: string, agentId: AgentId | undefined, clientId: string): readonly TaskRecord[] {
-    return this.#withClientId.all(tenant, agentId ?? null, clientId).map((row) => taskFromRow(row));
+  async tasksWithClientId(
+    tenant: string,
+    agentId: AgentId | undefined,
+    clientId: string,
+  ): Promise<readonly TaskRecord[]> {
+    return this.#sql.withClientId.all(tenant, agentId ?? null, clientId).map((row) => taskFromRow(row));
   }
 
-  unfinishedWithResultKey(tenant: string, resultKey: string): TaskRecord | undefined {
-    const row = this.#unfinishedWithResultKey.get(tenant, resultKey);
+  async unfinishedWithResultKey(tenant: string, resultKey: string): Promise<TaskRecord | undefined> {
+    const row = this.#sql.unfinishedWithResultKey.get(tenant, resultKey);
     return row === undefined ? undefined : taskFromRow(row);
   }
 
   /**
-   * Looks only at the children or the thread that are asked for, else walks the tasks stretch by stretch.
-   * There is no index by agent: it would make every request pay a quarter more.
+   * Reads the children or the thread that the filter names, else scans the tasks. There is no index by agent: it
+   * would make every request a quarter more expensive.
    */
   async tasks(filter: TaskFilter): Promise<readonly TaskRecord[]> {
-    if (filter.parentId !== undefined) return find(this.#ofParent, filter);
+    if (filter.parentId !== undefined) return matching(this.#sql.ofParent, filter);
     if (filter.threadId !== undefined) {
-      const found = [...find(this.#begunWithThread, filter), ...find(this.#ofThread, filter)];
+      const found = [...matching(this.#sql.begunWithThread, filter), ...matching(this.#sql.ofThread, filter)];
       return found.toSorted(byId).slice(0, filter.limit);
     }
     const isUnfinished = filter.state !== undefined && !isTerminal(filter.state);
-    const stretch = isUnfinished ? this.#unfinishedStretch : this.#stretch;
-    const stretchEnd = isUnfinished ? this.#unfinishedStretchEnd : this.#stretchEnd;
+    const scan = isUnfinished ? this.#sql.scanUnfinished : this.#sql.scan;
+    const scanEnd = isUnfinished ? this.#sql.scanUnfinishedEnd : this.#sql.scanEnd;
     const found: TaskRecord[] = [];
     let { afterId } = filter;
     for (;;) {
-      const endId = stretchEnd.get(filter.tenant, afterId, WALK_ROWS - 1)?.[0] as string | undefined;
+      const endId = scanEnd.get(filter.tenant, afterId, SCAN_ROWS - 1)?.[0] as string | undefined;
       const limit = filter.limit - found.length;
-      found.push(...find(stretch, { ...filter, afterId, limit }, endId));
+      found.push(...matching(scan, { ...filter, afterId, limit }, endId));
       if (endId === undefined || found.length >= filter.limit) return found;
       afterId = endId;
       await setImmediate();
     }
   }
 
-  askedTasks(query: AskedTasksQuery): AskedTasksPage {
+  async askedTasks(query: AskedTasksQuery): Promise<AskedTasksPage> {
     const { tenant, askedOf, requester, sinceMs, createdSinceMs, before, limit } = query;
     const { state = null, threadId = null } = query;
     const beginner = beginnerIn(threadId);
     const filter = [tenant, askedOf, requester, sinceMs, state, threadId, beginner, createdSinceMs] as const;
     const { updatedAtMs, id } = before ?? { updatedAtMs: Number.MAX_SAFE_INTEGER, id: LAST_ID };
-    const rows = this.#askedPage.all(...filter, updatedAtMs, id, limit + 1);
+    const rows = this.#sql.askedPage.all(...filter, updatedAtMs, id, limit + 1);
     const tasks = rows.slice(0, limit).map((row) => taskFromRow(row));
-    const total = Number(this.#countAsked.get(...filter)?.[0]);
+    const total = Number(this.#sql.countAsked.get(...filter)?.[0]);
     return { tasks, hasMore: rows.length > limit, total };
   }
 
-  /** Inside a commit. */
-  put(task: TaskRecord): void {
-    const { tenant, id } = task;
-    if (task.version !== 0) {
-      const { changes } = this.#update.run(...taskValues(task), tenant, id, task.version);
-      if (changes === 0) throw new ClashError("task");
-      return;
-    }
-    const { changes } = isNew(task)
-      ? this.#insertNew.run(...newTaskValues(task))
-      : this.#insert.run(tenant, id, ...taskValues(task));
-    if (changes !== 0) return;
-    throw new ClashError(this.#select.get(tenant, id) === undefined ? "task_client_id" : "task");
+  async taskUpdates(query: TaskUpdatesQuery): Promise<TaskUpdatesPage> {
+    const { tenant, taskId, afterN, withArtifacts, limit } = query;
+    const rows = this.#sql.updatesAfter.iterate(tenant, taskId, afterN, withArtifacts ? 1 : 0, limit + 1);
+    return updatesPage(rows, query);
   }
 
-  /** Inside a commit. */
+  async lastTaskUpdates(query: LastTaskUpdatesQuery): Promise<TaskUpdatesPage> {
+    const { tenant, taskId, untilN, statusOnly, limit } = query;
+    const rows = this.#sql.lastUpdates.iterate(tenant, taskId, untilN, statusOnly ? 1 : 0, limit + 1);
+    return updatesPage(rows, query);
+  }
+
+  async cachedResult(tenant: string, resultKey: string, nowMs: number): Promise<CachedResult | undefined> {
+    const row = this.#sql.cachedResult.get(tenant, resultKey, nowMs);
+    return row === undefined ? undefined : cachedResultFromRow(row);
+  }
+
+  async forgetCachedResults(nowMs: number, keptMax: number): Promise<number> {
+    return this.#commits.submitUntilDone(REMOVED_RESULTS_MAX, () => this.#removeResults(nowMs, keptMax));
+  }
+
+  find(tenant: string, id: string): TaskRecord | undefined {
+    const row = this.#sql.select.get(tenant, id);
+    return row === undefined ? undefined : taskFromRow(row);
+  }
+
+  findArtifacts(tenant: string, taskId: string): readonly Artifact[] {
+    return this.#sql.artifacts.all(tenant, taskId).map((row) => parseJson(row[0]) as Artifact);
+  }
+
+  put(task: TaskRecord): void {
+    const { tenant, id, version } = task;
+    if (version !== 0) {
+      const updated = this.#sql.update.run(...taskValues(task), tenant, id, version);
+      if (updated === 0) throw new ClashError("task");
+      return;
+    }
+    if (this.#sql.insert.run(tenant, id, ...taskValues(task)) !== 0) return;
+    throw new ClashError(this.find(tenant, id) === undefined ? "task_client_id" : "task");
+  }
+
   putArtifact({ tenant, taskId, artifact }: ArtifactRecord): void {
-    this.#putArtifact.run(tenant, taskId, artifact.artifactId, JSON.stringify(artifact));
+    this.#sql.putArtifact.run(tenant, taskId, artifact.artifactId, JSON.stringify(artifact));
+  }
+
+  addUpdate({ tenant, taskId, n, atMs, step }: TaskUpdate): void {
+    this.#sql.insertUpdate.run(tenant, taskId, n, atMs, step.kind, JSON.stringify(step));
+    this.#state.wake(taskTopic(tenant, taskId));
+  }
+
+  putCachedResult(result: CachedResult): void {
+    this.#sql.putCachedResult.run(
+      result.tenant,
+      result.resultKey,
+      result.taskId,
+      result.storedAtMs,
+      result.expiresAtMs,
+      result.text,
+      result.parts === null ? null : JSON.stringify(result.parts),
+      JSON.stringify(result.artifacts),
+    );
+  }
+
+  /** Removes the task if this message asked for it; answers whether it did. */
+  removeBegunBy(tenant: string, id: string, messageId: string): boolean {
+    if (this.#sql.remove.run(tenant, id, messageId) === 0) return false;
+    this.#sql.removeArtifacts.run(tenant, id);
+    this.#sql.removeUpdates.run(tenant, id);
+    return true;
+  }
+
+  /** Removes expired results, then the oldest beyond `keptMax` of each tenant; answers how many. */
+  #removeResults(nowMs: number, keptMax: number): number {
+    let removed = this.#sql.removeExpiredResults.run(nowMs, REMOVED_RESULTS_MAX);
+    let tenant = this.#sql.nextResultTenant.get("")?.[0];
+    while (typeof tenant === "string" && removed < REMOVED_RESULTS_MAX) {
+      removed += this.#sql.removeOldestResults.run(tenant, REMOVED_RESULTS_MAX - removed, keptMax);
+      tenant = this.#sql.nextResultTenant.get(tenant)?.[0];
+    }
+    return removed;
   }
 }
 
-function find(statement: Statement, filter: TaskFilter, endId = LAST_ID): readonly TaskRecord[] {
+function matching(statement: Statement, filter: TaskFilter, endId = LAST_ID): readonly TaskRecord[] {
   const { tenant, afterId, state = null, agentId = null, threadId = null, parentId = null, limit } = filter;
   return statement
     .all(tenant, afterId, endId, state, agentId, threadId, parentId, limit, beginnerIn(threadId))
@@ -242,31 +316,33 @@ function beginnerIn(threadId: string | null): string | null {
   return threadId === null ? null : (beginnerOf(threadId) ?? null);
 }
 
-/** As the database orders them. */
+/** The order of the database. */
 function byId(one: TaskRecord, other: TaskRecord): number {
   return one.id < other.id ? -1 : 1;
 }
 
-/** Whether it was asked for, and no more. */
-function isNew(task: TaskRecord): boolean {
-  return (
-    task.state === "submitted" &&
-    task.statusText === null &&
-    task.resultStatus === null &&
-    task.resultMessageId === null &&
-    task.resultDigest === null &&
-    task.handoffs.length === 0 &&
-    task.firstMessageId === null &&
-    !task.isPlain &&
-    task.updateCount === 0 &&
-    task.updateBytes === 0 &&
-    task.updatedAtMs === task.createdAtMs
-  );
+/** As many updates as the limits allow, but at least one. */
+function updatesPage(
+  rows: Iterable<Row>,
+  { tenant, taskId, limit, bytesMax }: Pick<TaskUpdatesQuery, "tenant" | "taskId" | "limit" | "bytesMax">,
+): TaskUpdatesPage {
+  const updates: TaskUpdate[] = [];
+  let bytes = 0;
+  for (const [n, atMs, json] of rows) {
+    bytes += String(json).length;
+    if (updates.length === limit || (bytes > bytesMax && updates.length > 0)) {
+      return { updates, hasMore: true };
+    }
+    updates.push({ tenant, taskId, n: Number(n), atMs: Number(atMs), step: parseJson(json) as TaskStep });
+  }
+  return { updates, hasMore: false };
 }
 
-/** What was asked for, in the order of its columns. */
-function askedValues(task: TaskRecord): (string | number | null)[] {
+function taskValues(task: TaskRecord): SQLInputValue[] {
   return [
+    task.requester,
+    task.assignee,
+    task.state,
     threadColumn(task.threadId, task.messageId),
     task.messageId,
     task.subject,
@@ -274,27 +350,6 @@ function askedValues(task: TaskRecord): (string | number | null)[] {
     task.resultKey,
     task.parentId,
     task.deadlineMs,
-  ];
-}
-
-function newTaskValues(task: TaskRecord): (string | number | null)[] {
-  return [
-    task.tenant,
-    task.id,
-    task.requester,
-    task.assignee,
-    ...askedValues(task),
-    task.askedOf,
-    task.createdAtMs,
-  ];
-}
-
-function taskValues(task: TaskRecord): (string | number | null)[] {
-  return [
-    task.requester,
-    task.assignee,
-    task.state,
-    ...askedValues(task),
     task.statusText,
     task.resultStatus,
     task.resultMessageId,
@@ -308,4 +363,17 @@ function taskValues(task: TaskRecord): (string | number | null)[] {
     task.createdAtMs,
     task.updatedAtMs,
   ];
+}
+
+function cachedResultFromRow(row: Row): CachedResult {
+  return {
+    tenant: row[0] as string,
+    resultKey: row[1] as string,
+    taskId: row[2] as string,
+    storedAtMs: row[3] as number,
+    expiresAtMs: row[4] as number,
+    text: row[5] as string,
+    parts: parseNullableJson(row[6]) as CachedResult["parts"],
+    artifacts: parseJson(row[7]) as CachedResult["artifacts"],
+  };
 }

@@ -38,14 +38,14 @@ async function grant(store: RelayStore, said: Partial<CapabilityRecord> = {}): P
 }
 
 async function register(store: RelayStore, id: AgentId, publicKey: string, tenant = TENANT): Promise<void> {
-  const known = await store.agent(tenant, id);
-  const agent = { ...(known?.agent ?? aNewAgent({ tenant, id })), publicKey };
+  const existing = await store.agent(tenant, id);
+  const agent = { ...(existing?.agent ?? aNewAgent({ tenant, id })), publicKey };
   await commit(store, { tenant, agents: [agent] });
 }
 
 function describePairs(open: OpenStore): void {
-  describe("what stands between two agents", () => {
-    it("is the keys they have now, the one's permissions and the other's consents", async () => {
+  describe("the access between two agents", () => {
+    it("has their present keys, the sender's permissions and the recipient's consents", async () => {
       await using store = await open();
       assert.deepEqual(await store.accessBetween(TENANT, LULU, ZHIWEI), {
         senderKey: undefined,
@@ -82,7 +82,7 @@ function describePairs(open: OpenStore): void {
       );
     });
 
-    it("changes with what is granted and revoked, and with whoever has the id", async () => {
+    it("changes with what is granted and revoked, and with the owner of the id", async () => {
       await using store = await open();
       const permissions = async (): Promise<readonly CapabilityRecord[]> =>
         (await store.accessBetween(TENANT, LULU, ZHIWEI)).permissions;
@@ -109,21 +109,6 @@ function describePairs(open: OpenStore): void {
 
 function describeKeys(open: OpenStore): void {
   describe("keys", () => {
-    it("has at hand only what it knows to hold: what was read, until a key is written", async () => {
-      await using store = await open();
-      const key = aNewKey();
-      await commit(store, { keys: [key] });
-      await store.key(key.id);
-      for (const atHand of [store.keyAtHand(key.id)]) {
-        if (atHand !== undefined) assert.deepEqual(atHand, await store.key(key.id));
-      }
-      const known = await store.key(key.id);
-      assert.ok(known);
-      await commit(store, { keys: [{ ...known, revokedAtMs: NOON_MS }] });
-      assert.notEqual(store.keyAtHand(key.id)?.revokedAtMs, null);
-      assert.equal(store.keyAtHand("key_none"), undefined);
-    });
-
     it("are given back by id alone, with every field, in any script", async () => {
       await using store = await open();
       const full = aNewKey({
@@ -141,10 +126,10 @@ function describeKeys(open: OpenStore): void {
       await commit(store, { keys: [full, plain] });
       assert.deepEqual(await store.key(full.id), { ...full, version: 1 });
       assert.deepEqual(await store.key(plain.id), { ...plain, version: 1 });
-      assert.equal(await store.key("key_nobody"), undefined);
+      assert.equal(await store.key("key_unknown"), undefined);
     });
 
-    it("are known from the moment they are made, also to those who asked before", async () => {
+    it("can be read from the moment they are made, also after a read that found none", async () => {
       await using store = await open();
       const key = aNewKey();
       assert.equal(await store.key(key.id), undefined);
@@ -215,7 +200,7 @@ function describeKeys(open: OpenStore): void {
       assert.deepEqual(await keyIds(store, { agentId: ZHIWEI }), [b, d]);
       assert.deepEqual(await keyIds(store, { agentId: ZHIWEI, limit: 1 }), [b]);
       assert.deepEqual(await keyIds(store, { agentId: ZHIWEI, afterId: b }), [d]);
-      assert.deepEqual(await keyIds(store, { agentId: "nobody@host" as AgentId }), []);
+      assert.deepEqual(await keyIds(store, { agentId: "unknown@host" as AgentId }), []);
     });
 
     it("are as they were when something else of the same change is refused", async () => {
@@ -291,7 +276,7 @@ function describeCapabilities(open: OpenStore): void {
       });
       await commit(store, { capabilities: [capability] });
       assert.deepEqual(await store.capability(TENANT, capability.id), { ...capability, version: 1 });
-      assert.equal(await store.capability(TENANT, "cap_nobody"), undefined);
+      assert.equal(await store.capability(TENANT, "cap_unknown"), undefined);
       assert.equal(await store.capability(OTHER_TENANT, capability.id), undefined);
     });
 
@@ -312,7 +297,7 @@ function describeCapabilities(open: OpenStore): void {
       assert.deepEqual(await store.capabilitiesFor(TENANT, subjectKey, "a2a.retry"), []);
     });
 
-    it("count from the moment they are granted until they are revoked, also to those who asked before", async () => {
+    it("count from the moment they are granted until they are revoked, also after a read that found none", async () => {
       await using store = await open();
       const { subjectKey, action } = aNewCapability();
       const inForce = (): Promise<readonly CapabilityRecord[]> =>
@@ -370,7 +355,7 @@ function describeCapabilities(open: OpenStore): void {
   });
 }
 
-export function describeAccessStore(open: OpenStore): void {
+export function describeAccess(open: OpenStore): void {
   describeKeys(open);
   describePairs(open);
   describeTenantRecords(open);

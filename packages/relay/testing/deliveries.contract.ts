@@ -4,10 +4,8 @@ import type { AgentId } from "@a2a-relay/protocol";
 import type { RelayStore } from "../src/core/ports/relay-store.ts";
 import { NOON_MS } from "./fake-clock.ts";
 import {
-  aNewTask,
   aSend,
   change,
-  commit,
   eventAbout,
   lease,
   LULU,
@@ -19,27 +17,25 @@ import {
   storedDelivery,
   TENANT,
   ZHIWEI,
-  queueIds,
-  QUEUE,
 } from "./store-builders.ts";
 
 async function counts(store: RelayStore, agentId?: AgentId): Promise<Readonly<Record<string, number>>> {
   return Object.fromEntries(await store.countOpenByState(TENANT, agentId));
 }
 
-export function describeMailboxStore(open: OpenStore): void {
+export function describeDeliveries(open: OpenStore): void {
   describe("reading a mailbox", () => {
-    it("shows the mail of one agent in the order it was accepted, with the messages", async () => {
+    it("returns the messages of one agent in the order of their acceptance", async () => {
       await using store = await open();
       const first = await send(store, { id: "z" });
       await send(store, { recipient: LULU });
       const second = await send(store, { id: "a" });
-      const mail = await store.availableMessages(READ);
+      const found = await store.availableMessages(READ);
       assert.deepEqual(
-        mail.map(({ message }) => message),
+        found.map(({ message }) => message),
         [first, second],
       );
-      assert.deepEqual(mail[0]?.delivery, await storedDelivery(store, "z"));
+      assert.deepEqual(found[0]?.delivery, await storedDelivery(store, "z"));
       assert.deepEqual(await readIds(store, { limit: 1 }), ["z"]);
     });
 
@@ -62,7 +58,7 @@ export function describeMailboxStore(open: OpenStore): void {
       assert.deepEqual(await readIds(store, { afterPosition: last.position }), []);
     });
 
-    it("shows what is held or settled to nobody", async () => {
+    it("leaves out what is held or settled", async () => {
       await using store = await open();
       const held = await send(store, {}, { state: "held" });
       const settled = await send(store);
@@ -71,14 +67,14 @@ export function describeMailboxStore(open: OpenStore): void {
       assert.equal((await storedDelivery(store, held.id)).state, "held");
     });
 
-    it("does not show mail at or after the moment it expires", async () => {
+    it("leaves out a delivery from the very millisecond it expires", async () => {
       await using store = await open();
       const { id } = await send(store, {}, { expiresAtMs: NOON_MS + 10 });
       assert.deepEqual(await readIds(store, { nowMs: NOON_MS + 9 }), [id]);
       assert.deepEqual(await readIds(store, { nowMs: NOON_MS + 10 }), []);
     });
 
-    it("gives mail that becomes available again a new place, so that no reader misses it", async () => {
+    it("gives a delivery that becomes available again a new position, so that no reader misses it", async () => {
       await using store = await open();
       const first = await send(store);
       const second = await send(store);
@@ -89,7 +85,7 @@ export function describeMailboxStore(open: OpenStore): void {
       assert.deepEqual(await readIds(store), [second.id, first.id]);
     });
 
-    it("gives held mail its place when it is approved", async () => {
+    it("gives a held delivery its position when it is approved", async () => {
       await using store = await open();
       const held = await send(store, {}, { state: "held" });
       const { position: cursor } = await storedDelivery(store, (await send(store)).id);
@@ -97,7 +93,7 @@ export function describeMailboxStore(open: OpenStore): void {
       assert.deepEqual(await readIds(store, { afterPosition: cursor }), [held.id]);
     });
 
-    it("keeps the place of mail that was available all along", async () => {
+    it("keeps the position of a delivery that was available all along", async () => {
       await using store = await open();
       const first = await send(store, {}, { reservedFor: "w1" });
       const second = await send(store);
@@ -106,7 +102,7 @@ export function describeMailboxStore(open: OpenStore): void {
       assert.deepEqual(await readIds(store), [first.id, second.id]);
     });
 
-    it("never gives a position twice, also when all mail is gone", async () => {
+    it("never gives a position twice, also when all messages are gone", async () => {
       await using store = await open();
       let last = 0;
       for (let round = 0; round < 5; round += 1) {
@@ -120,7 +116,7 @@ export function describeMailboxStore(open: OpenStore): void {
       }
     });
 
-    it("has a place for every message in a mailbox whose mail leaves in any order", async () => {
+    it("keeps every message in order when others leave in any order", async () => {
       await using store = await open();
       const sent = Array.from({ length: 400 }, () => aSend());
       await Promise.all(sent.map((each) => store.commit(each)));
@@ -136,8 +132,8 @@ export function describeMailboxStore(open: OpenStore): void {
     });
   });
 
-  describe("marking mail as delivered", () => {
-    it("marks available mail once and records it once", async () => {
+  describe("marking messages as delivered", () => {
+    it("marks an available message once and records it once", async () => {
       await using store = await open();
       const { id } = await send(store);
       await store.markDelivered(TENANT, [id], NOON_MS + 1, eventAbout("message.delivered"));
@@ -149,7 +145,7 @@ export function describeMailboxStore(open: OpenStore): void {
       assert.deepEqual(await readIds(store), [id]);
     });
 
-    it("raises the version, so that nobody overwrites the mark unseen", async () => {
+    it("raises the version, so that no writer overwrites the mark unseen", async () => {
       await using store = await open();
       const { id } = await send(store);
       const before = await storedDelivery(store, id);
@@ -174,8 +170,8 @@ export function describeMailboxStore(open: OpenStore): void {
     });
   });
 
-  describe("open mail", () => {
-    it("is counted exactly through all its states", async () => {
+  describe("open deliveries", () => {
+    it("are counted exactly through all their states", async () => {
       await using store = await open();
       const [one, two] = [await send(store), await send(store, {}, { state: "held" })];
       assert.equal(await store.countOpen(TENANT, ZHIWEI), 2);
@@ -185,7 +181,7 @@ export function describeMailboxStore(open: OpenStore): void {
       await send(store, { recipient: LULU });
       assert.deepEqual(await counts(store, ZHIWEI), { held: 1, available: 0, leased: 1 });
       assert.deepEqual(await counts(store, LULU), { held: 0, available: 1, leased: 0 });
-      assert.deepEqual(await counts(store, "nobody" as AgentId), { held: 0, available: 0, leased: 0 });
+      assert.deepEqual(await counts(store, "unknown" as AgentId), { held: 0, available: 0, leased: 0 });
       assert.deepEqual(await counts(store), { held: 1, available: 1, leased: 1 });
       for (const { delivery } of await store.availableMessages({ ...READ, agentId: LULU })) {
         await settle(store, delivery.messageId);
@@ -200,7 +196,7 @@ export function describeMailboxStore(open: OpenStore): void {
       assert.equal(await store.countOpen(TENANT, LULU), 0);
     });
 
-    it("is found by agent in every open state, up to the limit", async () => {
+    it("are found by agent in every open state, up to the limit", async () => {
       await using store = await open();
       const leased = await send(store);
       await lease(store);
@@ -216,7 +212,7 @@ export function describeMailboxStore(open: OpenStore): void {
       }
     });
 
-    it("is found by task, oldest first", async () => {
+    it("are found by task, oldest first", async () => {
       await using store = await open();
       const first = await send(store, { taskId: "任务" });
       const settled = await send(store, { taskId: "任务" });
@@ -230,7 +226,7 @@ export function describeMailboxStore(open: OpenStore): void {
       );
     });
 
-    it("is expired, held or available, from the very moment its time is over", async () => {
+    it("are expired, held or available, from the very millisecond of their time", async () => {
       await using store = await open();
       const expiresAtMs = NOON_MS + 10;
       const available = await send(store, {}, { expiresAtMs });
@@ -244,104 +240,6 @@ export function describeMailboxStore(open: OpenStore): void {
       assert.deepEqual(ids.toSorted(), [available.id, held.id].toSorted());
       assert.ok(!ids.includes(leased.id));
       assert.equal((await store.expiredDeliveries(NOON_MS + 10, 1)).length, 1);
-    });
-  });
-
-  describe("the queue", () => {
-    it("shows leases first, then waiting mail, the oldest first in each", async () => {
-      await using store = await open();
-      const [one, two, three] = [await send(store), await send(store), await send(store)];
-      await lease(store, { nowMs: NOON_MS + 2 });
-      await settle(store, (await send(store)).id);
-      const four = await send(store, { recipient: LULU }, { state: "held" });
-      assert.deepEqual(await queueIds(store), [one.id, two.id, three.id, four.id]);
-      assert.deepEqual(await queueIds(store, { limit: 2 }), [one.id, two.id]);
-      assert.deepEqual(await queueIds(store, { limit: 1, state: "leased" }), [one.id]);
-    });
-
-    it("says of each message what an operator needs to know, in any script", async () => {
-      await using store = await open();
-      const subject = '知微你好 \u{1f44b}\u0000\ud800 "quoted"\n';
-      const task = aNewTask({ deadlineMs: NOON_MS + 7 });
-      await commit(store, { tasks: [task] });
-      const json = JSON.stringify({ body: '"subject":"wrong"', inner: { subject: "wrong" }, subject });
-      const { id } = await send(store, { json, kind: "request", taskId: task.id, acceptedAtMs: NOON_MS - 3 });
-      const plain = await send(store, { json: JSON.stringify({ subject: "无任务" }) });
-      const [first, second] = await store.queue(QUEUE);
-      assert.deepEqual(first, {
-        delivery: await storedDelivery(store, id),
-        kind: "request",
-        subject,
-        acceptedAtMs: NOON_MS - 3,
-        deadlineMs: NOON_MS + 7,
-      });
-      assert.deepEqual(
-        [second?.delivery.messageId, second?.subject, second?.deadlineMs],
-        [plain.id, "无任务", null],
-      );
-    });
-
-    it("can be asked for one state, the newest settled mail first", async () => {
-      await using store = await open();
-      const ids: Record<string, string[]> = {};
-      for (const state of ["held", "available", "acknowledged", "expired", "withdrawn", "dead"] as const) {
-        for (let count = 0; count < 2; count += 1) {
-          const { id } = await send(store);
-          await change(store, id, { state, settledAtMs: NOON_MS });
-          (ids[state] ??= []).push(id);
-        }
-      }
-      for (const state of ["held", "available"] as const) {
-        assert.deepEqual(await queueIds(store, { state }), ids[state]);
-      }
-      for (const state of ["acknowledged", "expired", "withdrawn", "dead"] as const) {
-        assert.deepEqual(await queueIds(store, { state }), ids[state]?.toReversed());
-      }
-    });
-
-    it("can be asked for one agent", async () => {
-      await using store = await open();
-      const leased = await send(store);
-      await lease(store);
-      const waiting = await send(store);
-      const held = await send(store, {}, { state: "held" });
-      await send(store, { recipient: LULU });
-      const dead = await send(store);
-      await change(store, dead.id, { state: "dead" });
-      const found = await queueIds(store, { agentId: ZHIWEI });
-      assert.deepEqual([...found].toSorted(), [leased.id, waiting.id, held.id].toSorted());
-      assert.equal(found[0], leased.id);
-      assert.deepEqual(await queueIds(store, { agentId: ZHIWEI, state: "dead" }), [dead.id]);
-      assert.deepEqual(await queueIds(store, { agentId: LULU, state: "dead" }), []);
-      assert.deepEqual(await queueIds(store, { agentId: "nobody@host" as AgentId }), []);
-    });
-
-    it("hides young leases when asked to, and only those", async () => {
-      await using store = await open();
-      const [old, young, waiting] = [await send(store), await send(store), await send(store)];
-      await lease(store, { nowMs: NOON_MS });
-      await lease(store, { nowMs: NOON_MS + 100 });
-      assert.deepEqual(await queueIds(store, { leasedBeforeMs: NOON_MS + 99 }), [old.id, waiting.id]);
-      assert.deepEqual(await queueIds(store, { leasedBeforeMs: NOON_MS + 100 }), [
-        old.id,
-        young.id,
-        waiting.id,
-      ]);
-    });
-
-    it("can be asked for mail whose task is due, however much other mail there is", async () => {
-      await using store = await open();
-      await Promise.all(Array.from({ length: 700 }, () => store.commit(aSend())));
-      const due = aNewTask({ deadlineMs: NOON_MS + 10 });
-      const later = aNewTask({ deadlineMs: NOON_MS + 11 });
-      await commit(store, { tasks: [due, later] });
-      await send(store, { taskId: later.id });
-      const { id } = await send(store, { taskId: due.id });
-      await send(store);
-      const filter = { deadlineBeforeMs: NOON_MS + 10, limit: 3 };
-      assert.deepEqual(await queueIds(store, filter), [id]);
-      assert.deepEqual(await queueIds(store, { ...filter, agentId: ZHIWEI }), [id]);
-      assert.deepEqual(await queueIds(store, { ...filter, state: "held" }), []);
     });
   });
 }

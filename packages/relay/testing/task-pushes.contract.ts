@@ -17,7 +17,6 @@ import {
 } from "./store-builders.ts";
 import { aNewTaskPush, anUpdateOf, storedTask, storedTaskPush } from "./task-push-records.ts";
 
-const SHORT_MS = 60;
 const LONG_MS = 20_000;
 const FAR_MS = NOON_MS + 1_000_000;
 
@@ -27,7 +26,7 @@ async function dueIds(store: RelayStore, nowMs = NOON_MS, share = MANY): Promise
   return (await store.dueTaskPushes(nowMs, share)).due.map(({ id }) => id);
 }
 
-export function describeTaskPushStore(open: OpenStore): void {
+export function describeTaskPushes(open: OpenStore): void {
   describe("push configurations of tasks", () => {
     it("are given back with every field, in any script, by their ids", async () => {
       await using store = await open();
@@ -73,11 +72,11 @@ export function describeTaskPushStore(open: OpenStore): void {
       assert.equal(await clashOf(store, { taskPushes: [unknown] }), "task_push");
     });
 
-    it("are refused for a task that nobody knows, and beyond the limit of their owner, however many come", async () => {
+    it("are refused for an unknown task, and beyond the limit of their owner, however many come", async () => {
       await using store = await open();
       assert.equal(await clashOf(store, { taskPushes: [aNewTaskPush()] }), "task_push");
-      const elsewhere = await storedTask(store, { tenant: OTHER_TENANT });
-      const foreign = aNewTaskPush({ taskId: elsewhere.id });
+      const foreignTask = await storedTask(store, { tenant: OTHER_TENANT });
+      const foreign = aNewTaskPush({ taskId: foreignTask.id });
       assert.equal(await clashOf(store, { taskPushes: [foreign] }), "task_push");
       const { id: taskId } = await storedTask(store);
       const other = await storedTask(store);
@@ -92,14 +91,14 @@ export function describeTaskPushStore(open: OpenStore): void {
       await storedTaskPush(store, { taskId, owner: ZHIWEI });
     });
 
-    it("are forgotten on request, and forgetting what is not there is no clash", async () => {
+    it("are removed on request; removing an unknown one is no clash", async () => {
       await using store = await open();
       const { id: taskId } = await storedTask(store);
       const [gone, kept] = [await storedTaskPush(store, { taskId }), await storedTaskPush(store, { taskId })];
       await commit(store, { forgottenTaskPushes: [gone, { ...gone, id: "没有" }] });
       await commit(store, { forgottenTaskPushes: [gone] });
       assert.deepEqual(await store.taskPushes(TENANT, taskId), [kept]);
-      // Whoever was sending does not bring it back.
+      // The progress of a sender does not bring it back.
       assert.equal(await clashOf(store, { taskPushes: [{ ...gone, afterN: 1 }] }), "task_push");
       await commit(store, { taskPushes: [{ ...gone, version: 0 }] });
       assert.equal((await store.taskPushes(TENANT, taskId)).length, 2);
@@ -121,7 +120,7 @@ export function describeTaskPushStore(open: OpenStore): void {
       assert.equal((await store.task(TENANT, task.id))?.updateCount, 0);
     });
 
-    it("go with their task when it is retired, and with no other", async () => {
+    it("are removed with their task when it is retired, and with no other", async () => {
       await using store = await open();
       const [gone, kept] = [
         await storedTask(store, { state: "completed" }),
@@ -164,7 +163,7 @@ function describeDue(open: OpenStore): void {
       assert.deepEqual(await dueIds(store), [late.id]);
     });
 
-    it("are so many of each owner in each tenant, so that nobody's wait behind another's", async () => {
+    it("are limited for each owner in each tenant, so that no owner waits behind another", async () => {
       await using store = await open();
       const expected: string[] = [];
       for (const tenant of [TENANT, OTHER_TENANT, "工作室"]) {
@@ -181,7 +180,7 @@ function describeDue(open: OpenStore): void {
       assert.deepEqual(ids.toSorted(), expected.toSorted());
     });
 
-    it("are so many for each receiver, so that those behind one that takes none are seen", async () => {
+    it("are limited for each receiver, so that a slow one does not hide the others", async () => {
       await using store = await open();
       const expected: string[] = [];
       for (let at = 0; at < 30; at += 1) {
@@ -199,39 +198,39 @@ function describeDue(open: OpenStore): void {
         expected.push((await storedTaskPush(store, { taskId, url, nextAtMs: 100 + expected.length })).id);
       }
       assert.deepEqual(await dueIds(store, NOON_MS, { ofOwner: 5, ofReceiver: 2 }), expected);
-      // It is where it is said to be now.
+      // The new URL counts.
       const moved = await store.taskPush(TENANT, taskId, expected.at(-1) ?? "");
       assert.ok(moved);
       await commit(store, { taskPushes: [{ ...moved, url: "https://hanging.example:8443/" }] });
       assert.deepEqual(await dueIds(store, NOON_MS, { ofOwner: 5, ofReceiver: 2 }), expected.slice(0, -1));
     });
 
-    it("become due when something happens to their task, and have changed for whoever read them", async () => {
+    it("become due when something happens to their task, and get a new version", async () => {
       await using store = await open();
       const [task, other] = [await storedTask(store), await storedTask(store)];
       const resting = await storedTaskPush(store, { taskId: task.id });
       const waiting = await storedTaskPush(store, { taskId: task.id, nextAtMs: NOON_MS + 500 });
       const ended = await storedTaskPush(store, { taskId: task.id, state: "ended" });
-      const elsewhere = await storedTaskPush(store, { taskId: other.id });
+      const untouched = await storedTaskPush(store, { taskId: other.id });
       await commit(store, { taskUpdates: [anUpdateOf(task, 1, NOON_MS + 7)] });
       const after = await store.taskPushes(TENANT, task.id);
       assert.deepEqual(after, [
         { ...resting, nextAtMs: NOON_MS + 7, version: resting.version + 1 },
-        // A receiver that wants to be left alone is left alone.
+        // A due time that is set already stays.
         { ...waiting, version: waiting.version + 1 },
         ended,
       ]);
-      assert.deepEqual(await store.taskPushes(TENANT, other.id), [elsewhere]);
+      assert.deepEqual(await store.taskPushes(TENANT, other.id), [untouched]);
       assert.deepEqual(await dueIds(store, NOON_MS + 7), [resting.id]);
       assert.equal(await clashOf(store, { taskPushes: [resting] }), "task_push");
     });
 
-    it("wake whoever waits for them when there is a time to look at one, and nobody else", async () => {
+    it("wake the readers of their topic when one gets a due time, and not otherwise", async () => {
       await using store = await open();
       const [task, other] = [await storedTask(store), await storedTask(store)];
       using watch = store.feed.watch(TASK_PUSHES_TOPIC);
       const woken = (): Promise<boolean> => watch.changed({ timeoutMs: LONG_MS });
-      const asleep = async (): Promise<boolean> => !(await watch.changed({ timeoutMs: SHORT_MS }));
+      const isQuiet = async (): Promise<boolean> => !(await watch.changed({ timeoutMs: 0 }));
       const config = await storedTaskPush(store, { taskId: task.id, nextAtMs: NOON_MS });
       assert.ok(await woken());
       await commit(store, { taskPushes: [{ ...config, nextAtMs: null }] });
@@ -240,14 +239,14 @@ function describeDue(open: OpenStore): void {
         await clashOf(store, { taskPushes: [{ ...config, nextAtMs: 1, version: 9 }] }),
         "task_push",
       );
-      assert.ok(await asleep());
+      assert.ok(await isQuiet());
       await commit(store, { taskUpdates: [anUpdateOf(task, 1)] });
       assert.ok(await woken());
       const due = await store.taskPush(TENANT, task.id, config.id);
       assert.ok(due);
       await commit(store, { taskPushes: [{ ...due, state: "ended" }] });
       await commit(store, { taskUpdates: [anUpdateOf(task, 2)] });
-      assert.ok(await asleep());
+      assert.ok(await isQuiet());
     });
 
     it("are kept to their tenant", async () => {

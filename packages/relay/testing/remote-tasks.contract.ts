@@ -20,7 +20,6 @@ import {
   ZHIWEI,
 } from "./store-builders.ts";
 
-const SHORT_MS = 20;
 const LONG_MS = 30_000;
 const FAR = "https://agent.example/%E8%BF%9C" as AgentId;
 
@@ -58,8 +57,8 @@ async function stored(store: RelayStore, said: Partial<RemoteTask> = {}): Promis
   return found;
 }
 
-export function describeRemoteTaskStore(open: OpenStore): void {
-  describe("tasks that agents elsewhere work on", () => {
+export function describeRemoteTasks(open: OpenStore): void {
+  describe("tasks that remote agents work on", () => {
     it("are given back with every field, in any script", async () => {
       await using store = await open();
       const full = await stored(store, {
@@ -95,7 +94,7 @@ export function describeRemoteTaskStore(open: OpenStore): void {
       assert.equal(await clashOf(store, { remoteTasks: [{ ...before, version: 0 }] }), "remote_task");
     });
 
-    it("belong to a task that is there, and go with it", async () => {
+    it("belong to a stored task, and are removed with it", async () => {
       await using store = await open();
       assert.equal(await clashOf(store, { remoteTasks: [aRemoteTask()] }), "remote_task");
       const id = newId("task");
@@ -133,11 +132,11 @@ export function describeRemoteTaskStore(open: OpenStore): void {
       });
     });
 
-    it("are listed without those of an origin that has enough to do for that tenant", async () => {
+    it("are listed without those of a full origin of that tenant", async () => {
       await using store = await open();
       const busy = { url: "https://busy.example:8443/一", nextAtMs: NOON_MS - 5 };
       for (let count = 0; count < 5; count += 1) await stored(store, busy);
-      const elsewhere = await stored(store);
+      const other = await stored(store);
       const others = await stored(store, { ...busy, tenant: OTHER_TENANT });
       const moved = await stored(store, busy);
       await commit(store, { remoteTasks: [{ ...moved, url: "https://new.example/" }] });
@@ -145,11 +144,11 @@ export function describeRemoteTaskStore(open: OpenStore): void {
       const timed = await store.timedRemoteTasks({ limit: 2, fullOrigins });
       assert.deepEqual(
         timed.map(({ taskId }) => taskId).toSorted(),
-        [elsewhere.taskId, others.taskId, moved.taskId].toSorted(),
+        [other.taskId, others.taskId, moved.taskId].toSorted(),
       );
     });
 
-    it("tell what the agent calls a thread, the newest that does", async () => {
+    it("have the context id of a thread, from the newest task that has one", async () => {
       await using store = await open();
       const url = "https://agent.example/rpc";
       const whose = { tenant: TENANT, agentId: ZHIWEI, requester: LULU, sinceMs: 0 };
@@ -171,19 +170,19 @@ export function describeRemoteTaskStore(open: OpenStore): void {
         assert.equal(await store.remoteContextId({ ...query, ...other }), undefined);
     });
 
-    it("wake whoever follows them for what was answered, and for nothing else", async () => {
+    it("wake the readers of their topic for answers, and for nothing else", async () => {
       await using store = await open();
       const before = await stored(store);
       using watch = store.feed.watch(REMOTE_TASKS_TOPIC, { isOwn: true });
       await commit(store, { remoteTasks: [{ ...before, nextAtMs: NOON_MS + 1 }] });
-      assert.equal(await watch.changed({ timeoutMs: SHORT_MS }), false);
+      assert.equal(await watch.changed({ timeoutMs: 0 }), false);
       await commit(store, { remoteTasks: [{ ...before, version: 2, answer: { refused: "不" } }] });
       assert.equal(await watch.changed({ timeoutMs: LONG_MS }), true);
     });
   });
 
   describe("agents whose id is a URL", () => {
-    it("are counted for each tenant while they are there", async () => {
+    it("are counted for each tenant while they are registered", async () => {
       await using store = await open();
       const ids = ["http://a.example/", "https://b.example/", "https", "http:c", "httpz@host", "a@https"];
       const agents = ids.map((id) => aNewAgent({ id: id as AgentId }));

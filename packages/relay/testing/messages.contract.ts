@@ -34,7 +34,7 @@ function idsOf(summaries: readonly ThreadSummary[]): readonly string[] {
   return summaries.map(({ threadId }) => threadId);
 }
 
-/** Walks all pages and answers the ids of the threads in the order they came. */
+/** Reads all pages and answers the ids of the threads in their order. */
 async function allPages(store: RelayStore, said: Partial<ThreadsQuery>): Promise<readonly string[]> {
   const ids: string[] = [];
   let beforePosition: number | undefined = NEWEST;
@@ -46,7 +46,7 @@ async function allPages(store: RelayStore, said: Partial<ThreadsQuery>): Promise
   return ids;
 }
 
-export function describeMessageStore(open: OpenStore): void {
+export function describeMessages(open: OpenStore): void {
   describe("messages", () => {
     it("gives back the exact text of a message, in any script", async () => {
       await using store = await open();
@@ -63,14 +63,14 @@ export function describeMessageStore(open: OpenStore): void {
       assert.equal((await store.message(TENANT, id))?.json, json);
     });
 
-    it("keeps a message to somebody without a mailbox", async () => {
+    it("keeps a message to an agent without a mailbox", async () => {
       await using store = await open();
       const message = aNewMessage();
       await commit(store, { messages: [message] });
       assert.deepEqual(await store.message(TENANT, message.id), message);
       assert.equal(await store.delivery(TENANT, message.id), undefined);
       const [inThread] = (await store.thread({ ...THREAD, threadId: message.threadId })).messages;
-      assert.deepEqual(inThread, { message: message, delivery: undefined });
+      assert.deepEqual(inThread, { message, delivery: undefined });
     });
 
     it("finds a send key by sender, recipient and key together", async () => {
@@ -85,7 +85,7 @@ export function describeMessageStore(open: OpenStore): void {
       assert.equal((await store.sendKey(TENANT, LULU, CAROL, "k"))?.messageId, other.messages[0].id);
     });
 
-    it("shows a thread in the order of acceptance, each message with its delivery", async () => {
+    it("returns a thread in the order of acceptance, each message with its delivery", async () => {
       await using store = await open();
       // Ids that do not sort like the order in which the messages come.
       const ids = ["z", "a", "m"];
@@ -104,7 +104,7 @@ export function describeMessageStore(open: OpenStore): void {
   });
 
   describe("threads", () => {
-    it("come by their newest message, newest first, with what is in them", async () => {
+    it("are listed by their newest message, newest first, with their counts", async () => {
       await using store = await open();
       const json = JSON.stringify({ body: "长".repeat(1_000), subject: "题目" });
       const first = await send(store, { threadId: "一", acceptedAtMs: 10, json });
@@ -127,7 +127,7 @@ export function describeMessageStore(open: OpenStore): void {
       });
     });
 
-    it("begin with the message they are named after, and go on with those that name them", async () => {
+    it("begin with the message they are named after, and continue with those that name them", async () => {
       await using store = await open();
       const threadId = "thread_0198-甲";
       const first = await send(store, { id: "msg_0198-甲", threadId, acceptedAtMs: 10 });
@@ -168,7 +168,7 @@ export function describeMessageStore(open: OpenStore): void {
       assert.deepEqual(await allPages(store, { limit: 1 }), ["c", "d", "b", "a"]);
     });
 
-    it("are found within a bounded walk that can be gone on with", async () => {
+    it("are found by a bounded scan that can continue", async () => {
       await using store = await open();
       await send(store, { threadId: "wanted", sender: CAROL });
       for (let count = 0; count < 30; count += 1) await send(store, { threadId: `other-${count % 7}` });
@@ -178,7 +178,7 @@ export function describeMessageStore(open: OpenStore): void {
       assert.deepEqual(await allPages(store, { agent: CAROL, scanRowsMax: 10 }), ["wanted"]);
     });
 
-    it("count every message they walk over, also of threads that stood on an earlier page", async () => {
+    it("count every scanned message, also of threads on an earlier page", async () => {
       await using store = await open();
       await send(store, { threadId: "old" });
       for (let count = 0; count < 30; count += 1) await send(store, { threadId: "long" });
@@ -190,7 +190,7 @@ export function describeMessageStore(open: OpenStore): void {
       assert.deepEqual(await allPages(store, { scanRowsMax: 10 }), ["long", "old"]);
     });
 
-    it("count the messages of threads that nobody asked for, too", async () => {
+    it("count the messages of threads that the filter leaves out, too", async () => {
       await using store = await open();
       await send(store, { threadId: "wanted", sender: CAROL });
       for (let count = 0; count < 30; count += 1) await send(store, { threadId: "long" });
@@ -199,7 +199,7 @@ export function describeMessageStore(open: OpenStore): void {
       assert.deepEqual(await allPages(store, { agent: CAROL, scanRowsMax: 31 }), ["wanted"]);
     });
 
-    it("of any length are counted whole, with all who took part", async () => {
+    it("of any length are counted whole, with all participants", async () => {
       await using store = await open();
       await send(store, { threadId: "long", sender: CAROL, acceptedAtMs: 1 });
       const sent = Array.from({ length: 2_100 }, () => aSend({ threadId: "long" }));
@@ -212,7 +212,7 @@ export function describeMessageStore(open: OpenStore): void {
       assert.deepEqual(found?.participants.toSorted(), [CAROL, LULU, ZHIWEI, "dora@host"].toSorted());
     });
 
-    it("are none in an empty store", async () => {
+    it("are absent from an empty store", async () => {
       await using store = await open();
       assert.deepEqual(await threads(store), { threads: [], nextPosition: undefined });
     });

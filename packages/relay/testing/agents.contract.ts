@@ -27,7 +27,7 @@ async function put(store: RelayStore, agent: AgentRecord): Promise<void> {
   await commit(store, { agents: [agent] });
 }
 
-export function describeAgentStore(open: OpenStore): void {
+export function describeAgents(open: OpenStore): void {
   describe("agents", () => {
     it("gives back what was registered, in any script", async () => {
       await using store = await open();
@@ -64,7 +64,7 @@ export function describeAgentStore(open: OpenStore): void {
       assert.equal(await clashOf(store, { agents: [aNewAgent()] }), "agent");
     });
 
-    it("finds an agent by id, alias and display name, which means nobody where it is an id or alias", async () => {
+    it("finds an agent by id, alias and display name; a display name that is an id or alias finds none", async () => {
       await using store = await open();
       await put(store, aNewAgent({ id: "b@host" as AgentId, displayName: "a@host", aliases: ["bee"] }));
       await put(store, aNewAgent({ id: "a@host" as AgentId, displayName: "bee", aliases: ["ay"] }));
@@ -72,10 +72,10 @@ export function describeAgentStore(open: OpenStore): void {
       assert.deepEqual(await store.agentsNamed(TENANT, "bee"), ["b@host"]);
       assert.deepEqual(await store.agentsNamed(TENANT, "ay"), ["a@host"]);
       assert.deepEqual(await store.agentsNamed(TENANT, "AY"), []);
-      assert.deepEqual(await store.agentsNamed(TENANT, "nobody"), []);
+      assert.deepEqual(await store.agentsNamed(TENANT, "unknown"), []);
     });
 
-    it("finds nobody by the id of an agent that has left, whatever others show as their name", async () => {
+    it("finds no agent by the id of a removed one, whatever others display as their name", async () => {
       await using store = await open();
       await put(store, aNewAgent({ id: "a@host" as AgentId }));
       await put(store, aNewAgent({ id: "b@host" as AgentId, displayName: "a@host" }));
@@ -157,19 +157,17 @@ export function describeAgentStore(open: OpenStore): void {
       assert.equal((await stored(store, ZHIWEI)).publicKey, "k2");
     });
 
-    it("gives the card as its owner wrote it last, and the same object while it stays", async () => {
+    it("gives the card that its owner wrote last", async () => {
       await using store = await open();
       assert.equal(await store.agentCard(TENANT, ZHIWEI), undefined);
       await commit(store, { agents: [aNewAgent({ card: { name: "知微" } })] });
-      const card = await store.agentCard(TENANT, ZHIWEI);
-      assert.deepEqual(card, { name: "知微" });
-      assert.equal(await store.agentCard(TENANT, ZHIWEI), card);
+      assert.deepEqual(await store.agentCard(TENANT, ZHIWEI), { name: "知微" });
       await commit(store, { agents: [aNewAgent({ card: { name: "新" }, version: 1 })] });
       assert.deepEqual(await store.agentCard(TENANT, ZHIWEI), { name: "新" });
       assert.equal(await store.agentCard(OTHER_TENANT, ZHIWEI), undefined);
     });
 
-    it("tells since when an id is its agent's, and of nobody else", async () => {
+    it("tells since when an id is its agent's", async () => {
       await using store = await open();
       await put(store, aNewAgent());
       assert.equal(await store.othersBeforeMs(TENANT, ZHIWEI), 0);
@@ -182,7 +180,7 @@ export function describeAgentStore(open: OpenStore): void {
       assert.equal(await store.othersBeforeMs(TENANT, LULU), 0);
     });
 
-    it("knows no key of an agent that has none, or that it does not know", async () => {
+    it("finds no key of an unknown agent, or of one without a key", async () => {
       await using store = await open();
       await put(store, aNewAgent());
       assert.equal(await store.publicKeyOf(TENANT, ZHIWEI), undefined);
@@ -214,7 +212,7 @@ export function describeAgentStore(open: OpenStore): void {
       assert.equal(await clashOf(store, { agents: [back] }), "agent_key");
     });
 
-    it("lets one of two agents that bring the same key at once have it", async () => {
+    it("gives a key to one of two agents that bring it at the same moment", async () => {
       await using store = await open();
       const outcomes = await Promise.all([
         clashOf(store, { agents: [aNewAgent({ publicKey: "k1" })] }),
@@ -248,7 +246,7 @@ export function describeAgentStore(open: OpenStore): void {
       assert.deepEqual(await store.chainHead(TENANT), before);
     });
 
-    it("does not mind a sighting of somebody it does not know", async () => {
+    it("ignores a sighting of an unknown agent", async () => {
       await using store = await open();
       await store.touchAgent(TENANT, LULU, 2_000);
       assert.equal(await store.agent(TENANT, LULU), undefined);

@@ -18,7 +18,8 @@ import {
   TENANT,
   ZHIWEI,
 } from "../../../testing/store-builders.ts";
-import { SqliteRelayStore } from "./sqlite-relay-store.ts";
+import type { RelayStore } from "../../core/ports/relay-store.ts";
+import { openSqliteStore } from "./sqlite-relay-store.ts";
 
 const FIRST = "0001-post-office.sql";
 const SECOND = "0002-trust.sql";
@@ -26,8 +27,8 @@ const THIRD = "0003-live-delivery.sql";
 
 const directory = mkdtempSync(join(tmpdir(), "a2a-relay-migrate-"));
 
-function open(path: string): Promise<SqliteRelayStore> {
-  return SqliteRelayStore.open({
+function open(path: string): Promise<RelayStore> {
+  return openSqliteStore({
     path,
     checkpointPages: 1_000,
     onFatal: (error) => {
@@ -133,7 +134,7 @@ function writeThirdSchema(path: string): void {
 describe("migrations", () => {
   after(() => rmSync(directory, { recursive: true, force: true }));
 
-  it("open a file of the first schema with all that was in it, and go on in it", async () => {
+  it("open a file of the first schema with all its records, and continue it", async () => {
     const path = join(directory, "relay.db");
     writeFirstSchema(path);
     for (let round = 0; round < 2; round += 1) {
@@ -155,7 +156,7 @@ describe("migrations", () => {
     assert.deepEqual(await readIds(store, { afterPosition: 3 }), [id]);
   });
 
-  it("tell what the mail of an older file is for: its requests wait as work", async () => {
+  it("give the deliveries of an older file their purpose: its requests are work", async () => {
     const path = join(directory, "purposes.db");
     writeFirstSchema(path);
     await using store = await open(path);
@@ -166,7 +167,7 @@ describe("migrations", () => {
     assert.equal(await store.oldestMailbox(TENANT, "work", NOON_MS), undefined);
   });
 
-  it("keep the keys of an older file, which sign nothing, and let its mail be pushed", async () => {
+  it("keep the keys of an older file, which sign nothing, and let its messages be pushed", async () => {
     const path = join(directory, "second.db");
     writeSecondSchema(path);
     await using store = await open(path);
@@ -194,7 +195,7 @@ describe("migrations", () => {
     );
   });
 
-  it("tell the story of a message of an older file beside those of new ones, also once it is gone", async () => {
+  it("return the events of a message of an older file, also after it is retired", async () => {
     const path = join(directory, "stories.db");
     writeFirstSchema(path);
     const hash = "ab".repeat(32);

@@ -3,11 +3,8 @@ import { describe, it } from "node:test";
 import { mailboxTopic } from "../src/core/ports/change-feed.ts";
 import type { RelayStore } from "../src/core/ports/relay-store.ts";
 import { ownThreadId } from "../src/core/rules/own-thread.ts";
-import { describeBoundedAnswers } from "./bounded-answers.contract.ts";
 import { NOON_MS } from "./fake-clock.ts";
-import { describeLeases } from "./leases.contract.ts";
-import { describeDeliveryPurposes } from "./delivery-purposes.contract.ts";
-import { describeMailboxStore } from "./mailbox-store.contract.ts";
+import { describeDeliveries } from "./deliveries.contract.ts";
 import {
   aNewMessage,
   aSend,
@@ -30,31 +27,28 @@ import {
   ZHIWEI,
 } from "./store-builders.ts";
 
-/** All that the mailbox shows is what is kept. */
-async function assertShowsWhatIsKept(store: RelayStore, ids: readonly string[]): Promise<void> {
-  const mail = await store.availableMessages(READ);
-  assert.deepEqual(idsOf(mail), ids);
-  for (const { delivery, message } of mail) {
+/** The mailbox returns exactly what the store keeps. */
+async function assertReturnsWhatIsKept(store: RelayStore, ids: readonly string[]): Promise<void> {
+  const found = await store.availableMessages(READ);
+  assert.deepEqual(idsOf(found), ids);
+  for (const { delivery, message } of found) {
     assert.deepEqual(delivery, await storedDelivery(store, message.id));
     assert.deepEqual(message, await store.message(TENANT, message.id));
   }
 }
 
-/** A store may show new mail to those who wait for it without reading it back; it must not show anything else. */
-export function describeAwaitedDeliveries(openStore: OpenStore): void {
+/** A watch on a mailbox changes nothing of what the mailbox returns. */
+export function describeWatchedMailboxes(openStore: OpenStore): void {
   const open = async (): Promise<RelayStore> => {
     const store = await openStore();
     for (const agentId of [LULU, ZHIWEI]) store.feed.watch(mailboxTopic(TENANT, agentId));
     return store;
   };
 
-  describe("mailboxes that somebody watches", () => {
-    describeMailboxStore(open);
-    describeDeliveryPurposes(open);
-    describeLeases(open);
-    describeBoundedAnswers(open);
+  describe("watched mailboxes", () => {
+    describeDeliveries(open);
 
-    it("show new mail of every sort as it is kept", async () => {
+    it("return new messages of every kind as the store keeps them", async () => {
       await using store = await open();
       const id = `msg_${newId("0")}`;
       const sent = [
@@ -65,21 +59,21 @@ export function describeAwaitedDeliveries(openStore: OpenStore): void {
         await send(store, {}, { reservedFor: "w1", expiresAtMs: NOON_MS + 1 }),
         await send(store, { json: JSON.stringify({ body: "信".repeat(100_000) }) }),
       ];
-      await assertShowsWhatIsKept(
+      await assertReturnsWhatIsKept(
         store,
         sent.map((message) => message.id),
       );
     });
 
-    it("show the messages of one commit, whichever way round it brings them", async () => {
+    it("return the messages of one commit, whatever the order of its deliveries", async () => {
       await using store = await open();
       const messages = [aNewMessage({ id: "甲" }), aNewMessage({ id: "乙", json: `{"body":"乙"}` })];
       const deliveries = messages.map((message) => deliveryOf(message)).toReversed();
-      await commit(store, { messages: messages, deliveries });
-      await assertShowsWhatIsKept(store, ["甲", "乙"]);
+      await commit(store, { messages, deliveries });
+      await assertReturnsWhatIsKept(store, ["甲", "乙"]);
     });
 
-    it("show what became of new mail", async () => {
+    it("return the changes of new deliveries", async () => {
       await using store = await open();
       const [marked, freed, again, gone, leased] = await Promise.all(
         Array.from({ length: 5 }, async () => (await send(store, {}, { reservedFor: "w1" })).id),
@@ -90,21 +84,21 @@ export function describeAwaitedDeliveries(openStore: OpenStore): void {
       await change(store, again ?? "", { state: "available" });
       await settle(store, gone ?? "");
       await change(store, leased ?? "", { state: "leased", leaseId: "租约" });
-      await assertShowsWhatIsKept(store, [marked ?? "", freed ?? "", again ?? ""]);
+      await assertReturnsWhatIsKept(store, [marked ?? "", freed ?? "", again ?? ""]);
     });
 
-    it("show nothing of mail that was leased in the commit that brought it", async () => {
+    it("leave out a message that was leased in the commit that brought it", async () => {
       await using store = await open();
       const sent = store.commit(aSend());
       const taken = lease(store);
       await sent;
-      const [mail] = await taken;
-      assert.equal(mail?.delivery.state, "leased");
-      assert.deepEqual(mail.delivery, await storedDelivery(store, mail.message.id));
+      const [leased] = await taken;
+      assert.equal(leased?.delivery.state, "leased");
+      assert.deepEqual(leased.delivery, await storedDelivery(store, leased.message.id));
       assert.deepEqual(await readIds(store), []);
     });
 
-    it("show nothing of a message that could not be written, and the next one in its place", async () => {
+    it("leave out a message that could not be written, and return the next one", async () => {
       await using store = await open();
       const [first, second] = [aSend({ id: "同名" }), aSend({ id: "同名", json: `{"body":"晚了"}` })];
       const outcomes = await Promise.all([
@@ -118,7 +112,7 @@ export function describeAwaitedDeliveries(openStore: OpenStore): void {
       );
       assert.equal(await clashOf(store, second), "message_id");
       const long = await send(store, { json: JSON.stringify({ body: "信".repeat(100_000) }) });
-      await assertShowsWhatIsKept(store, ["同名", "別", long.id]);
+      await assertReturnsWhatIsKept(store, ["同名", "別", long.id]);
     });
   });
 }

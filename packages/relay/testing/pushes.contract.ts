@@ -27,7 +27,6 @@ import {
 } from "./store-builders.ts";
 
 const LONG_MS = 30_000;
-const SHORT_MS = 20;
 
 async function storedEndpoint(store: RelayStore, said: Partial<PushEndpoint> = {}): Promise<PushEndpoint> {
   const endpoint = aNewPushEndpoint(said);
@@ -46,9 +45,9 @@ async function listedIds(store: RelayStore, said: Partial<PushFilter> = {}): Pro
   return (await store.pushesOf(filter)).map(({ messageId }) => messageId);
 }
 
-export function describePushStore(open: OpenStore): void {
+export function describePushes(open: OpenStore): void {
   describeEndpoints(open);
-  describePushes(open);
+  describePushRecords(open);
   describeDuePushes(open);
   describePushAttempts(open);
 }
@@ -113,7 +112,7 @@ function describeEndpoints(open: OpenStore): void {
       assert.deepEqual(await store.activePushEndpoints(paged.at(-1), 2), []);
     });
 
-    it("leave the list when they are disabled, and the place in it is found without them", async () => {
+    it("leave the list when they are disabled, and the next page is found without them", async () => {
       await using store = await open();
       const first = await storedEndpoint(store, { agentId: "a@host" as AgentId });
       const second = await storedEndpoint(store, { agentId: "b@host" as AgentId });
@@ -125,7 +124,7 @@ function describeEndpoints(open: OpenStore): void {
       assert.equal((await store.activePushEndpoints(undefined, 10)).length, 2);
     });
 
-    it("wake whoever waits for them, once they can be read, whatever the tenant", async () => {
+    it("wake the readers of their topic, once they can be read, whatever the tenant", async () => {
       await using store = await open();
       using watch = store.feed.watch(PUSH_ENDPOINTS_TOPIC);
       const woken = watch.changed({ timeoutMs: LONG_MS });
@@ -168,28 +167,28 @@ function describeEndpoints(open: OpenStore): void {
       assert.deepEqual(names, expected);
     });
 
-    it("wake nobody when the change is refused, or is only progress, a push or other mail", async () => {
+    it("wake no reader when the change is refused, or is only progress, a push or a message", async () => {
       await using store = await open();
       const endpoint = await storedEndpoint(store);
       using watch = store.feed.watch(PUSH_ENDPOINTS_TOPIC);
       using mailbox = store.feed.watch(mailboxTopic(TENANT, LULU));
       assert.equal(await clashOf(store, { pushEndpoints: [{ ...endpoint, version: 7 }] }), "push_endpoint");
-      const known = await send(store);
-      assert.equal(await clashOf(store, { pushEndpoints: [endpoint], messages: [known] }), "message_id");
+      const existing = await send(store);
+      assert.equal(await clashOf(store, { pushEndpoints: [endpoint], messages: [existing] }), "message_id");
       await storedPush(store);
       await commit(store, { pushProgress: [{ ...endpoint, afterPosition: 5 }] });
-      assert.equal(await watch.changed({ timeoutMs: SHORT_MS }), false);
+      assert.equal(await watch.changed({ timeoutMs: 0 }), false);
       const moved = await store.pushEndpoint(TENANT, ZHIWEI);
       assert.equal(moved?.afterPosition, 5);
       assert.equal(await clashOf(store, { pushProgress: [endpoint] }), "push_endpoint");
       await commit(store, { pushEndpoints: [moved] });
       assert.equal(await watch.changed({ timeoutMs: LONG_MS }), true);
-      assert.equal(await mailbox.changed({ timeoutMs: SHORT_MS }), false);
+      assert.equal(await mailbox.changed({ timeoutMs: 0 }), false);
     });
   });
 }
 
-function describePushes(open: OpenStore): void {
+function describePushRecords(open: OpenStore): void {
   describe("pushes", () => {
     it("are given back with every field, in every state", async () => {
       await using store = await open();
@@ -219,15 +218,15 @@ function describePushes(open: OpenStore): void {
       assert.equal(await clashOf(store, { pushes: [{ ...before, version: 0 }] }), "push");
     });
 
-    it("are refused for a message that nobody knows, also when it has just gone", async () => {
+    it("are refused for an unknown message, also for one that was just retired", async () => {
       await using store = await open();
       assert.equal(await clashOf(store, { pushes: [pushOf(aNewMessage())] }), "push");
       const message = await send(store);
       await settle(store, message.id);
       await store.retireMessages(TENANT, [message.id], NOON_MS);
       assert.equal(await clashOf(store, { pushes: [pushOf(message)] }), "push");
-      const elsewhere = await send(store, { tenant: OTHER_TENANT });
-      assert.equal(await clashOf(store, { pushes: [pushOf(elsewhere, { tenant: TENANT })] }), "push");
+      const foreign = await send(store, { tenant: OTHER_TENANT });
+      assert.equal(await clashOf(store, { pushes: [pushOf(foreign, { tenant: TENANT })] }), "push");
     });
 
     it("are written together with the message and the cursor, or not at all", async () => {
@@ -246,13 +245,13 @@ function describePushes(open: OpenStore): void {
         const nonce = { keyId: "key", nonce: "用过", expiresAtMs: NOON_MS };
         const fresh = { ...nonce, nonce: "没用过" };
         const endpoint = await storedEndpoint(store);
-        const known = await storedPush(store);
-        const stored = await store.message(TENANT, known.messageId);
+        const existing = await storedPush(store);
+        const stored = await store.message(TENANT, existing.messageId);
         assert.ok(stored);
         await commit(store, { nonces: [nonce] });
         const sent = aSend();
         const [message] = sent.messages;
-        const stale = { ...known, version: 7 };
+        const stale = { ...existing, version: 7 };
         const bad: Record<typeof clash, Partial<Changes>> = {
           push: { pushes: [pushOf(message), stale] },
           push_endpoint: { pushEndpoints: [endpoint, aNewPushEndpoint({ agentId: LULU, version: 3 })] },
@@ -264,17 +263,17 @@ function describePushes(open: OpenStore): void {
           ...sent,
           events: [anEvent({ messageId: message.id })],
           pushEndpoints: [{ ...endpoint, afterPosition: 9 }],
-          pushes: [pushOf(message), { ...known, state: "delivered" }],
-          pushAttempts: [attemptOf(known), attemptOf(pushOf(message))],
+          pushes: [pushOf(message), { ...existing, state: "delivered" }],
+          pushAttempts: [attemptOf(existing), attemptOf(pushOf(message))],
           nonces: [fresh],
           ...bad[clash],
         };
         assert.equal(await clashOf(store, changes), clash);
         assert.deepEqual(await store.pushEndpoint(TENANT, ZHIWEI), endpoint);
-        assert.deepEqual(await store.push(TENANT, known.messageId), known);
-        assert.deepEqual(await store.pushAttempts(TENANT, known.messageId, 100), []);
+        assert.deepEqual(await store.push(TENANT, existing.messageId), existing);
+        assert.deepEqual(await store.pushAttempts(TENANT, existing.messageId, 100), []);
         assert.equal(await store.push(TENANT, message.id), undefined);
-        assert.deepEqual(await readIds(store), [known.messageId]);
+        assert.deepEqual(await readIds(store), [existing.messageId]);
         assert.deepEqual(await store.chainHead(TENANT), head);
         await commit(store, { nonces: [fresh] });
       });

@@ -34,7 +34,7 @@ async function find(store: RelayStore, said: Partial<TaskFilter> = {}): Promise<
   return tasks.map(({ id }) => id);
 }
 
-export function describeTaskStore(open: OpenStore): void {
+export function describeTasks(open: OpenStore): void {
   describe("tasks", () => {
     it("gives back every field, in any script", async () => {
       await using store = await open();
@@ -55,7 +55,7 @@ export function describeTaskStore(open: OpenStore): void {
       assert.equal(await store.task(TENANT, "unknown"), undefined);
     });
 
-    it("updates by version, and lets only one of many completions through", async () => {
+    it("updates by version, and accepts only one of many completions", async () => {
       await using store = await open();
       const before = await stored(store, await put(store));
       const outcomes = await Promise.all(
@@ -170,7 +170,7 @@ export function describeTaskStore(open: OpenStore): void {
       assert.deepEqual(await byClientId(ZHIWEI, "编号"), []);
     });
 
-    it("have a client id of their own among those of their requester, finished or not", async () => {
+    it("have a client id that is unique for their requester, finished or not", async () => {
       await using store = await open();
       const first = await put(store, { clientId: "编号" });
       await commit(store, { tasks: [{ ...(await stored(store, first)), state: "completed" }] });
@@ -204,7 +204,7 @@ export function describeTaskStore(open: OpenStore): void {
       assert.equal(await found(), undefined);
     });
 
-    it("are overdue from the very moment of their deadline until they are finished", async () => {
+    it("are overdue from the very millisecond of their deadline until they are finished", async () => {
       await using store = await open();
       const late = await put(store, { deadlineMs: NOON_MS + 10, state: "input-required" });
       const later = await put(store, { deadlineMs: NOON_MS + 20 });
@@ -222,7 +222,7 @@ export function describeTaskStore(open: OpenStore): void {
   });
 
   describe("artifacts", () => {
-    it("come in the order in which they were first put; a known one is replaced in its place", async () => {
+    it("come in the order in which they were first put; a replaced one keeps its rank", async () => {
       await using store = await open();
       const artifact = (artifactId: string, text: string): Artifact => ({ artifactId, parts: [{ text }] });
       const taskId = await put(store);

@@ -49,7 +49,7 @@ async function assertChainHolds(store: RelayStore): Promise<void> {
   assert.deepEqual(await store.chainHead(TENANT), { seq: previous.seq, hash: previous.hash });
 }
 
-export function describeJournalStore(open: OpenStore): void {
+export function describeJournal(open: OpenStore): void {
   describe("the journal", () => {
     it("starts at the genesis", async () => {
       await using store = await open();
@@ -91,7 +91,7 @@ export function describeJournalStore(open: OpenStore): void {
       assert.ok((await store.chainHead(TENANT)).seq >= 1 + 40 + 80);
     });
 
-    it("shows events page by page", async () => {
+    it("returns events page by page", async () => {
       await using store = await open();
       for (let count = 0; count < 5; count += 1) await commit(store, { events: [anEvent()] });
       const first = await page(store, { limit: 2 });
@@ -126,7 +126,7 @@ export function describeJournalStore(open: OpenStore): void {
       assert.deepEqual(await seqs(store, { agentId: ZHIWEI, type: "message.dead" }), [2]);
     });
 
-    it("finds the events of one task without a walk, and goes on behind them", async () => {
+    it("finds the events of one task without a scan, and continues after them", async () => {
       await using store = await open();
       const others = Array.from({ length: 20 }, () => anEvent());
       await commit(store, { events: [anEvent({ taskId: "活-1" }), ...others, anEvent({ taskId: "活-1" })] });
@@ -140,7 +140,7 @@ export function describeJournalStore(open: OpenStore): void {
       assert.equal((await page(store, filter)).lastSeq, 23);
     });
 
-    it("walks a bounded number of events and says where to go on", async () => {
+    it("scans a bounded number of events and says where the next page starts", async () => {
       await using store = await open();
       await commit(store, { events: Array.from({ length: 20 }, () => anEvent()) });
       await commit(store, { events: [anEvent({ type: "agent.removed" })] });
@@ -158,7 +158,7 @@ export function describeJournalStore(open: OpenStore): void {
       assert.equal(third.hasMore, false);
     });
 
-    it("tells the story of one message", async () => {
+    it("returns the events of one message", async () => {
       await using store = await open();
       const { id } = await send(store);
       await send(store);
@@ -175,12 +175,12 @@ export function describeJournalStore(open: OpenStore): void {
       assert.deepEqual(await store.eventsOfMessage(TENANT, "unknown"), []);
     });
 
-    it("tells the stories of messages whose events come in any order, also once the messages are gone", async () => {
+    it("returns the events of messages in any order of events, also after the messages are retired", async () => {
       await using store = await open();
       const messages = ["甲", "乙", "丙"].map((id) => aNewMessage({ id }));
       const about = (messageId: string, type: EventType): EventDraft => anEvent({ messageId, type });
       await commit(store, {
-        messages: messages,
+        messages,
         deliveries: messages.map((message) => deliveryOf(message)),
         events: [
           about("甲", "push.replayed"),
@@ -206,7 +206,7 @@ export function describeJournalStore(open: OpenStore): void {
       assert.deepEqual((await page(store)).events, events);
     });
 
-    it("lets go of its beginning and remembers where it was cut", async () => {
+    it("retires its beginning and keeps the anchor", async () => {
       await using store = await open();
       for (let count = 1; count <= 6; count += 1)
         await commit(store, { events: [anEvent({ atMs: count * 10 })] });
@@ -249,7 +249,7 @@ export function describeJournalStore(open: OpenStore): void {
       assert.deepEqual(await store.chainAnchor(TENANT), anchorAt(2));
     });
 
-    it("goes on after all of its events are retired", async () => {
+    it("continues after all of its events are retired", async () => {
       await using store = await open();
       await commit(store, { events: [anEvent(), anEvent()] });
       const head = await store.chainHead(TENANT);
