@@ -18,7 +18,7 @@ interface Stage {
   readonly name: string;
   readonly what: string;
   readonly files: string;
-  /** Without limit, a test that hangs would hang whoever waits for the run. */
+  /** Ends a stage that hangs. */
   readonly timeoutMs: number;
   /** The programs to run over the files, each a list of arguments for Node. */
   commands(files: readonly string[]): readonly (readonly string[])[];

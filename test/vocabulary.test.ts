@@ -28,7 +28,7 @@ const EXEMPT: readonly { readonly pattern: RegExp; readonly in?: RegExp; readonl
     in: /^packages\/relay\/src\/stores\/sqlite\//,
     why: "a column of the table event",
   },
-  { pattern: /\bplace\b/g, in: /^test\/faults\/(?:tampering|chain-forgery)\b/, why: "the same column" },
+  { pattern: /\bplace\b/g, in: /^test\/faults\/(?:tampering|forged-chain)\b/, why: "the same column" },
   { pattern: /0007-acceptance-by-letter/g, why: "an applied migration" },
   { pattern: /@[\w-]*mail\b|\be-?mail\b/gi, why: "electronic mail" },
   {

@@ -27,8 +27,8 @@ export class SseStream extends MailboxStream {
     }
     const last = events.at(-1);
     if (last !== undefined) {
-      const mail = events.map(({ data }) => JSON.parse(data) as InboxItem);
-      this.listener.onMail(mail, last.id, at);
+      const items = events.map(({ data }) => JSON.parse(data) as InboxItem);
+      this.listener.onMessages(items, last.id, at);
     }
     if (isEnded) throw new Error("the server ended the stream");
   }

@@ -15,7 +15,7 @@ const AGENTS: readonly (readonly [string, SdkAgentOptions])[] = [
 ];
 
 for (const [name, options] of AGENTS) {
-  describe(`an agent elsewhere that speaks ${name}`, () => {
+  describe(`a remote agent that speaks ${name}`, () => {
     it("does what it is asked, and the task here has its artifacts and its end", async () => {
       await using relay = await openHttpRelay(RELAY);
       await using agent = await startSdkAgent(options);
@@ -51,7 +51,7 @@ for (const [name, options] of AGENTS) {
       assert.equal((await until(relay, rejected.taskId, "rejected")).status_text, "不做");
     });
 
-    it("answers with a message, and is told when nobody waits for it any more", async () => {
+    it("answers with a message, and is told when its task is canceled", async () => {
       await using relay = await openHttpRelay(RELAY);
       await using agent = await startSdkAgent(options);
       const plain = await ask(relay, agent.url, "message 收到");
@@ -71,7 +71,7 @@ for (const [name, options] of AGENTS) {
 }
 
 describe("an agent that registers with push: a2a", () => {
-  it("is called at its card, its folder or its interface, and has its mail acknowledged", async () => {
+  it("is called at its card, its folder or its interface, and has its messages acknowledged", async () => {
     await using relay = await openHttpRelay(RELAY);
     await using agent = await startSdkAgent();
     for (const callback_url of [agent.cardUrl, agent.url, agent.rpcUrl]) {

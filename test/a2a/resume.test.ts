@@ -138,7 +138,7 @@ describe("a stream that is cut", { timeout: 30_000 }, () => {
     }
   });
 
-  it("is refused a place that is none", async () => {
+  it("is refused a cursor that is none", async () => {
     for (const [, request] of SUBSCRIPTIONS) {
       const { method, path, body } = request(id);
       const { text } = await relay.call(method, path, body, { "last-event-id": "behind-the-moon" });
@@ -187,7 +187,7 @@ describe("a stream that goes on", { timeout: 20_000 }, () => {
     }
   });
 
-  it("gives signs of life that are no events", async () => {
+  it("sends heartbeats that are no events", async () => {
     await using relay = await A2aRelay.open({ env: { A2A_RELAY_HEARTBEAT_MS: "20" } });
     await relay.register(AGENT);
     const id = await ask(relay);

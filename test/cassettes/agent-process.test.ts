@@ -93,17 +93,17 @@ class Command implements AsyncDisposable {
   /** Resolves once it has said this. */
   async said(words: RegExp): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const look = (): void => {
+    const check = (): void => {
       if (words.test(this.stdout + this.stderr)) resolve();
     };
     const late = setTimeout(
       () => reject(new Error(`it did not say ${String(words)}: ${this.stderr}`)),
       SAID_MS_MAX,
     );
-    this.#process.stdout.on("data", look);
-    this.#process.stderr.on("data", look);
+    this.#process.stdout.on("data", check);
+    this.#process.stderr.on("data", check);
     this.exited.then(() => reject(new Error(`it ended: ${this.stderr}`)), reject);
-    look();
+    check();
     await promise.finally(() => clearTimeout(late));
   }
 
@@ -164,7 +164,7 @@ describe("a2a-relay agent replay", () => {
     assert.match(strict.stderr, /1 messages came that .*talk\.yaml does not match/);
   });
 
-  it("says which line of a cassette is wrong, and that nobody is registered, before it takes mail", async () => {
+  it("says which line of a cassette is wrong, and that the agent is unknown, before it takes messages", async () => {
     await using scene = await Scene.open();
     const broken = scene.run(
       "replay",

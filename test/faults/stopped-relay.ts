@@ -2,7 +2,7 @@ import { cp, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type ChildRelay, startChildRelay } from "../support/child-relay.ts";
-import { registerBoth } from "./post.ts";
+import { registerBoth } from "./messages.ts";
 
 /** The files of a relay that is no longer running, to be damaged and started again, each time from a copy. */
 export interface StoppedRelay extends AsyncDisposable {

@@ -4,11 +4,11 @@ import { after, before, describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type HttpRelay, LULU, openHttpRelay, ZHIWEI } from "../../packages/relay/testing/http-relay.ts";
 
-const LETTERS = 100;
+const MESSAGES = 100;
 
 /** A batch of about 150 KiB whose every message says whose it is. */
 function batchOf(owner: string): string {
-  const messages = Array.from({ length: LETTERS }, (_, number) => {
+  const messages = Array.from({ length: MESSAGES }, (_, number) => {
     const subject = `${owner} ${number}`;
     return { from: LULU, to: ZHIWEI, subject, body: `${subject} 知微你好 `.repeat(40) };
   });
@@ -25,7 +25,7 @@ function assertOwn(json: string, owner: string): void {
   const { results } = JSON.parse(json) as {
     readonly results: readonly { readonly message?: { readonly subject: string; readonly body: string } }[];
   };
-  assert.equal(results.length, LETTERS);
+  assert.equal(results.length, MESSAGES);
   for (const [number, { message }] of results.entries()) {
     const subject = `${owner} ${number}`;
     assert.equal(message?.subject, subject);

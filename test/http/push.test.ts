@@ -6,7 +6,7 @@ import { eventually } from "../support/eventually.ts";
 import { answers, PushReceiver, signaturesBy, with200 } from "../support/push-receiver.ts";
 import { KAMES, openPushingRelay } from "../support/pushing-relay.ts";
 
-describe("mail that is pushed", () => {
+describe("a message that is pushed", () => {
   it("arrives at once, signed, as the mailbox shows it, and waits there to be acknowledged", async () => {
     await using receiver = await PushReceiver.open();
     await using relay = await openPushingRelay();
@@ -47,10 +47,10 @@ describe("mail that is pushed", () => {
     await relay.pushTo(receiver.url);
     await receiver.arrived(messages.length);
     for (const [index, { id }] of messages.entries()) {
-      const place = receiver.ids.indexOf(encodeURIComponent(id));
+      const position = receiver.ids.indexOf(encodeURIComponent(id));
       assert.ok(
-        Math.abs(place - index) <= LIMITS.pushesOfEndpointMax,
-        `${id} came as ${place}, not ${index}`,
+        Math.abs(position - index) <= LIMITS.pushesOfEndpointMax,
+        `${id} came as ${position}, not ${index}`,
       );
     }
     assert.equal(new Set(receiver.ids).size, messages.length);

@@ -60,7 +60,7 @@ describe("a task over HTTP", () => {
     assert.equal((await complete({ lease_id })).status, 200);
   });
 
-  it("that was canceled says so to whoever still works on it", async () => {
+  it("that was canceled says so to its worker", async () => {
     await using relay = await openHttpRelay();
     const { task_id } = await relay.send({ type: "request" });
     await relay.post(`/tasks/${task_id}/cancel`, { reason: "不用了" });
@@ -130,7 +130,7 @@ describe("GET /tasks", () => {
     const { cursor } = (await relay.get("/tasks?limit=1")).json;
     assert.deepEqual(await ids(`since=${cursor}`), [child]);
     await relay.refused(relay.get("/tasks?state=done"), "invalid_argument", /^state: /);
-    await relay.refused(relay.get("/tasks?agent=nobody"), "unknown_agent");
+    await relay.refused(relay.get("/tasks?agent=missing"), "unknown_agent");
   });
 });
 

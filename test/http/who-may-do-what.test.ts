@@ -33,7 +33,7 @@ class World implements AsyncDisposable, Fixture {
     await world.as("root", "POST", "/agents/register", { agent_id: KAMES });
     world.keys.set("kames", await world.newKey({ agent_id: KAMES }));
     world.keys.set("acme's operator", await world.newKey({ tenant: "acme" }));
-    world.keys.set("nobody", undefined);
+    world.keys.set("anonymous", undefined);
     world.keys.set("unknown", "key_0190abcd-0000-7000-8000-000000000000.zzzzzzzzzzzzzzzz");
     return world;
   }
@@ -120,7 +120,7 @@ describe("who may do what", () => {
       });
       after(() => world[Symbol.asyncDispose]());
 
-      // Whoever is refused comes first, so that whoever is not may change what it likes.
+      // Refused callers come first, because the others change what they touch.
       const refusedFirst = CALLERS.toSorted((a, b) => Number(mayCall(row, a)) - Number(mayCall(row, b)));
       for (const caller of refusedFirst) {
         if (mayCall(row, caller)) it(`is open to ${caller}`, () => assertOpen(world, row, caller));
@@ -143,7 +143,7 @@ async function assertOpen(world: World, row: Row, caller: Caller): Promise<void>
   // Those of another tenant may call, and meet only their own.
   if (caller.startsWith("acme")) {
     assertTellsNothing(answer.text, caller);
-    if (row.elsewhere !== undefined) assert.equal(answer.status, row.elsewhere, answer.text);
+    if (row.otherTenant !== undefined) assert.equal(answer.status, row.otherTenant, answer.text);
     return;
   }
   const expected = row.answers ?? [200, 201];
@@ -155,7 +155,7 @@ async function assertClosed(world: World, row: Row, caller: Caller): Promise<voi
   const tenant = caller.startsWith("acme") ? "acme" : "default";
   const known = await world.eventsIn(tenant);
   const answer = await world.call(caller, row);
-  const isStranger = caller === "nobody" || caller === "unknown";
+  const isStranger = caller === "anonymous" || caller === "unknown";
   const refusal = row.hidden?.includes(caller) === true ? 404 : 403;
   const status = isStranger ? 401 : refusal;
   assert.equal(answer.status, status, answer.text.slice(0, 300));

@@ -7,7 +7,7 @@ import type { Readable } from "node:stream";
 
 const LAUNCHER = join(import.meta.dirname, "..", "..", "packages", "relay", "bin", "a2a-relay.js");
 const START_MS_MAX = 30_000;
-/** The relay's own promise is 10 s; whoever takes longer is ended. */
+/** The relay promises 10 s; after this it is killed. */
 const STOP_MS_MAX = 20_000;
 
 export interface ChildRelayOptions {
@@ -156,11 +156,11 @@ class Child implements Omit<ChildRelay, "url"> {
 
   async #heard(stream: Readable, what: string, isThere: () => boolean): Promise<void> {
     const heard = new Promise<void>((resolve) => {
-      const look = (): void => {
+      const check = (): void => {
         if (isThere()) resolve();
       };
-      stream.on("data", look);
-      look();
+      stream.on("data", check);
+      check();
     });
     const ended = this.exited.then(({ code, signal }): void => {
       if (isThere()) return;

@@ -6,7 +6,7 @@ export interface ReceivedEvent<Data = unknown> {
   readonly data: Data;
 }
 
-/** A sign of life is a comment; the end of the stream is undefined. */
+/** A heartbeat is a comment; the end of the stream is undefined. */
 export type Received<Data> = ReceivedEvent<Data> | "heartbeat" | undefined;
 
 /** Reads server-sent events, one after the other, as they come. */
@@ -55,7 +55,7 @@ export class EventReader<Data = unknown> implements AsyncDisposable {
     }
   }
 
-  /** The next event, whatever signs of life come before it. */
+  /** The next event, after any heartbeats. */
   async event(): Promise<ReceivedEvent<Data>> {
     for (;;) {
       const received = await this.next();

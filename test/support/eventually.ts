@@ -1,13 +1,13 @@
-const LOOKS_MS_MAX = 20_000;
+const POLL_MS_MAX = 20_000;
 
-/** Looks again and again until it is as wanted. Each look is a request, so that none of them is in a hurry. */
+/** Polls until the value is as wanted. Each poll is a request, so that the loop is not busy. */
 export async function eventually<Value>(
-  look: () => Promise<Value>,
+  poll: () => Promise<Value>,
   isThere: (value: Value) => boolean,
 ): Promise<Value> {
-  const endMs = performance.now() + LOOKS_MS_MAX;
+  const endMs = performance.now() + POLL_MS_MAX;
   for (;;) {
-    const value = await look();
+    const value = await poll();
     if (isThere(value)) return value;
     if (performance.now() > endMs) throw new Error(`it never came; at last: ${JSON.stringify(value)}`);
   }

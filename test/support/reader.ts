@@ -100,7 +100,7 @@ export class Terminal implements AsyncDisposable {
   /** All that was said, once it contains the pattern. */
   async said(pattern: RegExp, from = 0): Promise<string> {
     const { promise, resolve, reject } = Promise.withResolvers<string>();
-    const look = (): void => {
+    const check = (): void => {
       const said = this.output.slice(from);
       if (pattern.test(said)) resolve(said);
       else if (this.#process.exitCode !== null) reject(new Error(`${this.#command} ended:\n${this.output}`));
@@ -108,8 +108,8 @@ export class Terminal implements AsyncDisposable {
     const late = setTimeout(() => {
       reject(new Error(`${this.#command} did not say ${String(pattern)} in time:\n${this.output}`));
     }, STEP_MS_MAX);
-    this.#onOutput = look;
-    look();
+    this.#onOutput = check;
+    check();
     return promise.finally(() => clearTimeout(late));
   }
 
