@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
 import { describe, it } from "node:test";
+import { childEnv } from "../support/child-env.ts";
 import { RelayClient } from "@a2a-relay/client";
 import type { TaskView } from "@a2a-relay/protocol";
 import { startChildRelay } from "../support/child-relay.ts";
@@ -82,7 +83,7 @@ class Command implements AsyncDisposable {
 
   constructor(argv: readonly string[], env: Readonly<Record<string, string>>) {
     this.#process = spawn(process.execPath, [LAUNCHER, ...argv], {
-      env: { PATH: process.env["PATH"] ?? "", ...env },
+      env: childEnv(env),
       stdio: ["ignore", "pipe", "pipe"],
     });
     this.#process.stdout.setEncoding("utf8").on("data", (text: string) => void (this.stdout += text));

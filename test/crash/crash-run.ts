@@ -40,7 +40,7 @@ const VERIFY_EVERY = 5;
 const FETCHES_AT_ONCE = 16;
 const FETCHES_AFTER_RESTART_MAX = 60;
 
-/** Each as often as it stands here. */
+/** A kind that is listed twice happens twice as often. */
 const KILLS = [
   "at a random moment",
   "at a random moment",
@@ -74,6 +74,7 @@ class Run {
   readonly #history = new History();
   readonly #sender: Sender;
   readonly #actors: readonly Actor[];
+  #planned: readonly Kill[] = [];
   #kills = 0;
   #checked = 0;
 
@@ -115,7 +116,7 @@ class Run {
 
   async #killAll(): Promise<void> {
     while (this.#kills < this.#options.kills) {
-      const how = this.#random.pick(KILLS);
+      const how = this.#nextKill();
       if (how === "while it starts") await this.#killWhileStarting();
       else await this.#killUnderLoad(how);
       this.#kills += 1;
@@ -123,6 +124,14 @@ class Run {
         this.#options.say(`${this.#kills} kills, ${this.#history.entries.length} acts`);
       }
     }
+  }
+
+  /** Goes through all of `KILLS` in a random order, then again: a short run has every kind. */
+  #nextKill(): Kill {
+    if (this.#planned.length === 0) this.#planned = this.#random.shuffled(KILLS);
+    const [next = KILLS[0], ...rest] = this.#planned;
+    this.#planned = rest;
+    return next;
   }
 
   /** The end: every unknown outcome is asked for again, and every message and task is fetched. */
@@ -224,8 +233,6 @@ class Run {
     return {
       dataDirectory: join(this.#directory, "data"),
       env: {
-        // A start without compiling leaves more of the time to the crashes.
-        NODE_COMPILE_CACHE: join(this.#directory, "compiled"),
         // So few that a checkpoint follows almost every commit.
         A2A_RELAY_CHECKPOINT_PAGES: String(this.#random.integer(20, 50)),
         A2A_RELAY_SWEEP_INTERVAL_MS: "50",

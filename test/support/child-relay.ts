@@ -4,6 +4,7 @@ import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
+import { childEnv } from "./child-env.ts";
 
 const LAUNCHER = join(import.meta.dirname, "..", "..", "packages", "relay", "bin", "a2a-relay.js");
 const START_MS_MAX = 30_000;
@@ -106,7 +107,7 @@ class Child implements Omit<ChildRelay, "url"> {
     const words = ["serve", "--json", "--port", "0", "--data", dataDirectory, ...(options.args ?? [])];
     const child = spawn(process.execPath, [LAUNCHER, ...words], {
       cwd: home,
-      env: { PATH: process.env["PATH"] ?? "", HOME: home, ...options.env },
+      env: childEnv({ HOME: home, ...options.env }),
       stdio: ["ignore", "pipe", "pipe"],
       ...options.user,
     });

@@ -1,6 +1,9 @@
+import { setTimeout as sleep } from "node:timers/promises";
+
+const POLL_MS = 10;
 const POLL_MS_MAX = 20_000;
 
-/** Polls until the value is as wanted. Each poll is a request, so that the loop is not busy. */
+/** Polls, with a short pause, until the value is as wanted. */
 export async function eventually<Value>(
   poll: () => Promise<Value>,
   isThere: (value: Value) => boolean,
@@ -10,5 +13,6 @@ export async function eventually<Value>(
     const value = await poll();
     if (isThere(value)) return value;
     if (performance.now() > endMs) throw new Error(`it never came; at last: ${JSON.stringify(value)}`);
+    await sleep(POLL_MS);
   }
 }

@@ -4,6 +4,7 @@ import { mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Readable, Writable } from "node:stream";
+import { childEnv } from "./child-env.ts";
 
 /** What it takes to follow a page of the documentation as a reader would. */
 
@@ -84,7 +85,7 @@ export class Terminal implements AsyncDisposable {
     const quiet = { NO_COLOR: "1", npm_config_offline: "true", npm_config_update_notifier: "false" };
     this.#process = spawn(`exec 2>&1; ${command}`, {
       cwd,
-      env: { PATH: process.env["PATH"] ?? "", ...quiet, ...env },
+      env: childEnv({ ...quiet, ...env }),
       // Its own group, as in a terminal: npm and what it starts are stopped together.
       detached: true,
       shell: "/bin/sh",
