@@ -69,7 +69,7 @@ describe("a relay whose disk is full", { timeout: 120_000, skip }, () => {
       await ask(url, "GET", "/ready"),
       await ask(url, "POST", `/mailbox/${BOB}/lease`, { max: 100 }),
       await ask(url, "POST", `/tasks/${work.taskId}/complete`, finish),
-      await ask(url, "POST", "/messages/batch", { atomic: true, messages: messages }),
+      await ask(url, "POST", "/messages/batch", { atomic: true, messages }),
     ];
     for (const reply of refused) {
       assert.equal(errorCode(reply), "storage_full", JSON.stringify(reply.body).slice(0, 300));

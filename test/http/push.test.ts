@@ -42,7 +42,7 @@ describe("a message that is pushed", () => {
       to: ZHIWEI,
       body: "你好",
     }));
-    const { json } = await relay.post("/messages/batch", { messages: messages });
+    const { json } = await relay.post("/messages/batch", { messages });
     assert.ok(json.results.every(({ status }) => status === 201));
     await relay.pushTo(receiver.url);
     await receiver.arrived(messages.length);
