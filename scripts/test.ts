@@ -41,20 +41,20 @@ const STAGES: readonly Stage[] = [
   {
     name: "unit",
     what: "unit and contract tests, beside the sources",
-    timeoutMs: 5 * MINUTE_MS,
+    timeoutMs: 10 * MINUTE_MS,
     programs: () => shares(find("{bench,packages/*/{src,testing}}/**/*.test.ts"), 2).map(testsTogether),
   },
   {
     name: "features",
     what: "scenarios in Gherkin",
-    timeoutMs: 5 * MINUTE_MS,
+    timeoutMs: 10 * MINUTE_MS,
     // cucumber.json says where they are, for editors as well.
     programs: () => [["node_modules/@cucumber/cucumber/bin/cucumber.js"]],
   },
   {
     name: "examples",
     what: "examples, which check themselves",
-    timeoutMs: MINUTE_MS,
+    timeoutMs: 3 * MINUTE_MS,
     programs: () => find("examples/**/*.ts").map((file) => [file]),
   },
 ];
