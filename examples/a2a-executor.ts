@@ -83,7 +83,7 @@ console.log(`greeter asks: ${textOf(asked.status.message?.parts)}`);
 let greeting = "";
 let last: TaskState | undefined;
 for await (const { payload } of client.sendMessageStream(say("知微", { taskId: asked.id }))) {
-  // First comes the task as it stands, with what there is already.
+  // The first event is the current task.
   if (payload?.$case === "task") greeting = textOf(payload.value.artifacts.flatMap(({ parts }) => parts));
   if (payload?.$case === "artifactUpdate") greeting += textOf(payload.value.artifact?.parts);
   if (payload?.$case === "task" || payload?.$case === "statusUpdate") last = payload.value.status?.state;

@@ -24,7 +24,7 @@ const DOES: Readonly<Record<string, (text: string) => string>> = {
 };
 
 // The consumer: one loop takes whatever is next for any station, does it and answers. A station that answers
-// has also asked the next one, whose task is a child of its own.
+// has also asked the next one, whose task is its child.
 const stopping = new AbortController();
 const working = (async (): Promise<void> => {
   for (;;) {

@@ -140,7 +140,7 @@ for secret, headers, body in json.loads(os.environ["TRIES"]):
   });
 });
 
-/** The receiver of the guide, on a port of its own. */
+/** The receiver of the guide, on its own port. */
 class GuideReceiver implements AsyncDisposable {
   readonly url: string;
   readonly #ended: Promise<unknown>;

@@ -32,7 +32,7 @@ export class BatchFlow implements SocketListener, Disposable {
   #endsAt = 0;
   #frames = 0;
 
-  /** Over a socket of its own for each end, or over one for both. */
+  /** Over one socket for each end, or over one for both. */
   static async open(port: number, sockets: 1 | 2): Promise<BatchFlow> {
     const flow = new BatchFlow();
     flow.#toOpen = sockets;

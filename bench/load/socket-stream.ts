@@ -16,7 +16,7 @@ type ServerFrame =
 const HEAD_END = Buffer.from("\r\n\r\n");
 const SWITCHED = "HTTP/1.1 101 ";
 
-/** MailboxMessage over a WebSocket, and requests over the same one. */
+/** Messages over a WebSocket, and requests over the same one. */
 export class SocketStream extends MailboxStream {
   readonly #frames = new FrameReader();
   readonly #listener: SocketListener;

@@ -3,7 +3,7 @@ import { getRequest } from "./http-request.ts";
 import type { InboxItem } from "./mailbox-item.ts";
 import { MailboxStream, type StreamAddress, type StreamListener, streamPath } from "./mailbox-stream.ts";
 
-/** MailboxMessage as server-sent events. */
+/** Messages as server-sent events. */
 export class SseStream extends MailboxStream {
   readonly #reader = new EventStreamReader();
   #isOpen = false;

@@ -10,7 +10,7 @@ import { collect, type EventJson, SDK_CLIENTS, SdkClient, userMessage } from "..
 const AGENT = "zhiwei";
 const PATH = `/agents/${AGENT}/a2a`;
 
-/** The ways to subscribe over HTTP; gRPC has one of its own. */
+/** The ways to subscribe over HTTP; gRPC has another one. */
 const SUBSCRIPTIONS: readonly (readonly [name: string, request: (id: string) => A2aStreamRequest])[] = [
   ["JSON-RPC 1.0", (id) => ({ method: "POST", path: PATH, body: rpc("SubscribeToTask", { id }) })],
   ["REST 1.0", (id) => ({ method: "GET", path: `${PATH}/tasks/${id}:subscribe` })],

@@ -48,7 +48,7 @@ class Scene implements AsyncDisposable {
     return path;
   }
 
-  /** A process of its own; ended with the scene at the latest. */
+  /** A separate process; ended with the scene at the latest. */
   run(...argv: readonly string[]): Command {
     return this.#stack.use(new Command(["agent", ...argv], { A2A_RELAY_URL: this.#url, NO_COLOR: "1" }));
   }

@@ -95,7 +95,7 @@ function planted(): readonly Planted[] {
       (entries) => accepted(entries, "m20", KEYED),
     ],
     [
-      "a refused message that is there all the same",
+      "a refused message that exists all the same",
       "a message is accepted once, or never when refused",
       (entries) => accepted(entries, "m20", OTHER),
     ],

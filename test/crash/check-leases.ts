@@ -6,7 +6,7 @@ interface TimedGrant extends Grant {
   readonly end: number;
 }
 
-/** Each lease of a message has a higher attempt than those before it, and an id of its own. */
+/** Each lease of a message has a higher attempt than those before it, and a new id. */
 export function checkAttemptsGrow(entries: readonly Entry[], verdict: Verdict): void {
   const leaseIds = new Set<string>();
   for (const [messageId, grants] of grantsByMessage(entries)) {

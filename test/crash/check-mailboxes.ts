@@ -2,7 +2,7 @@ import { type DeliveryState, isSettled } from "@a2a-relay/protocol";
 import { deliveryActs, type Entry, entriesOf, type ReadEntry, type SendEntry } from "./history.ts";
 import { groupBy, type Verdict } from "./verdict.ts";
 
-/** MailboxMessage that is known to be settled is never handed out again, and stays settled the way it was. */
+/** A settled delivery is never handed out again, and its final state does not change. */
 export function checkSettledStaysSettled(entries: readonly Entry[], verdict: Verdict): void {
   const settledAt = settlements(entries);
   const handedOut = [
@@ -28,7 +28,7 @@ export function checkSettledStaysSettled(entries: readonly Entry[], verdict: Ver
   }
 }
 
-/** MailboxMessage of one sender to one recipient is read in the order in which it was accepted. */
+/** Messages of one sender to one recipient are read in the order of their acceptance. */
 export function checkOrder(entries: readonly Entry[], verdict: Verdict): void {
   const positions = new Map(
     entriesOf(entries, "journal")

@@ -62,7 +62,7 @@ export class RecordingClient {
     return this.#recordSend(start, message, answer?.status, answer);
   }
 
-  /** Each message is an entry of its own. */
+  /** Each message becomes its own entry. */
   async sendBatch(messages: readonly NewMessage[], batch: NonNullable<SendEntry["batch"]>): Promise<Outcome> {
     const start = this.#history.begin();
     const content = { messages: messages.map(wireOf), atomic: batch.atomic };

@@ -3,7 +3,7 @@ Feature: Every mailbox speaks A2A
   Any program that speaks A2A reaches any agent of the relay at that agent's own address, in whichever version it
   speaks, and whether or not the agent is awake. The agent runs no server: it reads its messages and answers.
 
-  Rule: An agent is reached whether or not it is there
+  Rule: An agent is reached whether or not it is awake
 
     Background:
       Given a relay
@@ -155,17 +155,17 @@ Feature: Every mailbox speaks A2A
       When a caller who has that card asks for it again
       Then the relay says that it has not changed
 
-  Rule: A task is the business of those who take part in it
+  Rule: A task is visible to its sender and its worker only
 
     Background:
       Given a relay that asks for keys
-      And the agents lulu@laptop, zhiwei@studio and kames@desk with keys of their own
+      And the agents lulu@laptop, zhiwei@studio and kames@desk with their own keys
       And lulu asked zhiwei over A2A, with its own key: "替我保密"
 
     Scenario: Another agent sees nothing of a task that is not its own
       When kames asks zhiwei over A2A for lulu's task
       Then the caller is told that there is no such task
-      And kames finds no task of its own at zhiwei
+      And kames finds no own task at zhiwei
       And lulu finds its own task at zhiwei
 
     Scenario: A stranger is not answered at all

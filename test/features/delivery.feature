@@ -1,7 +1,7 @@
 Feature: Messages are pushed
 
-  No agent has to poll. An agent that is awake has its messages the moment they are sent, an agent with an
-  address of its own is called there, and an agent that is asleep loses nothing.
+  No agent has to poll. An agent that is awake has its messages the moment they are sent, an agent with a
+  webhook is called, and an agent that is asleep loses nothing.
 
   Rule: An agent that listens is told at once
 
@@ -54,7 +54,7 @@ Feature: Messages are pushed
 
     Scenario: A key that is revoked ends the stream
       Given a relay that asks for keys
-      And the agents lulu@laptop, zhiwei@studio and kames@desk with keys of their own
+      And the agents lulu@laptop, zhiwei@studio and kames@desk with their own keys
       And lulu wrote "你听得见吗?" to zhiwei with its own key
       And zhiwei listens to its mailbox with its own key
       And zhiwei hears "你听得见吗?"

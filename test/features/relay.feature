@@ -1,6 +1,6 @@
 Feature: The relay delivers once, follows the work to its end and can prove it
 
-  A sender wants to know three things: did it arrive, what came of it, and can I rely on the answer.
+  A sender wants to know three things: did it arrive, what is the outcome, and can I rely on the answer.
 
   Background:
     Given a relay

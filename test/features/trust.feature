@@ -1,11 +1,11 @@
 Feature: Everybody is who they say, and may do what they were allowed
 
-  An agent holds a key of its own. What it sends, reads and answers follows from that key, and where an
+  Each agent holds its own key. What it sends, reads and answers follows from that key, and where an
   organisation wants it so, giving and answering work needs a permission that was granted.
 
   Background:
     Given a relay that asks for keys
-    And the agents lulu@laptop, zhiwei@studio and kames@desk with keys of their own
+    And the agents lulu@laptop, zhiwei@studio and kames@desk with their own keys
 
   Scenario: No caller gets in without a key
     When a caller without a key lists the agents

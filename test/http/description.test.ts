@@ -115,7 +115,7 @@ describe("the description of the API", () => {
     );
   });
 
-  it("lists only routes that are there", async () => {
+  it("lists only routes that exist", async () => {
     for (const [path, method] of operations()) {
       const url = path.replaceAll(/\{\w+\}/g, "nothing");
       const { status, text } = await relay.call(method.toUpperCase(), url);

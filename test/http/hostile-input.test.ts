@@ -6,7 +6,7 @@ import { type HttpRelay, LULU, openHttpRelay, ZHIWEI } from "../../packages/rela
 
 const JSON_TYPE = { "content-type": "application/json" };
 
-/** One relay takes all of it: whatever comes, it is there for the next one. */
+/** One relay takes all of it and still serves the next request. */
 describe("a relay under hostile input", () => {
   let relay: HttpRelay;
   before(async () => {

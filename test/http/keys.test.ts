@@ -291,7 +291,7 @@ describe("a path under /t/{tenant}", () => {
     assert.match((await relay.get("/t/acme")).headers["content-type"] ?? "", /^text\/html/);
   });
 
-  it("is open to a key of that tenant and to no other, which does not learn what is there", async () => {
+  it("is open to a key of that tenant and to no other, which learns nothing about it", async () => {
     const { relay, acme } = await openTwoTenants();
     await using _ = relay;
     assert.equal((await relay.get("/t/acme/agents", as(acme))).status, 200);
@@ -310,7 +310,7 @@ describe("a path under /t/{tenant}", () => {
     assert.equal((await relay.get("/t/nowhere/health", as("x"))).status, 200);
   });
 
-  it("is there under local trust too", async () => {
+  it("exists under local trust too", async () => {
     await using relay = await openHttpRelay();
     const { key } = await createKey(relay, { tenant: "acme" });
     await register(relay, key, "kames@desk");

@@ -65,7 +65,7 @@ describe("GET /mailbox/{agent_id}", () => {
     });
   }
 
-  it("is there only for agents that are", async () => {
+  it("exists only for registered agents", async () => {
     await using relay = await openHttpRelay();
     await relay.refused(relay.get("/mailbox/missing"), "unknown_agent");
     await relay.refused(relay.get("/mailbox/postmaster@relay"), "unknown_agent");

@@ -92,7 +92,7 @@ describe("a message that is pushed", () => {
     assert.equal(String(last?.headers["webhook-signature"]).split(" ").length, 1);
   });
 
-  it("goes to the agent of its own tenant", async () => {
+  it("goes to the agent of the same tenant", async () => {
     await using ours = await PushReceiver.open();
     await using theirs = await PushReceiver.open();
     await using relay = await openPushingRelay();

@@ -197,7 +197,7 @@ describe("a socket that closes", TIMEOUT, () => {
     const { message_id } = await relay.send();
     const raw = await openRaw(relay);
     const lease = JSON.stringify({ id: "1", verb: "lease" });
-    // Both in one piece, so that the goodbye is there before the lease is on the disk.
+    // Both in one piece, so that the close arrives before the lease is on the disk.
     raw.write(Buffer.concat([frameOf(0x81, lease), frameOf(0x88, "\x03\xe8")]));
     await once(raw, "close");
     while ((await metric(relay, 'a2a_relay_open_streams{kind="socket"}')) > 0) continue;

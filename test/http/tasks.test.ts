@@ -135,7 +135,7 @@ describe("GET /tasks", () => {
 });
 
 describe("GET /tasks/{id}/tree", () => {
-  it("shows what came of a task", async () => {
+  it("shows the outcome of a task", async () => {
     await using relay = await openHttpRelay();
     const parent = (await relay.send({ type: "request" })).task_id;
     const child = (await relay.send({ from: ZHIWEI, to: LULU, type: "request", parent })).task_id;

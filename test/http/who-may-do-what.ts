@@ -33,7 +33,7 @@ export interface Row {
   readonly params?: (fixture: Fixture) => Readonly<Record<string, string>>;
   readonly query?: string;
   readonly body?: (fixture: Fixture) => object;
-  /** What those who may call are answered; 200 or 201 unless said otherwise. */
+  /** The statuses for callers that may call; 200 or 201 by default. */
   readonly answers?: readonly number[];
   /** What those of another tenant are answered, to whom none of it exists. */
   readonly otherTenant?: number;

@@ -12,7 +12,7 @@ const START_MS_MAX = 30_000;
 const STOP_MS_MAX = 20_000;
 
 export interface ChildRelayOptions {
-  /** Kept when given. Without it the relay gets a directory of its own, removed with it. */
+  /** Kept when given. Without it the relay gets a new directory, removed with it. */
   readonly dataDirectory?: string;
   /** Added to an environment that holds nothing of the caller's but PATH. */
   readonly env?: Readonly<Record<string, string>>;

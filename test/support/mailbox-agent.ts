@@ -35,7 +35,7 @@ export class TaskWork {
     return this.#post("status", { state: "working", ...said });
   }
 
-  /** Ends the turn: the answer comes as a message of its own. */
+  /** Ends the turn: the answer comes as a separate message. */
   async ask(said: object, state: "input-required" | "auth-required" = "input-required"): Promise<void> {
     await this.#post("status", { state, ...said });
     await this.#agent.acknowledge(this.#item);

@@ -4,7 +4,7 @@ import { mkdtemp, rmdir } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** A file system of its own, small enough to be filled in a moment. */
+/** A separate file system, small enough to be filled in a moment. */
 export interface SmallDisk extends AsyncDisposable {
   readonly path: string;
   /** Takes all the room that is left. */

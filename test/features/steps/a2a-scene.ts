@@ -75,7 +75,7 @@ export class OfficialCaller {
   }
 }
 
-/** What a scenario knows of those who call agents over A2A. */
+/** What a scenario knows of the A2A callers. */
 export class A2aScene {
   /** The last task that a caller was told of. */
   taskId = "";

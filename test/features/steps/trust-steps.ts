@@ -13,7 +13,7 @@ Given<RelayWorld>("a relay that asks for keys", async function () {
 });
 
 Given<RelayWorld>(
-  "the agents {word}, {word} and {word} with keys of their own",
+  "the agents {word}, {word} and {word} with their own keys",
   async function (first: string, second: string, third: string) {
     for (const id of [first, second, third]) await register(this, OPERATOR_KEY, id);
   },
