@@ -8,7 +8,7 @@ import { ask } from "../support/ask.ts";
 import { startChildRelay } from "../support/child-relay.ts";
 import { cutTail, pretendRetention, rewrite } from "./forged-chain.ts";
 import { ADA, assertVerifies, BOB, createMessage, registerBoth } from "./messages.ts";
-import { type RelayFiles, type StoppedRelay, stoppedRelay } from "./stopped-relay.ts";
+import { type RelayFiles, startRelayHere, type StoppedRelay, stoppedRelay } from "./stopped-relay.ts";
 
 const ACME = "acme";
 
@@ -55,7 +55,7 @@ describe("a journal whose chain was forged while the relay was stopped", { timeo
   });
 
   it("shows that its last events are gone, at once, after more were written, and after another start", async () => {
-    await using relay = await stopped.startAfter(({ database }) => cutTail(database, 2));
+    await using relay = await stopped.startChildAfter(({ database }) => cutTail(database, 2));
     await relay.said(/2 events are missing/);
     const { ok, problem, anchor } = await verify(relay.url);
     assert.equal(ok, false);
@@ -64,7 +64,7 @@ describe("a journal whose chain was forged while the relay was stopped", { timeo
     assert.equal(anchor?.seq, lastSeq);
     for (let index = 0; index < 4; index += 1) await createMessage(relay.url, "as if nothing had happened");
     await relay.kill("SIGTERM");
-    await using next = await startChildRelay({ dataDirectory: relay.dataDirectory });
+    await using next = await startRelayHere(relay.dataDirectory);
     const later = await verify(next.url);
     assert.equal(later.ok, false);
     assert.match(later.problem ?? "", new RegExp(`has seen event ${lastSeq} with another hash`));
@@ -94,7 +94,7 @@ describe("a journal whose chain was forged while the relay was stopped", { timeo
   });
 
   it("shows it to the tenant it happened to, and to no other", async () => {
-    await using relay = await stopped.startAfter(({ database }) => cutTail(database, 3, ACME));
+    await using relay = await stopped.startChildAfter(({ database }) => cutTail(database, 3, ACME));
     await relay.said(/tenant acme: .*3 events are missing/);
     const theirs = await verify(relay.url, ACME);
     assert.equal(theirs.ok, false);
@@ -102,7 +102,7 @@ describe("a journal whose chain was forged while the relay was stopped", { timeo
     await assertVerifies(relay.url);
     await createMessage(relay.url, "别人的事");
     await relay.kill("SIGTERM");
-    await using next = await startChildRelay({ dataDirectory: relay.dataDirectory });
+    await using next = await startRelayHere(relay.dataDirectory);
     assert.equal((await assertVerifies(next.url)).anchor?.seq, lastSeq + 1);
     assert.equal((await verify(next.url, ACME)).ok, false);
   });
@@ -118,7 +118,7 @@ describe("a journal whose chain was forged while the relay was stopped", { timeo
     assert.equal(ok, false);
     assert.match(problem ?? "", /line 1 of anchors.jsonl is not an anchor/);
     await createMessage(relay.url, "it works all the same");
-    await relay.kill("SIGTERM");
+    await relay.stop();
     assert.equal(await readFile(join(relay.dataDirectory, "anchors", "anchors.jsonl"), "utf8"), damaged);
   });
 
@@ -138,8 +138,8 @@ describe("a journal whose chain was forged while the relay was stopped", { timeo
     );
     await assertVerifies(relay.url);
     await createMessage(relay.url, "one more");
-    await relay.kill("SIGTERM");
-    await using next = await startChildRelay({ dataDirectory: relay.dataDirectory });
+    await relay.stop();
+    await using next = await startRelayHere(relay.dataDirectory);
     assert.equal((await assertVerifies(next.url)).anchor?.seq, lastSeq + 1);
   });
 });
