@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { stripVTControlCharacters } from "node:util";
 
 /**
- * What `npm test` runs: the programs of four stages beside each other, a little more than one for each core.
+ * What `npm test` runs: the programs of four stages, some at a time, those that take longest first.
  * `npm test -- unit features` runs only the stages named.
  */
 
@@ -22,27 +22,27 @@ interface Stage {
   readonly what: string;
   /** Ends a program that hangs. */
   readonly timeoutMs: number;
-  /** The programs to run, each a list of arguments for Node. The slow ones first. */
+  /** The programs to run, each a list of arguments for Node. */
   programs(): readonly (readonly string[])[];
 }
 
 const STAGES: readonly Stage[] = [
   {
-    name: "product",
-    what: "tests of the whole product",
-    timeoutMs: 10 * MINUTE_MS,
-    programs: () => [
-      ...find("test/{crash,cassettes,faults}/*.test.ts").map(testsAlone),
-      // Their relays run inside the test, so many files share a process.
-      ...shares(find("test/{a2a,http}/*.test.ts"), 4).map(testsTogether),
-      ...find("test/*.test.ts").map(testsAlone),
-    ],
-  },
-  {
     name: "unit",
     what: "unit and contract tests, beside the sources",
     timeoutMs: 10 * MINUTE_MS,
     programs: () => shares(find("{bench,packages/*/{src,testing}}/**/*.test.ts"), 2).map(testsTogether),
+  },
+  {
+    name: "product",
+    what: "tests of the whole product",
+    timeoutMs: 10 * MINUTE_MS,
+    programs: () => [
+      // Their relays run inside the test, so many files share a process.
+      ...shares(find("test/{a2a,http}/*.test.ts"), 4).map(testsTogether),
+      ...find("test/{cassettes,crash,faults}/*.test.ts").map(testsAlone),
+      ...find("test/*.test.ts").map(testsAlone),
+    ],
   },
   {
     name: "features",
