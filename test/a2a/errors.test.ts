@@ -113,7 +113,7 @@ describe("the errors of A2A", { timeout: 30_000 }, () => {
       assert.equal(reason, "UNSUPPORTED_OPERATION");
     });
 
-    it(`include UnsupportedOperation for a card that is not there, over ${binding.name}`, async () => {
+    it(`include UnsupportedOperation for a card that does not exist, over ${binding.name}`, async () => {
       const { reason } = await refusal(binding, relay, PICKY, { operation: "extended-card", params: {} });
       assert.equal(reason, "UNSUPPORTED_OPERATION");
     });

@@ -134,7 +134,7 @@ describe("an agent that registers with push: a2a", () => {
     assert.equal(typeof contexts[1], "string");
   });
 
-  it("gets a note as a message, and that it took it is all there is to know", async () => {
+  it("gets a note as a message, and its acceptance ends the delivery", async () => {
     await using relay = await openHttpRelay(RELAY);
     await using agent = await startSdkAgent();
     const { json } = await relay.post("/messages", { from: LULU, to: agent.url, body: "message 知道了" });

@@ -54,7 +54,7 @@ describe("a journal whose chain was forged while the relay was stopped", { timeo
     assert.equal((await verify(relay.url, ACME)).ok, true);
   });
 
-  it("shows that its last events are gone, at once, after more were written, and after another start", async () => {
+  it("shows that its last events are missing, at once, after more were written, and after another start", async () => {
     await using relay = await stopped.startChildAfter(({ database }) => cutTail(database, 2));
     await relay.said(/2 events are missing/);
     const { ok, problem, anchor } = await verify(relay.url);
@@ -86,7 +86,7 @@ describe("a journal whose chain was forged while the relay was stopped", { timeo
     await assertVerifies(relay.url);
   });
 
-  it("shows that retention did not take what is gone", async () => {
+  it("shows that retention did not remove the missing events", async () => {
     await using relay = await stopped.startAfter(({ database }) => pretendRetention(database));
     const { ok, problem } = await verify(relay.url);
     assert.equal(ok, false);
@@ -132,7 +132,7 @@ describe("a journal whose chain was forged while the relay was stopped", { timeo
     assert.match(problem ?? "", /the anchors outside the log cannot be read \(EISDIR\)/);
   });
 
-  it("goes on behind an anchor that a crash has torn", async () => {
+  it("resumes behind an anchor that a crash has torn", async () => {
     await using relay = await stopped.startAfter((files) =>
       appendFile(anchorFile(files), '{"tenant":"default","seq":99'),
     );

@@ -65,7 +65,7 @@ async function until(client: RelayClient, type: string, messageId: string): Prom
 }
 
 describe("a push after kill -9", () => {
-  it("in the middle of it comes again with the same id, and no message is lost", async () => {
+  it("in the middle of it is repeated with the same id, and no message is lost", async () => {
     await using data = await Data.create();
     await using receiver = await PushReceiver.open(() => undefined);
     const ids: string[] = [];
@@ -96,7 +96,7 @@ describe("a push after kill -9", () => {
     await assertVerifies(relay.url);
   });
 
-  it("goes on with the attempts that are left, and then says that they are used up", async () => {
+  it("resumes with the remaining attempts, and reports when they are used up", async () => {
     await using data = await Data.create();
     await using receiver = await PushReceiver.open(answers(500));
     let id = "";

@@ -59,7 +59,7 @@ describe("a relay that is asked to stop", { timeout: 60_000 }, () => {
     await assertKept(next.url, [createdFrom(reply as Reply<SendResponse>, body)]);
   });
 
-  it("goes on where it was: leases are held, cursors hold, keys are known", async () => {
+  it("resumes its state: leases, cursors and keys hold", async () => {
     await using relay = await startChildRelay();
     await registerBoth(relay.url);
     const work = { type: "request", idempotency_key: "one" };

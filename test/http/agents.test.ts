@@ -101,7 +101,7 @@ describe("POST /agents/{id}/heartbeat", () => {
 });
 
 describe("DELETE /agents/{id}", () => {
-  it("removes the agent and tells who wrote to it", async () => {
+  it("removes the agent and notifies its senders", async () => {
     await using relay = await openHttpRelay();
     await relay.send();
     const { status, json } = await relay.call("DELETE", "/agents/zhiwei");

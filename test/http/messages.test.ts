@@ -73,7 +73,7 @@ describe("POST /messages", () => {
     assert.deepEqual(json.events, []);
   });
 
-  it("says that two agents go by one name", async () => {
+  it("refuses a name that two agents have", async () => {
     await using relay = await openHttpRelay();
     for (const agent_id of ["kames@kamac", "kames@blocks"]) {
       await relay.post("/agents/register", { agent_id, display_name: "kames" });
@@ -106,7 +106,7 @@ describe("GET /messages/{id}", () => {
     for (const { at, by } of json.receipts) assert.ok(at.endsWith("Z") && by.includes("@"));
   });
 
-  it("says of an unknown message that it is not there", async () => {
+  it("answers 404 for an unknown message", async () => {
     await using relay = await openHttpRelay();
     await relay.refused(relay.get("/messages/nothing"), "not_found");
     await relay.refused(relay.get("/messages/a%2Fb"), "invalid_argument");

@@ -60,7 +60,7 @@ describe("a receiver", () => {
     assert.ok(receiver.requests.every((request) => signaturesBy(secret, request) === 1));
   });
 
-  it("that asks for patience with 429 gets it", async () => {
+  it("that answers 429 with Retry-After is called after that time", async () => {
     await using receiver = await PushReceiver.open((response, number) => {
       response.writeHead(number === 1 ? 429 : 200, { "retry-after": "1" }).end();
     });

@@ -38,7 +38,7 @@ describe("GET /metrics", () => {
   });
 });
 
-describe("what is not there", () => {
+describe("a path that does not exist", () => {
   it("is answered with the way to what is", async () => {
     await using relay = await openHttpRelay();
     await relay.refused(relay.get("/nothing"), "not_found", /GET \/docs/);

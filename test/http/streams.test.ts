@@ -31,7 +31,7 @@ describe("the stream of a mailbox", TIMEOUT, () => {
     assert.equal(id, (await relay.get(`/mailbox/${ZHIWEI}?peek=true`)).json.cursor);
   });
 
-  it("is told apart from what may be cached, and says when to come back", async () => {
+  it("is not cached, and says when to reconnect", async () => {
     await using relay = await openHttpRelay();
     const readers = await Promise.all(Array.from({ length: 20 }, () => inboxOf(relay)));
     for (const inbox of readers) await inbox.next();
@@ -244,7 +244,7 @@ describe("the stream of events", TIMEOUT, () => {
   const follow = (relay: HttpRelay, query = "", headers: Headers = {}): Promise<EventReader<EventView>> =>
     EventReader.open(`${relay.url}/events${query}`, headers);
 
-  it("tells what the list tells, and then what happens", async () => {
+  it("sends what the list holds, then new events", async () => {
     await using relay = await openHttpRelay();
     const listed = (await relay.get("/events")).json.events;
     await using events = await follow(relay);

@@ -237,7 +237,7 @@ describe("the task-queue wire", () => {
     await refused(relay.get("/a2a/queue", foreign), "permission_denied");
   });
 
-  it("understands the largest age there is", async () => {
+  it("accepts the largest age", async () => {
     const oldest = "18446744073709551615";
     const queue = read(await relay.get(`/a2a/queue?min_lease_age_ms=${oldest}`)) as QueueSnapshot;
     assert.equal(queue.min_lease_age_ms, Number(oldest));

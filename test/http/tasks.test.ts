@@ -95,7 +95,7 @@ describe("a task over HTTP", () => {
     });
   }
 
-  it("that is unknown is not there for any verb", async () => {
+  it("that is unknown is not found by any verb", async () => {
     await using relay = await openHttpRelay();
     const bodies: Readonly<Record<string, object>> = {
       status: { state: "working" },

@@ -135,7 +135,7 @@ describe("an API key", () => {
     });
   }
 
-  it("is asked for on every route that is not open, before anything else is said", async () => {
+  it("is required on every route that is not open, before any other check", async () => {
     await using relay = await openHttpRelay({ env, headers: authorized });
     const headers = { authorization: "" };
     const document = JSON.parse((await relay.get("/openapi.json")).text) as {
