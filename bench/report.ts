@@ -9,7 +9,7 @@ export interface MeasureReport {
 
 export const TITLES: Readonly<Record<MeasureName, string>> = {
   send: "Single durable send",
-  e2e: "Send, lease, acknowledge: whole lives a second",
+  e2e: "Send, lease, acknowledge: round trips a second",
   batch: "Batch send: messages a second",
   latency: "Latency at 200 messages a second",
   memory: "Memory of waiting readers",
@@ -17,7 +17,7 @@ export const TITLES: Readonly<Record<MeasureName, string>> = {
   trust: "What keys and capabilities cost: requests for work a second",
   streams: "Many open streams: their memory, and their return after a restart",
   "stream-latency": "Latency of open streams at 200 messages a second",
-  socket: "Send, stream, acknowledge over sockets: whole lives a second",
+  socket: "Send, stream, acknowledge over sockets: round trips a second",
   a2a: "SendMessage of A2A, without waiting: calls a second",
 };
 

@@ -87,7 +87,7 @@ function conclude(
   if (broken.length > 0) process.exitCode = EXIT_BROKEN;
 }
 
-/** One line that is overwritten on a terminal; nothing elsewhere. */
+/** One line that is overwritten on a terminal; nothing where there is none. */
 function showProgress(text: string): void {
   if (process.stderr.isTTY) process.stderr.write(`\r\u001b[K${text}`);
 }

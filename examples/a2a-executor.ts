@@ -34,14 +34,14 @@ class Greeter implements AgentExecutor {
     { taskId, contextId, task, userMessage }: RequestContext,
     bus: ExecutionEventBus,
   ): Promise<void> {
-    const place = { taskId, contextId };
+    const ids = { taskId, contextId };
     const setStatus = (state: TaskState, text?: string): void => {
       const message: Message | undefined =
         text === undefined
           ? undefined
-          : { ...agentMessage, ...place, messageId: randomUUID(), parts: [textPart(text)] };
+          : { ...agentMessage, ...ids, messageId: randomUUID(), parts: [textPart(text)] };
       const status = { state, message, timestamp: new Date().toISOString() };
-      bus.publish(AgentEvent.statusUpdate({ ...place, status, metadata: undefined }));
+      bus.publish(AgentEvent.statusUpdate({ ...ids, status, metadata: undefined }));
     };
     if (task === undefined) return setStatus(TaskState.TASK_STATE_INPUT_REQUIRED, "你叫什么名字?");
     setStatus(TaskState.TASK_STATE_WORKING, "thinking of words");
@@ -54,7 +54,7 @@ class Greeter implements AgentExecutor {
         ...emptyArtifact,
       };
       const how = { append: index > 0, lastChunk: index === words.length - 1, metadata: undefined };
-      bus.publish(AgentEvent.artifactUpdate({ ...place, artifact, ...how }));
+      bus.publish(AgentEvent.artifactUpdate({ ...ids, artifact, ...how }));
     }
     return setStatus(TaskState.TASK_STATE_COMPLETED);
   }
@@ -70,7 +70,7 @@ const relay = await startRelay(loadConfig({ flags: { data, port: "0" }, env: {},
 // This is the line. It opens no port: behind a firewall, on a laptop, it is the same.
 const greeter = await serveExecutor(new Greeter(), { url: relay.url, agentId: "greeter@laptop" });
 
-// Whoever speaks A2A finds the agent at the relay, by its card.
+// An A2A client finds the agent at the relay, by its card.
 const client = await new ClientFactory().createFromUrl(`${relay.url}/agents/greeter@laptop/`);
 const say = (text: string, more: object = {}): SendMessageRequest => {
   const message = { messageId: randomUUID(), role: "ROLE_USER", parts: [{ text }], ...more };
@@ -83,7 +83,7 @@ console.log(`greeter asks: ${textOf(asked.status.message?.parts)}`);
 let greeting = "";
 let last: TaskState | undefined;
 for await (const { payload } of client.sendMessageStream(say("知微", { taskId: asked.id }))) {
-  // First comes the task as it stands, with what there is already.
+  // The first event is the current task.
   if (payload?.$case === "task") greeting = textOf(payload.value.artifacts.flatMap(({ parts }) => parts));
   if (payload?.$case === "artifactUpdate") greeting += textOf(payload.value.artifact?.parts);
   if (payload?.$case === "task" || payload?.$case === "statusUpdate") last = payload.value.status?.state;

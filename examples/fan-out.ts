@@ -27,7 +27,7 @@ const translators = Object.entries(WORDS).map(([id, words]) =>
   }),
 );
 
-// `parent` makes every child part of the task it came from, so that the whole work can be looked at as a tree.
+// `parent` makes every child part of the task it came from, so that the whole work can be read as a tree.
 const coordinator = new RelayAgent({ url, id: "coordinator@studio" }).onTask(async (task) => {
   const children = await Promise.all(
     Object.keys(WORDS).map((to) => coordinator.request({ to, body: task.text, parent: task.id })),

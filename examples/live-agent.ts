@@ -1,5 +1,5 @@
-// MailboxMessage that comes by itself: zhiwei keeps a connection and is told at once, also after its relay was restarted; mei
-// keeps none and is called at an address of its own, where it checks the signature. Run it with
+// Messages that are pushed: zhiwei keeps a connection, which survives a restart of the relay; mei keeps none, and the
+// relay calls its webhook, which checks the signature. Run it with
 //
 //   npx node --conditions=source examples/live-agent.ts
 
@@ -14,7 +14,7 @@ import { buffer } from "node:stream/consumers";
 import { type MailboxItem, RelayAgent, RelayClient, verifyWebhook } from "@a2a-relay/client";
 import { loadConfig, startRelay } from "a2a-relay";
 
-// The relay calls public addresses only, unless whoever runs it allows others, such as this machine.
+// The relay calls public addresses only, unless its operator allows others, such as this machine.
 const data = await mkdtemp(join(tmpdir(), "live-agent-"));
 const flags = { data, "egress-allow": "127.0.0.1" };
 let relay = await startRelay(loadConfig({ flags: { ...flags, port: "0" }, env: {}, dotenv: {} }));
@@ -32,7 +32,7 @@ const ask = async (body: string): Promise<string> => {
 };
 console.log(await ask("lulu"));
 
-// The relay goes away and comes back at the same address. Nobody has to do anything about it.
+// The relay goes away and comes back at the same address. The client reconnects by itself.
 await relay[Symbol.asyncDispose]();
 const { port } = new URL(url);
 relay = await startRelay(loadConfig({ flags: { ...flags, port }, env: {}, dotenv: {} }));
@@ -41,7 +41,7 @@ console.log(answer);
 assert.equal(answer, "你好,又见面了");
 await Promise.all([lulu.stop(), zhiwei.stop()]);
 
-// mei's server believes nobody whose signature is not right. It answers first and works then.
+// mei's server refuses a call whose signature is wrong. It answers first and works then.
 let secret = "";
 const arrived = Promise.withResolvers<MailboxItem>();
 const receive = async (request: IncomingMessage): Promise<number> => {

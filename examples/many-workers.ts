@@ -16,7 +16,7 @@ const { url } = relay;
 const client = new RelayClient({ url });
 await client.register({ agent_id: "lulu@laptop" });
 
-// Three processes would do the same: whoever uses the same id shares its work.
+// Three processes would do the same: workers with the same id share its work.
 const doneBy = new Map<string, string>();
 const workers = ["anna", "ben", "chen"].map((name) =>
   new RelayAgent({ url, id: "renderer@farm", concurrency: 1 }).onTask(async (task) => {
@@ -44,7 +44,7 @@ for (const [name, list] of Map.groupBy(doneBy.keys(), (frame) => doneBy.get(fram
 await Promise.all([lulu, ...workers].map((agent) => agent.stop()));
 
 // The same by hand, to see what a lease is. The sender says that rendering twice does no harm, so the relay
-// may give the work to somebody else when its worker falls silent.
+// may give the work to another worker when its worker falls silent.
 const { receipt } = await client.send({
   from: "lulu@laptop",
   to: "renderer@farm",

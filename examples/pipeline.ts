@@ -24,7 +24,7 @@ const DOES: Readonly<Record<string, (text: string) => string>> = {
 };
 
 // The consumer: one loop takes whatever is next for any station, does it and answers. A station that answers
-// has also asked the next one, whose task is a child of its own.
+// has also asked the next one, whose task is its child.
 const stopping = new AbortController();
 const working = (async (): Promise<void> => {
   for (;;) {
@@ -51,7 +51,7 @@ for (const id of articles) {
   await mailbox.sendTask({ id, sender: "editor@press", recipient: STATIONS[0], intent_text: id });
 }
 
-// Every station's result goes to whoever asked it; the last station's is the printed page.
+// Every station's result goes to the agent that asked it; the last station's is the printed page.
 const pages: string[] = [];
 for (let left = articles.length * STATIONS.length; left > 0; left -= 1) {
   const { task_id, content } = await mailbox.recvResult({ signal: AbortSignal.timeout(10_000) });

@@ -17,7 +17,7 @@ const { url } = relay;
 // zhiwei answers. What the handler returns completes the task; a thrown error would fail it.
 const words = new Map([["hello", "你好"]]);
 const zhiwei = new RelayAgent({ url, id: "zhiwei@studio", displayName: "知微" }).onTask(async (task) => {
-  await task.working("looking it up");
+  await task.working("searching");
   const translation = words.get(task.text);
   if (translation === undefined) task.reject(`I do not know "${task.text}"`);
   return translation;
@@ -37,7 +37,7 @@ console.log(`tea:   ${unknown.state}, ${unknown.text}`);
 assert.deepEqual([known.state, known.text], ["completed", "你好"]);
 assert.deepEqual([unknown.state, unknown.text], ["rejected", 'I do not know "tea"']);
 
-// Every step left a receipt, and the journal proves that nobody changed the record afterwards.
+// Every step left a receipt, and the journal proves that the record was not changed afterwards.
 const { receipts } = await lulu.client.message(hello.receipt.message_id);
 for (const { at, stage, by } of receipts) console.log(`${at}  ${stage.padEnd(12)}  ${by}`);
 assert.deepEqual(

@@ -1,68 +1,82 @@
-import { spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { globSync } from "node:fs";
+import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { stripVTControlCharacters } from "node:util";
 
 /**
- * What `npm test` runs: four stages, one after the other, ending at the first that fails.
- * `npm test -- unit features` runs only those named.
+ * What `npm test` runs: the programs of four stages, some at a time, those that take longest first.
+ * `npm test -- unit features` runs only the stages named.
  */
 
 const ROOT = join(import.meta.dirname, "..");
 const MINUTE_MS = 60_000;
-/** How long a stage that is out of time may take to stop what it started. */
+/** How long a program that is out of time may take to stop what it started. */
 const STOP_MS = 10_000;
+/** One more than the cores, because many tests wait for a process to start. */
+const PROGRAMS_AT_ONCE = Math.max(2, availableParallelism()) + 1;
 
 interface Stage {
   readonly name: string;
   readonly what: string;
-  readonly files: string;
-  /** Without limit, a test that hangs would hang whoever waits for the run. */
+  /** Ends a program that hangs. */
   readonly timeoutMs: number;
-  /** The programs to run over the files, each a list of arguments for Node. */
-  commands(files: readonly string[]): readonly (readonly string[])[];
+  /** The programs to run, each a list of arguments for Node. */
+  programs(): readonly (readonly string[])[];
 }
 
 const STAGES: readonly Stage[] = [
   {
     name: "unit",
     what: "unit and contract tests, beside the sources",
-    files: "{bench,packages/*/{src,testing}}/**/*.test.ts",
-    timeoutMs: 5 * MINUTE_MS,
-    // They share nothing, so one process does: a process for each file takes many times as long.
-    commands: (files) => [["--test", "--test-isolation=none", "--test-timeout=60000", ...files]],
+    timeoutMs: 10 * MINUTE_MS,
+    programs: () => shares(find("{bench,packages/*/{src,testing}}/**/*.test.ts"), 2).map(testsTogether),
   },
   {
     name: "product",
     what: "tests of the whole product",
-    files: "test/**/*.test.ts",
-    timeoutMs: 12 * MINUTE_MS,
-    // Two at a time, because each starts relays of its own.
-    commands: (files) => [["--test", "--test-concurrency=2", "--test-timeout=600000", ...files]],
+    timeoutMs: 10 * MINUTE_MS,
+    programs: () => [
+      // Their relays run inside the test, so many files share a process.
+      ...shares(find("test/{a2a,http}/*.test.ts"), 4).map(testsTogether),
+      ...find("test/{cassettes,crash,faults}/*.test.ts").map(testsAlone),
+      ...find("test/*.test.ts").map(testsAlone),
+    ],
   },
   {
     name: "features",
     what: "scenarios in Gherkin",
-    files: "test/features/**/*.feature",
-    timeoutMs: 5 * MINUTE_MS,
-    // Where they lie is said in cucumber.json, for editors as well.
-    commands: () => [["node_modules/@cucumber/cucumber/bin/cucumber.js"]],
+    timeoutMs: 10 * MINUTE_MS,
+    // cucumber.json says where they are, for editors as well.
+    programs: () => [["node_modules/@cucumber/cucumber/bin/cucumber.js"]],
   },
   {
     name: "examples",
     what: "examples, which check themselves",
-    files: "examples/**/*.ts",
-    timeoutMs: MINUTE_MS,
-    commands: (files) => files.map((file) => [file]),
+    timeoutMs: 3 * MINUTE_MS,
+    programs: () => find("examples/**/*.ts").map((file) => [file]),
   },
 ];
 
 interface Tally {
-  passed: number;
-  failed: number;
-  skipped: number;
+  readonly passed: number;
+  readonly failed: number;
+  readonly skipped: number;
 }
+
+interface Program {
+  readonly stage: Stage;
+  readonly words: readonly string[];
+}
+
+interface Outcome {
+  readonly title: string;
+  readonly ok: boolean;
+  readonly tally: Tally;
+}
+
+const running = new Set<ChildProcess>();
 
 process.exitCode = await main(process.argv.slice(2));
 
@@ -73,83 +87,100 @@ async function main(names: readonly string[]): Promise<number> {
     process.stderr.write(`There is no stage ${unknown.join(", ")}. The stages are:\n${known}\n`);
     return 2;
   }
-  const tally: Tally = { passed: 0, failed: 0, skipped: 0 };
   const chosen = STAGES.filter(({ name }) => names.length === 0 || names.includes(name));
-  for (const stage of chosen) {
-    if (await runStage(stage, tally)) continue;
-    process.stdout.write(`\n${describeTally(tally)}; ended at the stage "${stage.name}"\n`);
-    return 1;
-  }
-  process.stdout.write(`\n${describeTally(tally)}\n`);
-  return 0;
+  const outcomes = await runAll(
+    chosen.flatMap((stage) => stage.programs().map((words) => ({ stage, words }))),
+  );
+  for (const { title } of outcomes.filter(({ ok }) => !ok)) process.stdout.write(`\nfailed: ${title}`);
+  const sum = (key: keyof Tally): number => outcomes.reduce((total, { tally }) => total + tally[key], 0);
+  process.stdout.write(`\n${sum("passed")} passed, ${sum("failed")} failed, ${sum("skipped")} skipped\n`);
+  return outcomes.length > 0 && outcomes.every(({ ok }) => ok) ? 0 : 1;
 }
 
-async function runStage(stage: Stage, tally: Tally): Promise<boolean> {
-  const files = globSync(stage.files, { cwd: ROOT }).toSorted();
-  if (files.length === 0) {
-    process.stdout.write(`\n== ${stage.name}: there are none yet (${stage.files})\n`);
-    return true;
-  }
-  process.stdout.write(`\n== ${stage.name}: ${stage.what}\n`);
+async function runAll(programs: readonly Program[]): Promise<readonly Outcome[]> {
+  const left = [...programs];
+  process.once("SIGTERM", () => {
+    left.length = 0;
+    for (const child of running) child.kill("SIGTERM");
+  });
+  const outcomes: Outcome[] = [];
+  const work = async (): Promise<void> => {
+    for (let next = left.shift(); next !== undefined; next = left.shift()) outcomes.push(await run(next));
+  };
+  await Promise.all(Array.from({ length: PROGRAMS_AT_ONCE }, work));
+  return outcomes;
+}
+
+/** Runs one program under this Node, prints its output once it has ended, and counts what it reports. */
+async function run({ stage, words }: Program): Promise<Outcome> {
   const startedAtMs = performance.now();
-  const commands = stage.commands(files);
-  for (const words of commands) {
-    if (commands.length > 1) process.stdout.write(`-- ${words.join(" ")}\n`);
-    if (!(await run(words, stage, tally))) return false;
-  }
-  const seconds = ((performance.now() - startedAtMs) / 1_000).toFixed(1);
-  process.stdout.write(`== ${stage.name}: ${seconds} s\n`);
-  return true;
-}
-
-/** Runs one program under this Node, shows what it says, and counts what it reports. */
-async function run(words: readonly string[], stage: Stage, tally: Tally): Promise<boolean> {
   const child = spawn(process.execPath, ["--conditions=source", ...words], {
     cwd: ROOT,
-    env: { ...process.env, ...(process.stdout.isTTY ? { FORCE_COLOR: "1" } : {}) },
-    stdio: ["ignore", "pipe", "inherit"],
+    env: {
+      // Every process, also of a relay that a test starts, loads the sources compiled.
+      NODE_COMPILE_CACHE: join(ROOT, "node_modules", ".cache", "node-compile"),
+      ...process.env,
+      ...(process.stdout.isTTY ? { FORCE_COLOR: "1" } : {}),
+    },
+    stdio: ["ignore", "pipe", "pipe"],
   });
+  let output = "";
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding("utf8").on("data", (text: string) => (output += text));
+  }
   const stop = (): void => {
-    process.stderr.write(`${stage.name} is not done after ${stage.timeoutMs / 1_000} s and is stopped\n`);
+    output += `\nis not done after ${stage.timeoutMs / 1_000} s and is stopped\n`;
     child.kill("SIGTERM");
-    setTimeout(() => child.kill("SIGKILL"), STOP_MS).unref();
+    setTimeout(() => {
+      child.kill("SIGKILL");
+      // What it started may outlive it and hold these open.
+      child.stdout.destroy();
+      child.stderr.destroy();
+    }, STOP_MS).unref();
   };
   const timer = setTimeout(stop, stage.timeoutMs);
-  const forward = (): boolean => child.kill("SIGTERM");
-  process.on("SIGTERM", forward);
-  let said = "";
-  child.stdout.on("data", (chunk: Buffer) => {
-    process.stdout.write(chunk);
-    said += chunk.toString();
-  });
+  running.add(child);
   const [code] = (await once(child, "close")) as [number | null];
+  running.delete(child);
   clearTimeout(timer);
-  process.off("SIGTERM", forward);
-  const found = read(stripVTControlCharacters(said));
-  // A program without a report of its own, such as an example, is one check.
-  if (found === undefined) tally[code === 0 ? "passed" : "failed"] += 1;
-  else for (const key of ["passed", "failed", "skipped"] as const) tally[key] += found[key];
-  return code === 0;
+  const files = words.filter((word) => !word.startsWith("--"));
+  const title = `${stage.name}: ${files[0]}${files.length > 1 ? ` and ${files.length - 1} more` : ""}`;
+  const seconds = ((performance.now() - startedAtMs) / 1_000).toFixed(1);
+  process.stdout.write(`\n== ${title}\n${output}== ${title}: ${seconds} s\n`);
+  return { title, ok: code === 0, tally: tallyOf(stripVTControlCharacters(output), code === 0) };
 }
 
-/** The figures of node:test's last report, or of cucumber's; never our own. */
-function read(said: string): Tally | undefined {
+function find(pattern: string): readonly string[] {
+  return globSync(pattern, { cwd: ROOT }).toSorted();
+}
+
+/** Deals the files out in turn: neighbours, which are often slow for the same reason, end up apart. */
+function shares(files: readonly string[], count: number): readonly (readonly string[])[] {
+  return Array.from({ length: count }, (_, share) => files.filter((_file, index) => index % count === share));
+}
+
+function testsAlone(file: string): readonly string[] {
+  return ["--test", "--test-timeout=600000", file];
+}
+
+function testsTogether(files: readonly string[]): readonly string[] {
+  return ["--test", "--test-isolation=none", "--test-timeout=120000", ...files];
+}
+
+/** The figures of node:test's last report, or of cucumber's. A program without a report, such as an example, is one. */
+function tallyOf(output: string, ok: boolean): Tally {
   const figure = (pattern: RegExp, text: string): number =>
     Number([...text.matchAll(pattern)].at(-1)?.[1] ?? 0);
-  if (/^ℹ tests \d+$/m.test(said)) {
+  if (/^ℹ tests \d+$/m.test(output)) {
     return {
-      passed: figure(/^ℹ pass (\d+)$/gm, said),
-      failed: figure(/^ℹ fail (\d+)$/gm, said) + figure(/^ℹ cancelled (\d+)$/gm, said),
-      skipped: figure(/^ℹ skipped (\d+)$/gm, said) + figure(/^ℹ todo (\d+)$/gm, said),
+      passed: figure(/^ℹ pass (\d+)$/gm, output),
+      failed: figure(/^ℹ fail (\d+)$/gm, output) + figure(/^ℹ cancelled (\d+)$/gm, output),
+      skipped: figure(/^ℹ skipped (\d+)$/gm, output) + figure(/^ℹ todo (\d+)$/gm, output),
     };
   }
-  const scenarios = /^\d+ scenarios? \((.+)\)$/m.exec(said)?.[1];
-  if (scenarios === undefined) return undefined;
+  const scenarios = /^\d+ scenarios? \((.+)\)$/m.exec(output)?.[1];
+  if (scenarios === undefined) return { passed: ok ? 1 : 0, failed: ok ? 0 : 1, skipped: 0 };
   const passed = figure(/(\d+) passed/g, scenarios);
   const skipped = figure(/(\d+) skipped/g, scenarios);
-  return { passed, skipped, failed: figure(/^(\d+) scenarios?/gm, said) - passed - skipped };
-}
-
-function describeTally({ passed, failed, skipped }: Tally): string {
-  return `${passed} passed, ${failed} failed, ${skipped} skipped`;
+  return { passed, skipped, failed: figure(/^(\d+) scenarios?/gm, output) - passed - skipped };
 }

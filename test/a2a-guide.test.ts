@@ -8,7 +8,7 @@ import { type Block, blocksIn, patternOf, ROOT, TemporaryFolder, Terminal } from
 
 /**
  * Follows docs/guides/a2a-in-five-minutes.md as a reader would who has the packages installed. `serve` and each program
- * have a terminal of their own, all other commands are typed into one shell, block by block. A `text` block is what the
+ * have their own terminal, all other commands are typed into one shell, block by block. A `text` block is what the
  * command before it prints, or what the program has printed by then whose name stands behind `text`.
  */
 

@@ -12,7 +12,7 @@ import { toBase58 } from "@a2a-relay/protocol";
 import { loadConfig, type RunningRelay, startRelay } from "a2a-relay";
 
 /**
- * Replays docs/reference/http.md from top to bottom against a fresh relay under a clock of its own: a request
+ * Replays docs/reference/http.md from top to bottom against a fresh relay under a fake clock: a request
  * block is sent, and its answer must be the block after it. A comment `<!-- first: METHOD /path {body} -->` is
  * a request that readers need not see, `<!-- then: {…} -->` names ids from its answer. With UPDATE_DOCS=1 the
  * answers are written into the page instead.

@@ -67,7 +67,7 @@ describe("the launcher under npm", { timeout: TIMEOUT_MS, skip: noSignals() }, (
     });
   }
 
-  it("goes on when the shell of somebody's own script ends, which may have meant it to", async () => {
+  it("goes on when the shell of a user's script ends, which may have meant it to", async () => {
     await using checkout = await makeCheckout();
     const shell = await startUnderShell(checkout.launcher, {
       npm_lifecycle_event: "up",
@@ -76,7 +76,7 @@ describe("the launcher under npm", { timeout: TIMEOUT_MS, skip: noSignals() }, (
     const ended = once(shell, "exit");
     shell.kill("SIGKILL");
     await ended;
-    // Long enough for the launcher to look twice at its parent.
+    // Long enough for the launcher to check its parent twice.
     const next = await Promise.race([once(shell.stdout, "data"), setTimeout(1_000, "silence")]);
     process.kill(shell.programPid, "SIGKILL");
     assert.equal(next, "silence");
@@ -233,9 +233,9 @@ async function makeCheckout() {
     launcher,
     write,
     remove: (path: string) => rm(join(root, path), { recursive: true }),
-    /** Puts a Node 24 that is not disguised at this place of `node_modules`. */
-    async bringNode(place: string): Promise<void> {
-      const path = join(root, "node_modules", place);
+    /** Puts a Node 24 that is not disguised at this path of `node_modules`. */
+    async bringNode(where: string): Promise<void> {
+      const path = join(root, "node_modules", where);
       await mkdir(dirname(path), { recursive: true });
       await (process.platform === "win32" ? cp(process.execPath, path) : symlink(process.execPath, path));
     },

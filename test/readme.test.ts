@@ -8,7 +8,7 @@ import { type Block, blocksIn, patternOf, ROOT, TemporaryFolder, Terminal } from
 
 /**
  * Follows the README as a reader would, with one terminal for the relay, one for the commands and one for the
- * program: every `sh` block of "Try it" is run as it stands, in order, in one shell, and must print what the
+ * program: every `sh` block of "Try it" is run unchanged, in order, in one shell, and must print what the
  * `text` block after it shows. Only the port and the data directory differ, through the environment.
  */
 

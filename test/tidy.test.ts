@@ -1,28 +1,20 @@
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { basename, dirname, extname, join } from "node:path";
 import { describe, it } from "node:test";
 import { LIMITS, RELAY_ERROR_CODES } from "@a2a-relay/protocol";
+import { assertNowhere, files, LINE_CHARS_MAX, read, ROOT, texts } from "./support/tree.ts";
 import { HTTP_STATUS } from "../packages/relay/src/transports/http/http-error.ts";
 
-const ROOT = join(import.meta.dirname, "..");
-const LINE_CHARS_MAX = 120;
 const DECISION_LINES_MAX = 80;
-
-/** Not text, or written by a tool for itself. */
-const NOT_OURS = /^package-lock\.json$|^test\/golden\/|\.(?:gif|ico|jpe?g|png|woff2?)$/;
 
 /** Spelled with gaps, so that this file passes its own test. */
 const UNFINISHED = new RegExp(`\\b(?:${"TO_DO|FIX_ME|XX_X|HA_CK".replaceAll("_", "")})\\b`);
 
-/** Somebody's own machine: true nowhere else. */
+/** A path of one developer's machine. */
 const MACHINE_PATH = /(?<![\w.~-])(?:\/(?:home|Users)\/\w|\/(?:root|work)\/|[A-Z]:\\Users\\)/;
 
 const EMPTY_NAME = /(?:^|[-_./])(?:utils?|common|helpers?|managers?)(?:[-_./]|$)/i;
-
-const files = listFiles();
-const texts = new Map(files.filter((path) => !NOT_OURS.test(path)).map((path) => [path, read(path)]));
 
 describe("every file", () => {
   it("is UTF-8 without a byte order mark", () => {
@@ -48,7 +40,7 @@ describe("every file", () => {
   });
 
   it("knows nothing of the machine it was written on", () => {
-    assertNowhere(MACHINE_PATH, "the path of somebody's machine");
+    assertNowhere(MACHINE_PATH, "a path of one machine");
   });
 
   it("is named for what it is", () => {
@@ -57,12 +49,12 @@ describe("every file", () => {
 });
 
 describe("every source", () => {
-  const sources = new Map([...texts].filter(([path]) => /\.(?:ts|js|sql)$/.test(path)));
+  const code = new Map([...texts].filter(([path]) => /\.(?:ts|js|sql)$/.test(path)));
 
   it(`has lines of at most ${LINE_CHARS_MAX} characters, but for a text that stands alone on its line`, () => {
     // A sentence that is cut in two cannot be searched for.
     const text = /^ *(?:const \w+ = )?(?:["'`]|\/(?![/*])).*["'`/][a-z]*[,;)]*$/gm;
-    const short = new Map([...sources].map(([path, all]) => [path, all.replaceAll(text, "")]));
+    const short = new Map([...code].map(([path, all]) => [path, all.replaceAll(text, "")]));
     assertNowhere(new RegExp(`^.{${LINE_CHARS_MAX + 1}}`, "u"), "a line that is too long", short);
   });
 
@@ -70,7 +62,7 @@ describe("every source", () => {
     assertNowhere(
       /\b(?:describe|it|suite|test)\.only\(|\bonly: true\b/,
       "a test that silences the others",
-      sources,
+      code,
     );
   });
 });
@@ -164,29 +156,6 @@ interface Manifest {
 
 function readManifest(path: string): Manifest {
   return { ...(JSON.parse(read(path)) as Omit<Manifest, "path">), path };
-}
-
-/** What git keeps or would keep: files that are ignored are nobody's concern. */
-function listFiles(): readonly string[] {
-  const words = ["ls-files", "-z", "--cached", "--others", "--exclude-standard"];
-  const listed = execFileSync("git", words, { cwd: ROOT, encoding: "utf8" }).split("\0");
-  return listed.filter((path) => path !== "" && existsSync(join(ROOT, path))).toSorted();
-}
-
-function read(path: string): string {
-  return readFileSync(join(ROOT, path), "utf8");
-}
-
-/** Tries the pattern on each line, so that the failure can say where. */
-function assertNowhere(pattern: RegExp, what: string, where: ReadonlyMap<string, string> = texts): void {
-  const found: string[] = [];
-  for (const [path, text] of where) {
-    for (const [index, line] of text.split("\n").entries()) {
-      if (pattern.test(line))
-        found.push(`${path}:${index + 1} has ${what}: ${line.trim().slice(0, LINE_CHARS_MAX)}`);
-    }
-  }
-  assert.equal(found.length, 0, `\n${found.join("\n")}`);
 }
 
 /** Links to files and headings of this project; code samples are not links. */

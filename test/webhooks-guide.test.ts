@@ -10,6 +10,7 @@ import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { describe, it } from "node:test";
 import { promisify } from "node:util";
+import { childEnv } from "./support/child-env.ts";
 import { LULU, openHttpRelay, ZHIWEI } from "../packages/relay/testing/http-relay.ts";
 
 /**
@@ -52,7 +53,7 @@ async function run(
     const command = language === "python" ? "python3" : process.execPath;
     const options = language === "python" ? [file] : ["--conditions=source", file];
     const running = promisify(execFile)(command, options, {
-      env: { PATH: process.env["PATH"] ?? "", PYTHONIOENCODING: "utf-8", ...env },
+      env: childEnv({ PYTHONIOENCODING: "utf-8", ...env }),
       timeout: PROGRAM_MS_MAX,
       ...(signal === undefined ? {} : { signal }),
     });
@@ -139,7 +140,7 @@ for secret, headers, body in json.loads(os.environ["TRIES"]):
   });
 });
 
-/** The receiver of the guide, on a port of its own. */
+/** The receiver of the guide, on its own port. */
 class GuideReceiver implements AsyncDisposable {
   readonly url: string;
   readonly #ended: Promise<unknown>;

@@ -23,7 +23,7 @@ export function startSdkExpress(bench: Bench): Promise<ServerProcess> {
   return ServerProcess.start("@a2a-js/sdk on Express", args, { directory, cores: bench.cores });
 }
 
-/** A relay with the agents of the load; on `directory` if its mail is already there. */
+/** A relay with the agents of the load; on `directory` when that holds a database. */
 export async function startRelay(bench: Bench, directory = freshDirectory(bench)): Promise<ServerProcess> {
   const relay = await ServerProcess.start("relay", relayArgs(directory), { directory, cores: bench.cores });
   await registerAgents(relay);

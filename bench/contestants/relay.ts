@@ -31,7 +31,7 @@ export async function registerAgents(
   return keys;
 }
 
-/** Whoever writes to whom in the load may do so: the sender's permission, and the recipient's consent. */
+/** Permits every sender and every recipient of the load. */
 export async function grantAll(relay: ServerProcess, operatorKey: string): Promise<void> {
   using connections = await openConnections(relay.port, 1);
   for (const connection of connections) {

@@ -12,7 +12,7 @@ process.once("exit", () => {
   for (const child of running) child.kill("SIGKILL");
 });
 
-/** One contestant in a process of its own, on the servers' core. */
+/** One contestant in its own process, on the servers' core. */
 export class ServerProcess implements AsyncDisposable {
   readonly name: string;
   readonly port: number;

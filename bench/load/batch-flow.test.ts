@@ -21,7 +21,7 @@ for (const [name, sockets] of [
       assert.deepEqual(left.json.messages, []);
     });
 
-    it("fails where its mail cannot be sent", async () => {
+    it("fails when its messages cannot be sent", async () => {
       await using relay = await openHttpRelay();
       await relay.post("/agents/register", { agent_id: agentId(1) });
       await assert.rejects(BatchFlow.open(relay.port, sockets), /answered HTTP\/1\.1 404/);

@@ -13,8 +13,8 @@ const RECIPIENT = 0;
 const SEND = "send";
 
 /**
- * Batches of messages over a socket to the agent of a socket, which acknowledges each frame of mail as it comes. What
- * is under way is limited by what is acknowledged, so that sender and reader go at the same pace.
+ * Batches of messages over a socket to the agent of a socket, which acknowledges each frame as it arrives. What
+ * is under way is limited by what is acknowledged, so that sender and reader go at the same rate.
  */
 export class BatchFlow implements SocketListener, Disposable {
   /** Made once: the messages are always the same. */
@@ -32,7 +32,7 @@ export class BatchFlow implements SocketListener, Disposable {
   #endsAt = 0;
   #frames = 0;
 
-  /** Over a socket of its own for each end, or over one for both. */
+  /** Over one socket for each end, or over one for both. */
   static async open(port: number, sockets: 1 | 2): Promise<BatchFlow> {
     const flow = new BatchFlow();
     flow.#toOpen = sockets;
@@ -61,9 +61,9 @@ export class BatchFlow implements SocketListener, Disposable {
     if (this.#toOpen === 0) this.#opening.resolve();
   }
 
-  onMail(mail: readonly InboxItem[]): void {
+  onMessages(items: readonly InboxItem[]): void {
     this.#frames += 1;
-    this.#reader?.request("ack", "ack", { message_ids: mail.map(({ message_id }) => message_id) });
+    this.#reader?.request("ack", "ack", { message_ids: items.map(({ message_id }) => message_id) });
   }
 
   onAnswer(id: string, body: unknown): void {
@@ -102,7 +102,7 @@ export class BatchFlow implements SocketListener, Disposable {
 
   #whereStuck(): Error {
     const far = `of ${this.#sent} messages ${this.#acknowledged} were acknowledged, in ${this.#frames} frames`;
-    return new Error(`mail got stuck: ${far}`);
+    return new Error(`messages got stuck: ${far}`);
   }
 
   #fail(reason: Error): void {

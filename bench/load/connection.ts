@@ -55,7 +55,7 @@ export class Connection implements Disposable {
     });
   }
 
-  /** Whoever still waits for an answer is told that none will come. */
+  /** Rejects every request that still waits for its answer. */
   hangUp(): void {
     this.#socket.destroy();
   }

@@ -44,7 +44,7 @@ describe("the reader of an event stream", () => {
     );
   });
 
-  it("tells what was answered in place of a stream", () => {
+  it("reports an answer that is not a stream", () => {
     const reader = new EventStreamReader();
     const body = '{"error":{}}\r\n';
     assert.deepEqual(reader.push(Buffer.from(`HTTP/1.1 503 No\r\nContent-Length: 14\r\n\r\n${body}`)), []);

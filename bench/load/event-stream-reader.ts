@@ -56,7 +56,7 @@ export class EventStreamReader {
     this.#rest = after(this.#rest, end + HEAD_END.length);
   }
 
-  /** Undefined until the whole of it is there. */
+  /** Undefined until it is complete. */
   #nextChunk(): Buffer | undefined {
     const sizeEnd = this.#rest.indexOf(LINE_END);
     if (sizeEnd === -1) return undefined;

@@ -1,4 +1,4 @@
-/** What the load looks at in a message that was shown, leased or streamed. */
+/** The members that the load reads of a message that was read, leased or streamed. */
 export interface InboxItem {
   readonly message_id: string;
   readonly message: { readonly subject: string };

@@ -13,7 +13,7 @@ export interface StreamAddress {
 export interface StreamListener {
   onOpen(): void;
   /** `at` is when the last byte of it was there. */
-  onMail(mail: readonly InboxItem[], cursor: string, at: number): void;
+  onMessages(items: readonly InboxItem[], cursor: string, at: number): void;
   /** Called once, also for a stream that never opened. */
   onClose(reason: Error): void;
 }
@@ -21,7 +21,7 @@ export interface StreamListener {
 /** Opens a stream of one kind. */
 export type StreamOpener = (address: StreamAddress, listener: StreamListener) => MailboxStream;
 
-/** One connection over which the mail of one agent comes by itself. Sibling kinds differ in their bytes alone. */
+/** One connection that pushes the messages of one agent. Sibling kinds differ only in their bytes. */
 export abstract class MailboxStream implements Disposable {
   protected readonly listener: StreamListener;
   readonly #socket: Socket;

@@ -47,7 +47,7 @@ export function a2aSends(pathOf: (agent: string) => string): readonly Buffer[] {
   });
 }
 
-/** Sends whose idempotency key is new each time: its digits are overwritten in place. */
+/** Sends whose idempotency key is new each time: its digits are overwritten in the buffer. */
 export class KeyedSends {
   readonly #requests: readonly Buffer[];
   readonly #offsets: readonly number[];

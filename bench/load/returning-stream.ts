@@ -54,8 +54,8 @@ export class ReturningStream implements StreamListener, Disposable {
     this.#failures = 0;
   }
 
-  onMail(mail: readonly InboxItem[], cursor: string): void {
-    this.#shown += mail.length;
+  onMessages(items: readonly InboxItem[], cursor: string): void {
+    this.#shown += items.length;
     this.#cursor = cursor;
   }
 

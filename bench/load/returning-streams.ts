@@ -4,7 +4,7 @@ import type { StreamAddress, StreamOpener } from "./mailbox-stream.ts";
 
 /** Not all at once: a server takes in only so many that it has not accepted yet. */
 const OPENING_MAX = 200;
-const LOOK_MS = 5;
+const POLL_MS = 5;
 const PATIENCE_MS = 120_000;
 
 /** Many readers that come back by themselves. */
@@ -55,7 +55,7 @@ export class ReturningStreams implements Disposable {
         const why = failure?.lastFailure?.message ?? "nothing failed";
         throw new Error(`of ${wanted} streams ${count} ${what} in time: ${why}`);
       }
-      await sleep(LOOK_MS);
+      await sleep(POLL_MS);
     }
   }
 }

@@ -56,7 +56,7 @@ describe("a frame of the load", () => {
         onOpen: () => {
           for (const text of texts) stream.send(clientFrame(OPCODES.text, Buffer.from(text)));
         },
-        onMail: () => undefined,
+        onMessages: () => undefined,
         onClose,
       });
     });

@@ -10,7 +10,7 @@ const FINAL = 0x80;
 const MASKED = 0x80;
 const OPCODE_BITS = 0x0f;
 const LENGTH_BITS = 0x7f;
-/** In place of a length: it follows, in two bytes or in eight. */
+/** Marks a length that follows, in two bytes or in eight. */
 const LENGTH_IN_2 = 126;
 const LENGTH_IN_8 = 127;
 const LENGTH_IN_2_MAX = 0xffff;

@@ -16,7 +16,7 @@ type ServerFrame =
 const HEAD_END = Buffer.from("\r\n\r\n");
 const SWITCHED = "HTTP/1.1 101 ";
 
-/** MailboxMessage over a WebSocket, and requests over the same one. */
+/** Messages over a WebSocket, and requests over the same one. */
 export class SocketStream extends MailboxStream {
   readonly #frames = new FrameReader();
   readonly #listener: SocketListener;
@@ -62,7 +62,7 @@ export class SocketStream extends MailboxStream {
     if (opcode !== OPCODES.text) return;
     const frame = JSON.parse(payload.toString("utf8")) as ServerFrame;
     if ("error" in frame && frame.error !== undefined) throw new Error(frame.error.message);
-    if (frame.type === "mail") this.#listener.onMail(frame.messages, frame.cursor, at);
+    if (frame.type === "mail") this.#listener.onMessages(frame.messages, frame.cursor, at);
     else if (frame.type === "answer") this.#listener.onAnswer?.(frame.id, frame.body);
   }
 }

@@ -3,7 +3,7 @@ import { getRequest } from "./http-request.ts";
 import type { InboxItem } from "./mailbox-item.ts";
 import { MailboxStream, type StreamAddress, type StreamListener, streamPath } from "./mailbox-stream.ts";
 
-/** MailboxMessage as server-sent events. */
+/** Messages as server-sent events. */
 export class SseStream extends MailboxStream {
   readonly #reader = new EventStreamReader();
   #isOpen = false;
@@ -27,8 +27,8 @@ export class SseStream extends MailboxStream {
     }
     const last = events.at(-1);
     if (last !== undefined) {
-      const mail = events.map(({ data }) => JSON.parse(data) as InboxItem);
-      this.listener.onMail(mail, last.id, at);
+      const items = events.map(({ data }) => JSON.parse(data) as InboxItem);
+      this.listener.onMessages(items, last.id, at);
     }
     if (isEnded) throw new Error("the server ended the stream");
   }

@@ -12,11 +12,11 @@ export interface ConnectionLimits {
 
 export interface ConnectionPlan {
   readonly count: number;
-  /** Where they come from, in turns; none where one will do, which the system then chooses. */
+  /** Source addresses, used in rotation; empty when one is enough and the system chooses it. */
   readonly localAddresses: readonly string[];
 }
 
-/** For the database, its log, standard streams, and whoever else asks for something meanwhile. */
+/** For the database, its log, standard streams, and other requests. */
 const OTHER_FILES = 500;
 /** Of each address: a port that was just used is not free again at once. */
 const PORT_SHARE = 0.5;

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 /** Which core the servers get and which one the load; undefined when they cannot be kept apart. */
 export type Cores = { readonly server: number; readonly load: number } | undefined;
 
-/** Moves this process, which makes the load, to a core of its own. */
+/** Moves this process, which makes the load, to its own core. */
 export function takeCores(): Cores {
   const allowed = allowedCores();
   const server = allowed[0];

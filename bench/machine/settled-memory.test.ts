@@ -10,11 +10,11 @@ describe("memory", () => {
     assert.equal(isSettled([9_000, ...STILL]), true);
   });
 
-  it("is not settled before it was looked at for a while", () => {
+  it("is not settled before enough samples", () => {
     assert.equal(isSettled(STILL.slice(1)), false);
   });
 
-  it("is not settled while it grows or shrinks, also at the last look", () => {
+  it("is not settled while it grows or shrinks, also at the last sample", () => {
     assert.equal(isSettled([...STILL, 1_020]), false);
     assert.equal(isSettled([...STILL.slice(1), 900]), false);
   });

@@ -9,9 +9,9 @@ export const COLLECTING_ARGS: readonly string[] = [
   pathToFileURL(join(import.meta.dirname, "collect-on-signal.ts")).href,
 ];
 
-const LOOK_MS = 500;
-/** It counts as settled when so many looks in a row differ by no more than this share. */
-const LOOKS = 6;
+const SAMPLE_MS = 500;
+/** It counts as settled when so many samples in a row differ by no more than this share. */
+const SAMPLES = 6;
 const SHARE_MAX = 0.01;
 const SETTLE_MS_MAX = 30_000;
 
@@ -22,13 +22,13 @@ export async function settledKibOf(pid: number): Promise<number> {
   const lastMs = performance.now() + SETTLE_MS_MAX;
   while (!isSettled(seen)) {
     if (performance.now() > lastMs) throw new Error(`the memory of process ${pid} does not settle`);
-    await sleep(LOOK_MS);
+    await sleep(SAMPLE_MS);
     seen.push(residentKibOf(pid));
   }
   return seen.at(-1) ?? Number.NaN;
 }
 
 export function isSettled(seen: readonly number[]): boolean {
-  const last = seen.slice(-LOOKS);
-  return last.length === LOOKS && Math.max(...last) - Math.min(...last) <= Math.max(...last) * SHARE_MAX;
+  const last = seen.slice(-SAMPLES);
+  return last.length === SAMPLES && Math.max(...last) - Math.min(...last) <= Math.max(...last) * SHARE_MAX;
 }

@@ -9,33 +9,33 @@ import { interleave, type Runner } from "./rounds.ts";
 
 const LEASE_MS = 60_000;
 
-/** The whole life of a message, in three requests one after the other: send, lease, acknowledge. */
+/** The round trip of a message in three requests, one after the other: send, lease, acknowledge. */
 export async function measureEndToEnd(bench: Bench): Promise<readonly Figure[]> {
   const samples = await interleave(bench, async (servers) => {
     const reference = servers.use(await startReference(bench));
     const relay = servers.use(await startRelay(bench));
-    const cycle = lifeCycle();
+    const cycle = roundTrip();
     return [
       { name: "Fastify + SQLite, one row a message", server: reference, cycle },
       { name: "relay", server: relay, cycle },
     ];
   });
-  const [rows, lives] = samples.map((sample) => sample.perSecond);
+  const [rows, roundTrips] = samples.map((sample) => sample.perSecond);
   return [
-    ratioOf("relay / Fastify + SQLite", lives ?? [], rows ?? [], { must: { atLeast: 0.5 } }),
+    ratioOf("relay / Fastify + SQLite", roundTrips ?? [], rows ?? [], { must: { atLeast: 0.5 } }),
     ...rateFigures(samples),
   ];
 }
 
 /** Sends to a mailbox, then leases from it and acknowledges what it got: as much as it put in. */
-export function lifeCycle(): Runner["cycle"] {
+export function roundTrip(): Runner["cycle"] {
   const sends = sendRequests();
   const leases = leaseRequests();
   return async (connection, number) => {
     const agent = number % AGENTS;
     assertOk(await connection.request(sends[agent] ?? Buffer.alloc(0)));
     const leased = await connection.request(leases[agent] ?? Buffer.alloc(0));
-    await acknowledge(connection, agent, leasedMail(jsonOf(leased)));
+    await acknowledge(connection, agent, leasedMessage(jsonOf(leased)));
   };
 }
 
@@ -51,22 +51,24 @@ export interface LeasedMessage {
 }
 
 /** The one message of a lease that must have found one. */
-export function leasedMail(answer: unknown): LeasedMessage {
+export function leasedMessage(answer: unknown): LeasedMessage {
   const { messages } = answer as {
     readonly messages: readonly { readonly message_id: string; readonly lease: { readonly id: string } }[];
   };
   const [first] = messages;
-  if (first === undefined) throw new Error("a lease found no mail where mail had been sent");
+  if (first === undefined) throw new Error("a lease found no message although one had been sent");
   return { message_id: first.message_id, lease_id: first.lease.id };
 }
 
 export async function acknowledge(
   connection: Parameters<Runner["cycle"]>[0],
   agent: number,
-  mail: LeasedMessage,
+  message: LeasedMessage,
 ): Promise<void> {
-  const answer = await connection.request(postRequest(`/mailbox/${agentId(agent)}/ack`, { leases: [mail] }));
+  const answer = await connection.request(
+    postRequest(`/mailbox/${agentId(agent)}/ack`, { leases: [message] }),
+  );
   const { acknowledged } = jsonOf(answer) as { readonly acknowledged: number };
   if (acknowledged !== 1)
-    throw new Error(`message ${mail.message_id} was leased and could not be acknowledged`);
+    throw new Error(`message ${message.message_id} was leased and could not be acknowledged`);
 }

@@ -7,7 +7,7 @@ import { getRequest } from "../load/http-request.ts";
 import { agentId, AGENTS } from "../load/messages.ts";
 import { batchCycle } from "./batch.ts";
 import type { Bench } from "./bench.ts";
-import { acknowledge, leasedMail, leaseRequests } from "./end-to-end.ts";
+import { acknowledge, leasedMessage, leaseRequests } from "./end-to-end.ts";
 import { type Runner, runRound } from "./rounds.ts";
 import { sendCycle } from "./send.ts";
 
@@ -27,7 +27,7 @@ interface Store {
   readonly costMicros: Record<Verb, number[]>;
 }
 
-/** The cost of a send, a read and a lease while more and more mail lies open in the mailboxes. */
+/** The cost of a send, a read and a lease while the number of open deliveries grows. */
 export async function measureGrowth(bench: Bench): Promise<readonly Figure[]> {
   await using stack = new AsyncDisposableStack();
   const stores: Store[] = [];
@@ -69,7 +69,7 @@ async function fill(relay: ServerProcess, messages: number): Promise<void> {
 
 /** As many leases, acknowledged at once, as sends: the backlog stays what it was. */
 async function roundOf(relay: ServerProcess, connections: number): Promise<Record<Verb, number>> {
-  const taken: { agent: number; mail: ReturnType<typeof leasedMail> }[] = [];
+  const taken: { agent: number; message: ReturnType<typeof leasedMessage> }[] = [];
   const costOf = async (cycle: Runner["cycle"]): Promise<number> => {
     const runner = { name: "relay", server: relay, cycle };
     const { perSecond } = await runRound(runner, connections, { afterCycles: CYCLES_PER_ROUND });
@@ -81,11 +81,11 @@ async function roundOf(relay: ServerProcess, connections: number): Promise<Recor
   const lease = await costOf(async (connection, number) => {
     const agent = number % AGENTS;
     const answer = await connection.request(leases[agent] ?? Buffer.alloc(0));
-    taken.push({ agent, mail: leasedMail(jsonOf(answer)) });
+    taken.push({ agent, message: leasedMessage(jsonOf(answer)) });
   });
   using acknowledging = await openConnections(relay.port, 1);
   for (const connection of acknowledging) {
-    for (const { agent, mail } of taken) await acknowledge(connection, agent, mail);
+    for (const { agent, message } of taken) await acknowledge(connection, agent, message);
   }
   return { send, read, lease };
 }

@@ -9,11 +9,11 @@ import type { Bench } from "./bench.ts";
 import {
   arrivalRound,
   echoRound,
-  measuredPace,
-  type OnMail,
-  type Throttle,
+  measuredRate,
+  type OnMessages,
+  type SendRate,
   percentileFigures,
-  warmUpPace,
+  warmUpRate,
 } from "./paced-sends.ts";
 import { roundsOverStarts } from "./starts.ts";
 
@@ -29,13 +29,13 @@ export async function measureLatency(bench: Bench): Promise<readonly Figure[]> {
   await roundsOverStarts(bench, async (servers) => {
     const bare = servers.use(await startBareHttp(bench));
     const relay = servers.use(await startRelay(bench));
-    await readersRound(relay, warmUpPace(bench), ReadingReader);
-    await readersRound(relay, warmUpPace(bench), LeasingReader);
-    await echoRound(bare, warmUpPace(bench));
+    await readersRound(relay, warmUpRate(bench), ReadingReader);
+    await readersRound(relay, warmUpRate(bench), LeasingReader);
+    await echoRound(bare, warmUpRate(bench));
     return async () => {
-      echoes.push(await echoRound(bare, measuredPace(bench)));
-      reads.push(await readersRound(relay, measuredPace(bench), ReadingReader));
-      leases.push(await readersRound(relay, measuredPace(bench), LeasingReader));
+      echoes.push(await echoRound(bare, measuredRate(bench)));
+      reads.push(await readersRound(relay, measuredRate(bench), ReadingReader));
+      leases.push(await readersRound(relay, measuredRate(bench), LeasingReader));
     };
   });
   return [
@@ -47,15 +47,15 @@ export async function measureLatency(bench: Bench): Promise<readonly Figure[]> {
 
 type ReaderKind = new (connection: Connection, agent: number) => Reader;
 
-async function readersRound(server: ServerProcess, pace: Throttle, Kind: ReaderKind): Promise<number[]> {
+async function readersRound(server: ServerProcess, rate: SendRate, Kind: ReaderKind): Promise<number[]> {
   using connections = await openConnections(server.port, READERS);
   const readers = connections.map((connection, agent) => new Kind(connection, agent));
-  for (const reader of readers) await reader.skipOldMail();
+  for (const reader of readers) await reader.skipOldMessages();
   let reading: readonly Promise<void>[] = [];
-  return await arrivalRound(server, pace, {
+  return await arrivalRound(server, rate, {
     agents: readers.map((_, agent) => agent),
-    begin: (onMail) => {
-      reading = readers.map((reader) => reader.run(onMail));
+    begin: (onMessages) => {
+      reading = readers.map((reader) => reader.run(onMessages));
     },
     end: async () => {
       for (const reader of readers) reader.stop();
@@ -64,7 +64,7 @@ async function readersRound(server: ServerProcess, pace: Throttle, Kind: ReaderK
   });
 }
 
-/** Waits for mail, takes it, waits again. */
+/** Waits for messages, takes them, waits again. */
 abstract class Reader {
   protected readonly connection: Connection;
   protected readonly agent: number;
@@ -76,17 +76,17 @@ abstract class Reader {
   }
 
   /** What earlier rounds left behind is not waited for. */
-  abstract skipOldMail(): Promise<void>;
+  abstract skipOldMessages(): Promise<void>;
   protected abstract wait(): Promise<Answer>;
   protected abstract settle(items: readonly InboxItem[], answer: unknown): Promise<void>;
 
-  async run(onMail: OnMail): Promise<void> {
+  async run(onMessages: OnMessages): Promise<void> {
     while (!this.#stopped) {
       const answer = await this.wait().catch(() => undefined);
       const at = performance.now();
       if (answer === undefined) return;
       const json = jsonOf(answer) as { readonly messages: readonly InboxItem[] };
-      onMail(json.messages, at);
+      onMessages(json.messages, at);
       await this.settle(json.messages, json).catch(() => undefined);
     }
   }
@@ -101,7 +101,7 @@ abstract class Reader {
 class ReadingReader extends Reader {
   #cursor = "0";
 
-  async skipOldMail(): Promise<void> {
+  async skipOldMessages(): Promise<void> {
     for (;;) {
       const request = getRequest(`/mailbox/${agentId(this.agent)}?since=${this.#cursor}&limit=500&peek=true`);
       const answer = jsonOf(await this.connection.request(request));
@@ -125,7 +125,7 @@ class ReadingReader extends Reader {
 }
 
 class LeasingReader extends Reader {
-  async skipOldMail(): Promise<void> {
+  async skipOldMessages(): Promise<void> {
     for (;;) {
       const answer = jsonOf(await this.connection.request(this.#lease(100, 0)));
       const { messages } = answer as { readonly messages: readonly InboxItem[] };

@@ -31,7 +31,7 @@ export async function measureMemory(bench: Bench): Promise<readonly Figure[]> {
   const readers = bench.waitingReaders;
   return [
     figureOf(
-      "resident memory, nobody waits",
+      "resident memory, no reader",
       "MiB",
       samples.map(({ idleKib }) => idleKib / 1024),
     ),
@@ -46,7 +46,7 @@ export async function measureMemory(bench: Bench): Promise<readonly Figure[]> {
       samples.map(({ idleKib, waitingKib }) => (waitingKib - idleKib) / readers),
     ),
     figureOf(
-      `mail for all ${readers} at once, until the last has it`,
+      `one message for each of ${readers} readers at once, until the last has it`,
       "ms",
       samples.map(({ wakeAllMs }) => wakeAllMs),
     ),
@@ -71,7 +71,7 @@ async function sampleOnce(bench: Bench): Promise<Sample> {
   await sendToAll(relay, ids);
   for (const answer of await Promise.all(waiting)) {
     const { messages } = jsonOf(answer) as { readonly messages: readonly unknown[] };
-    if (messages.length !== 1) throw new Error("a reader that waited was answered without its mail");
+    if (messages.length !== 1) throw new Error("a reader that waited was answered without its message");
   }
   return { idleKib, waitingKib, wakeAllMs: performance.now() - start };
 }

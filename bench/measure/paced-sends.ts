@@ -9,32 +9,32 @@ import type { InboxItem } from "../load/mailbox-item.ts";
 import { percentile } from "../statistics.ts";
 import type { Bench } from "./bench.ts";
 
-export interface Throttle {
+export interface SendRate {
   readonly sendsPerSecond: number;
   readonly durationMs: number;
 }
 
 const SENDERS = 16;
-/** After the last send: mail that has not come by then is lost. */
+/** After the last send: a message that has not arrived by then is lost. */
 const ARRIVAL_MS_MAX = 5_000;
 
 /** Slow enough that a send seldom meets another one. */
-export function measuredPace({ roundMs }: Bench): Throttle {
+export function measuredRate({ roundMs }: Bench): SendRate {
   return { sendsPerSecond: 200, durationMs: roundMs * 2 };
 }
 
-/** A server that is measured has run for a while: at the slow pace its code would stay half compiled for minutes. */
-export function warmUpPace({ warmUpMs }: Bench): Throttle {
+/** A server that is measured has run for a while: at the slow rate its code would stay half compiled for minutes. */
+export function warmUpRate({ warmUpMs }: Bench): SendRate {
   return { sendsPerSecond: 1_000, durationMs: warmUpMs };
 }
 
-/** `at` is when the mail was there. */
-export type OnMail = (mail: readonly InboxItem[], at: number) => void;
+/** `at` is when the messages arrived. */
+export type OnMessages = (items: readonly InboxItem[], at: number) => void;
 
-/** Those who get the mail, for one round. */
+/** The recipients of one round. */
 export interface Audience {
   readonly agents: readonly number[];
-  begin(onMail: OnMail): void;
+  begin(onMessages: OnMessages): void;
   end(): Promise<void>;
 }
 
@@ -52,12 +52,12 @@ export function percentileFigures(name: string, rounds: readonly (readonly numbe
   );
 }
 
-/** The round trips of a server, without anybody who waits for what is sent. */
-export async function echoRound(server: ServerProcess, pace: Throttle): Promise<number[]> {
+/** The request times of a server that delivers to no reader. */
+export async function echoRound(server: ServerProcess, rate: SendRate): Promise<number[]> {
   using senders = await IdleConnections.open(server.port, SENDERS);
   const requests: Promise<number>[] = [];
   const bytes = postRequest("/messages", messageTo(0));
-  await atPace(pace, () => requests.push(timed(senders, bytes)));
+  await atRate(rate, () => requests.push(timed(senders, bytes)));
   return await Promise.all(requests);
 }
 
@@ -70,7 +70,7 @@ async function timed(senders: IdleConnections, bytes: Buffer): Promise<number> {
 /** From each send, to everybody of the audience in turn, to its arrival. */
 export async function arrivalRound(
   server: ServerProcess,
-  pace: Throttle,
+  rate: SendRate,
   audience: Audience,
 ): Promise<number[]> {
   using senders = await IdleConnections.open(server.port, SENDERS);
@@ -78,14 +78,14 @@ export async function arrivalRound(
   const sentAt = new Map<string, number>();
   const timesMs: number[] = [];
   const prefix = crypto.randomUUID();
-  audience.begin((mail, at) => {
-    for (const { message } of mail) {
+  audience.begin((items, at) => {
+    for (const { message } of items) {
       const start = sentAt.get(message.subject);
       if (start !== undefined) timesMs.push(at - start);
     }
   });
   const sends: Promise<void>[] = [];
-  const count = await atPace(pace, (number) => {
+  const count = await atRate(rate, (number) => {
     const subject = `${prefix} ${number}`;
     const bytes = postRequest("/messages", messageTo(agents[number % agents.length] ?? 0, { subject }));
     sentAt.set(subject, performance.now());
@@ -100,9 +100,9 @@ export async function arrivalRound(
   return timesMs;
 }
 
-/** Calls `send` at an even pace, whether or not earlier ones have been answered. */
-async function atPace(
-  { sendsPerSecond, durationMs }: Throttle,
+/** Calls `send` at an even rate, whether or not earlier ones have been answered. */
+async function atRate(
+  { sendsPerSecond, durationMs }: SendRate,
   send: (number: number) => void,
 ): Promise<number> {
   const start = performance.now();

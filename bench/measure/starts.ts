@@ -4,7 +4,7 @@ import type { Bench } from "./bench.ts";
 type Start = (servers: AsyncDisposableStack) => Promise<(round: number) => Promise<void>>;
 
 /**
- * All rounds of a measure, after each of several starts: a process may be faster or slower for life than the same
+ * All rounds of a measure, after each of several starts: a process may be faster or slower until it ends than the same
  * program started again.
  */
 export async function roundsOverStarts(bench: Bench, start: Start): Promise<void> {

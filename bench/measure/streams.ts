@@ -18,7 +18,7 @@ interface Sample {
   /** From the first connection to the last stream that opened. */
   readonly openMs: number;
   /** From the send to them all to the last event. */
-  readonly mailMs: number;
+  readonly arrivalMs: number;
   /** From the order to stop to the moment it listens again. */
   readonly awayMs: number;
   /** From that moment until half of the streams are open again, and until all of them are. */
@@ -54,9 +54,9 @@ function figuresOf(kind: string, streams: number, samples: readonly Sample[]): r
     ),
     figureOf(`${kind}: until ${count} are open`, "s", seconds("openMs")),
     figureOf(
-      `${kind}: mail for all at once, until the last has it`,
+      `${kind}: one message for each at once, until the last has it`,
       "ms",
-      samples.map(({ mailMs }) => mailMs),
+      samples.map(({ arrivalMs }) => arrivalMs),
     ),
     figureOf(`${kind}: relay stopped, until it listens again`, "s", seconds("awayMs")),
     figureOf(`${kind}: from then until half of them are back`, "s", seconds("halfReturnMs")),
@@ -80,7 +80,7 @@ async function sampleOnce(bench: Bench, open: StreamOpener, plan: ConnectionPlan
   const sentAt = performance.now();
   await sendToAll(relay, ids);
   await streams.wereShown(1);
-  const mailMs = performance.now() - sentAt;
+  const arrivalMs = performance.now() - sentAt;
   const stopAt = performance.now();
   await relay[Symbol.asyncDispose]();
   await using again = await ServerProcess.start("relay", relayArgs(directory, port), settings);
@@ -89,11 +89,11 @@ async function sampleOnce(bench: Bench, open: StreamOpener, plan: ConnectionPlan
   const halfReturnMs = performance.now() - listensAt;
   await streams.areOpen(2);
   const returnMs = performance.now() - listensAt;
-  // Whoever came back is shown what comes from now on, and nothing that it was shown before.
+  // A reader that came back gets only what is sent from now on.
   await sendToAll(again, ids);
   await streams.wereShown(2);
   const eachKib = (waitingKib - idleKib) / plan.count;
-  return { eachKib, openMs, mailMs, awayMs: listensAt - stopAt, halfReturnMs, returnMs };
+  return { eachKib, openMs, arrivalMs, awayMs: listensAt - stopAt, halfReturnMs, returnMs };
 }
 
 function agentIds(streams: number): readonly string[] {

@@ -113,7 +113,7 @@ describe("the errors of A2A", { timeout: 30_000 }, () => {
       assert.equal(reason, "UNSUPPORTED_OPERATION");
     });
 
-    it(`include UnsupportedOperation for a card that is not there, over ${binding.name}`, async () => {
+    it(`include UnsupportedOperation for a card that does not exist, over ${binding.name}`, async () => {
       const { reason } = await refusal(binding, relay, PICKY, { operation: "extended-card", params: {} });
       assert.equal(reason, "UNSUPPORTED_OPERATION");
     });
@@ -256,7 +256,7 @@ describe("the relay's own errors over A2A", { timeout: 30_000 }, () => {
         () => [ZHIWEI, { ...send, headers: { authorization: "Bearer wrong" } }],
       ],
       ["a key that may not", "permission_denied", 403, () => [ZHIWEI, { ...send, headers: reader }]],
-      ["an unknown agent", "unknown_agent", 404, () => ["nobody", { ...send, headers: root }]],
+      ["an unknown agent", "unknown_agent", 404, () => ["missing", { ...send, headers: root }]],
       ["a full mailbox", "mailbox_full", 429, () => [ZHIWEI, { ...send, headers: root }]],
     ] as const satisfies readonly OwnRow[];
     for (const [what, code, status, triggerOf] of rows as readonly OwnRow[]) {

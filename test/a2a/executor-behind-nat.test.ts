@@ -6,6 +6,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
 import { describe, it } from "node:test";
+import { childEnv } from "../support/child-env.ts";
 import { GetTaskRequest, SendMessageRequest, StreamResponse, Task } from "@a2a-js/sdk";
 import { ClientFactory } from "@a2a-js/sdk/client";
 import { RelayClient } from "@a2a-relay/client";
@@ -28,7 +29,7 @@ class ExecutorProcess implements AsyncDisposable {
 
   constructor(...words: readonly string[]) {
     this.#child = spawn(process.execPath, ["--conditions=source", PROGRAM, ...words], {
-      env: { PATH: process.env["PATH"] ?? "" },
+      env: childEnv(),
       stdio: ["ignore", "pipe", "inherit"],
     });
     running.add(this.#child);

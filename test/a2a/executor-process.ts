@@ -15,12 +15,12 @@ const [url = "", agentId = "", source = ""] = process.argv.slice(2);
 
 class Translator implements AgentExecutor {
   async execute({ taskId, contextId }: RequestContext, bus: ExecutionEventBus): Promise<void> {
-    const place = { taskId, contextId };
+    const ids = { taskId, contextId };
     // As most executors do, it makes up ids and does not ask whether it was here before.
     const artifactId = randomUUID();
     const put = (text: string, how: object): void => {
       const artifact = Artifact.toJSON(Artifact.fromJSON({ artifactId, name: "译文", parts: [{ text }] }));
-      const event = TaskArtifactUpdateEvent.fromJSON({ ...place, artifact, ...how });
+      const event = TaskArtifactUpdateEvent.fromJSON({ ...ids, artifact, ...how });
       bus.publish(AgentEvent.artifactUpdate(event));
     };
     const begun = { id: taskId, contextId, status: { state: "TASK_STATE_WORKING" } };
@@ -29,7 +29,7 @@ class Translator implements AgentExecutor {
     const rest = await fetch(source);
     put(await rest.text(), { append: true, lastChunk: true });
     const status = { state: "TASK_STATE_COMPLETED" };
-    bus.publish(AgentEvent.statusUpdate(TaskStatusUpdateEvent.fromJSON({ ...place, status })));
+    bus.publish(AgentEvent.statusUpdate(TaskStatusUpdateEvent.fromJSON({ ...ids, status })));
     bus.finished();
   }
 

@@ -64,7 +64,7 @@ describe("a message that is sent again", { timeout: 20_000 }, () => {
     assert.equal(ids.size, 1);
   });
 
-  it("under the same key is shown as it stands by now, also on a stream", async () => {
+  it("under the same key gives the current state of the task, also on a stream", async () => {
     await relay.register("other");
     const path = "/agents/other/a2a/message:stream";
     const headers = { "idempotency-key": "stream-1" };

@@ -15,7 +15,7 @@ const FOLLOW_MS_MAX = 40_000;
 /** Killed when the slowest follower has seen so many events. */
 const KILLS = [5, 20, 40];
 
-/** A relay that is killed and started again on what it wrote; those who talk to it look where it is now. */
+/** A relay that is killed and started again on its database; its clients ask it for the current address. */
 class MortalRelay implements AsyncDisposable {
   readonly #directory: string;
   #child: ChildRelay;
@@ -40,7 +40,7 @@ class MortalRelay implements AsyncDisposable {
     this.#child = await startChildRelay({ dataDirectory: join(this.#directory, "data") });
   }
 
-  /** Again and again while nobody answers. */
+  /** Repeats the call until the relay answers. */
   async post<Body>(path: string, body: object): Promise<Body> {
     return eventually(
       () => this.#try<Body>(path, body),

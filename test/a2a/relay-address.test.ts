@@ -49,7 +49,7 @@ describe("the relay's own A2A address", () => {
     }
   });
 
-  it("answers itself what names nobody, and lists the tasks of whom the tenant field names", async () => {
+  it("answers itself when the tenant field is empty, else for the agent that it names", async () => {
     assert.ok((await rest("/agents/relay/a2a/message:send")).message);
     assert.ok((await rpc("/a2a", { tenant: "relay" })).message);
     const { text } = await relay.get("/agents/relay/a2a/tasks?tenant=zhiwei");

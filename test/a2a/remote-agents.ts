@@ -8,7 +8,7 @@ import {
 import { type HttpRelay, LULU } from "../../packages/relay/testing/http-relay.ts";
 import { eventually } from "../support/eventually.ts";
 
-/** What a test asks of an agent elsewhere, and sees of it here. */
+/** What a test sends to a remote agent, and reads about it at the relay. */
 export interface AskedRelay {
   post: HttpRelay["post"];
   get: HttpRelay["get"];

@@ -16,7 +16,7 @@ const RELAY = { env: { ...ENV, A2A_RELAY_PUSH_TIMEOUT_MS: "5000" } };
 const IDEMPOTENT = { idempotency: { duplicate_safety: "idempotent", key: "只此一次" } } as const;
 
 /** Where nothing listens. */
-const NOBODY = "http://127.0.0.1:1";
+const UNREACHABLE = "http://127.0.0.1:1";
 
 type Talk = (request: IncomingMessage, response: ServerResponse, body: string) => void;
 
@@ -75,7 +75,7 @@ function answerWith(result: object): Talk {
 
 const DONE = answerWith({ message: { messageId: "m", role: "ROLE_AGENT", parts: [{ text: "做完了" }] } });
 
-describe("a message of which nobody knows whether it arrived", () => {
+describe("a message that may have arrived", () => {
   it("is not sent again when its sender did not call it idempotent, and its receipts say so", async () => {
     await using relay = await openHttpRelay(RELAY);
     await using agent = await RoughAgent.open(hangUp);
@@ -93,7 +93,7 @@ describe("a message of which nobody knows whether it arrived", () => {
     assert.equal(agent.sent.length, 1);
   });
 
-  it("waits for an agent with an id here, until somebody has found out that it did not arrive", async () => {
+  it("waits for an agent with an id here, until an operator has found that it did not arrive", async () => {
     await using relay = await openHttpRelay(RELAY);
     await using agent = await RoughAgent.open(hangUp);
     const registration = { agent_id: "粗人@studio", callback_url: agent.url, push: "a2a" };
@@ -158,7 +158,7 @@ describe("a message of which nobody knows whether it arrived", () => {
   }
 });
 
-describe("a task that an agent elsewhere works on", () => {
+describe("a task of a remote agent", () => {
   it("is found again after the relay was killed in the middle of it", async () => {
     await using agent = await startSdkAgent();
     await using before = await startChildRelay({ env: RELAY.env });
@@ -198,7 +198,7 @@ describe("a task that an agent elsewhere works on", () => {
     await using line = await BreakableLine.open(() => {
       if (!isAway) return target;
       inVain += 1;
-      return NOBODY;
+      return UNREACHABLE;
     });
     await using agent = await startAgentBehind(line.url);
     target = agent.url;
@@ -280,7 +280,7 @@ describe("an address that the relay may not call", () => {
       );
     }
     const { json } = await relay.get("/agents");
-    assert.equal(json.total, 2, "nobody was registered for it");
+    assert.equal(json.total, 2, "no agent was registered for it");
   });
 
   it("is not called when a card names it", async () => {

@@ -10,7 +10,7 @@ import { collect, type EventJson, SDK_CLIENTS, SdkClient, userMessage } from "..
 const AGENT = "zhiwei";
 const PATH = `/agents/${AGENT}/a2a`;
 
-/** The ways to subscribe over HTTP; gRPC has one of its own. */
+/** The ways to subscribe over HTTP; gRPC has another one. */
 const SUBSCRIPTIONS: readonly (readonly [name: string, request: (id: string) => A2aStreamRequest])[] = [
   ["JSON-RPC 1.0", (id) => ({ method: "POST", path: PATH, body: rpc("SubscribeToTask", { id }) })],
   ["REST 1.0", (id) => ({ method: "GET", path: `${PATH}/tasks/${id}:subscribe` })],
@@ -138,7 +138,7 @@ describe("a stream that is cut", { timeout: 30_000 }, () => {
     }
   });
 
-  it("is refused a place that is none", async () => {
+  it("is refused a cursor that is none", async () => {
     for (const [, request] of SUBSCRIPTIONS) {
       const { method, path, body } = request(id);
       const { text } = await relay.call(method, path, body, { "last-event-id": "behind-the-moon" });
@@ -187,7 +187,7 @@ describe("a stream that goes on", { timeout: 20_000 }, () => {
     }
   });
 
-  it("gives signs of life that are no events", async () => {
+  it("sends heartbeats that are no events", async () => {
     await using relay = await A2aRelay.open({ env: { A2A_RELAY_HEARTBEAT_MS: "20" } });
     await relay.register(AGENT);
     const id = await ask(relay);

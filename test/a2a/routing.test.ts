@@ -30,7 +30,7 @@ describe("whom a request is for", () => {
     const { json } = await relay.call("POST", path, { jsonrpc: "2.0", id: 1, method, params });
     return json as RpcAnswer;
   };
-  /** The texts that lie in the agent's mailbox and were not looked at before. */
+  /** The texts in the agent's mailbox that were not read before. */
   const inboxOf = async (agentId: string): Promise<readonly string[]> => {
     const { messages } = (await relay.ok("POST", `/mailbox/${agentId}/lease`, { max: 100 })) as {
       readonly messages: readonly { readonly message: { readonly body: string } }[];
@@ -99,7 +99,7 @@ describe("whom a request is for", () => {
     assert.ok((await rpc("/a2a", "ListTasks", { tenant: LULU })).result?.["tasks"]);
   });
 
-  it("is nobody when the name is unknown, at every address alike", async () => {
+  it("is refused when the name is unknown, at every address alike", async () => {
     const said = async (answer: WireAnswer) => [answer.status, /"message":"([^"]+)"/.exec(answer.text)?.[1]];
     const call = {
       jsonrpc: "2.0",
@@ -107,10 +107,10 @@ describe("whom a request is for", () => {
       method: "SendMessage",
       params: { message: message("x"), configuration: NOW },
     };
-    const named = { ...call, params: { ...call.params, tenant: "nobody" } };
-    const path = await said(await relay.call("POST", "/agents/nobody/a2a", call));
+    const named = { ...call, params: { ...call.params, tenant: "missing" } };
+    const path = await said(await relay.call("POST", "/agents/missing/a2a", call));
     const field = await said(await relay.call("POST", "/a2a", named));
-    const rest = await said(await relay.call("POST", "/agents/nobody/a2a/message:send", call.params));
+    const rest = await said(await relay.call("POST", "/agents/missing/a2a/message:send", call.params));
     assert.equal(path[0], 404);
     assert.deepEqual(field, path);
     assert.deepEqual(rest, path);

@@ -3,6 +3,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { describe, it } from "node:test";
+import { childEnv } from "../support/child-env.ts";
 import { A2aRelay } from "../support/a2a-relay.ts";
 import { Follower } from "../support/follower.ts";
 import { MailboxAgent } from "../support/mailbox-agent.ts";
@@ -83,7 +84,7 @@ class AgentProcess implements AsyncDisposable {
 
   constructor(url: string, agentId: string) {
     this.#child = spawn(process.execPath, ["--conditions=source", PROGRAM, url, agentId], {
-      env: { PATH: process.env["PATH"] ?? "" },
+      env: childEnv(),
       stdio: ["ignore", "ignore", "inherit"],
     });
     process.once("exit", () => this.#child.kill("SIGKILL"));

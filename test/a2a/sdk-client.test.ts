@@ -237,7 +237,7 @@ for (const kind of SDK_CLIENTS) {
       await refused(send("x", { taskId: asked.id, contextId }), /contextId: task .* belongs to context/);
     });
 
-    it("makes, gets, lists and deletes the places where it is pushed to", async () => {
+    it("makes, gets, lists and deletes its push configurations", async () => {
       const away = await SdkClient.open(relay, AWAY, kind);
       const sent = await away.send({ ...userMessage("推给我"), configuration: { returnImmediately: true } });
       const taskId = sent.task?.id ?? "";
@@ -333,7 +333,7 @@ for (const kind of SDK_CLIENTS.filter(({ version }) => version === "1.0")) {
         full?.artifacts?.map(({ artifactId }) => artifactId),
         ["a-1", "a-2"],
       );
-      await refused(client.list({ pageToken: "from-elsewhere" }), /pageToken/);
+      await refused(client.list({ pageToken: "of-another-list" }), /pageToken/);
       await refused(client.list({ pageSize: 101 }), /pageSize/);
     });
   });

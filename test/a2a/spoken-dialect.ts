@@ -9,7 +9,7 @@ export interface SpokenRequest {
 /** How a client of one dialect and binding says what all of them can say. */
 export interface SpokenDialect {
   readonly name: string;
-  /** Answered at once. Holds text, a file, data that is null, an extension, and members that nobody knows. */
+  /** Answered at once. Holds text, a file, data that is null, an extension, and unknown members. */
   send(): SpokenRequest;
   /** Adds to a task. */
   add(taskId: string, text: string): SpokenRequest;

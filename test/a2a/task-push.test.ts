@@ -97,7 +97,7 @@ function said(receiver: PushReceiver): readonly string[] {
   return receiver.requests.map(({ body }) => /"text":"([^"]*)"/.exec(body)?.[1] ?? "");
 }
 
-describe("whoever asks over A2A to be told of its task", () => {
+describe("a caller that asks over A2A to be told of its task", () => {
   it("gets every event in 1.0, in order, with the right headers, up to the end", async () => {
     await using receiver = await PushReceiver.open();
     const { relay, talk } = await open();
@@ -217,7 +217,7 @@ describe("whoever asks over A2A to be told of its task", () => {
 });
 
 describe("after a relay that was killed in the middle", () => {
-  it("the next one goes on without a gap, in order, and calls nobody whom it may not call any more", async () => {
+  it("the next one goes on without a gap, in order, and calls no endpoint that is no longer allowed", async () => {
     const directory = await mkdtemp(join(tmpdir(), "task-push-"));
     await using stack = new AsyncDisposableStack();
     stack.defer(() => rm(directory, { recursive: true, force: true }));
@@ -244,8 +244,8 @@ describe("after a relay that was killed in the middle", () => {
       await receiver.arrived(texts.length + 2);
       // Killed between an answer and its record, the one before may have come twice.
       assert.deepEqual([...new Set(said(receiver))], [...texts, "重启以后"]);
-      const places = said(receiver).map((text) => [...texts, "重启以后"].indexOf(text));
-      const firsts = places.filter((place, index) => places.indexOf(place) === index);
+      const positions = said(receiver).map((text) => [...texts, "重启以后"].indexOf(text));
+      const firsts = positions.filter((position, index) => positions.indexOf(position) === index);
       assert.deepEqual(
         firsts,
         firsts.toSorted((one, other) => one - other),

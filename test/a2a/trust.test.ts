@@ -172,7 +172,7 @@ describe("a key that may do little", () => {
 });
 
 describe("tenants of the relay", () => {
-  it("see nothing of each other: agents of another look like none at all", async () => {
+  it("see nothing of each other: agents of another do not exist", async () => {
     await using relay = await openKeyed();
     await relay.register(ZHIWEI);
     const acme = await keyOf(relay, { tenant: "acme" });
@@ -184,16 +184,16 @@ describe("tenants of the relay", () => {
         const answer = await binding.ask(relay, agentId, { ...send, headers });
         return JSON.stringify(answer).replaceAll(agentId, "<agent>");
       };
-      assert.equal(await ask("only@acme", ROOT), await ask("nobody@acme", ROOT));
-      assert.equal(await ask(ZHIWEI, acme), await ask("nobody@acme", acme));
+      assert.equal(await ask("only@acme", ROOT), await ask("missing@acme", ROOT));
+      assert.equal(await ask(ZHIWEI, acme), await ask("missing@acme", acme));
       const get = { operation: "get", params: { id }, headers: acme } as const;
       assert.match(await reasonOf(binding, relay, get, "only@acme"), /TASK_NOT_FOUND/);
     }
   });
 });
 
-describe("whoever runs the relay", () => {
-  it("reaches the agents of a tenant over gRPC as their cards name them, and nobody else does", async () => {
+describe("the operator of the relay", () => {
+  it("reaches the agents of a tenant over gRPC as their cards name them, and no other caller does", async () => {
     await using relay = await openKeyed();
     await relay.register("bob@b");
     const acme = await keyOf(relay, { tenant: "acme" });

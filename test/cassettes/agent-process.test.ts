@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
 import { describe, it } from "node:test";
+import { childEnv } from "../support/child-env.ts";
 import { RelayClient } from "@a2a-relay/client";
 import type { TaskView } from "@a2a-relay/protocol";
 import { startChildRelay } from "../support/child-relay.ts";
@@ -47,7 +48,7 @@ class Scene implements AsyncDisposable {
     return path;
   }
 
-  /** A process of its own; ended with the scene at the latest. */
+  /** A separate process; ended with the scene at the latest. */
   run(...argv: readonly string[]): Command {
     return this.#stack.use(new Command(["agent", ...argv], { A2A_RELAY_URL: this.#url, NO_COLOR: "1" }));
   }
@@ -82,7 +83,7 @@ class Command implements AsyncDisposable {
 
   constructor(argv: readonly string[], env: Readonly<Record<string, string>>) {
     this.#process = spawn(process.execPath, [LAUNCHER, ...argv], {
-      env: { PATH: process.env["PATH"] ?? "", ...env },
+      env: childEnv(env),
       stdio: ["ignore", "pipe", "pipe"],
     });
     this.#process.stdout.setEncoding("utf8").on("data", (text: string) => void (this.stdout += text));
@@ -93,17 +94,17 @@ class Command implements AsyncDisposable {
   /** Resolves once it has said this. */
   async said(words: RegExp): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const look = (): void => {
+    const check = (): void => {
       if (words.test(this.stdout + this.stderr)) resolve();
     };
     const late = setTimeout(
       () => reject(new Error(`it did not say ${String(words)}: ${this.stderr}`)),
       SAID_MS_MAX,
     );
-    this.#process.stdout.on("data", look);
-    this.#process.stderr.on("data", look);
+    this.#process.stdout.on("data", check);
+    this.#process.stderr.on("data", check);
     this.exited.then(() => reject(new Error(`it ended: ${this.stderr}`)), reject);
-    look();
+    check();
     await promise.finally(() => clearTimeout(late));
   }
 
@@ -164,7 +165,7 @@ describe("a2a-relay agent replay", () => {
     assert.match(strict.stderr, /1 messages came that .*talk\.yaml does not match/);
   });
 
-  it("says which line of a cassette is wrong, and that nobody is registered, before it takes mail", async () => {
+  it("says which line of a cassette is wrong, and that the agent is unknown, before it takes messages", async () => {
     await using scene = await Scene.open();
     const broken = scene.run(
       "replay",

@@ -3,7 +3,7 @@ import type { FinishEntry, Grant, NewMessage } from "./history.ts";
 import type { Random } from "./random.ts";
 import type { RecordingClient } from "./recording-client.ts";
 
-/** Somebody who uses the relay until it is gone, and goes on where it was once it is back. */
+/** A client that uses the relay until it is killed, and resumes once it is back. */
 export interface Actor {
   /** Asks again about everything whose outcome the last crash left open. */
   reconcile(client: RecordingClient): Promise<void>;
@@ -14,7 +14,7 @@ const REMEMBERED_MAX = 30;
 const READ_LIMIT = 500;
 const OPERATOR_PAUSE_MS = 4;
 /** Hundreds of pages in one commit, so that a crash can fall into the middle of it. */
-const LARGE_BATCH_LETTERS = 100;
+const LARGE_BATCH_MESSAGES = 100;
 const LARGE_BODY = " 很长的信".repeat(400);
 
 interface Batch {
@@ -68,7 +68,7 @@ export class Sender implements Actor {
 
   /** All or none of a great many pages. */
   async sendLarge(client: RecordingClient): Promise<void> {
-    const messages = Array.from({ length: LARGE_BATCH_LETTERS }, () => this.#message(true, LARGE_BODY));
+    const messages = Array.from({ length: LARGE_BATCH_MESSAGES }, () => this.#message(true, LARGE_BODY));
     await this.#sendAll(client, { messages, name: `${this.#name} batch ${this.#count}`, atomic: true }, true);
   }
 
@@ -148,9 +148,9 @@ export class Reader implements Actor {
     const how = { limit: READ_LIMIT, peek: this.#random.chance(0.3), waitMs: this.#random.pick([0, 20, 50]) };
     const cursor = this.#random.chance(0.4) ? this.#cursor : undefined;
     const read = await client.read(this.#mailbox, how, cursor);
-    if (read === undefined || read.mail.length === 0) return;
+    if (read === undefined || read.deliveries.length === 0) return;
     this.#cursor = read.cursor;
-    const done = this.#random.some(read.mail, 0.8).map((item) => item.messageId);
+    const done = this.#random.some(read.deliveries, 0.8).map((item) => item.messageId);
     if (done.length === 0) return;
     await client.ackIds(this.#mailbox, done);
     if (this.#random.chance(0.1)) await client.ackIds(this.#mailbox, done.slice(0, 5));
@@ -163,7 +163,7 @@ interface Finish {
   readonly text: string;
 }
 
-/** Leases mail of one mailbox, works on it, and now and then forgets about it. */
+/** Leases deliveries of one mailbox, works on them, and drops some. */
 export class Worker implements Actor {
   readonly #mailbox: string;
   readonly #name: string;
@@ -236,7 +236,7 @@ export class Worker implements Actor {
   }
 }
 
-/** Frees mail whose worker is gone, and sometimes takes it from one who is not. */
+/** Requeues deliveries of a dead worker, and sometimes of a live one. */
 export class Operator implements Actor {
   readonly #random: Random;
   #count = 0;

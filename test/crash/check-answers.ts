@@ -13,7 +13,7 @@ const REFUSALS: Readonly<Record<string, readonly string[]>> = {
   ...Object.fromEntries(DELIVERY_ACTS.map((act) => [act, LOST])),
 };
 
-/** The relay says nothing that these acts do not explain: no internal error, no missing mail. */
+/** The relay says nothing that these acts do not explain: no internal error, no missing message. */
 export function checkAnswersExplained(entries: readonly Entry[], verdict: Verdict): void {
   const stops = entriesOf(entries, "kill").filter((kill) => kill.how === "while it stops");
   for (const entry of entries) {
@@ -28,7 +28,7 @@ export function checkAnswersExplained(entries: readonly Entry[], verdict: Verdic
   }
 }
 
-/** Nobody has to repair anything after a crash. */
+/** A crash needs no repair by hand. */
 export function checkComesUp(entries: readonly Entry[], verdict: Verdict): void {
   const starts = entriesOf(entries, "start");
   const kills = entriesOf(entries, "kill");

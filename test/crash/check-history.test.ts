@@ -7,7 +7,7 @@ import {
   BOB,
   change,
   changeJournal,
-  changeLook,
+  changeFetch,
   event,
   FIRST_OF_BATCH,
   grant,
@@ -30,7 +30,7 @@ describe("checkHistory", () => {
   });
 
   it("accepts both outcomes of a send whose answer was lost", () => {
-    const lost = message("nobody knows", {});
+    const lost = message("no answer", {});
     const never = [...honest(), sent(lost, "unknown")];
     assert.deepEqual(checkHistory(never).violations, []);
     const once = accepted(never, "m20", lost);
@@ -66,17 +66,17 @@ function planted(): readonly Planted[] {
     [
       "a lost send",
       "an answered send is kept, word for word",
-      (entries) => changeLook(entries, "m1", undefined),
+      (entries) => changeFetch(entries, "m1", undefined),
     ],
     [
       "changed content",
       "an answered send is kept, word for word",
-      (entries) => changeLook(entries, "m1", { body: "other" }),
+      (entries) => changeFetch(entries, "m1", { body: "other" }),
     ],
     [
-      "an answered send that nobody looked for",
+      "an answered send that was never fetched",
       "an answered send is kept, word for word",
-      (entries) => entries.filter((entry) => entry.act !== "look"),
+      (entries) => entries.filter((entry) => entry.act !== "fetch"),
     ],
     [
       "a changed receipt for the same key",
@@ -95,12 +95,12 @@ function planted(): readonly Planted[] {
       (entries) => accepted(entries, "m20", KEYED),
     ],
     [
-      "a refused message that is there all the same",
+      "a refused message that exists all the same",
       "a message is accepted once, or never when refused",
       (entries) => accepted(entries, "m20", OTHER),
     ],
     [
-      "a message that nobody wrote",
+      "a message that no sender wrote",
       "a message is accepted once, or never when refused",
       (entries) => accepted(entries, "m20", message("from nowhere", {})),
     ],
@@ -112,7 +112,7 @@ function planted(): readonly Planted[] {
     [
       "a dead message whose sender knows nothing",
       "a dead message tells its sender",
-      (entries) => changeLook(entries, "m6", { replyTo: undefined }),
+      (entries) => changeFetch(entries, "m6", { replyTo: undefined }),
     ],
     [
       "a double completion",
@@ -123,17 +123,17 @@ function planted(): readonly Planted[] {
       "an accepted completion that is not shown",
       "a task has at most one accepted completion, the one it shows",
       (entries) =>
-        change(entries, "look_at_task", (look) => ({
-          ...look,
+        change(entries, "fetch_task", (fetch) => ({
+          ...fetch,
           found: { state: "submitted", text: undefined, resultMessageId: undefined },
         })),
     ],
     [
-      "a completion that nobody made",
+      "a completion that no worker made",
       "a task has at most one accepted completion, the one it shows",
       (entries) =>
-        change(entries, "look_at_task", (look) => ({
-          ...look,
+        change(entries, "fetch_task", (fetch) => ({
+          ...fetch,
           found: { state: "completed", text: "invented", resultMessageId: "m4" },
         })),
     ],
@@ -148,50 +148,50 @@ function planted(): readonly Planted[] {
       (entries) => [
         ...entries,
         late({
-          act: "look_at_task",
+          act: "fetch_task",
           taskId: "t1",
           found: { state: "working", text: undefined, resultMessageId: undefined },
         }),
       ],
     ],
     [
-      "settled mail that is read again",
-      "settled mail never comes back",
+      "a settled delivery that is read again",
+      "a settled delivery never comes back",
       (entries) => [
         ...entries,
-        late({ act: "read", outcome: "ok", mailbox: BOB, limit: 50, mail: [seen("m1", KEYED)] }),
+        late({ act: "read", outcome: "ok", mailbox: BOB, limit: 50, deliveries: [seen("m1", KEYED)] }),
       ],
     ],
     [
-      "settled mail that is leased again",
-      "settled mail never comes back",
+      "a settled delivery that is leased again",
+      "a settled delivery never comes back",
       (entries) => [
         ...entries,
         late({ act: "lease", outcome: "ok", mailbox: BOB, grants: [grant("m1", KEYED, "L9", 1)] }),
       ],
     ],
     [
-      "acknowledged mail that turned dead",
-      "settled mail never comes back",
-      (entries) => changeLook(entries, "m1", { state: "dead" }),
+      "an acknowledged delivery that turned dead",
+      "a settled delivery never comes back",
+      (entries) => changeFetch(entries, "m1", { state: "dead" }),
     ],
     [
-      "open mail that a reader does not get",
-      "open mail is shown to its reader",
+      "an open delivery that a reader does not get",
+      "an open delivery is shown to its reader",
       (entries) =>
         change(entries, "read", (read) => ({
           ...read,
-          mail: read.mail.filter((mail) => mail.messageId !== "m2"),
+          deliveries: read.deliveries.filter((delivery) => delivery.messageId !== "m2"),
         })),
     ],
     [
-      "mail out of order",
-      "mail is read in the order of its acceptance",
-      (entries) => change(entries, "read", (read) => ({ ...read, mail: read.mail.toReversed() })),
+      "deliveries out of order",
+      "messages are read in the order of their acceptance",
+      (entries) => change(entries, "read", (read) => ({ ...read, deliveries: read.deliveries.toReversed() })),
     ],
     [
       "a journal in another order than the answers",
-      "mail is read in the order of its acceptance",
+      "messages are read in the order of their acceptance",
       (entries) =>
         changeJournal(entries, ([first, second, third, ...rest]) =>
           [first, third, second, ...rest].flatMap((each) => each ?? []),
@@ -216,8 +216,8 @@ function planted(): readonly Planted[] {
         })),
     ],
     [
-      "leased mail that was leased to another",
-      "leased mail has one holder",
+      "a leased delivery that was leased to another",
+      "a leased delivery has one holder",
       (entries) => entries.filter((entry) => entry.act !== "requeue"),
     ],
     [
@@ -239,15 +239,15 @@ function planted(): readonly Planted[] {
     ],
     [
       "a change without its event",
-      "the journal and the mail agree",
+      "the journal and the mailboxes agree",
       (entries) =>
         changeJournal(entries, (events) =>
           events.filter(({ type, messageId }) => type !== "message.acknowledged" || messageId !== "m1"),
         ),
     ],
     [
-      "mail that was settled twice",
-      "the journal and the mail agree",
+      "a delivery that was settled twice",
+      "the journal and the mailboxes agree",
       (entries) => changeJournal(entries, (events) => [...events, event("message.dead", "m1")]),
     ],
     [
@@ -256,7 +256,7 @@ function planted(): readonly Planted[] {
       (entries) => [...entries, sent(message("refused", {}), "refused", { code: "internal" })],
     ],
     [
-      "a busy relay that nobody asked to stop",
+      "a busy relay that was not asked to stop",
       "every refusal has a reason in what was done",
       (entries) => [...entries, sent(message("refused", {}), "unknown", { code: "unavailable" })],
     ],

@@ -1,7 +1,7 @@
 import { checkAnswersExplained, checkComesUp } from "./check-answers.ts";
 import { checkJournalMatchesState, checkJournalVerifies } from "./check-journal.ts";
 import { checkAttemptsGrow, checkOneHolder, checkStaleLeasesRefused } from "./check-leases.ts";
-import { checkOpenMailShown, checkOrder, checkSettledStaysSettled } from "./check-mailboxes.ts";
+import { checkOpenDeliveriesShown, checkOrder, checkSettledStaysSettled } from "./check-mailboxes.ts";
 import {
   checkAcceptedOnce,
   checkAnsweredSendsKept,
@@ -22,14 +22,14 @@ export const INVARIANTS = {
   "a dead message tells its sender": checkDeadMessagesTell,
   "a task has at most one accepted completion, the one it shows": checkOneCompletion,
   "the end of a task is final": checkEndingsAreFinal,
-  "settled mail never comes back": checkSettledStaysSettled,
-  "open mail is shown to its reader": checkOpenMailShown,
-  "mail is read in the order of its acceptance": checkOrder,
+  "a settled delivery never comes back": checkSettledStaysSettled,
+  "an open delivery is shown to its reader": checkOpenDeliveriesShown,
+  "messages are read in the order of their acceptance": checkOrder,
   "lease attempts grow": checkAttemptsGrow,
-  "leased mail has one holder": checkOneHolder,
+  "a leased delivery has one holder": checkOneHolder,
   "a stale lease finishes nothing": checkStaleLeasesRefused,
   "the journal verifies and never shrinks": checkJournalVerifies,
-  "the journal and the mail agree": checkJournalMatchesState,
+  "the journal and the mailboxes agree": checkJournalMatchesState,
   "every refusal has a reason in what was done": checkAnswersExplained,
   "the relay comes up by itself": checkComesUp,
 } as const satisfies Readonly<Record<string, Check>>;

@@ -13,7 +13,7 @@ export function checkJournalVerifies(entries: readonly Entry[], verdict: Verdict
   const lastKill = entriesOf(entries, "kill").at(-1)?.end ?? 0;
   verdict.expect(
     (verifications.at(-1)?.start ?? 0) > lastKill,
-    () => "nobody verified the journal at the end",
+    () => "the journal was not verified at the end",
   );
 }
 
@@ -34,11 +34,11 @@ export function checkJournalMatchesState(entries: readonly Entry[], verdict: Ver
   for (const [index, event] of events.entries()) {
     verdict.expect(event.seq === index + 1, () => `event ${index + 1} is missing: there is ${event.seq}`);
   }
-  const looks = new Map(entriesOf(entries, "look").map((look) => [look.messageId, look.found]));
+  const fetches = new Map(entriesOf(entries, "fetch").map((fetch) => [fetch.messageId, fetch.found]));
   for (const [messageId, own] of groupBy(events, (event) => event.messageId)) {
     const { state, attempt, problem } = replay(own);
     verdict.expect(problem === undefined, () => `the journal of message ${messageId} says ${problem}`);
-    const found = looks.get(messageId);
+    const found = fetches.get(messageId);
     verdict.expect(
       found?.state === state && found?.attempt === attempt,
       () =>

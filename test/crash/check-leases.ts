@@ -6,7 +6,7 @@ interface TimedGrant extends Grant {
   readonly end: number;
 }
 
-/** Each lease of a message has a higher attempt than those before it, and an id of its own. */
+/** Each lease of a message has a higher attempt than those before it, and a new id. */
 export function checkAttemptsGrow(entries: readonly Entry[], verdict: Verdict): void {
   const leaseIds = new Set<string>();
   for (const [messageId, grants] of grantsByMessage(entries)) {
@@ -24,7 +24,7 @@ export function checkAttemptsGrow(entries: readonly Entry[], verdict: Verdict): 
 }
 
 /**
- * MailboxMessage that is leased goes to nobody else until somebody gives it back. Work that was declared idempotent
+ * A leased message goes to no other worker until its holder gives it back. Work that was declared idempotent
  * is left out, because the clock may give it back too.
  */
 export function checkOneHolder(entries: readonly Entry[], verdict: Verdict): void {
@@ -42,7 +42,7 @@ export function checkOneHolder(entries: readonly Entry[], verdict: Verdict): voi
   for (const [messageId, grants] of grantsByMessage(entries)) {
     for (const [index, grant] of grants.entries()) {
       const before = grants[index - 1];
-      // After a lease that nobody heard of, nobody knows who gave it back.
+      // After a lease whose answer was lost, its holder is unknown.
       if (before?.attempt !== grant.attempt - 1 || idempotent.has(grant.body)) continue;
       const returned = (returns.get(messageId) ?? []).some(
         (entry) => entry.start < grant.end && entry.end > before.start,
@@ -55,7 +55,7 @@ export function checkOneHolder(entries: readonly Entry[], verdict: Verdict): voi
   }
 }
 
-/** Fencing: once a newer lease was handed out, whoever holds an older one can finish nothing. */
+/** Fencing: once a newer lease was granted, the holder of an older one can finish nothing. */
 export function checkStaleLeasesRefused(entries: readonly Entry[], verdict: Verdict): void {
   const grants = grantsByMessage(entries);
   const acts = [

@@ -2,15 +2,15 @@ import { type DeliveryState, isSettled } from "@a2a-relay/protocol";
 import { deliveryActs, type Entry, entriesOf, type ReadEntry, type SendEntry } from "./history.ts";
 import { groupBy, type Verdict } from "./verdict.ts";
 
-/** MailboxMessage that is known to be settled is never handed out again, and stays settled the way it was. */
+/** A settled delivery is never handed out again, and its final state does not change. */
 export function checkSettledStaysSettled(entries: readonly Entry[], verdict: Verdict): void {
   const settledAt = settlements(entries);
   const handedOut = [
-    ...entriesOf(entries, "read").map(({ act, start, mail }) => ({ act, start, mail })),
-    ...entriesOf(entries, "lease").map(({ act, start, grants }) => ({ act, start, mail: grants })),
+    ...entriesOf(entries, "read").map(({ act, start, deliveries }) => ({ act, start, deliveries })),
+    ...entriesOf(entries, "lease").map(({ act, start, grants }) => ({ act, start, deliveries: grants })),
   ];
-  for (const { act, start, mail } of handedOut) {
-    for (const { messageId } of mail) {
+  for (const { act, start, deliveries } of handedOut) {
+    for (const { messageId } of deliveries) {
       const end = settledAt.get(messageId)?.end;
       verdict.expect(
         end === undefined || end > start,
@@ -18,7 +18,7 @@ export function checkSettledStaysSettled(entries: readonly Entry[], verdict: Ver
       );
     }
   }
-  for (const { messageId, found, start } of entriesOf(entries, "look")) {
+  for (const { messageId, found, start } of entriesOf(entries, "fetch")) {
     const settled = settledAt.get(messageId);
     if (settled === undefined || settled.end > start || found === undefined) continue;
     verdict.expect(
@@ -28,31 +28,31 @@ export function checkSettledStaysSettled(entries: readonly Entry[], verdict: Ver
   }
 }
 
-/** MailboxMessage of one sender to one recipient is read in the order in which it was accepted. */
+/** Messages of one sender to one recipient are read in the order of their acceptance. */
 export function checkOrder(entries: readonly Entry[], verdict: Verdict): void {
-  const places = new Map(
+  const positions = new Map(
     entriesOf(entries, "journal")
       .flatMap((journal) => journal.events)
       .filter((event) => event.type === "message.accepted")
       .map((event) => [event.messageId ?? "", event.seq]),
   );
   for (const read of entriesOf(entries, "read")) {
-    for (const [sender, mail] of groupBy(read.mail, (item) => item.sender)) {
-      const order = mail.map((item) => places.get(item.messageId) ?? Number.NaN);
+    for (const [sender, deliveries] of groupBy(read.deliveries, (item) => item.sender)) {
+      const order = deliveries.map((item) => positions.get(item.messageId) ?? Number.NaN);
       verdict.expect(
-        order.every((place, index) => index === 0 || place > (order[index - 1] ?? 0)),
-        () => `${read.mailbox} got mail of ${sender} out of order: ${order.join(", ")}`,
+        order.every((position, index) => index === 0 || position > (order[index - 1] ?? 0)),
+        () => `${read.mailbox} got messages of ${sender} out of order: ${order.join(", ")}`,
       );
     }
   }
-  checkJournalOrder(entries, places, verdict);
+  checkJournalOrder(entries, positions, verdict);
 }
 
 /**
- * A read that was not cut short shows every message that was answered before it began and that nobody
+ * A read that was not cut short shows every message that was answered before it began and that no client
  * settled; with a cursor, every such message that was sent after the read that gave the cursor.
  */
-export function checkOpenMailShown(entries: readonly Entry[], verdict: Verdict): void {
+export function checkOpenDeliveriesShown(entries: readonly Entry[], verdict: Verdict): void {
   const touched = firstSettling(entries);
   const messages = groupBy(answeredOnce(entries), (send) => send.message.recipient);
   for (const [mailbox, reads] of groupBy(entriesOf(entries, "read"), (read) => read.mailbox)) {
@@ -63,7 +63,8 @@ export function checkOpenMailShown(entries: readonly Entry[], verdict: Verdict):
       open = open.filter(
         (send) => (touched.get(send.messageId ?? "") ?? Number.POSITIVE_INFINITY) > read.start,
       );
-      if (read.outcome === "ok" && read.mail.length < read.limit) checkRead(read, open, touched, verdict);
+      if (read.outcome === "ok" && read.deliveries.length < read.limit)
+        checkRead(read, open, touched, verdict);
     }
   }
 }
@@ -74,13 +75,13 @@ function checkRead(
   touched: ReadonlyMap<string, number>,
   verdict: Verdict,
 ): void {
-  const shown = new Set(read.mail.map((item) => item.messageId));
+  const shown = new Set(read.deliveries.map((item) => item.messageId));
   for (const { messageId = "", start } of open) {
     const before = read.cursorFrom !== undefined && start < read.cursorFrom;
     if (before || (touched.get(messageId) ?? Number.POSITIVE_INFINITY) < read.end) continue;
     verdict.expect(
       shown.has(messageId),
-      () => `${read.mailbox} read its mail at ${read.start} and did not get message ${messageId}`,
+      () => `${read.mailbox} read its mailbox at ${read.start} and did not get message ${messageId}`,
     );
   }
 }
@@ -88,24 +89,24 @@ function checkRead(
 /** Real time and the journal agree: what was answered before another message was sent was accepted before. */
 function checkJournalOrder(
   entries: readonly Entry[],
-  places: ReadonlyMap<string, number>,
+  positions: ReadonlyMap<string, number>,
   verdict: Verdict,
 ): void {
   const pairs = groupBy(answeredOnce(entries), ({ message }) => `${message.sender} > ${message.recipient}`);
   for (const [pair, sends] of pairs) {
     const byStart = sends.toSorted((one, other) => one.start - other.start);
     const byEnd = sends.toSorted((one, other) => one.end - other.end);
-    let latest = { place: 0, messageId: "" };
+    let latest = { position: 0, messageId: "" };
     let ended = 0;
     for (const send of byStart) {
       for (; (byEnd[ended]?.end ?? Number.POSITIVE_INFINITY) < send.start; ended += 1) {
         const messageId = byEnd[ended]?.messageId ?? "";
-        const place = places.get(messageId) ?? 0;
-        if (place > latest.place) latest = { place, messageId };
+        const position = positions.get(messageId) ?? 0;
+        if (position > latest.position) latest = { position, messageId };
       }
-      const place = places.get(send.messageId ?? "") ?? 0;
+      const position = positions.get(send.messageId ?? "") ?? 0;
       verdict.expect(
-        place > latest.place,
+        position > latest.position,
         () => `${pair}: message ${send.messageId} was sent after ${latest.messageId} and accepted before it`,
       );
     }
@@ -137,13 +138,13 @@ function settlements(
   for (const { messageId, outcome, end } of entriesOf(entries, "finish")) {
     if (outcome === "ok") note(messageId, end, "acknowledged");
   }
-  for (const { messageId, found, end } of entriesOf(entries, "look")) {
+  for (const { messageId, found, end } of entriesOf(entries, "fetch")) {
     if (found !== undefined && isSettled(found.state)) note(messageId, end, found.state);
   }
   return first;
 }
 
-/** When somebody first tried to settle or take each message, whatever came of it. */
+/** When a client first tried to settle or take each message, whatever the outcome. */
 function firstSettling(entries: readonly Entry[]): ReadonlyMap<string, number> {
   const first = new Map<string, number>();
   const note = (messageId: string, start: number): void => {

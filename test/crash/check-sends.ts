@@ -4,20 +4,20 @@ import {
   type Entry,
   entriesOf,
   type NewMessage,
-  type LookEntry,
+  type FetchEntry,
   type Outcome,
   type SendEntry,
 } from "./history.ts";
 import { groupBy, type Verdict } from "./verdict.ts";
 
-/** Whoever was told "accepted" finds the message whenever they look, word for word. */
+/** A sender that was told "accepted" can fetch the message at any time, word for word. */
 export function checkAnsweredSendsKept(entries: readonly Entry[], verdict: Verdict): void {
-  const looks = groupBy(entriesOf(entries, "look"), (look) => look.messageId);
+  const fetches = groupBy(entriesOf(entries, "fetch"), (fetch) => fetch.messageId);
   for (const send of answered(entries)) {
-    const later = (looks.get(send.messageId ?? "") ?? []).filter((look) => look.start > send.end);
+    const later = (fetches.get(send.messageId ?? "") ?? []).filter((fetch) => fetch.start > send.end);
     verdict.expect(
       later.length > 0,
-      () => `nobody looked for message ${send.messageId}: ${send.message.body}`,
+      () => `no client fetched message ${send.messageId}: ${send.message.body}`,
     );
     for (const { found, start } of later) {
       verdict.expect(
@@ -57,36 +57,38 @@ export function checkSameKeySameReceipt(entries: readonly Entry[], verdict: Verd
 
 /**
  * The journal holds each message at most once, however often it was sent: once when any send was answered,
- * never when all were refused, once or never when nobody knows. It holds nothing that nobody wrote.
+ * never when all were refused, once or never when the outcome is unknown. It holds nothing that no client wrote.
  */
 export function checkAcceptedOnce(entries: readonly Entry[], verdict: Verdict): void {
   const accepted = acceptedByBody(entries, verdict);
   const attempts = attemptsByText(entries);
   for (const [text, tries] of attempts) {
     const count = accepted.get(text)?.length ?? 0;
-    const minimum = tries.some((each) => each.outcome === "ok" && each.makesMail) ? 1 : 0;
+    const minimum = tries.some((each) => each.outcome === "ok" && each.makesMessage) ? 1 : 0;
     const maximum = tries.every((each) => each.outcome === "refused") ? 0 : 1;
     verdict.expect(
       count >= minimum && count <= maximum,
       () => `${text} was tried ${tries.length} times and accepted ${count} times`,
     );
   }
-  for (const [body, looks] of accepted) {
+  for (const [body, fetches] of accepted) {
     verdict.expect(
       attempts.has(body),
-      () => `nobody wrote what is in message ${looks[0]?.messageId}: ${body}`,
+      () => `no client wrote what is in message ${fetches[0]?.messageId}: ${body}`,
     );
   }
 }
 
-/** Whoever wrote a message that died has a message that says so. */
+/** The sender of a message that died has a message that says so. */
 export function checkDeadMessagesTell(entries: readonly Entry[], verdict: Verdict): void {
-  const last = [...lastLooks(entries).values()].flatMap((look) => (look.found === undefined ? [] : [look]));
-  const answers = groupBy(last, (look) => look.found?.replyTo);
+  const last = [...lastFetches(entries).values()].flatMap((fetch) =>
+    fetch.found === undefined ? [] : [fetch],
+  );
+  const answers = groupBy(last, (fetch) => fetch.found?.replyTo);
   for (const { messageId, found } of last) {
     if (found?.state !== "dead") continue;
     verdict.expect(
-      (answers.get(messageId) ?? []).some((look) => look.found?.recipient === found.sender),
+      (answers.get(messageId) ?? []).some((fetch) => fetch.found?.recipient === found.sender),
       () => `${found.sender} was not told that message ${messageId} is dead`,
     );
   }
@@ -117,44 +119,44 @@ function answered(entries: readonly Entry[]): readonly SendEntry[] {
   return entriesOf(entries, "send").filter((send) => send.outcome === "ok");
 }
 
-/** Everything that anybody wrote and that may have become mail. */
+/** Everything that a client wrote and that may have become a message. */
 function attemptsByText(
   entries: readonly Entry[],
-): ReadonlyMap<string, readonly { readonly outcome: Outcome; readonly makesMail: boolean }[]> {
+): ReadonlyMap<string, readonly { readonly outcome: Outcome; readonly makesMessage: boolean }[]> {
   const tries = [
     ...entriesOf(entries, "send").map(({ message, outcome }) => ({
       text: message.body,
       outcome,
-      makesMail: true,
+      makesMessage: true,
     })),
-    ...entriesOf(entries, "finish").map(({ text, outcome }) => ({ text, outcome, makesMail: true })),
+    ...entriesOf(entries, "finish").map(({ text, outcome }) => ({ text, outcome, makesMessage: true })),
     // The sender of a note is told by the postmaster, in other words.
-    ...deliveryActs(entries).map(({ text, outcome }) => ({ text, outcome, makesMail: false })),
+    ...deliveryActs(entries).map(({ text, outcome }) => ({ text, outcome, makesMessage: false })),
   ];
   return groupBy(tries, (each) => each.text);
 }
 
-function lastLooks(entries: readonly Entry[]): ReadonlyMap<string, LookEntry> {
-  return new Map(entriesOf(entries, "look").map((look) => [look.messageId, look]));
+function lastFetches(entries: readonly Entry[]): ReadonlyMap<string, FetchEntry> {
+  return new Map(entriesOf(entries, "fetch").map((fetch) => [fetch.messageId, fetch]));
 }
 
-/** The last look at each message that the journal has, by its body; the relay's own notices left out. */
+/** The last fetch of each message that the journal has, by its body; the relay's own notices left out. */
 function acceptedByBody(
   entries: readonly Entry[],
   verdict: Verdict,
-): ReadonlyMap<string, readonly LookEntry[]> {
-  const looks = lastLooks(entries);
+): ReadonlyMap<string, readonly FetchEntry[]> {
+  const fetches = lastFetches(entries);
   const ids = entriesOf(entries, "journal")
     .flatMap((journal) => journal.events)
     .filter((event) => event.type === "message.accepted")
     .map((event) => event.messageId ?? "");
-  const found: LookEntry[] = [];
+  const found: FetchEntry[] = [];
   for (const id of ids) {
-    const look = looks.get(id);
-    verdict.expect(look?.found !== undefined, () => `the journal has message ${id}, the mailbox does not`);
-    if (look?.found !== undefined && look.found.sender !== POSTMASTER) found.push(look);
+    const fetch = fetches.get(id);
+    verdict.expect(fetch?.found !== undefined, () => `the journal has message ${id}, the mailbox does not`);
+    if (fetch?.found !== undefined && fetch.found.sender !== POSTMASTER) found.push(fetch);
   }
-  return groupBy(found, (look) => look.found?.body);
+  return groupBy(found, (fetch) => fetch.found?.body);
 }
 
 function receiptOf(send: SendEntry | undefined): string {

@@ -1,5 +1,5 @@
 import { isTerminal } from "@a2a-relay/protocol";
-import { type Entry, entriesOf, type FinishEntry, type TaskLookEntry } from "./history.ts";
+import { type Entry, entriesOf, type FinishEntry, type TaskFetchEntry } from "./history.ts";
 import { groupBy, type Verdict } from "./verdict.ts";
 
 const ENDINGS: ReadonlySet<string> = new Set([
@@ -11,9 +11,9 @@ const ENDINGS: ReadonlySet<string> = new Set([
 
 /** At most one completion of a task is accepted, and it is the one that everybody sees from then on. */
 export function checkOneCompletion(entries: readonly Entry[], verdict: Verdict): void {
-  const looks = groupBy(entriesOf(entries, "look_at_task"), (look) => look.taskId);
+  const fetches = groupBy(entriesOf(entries, "fetch_task"), (fetch) => fetch.taskId);
   const finishes = groupBy(entriesOf(entries, "finish"), (finish) => finish.taskId);
-  const bodies = new Map(entriesOf(entries, "look").map((look) => [look.messageId, look.found?.body]));
+  const bodies = new Map(entriesOf(entries, "fetch").map((fetch) => [fetch.messageId, fetch.found?.body]));
   for (const [taskId, tries] of finishes) {
     const accepted = tries.filter((finish) => finish.outcome === "ok");
     const texts = new Set(accepted.map((finish) => finish.text));
@@ -21,19 +21,20 @@ export function checkOneCompletion(entries: readonly Entry[], verdict: Verdict):
       texts.size <= 1,
       () => `task ${taskId} was completed ${texts.size} times: ${[...texts].join(", ")}`,
     );
-    for (const look of looks.get(taskId) ?? []) checkLook(look, tries, bodies, verdict);
+    for (const fetch of fetches.get(taskId) ?? []) checkFetch(fetch, tries, bodies, verdict);
     verdict.expect(
-      accepted.length === 0 || (looks.get(taskId) ?? []).some((look) => look.start > (accepted[0]?.end ?? 0)),
-      () => `nobody looked at task ${taskId} after its completion`,
+      accepted.length === 0 ||
+        (fetches.get(taskId) ?? []).some((fetch) => fetch.start > (accepted[0]?.end ?? 0)),
+      () => `task ${taskId} was not fetched after its completion`,
     );
   }
 }
 
 /** A task that was seen in a final state is never seen in another, and the journal has one ending of it. */
 export function checkEndingsAreFinal(entries: readonly Entry[], verdict: Verdict): void {
-  for (const [taskId, looks] of groupBy(entriesOf(entries, "look_at_task"), (look) => look.taskId)) {
-    let ended: TaskLookEntry["found"];
-    for (const { found } of looks) {
+  for (const [taskId, fetches] of groupBy(entriesOf(entries, "fetch_task"), (fetch) => fetch.taskId)) {
+    let ended: TaskFetchEntry["found"];
+    for (const { found } of fetches) {
       if (ended !== undefined) {
         verdict.expect(
           found?.state === ended.state && found.resultMessageId === ended.resultMessageId,
@@ -55,16 +56,16 @@ export function checkEndingsAreFinal(entries: readonly Entry[], verdict: Verdict
   }
 }
 
-function checkLook(
-  look: TaskLookEntry,
+function checkFetch(
+  fetch: TaskFetchEntry,
   tries: readonly FinishEntry[],
   bodies: ReadonlyMap<string, string | undefined>,
   verdict: Verdict,
 ): void {
-  const { taskId, found } = look;
+  const { taskId, found } = fetch;
   verdict.expect(found !== undefined, () => `task ${taskId} is gone`);
   if (found === undefined) return;
-  const accepted = tries.find((finish) => finish.outcome === "ok" && finish.end < look.start);
+  const accepted = tries.find((finish) => finish.outcome === "ok" && finish.end < fetch.start);
   if (accepted !== undefined) {
     verdict.expect(
       found.state === "completed" && found.text === accepted.text,
@@ -72,13 +73,13 @@ function checkLook(
     );
   }
   if (found.state !== "completed") return;
-  const possible = tries.filter((finish) => finish.outcome !== "refused" && finish.start < look.end);
+  const possible = tries.filter((finish) => finish.outcome !== "refused" && finish.start < fetch.end);
   verdict.expect(
     possible.some((finish) => finish.text === found.text),
-    () => `task ${taskId} shows a completion that nobody made: ${found.text}`,
+    () => `task ${taskId} shows a completion that no worker made: ${found.text}`,
   );
   verdict.expect(
     bodies.get(found.resultMessageId ?? "") === found.text,
-    () => `the result mail of task ${taskId} does not say ${found.text}`,
+    () => `the result message of task ${taskId} does not say ${found.text}`,
   );
 }

@@ -37,10 +37,10 @@ const STOPPING_MS_MAX = 60;
 const LARGE_BATCH_MS_MAX = 60;
 const NEVER_MS = 3_600_000;
 const VERIFY_EVERY = 5;
-const LOOKS_AT_ONCE = 16;
-const LOOKS_AFTER_RESTART_MAX = 60;
+const FETCHES_AT_ONCE = 16;
+const FETCHES_AFTER_RESTART_MAX = 60;
 
-/** Each as often as it stands here. */
+/** A kind that is listed twice happens twice as often. */
 const KILLS = [
   "at a random moment",
   "at a random moment",
@@ -74,8 +74,9 @@ class Run {
   readonly #history = new History();
   readonly #sender: Sender;
   readonly #actors: readonly Actor[];
+  #planned: readonly Kill[] = [];
   #kills = 0;
-  #looked = 0;
+  #checked = 0;
 
   constructor(directory: string, options: CrashRunOptions) {
     this.#directory = directory;
@@ -102,7 +103,7 @@ class Run {
   async all(): Promise<void> {
     await this.#registerAll();
     await this.#killAll();
-    await this.#lookAtAll();
+    await this.#fetchAll();
   }
 
   async #registerAll(): Promise<void> {
@@ -115,7 +116,7 @@ class Run {
 
   async #killAll(): Promise<void> {
     while (this.#kills < this.#options.kills) {
-      const how = this.#random.pick(KILLS);
+      const how = this.#nextKill();
       if (how === "while it starts") await this.#killWhileStarting();
       else await this.#killUnderLoad(how);
       this.#kills += 1;
@@ -125,9 +126,17 @@ class Run {
     }
   }
 
-  /** The end: everything that is unknown is asked about again, and every message and task looked at. */
-  async #lookAtAll(): Promise<void> {
-    // Nothing may change between a look at the journal and a look at the mail.
+  /** Goes through all of `KILLS` in a random order, then again: a short run has every kind. */
+  #nextKill(): Kill {
+    if (this.#planned.length === 0) this.#planned = this.#random.shuffled(KILLS);
+    const [next = KILLS[0], ...rest] = this.#planned;
+    this.#planned = rest;
+    return next;
+  }
+
+  /** The end: every unknown outcome is asked for again, and every message and task is fetched. */
+  async #fetchAll(): Promise<void> {
+    // Nothing may change between reading the journal and reading the messages.
     await using relay = await this.#start({ A2A_RELAY_SWEEP_INTERVAL_MS: String(NEVER_MS) });
     using connection = new HttpConnection(relay.url);
     const client = new RecordingClient(connection, this.#history);
@@ -140,8 +149,8 @@ class Run {
     }
     const taskIds = new Set(events.flatMap((event) => event.taskId ?? []));
     for (const finish of entriesOf(this.entries, "finish")) taskIds.add(finish.taskId);
-    await atOnce([...messageIds], (id) => client.look(id));
-    await atOnce([...taskIds], (id) => client.lookAtTask(id));
+    await atOnce([...messageIds], (id) => client.fetch(id));
+    await atOnce([...taskIds], (id) => client.fetchTask(id));
     await relay.kill("SIGTERM");
     this.#listenToLog(relay);
   }
@@ -172,7 +181,7 @@ class Run {
       due.resolve();
     });
     const client = new RecordingClient(connection, this.#history);
-    await this.#lookAtRecent(client);
+    await this.#fetchRecent(client);
     if (this.#kills % VERIFY_EVERY === 0) await client.verify();
     const load = Promise.all(this.#actors.map((actor) => useUntilGone(actor, client)));
     if (how === "right after an answer") {
@@ -201,15 +210,15 @@ class Run {
   }
 
   /** What was answered shortly before the crash is what a crash may have lost. */
-  async #lookAtRecent(client: RecordingClient): Promise<void> {
-    const recent = this.entries.slice(this.#looked);
-    this.#looked = this.entries.length;
+  async #fetchRecent(client: RecordingClient): Promise<void> {
+    const recent = this.entries.slice(this.#checked);
+    this.#checked = this.entries.length;
     const sent = entriesOf(recent, "send").flatMap(({ messageId }) => messageId ?? []);
     const finished = entriesOf(recent, "finish").flatMap(({ outcome, taskId }) =>
       outcome === "ok" ? taskId : [],
     );
-    await atOnce(sent.slice(-LOOKS_AFTER_RESTART_MAX), (id) => client.look(id));
-    await atOnce(finished.slice(-LOOKS_AFTER_RESTART_MAX), (id) => client.lookAtTask(id));
+    await atOnce(sent.slice(-FETCHES_AFTER_RESTART_MAX), (id) => client.fetch(id));
+    await atOnce(finished.slice(-FETCHES_AFTER_RESTART_MAX), (id) => client.fetchTask(id));
   }
 
   async #start(env: Readonly<Record<string, string>> = {}): Promise<ChildRelay> {
@@ -224,8 +233,6 @@ class Run {
     return {
       dataDirectory: join(this.#directory, "data"),
       env: {
-        // A start without compiling leaves more of the time to the crashes.
-        NODE_COMPILE_CACHE: join(this.#directory, "compiled"),
         // So few that a checkpoint follows almost every commit.
         A2A_RELAY_CHECKPOINT_PAGES: String(this.#random.integer(20, 50)),
         A2A_RELAY_SWEEP_INTERVAL_MS: "50",
@@ -245,7 +252,7 @@ class Run {
   }
 }
 
-/** Without a last look at everything there is nothing to compare; why there was none is what matters. */
+/** Without the last fetch there is nothing to compare, so the reason for its absence is reported. */
 function unfinished(reason: unknown): CheckReport {
   const text = reason instanceof Error ? (reason.stack ?? reason.message) : String(reason);
   return { violations: [{ invariant: "the relay comes up by itself", text }], checked: new Map() };
@@ -259,7 +266,7 @@ async function useUntilGone(actor: Actor, client: RecordingClient): Promise<void
 async function atOnce<Item>(items: readonly Item[], act: (item: Item) => Promise<unknown>): Promise<void> {
   const left = items.values();
   await Promise.all(
-    Array.from({ length: LOOKS_AT_ONCE }, async () => {
+    Array.from({ length: FETCHES_AT_ONCE }, async () => {
       for (const item of left) await act(item);
     }),
   );

@@ -1,7 +1,7 @@
 import type { DeliveryState, TaskState } from "@a2a-relay/protocol";
 
 /**
- * What one client saw, in the order in which it saw it. `start` and `end` are places in that order: an act
+ * What one client saw, in the order in which it saw it. `start` and `end` are positions in that order: an act
  * whose `end` is smaller than the `start` of another was over before the other began.
  */
 interface Timed {
@@ -18,7 +18,7 @@ interface Answered extends Timed {
   readonly code?: string | undefined;
 }
 
-/** What somebody wanted to send. Its body is its own, so that it can be told from every other. */
+/** What a client wanted to send. Its body is its own, so that it can be told from every other. */
 export interface NewMessage {
   readonly sender: string;
   readonly recipient: string;
@@ -42,7 +42,7 @@ export interface SendEntry extends Answered {
   readonly taskId?: string | undefined;
 }
 
-export interface SeenMail {
+export interface SeenDelivery {
   readonly messageId: string;
   readonly sender: string;
   readonly body: string;
@@ -54,10 +54,10 @@ export interface ReadEntry extends Answered {
   readonly limit: number;
   /** The end of the read that gave the cursor; absent when it read from the beginning. */
   readonly cursorFrom?: number | undefined;
-  readonly mail: readonly SeenMail[];
+  readonly deliveries: readonly SeenDelivery[];
 }
 
-export interface Grant extends SeenMail {
+export interface Grant extends SeenDelivery {
   readonly leaseId: string;
   readonly attempt: number;
   readonly taskId?: string | undefined;
@@ -69,7 +69,7 @@ export interface LeaseEntry extends Answered {
   readonly grants: readonly Grant[];
 }
 
-/** One act on the mail of one message: the holder's, the reader's or the operator's. */
+/** One act on the delivery of one message: the holder's, the reader's or the operator's. */
 export const DELIVERY_ACTS = ["ack", "release", "renew", "fail", "requeue", "force_error"] as const;
 
 export interface DeliveryActEntry extends Answered {
@@ -77,7 +77,7 @@ export interface DeliveryActEntry extends Answered {
   readonly messageId: string;
   readonly leaseId?: string | undefined;
   readonly attempt?: number | undefined;
-  /** The reason given, which may come back to the sender as mail. */
+  /** The reason given, which may come back to the sender in a message. */
   readonly text?: string | undefined;
 }
 
@@ -93,8 +93,8 @@ export interface FinishEntry extends Answered {
 }
 
 /** A message as the relay shows it. */
-export interface LookEntry extends Timed {
-  readonly act: "look";
+export interface FetchEntry extends Timed {
+  readonly act: "fetch";
   readonly messageId: string;
   readonly found:
     | {
@@ -108,8 +108,8 @@ export interface LookEntry extends Timed {
     | undefined;
 }
 
-export interface TaskLookEntry extends Timed {
-  readonly act: "look_at_task";
+export interface TaskFetchEntry extends Timed {
+  readonly act: "fetch_task";
   readonly taskId: string;
   readonly found:
     | {
@@ -162,8 +162,8 @@ export type Entry =
   | LeaseEntry
   | DeliveryActEntry
   | FinishEntry
-  | LookEntry
-  | TaskLookEntry
+  | FetchEntry
+  | TaskFetchEntry
   | VerifyEntry
   | JournalEntry
   | StartEntry
@@ -175,23 +175,23 @@ type WithoutTime<Some extends Entry> = Some extends Entry ? Omit<Some, "start" |
 /** Append-only. */
 export class History {
   readonly #entries: Entry[] = [];
-  #place = 0;
+  #position = 0;
 
   get entries(): readonly Entry[] {
     return this.#entries;
   }
 
-  /** The place of something that begins now. */
+  /** The position of an act that begins now. */
   begin(): number {
-    this.#place += 1;
-    return this.#place;
+    this.#position += 1;
+    return this.#position;
   }
 
-  /** Answers the place of its end. */
+  /** Returns the position of its end. */
   record(start: number, entry: WithoutTime<Entry>): number {
-    this.#place += 1;
-    this.#entries.push({ ...entry, start, end: this.#place });
-    return this.#place;
+    this.#position += 1;
+    this.#entries.push({ ...entry, start, end: this.#position });
+    return this.#position;
   }
 }
 

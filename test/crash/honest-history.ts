@@ -4,7 +4,7 @@ import {
   History,
   type JournalEvent,
   type NewMessage,
-  type LookEntry,
+  type FetchEntry,
   type SendEntry,
 } from "./history.ts";
 
@@ -18,7 +18,7 @@ const REQUEST = message("please", { kind: "request" });
 export const FIRST_OF_BATCH = message("first of a batch", {});
 const SECOND_OF_BATCH = message("second of a batch", {});
 const RETRIED = message("retried after the crash", { key: "k2" });
-const HOPELESS = message("nobody can do this", {});
+const HOPELESS = message("this cannot be done", {});
 
 /** A small run in which everything happened as it should. */
 export function honest(): readonly Entry[] {
@@ -30,10 +30,10 @@ export function honest(): readonly Entry[] {
   send(message("another", {}), "ok", { status: 201, messageId: "m2b" });
   send(OTHER, "refused", { code: "conflict" });
   const another = message("another", {});
-  const mail = [seen("m1", KEYED), seen("m2", PLAIN), seen("m2b", another)];
-  add({ act: "read", outcome: "ok", mailbox: BOB, limit: 50, mail });
+  const deliveries = [seen("m1", KEYED), seen("m2", PLAIN), seen("m2b", another)];
+  add({ act: "read", outcome: "ok", mailbox: BOB, limit: 50, deliveries });
   add({ act: "ack", outcome: "ok", messageId: "m1" });
-  add({ act: "read", outcome: "ok", mailbox: BOB, limit: 50, mail: mail.slice(1) });
+  add({ act: "read", outcome: "ok", mailbox: BOB, limit: 50, deliveries: deliveries.slice(1) });
   send(REQUEST, "ok", { status: 201, messageId: "m3", taskId: "t1" });
   add({ act: "lease", outcome: "ok", mailbox: BOB, grants: [grant("m3", REQUEST, "L1", 1)] });
   add({ act: "requeue", outcome: "ok", messageId: "m3", leaseId: "L1" });
@@ -54,9 +54,9 @@ export function honest(): readonly Entry[] {
   add({ act: "fail", outcome: "ok", messageId: "m7", leaseId: "L3", attempt: 1, text: "no" });
   add({ act: "verify", ok: true, lastSeq: 17 });
   add({ act: "journal", events: numbered(EVENTS) });
-  for (const [messageId, found] of FOUND) add({ act: "look", messageId, found });
+  for (const [messageId, found] of FOUND) add({ act: "fetch", messageId, found });
   add({
-    act: "look_at_task",
+    act: "fetch_task",
     taskId: "t1",
     found: { state: "completed", text: "done", resultMessageId: "m4" },
   });
@@ -82,7 +82,7 @@ const EVENTS: readonly JournalEvent[] = [
   event("message.accepted", "m6"),
 ];
 
-const FOUND: readonly (readonly [string, NonNullable<LookEntry["found"]>])[] = [
+const FOUND: readonly (readonly [string, NonNullable<FetchEntry["found"]>])[] = [
   ["m1", { ...stored(KEYED), state: "acknowledged" }],
   ["m2", stored(PLAIN)],
   ["m2b", stored(message("another", {}))],
@@ -97,7 +97,7 @@ export function message(body: string, more: Partial<NewMessage>): NewMessage {
   return { sender: ADA, recipient: BOB, kind: "note", body, idempotent: false, ...more };
 }
 
-function stored({ sender, recipient, body }: NewMessage): NonNullable<LookEntry["found"]> {
+function stored({ sender, recipient, body }: NewMessage): NonNullable<FetchEntry["found"]> {
   return { sender, recipient, body, state: "available", attempt: 0 };
 }
 
@@ -140,14 +140,14 @@ export function change<Act extends Entry["act"]>(
   );
 }
 
-export function changeLook(
+export function changeFetch(
   entries: readonly Entry[],
   messageId: string,
-  found: Partial<NonNullable<LookEntry["found"]>> | undefined,
+  found: Partial<NonNullable<FetchEntry["found"]>> | undefined,
 ): readonly Entry[] {
-  return change(entries, "look", (look) => {
-    if (look.messageId !== messageId || look.found === undefined) return look;
-    return { ...look, found: found === undefined ? undefined : { ...look.found, ...found } };
+  return change(entries, "fetch", (fetch) => {
+    if (fetch.messageId !== messageId || fetch.found === undefined) return fetch;
+    return { ...fetch, found: found === undefined ? undefined : { ...fetch.found, ...found } };
   });
 }
 
@@ -158,8 +158,8 @@ export function changeJournal(
   return change(entries, "journal", (journal) => ({ ...journal, events: numbered(how(journal.events)) }));
 }
 
-/** The message is in the journal and in a mailbox, whoever was told what. */
+/** The message is in the journal and in a mailbox, whatever its sender was told. */
 export function accepted(entries: readonly Entry[], messageId: string, about: NewMessage): readonly Entry[] {
   const grown = changeJournal(entries, (events) => [...events, event("message.accepted", messageId)]);
-  return [...grown, late({ act: "look", messageId, found: stored(about) })];
+  return [...grown, late({ act: "fetch", messageId, found: stored(about) })];
 }

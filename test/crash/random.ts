@@ -33,7 +33,12 @@ export class Random {
     return items.filter(() => this.chance(probability));
   }
 
-  /** A source of its own, so that what one actor draws does not depend on when the others draw. */
+  shuffled<Item>(items: readonly Item[]): readonly Item[] {
+    const keyed = items.map((item) => ({ item, key: this.next() }));
+    return keyed.toSorted((a, b) => a.key - b.key).map(({ item }) => item);
+  }
+
+  /** A separate source: what one actor draws does not depend on when the others draw. */
   fork(): Random {
     return new Random(this.integer(0, 2 ** 32 - 1));
   }

@@ -20,11 +20,11 @@ import type {
   History,
   JournalEvent,
   NewMessage,
-  LookEntry,
+  FetchEntry,
   Outcome,
   ReadEntry,
   SendEntry,
-  TaskLookEntry,
+  TaskFetchEntry,
 } from "./history.ts";
 import type { Answer, HttpConnection } from "../support/http-connection.ts";
 
@@ -62,7 +62,7 @@ export class RecordingClient {
     return this.#recordSend(start, message, answer?.status, answer);
   }
 
-  /** Each message is an entry of its own. */
+  /** Each message becomes its own entry. */
   async sendBatch(messages: readonly NewMessage[], batch: NonNullable<SendEntry["batch"]>): Promise<Outcome> {
     const start = this.#history.begin();
     const content = { messages: messages.map(wireOf), atomic: batch.atomic };
@@ -83,7 +83,10 @@ export class RecordingClient {
     how: { readonly limit: number; readonly peek: boolean; readonly waitMs: number },
     cursor?: { readonly text: string; readonly from: number },
   ): Promise<
-    | { readonly mail: ReadEntry["mail"]; readonly cursor: { readonly text: string; readonly from: number } }
+    | {
+        readonly deliveries: ReadEntry["deliveries"];
+        readonly cursor: { readonly text: string; readonly from: number };
+      }
     | undefined
   > {
     const start = this.#history.begin();
@@ -96,14 +99,14 @@ export class RecordingClient {
     const answer = await this.#connection.call("GET", `${mailboxPath(mailbox)}?${query.toString()}`);
     const judged = judge(answer);
     const { messages, cursor: text } = contentOf<MailboxResponse>(answer, { messages: [], cursor: "" });
-    const mail = messages.map(({ message_id, sender_agent_id, message }) => ({
+    const deliveries = messages.map(({ message_id, sender_agent_id, message }) => ({
       messageId: message_id,
       sender: sender_agent_id,
       body: message.body,
     }));
-    const about = { act: "read", mailbox, limit: how.limit, cursorFrom: cursor?.from, mail } as const;
+    const about = { act: "read", mailbox, limit: how.limit, cursorFrom: cursor?.from, deliveries } as const;
     const end = this.#history.record(start, { ...about, ...judged });
-    return judged.outcome === "ok" ? { mail, cursor: { text, from: end } } : undefined;
+    return judged.outcome === "ok" ? { deliveries, cursor: { text, from: end } } : undefined;
   }
 
   async lease(
@@ -202,16 +205,16 @@ export class RecordingClient {
     this.#history.record(start, { act, messageId, leaseId, ...reason, ...judge(answer) });
   }
 
-  async look(messageId: string): Promise<LookEntry["found"]> {
+  async fetch(messageId: string): Promise<FetchEntry["found"]> {
     const start = this.#history.begin();
     const answer = await this.#connection.call("GET", `/messages/${messageId}`);
     if (answer === undefined) return undefined;
-    const found = answer.status === 200 ? lookOf(answer.body as MessageResponse) : undefined;
-    this.#history.record(start, { act: "look", messageId, found });
+    const found = answer.status === 200 ? foundOf(answer.body as MessageResponse) : undefined;
+    this.#history.record(start, { act: "fetch", messageId, found });
     return found;
   }
 
-  async lookAtTask(taskId: string): Promise<TaskLookEntry["found"]> {
+  async fetchTask(taskId: string): Promise<TaskFetchEntry["found"]> {
     const start = this.#history.begin();
     const answer = await this.#connection.call("GET", `/tasks/${taskId}`);
     if (answer === undefined) return undefined;
@@ -220,7 +223,7 @@ export class RecordingClient {
       task === undefined
         ? undefined
         : { state: task.state, text: task.status_text, resultMessageId: task.result_message_id };
-    this.#history.record(start, { act: "look_at_task", taskId, found });
+    this.#history.record(start, { act: "fetch_task", taskId, found });
     return found;
   }
 
@@ -310,7 +313,7 @@ function judgeError({ error: { code } }: ErrorBody): Judged {
   return { outcome: code === STOPPING.code ? "unknown" : "refused", code };
 }
 
-function lookOf({ message, delivery }: MessageResponse): LookEntry["found"] {
+function foundOf({ message, delivery }: MessageResponse): FetchEntry["found"] {
   if (delivery === undefined) return undefined;
   return {
     sender: message.from,

@@ -1,18 +1,45 @@
+import { spawnSync } from "node:child_process";
 import { randomInt } from "node:crypto";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { crashRun } from "./crash-run.ts";
 import { reportLines } from "./report.ts";
 
-/** `npm run test:crash -- --kills 1000 --seed 7`: as many kills as one has patience for. */
+/**
+ * `npm run test:crash -- --kills 1000 --seed 7 --readers 1000`: the crash run and the slow readers at full size,
+ * which `npm test` runs in small.
+ */
 
-const { values } = parseArgs({ options: { kills: { type: "string" }, seed: { type: "string" } } });
+const { values } = parseArgs({
+  options: { kills: { type: "string" }, seed: { type: "string" }, readers: { type: "string" } },
+});
 const kills = Number(values.kills ?? 200);
+const readers = Number(values.readers ?? 1_000);
 const seed = Number(values.seed ?? randomInt(2 ** 32));
-if (!Number.isSafeInteger(kills) || kills < 1 || !Number.isSafeInteger(seed) || seed < 0) {
-  process.stderr.write("usage: npm run test:crash -- [--kills 200] [--seed a number, else random]\n");
+if (![kills, readers, seed].every((value) => Number.isSafeInteger(value) && value >= 0)) {
+  process.stderr.write(
+    "usage: npm run test:crash -- [--kills 200] [--readers 1000] [--seed a number, else random]\n",
+  );
   process.exit(2);
 }
-console.log(`seed ${seed}, ${kills} kills`);
-const report = await crashRun({ kills, seed, say: (line) => console.log(line) });
-for (const line of reportLines(report)) console.log(line);
-process.exitCode = report.violations.length === 0 ? 0 : 1;
+process.env["NODE_COMPILE_CACHE"] ??= join(tmpdir(), "a2a-relay-compile-cache");
+process.exitCode = [await killed(), read()].every(Boolean) ? 0 : 1;
+
+async function killed(): Promise<boolean> {
+  if (kills === 0) return true;
+  console.log(`seed ${seed}, ${kills} kills`);
+  const report = await crashRun({ kills, seed, say: (line) => console.log(line) });
+  for (const line of reportLines(report)) console.log(line);
+  return report.violations.length === 0;
+}
+
+function read(): boolean {
+  if (readers === 0) return true;
+  const file = join(import.meta.dirname, "..", "http", "slow-readers.test.ts");
+  const { status } = spawnSync(process.execPath, ["--conditions=source", "--test", file], {
+    env: { ...process.env, A2A_TEST_SLOW_READERS: String(readers) },
+    stdio: ["ignore", "inherit", "inherit"],
+  });
+  return status === 0;
+}

@@ -7,8 +7,8 @@ import type { VerifyResponse } from "@a2a-relay/protocol";
 import { ask } from "../support/ask.ts";
 import { startChildRelay } from "../support/child-relay.ts";
 import { cutTail, pretendRetention, rewrite } from "./forged-chain.ts";
-import { ADA, assertVerifies, BOB, post, registerBoth } from "./post.ts";
-import { type RelayFiles, type StoppedRelay, stoppedRelay } from "./stopped-relay.ts";
+import { ADA, assertVerifies, BOB, createMessage, registerBoth } from "./messages.ts";
+import { type RelayFiles, startRelayHere, type StoppedRelay, stoppedRelay } from "./stopped-relay.ts";
 
 const ACME = "acme";
 
@@ -23,7 +23,7 @@ function anchorFile({ database }: RelayFiles): string {
   return join(dirname(database), "anchors", "anchors.jsonl");
 }
 
-describe("a journal that was made to look unbroken while the relay was stopped", { timeout: 60_000 }, () => {
+describe("a journal whose chain was forged while the relay was stopped", { timeout: 60_000 }, () => {
   let stopped: StoppedRelay;
   let lastSeq = 0;
 
@@ -34,7 +34,7 @@ describe("a journal that was made to look unbroken while the relay was stopped",
         await ask(url, "POST", `/t/${ACME}/agents/register`, { agent_id: agentId });
       }
       for (let index = 0; index < 5; index += 1) {
-        await post(url, `第 ${index} 封信`);
+        await createMessage(url, `第 ${index} 封信`);
         await ask(url, "POST", `/t/${ACME}/messages`, { from: ADA, to: BOB, body: "别家的信" });
       }
       lastSeq = (await verify(url)).last_seq;
@@ -54,17 +54,17 @@ describe("a journal that was made to look unbroken while the relay was stopped",
     assert.equal((await verify(relay.url, ACME)).ok, true);
   });
 
-  it("shows that its last events are gone, at once, after more were written, and after another start", async () => {
-    await using relay = await stopped.startAfter(({ database }) => cutTail(database, 2));
+  it("shows that its last events are missing, at once, after more were written, and after another start", async () => {
+    await using relay = await stopped.startChildAfter(({ database }) => cutTail(database, 2));
     await relay.said(/2 events are missing/);
     const { ok, problem, anchor } = await verify(relay.url);
     assert.equal(ok, false);
     const words = `has seen event ${lastSeq}, but the chain ends with event ${lastSeq - 2}: 2 events are missing`;
     assert.match(problem ?? "", new RegExp(`^the anchor of 20\\S+Z ${words}$`));
     assert.equal(anchor?.seq, lastSeq);
-    for (let index = 0; index < 4; index += 1) await post(relay.url, "as if nothing had happened");
+    for (let index = 0; index < 4; index += 1) await createMessage(relay.url, "as if nothing had happened");
     await relay.kill("SIGTERM");
-    await using next = await startChildRelay({ dataDirectory: relay.dataDirectory });
+    await using next = await startRelayHere(relay.dataDirectory);
     const later = await verify(next.url);
     assert.equal(later.ok, false);
     assert.match(later.problem ?? "", new RegExp(`has seen event ${lastSeq} with another hash`));
@@ -86,7 +86,7 @@ describe("a journal that was made to look unbroken while the relay was stopped",
     await assertVerifies(relay.url);
   });
 
-  it("shows that retention did not take what is gone", async () => {
+  it("shows that retention did not remove the missing events", async () => {
     await using relay = await stopped.startAfter(({ database }) => pretendRetention(database));
     const { ok, problem } = await verify(relay.url);
     assert.equal(ok, false);
@@ -94,15 +94,15 @@ describe("a journal that was made to look unbroken while the relay was stopped",
   });
 
   it("shows it to the tenant it happened to, and to no other", async () => {
-    await using relay = await stopped.startAfter(({ database }) => cutTail(database, 3, ACME));
+    await using relay = await stopped.startChildAfter(({ database }) => cutTail(database, 3, ACME));
     await relay.said(/tenant acme: .*3 events are missing/);
     const theirs = await verify(relay.url, ACME);
     assert.equal(theirs.ok, false);
     assert.match(theirs.problem ?? "", /3 events are missing/);
     await assertVerifies(relay.url);
-    await post(relay.url, "别人的事");
+    await createMessage(relay.url, "别人的事");
     await relay.kill("SIGTERM");
-    await using next = await startChildRelay({ dataDirectory: relay.dataDirectory });
+    await using next = await startRelayHere(relay.dataDirectory);
     assert.equal((await assertVerifies(next.url)).anchor?.seq, lastSeq + 1);
     assert.equal((await verify(next.url, ACME)).ok, false);
   });
@@ -117,8 +117,8 @@ describe("a journal that was made to look unbroken while the relay was stopped",
     const { ok, problem } = await verify(relay.url);
     assert.equal(ok, false);
     assert.match(problem ?? "", /line 1 of anchors.jsonl is not an anchor/);
-    await post(relay.url, "it works all the same");
-    await relay.kill("SIGTERM");
+    await createMessage(relay.url, "it works all the same");
+    await relay.stop();
     assert.equal(await readFile(join(relay.dataDirectory, "anchors", "anchors.jsonl"), "utf8"), damaged);
   });
 
@@ -132,14 +132,14 @@ describe("a journal that was made to look unbroken while the relay was stopped",
     assert.match(problem ?? "", /the anchors outside the log cannot be read \(EISDIR\)/);
   });
 
-  it("goes on behind an anchor that a crash has torn", async () => {
+  it("resumes behind an anchor that a crash has torn", async () => {
     await using relay = await stopped.startAfter((files) =>
       appendFile(anchorFile(files), '{"tenant":"default","seq":99'),
     );
     await assertVerifies(relay.url);
-    await post(relay.url, "one more");
-    await relay.kill("SIGTERM");
-    await using next = await startChildRelay({ dataDirectory: relay.dataDirectory });
+    await createMessage(relay.url, "one more");
+    await relay.stop();
+    await using next = await startRelayHere(relay.dataDirectory);
     assert.equal((await assertVerifies(next.url)).anchor?.seq, lastSeq + 1);
   });
 });
@@ -153,13 +153,13 @@ describe("anchors on another disk", { timeout: 60_000 }, () => {
       {
         await using relay = await startChildRelay(options);
         await registerBoth(relay.url);
-        await post(relay.url, "before the copy");
+        await createMessage(relay.url, "before the copy");
         await relay.kill("SIGTERM");
       }
       await cp(data ?? "", copy ?? "", { recursive: true });
       {
         await using relay = await startChildRelay(options);
-        await post(relay.url, "after the copy");
+        await createMessage(relay.url, "after the copy");
         await relay.kill("SIGTERM");
       }
       await rm(data ?? "", { recursive: true });

@@ -8,7 +8,7 @@ const DEFAULT_TENANT = "default";
 /** The events of the tenant that is the first parameter. */
 const IN_CHAIN = "place >> 33 = (select number from chain_head where tenant = ?1)";
 
-/** Takes the last events of a chain and makes its head look as if they had never been. */
+/** Removes the last events of a chain and sets its head to the event before them. */
 export function cutTail(database: string, count: number, tenant = DEFAULT_TENANT): void {
   using file = new DatabaseSync(database);
   const cut = file.prepare(

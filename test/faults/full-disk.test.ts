@@ -12,12 +12,12 @@ import {
   BOB,
   lease,
   type CreatedMessage,
-  post,
-  postedFrom,
+  createMessage,
+  createdFrom,
   readAll,
   registerBoth,
   send,
-} from "./post.ts";
+} from "./messages.ts";
 
 const DISK_MIB = 8;
 const SENDS_MAX = 3_000;
@@ -40,8 +40,8 @@ describe("a relay whose disk is full", { timeout: 120_000, skip }, () => {
     const { body, key } = refused[0] ?? { body: "", key: "" };
     const retried = await send(relay.url, body, { idempotency_key: key });
     assert.equal(retried.status, 201, JSON.stringify(retried.body));
-    kept.push(postedFrom(retried, body));
-    kept.push(await post(relay.url, "there is room again"));
+    kept.push(createdFrom(retried, body));
+    kept.push(await createMessage(relay.url, "there is room again"));
     await assertKept(relay.url, kept);
     await assertVerifies(relay.url);
 
@@ -56,7 +56,7 @@ describe("a relay whose disk is full", { timeout: 120_000, skip }, () => {
     await using relay = await startChildRelay({ dataDirectory: join(disk.path, "data") });
     const { url } = relay;
     await registerBoth(url);
-    const work = await post(url, "please", { type: "request" });
+    const work = await createMessage(url, "please", { type: "request" });
     const [held] = await lease(url, { max: 1 });
     const { kept } = await sendUntilFull(relay, disk);
 
@@ -69,7 +69,7 @@ describe("a relay whose disk is full", { timeout: 120_000, skip }, () => {
       await ask(url, "GET", "/ready"),
       await ask(url, "POST", `/mailbox/${BOB}/lease`, { max: 100 }),
       await ask(url, "POST", `/tasks/${work.taskId}/complete`, finish),
-      await ask(url, "POST", "/messages/batch", { atomic: true, messages: messages }),
+      await ask(url, "POST", "/messages/batch", { atomic: true, messages }),
     ];
     for (const reply of refused) {
       assert.equal(errorCode(reply), "storage_full", JSON.stringify(reply.body).slice(0, 300));
@@ -83,7 +83,7 @@ describe("a relay whose disk is full", { timeout: 120_000, skip }, () => {
     await assertVerifies(url);
   });
 
-  it("loses nothing when it is killed, and shows its mail again before there is room", async () => {
+  it("loses nothing when it is killed, and serves reads before there is room", async () => {
     await using disk = await mountSmallDisk(DISK_MIB);
     const dataDirectory = join(disk.path, "data");
     await using relay = await startChildRelay({ dataDirectory });
@@ -93,7 +93,7 @@ describe("a relay whose disk is full", { timeout: 120_000, skip }, () => {
     await using next = await startChildRelay({ dataDirectory });
     await assertNothingByHalves(next.url, kept, refused);
     disk.makeRoom();
-    kept.push(await post(next.url, "there is room again"));
+    kept.push(await createMessage(next.url, "there is room again"));
     await assertKept(next.url, kept);
   });
 
@@ -111,7 +111,7 @@ interface Refused {
   readonly key: string;
 }
 
-/** Fills the disk while several send at once, until nobody gets anything through. */
+/** Fills the disk while several send at once, until every send is refused. */
 async function sendUntilFull(
   relay: ChildRelay,
   disk: SmallDisk,
@@ -119,7 +119,8 @@ async function sendUntilFull(
   const kept: CreatedMessage[] = [];
   const refused: Refused[] = [];
   let count = 0;
-  for (let round = 0; round < 20; round += 1) kept.push(await post(relay.url, `before ${round}: ${BODY}`));
+  for (let round = 0; round < 20; round += 1)
+    kept.push(await createMessage(relay.url, `before ${round}: ${BODY}`));
   disk.fill();
   const sender = async (): Promise<void> => {
     for (let failures = 0; failures < 5 && count < SENDS_MAX;) {
@@ -128,7 +129,7 @@ async function sendUntilFull(
       const key = `key ${count}`;
       const reply = await send(relay.url, body, { idempotency_key: key });
       if (reply.status === 201) {
-        kept.push(postedFrom(reply, body));
+        kept.push(createdFrom(reply, body));
         continue;
       }
       failures += 1;
@@ -142,7 +143,7 @@ async function sendUntilFull(
   return { kept, refused };
 }
 
-/** What was answered is there, what was refused is not, and everything can be looked at. */
+/** What was accepted exists, what was refused does not, and everything can be read. */
 async function assertNothingByHalves(
   url: string,
   kept: readonly CreatedMessage[],

@@ -8,7 +8,7 @@ import type { EventView, MessageResponse } from "@a2a-relay/protocol";
 import { type ChildRelay, startChildRelay } from "../support/child-relay.ts";
 import { eventually } from "../support/eventually.ts";
 import { answers, PushReceiver, signaturesBy, with200 } from "../support/push-receiver.ts";
-import { assertVerifies } from "./post.ts";
+import { assertVerifies } from "./messages.ts";
 
 const LULU = "lulu@kamac";
 const ZHIWEI = "zhiwei@known-blocks1";
@@ -65,7 +65,7 @@ async function until(client: RelayClient, type: string, messageId: string): Prom
 }
 
 describe("a push after kill -9", () => {
-  it("in the middle of it comes again with the same id, and no mail is lost", async () => {
+  it("in the middle of it is repeated with the same id, and no message is lost", async () => {
     await using data = await Data.create();
     await using receiver = await PushReceiver.open(() => undefined);
     const ids: string[] = [];
@@ -86,7 +86,7 @@ describe("a push after kill -9", () => {
     for (const id of ids) {
       const { push, delivery } = await until(client, "message.delivered", id);
       assert.deepEqual([push?.state, delivery?.state], ["delivered", "available"]);
-      // The one that was cut off counts as not tried: nobody knows what came of it.
+      // The attempt that was cut off is not counted: its outcome is unknown.
       assert.equal(push?.attempts.length, 1);
     }
     const [cut] = receiver.requests;
@@ -96,7 +96,7 @@ describe("a push after kill -9", () => {
     await assertVerifies(relay.url);
   });
 
-  it("goes on with the attempts that are left, and then says that they are used up", async () => {
+  it("resumes with the remaining attempts, and reports when they are used up", async () => {
     await using data = await Data.create();
     await using receiver = await PushReceiver.open(answers(500));
     let id = "";

@@ -5,32 +5,32 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import { type ChildRun, runChildRelay, startChildRelay } from "../support/child-relay.ts";
-import { assertKept, post, registerBoth } from "./post.ts";
+import { assertKept, createMessage, registerBoth } from "./messages.ts";
 
-const NOBODY = { uid: 65_534, gid: 65_534 } as const;
-/** Root may write everywhere, so root becomes somebody who may not. */
-const asNobody = process.getuid?.() === 0 ? { user: NOBODY } : {};
+const UNPRIVILEGED = { uid: 65_534, gid: 65_534 } as const;
+/** Root may write everywhere, so the test gives up its rights. */
+const unprivileged = process.getuid?.() === 0 ? { user: UNPRIVILEGED } : {};
 const noPermissions = process.platform === "win32" ? "Windows has no such permissions" : false;
 
 describe("a relay that cannot use its data directory", { timeout: 60_000 }, () => {
   it("says so when it may not write there", { skip: noPermissions }, async () => {
     await using folder = await makeFolder(0o555);
-    const run = await runChildRelay({ dataDirectory: folder.path, ...asNobody });
+    const run = await runChildRelay({ dataDirectory: folder.path, ...unprivileged });
     assertSentence(run, folder.path, /permission/);
   });
 
   it("says so when it may not create it", { skip: noPermissions }, async () => {
     await using folder = await makeFolder(0o555);
-    const dataDirectory = join(folder.path, "mail");
-    const run = await runChildRelay({ dataDirectory, ...asNobody });
+    const dataDirectory = join(folder.path, "data");
+    const run = await runChildRelay({ dataDirectory, ...unprivileged });
     assertSentence(run, dataDirectory, /permission|EACCES/);
   });
 
-  it("says so when the mail there belongs to somebody else", { skip: noPermissions }, async () => {
+  it("says so when the database belongs to another user", { skip: noPermissions }, async () => {
     await using folder = await makeFolder(0o755);
     await stopCleanly(folder.path);
-    if (!("user" in asNobody)) await chmod(join(folder.path, "relay.sqlite"), 0o400);
-    const run = await runChildRelay({ dataDirectory: folder.path, ...asNobody });
+    if (!("user" in unprivileged)) await chmod(join(folder.path, "relay.sqlite"), 0o400);
+    const run = await runChildRelay({ dataDirectory: folder.path, ...unprivileged });
     assertSentence(run, folder.path, /permission|read-only/);
   });
 
@@ -44,7 +44,7 @@ describe("a relay that cannot use its data directory", { timeout: 60_000 }, () =
   it("says so when the database is none, and leaves the file as it was", async () => {
     await using folder = await makeFolder(0o755);
     const path = join(folder.path, "relay.sqlite");
-    const text = "somebody's notes ".repeat(1_000);
+    const text = "my notes ".repeat(1_000);
     await writeFile(path, text);
     assertSentence(await runChildRelay({ dataDirectory: folder.path }), path, /not a SQLite database/);
     assert.equal(await readFile(path, "utf8"), text);
@@ -67,17 +67,17 @@ describe("a second relay on the same data directory", { timeout: 60_000 }, () =>
   it("is refused with a sentence, and the first goes on", async () => {
     await using first = await startChildRelay();
     await registerBoth(first.url);
-    const before = await post(first.url, "before");
+    const before = await createMessage(first.url, "before");
     const run = await runChildRelay({ dataDirectory: first.dataDirectory });
     assertSentence(run, first.dataDirectory, /already in use by another relay/);
-    const after = await post(first.url, "after");
+    const after = await createMessage(first.url, "after");
     await assertKept(first.url, [before, after]);
   });
 
   it("starts at once when the first was killed", async () => {
     await using first = await startChildRelay();
     await registerBoth(first.url);
-    const message = await post(first.url, "before the kill");
+    const message = await createMessage(first.url, "before the kill");
     await first.kill("SIGKILL");
     await using second = await startChildRelay({ dataDirectory: first.dataDirectory });
     await assertKept(second.url, [message]);
@@ -100,7 +100,7 @@ describe("a relay that cannot listen", { timeout: 60_000 }, () => {
   });
 });
 
-/** One sentence for people that names what it is about; no stack, and nothing that looks like success. */
+/** One sentence for people that names what it is about; no stack, and no sign of success. */
 function assertSentence(run: ChildRun, about: string, why: RegExp): void {
   assert.equal(run.code, 1, `${run.signal ?? run.code}: ${run.stderr}`);
   assert.equal(run.stdout, "");

@@ -15,11 +15,11 @@ import {
   BOB,
   lease,
   type CreatedMessage,
-  post,
-  postedFrom,
+  createMessage,
+  createdFrom,
   readAll,
   registerBoth,
-} from "./post.ts";
+} from "./messages.ts";
 
 /** The promise of the relay, from SIGTERM to its end. */
 const STOP_MS_MAX = 10_000;
@@ -27,7 +27,7 @@ const STOP_MS_MAX = 10_000;
 const DRAIN_MS = 8_000;
 
 describe("a relay that is asked to stop", { timeout: 60_000 }, () => {
-  it("answers whoever waits for mail, at once, and ends well", async () => {
+  it("answers a long poll at once and exits with 0", async () => {
     await using relay = await startChildRelay();
     await registerBoth(relay.url);
     const { body } = await ask<EventsResponse>(relay.url, "GET", "/events?limit=500");
@@ -56,16 +56,16 @@ describe("a relay that is asked to stop", { timeout: 60_000 }, () => {
     assert.equal(reply.status, 201);
     assert.deepEqual(await stopped, { code: 0, signal: null });
     await using next = await startChildRelay({ dataDirectory: relay.dataDirectory });
-    await assertKept(next.url, [postedFrom(reply as Reply<SendResponse>, body)]);
+    await assertKept(next.url, [createdFrom(reply as Reply<SendResponse>, body)]);
   });
 
-  it("goes on where it was: leases are held, cursors hold, keys are known", async () => {
+  it("resumes its state: leases, cursors and keys hold", async () => {
     await using relay = await startChildRelay();
     await registerBoth(relay.url);
     const work = { type: "request", idempotency_key: "one" };
-    const message = await post(relay.url, "leased before the stop", work);
+    const message = await createMessage(relay.url, "leased before the stop", work);
     const [held] = await lease(relay.url, { max: 1 });
-    await post(relay.url, "read before the stop");
+    await createMessage(relay.url, "read before the stop");
     const read = await ask<MailboxResponse>(relay.url, "GET", `/mailbox/${BOB}`);
     await assertStops(relay);
 
@@ -81,7 +81,7 @@ describe("a relay that is asked to stop", { timeout: 60_000 }, () => {
     const { body } = await ask<MessageResponse>(next.url, "GET", `/messages/${message.messageId}`);
     assert.equal(body.delivery?.state, "leased");
     assert.equal(body.delivery?.lease?.id, held?.lease.id);
-    const fresh = await post(next.url, "sent after the stop");
+    const fresh = await createMessage(next.url, "sent after the stop");
     const since = await ask<MailboxResponse>(next.url, "GET", `/mailbox/${BOB}?since=${read.body.cursor}`);
     assert.deepEqual(
       since.body.messages.map((item) => item.message_id),
@@ -111,7 +111,7 @@ describe("a relay that is asked to stop", { timeout: 60_000 }, () => {
       }
     });
     await Promise.all(clients);
-    // The connections stay open: with nothing asked on them, nobody has to wait for them.
+    // The connections stay open: idle connections do not delay the stop.
     const quietAtMs = performance.now();
     assert.deepEqual(await relay.exited, { code: 0, signal: null });
     assert.ok(performance.now() - quietAtMs < DRAIN_MS);
@@ -126,7 +126,7 @@ describe("a relay that is asked to stop", { timeout: 60_000 }, () => {
   it("stops at once when asked twice, and loses nothing", async () => {
     await using relay = await startChildRelay();
     await registerBoth(relay.url);
-    const message = await post(relay.url, "before an impatient stop");
+    const message = await createMessage(relay.url, "before an impatient stop");
     const call = await begin(relay, "POST", "/messages", "{", 1_000);
     const stopped = relay.kill("SIGTERM");
     await relay.said(/stopping/);

@@ -4,30 +4,30 @@ import { DatabaseSync } from "node:sqlite";
 import { after, before, describe, it } from "node:test";
 import type { VerifyResponse } from "@a2a-relay/protocol";
 import { ask } from "../support/ask.ts";
-import { assertVerifies, BOB, lease, post } from "./post.ts";
+import { assertVerifies, BOB, lease, createMessage } from "./messages.ts";
 import { type RelayFiles, type StoppedRelay, stoppedRelay } from "./stopped-relay.ts";
 
 const SECRET = "transfer 100 to ada";
 
-describe("a journal that somebody edited while the relay was stopped", { timeout: 60_000 }, () => {
+describe("a journal that was edited while the relay was stopped", { timeout: 60_000 }, () => {
   let stopped: StoppedRelay;
 
   before(async () => {
     stopped = await stoppedRelay("SIGTERM", async (url) => {
-      await post(url, SECRET);
-      const { taskId } = await post(url, "please", { type: "request" });
+      await createMessage(url, SECRET);
+      const { taskId } = await createMessage(url, "please", { type: "request" });
       const [first, second] = await lease(url, { max: 2 });
       await ask(url, "POST", `/mailbox/${BOB}/ack`, {
         leases: [{ message_id: first?.message_id, lease_id: first?.lease.id }],
       });
       const done = { text: "done", lease_id: second?.lease.id };
       assert.equal((await ask(url, "POST", `/tasks/${taskId}/complete`, done)).status, 200);
-      await post(url, "the last one");
+      await createMessage(url, "the last one");
     });
   });
   after(() => stopped[Symbol.asyncDispose]());
 
-  it("verifies as long as nobody touches it", async () => {
+  it("verifies while it is untouched", async () => {
     await using relay = await stopped.startAfter(() => undefined);
     const { events, messages } = await assertVerifies(relay.url);
     assert.ok(events > 8);
@@ -49,7 +49,7 @@ describe("a journal that somebody edited while the relay was stopped", { timeout
   it("shows an event taken from the end", () =>
     assertFound(/missing/, "delete from event where seq = (select max(seq) from event)"));
 
-  it("shows two events that changed places", () =>
+  it("shows two events that were swapped", () =>
     assertFound(
       /^event 4 .*changed/,
       "update event set place = -4 where place = 4",

@@ -83,7 +83,7 @@ describe("the task queue after kill -9", () => {
       );
       assert.equal((await taskQueue.next({ agent: ZHIWEI })).task?.id, queued.id);
       assert.equal((await taskQueue.next({ agent: ZHIWEI })).task, null);
-      // Whoever had it before can still answer it, and its sender is still known.
+      // The worker that had it can still answer it, and its sender is still known.
       await taskQueue.respond({ task_id: leased.id, status: "ok" }, { agent: ZHIWEI });
       const first = await taskQueue.nextResult({ agent: LULU, ack: "now" });
       const second = await taskQueue.nextResult({ agent: LULU, ack: "now" });
@@ -124,7 +124,7 @@ describe("the task queue after kill -9", () => {
     });
   });
 
-  it("still knows what was done before, and whoever waits for the same gets it", async () => {
+  it("still knows earlier results, and answers a caller that waits for the same", async () => {
     await using data = await Data.create();
     const idempotency = { duplicate_safety: "idempotent", key: "k-1" } as const;
     const [first, second, third] = [aTask({ idempotency }), aTask({ idempotency }), aTask({ idempotency })];

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { appendFile, open, readFile, stat, truncate } from "node:fs/promises";
 import { after, before, describe, it } from "node:test";
-import { assertKept, assertVerifies, type CreatedMessage, post, readAll } from "./post.ts";
+import { assertKept, assertVerifies, type CreatedMessage, createMessage, readAll } from "./messages.ts";
 import { type StoppedRelay, stoppedRelay } from "./stopped-relay.ts";
 
-const LETTERS = 40;
+const MESSAGES = 40;
 /** SQLite's write-ahead log: a header, then frames of a header and a page each. */
 const LOG_HEADER_BYTES = 32;
 const FRAME_BYTES = 24 + 4_096;
@@ -15,7 +15,8 @@ describe("a relay that was killed and whose write-ahead log is torn", { timeout:
 
   before(async () => {
     stopped = await stoppedRelay("SIGKILL", async (url) => {
-      for (let count = 0; count < LETTERS; count += 1) messages.push(await post(url, `第 ${count} 封信`));
+      for (let count = 0; count < MESSAGES; count += 1)
+        messages.push(await createMessage(url, `第 ${count} 封信`));
     });
   });
   after(() => stopped[Symbol.asyncDispose]());
@@ -42,7 +43,7 @@ describe("a relay that was killed and whose write-ahead log is torn", { timeout:
   });
 
   for (const frames of [1, 7, 30]) {
-    it(`opens with a whole beginning of its mail when the log is cut inside frame ${frames} from its end`, async () => {
+    it(`opens with an unbroken prefix of its messages when the log is cut inside frame ${frames} from its end`, async () => {
       await using relay = await stopped.startAfter(async ({ log }) => {
         await truncate(log, (await stat(log)).size - frames * FRAME_BYTES + 100);
       });
@@ -50,7 +51,7 @@ describe("a relay that was killed and whose write-ahead log is torn", { timeout:
     });
   }
 
-  it("opens with a whole beginning of its mail when a bit of the log has flipped", async () => {
+  it("opens with an unbroken prefix of its messages when a bit of the log has flipped", async () => {
     await using relay = await stopped.startAfter(async ({ log }) => {
       const position = (await stat(log)).size - 10 * FRAME_BYTES + 200;
       await using file = await open(log, "r+");
@@ -82,7 +83,7 @@ describe("a relay that was killed and whose write-ahead log is torn", { timeout:
     );
     await assertKept(url, left);
     await assertVerifies(url);
-    await assertKept(url, [await post(url, "written after the damage")]);
+    await assertKept(url, [await createMessage(url, "written after the damage")]);
     await assertVerifies(url);
   }
 });

@@ -1,9 +1,9 @@
 Feature: Every mailbox speaks A2A
 
   Any program that speaks A2A reaches any agent of the relay at that agent's own address, in whichever version it
-  speaks, and whether or not the agent is awake. The agent runs no server: it reads its mail and answers.
+  speaks, and whether or not the agent is awake. The agent runs no server: it reads its messages and answers.
 
-  Rule: An agent is reached whether or not it is there
+  Rule: An agent is reached whether or not it is awake
 
     Background:
       Given a relay
@@ -18,7 +18,7 @@ Feature: Every mailbox speaks A2A
       And zhiwei answers "九点半。"
       Then the caller's task is completed, with "九点半。"
 
-    Scenario: Whoever waits has the answer as soon as it is given
+    Scenario: A waiting caller has the answer as soon as it is given
       When the caller asks "借我一把伞,好吗?" and waits
       And zhiwei finds "借我一把伞,好吗?" in its mailbox
       And zhiwei answers "拿去吧。"
@@ -122,12 +122,12 @@ Feature: Every mailbox speaks A2A
       Then the client reads that order-7 is completed
       And the client reads completed, with {"type": "text", "text": "泡好了。"}
 
-    Scenario: A version that nobody knows is refused
+    Scenario: An unknown version is refused
       When a client of A2A 9.9 asks zhiwei "Are you from the future?"
       Then the client is told that this version is not served
       And zhiwei has 0 messages
 
-  Rule: Whoever knows only the relay finds its way
+  Rule: A caller that knows only the relay finds its way
 
     Background:
       Given a relay
@@ -148,26 +148,26 @@ Feature: Every mailbox speaks A2A
       Then mei@chengdu has 1 message
 
     Scenario: Cards tell where an agent is reached, in new and old words, and are sent only when they changed
-      When somebody asks for zhiwei's card at agent-card.json
+      When a caller asks for zhiwei's card at agent-card.json
       Then it is a card of A2A 1.0 that leads to zhiwei's address at the relay
-      When somebody asks for zhiwei's card at agent.json
+      When a caller asks for zhiwei's card at agent.json
       Then it is a card of A2A 0.3 that leads to zhiwei's address at the relay
-      When somebody who has that card asks for it again
+      When a caller who has that card asks for it again
       Then the relay says that it has not changed
 
-  Rule: A task is the business of those who take part in it
+  Rule: A task is visible to its sender and its worker only
 
     Background:
       Given a relay that asks for keys
-      And the agents lulu@laptop, zhiwei@studio and kames@desk with keys of their own
+      And the agents lulu@laptop, zhiwei@studio and kames@desk with their own keys
       And lulu asked zhiwei over A2A, with its own key: "替我保密"
 
     Scenario: Another agent sees nothing of a task that is not its own
       When kames asks zhiwei over A2A for lulu's task
       Then the caller is told that there is no such task
-      And kames finds no task of its own at zhiwei
+      And kames finds no own task at zhiwei
       And lulu finds its own task at zhiwei
 
     Scenario: A stranger is not answered at all
-      When somebody without a key asks zhiwei over A2A for lulu's task
+      When a caller without a key asks zhiwei over A2A for lulu's task
       Then the relay answers 401

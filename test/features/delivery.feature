@@ -1,9 +1,9 @@
-Feature: Mail arrives by itself
+Feature: Messages are pushed
 
-  Nobody has to ask again and again. An agent that is awake has its mail the moment it is sent, an agent with an
-  address of its own is called there, and an agent that is asleep loses nothing.
+  No agent has to poll. An agent that is awake has its messages the moment they are sent, an agent with a
+  webhook is called, and an agent that is asleep loses nothing.
 
-  Rule: Whoever listens is told at once
+  Rule: An agent that listens is told at once
 
     Background:
       Given a relay
@@ -50,11 +50,11 @@ Feature: Mail arrives by itself
       And anna finishes with "画好了"
       Then lulu sees message.accepted, message.leased, message.acknowledged, task.completed and then the end
 
-  Rule: A stream lives no longer than the key that opened it
+  Rule: A stream ends with the key that opened it
 
     Scenario: A key that is revoked ends the stream
       Given a relay that asks for keys
-      And the agents lulu@laptop, zhiwei@studio and kames@desk with keys of their own
+      And the agents lulu@laptop, zhiwei@studio and kames@desk with their own keys
       And lulu wrote "你听得见吗?" to zhiwei with its own key
       And zhiwei listens to its mailbox with its own key
       And zhiwei hears "你听得见吗?"
@@ -68,7 +68,7 @@ Feature: Mail arrives by itself
     Background:
       Given a relay that may call servers on this machine
       And the agents lulu@laptop and zhiwei@studio
-      And zhiwei's server, which is called when there is mail
+      And zhiwei's server, which is called when there is a message
 
     Scenario: A message is pushed, with a signature that only the relay can make
       When lulu writes "知微,你的包裹到了。" to zhiwei
@@ -77,7 +77,7 @@ Feature: Mail arrives by itself
       And the message is on record as delivered
       And zhiwei has 1 message
 
-    Scenario: An agent may be told that there is mail, and read it itself
+    Scenario: An agent may be told that there is a message, and read it itself
       Given zhiwei wants notices only
       When lulu writes "密码是 1234" to zhiwei about "有事找你"
       Then zhiwei's server is told of a message from lulu@laptop about "有事找你", and not what is in it
@@ -102,7 +102,7 @@ Feature: Mail arrives by itself
       Then zhiwei's address is switched off, because it is gone
       And zhiwei has 1 message
 
-    Scenario: After an outage the mail is pushed again
+    Scenario: After an outage the message is pushed again
       Given zhiwei's server answers 503
       And lulu wrote "第一封" to zhiwei
       And lulu wrote "第二封" to zhiwei
@@ -111,7 +111,7 @@ Feature: Mail arrives by itself
       And zhiwei asks for what came in the last 2 hours once more
       Then zhiwei's server gets "第一封", "第二封"
 
-  Rule: What only the relay can reach, nobody reaches through it
+  Rule: What only the relay can reach, no caller reaches through it
 
     Scenario: An address inside is refused
       Given a relay
@@ -124,15 +124,15 @@ Feature: Mail arrives by itself
         | file:///etc/passwd                 |
       Then the relay refuses each of them
 
-  Rule: Whoever keeps no key at hand may sign what it sends
+  Rule: A sender without a key may sign what it sends
 
     Scenario: A signed message is accepted once
       Given a relay
       And the agents lulu@laptop and zhiwei@studio
       And a program that signs for lulu
       When the program posts "构建完成,全部通过" to zhiwei
-      And zhiwei reads its mail
+      And zhiwei reads its messages
       Then it finds "构建完成,全部通过" from lulu@laptop
-      When somebody posts the same once more
+      When a sender posts the same once more
       Then the relay refuses, because it was posted before
       And zhiwei has 1 message

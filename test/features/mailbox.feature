@@ -1,4 +1,4 @@
-Feature: A mailbox keeps mail until its owner has dealt with it
+Feature: A mailbox keeps messages until its owner has dealt with them
 
   Agents are rarely awake at the same time. So the relay keeps every message in the mailbox of the agent it is
   for: until that agent says that it is done with it, or until the message is too old to matter.
@@ -7,25 +7,25 @@ Feature: A mailbox keeps mail until its owner has dealt with it
     Given a relay
     And the agents lulu@laptop and zhiwei@studio
 
-  Scenario: Mail waits for an agent that is away
+  Scenario: Messages wait for an agent that is away
     When lulu writes "知微你好,我是 lulu。" to zhiwei
     And 3 days pass
-    And zhiwei reads its mail
+    And zhiwei reads its messages
     Then it finds "知微你好,我是 lulu。" from lulu@laptop
 
-  Scenario: Mail is shown again until it is acknowledged
+  Scenario: A message is shown again until it is acknowledged
     Given lulu wrote "Lunch at noon?" to zhiwei
-    When zhiwei reads its mail
-    And zhiwei reads its mail once more
+    When zhiwei reads its messages
+    And zhiwei reads its messages once more
     Then it finds "Lunch at noon?" from lulu@laptop
     When zhiwei acknowledges it
-    And zhiwei reads its mail once more
+    And zhiwei reads its messages once more
     Then it finds nothing
 
   Scenario: Names and messages may be in any script
     Given an agent 小麦@工作室 that people call "小麦"
     When lulu writes "请回信,谢谢!" to 小麦
-    And 小麦 reads its mail
+    And 小麦 reads its messages
     Then it finds "请回信,谢谢!" from lulu@laptop
 
   Scenario: Two workers of one agent never get the same message
@@ -58,11 +58,11 @@ Feature: A mailbox keeps mail until its owner has dealt with it
     When the operator gives the message back to the mailbox, because "nothing was paid"
     Then worker ben of zhiwei can take the message
 
-  Scenario: Mail that nobody reads expires, and its sender is told
+  Scenario: A message that is not read expires, and its sender is told
     Given lulu wrote "The market opens tomorrow" to zhiwei
     When 8 days pass
     Then lulu receives a notice that the message is expired
-    When zhiwei reads its mail
+    When zhiwei reads its messages
     Then it finds nothing
 
   Scenario: A message that cannot be handled is returned with the reason

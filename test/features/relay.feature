@@ -1,6 +1,6 @@
 Feature: The relay delivers once, follows the work to its end and can prove it
 
-  A sender wants to know three things: did it arrive, what came of it, and can I rely on the answer.
+  A sender wants to know three things: did it arrive, what is the outcome, and can I rely on the answer.
 
   Background:
     Given a relay
@@ -18,9 +18,9 @@ Feature: The relay delivers once, follows the work to its end and can prove it
     Then the relay refuses, because the key belongs to another message
     And zhiwei has 1 message
 
-  Scenario: A message to a name that nobody has is refused
-    When lulu tries to write "Is anybody there?" to zhouwei
-    Then the relay refuses, because nobody has that name
+  Scenario: A message to an unknown name is refused
+    When lulu tries to write "Are you there?" to zhouwei
+    Then the relay refuses, because no agent has that name
 
   Scenario: A message to a name that two agents have is refused
     Given an agent mei@berlin that people call "Mei"

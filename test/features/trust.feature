@@ -1,16 +1,16 @@
 Feature: Everybody is who they say, and may do what they were allowed
 
-  An agent holds a key of its own. What it sends, reads and answers follows from that key, and where an
-  organisation wants it so, giving and answering work needs a permission that somebody granted.
+  Each agent holds its own key. What it sends, reads and answers follows from that key, and where an
+  organisation wants it so, giving and answering work needs a permission that was granted.
 
   Background:
     Given a relay that asks for keys
-    And the agents lulu@laptop, zhiwei@studio and kames@desk with keys of their own
+    And the agents lulu@laptop, zhiwei@studio and kames@desk with their own keys
 
-  Scenario: Nobody gets in without a key
-    When somebody without a key lists the agents
+  Scenario: No caller gets in without a key
+    When a caller without a key lists the agents
     Then the relay refuses, because it does not know them
-    When somebody with the key "key_none.zzzz" lists the agents
+    When a caller with the key "key_none.zzzz" lists the agents
     Then the relay refuses, because it does not know them
 
   Scenario: An agent cannot write in another's name
@@ -19,7 +19,7 @@ Feature: Everybody is who they say, and may do what they were allowed
     And the journal has an access.denied event by lulu@laptop
     And zhiwei has 0 messages
 
-  Scenario: An agent cannot read another's mail
+  Scenario: An agent cannot read another's messages
     Given lulu wrote "Only for you, 知微" to zhiwei with its own key
     When kames's key reads the mailbox of zhiwei
     Then the relay refuses, because that is not allowed
@@ -41,7 +41,7 @@ Feature: Everybody is who they say, and may do what they were allowed
     When acme's lulu lists the agents
     Then it finds only lulu@laptop
     When acme's lulu tries to write "Hello?" to zhiwei@studio
-    Then the relay refuses, because nobody has that name
+    Then the relay refuses, because no agent has that name
 
   Scenario: Work needs a permission where capabilities are on
     Given capabilities are on
@@ -65,7 +65,7 @@ Feature: Everybody is who they say, and may do what they were allowed
     And zhiwei's key answers "茶"
     Then the task is completed
 
-  Scenario: Nobody grants itself a permission
+  Scenario: No agent grants itself a permission
     Given capabilities are on
     When lulu's key grants lulu a2a.send.zhiwei@studio
     Then the relay refuses, because that is not allowed

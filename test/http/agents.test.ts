@@ -81,10 +81,10 @@ describe("GET /agents/{id}", () => {
     }
   });
 
-  it("says of a stranger that nobody is registered", async () => {
+  it("refuses an unknown agent", async () => {
     await using relay = await openHttpRelay();
-    await relay.refused(relay.get("/agents/nobody"), "unknown_agent", /"nobody"/);
-    await relay.refused(relay.get("/agents/nobody/card"), "unknown_agent");
+    await relay.refused(relay.get("/agents/missing"), "unknown_agent", /"missing"/);
+    await relay.refused(relay.get("/agents/missing/card"), "unknown_agent");
     await relay.refused(relay.get("/agents/a%20b"), "unknown_agent");
     await relay.refused(relay.get("/agents/a%09b"), "invalid_argument");
   });
@@ -96,12 +96,12 @@ describe("POST /agents/{id}/heartbeat", () => {
     await relay.post("/agents/register", { agent_id: LULU, ttl_ms: 60_000 });
     const { status, json } = await relay.post("/agents/lulu/heartbeat");
     assert.deepEqual([status, json.presence], [200, "online"]);
-    await relay.refused(relay.post("/agents/nobody/heartbeat"), "unknown_agent");
+    await relay.refused(relay.post("/agents/missing/heartbeat"), "unknown_agent");
   });
 });
 
 describe("DELETE /agents/{id}", () => {
-  it("removes the agent and tells who wrote to it", async () => {
+  it("removes the agent and notifies its senders", async () => {
     await using relay = await openHttpRelay();
     await relay.send();
     const { status, json } = await relay.call("DELETE", "/agents/zhiwei");

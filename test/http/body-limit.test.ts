@@ -101,7 +101,7 @@ describe("a body over the limit", () => {
     assert.match(answer, /^connection: close\r$/im);
   });
 
-  it("is not one of which only a member is too long: the message behind it is answered too", async () => {
+  it("is not one with a member that is too long: the next message is answered too", async () => {
     await using relay = await openHttpRelay();
     const requestOf = (message: object, more = ""): string => {
       const body = JSON.stringify({ from: LULU, to: ZHIWEI, ...message });

@@ -48,7 +48,7 @@ function withKey(key: string): CallOptions {
 }
 
 describe("cards over HTTP", () => {
-  it("are written in the version that the caller says, else in that of the place", async () => {
+  it("are written in the version that the caller says, else in that of the path", async () => {
     await using relay = await openHttpRelay();
     for (const base of ["/.well-known", OF_ZHIWEI, "/agents/relay/.well-known"]) {
       for (const [file, unsaid] of [
@@ -81,7 +81,7 @@ describe("cards over HTTP", () => {
     }
   });
 
-  it("may be kept, and are not sent again to whoever has them", async () => {
+  it("may be cached, and are not sent again to a caller that has them", async () => {
     await using relay = await openHttpRelay();
     for (const path of [
       "/.well-known/agent-card.json",
@@ -161,8 +161,8 @@ describe("cards over HTTP", () => {
     }
     assert.deepEqual(cardIn(await relay.get("/agents/lulu/card", NO_KEY)), {});
     assert.equal(shapeOf(await relay.get("/.well-known/agent.json", NO_KEY)), "0.3");
-    await relay.refused(relay.get("/agents/nobody/.well-known/agent-card.json", NO_KEY), "unknown_agent");
-    await relay.refused(relay.get("/agents/nobody/card", NO_KEY), "unknown_agent");
+    await relay.refused(relay.get("/agents/missing/.well-known/agent-card.json", NO_KEY), "unknown_agent");
+    await relay.refused(relay.get("/agents/missing/card", NO_KEY), "unknown_agent");
   });
 
   it("are of the tenant of the key that is shown, which is checked", async () => {

@@ -115,7 +115,7 @@ describe("the description of the API", () => {
     );
   });
 
-  it("lists only routes that are there", async () => {
+  it("lists only routes that exist", async () => {
     for (const [path, method] of operations()) {
       const url = path.replaceAll(/\{\w+\}/g, "nothing");
       const { status, text } = await relay.call(method.toUpperCase(), url);
@@ -223,7 +223,7 @@ describe("the description of the API", () => {
     }
   });
 
-  it("is there for people too: one page, every route on it, nothing loaded from elsewhere", async () => {
+  it("has a page for people: every route on it, nothing loaded from other hosts", async () => {
     const { status, headers, text } = await relay.get("/docs");
     assert.equal(status, 200);
     assert.equal(headers["content-type"], "text/html; charset=utf-8");

@@ -42,7 +42,7 @@ describe("a callback URL", () => {
     assert.equal((await relay.get("/agents")).json.total, 2);
   });
 
-  it("is kept as it was said when it is harmless", async () => {
+  it("is kept unchanged when it is harmless", async () => {
     await using relay = await openHttpRelay();
     for (const url of HARMLESS_URLS) {
       const answer = await register(relay, url);

@@ -11,23 +11,23 @@ import {
   ZHIWEI,
 } from "../../packages/relay/testing/http-relay.ts";
 
-const LETTER = { from: LULU, to: ZHIWEI, body: "知微你好" };
+const DRAFT = { from: LULU, to: ZHIWEI, body: "知微你好" };
 const MAILBOX = `/mailbox/${ZHIWEI}`;
 
 /** How each code is met on the wire. */
 const WAYS: Readonly<Partial<Record<RelayErrorCode, (relay: HttpRelay) => Promise<HttpAnswer>>>> = {
-  invalid_argument: (relay) => relay.post("/messages", { ...LETTER, body: 7 }),
+  invalid_argument: (relay) => relay.post("/messages", { ...DRAFT, body: 7 }),
   permission_denied: (relay) => relay.get("/agents", { headers: { origin: "https://evil.example" } }),
   not_found: (relay) => relay.get("/messages/nothing"),
-  unknown_agent: (relay) => relay.post("/messages", { ...LETTER, to: "nobody" }),
+  unknown_agent: (relay) => relay.post("/messages", { ...DRAFT, to: "missing" }),
   ambiguous_agent: async (relay) => {
     for (const agent_id of ["k1", "k2"])
       await relay.post("/agents/register", { agent_id, display_name: "kames" });
-    return relay.post("/messages", { ...LETTER, to: "kames" });
+    return relay.post("/messages", { ...DRAFT, to: "kames" });
   },
   conflict: async (relay) => {
     await relay.send({ id: "m1" });
-    return relay.post("/messages", { ...LETTER, id: "m1", body: "别的" });
+    return relay.post("/messages", { ...DRAFT, id: "m1", body: "别的" });
   },
   lease_required: async (relay) => {
     await relay.send();
@@ -54,12 +54,12 @@ const WAYS: Readonly<Partial<Record<RelayErrorCode, (relay: HttpRelay) => Promis
     const command = { action: "requeue", duplicate_risk: "idempotent" };
     return relay.post("/repair", { message_id, reason: "x", command });
   },
-  too_large: (relay) => relay.post("/messages", { ...LETTER, subject: "x".repeat(501) }),
+  too_large: (relay) => relay.post("/messages", { ...DRAFT, subject: "x".repeat(501) }),
   unsupported_media_type: (relay) =>
     relay.post("/messages", "{}", { headers: { "content-type": "text/plain" } }),
   mailbox_full: async (relay) => {
     for (let index = 0; index < 3; index += 1) await relay.send();
-    return relay.post("/messages", LETTER);
+    return relay.post("/messages", DRAFT);
   },
 };
 

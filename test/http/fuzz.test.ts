@@ -45,7 +45,7 @@ const anything: fc.Arbitrary<unknown> = fc.oneof(
   fc.constantFrom(...EDGES),
 );
 
-/** An object that has some of the members, of which at most two are wrong. */
+/** An object with some of the members, at most two of them wrong. */
 function almost(members: Readonly<Record<string, unknown>>): fc.Arbitrary<unknown> {
   const names = Object.keys(members);
   const wrong = fc.array(fc.tuple(fc.constantFrom(...names, "x_unknown"), anything), { maxLength: 2 });
@@ -61,7 +61,7 @@ function almost(members: Readonly<Record<string, unknown>>): fc.Arbitrary<unknow
   return fc.oneof({ weight: 9, arbitrary: objects }, { weight: 1, arbitrary: anything });
 }
 
-/** Without these nothing else of a message is looked at. */
+/** Without these nothing else of a message is checked. */
 const ALWAYS = ["from", "to", "body", "type"];
 
 const PARTS = [{ kind: "text", text: "知微" }];

@@ -6,7 +6,7 @@ import { type HttpRelay, LULU, openHttpRelay, ZHIWEI } from "../../packages/rela
 
 const JSON_TYPE = { "content-type": "application/json" };
 
-/** One relay takes all of it: whatever comes, it is there for the next one. */
+/** One relay takes all of it and still serves the next request. */
 describe("a relay under hostile input", () => {
   let relay: HttpRelay;
   before(async () => {
@@ -126,7 +126,7 @@ describe("a relay under hostile input", () => {
   it("refuses fields that a route does not have, so that a misspelt one is never without effect", async () => {
     const misspelt: readonly [path: string, body: object][] = [
       ["/agents/register", { agentid: "x" }],
-      ["/messages/batch", { messages: [{ to: "nobody" }], atomc: true }],
+      ["/messages/batch", { messages: [{ to: "missing" }], atomc: true }],
       ["/mailbox/lulu/ack", { ids: ["m"] }],
       ["/mailbox/lulu/lease", { leaseMs: 5 }],
       ["/mailbox/lulu/fail", { message_id: "m", reason: "x", lease: "l" }],
@@ -200,9 +200,9 @@ describe("a relay under hostile input", () => {
     });
   }
 
-  for (const place of ["/mailbox/知微/stream", "/mailbox/zhiwei/stream?since=昨天"]) {
-    it(`says how to write ${place} on the wire`, async () => {
-      const answer = await relay.bytes(`GET ${place} HTTP/1.1\r\nHost: localhost\r\n\r\n`);
+  for (const target of ["/mailbox/知微/stream", "/mailbox/zhiwei/stream?since=昨天"]) {
+    it(`says how to write ${target} on the wire`, async () => {
+      const answer = await relay.bytes(`GET ${target} HTTP/1.1\r\nHost: localhost\r\n\r\n`);
       assert.match(answer, /^HTTP\/1\.1 400 .*path or query .*percent-encode it/s);
     });
   }

@@ -21,10 +21,10 @@ const INBOX = "/api/a2a/inbox";
 const ROOT_KEY = "0123456789abcdef0123456789abcdef";
 const AGE_MS = LIMITS.signedMessageAgeMsMax;
 const NOT_SIGNED = /^signature: is not one of a signing key that works here/;
-/** Whoever sends by webhook has nothing else to show. */
+/** A sender by webhook has no other credential. */
 const NO_KEY = { headers: { authorization: "" } };
 
-/** A relay that asks for keys; calls without another one are those of whoever runs it. */
+/** A relay that asks for keys; calls without another one are made by its operator. */
 function openKeyedRelay(options: object = {}): Promise<HttpRelay> {
   const headers = { authorization: `Bearer ${ROOT_KEY}` };
   return openHttpRelay({ env: { A2A_RELAY_API_KEY: ROOT_KEY }, headers, ...options });
@@ -45,7 +45,7 @@ function deliver(relay: HttpRelay, message: object, path = INBOX): Promise<HttpA
   return relay.post(path, message, NO_KEY);
 }
 
-async function mail(relay: HttpRelay, prefix = ""): Promise<AnswerBody["messages"]> {
+async function openMessages(relay: HttpRelay, prefix = ""): Promise<AnswerBody["messages"]> {
   return (await relay.get(`${prefix}/mailbox/${ZHIWEI}?peek=true`)).json.messages;
 }
 
@@ -71,7 +71,7 @@ describe("POST /api/a2a/inbox", () => {
     const plain = { from: LULU, to: ZHIWEI, body: "知微你好" };
     await relay.refused(relay.post(INBOX, plain), "invalid_argument", /is missing/);
     await relay.refused(relay.post(INBOX), "invalid_argument");
-    assert.equal((await mail(relay)).length, 1);
+    assert.equal((await openMessages(relay)).length, 1);
   });
 
   it("gives the same receipt to the same message under a fresh nonce, and refuses the old one", async () => {
@@ -85,7 +85,7 @@ describe("POST /api/a2a/inbox", () => {
     await relay.refused(deliver(relay, first), "conflict", /^nonce: this nonce was used already/);
     const other = signed(key, { id, created_at, body: "别的" });
     await relay.refused(deliver(relay, other), "conflict", /was already used for other content/);
-    assert.equal((await mail(relay)).length, 1);
+    assert.equal((await openMessages(relay)).length, 1);
   });
 
   it("refuses what was signed too long ago, or by a clock too far ahead", async () => {
@@ -105,7 +105,7 @@ describe("POST /api/a2a/inbox", () => {
     assert.equal((await deliver(relay, message)).status, 201);
   });
 
-  it("lets nobody sign for another agent", async () => {
+  it("lets no agent sign for another", async () => {
     await using relay = await openKeyedRelay();
     const key = await newKey(relay);
     const message = signed(key, { from: ZHIWEI, to: LULU });
@@ -117,7 +117,7 @@ describe("POST /api/a2a/inbox", () => {
     );
   });
 
-  it("says the same to whoever cannot sign, whatever is wrong with the key", async () => {
+  it("gives the same answer to a sender that cannot sign, whatever is wrong with the key", async () => {
     const clock = new FakeClock();
     await using relay = await openKeyedRelay({ clock });
     const key = await newKey(relay);
@@ -198,7 +198,10 @@ describe("POST /api/a2a/inbox", () => {
     for (const path of [`/t/default${INBOX}`, `/t/nowhere${INBOX}`]) {
       await relay.refused(deliver(relay, signed(key), path), "permission_denied", /its own tenant only/);
     }
-    assert.deepEqual([(await mail(relay, studio)).length, (await mail(relay)).length], [2, 0]);
+    assert.deepEqual(
+      [(await openMessages(relay, studio)).length, (await openMessages(relay)).length],
+      [2, 0],
+    );
   });
 
   it("asks for capabilities as every send does", async () => {

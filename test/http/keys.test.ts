@@ -12,7 +12,7 @@ import {
 const ROOT_KEY = "0123456789abcdef0123456789abcdef";
 const KEY = /^key_[0-9a-f-]{36}\.[1-9A-HJ-NP-Za-km-z]{32,44}$/;
 
-/** A relay that asks for keys; calls without another one are those of whoever runs it. */
+/** A relay that asks for keys; calls without another one are made by its operator. */
 function openKeyedRelay(env: Readonly<Record<string, string>> = {}): Promise<HttpRelay> {
   const headers = { authorization: `Bearer ${ROOT_KEY}` };
   return openHttpRelay({ env: { A2A_RELAY_API_KEY: ROOT_KEY, ...env }, headers });
@@ -201,7 +201,7 @@ async function openTwoTenants(): Promise<{ relay: HttpRelay; acme: string; studi
 }
 
 describe("two tenants with agents of the same ids", () => {
-  it("see nothing of each other, whatever they look at", async () => {
+  it("see nothing of each other, whatever they read", async () => {
     const { relay, acme, studio } = await openTwoTenants();
     await using _ = relay;
     const paths = [
@@ -250,7 +250,7 @@ describe("two tenants with agents of the same ids", () => {
     }
   });
 
-  it("have metrics of their own; those of the process are for whoever runs it", async () => {
+  it("have their own metrics; those of the process are for its operator", async () => {
     const { relay, acme } = await openTwoTenants();
     await using _ = relay;
     const own = (await relay.get("/metrics", as(acme))).text;
@@ -267,7 +267,7 @@ describe("two tenants with agents of the same ids", () => {
 });
 
 describe("a path under /t/{tenant}", () => {
-  it("is where whoever runs the relay acts in that tenant", async () => {
+  it("lets the operator of the relay act in that tenant", async () => {
     const { relay, acme } = await openTwoTenants();
     await using _ = relay;
     const studio = encodeURIComponent("工作室");
@@ -291,7 +291,7 @@ describe("a path under /t/{tenant}", () => {
     assert.match((await relay.get("/t/acme")).headers["content-type"] ?? "", /^text\/html/);
   });
 
-  it("is open to a key of that tenant and to no other, which does not learn what is there", async () => {
+  it("is open to a key of that tenant and to no other, which learns nothing about it", async () => {
     const { relay, acme } = await openTwoTenants();
     await using _ = relay;
     assert.equal((await relay.get("/t/acme/agents", as(acme))).status, 200);
@@ -310,7 +310,7 @@ describe("a path under /t/{tenant}", () => {
     assert.equal((await relay.get("/t/nowhere/health", as("x"))).status, 200);
   });
 
-  it("is there under local trust too", async () => {
+  it("exists under local trust too", async () => {
     await using relay = await openHttpRelay();
     const { key } = await createKey(relay, { tenant: "acme" });
     await register(relay, key, "kames@desk");

@@ -33,7 +33,7 @@ describe("a long poll", () => {
     assert.equal((await events).json.events[0]?.type, "message.accepted");
   });
 
-  it("is answered at once when there is mail", async () => {
+  it("is answered at once when a message is open", async () => {
     await using relay = await openHttpRelay();
     await relay.send();
     assert.equal((await relay.get(`${MAILBOX}?wait_ms=60000`)).json.messages.length, 1);

@@ -23,7 +23,7 @@ describe("GET /mailbox/{agent_id}", () => {
     assert.equal((await relay.get(MAILBOX)).json.messages[0]?.status, "DELIVERED");
   });
 
-  it("pages with since and limit, and looks without a mark with peek", async () => {
+  it("pages with since and limit, and reads without a mark with peek", async () => {
     await using relay = await openHttpRelay();
     const ids = [await relay.send(), await relay.send(), await relay.send()].map(
       ({ message_id }) => message_id,
@@ -65,9 +65,9 @@ describe("GET /mailbox/{agent_id}", () => {
     });
   }
 
-  it("is there only for agents that are", async () => {
+  it("exists only for registered agents", async () => {
     await using relay = await openHttpRelay();
-    await relay.refused(relay.get("/mailbox/nobody"), "unknown_agent");
+    await relay.refused(relay.get("/mailbox/missing"), "unknown_agent");
     await relay.refused(relay.get("/mailbox/postmaster@relay"), "unknown_agent");
   });
 });
@@ -107,7 +107,7 @@ describe("POST /mailbox/{agent_id}/ack", () => {
     await relay.refused(relay.post(`${MAILBOX}/ack`), "invalid_argument");
     const message_ids = Array.from({ length: 1_001 }, () => "m");
     await relay.refused(relay.post(`${MAILBOX}/ack`, { message_ids }), "too_large");
-    await relay.refused(relay.post("/mailbox/nobody/ack", { message_ids: [] }), "unknown_agent");
+    await relay.refused(relay.post("/mailbox/missing/ack", { message_ids: [] }), "unknown_agent");
   });
 });
 

@@ -3,12 +3,12 @@ import { describe, it } from "node:test";
 import { LIMITS } from "@a2a-relay/protocol";
 import { LULU, openHttpRelay, ZHIWEI } from "../../packages/relay/testing/http-relay.ts";
 
-const LETTER = { from: LULU, to: ZHIWEI, body: "知微你好" };
+const DRAFT = { from: LULU, to: ZHIWEI, body: "知微你好" };
 
 describe("POST /messages", () => {
   it("answers 201 with the complete message and its receipt", async () => {
     await using relay = await openHttpRelay();
-    const { status, json } = await relay.post("/messages", { ...LETTER, type: "request", subject: "hello" });
+    const { status, json } = await relay.post("/messages", { ...DRAFT, type: "request", subject: "hello" });
     assert.equal(status, 201);
     const { message, receipt } = json;
     assert.deepEqual(
@@ -37,7 +37,7 @@ describe("POST /messages", () => {
     await using relay = await openHttpRelay();
     for (const type of ["note", "heartbeat"]) {
       const created_at = "2026-05-08T16:30:00+08:00";
-      const { json } = await relay.post("/messages", { ...LETTER, type, created_at });
+      const { json } = await relay.post("/messages", { ...DRAFT, type, created_at });
       assert.equal(json.message.created_at, "2026-05-08T08:30:00.000Z", type);
     }
     const { messages } = (await relay.get(`/mailbox/${ZHIWEI}`)).json;
@@ -49,18 +49,18 @@ describe("POST /messages", () => {
 
   it("answers 200 with the same receipt to the same key and content, 409 to other content", async () => {
     await using relay = await openHttpRelay();
-    const first = await relay.post("/messages", { ...LETTER, idempotency_key: "k1" });
-    const second = await relay.post("/messages", { ...LETTER, idempotency_key: "k1" });
+    const first = await relay.post("/messages", { ...DRAFT, idempotency_key: "k1" });
+    const second = await relay.post("/messages", { ...DRAFT, idempotency_key: "k1" });
     assert.deepEqual([first.status, second.status], [201, 200]);
     assert.deepEqual(second.json, first.json);
-    const other = relay.post("/messages", { ...LETTER, body: "别的", idempotency_key: "k1" });
+    const other = relay.post("/messages", { ...DRAFT, body: "别的", idempotency_key: "k1" });
     await relay.refused(other, "conflict", /"k1"/);
   });
 
   it("refuses what it cannot deliver, and nothing is half-done", async () => {
     await using relay = await openHttpRelay();
-    const send = (more: object) => relay.post("/messages", { ...LETTER, ...more });
-    await relay.refused(send({ to: "nobody" }), "unknown_agent", /GET \/agents/);
+    const send = (more: object) => relay.post("/messages", { ...DRAFT, ...more });
+    await relay.refused(send({ to: "missing" }), "unknown_agent", /GET \/agents/);
     await relay.refused(send({ to: LULU }), "invalid_argument", /itself/);
     await relay.refused(send({ type: "shout" }), "invalid_argument", /one of note, request/);
     await relay.refused(send({ attachments: ["a"] }), "invalid_argument", /^attachments: /);
@@ -73,12 +73,12 @@ describe("POST /messages", () => {
     assert.deepEqual(json.events, []);
   });
 
-  it("says that two agents go by one name", async () => {
+  it("refuses a name that two agents have", async () => {
     await using relay = await openHttpRelay();
     for (const agent_id of ["kames@kamac", "kames@blocks"]) {
       await relay.post("/agents/register", { agent_id, display_name: "kames" });
     }
-    const error = await relay.refused(relay.post("/messages", { ...LETTER, to: "kames" }), "ambiguous_agent");
+    const error = await relay.refused(relay.post("/messages", { ...DRAFT, to: "kames" }), "ambiguous_agent");
     assert.deepEqual(
       new Set(error.details?.["candidates"] as string[]),
       new Set(["kames@kamac", "kames@blocks"]),
@@ -106,7 +106,7 @@ describe("GET /messages/{id}", () => {
     for (const { at, by } of json.receipts) assert.ok(at.endsWith("Z") && by.includes("@"));
   });
 
-  it("says of an unknown message that it is not there", async () => {
+  it("answers 404 for an unknown message", async () => {
     await using relay = await openHttpRelay();
     await relay.refused(relay.get("/messages/nothing"), "not_found");
     await relay.refused(relay.get("/messages/a%2Fb"), "invalid_argument");
@@ -119,12 +119,12 @@ describe("POST /messages/batch", () => {
     await relay.send({ idempotency_key: "k1" });
     const { status, json } = await relay.post("/messages/batch", {
       messages: [
-        { ...LETTER, body: "一" },
-        { ...LETTER, to: "nobody" },
-        { ...LETTER, idempotency_key: "k1" },
-        { ...LETTER, idempotency_key: "k1", body: "别的" },
-        { ...LETTER, type: 7 },
-        { ...LETTER, body: "二" },
+        { ...DRAFT, body: "一" },
+        { ...DRAFT, to: "missing" },
+        { ...DRAFT, idempotency_key: "k1" },
+        { ...DRAFT, idempotency_key: "k1", body: "别的" },
+        { ...DRAFT, type: 7 },
+        { ...DRAFT, body: "二" },
       ],
     });
     assert.equal(status, 200);
@@ -148,13 +148,13 @@ describe("POST /messages/batch", () => {
 
   it("with atomic is all or none, and names the message that was wrong", async () => {
     await using relay = await openHttpRelay();
-    const messages = [LETTER, { ...LETTER, to: "nobody" }];
+    const messages = [DRAFT, { ...DRAFT, to: "missing" }];
     const refusal = relay.post("/messages/batch", { messages, atomic: true });
     const error = await relay.refused(refusal, "unknown_agent", /^messages\[1\]: .*nothing was sent/);
     assert.equal(error.details?.["index"], 1);
     assert.deepEqual((await relay.get(`/mailbox/${ZHIWEI}`)).json.messages, []);
     const { status, json } = await relay.post("/messages/batch", {
-      messages: [LETTER, LETTER],
+      messages: [DRAFT, DRAFT],
       atomic: true,
     });
     assert.deepEqual([status, json.results.length], [200, 2]);
@@ -162,20 +162,20 @@ describe("POST /messages/batch", () => {
 
   it("takes as many messages as its limit says, and not one more", async () => {
     await using relay = await openHttpRelay();
-    const messages = Array.from({ length: LIMITS.batchMessagesMax }, () => LETTER);
+    const messages = Array.from({ length: LIMITS.batchMessagesMax }, () => DRAFT);
     assert.equal((await relay.post("/messages/batch", { messages })).json.results.length, 500);
-    const more = { messages: [...messages, LETTER] };
+    const more = { messages: [...messages, DRAFT] };
     await relay.refused(relay.post("/messages/batch", more), "too_large", /500 items/);
     assert.equal((await relay.get("/queue?limit=1")).json.totals["available"], 500);
   });
 
   it("takes more than one message's worth of bytes", async () => {
     await using relay = await openHttpRelay();
-    const big = { ...LETTER, body: "x".repeat(900_000) };
+    const big = { ...DRAFT, body: "x".repeat(900_000) };
     const { status, json } = await relay.post("/messages/batch", { messages: [big, big, big] });
     assert.deepEqual([status, json.results.length], [200, 3]);
-    const tooBig = { ...LETTER, body: "x".repeat(LIMITS.bodyBytesMax + LIMITS.messageBytesAdded) };
-    const answer = await relay.post("/messages/batch", { messages: [LETTER, tooBig] });
+    const tooBig = { ...DRAFT, body: "x".repeat(LIMITS.bodyBytesMax + LIMITS.messageBytesAdded) };
+    const answer = await relay.post("/messages/batch", { messages: [DRAFT, tooBig] });
     assert.deepEqual(
       answer.json.results.map(({ status: each }) => each),
       [201, 413],
@@ -187,9 +187,9 @@ describe("POST /messages/batch", () => {
     for (const body of [
       {},
       { messages: [] },
-      { messages: LETTER },
-      [LETTER],
-      { messages: [LETTER], atomic: "yes" },
+      { messages: DRAFT },
+      [DRAFT],
+      { messages: [DRAFT], atomic: "yes" },
     ]) {
       await relay.refused(relay.post("/messages/batch", body), "invalid_argument");
     }

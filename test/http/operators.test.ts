@@ -20,7 +20,7 @@ describe("GET /threads and /threads/{id}", () => {
     await relay.refused(relay.get("/threads/..%2F"), "invalid_argument");
     await relay.refused(relay.get("/threads?limit=0"), "invalid_argument");
     await relay.refused(relay.get("/threads?before=x"), "invalid_argument");
-    await relay.refused(relay.get("/threads?agent=nobody"), "unknown_agent");
+    await relay.refused(relay.get("/threads?agent=missing"), "unknown_agent");
   });
 });
 
@@ -74,7 +74,7 @@ describe("GET /queue", () => {
 });
 
 describe("POST /repair", () => {
-  it("requeues and forces errors, guarded by the lease that was looked at", async () => {
+  it("requeues and forces errors, guarded by the lease that was read", async () => {
     await using relay = await openHttpRelay();
     const { task_id } = await relay.send({ type: "request" });
     const { message_id, lease_id } = await relay.lease();

@@ -60,7 +60,7 @@ describe("a receiver", () => {
     assert.ok(receiver.requests.every((request) => signaturesBy(secret, request) === 1));
   });
 
-  it("that asks for patience with 429 gets it", async () => {
+  it("that answers 429 with Retry-After is called after that time", async () => {
     await using receiver = await PushReceiver.open((response, number) => {
       response.writeHead(number === 1 ? 429 : 200, { "retry-after": "1" }).end();
     });
@@ -110,7 +110,7 @@ describe("a receiver", () => {
     ["answers drop by drop", /no whole answer within 250 ms/, dropByDrop],
     ["hangs up", /no whole HTTP answer/, (response) => void response.destroy()],
   ] as const satisfies readonly (readonly [string, RegExp, Answering])[]) {
-    it(`that ${what} fails like any other, and the mail stays`, async () => {
+    it(`that ${what} fails like any other, and the message stays`, async () => {
       await using receiver = await PushReceiver.open(answering);
       await using relay = await openPushingRelay({ env: { A2A_RELAY_PUSH_ATTEMPTS_MS: "0,20" } });
       await relay.pushTo(receiver.url);
@@ -125,7 +125,7 @@ describe("a receiver", () => {
     });
   }
 
-  it("that nobody runs, and one that talks garbage instead of TLS, fail with a reason", async () => {
+  it("that does not listen, and one that talks garbage instead of TLS, fail with a reason", async () => {
     await using garbage = await openOutsideServer((socket) => void socket.write("随便说点什么\r\n\r\n"));
     const closed = await openOutsideServer(() => undefined);
     await closed[Symbol.asyncDispose]();
@@ -178,7 +178,7 @@ describe("a receiver", () => {
     assert.equal(receiver.requests.length, 5);
     receiver.answering = with200;
     clock.advance(30_000);
-    // New mail is what makes it look at the clock again.
+    // A new message makes it read the clock again.
     await relay.send();
     await receiver.arrived(9);
     const after = await eventually(

@@ -6,7 +6,7 @@ import { eventually } from "../support/eventually.ts";
 import { answers, PushReceiver, signaturesBy, with200 } from "../support/push-receiver.ts";
 import { KAMES, openPushingRelay } from "../support/pushing-relay.ts";
 
-describe("mail that is pushed", () => {
+describe("a message that is pushed", () => {
   it("arrives at once, signed, as the mailbox shows it, and waits there to be acknowledged", async () => {
     await using receiver = await PushReceiver.open();
     await using relay = await openPushingRelay();
@@ -42,15 +42,15 @@ describe("mail that is pushed", () => {
       to: ZHIWEI,
       body: "你好",
     }));
-    const { json } = await relay.post("/messages/batch", { messages: messages });
+    const { json } = await relay.post("/messages/batch", { messages });
     assert.ok(json.results.every(({ status }) => status === 201));
     await relay.pushTo(receiver.url);
     await receiver.arrived(messages.length);
     for (const [index, { id }] of messages.entries()) {
-      const place = receiver.ids.indexOf(encodeURIComponent(id));
+      const position = receiver.ids.indexOf(encodeURIComponent(id));
       assert.ok(
-        Math.abs(place - index) <= LIMITS.pushesOfEndpointMax,
-        `${id} came as ${place}, not ${index}`,
+        Math.abs(position - index) <= LIMITS.pushesOfEndpointMax,
+        `${id} came as ${position}, not ${index}`,
       );
     }
     assert.equal(new Set(receiver.ids).size, messages.length);
@@ -92,7 +92,7 @@ describe("mail that is pushed", () => {
     assert.equal(String(last?.headers["webhook-signature"]).split(" ").length, 1);
   });
 
-  it("goes to the agent of its own tenant", async () => {
+  it("goes to the agent of the same tenant", async () => {
     await using ours = await PushReceiver.open();
     await using theirs = await PushReceiver.open();
     await using relay = await openPushingRelay();

@@ -14,10 +14,10 @@ describe("GET /health and /ready", () => {
 });
 
 describe("GET /metrics", () => {
-  it("counts calls by route and status, and open mail by state", async () => {
+  it("counts calls by route and status, and open deliveries by state", async () => {
     await using relay = await openHttpRelay();
     await relay.send();
-    await relay.get("/agents/nobody");
+    await relay.get("/agents/missing");
     await relay.get("/no/such/route");
     const { status, headers, text } = await relay.get("/metrics");
     assert.equal(status, 200);
@@ -38,7 +38,7 @@ describe("GET /metrics", () => {
   });
 });
 
-describe("what is not there", () => {
+describe("a path that does not exist", () => {
   it("is answered with the way to what is", async () => {
     await using relay = await openHttpRelay();
     await relay.refused(relay.get("/nothing"), "not_found", /GET \/docs/);
@@ -62,10 +62,10 @@ describe("HEAD", () => {
     await using relay = await openHttpRelay();
     const answer = await relay.call("HEAD", "/health");
     assert.deepEqual([answer.status, answer.text], [200, ""]);
-    assert.equal((await relay.call("HEAD", "/agents/nobody")).status, 404);
+    assert.equal((await relay.call("HEAD", "/agents/missing")).status, 404);
   });
 
-  it("of a mailbox leaves no mark, because nobody has read it", async () => {
+  it("of a mailbox leaves no mark, because no agent has read it", async () => {
     await using relay = await openHttpRelay();
     const { message_id } = await relay.send();
     await relay.call("HEAD", "/mailbox/zhiwei");

@@ -60,7 +60,7 @@ async function openRaw(relay: HttpRelay): Promise<Socket> {
 }
 
 describe("a socket whose other side does not read", TIMEOUT, () => {
-  it("is closed with the cursor to go on from, while others get their mail", async () => {
+  it("is closed with the cursor to go on from, while others get their messages", async () => {
     await using relay = await openHttpRelay({ flags: { "stream-stall-ms": "300" } });
     await using slow = await SocketClient.open(relay.url, `${PATH}?peek=true`);
     await using other = await SocketClient.open(relay.url, `/mailbox/${LULU}/ws`);
@@ -68,7 +68,7 @@ describe("a socket whose other side does not read", TIMEOUT, () => {
     for (let count = 0; count < 8; count += 1) await relay.send({ body: LONG });
     for (let count = 0; count < 5; count += 1) {
       await relay.send({ from: ZHIWEI, to: LULU, body: `${count}` });
-      assert.equal((await other.mail(1))[0]?.message.body, `${count}`);
+      assert.equal((await other.messages(1))[0]?.message.body, `${count}`);
     }
     while ((await metric(relay, 'a2a_relay_slow_readers_total{kind="socket"}')) === 0) continue;
     slow.ws.resume();
@@ -78,7 +78,7 @@ describe("a socket whose other side does not read", TIMEOUT, () => {
     for (let seen = 0; seen < Number(reason); seen += 1) cursors.push((await slow.next()).cursor ?? "");
     assert.equal(cursors.at(-1), reason);
     await using again = await SocketClient.open(relay.url, `${PATH}?peek=true&since=${reason}`);
-    assert.equal((await again.mail(8 - cursors.length)).length, 8 - cursors.length);
+    assert.equal((await again.messages(8 - cursors.length)).length, 8 - cursors.length);
   });
 
   it("is cut off when not even the goodbye gets through", async () => {
@@ -100,10 +100,10 @@ describe("a socket whose other side does not read", TIMEOUT, () => {
     let accepted = -1;
     for (let last = -2; last !== accepted;) {
       last = accepted;
-      for (let look = 0; look < 10; look += 1) await settled(relay);
+      for (let poll = 0; poll < 10; poll += 1) await settled(relay);
       accepted = await acceptedIn(relay);
     }
-    assert.ok(accepted < count / 2, `${accepted} were accepted though nobody took the answers`);
+    assert.ok(accepted < count / 2, `${accepted} were accepted though no client took the answers`);
     socket.ws.resume();
     assert.equal((await Promise.all(answers)).length, count);
     assert.equal(await acceptedIn(relay), count);
@@ -130,7 +130,7 @@ describe("100 idle sockets", TIMEOUT, () => {
 });
 
 describe("leases of a socket whose other side does not read", TIMEOUT, () => {
-  const LETTERS = 40;
+  const MESSAGES = 40;
 
   async function leasedIn(relay: HttpRelay): Promise<number> {
     return (await relay.get("/queue?limit=1")).json.totals["leased"] ?? 0;
@@ -138,7 +138,7 @@ describe("leases of a socket whose other side does not read", TIMEOUT, () => {
 
   it("are held back, however many come in one piece", async () => {
     await using relay = await openHttpRelay();
-    for (let count = 0; count < LETTERS; count += 1) await relay.send({ body: LONG });
+    for (let count = 0; count < MESSAGES; count += 1) await relay.send({ body: LONG });
     const raw = await openRaw(relay);
     raw.pause();
     const lease = JSON.stringify({ id: "1", verb: "lease", input: { max: 100 } });
@@ -146,17 +146,17 @@ describe("leases of a socket whose other side does not read", TIMEOUT, () => {
     let taken = -1;
     for (let last = -2; last !== taken || taken === 0;) {
       last = taken;
-      for (let look = 0; look < 10; look += 1) await settled(relay);
+      for (let poll = 0; poll < 10; poll += 1) await settled(relay);
       taken = await leasedIn(relay);
     }
     raw.destroy();
     // What the operating system takes, and an answer or two.
-    assert.ok(taken < LETTERS / 2, `${taken} messages are held for a reader that reads nothing`);
+    assert.ok(taken < MESSAGES / 2, `${taken} messages are held for a reader that reads nothing`);
   });
 
   it("bring no more than fits, and all of it once it is read", async () => {
     await using relay = await openHttpRelay();
-    for (let count = 0; count < LETTERS; count += 1) await relay.send({ body: LONG });
+    for (let count = 0; count < MESSAGES; count += 1) await relay.send({ body: LONG });
     await using socket = await SocketClient.open(relay.url, `${PATH}?quiet=true`);
     const leases = Array.from({ length: LIMITS.socketRequestsMax }, () => socket.ask("lease", { max: 100 }));
     const answers = await Promise.all(leases);
@@ -164,11 +164,11 @@ describe("leases of a socket whose other side does not read", TIMEOUT, () => {
     assert.ok(Math.max(...counts) <= 2, `an answer has ${Math.max(...counts)} messages of 900 kB`);
     assert.equal(
       counts.reduce((sum, count) => sum + count, 0),
-      LETTERS,
+      MESSAGES,
     );
   });
 
-  it("that wait for mail do not keep each other from it", async () => {
+  it("that wait for messages do not keep each other from it", async () => {
     await using relay = await openHttpRelay();
     await using socket = await SocketClient.open(relay.url, `${PATH}?quiet=true`);
     const waiting = Array.from({ length: 5 }, () => socket.ask("lease", { wait_ms: 60_000 }));
@@ -197,7 +197,7 @@ describe("a socket that closes", TIMEOUT, () => {
     const { message_id } = await relay.send();
     const raw = await openRaw(relay);
     const lease = JSON.stringify({ id: "1", verb: "lease" });
-    // Both in one piece, so that the goodbye is there before the lease is on the disk.
+    // Both in one piece, so that the close arrives before the lease is on the disk.
     raw.write(Buffer.concat([frameOf(0x81, lease), frameOf(0x88, "\x03\xe8")]));
     await once(raw, "close");
     while ((await metric(relay, 'a2a_relay_open_streams{kind="socket"}')) > 0) continue;

@@ -21,19 +21,19 @@ async function openKeyed(env: Readonly<Record<string, string>> = {}): Promise<Ht
 const aMessage = (body: string): object => ({ from: LULU, to: ZHIWEI, body });
 
 describe("a mailbox over a socket", TIMEOUT, () => {
-  it("shows open mail, then mail the moment it is there, and goes on behind a cursor", async () => {
+  it("sends open messages, then new ones at once, and resumes behind a cursor", async () => {
     await using relay = await openHttpRelay();
     await relay.send({ body: "一" });
     await using socket = await open(relay);
     const first = await socket.next();
     assert.deepEqual([first.type, first.cursor, first.messages?.length], ["mail", "1", 1]);
     await relay.send({ body: "二" });
-    assert.equal((await socket.mail(1))[0]?.message.body, "二");
+    assert.equal((await socket.messages(1))[0]?.message.body, "二");
     await using resumed = await open(relay, "?since=1");
-    assert.equal((await resumed.mail(1))[0]?.message.body, "二");
+    assert.equal((await resumed.messages(1))[0]?.message.body, "二");
     const { json } = await relay.get(`/mailbox/${ZHIWEI}?peek=true`);
     await using all = await open(relay, "?peek=true");
-    assert.deepEqual(await all.mail(2), json.messages);
+    assert.deepEqual(await all.messages(2), json.messages);
   });
 
   it("shows notices, or nothing by itself, where that is asked for", async () => {
@@ -58,7 +58,7 @@ describe("a mailbox over a socket", TIMEOUT, () => {
       results.map(({ status }) => status),
       [201, 400, 201],
     );
-    const bodies = (await socket.mail(3)).map((item) => item.message.body);
+    const bodies = (await socket.messages(3)).map((item) => item.message.body);
     assert.deepEqual(bodies, ["一", "二", "三"]);
   });
 
@@ -129,7 +129,7 @@ describe("a mailbox over a socket", TIMEOUT, () => {
       /nested deeper/,
     );
     assert.equal(
-      (await socket.request("send", { ...aMessage("x"), to: "nobody" })).error?.code,
+      (await socket.request("send", { ...aMessage("x"), to: "missing" })).error?.code,
       "unknown_agent",
     );
     assert.equal((await socket.request("ack", {})).error?.code, "invalid_argument");
@@ -137,7 +137,7 @@ describe("a mailbox over a socket", TIMEOUT, () => {
     await socket.ask("send", aMessage("还在"));
   });
 
-  it("answers whatever is sent with one frame, which is no fault of its own", async () => {
+  it("answers every input with one frame, never with an internal error", async () => {
     await using relay = await openHttpRelay();
     await using socket = await open(relay, "?quiet=true");
     const verb = fc.oneof(fc.constantFrom<unknown>(...SOCKET_VERBS), fc.jsonValue());
@@ -171,7 +171,7 @@ describe("a mailbox over a socket", TIMEOUT, () => {
     );
   });
 
-  it("answers pings, and gives up on whoever does not answer its own", async () => {
+  it("answers pings, and closes a socket that does not answer its own", async () => {
     await using relay = await openHttpRelay({ flags: { "heartbeat-ms": "32" } });
     await using patient = await open(relay);
     patient.ws.ping("在吗");
@@ -198,7 +198,7 @@ describe("a mailbox over a socket", TIMEOUT, () => {
     old.ws.close();
     await old.closed;
     await relay.send({ body: "给新的" });
-    assert.equal((await next.mail(1))[0]?.message.body, "给新的");
+    assert.equal((await next.messages(1))[0]?.message.body, "给新的");
     const openNow = async (): Promise<boolean> =>
       (await relay.get("/metrics")).text.includes('a2a_relay_open_streams{kind="socket"} 1');
     while (!(await openNow())) continue;
@@ -229,7 +229,7 @@ describe("who may have a socket", TIMEOUT, () => {
     for (const [path, status] of [
       [`${PATH}?since=x`, 400],
       [`${PATH}?color=red`, 400],
-      ["/mailbox/nobody/ws", 404],
+      ["/mailbox/missing/ws", 404],
       ["/mailbox/%zz/ws", 400],
       [`/mailbox/${"x".repeat(1_001)}/ws`, 413],
     ] as const) {
@@ -240,7 +240,7 @@ describe("who may have a socket", TIMEOUT, () => {
   it("that is refused loses its connection, on which nothing else could be asked", async () => {
     await using relay = await openHttpRelay();
     for (const [path, status] of [
-      ["/mailbox/nobody/ws", 404],
+      ["/mailbox/missing/ws", 404],
       ["/mailbox/%zz/ws", 400],
       [`${PATH}?since=x`, 400],
     ] as const) {
@@ -272,7 +272,7 @@ describe("who may have a socket", TIMEOUT, () => {
     await relay.send({ body: "秘密" });
     await using socket = await SocketClient.open(relay.url, `/t/acme${PATH}`, { headers });
     await socket.ask("send", aMessage("他们的"));
-    assert.equal((await socket.mail(1))[0]?.message.body, "他们的");
+    assert.equal((await socket.messages(1))[0]?.message.body, "他们的");
   });
 
   it("loses it once its key has ended, with the answer to what it asked", async () => {
@@ -287,7 +287,7 @@ describe("who may have a socket", TIMEOUT, () => {
     assert.match(reason, /this key ended/);
   });
 
-  it("loses it without asking anything, at the next sign of life or the next message", async () => {
+  it("loses it without asking anything, at the next heartbeat or the next message", async () => {
     await using relay = await openKeyed({ A2A_RELAY_HEARTBEAT_MS: "50" });
     for (const query of ["", "?quiet=true"]) {
       const { key, key_id } = (await relay.post("/keys", { agent_id: ZHIWEI })).json;

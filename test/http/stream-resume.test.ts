@@ -9,11 +9,11 @@ import { ask } from "../support/ask.ts";
 import { type ChildRelay, startChildRelay } from "../support/child-relay.ts";
 import { EventReader } from "../support/event-reader.ts";
 
-const LETTERS = 12;
+const MESSAGES = 12;
 const STREAM = `/mailbox/${ZHIWEI}/stream`;
 const TIMEOUT = { timeout: 120_000 };
 
-function mailAt(url: string, since: string | undefined): Promise<EventReader<MailboxItem>> {
+function inboxAt(url: string, since: string | undefined): Promise<EventReader<MailboxItem>> {
   return EventReader.open(url + STREAM, since === undefined ? {} : { "last-event-id": since });
 }
 
@@ -32,13 +32,13 @@ describe("a stream that is cut off", TIMEOUT, () => {
   it("at any message goes on there: the two parts are the whole, without a repeat", async () => {
     await using relay = await openHttpRelay();
     const sent: string[] = [];
-    for (let count = 0; count < LETTERS; count += 1)
+    for (let count = 0; count < MESSAGES; count += 1)
       sent.push((await relay.send({ body: `${count}` })).message_id);
-    for (let cut = 0; cut <= LETTERS; cut += 1) {
+    for (let cut = 0; cut <= MESSAGES; cut += 1) {
       const log = new Log();
-      for (const count of [cut, LETTERS - cut]) {
-        await using mail = await mailAt(relay.url, log.cursor);
-        for (const event of await mail.take(count)) log.add(event);
+      for (const count of [cut, MESSAGES - cut]) {
+        await using inbox = await inboxAt(relay.url, log.cursor);
+        for (const event of await inbox.take(count)) log.add(event);
       }
       assert.deepEqual(log.messageIds, sent, `cut at ${cut}`);
     }
@@ -48,14 +48,14 @@ describe("a stream that is cut off", TIMEOUT, () => {
     await using relay = await openHttpRelay();
     const sending = (async () => {
       const sent: string[] = [];
-      for (let count = 0; count < LETTERS; count += 1)
+      for (let count = 0; count < MESSAGES; count += 1)
         sent.push((await relay.send({ body: `${count}` })).message_id);
       return sent;
     })();
     const log = new Log();
-    while (log.messageIds.length < LETTERS) {
-      await using mail = await mailAt(relay.url, log.cursor);
-      log.add(await mail.event());
+    while (log.messageIds.length < MESSAGES) {
+      await using inbox = await inboxAt(relay.url, log.cursor);
+      log.add(await inbox.event());
     }
     assert.deepEqual(log.messageIds, await sending);
   });
@@ -70,8 +70,8 @@ describe("a stream that is cut off", TIMEOUT, () => {
       assert.ok(chunk.byteLength > 0);
       break;
     }
-    await using mail = await mailAt(relay.url, "1");
-    const { data } = await mail.event();
+    await using inbox = await inboxAt(relay.url, "1");
+    const { data } = await inbox.event();
     assert.deepEqual([data.message_id, data.message.body.length], [message_id, 200_000]);
   });
 
@@ -88,30 +88,30 @@ describe("a stream that is cut off", TIMEOUT, () => {
           await ask(relay.url, "POST", "/agents/register", { agent_id });
       }
       for (let count = 0; count < 3; count += 1) sent.push(await sendTo(relay));
-      await using mail = await mailAt(relay.url, log.cursor);
+      await using inbox = await inboxAt(relay.url, log.cursor);
       // One message is left for the next relay, so that there is always something behind the cursor.
-      for (const event of await mail.take(sent.length - log.messageIds.length - 1)) log.add(event);
-      const ended = mail.rest();
+      for (const event of await inbox.take(sent.length - log.messageIds.length - 1)) log.add(event);
+      const ended = inbox.rest();
       await relay.kill(signal);
       for (const event of await ended) log.add(event);
     }
     await using relay = await startChildRelay({ dataDirectory: join(directory, "data") });
-    await using mail = await mailAt(relay.url, log.cursor);
+    await using inbox = await inboxAt(relay.url, log.cursor);
     sent.push(await sendTo(relay));
-    for (const event of await mail.take(sent.length - log.messageIds.length)) log.add(event);
+    for (const event of await inbox.take(sent.length - log.messageIds.length)) log.add(event);
     assert.deepEqual(log.messageIds, sent);
   });
 
   it("by a relay that stops does not hold it up", async () => {
     await using relay = await startChildRelay();
     await ask(relay.url, "POST", "/agents/register", { agent_id: ZHIWEI });
-    const readers = await Promise.all(Array.from({ length: 100 }, () => mailAt(relay.url, undefined)));
-    for (const mail of readers) await mail.next();
+    const readers = await Promise.all(Array.from({ length: 100 }, () => inboxAt(relay.url, undefined)));
+    for (const inbox of readers) await inbox.next();
     const startedAt = performance.now();
     const { code } = await relay.kill("SIGTERM");
     assert.equal(code, 0);
     assert.ok(performance.now() - startedAt < 10_000);
-    for (const mail of readers) assert.equal(await mail.next(), undefined);
+    for (const inbox of readers) assert.equal(await inbox.next(), undefined);
   });
 });
 

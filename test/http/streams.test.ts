@@ -20,21 +20,21 @@ async function isDelivered(relay: HttpRelay, messageId: string): Promise<boolean
 }
 
 describe("the stream of a mailbox", TIMEOUT, () => {
-  it("starts with all open mail and brings a message the moment it is there", async () => {
+  it("starts with all open messages and sends a new one at once", async () => {
     await using relay = await openHttpRelay();
     await relay.send({ body: "一" });
-    await using mail = await inboxOf(relay);
-    assert.equal((await mail.event()).data.message.body, "一");
+    await using inbox = await inboxOf(relay);
+    assert.equal((await inbox.event()).data.message.body, "一");
     const sent = relay.send({ body: "二" });
-    const { id, event, data } = await mail.event();
+    const { id, event, data } = await inbox.event();
     assert.deepEqual([event, data.message.body, data.message_id], ["message", "二", (await sent).message_id]);
     assert.equal(id, (await relay.get(`/mailbox/${ZHIWEI}?peek=true`)).json.cursor);
   });
 
-  it("is told apart from what may be cached, and says when to come back", async () => {
+  it("is not cached, and says when to reconnect", async () => {
     await using relay = await openHttpRelay();
     const readers = await Promise.all(Array.from({ length: 20 }, () => inboxOf(relay)));
-    for (const mail of readers) await mail.next();
+    for (const inbox of readers) await inbox.next();
     const [first] = readers;
     assert.equal(first?.response.headers.get("cache-control"), "no-cache, no-transform");
     assert.equal(first?.response.headers.get("x-accel-buffering"), "no");
@@ -42,15 +42,15 @@ describe("the stream of a mailbox", TIMEOUT, () => {
     const retries = readers.map(({ retryMs }) => retryMs ?? 0);
     assert.ok(retries.every((ms) => ms >= 500 && ms <= 2_500));
     assert.ok(new Set(retries).size > 1, "all come back at the same moment");
-    for (const mail of readers) await mail[Symbol.asyncDispose]();
+    for (const inbox of readers) await inbox[Symbol.asyncDispose]();
   });
 
-  it("gives signs of life that are no events", async () => {
+  it("sends heartbeats that are no events", async () => {
     await using relay = await openHttpRelay({ flags: { "heartbeat-ms": "20" } });
-    await using mail = await inboxOf(relay);
-    for (let beat = 0; beat < 3; beat += 1) assert.equal(await mail.next(), "heartbeat");
+    await using inbox = await inboxOf(relay);
+    for (let beat = 0; beat < 3; beat += 1) assert.equal(await inbox.next(), "heartbeat");
     await relay.send();
-    assert.equal((await mail.event()).id, "1");
+    assert.equal((await inbox.event()).id, "1");
   });
 
   it("marks what was sent as delivered, unless it was only peeked at", async () => {
@@ -60,18 +60,18 @@ describe("the stream of a mailbox", TIMEOUT, () => {
     await peeking.event();
     assert.equal(await peeking.next(), "heartbeat");
     assert.equal(await isDelivered(relay, message_id), false);
-    await using mail = await inboxOf(relay);
-    await mail.event();
-    // A sign of life is given after the page before it was marked.
-    assert.equal(await mail.next(), "heartbeat");
+    await using inbox = await inboxOf(relay);
+    await inbox.event();
+    // A heartbeat follows once the page before it was marked.
+    assert.equal(await inbox.next(), "heartbeat");
     assert.equal(await isDelivered(relay, message_id), true);
   });
 
   it("brings notices instead of messages where that is asked for", async () => {
     await using relay = await openHttpRelay();
     await relay.send({ subject: "看看", body: "秘密" });
-    await using mail = await inboxOf(relay, "?notice=true");
-    const { event, data } = await mail.event();
+    await using inbox = await inboxOf(relay, "?notice=true");
+    const { event, data } = await inbox.event();
     assert.deepEqual([event, (data as { subject?: string }).subject], ["notice", "看看"]);
     assert.doesNotMatch(JSON.stringify(data), /秘密/);
   });
@@ -91,14 +91,14 @@ describe("the stream of a mailbox", TIMEOUT, () => {
     const headers = { "last-event-id": "1, 2" };
     await relay.refused(relay.get(STREAM, { headers }), "invalid_argument", /is not a cursor/);
     await relay.refused(relay.get(`${STREAM}?color=red`), "invalid_argument", /unknown field/);
-    await relay.refused(relay.get("/mailbox/nobody/stream"), "unknown_agent");
+    await relay.refused(relay.get("/mailbox/missing/stream"), "unknown_agent");
     const foreign = { headers: { origin: "https://evil.example" } };
     await relay.refused(relay.get(STREAM, foreign), "permission_denied");
     const image = { headers: { "sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors" } };
     await relay.refused(relay.get(STREAM, image), "permission_denied");
   });
 
-  it("is opened by GET only, and a HEAD leaves the mail alone", async () => {
+  it("is opened by GET only, and a HEAD marks nothing", async () => {
     await using relay = await openHttpRelay();
     const { message_id } = await relay.send();
     assert.equal((await relay.call("HEAD", STREAM)).status, 404);
@@ -136,21 +136,21 @@ describe("the stream of a mailbox", TIMEOUT, () => {
     });
     const { key, key_id } = (await relay.post("/keys", { agent_id: ZHIWEI })).json;
     const own = { authorization: `Bearer ${key}` };
-    await using mail = await inboxOf(relay, "", own);
-    assert.equal(await mail.next(), "heartbeat");
+    await using inbox = await inboxOf(relay, "", own);
+    assert.equal(await inbox.next(), "heartbeat");
     await relay.post(`/keys/${key_id}/revoke`);
     await relay.send({ body: "不再是他的" });
-    assert.deepEqual(await mail.rest(), []);
+    assert.deepEqual(await inbox.rest(), []);
     await relay.refused(relay.get(STREAM, { headers: own }), "unauthenticated");
   });
 
   it("ends at once, as a whole answer, when the relay stops", async () => {
     const relay = await openHttpRelay();
     const readers = await Promise.all(Array.from({ length: 50 }, () => inboxOf(relay)));
-    for (const mail of readers) await mail.next();
+    for (const inbox of readers) await inbox.next();
     const stopping = relay[Symbol.asyncDispose]();
     // A connection that breaks would throw.
-    for (const mail of readers) assert.equal(await mail.next(), undefined);
+    for (const inbox of readers) assert.equal(await inbox.next(), undefined);
     const late = await Promise.race([stopping, pause(5_000, "too late", { ref: false })]);
     assert.notEqual(late, "too late");
   });
@@ -159,10 +159,10 @@ describe("the stream of a mailbox", TIMEOUT, () => {
     await using relay = await openHttpRelay({ flags: { "heartbeat-ms": "20" } });
     const open = async (): Promise<string | undefined> =>
       /^a2a_relay_open_streams\{kind="mailbox"\} (\d+)$/m.exec((await relay.get("/metrics")).text)?.[1];
-    const mail = await inboxOf(relay);
-    await mail.next();
+    const inbox = await inboxOf(relay);
+    await inbox.next();
     assert.equal(await open(), "1");
-    await mail[Symbol.asyncDispose]();
+    await inbox[Symbol.asyncDispose]();
     while ((await open()) !== "0") continue;
   });
 });
@@ -174,7 +174,7 @@ describe("the stream of a task", TIMEOUT, () => {
     headers: Headers = {},
   ): Promise<EventReader<TaskEventView>> => EventReader.open(`${relay.url}/tasks/${id}/events`, headers);
 
-  it("tells what happens and ends with the task; whoever comes back is told not to", async () => {
+  it("sends the events and ends with the task; a reader that comes back is told to stop", async () => {
     await using relay = await openHttpRelay();
     const { task_id } = await relay.send({ type: "request" });
     await using events = await eventsOf(relay, task_id);
@@ -189,7 +189,7 @@ describe("the stream of a task", TIMEOUT, () => {
     assert.deepEqual([status, text], [204, ""]);
   });
 
-  it("ends for whoever hands the task on with that event, and it is then told not to come back", async () => {
+  it("ends for the agent that hands the task on with that event, and tells it to stop", async () => {
     const headers = { authorization: `Bearer ${OPERATOR_KEY}` };
     await using relay = await openHttpRelay({ env: { A2A_RELAY_API_KEY: OPERATOR_KEY }, headers });
     await relay.post("/agents/register", { agent_id: "kames" });
@@ -223,7 +223,7 @@ describe("the stream of a task", TIMEOUT, () => {
     }
   });
 
-  it("is a list for whoever does not ask for a stream", async () => {
+  it("is a list for a caller that does not ask for a stream", async () => {
     await using relay = await openHttpRelay();
     const { task_id } = await relay.send({ type: "request" });
     const { json, headers } = await relay.get(`/tasks/${task_id}/events`);
@@ -244,7 +244,7 @@ describe("the stream of events", TIMEOUT, () => {
   const follow = (relay: HttpRelay, query = "", headers: Headers = {}): Promise<EventReader<EventView>> =>
     EventReader.open(`${relay.url}/events${query}`, headers);
 
-  it("tells what the list tells, and then what happens", async () => {
+  it("sends what the list holds, then new events", async () => {
     await using relay = await openHttpRelay();
     const listed = (await relay.get("/events")).json.events;
     await using events = await follow(relay);

@@ -24,7 +24,7 @@ interface Agents {
   readonly zhiwei: CallOptions;
 }
 
-/** Keys for both agents: whoever shows one is that agent. */
+/** Keys for both agents. */
 async function agentsOf(relay: HttpRelay): Promise<Agents> {
   const optionsFor = async (agent_id: string): Promise<CallOptions> => {
     const { json, text } = await relay.post("/keys", { agent_id });
@@ -144,7 +144,7 @@ describe("the task-queue wire", () => {
     });
   });
 
-  it("wakes whoever waits, with GET and with POST", async () => {
+  it("wakes a waiting worker, with GET and with POST", async () => {
     const task = aTask();
     const waiting = relay.get("/a2a/tasks/next?wait_ms=60000", zhiwei);
     await relay.post("/a2a/tasks", task, lulu);
@@ -155,7 +155,7 @@ describe("the task-queue wire", () => {
     assert.deepEqual([answer.result?.task_id, answer.lease], [task.id, undefined]);
   });
 
-  it("serves an operator for whom it names, and the oldest of all where it names nobody", async () => {
+  it("serves an operator for the agent that it names, and the oldest task of all where it names none", async () => {
     const [first, second] = [aTask(), aTask()];
     for (const task of [first, second]) await relay.post("/a2a/tasks", task);
     const named = read(await relay.get(`/a2a/tasks/next?agent=${ZHIWEI}`)) as QueueTaskOption;
@@ -237,13 +237,13 @@ describe("the task-queue wire", () => {
     await refused(relay.get("/a2a/queue", foreign), "permission_denied");
   });
 
-  it("understands the largest age there is", async () => {
+  it("accepts the largest age", async () => {
     const oldest = "18446744073709551615";
     const queue = read(await relay.get(`/a2a/queue?min_lease_age_ms=${oldest}`)) as QueueSnapshot;
     assert.equal(queue.min_lease_age_ms, Number(oldest));
   });
 
-  it("lets nobody take mail through a link on another site", async () => {
+  it("lets no link on another site take messages", async () => {
     const link = { headers: { "sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate" } };
     for (const path of ["/a2a/tasks/next", "/a2a/results/next"]) {
       await refused(relay.get(path, link), "permission_denied", /with a link; use POST/);

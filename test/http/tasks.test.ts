@@ -60,7 +60,7 @@ describe("a task over HTTP", () => {
     assert.equal((await complete({ lease_id })).status, 200);
   });
 
-  it("that was canceled says so to whoever still works on it", async () => {
+  it("that was canceled says so to its worker", async () => {
     await using relay = await openHttpRelay();
     const { task_id } = await relay.send({ type: "request" });
     await relay.post(`/tasks/${task_id}/cancel`, { reason: "不用了" });
@@ -95,7 +95,7 @@ describe("a task over HTTP", () => {
     });
   }
 
-  it("that is unknown is not there for any verb", async () => {
+  it("that is unknown is not found by any verb", async () => {
     await using relay = await openHttpRelay();
     const bodies: Readonly<Record<string, object>> = {
       status: { state: "working" },
@@ -130,12 +130,12 @@ describe("GET /tasks", () => {
     const { cursor } = (await relay.get("/tasks?limit=1")).json;
     assert.deepEqual(await ids(`since=${cursor}`), [child]);
     await relay.refused(relay.get("/tasks?state=done"), "invalid_argument", /^state: /);
-    await relay.refused(relay.get("/tasks?agent=nobody"), "unknown_agent");
+    await relay.refused(relay.get("/tasks?agent=missing"), "unknown_agent");
   });
 });
 
 describe("GET /tasks/{id}/tree", () => {
-  it("shows what came of a task", async () => {
+  it("shows the outcome of a task", async () => {
     await using relay = await openHttpRelay();
     const parent = (await relay.send({ type: "request" })).task_id;
     const child = (await relay.send({ from: ZHIWEI, to: LULU, type: "request", parent })).task_id;

@@ -89,7 +89,7 @@ describe("an allowed origin", () => {
     assert.match(preflight.headers["access-control-allow-methods"] ?? "", /DELETE/);
     assert.match(preflight.headers["access-control-allow-headers"] ?? "", /content-type/);
     assert.match(preflight.headers["access-control-allow-headers"] ?? "", /authorization/);
-    for (const path of ["/agents", "/agents/nobody", "/nothing"]) {
+    for (const path of ["/agents", "/agents/missing", "/nothing"]) {
       const { headers } = await relay.get(path, { headers: { origin: PAGE } });
       assert.deepEqual([headers["access-control-allow-origin"], headers.vary], [PAGE, "origin"], path);
     }
@@ -108,7 +108,7 @@ describe("an API key", () => {
   const env = { A2A_RELAY_API_KEY: KEY };
   const authorized = { authorization: `Bearer ${KEY}` };
 
-  it("opens every route to whoever holds it", async () => {
+  it("opens every route to its holder", async () => {
     await using relay = await openHttpRelay({ env, headers: authorized });
     assert.equal((await relay.get("/agents")).status, 200);
     assert.equal((await relay.get("/metrics")).status, 200);
@@ -135,7 +135,7 @@ describe("an API key", () => {
     });
   }
 
-  it("is asked for on every route that is not open, before anything else is said", async () => {
+  it("is required on every route that is not open, before any other check", async () => {
     await using relay = await openHttpRelay({ env, headers: authorized });
     const headers = { authorization: "" };
     const document = JSON.parse((await relay.get("/openapi.json")).text) as {
@@ -151,7 +151,7 @@ describe("an API key", () => {
         });
         const isOpen = security.every((each) => Object.keys(each).length === 0);
         const { status, text } = await call;
-        // Cards are for everybody; nobody has this one.
+        // Cards are public; this one does not exist.
         if (/^\/agents\/\{id\}\/(?:a2a\/)?(?:card|\.well-known)/.test(path)) {
           assert.equal(status, 404, path);
           continue;
@@ -168,7 +168,7 @@ describe("an API key", () => {
     assert.ok(asked > 25, `${asked}`);
   });
 
-  it("lets health, readiness and the description be seen by anybody", async () => {
+  it("lets health, readiness and the description be read without a key", async () => {
     await using relay = await openHttpRelay({ env, headers: authorized });
     for (const path of ["/health", "/ready", "/openapi.json", "/docs"]) {
       assert.equal((await relay.get(path, { headers: { authorization: "" } })).status, 200, path);

@@ -8,7 +8,7 @@ export const CALLERS = [
   "kames",
   "acme's operator",
   "acme's lulu",
-  "nobody",
+  "anonymous",
   "unknown",
 ] as const;
 export type Caller = (typeof CALLERS)[number];
@@ -28,24 +28,24 @@ export interface Row {
   /** Everybody may call it, key or not. */
   readonly open?: true;
   readonly to: readonly Caller[];
-  /** To whom it looks as if there were nothing. */
+  /** Callers that get "not found". */
   readonly hidden?: readonly Caller[];
   readonly params?: (fixture: Fixture) => Readonly<Record<string, string>>;
   readonly query?: string;
   readonly body?: (fixture: Fixture) => object;
-  /** What those who may call are answered; 200 or 201 unless said otherwise. */
+  /** The statuses for callers that may call; 200 or 201 by default. */
   readonly answers?: readonly number[];
   /** What those of another tenant are answered, to whom none of it exists. */
-  readonly elsewhere?: number;
+  readonly otherTenant?: number;
 }
 
 const LULU = "lulu@kamac";
 const OPERATORS: readonly Caller[] = ["root", "operator", "acme's operator"];
-/** Whoever acts for lulu: in another tenant that is another lulu. */
+/** Callers that act for lulu; in another tenant that is another lulu. */
 const LULUS: readonly Caller[] = [...OPERATORS, "lulu", "acme's lulu"];
 const AGENTS: readonly Caller[] = [...LULUS, "kames"];
 
-const EVERYBODY: readonly Caller[] = [...AGENTS, "nobody"];
+const EVERYBODY: readonly Caller[] = [...AGENTS, "anonymous"];
 const CARDS = [".well-known/agent-card.json", ".well-known/agent.json", ".well-known/a2a-agent-card"];
 
 const agent = (): { id: string; agent_id: string } => ({ id: LULU, agent_id: LULU });
@@ -71,13 +71,13 @@ const work = (verb: string, body: object): Row => ({
   hidden: ["kames"],
   params: task,
   body: () => body,
-  elsewhere: 404,
+  otherTenant: 404,
 });
 
 const LEASE = ({ messageId: message_id }: Fixture): object => ({ message_id, lease_id: "l1" });
 const QUEUE_TASK = { id: "c1", sender: LULU, recipient: "zhiwei", intent_text: "查一下" };
 
-/** A question to lulu, which whoever has a key may ask. */
+/** A question to lulu, which every caller with a key may ask. */
 const A2A_SEND = {
   message: { messageId: "m1", role: "ROLE_USER", parts: [{ text: "你好" }] },
   configuration: { returnImmediately: true },
@@ -128,44 +128,44 @@ export const ROUTES: readonly Row[] = [
     to: LULUS,
     hidden: ["kames"],
     params: rest(({ taskId }) => `tasks/${taskId}/pushNotificationConfigs/none`),
-    elsewhere: 404,
+    otherTenant: 404,
   },
   { route: "POST /agents/{id}/heartbeat", to: LULUS, params: agent },
   { route: "DELETE /agents/{id}", to: LULUS, params: agent },
-  // Nobody is called for lulu, which those who may know are told.
-  { route: "GET /agents/{id}/push", to: LULUS, params: agent, answers: [404], elsewhere: 404 },
-  { route: "POST /agents/{id}/push/rotate", to: LULUS, params: agent, answers: [404], elsewhere: 404 },
+  // lulu has no webhook, and callers that may read that get 404.
+  { route: "GET /agents/{id}/push", to: LULUS, params: agent, answers: [404], otherTenant: 404 },
+  { route: "POST /agents/{id}/push/rotate", to: LULUS, params: agent, answers: [404], otherTenant: 404 },
   {
     route: "POST /agents/{id}/push/replay",
     to: LULUS,
     params: agent,
     body: () => ({ since: "2026-05-08T08:30:00Z" }),
     answers: [404],
-    elsewhere: 404,
+    otherTenant: 404,
   },
 
   {
     route: "POST /messages",
     to: LULUS,
     body: () => ({ from: LULU, to: "zhiwei", body: "好" }),
-    elsewhere: 404,
+    otherTenant: 404,
   },
   {
     route: "POST /messages/batch",
     to: LULUS,
     body: () => ({ atomic: true, messages: [{ from: LULU, to: "zhiwei", body: "好" }] }),
-    elsewhere: 404,
+    otherTenant: 404,
   },
   {
-    // Whoever brings it: the signature says who sent it. Others are refused in `inbox.test.ts`.
+    // The signature says who sent it, not the caller. `inbox.test.ts` has the refusals.
     ...open("POST /api/a2a/inbox"),
     body: ({ signingKey }) => sign(signingKey, messageOf(signingKey, { to: "kames@desk" })),
   },
-  { route: "GET /messages/{id}", to: LULUS, hidden: ["kames"], params: message, elsewhere: 404 },
+  { route: "GET /messages/{id}", to: LULUS, hidden: ["kames"], params: message, otherTenant: 404 },
 
   { route: "GET /mailbox/{agent_id}", to: LULUS, params: agent },
   { route: "GET /mailbox/{agent_id}/stream", to: LULUS, params: agent },
-  // Whoever may have the socket is told to ask for it as one.
+  // A caller that may have the socket is told to upgrade.
   { route: "GET /mailbox/{agent_id}/ws", to: LULUS, params: agent, answers: [400] },
   mailbox("ack", ({ messageId }) => ({ message_ids: [messageId] })),
   mailbox("lease", () => ({})),
@@ -173,13 +173,13 @@ export const ROUTES: readonly Row[] = [
   mailbox("release", LEASE),
   {
     ...mailbox("fail", ({ messageId: message_id }) => ({ message_id, reason: "不行" })),
-    elsewhere: 404,
+    otherTenant: 404,
   },
 
   { route: "GET /tasks", to: AGENTS },
-  { route: "GET /tasks/{id}", to: LULUS, hidden: ["kames"], params: task, elsewhere: 404 },
-  { route: "GET /tasks/{id}/tree", to: LULUS, hidden: ["kames"], params: task, elsewhere: 404 },
-  { route: "GET /tasks/{id}/events", to: LULUS, hidden: ["kames"], params: task, elsewhere: 404 },
+  { route: "GET /tasks/{id}", to: LULUS, hidden: ["kames"], params: task, otherTenant: 404 },
+  { route: "GET /tasks/{id}/tree", to: LULUS, hidden: ["kames"], params: task, otherTenant: 404 },
+  { route: "GET /tasks/{id}/events", to: LULUS, hidden: ["kames"], params: task, otherTenant: 404 },
   work("status", { state: "working" }),
   work("artifacts", { artifact: { parts: [{ kind: "text", text: "月亮" }] } }),
   work("complete", { text: "好了" }),
@@ -190,11 +190,17 @@ export const ROUTES: readonly Row[] = [
     to: [...OPERATORS, "acme's lulu"],
     hidden: ["kames"],
     params: task,
-    elsewhere: 404,
+    otherTenant: 404,
   },
 
   { route: "GET /threads", to: OPERATORS },
-  { route: "GET /threads/{id}", to: OPERATORS, params: () => ({ id: "t1" }), answers: [404], elsewhere: 404 },
+  {
+    route: "GET /threads/{id}",
+    to: OPERATORS,
+    params: () => ({ id: "t1" }),
+    answers: [404],
+    otherTenant: 404,
+  },
   { route: "GET /events", to: OPERATORS },
   { route: "GET /queue", to: LULUS, query: `?agent=${LULU}` },
   { route: "GET /journal/verify", to: OPERATORS },
@@ -207,15 +213,15 @@ export const ROUTES: readonly Row[] = [
       command: { action: "requeue", duplicate_risk: "operator_accepted" },
     }),
     answers: [409],
-    elsewhere: 404,
+    otherTenant: 404,
   },
   { route: "POST /repair/retry-stale", to: OPERATORS },
 
   { route: "POST /keys", to: OPERATORS, body: () => ({ agent_id: LULU }) },
   { route: "GET /keys", to: OPERATORS },
-  { route: "POST /keys/{id}/rotate", to: OPERATORS, params: key, elsewhere: 404 },
-  { route: "POST /keys/{id}/revoke", to: OPERATORS, params: key, elsewhere: 404 },
-  { route: "DELETE /keys/{id}", to: OPERATORS, params: key, elsewhere: 404 },
+  { route: "POST /keys/{id}/rotate", to: OPERATORS, params: key, otherTenant: 404 },
+  { route: "POST /keys/{id}/revoke", to: OPERATORS, params: key, otherTenant: 404 },
+  { route: "DELETE /keys/{id}", to: OPERATORS, params: key, otherTenant: 404 },
   { route: "GET /tenants", to: OPERATORS },
   {
     route: "POST /tenants/{tenant}",
@@ -228,19 +234,19 @@ export const ROUTES: readonly Row[] = [
     route: "POST /capabilities/grant",
     to: OPERATORS,
     body: () => ({ subject: "zhiwei", action: `a2a.send.${LULU}` }),
-    elsewhere: 404,
+    otherTenant: 404,
   },
   {
     route: "POST /capabilities/revoke",
     to: LULUS,
     hidden: ["kames"],
     body: ({ capabilityId: id }) => ({ id }),
-    elsewhere: 404,
+    otherTenant: 404,
   },
   { route: "GET /capabilities", to: AGENTS },
   { route: "GET /capabilities/usage", to: AGENTS },
 
-  { route: "POST /a2a/tasks", to: LULUS, body: () => QUEUE_TASK, elsewhere: 404 },
+  { route: "POST /a2a/tasks", to: LULUS, body: () => QUEUE_TASK, otherTenant: 404 },
   { route: "GET /a2a/tasks/next", to: LULUS, query: `?agent=${LULU}` },
   { route: "POST /a2a/tasks/next", to: LULUS, body: () => ({ agent: LULU }) },
   { route: "GET /a2a/tasks/recent", to: LULUS, query: `?agent=${LULU}` },
@@ -249,9 +255,9 @@ export const ROUTES: readonly Row[] = [
     to: LULUS,
     hidden: ["kames"],
     body: ({ taskId: task_id }) => ({ task_id, status: "ok", content: [{ type: "text", text: "好" }] }),
-    // Nobody has taken it yet, so nobody can have done it.
+    // It was not leased, so it cannot be completed.
     answers: [409],
-    elsewhere: 404,
+    otherTenant: 404,
   },
   { route: "GET /a2a/results/next", to: LULUS, query: `?agent=${LULU}` },
   { route: "POST /a2a/results/next", to: LULUS, body: () => ({ agent: LULU }) },
@@ -260,7 +266,7 @@ export const ROUTES: readonly Row[] = [
     to: LULUS,
     body: (fixture) => ({ agent: LULU, ...LEASE(fixture) }),
     answers: [404, 409],
-    elsewhere: 404,
+    otherTenant: 404,
   },
   { route: "GET /a2a/results/recent", to: LULUS, query: `?agent=${LULU}` },
   { route: "GET /a2a/queue", to: LULUS, query: `?agent=${LULU}` },
@@ -273,7 +279,7 @@ export const ROUTES: readonly Row[] = [
       command: { action: "requeue", duplicate_risk: "operator_accepted" },
     }),
     answers: [409],
-    elsewhere: 404,
+    otherTenant: 404,
   },
   { route: "POST /a2a/retry-stale", to: OPERATORS },
   { route: "POST /a2a/compact", to: OPERATORS },

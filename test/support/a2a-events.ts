@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { SseBlocks } from "./sse-blocks.ts";
 
 export interface A2aWireEvent {
   /** Undefined where the relay gave none. */
@@ -18,54 +19,37 @@ const STREAM_MS_MAX = 30_000;
 
 /** Reads an A2A stream from the wire as it is, one event after the other. */
 export class A2aEvents implements AsyncDisposable {
-  readonly response: Response;
   /** Lines that are no part of an event. */
   readonly comments: string[] = [];
-  readonly #left: AbortController;
-  readonly #chunks: AsyncIterator<Uint8Array>;
-  readonly #decoder = new TextDecoder();
-  #text = "";
+  readonly #blocks: SseBlocks;
 
-  private constructor(response: Response, left: AbortController) {
-    assert.ok(response.body, "there is nothing to read");
-    this.response = response;
-    this.#left = left;
-    this.#chunks = response.body[Symbol.asyncIterator]();
+  private constructor(blocks: SseBlocks) {
+    this.#blocks = blocks;
   }
 
-  static async open(url: string, request: A2aStreamRequest): Promise<A2aEvents> {
-    const left = new AbortController();
-    const { method, path, body, headers } = request;
-    const response = await fetch(`${url}${path}`, {
-      method,
-      headers: {
-        accept: "text/event-stream",
-        ...(body === undefined ? {} : { "content-type": "application/json" }),
-        ...headers,
-      },
-      signal: AbortSignal.any([left.signal, AbortSignal.timeout(STREAM_MS_MAX)]),
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    });
-    if (response.headers.get("content-type")?.startsWith("text/event-stream") !== true) {
-      assert.fail(`no stream: ${response.status} ${await response.text()}`);
-    }
-    return new A2aEvents(response, left);
+  static async open(url: string, { method, path, body, headers }: A2aStreamRequest): Promise<A2aEvents> {
+    const init =
+      body === undefined
+        ? { method, headers: { ...headers } }
+        : {
+            method,
+            headers: { "content-type": "application/json", ...headers },
+            body: JSON.stringify(body),
+          };
+    return new A2aEvents(await SseBlocks.open(`${url}${path}`, init, STREAM_MS_MAX));
+  }
+
+  get response(): Response {
+    return this.#blocks.response;
   }
 
   /** Undefined at the end, which may be a broken connection. */
   async next(): Promise<A2aWireEvent | undefined> {
     for (;;) {
-      const end = this.#text.indexOf("\n\n");
-      if (end !== -1) {
-        const block = this.#text.slice(0, end);
-        this.#text = this.#text.slice(end + 2);
-        const event = this.#read(block);
-        if (event !== undefined) return event;
-        continue;
-      }
-      const step = await this.#chunks.next().catch(() => ({ done: true, value: undefined }) as const);
-      if (step.done === true) return undefined;
-      this.#text += this.#decoder.decode(step.value, { stream: true });
+      const block = await this.#blocks.next().catch(() => undefined);
+      if (block === undefined) return undefined;
+      const event = this.#read(block);
+      if (event !== undefined) return event;
     }
   }
 
@@ -86,9 +70,8 @@ export class A2aEvents implements AsyncDisposable {
   }
 
   /** Breaks the connection. */
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.#left.abort();
-    await this.#chunks.next().catch(() => undefined);
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#blocks[Symbol.asyncDispose]();
   }
 
   #read(block: string): A2aWireEvent | undefined {

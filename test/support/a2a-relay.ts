@@ -20,7 +20,7 @@ export interface WireAnswer {
   readonly json: unknown;
 }
 
-/** A relay of its own with all three bindings of A2A, on free ports of loopback. */
+/** A new relay with all three bindings of A2A, on free ports of loopback. */
 export class A2aRelay implements AsyncDisposable {
   readonly #directory: string;
   readonly #options: A2aRelayOptions;

@@ -35,7 +35,7 @@ export class BreakableLine implements AsyncDisposable {
     return new BreakableLine(server, sockets);
   }
 
-  /** Nobody says goodbye: as when a cable is pulled. New connections are made as before. */
+  /** Drops connections without a FIN, as a pulled cable does. New connections are accepted. */
   cut(): void {
     for (const socket of this.#sockets) socket.resetAndDestroy();
   }

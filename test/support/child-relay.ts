@@ -4,14 +4,15 @@ import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
+import { childEnv } from "./child-env.ts";
 
 const LAUNCHER = join(import.meta.dirname, "..", "..", "packages", "relay", "bin", "a2a-relay.js");
 const START_MS_MAX = 30_000;
-/** The relay's own promise is 10 s; whoever takes longer is ended. */
+/** The relay promises 10 s; after this it is killed. */
 const STOP_MS_MAX = 20_000;
 
 export interface ChildRelayOptions {
-  /** Kept when given. Without it the relay gets a directory of its own, removed with it. */
+  /** Kept when given. Without it the relay gets a new directory, removed with it. */
   readonly dataDirectory?: string;
   /** Added to an environment that holds nothing of the caller's but PATH. */
   readonly env?: Readonly<Record<string, string>>;
@@ -106,7 +107,7 @@ class Child implements Omit<ChildRelay, "url"> {
     const words = ["serve", "--json", "--port", "0", "--data", dataDirectory, ...(options.args ?? [])];
     const child = spawn(process.execPath, [LAUNCHER, ...words], {
       cwd: home,
-      env: { PATH: process.env["PATH"] ?? "", HOME: home, ...options.env },
+      env: childEnv({ HOME: home, ...options.env }),
       stdio: ["ignore", "pipe", "pipe"],
       ...options.user,
     });
@@ -156,11 +157,11 @@ class Child implements Omit<ChildRelay, "url"> {
 
   async #heard(stream: Readable, what: string, isThere: () => boolean): Promise<void> {
     const heard = new Promise<void>((resolve) => {
-      const look = (): void => {
+      const check = (): void => {
         if (isThere()) resolve();
       };
-      stream.on("data", look);
-      look();
+      stream.on("data", check);
+      check();
     });
     const ended = this.exited.then(({ code, signal }): void => {
       if (isThere()) return;

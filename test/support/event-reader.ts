@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { SseBlocks } from "./sse-blocks.ts";
 
 export interface ReceivedEvent<Data = unknown> {
   readonly id: string;
@@ -6,56 +7,42 @@ export interface ReceivedEvent<Data = unknown> {
   readonly data: Data;
 }
 
-/** A sign of life is a comment; the end of the stream is undefined. */
+/** A heartbeat is a comment; the end of the stream is undefined. */
 export type Received<Data> = ReceivedEvent<Data> | "heartbeat" | undefined;
 
 /** Reads server-sent events, one after the other, as they come. */
 export class EventReader<Data = unknown> implements AsyncDisposable {
-  readonly response: Response;
   /** What the relay said about coming back. */
   retryMs: number | undefined;
-  readonly #left: AbortController;
-  readonly #chunks: AsyncIterator<Uint8Array>;
-  readonly #decoder = new TextDecoder();
-  #text = "";
+  readonly #blocks: SseBlocks;
 
-  private constructor(response: Response, left: AbortController) {
-    assert.ok(response.body, "there is nothing to read");
-    this.response = response;
-    this.#left = left;
-    this.#chunks = response.body[Symbol.asyncIterator]();
+  private constructor(blocks: SseBlocks) {
+    this.#blocks = blocks;
   }
 
   static async open<Data = unknown>(
     url: string,
     headers: Readonly<Record<string, string>> = {},
   ): Promise<EventReader<Data>> {
-    const left = new AbortController();
-    const accept = "text/event-stream";
-    const response = await fetch(url, { headers: { accept, ...headers }, signal: left.signal });
-    const type = response.headers.get("content-type");
-    if (type !== "text/event-stream; charset=utf-8")
-      assert.fail(`${response.status} ${await response.text()}`);
-    return new EventReader<Data>(response, left);
+    const blocks = await SseBlocks.open(url, { headers });
+    assert.equal(blocks.response.headers.get("content-type"), "text/event-stream; charset=utf-8");
+    return new EventReader<Data>(blocks);
+  }
+
+  get response(): Response {
+    return this.#blocks.response;
   }
 
   async next(): Promise<Received<Data>> {
     for (;;) {
-      const end = this.#text.indexOf("\n\n");
-      if (end !== -1) {
-        const block = this.#text.slice(0, end);
-        this.#text = this.#text.slice(end + 2);
-        const received = this.#read(block);
-        if (received !== undefined) return received;
-        continue;
-      }
-      const step = await this.#chunks.next();
-      if (step.done === true) return undefined;
-      this.#text += this.#decoder.decode(step.value, { stream: true });
+      const block = await this.#blocks.next();
+      if (block === undefined) return undefined;
+      const received = this.#read(block);
+      if (received !== undefined) return received;
     }
   }
 
-  /** The next event, whatever signs of life come before it. */
+  /** The next event, after any heartbeats. */
   async event(): Promise<ReceivedEvent<Data>> {
     for (;;) {
       const received = await this.next();
@@ -81,9 +68,8 @@ export class EventReader<Data = unknown> implements AsyncDisposable {
   }
 
   /** Breaks the connection. */
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.#left.abort();
-    await this.#chunks.next().catch(() => undefined);
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#blocks[Symbol.asyncDispose]();
   }
 
   #read(block: string): Received<Data> {

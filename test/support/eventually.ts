@@ -1,14 +1,18 @@
-const LOOKS_MS_MAX = 20_000;
+import { setTimeout as sleep } from "node:timers/promises";
 
-/** Looks again and again until it is as wanted. Each look is a request, so that none of them is in a hurry. */
+const POLL_MS = 10;
+const POLL_MS_MAX = 20_000;
+
+/** Polls, with a short pause, until the value is as wanted. */
 export async function eventually<Value>(
-  look: () => Promise<Value>,
+  poll: () => Promise<Value>,
   isThere: (value: Value) => boolean,
 ): Promise<Value> {
-  const endMs = performance.now() + LOOKS_MS_MAX;
+  const endMs = performance.now() + POLL_MS_MAX;
   for (;;) {
-    const value = await look();
+    const value = await poll();
     if (isThere(value)) return value;
     if (performance.now() > endMs) throw new Error(`it never came; at last: ${JSON.stringify(value)}`);
+    await sleep(POLL_MS);
   }
 }

@@ -1,4 +1,4 @@
-/** Somebody who follows a stream to its end, and all that it was shown on the way. */
+/** Reads a stream to its end and keeps everything it read. */
 export class Follower<Item> implements AsyncDisposable {
   readonly seen: Item[] = [];
   /** Resolves when the stream is over: to why it broke off, or to undefined. */
@@ -18,13 +18,13 @@ export class Follower<Item> implements AsyncDisposable {
   async sees(count: number, withinMs: number): Promise<readonly Item[]> {
     const { promise, resolve, reject } = Promise.withResolvers<readonly Item[]>();
     const complain = (why: string): void => reject(new Error(`${why}; ${this.seen.length} of ${count} came`));
-    const look = (): void => {
+    const check = (): void => {
       if (this.seen.length >= count) resolve(this.seen);
       else if (this.#isOver) this.ended.then((reason) => complain(`it ended: ${String(reason)}`), reject);
     };
     const timer = setTimeout(() => complain(`it took more than ${withinMs} ms`), withinMs);
-    this.#onChange = look;
-    look();
+    this.#onChange = check;
+    check();
     return promise.finally(() => clearTimeout(timer));
   }
 

@@ -35,7 +35,7 @@ export class TaskWork {
     return this.#post("status", { state: "working", ...said });
   }
 
-  /** Ends the turn: the answer comes as a message of its own. */
+  /** Ends the turn: the answer comes as a separate message. */
   async ask(said: object, state: "input-required" | "auth-required" = "input-required"): Promise<void> {
     await this.#post("status", { state, ...said });
     await this.#agent.acknowledge(this.#item);
@@ -62,7 +62,7 @@ export class TaskWork {
   }
 }
 
-/** An agent that runs no server: it takes its mail one message after the other and answers by plain HTTP. */
+/** An agent that runs no server: it leases one message after the other and answers by plain HTTP. */
 export class MailboxAgent implements AsyncDisposable {
   readonly id: string;
   readonly #relay: A2aRelay;
@@ -89,7 +89,7 @@ export class MailboxAgent implements AsyncDisposable {
     this.#headers = headers;
   }
 
-  /** Registers it and takes mail until it is disposed of, which fails if its work did. */
+  /** Registers it and takes messages until it is disposed of; disposal fails if its work did. */
   static async start(
     relay: A2aRelay,
     id: string,
@@ -106,7 +106,7 @@ export class MailboxAgent implements AsyncDisposable {
   static async next(relay: A2aRelay, id: string): Promise<TaskWork> {
     const agent = new MailboxAgent(relay, id, { work: async () => undefined });
     const item = await agent.#lease();
-    assert.ok(item, `no mail for ${id}`);
+    assert.ok(item, `no message for ${id}`);
     return new TaskWork(agent, item);
   }
 

@@ -19,7 +19,7 @@ export interface PushedRequest {
 /** What the receiver does with the request of this number, counted from 1. */
 export type Answering = (response: ServerResponse, number: number, request: PushedRequest) => void;
 
-/** Somebody's server, which answers, or does not, as a test says. */
+/** An HTTP server that answers, or does not, as a test says. */
 export class PushReceiver implements AsyncDisposable {
   readonly requests: PushedRequest[] = [];
   readonly #server: Server;

@@ -4,6 +4,7 @@ import { mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Readable, Writable } from "node:stream";
+import { childEnv } from "./child-env.ts";
 
 /** What it takes to follow a page of the documentation as a reader would. */
 
@@ -84,7 +85,7 @@ export class Terminal implements AsyncDisposable {
     const quiet = { NO_COLOR: "1", npm_config_offline: "true", npm_config_update_notifier: "false" };
     this.#process = spawn(`exec 2>&1; ${command}`, {
       cwd,
-      env: { PATH: process.env["PATH"] ?? "", ...quiet, ...env },
+      env: childEnv({ ...quiet, ...env }),
       // Its own group, as in a terminal: npm and what it starts are stopped together.
       detached: true,
       shell: "/bin/sh",
@@ -100,7 +101,7 @@ export class Terminal implements AsyncDisposable {
   /** All that was said, once it contains the pattern. */
   async said(pattern: RegExp, from = 0): Promise<string> {
     const { promise, resolve, reject } = Promise.withResolvers<string>();
-    const look = (): void => {
+    const check = (): void => {
       const said = this.output.slice(from);
       if (pattern.test(said)) resolve(said);
       else if (this.#process.exitCode !== null) reject(new Error(`${this.#command} ended:\n${this.output}`));
@@ -108,8 +109,8 @@ export class Terminal implements AsyncDisposable {
     const late = setTimeout(() => {
       reject(new Error(`${this.#command} did not say ${String(pattern)} in time:\n${this.output}`));
     }, STEP_MS_MAX);
-    this.#onOutput = look;
-    look();
+    this.#onOutput = check;
+    check();
     return promise.finally(() => clearTimeout(late));
   }
 

@@ -4,7 +4,7 @@ import { mkdtemp, rmdir } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** A file system of its own, small enough to be filled in a moment. */
+/** A separate file system, small enough to be filled in a moment. */
 export interface SmallDisk extends AsyncDisposable {
   readonly path: string;
   /** Takes all the room that is left. */
@@ -16,16 +16,16 @@ export interface SmallDisk extends AsyncDisposable {
 export function noSmallDisks(): string | false {
   if (process.platform !== "linux") return "a small disk is mounted with Linux's tmpfs";
   if (process.getuid?.() !== 0) return "only root can mount a small disk";
-  const place = join(tmpdir(), `a2a-relay-disk-trial-${process.pid}`);
+  const folder = join(tmpdir(), `a2a-relay-disk-trial-${process.pid}`);
   const { status, stderr } = spawnSync(
     "sh",
-    ["-c", 'mkdir "$0" && mount -t tmpfs -o size=64k none "$0"', place],
+    ["-c", 'mkdir "$0" && mount -t tmpfs -o size=64k none "$0"', folder],
     {
       encoding: "utf8",
     },
   );
-  spawnSync("umount", [place]);
-  rmSync(place, { recursive: true, force: true });
+  spawnSync("umount", [folder]);
+  rmSync(folder, { recursive: true, force: true });
   return status === 0 ? false : `a small disk cannot be mounted here: ${stderr.trim()}`;
 }
 

@@ -98,11 +98,11 @@ export class SocketClient implements AsyncDisposable {
   }
 
   /** Messages, from as many frames as it takes. */
-  async mail(count: number): Promise<readonly MailboxItem[]> {
-    const mail: MailboxItem[] = [];
-    while (mail.length < count) mail.push(...((await this.next()).messages ?? []));
-    assert.equal(mail.length, count);
-    return mail;
+  async messages(count: number): Promise<readonly MailboxItem[]> {
+    const items: MailboxItem[] = [];
+    while (items.length < count) items.push(...((await this.next()).messages ?? []));
+    assert.equal(items.length, count);
+    return items;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

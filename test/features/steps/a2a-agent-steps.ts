@@ -14,7 +14,7 @@ Given<RelayWorld>("an agent {word} that can {string}", async function (id: strin
 When<RelayWorld>("{word} finds {string} in its mailbox", async function (agent: string, body: string) {
   const found = ({ messages }: MailboxResponse) => messages.find(({ message }) => message.body === body);
   const read = () => this.client.readMailbox(agent, { wait_ms: PATIENCE_MS });
-  const message = found(await eventually(read, (mail) => found(mail) !== undefined));
+  const message = found(await eventually(read, (messages) => found(messages) !== undefined));
   const { id: message_id, to: recipient, thread_id, task_id } = message?.message ?? assert.fail();
   this.receipts.push({ message_id, stage: "accepted", recipient, thread_id, ...(task_id && { task_id }) });
 });

@@ -169,7 +169,7 @@ When<RelayWorld>("{word} asks {word} over A2A for lulu's task", async function (
   await attempt(this, this.a2a.caller.get(this.a2a.taskId));
 });
 
-Then<RelayWorld>("{word} finds no task of its own at {word}", async function (name: string, agent: string) {
+Then<RelayWorld>("{word} finds no own task at {word}", async function (name: string, agent: string) {
   await callWithKey(this, name, agent);
   assert.deepEqual(await this.a2a.caller.taskIds(), []);
 });

@@ -18,7 +18,7 @@ export interface A2aOutcome {
   readonly message?: A2aMessage;
 }
 
-/** An event of a stream; its id is known to whoever reads the wire. */
+/** An event of a stream; the wire gives its id. */
 export interface SeenEvent {
   readonly id?: string | undefined;
   readonly event: A2aStreamResponse;
@@ -75,13 +75,13 @@ export class OfficialCaller {
   }
 }
 
-/** What a scenario knows of those who call agents over A2A. */
+/** What a scenario knows of the A2A callers. */
 export class A2aScene {
-  /** The last task that somebody was told of. */
+  /** The last task that a caller was told of. */
   taskId = "";
   /** Why the caller was refused, by the name of the SDK's error. */
   refusal: string | undefined;
-  /** Where the last card was looked for. */
+  /** The path of the last card that was read. */
   cardPath = "";
   #caller: OfficialCaller | undefined;
   #pending: Promise<A2aOutcome> | undefined;
@@ -89,7 +89,7 @@ export class A2aScene {
   #wire: Promise<WireAnswer> | undefined;
 
   get caller(): OfficialCaller {
-    assert.ok(this.#caller, "nobody calls");
+    assert.ok(this.#caller, "no caller");
     return this.#caller;
   }
 
@@ -98,7 +98,7 @@ export class A2aScene {
   }
 
   get watching(): Follower<SeenEvent> {
-    assert.ok(this.#watching, "nobody watches");
+    assert.ok(this.#watching, "no watcher");
     return this.#watching;
   }
 
@@ -106,14 +106,14 @@ export class A2aScene {
     this.#watching = watching;
   }
 
-  /** Lets a call run on; its answer is looked at later. */
+  /** Lets a call run on; its answer is checked later. */
   begin(call: Promise<A2aOutcome>): void {
     call.catch(() => undefined);
     this.#pending = call;
   }
 
   async answer(): Promise<A2aOutcome> {
-    assert.ok(this.#pending, "nobody was asked");
+    assert.ok(this.#pending, "no agent was asked");
     const outcome = await this.#pending;
     this.taskId = outcome.task?.id ?? this.taskId;
     return outcome;
@@ -126,12 +126,12 @@ export class A2aScene {
   }
 
   async wireAnswer(): Promise<WireAnswer> {
-    assert.ok(this.#wire, "nobody was asked");
+    assert.ok(this.#wire, "no agent was asked");
     return this.#wire;
   }
 }
 
-/** A message of 1.0 from whoever asks. */
+/** A message of 1.0 from the caller. */
 export function userMessage(text: string, more: object = {}): object {
   return { messageId: crypto.randomUUID(), role: "ROLE_USER", parts: [{ text }], ...more };
 }

@@ -56,7 +56,7 @@ Then<RelayWorld>("the client is told that this version is not served", async fun
   assert.deepEqual([code, data[0]?.reason], [-32009, "VERSION_NOT_SUPPORTED"]);
 });
 
-When<RelayWorld>("somebody without a key asks {word} over A2A for lulu's task", function (agent: string) {
+When<RelayWorld>("a caller without a key asks {word} over A2A for lulu's task", function (agent: string) {
   const params = { id: this.a2a.taskId };
   this.a2a.beginOnWire(rpc(this, agent, { method: "GetTask", params }));
 });
@@ -65,8 +65,8 @@ Then<RelayWorld>("the relay answers {int}", async function (status: number) {
   assert.equal((await this.a2a.wireAnswer()).status, status);
 });
 
-When<RelayWorld>("somebody asks for {word}'s card at {word}", async function (agent: string, file: string) {
-  await lookAtCard(this, `/agents/${agent}/.well-known/${file}`);
+When<RelayWorld>("a caller asks for {word}'s card at {word}", async function (agent: string, file: string) {
+  await readCard(this, `/agents/${agent}/.well-known/${file}`);
 });
 
 Then<RelayWorld>(
@@ -94,10 +94,10 @@ Then<RelayWorld>(
   },
 );
 
-When<RelayWorld>("somebody who has that card asks for it again", async function () {
+When<RelayWorld>("a caller who has that card asks for it again", async function () {
   const { headers } = await this.a2a.wireAnswer();
   const etag = headers.get("etag") ?? assert.fail("the card has no ETag");
-  await lookAtCard(this, this.a2a.cardPath, { "if-none-match": etag });
+  await readCard(this, this.a2a.cardPath, { "if-none-match": etag });
 });
 
 Then<RelayWorld>("the relay says that it has not changed", async function () {
@@ -108,7 +108,7 @@ async function addressOf({ client }: RelayWorld, agent: string): Promise<string>
   return `${client.url}/agents/${(await client.agent(agent)).agent_id}/a2a`;
 }
 
-async function lookAtCard(
+async function readCard(
   world: RelayWorld,
   path: string,
   headers: Readonly<Record<string, string>> = {},

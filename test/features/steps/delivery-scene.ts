@@ -13,10 +13,10 @@ import type { PushReceiver } from "../../support/push-receiver.ts";
 /** An agent's socket, and what came over it. */
 export interface OpenSocket {
   readonly channel: SocketChannel;
-  readonly mail: Follower<InboxFrame>;
+  readonly frames: Follower<InboxFrame>;
 }
 
-/** What a scenario knows of how mail comes: who listens, who is called, and what signs. */
+/** What a scenario knows of delivery: who listens, who is called, and what signs. */
 export class DeliveryScene {
   /** Who listens to its mailbox, by its short name. */
   readonly listeners = new Map<string, Follower<StreamedItem>>();
@@ -32,7 +32,7 @@ export class DeliveryScene {
   #receiver: PushReceiver | undefined;
 
   get receiver(): PushReceiver {
-    assert.ok(this.#receiver, "nobody is called");
+    assert.ok(this.#receiver, "no webhook is called");
     return this.#receiver;
   }
 

@@ -22,7 +22,7 @@ When<RelayWorld>(
   "{word} writes {int} messages to {word}, and the connection breaks after each {int} that {word} hears",
   async function (from: string, count: number, to: string, each: number, listener: string) {
     const { line } = this.delivery;
-    assert.ok(line, "nobody listens");
+    assert.ok(line, "no agent listens");
     const writing = (async (): Promise<void> => {
       for (let number = 1; number <= count; number += 1) {
         await send(this, { from, to, body: `第 ${number} 封` });
@@ -85,11 +85,11 @@ Given<RelayWorld>(
   async function (first: string, second: string) {
     for (const name of [first, second]) {
       const channel = await this.client.openSocket(name);
-      const mail = new Follower(({ signal }) => {
+      const frames = new Follower(({ signal }) => {
         signal.addEventListener("abort", () => void channel.close(), { once: true });
         return channel.frames();
       });
-      this.delivery.sockets.set(name, { channel, mail: this.use(mail) });
+      this.delivery.sockets.set(name, { channel, frames: this.use(frames) });
     }
   },
 );
@@ -103,7 +103,7 @@ When<RelayWorld>(
 );
 
 Then<RelayWorld>("{word} gets {string} over its socket", async function (name: string, body: string) {
-  const [frame] = await this.delivery.socket(name).mail.sees(1, PATIENCE_MS);
+  const [frame] = await this.delivery.socket(name).frames.sees(1, PATIENCE_MS);
   assert.ok(frame?.type === "mail");
   assert.deepEqual(
     frame.messages.map(({ message }) => message.body),
@@ -141,12 +141,12 @@ Given<RelayWorld>("a program that signs for {word}", async function (agent: stri
 
 When<RelayWorld>("the program posts {string} to {word}", async function (body: string, to: string) {
   const { signing } = this.delivery;
-  assert.ok(signing, "nobody signs");
+  assert.ok(signing, "no sender signs");
   this.delivery.posted = await signMessage({ to, body }, signing);
   await this.client.inbox(this.delivery.posted);
 });
 
-When<RelayWorld>("somebody posts the same once more", async function () {
+When<RelayWorld>("a sender posts the same once more", async function () {
   const { posted } = this.delivery;
   assert.ok(posted, "nothing was posted");
   await this.attempt(() => this.client.inbox(posted));

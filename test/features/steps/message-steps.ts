@@ -8,7 +8,7 @@ const REASONS: Readonly<Record<string, RelayErrorCode>> = {
   "another worker has taken over": "lease_lost",
   "it does not know them": "unauthenticated",
   "it was posted before": "conflict",
-  "nobody has that name": "unknown_agent",
+  "no agent has that name": "unknown_agent",
   "that is not allowed": "permission_denied",
   "the key belongs to another message": "conflict",
   "the task is finished": "task_finished",
@@ -78,7 +78,7 @@ When<RelayWorld>("{int} {word} pass", function (count: number, unit: string) {
   this.letPass(count * unitMs);
 });
 
-When<RelayWorld>(/^(\S+) reads its mail(?: once more)?$/, async function (reader: string) {
+When<RelayWorld>(/^(\S+) reads its messages(?: once more)?$/, async function (reader: string) {
   this.found = (await this.client.readMailbox(reader)).messages;
 });
 

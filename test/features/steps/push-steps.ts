@@ -17,7 +17,7 @@ Given<RelayWorld>("a relay that may call servers on this machine", async functio
   await this.start();
 });
 
-Given<RelayWorld>("{word}'s server, which is called when there is mail", async function (name: string) {
+Given<RelayWorld>("{word}'s server, which is called when there is a message", async function (name: string) {
   const receiver = this.use(await PushReceiver.open());
   const { agent_id } = await this.client.agent(name);
   const registration = { agent_id, callback_url: receiver.url, push: "webhook" } as const;

@@ -76,7 +76,7 @@ export class RelayWorld extends World {
     this.#client = this.clientWith(this.operatorKey, url);
   }
 
-  /** The relay as whoever holds the key sees it. */
+  /** A client of the relay with this key. */
   clientWith(apiKey: string | undefined, url = this.client.url): RelayClient {
     return new RelayClient({ url, apiKey });
   }
@@ -98,7 +98,7 @@ export class RelayWorld extends World {
     await this.#child.kill("SIGKILL");
   }
 
-  /** Moves the relay's clock, so that nobody has to wait for days. */
+  /** Moves the relay's clock, so that a scenario need not wait for days. */
   letPass(durationMs: number): void {
     this.#aheadMs += durationMs;
   }

@@ -13,7 +13,7 @@ Given<RelayWorld>("a relay that asks for keys", async function () {
 });
 
 Given<RelayWorld>(
-  "the agents {word}, {word} and {word} with keys of their own",
+  "the agents {word}, {word} and {word} with their own keys",
   async function (first: string, second: string, third: string) {
     for (const id of [first, second, third]) await register(this, OPERATOR_KEY, id);
   },
@@ -32,11 +32,11 @@ Given<RelayWorld>(
   },
 );
 
-When<RelayWorld>("somebody without a key lists the agents", async function () {
+When<RelayWorld>("a caller without a key lists the agents", async function () {
   await this.attempt(() => this.clientWith(undefined).agents());
 });
 
-When<RelayWorld>("somebody with the key {string} lists the agents", async function (key: string) {
+When<RelayWorld>("a caller with the key {string} lists the agents", async function (key: string) {
   await this.attempt(() => this.clientWith(key).agents());
 });
 
@@ -190,7 +190,7 @@ function keyIdOf(world: RelayWorld, name: string): string {
   return world.keys.get(name)?.split(".", 1)[0] ?? "";
 }
 
-/** One call as whoever holds the key; a refusal is thrown as the client would. */
+/** One call with the key; a refusal is thrown as the client does. */
 async function call(
   world: RelayWorld,
   key: string | undefined,

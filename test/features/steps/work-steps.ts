@@ -4,7 +4,7 @@ import { send } from "./message-steps.ts";
 import { type LeasedMessage, PATIENCE_MS, type RelayWorld } from "./relay-world.ts";
 
 const MINUTE_MS = 60_000;
-/** The relay of the features looks for silent workers every 10 ms; by then it would have given the work away. */
+/** The relay of the features checks for silent workers every 10 ms; by then it would have given the work away. */
 const UNCHANGED_MS = 300;
 
 When<RelayWorld>(
@@ -156,7 +156,7 @@ async function finish(world: RelayWorld, worker: string, text: string): Promise<
   await world.client.completeTask(taskId, { text, lease_id: lease.id });
 }
 
-/** Whoever answers has read the message before. */
+/** An agent answers a message that it has read. */
 async function answer(
   world: RelayWorld,
   agent: string,

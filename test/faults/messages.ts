@@ -35,17 +35,17 @@ export async function send(
   return ask<SendResponse>(url, "POST", "/messages", { from: ADA, to: BOB, body, ...more });
 }
 
-export async function post(
+export async function createMessage(
   url: string,
   body: string,
   more: Readonly<Record<string, unknown>> = {},
 ): Promise<CreatedMessage> {
   const reply = await send(url, body, more);
   assert.equal(reply.status, 201, JSON.stringify(reply.body));
-  return postedFrom(reply, body);
+  return createdFrom(reply, body);
 }
 
-export function postedFrom({ body: { receipt } }: Reply<SendResponse>, body: string): CreatedMessage {
+export function createdFrom({ body: { receipt } }: Reply<SendResponse>, body: string): CreatedMessage {
   return { messageId: receipt.message_id, taskId: receipt.task_id, body };
 }
 

@@ -1,0 +1,79 @@
+import { dirname, join } from "node:path";
+import { describe, it } from "node:test";
+import { assertNone, lineOf, sources } from "./support/tree.ts";
+
+/** Folders of the packages: they depend on each other in one direction, and each can be surveyed. */
+
+const FOLDER_FILES_MAX = 20;
+
+interface Import {
+  readonly from: string;
+  readonly to: string;
+  /** `file:line specifier`. */
+  readonly where: string;
+}
+
+describe("the folders of the packages", () => {
+  it("have no cycles, type imports counted", () => {
+    const imports = [...sources].flatMap(([path, text]) => importsOf(path, text));
+    const cycles = cyclesOf(imports);
+    assertNone(
+      cycles.flatMap((folders) => [
+        `a cycle of ${folders.join(", ")}:`,
+        ...imports
+          .filter(({ from, to }) => folders.includes(from) && folders.includes(to))
+          .map(({ where, to }) => `  ${where} (${to})`),
+      ]),
+    );
+  });
+
+  it(`have at most ${FOLDER_FILES_MAX} sources each`, () => {
+    const byFolder = Map.groupBy(sources.keys(), (path) => dirname(path));
+    const full = [...byFolder].filter(([, paths]) => paths.length > FOLDER_FILES_MAX);
+    assertNone(full.map(([folder, paths]) => `${folder} has ${paths.length} sources`));
+  });
+
+  it("declare each exported type once in a package", () => {
+    const declared = [...sources].flatMap(([path, text]) =>
+      [...text.matchAll(/^export (?:declare |abstract )*(?:interface|type|class) (\w+)/gm)].map((match) => ({
+        key: `${path.split("/")[1]} ${match[1]}`,
+        where: `${path}:${lineOf(text, match.index)}`,
+      })),
+    );
+    const repeated = [...Map.groupBy(declared, ({ key }) => key)].filter(([, list]) => list.length > 1);
+    assertNone(repeated.map(([key, list]) => `${key}: ${list.map(({ where }) => where).join(", ")}`));
+  });
+});
+
+/** The imports of a source from other folders. */
+function importsOf(path: string, text: string): readonly Import[] {
+  const from = dirname(path);
+  return [...text.matchAll(/\b(?:from|import) ?\(?"(\.[^"]+)"/g)].flatMap((match) => {
+    const specifier = match[1] ?? "";
+    const to = dirname(join(from, specifier));
+    return to === from ? [] : [{ from, to, where: `${path}:${lineOf(text, match.index)} ${specifier}` }];
+  });
+}
+
+/** Groups of folders that reach each other. */
+function cyclesOf(imports: readonly Import[]): readonly (readonly string[])[] {
+  const next = Map.groupBy(imports, ({ from }) => from);
+  const reached = new Map<string, ReadonlySet<string>>();
+  for (const start of next.keys()) {
+    const seen = new Set<string>();
+    const open = [start];
+    for (let folder = open.pop(); folder !== undefined; folder = open.pop()) {
+      for (const { to } of next.get(folder) ?? []) {
+        if (seen.has(to)) continue;
+        seen.add(to);
+        open.push(to);
+      }
+    }
+    reached.set(start, seen);
+  }
+  const inCycle = [...reached].filter(([folder, seen]) => seen.has(folder)).map(([folder]) => folder);
+  const groups = Map.groupBy(inCycle, (folder) =>
+    inCycle.find((other) => reached.get(other)?.has(folder) && reached.get(folder)?.has(other)),
+  );
+  return [...groups.values()];
+}
