@@ -9,7 +9,7 @@ import { type Pause, PollLoop } from "./loops.ts";
 const PROVEN_MAX = 10_000;
 
 /**
- * Pushes updates of tasks to A2A callers: one update after the other of each configuration, many configurations at once.
+ * Pushes updates of tasks to A2A callers: in order for each configuration, many configurations at once.
  * An update makes its configurations due in the store, so that no task has to be watched.
  */
 export class TaskPusher implements AsyncDisposable {

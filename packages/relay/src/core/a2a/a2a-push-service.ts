@@ -69,7 +69,7 @@ export class A2aPushService {
     this.#parts = parts;
   }
 
-  /** Refuses what `attach` would refuse, before the message is sent. `task` is undefined where the message begins one. */
+  /** Refuses what `attach` would refuse, before the message is sent. `task` is undefined for a new task. */
   async check(caller: A2aCaller, config: unknown, task?: TaskRecord): Promise<void> {
     await this.#assertPushed(caller, caller.agentId);
     const wish = this.#wishOf(caller, parseConfig(config));

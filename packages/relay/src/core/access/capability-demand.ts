@@ -1,8 +1,6 @@
 import { type AgentId, type DuplicateRisk, quote, RelayError } from "@a2a-relay/protocol";
 import type { EventDraft } from "../ports/journal.ts";
-
-const PAIRED = ["send", "recv", "respond"] as const;
-export type PairedVerb = (typeof PAIRED)[number];
+import { PAIRED_VERBS, pairedAction, type PairedVerb } from "../rules/paired-action.ts";
 
 const PLAIN = ["a2a.repair.requeue", "a2a.repair.force_error", "a2a.compact"] as const;
 export type PlainAction = (typeof PLAIN)[number];
@@ -16,20 +14,15 @@ export type WrittenAction =
 export function parseAction(text: string): WrittenAction {
   const plain = PLAIN.find((each) => each === text);
   if (plain !== undefined) return { plain };
-  for (const verb of PAIRED) {
+  for (const verb of PAIRED_VERBS) {
     const prefix = `a2a.${verb}.`;
     const peer = text.startsWith(prefix) ? text.slice(prefix.length) : "";
     if (peer !== "" && !peer.includes("*")) return { verb, peer };
   }
   throw new RelayError(
     "invalid_argument",
-    `action: ${quote(text)} is none of ${[...PAIRED.map((verb) => `a2a.${verb}.<agent>`), ...PLAIN].join(", ")}; there are no wildcards`,
+    `action: ${quote(text)} is none of ${[...PAIRED_VERBS.map((verb) => `a2a.${verb}.<agent>`), ...PLAIN].join(", ")}; there are no wildcards`,
   );
-}
-
-/** People read the form with the agent's name; the relay signs and compares the form with its public key. */
-export function pairedAction(verb: PairedVerb, peer: string): string {
-  return `a2a.${verb}.${peer}`;
 }
 
 /** A message that creates a task, or asks for more work on it. */

@@ -2,13 +2,13 @@ import { type AgentId, RelayError } from "@a2a-relay/protocol";
 import type { CapabilityRecord } from "../ports/access.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Changes, RelayStore } from "../ports/relay-store.ts";
+import { pairedAction } from "../rules/paired-action.ts";
 import { isRemote } from "../rules/remote-address.ts";
 import {
   actOf,
   checkEvent,
   type CheckOutcome,
   type Demand,
-  pairedAction,
   type RepairDemand,
   type RepairWish,
   requiredActions,

@@ -1,4 +1,4 @@
-import { type AgentId, RelayError } from "@a2a-relay/protocol";
+import { type AgentId, type ItemResult, RelayError, toErrorBody } from "@a2a-relay/protocol";
 import type { Clock } from "../ports/clock.ts";
 import { combine, decideAndCommit, type Decision } from "../mechanisms/commit-retry.ts";
 import type { Changes, RelayStore } from "../ports/relay-store.ts";
@@ -135,4 +135,19 @@ export async function markDelivered(
     // A full disk does not prevent reading: a later read writes the mark.
     if (RelayError.from(reason).code !== "storage_full") throw reason;
   }
+}
+
+/** One result per change, in order. */
+export function resultsOf(
+  acts: readonly RequestedChange[],
+  outcomes: readonly DeliveryOutcome[],
+): readonly ItemResult[] {
+  return acts.map(({ messageId: message_id }, index) => {
+    const outcome = outcomes[index];
+    return outcome instanceof RelayError ? failedItem(message_id, outcome) : { message_id, ok: true };
+  });
+}
+
+export function failedItem(message_id: string, error: RelayError): ItemResult {
+  return { message_id, ok: false, ...toErrorBody(error) };
 }

@@ -23,7 +23,6 @@ import {
   type ReleaseResponse,
   RenewRequestSchema,
   type RenewResponse,
-  toErrorBody,
 } from "@a2a-relay/protocol";
 import type { Verb } from "../ports/access.ts";
 import type { RespondDemand } from "../access/capability-demand.ts";
@@ -44,13 +43,7 @@ import type { WaitQuota } from "../access/wait-quota.ts";
 import { isGone, type WaitOptions } from "../mechanisms/wait-options.ts";
 import type { EventDraft } from "../ports/journal.ts";
 import { deliveryEvent } from "../rules/task-changes.ts";
-import {
-  DeliveryChanges,
-  type DeliveryOutcome,
-  markDelivered,
-  type RequestedChange,
-  unreadIn,
-} from "./delivery-changes.ts";
+import { DeliveryChanges, failedItem, markDelivered, resultsOf, unreadIn } from "./delivery-changes.ts";
 import type { DeliveryPurpose, DeliveryRecord, MailboxMessage } from "../ports/deliveries.ts";
 import { acknowledge, assertMayFinish, fail, release } from "../rules/delivery-state.ts";
 import { viewDelivery, viewLease, viewMailboxItem } from "./delivery-view.ts";
@@ -382,20 +375,6 @@ function leasesOf(request: ReleaseRequest): readonly LeaseRef[] {
     "invalid_argument",
     "leases: give a list of {message_id, lease_id}, or the two for one",
   );
-}
-
-function resultsOf(
-  acts: readonly RequestedChange[],
-  outcomes: readonly DeliveryOutcome[],
-): readonly ItemResult[] {
-  return acts.map(({ messageId: message_id }, index) => {
-    const outcome = outcomes[index];
-    return outcome instanceof RelayError ? failedItem(message_id, outcome) : { message_id, ok: true };
-  });
-}
-
-function failedItem(message_id: string, error: RelayError): ItemResult {
-  return { message_id, ok: false, ...toErrorBody(error) };
 }
 
 function leasedEvent(delivery: DeliveryRecord, atMs: number): EventDraft {

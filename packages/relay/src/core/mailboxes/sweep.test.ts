@@ -6,7 +6,7 @@ import { refused } from "../../../testing/refusal.ts";
 const SAFE = { idempotency: { duplicate_safety: "idempotent", key: "k1" } } as const;
 
 describe("expiry", () => {
-  it("settles a message at its very millisecond, seven days after it came unless its sender said otherwise", async () => {
+  it("settles a message at its very millisecond, by default seven days after it came", async () => {
     await using core = await coreOnMemory();
     const week = (await core.send()).receipt.message_id;
     const soon = (await core.send({ expires_at: new Date(core.clock.nowMs() + 1_000).toISOString() })).receipt

@@ -6,9 +6,9 @@ import { messageIdOf, outcomesOf } from "../../../testing/outcomes.ts";
 import { refused } from "../../../testing/refusal.ts";
 import type { SendOutcome } from "./send-batch.ts";
 
-type NewMessage = Readonly<Record<string, unknown>>;
+type Draft = Readonly<Record<string, unknown>>;
 
-function message(more: NewMessage = {}): NewMessage {
+function aMessage(more: Draft = {}): Draft {
   return { from: LULU, to: ZHIWEI, body: "知微你好", ...more };
 }
 
@@ -26,7 +26,7 @@ describe("a batch", () => {
     await using core = await coreOnMemory();
     const results = await batch(
       core,
-      Array.from({ length: LIMITS.batchMessagesMax }, (_, index) => message({ body: `第 ${index} 封` })),
+      Array.from({ length: LIMITS.batchMessagesMax }, (_, index) => aMessage({ body: `第 ${index} 封` })),
     );
     assert.deepEqual(new Set(outcomesOf(results)), new Set(["created"]));
     assert.deepEqual(
@@ -38,7 +38,7 @@ describe("a batch", () => {
   it("counts messages that share an id once, however many there are", async () => {
     await using core = await coreOnMemory();
     const messages = Array.from({ length: 20 }, (_, n) =>
-      message({ id: "同一个", idempotency_key: `k${n}` }),
+      aMessage({ id: "同一个", idempotency_key: `k${n}` }),
     );
     const outcomes = outcomesOf(await batch(core, messages));
     assert.deepEqual(outcomes, ["created", ...Array.from({ length: 19 }, () => "conflict")]);
@@ -48,11 +48,11 @@ describe("a batch", () => {
   it("answers each message for itself", async () => {
     await using core = await coreOnMemory();
     const results = await batch(core, [
-      message({ body: "一" }),
-      message({ to: "stranger" }),
-      message({ body: "二" }),
-      message({ attachments: ["a"] }),
-      message({ body: "三" }),
+      aMessage({ body: "一" }),
+      aMessage({ to: "stranger" }),
+      aMessage({ body: "二" }),
+      aMessage({ attachments: ["a"] }),
+      aMessage({ body: "三" }),
     ]);
     assert.deepEqual(outcomesOf(results), [
       "created",
@@ -70,11 +70,11 @@ describe("a batch", () => {
   it("answers a message that is none for itself too", async () => {
     await using core = await coreOnMemory();
     const results = await batch(core, [
-      message(),
-      message({ body: 7 }),
-      message({ body: "\ud800" }),
+      aMessage(),
+      aMessage({ body: 7 }),
+      aMessage({ body: "\ud800" }),
       "text",
-      message(),
+      aMessage(),
     ]);
     assert.deepEqual(outcomesOf(results), [
       "created",
@@ -89,10 +89,10 @@ describe("a batch", () => {
     await using core = await coreOnMemory();
     const { receipt } = await core.send({ idempotency_key: "k1" });
     const results = await batch(core, [
-      message({ idempotency_key: "k1" }),
-      message({ idempotency_key: "k2" }),
-      message({ idempotency_key: "k2" }),
-      message({ idempotency_key: "k2", body: "别的" }),
+      aMessage({ idempotency_key: "k1" }),
+      aMessage({ idempotency_key: "k2" }),
+      aMessage({ idempotency_key: "k2" }),
+      aMessage({ idempotency_key: "k2", body: "别的" }),
     ]);
     assert.deepEqual(outcomesOf(results), ["seen", "created", "seen", "conflict"]);
     assert.equal(messageIdOf(results[0]), receipt.message_id);
@@ -103,8 +103,8 @@ describe("a batch", () => {
   it("may hold an answer to a message before it", async () => {
     await using core = await coreOnMemory();
     const results = await batch(core, [
-      message({ id: "ask", type: "request" }),
-      message({ from: ZHIWEI, to: LULU, type: "reply", reply_to: "ask", body: "好" }),
+      aMessage({ id: "ask", type: "request" }),
+      aMessage({ from: ZHIWEI, to: LULU, type: "reply", reply_to: "ask", body: "好" }),
     ]);
     assert.deepEqual(outcomesOf(results), ["created", "created"]);
     const [task] = (await core.tasks.list(core.operator, {})).tasks;
@@ -113,7 +113,7 @@ describe("a batch", () => {
 
   it("may hold heartbeats", async () => {
     await using core = await coreOnMemory();
-    const results = await batch(core, [message({ type: "heartbeat" }), message()]);
+    const results = await batch(core, [aMessage({ type: "heartbeat" }), aMessage()]);
     assert.deepEqual(outcomesOf(results), ["created", "created"]);
     assert.equal((await core.inboxOf(ZHIWEI)).length, 1);
   });
@@ -121,17 +121,17 @@ describe("a batch", () => {
   it("is refused message by message while the mailbox is full", async () => {
     await using core = await coreOnMemory({ mailboxOpenMax: 1 });
     await core.send();
-    const results = await batch(core, [message(), message({ from: ZHIWEI, to: LULU }), message()]);
+    const results = await batch(core, [aMessage(), aMessage({ from: ZHIWEI, to: LULU }), aMessage()]);
     assert.deepEqual(outcomesOf(results), ["mailbox_full", "created", "mailbox_full"]);
   });
 
   it("has at least one message and at most as many as the limit says", async () => {
     await using core = await coreOnMemory();
     await refused(batch(core, []), "invalid_argument");
-    const many = Array.from({ length: LIMITS.batchMessagesMax + 1 }, () => message());
+    const many = Array.from({ length: LIMITS.batchMessagesMax + 1 }, () => aMessage());
     await refused(batch(core, many), "too_large", /500/);
     await refused(core.messages.sendBatch(core.operator, {}), "invalid_argument");
-    await refused(core.messages.sendBatch(core.operator, [message()]), "invalid_argument");
+    await refused(core.messages.sendBatch(core.operator, [aMessage()]), "invalid_argument");
     assert.equal((await core.inboxOf(ZHIWEI)).length, 0);
   });
 });
@@ -139,7 +139,7 @@ describe("a batch", () => {
 describe("an atomic batch", () => {
   it("is accepted whole, in its own order", async () => {
     await using core = await coreOnMemory();
-    const results = await batch(core, [message({ body: "一" }), message({ type: "request" })], true);
+    const results = await batch(core, [aMessage({ body: "一" }), aMessage({ type: "request" })], true);
     assert.deepEqual(outcomesOf(results), ["created", "created"]);
     assert.deepEqual(
       (await core.inboxOf(ZHIWEI)).map(({ message_id }) => message_id),
@@ -148,17 +148,17 @@ describe("an atomic batch", () => {
   });
 
   const wrong: readonly [what: string, message: unknown][] = [
-    ["an unknown recipient", message({ to: "stranger" })],
-    ["an attachment", message({ attachments: ["a"] })],
-    ["a wrong type", message({ body: 7 })],
-    ["a heartbeat", message({ type: "heartbeat" })],
-    ["an unknown task", message({ task_id: "nothing" })],
+    ["an unknown recipient", aMessage({ to: "stranger" })],
+    ["an attachment", aMessage({ attachments: ["a"] })],
+    ["a wrong type", aMessage({ body: 7 })],
+    ["a heartbeat", aMessage({ type: "heartbeat" })],
+    ["an unknown task", aMessage({ task_id: "nothing" })],
   ];
   for (const [what, bad] of wrong) {
     it(`is refused whole for ${what}, and nothing is sent`, async () => {
       await using core = await coreOnMemory();
       const before = await core.store.chainHead("default");
-      await assert.rejects(batch(core, [message(), bad, message()], true), /messages[[.]1/);
+      await assert.rejects(batch(core, [aMessage(), bad, aMessage()], true), /messages[[.]1/);
       assert.deepEqual(await core.store.chainHead("default"), before);
       assert.equal((await core.inboxOf(ZHIWEI)).length, 0);
     });
@@ -167,7 +167,7 @@ describe("an atomic batch", () => {
   it("is refused whole for a conflict with what was sent before", async () => {
     await using core = await coreOnMemory();
     await core.send({ idempotency_key: "k1", body: "甲" });
-    const messages = [message({ idempotency_key: "k2" }), message({ idempotency_key: "k1", body: "乙" })];
+    const messages = [aMessage({ idempotency_key: "k2" }), aMessage({ idempotency_key: "k1", body: "乙" })];
     const error = await refused(batch(core, messages, true), "conflict", /nothing was sent/);
     assert.equal(error.details?.["index"], 1);
     assert.equal((await core.inboxOf(ZHIWEI)).length, 1);
@@ -175,7 +175,7 @@ describe("an atomic batch", () => {
 
   it("can be repeated as a whole", async () => {
     await using core = await coreOnMemory();
-    const messages = [message({ idempotency_key: "k1" }), message({ idempotency_key: "k2" })];
+    const messages = [aMessage({ idempotency_key: "k1" }), aMessage({ idempotency_key: "k2" })];
     const first = await batch(core, messages, true);
     const again = await batch(core, messages, true);
     assert.deepEqual(outcomesOf(again), ["seen", "seen"]);
@@ -184,10 +184,10 @@ describe("an atomic batch", () => {
 
   it("holds no message twice", async () => {
     await using core = await coreOnMemory();
-    const twice = [message({ idempotency_key: "k1" }), message({ idempotency_key: "k1" })];
+    const twice = [aMessage({ idempotency_key: "k1" }), aMessage({ idempotency_key: "k1" })];
     await refused(batch(core, twice, true), "conflict", /^messages\[1\]: .*messages\[0\].*"k1"/);
     await refused(
-      batch(core, [message({ id: "m1" }), message({ id: "m1", body: "别的" })], true),
+      batch(core, [aMessage({ id: "m1" }), aMessage({ id: "m1", body: "别的" })], true),
       "conflict",
       /m1/,
     );
@@ -198,7 +198,7 @@ describe("an atomic batch", () => {
     await using core = await coreOnMemory();
     const { receipt } = await core.send({ type: "request" });
     const taskId = receipt.task_id ?? "";
-    const two = [message({ task_id: taskId, body: "一" }), message({ task_id: taskId, body: "二" })];
+    const two = [aMessage({ task_id: taskId, body: "一" }), aMessage({ task_id: taskId, body: "二" })];
     const error = await refused(batch(core, two, true), "conflict", new RegExp(`task ${taskId}`));
     assert.deepEqual(error.details, { index: 1, other: 0 });
     assert.equal((await core.inboxOf(ZHIWEI)).length, 1);

@@ -11,9 +11,7 @@ import type { Clock } from "../ports/clock.ts";
 import type { Identifiers } from "../ports/ids.ts";
 import type { SendKey } from "../ports/messages.ts";
 import type { Changes, Clash, RelayStore } from "../ports/relay-store.ts";
-import type { TaskRecord } from "../ports/tasks.ts";
 import type { RemoteAgents } from "../registration/remote-agents.ts";
-import { digestOf } from "../rules/digest.ts";
 import { isRemote } from "../rules/remote-address.ts";
 import { decideSend, type SendInput, type SendRecords, type SendResult } from "./decide-send.ts";
 import {
@@ -23,9 +21,9 @@ import {
   type MessageDraft,
   parseMessageDraft,
   sendKeyOf,
-  taskKindOf,
   type TaskNaming,
 } from "./message-draft.ts";
+import { idempotencyKeyOf, loadRecords } from "./send-records.ts";
 import { answerDigest, answerState } from "./task-effect.ts";
 
 export interface SendParts {
@@ -188,7 +186,8 @@ export async function loadAndDecide(
   const before = await sentBefore(parts, principal.tenant, message);
   if (before !== undefined) return { changes: undefined, answer: before };
   if (clash !== undefined) await refuseClash(parts, principal.tenant, message, clash);
-  const records = await loadRecords(parts, principal, message);
+  const { draft, options, sender, recipient } = message;
+  const records = await loadRecords(parts, principal, { draft, naming: options.naming, sender, recipient });
   const input = inputOf(parts, principal.tenant, message, records);
   const answered = await answeredBefore(parts, input);
   if (answered !== undefined) return { changes: undefined, answer: answered };
@@ -248,102 +247,6 @@ async function refuseClash(
     }
     default:
   }
-}
-
-/** The records that the message refers to. A second read follows ids that the first found. */
-async function loadRecords(
-  parts: SendParts,
-  principal: Principal,
-  { draft, options, sender, recipient }: AddressedMessage,
-): Promise<SendRecords> {
-  const { store } = parts;
-  const { tenant } = principal;
-  if (options.naming !== undefined) await assertOwnName(store, tenant, options.naming);
-  const original = draft.replyTo === undefined ? undefined : await store.message(tenant, draft.replyTo);
-  const isParty = original?.sender === sender || original?.recipient === sender;
-  if (draft.kind === "reply" && draft.replyTo !== undefined && !isParty) {
-    throw new RelayError("not_found", `reply_to: ${sender} has no message ${draft.replyTo}`);
-  }
-  const answersTask = draft.kind === "reply" || draft.kind === "status" || draft.kind === "handoff";
-  const taskId = draft.taskId ?? (answersTask && isParty ? (original?.taskId ?? undefined) : undefined);
-  const task = taskId === undefined ? undefined : await store.task(tenant, taskId);
-  await assertSeesTask(parts, principal, draft, sender, task);
-  const parent = draft.parentId === undefined ? undefined : await store.task(tenant, draft.parentId);
-  if (draft.parentId !== undefined) await assertSeesParent(parts, principal, draft.parentId, parent);
-  const decidesProposal = draft.given.decision !== undefined && isParty && original !== undefined;
-  return {
-    original: isParty ? original : undefined,
-    originalDelivery: decidesProposal ? await store.delivery(tenant, original.id) : undefined,
-    task,
-    taskDeliveries: task === undefined ? [] : await store.openDeliveriesOfTask(tenant, task.id),
-    askingDelivery: task === undefined ? undefined : await store.delivery(tenant, task.messageId),
-    artifacts: task === undefined ? [] : await store.artifacts(tenant, task.id),
-    parent,
-    ...(await loadSameWork(parts, tenant, { draft, sender, recipient, task })),
-  };
-}
-
-/** A sender that names a task of others learns nothing about it. */
-async function assertSeesTask(
-  { guard }: SendParts,
-  principal: Principal,
-  { taskId }: MessageDraft,
-  sender: AgentId,
-  task: TaskRecord | undefined,
-): Promise<void> {
-  const isParty = task !== undefined && (task.requester === sender || task.assignee === sender);
-  if (taskId !== undefined && !isParty) {
-    throw new RelayError("not_found", `task_id: there is no task ${taskId}`);
-  }
-  if (!isParty) return;
-  const target = { parties: [task.requester, task.assignee], atMs: task.createdAtMs };
-  await guard.authorize(principal, "tasks.read", target, `task_id: there is no task ${task.id}`);
-}
-
-async function assertSeesParent(
-  { guard }: SendParts,
-  principal: Principal,
-  parentId: string,
-  parent: TaskRecord | undefined,
-): Promise<void> {
-  const unseen = `parent: there is no task ${parentId}`;
-  const parties = parent === undefined ? [] : [parent.requester, parent.assignee];
-  await guard.authorize(principal, "tasks.read", { parties, atMs: parent?.createdAtMs }, unseen);
-  if (parent === undefined) throw new RelayError("not_found", unseen);
-}
-
-/** A client's name for a task must not be the relay's id of another: workers and scopes would confuse them. */
-async function assertOwnName(store: RelayStore, tenant: string, { clientTaskId }: TaskNaming): Promise<void> {
-  if ((await store.task(tenant, clientTaskId)) === undefined) return;
-  throw new RelayError("conflict", `id: "${clientTaskId}" is the relay's own name of a task; use a new id`);
-}
-
-/** Idempotent work that was done before, or is under way, for the same sender. Other work is never shared. */
-async function loadSameWork(
-  { store, clock }: SendParts,
-  tenant: string,
-  asked: Pick<AddressedMessage, "draft" | "sender" | "recipient"> & { readonly task: TaskRecord | undefined },
-): Promise<Pick<SendRecords, "resultKey" | "cached" | "running">> {
-  const { draft, sender, recipient, task } = asked;
-  const makesTask = task === undefined && (draft.kind === "request" || draft.kind === "handoff");
-  const key = idempotencyKeyOf(draft);
-  if (!makesTask || draft.duplicateSafety !== "idempotent" || key === "") {
-    return { resultKey: undefined, cached: undefined, running: undefined };
-  }
-  // Agents of older stores have no key; their ids stay reserved to them.
-  const resultKey = digestOf([
-    (await store.publicKeyOf(tenant, sender)) ?? sender,
-    (await store.publicKeyOf(tenant, recipient)) ?? recipient,
-    taskKindOf(draft.given) ?? draft.body,
-    key,
-  ]);
-  const cached = await store.cachedResult(tenant, resultKey, clock.nowMs());
-  const running = cached === undefined ? await store.unfinishedWithResultKey(tenant, resultKey) : undefined;
-  return { resultKey, cached, running };
-}
-
-function idempotencyKeyOf({ idempotencyKey }: MessageDraft): string {
-  return idempotencyKey?.trim() ?? "";
 }
 
 function inputOf(

@@ -69,8 +69,8 @@ const ENDPOINTS_MAX = 500;
 const ANY_TIME = Number.MAX_SAFE_INTEGER;
 
 /**
- * Pushes messages to the endpoints of agents, over webhooks and A2A: `enqueue` → `chooseDue` → `attempt` → `record`. All
- * state is in the store, so that another process can continue at any step.
+ * Pushes messages to the endpoints of agents, over webhooks and A2A: `enqueue` → `chooseDue` → `attempt` → `record`.
+ * All state is in the store, so that another process can continue at any step.
  */
 export class PushDelivery {
   readonly #store: RelayStore;

@@ -2,8 +2,8 @@ import type { DeliveryRecord } from "../ports/deliveries.ts";
 import type { PushRecord } from "../ports/pushes.ts";
 
 /**
- * The push of a message that is behind the endpoint's cursor; undefined when it stays unchanged. A message that returned
- * to the mailbox is pushed again, and so is one that failed before its endpoint was disabled and enabled.
+ * The push of a message that is behind the endpoint's cursor; undefined when it stays unchanged. A message that
+ * returned to the mailbox is pushed again, and so is one that failed before its endpoint was disabled and enabled.
  */
 export function enqueued(
   before: PushRecord | undefined,

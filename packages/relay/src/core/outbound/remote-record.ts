@@ -185,8 +185,8 @@ interface ArtifactPiece {
 }
 
 /**
- * The pieces that make our artifact equal to theirs, each of at most `LIMITS.partsMax` parts. An artifact may grow until
- * the task ends.
+ * The pieces that make our artifact equal to theirs, each of at most `LIMITS.partsMax` parts. An artifact may grow
+ * until the task ends.
  */
 function piecesOf(ours: Artifact | undefined, theirs: Artifact, isEnd: boolean): readonly ArtifactPiece[] {
   const isGrown = ours !== undefined && isBeginning(ours, theirs);

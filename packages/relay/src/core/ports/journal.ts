@@ -125,7 +125,7 @@ export interface JournalStore {
   ): Promise<readonly RetirableMessage[]>;
   /** The archive lines of these messages, whatever their age; unknown messages are left out. */
   archiveLines(tenant: string, messageIds: readonly string[]): Promise<readonly RetirableMessage[]>;
-  /** Deletes messages, their deliveries and the tasks they began; starts the retention of their send keys; records `event`. */
+  /** Deletes messages, their deliveries and their tasks; starts the retention of their send keys; records `event`. */
   retireMessages(
     tenant: string,
     messageIds: readonly string[],

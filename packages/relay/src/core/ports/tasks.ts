@@ -176,7 +176,7 @@ export type A2aMembers = Readonly<Record<string, unknown>>;
 export interface TaskStore {
   task(tenant: string, id: string): Promise<TaskRecord | undefined>;
   tasks(filter: TaskFilter): Promise<readonly TaskRecord[]>;
-  /** Tasks with this client id that the agent (undefined: any agent) asked for or works on, newest first; usually one. */
+  /** Tasks with this client id of the agent (undefined: of all agents), asked for or worked on, newest first. */
   tasksWithClientId(
     tenant: string,
     agentId: AgentId | undefined,

@@ -10,8 +10,8 @@ export type Circuit = Pick<PushEndpoint, "failures" | "openUntilMs">;
 export const CLOSED: Circuit = { failures: 0, openUntilMs: null };
 
 /**
- * Five failures in a row open the circuit for 30 seconds; each failed probe doubles that, up to ten minutes. Failures of
- * attempts that began before it opened do not count.
+ * Five failures in a row open the circuit for 30 seconds; each failed probe doubles that, up to ten minutes.
+ * Failures of attempts that began before it opened do not count.
  */
 export function afterFailure({ failures, openUntilMs }: Circuit, nowMs: number): Circuit {
   if (openUntilMs !== null && nowMs < openUntilMs) return { failures, openUntilMs };

@@ -115,7 +115,7 @@ function writeMessage(input: NewMessage): Message {
     ...(input.taskId === undefined ? {} : { task_id: input.taskId }),
     status: "new",
     ...Object.fromEntries(given),
-  } as Message;
+  };
 }
 
 /** Members that the relay writes itself, and one that would change the prototype of an object. */

@@ -235,7 +235,7 @@ class History {
     this.#grants.push({ messageId: work.id, leaseId: item.lease.id });
   }
 
-  /** Settles a delivery alone: acknowledging does not complete the task, and releasing frees deliveries reserved for the worker. */
+  /** Acknowledging alone does not complete the task; releasing frees deliveries reserved for the worker. */
   async #letGo(act: "release" | "ack" | "requeue", grant: Grant | undefined): Promise<void> {
     const work = this.#model.work.get(grant?.messageId ?? "");
     if (grant === undefined || work?.state !== "leased" || work.leaseId !== grant.leaseId) return;

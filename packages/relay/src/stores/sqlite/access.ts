@@ -1,5 +1,5 @@
 import type { AgentId } from "@a2a-relay/protocol";
-import { pairedAction } from "../../core/access/capability-demand.ts";
+import { pairedAction } from "../../core/rules/paired-action.ts";
 import type {
   AccessStore,
   CapabilityFilter,
