@@ -85,7 +85,7 @@ async function pushed(): Promise<{
     const { port } = receiver.address() as AddressInfo;
     const { json } = await relay.post("/agents/register", {
       agent_id: ZHIWEI,
-      callback_url: `http://127.0.0.1:${port}/hooks/mail`,
+      callback_url: `http://127.0.0.1:${port}/hooks/messages`,
       push: "webhook",
     });
     await relay.send({ body: "知微你好 😀" });

@@ -79,7 +79,7 @@ describe("POST /repair", () => {
     const { task_id } = await relay.send({ type: "request" });
     const { message_id, lease_id } = await relay.lease();
     const stale = { message_id, reason: "卡住", command: { ...REQUEUE, lease_id: "older" } };
-    await relay.refused(relay.post("/repair", stale), "lease_lost", /look again/);
+    await relay.refused(relay.post("/repair", stale), "lease_lost", /list the queue again/);
     const requeued = await relay.post("/repair", {
       message_id,
       reason: "卡住",

@@ -96,7 +96,7 @@ describe("an executor of the SDK behind a relay", () => {
     const { direct } = served.setup;
     const more = { metadata: { a: 1 }, extensions: ["https://example.org/x"] };
     const first = await served.ask("一", more);
-    await served.ask("二", { taskId: first.id, referenceTaskIds: [first.id, "task_nobody_knows"] });
+    await served.ask("二", { taskId: first.id, referenceTaskIds: [first.id, "task_unknown"] });
     const [begin, goOn] = contexts;
     assert.ok(begin !== undefined && goOn !== undefined);
     assert.equal(begin.task, undefined);

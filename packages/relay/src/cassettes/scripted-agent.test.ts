@@ -12,7 +12,7 @@ import {
   type ScriptedAgentOptions,
 } from "./scripted-agent.ts";
 
-const LOOKS_MS_MAX = 10_000;
+const POLL_MS_MAX = 10_000;
 
 /** Runs zhiwei from the script on a new relay. Delays pass at once unless the test wants them. */
 async function setup(script: string, options: Partial<ScriptedAgentOptions> = {}) {
@@ -49,7 +49,7 @@ async function reaches(relay: CliRelay, taskId: string, state: TaskView["state"]
 }
 
 async function until<Value>(read: () => Promise<Value>, holds: (value: Value) => boolean): Promise<Value> {
-  const endMs = performance.now() + LOOKS_MS_MAX;
+  const endMs = performance.now() + POLL_MS_MAX;
   for (;;) {
     const value = await read();
     if (holds(value)) return value;

@@ -21,7 +21,7 @@ interface ArchivedMessage {
   readonly task?: { readonly state: string };
 }
 
-function readMail(lines: readonly string[]): readonly ArchivedMessage[] {
+function readArchive(lines: readonly string[]): readonly ArchivedMessage[] {
   return lines.map((line) => JSON.parse(line) as ArchivedMessage);
 }
 
@@ -34,7 +34,7 @@ describe("retention of messages", () => {
     assert.deepEqual(await core.retention.step(DEFAULT_TENANT), { messages: 0, events: 0, more: false });
     core.clock.advance(1);
     assert.equal((await core.retention.step(DEFAULT_TENANT)).messages, 1);
-    const [line] = readMail(core.archive.messages);
+    const [line] = readArchive(core.archive.messages);
     assert.deepEqual([line?.message.id, line?.message.body], [receipt.message_id, "旧信"]);
     assert.equal(line?.delivery.state, "acknowledged");
     await refused(core.messages.get(core.operator, receipt.message_id), "not_found");
@@ -81,7 +81,7 @@ describe("retention of messages", () => {
     await core.tasks.complete(core.operator, receipt.task_id ?? "", { text: "好了" });
     core.clock.advance(11 * DAY_MS);
     assert.equal((await core.retention.step(DEFAULT_TENANT)).messages, 1, "the result is still unread");
-    const [line] = readMail(core.archive.messages);
+    const [line] = readArchive(core.archive.messages);
     assert.equal(line?.task?.state, "completed");
     await refused(core.tasks.get(core.operator, receipt.task_id ?? ""), "not_found");
     assert.equal((await core.inboxOf(LULU)).length, 1);

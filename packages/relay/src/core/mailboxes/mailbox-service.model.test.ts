@@ -297,7 +297,7 @@ class History {
       );
     }
     assert.deepEqual([...this.#model.effects.untold], [], "a sender was not told");
-    for (const inbox of this.#model.delivery.values()) await this.#compareMail(inbox);
+    for (const delivery of this.#model.delivery.values()) await this.#compareDelivery(delivery);
   }
 
   /** A message that no act sent must be the one that tells a sender about this act. */
@@ -313,14 +313,14 @@ class History {
     this.#model.tell(original, { id: item.message_id, sender: item.sender_agent_id, expiresAtMs });
   }
 
-  async #compareMail(inbox: ModelDelivery): Promise<void> {
-    const delivery = await this.#core.store.delivery(DEFAULT_TENANT, inbox.id);
+  async #compareDelivery(expected: ModelDelivery): Promise<void> {
+    const delivery = await this.#core.store.delivery(DEFAULT_TENANT, expected.id);
     assert.deepEqual(
       [delivery?.state, delivery?.attempt, delivery?.leaseId ?? undefined, delivery?.deliveredAtMs != null],
-      [inbox.state, inbox.attempt, inbox.leaseId, inbox.delivered],
-      inbox.id,
+      [expected.state, expected.attempt, expected.leaseId, expected.delivered],
+      expected.id,
     );
-    assert.equal(delivery?.settledAtMs != null, isSettled(inbox.state));
+    assert.equal(delivery?.settledAtMs != null, isSettled(expected.state));
   }
 }
 

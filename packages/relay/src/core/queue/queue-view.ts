@@ -13,7 +13,7 @@ import type { QueueAgents } from "./queue-agents.ts";
 import { toEntry, toResult, toTask } from "./queue-mapping.ts";
 
 /** Filters of a queue reading; an undefined filter accepts everything. */
-export interface QueueFilter {
+export interface QueueTaskFilter {
   readonly tenant: string;
   readonly party: AgentId | undefined;
   readonly state: QueueState | undefined;
@@ -54,7 +54,7 @@ export class QueueView {
   }
 
   /** Queued tasks in the order of their leasing, then leased ones, the oldest lease first. */
-  async tasks(filter: QueueFilter): Promise<readonly QueueTaskEntry[]> {
+  async tasks(filter: QueueTaskFilter): Promise<readonly QueueTaskEntry[]> {
     const queued = filter.state === "in_flight" ? [] : await this.#queued(filter);
     const leased =
       filter.state === "queued" ? [] : await this.#work(filter, "leased", filter.limit - queued.length);
@@ -71,7 +71,7 @@ export class QueueView {
     agentId,
     nowMs,
     limit,
-  }: Pick<QueueFilter, "limit" | "nowMs" | "tenant"> & {
+  }: Pick<QueueTaskFilter, "limit" | "nowMs" | "tenant"> & {
     readonly agentId: AgentId | undefined;
   }): Promise<readonly QueueTaskResult[]> {
     const filter = {
@@ -89,14 +89,14 @@ export class QueueView {
   }
 
   /** Held work has no position yet, so it comes last. */
-  async #queued(filter: QueueFilter): Promise<readonly DeliveryRecord[]> {
+  async #queued(filter: QueueTaskFilter): Promise<readonly DeliveryRecord[]> {
     const available = await this.#work(filter, "available", filter.limit);
     const held = await this.#work(filter, "held", filter.limit - available.length);
     return [...available, ...held].filter(({ expiresAtMs }) => expiresAtMs > filter.nowMs);
   }
 
   #work(
-    { tenant, party, leasedBeforeMs, deadlineBeforeMs }: QueueFilter,
+    { tenant, party, leasedBeforeMs, deadlineBeforeMs }: QueueTaskFilter,
     state: "available" | "held" | "leased",
     limit: number,
   ): Promise<readonly DeliveryRecord[]> {

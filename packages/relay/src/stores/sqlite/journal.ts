@@ -46,7 +46,7 @@ const SQL = {
   remove: "delete from event where rowid > ? and rowid <= ?",
 };
 
-/** Methods of the port's journal that `Retention` implements. */
+/** Methods of the port's journal that `RetentionRows` implements. */
 export type RetentionMethod = "archiveLines" | "forgetSendKeys" | "retirableMessages" | "retireMessages";
 
 const NO_ACCEPTANCES: ReadonlyMap<string, number> = new Map();

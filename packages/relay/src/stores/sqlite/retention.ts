@@ -60,7 +60,7 @@ interface ScanResult {
 }
 
 /** Finds and removes old finished messages. It scans them by age, so that a send pays for no index. */
-export class Retention implements Pick<JournalStore, RetentionMethod> {
+export class RetentionRows implements Pick<JournalStore, RetentionMethod> {
   readonly #commits: CommitQueue;
   readonly #parts: RetiredParts;
   readonly #sql: Statements<typeof SQL>;

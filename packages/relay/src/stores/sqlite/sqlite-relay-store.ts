@@ -28,7 +28,7 @@ import { Journal, type RetentionMethod } from "./journal.ts";
 import { Messages } from "./messages.ts";
 import { Pushes } from "./pushes.ts";
 import { RemoteTasks } from "./remote-tasks.ts";
-import { Retention } from "./retention.ts";
+import { RetentionRows } from "./retention.ts";
 import { relayErrorFrom } from "./sqlite-error.ts";
 import { StoreState } from "./store-state.ts";
 import { TaskPushes } from "./task-pushes.ts";
@@ -141,7 +141,7 @@ function storeOn(engine: SqliteEngine): RelayStore {
     ...methodsOf<Pick<MailboxStore, "queue">>(new DeliveryQueue(engine)),
     ...methodsOf<TaskStore>(parts.tasks),
     ...methodsOf<Omit<JournalStore, RetentionMethod>>(parts.journal),
-    ...methodsOf<Pick<JournalStore, RetentionMethod>>(new Retention(engine, parts)),
+    ...methodsOf<Pick<JournalStore, RetentionMethod>>(new RetentionRows(engine, parts)),
     ...methodsOf<PushStore>(parts.pushes),
     ...methodsOf<RemoteTaskStore>(parts.remoteTasks),
     ...methodsOf<TaskPushStore>(parts.taskPushes),
