@@ -43,7 +43,7 @@ describe("a relay that was killed and whose write-ahead log is torn", { timeout:
   });
 
   for (const frames of [1, 7, 30]) {
-    it(`opens with an unbroken prefix of its messages when the log is cut in frame ${frames} from its end`, async () => {
+    it(`opens with an unbroken prefix of its messages when the log is cut ${frames} frames from its end`, async () => {
       await using relay = await stopped.startAfter(async ({ log }) => {
         await truncate(log, (await stat(log)).size - frames * FRAME_BYTES + 100);
       });
