@@ -306,7 +306,7 @@ describe("whatever is sent", () => {
     });
   }
 
-  it("a signed message, whatever it says, is answered with success or with an error of the caller", async () => {
+  it("a signed message, whatever it holds, is answered with success or with an error of the caller", async () => {
     const { json: key } = await relay.post("/keys", { agent_id: LULU, use: "sign" });
     const { signature: _, ...members } = BODIES["/messages"] ?? {};
     const messages = almost({ ...members, ...messageOf(key) });
