@@ -8,7 +8,7 @@ import {
   type Receipt,
   RelayError,
 } from "@a2a-relay/protocol";
-import { combine } from "../mechanisms/commit-retry.ts";
+import { combine, type Decision } from "../mechanisms/commit-retry.ts";
 import type { Changes } from "../ports/relay-store.ts";
 import type { DeliveryPurpose, DeliveryRecord } from "../ports/deliveries.ts";
 import { deliveryEvent, withdrawWork } from "../rules/task-changes.ts";
@@ -76,11 +76,14 @@ export interface Effect {
   readonly changes: Partial<Changes>;
 }
 
-/** Pure. Accepts the message with the changes to write, or throws why it is refused. */
-export function decideSend(input: SendInput): {
-  readonly changes: Changes;
-  readonly answer: SendResult;
-} {
+/**
+ * Pure. Accepts the message with the changes to write, or throws why it is refused. `others` are written with them:
+ * the capability check, and the registration of a remote recipient.
+ */
+export function decideSend(
+  input: SendInput,
+  others: readonly Partial<Changes>[] = [],
+): Decision<SendResult> {
   const { tenant, recipient, mailboxOpenMax: openMax } = input;
   if (recipient === GUEST) assertAnswersGuest(input);
   const threadId = threadOf(input);
@@ -98,7 +101,7 @@ export function decideSend(input: SendInput): {
     room: recipient === GUEST ? [] : [{ agentId: recipient, openMax }],
   };
   return {
-    changes: combine(tenant, [changes, effect.changes, guarded]),
+    changes: combine(tenant, [...others, changes, effect.changes, guarded]),
     answer: { created: true, message, receipt },
   };
 }

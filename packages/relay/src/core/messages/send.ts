@@ -193,12 +193,10 @@ export async function loadAndDecide(
   if (answered !== undefined) return { changes: undefined, answer: answered };
   const demand = demandOf(input);
   const pass: GatePass = demand === undefined ? {} : await parts.gate.pass(principal, demand);
-  const decision = decideSend(input);
   const registered = isRemote(message.recipient)
     ? await parts.remoteAgents.registration(principal, message.recipient, newAgents)
     : undefined;
-  const changes = combine(principal.tenant, [pass, registered ?? {}, decision.changes]);
-  return { changes, answer: decision.answer };
+  return decideSend(input, [pass, registered ?? {}]);
 }
 
 /** The answer that the same send key got before. */
