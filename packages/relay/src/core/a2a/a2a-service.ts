@@ -27,7 +27,7 @@ import type { TaskRecord } from "../ports/tasks.ts";
 import { type A2aTaskExtent, A2aTaskReader } from "../tasks/a2a-task.ts";
 import { contextOfThread, threadOfContext } from "../tasks/a2a-view.ts";
 import type { TaskService } from "../tasks/task-service.ts";
-import { assertAnswer, messageOf, namingOf } from "./a2a-message.ts";
+import { assertAnswer, begunTask, messageOf, namingOf } from "./a2a-message.ts";
 import type { A2aPushService } from "./a2a-push-service.ts";
 import {
   type A2aCaller,
@@ -70,6 +70,8 @@ interface SentMessage {
   readonly taskId: string;
   /** False when the same message had been accepted before. */
   readonly isNew: boolean;
+  /** The task, where the message began it. */
+  readonly begun: A2aTask | undefined;
 }
 
 /** Its topic never changes: a watch of it only takes a slot of the caller's quota. */
@@ -105,7 +107,8 @@ export class A2aService {
     const { returnImmediately = false, historyLength } = request.configuration ?? {};
     if (returnImmediately) {
       const sent = await this.#sendMessage(caller, request);
-      return { task: await this.#read(caller, await this.#taskOf(sent), historyLength) };
+      const task = sent.begun ?? (await this.#read(caller, await this.#taskOf(sent), historyLength));
+      return { task };
     }
     const { signal } = waiting;
     // The quota refuses before the message is sent: a caller would send a refused message again.
@@ -228,7 +231,8 @@ export class A2aService {
         : await this.#addTo(task, caller.principal, message);
     const taskId = result.receipt.task_id;
     if (taskId === undefined) throw new RelayError("internal", "a request made no task");
-    const sent = { caller: called, taskId, isNew: result.created };
+    const begun = task === undefined ? begunTask(result, caller, request) : undefined;
+    const sent = { caller: called, taskId, isNew: result.created, begun };
     if (pushConfig !== undefined) await this.#attachPush(sent, pushConfig, task?.updateCount ?? 0);
     return sent;
   }

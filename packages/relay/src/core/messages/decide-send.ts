@@ -80,10 +80,7 @@ export interface Effect {
  * Pure. Accepts the message with the changes to write, or throws why it is refused. `others` are written with them:
  * the capability check, and the registration of a remote recipient.
  */
-export function decideSend(
-  input: SendInput,
-  others: readonly Partial<Changes>[] = [],
-): Decision<SendResult> {
+export function decideSend(input: SendInput, others: readonly Partial<Changes>[] = []): Decision<SendResult> {
   const { tenant, recipient, mailboxOpenMax: openMax } = input;
   if (recipient === GUEST) assertAnswersGuest(input);
   const threadId = threadOf(input);

@@ -216,8 +216,8 @@ function subjectOf(body: string): string {
   const line = (end === -1 ? start : start.slice(0, end)).trim();
   if (line === "") return "(no subject)";
   if (line.length <= SUBJECT_DERIVED_CHARS) return line;
-  const kept = firstChars(line, SUBJECT_DERIVED_CHARS - ELLIPSIS.length);
-  return firstChars(line, SUBJECT_DERIVED_CHARS) === line ? line : kept + ELLIPSIS;
+  if (firstChars(line, SUBJECT_DERIVED_CHARS) === line) return line;
+  return firstChars(line, SUBJECT_DERIVED_CHARS - ELLIPSIS.length) + ELLIPSIS;
 }
 
 const ELLIPSIS = "...";
