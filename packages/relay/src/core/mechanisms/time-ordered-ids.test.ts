@@ -68,13 +68,16 @@ describe("ids of the relay", () => {
     assert.ok(before < after);
   });
 
-  it("take fresh randomness each", () => {
-    let filled = 0;
+  it("do not repeat randomness, neither within a draw nor from one draw to the next", () => {
+    let draws = 0;
     const ids = new TimeOrderedIds(new FakeClock(), (bytes) => {
-      filled += 1;
-      bytes.fill(filled);
+      for (let index = 0; index < bytes.length; index += 1) bytes[index] = (index * 31 + draws) % 251;
+      draws += 1;
     });
-    const tails = Array.from({ length: 60 }, () => ids.task().slice(19));
+    const tails = Array.from({ length: 250 }, () => ids.task().slice(19));
     assert.equal(new Set(tails).size, tails.length);
+    assert.equal(draws, 1);
+    for (let index = 0; index < 10; index += 1) ids.task();
+    assert.equal(draws, 2);
   });
 });
