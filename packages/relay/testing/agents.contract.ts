@@ -116,6 +116,24 @@ export function describeAgents(open: OpenStore): void {
       assert.deepEqual(await store.agentsNamed(TENANT, "kept"), [OTHER]);
     });
 
+    it("finds agents by their newest names, also by names that were read before", async () => {
+      await using store = await open();
+      const names = ["小微", "old", ZHIWEI, OTHER];
+      const found = (): Promise<readonly (readonly AgentId[])[]> =>
+        Promise.all(names.map((name) => store.agentsNamed(TENANT, name)));
+      assert.deepEqual(await found(), [[], [], [], []]);
+      await put(store, aNewAgent({ aliases: ["old"] }));
+      assert.deepEqual(await found(), [[], [ZHIWEI], [ZHIWEI], []]);
+      await put(store, { ...(await stored(store, ZHIWEI)), aliases: ["小微"] });
+      assert.deepEqual(await found(), [[ZHIWEI], [], [ZHIWEI], []]);
+      // A refused commit changes no name.
+      const refused = [aNewAgent({ id: OTHER, aliases: ["old"] }), aNewAgent()];
+      assert.equal(await clashOf(store, { agents: refused }), "agent");
+      assert.deepEqual(await found(), [[ZHIWEI], [], [ZHIWEI], []]);
+      await put(store, { ...(await stored(store, ZHIWEI)), removedAtMs: NOON_MS });
+      assert.deepEqual(await found(), [[], [], [], []]);
+    });
+
     it("keeps the id of a removed agent reserved and brings the agent back by version", async () => {
       await using store = await open();
       await put(store, aNewAgent());
