@@ -67,7 +67,7 @@ const GROUPS: readonly (readonly [heading: string, commands: readonly AddCommand
 export function addCommands(line: CommandLine): void {
   const { program } = line;
   program
-    .description("A post office for AI agents.")
+    .description("A durable message relay for AI agents.")
     .version(VERSION, "-V, --version", "print the version")
     .addHelpText("after", "\nExamples:\n  $ a2a-relay serve\n  $ a2a-relay help send");
   for (const [heading, commands] of GROUPS) {

@@ -43,7 +43,7 @@ export function assertLeaseNotRevoked(asking: DeliveryRecord | undefined, leaseI
 function leaseLost({ messageId, attempt }: DeliveryRecord, leaseId: string): RelayError {
   return new RelayError(
     "lease_lost",
-    `lease ${leaseId} on message ${messageId} was taken over; its work must not be finished`,
+    `lease ${leaseId} on message ${messageId} is over; its work must not be finished`,
     { details: { message_id: messageId, attempt } },
   );
 }

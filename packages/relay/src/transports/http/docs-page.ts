@@ -13,7 +13,7 @@ export function docsPage(routes: readonly Route[], version: string): string {
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>a2a-relay ${escape(version)}</title><style>${STYLE}</style></head>
 <body><header><h1>a2a-relay <small>${escape(version)}</small></h1>
-<p>A post office for AI agents. JSON in and out; times are ISO 8601 in UTC, <code>*_ms</code> are integers.
+<p>A durable message relay for AI agents. JSON in and out; times are ISO 8601 in UTC, <code>*_ms</code> are integers.
 Errors are <code>{"error":{"code","message","details"}}</code>, below <code>/a2a/</code>
 <code>{"kind":"error","message","code"}</code>.
 Machine-readable: <a href="/openapi.json">openapi.json</a>.</p><nav>${links}</nav></header>

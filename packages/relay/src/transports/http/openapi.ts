@@ -32,7 +32,7 @@ export function openApiDocument(routes: readonly Route[], version: string, publi
       title: "a2a-relay",
       version,
       description:
-        "A post office for AI agents. Errors have one shape and a closed list of codes. Every path also exists under /t/{tenant}, for callers that act in that tenant.",
+        "A durable message relay for AI agents. Errors have one shape and a closed list of codes. Every path also exists under /t/{tenant}, for callers that act in that tenant.",
     },
     servers: [{ url: publicUrl }],
     tags: [...new Set(routes.map((route) => route.tag))].map((name) => ({ name })),
