@@ -51,6 +51,8 @@ describe("a relay under hostile input", () => {
 
   const messages: readonly [what: string, message: string][] = [
     ["a lone surrogate", '"body":"\\ud800"'],
+    ["U+0000", '"body":"a\\u0000b"'],
+    ["U+0000 in an unknown member", '"body":"x","x":[{"y":"\\u0000"}]'],
     ["a lone surrogate in a name", '"body":"x","\\udc00":1'],
     ["a lone surrogate deep inside", '"body":"x","x":[[{"y":"\\udfff"}]]'],
     ["nesting beyond the limit", `"body":"x","x":${"[".repeat(70)}${"]".repeat(70)}`],
@@ -210,7 +212,7 @@ describe("a relay under hostile input", () => {
   it("keeps strange but honest messages as they are", async () => {
     await using other = await openHttpRelay();
     const strange = {
-      body: "\u0000\u001b[31m‮知微\u2028你好🦊",
+      body: "\u0001\u001b[31m‮知微\u2028你好🦊",
       subject: "'; drop table message; --",
       "": "empty name",
       constructor: "x",

@@ -6,7 +6,15 @@ import { assertCleanJson, canonicalJson, formatInstant, parseInstant, quote } fr
 
 describe("assertCleanJson", () => {
   it("lets any JSON of ordinary depth through", () => {
-    fc.assert(fc.property(fc.jsonValue(), (value) => assertCleanJson(value, "body")));
+    const clean = fc.jsonValue().filter((value) => !JSON.stringify(value).includes("\\u0000"));
+    fc.assert(fc.property(clean, (value) => assertCleanJson(value, "body")));
+  });
+
+  it("names the member that holds U+0000, wherever it is", () => {
+    const sentence = /: has the character U\+0000; leave it out$/;
+    assert.throws(() => assertCleanJson("知\0微", "body"), { code: "invalid_argument", message: sentence });
+    assert.throws(() => assertCleanJson({ parts: [{ text: "\0" }] }, "message"), { message: /^parts: / });
+    assert.throws(() => assertCleanJson({ "a\0": 1 }, "message"), { message: sentence });
   });
 
   it("names the member that holds a lone surrogate, wherever it is", () => {

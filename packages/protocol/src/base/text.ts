@@ -2,13 +2,18 @@ import { LIMITS } from "./limits.ts";
 import { RelayError } from "./relay-error.ts";
 
 /**
- * Refuses what no store and no wire can carry faithfully: lone surrogates anywhere, and nesting so deep
- * that a recursive reader would fall over. `where` names the value in the error.
+ * Refuses what some store or wire cannot carry: lone surrogates, U+0000 (PostgreSQL has no such character), and nesting
+ * that is too deep for a recursive reader. `where` names the value in the error.
  */
 export function assertCleanJson(value: unknown, where: string, depth = 0): void {
   if (typeof value === "string") {
-    if (value.isWellFormed()) return;
-    throw new RelayError("invalid_argument", `${where}: has a lone surrogate; send valid Unicode`);
+    if (!value.isWellFormed()) {
+      throw new RelayError("invalid_argument", `${where}: has a lone surrogate; send valid Unicode`);
+    }
+    if (value.includes("\0")) {
+      throw new RelayError("invalid_argument", `${where}: has the character U+0000; leave it out`);
+    }
+    return;
   }
   if (typeof value !== "object" || value === null) return;
   if (depth >= LIMITS.jsonDepthMax) {

@@ -127,6 +127,15 @@ describe("a send that would wait", () => {
     await refused(core.a2a.send(caller, askingFor("五"), {}), "resource_exhausted");
   });
 
+  it("refuses U+0000 wherever an A2A caller puts it", async () => {
+    await using core = await coreOnMemory();
+    const caller = callerOf(core.lulu);
+    await refused(core.a2a.send(caller, askingNow("知\0微"), {}), "invalid_argument", /U\+0000/);
+    const metadata = { note: "\0" };
+    await refused(core.a2a.send(caller, askingNow("喂", { metadata }), {}), "invalid_argument", /U\+0000/);
+    assert.deepEqual(await core.inboxOf(ZHIWEI), []);
+  });
+
   it("returns a task that ended while its message was sent", async () => {
     await using core = await coreOnMemory();
     const answer = core.a2a.send(callerOf(core.lulu), askingFor("快"), {});

@@ -185,7 +185,9 @@ export class PushDelivery {
       if (push === undefined || push.attempts > before.attempts) return { changes: undefined, answer };
       const attempt = push.attempts + 1;
       const durationMs = endedAtMs - atMs;
-      const made = { tenant, messageId, attempt, atMs, durationMs, status, error, answer: answered };
+      // A store may be unable to keep U+0000.
+      const shown = answered?.replaceAll("\0", "\uFFFD") ?? null;
+      const made = { tenant, messageId, attempt, atMs, durationMs, status, error, answer: shown };
       const delivery = await this.#store.delivery(tenant, messageId);
       const parts = await this.#outcomeChanges({ push, delivery, endpoint }, sent, outcome, endedAtMs);
       const [after = push] = parts.flatMap(({ pushes = [] }) => pushes);
