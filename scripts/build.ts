@@ -30,7 +30,8 @@ function compile(project: string): void {
 /** The compiler leaves out what is not TypeScript: migrations, pages. */
 async function copyAssets(from: string, to: string): Promise<void> {
   for await (const entry of glob("**/*", { cwd: from, withFileTypes: true })) {
-    if (!entry.isFile() || entry.name.endsWith(".ts")) continue;
+    // Sources are compiled, and the pages beside them are for their readers.
+    if (!entry.isFile() || /\.(?:ts|md)$/.test(entry.name)) continue;
     const path = join(entry.parentPath, entry.name);
     const copy = join(to, path.slice(from.length));
     await mkdir(dirname(copy), { recursive: true });
