@@ -111,7 +111,6 @@ const SendSchema = Type.Object(
 export type A2aSendRequest = Static<typeof SendSchema>;
 
 const TaskSchema = Type.Object({ id, historyLength, metadata: Type.Optional(members) }, open);
-export type A2aTaskRequest = Static<typeof TaskSchema>;
 
 const ListSchema = Type.Object(
   {

@@ -49,7 +49,7 @@ describe("send", () => {
     ]);
     assert.equal(code, 1);
     assert.equal(stdout, "");
-    assert.match(stderr, /^error: to: .*"stranger".*\n {2}`a2a-relay agents` lists/);
+    assert.match(stderr, /^error: to: no agent is registered as "stranger".*\n {2}`a2a-relay agents` lists/);
   });
 
   it("names the candidates of an ambiguous recipient", async () => {
