@@ -82,7 +82,7 @@ export async function startRelay(config: RelayConfig, overrides: RelayOverrides 
   const { refusals } = core;
   const stopping = new AbortController();
   const authenticator = overrides.authenticator ?? new KeyAuthenticator({ store, clock, refusals }, config);
-  const metrics = new HttpMetrics((tenant) => store.countOpenByState(tenant));
+  const metrics = new HttpMetrics((tenant) => store.deliveries.countByState(tenant));
   const routes = relayRoutes(core, metrics, { ...config, version: VERSION, publicUrl });
   const app = createHttpServer(
     { routes, metrics, authenticator, tenants: core.tenants, log, stopping: stopping.signal },
