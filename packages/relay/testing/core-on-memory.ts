@@ -8,6 +8,7 @@ import {
   operatorOf,
   type OperatorPrincipal,
 } from "../src/core/access/principal.ts";
+import type { Claim, WorkUnit } from "../src/core/ports/claims.ts";
 import type { Archive } from "../src/core/ports/archive.ts";
 import { EgressPolicy } from "../src/core/rules/egress-policy.ts";
 import type { Outbound } from "../src/core/ports/outbound-http.ts";
@@ -62,6 +63,10 @@ export interface CoreOnMemory extends RelayCore, AsyncDisposable {
   readonly operator: OperatorPrincipal;
   readonly lulu: AgentPrincipal;
   readonly zhiwei: AgentPrincipal;
+  /** The core of another process on the same store. */
+  coreOf(owner: string): RelayCore;
+  /** Claims for this core what no other holds. */
+  claim(unit: WorkUnit): Promise<Claim>;
   /** Sends a note from lulu to zhiwei, or what is said instead. */
   send(message?: Partial<MessageInput>): Promise<SendResult>;
   /** All available messages of the agent, without marking them. */
@@ -100,7 +105,8 @@ export async function coreOnMemory(
   const guarded = new GuardedOutbound({ policy: egress });
   const outbound = outside ?? guarded;
   const parts = { store, clock, ids, randomness, identity, archive, anchors, egress, outbound };
-  const core = createCore(parts, { ...SETTINGS, ...settings });
+  const coreOf = (owner: string): RelayCore => createCore({ ...parts, owner }, { ...SETTINGS, ...settings });
+  const core = coreOf("甲");
   const operator = operatorOf(DEFAULT_TENANT);
   await core.agents.register(operator, { agent_id: LULU, aliases: ["lulu"] });
   await core.agents.register(operator, { agent_id: ZHIWEI, aliases: ["zhiwei"] });
@@ -114,6 +120,7 @@ export async function coreOnMemory(
     operator,
     lulu: agentOf(DEFAULT_TENANT, LULU),
     zhiwei: agentOf(DEFAULT_TENANT, ZHIWEI),
+    coreOf,
     ...shorthands(core, operator),
     [Symbol.asyncDispose]: async () => {
       await guarded[Symbol.asyncDispose]();
@@ -125,8 +132,13 @@ export async function coreOnMemory(
 function shorthands(
   core: RelayCore,
   operator: OperatorPrincipal,
-): Pick<CoreOnMemory, "send" | "inboxOf" | "message" | "delivery" | "lease"> {
+): Pick<CoreOnMemory, "claim" | "send" | "inboxOf" | "message" | "delivery" | "lease"> {
   return {
+    claim: async (unit) => {
+      const [claim] = await core.claims.take([unit]);
+      if (claim === undefined) throw new Error(`another core holds ${unit.kind} ${unit.key}`);
+      return claim;
+    },
     send: (message = {}) =>
       core.messages.send(operator, { from: LULU, to: ZHIWEI, body: "知微你好", ...message }),
     inboxOf: async (agent) =>

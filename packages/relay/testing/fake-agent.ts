@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import type { AgentId, MessageInput, TaskView } from "@a2a-relay/protocol";
 import { DEFAULT_TENANT } from "../src/core/access/principal.ts";
 import type { OutboundAnswer, OutboundRequest } from "../src/core/ports/outbound-http.ts";
+import { workUnit } from "../src/core/mechanisms/own-claims.ts";
 import type { AttemptResult } from "../src/core/outbound/push-delivery.ts";
 import type { CoreSettings } from "../src/core/relay-core.ts";
 import { type CoreOnMemory, coreOnMemory } from "./core-on-memory.ts";
@@ -110,18 +111,22 @@ export async function remoteCore(settings: Partial<CoreSettings> = {}): Promise<
   };
   const push: RemoteCore["push"] = async (signal = never, agentId = AGENT) => {
     const key = { tenant: DEFAULT_TENANT, agentId };
-    while (await pushDelivery.enqueue(key)) continue;
+    const claim = await core.claim(workUnit("endpoint", DEFAULT_TENANT, agentId));
+    while (await pushDelivery.enqueue(key, claim)) continue;
     const results: AttemptResult[] = [];
     const { due } = await pushDelivery.chooseDue(key, new Set(), 8);
     for (const messageId of due) {
-      const ended = await pushDelivery.attempt(key, messageId, signal);
+      const ended = await pushDelivery.attempt(key, messageId, { claim, signal });
       results.push(typeof ended === "string" ? ended : await pushDelivery.record(ended));
     }
     return results;
   };
   const poll: RemoteCore["poll"] = async () => {
     const { due } = await chooseDue();
-    for (const task of due) await remoteWork.poll(task, never);
+    for (const task of due) {
+      const claim = await core.claim(workUnit("remote-task", task.tenant, task.taskId));
+      await remoteWork.poll(task, { claim, signal: never });
+    }
     return due.length;
   };
   const waitMs: RemoteCore["waitMs"] = async () => (await chooseDue()).waitMs;

@@ -23,6 +23,7 @@ export function aNewTaskPush(said: Partial<TaskPushConfig> = {}): TaskPushConfig
     attempts: 0,
     givenUp: 0,
     nextAtMs: null,
+    sentAtMs: null,
     createdAtMs: NOON_MS,
     version: 0,
     ...said,

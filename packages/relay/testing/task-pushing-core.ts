@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import type { A2aPushConfig, AgentId } from "@a2a-relay/protocol";
 import type { A2aCaller } from "../src/core/a2a/a2a-request.ts";
-import type { TaskPushResult } from "../src/core/outbound/task-push-delivery.ts";
+import { workUnit } from "../src/core/mechanisms/own-claims.ts";
+import type { EndedTaskPush, TaskPushResult } from "../src/core/outbound/task-push-delivery.ts";
 import type { TaskPushConfig } from "../src/core/ports/task-pushes.ts";
 import { agentOf, DEFAULT_TENANT, type Principal } from "../src/core/access/principal.ts";
 import { type CoreOnMemory, coreOnMemory, ZHIWEI } from "./core-on-memory.ts";
@@ -21,6 +22,7 @@ export interface TaskPushingCore extends CoreOnMemory {
   tell(taskId: string, said?: object, caller?: Partial<A2aCaller>): Promise<A2aPushConfig>;
   works(taskId: string, text: string): Promise<unknown>;
   completes(taskId: string, text: string): Promise<unknown>;
+  attempt(config: TaskPushConfig): Promise<EndedTaskPush | "idle">;
   /** Attempts what is due until nothing is. */
   push(): Promise<readonly TaskPushResult[]>;
   /** The only configuration of the task. */
@@ -43,6 +45,10 @@ export async function taskPushingCore(): Promise<TaskPushingCore> {
     ...said,
   });
   const { signal } = new AbortController();
+  const attempt: TaskPushingCore["attempt"] = async (config) => {
+    const claim = await core.claim(workUnit("task-push", config.tenant, config.taskId, config.id));
+    return taskPushDelivery.attempt(config, { claim, signal });
+  };
   return {
     ...core,
     outside,
@@ -57,12 +63,13 @@ export async function taskPushingCore(): Promise<TaskPushingCore> {
     tell: (taskId, said = {}, who = {}) => core.a2aPushes.create(caller(who), { taskId, url: HOOK, ...said }),
     works: (taskId, text) => core.tasks.reportStatus(zhiwei, taskId, { state: "working", text }),
     completes: (taskId, text) => core.tasks.complete(zhiwei, taskId, { text }),
+    attempt,
     push: async () => {
       const results: TaskPushResult[] = [];
       for (;;) {
         const [config] = (await taskPushDelivery.chooseDue(new Set())).due;
         if (config === undefined) return results;
-        const ended = await taskPushDelivery.attempt(config, signal);
+        const ended = await attempt(config);
         if (ended !== "idle") results.push(await taskPushDelivery.record(ended));
       }
     },

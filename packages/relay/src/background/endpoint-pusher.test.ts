@@ -7,7 +7,6 @@ import { type PushingCore, pushingCore } from "../../testing/pushing-core.ts";
 import { DEFAULT_TENANT } from "../core/access/principal.ts";
 import { Pusher } from "./pusher.ts";
 
-const KEY = { tenant: DEFAULT_TENANT, agentId: ZHIWEI };
 const TICKS_MAX = 20_000;
 
 function report(reason: unknown): void {
@@ -41,7 +40,7 @@ describe("a push that cannot be recorded", () => {
     const refused = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     let reports = 0;
     const backoff = new FakePause();
-    await using _ = new Pusher(core.pushDelivery, () => refused[reports++]?.resolve(), backoff.pause);
+    await using _ = new Pusher(core, () => refused[reports++]?.resolve(), backoff.pause);
     // After one answer the pusher makes two requests at once.
     const ids = [(await core.send()).receipt.message_id];
     await core.outside.arrived(1);
@@ -74,7 +73,7 @@ describe("a push that cannot be recorded", () => {
     const { receipt } = await core.send();
     {
       const refused = Promise.withResolvers<void>();
-      await using _ = new Pusher(core.pushDelivery, () => refused.resolve());
+      await using _ = new Pusher(core, () => refused.resolve());
       await refused.promise;
       disk.isFull = false;
     }
@@ -93,9 +92,9 @@ describe("a pending push of a disabled endpoint", () => {
       body: "你好",
     }));
     await core.messages.sendBatch(core.operator, { messages });
-    while (await core.pushDelivery.enqueue(KEY)) continue;
+    await core.enqueue();
     core.outside.receiver = () => anAnswer(410);
-    await using _ = new Pusher(core.pushDelivery, report);
+    await using _ = new Pusher(core, report);
     await until(core, async () => {
       const { state, pending } = await core.pushes.endpoint(core.operator, ZHIWEI, {});
       return state === "disabled" && pending === 0;
@@ -108,10 +107,10 @@ describe("a pending push of a disabled endpoint", () => {
   it("is dropped by the next process if the previous one stopped before", { timeout: 30_000 }, async () => {
     await using core = await pushingCore();
     const { receipt } = await core.send();
-    while (await core.pushDelivery.enqueue(KEY)) continue;
+    await core.enqueue();
     await core.agents.register(core.operator, { agent_id: ZHIWEI, push: null });
     assert.equal((await core.pushedMessage(receipt.message_id)).push.state, "pending");
-    await using _ = new Pusher(core.pushDelivery, report);
+    await using _ = new Pusher(core, report);
     await until(core, async () => (await core.pushedMessage(receipt.message_id)).push.state === "dropped");
     await core.agents.register(core.operator, { agent_id: ZHIWEI, push: "webhook" });
     await core.outside.arrived(1);

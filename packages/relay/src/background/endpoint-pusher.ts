@@ -1,12 +1,21 @@
 import { LIMITS } from "@a2a-relay/protocol";
+import {
+  CLAIM_MS,
+  CLAIM_RETRY_MS,
+  ClaimLost,
+  type OwnClaims,
+  workUnit,
+} from "../core/mechanisms/own-claims.ts";
 import type { AttemptResult, EndedAttempt, PushDelivery } from "../core/outbound/push-delivery.ts";
+import type { Claim } from "../core/ports/claims.ts";
 import type { Watch } from "../core/ports/change-feed.ts";
 import type { EndpointKey } from "../core/ports/pushes.ts";
 import type { FairSemaphore, PermitRequest } from "./fair-semaphore.ts";
-import { Backoff, type Pause } from "./loops.ts";
+import { Backoff, type Pause, pause } from "./loops.ts";
 
 export interface EndpointPusherParts {
   readonly pushes: PushDelivery;
+  readonly claims: OwnClaims;
   /** Limits the requests of all endpoints. */
   readonly semaphore: FairSemaphore;
   readonly report: (reason: unknown) => void;
@@ -15,7 +24,10 @@ export interface EndpointPusherParts {
   readonly pause?: Pause | undefined;
 }
 
-/** Pushes the messages of one endpoint: enqueues them, attempts what is due, sleeps until there is more. */
+/**
+ * Pushes the messages of one endpoint: claims it, enqueues them, attempts what is due, sleeps until there is more. An
+ * endpoint that another process has claimed is left to it.
+ */
 export class EndpointPusher {
   readonly #endpoint: EndpointKey;
   readonly #parts: EndpointPusherParts;
@@ -26,6 +38,7 @@ export class EndpointPusher {
   #attemptsMax = 1;
   /** Attempts that could not be recorded. Until they are, no more requests are made. */
   readonly #unrecorded = new Set<EndedAttempt>();
+  #claim: Claim | undefined;
   #isWoken = false;
   #isRetired = false;
   #sleep = new AbortController();
@@ -71,17 +84,31 @@ export class EndpointPusher {
     this.#parts.stopping.removeEventListener("abort", this.wake);
     await Promise.all(this.#underWay.values());
     await this.#dropPending();
+    await this.#release();
   }
 
   async #dropPending(): Promise<void> {
-    const { pushes, stopping } = this.#parts;
+    const { pushes, stopping, pause: wait = pause } = this.#parts;
     for (let hasMore = true; hasMore && !stopping.aborted;) {
       try {
-        hasMore = await pushes.dropPending(this.#endpoint);
+        const claim = await this.#take();
+        if (claim === undefined) await wait(CLAIM_RETRY_MS, stopping);
+        else hasMore = await pushes.dropPending(this.#endpoint, claim);
       } catch (reason) {
         await this.#backoff.failed(reason);
       }
     }
+  }
+
+  /** Takes the endpoint, or keeps it for longer; undefined when another process has it. */
+  async #take(): Promise<Claim | undefined> {
+    const { tenant, agentId } = this.#endpoint;
+    [this.#claim] = await this.#parts.claims.take([workUnit("endpoint", tenant, agentId)]);
+    return this.#claim;
+  }
+
+  async #release(): Promise<void> {
+    if (this.#claim !== undefined) await this.#parts.claims.release(this.#claim);
   }
 
   /** Watches before it reads, so that it misses no message between the two. */
@@ -89,30 +116,37 @@ export class EndpointPusher {
     using watch = this.#parts.pushes.watchMailbox(this.#endpoint);
     while (!this.#isOver) {
       this.#isWoken = false;
-      const hasMore = await this.#parts.pushes.enqueue(this.#endpoint);
-      const waitMs = await this.#begin();
-      if (!hasMore) await this.#rest(watch, waitMs);
+      const claim = await this.#take();
+      if (claim === undefined) {
+        await this.#rest(watch, CLAIM_MS);
+        continue;
+      }
+      const hasMore = await this.#parts.pushes.enqueue(this.#endpoint, claim);
+      const waitMs = await this.#begin(claim);
+      if (hasMore) continue;
+      if (this.#underWay.size === 0) await this.#release();
+      await this.#rest(watch, waitMs);
     }
   }
 
   /** Begins what is due, the longest due first. Returns how long nothing else is. */
-  async #begin(): Promise<number> {
+  async #begin(claim: Claim): Promise<number> {
     if (this.#unrecorded.size > 0) return Infinity;
     const underWay = new Set(this.#underWay.keys());
     const { due, waitMs } = await this.#parts.pushes.chooseDue(this.#endpoint, underWay, this.#attemptsMax);
     for (const messageId of due) {
       if (this.#isOver) break;
-      this.#underWay.set(messageId, this.#attempt(messageId));
+      this.#underWay.set(messageId, this.#attempt(messageId, claim));
     }
     return waitMs;
   }
 
-  async #attempt(messageId: string): Promise<void> {
+  async #attempt(messageId: string, claim: Claim): Promise<void> {
     const { pushes, semaphore, stopping } = this.#parts;
     try {
       const ended = await semaphore.run(this.#permit, async () => {
         const isBlocked = this.#unrecorded.size > 0;
-        return isBlocked ? "idle" : pushes.attempt(this.#endpoint, messageId, stopping);
+        return isBlocked ? "idle" : pushes.attempt(this.#endpoint, messageId, { claim, signal: stopping });
       });
       this.#adjust(typeof ended === "string" ? ended : await this.#record(ended));
     } catch (reason) {
@@ -123,7 +157,10 @@ export class EndpointPusher {
     this.wake();
   }
 
-  /** Retries the record only, never the request: the receiver has the message. Once more when the relay stops. */
+  /**
+   * Retries the record only, never the request: the receiver has the message. Once more when the relay stops, and not
+   * when another process has taken over.
+   */
   async #record(ended: EndedAttempt): Promise<AttemptResult> {
     const { pushes, stopping } = this.#parts;
     for (;;) {
@@ -132,7 +169,8 @@ export class EndpointPusher {
         this.#unrecorded.delete(ended);
         return result;
       } catch (reason) {
-        if (stopping.aborted) throw reason;
+        this.#unrecorded.delete(ended);
+        if (stopping.aborted || reason instanceof ClaimLost) throw reason;
         this.#unrecorded.add(ended);
         await this.#backoff.failed(reason);
       }

@@ -85,6 +85,11 @@ export class PollLoop implements AsyncDisposable {
     return this.#stopping.signal;
   }
 
+  /** Waits so long, or until the loop is stopped. */
+  pause(ms: number): Promise<void> {
+    return this.#pause(ms, this.signal);
+  }
+
   /** Polls again soon. */
   wake(): void {
     this.#isWoken = true;

@@ -45,7 +45,7 @@ describe("the pusher", () => {
   it("pushes what is open when it starts, and new messages at once", async () => {
     await using core = await pushingCore();
     const before = await core.send();
-    await using _ = new Pusher(core.pushDelivery, report);
+    await using _ = new Pusher(core, report);
     await recorded(core, "message.delivered", before.receipt.message_id);
     const after = await core.send();
     await recorded(core, "message.delivered", after.receipt.message_id);
@@ -54,7 +54,7 @@ describe("the pusher", () => {
 
   it("finds an agent that asks for push later, in every tenant", async () => {
     await using core = await pushingCore();
-    await using _ = new Pusher(core.pushDelivery, report);
+    await using _ = new Pusher(core, report);
     const acme = operatorOf("工作室");
     await core.keys.create(rootOperator(), { tenant: acme.tenant });
     await core.agents.register(acme, { agent_id: LULU });
@@ -74,7 +74,7 @@ describe("the pusher", () => {
     const goesOn = await withKames(core);
     core.outside.receiver = (request) =>
       isFor("zhiwei")(request) ? core.outside.hanging(request) : anAnswer(200);
-    await using _ = new Pusher(core.pushDelivery, report);
+    await using _ = new Pusher(core, report);
     await core.send();
     await core.outside.arrived(1);
     await goesOn();
@@ -91,7 +91,7 @@ describe("the pusher", () => {
     await core.agents.register(studio, { agent_id: ZHIWEI, ...hook });
     core.outside.receiver = (request) =>
       isFor("hanging")(request) ? core.outside.hanging(request) : anAnswer(200);
-    await using _ = new Pusher(core.pushDelivery, report);
+    await using _ = new Pusher(core, report);
     await goesOn();
     const hung: string[] = [];
     for (let number = 0; number < LIMITS.pushesUnderWayMax + 10; number += 1) {
@@ -117,7 +117,7 @@ describe("the pusher", () => {
       watches.push(core.store.feed.watch(mailboxTopic(DEFAULT_TENANT, LULU)));
     }
     await core.send();
-    await using _ = new Pusher(core.pushDelivery, report);
+    await using _ = new Pusher(core, report);
     await core.outside.arrived(1);
     for (const watch of watches) watch[Symbol.dispose]();
   });
@@ -139,7 +139,7 @@ describe("the pusher", () => {
       return anAnswer(200);
     };
     for (let index = 0; index < 40; index += 1) await core.send();
-    await using _ = new Pusher(core.pushDelivery, report);
+    await using _ = new Pusher(core, report);
     for (const round of [1, 2, 4, 8, 8]) {
       const others = core.outside.requests.length - zhiwei().length;
       await core.outside.arrived(others + most.reduce((sum, count) => sum + count, round));
@@ -157,20 +157,20 @@ describe("the pusher", () => {
     core.outside.receiver = core.outside.hanging;
     const { receipt } = await core.send();
     {
-      await using _ = new Pusher(core.pushDelivery, report);
+      await using _ = new Pusher(core, report);
       await core.outside.arrived(1);
     }
     const { push } = await core.pushedMessage(receipt.message_id);
     assert.deepEqual([push.state, push.attempts], ["pending", []]);
     core.outside.receiver = () => anAnswer(200);
-    await using _ = new Pusher(core.pushDelivery, report);
+    await using _ = new Pusher(core, report);
     await recorded(core, "message.delivered", receipt.message_id);
     assert.deepEqual(core.outside.ids, [receipt.message_id, receipt.message_id]);
   });
 
   it("retries on schedule", async () => {
     await using core = await pushingCore();
-    await using _ = new Pusher(core.pushDelivery, report);
+    await using _ = new Pusher(core, report);
     core.outside.receiver = () => anAnswer(core.outside.requests.length === 1 ? 500 : 200);
     const first = await core.send();
     await core.outside.arrived(1);
@@ -189,7 +189,7 @@ describe("the pusher", () => {
   it("calls an endpoint that is gone no more, and again once it is enabled", async () => {
     await using core = await pushingCore();
     const goesOn = await withKames(core);
-    await using _ = new Pusher(core.pushDelivery, report);
+    await using _ = new Pusher(core, report);
     core.outside.receiver = (request) => anAnswer(isFor("zhiwei")(request) ? 410 : 200);
     await core.send();
     await recorded(core, "push.disabled");
@@ -204,7 +204,7 @@ describe("the pusher", () => {
 
   it("wakes up for a replay", async () => {
     await using core = await pushingCore();
-    await using _ = new Pusher(core.pushDelivery, report);
+    await using _ = new Pusher(core, report);
     const { receipt } = await core.send();
     await recorded(core, "message.delivered", receipt.message_id);
     await core.pushes.replay(core.zhiwei, ZHIWEI, { since: "2026-01-01T00:00:00Z" });
@@ -225,7 +225,7 @@ describe("the pusher", () => {
       reports += 1;
       failed.resolve(reason);
     };
-    await using _ = new Pusher(core.pushDelivery, count);
+    await using _ = new Pusher(core, count);
     await core.send();
     assert.match(String(await failed.promise), /disk is full/);
     await goesOn();

@@ -1,6 +1,8 @@
 import { LIMITS } from "@a2a-relay/protocol";
+import type { OwnClaims } from "../core/mechanisms/own-claims.ts";
 import type { PushDelivery } from "../core/outbound/push-delivery.ts";
 import type { PushEndpoint } from "../core/ports/pushes.ts";
+import type { RelayCore } from "../core/relay-core.ts";
 import { EndpointPusher } from "./endpoint-pusher.ts";
 import { FairSemaphore } from "./fair-semaphore.ts";
 import { type Pause, PollLoop } from "./loops.ts";
@@ -18,6 +20,7 @@ interface FollowedEndpoint {
 /** Runs one pusher for each active endpoint of all tenants. */
 export class Pusher implements AsyncDisposable {
   readonly #pushes: PushDelivery;
+  readonly #claims: OwnClaims;
   readonly #report: (reason: unknown) => void;
   readonly #pause: Pause | undefined;
   readonly #semaphore = new FairSemaphore(LIMITS.pushesUnderWayMax);
@@ -25,8 +28,13 @@ export class Pusher implements AsyncDisposable {
   readonly #loop: PollLoop;
   #hasDroppedOld = false;
 
-  constructor(pushes: PushDelivery, report: (reason: unknown) => void, pause?: Pause) {
+  constructor(
+    { pushDelivery: pushes, claims }: Pick<RelayCore, "pushDelivery" | "claims">,
+    report: (reason: unknown) => void,
+    pause?: Pause,
+  ) {
     this.#pushes = pushes;
+    this.#claims = claims;
     this.#report = report;
     this.#pause = pause;
     this.#loop = new PollLoop({
@@ -71,6 +79,7 @@ export class Pusher implements AsyncDisposable {
         { tenant, agentId },
         {
           pushes: this.#pushes,
+          claims: this.#claims,
           semaphore: this.#semaphore,
           report: this.#report,
           stopping: this.#loop.signal,

@@ -25,7 +25,7 @@ async function completed(core: RemoteCore, taskId: string, act: () => Promise<un
 describe("the remote poller", () => {
   it("records an answer at once", async () => {
     await using core = await remoteCore();
-    await using _poller = new RemotePoller(core.remoteWork, fail);
+    await using _poller = new RemotePoller(core, fail);
     core.agent.send = () => ({ task: saying("COMPLETED", "好了") });
     const { taskId } = await core.ask();
     await completed(core, taskId, async () => assert.deepEqual(await core.push(), ["delivered"]));
@@ -40,13 +40,13 @@ describe("the remote poller", () => {
     outside.receiver = outside.hanging;
     const before = outside.requests.length;
     {
-      await using _poller = new RemotePoller(core.remoteWork, fail);
+      await using _poller = new RemotePoller(core, fail);
       await outside.arrived(before + 1);
     }
     assert.deepEqual((await core.store.remoteTasks.get(DEFAULT_TENANT, taskId))?.failures, 0);
     outside.receiver = receiver;
     core.agent.get = () => saying("COMPLETED", "好了");
-    await using _poller = new RemotePoller(core.remoteWork, fail);
+    await using _poller = new RemotePoller(core, fail);
     await completed(core, taskId, async () => undefined);
     assert.equal(calls.filter(({ method }) => method === "SendMessage").length, 1);
   });
@@ -66,7 +66,7 @@ describe("the remote poller", () => {
       reported.push(reason);
       core.clock.advance(1_000);
     };
-    await using _poller = new RemotePoller(core.remoteWork, report, async () => undefined);
+    await using _poller = new RemotePoller(core, report, async () => undefined);
     await completed(core, taskId, async () => undefined);
     assert.equal(reported.length, 1);
   });
@@ -87,14 +87,14 @@ describe("the remote poller", () => {
       request.url.startsWith("https://hanging.example/") ? outside.hanging(request) : receiver(request);
     core.agent.get = () => saying("COMPLETED", "好了");
     core.clock.advance(250);
-    await using _poller = new RemotePoller(core.remoteWork, fail);
+    await using _poller = new RemotePoller(core, fail);
     await completed(core, taskId, async () => undefined);
   });
 
   it("ends when its store closes", async () => {
     const core = await remoteCore();
     const reported: unknown[] = [];
-    const poller = new RemotePoller(core.remoteWork, (reason) => reported.push(reason));
+    const poller = new RemotePoller(core, (reason) => reported.push(reason));
     await core.clock.nextTurn();
     await core[Symbol.asyncDispose]();
     await poller[Symbol.asyncDispose]();

@@ -1,7 +1,10 @@
 import { LIMITS } from "@a2a-relay/protocol";
+import { type OwnClaims, CLAIM_RETRY_MS, workUnit } from "../core/mechanisms/own-claims.ts";
 import { pollKey } from "../core/outbound/remote-polls.ts";
 import type { RemoteWork } from "../core/outbound/remote-work.ts";
+import type { Claim } from "../core/ports/claims.ts";
 import type { TimedRemoteTask } from "../core/ports/remote-tasks.ts";
+import type { RelayCore } from "../core/relay-core.ts";
 import { FairSemaphore } from "./fair-semaphore.ts";
 import { type Pause, PollLoop } from "./loops.ts";
 
@@ -15,13 +18,19 @@ interface PollUnderWay {
 /** Polls remote tasks, each when it is due. */
 export class RemotePoller implements AsyncDisposable {
   readonly #work: RemoteWork;
+  readonly #claims: OwnClaims;
   readonly #semaphore = new FairSemaphore(LIMITS.remotePollsMax);
-  /** Polls that run or wait for a permit. */
+  /** Polls that run, wait for a permit, or belong to another process. */
   readonly #underWay = new Map<string, PollUnderWay>();
   readonly #loop: PollLoop;
 
-  constructor(work: RemoteWork, report: (reason: unknown) => void, pause?: Pause) {
+  constructor(
+    { remoteWork: work, claims }: Pick<RelayCore, "remoteWork" | "claims">,
+    report: (reason: unknown) => void,
+    pause?: Pause,
+  ) {
     this.#work = work;
+    this.#claims = claims;
     this.#loop = new PollLoop({
       watch: () => work.watch(),
       poll: () => this.#begin(),
@@ -41,21 +50,35 @@ export class RemotePoller implements AsyncDisposable {
   async #begin(): Promise<number> {
     const underWay = [...this.#underWay.values()].map(({ task }) => task);
     const { due, waitMs } = await this.#work.chooseDue(underWay);
-    for (const task of due) this.#underWay.set(pollKey(task), { task, ended: this.#poll(task) });
+    const claims = await this.#claims.take(
+      due.map(({ tenant, taskId }) => workUnit("remote-task", tenant, taskId)),
+    );
+    for (const [index, task] of due.entries()) {
+      this.#underWay.set(pollKey(task), { task, ended: this.#run(task, claims[index]) });
+    }
     return waitMs;
   }
 
-  async #poll(task: TimedRemoteTask): Promise<void> {
+  async #run(task: TimedRemoteTask, claim: Claim | undefined): Promise<void> {
+    if (claim === undefined) {
+      await this.#loop.pause(CLAIM_RETRY_MS);
+    } else {
+      await this.#poll(task, claim);
+      await this.#claims.release(claim);
+    }
+    this.#underWay.delete(pollKey(task));
+    this.#loop.wake();
+  }
+
+  async #poll(task: TimedRemoteTask, claim: Claim): Promise<void> {
     const { signal, backoff } = this.#loop;
     const permit = { tenant: task.tenant, isProven: task.failures === 0 };
     try {
       await this.#semaphore.run(permit, async () => {
-        if (!signal.aborted) await this.#work.poll(task, signal);
+        if (!signal.aborted) await this.#work.poll(task, { claim, signal });
       });
     } catch (reason) {
       await backoff.failed(reason);
     }
-    this.#underWay.delete(pollKey(task));
-    this.#loop.wake();
   }
 }

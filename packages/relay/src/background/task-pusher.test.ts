@@ -48,7 +48,7 @@ describe("the task pusher", () => {
     const taskId = await core.ask();
     await core.tell(taskId);
     await core.works(taskId, "第 0 步");
-    await using _ = new TaskPusher(core.taskPushDelivery, report);
+    await using _ = new TaskPusher(core, report);
     await core.outside.arrived(1);
     for (let step = 1; step < 20; step += 1) await core.works(taskId, `第 ${step} 步`);
     await core.completes(taskId, "完成");
@@ -79,7 +79,7 @@ describe("the task pusher", () => {
     await using core = await taskPushingCore();
     core.outside.receiver = (request) =>
       request.url === HOOK ? anAnswer(200) : core.outside.hanging(request);
-    await using _ = new TaskPusher(core.taskPushDelivery, report);
+    await using _ = new TaskPusher(core, report);
     const owners = Math.ceil(LIMITS.pushesUnderWayMax / LIMITS.taskPushesOfOwnerMax) + 1;
     for (let owner = 0; owner < owners; owner += 1) {
       const asker = { principal: agentOf(DEFAULT_TENANT, `asker-${owner}` as AgentId) };
@@ -116,7 +116,7 @@ describe("the task pusher", () => {
       }
       await core.works(taskId, "没人听");
     }
-    await using _ = new TaskPusher(core.taskPushDelivery, report);
+    await using _ = new TaskPusher(core, report);
     await core.outside.arrived(LIMITS.taskPushesOfReceiverMax);
     const own = await core.ask();
     await core.tell(own);
@@ -139,13 +139,13 @@ describe("the task pusher", () => {
     core.outside.receiver = (request) =>
       core.outside.requests.length === 2 ? core.outside.hanging(request) : anAnswer(200);
     {
-      await using _ = new TaskPusher(core.taskPushDelivery, report);
+      await using _ = new TaskPusher(core, report);
       await core.outside.arrived(2);
     }
     const { afterN, attempts } = await core.config(taskId);
     assert.deepEqual([afterN, attempts], [1, 0]);
     await core.works(taskId, "丁");
-    await using _ = new TaskPusher(core.taskPushDelivery, report);
+    await using _ = new TaskPusher(core, report);
     await core.outside.arrived(5);
     assert.deepEqual(said(core), ["甲", "乙", "乙", "丙", "丁"]);
   });
@@ -156,7 +156,7 @@ describe("the task pusher", () => {
     const taskId = await core.ask();
     await core.tell(taskId);
     await core.works(taskId, "甲");
-    await using _ = new TaskPusher(core.taskPushDelivery, report);
+    await using _ = new TaskPusher(core, report);
     await until(core, async () => (await core.config(taskId)).attempts === 1);
     core.clock.advance(5_000);
     // The fake clock wakes no timer, so another change has to.
@@ -175,7 +175,7 @@ describe("the task pusher", () => {
     const taskId = await core.ask();
     await core.tell(taskId, { url: `http://lulu.example:${server.port}/` });
     await core.works(taskId, "甲");
-    await using _ = new TaskPusher(core.taskPushDelivery, report);
+    await using _ = new TaskPusher(core, report);
     await until(core, async () => (await core.config(taskId)).attempts === 1);
     assert.match((await core.config(taskId)).reason ?? "", /does not call/);
     assert.deepEqual([names.asked, server.connections.length], [["lulu.example"], 0]);
@@ -190,7 +190,7 @@ describe("the task pusher", () => {
     }
     await core.tell(taskId);
     await core.works(taskId, "甲");
-    await using _ = new TaskPusher(core.taskPushDelivery, report);
+    await using _ = new TaskPusher(core, report);
     await core.outside.arrived(1);
     for (const watch of watches) watch[Symbol.dispose]();
   });
@@ -206,7 +206,7 @@ describe("the task pusher", () => {
       if (url !== HOOK) throw new Error("the disk is full");
       return anAnswer(200);
     };
-    await using _ = new TaskPusher(core.taskPushDelivery, (reason) => {
+    await using _ = new TaskPusher(core, (reason) => {
       reports += 1;
       failed.resolve(reason);
     });

@@ -1,6 +1,9 @@
 import { LIMITS } from "@a2a-relay/protocol";
+import { CLAIM_RETRY_MS, ClaimLost, type OwnClaims, workUnit } from "../core/mechanisms/own-claims.ts";
 import type { EndedTaskPush, TaskPushDelivery, TaskPushResult } from "../core/outbound/task-push-delivery.ts";
+import type { Claim } from "../core/ports/claims.ts";
 import type { TaskPushConfig } from "../core/ports/task-pushes.ts";
+import type { RelayCore } from "../core/relay-core.ts";
 import { originOf } from "../core/rules/egress-policy.ts";
 import { FairSemaphore } from "./fair-semaphore.ts";
 import { type Pause, PollLoop } from "./loops.ts";
@@ -14,14 +17,21 @@ const PROVEN_MAX = 10_000;
  */
 export class TaskPusher implements AsyncDisposable {
   readonly #pushes: TaskPushDelivery;
+  readonly #claims: OwnClaims;
   readonly #semaphore = new FairSemaphore(LIMITS.pushesUnderWayMax);
+  /** Configurations that this process pushes, or that another holds. */
   readonly #underWay = new Map<TaskPushConfig, Promise<void>>();
   /** Origins that answered last time. */
   readonly #proven = new Set<string>();
   readonly #loop: PollLoop;
 
-  constructor(pushes: TaskPushDelivery, report: (reason: unknown) => void, pause?: Pause) {
+  constructor(
+    { taskPushDelivery: pushes, claims }: Pick<RelayCore, "taskPushDelivery" | "claims">,
+    report: (reason: unknown) => void,
+    pause?: Pause,
+  ) {
     this.#pushes = pushes;
+    this.#claims = claims;
     this.#loop = new PollLoop({
       watch: () => pushes.watch(),
       poll: () => this.#begin(),
@@ -39,19 +49,35 @@ export class TaskPusher implements AsyncDisposable {
   /** Begins what is due. Returns how long nothing else is. */
   async #begin(): Promise<number> {
     const { due, waitMs } = await this.#pushes.chooseDue(this.#underWay.keys());
-    for (const config of due) this.#underWay.set(config, this.#push(config));
+    const claims = await this.#claims.take(
+      due.map(({ tenant, taskId, id }) => workUnit("task-push", tenant, taskId, id)),
+    );
+    for (const [index, config] of due.entries()) this.#underWay.set(config, this.#run(config, claims[index]));
     return waitMs;
   }
 
+  async #run(config: TaskPushConfig, claim: Claim | undefined): Promise<void> {
+    if (claim === undefined) {
+      await this.#loop.pause(CLAIM_RETRY_MS);
+    } else {
+      await this.#push(config, claim);
+      await this.#claims.release(claim);
+    }
+    this.#underWay.delete(config);
+    this.#loop.wake();
+  }
+
   /** Pushes updates of one configuration while the next is due at once. */
-  async #push(config: TaskPushConfig): Promise<void> {
+  async #push(config: TaskPushConfig, claim: Claim): Promise<void> {
     const { signal, backoff } = this.#loop;
     const { tenant } = config;
     const origin = originOf(config);
     try {
       for (let hasMore = true; hasMore && !signal.aborted;) {
         const permit = { tenant, isProven: this.#proven.has(origin) };
-        const ended = await this.#semaphore.run(permit, () => this.#pushes.attempt(config, signal));
+        const ended = await this.#semaphore.run(permit, () =>
+          this.#pushes.attempt(config, { claim, signal }),
+        );
         if (ended === "idle") break;
         const result = await this.#record(ended);
         this.#adjust(origin, result.isDelivered);
@@ -61,18 +87,19 @@ export class TaskPusher implements AsyncDisposable {
     } catch (reason) {
       await backoff.failed(reason);
     }
-    this.#underWay.delete(config);
-    this.#loop.wake();
   }
 
-  /** Retries the record only, never the request: the receiver has the update. Once more when the relay stops. */
+  /**
+   * Retries the record only, never the request: the receiver has the update. Once more when the relay stops, and not
+   * when another process has taken over.
+   */
   async #record(ended: EndedTaskPush): Promise<TaskPushResult> {
     const { signal, backoff } = this.#loop;
     for (;;) {
       try {
         return await this.#pushes.record(ended);
       } catch (reason) {
-        if (signal.aborted) throw reason;
+        if (signal.aborted || reason instanceof ClaimLost) throw reason;
         await backoff.failed(reason);
       }
     }

@@ -24,6 +24,7 @@ import type { Outbound } from "./ports/outbound-http.ts";
 import { Throttle } from "./mechanisms/throttle.ts";
 import { JournalService, Readiness } from "./journal/journal-service.ts";
 import type { RelayStore } from "./ports/relay-store.ts";
+import { OwnClaims } from "./mechanisms/own-claims.ts";
 import { KeyedMutex } from "./mechanisms/keyed-mutex.ts";
 import { WaitQuota } from "./access/wait-quota.ts";
 import { Anchoring } from "./journal/anchoring.ts";
@@ -41,6 +42,8 @@ import { TaskService } from "./tasks/task-service.ts";
 
 export interface CoreParts {
   readonly store: RelayStore;
+  /** Tells the claims of this process from those of others on the same store. */
+  readonly owner: string;
   readonly clock: Clock;
   readonly ids: Identifiers;
   readonly randomness: Randomness;
@@ -72,6 +75,7 @@ export interface RelayCore {
   readonly agents: AgentService;
   readonly anchoring: Anchoring;
   readonly capabilities: CapabilityService;
+  readonly claims: OwnClaims;
   readonly inbox: SignedInbox;
   readonly journal: JournalService;
   readonly keys: KeyService;
@@ -128,6 +132,7 @@ export function createCore(given: CoreParts, settings: CoreSettings): RelayCore 
     agents: new AgentService(parts, settings),
     anchoring: parts.anchoring,
     capabilities: new CapabilityService(parts),
+    claims: new OwnClaims(parts),
     inbox: new SignedInbox({ ...parts, ...services }),
     journal: new JournalService(parts, settings),
     keys: new KeyService(parts),

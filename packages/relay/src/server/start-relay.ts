@@ -1,4 +1,4 @@
-import { randomFillSync } from "node:crypto";
+import { randomFillSync, randomUUID } from "node:crypto";
 import { existsSync, mkdirSync } from "node:fs";
 import type { IncomingMessage, Server } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
@@ -70,7 +70,8 @@ export async function startRelay(config: RelayConfig, overrides: RelayOverrides 
   const identity = loadIdentity(config.dataDirectory);
   const egress = new EgressPolicy(config.egressAllow);
   const outbound = stack.use(new GuardedOutbound({ policy: egress }));
-  const parts = { store, clock, ids, randomness, identity, archive, anchors, egress, outbound };
+  const owner = randomUUID();
+  const parts = { store, owner, clock, ids, randomness, identity, archive, anchors, egress, outbound };
   const core = createCore(parts, {
     ...config,
     publicUrl,

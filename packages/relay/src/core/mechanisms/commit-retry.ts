@@ -1,5 +1,6 @@
 import { RelayError } from "@a2a-relay/protocol";
 import type { Changes, Clash, RelayStore } from "../ports/relay-store.ts";
+import { ClaimLost } from "./own-claims.ts";
 
 const ATTEMPTS_MAX = 20;
 
@@ -15,7 +16,7 @@ export type RunExclusive = <Answer>(act: () => Promise<Answer>) => Promise<Answe
 /**
  * Reads, decides and commits. After a clash `decide` runs again from fresh reads and is told what clashed. Callers that
  * spend the same capability all clash with each other: from the first such clash on they run one by one,
- * in `spendExclusively`.
+ * in `spendExclusively`. A lost claim is `ClaimLost`.
  */
 export async function decideAndCommit<Answer>(
   store: RelayStore,
@@ -29,6 +30,7 @@ export async function decideAndCommit<Answer>(
     const outcome = await store.commit(changes);
     if (outcome.committed) return answer;
     clash = outcome.clash;
+    if (clash === "claim") throw new ClaimLost("another process has taken over this work");
     if (clash === "capability" && spendExclusively !== undefined) {
       return spendExclusively(() => decideAndCommit(store, decide));
     }

@@ -12,6 +12,7 @@ import {
 } from "../../../testing/fake-agent.ts";
 import { anAnswer } from "../../../testing/fake-outside.ts";
 import { DEFAULT_TENANT } from "../access/principal.ts";
+import { workUnit } from "../mechanisms/own-claims.ts";
 import { OutboundFailure } from "../ports/outbound-http.ts";
 
 const KEY = { tenant: DEFAULT_TENANT, agentId: AGENT };
@@ -247,10 +248,11 @@ describe("a message that may have arrived", () => {
   it("is reported as unknown by the process after a killed one", async () => {
     await using core = await remoteCore();
     const { messageId } = await core.ask();
-    while (await core.pushDelivery.enqueue(KEY)) continue;
+    const claim = await core.claim(workUnit("endpoint", KEY.tenant, KEY.agentId));
+    while (await core.pushDelivery.enqueue(KEY, claim)) continue;
     const { signal } = new AbortController();
     // It is sent and answered, and never recorded.
-    await core.pushDelivery.attempt(KEY, messageId, signal);
+    await core.pushDelivery.attempt(KEY, messageId, { claim, signal });
     assert.equal(core.agent.calledFor("SendMessage").length, 1);
     assert.deepEqual(await core.push(), ["unknown"]);
     assert.equal(core.agent.calledFor("SendMessage").length, 1);

@@ -74,17 +74,15 @@ export class A2aSender implements PushSender {
       const parsed = JSON.parse(message.json) as Message;
       assertHopsLeft(parsed);
       const to = await this.#destination(endpoint, delivery, signal);
-      if (!isRepeatable) {
-        isMarked = await markSent();
-        if (!isMarked) return undefined;
-      }
+      isMarked = await markSent();
+      if (!isMarked) return undefined;
       return await this.#send(endpoint, parsed, to, signal);
     } catch (reason) {
       if (!(reason instanceof RemoteFailure)) throw reason;
       if (reason.kind === "refused") this.#cards.forget(endpoint.url);
       const isStopped = signal.aborted && (reason.kind === "stopped" || isRepeatable);
       // A push that is marked as sent needs a recorded outcome, or the next process reports it as unknown.
-      if (isStopped && !isMarked) return undefined;
+      if (isStopped && (!isMarked || isRepeatable)) return undefined;
       const { answer, message: error } = reason;
       const outcome = reason instanceof NotYet ? notYet(reason) : outcomeOf(reason, delivery);
       if (answer === undefined) return { status: null, error, answer: null, outcome };

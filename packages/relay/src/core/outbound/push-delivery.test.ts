@@ -137,7 +137,7 @@ describe("a message to be pushed", () => {
   it("is dropped without a request while another reader has it, and pushed again when it returns", async () => {
     await using core = await pushingCore();
     const { receipt } = await core.send();
-    while (await core.pushDelivery.enqueue(KEY)) continue;
+    await core.enqueue();
     const { message_id, lease_id } = await core.lease();
     assert.deepEqual(await core.push(), ["dropped"]);
     assert.equal(core.outside.requests.length, 0);
@@ -162,7 +162,7 @@ describe("a message to be pushed", () => {
     it(`is dropped when ${reason}`, async () => {
       await using core = await pushingCore();
       const { receipt } = await core.send();
-      while (await core.pushDelivery.enqueue(KEY)) continue;
+      await core.enqueue();
       await settle(core, receipt.message_id);
       assert.deepEqual(await core.push(), ["dropped"]);
       assert.equal((await core.pushedMessage(receipt.message_id)).push.reason, reason);
@@ -200,13 +200,13 @@ describe("a message to be pushed", () => {
   it("has no attempt when the relay stops during the request", async () => {
     await using core = await pushingCore();
     const { receipt } = await core.send();
-    while (await core.pushDelivery.enqueue(KEY)) continue;
+    await core.enqueue();
     const stopping = new AbortController();
     core.outside.receiver = () => {
       stopping.abort();
       throw new OutboundFailure("aborted", "stopped");
     };
-    const result = await core.pushDelivery.attempt(KEY, receipt.message_id, stopping.signal);
+    const result = await core.attempt(receipt.message_id, stopping.signal);
     assert.equal(result, "idle");
     const { push } = await core.pushedMessage(receipt.message_id);
     assert.deepEqual([push.state, push.attempts], ["pending", []]);
@@ -369,7 +369,7 @@ describe("the due pushes of an endpoint", () => {
   it("are as many as there is room for, beside those under way", async () => {
     await using core = await pushingCore();
     const ids = await sendMany(core, 12);
-    while (await core.pushDelivery.enqueue(KEY)) continue;
+    await core.enqueue();
     const chooseDue = (underWay: readonly string[], max: number) =>
       core.pushDelivery.chooseDue(KEY, new Set(underWay), max);
     assert.deepEqual(await chooseDue([], 2), { due: ids.slice(0, 2), waitMs: Infinity });
@@ -381,8 +381,8 @@ describe("the due pushes of an endpoint", () => {
     await using core = await pushingCore();
     const [first = "", second = ""] = await sendMany(core, 2);
     core.outside.receiver = () => anAnswer(500);
-    while (await core.pushDelivery.enqueue(KEY)) continue;
-    const ended = await core.pushDelivery.attempt(KEY, first, new AbortController().signal);
+    await core.enqueue();
+    const ended = await core.attempt(first);
     assert.ok(typeof ended !== "string");
     await core.pushDelivery.record(ended);
     const { due, waitMs } = await core.pushDelivery.chooseDue(KEY, new Set([second]), 8);

@@ -1,6 +1,8 @@
 import { LIMITS, type PushMode } from "@a2a-relay/protocol";
 import { combine, decideAndCommit } from "../mechanisms/commit-retry.ts";
+import type { ClaimedWork } from "../mechanisms/own-claims.ts";
 import { mailboxTopic, PUSH_ENDPOINTS_TOPIC, type Watch } from "../ports/change-feed.ts";
+import type { Claim } from "../ports/claims.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { MailboxMessage } from "../ports/deliveries.ts";
 import type { Identifiers } from "../ports/ids.ts";
@@ -20,7 +22,7 @@ import {
   type PushOutcome,
   type PushSender,
 } from "./push-outcome.ts";
-import { dropped, dropReason, enqueued, mayHaveArrived } from "./push-round.ts";
+import { dropped, dropReason, enqueued, mayHaveArrived, repeatable } from "./push-round.ts";
 import { unknownReason } from "./remote-calls.ts";
 import { WebhookSender, type WebhookSettings } from "./webhook-sender.ts";
 
@@ -47,6 +49,8 @@ export interface EndedAttempt {
   /** The endpoint when the request was made. */
   readonly sent: PushEndpoint;
   readonly push: PushRecord;
+  /** Under which it was made. The outcome is recorded under the same, or by another process. */
+  readonly claim: Claim;
   readonly report: AttemptReport;
   readonly atMs: number;
   readonly endedAtMs: number;
@@ -70,7 +74,8 @@ const ANY_TIME = Number.MAX_SAFE_INTEGER;
 
 /**
  * Pushes messages to the endpoints of agents, over webhooks and A2A: `enqueue` → `chooseDue` → `attempt` → `record`.
- * All state is in the store, so that another process can continue at any step.
+ * All state is in the store, so that another process can continue at any step. Whoever calls it has claimed the
+ * endpoint; once the claim is lost, nothing more is written or sent (`ClaimLost`).
  */
 export class PushDelivery {
   readonly #store: RelayStore;
@@ -106,7 +111,7 @@ export class PushDelivery {
   }
 
   /** Makes pushes of the messages behind the cursor and moves the cursor. True while there may be more. */
-  async enqueue({ tenant, agentId }: EndpointKey): Promise<boolean> {
+  async enqueue({ tenant, agentId }: EndpointKey, claim: Claim): Promise<boolean> {
     return decideAndCommit(this.#store, async () => {
       const endpoint = await this.#store.endpoints.get(tenant, agentId);
       if (endpoint?.state !== "active") return { changes: undefined, answer: false };
@@ -115,12 +120,13 @@ export class PushDelivery {
       const last = messages.at(-1);
       const kept = withoutDeadSecret(endpoint, nowMs);
       if (last === undefined) {
-        const changes = kept === endpoint ? undefined : { tenant, pushProgress: [kept], events: [] };
-        return { changes, answer: false };
+        const changes = { tenant, claims: [claim], pushProgress: [kept], events: [] };
+        return { changes: kept === endpoint ? undefined : changes, answer: false };
       }
       const pushes = await this.#enqueued(messages);
       const moved = { ...kept, afterPosition: last.delivery.position };
-      return { changes: { tenant, pushes, pushProgress: [moved], events: [] }, answer: true };
+      const changes = { tenant, claims: [claim], pushes, pushProgress: [moved], events: [] };
+      return { changes, answer: true };
     });
   }
 
@@ -153,7 +159,7 @@ export class PushDelivery {
   async attempt(
     { tenant, agentId }: EndpointKey,
     messageId: string,
-    signal: AbortSignal,
+    { claim, signal }: ClaimedWork,
   ): Promise<EndedAttempt | "dropped" | "idle"> {
     const endpoint = await this.#store.endpoints.get(tenant, agentId);
     const push = await this.#store.pushes.get(tenant, messageId);
@@ -162,19 +168,20 @@ export class PushDelivery {
     const message = await this.#store.messages.get(tenant, messageId);
     const atMs = this.#clock.nowMs();
     if (delivery === undefined || message === undefined || dropReason(delivery, atMs) !== undefined) {
-      return this.#drop(push);
+      return this.#drop(push, endpoint, claim);
     }
     const sender = this.#senders[endpoint.mode];
-    const options = { nowMs: atMs, markSent: () => this.#markSent(push), signal };
-    const report = mayHaveArrived(push, delivery)
+    const options = { nowMs: atMs, markSent: () => this.#markSent(push, claim), signal };
+    const report = mayHaveArrived(repeatable(push, endpoint), delivery)
       ? NO_ANSWER_KEPT
       : await sender.attempt(endpoint, { delivery, message }, options);
     if (report === undefined) return "idle";
-    return { sent: endpoint, push, report, atMs, endedAtMs: this.#clock.nowMs() };
+    return { sent: endpoint, push, claim, report, atMs, endedAtMs: this.#clock.nowMs() };
   }
 
   /** Commits the attempt and its outcome. Safe to call again after an error: an attempt is never written twice. */
-  async record({ sent, push: before, report, atMs, endedAtMs }: EndedAttempt): Promise<PushOutcome["kind"]> {
+  async record(ended: EndedAttempt): Promise<PushOutcome["kind"]> {
+    const { sent, push: before, claim, report, atMs, endedAtMs } = ended;
     const { tenant, agentId, messageId } = before;
     const { outcome, status, error, answer: answered } = report;
     const isSame = await decideAndCommit(this.#store, async () => {
@@ -193,7 +200,10 @@ export class PushDelivery {
       const [after = push] = parts.flatMap(({ pushes = [] }) => pushes);
       const recorded = { report, push: after, delivery, nowMs: endedAtMs };
       const more = (await this.#senders[sent.mode].changesAfter?.(recorded)) ?? {};
-      return { changes: combine(tenant, [{ pushAttempts: [made] }, ...parts, more]), answer };
+      return {
+        changes: combine(tenant, [{ claims: [claim], pushAttempts: [made] }, ...parts, more]),
+        answer,
+      };
     });
     if (isSame && outcome.kind === "delivered") {
       await this.#store.agents.touch(tenant, agentId, this.#clock.nowMs());
@@ -202,15 +212,16 @@ export class PushDelivery {
   }
 
   /** Drops pending pushes of a disabled endpoint. True while there may be more. */
-  async dropPending({ tenant, agentId }: EndpointKey): Promise<boolean> {
+  async dropPending({ tenant, agentId }: EndpointKey, claim: Claim): Promise<boolean> {
     return decideAndCommit(this.#store, async () => {
       const endpoint = await this.#store.endpoints.get(tenant, agentId);
       if (endpoint === undefined || endpoint.state === "active") return { changes: undefined, answer: false };
       const pending = await this.#store.pushes.due(tenant, agentId, ANY_TIME, PUSHES_TOGETHER_MAX);
       if (pending.length === 0) return { changes: undefined, answer: false };
-      const pushes = pending.map((push) => dropped(push, whyDropped(endpoint)));
+      const pushes = pending.map((push) => dropped(repeatable(push, endpoint), whyDropped(endpoint)));
       // Unchanged, only to check its version: an endpoint enabled meanwhile enqueues the dropped pushes again.
-      return { changes: { tenant, pushes, pushProgress: [endpoint], events: [] }, answer: true };
+      const changes = { tenant, claims: [claim], pushes, pushProgress: [endpoint], events: [] };
+      return { changes, answer: true };
     });
   }
 
@@ -238,7 +249,11 @@ export class PushDelivery {
   }
 
   /** No request and no attempt: another reader has the message. `idle` when it is available again. */
-  async #drop({ tenant, messageId }: PushRecord): Promise<"dropped" | "idle"> {
+  async #drop(
+    { tenant, messageId }: PushRecord,
+    endpoint: PushEndpoint,
+    claim: Claim,
+  ): Promise<"dropped" | "idle"> {
     return decideAndCommit(this.#store, async () => {
       const push = await this.#store.pushes.get(tenant, messageId);
       if (push?.state !== "pending") return { changes: undefined, answer: "idle" };
@@ -247,16 +262,17 @@ export class PushDelivery {
         message === undefined ? undefined : await this.#store.deliveries.get(tenant, messageId);
       const reason = dropReason(delivery, this.#clock.nowMs());
       if (reason === undefined) return { changes: undefined, answer: "idle" };
-      return { changes: { tenant, pushes: [dropped(push, reason)], events: [] }, answer: "dropped" };
+      const pushes = [dropped(repeatable(push, endpoint), reason)];
+      return { changes: { tenant, claims: [claim], pushes, events: [] }, answer: "dropped" };
     });
   }
 
-  async #markSent({ tenant, messageId }: PushRecord): Promise<boolean> {
+  async #markSent({ tenant, messageId }: PushRecord, claim: Claim): Promise<boolean> {
     return decideAndCommit(this.#store, async () => {
       const push = await this.#store.pushes.get(tenant, messageId);
       if (push?.state !== "pending") return { changes: undefined, answer: false };
       const sent = { ...push, sentAtMs: this.#clock.nowMs() };
-      return { changes: { tenant, pushes: [sent], events: [] }, answer: true };
+      return { changes: { tenant, claims: [claim], pushes: [sent], events: [] }, answer: true };
     });
   }
 

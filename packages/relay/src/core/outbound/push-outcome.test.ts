@@ -55,7 +55,6 @@ describe("what an answer to a push means", () => {
   });
 });
 
-const KEY = { tenant: DEFAULT_TENANT, agentId: ZHIWEI };
 const NEW_HOOK = "https://new.example/收信";
 const OFFSETS_MS = [0, 5_000, 25_000, 90_000];
 
@@ -67,9 +66,9 @@ async function endpointOf(core: PushingCore): Promise<PushEndpoint> {
 
 /** An attempt that was answered with this status and is not recorded yet. */
 async function answered(core: PushingCore, messageId: string, status: number): Promise<EndedAttempt> {
-  while (await core.pushDelivery.enqueue(KEY)) continue;
+  await core.enqueue();
   core.outside.receiver = () => anAnswer(status, { headers: { "retry-after": "600" } });
-  const ended = await core.pushDelivery.attempt(KEY, messageId, new AbortController().signal);
+  const ended = await core.attempt(messageId);
   assert.ok(typeof ended !== "string", "nothing was sent");
   core.outside.receiver = () => anAnswer(200);
   return ended;
@@ -250,7 +249,7 @@ describe("a message that returns to the mailbox", () => {
     const ended = await answered(core, messageId, 500);
     const { message_id, lease_id } = await core.lease();
     await core.mailboxes.release(core.zhiwei, ZHIWEI, { message_id, lease_id });
-    while (await core.pushDelivery.enqueue(KEY)) continue;
+    await core.enqueue();
     await core.pushDelivery.record(ended);
     assert.equal((await core.pushedMessage(messageId)).push.state, "pending");
     core.clock.advance(600_000);
@@ -260,7 +259,7 @@ describe("a message that returns to the mailbox", () => {
   it("between the check and the drop is not dropped", async () => {
     await using core = await pushingCore();
     const { receipt } = await core.send();
-    while (await core.pushDelivery.enqueue(KEY)) continue;
+    await core.enqueue();
     const { message_id, lease_id } = await core.lease();
     const reading = core.store.messages.get.bind(core.store.messages);
     let isBack = false;
@@ -268,12 +267,12 @@ describe("a message that returns to the mailbox", () => {
       if (!isBack) {
         isBack = true;
         await core.mailboxes.release(core.zhiwei, ZHIWEI, { message_id, lease_id });
-        while (await core.pushDelivery.enqueue(KEY)) continue;
+        await core.enqueue();
       }
       return reading(...asked);
     };
     const { signal } = new AbortController();
-    assert.equal(await core.pushDelivery.attempt(KEY, receipt.message_id, signal), "idle");
+    assert.equal(await core.attempt(receipt.message_id, signal), "idle");
     assert.equal((await core.pushedMessage(receipt.message_id)).push.state, "pending");
     assert.deepEqual(await core.push(), ["delivered"]);
   });

@@ -28,7 +28,7 @@ export interface PushSender {
 export interface AttemptOptions {
   readonly nowMs: number;
   /**
-   * Commits that the message may have arrived from now on, before a request that must not be made twice. False when the
+   * Announces the request under the claim, before it is made: from now on the message may have arrived. False when the
    * message must no longer be sent.
    */
   readonly markSent: () => Promise<boolean>;

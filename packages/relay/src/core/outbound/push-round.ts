@@ -1,5 +1,5 @@
 import type { DeliveryRecord } from "../ports/deliveries.ts";
-import type { PushRecord } from "../ports/pushes.ts";
+import type { PushEndpoint, PushRecord } from "../ports/pushes.ts";
 
 /**
  * The push of a message that is behind the endpoint's cursor; undefined when it stays unchanged. A message that
@@ -39,7 +39,7 @@ export function newPush(
   };
 }
 
-/** A request was made, its outcome is unknown, and the message must not arrive twice. */
+/** A request to an A2A agent was made, its outcome is unknown, and the message must not arrive twice. */
 export function mayHaveArrived({ sentAtMs }: PushRecord, { duplicateSafety }: DeliveryRecord): boolean {
   return sentAtMs !== null && duplicateSafety !== "idempotent";
 }
@@ -59,6 +59,11 @@ export function dropReason(delivery: DeliveryRecord | undefined, nowMs: number):
 
 export function dropped(push: PushRecord, reason: string): PushRecord {
   return { ...push, state: "dropped", reason, nextAtMs: null };
+}
+
+/** An unknown outcome of a webhook does not matter: its receiver recognizes a repeated message by its id. */
+export function repeatable(push: PushRecord, { mode }: PushEndpoint): PushRecord {
+  return mode === "webhook" ? { ...push, sentAtMs: null } : push;
 }
 
 export function delivered(push: PushRecord): PushRecord {

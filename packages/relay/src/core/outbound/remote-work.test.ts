@@ -10,6 +10,7 @@ import {
   saying,
 } from "../../../testing/fake-agent.ts";
 import { DEFAULT_TENANT } from "../access/principal.ts";
+import { workUnit } from "../mechanisms/own-claims.ts";
 import { OutboundFailure } from "../ports/outbound-http.ts";
 
 function unreachable(): never {
@@ -233,7 +234,9 @@ describe("a remote task", () => {
     let reports = 0;
     while ((await core.task(taskId)).state === "working") {
       core.clock.advance(await core.waitMs());
-      await core.remoteWork.poll({ tenant: DEFAULT_TENANT, taskId }, signal).catch(() => (reports += 1));
+      const claim = await core.claim(workUnit("remote-task", DEFAULT_TENANT, taskId));
+      const poll = core.remoteWork.poll({ tenant: DEFAULT_TENANT, taskId }, { claim, signal });
+      await poll.catch(() => (reports += 1));
     }
     assert.equal(reports, 20);
     assert.match((await core.task(taskId)).status_text ?? "", /cannot be kept: internal error/);

@@ -7,7 +7,9 @@ import {
   type RelayErrorCode,
 } from "@a2a-relay/protocol";
 import { agentOf, operatorOf } from "../access/principal.ts";
+import type { ClaimedWork } from "../mechanisms/own-claims.ts";
 import { REMOTE_TASKS_TOPIC, type Watch } from "../ports/change-feed.ts";
+import type { Claim } from "../ports/claims.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Outbound } from "../ports/outbound-http.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
@@ -33,6 +35,10 @@ export interface RemoteWorkParts {
   readonly tasks: TaskService;
 }
 
+interface ClaimedTask extends RemoteTask {
+  readonly claim: Claim;
+}
+
 /** What a poll changes of a remote task. */
 type After = Partial<Omit<RemoteTask, "tenant" | "taskId" | "version">>;
 
@@ -48,7 +54,7 @@ const OVER: After = { answer: null, nextAtMs: null };
 
 /**
  * Polls remote tasks until they end: `chooseDue` → `poll`, which records the outcome and the time of the next poll. All
- * state is in the store, so that another process can continue at any step.
+ * state is in the store, so that another process can continue at any step. The caller has claimed the remote task.
  */
 export class RemoteWork {
   readonly #store: RelayStore;
@@ -75,9 +81,14 @@ export class RemoteWork {
   }
 
   /** Asks the agent for its task and records the answer and the next poll. */
-  async poll({ tenant, taskId }: Pick<RemoteTask, "tenant" | "taskId">, signal: AbortSignal): Promise<void> {
-    const remote = await this.#store.remoteTasks.get(tenant, taskId);
-    if (remote?.nextAtMs == null) return;
+  async poll(
+    { tenant, taskId }: Pick<RemoteTask, "tenant" | "taskId">,
+    { claim, signal }: ClaimedWork,
+  ): Promise<void> {
+    const stored = await this.#store.remoteTasks.get(tenant, taskId);
+    // Another process may have polled it between the choice and the claim.
+    if (stored?.nextAtMs == null || stored.nextAtMs > this.#clock.nowMs()) return;
+    const remote = { ...stored, claim };
     const ours = await this.#store.tasks.get(tenant, taskId);
     if (ours === undefined) return this.#save(remote, OVER);
     if (isTerminal(ours.state) || ours.assignee !== remote.agentId) return this.#cancel(remote, ours, signal);
@@ -128,7 +139,7 @@ export class RemoteWork {
     return { answer: null, statusDigest, changedAtMs, nextAtMs, failures: 0, misses: 0 };
   }
 
-  async #failed(remote: RemoteTask, failure: RemoteFailure): Promise<void> {
+  async #failed(remote: ClaimedTask, failure: RemoteFailure): Promise<void> {
     const isMissing = isNotFound(failure);
     const misses = isMissing ? remote.misses + 1 : remote.misses;
     const failures = isMissing ? remote.failures : remote.failures + 1;
@@ -148,7 +159,7 @@ export class RemoteWork {
    * Our task did not accept what the agent said: for good, or only while another caller holds the task, or between the
    * task's deadline and the sweep that fails it.
    */
-  async #notRecorded(remote: RemoteTask, error: RelayError): Promise<void> {
+  async #notRecorded(remote: ClaimedTask, error: RelayError): Promise<void> {
     const failures = remote.failures + 1;
     const isLast = failures >= POLL_FAILURES_MAX;
     let trouble = error;
@@ -181,7 +192,7 @@ export class RemoteWork {
   }
 
   /** Our task is over or has another assignee: cancels the agent's task if it failed or was canceled here. */
-  async #cancel(remote: RemoteTask, ours: TaskRecord, signal: AbortSignal): Promise<void> {
+  async #cancel(remote: ClaimedTask, ours: TaskRecord, signal: AbortSignal): Promise<void> {
     const { remoteTaskId } = remote;
     const isUnwanted = ours.state === "canceled" || ours.state === "failed";
     if (remoteTaskId === null || !isUnwanted || ours.assignee !== remote.agentId)
@@ -200,10 +211,11 @@ export class RemoteWork {
     await this.#save(remote, OVER);
   }
 
-  /** A lost race is fine: a newer version holds a newer answer, and the next poll reads it. */
-  async #save(remote: RemoteTask, after: After): Promise<void> {
+  /** A lost race is fine: a newer version holds a newer answer, and the next poll reads it, here or elsewhere. */
+  async #save({ claim, ...remote }: ClaimedTask, after: After): Promise<void> {
     const { tenant } = remote;
-    await this.#store.commit({ tenant, remoteTasks: [{ ...remote, ...after }], events: [] });
+    const remoteTasks = [{ ...remote, ...after }];
+    await this.#store.commit({ tenant, claims: [claim], remoteTasks, events: [] });
   }
 }
 

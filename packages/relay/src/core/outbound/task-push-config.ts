@@ -122,6 +122,7 @@ export function configAfter(
     attempts: 0,
     givenUp: 0,
     nextAtMs: isOver ? null : at.nowMs,
+    sentAtMs: null,
     createdAtMs: before?.createdAtMs ?? at.nowMs,
     version: before?.version ?? 0,
   };
@@ -145,11 +146,12 @@ export function configAfterFailure(
 ): TaskPushConfig {
   const { reason } = outcome;
   const attempts = config.attempts + 1;
-  if (outcome.kind === "gone") return { ...config, state: "ended", reason, attempts, nextAtMs: null };
+  const ended = { ...config, reason, attempts, sentAtMs: null };
+  if (outcome.kind === "gone") return { ...ended, state: "ended", nextAtMs: null };
   const retryAfter = "retryAfter" in outcome ? outcome.retryAfter : undefined;
   const failed = { attempt: attempts, endedAtMs: at.nowMs, retryAfter };
   const nextAtMs = nextAttemptAtMs(failed, at.offsetsMs);
-  if (nextAtMs !== undefined) return { ...config, reason, attempts, nextAtMs };
+  if (nextAtMs !== undefined) return { ...ended, nextAtMs };
   const givenUp = config.givenUp + 1;
   const nextUpdateAtMs = at.nowMs + (readRetryAfter(retryAfter, at.nowMs) ?? 0);
   const moved = { ...configAtUpdate(config, task, at.n, nextUpdateAtMs), givenUp, reason };
@@ -168,6 +170,7 @@ export function configAtUpdate(
     ...config,
     afterN: n,
     attempts: 0,
+    sentAtMs: null,
     nextAtMs: n < task.updateCount ? nextAtMs : null,
     state: hasNothingBehind(task, n) ? "ended" : "active",
   };

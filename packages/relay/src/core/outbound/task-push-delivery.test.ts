@@ -343,7 +343,7 @@ describe("a configuration that changes while a request is under way", () => {
     for (const text of ["甲", "乙"]) await core.works(taskId, text);
     const [config] = (await core.taskPushDelivery.chooseDue(new Set())).due;
     assert.ok(config);
-    const ended = await core.taskPushDelivery.attempt(config, new AbortController().signal);
+    const ended = await core.attempt(config);
     assert.ok(ended !== "idle");
     for (let count = 0; count < 3; count += 1) await core.taskPushDelivery.record(ended);
     assert.equal((await core.config(taskId)).afterN, 1);

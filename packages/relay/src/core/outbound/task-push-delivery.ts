@@ -7,7 +7,9 @@ import {
   POSTMASTER,
 } from "@a2a-relay/protocol";
 import { decideAndCommit } from "../mechanisms/commit-retry.ts";
+import type { ClaimedWork } from "../mechanisms/own-claims.ts";
 import { TASK_PUSHES_TOPIC, type Watch } from "../ports/change-feed.ts";
+import type { Claim } from "../ports/claims.ts";
 import type { Clock } from "../ports/clock.ts";
 import { type Outbound, OutboundFailure, type OutboundRequest } from "../ports/outbound-http.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
@@ -32,6 +34,8 @@ import {
 export interface EndedTaskPush {
   /** The configuration when the request was made. */
   readonly sent: TaskPushConfig;
+  /** Under which it was made. The outcome is recorded under the same, or by another process. */
+  readonly claim: Claim;
   /** The update that the attempt was for. */
   readonly n: number;
   /** The last update that the request contained. */
@@ -67,7 +71,8 @@ type TaskPushBody = { readonly event: A2aStreamResponse } | { readonly task: A2a
 
 /**
  * Pushes the updates of tasks to the URLs that A2A callers configured, one after the other: `chooseDue` → `attempt` →
- * `record`. All state is in the store, so that another process can continue at any step.
+ * `record`. All state is in the store, so that another process can continue at any step. The caller has claimed the
+ * configuration; once the claim is lost, nothing more is written or sent (`ClaimLost`).
  */
 export class TaskPushDelivery {
   readonly #store: RelayStore;
@@ -117,23 +122,29 @@ export class TaskPushDelivery {
    * Sends the update behind the cursor. The caller records the outcome. `idle`: there was nothing to send, or the relay
    * stopped; no attempt is recorded.
    */
-  async attempt({ tenant, taskId, id }: TaskPushKey, signal: AbortSignal): Promise<EndedTaskPush | "idle"> {
+  async attempt(
+    { tenant, taskId, id }: TaskPushKey,
+    { claim, signal }: ClaimedWork,
+  ): Promise<EndedTaskPush | "idle"> {
     const config = await this.#store.taskPushes.get(tenant, taskId, id);
     const isDue = config?.state === "active" && (config.nextAtMs ?? ANY_TIME) <= this.#clock.nowMs();
     if (!isDue || signal.aborted) return "idle";
     const { update, n } = await this.#nextUpdate(config);
     const task = await this.#store.tasks.get(tenant, taskId);
     if (task === undefined) return "idle";
-    if (!(await this.#mayRead(config, task))) return this.#end(config, NO_PARTY);
-    if (update === undefined) return this.#rest(configAtUpdate(config, task, n, this.#clock.nowMs()));
-    const outcome = await this.#call(config, task, update, signal);
+    if (!(await this.#mayRead(config, task))) return this.#end(config, NO_PARTY, claim);
+    if (update === undefined) return this.#rest(configAtUpdate(config, task, n, this.#clock.nowMs()), claim);
+    const body = await this.#bodyOf(config, task, update);
+    if (!(await this.#announce(config, claim))) return "idle";
+    const outcome = await this.#call(config, task, body, signal);
     if (outcome === undefined) return "idle";
     const sentN = sendsTask(config) ? task.updateCount : n;
-    return { sent: config, n, sentN, outcome, endedAtMs: this.#clock.nowMs() };
+    return { sent: config, claim, n, sentN, outcome, endedAtMs: this.#clock.nowMs() };
   }
 
   /** Commits the outcome. Safe to call again after an error: an attempt is never written twice. */
-  async record({ sent, n, sentN, outcome, endedAtMs: nowMs }: EndedTaskPush): Promise<TaskPushResult> {
+  async record(ended: EndedTaskPush): Promise<TaskPushResult> {
+    const { sent, claim, n, sentN, outcome, endedAtMs: nowMs } = ended;
     const { tenant, taskId, id } = sent;
     const isDelivered = outcome.kind === "delivered";
     return decideAndCommit(this.#store, async () => {
@@ -150,7 +161,8 @@ export class TaskPushDelivery {
       const isDisabled = after.reason !== null && after.state !== "active";
       const events = isDisabled ? [disabledEvent(after, nowMs)] : [];
       const hasMore = after.nextAtMs !== null && after.nextAtMs <= this.#clock.nowMs();
-      return { changes: { tenant, taskPushes: [after], events }, answer: { isDelivered, hasMore } };
+      const changes = { tenant, claims: [claim], taskPushes: [after], events };
+      return { changes, answer: { isDelivered, hasMore } };
     });
   }
 
@@ -175,26 +187,36 @@ export class TaskPushDelivery {
   }
 
   /** A lost race is fine: the change that won made the configuration due again. */
-  async #rest(config: TaskPushConfig): Promise<"idle"> {
-    await this.#store.commit({ tenant: config.tenant, taskPushes: [config], events: [] });
+  async #rest(config: TaskPushConfig, claim: Claim): Promise<"idle"> {
+    await this.#store.commit({ tenant: config.tenant, claims: [claim], taskPushes: [config], events: [] });
     return "idle";
   }
 
-  async #end(config: TaskPushConfig, reason: string): Promise<"idle"> {
-    const ended: TaskPushConfig = { ...config, state: "ended", reason, nextAtMs: null };
+  async #end(config: TaskPushConfig, reason: string, claim: Claim): Promise<"idle"> {
+    const ended: TaskPushConfig = { ...config, state: "ended", reason, nextAtMs: null, sentAtMs: null };
     const events = [disabledEvent(ended, this.#clock.nowMs())];
-    await this.#store.commit({ tenant: config.tenant, taskPushes: [ended], events });
+    await this.#store.commit({ tenant: config.tenant, claims: [claim], taskPushes: [ended], events });
     return "idle";
+  }
+
+  /** Commits that a request follows. An attempt without an outcome is made again: the receiver may get it twice. */
+  async #announce(sent: TaskPushConfig, claim: Claim): Promise<boolean> {
+    const { tenant, taskId, id } = sent;
+    return decideAndCommit(this.#store, async () => {
+      const config = await this.#store.taskPushes.get(tenant, taskId, id);
+      if (config === undefined || !isSameConfig(config, sent)) return { changes: undefined, answer: false };
+      const announced = { ...config, sentAtMs: this.#clock.nowMs() };
+      return { changes: { tenant, claims: [claim], taskPushes: [announced], events: [] }, answer: true };
+    });
   }
 
   /** Undefined when it was stopped before the request had an outcome: then it does not count as an attempt. */
   async #call(
     config: TaskPushConfig,
     task: TaskRecord,
-    update: TaskUpdate,
+    body: TaskPushBody,
     signal: AbortSignal,
   ): Promise<PushOutcome | undefined> {
-    const body = await this.#bodyOf(config, task, update);
     try {
       const answer = await this.#outbound.request({
         ...taskPushRequest(config, task, body, this.#settings),

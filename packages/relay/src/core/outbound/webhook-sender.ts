@@ -34,12 +34,12 @@ export class WebhookSender implements PushSender {
     this.#settings = settings;
   }
 
-  /** Receivers recognize a repeated message by its id, so `markSent` is not needed. */
   async attempt(
     endpoint: PushEndpoint,
     message: MailboxMessage,
-    { nowMs, signal }: AttemptOptions,
+    { nowMs, markSent, signal }: AttemptOptions,
   ): Promise<AttemptReport | undefined> {
+    if (!(await markSent())) return undefined;
     try {
       const answer = await this.#outbound.request({
         ...this.#requestOf(endpoint, message, nowMs),

@@ -46,7 +46,7 @@ export interface PushRecord {
   readonly position: number;
   /** While pending: the time of the next attempt. */
   readonly nextAtMs: number | null;
-  /** Since when its outcome is unknown: set before a request that must not be made twice. */
+  /** Since when its outcome is unknown: set before each request. */
   readonly sentAtMs: number | null;
   /** 0 is new. */
   readonly version: number;

@@ -10,6 +10,7 @@ import type {
   UsedNonce,
 } from "./access.ts";
 import type { AgentRecord, AgentStore, CustodialKey } from "./agents.ts";
+import type { Claim, ClaimStore } from "./claims.ts";
 import type { EventDraft, JournalStore, RetentionStore } from "./journal.ts";
 import type { DeliveryRecord, DeliveryStore } from "./deliveries.ts";
 import type { MessageRecord, MessageStore, SendKey } from "./messages.ts";
@@ -25,6 +26,8 @@ import type { ChangeFeed } from "./change-feed.ts";
 export interface Changes {
   readonly tenant: string;
   readonly events: readonly EventDraft[];
+  /** Each must still be held, or nothing is written: background work that another process took over is its work. */
+  readonly claims?: readonly Claim[];
   /** Version 0 is a new agent. */
   readonly agents?: readonly AgentRecord[];
   readonly messages?: readonly MessageRecord[];
@@ -59,7 +62,7 @@ export interface Changes {
   readonly pushes?: readonly PushRecord[];
   /** Appended. */
   readonly pushAttempts?: readonly PushAttempt[];
-  /** Version 0 is new. Wakes the watchers of task pushes for those with a due time. */
+  /** Version 0 is new. Wakes the watchers of task pushes for those with a due time that are not under way. */
   readonly taskPushes?: readonly TaskPushConfig[];
   /** Deleting one that does not exist is no clash. */
   readonly forgottenTaskPushes?: readonly TaskPushKey[];
@@ -80,6 +83,7 @@ export type Clash =
   | "agent_key"
   | "agent_name"
   | "capability"
+  | "claim"
   | "delivery"
   | "key"
   | "mailbox"
@@ -108,6 +112,7 @@ export type CommitOutcome =
 export interface RelayStore extends AsyncDisposable {
   readonly agents: AgentStore;
   readonly capabilities: CapabilityStore;
+  readonly claims: ClaimStore;
   readonly deliveries: DeliveryStore;
   readonly endpoints: EndpointStore;
   readonly feed: ChangeFeed;

@@ -25,6 +25,8 @@ export interface TaskPushConfig {
   readonly givenUp: number;
   /** When it is due; null: with the next change of the task. */
   readonly nextAtMs: number | null;
+  /** Since when the outcome of an attempt is unknown: set before each request. */
+  readonly sentAtMs: number | null;
   readonly createdAtMs: number;
   /** 0 is new. */
   readonly version: number;

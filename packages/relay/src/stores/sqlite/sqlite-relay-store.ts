@@ -1,9 +1,10 @@
 import type { DatabaseSync } from "node:sqlite";
 import { RelayError } from "@a2a-relay/protocol";
 import type { Changes, CommitOutcome, RelayStore } from "../../core/ports/relay-store.ts";
+import { InProcessChangeFeed } from "../in-process/change-feed.ts";
+import { InProcessClaims } from "../in-process/claims.ts";
 import { Capabilities, Keys, Tenants } from "./access.ts";
 import { Agents } from "./agents.ts";
-import { InProcessChangeFeed } from "./change-feed.ts";
 import { Checkpoints } from "./checkpoints.ts";
 import { ClashError, CommitQueue, type Engine } from "./commit-queue.ts";
 import {
@@ -55,6 +56,7 @@ class SqliteEngine implements Engine {
   readonly state: StoreState;
   readonly commits: CommitQueue;
   readonly feed = new InProcessChangeFeed();
+  readonly claims = new InProcessClaims();
   readonly #lock: DatabaseLock | undefined;
   readonly #checkpoints: Checkpoints | undefined;
   #failed = false;
@@ -120,6 +122,7 @@ function storeOn(engine: SqliteEngine): RelayStore {
   const probe = new Statement(engine.database, PROBE);
   return {
     ...parts,
+    claims: engine.claims,
     feed: engine.feed,
     commit: (changes) => commit(engine, parts, changes),
     probe: async (nowMs) => void (await engine.commits.submit(() => probe.run(nowMs))),
@@ -127,9 +130,16 @@ function storeOn(engine: SqliteEngine): RelayStore {
   };
 }
 
-async function commit({ commits }: Engine, parts: StoreParts, changes: Changes): Promise<CommitOutcome> {
+async function commit(
+  { claims, commits }: SqliteEngine,
+  parts: StoreParts,
+  changes: Changes,
+): Promise<CommitOutcome> {
   try {
-    await commits.submit(() => apply(parts, changes));
+    await commits.submit(() => {
+      if (changes.claims?.every((claim) => claims.isHeld(claim)) === false) throw new ClashError("claim");
+      apply(parts, changes);
+    });
     return { committed: true };
   } catch (error) {
     if (error instanceof ClashError) return { committed: false, clash: error.clash };

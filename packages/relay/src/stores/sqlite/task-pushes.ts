@@ -17,7 +17,7 @@ import type { StoreState } from "./store-state.ts";
 const RANKED_MAX = 2_000;
 
 const COLUMNS = `tenant, task_id, id, owner, url, token, scheme, credentials, dialect, state, reason, after_n,
-  attempts, given_up, next_at_ms, created_at_ms, version`;
+  attempts, given_up, next_at_ms, sent_at_ms, created_at_ms, version`;
 
 const SQL = {
   one: `select ${COLUMNS} from task_push_config where tenant = ? and task_id = ? and id = ?`,
@@ -44,14 +44,14 @@ const SQL = {
   // Refuses a task that was retired, or whose owner has reached the limit, since the caller read it.
   insert: `
     insert into task_push_config (owner, url, token, scheme, credentials, dialect, state, reason, after_n, attempts,
-      given_up, next_at_ms, created_at_ms, origin, version, tenant, task_id, id)
-    select ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, 1, ?15, ?16, ?17
-    where exists (select 1 from task where tenant = ?15 and id = ?16)
-      and (select count(*) from task_push_config where tenant = ?15 and task_id = ?16 and owner = ?1) < ?18
+      given_up, next_at_ms, sent_at_ms, created_at_ms, origin, version, tenant, task_id, id)
+    select ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, 1, ?16, ?17, ?18
+    where exists (select 1 from task where tenant = ?16 and id = ?17)
+      and (select count(*) from task_push_config where tenant = ?16 and task_id = ?17 and owner = ?1) < ?19
     on conflict do nothing`,
   update: `
     update task_push_config set owner = ?, url = ?, token = ?, scheme = ?, credentials = ?, dialect = ?, state = ?,
-      reason = ?, after_n = ?, attempts = ?, given_up = ?, next_at_ms = ?, created_at_ms = ?, origin = ?,
+      reason = ?, after_n = ?, attempts = ?, given_up = ?, next_at_ms = ?, sent_at_ms = ?, created_at_ms = ?, origin = ?,
       version = version + 1
     where tenant = ? and task_id = ? and id = ? and version = ?`,
   makeDue: `
@@ -111,6 +111,7 @@ export class TaskPushes implements TaskPushStore {
       config.attempts,
       config.givenUp,
       config.nextAtMs,
+      config.sentAtMs,
       config.createdAtMs,
       originOf(config),
       config.tenant,
@@ -122,7 +123,8 @@ export class TaskPushes implements TaskPushStore {
         ? this.#sql.insert.run(...values, LIMITS.pushConfigsOfTaskMax)
         : this.#sql.update.run(...values, config.version);
     if (written === 0) throw new ClashError("task_push");
-    if (config.state === "active" && config.nextAtMs !== null) this.#state.wake(TASK_PUSHES_TOPIC);
+    const isDue = config.nextAtMs !== null && config.sentAtMs === null;
+    if (config.state === "active" && isDue) this.#state.wake(TASK_PUSHES_TOPIC);
   }
 
   /** Makes the active configurations of the task due, because of this update. */
@@ -157,7 +159,8 @@ function configFromRow(row: Row): TaskPushConfig {
     attempts: row[12] as number,
     givenUp: row[13] as number,
     nextAtMs: row[14] as number | null,
-    createdAtMs: row[15] as number,
-    version: row[16] as number,
+    sentAtMs: row[15] as number | null,
+    createdAtMs: row[16] as number,
+    version: row[17] as number,
   };
 }
