@@ -4,6 +4,7 @@ import { describeAccess } from "./access.contract.ts";
 import { describeAgents } from "./agents.contract.ts";
 import { describeWatchedMailboxes } from "./watched-mailboxes.contract.ts";
 import { describeBoundedAnswers } from "./bounded-answers.contract.ts";
+import { describeClaims } from "./claims.contract.ts";
 import { describeChangeFeed } from "./change-feed.contract.ts";
 import { describeCommit } from "./commit.contract.ts";
 import { describeJournal } from "./journal.contract.ts";
@@ -44,6 +45,7 @@ export function describeRelayStore(name: string, open: () => Promise<RelayStore>
     describePushes(open);
     describeRemoteTasks(open);
     describeTaskPushes(open);
+    describeClaims(open);
     describeNonces(open);
     describeRetention(open);
     describeChangeFeed(open);

@@ -43,6 +43,7 @@ export function describeTaskPushes(open: OpenStore): void {
         attempts: 3,
         givenUp: 2,
         nextAtMs: NOON_MS + 5,
+        sentAtMs: NOON_MS + 4,
         createdAtMs: NOON_MS - 5,
       } as const;
       const all = A2A_VERSIONS.map((dialect, index) =>
@@ -244,7 +245,9 @@ function describeDue(open: OpenStore): void {
       assert.ok(await woken());
       const due = await store.taskPushes.get(TENANT, task.id, config.id);
       assert.ok(due);
-      await commit(store, { taskPushes: [{ ...due, state: "ended" }] });
+      // An announced attempt is under way.
+      await commit(store, { taskPushes: [{ ...due, sentAtMs: NOON_MS }] });
+      await commit(store, { taskPushes: [{ ...due, version: due.version + 1, state: "ended" }] });
       await commit(store, { taskUpdates: [anUpdateOf(task, 2)] });
       assert.ok(await isQuiet());
     });

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { type CoreOnMemory, coreOnMemory, ZHIWEI } from "../../testing/core-on-memory.ts";
 import { DEFAULT_TENANT, operatorOf, rootOperator } from "../core/access/principal.ts";
+import { CLAIM_MS } from "../core/mechanisms/own-claims.ts";
 import { startBackgroundWork } from "./background-work.ts";
 
 /** Runs nothing during a test. */
@@ -45,6 +46,20 @@ describe("the background work", () => {
       core.anchors.kept.map(({ hash }) => hash),
       [before.hash, event?.hash],
     );
+  });
+
+  it("renews its claims while it works", async (t) => {
+    await using core = await coreOnMemory();
+    t.mock.timers.enable({ apis: ["setTimeout"] });
+    let renewals = 0;
+    const claims = { ...claimsOf(core), renew: async () => void (renewals += 1) };
+    const working = { ...core, claims } as unknown as CoreOnMemory;
+    await using _ = startBackgroundWork(working, NEVER, report);
+    for (let renewal = 0; renewal < 3; renewal += 1) {
+      t.mock.timers.tick(CLAIM_MS / 3);
+      await core.clock.nextTurn();
+    }
+    assert.equal(renewals, 3);
   });
 
   it("retries no stale work unless the scheduler is switched on", async () => {
@@ -115,6 +130,10 @@ describe("the background work", () => {
     assert.match(String(await failed.promise), /disk is full/);
   });
 });
+
+function claimsOf({ claims }: CoreOnMemory): Pick<CoreOnMemory["claims"], "take" | "release"> {
+  return { take: (units) => claims.take(units), release: (claim) => claims.release(claim) };
+}
 
 /** Idempotent work under a stale lease. */
 async function staleWork(core: CoreOnMemory): Promise<string> {

@@ -1,11 +1,5 @@
 import { LIMITS } from "@a2a-relay/protocol";
-import {
-  CLAIM_MS,
-  CLAIM_RETRY_MS,
-  ClaimLost,
-  type OwnClaims,
-  workUnit,
-} from "../core/mechanisms/own-claims.ts";
+import { CLAIM_RETRY_MS, ClaimLost, type OwnClaims, workUnit } from "../core/mechanisms/own-claims.ts";
 import type { AttemptResult, EndedAttempt, PushDelivery } from "../core/outbound/push-delivery.ts";
 import type { Claim } from "../core/ports/claims.ts";
 import type { Watch } from "../core/ports/change-feed.ts";
@@ -118,7 +112,7 @@ export class EndpointPusher {
       this.#isWoken = false;
       const claim = await this.#take();
       if (claim === undefined) {
-        await this.#rest(watch, CLAIM_MS);
+        await this.#rest(watch, CLAIM_RETRY_MS);
         continue;
       }
       const hasMore = await this.#parts.pushes.enqueue(this.#endpoint, claim);

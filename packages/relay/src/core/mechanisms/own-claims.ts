@@ -4,7 +4,7 @@ import type { RelayStore } from "../ports/relay-store.ts";
 
 /** How long a claim lasts without renewal: the work of a process that stalls longer goes to another. */
 export const CLAIM_MS = 60_000;
-/** How long a unit that another process holds is left alone, so that asking for it costs little. */
+/** How long a unit that another process holds is left alone. */
 export const CLAIM_RETRY_MS = 1_000;
 
 /** What a process does under a claim. */

@@ -74,7 +74,7 @@ const ANY_TIME = Number.MAX_SAFE_INTEGER;
 
 /**
  * Pushes messages to the endpoints of agents, over webhooks and A2A: `enqueue` → `chooseDue` → `attempt` → `record`.
- * All state is in the store, so that another process can continue at any step. Whoever calls it has claimed the
+ * All state is in the store, so that another process can continue at any step. The caller has claimed the
  * endpoint; once the claim is lost, nothing more is written or sent (`ClaimLost`).
  */
 export class PushDelivery {
