@@ -12,6 +12,8 @@ import { assertVerifies } from "./messages.ts";
 
 const LULU = "lulu@kamac";
 const ZHIWEI = "zhiwei@known-blocks1";
+/** Far less than a claim lasts without renewal, and time enough for a slow start. */
+const AT_ONCE_MS = 20_000;
 /** The relay is killed between the second and the third. */
 const ATTEMPTS = "0,20,3000,3020";
 
@@ -94,6 +96,32 @@ describe("a push after kill -9", () => {
     assert.equal(receiver.requests.slice(before).filter(({ id }) => id === cut?.id).length, 1);
     assert.ok(receiver.requests.every((request) => signaturesBy(secret, request) === 1));
     await assertVerifies(relay.url);
+  });
+
+  it("is not held up by the claim of the killed relay", async () => {
+    await using data = await Data.create();
+    await using receiver = await PushReceiver.open(() => undefined);
+    let id = "";
+    {
+      await using relay = await data.relay();
+      const client = new RelayClient({ url: relay.url });
+      await register(client, receiver.url);
+      id = await send(client, "你好");
+      // The endpoint is claimed and the request is announced.
+      await receiver.arrived(1);
+      await relay.kill("SIGKILL");
+    }
+    receiver.answering = with200;
+    const killedMs = performance.now();
+    await using relay = await data.relay();
+    await receiver.arrived(2);
+    assert.ok(performance.now() - killedMs < AT_ONCE_MS);
+    const { push } = await until(new RelayClient({ url: relay.url }), "message.delivered", id);
+    assert.deepEqual([push?.state, push?.attempts.length], ["delivered", 1]);
+    assert.deepEqual(
+      receiver.requests.map((request) => request.id),
+      [id, id],
+    );
   });
 
   it("resumes with the remaining attempts, and reports when they are used up", async () => {

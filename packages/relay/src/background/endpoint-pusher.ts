@@ -40,8 +40,8 @@ export class EndpointPusher {
   constructor(endpoint: EndpointKey, parts: EndpointPusherParts) {
     this.#endpoint = endpoint;
     this.#parts = parts;
-    const { report, stopping: signal, pause } = parts;
-    this.#backoff = new Backoff({ report, signal, pause });
+    const { report, stopping: signal } = parts;
+    this.#backoff = new Backoff({ report, signal, pause: parts.pause });
     signal.addEventListener("abort", this.wake, { once: true });
     this.#running = this.#run();
   }

@@ -227,6 +227,19 @@ describe("a message that may have arrived", () => {
     assert.match((await core.messages.get(core.operator, messageId)).push?.reason ?? "", /may have arrived/);
   });
 
+  it("is sent again when the relay stopped before the answer, if it is idempotent", async () => {
+    await using core = await remoteCore();
+    const stopping = new AbortController();
+    core.agent.send = () => {
+      stopping.abort();
+      throw new OutboundFailure("aborted", "stopping", { mayHaveArrived: true });
+    };
+    await core.ask(IDEMPOTENT);
+    assert.deepEqual(await core.push(stopping.signal), ["idle"]);
+    core.agent.send = () => ({ task: aRemoteTask() });
+    assert.deepEqual(await core.push(), ["delivered"]);
+  });
+
   it("is retried when the relay stopped before the request, marked as sent or not", async () => {
     await using core = await remoteCore();
     const { receiver } = core.agent.outside;

@@ -278,6 +278,31 @@ describe("a message that returns to the mailbox", () => {
   });
 });
 
+describe("a webhook without a known outcome", () => {
+  it("is made again by the process after a killed one", async () => {
+    await using core = await pushingCore();
+    const { receipt } = await core.send();
+    await core.enqueue();
+    // It is sent and answered, and never recorded.
+    await core.attempt(receipt.message_id);
+    assert.deepEqual(await core.push(), ["delivered"]);
+    assert.deepEqual(core.outside.ids, [receipt.message_id, receipt.message_id]);
+    assert.equal((await core.pushedMessage(receipt.message_id)).push.attempts.length, 1);
+  });
+
+  it("is made again though its endpoint was disabled meanwhile", async () => {
+    await using core = await pushingCore();
+    const { receipt } = await core.send();
+    await core.enqueue();
+    await core.attempt(receipt.message_id);
+    await core.agents.register(core.operator, { agent_id: ZHIWEI, push: null });
+    assert.deepEqual(await core.push(), []);
+    assert.equal((await core.pushedMessage(receipt.message_id)).push.state, "dropped");
+    await core.agents.register(core.operator, { agent_id: ZHIWEI, push: "webhook" });
+    assert.deepEqual(await core.push(), ["delivered"]);
+  });
+});
+
 describe("the record of an attempt", () => {
   it("is written once, however often it is called", async () => {
     await using core = await pushingCore();
