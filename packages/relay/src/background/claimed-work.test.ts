@@ -52,7 +52,7 @@ function refusals(): { readonly pause: Pause; readonly refused: Promise<void> } 
 }
 
 describe("with two cores on one store", () => {
-  it("a push is sent once although both look for work", { timeout: 30_000 }, async () => {
+  it("a push is sent once although both search for work", { timeout: 30_000 }, async () => {
     await using core = await pushingCore();
     const ids: string[] = [];
     await using _one = new Pusher(core, report);
@@ -75,7 +75,7 @@ describe("with two cores on one store", () => {
     assert.deepEqual(core.outside.ids.toSorted(), ids.toSorted());
   });
 
-  it("a task push is sent once although both look for work", { timeout: 30_000 }, async () => {
+  it("a task push is sent once although both search for work", { timeout: 30_000 }, async () => {
     await using core = await taskPushingCore();
     const taskId = await core.ask();
     await core.tell(taskId);
@@ -91,7 +91,7 @@ describe("with two cores on one store", () => {
     assert.equal(core.outside.requests.length, 1);
   });
 
-  it("a remote task is polled once although both look for work", { timeout: 30_000 }, async () => {
+  it("a remote task is polled once although both search for work", { timeout: 30_000 }, async () => {
     await using core = await remoteCore();
     const { taskId } = await core.taken();
     const asked = Promise.withResolvers<void>();

@@ -211,7 +211,7 @@ export class RemoteWork {
     await this.#save(remote, OVER);
   }
 
-  /** A lost race is fine: a newer version holds a newer answer, and the next poll reads it, here or elsewhere. */
+  /** A lost race is fine: a newer version holds a newer answer, and the next poll reads it. */
   async #save({ claim, ...remote }: ClaimedTask, after: After): Promise<void> {
     const { tenant } = remote;
     const remoteTasks = [{ ...remote, ...after }];

@@ -51,8 +51,8 @@ const SQL = {
     on conflict do nothing`,
   update: `
     update task_push_config set owner = ?, url = ?, token = ?, scheme = ?, credentials = ?, dialect = ?, state = ?,
-      reason = ?, after_n = ?, attempts = ?, given_up = ?, next_at_ms = ?, sent_at_ms = ?, created_at_ms = ?, origin = ?,
-      version = version + 1
+      reason = ?, after_n = ?, attempts = ?, given_up = ?, next_at_ms = ?, sent_at_ms = ?, created_at_ms = ?,
+      origin = ?, version = version + 1
     where tenant = ? and task_id = ? and id = ? and version = ?`,
   makeDue: `
     update task_push_config set next_at_ms = coalesce(next_at_ms, ?), version = version + 1
