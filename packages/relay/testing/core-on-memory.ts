@@ -62,6 +62,8 @@ export interface CoreOnMemory extends RelayCore, AsyncDisposable {
   readonly operator: OperatorPrincipal;
   readonly lulu: AgentPrincipal;
   readonly zhiwei: AgentPrincipal;
+  /** Another core on the same store, as a second relay has: its own caches, mutexes and ids. */
+  beside(): RelayCore;
   /** Sends a note from lulu to zhiwei, or what is said instead. */
   send(message?: Partial<MessageInput>): Promise<SendResult>;
   /** All available messages of the agent, without marking them. */
@@ -94,13 +96,14 @@ export async function coreOnMemory(
     },
   });
   const randomness: Randomness = (bytes) => void randomFillSync(bytes);
-  const ids = new TimeOrderedIds(clock, randomness);
   const identity = signingKey(newKeyPair().privateKey);
   const egress = new EgressPolicy(["127.0.0.0/8"]);
   const guarded = new GuardedOutbound({ policy: egress });
   const outbound = outside ?? guarded;
-  const parts = { store, clock, ids, randomness, identity, archive, anchors, egress, outbound };
-  const core = createCore(parts, { ...SETTINGS, ...settings });
+  const parts = { store, clock, randomness, identity, archive, anchors, egress, outbound };
+  const newCore = (): RelayCore =>
+    createCore({ ...parts, ids: new TimeOrderedIds(clock, randomness) }, { ...SETTINGS, ...settings });
+  const core = newCore();
   const operator = operatorOf(DEFAULT_TENANT);
   await core.agents.register(operator, { agent_id: LULU, aliases: ["lulu"] });
   await core.agents.register(operator, { agent_id: ZHIWEI, aliases: ["zhiwei"] });
@@ -114,6 +117,7 @@ export async function coreOnMemory(
     operator,
     lulu: agentOf(DEFAULT_TENANT, LULU),
     zhiwei: agentOf(DEFAULT_TENANT, ZHIWEI),
+    beside: newCore,
     ...shorthands(core, operator),
     [Symbol.asyncDispose]: async () => {
       await guarded[Symbol.asyncDispose]();

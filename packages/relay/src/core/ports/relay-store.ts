@@ -36,7 +36,10 @@ export interface Changes {
    * deliveries never are.
    */
   readonly room?: readonly MailboxRoom[];
-  /** Version 0 is new. */
+  /**
+   * Version 0 is new. Of the unfinished tasks with one result key, one at most does not wait: a second one is a clash,
+   * and so is a new one that waits for no other.
+   */
   readonly tasks?: readonly TaskRecord[];
   /** Put by id: an artifact that exists is replaced and keeps its position. */
   readonly artifacts?: readonly ArtifactRecord[];
@@ -88,6 +91,7 @@ export type Clash =
   | "push"
   | "push_endpoint"
   | "remote_task"
+  | "result_key"
   | "send_key"
   | "task"
   | "task_client_id"
