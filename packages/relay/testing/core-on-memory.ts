@@ -80,6 +80,16 @@ export interface Leased {
   readonly attempt: number;
 }
 
+export function openMemoryStore(): Promise<RelayStore> {
+  return openSqliteStore({
+    path: ":memory:",
+    checkpointPages: 1_000,
+    onFatal: (reason) => {
+      throw reason;
+    },
+  });
+}
+
 /** `outside` stands for everybody else's servers; without it they are called for real. */
 export async function coreOnMemory(
   settings: Partial<CoreSettings> = {},
@@ -88,13 +98,7 @@ export async function coreOnMemory(
   const clock = new FakeClock();
   const archive = new MemoryArchive();
   const anchors = new MemoryAnchors();
-  const store = await openSqliteStore({
-    path: ":memory:",
-    checkpointPages: 1_000,
-    onFatal: (reason) => {
-      throw reason;
-    },
-  });
+  const store = await openMemoryStore();
   const randomness: Randomness = (bytes) => void randomFillSync(bytes);
   const identity = signingKey(newKeyPair().privateKey);
   const egress = new EgressPolicy(["127.0.0.0/8"]);

@@ -67,7 +67,7 @@ export async function startRelay(config: RelayConfig, overrides: RelayOverrides 
   let grpcPort: number | undefined;
   const publicUrl = (): string => config.publicUrl ?? url;
   const grpcUrl = (): string | undefined => grpcUrlOf(publicUrl(), grpcPort);
-  const identity = loadIdentity(config.dataDirectory);
+  const identity = await loadIdentity(store.keys, config.dataDirectory);
   const egress = new EgressPolicy(config.egressAllow);
   const outbound = stack.use(new GuardedOutbound({ policy: egress }));
   const parts = { store, clock, ids, randomness, identity, archive, anchors, egress, outbound };

@@ -1,3 +1,11 @@
+-- What all relays on one store must agree on.
+
+-- The private key with which they sign.
+create table relay_identity (
+  only_row integer primary key check (only_row = 1),
+  private_key text not null
+) strict;
+
 -- Of the unfinished tasks that ask for the same work, one does it and the others wait. Until now the oldest was the one.
 alter table task add column waiting integer not null default 0;
 drop index task_result_key;
