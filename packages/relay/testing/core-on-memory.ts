@@ -8,7 +8,7 @@ import {
   operatorOf,
   type OperatorPrincipal,
 } from "../src/core/access/principal.ts";
-import type { Archive } from "../src/core/ports/archive.ts";
+import type { Anchors, Archive } from "../src/core/ports/archive.ts";
 import { EgressPolicy } from "../src/core/rules/egress-policy.ts";
 import type { Outbound } from "../src/core/ports/outbound-http.ts";
 import type { Randomness } from "../src/core/ports/ids.ts";
@@ -63,7 +63,7 @@ export interface CoreOnMemory extends RelayCore, AsyncDisposable {
   readonly lulu: AgentPrincipal;
   readonly zhiwei: AgentPrincipal;
   /** Another core on the same store, as a second relay has: its own caches, mutexes and ids. */
-  beside(): RelayCore;
+  beside(own?: { readonly anchors: Anchors }): RelayCore;
   /** Sends a note from lulu to zhiwei, or what is said instead. */
   send(message?: Partial<MessageInput>): Promise<SendResult>;
   /** All available messages of the agent, without marking them. */
@@ -105,8 +105,11 @@ export async function coreOnMemory(
   const guarded = new GuardedOutbound({ policy: egress });
   const outbound = outside ?? guarded;
   const parts = { store, clock, randomness, identity, archive, anchors, egress, outbound };
-  const newCore = (): RelayCore =>
-    createCore({ ...parts, ids: new TimeOrderedIds(clock, randomness) }, { ...SETTINGS, ...settings });
+  const newCore: CoreOnMemory["beside"] = (own = { anchors }) =>
+    createCore(
+      { ...parts, ...own, ids: new TimeOrderedIds(clock, randomness) },
+      { ...SETTINGS, ...settings },
+    );
   const core = newCore();
   const operator = operatorOf(DEFAULT_TENANT);
   await core.agents.register(operator, { agent_id: LULU, aliases: ["lulu"] });

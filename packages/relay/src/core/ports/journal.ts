@@ -1,3 +1,5 @@
+import type { Anchor } from "./archive.ts";
+
 export const EVENT_TYPES = [
   "access.denied",
   "access.unauthenticated",
@@ -113,6 +115,8 @@ export interface JournalStore {
   head(tenant: string): Promise<ChainHead>;
   /** The last event that retention archived, or the genesis. */
   anchor(tenant: string): Promise<ChainHead>;
+  /** The newest anchor that any relay on this store has kept outside it. */
+  newestAnchor(tenant: string): Promise<Anchor | undefined>;
   /** The last event that the table has, whatever the head says. */
   lastSeq(tenant: string): Promise<number>;
 }

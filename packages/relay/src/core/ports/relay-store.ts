@@ -10,6 +10,7 @@ import type {
   UsedNonce,
 } from "./access.ts";
 import type { AgentRecord, AgentStore, CustodialKey } from "./agents.ts";
+import type { Anchor } from "./archive.ts";
 import type { EventDraft, JournalStore, RetentionStore } from "./journal.ts";
 import type { DeliveryRecord, DeliveryStore } from "./deliveries.ts";
 import type { MessageRecord, MessageStore, SendKey } from "./messages.ts";
@@ -68,6 +69,8 @@ export interface Changes {
   readonly forgottenTaskPushes?: readonly TaskPushKey[];
   /** Version 0 is new. Wakes the watchers of remote tasks for those with an answer. */
   readonly remoteTasks?: readonly RemoteTask[];
+  /** Kept outside the store already. Put by tenant: the newest wins. */
+  readonly anchors?: readonly Anchor[];
   /** A nonce that exists is a clash. */
   readonly nonces?: readonly UsedNonce[];
 }

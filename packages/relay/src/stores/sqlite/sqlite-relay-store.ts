@@ -162,6 +162,7 @@ function apply(parts: StoreParts, changes: Changes): void {
   for (const task of changes.remoteTasks ?? []) parts.remoteTasks.put(task);
   for (const key of changes.forgottenTaskPushes ?? []) taskPushes.remove(key);
   for (const config of changes.taskPushes ?? []) taskPushes.put(config);
+  for (const anchor of changes.anchors ?? []) journal.putAnchor(anchor);
   journal.append(changes.tenant, changes.events, acceptances);
 }
 

@@ -6,6 +6,14 @@ create table relay_identity (
   private_key text not null
 ) strict;
 
+-- The newest anchor that a relay has written to its anchor directory: a note for readers, not a proof.
+create table anchor (
+  tenant text primary key,
+  seq integer not null,
+  hash text not null,
+  at_ms integer not null
+) strict, without rowid;
+
 -- Of the unfinished tasks that ask for the same work, one does it and the others wait. Until now the oldest was the one.
 alter table task add column waiting integer not null default 0;
 drop index task_result_key;
