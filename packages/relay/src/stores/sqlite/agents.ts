@@ -3,6 +3,7 @@ import type { AgentRecord, AgentStore, AgentWithPresence, CustodialKey } from ".
 import { ClashError, type CommitQueue, type Engine } from "./commit-queue.ts";
 import { prepareAll, type Row, type Statements } from "./database.ts";
 import { parseJson, parseNullableJson } from "./rows.ts";
+import type { StoreState } from "./store-state.ts";
 
 /** Agents that one answer lists for a name: enough for an error message to offer candidates. */
 const NAMED_AGENTS_MAX = 100;
@@ -78,12 +79,6 @@ const SQL = {
     on conflict do update set last_seen_at_ms = max(last_seen_at_ms, excluded.last_seen_at_ms)`,
 };
 
-interface Sighting {
-  readonly tenant: string;
-  readonly agentId: AgentId;
-  readonly seenAtMs: number;
-}
-
 interface IdPage {
   readonly afterId: string;
   readonly limit: number;
@@ -91,15 +86,13 @@ interface IdPage {
 
 /** Agents, their names, and when each was last seen. */
 export class Agents implements AgentStore {
+  readonly #state: StoreState;
   readonly #commits: CommitQueue;
   readonly #sql: Statements<typeof SQL>;
-  /** Sightings that are not on disk yet. Every request is one, so they are written together. */
-  readonly #sightings = new Map<string, Sighting>();
-  /** Ids by tenant and name, as read; emptied when any agent changes. Reading them each time costs a send 20 %. */
-  readonly #idsByName = new Map<string, readonly AgentId[]>();
   #presenceTimer: NodeJS.Timeout | undefined;
 
-  constructor({ database, commits }: Engine) {
+  constructor({ database, state, commits }: Engine) {
+    this.#state = state;
     this.#commits = commits;
     this.#sql = prepareAll(database, SQL);
   }
@@ -154,9 +147,8 @@ export class Agents implements AgentStore {
   /** Reads see a sighting at once; the disk gets it after `PRESENCE_DELAY_MS`. */
   async touch(tenant: string, agentId: AgentId, seenAtMs: number): Promise<void> {
     const key = sightingKey(tenant, agentId);
-    if ((this.#sightings.get(key)?.seenAtMs ?? -1) < seenAtMs) {
-      this.#sightings.set(key, { tenant, agentId, seenAtMs });
-    }
+    const { sightings } = this.#state;
+    if ((sightings.get(key)?.seenAtMs ?? -1) < seenAtMs) sightings.set(key, { tenant, agentId, seenAtMs });
     this.#presenceTimer ??= setTimeout(() => void this.savePresence(), PRESENCE_DELAY_MS).unref();
   }
 
@@ -164,7 +156,7 @@ export class Agents implements AgentStore {
   async savePresence(): Promise<void> {
     clearTimeout(this.#presenceTimer);
     this.#presenceTimer = undefined;
-    const sightings = [...this.#sightings];
+    const sightings = [...this.#state.sightings];
     const save = (): void => {
       for (const [, { tenant, agentId, seenAtMs }] of sightings) {
         this.#sql.savePresence.run(tenant, agentId, seenAtMs);
@@ -176,7 +168,7 @@ export class Agents implements AgentStore {
       return;
     }
     for (const [key, sighting] of sightings) {
-      if (this.#sightings.get(key) === sighting) this.#sightings.delete(key);
+      if (this.#state.sightings.get(key) === sighting) this.#state.sightings.delete(key);
     }
   }
 
@@ -190,7 +182,7 @@ export class Agents implements AgentStore {
   }
 
   put(agent: AgentRecord): void {
-    this.#idsByName.clear();
+    this.#state.idsByName.clear();
     this.#assertKeyIsFree(agent);
     const values = [
       agent.displayName,
@@ -227,11 +219,12 @@ export class Agents implements AgentStore {
 
   #named(tenant: string, name: string): readonly AgentId[] {
     const key = `${tenant}\n${name}`;
-    const known = this.#idsByName.get(key);
+    const { idsByName } = this.#state;
+    const known = idsByName.get(key);
     if (known !== undefined) return known;
     const ids = this.#sql.named.all(tenant, name).map((row) => row[0] as AgentId);
-    if (this.#idsByName.size >= NAMES_MAX) this.#idsByName.clear();
-    this.#idsByName.set(key, ids);
+    if (idsByName.size >= NAMES_MAX) idsByName.clear();
+    idsByName.set(key, ids);
     return ids;
   }
 
@@ -253,7 +246,7 @@ export class Agents implements AgentStore {
 
   #withSighting(row: Row): AgentWithPresence {
     const { agent, lastSeenAtMs } = agentFromRow(row);
-    const seenAtMs = this.#sightings.get(sightingKey(agent.tenant, agent.id))?.seenAtMs ?? null;
+    const seenAtMs = this.#state.sightings.get(sightingKey(agent.tenant, agent.id))?.seenAtMs ?? null;
     if (seenAtMs === null || lastSeenAtMs === null) return { agent, lastSeenAtMs: seenAtMs ?? lastSeenAtMs };
     return { agent, lastSeenAtMs: Math.max(seenAtMs, lastSeenAtMs) };
   }

@@ -14,6 +14,12 @@ create table anchor (
   at_ms integer not null
 ) strict, without rowid;
 
+-- How far retention has scanned the messages of a tenant.
+create table retention_progress (
+  tenant text primary key,
+  scanned_ref integer not null
+) strict, without rowid;
+
 -- Of the unfinished tasks that ask for the same work, one does it and the others wait. Until now the oldest was the one.
 alter table task add column waiting integer not null default 0;
 drop index task_result_key;
