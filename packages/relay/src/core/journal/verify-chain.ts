@@ -33,7 +33,7 @@ export async function verifyChain(parts: VerifyParts, tenant: string): Promise<V
     ...(anchored.latest === undefined ? {} : { anchor: viewAnchor(anchored.latest) }),
     ...(newest === undefined || newest.seq <= (anchored.latest?.seq ?? 0)
       ? {}
-      : { anchor_elsewhere: viewAnchor(newest) }),
+      : { newest_anchor: viewAnchor(newest) }),
   };
 }
 

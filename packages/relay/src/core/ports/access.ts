@@ -142,8 +142,8 @@ export interface KeyStore {
   /** Revoked and expired ones too, by id. */
   list(filter: KeyFilter): Promise<readonly KeyRecord[]>;
   /**
-   * The private key with which all relays on this store sign, as PKCS #8, DER, in base64. The store keeps `candidate` if
-   * it has none yet; every later caller gets the kept one.
+   * The private key with which all relays on this store sign, as PKCS #8, DER, in base64. The store keeps `candidate`
+   * if it has none yet; every later caller gets the kept one.
    */
   identity(candidate: string): Promise<string>;
 }

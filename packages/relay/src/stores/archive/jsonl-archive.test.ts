@@ -7,14 +7,14 @@ import { DAY_MS } from "../../../testing/core-on-memory.ts";
 import { FakeClock } from "../../../testing/fake-clock.ts";
 import { JsonlArchive } from "./jsonl-archive.ts";
 
-interface Place extends AsyncDisposable {
+interface ArchiveDirectory extends AsyncDisposable {
   readonly directory: string;
   readonly clock: FakeClock;
   /** What each file holds, by name. */
   files(): Promise<Readonly<Record<string, string>>>;
 }
 
-async function place(): Promise<Place> {
+async function newDirectory(): Promise<ArchiveDirectory> {
   const root = await mkdtemp(join(tmpdir(), "a2a-relay-archive-"));
   const directory = join(root, "档案");
   return {
@@ -31,7 +31,7 @@ async function place(): Promise<Place> {
 
 describe("the archive", () => {
   it("appends lines to one private file for each stream and day", async () => {
-    await using at = await place();
+    await using at = await newDirectory();
     const archive = new JsonlArchive(at.directory, at.clock);
     await archive.append("events", ["一", "二"]);
     await archive.append("events", ["三"]);
@@ -49,7 +49,7 @@ describe("the archive", () => {
   });
 
   it("shares its directory with other relays: no two write to the same file", async () => {
-    await using at = await place();
+    await using at = await newDirectory();
     const relays = ["甲", "乙", "丙"].map((name) => ({
       name,
       archive: new JsonlArchive(at.directory, at.clock),
@@ -67,15 +67,15 @@ describe("the archive", () => {
   });
 
   it("keeps the lines of concurrent long appends whole", async () => {
-    await using at = await place();
+    await using at = await newDirectory();
     const archive = new JsonlArchive(at.directory, at.clock);
-    const lines = ["a", "b", "c"].map((letter) => letter.repeat(2 ** 21));
+    const lines = ["a", "b", "c"].map((text) => text.repeat(2 ** 21));
     await Promise.all(lines.map((line) => archive.append("messages", [line])));
     assert.equal((await at.files())["messages-2026-05-08.jsonl"], `${lines.join("\n")}\n`);
   });
 
   it("leaves a file alone whose last line a crash has torn", async () => {
-    await using at = await place();
+    await using at = await newDirectory();
     await new JsonlArchive(at.directory, at.clock).append("events", ["一"]);
     await appendFile(join(at.directory, "events-2026-05-08.jsonl"), "二");
     await new JsonlArchive(at.directory, at.clock).append("events", ["二"]);
@@ -86,7 +86,7 @@ describe("the archive", () => {
   });
 
   it("begins a new file when its file was moved away", async () => {
-    await using at = await place();
+    await using at = await newDirectory();
     const archive = new JsonlArchive(at.directory, at.clock);
     await archive.append("events", ["一"]);
     await rename(join(at.directory, "events-2026-05-08.jsonl"), join(at.directory, "old"));

@@ -13,8 +13,8 @@ interface OwnFile {
 
 /**
  * One JSON object a line, on disk before the store removes the rows, in files by stream and day. It appends only to
- * files that it has made itself: several relays may share the directory, and a line that a crash has torn stays the last
- * of its file.
+ * files that it has made itself: several relays may share the directory, and a line that a crash has torn stays the
+ * last of its file.
  */
 export class JsonlArchive implements Archive {
   readonly #directory: string;
