@@ -14,6 +14,7 @@ import {
   TENANT,
   ZHIWEI,
 } from "./store-builders.ts";
+import { ownedSinceMs, publicKeyOf } from "../src/core/rules/agent-owner.ts";
 
 const OTHER = "other@host" as AgentId;
 
@@ -157,59 +158,51 @@ export function describeAgents(open: OpenStore): void {
       for (const id of ids.toReversed()) await put(store, aNewAgent({ id, displayName: id }));
       await put(store, { ...(await stored(store, "b@h" as AgentId)), removedAtMs: NOON_MS });
       const page = async (afterId: string, limit: number): Promise<readonly string[]> =>
-        (await store.agents.list(TENANT, { afterId, limit })).map(({ agent }) => agent.id);
+        (await store.agents.list({ tenant: TENANT, isRemoved: false, afterId, limit })).map(
+          ({ agent }) => agent.id,
+        );
       assert.deepEqual(await page("", 2), ["a@h", "c@h"]);
       assert.deepEqual(await page("c@h", 2), ["d@h"]);
-      assert.equal(await store.agents.count(TENANT), 3);
+      assert.deepEqual(await store.agents.count(TENANT), { all: 3, remote: 0 });
     });
 
     it("tells the public key of an agent and finds the agent by it, until it leaves or takes another", async () => {
       await using store = await open();
       await put(store, aNewAgent({ publicKey: "k1" }));
       assert.equal(await store.agents.withKey(TENANT, "k1"), ZHIWEI);
-      assert.equal(await store.agents.publicKey(TENANT, ZHIWEI), "k1");
+      assert.equal(await publicKeyOf(store, TENANT, ZHIWEI), "k1");
       await put(store, { ...(await stored(store, ZHIWEI)), publicKey: "k2" });
       assert.equal(await store.agents.withKey(TENANT, "k1"), undefined);
       assert.equal(await store.agents.withKey(TENANT, "k2"), ZHIWEI);
-      assert.equal(await store.agents.publicKey(TENANT, ZHIWEI), "k2");
+      assert.equal(await publicKeyOf(store, TENANT, ZHIWEI), "k2");
       await put(store, { ...(await stored(store, ZHIWEI)), removedAtMs: NOON_MS });
       assert.equal(await store.agents.withKey(TENANT, "k2"), undefined);
-      assert.equal(await store.agents.publicKey(TENANT, ZHIWEI), undefined);
+      assert.equal(await publicKeyOf(store, TENANT, ZHIWEI), undefined);
       assert.equal((await stored(store, ZHIWEI)).publicKey, "k2");
-    });
-
-    it("gives the card that its owner wrote last", async () => {
-      await using store = await open();
-      assert.equal(await store.agents.card(TENANT, ZHIWEI), undefined);
-      await commit(store, { agents: [aNewAgent({ card: { name: "知微" } })] });
-      assert.deepEqual(await store.agents.card(TENANT, ZHIWEI), { name: "知微" });
-      await commit(store, { agents: [aNewAgent({ card: { name: "新" }, version: 1 })] });
-      assert.deepEqual(await store.agents.card(TENANT, ZHIWEI), { name: "新" });
-      assert.equal(await store.agents.card(OTHER_TENANT, ZHIWEI), undefined);
     });
 
     it("tells since when an id is its agent's", async () => {
       await using store = await open();
       await put(store, aNewAgent());
-      assert.equal(await store.agents.othersBeforeMs(TENANT, ZHIWEI), 0);
+      assert.equal(await ownedSinceMs(store, TENANT, ZHIWEI), 0);
       await put(store, { ...(await stored(store, ZHIWEI)), removedAtMs: NOON_MS });
-      assert.equal(await store.agents.othersBeforeMs(TENANT, ZHIWEI), 0);
+      assert.equal(await ownedSinceMs(store, TENANT, ZHIWEI), 0);
       await put(store, { ...(await stored(store, ZHIWEI)), removedAtMs: null, othersBeforeMs: NOON_MS + 7 });
-      assert.equal(await store.agents.othersBeforeMs(TENANT, ZHIWEI), NOON_MS + 7);
+      assert.equal(await ownedSinceMs(store, TENANT, ZHIWEI), NOON_MS + 7);
       assert.equal((await stored(store, ZHIWEI)).othersBeforeMs, NOON_MS + 7);
-      assert.equal(await store.agents.othersBeforeMs(OTHER_TENANT, ZHIWEI), 0);
-      assert.equal(await store.agents.othersBeforeMs(TENANT, LULU), 0);
+      assert.equal(await ownedSinceMs(store, OTHER_TENANT, ZHIWEI), 0);
+      assert.equal(await ownedSinceMs(store, TENANT, LULU), 0);
     });
 
     it("finds no key of an unknown agent, or of one without a key", async () => {
       await using store = await open();
       await put(store, aNewAgent());
-      assert.equal(await store.agents.publicKey(TENANT, ZHIWEI), undefined);
-      assert.equal(await store.agents.publicKey(TENANT, LULU), undefined);
+      assert.equal(await publicKeyOf(store, TENANT, ZHIWEI), undefined);
+      assert.equal(await publicKeyOf(store, TENANT, LULU), undefined);
       assert.equal(await store.agents.withKey(TENANT, "k1"), undefined);
       await put(store, aNewAgent({ id: OTHER }));
       await put(store, { ...(await stored(store, ZHIWEI)), publicKey: "k1" });
-      assert.equal(await store.agents.publicKey(TENANT, ZHIWEI), "k1");
+      assert.equal(await publicKeyOf(store, TENANT, ZHIWEI), "k1");
     });
 
     it("lets no two agents have one key, but frees the key of an agent that leaves", async () => {
@@ -223,7 +216,7 @@ export function describeAgents(open: OpenStore): void {
       await put(store, aNewAgent({ id: OTHER, publicKey: "k2" }));
       const other = await stored(store, OTHER);
       assert.equal(await clashOf(store, { agents: [{ ...other, publicKey: "k1" }] }), "agent_key");
-      assert.equal(await store.agents.publicKey(TENANT, OTHER), "k2");
+      assert.equal(await publicKeyOf(store, TENANT, OTHER), "k2");
       await put(store, { ...(await stored(store, ZHIWEI)), displayName: "微" });
       await put(store, { ...(await stored(store, ZHIWEI)), removedAtMs: NOON_MS });
       await put(store, { ...other, publicKey: "k1" });
@@ -241,7 +234,7 @@ export function describeAgents(open: OpenStore): void {
       ]);
       assert.deepEqual(outcomes, ["none, it was committed", "agent_key"]);
       assert.equal(await store.agents.withKey(TENANT, "k1"), ZHIWEI);
-      assert.equal(await store.agents.publicKey(TENANT, OTHER), undefined);
+      assert.equal(await publicKeyOf(store, TENANT, OTHER), undefined);
     });
 
     it("keeps the private halves that it is given, by tenant and public key", async () => {
@@ -257,14 +250,18 @@ export function describeAgents(open: OpenStore): void {
     it("remembers when an agent was last seen, and never goes back", async () => {
       await using store = await open();
       await put(store, aNewAgent());
-      const before = await store.journal.head(TENANT);
+      const before = (await store.journal.chain(TENANT)).head;
       await store.agents.touch(TENANT, ZHIWEI, 2_000);
       await store.agents.touch(TENANT, ZHIWEI, 1_000);
       const seen = await store.agents.get(TENANT, ZHIWEI);
       assert.equal(seen?.lastSeenAtMs, 2_000);
       assert.equal(seen.agent.version, 1);
-      assert.equal((await store.agents.list(TENANT, { afterId: "", limit: 1 }))[0]?.lastSeenAtMs, 2_000);
-      assert.deepEqual(await store.journal.head(TENANT), before);
+      assert.equal(
+        (await store.agents.list({ tenant: TENANT, isRemoved: false, afterId: "", limit: 1 }))[0]
+          ?.lastSeenAtMs,
+        2_000,
+      );
+      assert.deepEqual((await store.journal.chain(TENANT)).head, before);
     });
 
     it("ignores a sighting of an unknown agent", async () => {

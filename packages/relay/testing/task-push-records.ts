@@ -35,7 +35,7 @@ export async function storedTask(store: RelayStore, said: Partial<TaskRecord> = 
   const { tenant, id } = task;
   const { id: messageId } = await send(store, { tenant, taskId: id });
   await commit(store, { tenant, tasks: [{ ...task, messageId }] });
-  const stored = await store.tasks.get(tenant, id);
+  const [stored] = await store.tasks.get(tenant, [id]);
   assert.ok(stored);
   return stored;
 }

@@ -117,7 +117,7 @@ export function describeTaskPushes(open: OpenStore): void {
       assert.equal(await clashOf(store, changes), "task_push");
       assert.deepEqual(await store.taskPushes.ofTask(TENANT, task.id), [before]);
       assert.deepEqual(await dueIds(store, FAR_MS), []);
-      assert.equal((await store.tasks.get(TENANT, task.id))?.updateCount, 0);
+      assert.equal((await store.tasks.get(TENANT, [task.id]))[0]?.updateCount, 0);
     });
 
     it("are removed with their task when it is retired, and with no other", async () => {
@@ -256,7 +256,7 @@ function describeDue(open: OpenStore): void {
         await storedTask(store, { tenant, ...said });
         await storedTaskPush(store, { tenant, taskId: said.id, id: "配置", reason: tenant });
       }
-      const task = await store.tasks.get(OTHER_TENANT, said.id);
+      const [task] = await store.tasks.get(OTHER_TENANT, [said.id]);
       assert.ok(task);
       const before = await store.taskPushes.ofTask(TENANT, said.id);
       await commit(store, { tenant: OTHER_TENANT, taskUpdates: [anUpdateOf(task, 1)] });

@@ -189,7 +189,7 @@ export class JournalService {
       },
       afterSeq:
         query.since === LATEST
-          ? (await this.#store.journal.head(tenant)).seq
+          ? (await this.#store.journal.chain(tenant)).head.seq
           : parseCursor(query.since, "since"),
       waitMs: query.wait_ms ?? 0,
     };

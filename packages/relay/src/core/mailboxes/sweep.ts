@@ -85,7 +85,7 @@ export class Sweep {
 
   async #release({ tenant, messageId }: DeliveryRecord): Promise<void> {
     await decideAndCommit(this.#store, async () => {
-      const delivery = await this.#store.deliveries.get(tenant, messageId);
+      const [delivery] = await this.#store.deliveries.get(tenant, [messageId]);
       const parts =
         delivery === undefined ? [] : await releasedChanges(this.#store, this.#defaults(), delivery);
       return { changes: parts.length === 0 ? undefined : combine(tenant, parts), answer: undefined };
@@ -99,7 +99,7 @@ export class Sweep {
     const { tenant, messageId } = observed;
     await decideAndCommit(this.#store, async () => {
       const defaults = this.#defaults();
-      const delivery = await this.#store.deliveries.get(tenant, messageId);
+      const [delivery] = await this.#store.deliveries.get(tenant, [messageId]);
       const next = delivery === undefined ? undefined : rule(delivery, defaults);
       if (delivery === undefined || next === undefined) return { changes: undefined, answer: undefined };
       if (next.state !== "available") {
@@ -124,7 +124,7 @@ export class Sweep {
   async #fail(tenant: string, taskId: string): Promise<void> {
     await decideAndCommit(this.#store, async () => {
       const defaults = this.#defaults();
-      const task = await this.#store.tasks.get(tenant, taskId);
+      const [task] = await this.#store.tasks.get(tenant, [taskId]);
       if (task === undefined || isTerminal(task.state) || task.deadlineMs === null) {
         return { changes: undefined, answer: undefined };
       }

@@ -29,6 +29,7 @@ import { RemoteCards } from "./remote-cards.ts";
 import { guessedInterface, readAnswer } from "./remote-interface.ts";
 import { assertHopsLeft, type RemoteTarget, sendParams } from "./remote-message.ts";
 import { headerText } from "./webhook-sender.ts";
+import { ownedSinceMs } from "../rules/agent-owner.ts";
 
 export interface A2aSenderParts {
   readonly store: RelayStore;
@@ -116,7 +117,7 @@ export class A2aSender implements PushSender {
   async #remoteTaskChanges(recorded: RecordedAttempt, delivery: DeliveryRecord): Promise<Partial<Changes>> {
     const { push, report, nowMs } = recorded;
     if (delivery.taskId === null) return {};
-    const task = await this.#store.tasks.get(delivery.tenant, delivery.taskId);
+    const [task] = await this.#store.tasks.get(delivery.tenant, [delivery.taskId]);
     if (task?.assignee !== delivery.agentId) return {};
     const known = await this.#store.remoteTasks.get(task.tenant, task.id);
     if (report.remote !== undefined) {
@@ -141,7 +142,7 @@ export class A2aSender implements PushSender {
     signal: AbortSignal,
   ): Promise<SendDestination> {
     const { tenant, taskId, threadId, sender: requester } = delivery;
-    const task = taskId === null ? undefined : await this.#store.tasks.get(tenant, taskId);
+    const task = taskId === null ? undefined : (await this.#store.tasks.get(tenant, [taskId]))[0];
     const isItsWork = task?.assignee === endpoint.agentId;
     if (taskId !== null && isItsWork && isFollowUp(delivery)) {
       const known = await this.#store.remoteTasks.get(tenant, taskId);
@@ -151,7 +152,7 @@ export class A2aSender implements PushSender {
       return { at: interfaceOf(known), isGuessed: false, taskId: known.remoteTaskId, contextId };
     }
     const { at, isGuessed } = await this.#cards.find(endpoint.url, signal);
-    const sinceMs = await this.#store.agents.othersBeforeMs(tenant, requester);
+    const sinceMs = await ownedSinceMs(this.#store, tenant, requester);
     const query = { tenant, agentId: endpoint.agentId, requester, sinceMs, threadId, url: at.url };
     return { at, isGuessed, contextId: await this.#store.remoteTasks.contextId(query) };
   }

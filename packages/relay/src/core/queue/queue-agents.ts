@@ -4,6 +4,7 @@ import type { Guard } from "../access/guard.ts";
 import type { Principal } from "../access/principal.ts";
 import type { Directory } from "../agents/directory.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
+import { publicKeyOf } from "../rules/agent-owner.ts";
 
 /** How a caller names an agent. */
 export type AgentName = QueueAgent | string;
@@ -42,7 +43,7 @@ export class QueueAgents {
     const isOwn =
       pubkey === undefined
         ? (await this.#store.agents.named(tenant, display)).includes(own)
-        : (await this.#store.agents.publicKey(tenant, own)) === pubkey;
+        : (await publicKeyOf(this.#store, tenant, own)) === pubkey;
     if (isOwn) return own;
     const rejected = `a2a send rejected: task.sender ${quote(display)} does not match authenticated peer ${quote(own)}`;
     const why = pubkey === undefined ? "" : `: its key is not ${quote(pubkey)}`;
@@ -56,7 +57,7 @@ export class QueueAgents {
 
   /** A deregistered agent has no key. */
   async view(tenant: string, id: AgentId): Promise<QueueAgent> {
-    const pubkey = await this.#store.agents.publicKey(tenant, id);
+    const pubkey = await publicKeyOf(this.#store, tenant, id);
     return { display: id, ...(pubkey === undefined ? {} : { pubkey }) };
   }
 }

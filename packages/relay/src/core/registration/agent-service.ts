@@ -125,8 +125,8 @@ export class AgentService {
     const found = await this.#listed(principal, query.page_token ?? "", limit);
     const items = await Promise.all(found.map((each) => this.#view(principal, each)));
     const last = items.length === limit ? items.at(-1) : undefined;
-    const unlisted = principal.kind === "operator" ? 0 : await this.#store.agents.countRemote(tenant);
-    const total = (await this.#store.agents.count(tenant)) - unlisted;
+    const { all, remote } = await this.#store.agents.count(tenant);
+    const total = principal.kind === "operator" ? all : all - remote;
     return { items, agents: items, total, ...(last === undefined ? {} : { pageToken: last.agent_id }) };
   }
 
@@ -154,7 +154,7 @@ export class AgentService {
   async #listed(viewer: Principal, after: string, limit: number): Promise<readonly AgentWithPresence[]> {
     const listed: AgentWithPresence[] = [];
     for (let afterId = after; ;) {
-      const page = await this.#store.agents.list(viewer.tenant, { afterId, limit });
+      const page = await this.#store.agents.list({ tenant: viewer.tenant, isRemoved: false, afterId, limit });
       listed.push(...page.filter(({ agent }) => isListedFor(viewer, agent.id)));
       const last = page.at(-1)?.agent.id;
       if (last === undefined || page.length < limit || listed.length >= limit) return listed.slice(0, limit);

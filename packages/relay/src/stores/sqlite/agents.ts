@@ -1,5 +1,12 @@
-import type { AgentCard, AgentId } from "@a2a-relay/protocol";
-import type { AgentRecord, AgentStore, AgentWithPresence, CustodialKey } from "../../core/ports/agents.ts";
+import type { AgentId } from "@a2a-relay/protocol";
+import type {
+  AgentOwner,
+  AgentPage,
+  AgentRecord,
+  AgentStore,
+  AgentWithPresence,
+  CustodialKey,
+} from "../../core/ports/agents.ts";
 import { ClashError, type CommitQueue, type Engine } from "./commit-queue.ts";
 import { prepareAll, type Row, type Statements } from "./database.ts";
 import { parseJson, parseNullableJson } from "./rows.ts";
@@ -20,19 +27,19 @@ const SQL = {
     select ${COLUMNS} from agent a
     left join presence p on p.tenant = a.tenant and p.agent_id = a.id
     where a.tenant = ? and a.id = ?`,
-  card: "select card_json from agent where tenant = ? and id = ?",
   page: `
     select ${COLUMNS} from agent a indexed by agent_present
     left join presence p on p.tenant = a.tenant and p.agent_id = a.id
     where a.tenant = ? and a.removed_at_ms is null and a.id > ? order by a.id limit ?`,
   removed: `
-    select id from agent where tenant = ? and removed_at_ms is not null and id > ? order by id limit ?`,
-  count: "select count(*) from agent indexed by agent_present where tenant = ? and removed_at_ms is null",
-  // Ids that begin with a scheme and two slashes: no other id has a slash.
-  countRemote: `
-    select count(*) from agent indexed by agent_present
-    where tenant = ? and removed_at_ms is null
-      and (id >= 'http://' and id < 'http:0' or id >= 'https://' and id < 'https:0')`,
+    select ${COLUMNS} from agent a
+    left join presence p on p.tenant = a.tenant and p.agent_id = a.id
+    where a.tenant = ? and a.removed_at_ms is not null and a.id > ? order by a.id limit ?`,
+  // Ids of remote agents begin with a scheme and two slashes: no other id has a slash.
+  count: `
+    select count(*), count(*) filter (
+      where id >= 'http://' and id < 'http:0' or id >= 'https://' and id < 'https:0')
+    from agent indexed by agent_present where tenant = ? and removed_at_ms is null`,
   // Any agent may display any name, so a display name does not count where it is the id or alias of an agent, also of
   // a removed one.
   named: `
@@ -84,11 +91,6 @@ interface Sighting {
   readonly seenAtMs: number;
 }
 
-interface IdPage {
-  readonly afterId: string;
-  readonly limit: number;
-}
-
 /** Agents, their names, and when each was last seen. */
 export class Agents implements AgentStore {
   readonly #commits: CommitQueue;
@@ -109,41 +111,26 @@ export class Agents implements AgentStore {
     return row === undefined ? undefined : this.#withSighting(row);
   }
 
-  async card(tenant: string, id: AgentId): Promise<AgentCard | undefined> {
-    const row = this.#sql.card.get(tenant, id);
-    return row === undefined ? undefined : (parseJson(row[0]) as AgentCard);
+  async owners(tenant: string, ids: readonly AgentId[]): Promise<readonly (AgentOwner | undefined)[]> {
+    return ids.map((id) => this.findOwner(tenant, id));
   }
 
   async named(tenant: string, name: string): Promise<readonly AgentId[]> {
     return this.#named(tenant, name);
   }
 
-  async list(tenant: string, { afterId, limit }: IdPage): Promise<readonly AgentWithPresence[]> {
-    return this.#sql.page.all(tenant, afterId, limit).map((row) => this.#withSighting(row));
+  async list({ tenant, isRemoved, afterId, limit }: AgentPage): Promise<readonly AgentWithPresence[]> {
+    const page = isRemoved ? this.#sql.removed : this.#sql.page;
+    return page.all(tenant, afterId, limit).map((row) => this.#withSighting(row));
   }
 
-  async listRemoved(tenant: string, { afterId, limit }: IdPage): Promise<readonly AgentId[]> {
-    return this.#sql.removed.all(tenant, afterId, limit).map((row) => row[0] as AgentId);
-  }
-
-  async count(tenant: string): Promise<number> {
-    return Number(this.#sql.count.get(tenant)?.[0]);
-  }
-
-  async countRemote(tenant: string): Promise<number> {
-    return Number(this.#sql.countRemote.get(tenant)?.[0]);
+  async count(tenant: string): Promise<{ readonly all: number; readonly remote: number }> {
+    const [all, remote] = this.#sql.count.get(tenant) ?? [];
+    return { all: Number(all), remote: Number(remote) };
   }
 
   async withKey(tenant: string, publicKey: string): Promise<AgentId | undefined> {
     return this.#findByKey(tenant, publicKey);
-  }
-
-  async publicKey(tenant: string, id: AgentId): Promise<string | undefined> {
-    return this.findPublicKey(tenant, id);
-  }
-
-  async othersBeforeMs(tenant: string, id: AgentId): Promise<number> {
-    return Number(this.#sql.owner.get(tenant, id)?.[1] ?? 0);
   }
 
   async custodialKey(tenant: string, publicKey: string): Promise<CustodialKey | undefined> {
@@ -180,8 +167,10 @@ export class Agents implements AgentStore {
     }
   }
 
-  findPublicKey(tenant: string, id: AgentId): string | undefined {
-    return (this.#sql.owner.get(tenant, id)?.[0] ?? undefined) as string | undefined;
+  findOwner(tenant: string, id: AgentId): AgentOwner | undefined {
+    const row = this.#sql.owner.get(tenant, id);
+    if (row === undefined) return undefined;
+    return { publicKey: row[0] as string | null, othersBeforeMs: row[1] as number };
   }
 
   /** An agent may be removed between the read of a sender and its commit. */

@@ -93,8 +93,8 @@ export class Messages implements MessageStore {
     this.#sql = prepareAll(database, SQL);
   }
 
-  async get(tenant: string, id: string): Promise<MessageRecord | undefined> {
-    return this.find(tenant, id);
+  async get(tenant: string, ids: readonly string[]): Promise<readonly (MessageRecord | undefined)[]> {
+    return ids.map((id) => this.find(tenant, id));
   }
 
   async sendKey(

@@ -5,7 +5,7 @@ import { Capabilities, Keys, Tenants } from "./access.ts";
 import { Agents } from "./agents.ts";
 import { InProcessChangeFeed } from "./change-feed.ts";
 import { Checkpoints } from "./checkpoints.ts";
-import { ClashError, CommitQueue, type Engine } from "./commit-queue.ts";
+import { CommitQueue, type Engine } from "./commit-queue.ts";
 import {
   type DatabaseLock,
   type DatabaseOptions,
@@ -91,15 +91,31 @@ class SqliteEngine implements Engine {
   }
 }
 
+interface StoreParts {
+  readonly agents: Agents;
+  readonly capabilities: Capabilities;
+  readonly deliveries: Deliveries;
+  readonly endpoints: Endpoints;
+  readonly journal: Journal;
+  readonly keys: Keys;
+  readonly messages: Messages;
+  readonly pushes: Pushes;
+  readonly remoteTasks: RemoteTasks;
+  readonly retention: Retention;
+  readonly taskPushes: TaskPushes;
+  readonly tasks: Tasks;
+  readonly tenants: Tenants;
+}
+
 /** Everything a handle has for itself: statements, but no state. The engine holds what handles share. */
-function partsOn(engine: Engine) {
+function partsOn(engine: Engine): StoreParts {
   const agents = new Agents(engine);
   const messages = new Messages(engine);
   const journal = new Journal(engine);
   const parts = {
     agents,
     capabilities: new Capabilities(engine, agents),
-    deliveries: new Deliveries(engine, messages, journal),
+    deliveries: new Deliveries(engine, { messages, journal, apply: (changes) => apply(all, changes) }),
     endpoints: new Endpoints(engine),
     journal,
     keys: new Keys(engine),
@@ -110,10 +126,9 @@ function partsOn(engine: Engine) {
     tasks: new Tasks(engine),
     tenants: new Tenants(engine),
   };
-  return { ...parts, retention: new Retention(engine, parts) };
+  const all: StoreParts = { ...parts, retention: new Retention(engine, parts) };
+  return all;
 }
-
-type StoreParts = ReturnType<typeof partsOn>;
 
 function storeOn(engine: SqliteEngine): RelayStore {
   const parts = partsOn(engine);
@@ -128,13 +143,8 @@ function storeOn(engine: SqliteEngine): RelayStore {
 }
 
 async function commit({ commits }: Engine, parts: StoreParts, changes: Changes): Promise<CommitOutcome> {
-  try {
-    await commits.submit(() => apply(parts, changes));
-    return { committed: true };
-  } catch (error) {
-    if (error instanceof ClashError) return { committed: false, clash: error.clash };
-    throw error;
-  }
+  const outcome = await commits.attempt(() => apply(parts, changes));
+  return outcome.committed ? { committed: true } : outcome;
 }
 
 function apply(parts: StoreParts, changes: Changes): void {

@@ -146,8 +146,8 @@ export class Tasks implements TaskStore {
     this.#sql = prepareAll(database, SQL);
   }
 
-  async get(tenant: string, id: string): Promise<TaskRecord | undefined> {
-    return this.find(tenant, id);
+  async get(tenant: string, ids: readonly string[]): Promise<readonly (TaskRecord | undefined)[]> {
+    return ids.map((id) => this.find(tenant, id));
   }
 
   async withArtifacts(tenant: string, id: string): Promise<WholeTask | undefined> {
