@@ -235,12 +235,12 @@ export function describeDeliveries(open: OpenStore): void {
       const leased = await send(store, { recipient: LULU }, { expiresAtMs });
       await lease(store, { agentId: LULU });
       await settle(store, (await send(store, {}, { expiresAtMs })).id);
-      assert.deepEqual(await store.deliveries.expired(NOON_MS + 9, 10), []);
-      const expired = await store.deliveries.expired(NOON_MS + 10, 10);
+      assert.deepEqual((await store.sweeps.lapsed(NOON_MS + 9, 10)).expired, []);
+      const expired = (await store.sweeps.lapsed(NOON_MS + 10, 10)).expired;
       const ids = expired.map(({ messageId }) => messageId);
       assert.deepEqual(ids.toSorted(), [available.id, held.id].toSorted());
       assert.ok(!ids.includes(leased.id));
-      assert.equal((await store.deliveries.expired(NOON_MS + 10, 1)).length, 1);
+      assert.equal((await store.sweeps.lapsed(NOON_MS + 10, 1)).expired.length, 1);
     });
   });
 }

@@ -240,11 +240,11 @@ export function describeLeases(open: OpenStore): void {
       await lease(store, { leaseExpiresAtMs: null });
       await send(store);
       await lease(store, { leaseExpiresAtMs: NOON_MS + 10 });
-      assert.deepEqual(await store.deliveries.timedOut(NOON_MS + 9, 10), []);
-      const found = await store.deliveries.timedOut(NOON_MS + 10, 10);
+      assert.deepEqual((await store.sweeps.lapsed(NOON_MS + 9, 10)).timedOut, []);
+      const found = (await store.sweeps.lapsed(NOON_MS + 10, 10)).timedOut;
       assert.deepEqual(found, [await storedDelivery(store, timed.id)]);
       await settle(store, timed.id);
-      assert.deepEqual(await store.deliveries.timedOut(NOON_MS + 10, 10), []);
+      assert.deepEqual((await store.sweeps.lapsed(NOON_MS + 10, 10)).timedOut, []);
     });
   });
 }

@@ -211,7 +211,7 @@ export function describeTasks(open: OpenStore): void {
       await put(store, { deadlineMs: NOON_MS + 5, state: "canceled" });
       await put(store);
       const overdue = async (nowMs: number, limit = 10): Promise<readonly string[]> =>
-        (await store.tasks.overdue(nowMs, limit)).map(({ id }) => id);
+        (await store.sweeps.lapsed(nowMs, limit)).overdueTasks.map(({ id }) => id);
       assert.deepEqual(await overdue(NOON_MS + 9), []);
       assert.deepEqual(await overdue(NOON_MS + 10), [late]);
       assert.deepEqual(await overdue(NOON_MS + 20), [late, later]);

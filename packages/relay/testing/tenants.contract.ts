@@ -221,8 +221,8 @@ export function describeTenants(open: OpenStore): void {
       const tenantsOf = (found: readonly { readonly tenant: string }[]): readonly string[] =>
         found.map(({ tenant }) => tenant).toSorted();
       const both = [TENANT, OTHER_TENANT].toSorted();
-      assert.deepEqual(tenantsOf(await store.deliveries.expired(FAR_MS, 10)), both);
-      assert.deepEqual(tenantsOf(await store.tasks.overdue(NOON_MS, 10)), both);
+      assert.deepEqual(tenantsOf((await store.sweeps.lapsed(FAR_MS, 10)).expired), both);
+      assert.deepEqual(tenantsOf((await store.sweeps.lapsed(NOON_MS, 10)).overdueTasks), both);
       assert.deepEqual(
         tenantsOf(await store.endpoints.list({ state: "active", after: undefined, limit: 10 })),
         both,

@@ -49,15 +49,13 @@ export class Sweep {
   async step(): Promise<SweepReport> {
     const nowMs = this.#clock.nowMs();
     const failures: unknown[] = [];
-    const overdue = await this.#store.tasks.overdue(nowMs, STEP_ROWS);
-    await settleEach(overdue, (task) => this.#fail(task.tenant, task.id), failures);
-    const timedOut = await this.#store.deliveries.timedOut(nowMs, STEP_ROWS);
+    const { overdueTasks, timedOut, expired } = await this.#store.sweeps.lapsed(nowMs, STEP_ROWS);
+    await settleEach(overdueTasks, (task) => this.#fail(task.tenant, task.id), failures);
     await settleEach(timedOut, (delivery) => this.#timeOut(delivery), failures);
-    const expired = await this.#store.deliveries.expired(nowMs, STEP_ROWS);
     await settleEach(expired, (delivery) => this.#expire(delivery), failures);
     await this.#releaseHeld(failures);
     if (failures.length > 0) throw unsettled(failures);
-    const counts = { expired: expired.length, timedOut: timedOut.length, overdue: overdue.length };
+    const counts = { expired: expired.length, timedOut: timedOut.length, overdue: overdueTasks.length };
     return { ...counts, more: Object.values(counts).includes(STEP_ROWS) };
   }
 
@@ -78,7 +76,7 @@ export class Sweep {
 
   /** A bounded number a step, one after the other: each may wait for the one before it. */
   async #releaseHeld(failures: unknown[]): Promise<void> {
-    const held = await this.#store.deliveries.heldWork(this.#lastHeld, STEP_ROWS);
+    const held = await this.#store.sweeps.heldWork(this.#lastHeld, STEP_ROWS);
     this.#lastHeld = held.length < STEP_ROWS ? undefined : held.at(-1);
     for (const each of held) await settleEach([each], (delivery) => this.#release(delivery), failures);
   }

@@ -154,12 +154,6 @@ export interface DeliveryStore {
   openOfAgent(tenant: string, agentId: AgentId, limit: number): Promise<readonly DeliveryRecord[]>;
   /** The agent whose mailbox holds the oldest available, unexpired delivery of this purpose. */
   oldestMailbox(tenant: string, purpose: DeliveryPurpose, nowMs: number): Promise<AgentId | undefined>;
-  /** Held work of all tenants after `after`; from the beginning if that is deleted. */
-  heldWork(after: DeliveryRecord | undefined, limit: number): Promise<readonly DeliveryRecord[]>;
-  /** Held and available deliveries that have expired. */
-  expired(nowMs: number, limit: number): Promise<readonly DeliveryRecord[]>;
-  /** Idempotent deliveries whose finite lease has run out. */
-  timedOut(nowMs: number, limit: number): Promise<readonly DeliveryRecord[]>;
   /**
    * Without a state: leases first, oldest first, because they get stuck; then held and available ones, oldest
    * first (the next to expire where all agents are asked for). Settled deliveries come newest first.

@@ -17,6 +17,7 @@ import type { ArtifactRecord, CachedResult, TaskRecord, TaskStore, TaskUpdate } 
 import type { EndpointStore, PushAttempt, PushEndpoint, PushRecord, PushStore } from "./pushes.ts";
 import type { RemoteTask, RemoteTaskStore } from "./remote-tasks.ts";
 import type { ChangeFeed } from "./change-feed.ts";
+import type { SweepStore } from "./sweeps.ts";
 
 /**
  * What one act changes: plain data, decided by the core, written whole or not at all. Records that are
@@ -117,6 +118,7 @@ export interface RelayStore extends AsyncDisposable {
   readonly pushes: PushStore;
   readonly remoteTasks: RemoteTaskStore;
   readonly retention: RetentionStore;
+  readonly sweeps: SweepStore;
   readonly taskPushes: TaskPushStore;
   readonly tasks: TaskStore;
   readonly tenants: TenantStore;

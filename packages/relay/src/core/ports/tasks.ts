@@ -197,6 +197,4 @@ export interface TaskStore {
   /** In the order of their numbers. They are removed with their task. */
   updates(query: TaskUpdatesQuery): Promise<TaskUpdatesPage>;
   lastUpdates(query: LastTaskUpdatesQuery): Promise<TaskUpdatesPage>;
-  /** Unfinished tasks whose deadline has passed. */
-  overdue(nowMs: number, limit: number): Promise<readonly TaskRecord[]>;
 }

@@ -181,15 +181,15 @@ export class Deliveries implements DeliveryStore {
     return this.#state.deliveries.countOpenByState(tenant, agentId);
   }
 
-  async expired(nowMs: number, limit: number): Promise<readonly DeliveryRecord[]> {
+  findExpired(nowMs: number, limit: number): readonly DeliveryRecord[] {
     return deliveries(this.#sql.expired.all(nowMs, limit));
   }
 
-  async timedOut(nowMs: number, limit: number): Promise<readonly DeliveryRecord[]> {
+  findTimedOut(nowMs: number, limit: number): readonly DeliveryRecord[] {
     return deliveries(this.#sql.timedOut.all(nowMs, limit));
   }
 
-  async heldWork(after: DeliveryRecord | undefined, limit: number): Promise<readonly DeliveryRecord[]> {
+  findHeldWork(after: DeliveryRecord | undefined, limit: number): readonly DeliveryRecord[] {
     const ref = after === undefined ? undefined : this.#messages.ref(after.tenant, after.messageId);
     const start = after === undefined || ref === undefined ? ["", "", 0] : [after.tenant, after.agentId, ref];
     return deliveries(this.#sql.heldWork.all(...start, limit));

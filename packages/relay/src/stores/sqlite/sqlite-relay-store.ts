@@ -21,6 +21,7 @@ import { RemoteTasks } from "./remote-tasks.ts";
 import { Retention } from "./retention.ts";
 import { relayErrorFrom } from "./sqlite-error.ts";
 import { StoreState } from "./store-state.ts";
+import { Sweeps } from "./sweeps.ts";
 import { TaskPushes } from "./task-pushes.ts";
 import { Tasks } from "./tasks.ts";
 
@@ -102,6 +103,7 @@ interface StoreParts {
   readonly pushes: Pushes;
   readonly remoteTasks: RemoteTasks;
   readonly retention: Retention;
+  readonly sweeps: Sweeps;
   readonly taskPushes: TaskPushes;
   readonly tasks: Tasks;
   readonly tenants: Tenants;
@@ -126,7 +128,11 @@ function partsOn(engine: Engine): StoreParts {
     tasks: new Tasks(engine),
     tenants: new Tenants(engine),
   };
-  const all: StoreParts = { ...parts, retention: new Retention(engine, parts) };
+  const all: StoreParts = {
+    ...parts,
+    retention: new Retention(engine, parts),
+    sweeps: new Sweeps(parts),
+  };
   return all;
 }
 

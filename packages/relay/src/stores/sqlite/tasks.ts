@@ -164,7 +164,7 @@ export class Tasks implements TaskStore {
     return new Map(rows.map((row) => [row[0] as string, row[1] as number]));
   }
 
-  async overdue(nowMs: number, limit: number): Promise<readonly TaskRecord[]> {
+  findOverdue(nowMs: number, limit: number): readonly TaskRecord[] {
     return this.#sql.overdue.all(nowMs, limit).map((row) => taskFromRow(row));
   }
 
