@@ -15,6 +15,7 @@ import {
   ZHIWEI,
 } from "./store-builders.ts";
 import { ownedSinceMs, publicKeyOf } from "../src/core/rules/agent-owner.ts";
+import { agentsNamed } from "../src/core/rules/agent-names.ts";
 
 const OTHER = "other@host" as AgentId;
 
@@ -69,11 +70,11 @@ export function describeAgents(open: OpenStore): void {
       await using store = await open();
       await put(store, aNewAgent({ id: "b@host" as AgentId, displayName: "a@host", aliases: ["bee"] }));
       await put(store, aNewAgent({ id: "a@host" as AgentId, displayName: "bee", aliases: ["ay"] }));
-      assert.deepEqual(await store.agents.named(TENANT, "a@host"), ["a@host"]);
-      assert.deepEqual(await store.agents.named(TENANT, "bee"), ["b@host"]);
-      assert.deepEqual(await store.agents.named(TENANT, "ay"), ["a@host"]);
-      assert.deepEqual(await store.agents.named(TENANT, "AY"), []);
-      assert.deepEqual(await store.agents.named(TENANT, "unknown"), []);
+      assert.deepEqual(await agentsNamed(store, TENANT, "a@host"), ["a@host"]);
+      assert.deepEqual(await agentsNamed(store, TENANT, "bee"), ["b@host"]);
+      assert.deepEqual(await agentsNamed(store, TENANT, "ay"), ["a@host"]);
+      assert.deepEqual(await agentsNamed(store, TENANT, "AY"), []);
+      assert.deepEqual(await agentsNamed(store, TENANT, "unknown"), []);
     });
 
     it("finds no agent by the id of a removed one, whatever others display as their name", async () => {
@@ -83,13 +84,13 @@ export function describeAgents(open: OpenStore): void {
       const left = (await store.agents.get(TENANT, "a@host" as AgentId))?.agent;
       assert.ok(left !== undefined);
       await put(store, { ...left, removedAtMs: 1 });
-      assert.deepEqual(await store.agents.named(TENANT, "a@host"), []);
+      assert.deepEqual(await agentsNamed(store, TENANT, "a@host"), []);
     });
 
     it("names an agent once, also when its id, alias and display name are the same", async () => {
       await using store = await open();
       await put(store, aNewAgent({ aliases: [ZHIWEI], displayName: ZHIWEI }));
-      assert.deepEqual(await store.agents.named(TENANT, ZHIWEI), [ZHIWEI]);
+      assert.deepEqual(await agentsNamed(store, TENANT, ZHIWEI), [ZHIWEI]);
     });
 
     it("lets agents share a display name, but no alias and no id", async () => {
@@ -97,7 +98,7 @@ export function describeAgents(open: OpenStore): void {
       await put(store, aNewAgent({ aliases: ["小微"] }));
       await put(store, aNewAgent({ id: OTHER }));
       assert.deepEqual(
-        [...(await store.agents.named(TENANT, "知微"))].toSorted(),
+        [...(await agentsNamed(store, TENANT, "知微"))].toSorted(),
         [OTHER, ZHIWEI].toSorted(),
       );
       const third = aNewAgent({ id: "third@host" as AgentId });
@@ -112,19 +113,19 @@ export function describeAgents(open: OpenStore): void {
       await using store = await open();
       await put(store, aNewAgent({ aliases: ["old", "kept"] }));
       await put(store, { ...(await stored(store, ZHIWEI)), aliases: ["kept"] });
-      assert.deepEqual(await store.agents.named(TENANT, "old"), []);
+      assert.deepEqual(await agentsNamed(store, TENANT, "old"), []);
       await put(store, { ...(await stored(store, ZHIWEI)), removedAtMs: NOON_MS });
-      assert.deepEqual(await store.agents.named(TENANT, ZHIWEI), []);
-      assert.deepEqual(await store.agents.named(TENANT, "知微"), []);
+      assert.deepEqual(await agentsNamed(store, TENANT, ZHIWEI), []);
+      assert.deepEqual(await agentsNamed(store, TENANT, "知微"), []);
       await put(store, aNewAgent({ id: OTHER, aliases: ["kept", "old"] }));
-      assert.deepEqual(await store.agents.named(TENANT, "kept"), [OTHER]);
+      assert.deepEqual(await agentsNamed(store, TENANT, "kept"), [OTHER]);
     });
 
     it("finds agents by their newest names, also by names that were read before", async () => {
       await using store = await open();
       const names = ["小微", "old", ZHIWEI, OTHER];
       const found = (): Promise<readonly (readonly AgentId[])[]> =>
-        Promise.all(names.map((name) => store.agents.named(TENANT, name)));
+        Promise.all(names.map((name) => agentsNamed(store, TENANT, name)));
       assert.deepEqual(await found(), [[], [], [], []]);
       await put(store, aNewAgent({ aliases: ["old"] }));
       assert.deepEqual(await found(), [[], [ZHIWEI], [ZHIWEI], []]);
@@ -149,7 +150,7 @@ export function describeAgents(open: OpenStore): void {
       const removed = await stored(store, ZHIWEI);
       assert.equal(removed.removedAtMs, NOON_MS);
       await put(store, { ...removed, removedAtMs: null });
-      assert.deepEqual(await store.agents.named(TENANT, ZHIWEI), [ZHIWEI]);
+      assert.deepEqual(await agentsNamed(store, TENANT, ZHIWEI), [ZHIWEI]);
     });
 
     it("lists and counts by id the agents that are not removed", async () => {

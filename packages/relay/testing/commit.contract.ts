@@ -21,6 +21,7 @@ import {
   ZHIWEI,
   countOpen,
 } from "./store-builders.ts";
+import { agentsNamed } from "../src/core/rules/agent-names.ts";
 
 /** A change of every kind of record, to be refused whole: `bad` brings the clash. */
 function aWideChange(bad: Partial<Changes>): { readonly changes: Changes; readonly id: string } {
@@ -104,7 +105,7 @@ export function describeCommit(open: OpenStore): void {
         assert.equal((await store.messages.get(TENANT, [id]))[0], undefined);
         assert.equal((await store.deliveries.get(TENANT, [id]))[0], undefined);
         assert.equal(await store.agents.get(TENANT, ZHIWEI), undefined);
-        assert.deepEqual(await store.agents.named(TENANT, ZHIWEI), []);
+        assert.deepEqual(await agentsNamed(store, TENANT, ZHIWEI), []);
         const [task] = changes.tasks ?? [];
         assert.equal((await store.tasks.get(TENANT, [task?.id ?? ""]))[0], undefined);
         assert.deepEqual(await store.tasks.artifacts(TENANT, task?.id ?? ""), []);

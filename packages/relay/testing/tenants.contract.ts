@@ -30,6 +30,7 @@ import {
   marks,
 } from "./store-builders.ts";
 import { publicKeyOf } from "../src/core/rules/agent-owner.ts";
+import { agentsNamed } from "../src/core/rules/agent-names.ts";
 
 const FAR_MS = NOON_MS + 1_000_000_000;
 
@@ -95,7 +96,7 @@ async function seenBy(store: RelayStore, tenant: string): Promise<unknown> {
     withResultKey: await store.tasks.unfinishedWithResultKey(tenant, "rk"),
     cachedResult: await store.tasks.cachedResult(tenant, "rk", NOON_MS),
     oldestMailbox: await store.deliveries.oldestMailbox(tenant, "mail", NOON_MS),
-    named: await store.agents.named(tenant, "别名"),
+    named: await agentsNamed(store, tenant, "别名"),
     agents: await store.agents.list({ tenant, isRemoved: false, afterId: "", limit: 10 }),
     agentCount: await store.agents.count(tenant),
     message: (await store.messages.get(tenant, ["同"]))[0],

@@ -49,9 +49,12 @@ export class Sweep {
   async step(): Promise<SweepReport> {
     const nowMs = this.#clock.nowMs();
     const failures: unknown[] = [];
-    const { overdueTasks, timedOut, expired } = await this.#store.sweeps.lapsed(nowMs, STEP_ROWS);
+    const lapsed = await this.#store.sweeps.lapsed(nowMs, STEP_ROWS);
+    const { overdueTasks, timedOut } = lapsed;
     await settleEach(overdueTasks, (task) => this.#fail(task.tenant, task.id), failures);
     await settleEach(timedOut, (delivery) => this.#timeOut(delivery), failures);
+    // A message may have expired while it was leased.
+    const { expired } = timedOut.length === 0 ? lapsed : await this.#store.sweeps.lapsed(nowMs, STEP_ROWS);
     await settleEach(expired, (delivery) => this.#expire(delivery), failures);
     await this.#releaseHeld(failures);
     if (failures.length > 0) throw unsettled(failures);

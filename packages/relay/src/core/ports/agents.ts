@@ -51,13 +51,21 @@ export interface AgentOwner {
   readonly othersBeforeMs: number;
 }
 
+/** An agent and one of its names. */
+export interface AgentName {
+  readonly agentId: AgentId;
+  readonly kind: "id" | "alias" | "display_name";
+  /** Removed agents keep their id and no other name. */
+  readonly isRemoved: boolean;
+}
+
 export interface AgentStore {
   /** The agent, removed or not. */
   get(tenant: string, id: AgentId): Promise<AgentWithPresence | undefined>;
   /** As many as ids, in their order; undefined for agents that are removed or unknown. */
   owners(tenant: string, ids: readonly AgentId[]): Promise<readonly (AgentOwner | undefined)[]>;
-  /** Ids of the agents, not removed, that carry this name as id, alias or display name; the id match first. */
-  named(tenant: string, name: string): Promise<readonly AgentId[]>;
+  /** Who carries this name, the id first, then aliases, then display names, each by id. At most 100. */
+  named(tenant: string, name: string): Promise<readonly AgentName[]>;
   /** The agent, not removed, whose public key this is. */
   withKey(tenant: string, publicKey: string): Promise<AgentId | undefined>;
   /** By id, after `afterId`: the removed ones, or those that are not. */

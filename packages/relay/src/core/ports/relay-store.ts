@@ -1,5 +1,5 @@
 import type { AgentId } from "@a2a-relay/protocol";
-import type { TaskPushConfig, TaskPushKey, TaskPushStore } from "./task-pushes.ts";
+import type { DueTaskPush, TaskPushConfig, TaskPushKey, TaskPushStore } from "./task-pushes.ts";
 import type {
   CapabilityRecord,
   CapabilityStore,
@@ -43,6 +43,8 @@ export interface Changes {
   readonly artifacts?: readonly ArtifactRecord[];
   /** Appended; the version of their task keeps their numbers apart. Wakes the followers of the task. */
   readonly taskUpdates?: readonly TaskUpdate[];
+  /** Makes the active push configurations of these tasks due, unless they have a due time, with a new version. */
+  readonly duePushes?: readonly DueTaskPush[];
   /** Put by key: the newest result wins. */
   readonly cachedResults?: readonly CachedResult[];
   readonly custodialKeys?: readonly CustodialKey[];

@@ -5,6 +5,7 @@ import type { Principal } from "../access/principal.ts";
 import type { Directory } from "../agents/directory.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
 import { publicKeyOf } from "../rules/agent-owner.ts";
+import { agentsNamed } from "../rules/agent-names.ts";
 
 /** How a caller names an agent. */
 export type AgentName = QueueAgent | string;
@@ -42,7 +43,7 @@ export class QueueAgents {
     const own = principal.agentId;
     const isOwn =
       pubkey === undefined
-        ? (await this.#store.agents.named(tenant, display)).includes(own)
+        ? (await agentsNamed(this.#store, tenant, display)).includes(own)
         : (await publicKeyOf(this.#store, tenant, own)) === pubkey;
     if (isOwn) return own;
     const rejected = `a2a send rejected: task.sender ${quote(display)} does not match authenticated peer ${quote(own)}`;

@@ -32,6 +32,7 @@ import type { CardSettings } from "../agents/card-interfaces.ts";
 import type { Directory } from "../agents/directory.ts";
 import { isListedFor } from "../access/authorize.ts";
 import { type PushAfter, PushRegistration } from "./push-registration.ts";
+import { agentsNamed } from "../rules/agent-names.ts";
 
 export interface AgentParts {
   readonly store: RelayStore;
@@ -234,7 +235,7 @@ export class AgentService {
 
   async #nameTaken(tenant: string, id: AgentId, aliases: readonly string[]): Promise<RelayError> {
     for (const name of [id, ...aliases]) {
-      const others = (await this.#store.agents.named(tenant, name)).filter((other) => other !== id);
+      const others = (await agentsNamed(this.#store, tenant, name)).filter((other) => other !== id);
       if (others.length > 0) {
         return new RelayError(
           "conflict",

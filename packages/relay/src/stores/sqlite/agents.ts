@@ -1,5 +1,6 @@
 import type { AgentId } from "@a2a-relay/protocol";
 import type {
+  AgentName,
   AgentOwner,
   AgentPage,
   AgentRecord,
@@ -40,12 +41,10 @@ const SQL = {
     select count(*), count(*) filter (
       where id >= 'http://' and id < 'http:0' or id >= 'https://' and id < 'https:0')
     from agent indexed by agent_present where tenant = ? and removed_at_ms is null`,
-  // Any agent may display any name, so a display name does not count where it is the id or alias of an agent, also of
-  // a removed one.
   named: `
-    select agent_id from agent_name where tenant = ?1 and name = ?2 and (kind in ('id', 'alias') or not exists (
-      select 1 from agent_name where tenant = ?1 and name = ?2 and kind in ('id', 'alias')
-      union all select 1 from agent where tenant = ?1 and id = ?2))
+    select agent_id, kind, removed from (
+      select agent_id, kind, 0 as removed from agent_name where tenant = ?1 and name = ?2
+      union all select id, 'id', 1 from agent where tenant = ?1 and id = ?2 and removed_at_ms is not null)
     order by case kind when 'id' then 0 when 'alias' then 1 else 2 end, agent_id
     limit ${NAMED_AGENTS_MAX}`,
   withKey: `
@@ -97,8 +96,8 @@ export class Agents implements AgentStore {
   readonly #sql: Statements<typeof SQL>;
   /** Sightings that are not on disk yet. Every request is one, so they are written together. */
   readonly #sightings = new Map<string, Sighting>();
-  /** Ids by tenant and name, as read; emptied when any agent changes. Reading them each time costs a send 20 %. */
-  readonly #idsByName = new Map<string, readonly AgentId[]>();
+  /** By tenant and text, as read; emptied when any agent changes. Reading them each time costs a send 20 %. */
+  readonly #namesByText = new Map<string, readonly AgentName[]>();
   #presenceTimer: NodeJS.Timeout | undefined;
 
   constructor({ database, commits }: Engine) {
@@ -115,7 +114,7 @@ export class Agents implements AgentStore {
     return ids.map((id) => this.findOwner(tenant, id));
   }
 
-  async named(tenant: string, name: string): Promise<readonly AgentId[]> {
+  async named(tenant: string, name: string): Promise<readonly AgentName[]> {
     return this.#named(tenant, name);
   }
 
@@ -175,11 +174,12 @@ export class Agents implements AgentStore {
 
   /** An agent may be removed between the read of a sender and its commit. */
   assertPresent(tenant: string, id: AgentId): void {
-    if (this.#named(tenant, id)[0] !== id) throw new ClashError("agent");
+    const isPresent = this.#named(tenant, id).some(({ kind, isRemoved }) => kind === "id" && !isRemoved);
+    if (!isPresent) throw new ClashError("agent");
   }
 
   put(agent: AgentRecord): void {
-    this.#idsByName.clear();
+    this.#namesByText.clear();
     this.#assertKeyIsFree(agent);
     const values = [
       agent.displayName,
@@ -214,14 +214,14 @@ export class Agents implements AgentStore {
     return this.#sql.withKey.get(tenant, publicKey)?.[0] as AgentId | undefined;
   }
 
-  #named(tenant: string, name: string): readonly AgentId[] {
+  #named(tenant: string, name: string): readonly AgentName[] {
     const key = `${tenant}\n${name}`;
-    const known = this.#idsByName.get(key);
+    const known = this.#namesByText.get(key);
     if (known !== undefined) return known;
-    const ids = this.#sql.named.all(tenant, name).map((row) => row[0] as AgentId);
-    if (this.#idsByName.size >= NAMES_MAX) this.#idsByName.clear();
-    this.#idsByName.set(key, ids);
-    return ids;
+    const names = this.#sql.named.all(tenant, name).map((row) => nameFromRow(row));
+    if (this.#namesByText.size >= NAMES_MAX) this.#namesByText.clear();
+    this.#namesByText.set(key, names);
+    return names;
   }
 
   #assertKeyIsFree({ tenant, id, publicKey, removedAtMs }: AgentRecord): void {
@@ -251,6 +251,10 @@ export class Agents implements AgentStore {
 // No tenant has a line break.
 function sightingKey(tenant: string, agentId: string): string {
   return `${tenant}\n${agentId}`;
+}
+
+function nameFromRow(row: Row): AgentName {
+  return { agentId: row[0] as AgentId, kind: row[1] as AgentName["kind"], isRemoved: row[2] === 1 };
 }
 
 function agentFromRow(row: Row): AgentWithPresence {

@@ -9,10 +9,10 @@ import type {
   ThreadQuery,
   ThreadSummary,
 } from "../../core/ports/messages.ts";
-import { beginnerOf } from "../../core/rules/own-thread.ts";
 import { ClashError, type Engine } from "./commit-queue.ts";
 import { prepareAll, type Row, type Statements } from "./database.ts";
 import {
+  beginnerOf,
   deliveryColumns,
   deliveryFromRow,
   MESSAGE_COLUMN_COUNT,

@@ -45,6 +45,7 @@ import {
 import { revokedAt } from "../../core/ports/access.ts";
 import type { RelayStore } from "../../core/ports/relay-store.ts";
 import { openSqliteStore, type SqliteStoreOptions } from "./sqlite-relay-store.ts";
+import { agentsNamed } from "../../core/rules/agent-names.ts";
 
 const STORE_PROCESS = join(import.meta.dirname, "../../../testing/store-process.ts");
 const directory = mkdtempSync(join(tmpdir(), "a2a-relay-store-"));
@@ -381,7 +382,7 @@ async function contents(store: RelayStore, messageId: string): Promise<unknown> 
     task: (await store.tasks.get(TENANT, ["task"]))[0],
     artifacts: await store.tasks.artifacts(TENANT, "task"),
     agent: await store.agents.get(TENANT, ZHIWEI),
-    named: await store.agents.named(TENANT, "别名"),
+    named: await agentsNamed(store, TENANT, "别名"),
     readable: await readIds(store),
     open: [await countOpen(store, TENANT, ZHIWEI), await countOpen(store, OTHER_TENANT, ZHIWEI)],
     leased: await store.deliveries.queue({ ...QUEUE, state: "leased" }),

@@ -166,10 +166,8 @@ function apply(parts: StoreParts, changes: Changes): void {
   applyMessages(parts, changes, acceptances);
   for (const task of changes.tasks ?? []) tasks.put(task);
   for (const artifact of changes.artifacts ?? []) tasks.putArtifact(artifact);
-  for (const update of changes.taskUpdates ?? []) {
-    tasks.addUpdate(update);
-    taskPushes.makeDue(update);
-  }
+  for (const update of changes.taskUpdates ?? []) tasks.addUpdate(update);
+  for (const due of changes.duePushes ?? []) taskPushes.makeDue(changes.tenant, due);
   for (const result of changes.cachedResults ?? []) tasks.putCachedResult(result);
   for (const endpoint of changes.pushEndpoints ?? []) endpoints.put(endpoint, "wake");
   for (const endpoint of changes.pushProgress ?? []) endpoints.put(endpoint, "quiet");

@@ -17,10 +17,10 @@ import type {
   TaskUpdatesQuery,
   WholeTask,
 } from "../../core/ports/tasks.ts";
-import { beginnerOf } from "../../core/rules/own-thread.ts";
 import { ClashError, type Engine } from "./commit-queue.ts";
 import { prepareAll, type Row, type Statement, type Statements } from "./database.ts";
 import {
+  beginnerOf,
   oneOf,
   parseJson,
   parseNullableJson,
