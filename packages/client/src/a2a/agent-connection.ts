@@ -1,11 +1,11 @@
 import {
   A2A_BINDINGS,
   A2A_VERSIONS,
-  A2aError,
   type AgentCard,
   callableUrl,
   interfacesOf,
   isDowngrade,
+  isUnknownMethod,
   type OfferedInterface,
   quote,
   readCard,
@@ -62,7 +62,7 @@ export class AgentConnection {
       return await call(chosen.binding);
     } catch (reason) {
       const { otherDialect, ...known } = chosen.interface;
-      if (otherDialect === undefined || !isNoMethod(reason)) throw reason;
+      if (otherDialect === undefined || !isUnknownMethod(reason)) throw reason;
       const other = this.#bind({ ...known, dialect: otherDialect }, chosen.card);
       const result = await call(other.binding);
       this.#chosen = other;
@@ -99,10 +99,6 @@ export class AgentConnection {
     const binding = new AgentBinding(this.#http, agentInterface, { idleMs, charsMax });
     return { interface: agentInterface, binding, card };
   }
-}
-
-function isNoMethod(reason: unknown): boolean {
-  return reason instanceof A2aError && reason.a2a === "MethodNotFound";
 }
 
 /** The best interface that fits the wishes. */

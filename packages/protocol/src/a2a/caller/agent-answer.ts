@@ -1,6 +1,7 @@
 import type { RelayError } from "../../base/relay-error.ts";
 import { quote } from "../../base/text.ts";
 import type { A2aDialect, A2aOperation } from "../a2a-dialect.ts";
+import { A2aError } from "../a2a-error.ts";
 import { fromJsonRpcError, fromRestError } from "../a2a-error-body.ts";
 import type { A2aStreamResponse } from "../a2a-json.ts";
 import { isJsonObject, type JsonObject, parseJsonObject } from "../json-members.ts";
@@ -58,6 +59,11 @@ export function readA2aEvent(
   const { value, cause } = attempt(() => dialect.readEvent(read.body));
   if (value !== undefined && isEvent({ ...value })) return { event: value };
   return notOfDialect(`sent the event ${quote(read.body)}`, dialect, cause);
+}
+
+/** The agent did nothing: the call may be repeated in another dialect. */
+export function isUnknownMethod(error: unknown): boolean {
+  return error instanceof A2aError && ["MethodNotFound", "VersionNotSupported"].includes(error.a2a);
 }
 
 /** JSON-RPC errors come with 200 or any other status. */
