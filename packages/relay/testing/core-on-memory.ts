@@ -18,7 +18,7 @@ import { type CoreSettings, createCore, type RelayCore } from "../src/core/relay
 import type { RelayStore } from "../src/core/ports/relay-store.ts";
 import { openSqliteStore } from "../src/stores/sqlite/sqlite-relay-store.ts";
 import { GuardedOutbound } from "../src/transports/egress/guarded-outbound.ts";
-import type { ExchangeSettings } from "../src/transports/outbound/exchange.ts";
+import type { ExchangeSettings } from "../src/transports/outbound/outbound-exchange.ts";
 import { HttpOutbound } from "../src/transports/outbound/http-outbound.ts";
 import { FakeClock } from "./fake-clock.ts";
 import { MemoryAnchors } from "./memory-anchors.ts";

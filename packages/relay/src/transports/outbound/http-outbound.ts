@@ -17,7 +17,7 @@ import {
   type PushReport,
   RemoteFailure,
   type RemoteTaskQuery,
-  type SendOptions,
+  type RemoteSendOptions,
   type SentMessage,
   type TaskUpdatePush,
 } from "../../core/ports/outbound.ts";
@@ -25,19 +25,19 @@ import { HOW_TO_ALLOW } from "../../core/rules/egress-policy.ts";
 import type { HttpClient } from "../egress/http-client.ts";
 import { AgentCaller } from "./agent-caller.ts";
 import { AgentCards } from "./agent-cards.ts";
-import { Exchange, type ExchangeSettings } from "./exchange.ts";
+import { OutboundExchange, type ExchangeSettings } from "./outbound-exchange.ts";
 import { REASONS, reportOf } from "./push-answer.ts";
 
 const BLOCKED = `the url is at an address that the relay does not call; ${HOW_TO_ALLOW}`;
 
 /** Webhooks, pushes of tasks and calls of A2A agents, over HTTP. */
 export class HttpOutbound implements Outbound {
-  readonly #exchange: Exchange;
+  readonly #exchange: OutboundExchange;
   readonly #agents: AgentCaller;
   readonly #cards: AgentCards;
 
   constructor(client: HttpClient, clock: Clock, settings: ExchangeSettings) {
-    this.#exchange = new Exchange(client, clock, settings);
+    this.#exchange = new OutboundExchange(client, clock, settings);
     this.#agents = new AgentCaller(this.#exchange);
     this.#cards = new AgentCards(this.#agents, clock);
   }
@@ -58,7 +58,7 @@ export class HttpOutbound implements Outbound {
     return this.#heeding(url, async () => ({ url, at: await this.#cards.find(url, signal) }));
   }
 
-  sendMessage({ url, at }: FoundAgent, params: JsonObject, options: SendOptions): Promise<SentMessage> {
+  sendMessage({ url, at }: FoundAgent, params: JsonObject, options: RemoteSendOptions): Promise<SentMessage> {
     const { otherDialect, ...known } = at;
     return this.#heeding(url, async () => {
       try {
@@ -91,7 +91,7 @@ export class HttpOutbound implements Outbound {
   async #send(
     at: AgentInterface,
     params: JsonObject,
-    { idempotencyKey, signal }: SendOptions,
+    { idempotencyKey, signal }: RemoteSendOptions,
   ): Promise<SentMessage> {
     const call = { operation: "send", params, idempotencyKey: headerText(idempotencyKey) } as const;
     const { result, recorded } = await this.#agents.call(at, call, signal);
@@ -111,13 +111,14 @@ export class HttpOutbound implements Outbound {
 }
 
 function taskUpdatePost({ url, dialect, content, token, scheme, credentials }: TaskUpdatePush): OutboundPost {
-  const { writeEvent, writeResult } = A2A_DIALECTS[dialect];
-  const body =
-    "event" in content ? writeEvent(content.event, { isFinal: false }) : writeResult("get", content.task);
-  const type =
+  const written = A2A_DIALECTS[dialect];
+  const [body, type] =
     "event" in content
-      ? { "content-type": "application/a2a+json", "a2a-version": dialect }
-      : { "content-type": "application/json" };
+      ? [
+          written.writeEvent(content.event, { isFinal: false }),
+          { "content-type": "application/a2a+json", "a2a-version": dialect },
+        ]
+      : [written.writeResult("get", content.task), { "content-type": "application/json" }];
   const authorization =
     scheme === null || credentials === null ? {} : { authorization: `${scheme} ${credentials}` };
   const notification = token === null ? {} : { "x-a2a-notification-token": token };
