@@ -4,24 +4,22 @@ import { mailboxTopic, PUSH_ENDPOINTS_TOPIC, type Watch } from "../ports/change-
 import type { Clock } from "../ports/clock.ts";
 import type { MailboxMessage } from "../ports/deliveries.ts";
 import type { Identifiers } from "../ports/ids.ts";
-import type { Outbound } from "../ports/outbound-http.ts";
+import type { Outbound, PushOutcome } from "../ports/outbound.ts";
 import type { EndpointKey, PushEndpoint, PushRecord } from "../ports/pushes.ts";
 import type { Changes, RelayStore } from "../ports/relay-store.ts";
 import { isSameEndpoint, whyDropped, withoutDeadSecret } from "../registration/push-endpoint.ts";
 import { attemptsAllowed } from "../rules/circuit-breaker.ts";
 import { freeReservations } from "../rules/task-changes.ts";
-import { A2aSender, type A2aSenderSettings } from "./a2a-sender.ts";
+import { A2aSender, type A2aSenderSettings, unknownReason } from "./a2a-sender.ts";
 import { type DueWork, firstAttemptAtMs } from "./outbound-schedule.ts";
 import {
   arrivedChanges,
   type AttemptReport,
   failedChanges,
   type PushedMessage,
-  type PushOutcome,
   type PushSender,
 } from "./push-outcome.ts";
 import { dropped, dropReason, enqueued, mayHaveArrived } from "./push-round.ts";
-import { unknownReason } from "./remote-calls.ts";
 import { WebhookSender, type WebhookSettings } from "./webhook-sender.ts";
 
 export interface PushParts {
