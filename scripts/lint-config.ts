@@ -66,6 +66,7 @@ export const TRANSPORT_ROOMS: readonly (readonly string[])[] = [
   ["a2a", "task-queue"],
   ["streams"],
   ["http"],
+  ["outbound"],
   ["egress"],
 ];
 /** The rooms of the core that a store may import. */

@@ -10,7 +10,7 @@ import {
 } from "../src/core/access/principal.ts";
 import type { Anchors, Archive } from "../src/core/ports/archive.ts";
 import { EgressPolicy } from "../src/core/rules/egress-policy.ts";
-import type { Outbound } from "../src/core/ports/outbound-http.ts";
+import type { HttpClient } from "../src/transports/egress/http-client.ts";
 import type { Randomness } from "../src/core/ports/ids.ts";
 import { TimeOrderedIds } from "../src/core/mechanisms/time-ordered-ids.ts";
 import type { SendResult } from "../src/core/messages/decide-send.ts";
@@ -18,6 +18,8 @@ import { type CoreSettings, createCore, type RelayCore } from "../src/core/relay
 import type { RelayStore } from "../src/core/ports/relay-store.ts";
 import { openSqliteStore } from "../src/stores/sqlite/sqlite-relay-store.ts";
 import { GuardedOutbound } from "../src/transports/egress/guarded-outbound.ts";
+import type { ExchangeSettings } from "../src/transports/outbound/outbound-exchange.ts";
+import { HttpOutbound } from "../src/transports/outbound/http-outbound.ts";
 import { FakeClock } from "./fake-clock.ts";
 import { MemoryAnchors } from "./memory-anchors.ts";
 
@@ -36,11 +38,11 @@ const SETTINGS: CoreSettings = {
   heartbeatMs: 15_000,
   a2aBlockMs: 30_000,
   pushAttemptsMs: [0, 5_000, 30_000, 120_000],
-  pushTimeoutMs: 15_000,
-  userAgent: "a2a-relay/test",
   version: "0.0.0-test",
   publicUrl: () => "http://relay.test",
 };
+
+const EXCHANGE: ExchangeSettings = { pushTimeoutMs: 15_000, userAgent: "a2a-relay/test" };
 
 /** An archive that a test can read back. */
 export class MemoryArchive implements Archive {
@@ -93,7 +95,7 @@ export function openMemoryStore(): Promise<RelayStore> {
 /** `outside` stands for everybody else's servers; without it they are called for real. */
 export async function coreOnMemory(
   settings: Partial<CoreSettings> = {},
-  outside?: Outbound,
+  outside?: HttpClient,
 ): Promise<CoreOnMemory> {
   const clock = new FakeClock();
   const archive = new MemoryArchive();
@@ -103,7 +105,7 @@ export async function coreOnMemory(
   const identity = signingKey(newKeyPair().privateKey);
   const egress = new EgressPolicy(["127.0.0.0/8"]);
   const guarded = new GuardedOutbound({ policy: egress });
-  const outbound = outside ?? guarded;
+  const outbound = new HttpOutbound(outside ?? guarded, clock, EXCHANGE);
   const parts = { store, clock, randomness, identity, archive, anchors, egress, outbound };
   const newCore: CoreOnMemory["beside"] = (own = { anchors }) =>
     createCore(

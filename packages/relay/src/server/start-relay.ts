@@ -24,6 +24,7 @@ import { openSqliteStore } from "../stores/sqlite/sqlite-relay-store.ts";
 import { A2aHandler } from "../transports/a2a/a2a-handler.ts";
 import type { GrpcServerParts, RunningGrpc } from "../transports/grpc/grpc-server.ts";
 import { GuardedOutbound } from "../transports/egress/guarded-outbound.ts";
+import { HttpOutbound } from "../transports/outbound/http-outbound.ts";
 import { HttpMetrics } from "../transports/http/http-metrics.ts";
 import { createHttpServer } from "../transports/http/http-server.ts";
 import { loadIdentity } from "./relay-identity.ts";
@@ -69,14 +70,14 @@ export async function startRelay(config: RelayConfig, overrides: RelayOverrides 
   const grpcUrl = (): string | undefined => grpcUrlOf(publicUrl(), grpcPort);
   const identity = await loadIdentity(store.keys, config.dataDirectory);
   const egress = new EgressPolicy(config.egressAllow);
-  const outbound = stack.use(new GuardedOutbound({ policy: egress }));
+  const client = stack.use(new GuardedOutbound({ policy: egress }));
+  const outbound = new HttpOutbound(client, clock, { ...config, userAgent: `a2a-relay/${VERSION}` });
   const parts = { store, clock, ids, randomness, identity, archive, anchors, egress, outbound };
   const core = createCore(parts, {
     ...config,
     publicUrl,
     grpcUrl,
     version: VERSION,
-    userAgent: `a2a-relay/${VERSION}`,
     hasKeys: config.apiKey !== undefined,
   });
   const { refusals } = core;

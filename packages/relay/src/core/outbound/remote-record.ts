@@ -11,12 +11,12 @@ import {
   type TaskState,
 } from "@a2a-relay/protocol";
 import { agentOf, type Principal } from "../access/principal.ts";
+import { RemoteFailure } from "../ports/outbound.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
 import type { RemoteTask } from "../ports/remote-tasks.ts";
 import type { TaskRecord } from "../ports/tasks.ts";
 import { digestOfText } from "../rules/digest.ts";
 import type { TaskService } from "../tasks/task-service.ts";
-import { RemoteFailure } from "./remote-calls.ts";
 import { contentOf, isSilent, listOf, reasonOf, resultOf, unrecordedMessages } from "./remote-content.ts";
 
 export interface RecordedTask {

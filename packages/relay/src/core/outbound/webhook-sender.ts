@@ -1,27 +1,16 @@
 import { createHmac } from "node:crypto";
-import { formatInstant, LIMITS, type PushPayload } from "@a2a-relay/protocol";
+import { formatInstant, type PushPayload } from "@a2a-relay/protocol";
 import { DEFAULT_TENANT } from "../access/principal.ts";
 import { readSigningSecret } from "../keys/key-maker.ts";
 import { viewMailboxItem, viewNotice } from "../mailboxes/delivery-view.ts";
 import type { MailboxMessage } from "../ports/deliveries.ts";
-import { type Outbound, OutboundFailure, type OutboundRequest } from "../ports/outbound-http.ts";
+import type { Outbound } from "../ports/outbound.ts";
 import type { PushEndpoint } from "../ports/pushes.ts";
-import {
-  type AttemptOptions,
-  type AttemptReport,
-  errorOfFailure,
-  outcomeOfAnswer,
-  outcomeOfFailure,
-  type PushSender,
-} from "./push-outcome.ts";
+import type { AttemptOptions, AttemptReport, PushSender } from "./push-outcome.ts";
 
 export interface WebhookSettings {
   /** The relay's public address; known once it listens. */
   readonly publicUrl: () => string;
-  /** The `User-Agent` of the relay's requests. */
-  readonly userAgent: string;
-  /** Time for the whole answer. */
-  readonly pushTimeoutMs: number;
 }
 
 /** Sends a signed POST with the message, or with a notice of it. */
@@ -40,39 +29,11 @@ export class WebhookSender implements PushSender {
     message: MailboxMessage,
     { nowMs, signal }: AttemptOptions,
   ): Promise<AttemptReport | undefined> {
-    try {
-      const answer = await this.#outbound.request({
-        ...this.#requestOf(endpoint, message, nowMs),
-        url: endpoint.url,
-        timeoutMs: this.#settings.pushTimeoutMs,
-        answerBytesMax: LIMITS.pushAnswerBytesMax,
-        signal,
-      });
-      return { status: answer.status, error: null, answer: answer.text, outcome: outcomeOfAnswer(answer) };
-    } catch (reason) {
-      if (!(reason instanceof OutboundFailure)) throw reason;
-      if (reason.code === "aborted" && signal.aborted) return undefined;
-      const outcome = outcomeOfFailure(reason);
-      return { status: null, error: errorOfFailure(reason), answer: null, outcome };
-    }
-  }
-
-  #requestOf(
-    endpoint: PushEndpoint,
-    message: MailboxMessage,
-    nowMs: number,
-  ): Pick<OutboundRequest, "method" | "headers" | "body"> {
     const body = JSON.stringify(this.#payload(endpoint, message));
     const { messageId } = message.delivery;
-    return {
-      method: "POST",
-      headers: {
-        "content-type": "application/json",
-        "user-agent": this.#settings.userAgent,
-        ...webhookHeaders({ messageId, body }, secretsOf(endpoint, nowMs), nowMs),
-      },
-      body,
-    };
+    const signed = webhookHeaders({ messageId, body }, secretsOf(endpoint, nowMs), nowMs);
+    const headers = { "content-type": "application/json", ...signed };
+    return this.#outbound.post({ url: endpoint.url, headers, body }, signal);
   }
 
   /** `timestamp` is when the message was accepted: every attempt sends the same payload. */

@@ -20,6 +20,7 @@ import {
 } from "../../../testing/store-builders.ts";
 import type { RelayStore } from "../../core/ports/relay-store.ts";
 import { openSqliteStore } from "./sqlite-relay-store.ts";
+import { publicKeyOf } from "../../core/rules/agent-owner.ts";
 
 const FIRST = "0001-post-office.sql";
 const SECOND = "0002-trust.sql";
@@ -154,8 +155,8 @@ describe("migrations", () => {
       const found = await store.agents.get(TENANT, ZHIWEI);
       assert.equal(found?.agent.displayName, "知微");
       assert.deepEqual([found.agent.publicKey, found.agent.isCustodial], [null, false]);
-      assert.equal(await store.agents.publicKey(TENANT, ZHIWEI), undefined);
-      const task = await store.tasks.get(TENANT, "task");
+      assert.equal(await publicKeyOf(store, TENANT, ZHIWEI), undefined);
+      const [task] = await store.tasks.get(TENANT, ["task"]);
       assert.deepEqual([task?.subject, task?.clientId, task?.resultKey], ["翻译", null, null]);
       assert.deepEqual(await readIds(store), ["note", "request", "reply"]);
       assert.deepEqual(
@@ -185,7 +186,7 @@ describe("migrations", () => {
     await using store = await open(path);
     const key = await store.keys.get("key_一");
     assert.deepEqual([key?.agentId, key?.createdBy, key?.signingSecret], [ZHIWEI, "操作员", null]);
-    const note = await store.messages.get(TENANT, "note");
+    const [note] = await store.messages.get(TENANT, ["note"]);
     assert.ok(key && note);
     await commit(store, {
       keys: [{ ...key, signingSecret: "whsec_秘密" }],
@@ -201,7 +202,7 @@ describe("migrations", () => {
     writeThirdSchema(path);
     await using store = await open(path);
     const firstOf = async (id: string): Promise<unknown> =>
-      (await store.tasks.get(TENANT, id))?.firstMessageId;
+      (await store.tasks.get(TENANT, [id]))[0]?.firstMessageId;
     assert.deepEqual(
       [await firstOf("own"), await firstOf("chosen"), await firstOf("gone"), await firstOf("task")],
       ["msg_甲", "msg_丙", null, null],
@@ -216,8 +217,8 @@ describe("migrations", () => {
       database.exec("update task set result_key = '同一件事'");
     }
     await using store = await open(path);
-    const waits = async (id: string): Promise<unknown> => (await store.tasks.get(TENANT, id))?.isWaiting;
-    const found = await Promise.all(["chosen", "gone", "own", "task"].map(waits));
+    const tasks = await store.tasks.get(TENANT, ["chosen", "gone", "own", "task"]);
+    const found = tasks.map((task) => task?.isWaiting);
     assert.deepEqual(found, [false, true, true, false]);
     assert.equal((await store.tasks.unfinishedWithResultKey(TENANT, "同一件事"))?.id, "chosen");
   });
@@ -237,11 +238,11 @@ describe("migrations", () => {
     await using store = await open(path);
     const { id } = await send(store);
     const seqsOf = async (messageId: string): Promise<readonly number[]> =>
-      (await store.journal.ofMessage(TENANT, messageId)).map(({ seq }) => seq);
+      (await store.journal.ofMessages(TENANT, [messageId])).map(({ seq }) => seq);
     assert.deepEqual([await seqsOf("note"), await seqsOf(id)], [[1], [2]]);
     await settle(store, "note");
     await store.retention.retireMessages(TENANT, ["note"], NOON_MS);
-    assert.equal(await store.messages.get(TENANT, "note"), undefined);
+    assert.equal((await store.messages.get(TENANT, ["note"]))[0], undefined);
     assert.deepEqual([await seqsOf("note"), await seqsOf(id)], [[1], [2]]);
   });
 

@@ -1,5 +1,6 @@
 import type { DatabaseSync } from "node:sqlite";
 import { type AgentId, RelayError } from "@a2a-relay/protocol";
+import type { AgentName } from "../../core/ports/agents.ts";
 import type { Topic } from "../../core/ports/change-feed.ts";
 import type { ChainHead } from "../../core/ports/journal.ts";
 import { GENESIS } from "../../core/rules/event.ts";
@@ -36,8 +37,8 @@ export interface Sighting {
  * rolls back with every rollback; the commit queue saves positions and heads once a batch.
  */
 export class StoreState {
-  /** Ids of agents by tenant and name, as read; emptied when an agent changes. Reading them costs a send 20 %. */
-  readonly idsByName = new Map<string, readonly AgentId[]>();
+  /** Names of agents by tenant and text, as read; emptied when an agent changes. Reading them costs a send 20 %. */
+  readonly namesByText = new Map<string, readonly AgentName[]>();
   /** Those that are not on disk yet, by tenant and agent. Every request is one, so they are written together. */
   readonly sightings = new Map<string, Sighting>();
   readonly #database: DatabaseSync;
@@ -130,7 +131,7 @@ export class StoreState {
   }
 
   rollBackTo(mark: StateMark): void {
-    this.idsByName.clear();
+    this.namesByText.clear();
     for (let step = this.#undo.length; step > mark.undoLength; step -= 1) this.#undo.pop()?.();
     this.#topics.length = mark.topicsLength;
     this.#position = mark.position;
