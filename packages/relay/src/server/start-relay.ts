@@ -65,9 +65,9 @@ export async function startRelay(config: RelayConfig, overrides: RelayOverrides 
   const archive = new JsonlArchive(join(config.dataDirectory, "archive"), clock);
   const anchors = openAnchors(config);
   let url = "";
-  let grpcPort: number | undefined;
+  let grpc: RunningGrpc | undefined = undefined;
   const publicUrl = (): string => config.publicUrl ?? url;
-  const grpcUrl = (): string | undefined => grpcUrlOf(publicUrl(), grpcPort);
+  const grpcUrl = (): string | undefined => grpcUrlOf(publicUrl(), grpc?.port);
   const identity = loadIdentity(config.dataDirectory);
   const egress = new EgressPolicy(config.egressAllow);
   const outbound = stack.use(new GuardedOutbound({ policy: egress }));
@@ -90,19 +90,17 @@ export async function startRelay(config: RelayConfig, overrides: RelayOverrides 
   // After the last request, before the store closes: every answered request has its anchor.
   stack.defer(() => core.anchoring.keepAll().catch(report));
   const unused = new UnusedConnections(app.server);
-  let grpc: RunningGrpc | undefined;
   stack.defer(async () => {
     gateway.stop();
     await Promise.all([drain(app, unused, config.drainMs), grpc?.[Symbol.asyncDispose]()]);
   });
   url = await listen(app, config);
   grpc = await listenForGrpc(config, { core, gateway, log });
-  grpcPort = grpc?.port;
   stack.use(startBackgroundWork(core, config, report));
   const running = stack.move();
   return {
     url,
-    ...(grpcPort === undefined ? {} : { grpcPort }),
+    ...(grpc === undefined ? {} : { grpcPort: grpc.port }),
     mailbox: (tenant) => new InProcessQueue(core.taskQueue, rootOperator(tenant), gateway.stopping),
     [Symbol.asyncDispose]: () => running.disposeAsync(),
   };
