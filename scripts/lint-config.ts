@@ -66,7 +66,7 @@ export const TRANSPORT_ROOMS: readonly (readonly string[])[] = [
   ["a2a", "task-queue"],
   ["streams"],
   ["http"],
-  ["egress", "gateway"],
+  ["egress", "gateway", "webhooks"],
 ];
 /** The rooms of the core that a store may import. */
 const STORE_ROOMS = ["mechanisms", "ports", "rules"];

@@ -18,6 +18,7 @@ import { type CoreSettings, createCore, type RelayCore } from "../src/core/relay
 import type { RelayStore } from "../src/core/ports/relay-store.ts";
 import { openSqliteStore } from "../src/stores/sqlite/sqlite-relay-store.ts";
 import { GuardedOutbound } from "../src/transports/egress/guarded-outbound.ts";
+import { StandardWebhooks } from "../src/transports/webhooks/standard-webhooks.ts";
 import { FakeClock } from "./fake-clock.ts";
 import { MemoryAnchors } from "./memory-anchors.ts";
 
@@ -99,8 +100,10 @@ export async function coreOnMemory(
   const egress = new EgressPolicy(["127.0.0.0/8"]);
   const guarded = new GuardedOutbound({ policy: egress });
   const outbound = outside ?? guarded;
-  const parts = { store, clock, ids, randomness, identity, archive, anchors, egress, outbound };
-  const core = createCore(parts, { ...SETTINGS, ...settings });
+  const all = { ...SETTINGS, ...settings };
+  const webhooks = new StandardWebhooks(outbound, all);
+  const parts = { store, clock, ids, randomness, identity, archive, anchors, egress, outbound, webhooks };
+  const core = createCore(parts, all);
   const operator = operatorOf(DEFAULT_TENANT);
   await core.agents.register(operator, { agent_id: LULU, aliases: ["lulu"] });
   await core.agents.register(operator, { agent_id: ZHIWEI, aliases: ["zhiwei"] });

@@ -24,6 +24,7 @@ import type { Outbound } from "./ports/outbound-http.ts";
 import { Throttle } from "./mechanisms/throttle.ts";
 import { JournalService, Readiness } from "./journal/journal-service.ts";
 import type { RelayStore } from "./ports/relay-store.ts";
+import type { Webhooks } from "./ports/webhooks.ts";
 import { KeyedMutex } from "./mechanisms/keyed-mutex.ts";
 import { WaitQuota } from "./access/wait-quota.ts";
 import { Anchoring } from "./journal/anchoring.ts";
@@ -51,6 +52,7 @@ export interface CoreParts {
   /** Which addresses agents may ask the relay to call. */
   readonly egress: EgressPolicy;
   readonly outbound: Outbound;
+  readonly webhooks: Webhooks;
 }
 
 export interface CoreSettings

@@ -27,6 +27,7 @@ import { Gateway } from "../transports/gateway/gateway.ts";
 import { GuardedOutbound } from "../transports/egress/guarded-outbound.ts";
 import { HttpMetrics } from "../transports/http/http-metrics.ts";
 import { createHttpServer } from "../transports/http/http-server.ts";
+import { StandardWebhooks } from "../transports/webhooks/standard-webhooks.ts";
 import { loadIdentity } from "./relay-identity.ts";
 import { relayRoutes } from "./routes.ts";
 import { VERSION } from "./version.ts";
@@ -71,13 +72,15 @@ export async function startRelay(config: RelayConfig, overrides: RelayOverrides 
   const identity = loadIdentity(config.dataDirectory);
   const egress = new EgressPolicy(config.egressAllow);
   const outbound = stack.use(new GuardedOutbound({ policy: egress }));
-  const parts = { store, clock, ids, randomness, identity, archive, anchors, egress, outbound };
+  const userAgent = `a2a-relay/${VERSION}`;
+  const webhooks = new StandardWebhooks(outbound, { ...config, publicUrl, userAgent });
+  const parts = { store, clock, ids, randomness, identity, archive, anchors, egress, outbound, webhooks };
   const core = createCore(parts, {
     ...config,
     publicUrl,
     grpcUrl,
     version: VERSION,
-    userAgent: `a2a-relay/${VERSION}`,
+    userAgent,
     hasKeys: config.apiKey !== undefined,
   });
   const { refusals } = core;

@@ -4,20 +4,14 @@ import type { Clock } from "../ports/clock.ts";
 import type { DeliveryRecord, MailboxMessage } from "../ports/deliveries.ts";
 import type { Identifiers } from "../ports/ids.ts";
 import type { Outbound } from "../ports/outbound-http.ts";
-import type { PushEndpoint } from "../ports/pushes.ts";
+import type { PushEndpoint, PushOutcome } from "../ports/pushes.ts";
 import type { Changes, RelayStore } from "../ports/relay-store.ts";
 import type { RemoteAnswer, RemoteInterface, RemoteTask } from "../ports/remote-tasks.ts";
 import type { TaskRecord } from "../ports/tasks.ts";
 import { fail } from "../rules/delivery-state.ts";
 import { isRemote } from "../rules/remote-address.ts";
 import { GIVEN_UP_BY_RELAY, undeliveredChanges } from "../rules/undelivered.ts";
-import type {
-  AttemptOptions,
-  AttemptReport,
-  PushOutcome,
-  PushSender,
-  RecordedAttempt,
-} from "./push-outcome.ts";
+import type { AttemptOptions, AttemptReport, PushSender, RecordedAttempt } from "./push-outcome.ts";
 import {
   outcomeOf,
   RemoteCalls,
@@ -28,7 +22,7 @@ import {
 import { RemoteCards } from "./remote-cards.ts";
 import { guessedInterface, readAnswer } from "./remote-interface.ts";
 import { assertHopsLeft, type RemoteTarget, sendParams } from "./remote-message.ts";
-import { headerText } from "./webhook-sender.ts";
+import { headerText } from "./http-push.ts";
 
 export interface A2aSenderParts {
   readonly store: RelayStore;

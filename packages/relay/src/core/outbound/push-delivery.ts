@@ -5,8 +5,9 @@ import type { Clock } from "../ports/clock.ts";
 import type { MailboxMessage, MailboxStore } from "../ports/deliveries.ts";
 import type { Identifiers } from "../ports/ids.ts";
 import type { Outbound } from "../ports/outbound-http.ts";
-import type { EndpointKey, PushEndpoint, PushRecord } from "../ports/pushes.ts";
+import type { EndpointKey, PushEndpoint, PushOutcome, PushRecord } from "../ports/pushes.ts";
 import type { Changes, RelayStore } from "../ports/relay-store.ts";
+import type { Webhooks } from "../ports/webhooks.ts";
 import { isSameEndpoint, whyDropped, withoutDeadSecret } from "../registration/push-endpoint.ts";
 import { attemptsAllowed } from "../rules/circuit-breaker.ts";
 import { freeReservations } from "../rules/task-changes.ts";
@@ -17,12 +18,11 @@ import {
   type AttemptReport,
   failedChanges,
   type PushedMessage,
-  type PushOutcome,
   type PushSender,
 } from "./push-outcome.ts";
 import { dropped, dropReason, enqueued, mayHaveArrived } from "./push-round.ts";
 import { unknownReason } from "./remote-calls.ts";
-import { WebhookSender, type WebhookSettings } from "./webhook-sender.ts";
+import { WebhookSender } from "./webhook-sender.ts";
 
 export interface PushParts {
   readonly store: RelayStore;
@@ -32,9 +32,14 @@ export interface PushParts {
 
 export interface PushDeliveryParts extends PushParts {
   readonly ids: Identifiers;
+  readonly webhooks: Webhooks;
 }
 
-export interface PushSettings extends WebhookSettings {
+export interface PushSettings {
+  /** The `User-Agent` of the relay's requests. */
+  readonly userAgent: string;
+  /** Time for the whole answer. */
+  readonly pushTimeoutMs: number;
   /** When attempts are made, counted from the first. */
   readonly pushAttemptsMs: readonly number[];
 }
@@ -83,7 +88,7 @@ export class PushDelivery {
     this.#clock = parts.clock;
     this.#settings = settings;
     this.#senders = {
-      webhook: new WebhookSender(parts.outbound, settings),
+      webhook: new WebhookSender(parts.webhooks),
       a2a: new A2aSender(parts, settings),
     };
   }

@@ -1,16 +1,14 @@
 import { POSTMASTER } from "@a2a-relay/protocol";
 import type { DeliveryRecord, MailboxMessage } from "../ports/deliveries.ts";
 import type { EventDraft } from "../ports/journal.ts";
-import type { OutboundAnswer, OutboundFailure, OutboundFailureCode } from "../ports/outbound-http.ts";
-import type { PushAttempt, PushEndpoint, PushRecord } from "../ports/pushes.ts";
+import type { PushEndpoint, PushOutcome, PushRecord, PushReport, RetryAfter } from "../ports/pushes.ts";
 import type { Changes } from "../ports/relay-store.ts";
 import type { RemoteAnswer, RemoteInterface } from "../ports/remote-tasks.ts";
 import { disabled, isSameEndpoint, pushEvent, whyDropped } from "../registration/push-endpoint.ts";
 import { afterFailure, type Circuit, CLOSED, openedUntil } from "../rules/circuit-breaker.ts";
 import { acknowledge } from "../rules/delivery-state.ts";
-import { HOW_TO_ALLOW } from "../rules/egress-policy.ts";
 import { deliveryEvent } from "../rules/task-changes.ts";
-import { nextAttemptAtMs, readRetryAfter } from "./outbound-schedule.ts";
+import { nextAttemptAtMs, retryWaitMs } from "./outbound-schedule.ts";
 import { delivered, dropped, failedOnce, failedUnknown, nextRound } from "./push-round.ts";
 
 /** Calls an agent in one push mode. */
@@ -35,8 +33,7 @@ export interface AttemptOptions {
   readonly signal: AbortSignal;
 }
 
-export interface AttemptReport extends Pick<PushAttempt, "status" | "error" | "answer"> {
-  readonly outcome: PushOutcome;
+export interface AttemptReport extends PushReport {
   /** What a remote agent answered, and at which of its interfaces. */
   readonly remote?: { readonly at: RemoteInterface; readonly answer: RemoteAnswer };
 }
@@ -51,59 +48,7 @@ export interface RecordedAttempt {
   readonly nowMs: number;
 }
 
-export type PushOutcome =
-  | { readonly kind: "delivered" }
-  /** The endpoint does not work, so the failure counts for all of its messages. */
-  | { readonly kind: "failed"; readonly reason: string; readonly retryAfter: string | undefined }
-  /** The endpoint works and does not accept this message. */
-  | {
-      readonly kind: "refused";
-      readonly reason: string;
-      readonly retryAfter: string | undefined;
-      /** A retry would be refused too. */
-      readonly isFinal?: boolean;
-    }
-  /** It may have arrived, and must not be sent twice. */
-  | { readonly kind: "unknown"; readonly reason: string }
-  /** The endpoint accepts no more messages. */
-  | { readonly kind: "gone"; readonly reason: string };
-
 export type FailedOutcome = Exclude<PushOutcome, { readonly kind: "delivered" }>;
-
-/** The 4xx that are about the receiver's state, not about the message. */
-const TEMPORARY_STATUSES = new Set([408, 425, 429]);
-
-/** Decided by the status alone: the body is for people. */
-export function outcomeOfAnswer({ status, headers }: OutboundAnswer): PushOutcome {
-  if (status >= 200 && status < 300) return { kind: "delivered" };
-  if (status === 410) return { kind: "gone", reason: "the endpoint answered 410: it is gone" };
-  const retryAfter = headers["retry-after"];
-  if (status >= 300 && status < 400) {
-    const reason = `the endpoint answered ${status}; redirects are not followed, register the new address`;
-    return { kind: "failed", reason, retryAfter };
-  }
-  const isRefused = status >= 400 && status < 500 && !TEMPORARY_STATUSES.has(status);
-  return { kind: isRefused ? "refused" : "failed", reason: `the endpoint answered ${status}`, retryAfter };
-}
-
-/** For senders and the journal. They do not name the host: only the agent and operators may see it. */
-export const REASONS: Readonly<Record<OutboundFailureCode, string>> = {
-  blocked: `callback_url is at an address that the relay does not call; ${HOW_TO_ALLOW}`,
-  unreachable: "there was no connection to the endpoint",
-  tls: "TLS with the endpoint failed",
-  timeout: "the endpoint gave no whole answer in time",
-  protocol: "the endpoint gave no whole HTTP answer",
-  aborted: "the request to the endpoint was given up",
-};
-
-export function outcomeOfFailure({ code }: OutboundFailure): PushOutcome & { readonly kind: "failed" } {
-  return { kind: "failed", reason: REASONS[code], retryAfter: undefined };
-}
-
-/** For the agent and operators. It names the host and never the URL, which may contain a secret. */
-export function errorOfFailure({ code, message }: OutboundFailure): string {
-  return code === "blocked" ? REASONS.blocked : message;
-}
 
 /** The records at the end of an attempt. */
 export interface PushedMessage {
@@ -194,8 +139,8 @@ function pushAfterFailure(
   return isNextRound ? nextRound(after, delivery, nowMs + (offsetsMs[0] ?? 0)) : after;
 }
 
-function circuitAfter(endpoint: PushEndpoint, retryAfter: string | undefined, nowMs: number): Circuit {
-  const retryAfterMs = readRetryAfter(retryAfter, nowMs) ?? 0;
+function circuitAfter(endpoint: PushEndpoint, retryAfter: RetryAfter | undefined, nowMs: number): Circuit {
+  const retryAfterMs = retryWaitMs(retryAfter, nowMs);
   const circuit = afterFailure(endpoint, nowMs);
   return retryAfterMs === 0 ? circuit : openedUntil(circuit, nowMs + retryAfterMs);
 }

@@ -1,8 +1,9 @@
 import { assertCleanJson, LIMITS, quote, RelayError } from "@a2a-relay/protocol";
 import type { DeliveryRecord } from "../ports/deliveries.ts";
 import { type Outbound, type OutboundAnswer, OutboundFailure } from "../ports/outbound-http.ts";
+import type { PushOutcome } from "../ports/pushes.ts";
 import type { RemoteInterface } from "../ports/remote-tasks.ts";
-import { errorOfFailure, type PushOutcome, REASONS } from "./push-outcome.ts";
+import { errorOfFailure, readRetryAfter, REASONS } from "./http-push.ts";
 import {
   readEnvelope,
   readResult,
@@ -119,7 +120,7 @@ export function outcomeOf(
   { kind, reason, answer }: RemoteFailure,
   { duplicateSafety }: Pick<DeliveryRecord, "duplicateSafety">,
 ): PushOutcome {
-  const retryAfter = answer?.headers["retry-after"];
+  const retryAfter = readRetryAfter(answer?.headers["retry-after"]);
   if (kind === "refused") return { kind: "refused", reason, retryAfter, isFinal: true };
   if (kind === "unknown" && duplicateSafety !== "idempotent") {
     return { kind: "unknown", reason: unknownReason(reason) };

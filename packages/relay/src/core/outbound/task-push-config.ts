@@ -13,7 +13,7 @@ import { parserOf } from "../mechanisms/schema-check.ts";
 import type { EventDraft, EventType } from "../ports/journal.ts";
 import type { TaskPushConfig, TaskPushKey } from "../ports/task-pushes.ts";
 import type { TaskRecord } from "../ports/tasks.ts";
-import { nextAttemptAtMs, readRetryAfter } from "./outbound-schedule.ts";
+import { nextAttemptAtMs, retryWaitMs } from "./outbound-schedule.ts";
 import type { FailedOutcome } from "./push-outcome.ts";
 
 const idSchema = Type.String({ minLength: 1, maxLength: LIMITS.idCharsMax });
@@ -151,7 +151,7 @@ export function configAfterFailure(
   const nextAtMs = nextAttemptAtMs(failed, at.offsetsMs);
   if (nextAtMs !== undefined) return { ...config, reason, attempts, nextAtMs };
   const givenUp = config.givenUp + 1;
-  const nextUpdateAtMs = at.nowMs + (readRetryAfter(retryAfter, at.nowMs) ?? 0);
+  const nextUpdateAtMs = at.nowMs + retryWaitMs(retryAfter, at.nowMs);
   const moved = { ...configAtUpdate(config, task, at.n, nextUpdateAtMs), givenUp, reason };
   const isOver = givenUp >= GIVEN_UP_MAX || moved.state === "ended";
   return isOver ? { ...moved, state: "failed", nextAtMs: null } : moved;

@@ -10,6 +10,7 @@ import { decideAndCommit } from "../mechanisms/commit-retry.ts";
 import { TASK_PUSHES_TOPIC, type Watch } from "../ports/change-feed.ts";
 import type { Clock } from "../ports/clock.ts";
 import { type Outbound, OutboundFailure, type OutboundRequest } from "../ports/outbound-http.ts";
+import type { PushOutcome } from "../ports/pushes.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
 import type { TaskPushConfig, TaskPushKey, TaskPushShare } from "../ports/task-pushes.ts";
 import type { TaskRecord, TaskUpdate } from "../ports/tasks.ts";
@@ -18,7 +19,7 @@ import { a2aEventOf } from "../tasks/a2a-view.ts";
 import { A2aTaskReader } from "../tasks/a2a-task.ts";
 import type { DueWork } from "./outbound-schedule.ts";
 import type { PushParts, PushSettings } from "./push-delivery.ts";
-import { outcomeOfAnswer, outcomeOfFailure, type PushOutcome } from "./push-outcome.ts";
+import { outcomeOfAnswer, outcomeOfFailure } from "./http-push.ts";
 import {
   configAfterArrival,
   configAfterFailure,
