@@ -45,11 +45,11 @@ const SETTINGS: CoreSettings = {
 
 /** An archive that a test can read back. */
 export class MemoryArchive implements Archive {
-  readonly messages: string[] = [];
-  readonly events: string[] = [];
+  readonly messages: object[] = [];
+  readonly events: object[] = [];
 
-  async append(stream: "messages" | "events", lines: readonly string[]): Promise<void> {
-    this[stream].push(...lines);
+  async append(stream: "messages" | "events", values: readonly object[]): Promise<void> {
+    this[stream].push(...values);
   }
 }
 

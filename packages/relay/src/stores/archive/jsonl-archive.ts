@@ -13,13 +13,14 @@ export class JsonlArchive implements Archive {
     this.#clock = clock;
   }
 
-  async append(stream: "messages" | "events", lines: readonly string[]): Promise<void> {
+  async append(stream: "messages" | "events", values: readonly object[]): Promise<void> {
     await mkdir(this.#directory, { recursive: true, mode: 0o700 });
     const day = new Date(this.#clock.nowMs()).toISOString().slice(0, 10);
     await using file = await open(join(this.#directory, `${stream}-${day}.jsonl`), "a+", 0o600);
     // After a line that a crash has torn, the next one starts on a new line.
     const start = (await endsInLine(file)) ? "" : "\n";
-    await file.appendFile(`${start}${lines.join("\n")}\n`);
+    const lines = values.map((value) => `${JSON.stringify(value)}\n`);
+    await file.appendFile(start + lines.join(""));
     await file.sync();
   }
 }
