@@ -13,7 +13,6 @@ import type { EventDraft } from "../ports/journal.ts";
 import type { DeliveryPurpose, DeliveryRecord } from "../ports/deliveries.ts";
 import { digestOfText } from "./digest.ts";
 import { bytesAsJson, toStoredJson } from "../mechanisms/stored-json.ts";
-import type { StoredJson } from "../ports/stored-json.ts";
 
 /** All that a message and its delivery are made of. */
 export interface NewMessage {
@@ -42,7 +41,6 @@ export interface NewMessage {
 
 export interface CreatedMessage {
   readonly message: Message;
-  readonly json: StoredJson;
   readonly changes: Pick<Required<Changes>, "messages" | "deliveries" | "events">;
 }
 
@@ -81,7 +79,6 @@ export function createMessage(input: NewMessage): CreatedMessage {
   };
   return {
     message,
-    json,
     changes: { messages: [record], deliveries: [newDelivery(input)], events: [accepted] },
   };
 }
