@@ -42,5 +42,5 @@ export function eventHash(event: Omit<EventRecord, "hash">): string {
     event.threadId,
     event.dataJson,
   ];
-  return hash("sha256", JSON.stringify(fields), "hex");
+  return hash("sha256", toStoredJson(fields), "hex");
 }

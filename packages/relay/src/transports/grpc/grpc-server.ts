@@ -56,7 +56,7 @@ export interface RunningGrpc extends AsyncDisposable {
   readonly port: number;
 }
 
-/** The gRPC binding of A2A 1.0; its tenant field names the agent. Stop the gateway before it, to end calls that wait. */
+/** The gRPC binding of A2A 1.0; its tenant field names the agent. Stopping the gateway ends calls that wait. */
 export async function startGrpc(parts: GrpcServerParts, settings: GrpcServerSettings): Promise<RunningGrpc> {
   const server = new Server({
     ...KEEPALIVE,
