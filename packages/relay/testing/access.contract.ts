@@ -16,10 +16,17 @@ import {
   OTHER_TENANT,
   TENANT,
   ZHIWEI,
+  expiryAt,
 } from "./store-builders.ts";
 
 async function keyIds(store: RelayStore, said: Partial<KeyFilter> = {}): Promise<readonly string[]> {
-  const keys = await store.keys({ tenant: TENANT, agentId: undefined, afterId: "", limit: 100, ...said });
+  const keys = await store.keys.list({
+    tenant: TENANT,
+    agentId: undefined,
+    afterId: "",
+    limit: 100,
+    ...said,
+  });
   return keys.map(({ id }) => id);
 }
 
@@ -28,7 +35,7 @@ async function capabilityIds(
   said: Partial<CapabilityFilter> = {},
 ): Promise<readonly string[]> {
   const filter = { tenant: TENANT, party: undefined, afterId: "", limit: 100, ...said };
-  return (await store.capabilities(filter)).map(({ id }) => id);
+  return (await store.capabilities.list(filter)).map(({ id }) => id);
 }
 
 async function grant(store: RelayStore, said: Partial<CapabilityRecord> = {}): Promise<string> {
@@ -38,7 +45,7 @@ async function grant(store: RelayStore, said: Partial<CapabilityRecord> = {}): P
 }
 
 async function register(store: RelayStore, id: AgentId, publicKey: string, tenant = TENANT): Promise<void> {
-  const existing = await store.agent(tenant, id);
+  const existing = await store.agents.get(tenant, id);
   const agent = { ...(existing?.agent ?? aNewAgent({ tenant, id })), publicKey };
   await commit(store, { tenant, agents: [agent] });
 }
@@ -47,7 +54,7 @@ function describePairs(open: OpenStore): void {
   describe("the access between two agents", () => {
     it("has their present keys, the sender's permissions and the recipient's consents", async () => {
       await using store = await open();
-      assert.deepEqual(await store.accessBetween(TENANT, LULU, ZHIWEI), {
+      assert.deepEqual(await store.capabilities.between(TENANT, LULU, ZHIWEI), {
         senderKey: undefined,
         recipientKey: undefined,
         permissions: [],
@@ -66,7 +73,7 @@ function describePairs(open: OpenStore): void {
       await grant(store, { subjectKey: "kz", action: "a2a.send.kl" });
       await grant(store, { subjectKey: "kl", action: "a2a.recv.kz" });
       await grant(store, { subjectKey: "kl", action: "a2a.send.kz", tenant: OTHER_TENANT });
-      const { senderKey, recipientKey, permissions, consents } = await store.accessBetween(
+      const { senderKey, recipientKey, permissions, consents } = await store.capabilities.between(
         TENANT,
         LULU,
         ZHIWEI,
@@ -85,7 +92,7 @@ function describePairs(open: OpenStore): void {
     it("changes with what is granted and revoked, and with the owner of the id", async () => {
       await using store = await open();
       const permissions = async (): Promise<readonly CapabilityRecord[]> =>
-        (await store.accessBetween(TENANT, LULU, ZHIWEI)).permissions;
+        (await store.capabilities.between(TENANT, LULU, ZHIWEI)).permissions;
       await register(store, LULU, "kl");
       await register(store, ZHIWEI, "kz");
       assert.deepEqual(await permissions(), []);
@@ -94,15 +101,15 @@ function describePairs(open: OpenStore): void {
       assert.ok(granted);
       await register(store, ZHIWEI, "kz2");
       assert.deepEqual(await permissions(), []);
-      assert.equal((await store.accessBetween(TENANT, LULU, ZHIWEI)).recipientKey, "kz2");
+      assert.equal((await store.capabilities.between(TENANT, LULU, ZHIWEI)).recipientKey, "kz2");
       await register(store, ZHIWEI, "kz");
       assert.deepEqual(await permissions(), [granted]);
       await commit(store, { capabilities: [{ ...granted, revokedAtMs: NOON_MS }] });
       assert.deepEqual(await permissions(), []);
-      const left = (await store.agent(TENANT, LULU))?.agent;
+      const left = (await store.agents.get(TENANT, LULU))?.agent;
       assert.ok(left);
       await commit(store, { agents: [{ ...left, removedAtMs: NOON_MS }] });
-      assert.equal((await store.accessBetween(TENANT, LULU, ZHIWEI)).senderKey, undefined);
+      assert.equal((await store.capabilities.between(TENANT, LULU, ZHIWEI)).senderKey, undefined);
     });
   });
 }
@@ -124,31 +131,31 @@ function describeKeys(open: OpenStore): void {
       });
       const plain = aNewKey();
       await commit(store, { keys: [full, plain] });
-      assert.deepEqual(await store.key(full.id), { ...full, version: 1 });
-      assert.deepEqual(await store.key(plain.id), { ...plain, version: 1 });
-      assert.equal(await store.key("key_unknown"), undefined);
+      assert.deepEqual(await store.keys.get(full.id), { ...full, version: 1 });
+      assert.deepEqual(await store.keys.get(plain.id), { ...plain, version: 1 });
+      assert.equal(await store.keys.get("key_unknown"), undefined);
     });
 
     it("can be read from the moment they are made, also after a read that found none", async () => {
       await using store = await open();
       const key = aNewKey();
-      assert.equal(await store.key(key.id), undefined);
+      assert.equal(await store.keys.get(key.id), undefined);
       await commit(store, { keys: [key] });
-      assert.equal((await store.key(key.id))?.digest, key.digest);
+      assert.equal((await store.keys.get(key.id))?.digest, key.digest);
     });
 
     it("are changed by version: a revocation counts at once, and a stale change is refused", async () => {
       await using store = await open();
       const { id } = aNewKey();
       await commit(store, { keys: [aNewKey({ id, expiresAtMs: NOON_MS })] });
-      const before = await store.key(id);
+      const before = await store.keys.get(id);
       assert.ok(before);
       const change = { revokedAtMs: NOON_MS, expiresAtMs: null, replacedBy: "key_新" };
       await commit(store, { keys: [{ ...before, ...change }] });
       const revoked = { ...before, ...change, version: before.version + 1 };
-      assert.deepEqual(await store.key(id), revoked);
+      assert.deepEqual(await store.keys.get(id), revoked);
       assert.equal(await clashOf(store, { keys: [before] }), "key");
-      assert.deepEqual(await store.key(id), revoked);
+      assert.deepEqual(await store.keys.get(id), revoked);
     });
 
     it("never share an id, whatever the tenant, and never change tenants", async () => {
@@ -159,7 +166,7 @@ function describeKeys(open: OpenStore): void {
       assert.equal(await clashOf(store, { keys: [aNewKey({ id: key.id, tenant: OTHER_TENANT })] }), "key");
       assert.equal(await clashOf(store, { keys: [{ ...key, tenant: OTHER_TENANT, version: 1 }] }), "key");
       assert.equal(await clashOf(store, { keys: [aNewKey({ version: 1 })] }), "key");
-      assert.equal((await store.key(key.id))?.tenant, TENANT);
+      assert.equal((await store.keys.get(key.id))?.tenant, TENANT);
     });
 
     it("that have expired keep no secret to sign with; all others keep theirs", async () => {
@@ -172,13 +179,13 @@ function describeKeys(open: OpenStore): void {
         aNewKey({ expiresAtMs: NOON_MS }),
       ];
       for (const key of [expired, ...others]) await commit(store, { tenant: key.tenant, keys: [key] });
-      const before = await store.key(expired.id);
+      const before = await store.keys.get(expired.id);
       assert.ok(before);
-      assert.equal(await store.forgetSigningSecrets(NOON_MS - 1), 0);
-      assert.equal(await store.forgetSigningSecrets(NOON_MS), 1);
-      assert.equal(await store.forgetSigningSecrets(NOON_MS), 0);
-      assert.deepEqual(await store.key(expired.id), { ...expired, signingSecret: "", version: 2 });
-      for (const key of others) assert.deepEqual(await store.key(key.id), { ...key, version: 1 });
+      assert.equal(await store.retention.forgetExpired(expiryAt(NOON_MS - 1)), 0);
+      assert.equal(await store.retention.forgetExpired(expiryAt(NOON_MS)), 1);
+      assert.equal(await store.retention.forgetExpired(expiryAt(NOON_MS)), 0);
+      assert.deepEqual(await store.keys.get(expired.id), { ...expired, signingSecret: "", version: 2 });
+      for (const key of others) assert.deepEqual(await store.keys.get(key.id), { ...key, version: 1 });
       assert.equal(await clashOf(store, { keys: [before] }), "key");
     });
 
@@ -207,7 +214,7 @@ function describeKeys(open: OpenStore): void {
       await using store = await open();
       const kept = aNewKey();
       await commit(store, { keys: [kept] });
-      const before = await store.key(kept.id);
+      const before = await store.keys.get(kept.id);
       assert.ok(before);
       const lost = aNewKey();
       const [refused, accepted] = await Promise.all([
@@ -218,8 +225,8 @@ function describeKeys(open: OpenStore): void {
         clashOf(store, { keys: [aNewKey()] }),
       ]);
       assert.deepEqual([refused, accepted], ["tenant", "none, it was committed"]);
-      assert.deepEqual(await store.key(kept.id), before);
-      assert.equal(await store.key(lost.id), undefined);
+      assert.deepEqual(await store.keys.get(kept.id), before);
+      assert.equal(await store.keys.get(lost.id), undefined);
     });
   });
 }
@@ -231,32 +238,32 @@ function describeTenantRecords(open: OpenStore): void {
     it("hold the default tenant from the beginning, without capabilities", async () => {
       await using store = await open();
       const preset = { id: TENANT, capabilities: false, createdAtMs: 0, version: 1 };
-      assert.deepEqual(await store.tenants(), [preset]);
-      assert.deepEqual(await store.tenant(TENANT), preset);
+      assert.deepEqual(await store.tenants.list(), [preset]);
+      assert.deepEqual(await store.tenants.get(TENANT), preset);
       assert.equal(await clashOf(store, { tenants: [{ ...preset, version: 0 }] }), "tenant");
     });
 
     it("are added and listed by id", async () => {
       await using store = await open();
-      assert.equal(await store.tenant(OTHER_TENANT), undefined);
+      assert.equal(await store.tenants.get(OTHER_TENANT), undefined);
       await commit(store, { tenants: [other, { ...other, id: "a-co", capabilities: false }] });
       assert.deepEqual(
-        (await store.tenants()).map(({ id }) => id),
+        (await store.tenants.list()).map(({ id }) => id),
         ["a-co", TENANT, OTHER_TENANT],
       );
-      assert.deepEqual(await store.tenant(OTHER_TENANT), { ...other, version: 1 });
+      assert.deepEqual(await store.tenants.get(OTHER_TENANT), { ...other, version: 1 });
     });
 
     it("are changed by version, and the change counts at once", async () => {
       await using store = await open();
       await commit(store, { tenants: [other] });
-      const before = await store.tenant(OTHER_TENANT);
+      const before = await store.tenants.get(OTHER_TENANT);
       assert.ok(before);
       await commit(store, { tenants: [{ ...before, capabilities: false }] });
-      assert.deepEqual(await store.tenant(OTHER_TENANT), { ...before, capabilities: false, version: 2 });
+      assert.deepEqual(await store.tenants.get(OTHER_TENANT), { ...before, capabilities: false, version: 2 });
       assert.equal(await clashOf(store, { tenants: [before] }), "tenant");
       assert.equal(await clashOf(store, { tenants: [{ ...other, id: "unknown", version: 1 }] }), "tenant");
-      assert.equal((await store.tenant(OTHER_TENANT))?.capabilities, false);
+      assert.equal((await store.tenants.get(OTHER_TENANT))?.capabilities, false);
     });
   });
 }
@@ -275,9 +282,9 @@ function describeCapabilities(open: OpenStore): void {
         used: 2,
       });
       await commit(store, { capabilities: [capability] });
-      assert.deepEqual(await store.capability(TENANT, capability.id), { ...capability, version: 1 });
-      assert.equal(await store.capability(TENANT, "cap_unknown"), undefined);
-      assert.equal(await store.capability(OTHER_TENANT, capability.id), undefined);
+      assert.deepEqual(await store.capabilities.get(TENANT, capability.id), { ...capability, version: 1 });
+      assert.equal(await store.capabilities.get(TENANT, "cap_unknown"), undefined);
+      assert.equal(await store.capabilities.get(OTHER_TENANT, capability.id), undefined);
     });
 
     it("are found by subject and action while not revoked, oldest first", async () => {
@@ -289,19 +296,19 @@ function describeCapabilities(open: OpenStore): void {
       await grant(store, { action: "a2a.compact" });
       await grant(store, { tenant: OTHER_TENANT });
       const { subjectKey, action } = aNewCapability();
-      const found = await store.capabilitiesFor(TENANT, subjectKey, action);
+      const found = await store.capabilities.of(TENANT, subjectKey, action);
       assert.deepEqual(
         found.map(({ id }) => id),
         [older, younger],
       );
-      assert.deepEqual(await store.capabilitiesFor(TENANT, subjectKey, "a2a.retry"), []);
+      assert.deepEqual(await store.capabilities.of(TENANT, subjectKey, "a2a.retry"), []);
     });
 
     it("count from the moment they are granted until they are revoked, also after a read that found none", async () => {
       await using store = await open();
       const { subjectKey, action } = aNewCapability();
       const inForce = (): Promise<readonly CapabilityRecord[]> =>
-        store.capabilitiesFor(TENANT, subjectKey, action);
+        store.capabilities.of(TENANT, subjectKey, action);
       assert.deepEqual(await inForce(), []);
       await grant(store);
       const [before] = await inForce();
@@ -315,14 +322,14 @@ function describeCapabilities(open: OpenStore): void {
     it("let only one of many take the last use", async () => {
       await using store = await open();
       const id = await grant(store, { scope: { max_uses: 1 } });
-      const before = await store.capability(TENANT, id);
+      const before = await store.capabilities.get(TENANT, id);
       assert.ok(before);
       const outcomes = await Promise.all(
         Array.from({ length: 20 }, () => clashOf(store, { capabilities: [{ ...before, used: 1 }] })),
       );
       assert.equal(outcomes[0], "none, it was committed");
       assert.ok(outcomes.slice(1).every((outcome) => outcome === "capability"));
-      assert.equal((await store.capability(TENANT, id))?.used, 1);
+      assert.equal((await store.capabilities.get(TENANT, id))?.used, 1);
     });
 
     it("never share an id in one tenant, and are not changed before they exist", async () => {
@@ -331,8 +338,8 @@ function describeCapabilities(open: OpenStore): void {
       assert.equal(await clashOf(store, { capabilities: [aNewCapability({ id })] }), "capability");
       assert.equal(await clashOf(store, { capabilities: [aNewCapability({ version: 1 })] }), "capability");
       await grant(store, { id, tenant: OTHER_TENANT, subjectKey: "theirs" });
-      assert.equal((await store.capability(OTHER_TENANT, id))?.subjectKey, "theirs");
-      assert.notEqual((await store.capability(TENANT, id))?.subjectKey, "theirs");
+      assert.equal((await store.capabilities.get(OTHER_TENANT, id))?.subjectKey, "theirs");
+      assert.notEqual((await store.capabilities.get(TENANT, id))?.subjectKey, "theirs");
     });
 
     it("are listed by id, of one party or of all, revoked ones too, page by page", async () => {

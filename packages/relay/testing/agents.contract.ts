@@ -18,7 +18,7 @@ import {
 const OTHER = "other@host" as AgentId;
 
 async function stored(store: RelayStore, id: AgentId): Promise<AgentRecord> {
-  const found = await store.agent(TENANT, id);
+  const found = await store.agents.get(TENANT, id);
   assert.ok(found, `there is no agent ${id}`);
   return found.agent;
 }
@@ -39,11 +39,11 @@ export function describeAgents(open: OpenStore): void {
         isCustodial: true,
       });
       await put(store, agent);
-      assert.deepEqual(await store.agent(TENANT, ZHIWEI), {
+      assert.deepEqual(await store.agents.get(TENANT, ZHIWEI), {
         agent: { ...agent, version: 1 },
         lastSeenAtMs: null,
       });
-      assert.equal(await store.agent(TENANT, LULU), undefined);
+      assert.equal(await store.agents.get(TENANT, LULU), undefined);
     });
 
     it("updates by version and refuses a stale one", async () => {
@@ -68,34 +68,37 @@ export function describeAgents(open: OpenStore): void {
       await using store = await open();
       await put(store, aNewAgent({ id: "b@host" as AgentId, displayName: "a@host", aliases: ["bee"] }));
       await put(store, aNewAgent({ id: "a@host" as AgentId, displayName: "bee", aliases: ["ay"] }));
-      assert.deepEqual(await store.agentsNamed(TENANT, "a@host"), ["a@host"]);
-      assert.deepEqual(await store.agentsNamed(TENANT, "bee"), ["b@host"]);
-      assert.deepEqual(await store.agentsNamed(TENANT, "ay"), ["a@host"]);
-      assert.deepEqual(await store.agentsNamed(TENANT, "AY"), []);
-      assert.deepEqual(await store.agentsNamed(TENANT, "unknown"), []);
+      assert.deepEqual(await store.agents.named(TENANT, "a@host"), ["a@host"]);
+      assert.deepEqual(await store.agents.named(TENANT, "bee"), ["b@host"]);
+      assert.deepEqual(await store.agents.named(TENANT, "ay"), ["a@host"]);
+      assert.deepEqual(await store.agents.named(TENANT, "AY"), []);
+      assert.deepEqual(await store.agents.named(TENANT, "unknown"), []);
     });
 
     it("finds no agent by the id of a removed one, whatever others display as their name", async () => {
       await using store = await open();
       await put(store, aNewAgent({ id: "a@host" as AgentId }));
       await put(store, aNewAgent({ id: "b@host" as AgentId, displayName: "a@host" }));
-      const left = (await store.agent(TENANT, "a@host" as AgentId))?.agent;
+      const left = (await store.agents.get(TENANT, "a@host" as AgentId))?.agent;
       assert.ok(left !== undefined);
       await put(store, { ...left, removedAtMs: 1 });
-      assert.deepEqual(await store.agentsNamed(TENANT, "a@host"), []);
+      assert.deepEqual(await store.agents.named(TENANT, "a@host"), []);
     });
 
     it("names an agent once, also when its id, alias and display name are the same", async () => {
       await using store = await open();
       await put(store, aNewAgent({ aliases: [ZHIWEI], displayName: ZHIWEI }));
-      assert.deepEqual(await store.agentsNamed(TENANT, ZHIWEI), [ZHIWEI]);
+      assert.deepEqual(await store.agents.named(TENANT, ZHIWEI), [ZHIWEI]);
     });
 
     it("lets agents share a display name, but no alias and no id", async () => {
       await using store = await open();
       await put(store, aNewAgent({ aliases: ["小微"] }));
       await put(store, aNewAgent({ id: OTHER }));
-      assert.deepEqual([...(await store.agentsNamed(TENANT, "知微"))].toSorted(), [OTHER, ZHIWEI].toSorted());
+      assert.deepEqual(
+        [...(await store.agents.named(TENANT, "知微"))].toSorted(),
+        [OTHER, ZHIWEI].toSorted(),
+      );
       const third = aNewAgent({ id: "third@host" as AgentId });
       assert.equal(await clashOf(store, { agents: [{ ...third, aliases: ["小微"] }] }), "agent_name");
       assert.equal(await clashOf(store, { agents: [{ ...third, aliases: [OTHER] }] }), "agent_name");
@@ -108,19 +111,19 @@ export function describeAgents(open: OpenStore): void {
       await using store = await open();
       await put(store, aNewAgent({ aliases: ["old", "kept"] }));
       await put(store, { ...(await stored(store, ZHIWEI)), aliases: ["kept"] });
-      assert.deepEqual(await store.agentsNamed(TENANT, "old"), []);
+      assert.deepEqual(await store.agents.named(TENANT, "old"), []);
       await put(store, { ...(await stored(store, ZHIWEI)), removedAtMs: NOON_MS });
-      assert.deepEqual(await store.agentsNamed(TENANT, ZHIWEI), []);
-      assert.deepEqual(await store.agentsNamed(TENANT, "知微"), []);
+      assert.deepEqual(await store.agents.named(TENANT, ZHIWEI), []);
+      assert.deepEqual(await store.agents.named(TENANT, "知微"), []);
       await put(store, aNewAgent({ id: OTHER, aliases: ["kept", "old"] }));
-      assert.deepEqual(await store.agentsNamed(TENANT, "kept"), [OTHER]);
+      assert.deepEqual(await store.agents.named(TENANT, "kept"), [OTHER]);
     });
 
     it("finds agents by their newest names, also by names that were read before", async () => {
       await using store = await open();
       const names = ["小微", "old", ZHIWEI, OTHER];
       const found = (): Promise<readonly (readonly AgentId[])[]> =>
-        Promise.all(names.map((name) => store.agentsNamed(TENANT, name)));
+        Promise.all(names.map((name) => store.agents.named(TENANT, name)));
       assert.deepEqual(await found(), [[], [], [], []]);
       await put(store, aNewAgent({ aliases: ["old"] }));
       assert.deepEqual(await found(), [[], [ZHIWEI], [ZHIWEI], []]);
@@ -145,7 +148,7 @@ export function describeAgents(open: OpenStore): void {
       const removed = await stored(store, ZHIWEI);
       assert.equal(removed.removedAtMs, NOON_MS);
       await put(store, { ...removed, removedAtMs: null });
-      assert.deepEqual(await store.agentsNamed(TENANT, ZHIWEI), [ZHIWEI]);
+      assert.deepEqual(await store.agents.named(TENANT, ZHIWEI), [ZHIWEI]);
     });
 
     it("lists and counts by id the agents that are not removed", async () => {
@@ -154,59 +157,59 @@ export function describeAgents(open: OpenStore): void {
       for (const id of ids.toReversed()) await put(store, aNewAgent({ id, displayName: id }));
       await put(store, { ...(await stored(store, "b@h" as AgentId)), removedAtMs: NOON_MS });
       const page = async (afterId: string, limit: number): Promise<readonly string[]> =>
-        (await store.agents(TENANT, { afterId, limit })).map(({ agent }) => agent.id);
+        (await store.agents.list(TENANT, { afterId, limit })).map(({ agent }) => agent.id);
       assert.deepEqual(await page("", 2), ["a@h", "c@h"]);
       assert.deepEqual(await page("c@h", 2), ["d@h"]);
-      assert.equal(await store.countAgents(TENANT), 3);
+      assert.equal(await store.agents.count(TENANT), 3);
     });
 
     it("tells the public key of an agent and finds the agent by it, until it leaves or takes another", async () => {
       await using store = await open();
       await put(store, aNewAgent({ publicKey: "k1" }));
-      assert.equal(await store.agentWithKey(TENANT, "k1"), ZHIWEI);
-      assert.equal(await store.publicKeyOf(TENANT, ZHIWEI), "k1");
+      assert.equal(await store.agents.withKey(TENANT, "k1"), ZHIWEI);
+      assert.equal(await store.agents.publicKey(TENANT, ZHIWEI), "k1");
       await put(store, { ...(await stored(store, ZHIWEI)), publicKey: "k2" });
-      assert.equal(await store.agentWithKey(TENANT, "k1"), undefined);
-      assert.equal(await store.agentWithKey(TENANT, "k2"), ZHIWEI);
-      assert.equal(await store.publicKeyOf(TENANT, ZHIWEI), "k2");
+      assert.equal(await store.agents.withKey(TENANT, "k1"), undefined);
+      assert.equal(await store.agents.withKey(TENANT, "k2"), ZHIWEI);
+      assert.equal(await store.agents.publicKey(TENANT, ZHIWEI), "k2");
       await put(store, { ...(await stored(store, ZHIWEI)), removedAtMs: NOON_MS });
-      assert.equal(await store.agentWithKey(TENANT, "k2"), undefined);
-      assert.equal(await store.publicKeyOf(TENANT, ZHIWEI), undefined);
+      assert.equal(await store.agents.withKey(TENANT, "k2"), undefined);
+      assert.equal(await store.agents.publicKey(TENANT, ZHIWEI), undefined);
       assert.equal((await stored(store, ZHIWEI)).publicKey, "k2");
     });
 
     it("gives the card that its owner wrote last", async () => {
       await using store = await open();
-      assert.equal(await store.agentCard(TENANT, ZHIWEI), undefined);
+      assert.equal(await store.agents.card(TENANT, ZHIWEI), undefined);
       await commit(store, { agents: [aNewAgent({ card: { name: "知微" } })] });
-      assert.deepEqual(await store.agentCard(TENANT, ZHIWEI), { name: "知微" });
+      assert.deepEqual(await store.agents.card(TENANT, ZHIWEI), { name: "知微" });
       await commit(store, { agents: [aNewAgent({ card: { name: "新" }, version: 1 })] });
-      assert.deepEqual(await store.agentCard(TENANT, ZHIWEI), { name: "新" });
-      assert.equal(await store.agentCard(OTHER_TENANT, ZHIWEI), undefined);
+      assert.deepEqual(await store.agents.card(TENANT, ZHIWEI), { name: "新" });
+      assert.equal(await store.agents.card(OTHER_TENANT, ZHIWEI), undefined);
     });
 
     it("tells since when an id is its agent's", async () => {
       await using store = await open();
       await put(store, aNewAgent());
-      assert.equal(await store.othersBeforeMs(TENANT, ZHIWEI), 0);
+      assert.equal(await store.agents.othersBeforeMs(TENANT, ZHIWEI), 0);
       await put(store, { ...(await stored(store, ZHIWEI)), removedAtMs: NOON_MS });
-      assert.equal(await store.othersBeforeMs(TENANT, ZHIWEI), 0);
+      assert.equal(await store.agents.othersBeforeMs(TENANT, ZHIWEI), 0);
       await put(store, { ...(await stored(store, ZHIWEI)), removedAtMs: null, othersBeforeMs: NOON_MS + 7 });
-      assert.equal(await store.othersBeforeMs(TENANT, ZHIWEI), NOON_MS + 7);
+      assert.equal(await store.agents.othersBeforeMs(TENANT, ZHIWEI), NOON_MS + 7);
       assert.equal((await stored(store, ZHIWEI)).othersBeforeMs, NOON_MS + 7);
-      assert.equal(await store.othersBeforeMs(OTHER_TENANT, ZHIWEI), 0);
-      assert.equal(await store.othersBeforeMs(TENANT, LULU), 0);
+      assert.equal(await store.agents.othersBeforeMs(OTHER_TENANT, ZHIWEI), 0);
+      assert.equal(await store.agents.othersBeforeMs(TENANT, LULU), 0);
     });
 
     it("finds no key of an unknown agent, or of one without a key", async () => {
       await using store = await open();
       await put(store, aNewAgent());
-      assert.equal(await store.publicKeyOf(TENANT, ZHIWEI), undefined);
-      assert.equal(await store.publicKeyOf(TENANT, LULU), undefined);
-      assert.equal(await store.agentWithKey(TENANT, "k1"), undefined);
+      assert.equal(await store.agents.publicKey(TENANT, ZHIWEI), undefined);
+      assert.equal(await store.agents.publicKey(TENANT, LULU), undefined);
+      assert.equal(await store.agents.withKey(TENANT, "k1"), undefined);
       await put(store, aNewAgent({ id: OTHER }));
       await put(store, { ...(await stored(store, ZHIWEI)), publicKey: "k1" });
-      assert.equal(await store.publicKeyOf(TENANT, ZHIWEI), "k1");
+      assert.equal(await store.agents.publicKey(TENANT, ZHIWEI), "k1");
     });
 
     it("lets no two agents have one key, but frees the key of an agent that leaves", async () => {
@@ -216,15 +219,15 @@ export function describeAgents(open: OpenStore): void {
         await clashOf(store, { agents: [aNewAgent({ id: OTHER, publicKey: "k1" })] }),
         "agent_key",
       );
-      assert.equal(await store.agent(TENANT, OTHER), undefined);
+      assert.equal(await store.agents.get(TENANT, OTHER), undefined);
       await put(store, aNewAgent({ id: OTHER, publicKey: "k2" }));
       const other = await stored(store, OTHER);
       assert.equal(await clashOf(store, { agents: [{ ...other, publicKey: "k1" }] }), "agent_key");
-      assert.equal(await store.publicKeyOf(TENANT, OTHER), "k2");
+      assert.equal(await store.agents.publicKey(TENANT, OTHER), "k2");
       await put(store, { ...(await stored(store, ZHIWEI)), displayName: "微" });
       await put(store, { ...(await stored(store, ZHIWEI)), removedAtMs: NOON_MS });
       await put(store, { ...other, publicKey: "k1" });
-      assert.equal(await store.agentWithKey(TENANT, "k1"), OTHER);
+      assert.equal(await store.agents.withKey(TENANT, "k1"), OTHER);
       await put(store, { ...(await stored(store, ZHIWEI)), displayName: "离开了" });
       const back = { ...(await stored(store, ZHIWEI)), removedAtMs: null };
       assert.equal(await clashOf(store, { agents: [back] }), "agent_key");
@@ -237,8 +240,8 @@ export function describeAgents(open: OpenStore): void {
         clashOf(store, { agents: [aNewAgent({ id: OTHER, publicKey: "k1" })] }),
       ]);
       assert.deepEqual(outcomes, ["none, it was committed", "agent_key"]);
-      assert.equal(await store.agentWithKey(TENANT, "k1"), ZHIWEI);
-      assert.equal(await store.publicKeyOf(TENANT, OTHER), undefined);
+      assert.equal(await store.agents.withKey(TENANT, "k1"), ZHIWEI);
+      assert.equal(await store.agents.publicKey(TENANT, OTHER), undefined);
     });
 
     it("keeps the private halves that it is given, by tenant and public key", async () => {
@@ -246,28 +249,28 @@ export function describeAgents(open: OpenStore): void {
       const mine = { tenant: TENANT, publicKey: "k1", privateKey: "私钥" };
       const theirs = { tenant: OTHER_TENANT, publicKey: "k1", privateKey: "他们的" };
       await commit(store, { custodialKeys: [mine, theirs] });
-      assert.deepEqual(await store.custodialKey(TENANT, "k1"), mine);
-      assert.deepEqual(await store.custodialKey(OTHER_TENANT, "k1"), theirs);
-      assert.equal(await store.custodialKey(TENANT, "k2"), undefined);
+      assert.deepEqual(await store.agents.custodialKey(TENANT, "k1"), mine);
+      assert.deepEqual(await store.agents.custodialKey(OTHER_TENANT, "k1"), theirs);
+      assert.equal(await store.agents.custodialKey(TENANT, "k2"), undefined);
     });
 
     it("remembers when an agent was last seen, and never goes back", async () => {
       await using store = await open();
       await put(store, aNewAgent());
-      const before = await store.chainHead(TENANT);
-      await store.touchAgent(TENANT, ZHIWEI, 2_000);
-      await store.touchAgent(TENANT, ZHIWEI, 1_000);
-      const seen = await store.agent(TENANT, ZHIWEI);
+      const before = await store.journal.head(TENANT);
+      await store.agents.touch(TENANT, ZHIWEI, 2_000);
+      await store.agents.touch(TENANT, ZHIWEI, 1_000);
+      const seen = await store.agents.get(TENANT, ZHIWEI);
       assert.equal(seen?.lastSeenAtMs, 2_000);
       assert.equal(seen.agent.version, 1);
-      assert.equal((await store.agents(TENANT, { afterId: "", limit: 1 }))[0]?.lastSeenAtMs, 2_000);
-      assert.deepEqual(await store.chainHead(TENANT), before);
+      assert.equal((await store.agents.list(TENANT, { afterId: "", limit: 1 }))[0]?.lastSeenAtMs, 2_000);
+      assert.deepEqual(await store.journal.head(TENANT), before);
     });
 
     it("ignores a sighting of an unknown agent", async () => {
       await using store = await open();
-      await store.touchAgent(TENANT, LULU, 2_000);
-      assert.equal(await store.agent(TENANT, LULU), undefined);
+      await store.agents.touch(TENANT, LULU, 2_000);
+      assert.equal(await store.agents.get(TENANT, LULU), undefined);
     });
   });
 }

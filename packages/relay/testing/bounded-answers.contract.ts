@@ -46,7 +46,7 @@ export function describeBoundedAnswers(open: OpenStore): void {
       const pages: (readonly string[])[] = [];
       let afterPosition = 0;
       for (;;) {
-        const found = await store.availableMessages({ ...READ, afterPosition, bytesMax: 600 });
+        const found = await store.deliveries.available({ ...READ, afterPosition, bytesMax: 600 });
         if (found.length === 0) break;
         pages.push(idsOf(found));
         afterPosition = found.at(-1)?.delivery.position ?? 0;
@@ -59,8 +59,8 @@ export function describeBoundedAnswers(open: OpenStore): void {
       await sendMessages(store, [300, 300]);
       assert.equal((await readIds(store, { bytesMax: 600 })).length, 2);
       assert.equal((await readIds(store, { bytesMax: 599 })).length, 1);
-      assert.equal((await store.thread({ ...THREAD, bytesMax: 600 })).messages.length, 2);
-      assert.equal((await store.thread({ ...THREAD, bytesMax: 599 })).messages.length, 1);
+      assert.equal((await store.messages.thread({ ...THREAD, bytesMax: 600 })).messages.length, 2);
+      assert.equal((await store.messages.thread({ ...THREAD, bytesMax: 599 })).messages.length, 1);
     });
 
     it("are leased in several, and the rest stays available", async () => {
@@ -78,7 +78,7 @@ export function describeBoundedAnswers(open: OpenStore): void {
       await using store = await open();
       const ids = await sendMessages(store, [900, 300, 300]);
       const thread = async (limit: number, bytesMax: number): Promise<readonly unknown[]> => {
-        const { messages, hasMore } = await store.thread({ ...THREAD, limit, bytesMax });
+        const { messages, hasMore } = await store.messages.thread({ ...THREAD, limit, bytesMax });
         return [messages.map(({ message }) => message.id), hasMore];
       };
       assert.deepEqual(await thread(10, 600), [ids.slice(0, 1), true]);

@@ -20,7 +20,7 @@ import {
 } from "./store-builders.ts";
 
 async function counts(store: RelayStore, agentId?: AgentId): Promise<Readonly<Record<string, number>>> {
-  return Object.fromEntries(await store.countOpenByState(TENANT, agentId));
+  return Object.fromEntries(await store.deliveries.countByState(TENANT, agentId));
 }
 
 export function describeDeliveries(open: OpenStore): void {
@@ -30,7 +30,7 @@ export function describeDeliveries(open: OpenStore): void {
       const first = await send(store, { id: "z" });
       await send(store, { recipient: LULU });
       const second = await send(store, { id: "a" });
-      const found = await store.availableMessages(READ);
+      const found = await store.deliveries.available(READ);
       assert.deepEqual(
         found.map(({ message }) => message),
         [first, second],
@@ -110,8 +110,8 @@ export function describeDeliveries(open: OpenStore): void {
         const { position } = await storedDelivery(store, id);
         assert.ok(position > last, `position ${position} after ${last}`);
         await settle(store, id);
-        await store.retireMessages(TENANT, [id], NOON_MS);
-        assert.equal(await store.message(TENANT, id), undefined);
+        await store.retention.retireMessages(TENANT, [id], NOON_MS);
+        assert.equal(await store.messages.get(TENANT, id), undefined);
         last = position;
       }
     });
@@ -136,11 +136,11 @@ export function describeDeliveries(open: OpenStore): void {
     it("marks an available message once and records it once", async () => {
       await using store = await open();
       const { id } = await send(store);
-      await store.markDelivered(TENANT, [id], NOON_MS + 1, eventAbout("message.delivered"));
-      await store.markDelivered(TENANT, [id], NOON_MS + 2, eventAbout("message.delivered"));
+      await store.deliveries.markDelivered(TENANT, [id], NOON_MS + 1, eventAbout("message.delivered"));
+      await store.deliveries.markDelivered(TENANT, [id], NOON_MS + 2, eventAbout("message.delivered"));
       const delivery = await storedDelivery(store, id);
       assert.equal(delivery.deliveredAtMs, NOON_MS + 1);
-      const types = (await store.eventsOfMessage(TENANT, id)).map(({ type }) => type);
+      const types = (await store.journal.ofMessage(TENANT, id)).map(({ type }) => type);
       assert.deepEqual(types, ["message.accepted", "message.delivered"]);
       assert.deepEqual(await readIds(store), [id]);
     });
@@ -149,7 +149,7 @@ export function describeDeliveries(open: OpenStore): void {
       await using store = await open();
       const { id } = await send(store);
       const before = await storedDelivery(store, id);
-      await store.markDelivered(TENANT, [id], NOON_MS, eventAbout("message.delivered"));
+      await store.deliveries.markDelivered(TENANT, [id], NOON_MS, eventAbout("message.delivered"));
       assert.equal((await storedDelivery(store, id)).version, before.version + 1);
     });
 
@@ -160,13 +160,13 @@ export function describeDeliveries(open: OpenStore): void {
       const held = await send(store, {}, { state: "held" });
       const settled = await send(store);
       await settle(store, settled.id);
-      const head = await store.chainHead(TENANT);
+      const head = await store.journal.head(TENANT);
       const ids = [leased.id, held.id, settled.id, "unknown"];
-      await store.markDelivered(TENANT, ids, NOON_MS, eventAbout("message.delivered"));
+      await store.deliveries.markDelivered(TENANT, ids, NOON_MS, eventAbout("message.delivered"));
       for (const { id } of [leased, held, settled]) {
         assert.equal((await storedDelivery(store, id)).deliveredAtMs, null);
       }
-      assert.deepEqual(await store.chainHead(TENANT), head);
+      assert.deepEqual(await store.journal.head(TENANT), head);
     });
   });
 
@@ -174,7 +174,7 @@ export function describeDeliveries(open: OpenStore): void {
     it("are counted exactly through all their states", async () => {
       await using store = await open();
       const [one, two] = [await send(store), await send(store, {}, { state: "held" })];
-      assert.equal(await store.countOpen(TENANT, ZHIWEI), 2);
+      assert.equal(await store.deliveries.countOpen(TENANT, ZHIWEI), 2);
       assert.deepEqual(await counts(store), { held: 1, available: 1, leased: 0 });
       await lease(store);
       assert.deepEqual(await counts(store), { held: 1, available: 0, leased: 1 });
@@ -183,7 +183,7 @@ export function describeDeliveries(open: OpenStore): void {
       assert.deepEqual(await counts(store, LULU), { held: 0, available: 1, leased: 0 });
       assert.deepEqual(await counts(store, "unknown" as AgentId), { held: 0, available: 0, leased: 0 });
       assert.deepEqual(await counts(store), { held: 1, available: 1, leased: 1 });
-      for (const { delivery } of await store.availableMessages({ ...READ, agentId: LULU })) {
+      for (const { delivery } of await store.deliveries.available({ ...READ, agentId: LULU })) {
         await settle(store, delivery.messageId);
       }
       await change(store, one.id, { state: "available" });
@@ -192,8 +192,8 @@ export function describeDeliveries(open: OpenStore): void {
       await change(store, two.id, { state: "dead", settledAtMs: NOON_MS });
       await settle(store, one.id);
       assert.deepEqual(await counts(store), { held: 0, available: 0, leased: 0 });
-      assert.equal(await store.countOpen(TENANT, ZHIWEI), 0);
-      assert.equal(await store.countOpen(TENANT, LULU), 0);
+      assert.equal(await store.deliveries.countOpen(TENANT, ZHIWEI), 0);
+      assert.equal(await store.deliveries.countOpen(TENANT, LULU), 0);
     });
 
     it("are found by agent in every open state, up to the limit", async () => {
@@ -204,11 +204,11 @@ export function describeDeliveries(open: OpenStore): void {
       const available = await send(store);
       await settle(store, (await send(store)).id);
       await send(store, { recipient: LULU });
-      const found = await store.openDeliveriesOfAgent(TENANT, ZHIWEI, 10);
+      const found = await store.deliveries.openOfAgent(TENANT, ZHIWEI, 10);
       const ids = found.map(({ messageId }) => messageId);
       assert.deepEqual(ids.toSorted(), [leased.id, held.id, available.id].toSorted());
       for (const limit of [1, 2, 3]) {
-        assert.equal((await store.openDeliveriesOfAgent(TENANT, ZHIWEI, limit)).length, limit);
+        assert.equal((await store.deliveries.openOfAgent(TENANT, ZHIWEI, limit)).length, limit);
       }
     });
 
@@ -219,7 +219,7 @@ export function describeDeliveries(open: OpenStore): void {
       await settle(store, settled.id);
       const second = await send(store, { taskId: "任务", recipient: LULU });
       await send(store, { taskId: "other" });
-      const found = await store.openDeliveriesOfTask(TENANT, "任务");
+      const found = await store.deliveries.openOfTask(TENANT, "任务");
       assert.deepEqual(
         found.map(({ messageId }) => messageId),
         [first.id, second.id],
@@ -234,12 +234,12 @@ export function describeDeliveries(open: OpenStore): void {
       const leased = await send(store, { recipient: LULU }, { expiresAtMs });
       await lease(store, { agentId: LULU });
       await settle(store, (await send(store, {}, { expiresAtMs })).id);
-      assert.deepEqual(await store.expiredDeliveries(NOON_MS + 9, 10), []);
-      const expired = await store.expiredDeliveries(NOON_MS + 10, 10);
+      assert.deepEqual(await store.deliveries.expired(NOON_MS + 9, 10), []);
+      const expired = await store.deliveries.expired(NOON_MS + 10, 10);
       const ids = expired.map(({ messageId }) => messageId);
       assert.deepEqual(ids.toSorted(), [available.id, held.id].toSorted());
       assert.ok(!ids.includes(leased.id));
-      assert.equal((await store.expiredDeliveries(NOON_MS + 10, 1)).length, 1);
+      assert.equal((await store.deliveries.expired(NOON_MS + 10, 1)).length, 1);
     });
   });
 }

@@ -78,7 +78,7 @@ export function describeDeliveryPurposes(open: OpenStore): void {
 
   describe("the oldest mailbox", () => {
     const oldest = (store: RelayStore, nowMs = NOON_MS): Promise<AgentId | undefined> =>
-      store.oldestMailbox(TENANT, "work", nowMs);
+      store.deliveries.oldestMailbox(TENANT, "work", nowMs);
 
     it("is the one with the oldest delivery of the purpose, whatever other purposes others have", async () => {
       await using store = await open();
@@ -89,8 +89,8 @@ export function describeDeliveryPurposes(open: OpenStore): void {
       await send(store, { recipient: CAROL }, { purpose: "work" });
       await send(store, { recipient: ZHIWEI }, { purpose: "work" });
       assert.equal(await oldest(store), CAROL);
-      assert.equal(await store.oldestMailbox(TENANT, "mail", NOON_MS), LULU);
-      assert.equal(await store.oldestMailbox(OTHER_TENANT, "work", NOON_MS), LULU);
+      assert.equal(await store.deliveries.oldestMailbox(TENANT, "mail", NOON_MS), LULU);
+      assert.equal(await store.deliveries.oldestMailbox(OTHER_TENANT, "work", NOON_MS), LULU);
     });
 
     it("skips deliveries that are held, leased, settled or expired", async () => {

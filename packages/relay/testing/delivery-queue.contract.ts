@@ -44,7 +44,7 @@ async function line(store: RelayStore, limit: number, party?: AgentId): Promise<
     state: "available",
     isOneLine: true,
   } as const;
-  return (await store.queue({ ...filter, limit })).map(({ delivery }) => delivery.messageId);
+  return (await store.deliveries.queue({ ...filter, limit })).map(({ delivery }) => delivery.messageId);
 }
 
 export function describeDeliveryQueue(open: OpenStore): void {
@@ -91,13 +91,13 @@ export function describeDeliveryQueue(open: OpenStore): void {
       const found: string[] = [];
       let after: DeliveryRecord | undefined;
       for (;;) {
-        const some = await store.heldWork(after, 3);
+        const some = await store.deliveries.heldWork(after, 3);
         found.push(...some.map(({ messageId }) => messageId));
         after = some.at(-1);
         if (some.length < 3) break;
       }
       assert.deepEqual(found.toSorted(), held.toSorted());
-      assert.equal((await store.heldWork(undefined, 100)).length, held.length);
+      assert.equal((await store.deliveries.heldWork(undefined, 100)).length, held.length);
     });
 
     it("that is held is read from the beginning when the last delivery of the page before is gone", async () => {
@@ -105,7 +105,7 @@ export function describeDeliveryQueue(open: OpenStore): void {
       const id = await work(store, ZHIWEI, { state: "held" });
       const gone = { ...(await storedDelivery(store, id)), messageId: "gone" };
       assert.deepEqual(
-        (await store.heldWork(gone, 10)).map(({ messageId }) => messageId),
+        (await store.deliveries.heldWork(gone, 10)).map(({ messageId }) => messageId),
         [id],
       );
     });
@@ -115,14 +115,14 @@ export function describeDeliveryQueue(open: OpenStore): void {
       const task = aNewTask({ messageId: "asked", state: "completed" });
       await send(store, { id: "asked", taskId: task.id }, { purpose: "work" });
       await commit(store, { tasks: [task] });
-      const lines = await store.archiveLines(TENANT, ["asked", "nothing"]);
+      const lines = await store.retention.archiveLines(TENANT, ["asked", "nothing"]);
       assert.deepEqual(
         lines.map(({ messageId }) => messageId),
         ["asked"],
       );
       const { task: began } = (lines[0]?.line ?? {}) as { readonly task?: { readonly id: string } };
       assert.equal(began?.id, task.id);
-      assert.deepEqual(await store.archiveLines(OTHER_TENANT, ["asked"]), []);
+      assert.deepEqual(await store.retention.archiveLines(OTHER_TENANT, ["asked"]), []);
     });
   });
 
@@ -146,7 +146,7 @@ export function describeDeliveryQueue(open: OpenStore): void {
       const json = JSON.stringify({ body: '"subject":"wrong"', inner: { subject: "wrong" }, subject });
       const { id } = await send(store, { json, kind: "request", taskId: task.id, acceptedAtMs: NOON_MS - 3 });
       const plain = await send(store, { json: JSON.stringify({ subject: "无任务" }) });
-      const [first, second] = await store.queue(QUEUE);
+      const [first, second] = await store.deliveries.queue(QUEUE);
       assert.deepEqual(first, {
         delivery: await storedDelivery(store, id),
         kind: "request",

@@ -50,12 +50,12 @@ export async function gatedCore(): Promise<GatedCore> {
       return page.events;
     },
     keyOf: async (agent) => {
-      const key = await core.store.publicKeyOf(DEFAULT_TENANT, agent);
+      const key = await core.store.agents.publicKey(DEFAULT_TENANT, agent);
       assert.ok(key !== undefined, `${agent} has no public key`);
       return key;
     },
     row: async (id) => {
-      const row = await core.store.capability(DEFAULT_TENANT, id);
+      const row = await core.store.capabilities.get(DEFAULT_TENANT, id);
       assert.ok(row !== undefined, `there is no ${id}`);
       return row;
     },

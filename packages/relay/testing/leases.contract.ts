@@ -51,7 +51,7 @@ export function describeLeases(open: OpenStore): void {
       await using store = await open();
       const { id } = await send(store);
       await lease(store);
-      const event = (await store.eventsOfMessage(TENANT, id)).at(-1);
+      const event = (await store.journal.ofMessage(TENANT, id)).at(-1);
       assert.equal(event?.type, "message.leased");
       assert.equal(event.dataJson, JSON.stringify({ attempt: 1 }));
     });
@@ -162,9 +162,9 @@ export function describeLeases(open: OpenStore): void {
       const one = await send(store);
       const two = await send(store);
       await lease(store, { leaseIds: ["l1", "l2"], leaseExpiresAtMs: NOON_MS + 10 });
-      const head = await store.chainHead(TENANT);
+      const head = await store.journal.head(TENANT);
       const before = await storedDelivery(store, one.id);
-      const renewed = await store.renewLeases(
+      const renewed = await store.deliveries.renew(
         TENANT,
         ZHIWEI,
         [
@@ -180,7 +180,7 @@ export function describeLeases(open: OpenStore): void {
       assert.equal(after.leaseExpiresAtMs, NOON_MS + 500);
       assert.equal(after.version, before.version + 1);
       assert.equal((await storedDelivery(store, two.id)).leaseExpiresAtMs, NOON_MS + 10);
-      assert.deepEqual(await store.chainHead(TENANT), head);
+      assert.deepEqual(await store.journal.head(TENANT), head);
     });
 
     it("renews neither what was given back, nor what another agent holds", async () => {
@@ -188,9 +188,9 @@ export function describeLeases(open: OpenStore): void {
       const { id } = await send(store);
       await lease(store, { leaseIds: ["l1"] });
       const mine = [{ messageId: id, leaseId: "l1" }];
-      assert.equal((await store.renewLeases(TENANT, LULU, mine, NOON_MS + 1)).size, 0);
+      assert.equal((await store.deliveries.renew(TENANT, LULU, mine, NOON_MS + 1)).size, 0);
       await change(store, id, { state: "available" });
-      assert.equal((await store.renewLeases(TENANT, ZHIWEI, mine, NOON_MS + 1)).size, 0);
+      assert.equal((await store.deliveries.renew(TENANT, ZHIWEI, mine, NOON_MS + 1)).size, 0);
     });
   });
 
@@ -216,11 +216,11 @@ export function describeLeases(open: OpenStore): void {
       await lease(store, { leaseExpiresAtMs: null });
       await send(store);
       await lease(store, { leaseExpiresAtMs: NOON_MS + 10 });
-      assert.deepEqual(await store.timedOutLeases(NOON_MS + 9, 10), []);
-      const found = await store.timedOutLeases(NOON_MS + 10, 10);
+      assert.deepEqual(await store.deliveries.timedOut(NOON_MS + 9, 10), []);
+      const found = await store.deliveries.timedOut(NOON_MS + 10, 10);
       assert.deepEqual(found, [await storedDelivery(store, timed.id)]);
       await settle(store, timed.id);
-      assert.deepEqual(await store.timedOutLeases(NOON_MS + 10, 10), []);
+      assert.deepEqual(await store.deliveries.timedOut(NOON_MS + 10, 10), []);
     });
   });
 }

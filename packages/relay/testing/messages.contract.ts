@@ -25,9 +25,9 @@ const THREAD = { tenant: TENANT, threadId: "话题", limit: 10, bytesMax: BYTES_
 
 type ThreadsQuery = Parameters<MessageStore["threads"]>[0];
 
-function threads(store: RelayStore, said: Partial<ThreadsQuery> = {}): ReturnType<RelayStore["threads"]> {
+function threads(store: RelayStore, said: Partial<ThreadsQuery> = {}): ReturnType<MessageStore["threads"]> {
   const query = { tenant: TENANT, agent: undefined, beforePosition: NEWEST, limit: 10, scanRowsMax: 1_000 };
-  return store.threads({ ...query, ...said });
+  return store.messages.threads({ ...query, ...said });
 }
 
 function idsOf(summaries: readonly ThreadSummary[]): readonly string[] {
@@ -52,24 +52,24 @@ export function describeMessages(open: OpenStore): void {
       await using store = await open();
       const json = JSON.stringify({ body: '知微你好 \u{1f44b}\u0000 "quoted"\n', 键: [1, null, true] });
       const message = await send(store, { id: "信-1", json, threadId: "话题" });
-      assert.deepEqual(await store.message(TENANT, "信-1"), message);
-      assert.equal(await store.message(TENANT, "信-2"), undefined);
+      assert.deepEqual(await store.messages.get(TENANT, "信-1"), message);
+      assert.equal(await store.messages.get(TENANT, "信-2"), undefined);
     });
 
     it("keeps a long message whole", async () => {
       await using store = await open();
       const json = JSON.stringify({ body: "长".repeat(300_000) });
       const { id } = await send(store, { json });
-      assert.equal((await store.message(TENANT, id))?.json, json);
+      assert.equal((await store.messages.get(TENANT, id))?.json, json);
     });
 
     it("keeps a message to an agent without a mailbox", async () => {
       await using store = await open();
       const message = aNewMessage();
       await commit(store, { messages: [message] });
-      assert.deepEqual(await store.message(TENANT, message.id), message);
-      assert.equal(await store.delivery(TENANT, message.id), undefined);
-      const [inThread] = (await store.thread({ ...THREAD, threadId: message.threadId })).messages;
+      assert.deepEqual(await store.messages.get(TENANT, message.id), message);
+      assert.equal(await store.deliveries.get(TENANT, message.id), undefined);
+      const [inThread] = (await store.messages.thread({ ...THREAD, threadId: message.threadId })).messages;
       assert.deepEqual(inThread, { message, delivery: undefined });
     });
 
@@ -77,12 +77,12 @@ export function describeMessages(open: OpenStore): void {
       await using store = await open();
       const sent = aSend();
       await commit(store, { ...sent, sendKeys: [sendKeyOf(sent.messages[0], "k")] });
-      assert.equal((await store.sendKey(TENANT, LULU, ZHIWEI, "k"))?.messageId, sent.messages[0].id);
-      assert.equal(await store.sendKey(TENANT, LULU, ZHIWEI, "K"), undefined);
-      assert.equal(await store.sendKey(TENANT, ZHIWEI, LULU, "k"), undefined);
+      assert.equal((await store.messages.sendKey(TENANT, LULU, ZHIWEI, "k"))?.messageId, sent.messages[0].id);
+      assert.equal(await store.messages.sendKey(TENANT, LULU, ZHIWEI, "K"), undefined);
+      assert.equal(await store.messages.sendKey(TENANT, ZHIWEI, LULU, "k"), undefined);
       const other = aSend({ recipient: CAROL });
       await commit(store, { ...other, sendKeys: [sendKeyOf(other.messages[0], "k")] });
-      assert.equal((await store.sendKey(TENANT, LULU, CAROL, "k"))?.messageId, other.messages[0].id);
+      assert.equal((await store.messages.sendKey(TENANT, LULU, CAROL, "k"))?.messageId, other.messages[0].id);
     });
 
     it("returns a thread in the order of acceptance, each message with its delivery", async () => {
@@ -91,14 +91,14 @@ export function describeMessages(open: OpenStore): void {
       const ids = ["z", "a", "m"];
       for (const id of ids) await send(store, { id, threadId: "话题" });
       await send(store);
-      const { messages, hasMore } = await store.thread(THREAD);
+      const { messages, hasMore } = await store.messages.thread(THREAD);
       assert.deepEqual(
         messages.map(({ message }) => message.id),
         ids,
       );
       assert.equal(hasMore, false);
       assert.deepEqual(messages[0]?.delivery, await storedDelivery(store, "z"));
-      const nothing = await store.thread({ ...THREAD, threadId: "no such thread" });
+      const nothing = await store.messages.thread({ ...THREAD, threadId: "no such thread" });
       assert.deepEqual(nothing, { messages: [], hasMore: false });
     });
   });
@@ -134,7 +134,7 @@ export function describeMessages(open: OpenStore): void {
       await send(store, { id: "msg_0198-乙", threadId: "thread_0198-乙" });
       await send(store, { id: "msg_0198-丙", threadId: "another", acceptedAtMs: 15 });
       const last = await send(store, { threadId, acceptedAtMs: 20, sender: ZHIWEI, recipient: LULU });
-      const { messages } = await store.thread({ ...THREAD, threadId });
+      const { messages } = await store.messages.thread({ ...THREAD, threadId });
       assert.deepEqual(
         messages.map(({ message, delivery }) => [message.id, message.threadId, delivery?.threadId]),
         [first.id, last.id].map((id) => [id, threadId, threadId]),
@@ -144,7 +144,7 @@ export function describeMessages(open: OpenStore): void {
       assert.deepEqual([found[0]?.messageCount, found[0]?.firstAtMs, found[0]?.lastAtMs], [2, 10, 20]);
       assert.deepEqual(await allPages(store, { limit: 1 }), idsOf(found));
       for (const unused of ["thread_0198-丙", "foreign0198-甲", "msg_0198-甲"]) {
-        assert.deepEqual((await store.thread({ ...THREAD, threadId: unused })).messages, [], unused);
+        assert.deepEqual((await store.messages.thread({ ...THREAD, threadId: unused })).messages, [], unused);
       }
     });
 

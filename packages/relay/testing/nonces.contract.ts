@@ -11,6 +11,7 @@ import {
   readIds,
   sendKeyOf,
   TENANT,
+  expiryAt,
 } from "./store-builders.ts";
 
 function aNonce(said: Partial<UsedNonce> = {}): UsedNonce {
@@ -75,9 +76,9 @@ export function describeNonces(open: OpenStore): void {
       const late = aNonce({ nonce: "晚", expiresAtMs: NOON_MS + 1 });
       await commit(store, { nonces: [aNonce(), late] });
       await commit(store, { tenant: OTHER_TENANT, nonces: [aNonce()] });
-      assert.equal(await store.forgetNonces(NOON_MS), 0);
-      assert.equal(await store.forgetNonces(NOON_MS + 1), 2);
-      assert.equal(await store.forgetNonces(NOON_MS + 1), 0);
+      assert.equal(await store.retention.forgetExpired(expiryAt(NOON_MS)), 0);
+      assert.equal(await store.retention.forgetExpired(expiryAt(NOON_MS + 1)), 2);
+      assert.equal(await store.retention.forgetExpired(expiryAt(NOON_MS + 1)), 0);
       assert.equal(await clashOf(store, { nonces: [late] }), "nonce");
       await commit(store, { tenant: TENANT, nonces: [aNonce()] });
     });
@@ -86,7 +87,7 @@ export function describeNonces(open: OpenStore): void {
       await using store = await open();
       const many = Array.from({ length: 2_500 }, (_, index) => aNonce({ nonce: `随机数-${index}` }));
       await commit(store, { nonces: many });
-      assert.equal(await store.forgetNonces(NOON_MS + 1), 2_500);
+      assert.equal(await store.retention.forgetExpired(expiryAt(NOON_MS + 1)), 2_500);
       await commit(store, { nonces: many });
     });
   });

@@ -25,8 +25,8 @@ export function describePushAttempts(open: OpenStore): void {
       const silent = attemptOf(push, { attempt: 2, status: null, error: "没有回答", answer: null });
       await commit(store, { pushAttempts: [answered] });
       await commit(store, { pushAttempts: [silent] });
-      assert.deepEqual(await store.pushAttempts(TENANT, push.messageId, 100), [silent, answered]);
-      assert.deepEqual(await store.pushAttempts(TENANT, "unknown", 100), []);
+      assert.deepEqual(await store.pushes.attempts(TENANT, push.messageId, 100), [silent, answered]);
+      assert.deepEqual(await store.pushes.attempts(TENANT, "unknown", 100), []);
     });
 
     it("are returned up to the limit, the latest ones; the oldest beyond the limit are removed", async () => {
@@ -36,11 +36,11 @@ export function describePushAttempts(open: OpenStore): void {
         attemptOf(push, { attempt: index + 1 }),
       );
       await commit(store, { pushAttempts: [attemptOf(other), ...attempts.slice(0, -2)] });
-      assert.deepEqual(await store.pushAttempts(TENANT, push.messageId, 1_000), attempts.slice(0, -2));
+      assert.deepEqual(await store.pushes.attempts(TENANT, push.messageId, 1_000), attempts.slice(0, -2));
       await commit(store, { pushAttempts: attempts.slice(-2) });
-      assert.deepEqual(await store.pushAttempts(TENANT, push.messageId, 1_000), attempts.slice(2));
-      assert.deepEqual(await store.pushAttempts(TENANT, push.messageId, 3), attempts.slice(-3));
-      assert.deepEqual(await store.pushAttempts(TENANT, other.messageId, 3), [attemptOf(other)]);
+      assert.deepEqual(await store.pushes.attempts(TENANT, push.messageId, 1_000), attempts.slice(2));
+      assert.deepEqual(await store.pushes.attempts(TENANT, push.messageId, 3), attempts.slice(-3));
+      assert.deepEqual(await store.pushes.attempts(TENANT, other.messageId, 3), [attemptOf(other)]);
     });
 
     it("are made once each, and belong to a push", async () => {
@@ -49,7 +49,7 @@ export function describePushAttempts(open: OpenStore): void {
       await commit(store, { pushAttempts: [attemptOf(push)] });
       assert.equal(await clashOf(store, { pushAttempts: [attemptOf(push, { status: 200 })] }), "push");
       assert.equal(await clashOf(store, { pushAttempts: [attemptOf(pushOf(aNewMessage()))] }), "push");
-      assert.deepEqual(await store.pushAttempts(TENANT, push.messageId, 100), [attemptOf(push)]);
+      assert.deepEqual(await store.pushes.attempts(TENANT, push.messageId, 100), [attemptOf(push)]);
     });
 
     it("are removed with their push when the message is retired, and with no other", async () => {
@@ -60,13 +60,13 @@ export function describePushAttempts(open: OpenStore): void {
       const all = [gone, kept, waiting];
       await commit(store, { pushAttempts: all.map((push) => attemptOf(push)) });
       for (const { messageId } of [gone, kept]) await settle(store, messageId);
-      await store.retireMessages(TENANT, [gone.messageId, waiting.messageId], NOON_MS);
-      assert.equal(await store.push(TENANT, gone.messageId), undefined);
-      assert.deepEqual(await store.pushAttempts(TENANT, gone.messageId, 100), []);
+      await store.retention.retireMessages(TENANT, [gone.messageId, waiting.messageId], NOON_MS);
+      assert.equal(await store.pushes.get(TENANT, gone.messageId), undefined);
+      assert.deepEqual(await store.pushes.attempts(TENANT, gone.messageId, 100), []);
       const filter = { tenant: TENANT, agentId: ZHIWEI, state: undefined, limit: 100 };
       for (const left of [
-        await store.duePushes(TENANT, ZHIWEI, NOON_MS, 100),
-        (await store.pushesOf(filter)).toReversed(),
+        await store.pushes.due(TENANT, ZHIWEI, NOON_MS, 100),
+        (await store.pushes.list(filter)).toReversed(),
       ]) {
         assert.deepEqual(
           left.map(({ messageId }) => messageId),
@@ -74,7 +74,7 @@ export function describePushAttempts(open: OpenStore): void {
         );
       }
       for (const push of [kept, waiting]) {
-        assert.deepEqual(await store.pushAttempts(TENANT, push.messageId, 100), [attemptOf(push)]);
+        assert.deepEqual(await store.pushes.attempts(TENANT, push.messageId, 100), [attemptOf(push)]);
       }
       const late = { pushes: [{ ...gone, attempts: 2 }], pushAttempts: [attemptOf(gone, { attempt: 2 })] };
       assert.equal(await clashOf(store, late), "push");

@@ -31,18 +31,18 @@ const LONG_MS = 30_000;
 async function storedEndpoint(store: RelayStore, said: Partial<PushEndpoint> = {}): Promise<PushEndpoint> {
   const endpoint = aNewPushEndpoint(said);
   await commit(store, { tenant: endpoint.tenant, pushEndpoints: [endpoint] });
-  const stored = await store.pushEndpoint(endpoint.tenant, endpoint.agentId);
+  const stored = await store.endpoints.get(endpoint.tenant, endpoint.agentId);
   assert.ok(stored);
   return stored;
 }
 
 async function dueIds(store: RelayStore, nowMs = NOON_MS, limit = 100): Promise<readonly string[]> {
-  return (await store.duePushes(TENANT, ZHIWEI, nowMs, limit)).map(({ messageId }) => messageId);
+  return (await store.pushes.due(TENANT, ZHIWEI, nowMs, limit)).map(({ messageId }) => messageId);
 }
 
 async function listedIds(store: RelayStore, said: Partial<PushFilter> = {}): Promise<readonly string[]> {
   const filter = { tenant: TENANT, agentId: ZHIWEI, state: undefined, limit: 100, ...said };
-  return (await store.pushesOf(filter)).map(({ messageId }) => messageId);
+  return (await store.pushes.list(filter)).map(({ messageId }) => messageId);
 }
 
 export function describePushes(open: OpenStore): void {
@@ -71,9 +71,9 @@ function describeEndpoints(open: OpenStore): void {
       });
       const plain = aNewPushEndpoint({ agentId: LULU, acknowledges: true });
       await commit(store, { pushEndpoints: [full, plain] });
-      assert.deepEqual(await store.pushEndpoint(TENANT, ZHIWEI), { ...full, version: 1 });
-      assert.deepEqual(await store.pushEndpoint(TENANT, LULU), { ...plain, version: 1 });
-      assert.equal(await store.pushEndpoint(TENANT, "无人@host" as AgentId), undefined);
+      assert.deepEqual(await store.endpoints.get(TENANT, ZHIWEI), { ...full, version: 1 });
+      assert.deepEqual(await store.endpoints.get(TENANT, LULU), { ...plain, version: 1 });
+      assert.equal(await store.endpoints.get(TENANT, "无人@host" as AgentId), undefined);
     });
 
     it("are changed by version, and a stale change is refused", async () => {
@@ -82,12 +82,12 @@ function describeEndpoints(open: OpenStore): void {
       const change = { state: "disabled", reason: "gone", failures: 3, afterPosition: 9 } as const;
       await commit(store, { pushEndpoints: [{ ...before, ...change }] });
       const changed = { ...before, ...change, version: before.version + 1 };
-      assert.deepEqual(await store.pushEndpoint(TENANT, ZHIWEI), changed);
+      assert.deepEqual(await store.endpoints.get(TENANT, ZHIWEI), changed);
       assert.equal(await clashOf(store, { pushEndpoints: [before] }), "push_endpoint");
       assert.equal(await clashOf(store, { pushEndpoints: [aNewPushEndpoint()] }), "push_endpoint");
       const unknown = aNewPushEndpoint({ agentId: LULU, version: 1 });
       assert.equal(await clashOf(store, { pushEndpoints: [unknown] }), "push_endpoint");
-      assert.deepEqual(await store.pushEndpoint(TENANT, ZHIWEI), changed);
+      assert.deepEqual(await store.endpoints.get(TENANT, ZHIWEI), changed);
     });
 
     it("are listed while they are active, of all tenants, page by page in a fixed order", async () => {
@@ -101,15 +101,15 @@ function describeEndpoints(open: OpenStore): void {
         }
         await storedEndpoint(store, { tenant, agentId: "c@host" as AgentId, state: "disabled" });
       }
-      const all = await store.activePushEndpoints(undefined, 100);
+      const all = await store.endpoints.active(undefined, 100);
       const found = all.map(({ tenant, agentId }) => `${tenant} ${agentId}`);
       assert.deepEqual(found.toSorted(), expected.toSorted());
       const paged: PushEndpoint[] = [];
       for (let count = 0; count < all.length; count += 2) {
-        paged.push(...(await store.activePushEndpoints(paged.at(-1), 2)));
+        paged.push(...(await store.endpoints.active(paged.at(-1), 2)));
       }
       assert.deepEqual(paged, all);
-      assert.deepEqual(await store.activePushEndpoints(paged.at(-1), 2), []);
+      assert.deepEqual(await store.endpoints.active(paged.at(-1), 2), []);
     });
 
     it("leave the list when they are disabled, and the next page is found without them", async () => {
@@ -117,11 +117,11 @@ function describeEndpoints(open: OpenStore): void {
       const first = await storedEndpoint(store, { agentId: "a@host" as AgentId });
       const second = await storedEndpoint(store, { agentId: "b@host" as AgentId });
       await commit(store, { pushEndpoints: [{ ...first, state: "disabled" }] });
-      assert.deepEqual(await store.activePushEndpoints(undefined, 10), [second]);
-      assert.deepEqual(await store.activePushEndpoints(first, 10), [second]);
-      assert.deepEqual(await store.activePushEndpoints(second, 10), []);
+      assert.deepEqual(await store.endpoints.active(undefined, 10), [second]);
+      assert.deepEqual(await store.endpoints.active(first, 10), [second]);
+      assert.deepEqual(await store.endpoints.active(second, 10), []);
       await commit(store, { pushEndpoints: [{ ...first, version: 2 }] });
-      assert.equal((await store.activePushEndpoints(undefined, 10)).length, 2);
+      assert.equal((await store.endpoints.active(undefined, 10)).length, 2);
     });
 
     it("wake the readers of their topic, once they can be read, whatever the tenant", async () => {
@@ -131,7 +131,7 @@ function describeEndpoints(open: OpenStore): void {
       const endpoint = aNewPushEndpoint({ tenant: OTHER_TENANT });
       await commit(store, { tenant: OTHER_TENANT, pushEndpoints: [endpoint] });
       assert.equal(await woken, true);
-      const stored = await store.pushEndpoint(OTHER_TENANT, ZHIWEI);
+      const stored = await store.endpoints.get(OTHER_TENANT, ZHIWEI);
       assert.ok(stored);
       await commit(store, { tenant: OTHER_TENANT, pushEndpoints: [{ ...stored, state: "disabled" }] });
       assert.equal(await watch.changed({ timeoutMs: LONG_MS }), true);
@@ -154,11 +154,11 @@ function describeEndpoints(open: OpenStore): void {
       }
       const found: PushEndpoint[] = [];
       for (let isOver = false; !isOver;) {
-        const [next] = await store.leftPushEndpoints(found.at(-1), 1);
+        const [next] = await store.endpoints.left(found.at(-1), 1);
         if (next === undefined) isOver = true;
         else found.push(next);
       }
-      assert.deepEqual(await store.leftPushEndpoints(undefined, 10), found);
+      assert.deepEqual(await store.endpoints.left(undefined, 10), found);
       const names = found.map(({ tenant, agentId }) => [tenant, agentId]);
       const expected = [TENANT, OTHER_TENANT].toSorted().flatMap((tenant) => [
         [tenant, LULU],
@@ -178,7 +178,7 @@ function describeEndpoints(open: OpenStore): void {
       await storedPush(store);
       await commit(store, { pushProgress: [{ ...endpoint, afterPosition: 5 }] });
       assert.equal(await watch.changed({ timeoutMs: 0 }), false);
-      const moved = await store.pushEndpoint(TENANT, ZHIWEI);
+      const moved = await store.endpoints.get(TENANT, ZHIWEI);
       assert.equal(moved?.afterPosition, 5);
       assert.equal(await clashOf(store, { pushProgress: [endpoint] }), "push_endpoint");
       await commit(store, { pushEndpoints: [moved] });
@@ -198,11 +198,11 @@ function describePushRecords(open: OpenStore): void {
         const message = await send(store);
         const [plain, full] = [pushOf(message), pushOf(message, { ...said, state, version: 1 })];
         await commit(store, { pushes: [plain] });
-        assert.deepEqual(await store.push(TENANT, message.id), { ...plain, version: 1 });
+        assert.deepEqual(await store.pushes.get(TENANT, message.id), { ...plain, version: 1 });
         await commit(store, { pushes: [full] });
-        assert.deepEqual(await store.push(TENANT, message.id), { ...full, version: 2 });
+        assert.deepEqual(await store.pushes.get(TENANT, message.id), { ...full, version: 2 });
       }
-      assert.equal(await store.push(TENANT, "unknown"), undefined);
+      assert.equal(await store.pushes.get(TENANT, "unknown"), undefined);
     });
 
     it("are changed by version, so that only one of two writers wins", async () => {
@@ -213,7 +213,7 @@ function describePushRecords(open: OpenStore): void {
         clashOf(store, { pushes: [{ ...before, state: "failed", nextAtMs: null }] }),
       ]);
       assert.deepEqual(outcomes, ["none, it was committed", "push"]);
-      const after = await store.push(TENANT, before.messageId);
+      const after = await store.pushes.get(TENANT, before.messageId);
       assert.deepEqual([after?.state, after?.version], ["delivered", 2]);
       assert.equal(await clashOf(store, { pushes: [{ ...before, version: 0 }] }), "push");
     });
@@ -223,7 +223,7 @@ function describePushRecords(open: OpenStore): void {
       assert.equal(await clashOf(store, { pushes: [pushOf(aNewMessage())] }), "push");
       const message = await send(store);
       await settle(store, message.id);
-      await store.retireMessages(TENANT, [message.id], NOON_MS);
+      await store.retention.retireMessages(TENANT, [message.id], NOON_MS);
       assert.equal(await clashOf(store, { pushes: [pushOf(message)] }), "push");
       const foreign = await send(store, { tenant: OTHER_TENANT });
       assert.equal(await clashOf(store, { pushes: [pushOf(foreign, { tenant: TENANT })] }), "push");
@@ -235,8 +235,8 @@ function describePushRecords(open: OpenStore): void {
       const sent = aSend();
       const push = pushOf(sent.messages[0]);
       await commit(store, { ...sent, pushes: [push], pushEndpoints: [{ ...endpoint, afterPosition: 5 }] });
-      assert.ok(await store.push(TENANT, push.messageId));
-      assert.equal((await store.pushEndpoint(TENANT, ZHIWEI))?.afterPosition, 5);
+      assert.ok(await store.pushes.get(TENANT, push.messageId));
+      assert.equal((await store.endpoints.get(TENANT, ZHIWEI))?.afterPosition, 5);
     });
 
     for (const clash of ["push", "push_endpoint", "nonce", "message_id"] as const) {
@@ -246,7 +246,7 @@ function describePushRecords(open: OpenStore): void {
         const fresh = { ...nonce, nonce: "没用过" };
         const endpoint = await storedEndpoint(store);
         const existing = await storedPush(store);
-        const stored = await store.message(TENANT, existing.messageId);
+        const stored = await store.messages.get(TENANT, existing.messageId);
         assert.ok(stored);
         await commit(store, { nonces: [nonce] });
         const sent = aSend();
@@ -258,7 +258,7 @@ function describePushRecords(open: OpenStore): void {
           nonce: { nonces: [fresh, nonce] },
           message_id: { messages: [message, stored] },
         };
-        const head = await store.chainHead(TENANT);
+        const head = await store.journal.head(TENANT);
         const changes: Changes = {
           ...sent,
           events: [anEvent({ messageId: message.id })],
@@ -269,12 +269,12 @@ function describePushRecords(open: OpenStore): void {
           ...bad[clash],
         };
         assert.equal(await clashOf(store, changes), clash);
-        assert.deepEqual(await store.pushEndpoint(TENANT, ZHIWEI), endpoint);
-        assert.deepEqual(await store.push(TENANT, existing.messageId), existing);
-        assert.deepEqual(await store.pushAttempts(TENANT, existing.messageId, 100), []);
-        assert.equal(await store.push(TENANT, message.id), undefined);
+        assert.deepEqual(await store.endpoints.get(TENANT, ZHIWEI), endpoint);
+        assert.deepEqual(await store.pushes.get(TENANT, existing.messageId), existing);
+        assert.deepEqual(await store.pushes.attempts(TENANT, existing.messageId, 100), []);
+        assert.equal(await store.pushes.get(TENANT, message.id), undefined);
         assert.deepEqual(await readIds(store), [existing.messageId]);
-        assert.deepEqual(await store.chainHead(TENANT), head);
+        assert.deepEqual(await store.journal.head(TENANT), head);
         await commit(store, { nonces: [fresh] });
       });
     }
@@ -311,8 +311,8 @@ function describeDuePushes(open: OpenStore): void {
       assert.deepEqual(await dueIds(store), due);
       assert.deepEqual(await dueIds(store, NOON_MS, 2), due.slice(0, 2));
       assert.deepEqual(await dueIds(store, NOON_MS + 1), [...due, future.messageId]);
-      assert.deepEqual(await store.duePushes(TENANT, LULU, NOON_MS + 1, 10), []);
-      assert.deepEqual((await store.duePushes(TENANT, ZHIWEI, NOON_MS, 1))[0], early);
+      assert.deepEqual(await store.pushes.due(TENANT, LULU, NOON_MS + 1, 10), []);
+      assert.deepEqual((await store.pushes.due(TENANT, ZHIWEI, NOON_MS, 1))[0], early);
     });
 
     it("come in the order of their mailbox where they are due at the same time, whatever their ids", async () => {
@@ -331,8 +331,8 @@ function describeDuePushes(open: OpenStore): void {
       const push = await storedPush(store);
       await commit(store, { pushes: [{ ...push, state: "failed", attempts: 4, nextAtMs: null }] });
       assert.deepEqual(await dueIds(store), []);
-      assert.equal(await store.countPendingPushes(TENANT, ZHIWEI), 0);
-      const failed = await store.push(TENANT, push.messageId);
+      assert.equal(await store.pushes.countPending(TENANT, ZHIWEI), 0);
+      const failed = await store.pushes.get(TENANT, push.messageId);
       assert.ok(failed);
       await commit(store, {
         pushes: [{ ...failed, state: "pending", attemptsBefore: 4, nextAtMs: NOON_MS }],
@@ -342,13 +342,13 @@ function describeDuePushes(open: OpenStore): void {
 
     it("are counted for each agent", async () => {
       await using store = await open();
-      assert.equal(await store.countPendingPushes(TENANT, ZHIWEI), 0);
+      assert.equal(await store.pushes.countPending(TENANT, ZHIWEI), 0);
       const first = await storedPush(store, { nextAtMs: NOON_MS + 5 });
       await storedPush(store, { nextAtMs: NOON_MS + 9 });
       await storedPush(store, { nextAtMs: NOON_MS + 1 }, { recipient: LULU });
-      assert.equal(await store.countPendingPushes(TENANT, ZHIWEI), 2);
+      assert.equal(await store.pushes.countPending(TENANT, ZHIWEI), 2);
       await commit(store, { pushes: [{ ...first, nextAtMs: NOON_MS + 30 }] });
-      assert.equal(await store.countPendingPushes(TENANT, LULU), 1);
+      assert.equal(await store.pushes.countPending(TENANT, LULU), 1);
     });
   });
 }

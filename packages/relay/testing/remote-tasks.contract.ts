@@ -52,7 +52,7 @@ async function stored(store: RelayStore, said: Partial<RemoteTask> = {}): Promis
   const remote = aRemoteTask(said);
   const { tenant, taskId: id } = remote;
   await commit(store, { tenant, tasks: [aNewTask({ tenant, id })], remoteTasks: [remote] });
-  const found = await store.remoteTask(tenant, id);
+  const found = await store.remoteTasks.get(tenant, id);
   assert.ok(found);
   return found;
 }
@@ -76,12 +76,12 @@ export function describeRemoteTasks(open: OpenStore): void {
       });
       const { version, ...fields } = full;
       assert.equal(version, 1);
-      assert.deepEqual(await store.remoteTask(TENANT, full.taskId), full);
+      assert.deepEqual(await store.remoteTasks.get(TENANT, full.taskId), full);
       assert.deepEqual(fields.answer, { refused: "不做" });
       assert.deepEqual([fields.agentId, fields.requester], [FAR, ZHIWEI]);
       assert.deepEqual([fields.dialect, fields.a2aTenant], ["0.3", "租户"]);
-      assert.equal(await store.remoteTask(OTHER_TENANT, full.taskId), undefined);
-      assert.equal(await store.remoteTask(TENANT, "unknown"), undefined);
+      assert.equal(await store.remoteTasks.get(OTHER_TENANT, full.taskId), undefined);
+      assert.equal(await store.remoteTasks.get(TENANT, "unknown"), undefined);
     });
 
     it("are changed by version, and a stale change is refused", async () => {
@@ -89,7 +89,7 @@ export function describeRemoteTasks(open: OpenStore): void {
       const before = await stored(store);
       await commit(store, { remoteTasks: [{ ...before, nextAtMs: null, remoteTaskId: "另一个" }] });
       const changed = { ...before, nextAtMs: null, remoteTaskId: "另一个", version: 2 };
-      assert.deepEqual(await store.remoteTask(TENANT, before.taskId), changed);
+      assert.deepEqual(await store.remoteTasks.get(TENANT, before.taskId), changed);
       assert.equal(await clashOf(store, { remoteTasks: [before] }), "remote_task");
       assert.equal(await clashOf(store, { remoteTasks: [{ ...before, version: 0 }] }), "remote_task");
     });
@@ -102,9 +102,9 @@ export function describeRemoteTasks(open: OpenStore): void {
       const task = aNewTask({ id, messageId: message.id, state: "completed" });
       await commit(store, { tasks: [task], remoteTasks: [aRemoteTask({ taskId: id })] });
       await settle(store, message.id);
-      await store.retireMessages(TENANT, [message.id], NOON_MS);
-      assert.equal(await store.task(TENANT, id), undefined);
-      assert.equal(await store.remoteTask(TENANT, id), undefined);
+      await store.retention.retireMessages(TENANT, [message.id], NOON_MS);
+      assert.equal(await store.tasks.get(TENANT, id), undefined);
+      assert.equal(await store.remoteTasks.get(TENANT, id), undefined);
     });
 
     it("are listed by their time, the first ones of every tenant, however many another one has", async () => {
@@ -115,13 +115,13 @@ export function describeRemoteTasks(open: OpenStore): void {
       const others = await stored(store, { nextAtMs: NOON_MS + 9, tenant: OTHER_TENANT });
       await stored(store, { nextAtMs: null });
       const timed = async (limit: number): Promise<readonly string[]> =>
-        (await store.timedRemoteTasks({ limit, fullOrigins: new Map() }))
+        (await store.remoteTasks.timed({ limit, fullOrigins: new Map() }))
           .toSorted((one, other) => one.nextAtMs - other.nextAtMs)
           .map(({ taskId }) => taskId);
       const ids = [first, second, late, others].map(({ taskId }) => taskId);
       assert.deepEqual(await timed(10), ids);
       assert.deepEqual(await timed(1), [first.taskId, others.taskId]);
-      const listed = await store.timedRemoteTasks({ limit: 1, fullOrigins: new Map() });
+      const listed = await store.remoteTasks.timed({ limit: 1, fullOrigins: new Map() });
       const shown = listed.find(({ tenant }) => tenant === TENANT);
       assert.deepEqual(shown, {
         tenant: TENANT,
@@ -141,7 +141,7 @@ export function describeRemoteTasks(open: OpenStore): void {
       const moved = await stored(store, busy);
       await commit(store, { remoteTasks: [{ ...moved, url: "https://new.example/" }] });
       const fullOrigins = new Map([[TENANT, ["https://busy.example:8443", "https://other.example"]]]);
-      const timed = await store.timedRemoteTasks({ limit: 2, fullOrigins });
+      const timed = await store.remoteTasks.timed({ limit: 2, fullOrigins });
       assert.deepEqual(
         timed.map(({ taskId }) => taskId).toSorted(),
         [other.taskId, others.taskId, moved.taskId].toSorted(),
@@ -153,11 +153,11 @@ export function describeRemoteTasks(open: OpenStore): void {
       const url = "https://agent.example/rpc";
       const whose = { tenant: TENANT, agentId: ZHIWEI, requester: LULU, sinceMs: 0 };
       const query = { ...whose, threadId: "话题", url };
-      assert.equal(await store.remoteContextId(query), undefined);
+      assert.equal(await store.remoteTasks.contextId(query), undefined);
       await stored(store, { remoteContextId: "旧" });
       await stored(store, { remoteContextId: "新" });
       await stored(store, { remoteContextId: null });
-      assert.equal(await store.remoteContextId(query), "新");
+      assert.equal(await store.remoteTasks.contextId(query), "新");
       const others = [
         { tenant: OTHER_TENANT },
         { agentId: LULU },
@@ -167,7 +167,7 @@ export function describeRemoteTasks(open: OpenStore): void {
         { url: "https://b.example/" },
       ];
       for (const other of others)
-        assert.equal(await store.remoteContextId({ ...query, ...other }), undefined);
+        assert.equal(await store.remoteTasks.contextId({ ...query, ...other }), undefined);
     });
 
     it("wake the readers of their topic for answers, and for nothing else", async () => {
@@ -187,12 +187,12 @@ export function describeRemoteTasks(open: OpenStore): void {
       const ids = ["http://a.example/", "https://b.example/", "https", "http:c", "httpz@host", "a@https"];
       const agents = ids.map((id) => aNewAgent({ id: id as AgentId }));
       await commit(store, { agents });
-      assert.equal(await store.countRemoteAgents(TENANT), 2);
-      assert.equal(await store.countRemoteAgents(OTHER_TENANT), 0);
-      const gone = (await store.agent(TENANT, "https://b.example/" as AgentId))?.agent;
+      assert.equal(await store.agents.countRemote(TENANT), 2);
+      assert.equal(await store.agents.countRemote(OTHER_TENANT), 0);
+      const gone = (await store.agents.get(TENANT, "https://b.example/" as AgentId))?.agent;
       assert.ok(gone);
       await commit(store, { agents: [{ ...gone, removedAtMs: NOON_MS }] });
-      assert.equal(await store.countRemoteAgents(TENANT), 1);
+      assert.equal(await store.agents.countRemote(TENANT), 1);
     });
   });
 }

@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import type { RelayStore } from "../src/core/ports/relay-store.ts";
 import type { CachedResult } from "../src/core/ports/tasks.ts";
 import { NOON_MS } from "./fake-clock.ts";
-import { aCachedResult, commit, type OpenStore, OTHER_TENANT, TENANT } from "./store-builders.ts";
+import { aCachedResult, commit, type OpenStore, OTHER_TENANT, TENANT, expiryAt } from "./store-builders.ts";
 
 /** More results than any test stores that sets no limit. */
 const KEPT_MAX = 1_000;
@@ -17,7 +17,7 @@ async function cachedTask(
   resultKey: string,
   tenant = TENANT,
 ): Promise<string | undefined> {
-  return (await store.cachedResult(tenant, resultKey, NOON_MS))?.taskId;
+  return (await store.tasks.cachedResult(tenant, resultKey, NOON_MS))?.taskId;
 }
 
 export function describeResultCache(open: OpenStore): void {
@@ -32,16 +32,16 @@ export function describeResultCache(open: OpenStore): void {
       });
       const plain = aCachedResult({ resultKey: "plain", text: "", parts: null, artifacts: [] });
       await commit(store, { cachedResults: [full, plain] });
-      assert.deepEqual(await store.cachedResult(TENANT, "问题", NOON_MS), full);
-      assert.deepEqual(await store.cachedResult(TENANT, "plain", NOON_MS), plain);
-      assert.equal(await store.cachedResult(TENANT, "另一个问题", NOON_MS), undefined);
+      assert.deepEqual(await store.tasks.cachedResult(TENANT, "问题", NOON_MS), full);
+      assert.deepEqual(await store.tasks.cachedResult(TENANT, "plain", NOON_MS), plain);
+      assert.equal(await store.tasks.cachedResult(TENANT, "另一个问题", NOON_MS), undefined);
     });
 
     it("answer until the very millisecond they expire", async () => {
       await using store = await open();
       await put(store, { resultKey: "k", expiresAtMs: NOON_MS + 10 });
-      assert.ok(await store.cachedResult(TENANT, "k", NOON_MS + 9));
-      assert.equal(await store.cachedResult(TENANT, "k", NOON_MS + 10), undefined);
+      assert.ok(await store.tasks.cachedResult(TENANT, "k", NOON_MS + 9));
+      assert.equal(await store.tasks.cachedResult(TENANT, "k", NOON_MS + 10), undefined);
     });
 
     it("are replaced by a newer result", async () => {
@@ -49,7 +49,7 @@ export function describeResultCache(open: OpenStore): void {
       await put(store, { resultKey: "k", taskId: "一", parts: [{ text: "旧" }], expiresAtMs: NOON_MS });
       const newer = aCachedResult({ resultKey: "k", taskId: "二", text: "新", parts: null });
       await commit(store, { cachedResults: [newer] });
-      assert.deepEqual(await store.cachedResult(TENANT, "k", NOON_MS), newer);
+      assert.deepEqual(await store.tasks.cachedResult(TENANT, "k", NOON_MS), newer);
     });
 
     it("are removed once they expire, however many there are", async () => {
@@ -59,10 +59,13 @@ export function describeResultCache(open: OpenStore): void {
         expiresAtMs: NOON_MS,
       }));
       await put(store, ...over, { resultKey: "good", taskId: "好", expiresAtMs: NOON_MS + 1 });
-      assert.equal(await store.forgetCachedResults(NOON_MS, KEPT_MAX), 250);
-      assert.equal(await store.cachedResult(TENANT, "over-7", 0), undefined);
+      assert.equal(
+        await store.retention.forgetExpired(expiryAt(NOON_MS, { cachedResultsMax: KEPT_MAX })),
+        250,
+      );
+      assert.equal(await store.tasks.cachedResult(TENANT, "over-7", 0), undefined);
       assert.equal(await cachedTask(store, "good"), "好");
-      assert.equal(await store.forgetCachedResults(NOON_MS, KEPT_MAX), 0);
+      assert.equal(await store.retention.forgetExpired(expiryAt(NOON_MS, { cachedResultsMax: KEPT_MAX })), 0);
     });
 
     it("are removed beyond the number that is kept, the oldest of each tenant", async () => {
@@ -74,7 +77,7 @@ export function describeResultCache(open: OpenStore): void {
       }));
       const theirs = many.slice(-3).map((each) => ({ ...each, tenant: OTHER_TENANT }));
       await put(store, ...many, ...theirs);
-      assert.equal(await store.forgetCachedResults(NOON_MS, 2), 149);
+      assert.equal(await store.retention.forgetExpired(expiryAt(NOON_MS, { cachedResultsMax: 2 })), 149);
       assert.deepEqual(
         [await cachedTask(store, "k-0"), await cachedTask(store, "k-1"), await cachedTask(store, "k-2")],
         ["t-0", "t-1", undefined],

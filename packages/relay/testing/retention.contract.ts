@@ -15,12 +15,13 @@ import {
   settle,
   TENANT,
   ZHIWEI,
+  expiryAt,
 } from "./store-builders.ts";
 
 const LATER_MS = NOON_MS + 1_000;
 
 async function retirable(store: RelayStore, limit = 10, beforeMs = LATER_MS): Promise<readonly string[]> {
-  return (await store.retirableMessages(TENANT, beforeMs, limit)).map(({ messageId }) => messageId);
+  return (await store.retention.messages(TENANT, beforeMs, limit)).map(({ messageId }) => messageId);
 }
 
 export function describeRetention(open: OpenStore): void {
@@ -44,9 +45,9 @@ export function describeRetention(open: OpenStore): void {
       for (const id of ids) await settle(store, id);
       assert.deepEqual(await retirable(store, 2), ids.slice(0, 2));
       assert.deepEqual(await retirable(store, 2), ids.slice(0, 2));
-      await store.retireMessages(TENANT, ids.slice(0, 2), LATER_MS);
+      await store.retention.retireMessages(TENANT, ids.slice(0, 2), LATER_MS);
       assert.deepEqual(await retirable(store, 2), ids.slice(2));
-      await store.retireMessages(TENANT, ids.slice(2), LATER_MS);
+      await store.retention.retireMessages(TENANT, ids.slice(2), LATER_MS);
       assert.deepEqual(await retirable(store, 2), []);
     });
 
@@ -56,7 +57,7 @@ export function describeRetention(open: OpenStore): void {
       const young = await send(store);
       await settle(store, young.id);
       assert.deepEqual(await retirable(store), [young.id]);
-      await store.retireMessages(TENANT, [young.id], LATER_MS);
+      await store.retention.retireMessages(TENANT, [young.id], LATER_MS);
       await settle(store, old.id);
       assert.deepEqual(await retirable(store), [old.id]);
     });
@@ -76,7 +77,7 @@ export function describeRetention(open: OpenStore): void {
       await commit(store, { tasks: [{ ...task, messageId: id }] });
       await settle(store, id);
       assert.deepEqual(await retirable(store), []);
-      const stored = await store.task(TENANT, task.id);
+      const stored = await store.tasks.get(TENANT, task.id);
       assert.ok(stored);
       await commit(store, { tasks: [{ ...stored, state: "completed" }] });
       assert.deepEqual(await retirable(store), [id]);
@@ -88,15 +89,15 @@ export function describeRetention(open: OpenStore): void {
       await commit(store, { messages: [message] });
       assert.deepEqual(await retirable(store, 10, NOON_MS), []);
       assert.deepEqual(await retirable(store), [message.id]);
-      await store.retireMessages(TENANT, [message.id], LATER_MS);
-      assert.equal(await store.message(TENANT, message.id), undefined);
+      await store.retention.retireMessages(TENANT, [message.id], LATER_MS);
+      assert.equal(await store.messages.get(TENANT, message.id), undefined);
     });
 
     it("writes a line that a person can read", async () => {
       await using store = await open();
       const { id } = await send(store);
       await settle(store, id);
-      const [first] = await store.retirableMessages(TENANT, LATER_MS, 1);
+      const [first] = await store.retention.messages(TENANT, LATER_MS, 1);
       const line = JSON.parse(JSON.stringify(first?.line)) as Record<string, Record<string, unknown>>;
       assert.deepEqual(line["message"], { id, body: "知微你好" });
       assert.equal(line["delivery"]?.["state"], "acknowledged");
@@ -118,23 +119,23 @@ export function describeRetention(open: OpenStore): void {
       });
       await settle(store, id);
       await settle(store, answer.id);
-      await store.retireMessages(TENANT, [answer.id], LATER_MS);
-      assert.ok(await store.task(TENANT, taskId));
-      await store.retireMessages(TENANT, [id, "unknown"], LATER_MS);
-      assert.equal(await store.message(TENANT, id), undefined);
-      assert.equal(await store.delivery(TENANT, id), undefined);
-      assert.equal(await store.task(TENANT, taskId), undefined);
-      assert.deepEqual(await store.artifacts(TENANT, taskId), []);
+      await store.retention.retireMessages(TENANT, [answer.id], LATER_MS);
+      assert.ok(await store.tasks.get(TENANT, taskId));
+      await store.retention.retireMessages(TENANT, [id, "unknown"], LATER_MS);
+      assert.equal(await store.messages.get(TENANT, id), undefined);
+      assert.equal(await store.deliveries.get(TENANT, id), undefined);
+      assert.equal(await store.tasks.get(TENANT, taskId), undefined);
+      assert.deepEqual(await store.tasks.artifacts(TENANT, taskId), []);
       const steps = { tenant: TENANT, taskId, afterN: 0, withArtifacts: true, limit: 9, bytesMax: 999 };
-      assert.deepEqual((await store.taskUpdates(steps)).updates, []);
+      assert.deepEqual((await store.tasks.updates(steps)).updates, []);
     });
 
     it("keeps what is open", async () => {
       await using store = await open();
       const { id } = await send(store);
-      await store.retireMessages(TENANT, [id], LATER_MS);
-      assert.ok(await store.message(TENANT, id));
-      assert.equal(await store.countOpen(TENANT, ZHIWEI), 1);
+      await store.retention.retireMessages(TENANT, [id], LATER_MS);
+      assert.ok(await store.messages.get(TENANT, id));
+      assert.equal(await store.deliveries.countOpen(TENANT, ZHIWEI), 1);
     });
 
     it("keeps the events and the send keys of a retired message", async () => {
@@ -143,10 +144,10 @@ export function describeRetention(open: OpenStore): void {
       const [message] = sent.messages;
       await commit(store, { ...sent, sendKeys: [sendKeyOf(message, "一"), sendKeyOf(message, "二")] });
       await settle(store, message.id);
-      await store.retireMessages(TENANT, [message.id], LATER_MS);
-      assert.equal((await store.eventsOfMessage(TENANT, message.id)).length, 1);
+      await store.retention.retireMessages(TENANT, [message.id], LATER_MS);
+      assert.equal((await store.journal.ofMessage(TENANT, message.id)).length, 1);
       for (const key of ["一", "二"]) {
-        assert.deepEqual(await store.sendKey(TENANT, LULU, ZHIWEI, key), sendKeyOf(message, key));
+        assert.deepEqual(await store.messages.sendKey(TENANT, LULU, ZHIWEI, key), sendKeyOf(message, key));
       }
     });
 
@@ -162,13 +163,16 @@ export function describeRetention(open: OpenStore): void {
         await commit(store, { ...sent, sendKeys: [sendKeyOf(message, key)] });
         await settle(store, message.id);
         const atMs = goneAtMs.get(key);
-        if (atMs !== undefined) await store.retireMessages(TENANT, [message.id], atMs);
+        if (atMs !== undefined) await store.retention.retireMessages(TENANT, [message.id], atMs);
       }
-      assert.equal(await store.forgetSendKeys(LATER_MS), 0);
-      assert.equal(await store.forgetSendKeys(LATER_MS + 1), 1);
-      assert.equal(await store.sendKey(TENANT, LULU, ZHIWEI, "early"), undefined);
-      assert.equal(await store.forgetSendKeys(LATER_MS + 1_000), 1);
-      assert.ok(await store.sendKey(TENANT, LULU, ZHIWEI, "present"));
+      assert.equal(await store.retention.forgetExpired(expiryAt(0, { sendKeysBeforeMs: LATER_MS })), 0);
+      assert.equal(await store.retention.forgetExpired(expiryAt(0, { sendKeysBeforeMs: LATER_MS + 1 })), 1);
+      assert.equal(await store.messages.sendKey(TENANT, LULU, ZHIWEI, "early"), undefined);
+      assert.equal(
+        await store.retention.forgetExpired(expiryAt(0, { sendKeysBeforeMs: LATER_MS + 1_000 })),
+        1,
+      );
+      assert.ok(await store.messages.sendKey(TENANT, LULU, ZHIWEI, "present"));
     });
   });
 }

@@ -4,7 +4,7 @@ import type { CapabilityRecord, KeyRecord } from "../src/core/ports/access.ts";
 import { DEFAULT_TENANT } from "../src/core/access/principal.ts";
 import type { AgentRecord } from "../src/core/ports/agents.ts";
 import type { Changes, RelayStore } from "../src/core/ports/relay-store.ts";
-import type { EventDraft } from "../src/core/ports/journal.ts";
+import type { EventDraft, ExpiryTimes } from "../src/core/ports/journal.ts";
 import type {
   DeliveryRecord,
   MailboxLeaseQuery,
@@ -202,7 +202,7 @@ export async function storedPush(
 ): Promise<PushRecord> {
   const message = await send(store, fields);
   await commit(store, { tenant: message.tenant, pushes: [pushOf(message, said)] });
-  const stored = await store.push(message.tenant, message.id);
+  const stored = await store.pushes.get(message.tenant, message.id);
   assert.ok(stored);
   return stored;
 }
@@ -311,7 +311,7 @@ export async function storedDelivery(
   messageId: string,
   tenant = TENANT,
 ): Promise<DeliveryRecord> {
-  const delivery = await store.delivery(tenant, messageId);
+  const delivery = await store.deliveries.get(tenant, messageId);
   assert.ok(delivery, `there is no delivery of ${messageId}`);
   return delivery;
 }
@@ -346,7 +346,7 @@ export function lease(
     leaseExpiresAtMs: null,
     ...said,
   };
-  return store.lease(query, eventAbout("message.leased", nowMs));
+  return store.deliveries.lease(query, eventAbout("message.leased", nowMs));
 }
 
 /** All deliveries that an operator can list. */
@@ -364,7 +364,7 @@ export async function queueIds(
   store: RelayStore,
   said: Partial<QueueFilter> = {},
 ): Promise<readonly string[]> {
-  return (await store.queue({ ...QUEUE, ...said })).map(({ delivery }) => delivery.messageId);
+  return (await store.deliveries.queue({ ...QUEUE, ...said })).map(({ delivery }) => delivery.messageId);
 }
 
 /** All of the mailbox. */
@@ -382,9 +382,14 @@ export async function readIds(
   store: RelayStore,
   said: Partial<MailboxReadQuery> = {},
 ): Promise<readonly string[]> {
-  return idsOf(await store.availableMessages({ ...READ, ...said }));
+  return idsOf(await store.deliveries.available({ ...READ, ...said }));
 }
 
 export function idsOf(messages: readonly MailboxMessage[]): readonly string[] {
   return messages.map(({ message }) => message.id);
+}
+
+/** Removes what expires by time alone; without `said` no send key and no surplus of cached results. */
+export function expiryAt(nowMs: number, said: Partial<ExpiryTimes> = {}): ExpiryTimes {
+  return { nowMs, sendKeysBeforeMs: 0, cachedResultsMax: Number.MAX_SAFE_INTEGER, ...said };
 }

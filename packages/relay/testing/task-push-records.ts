@@ -35,7 +35,7 @@ export async function storedTask(store: RelayStore, said: Partial<TaskRecord> = 
   const { tenant, id } = task;
   const { id: messageId } = await send(store, { tenant, taskId: id });
   await commit(store, { tenant, tasks: [{ ...task, messageId }] });
-  const stored = await store.task(tenant, id);
+  const stored = await store.tasks.get(tenant, id);
   assert.ok(stored);
   return stored;
 }
@@ -47,7 +47,7 @@ export async function storedTaskPush(
   const config = aNewTaskPush(said);
   const { tenant, taskId, id } = config;
   await commit(store, { tenant, taskPushes: [config] });
-  const stored = await store.taskPush(tenant, taskId, id);
+  const stored = await store.taskPushes.get(tenant, taskId, id);
   assert.ok(stored);
   return stored;
 }

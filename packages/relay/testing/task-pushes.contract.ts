@@ -23,7 +23,7 @@ const FAR_MS = NOON_MS + 1_000_000;
 const MANY = { ofOwner: 100, ofReceiver: 100 };
 
 async function dueIds(store: RelayStore, nowMs = NOON_MS, share = MANY): Promise<readonly string[]> {
-  return (await store.dueTaskPushes(nowMs, share)).due.map(({ id }) => id);
+  return (await store.taskPushes.due(nowMs, share)).due.map(({ id }) => id);
 }
 
 export function describeTaskPushes(open: OpenStore): void {
@@ -50,10 +50,10 @@ export function describeTaskPushes(open: OpenStore): void {
       );
       await commit(store, { taskPushes: all });
       const stored = all.toReversed().map((config) => ({ ...config, version: 1 }));
-      assert.deepEqual(await store.taskPushes(TENANT, taskId), stored);
-      assert.deepEqual(await store.taskPush(TENANT, taskId, "配置-9"), stored.at(-1));
-      assert.equal(await store.taskPush(TENANT, taskId, "没有"), undefined);
-      assert.deepEqual(await store.taskPushes(TENANT, "unknown"), []);
+      assert.deepEqual(await store.taskPushes.ofTask(TENANT, taskId), stored);
+      assert.deepEqual(await store.taskPushes.get(TENANT, taskId, "配置-9"), stored.at(-1));
+      assert.equal(await store.taskPushes.get(TENANT, taskId, "没有"), undefined);
+      assert.deepEqual(await store.taskPushes.ofTask(TENANT, "unknown"), []);
     });
 
     it("are changed by version, so that only one of two writers wins", async () => {
@@ -65,7 +65,7 @@ export function describeTaskPushes(open: OpenStore): void {
         clashOf(store, { taskPushes: [{ ...before, afterN: 2 }] }),
       ]);
       assert.deepEqual(outcomes, ["none, it was committed", "task_push"]);
-      const after = await store.taskPush(TENANT, taskId, before.id);
+      const after = await store.taskPushes.get(TENANT, taskId, before.id);
       assert.deepEqual(after, { ...before, afterN: 1, url: "https://one.example/", version: 2 });
       assert.equal(await clashOf(store, { taskPushes: [{ ...before, version: 0 }] }), "task_push");
       const unknown = aNewTaskPush({ taskId, version: 1 });
@@ -87,7 +87,7 @@ export function describeTaskPushes(open: OpenStore): void {
         ),
       );
       assert.equal(outcomes.filter((outcome) => outcome === "task_push").length, 3);
-      assert.equal((await store.taskPushes(TENANT, taskId)).length, LIMITS.pushConfigsOfTaskMax);
+      assert.equal((await store.taskPushes.ofTask(TENANT, taskId)).length, LIMITS.pushConfigsOfTaskMax);
       await storedTaskPush(store, { taskId, owner: ZHIWEI });
     });
 
@@ -97,11 +97,11 @@ export function describeTaskPushes(open: OpenStore): void {
       const [gone, kept] = [await storedTaskPush(store, { taskId }), await storedTaskPush(store, { taskId })];
       await commit(store, { forgottenTaskPushes: [gone, { ...gone, id: "没有" }] });
       await commit(store, { forgottenTaskPushes: [gone] });
-      assert.deepEqual(await store.taskPushes(TENANT, taskId), [kept]);
+      assert.deepEqual(await store.taskPushes.ofTask(TENANT, taskId), [kept]);
       // The progress of a sender does not bring it back.
       assert.equal(await clashOf(store, { taskPushes: [{ ...gone, afterN: 1 }] }), "task_push");
       await commit(store, { taskPushes: [{ ...gone, version: 0 }] });
-      assert.equal((await store.taskPushes(TENANT, taskId)).length, 2);
+      assert.equal((await store.taskPushes.ofTask(TENANT, taskId)).length, 2);
     });
 
     it("write nothing at all when another caller was faster", async () => {
@@ -115,9 +115,9 @@ export function describeTaskPushes(open: OpenStore): void {
         taskPushes: [aNewTaskPush({ taskId: task.id, version: 4 })],
       };
       assert.equal(await clashOf(store, changes), "task_push");
-      assert.deepEqual(await store.taskPushes(TENANT, task.id), [before]);
+      assert.deepEqual(await store.taskPushes.ofTask(TENANT, task.id), [before]);
       assert.deepEqual(await dueIds(store, FAR_MS), []);
-      assert.equal((await store.task(TENANT, task.id))?.updateCount, 0);
+      assert.equal((await store.tasks.get(TENANT, task.id))?.updateCount, 0);
     });
 
     it("are removed with their task when it is retired, and with no other", async () => {
@@ -129,12 +129,12 @@ export function describeTaskPushes(open: OpenStore): void {
       for (const { id: taskId } of [gone, kept]) await storedTaskPush(store, { taskId, nextAtMs: NOON_MS });
       const later = await send(store, { taskId: gone.id });
       for (const id of [gone.messageId, kept.messageId, later.id]) await settle(store, id);
-      await store.retireMessages(TENANT, [later.id], NOON_MS);
-      assert.equal((await store.taskPushes(TENANT, gone.id)).length, 1);
-      await store.retireMessages(TENANT, [gone.messageId], NOON_MS);
-      assert.deepEqual(await store.taskPushes(TENANT, gone.id), []);
+      await store.retention.retireMessages(TENANT, [later.id], NOON_MS);
+      assert.equal((await store.taskPushes.ofTask(TENANT, gone.id)).length, 1);
+      await store.retention.retireMessages(TENANT, [gone.messageId], NOON_MS);
+      assert.deepEqual(await store.taskPushes.ofTask(TENANT, gone.id), []);
       assert.deepEqual(
-        (await store.dueTaskPushes(NOON_MS, MANY)).due.map(({ taskId }) => taskId),
+        (await store.taskPushes.due(NOON_MS, MANY)).due.map(({ taskId }) => taskId),
         [kept.id],
       );
     });
@@ -156,9 +156,9 @@ function describeDue(open: OpenStore): void {
       assert.deepEqual(await dueIds(store), [early.id, late.id]);
       assert.deepEqual(await dueIds(store, NOON_MS + 1), [early.id, late.id, future.id]);
       const share = { ofOwner: 1, ofReceiver: 1 };
-      assert.deepEqual(await store.dueTaskPushes(NOON_MS, share), { due: [early], nextAtMs: NOON_MS + 1 });
-      assert.equal((await store.dueTaskPushes(NOON_MS - 11, share)).nextAtMs, NOON_MS - 10);
-      assert.equal((await store.dueTaskPushes(FAR_MS, share)).nextAtMs, Infinity);
+      assert.deepEqual(await store.taskPushes.due(NOON_MS, share), { due: [early], nextAtMs: NOON_MS + 1 });
+      assert.equal((await store.taskPushes.due(NOON_MS - 11, share)).nextAtMs, NOON_MS - 10);
+      assert.equal((await store.taskPushes.due(FAR_MS, share)).nextAtMs, Infinity);
       await commit(store, { taskPushes: [{ ...early, nextAtMs: null }] });
       assert.deepEqual(await dueIds(store), [late.id]);
     });
@@ -199,7 +199,7 @@ function describeDue(open: OpenStore): void {
       }
       assert.deepEqual(await dueIds(store, NOON_MS, { ofOwner: 5, ofReceiver: 2 }), expected);
       // The new URL counts.
-      const moved = await store.taskPush(TENANT, taskId, expected.at(-1) ?? "");
+      const moved = await store.taskPushes.get(TENANT, taskId, expected.at(-1) ?? "");
       assert.ok(moved);
       await commit(store, { taskPushes: [{ ...moved, url: "https://hanging.example:8443/" }] });
       assert.deepEqual(await dueIds(store, NOON_MS, { ofOwner: 5, ofReceiver: 2 }), expected.slice(0, -1));
@@ -213,14 +213,14 @@ function describeDue(open: OpenStore): void {
       const ended = await storedTaskPush(store, { taskId: task.id, state: "ended" });
       const untouched = await storedTaskPush(store, { taskId: other.id });
       await commit(store, { taskUpdates: [anUpdateOf(task, 1, NOON_MS + 7)] });
-      const after = await store.taskPushes(TENANT, task.id);
+      const after = await store.taskPushes.ofTask(TENANT, task.id);
       assert.deepEqual(after, [
         { ...resting, nextAtMs: NOON_MS + 7, version: resting.version + 1 },
         // A due time that is set already stays.
         { ...waiting, version: waiting.version + 1 },
         ended,
       ]);
-      assert.deepEqual(await store.taskPushes(TENANT, other.id), [untouched]);
+      assert.deepEqual(await store.taskPushes.ofTask(TENANT, other.id), [untouched]);
       assert.deepEqual(await dueIds(store, NOON_MS + 7), [resting.id]);
       assert.equal(await clashOf(store, { taskPushes: [resting] }), "task_push");
     });
@@ -242,7 +242,7 @@ function describeDue(open: OpenStore): void {
       assert.ok(await isQuiet());
       await commit(store, { taskUpdates: [anUpdateOf(task, 1)] });
       assert.ok(await woken());
-      const due = await store.taskPush(TENANT, task.id, config.id);
+      const due = await store.taskPushes.get(TENANT, task.id, config.id);
       assert.ok(due);
       await commit(store, { taskPushes: [{ ...due, state: "ended" }] });
       await commit(store, { taskUpdates: [anUpdateOf(task, 2)] });
@@ -256,16 +256,16 @@ function describeDue(open: OpenStore): void {
         await storedTask(store, { tenant, ...said });
         await storedTaskPush(store, { tenant, taskId: said.id, id: "配置", reason: tenant });
       }
-      const task = await store.task(OTHER_TENANT, said.id);
+      const task = await store.tasks.get(OTHER_TENANT, said.id);
       assert.ok(task);
-      const before = await store.taskPushes(TENANT, said.id);
+      const before = await store.taskPushes.ofTask(TENANT, said.id);
       await commit(store, { tenant: OTHER_TENANT, taskUpdates: [anUpdateOf(task, 1)] });
       const gone = { tenant: OTHER_TENANT, taskId: said.id, id: "配置" };
-      assert.equal((await store.dueTaskPushes(FAR_MS, MANY)).due[0]?.reason, OTHER_TENANT);
+      assert.equal((await store.taskPushes.due(FAR_MS, MANY)).due[0]?.reason, OTHER_TENANT);
       await commit(store, { tenant: OTHER_TENANT, forgottenTaskPushes: [gone] });
-      assert.deepEqual(await store.taskPushes(TENANT, said.id), before);
+      assert.deepEqual(await store.taskPushes.ofTask(TENANT, said.id), before);
       assert.equal(before[0]?.reason, TENANT);
-      assert.deepEqual(await store.taskPushes(OTHER_TENANT, said.id), []);
+      assert.deepEqual(await store.taskPushes.ofTask(OTHER_TENANT, said.id), []);
     });
   });
 }

@@ -67,7 +67,7 @@ export async function taskPushingCore(): Promise<TaskPushingCore> {
       }
     },
     config: async (taskId) => {
-      const [config] = await store.taskPushes(DEFAULT_TENANT, taskId);
+      const [config] = await store.taskPushes.ofTask(DEFAULT_TENANT, taskId);
       assert.ok(config, `task ${taskId} has no push configuration`);
       return config;
     },

@@ -12,6 +12,7 @@ import type {
   TaskUpdate,
   TaskUpdatesPage,
   TaskUpdatesQuery,
+  AskedTasksPage,
 } from "../src/core/ports/tasks.ts";
 import { NOON_MS } from "./fake-clock.ts";
 import { aNewTask, commit, LULU, type OpenStore, OTHER_TENANT, TENANT, ZHIWEI } from "./store-builders.ts";
@@ -36,7 +37,7 @@ function anUpdate(n: number, step: TaskStep, said: Partial<TaskUpdate> = {}): Ta
 }
 
 function updatesOf(store: RelayStore, said: Partial<TaskUpdatesQuery> = {}): Promise<TaskUpdatesPage> {
-  return store.taskUpdates({
+  return store.tasks.updates({
     tenant: TENANT,
     taskId: "task-1",
     afterN: 0,
@@ -49,7 +50,7 @@ function updatesOf(store: RelayStore, said: Partial<TaskUpdatesQuery> = {}): Pro
 
 function lastOf(store: RelayStore, said: Partial<LastTaskUpdatesQuery> = {}): Promise<TaskUpdatesPage> {
   const query = { tenant: TENANT, taskId: "task-1", untilN: 100, statusOnly: false };
-  return store.lastTaskUpdates({ ...query, limit: 100, bytesMax: 1_000_000, ...said });
+  return store.tasks.lastUpdates({ ...query, limit: 100, bytesMax: 1_000_000, ...said });
 }
 
 function numbersOf({ updates }: TaskUpdatesPage): readonly number[] {
@@ -111,7 +112,7 @@ export function describeTaskUpdates(open: OpenStore): void {
       await commit(store, { tasks: [aNewTask({ id: "task-1" })] });
       const writing = (async (): Promise<void> => {
         for (let n = 1; n <= 30; n += 1) {
-          const task = await store.task(TENANT, "task-1");
+          const task = await store.tasks.get(TENANT, "task-1");
           assert.ok(task);
           const artifact = { artifactId: `a${n}`, parts: [{ text: "一" }] };
           await commit(store, {
@@ -121,13 +122,13 @@ export function describeTaskUpdates(open: OpenStore): void {
         }
       })();
       for (let count = 0; count < 30;) {
-        const whole = await store.taskWithArtifacts(TENANT, "task-1");
+        const whole = await store.tasks.withArtifacts(TENANT, "task-1");
         assert.equal(whole?.artifacts.length, whole?.task.updateCount);
         count = whole?.task.updateCount ?? 0;
         await setImmediate();
       }
       await writing;
-      assert.equal(await store.taskWithArtifacts(TENANT, "unknown"), undefined);
+      assert.equal(await store.tasks.withArtifacts(TENANT, "unknown"), undefined);
     });
 
     it("wake the readers of their task, also when nothing is written into the journal", async () => {
@@ -149,11 +150,11 @@ export function describeTaskUpdates(open: OpenStore): void {
         updateBytes: 77,
       });
       await commit(store, { tasks: [task] });
-      const stored = await store.task(TENANT, task.id);
+      const stored = await store.tasks.get(TENANT, task.id);
       assert.deepEqual(stored, { ...task, version: 1 });
       const changed = { ...task, isPlain: false, updateCount: 4, updateBytes: 88, version: 1 };
       await commit(store, { tasks: [changed] });
-      assert.deepEqual(await store.task(TENANT, task.id), { ...changed, version: 2 });
+      assert.deepEqual(await store.tasks.get(TENANT, task.id), { ...changed, version: 2 });
     });
   });
 
@@ -205,8 +206,8 @@ async function put(store: RelayStore, said: Partial<TaskRecord>): Promise<void> 
   await commit(store, { tenant: task.tenant, tasks: [task] });
 }
 
-function asked(store: RelayStore, said: Partial<AskedTasksQuery> = {}): ReturnType<RelayStore["askedTasks"]> {
-  return store.askedTasks({
+function asked(store: RelayStore, said: Partial<AskedTasksQuery> = {}): Promise<AskedTasksPage> {
+  return store.tasks.asked({
     tenant: TENANT,
     askedOf: ZHIWEI,
     requester: GUEST,

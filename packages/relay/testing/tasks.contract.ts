@@ -15,13 +15,13 @@ async function put(store: RelayStore, said: Partial<TaskRecord> = {}): Promise<s
 }
 
 async function stored(store: RelayStore, id: string): Promise<TaskRecord> {
-  const task = await store.task(TENANT, id);
+  const task = await store.tasks.get(TENANT, id);
   assert.ok(task, `there is no task ${id}`);
   return task;
 }
 
 async function find(store: RelayStore, said: Partial<TaskFilter> = {}): Promise<readonly string[]> {
-  const tasks = await store.tasks({
+  const tasks = await store.tasks.list({
     tenant: TENANT,
     state: undefined,
     agentId: undefined,
@@ -51,8 +51,8 @@ export function describeTasks(open: OpenStore): void {
         handoffs: [{ from: LULU, to: ZHIWEI, message_id: "m8", at: "2026-05-08T12:00:00.000Z" }],
       });
       await commit(store, { tasks: [task] });
-      assert.deepEqual(await store.task(TENANT, task.id), { ...task, version: 1 });
-      assert.equal(await store.task(TENANT, "unknown"), undefined);
+      assert.deepEqual(await store.tasks.get(TENANT, task.id), { ...task, version: 1 });
+      assert.equal(await store.tasks.get(TENANT, "unknown"), undefined);
     });
 
     it("updates by version, and accepts only one of many completions", async () => {
@@ -152,7 +152,7 @@ export function describeTasks(open: OpenStore): void {
     it("are found by client id, by those who asked for them or work on them, the newest first", async () => {
       await using store = await open();
       const byClientId = async (agentId: AgentId | undefined, clientId: string): Promise<readonly string[]> =>
-        (await store.tasksWithClientId(TENANT, agentId, clientId)).map(({ id }) => id);
+        (await store.tasks.withClientId(TENANT, agentId, clientId)).map(({ id }) => id);
       const asked = await put(store, { clientId: "编号" });
       const worked = await put(store, { clientId: "编号", requester: CAROL, assignee: LULU });
       await put(store, { clientId: "other" });
@@ -176,7 +176,7 @@ export function describeTasks(open: OpenStore): void {
       await commit(store, { tasks: [{ ...(await stored(store, first)), state: "completed" }] });
       const again = aNewTask({ clientId: "编号", assignee: CAROL });
       assert.equal(await clashOf(store, { tasks: [again] }), "task_client_id");
-      assert.equal(await store.task(TENANT, again.id), undefined);
+      assert.equal(await store.tasks.get(TENANT, again.id), undefined);
       assert.equal(await clashOf(store, { tasks: [aNewTask({ id: first, clientId: "编号" })] }), "task");
       await put(store, { clientId: "编号", requester: CAROL });
       const outcomes = await Promise.all(
@@ -191,7 +191,7 @@ export function describeTasks(open: OpenStore): void {
     it("are found by result key while they are unfinished, the oldest of them", async () => {
       await using store = await open();
       const found = async (): Promise<string | undefined> =>
-        (await store.unfinishedWithResultKey(TENANT, "结果"))?.id;
+        (await store.tasks.unfinishedWithResultKey(TENANT, "结果"))?.id;
       await put(store, { resultKey: "another" });
       assert.equal(await found(), undefined);
       const [one, two] = [await put(store, { resultKey: "结果" }), await put(store, { resultKey: "结果" })];
@@ -211,7 +211,7 @@ export function describeTasks(open: OpenStore): void {
       await put(store, { deadlineMs: NOON_MS + 5, state: "canceled" });
       await put(store);
       const overdue = async (nowMs: number, limit = 10): Promise<readonly string[]> =>
-        (await store.overdueTasks(nowMs, limit)).map(({ id }) => id);
+        (await store.tasks.overdue(nowMs, limit)).map(({ id }) => id);
       assert.deepEqual(await overdue(NOON_MS + 9), []);
       assert.deepEqual(await overdue(NOON_MS + 10), [late]);
       assert.deepEqual(await overdue(NOON_MS + 20), [late, later]);
@@ -233,12 +233,12 @@ export function describeTasks(open: OpenStore): void {
       });
       await commit(store, { artifacts: [record(artifact("z", "一")), record(artifact("a", "二"))] });
       await commit(store, { artifacts: [record(artifact("m", "三")), record(artifact("z", "新"))] });
-      assert.deepEqual(await store.artifacts(TENANT, taskId), [
+      assert.deepEqual(await store.tasks.artifacts(TENANT, taskId), [
         artifact("z", "新"),
         artifact("a", "二"),
         artifact("m", "三"),
       ]);
-      assert.deepEqual(await store.artifacts(TENANT, "other"), []);
+      assert.deepEqual(await store.tasks.artifacts(TENANT, "other"), []);
     });
 
     it("are counted for many tasks at once; a task without any is left out", async () => {
@@ -248,7 +248,7 @@ export function describeTasks(open: OpenStore): void {
       const [one, two, none] = [await put(store), await put(store), await put(store)];
       await commit(store, { artifacts: [...artifacts(one, "a", "乙", "c"), ...artifacts(two, "a")] });
       await commit(store, { artifacts: artifacts(one, "a") });
-      const counts = await store.countArtifacts(TENANT, [none, two, one, "unknown", 'q"uote']);
+      const counts = await store.tasks.countArtifacts(TENANT, [none, two, one, "unknown", 'q"uote']);
       assert.deepEqual(
         counts,
         new Map([
@@ -256,7 +256,7 @@ export function describeTasks(open: OpenStore): void {
           [two, 1],
         ]),
       );
-      assert.equal((await store.countArtifacts(TENANT, [])).size, 0);
+      assert.equal((await store.tasks.countArtifacts(TENANT, [])).size, 0);
     });
   });
 }

@@ -26,6 +26,7 @@ import {
   storedDelivery,
   TENANT,
   ZHIWEI,
+  expiryAt,
 } from "./store-builders.ts";
 
 const FAR_MS = NOON_MS + 1_000_000_000;
@@ -77,53 +78,53 @@ async function seenBy(store: RelayStore, tenant: string): Promise<unknown> {
   const page = { tenant, afterId: "", limit: 10 };
   const capability = aNewCapability();
   return {
-    agent: await store.agent(tenant, ZHIWEI),
-    withKey: await store.agentWithKey(tenant, "pk"),
-    publicKey: await store.publicKeyOf(tenant, ZHIWEI),
-    custodialKey: await store.custodialKey(tenant, "pk"),
-    keys: await store.keys({ ...page, agentId: undefined }),
-    keysOfAgent: await store.keys({ ...page, agentId: ZHIWEI }),
-    capability: await store.capability(tenant, "cap"),
-    capabilitiesFor: await store.capabilitiesFor(tenant, capability.subjectKey, capability.action),
-    between: await store.accessBetween(tenant, LULU, ZHIWEI),
-    capabilities: await store.capabilities({ ...page, party: undefined }),
-    capabilitiesOf: await store.capabilities({ ...page, party: capability }),
-    withClientId: await store.tasksWithClientId(tenant, LULU, "编号"),
-    withResultKey: await store.unfinishedWithResultKey(tenant, "rk"),
-    cachedResult: await store.cachedResult(tenant, "rk", NOON_MS),
-    oldestMailbox: await store.oldestMailbox(tenant, "mail", NOON_MS),
-    named: await store.agentsNamed(tenant, "别名"),
-    agents: await store.agents(tenant, { afterId: "", limit: 10 }),
-    agentCount: await store.countAgents(tenant),
-    message: await store.message(tenant, "同"),
-    sendKey: await store.sendKey(tenant, LULU, ZHIWEI, "key"),
-    thread: await store.thread({ tenant, threadId: "话题", limit: 10, bytesMax: BYTES_MAX }),
-    threads: await store.threads({ tenant, ...threads }),
-    available: await store.availableMessages({ ...READ, tenant }),
-    delivery: await store.delivery(tenant, "同"),
-    ofTask: await store.openDeliveriesOfTask(tenant, "task"),
-    ofAgent: await store.openDeliveriesOfAgent(tenant, ZHIWEI, 10),
-    open: await store.countOpen(tenant, ZHIWEI),
-    byState: [...(await store.countOpenByState(tenant))],
-    queue: await store.queue({ ...filter, ...queue }),
-    settled: await store.queue({ ...filter, ...queue, state: "acknowledged" }),
-    leased: await store.queue({ ...filter, ...queue, state: "leased" }),
-    pushEndpoint: await store.pushEndpoint(tenant, ZHIWEI),
-    push: await store.push(tenant, "同"),
-    pushAttempts: await store.pushAttempts(tenant, "同", 100),
-    duePushes: await store.duePushes(tenant, ZHIWEI, FAR_MS, 10),
-    pushesOf: await store.pushesOf({ tenant, agentId: ZHIWEI, state: undefined, limit: 10 }),
-    pendingPushes: await store.countPendingPushes(tenant, ZHIWEI),
-    task: await store.task(tenant, "task"),
-    tasks: await store.tasks({ ...filter, ...tasks }),
-    artifacts: await store.artifacts(tenant, "task"),
-    artifactCounts: [...(await store.countArtifacts(tenant, ["task"]))],
-    events: await store.events({ ...filter, ...window }),
-    story: await store.eventsOfMessage(tenant, "同"),
-    head: await store.chainHead(tenant),
-    anchor: await store.chainAnchor(tenant),
-    retirable: await store.retirableMessages(tenant, FAR_MS, 10),
-    oldEvents: await store.retirableEvents(tenant, FAR_MS, 10),
+    agent: await store.agents.get(tenant, ZHIWEI),
+    withKey: await store.agents.withKey(tenant, "pk"),
+    publicKey: await store.agents.publicKey(tenant, ZHIWEI),
+    custodialKey: await store.agents.custodialKey(tenant, "pk"),
+    keys: await store.keys.list({ ...page, agentId: undefined }),
+    keysOfAgent: await store.keys.list({ ...page, agentId: ZHIWEI }),
+    capability: await store.capabilities.get(tenant, "cap"),
+    capabilitiesFor: await store.capabilities.of(tenant, capability.subjectKey, capability.action),
+    between: await store.capabilities.between(tenant, LULU, ZHIWEI),
+    capabilities: await store.capabilities.list({ ...page, party: undefined }),
+    capabilitiesOf: await store.capabilities.list({ ...page, party: capability }),
+    withClientId: await store.tasks.withClientId(tenant, LULU, "编号"),
+    withResultKey: await store.tasks.unfinishedWithResultKey(tenant, "rk"),
+    cachedResult: await store.tasks.cachedResult(tenant, "rk", NOON_MS),
+    oldestMailbox: await store.deliveries.oldestMailbox(tenant, "mail", NOON_MS),
+    named: await store.agents.named(tenant, "别名"),
+    agents: await store.agents.list(tenant, { afterId: "", limit: 10 }),
+    agentCount: await store.agents.count(tenant),
+    message: await store.messages.get(tenant, "同"),
+    sendKey: await store.messages.sendKey(tenant, LULU, ZHIWEI, "key"),
+    thread: await store.messages.thread({ tenant, threadId: "话题", limit: 10, bytesMax: BYTES_MAX }),
+    threads: await store.messages.threads({ tenant, ...threads }),
+    available: await store.deliveries.available({ ...READ, tenant }),
+    delivery: await store.deliveries.get(tenant, "同"),
+    ofTask: await store.deliveries.openOfTask(tenant, "task"),
+    ofAgent: await store.deliveries.openOfAgent(tenant, ZHIWEI, 10),
+    open: await store.deliveries.countOpen(tenant, ZHIWEI),
+    byState: [...(await store.deliveries.countByState(tenant))],
+    queue: await store.deliveries.queue({ ...filter, ...queue }),
+    settled: await store.deliveries.queue({ ...filter, ...queue, state: "acknowledged" }),
+    leased: await store.deliveries.queue({ ...filter, ...queue, state: "leased" }),
+    pushEndpoint: await store.endpoints.get(tenant, ZHIWEI),
+    push: await store.pushes.get(tenant, "同"),
+    pushAttempts: await store.pushes.attempts(tenant, "同", 100),
+    duePushes: await store.pushes.due(tenant, ZHIWEI, FAR_MS, 10),
+    pushesOf: await store.pushes.list({ tenant, agentId: ZHIWEI, state: undefined, limit: 10 }),
+    pendingPushes: await store.pushes.countPending(tenant, ZHIWEI),
+    task: await store.tasks.get(tenant, "task"),
+    tasks: await store.tasks.list({ ...filter, ...tasks }),
+    artifacts: await store.tasks.artifacts(tenant, "task"),
+    artifactCounts: [...(await store.tasks.countArtifacts(tenant, ["task"]))],
+    events: await store.journal.events({ ...filter, ...window }),
+    story: await store.journal.ofMessage(tenant, "同"),
+    head: await store.journal.head(tenant),
+    anchor: await store.journal.anchor(tenant),
+    retirable: await store.retention.messages(tenant, FAR_MS, 10),
+    oldEvents: await store.retention.events(tenant, FAR_MS, 10),
   };
 }
 
@@ -137,13 +138,13 @@ export function describeTenants(open: OpenStore): void {
       assert.deepEqual(await seenBy(store, TENANT), before);
 
       await lease(store, { tenant: OTHER_TENANT, leaseIds: ["l"] });
-      await store.renewLeases(OTHER_TENANT, ZHIWEI, [{ messageId: "同", leaseId: "l" }], FAR_MS);
-      await store.touchAgent(OTHER_TENANT, ZHIWEI, FAR_MS);
+      await store.deliveries.renew(OTHER_TENANT, ZHIWEI, [{ messageId: "同", leaseId: "l" }], FAR_MS);
+      await store.agents.touch(OTHER_TENANT, ZHIWEI, FAR_MS);
       const theirs = await storedDelivery(store, "同", OTHER_TENANT);
-      const task = await store.task(OTHER_TENANT, "task");
-      const capability = await store.capability(OTHER_TENANT, "cap");
-      const endpoint = await store.pushEndpoint(OTHER_TENANT, ZHIWEI);
-      const push = await store.push(OTHER_TENANT, "同");
+      const task = await store.tasks.get(OTHER_TENANT, "task");
+      const capability = await store.capabilities.get(OTHER_TENANT, "cap");
+      const endpoint = await store.endpoints.get(OTHER_TENANT, ZHIWEI);
+      const push = await store.pushes.get(OTHER_TENANT, "同");
       assert.ok(task && capability && endpoint && push);
       await commit(store, {
         tenant: OTHER_TENANT,
@@ -156,12 +157,12 @@ export function describeTenants(open: OpenStore): void {
         cachedResults: [aCachedResult({ tenant: OTHER_TENANT, resultKey: "rk", text: "新" })],
         custodialKeys: [{ tenant: OTHER_TENANT, publicKey: "pk", privateKey: "新" }],
       });
-      await store.markDelivered(OTHER_TENANT, ["同"], NOON_MS, eventAbout("message.delivered"));
+      await store.deliveries.markDelivered(OTHER_TENANT, ["同"], NOON_MS, eventAbout("message.delivered"));
       assert.deepEqual(await seenBy(store, TENANT), before);
-      await store.retireMessages(OTHER_TENANT, ["同"], NOON_MS);
-      await store.retireEvents(OTHER_TENANT, await store.chainHead(OTHER_TENANT));
-      await store.forgetSendKeys(FAR_MS);
-      assert.equal(await store.message(OTHER_TENANT, "同"), undefined);
+      await store.retention.retireMessages(OTHER_TENANT, ["同"], NOON_MS);
+      await store.retention.retireEvents(OTHER_TENANT, await store.journal.head(OTHER_TENANT));
+      await store.retention.forgetExpired(expiryAt(0, { sendKeysBeforeMs: FAR_MS }));
+      assert.equal(await store.messages.get(OTHER_TENANT, "同"), undefined);
       assert.deepEqual(await seenBy(store, TENANT), before);
     });
 
@@ -169,7 +170,7 @@ export function describeTenants(open: OpenStore): void {
       await using store = await open();
       await fill(store, TENANT);
       const before = await seenBy(store, TENANT);
-      await store.retireEvents(OTHER_TENANT, { seq: 100, hash: "0".repeat(64) });
+      await store.retention.retireEvents(OTHER_TENANT, { seq: 100, hash: "0".repeat(64) });
       assert.deepEqual(await seenBy(store, TENANT), before);
     });
 
@@ -189,7 +190,7 @@ export function describeTenants(open: OpenStore): void {
         ),
       );
       for (const tenant of tenants) {
-        const { events } = await store.events({
+        const { events } = await store.journal.events({
           tenant,
           afterSeq: 0,
           type: undefined,
@@ -218,9 +219,9 @@ export function describeTenants(open: OpenStore): void {
       const tenantsOf = (found: readonly { readonly tenant: string }[]): readonly string[] =>
         found.map(({ tenant }) => tenant).toSorted();
       const both = [TENANT, OTHER_TENANT].toSorted();
-      assert.deepEqual(tenantsOf(await store.expiredDeliveries(FAR_MS, 10)), both);
-      assert.deepEqual(tenantsOf(await store.overdueTasks(NOON_MS, 10)), both);
-      assert.deepEqual(tenantsOf(await store.activePushEndpoints(undefined, 10)), both);
+      assert.deepEqual(tenantsOf(await store.deliveries.expired(FAR_MS, 10)), both);
+      assert.deepEqual(tenantsOf(await store.tasks.overdue(NOON_MS, 10)), both);
+      assert.deepEqual(tenantsOf(await store.endpoints.active(undefined, 10)), both);
     });
 
     it("wake only their own readers", async () => {

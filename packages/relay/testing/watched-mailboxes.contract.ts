@@ -29,11 +29,11 @@ import {
 
 /** The mailbox returns exactly what the store keeps. */
 async function assertReturnsWhatIsKept(store: RelayStore, ids: readonly string[]): Promise<void> {
-  const found = await store.availableMessages(READ);
+  const found = await store.deliveries.available(READ);
   assert.deepEqual(idsOf(found), ids);
   for (const { delivery, message } of found) {
     assert.deepEqual(delivery, await storedDelivery(store, message.id));
-    assert.deepEqual(message, await store.message(TENANT, message.id));
+    assert.deepEqual(message, await store.messages.get(TENANT, message.id));
   }
 }
 
@@ -78,7 +78,12 @@ export function describeWatchedMailboxes(openStore: OpenStore): void {
       const [marked, freed, again, gone, leased] = await Promise.all(
         Array.from({ length: 5 }, async () => (await send(store, {}, { reservedFor: "w1" })).id),
       );
-      await store.markDelivered(TENANT, [marked ?? ""], NOON_MS, eventAbout("message.delivered", NOON_MS));
+      await store.deliveries.markDelivered(
+        TENANT,
+        [marked ?? ""],
+        NOON_MS,
+        eventAbout("message.delivered", NOON_MS),
+      );
       await change(store, freed ?? "", { reservedFor: null, reason: "大家都可以做" });
       await change(store, again ?? "", { state: "leased", leaseId: "租约" });
       await change(store, again ?? "", { state: "available" });

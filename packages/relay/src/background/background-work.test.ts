@@ -30,17 +30,17 @@ describe("the background work", () => {
   it("keeps an anchor of every journal at once", async () => {
     await using core = await coreOnMemory();
     await using _ = startBackgroundWork(core, NEVER, report);
-    await core.anchors.until((await core.store.chainHead(DEFAULT_TENANT)).seq);
+    await core.anchors.until((await core.store.journal.head(DEFAULT_TENANT)).seq);
   });
 
   it("keeps an anchor of every journal that changed, at every interval", async () => {
     await using core = await coreOnMemory();
     await using _ = startBackgroundWork(core, { ...NEVER, anchorIntervalMs: 1 }, report);
-    const before = await core.store.chainHead(DEFAULT_TENANT);
+    const before = await core.store.journal.head(DEFAULT_TENANT);
     await core.anchors.until(before.seq);
     const { receipt } = await core.send();
     await core.anchors.until(before.seq + 1);
-    const [event] = await core.store.eventsOfMessage(DEFAULT_TENANT, receipt.message_id);
+    const [event] = await core.store.journal.ofMessage(DEFAULT_TENANT, receipt.message_id);
     assert.deepEqual(
       core.anchors.kept.map(({ hash }) => hash),
       [before.hash, event?.hash],
@@ -74,7 +74,7 @@ describe("the background work", () => {
     await core.mailboxes.lease(acme, ZHIWEI, {});
     const { receipt } = await core.messages.send(acme, { ...message, to: "kames@桌面" });
     // As after a crash: the agent is removed, its messages are not withdrawn.
-    const leaving = await core.store.agent(acme.tenant, "kames@桌面" as typeof ZHIWEI);
+    const leaving = await core.store.agents.get(acme.tenant, "kames@桌面" as typeof ZHIWEI);
     assert.ok(leaving);
     const removed = { ...leaving.agent, removedAtMs: core.clock.nowMs() };
     await core.store.commit({ tenant: acme.tenant, agents: [removed], events: [] });

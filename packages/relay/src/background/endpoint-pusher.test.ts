@@ -51,7 +51,10 @@ describe("a push that cannot be recorded", () => {
     await refused[0]?.promise;
     const { receipt } = await core.send();
     ids.push(receipt.message_id);
-    await until(core, async () => (await core.store.push(DEFAULT_TENANT, receipt.message_id)) !== undefined);
+    await until(
+      core,
+      async () => (await core.store.pushes.get(DEFAULT_TENANT, receipt.message_id)) !== undefined,
+    );
     for (let tick = 0; tick < 100; tick += 1) await core.clock.nextTurn();
     assert.deepEqual(core.outside.ids, ids.slice(0, 2));
     backoff.end();

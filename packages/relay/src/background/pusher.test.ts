@@ -101,7 +101,8 @@ describe("the pusher", () => {
       hung.push((await core.send({ to })).receipt.message_id);
     }
     // A recorded push is about to be sent.
-    for (const id of hung) while ((await core.store.push(DEFAULT_TENANT, id)) === undefined) await goesOn();
+    for (const id of hung)
+      while ((await core.store.pushes.get(DEFAULT_TENANT, id)) === undefined) await goesOn();
     for (let count = 0; count < 5; count += 1) await goesOn();
     const before = core.outside.requests.filter(isFor("studio")).length;
     await core.messages.send(studio, { from: LULU, to: ZHIWEI, body: "你好" });

@@ -43,7 +43,7 @@ describe("the remote poller", () => {
       await using _poller = new RemotePoller(core.remoteWork, fail);
       await outside.arrived(before + 1);
     }
-    assert.deepEqual((await core.store.remoteTask(DEFAULT_TENANT, taskId))?.failures, 0);
+    assert.deepEqual((await core.store.remoteTasks.get(DEFAULT_TENANT, taskId))?.failures, 0);
     outside.receiver = receiver;
     core.agent.get = () => saying("COMPLETED", "好了");
     await using _poller = new RemotePoller(core.remoteWork, fail);
@@ -74,7 +74,7 @@ describe("the remote poller", () => {
   it("polls one agent while another one hangs with more tasks than there are permits", async () => {
     await using core = await remoteCore();
     const { taskId } = await core.taken();
-    const row = await core.store.remoteTask(DEFAULT_TENANT, taskId);
+    const row = await core.store.remoteTasks.get(DEFAULT_TENANT, taskId);
     assert.ok(row);
     for (let n = 0; n < LIMITS.remotePollsMax + 1; n += 1) {
       const task = aNewTask({ tenant: DEFAULT_TENANT, id: `挂${n}`, assignee: AGENT, state: "working" });

@@ -215,6 +215,6 @@ describe("the task pusher", () => {
     await core.works(sound, "乙");
     await until(core, async () => said(core).includes("乙"));
     assert.equal(reports, 1);
-    assert.equal((await core.store.taskPushes(DEFAULT_TENANT, broken))[0]?.attempts, 0);
+    assert.equal((await core.store.taskPushes.ofTask(DEFAULT_TENANT, broken))[0]?.attempts, 0);
   });
 });

@@ -86,7 +86,7 @@ export async function startRelay(config: RelayConfig, overrides: RelayOverrides 
   const { refusals } = core;
   const authenticator = overrides.authenticator ?? new KeyAuthenticator({ store, clock, refusals }, config);
   const gateway = new Gateway({ ...core, authenticator });
-  const metrics = new HttpMetrics((tenant) => store.countOpenByState(tenant));
+  const metrics = new HttpMetrics((tenant) => store.deliveries.countByState(tenant));
   const routes = relayRoutes(core, metrics, { ...config, version: VERSION, publicUrl });
   const app = createHttpServer({ routes, metrics, gateway, log }, { ...config, hosts: localHosts(config) });
   const report = (reason: unknown): void => log.error({ err: reason }, "background work failed");

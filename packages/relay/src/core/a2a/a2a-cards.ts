@@ -97,7 +97,7 @@ export class A2aCardService {
     if (agentId === undefined) throw noExtendedCard();
     const { store, guard, clock } = this.#parts;
     await guard.authorize(principal, "agents.read", { agentId });
-    const found = await store.agent(principal.tenant, agentId);
+    const found = await store.agents.get(principal.tenant, agentId);
     if (found === undefined) throw noExtendedCard();
     const { card, extendedCard } = found.agent;
     if (extendedCard !== null) return serveExtendedCard(found, extendedCard, this.#settings, clock.nowMs());
@@ -116,7 +116,7 @@ export class A2aCardService {
     const { store, directory } = this.#parts;
     if (reader === undefined) return this.#findPublic(name);
     const { tenant } = reader;
-    const found = await store.agent(tenant, await directory.resolve(tenant, name, "agent_id"));
+    const found = await store.agents.get(tenant, await directory.resolve(tenant, name, "agent_id"));
     if (found !== undefined) return found;
     throw new RelayError("not_found", `there is no agent ${name}`);
   }
@@ -128,9 +128,9 @@ export class A2aCardService {
   async #findPublic(input: string): Promise<AgentWithPresence> {
     const address = parseAddress(input, "agent_id");
     const name = address.kind === "name" ? address.name : input;
-    const [id] = await this.#parts.store.agentsNamed(DEFAULT_TENANT, name);
+    const [id] = await this.#parts.store.agents.named(DEFAULT_TENANT, name);
     const found =
-      id === undefined || isRemote(id) ? undefined : await this.#parts.store.agent(DEFAULT_TENANT, id);
+      id === undefined || isRemote(id) ? undefined : await this.#parts.store.agents.get(DEFAULT_TENANT, id);
     if (found !== undefined && (id === name || found.agent.aliases.includes(name))) return found;
     throw new RelayError(
       "unknown_agent",

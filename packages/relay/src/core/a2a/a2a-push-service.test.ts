@@ -226,7 +226,7 @@ describe("the caller of a push configuration", () => {
       const wish = said !== null && "url" in said && said.url === undefined ? rest : { url: HOOK, ...said };
       await refused(core.a2aPushes.create(core.caller(), { taskId, ...wish }), "invalid_argument", words);
       await refused(core.a2aPushes.check(core.caller(), wish), "invalid_argument", words);
-      assert.deepEqual(await core.store.taskPushes(DEFAULT_TENANT, taskId), []);
+      assert.deepEqual(await core.store.taskPushes.ofTask(DEFAULT_TENANT, taskId), []);
     });
   }
 
@@ -248,7 +248,7 @@ describe("a push configuration that comes with a message", () => {
     await using core = await taskPushingCore();
     const taskId = await core.ask();
     await core.completes(taskId, "已经译好了");
-    const task = await core.store.task(DEFAULT_TENANT, taskId);
+    const task = await core.store.tasks.get(DEFAULT_TENANT, taskId);
     assert.ok(task);
     await core.a2aPushes.check(core.caller(), { url: HOOK });
     for (let count = 0; count < 2; count += 1) {
@@ -305,11 +305,11 @@ describe("a push configuration that comes with a message", () => {
   it("fails nothing once the message is sent; the journal records that it came too late", async () => {
     await using core = await taskPushingCore();
     const taskId = await core.ask();
-    const task = await core.store.task(DEFAULT_TENANT, taskId);
+    const task = await core.store.tasks.get(DEFAULT_TENANT, taskId);
     assert.ok(task);
     await core.tell(taskId, { id: "一" }, asAgent(ZHIWEI));
     await core.a2aPushes.attach(core.caller(), task, { url: HOOK, id: "一" }, 0);
-    assert.equal((await core.store.taskPush(DEFAULT_TENANT, taskId, "一"))?.owner, ZHIWEI);
+    assert.equal((await core.store.taskPushes.get(DEFAULT_TENANT, taskId, "一"))?.owner, ZHIWEI);
     const { events } = await core.journal.events(core.operator, { type: "push.disabled" });
     const [event] = events;
     assert.deepEqual(

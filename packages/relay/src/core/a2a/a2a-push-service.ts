@@ -155,7 +155,7 @@ export class A2aPushService {
 
   async #assertPushed({ principal }: A2aCaller, agentId: AgentId | undefined): Promise<void> {
     if (agentId === undefined) return;
-    const found = await this.#parts.store.agent(principal.tenant, agentId);
+    const found = await this.#parts.store.agents.get(principal.tenant, agentId);
     if (found === undefined || termsOf(found.agent.card).pushes) return;
     throw new A2aError(
       "PushNotificationNotSupported",
@@ -183,7 +183,7 @@ export class A2aPushService {
   ): Promise<PutResult> {
     const { store, clock } = this.#parts;
     return decideAndCommit<PutResult>(store, async () => {
-      const task = await store.task(tenant, taskId);
+      const task = await store.tasks.get(tenant, taskId);
       if (task === undefined) return { changes: undefined, answer: { refusal: noTask(taskId) } };
       const slot = await this.#slotOf(task, wish, fallbackId);
       const refusal = refusalOf(slot, wish, task);
@@ -199,7 +199,7 @@ export class A2aPushService {
 
   /** A configuration without an id gets `fallbackId`, or another id if a different party already uses that one. */
   async #slotOf(task: TaskRecord, { id, owner, url }: TaskPushWish, fallbackId: string): Promise<ConfigSlot> {
-    const configs = await this.#parts.store.taskPushes(task.tenant, task.id);
+    const configs = await this.#parts.store.taskPushes.ofTask(task.tenant, task.id);
     const own = configs.filter((config) => config.owner === owner);
     const slotWithId = (slotId: string): ConfigSlot => ({
       id: slotId,
@@ -220,7 +220,7 @@ export class A2aPushService {
   }
 
   async #visible({ caller: { principal }, task }: CallersTask): Promise<readonly TaskPushConfig[]> {
-    const configs = await this.#parts.store.taskPushes(task.tenant, task.id);
+    const configs = await this.#parts.store.taskPushes.ofTask(task.tenant, task.id);
     const owner = ownerOf(principal);
     return principal.kind === "operator" ? configs : configs.filter((config) => config.owner === owner);
   }

@@ -10,8 +10,14 @@ function piecesOf(artifacts: readonly Artifact[] | undefined): string {
 }
 
 describe("the task that a stream begins with", () => {
-  for (const verb of ["message", "lastTaskUpdates", "taskWithArtifacts", "artifacts"] as const) {
-    it(`contains every chunk once, also one that arrives before ${verb} is read`, async () => {
+  const reads = [
+    ["messages", "get"],
+    ["tasks", "lastUpdates"],
+    ["tasks", "withArtifacts"],
+    ["tasks", "artifacts"],
+  ] as const;
+  for (const [noun, verb] of reads) {
+    it(`contains every chunk once, also one that arrives before ${noun}.${verb} is read`, async () => {
       const { core, taskId } = await askedTask();
       await using _ = core;
       const add = (text: string, append: boolean): Promise<unknown> =>
@@ -20,8 +26,8 @@ describe("the task that a stream begins with", () => {
           append,
         });
       await add("一", false);
-      const store = core.store as unknown as Record<string, (...asked: unknown[]) => Promise<unknown>>;
-      const read = store[verb] ?? assert.fail();
+      const store = core.store[noun] as unknown as Record<string, (...asked: unknown[]) => Promise<unknown>>;
+      const read = store[verb]?.bind(store) ?? assert.fail();
       const pages = await core.a2a.subscribe(callerOf(core.lulu), { id: taskId }, { afterN: undefined });
       store[verb] = async (...asked) => {
         store[verb] = read;
@@ -42,7 +48,7 @@ describe("the task that a stream begins with", () => {
       await core.tasks.complete(core.zhiwei, taskId, { text: "好了" });
       for (let next = await reader.next(); next.done !== true; next = await reader.next()) show(next.value);
       assert.match(text, /^一二?三$/);
-      const [whole] = await core.store.artifacts(core.operator.tenant, taskId);
+      const [whole] = await core.store.tasks.artifacts(core.operator.tenant, taskId);
       assert.equal(text, piecesOf(whole === undefined ? [] : [whole]));
     });
   }

@@ -77,7 +77,7 @@ export class A2aStreams {
       heartbeatMs: this.#heartbeatMs,
       signal,
       poll: async () => {
-        const task = await store.task(tenant, id);
+        const task = await store.tasks.get(tenant, id);
         if (task === undefined) return { page: { events: [] }, isEmpty: true, isLast: true };
         const { n, ...result } =
           lastN === undefined ? await this.#readTask(task, form) : await this.#readUpdates(task, lastN, form);
@@ -100,7 +100,7 @@ export class A2aStreams {
   }
 
   async #readUpdates(task: TaskRecord, afterN: number, form: StreamForm): Promise<UpdatePoll> {
-    const { updates, hasMore } = await this.#parts.store.taskUpdates({
+    const { updates, hasMore } = await this.#parts.store.tasks.updates({
       tenant: task.tenant,
       taskId: task.id,
       afterN,
@@ -126,7 +126,7 @@ export class A2aStreams {
 
   async #numbered({ tenant, id }: TaskRecord, events: readonly A2aEvent[]): Promise<readonly A2aEvent[]> {
     if (events.every(({ event }) => event.artifactUpdate === undefined)) return events;
-    const ids = (await this.#parts.store.artifacts(tenant, id)).map(({ artifactId }) => artifactId);
+    const ids = (await this.#parts.store.tasks.artifacts(tenant, id)).map(({ artifactId }) => artifactId);
     return events.map((each) => {
       const { artifactUpdate } = each.event;
       return artifactUpdate === undefined

@@ -30,7 +30,7 @@ export class A2aTasks {
     if (version !== "0.1") return undefined;
     const requester = principal.kind === "agent" ? principal.agentId : GUEST;
     const { store, guard } = this.#parts;
-    const tasks = await store.tasksWithClientId(principal.tenant, requester, clientId);
+    const tasks = await store.tasks.withClientId(principal.tenant, requester, clientId);
     const task = tasks.find((each) => each.requester === requester);
     if (task === undefined || !isOf(caller, task)) return undefined;
     // Tasks of an earlier owner of the caller's id are not the caller's.
@@ -62,7 +62,7 @@ function endpointAgentOf({ askedOf, handoffs, assignee }: TaskRecord): string {
 
 /** Records from before this time belong to an earlier owner of the caller's id. */
 export async function ownSinceMs(store: RelayStore, principal: Principal): Promise<number> {
-  return principal.kind === "agent" ? store.othersBeforeMs(principal.tenant, principal.agentId) : 0;
+  return principal.kind === "agent" ? store.agents.othersBeforeMs(principal.tenant, principal.agentId) : 0;
 }
 
 export function noTask(id: string): A2aError {

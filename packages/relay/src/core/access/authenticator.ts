@@ -1,6 +1,6 @@
 import { hash, timingSafeEqual } from "node:crypto";
 import { formatInstant, RelayError } from "@a2a-relay/protocol";
-import type { AccessStore, KeyRecord } from "../ports/access.ts";
+import type { KeyRecord, KeyStore } from "../ports/access.ts";
 import type { Clock } from "../ports/clock.ts";
 import { hasExpired } from "./expiry.ts";
 import { type Principal, rootOperator } from "./principal.ts";
@@ -15,7 +15,7 @@ export interface Authenticator {
 }
 
 export interface KeyAuthenticatorParts {
-  readonly store: Pick<AccessStore, "key">;
+  readonly store: { readonly keys: KeyStore };
   readonly clock: Clock;
   readonly refusals: RefusedCallers;
 }
@@ -30,7 +30,7 @@ const KEY_TEXT = /^(key_[0-9a-f-]{36})\.([1-9A-HJ-NP-Za-km-z]{32,44})$/;
  */
 export class KeyAuthenticator implements Authenticator {
   readonly everybody?: Principal;
-  readonly #store: Pick<AccessStore, "key">;
+  readonly #store: { readonly keys: KeyStore };
   readonly #clock: Clock;
   readonly #refusals: RefusedCallers;
   readonly #rootDigest: Buffer | undefined;
@@ -51,7 +51,7 @@ export class KeyAuthenticator implements Authenticator {
     const token = bearer[1] ?? "";
     if (!TOKEN.test(token)) return this.#refuse("malformed", transport);
     const [, id, secret] = KEY_TEXT.exec(token) ?? [];
-    const key = id === undefined ? undefined : await this.#store.key(id);
+    const key = id === undefined ? undefined : await this.#store.keys.get(id);
     if (key === undefined || secret === undefined) {
       return this.#isRoot(token) ? rootOperator() : this.#refuse("unknown", transport);
     }

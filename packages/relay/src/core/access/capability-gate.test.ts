@@ -326,7 +326,7 @@ describe("an agent without a public key", () => {
   it("is told to register again, and so is an agent that writes to it", async () => {
     await using core = await gatedCore();
     await core.letAsk();
-    const known = await core.store.agent("default", ZHIWEI);
+    const known = await core.store.agents.get("default", ZHIWEI);
     assert.ok(known);
     const agents = [{ ...known.agent, publicKey: null }];
     await core.store.commit({ tenant: "default", agents, events: [] });

@@ -101,7 +101,7 @@ export class CapabilityGate {
 
   async #isOn(tenant: string): Promise<boolean> {
     if (tenant === DEFAULT_TENANT) return this.#isOnByDefault;
-    return (await this.#store.tenant(tenant))?.capabilities ?? false;
+    return (await this.#store.tenants.get(tenant))?.capabilities ?? false;
   }
 
   async #assertOpen(principal: Principal, { kind }: Demand | RepairWish): Promise<void> {
@@ -152,7 +152,7 @@ export class CapabilityGate {
   async #needsOfSend(principal: AgentPrincipal, demand: SendDemand): Promise<readonly Need[]> {
     const { tenant, agentId: sender } = principal;
     const { recipient } = demand;
-    const { senderKey, recipientKey, permissions, consents } = await this.#store.accessBetween(
+    const { senderKey, recipientKey, permissions, consents } = await this.#store.capabilities.between(
       tenant,
       sender,
       recipient,
@@ -181,9 +181,9 @@ export class CapabilityGate {
     const { tenant } = principal;
     const { requester } = demand;
     const key =
-      (await this.#store.publicKeyOf(tenant, requester)) ??
+      (await this.#store.agents.publicKey(tenant, requester)) ??
       // The relay keeps the key of an agent that has left, so that work for it can still end.
-      (await this.#store.agent(tenant, requester))?.agent.publicKey ??
+      (await this.#store.agents.get(tenant, requester))?.agent.publicKey ??
       "";
     return this.#ownNeed(principal, demand, requestOf(demand, key), pairedAction("respond", key));
   }
@@ -198,9 +198,9 @@ export class CapabilityGate {
     const { tenant, agentId: holder } = principal;
     const [name = ""] = requiredActions(demand);
     const key =
-      (await this.#store.publicKeyOf(tenant, holder)) ??
+      (await this.#store.agents.publicKey(tenant, holder)) ??
       (await this.#refuseKeyless(principal, demand, holder));
-    const held = await this.#store.capabilitiesFor(tenant, key, action ?? name);
+    const held = await this.#store.capabilities.of(tenant, key, action ?? name);
     return { holder, held, name, request, isConsent: false };
   }
 
@@ -208,7 +208,7 @@ export class CapabilityGate {
     const peers: string[] = [];
     for (const party of demand.parties) {
       const key =
-        party === principal.agentId ? undefined : await this.#store.publicKeyOf(principal.tenant, party);
+        party === principal.agentId ? undefined : await this.#store.agents.publicKey(principal.tenant, party);
       if (key !== undefined) peers.push(key);
     }
     const { leaseId, duplicateRisk } = demand;

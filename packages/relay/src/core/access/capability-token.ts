@@ -1,7 +1,7 @@
 import { canonicalJson, formatInstant } from "@a2a-relay/protocol";
-import type { AccessStore, CapabilityRecord } from "../ports/access.ts";
-import type { AgentStore } from "../ports/agents.ts";
+import type { CapabilityRecord } from "../ports/access.ts";
 import type { Clock } from "../ports/clock.ts";
+import type { RelayStore } from "../ports/relay-store.ts";
 import { isSignedBy, type SigningKey } from "../rules/ed25519.ts";
 import { type ScopedRequest, scopeRefusal, usesLeft } from "./capability-scope.ts";
 
@@ -102,15 +102,11 @@ export interface InvalidCapability {
 
 /** Decides which capabilities are valid now. */
 export class CapabilityValidity {
-  readonly #store: AccessStore & Pick<AgentStore, "agentWithKey">;
+  readonly #store: RelayStore;
   readonly #clock: Clock;
   readonly #signatures: SignatureCheck;
 
-  constructor(parts: {
-    readonly store: AccessStore & Pick<AgentStore, "agentWithKey">;
-    readonly clock: Clock;
-    readonly identity: SigningKey;
-  }) {
+  constructor(parts: { readonly store: RelayStore; readonly clock: Clock; readonly identity: SigningKey }) {
     this.#store = parts.store;
     this.#clock = parts.clock;
     this.#signatures = new SignatureCheck(parts.identity.publicKey);
@@ -122,9 +118,9 @@ export class CapabilityValidity {
     const fault = this.#faultOf(capability);
     if (fault !== undefined) return { fault };
     if (parentId === null) return { fault: undefined, parent: undefined };
-    const parent = await this.#store.capability(tenant, parentId);
+    const parent = await this.#store.capabilities.get(tenant, parentId);
     if (parent === undefined || this.#faultOf(parent) !== undefined) return { fault: "without its parent" };
-    const holder = await this.#store.agentWithKey(tenant, parent.subjectKey);
+    const holder = await this.#store.agents.withKey(tenant, parent.subjectKey);
     return holder === undefined ? { fault: "without its parent" } : { fault: undefined, parent };
   }
 

@@ -26,7 +26,7 @@ export class Guard {
   /** Run after a wait: the key may have ended meanwhile, and its holder must not see what came since. */
   async assertStillValid({ keyId }: Principal): Promise<void> {
     if (keyId === undefined) return;
-    const key = await this.#store.key(keyId);
+    const key = await this.#store.keys.get(keyId);
     if (key?.revokedAtMs === null && !hasExpired(key.expiresAtMs, this.#clock.nowMs())) return;
     throw new RelayError("unauthenticated", "this key ended while its holder waited; ask for a new one");
   }
@@ -67,6 +67,6 @@ export class Guard {
   /** False when the target belonged to an earlier agent with the caller's id. */
   async #isOfSameHolder(principal: Principal, { atMs }: Target): Promise<boolean> {
     if (atMs === undefined || principal.kind === "operator") return true;
-    return atMs >= (await this.#store.othersBeforeMs(principal.tenant, principal.agentId));
+    return atMs >= (await this.#store.agents.othersBeforeMs(principal.tenant, principal.agentId));
   }
 }

@@ -1,12 +1,12 @@
 import { type AgentId, parseAddress, POSTMASTER, RelayError } from "@a2a-relay/protocol";
-import type { AgentStore } from "../ports/agents.ts";
+import type { RelayStore } from "../ports/relay-store.ts";
 import { remoteIdOf } from "../rules/remote-address.ts";
 
 /** Finds the one agent that an address names. */
 export class Directory {
-  readonly #store: AgentStore;
+  readonly #store: RelayStore;
 
-  constructor(store: AgentStore) {
+  constructor(store: RelayStore) {
     this.#store = store;
   }
 
@@ -36,7 +36,7 @@ export class Directory {
     if (name === POSTMASTER) {
       throw new RelayError("unknown_agent", `${field}: ${POSTMASTER} sends notices and reads no messages`);
     }
-    const [first, ...others] = await this.#store.agentsNamed(tenant, name);
+    const [first, ...others] = await this.#store.agents.named(tenant, name);
     if (first === undefined) {
       throw new RelayError(
         "unknown_agent",
@@ -54,7 +54,7 @@ export class Directory {
   }
 
   async #knownRemote(tenant: string, id: AgentId, field: string): Promise<AgentId> {
-    const [known] = await this.#store.agentsNamed(tenant, id);
+    const [known] = await this.#store.agents.named(tenant, id);
     if (known === id) return id;
     throw new RelayError("unknown_agent", `${field}: no agent has written to ${id} yet`, {
       details: { name: id },

@@ -9,7 +9,7 @@ import type { ChainHead } from "../ports/journal.ts";
 const OTHER = "乙";
 
 async function head(core: CoreOnMemory, tenant = DEFAULT_TENANT): Promise<ChainHead> {
-  return core.store.chainHead(tenant);
+  return core.store.journal.head(tenant);
 }
 
 /** Events of a tenant without a key: only its anchors know of it. */
@@ -196,7 +196,7 @@ describe("retention and anchors", () => {
     await core.anchoring.keepAll();
     const { seq } = await head(core);
     await core.send();
-    await core.store.retireEvents(DEFAULT_TENANT, await head(core));
+    await core.store.retention.retireEvents(DEFAULT_TENANT, await head(core));
     const { ok, problem } = await core.journal.verify(core.operator);
     assert.equal(ok, false);
     assert.match(
@@ -210,7 +210,7 @@ describe("retention and anchors", () => {
   it("ends at an anchored event", async () => {
     await using core = await coreOnMemory(SETTINGS);
     await core.anchoring.keepAll();
-    await core.store.retireEvents(DEFAULT_TENANT, await head(core));
+    await core.store.retention.retireEvents(DEFAULT_TENANT, await head(core));
     assert.equal((await core.journal.verify(core.operator)).ok, true);
     core.anchors.kept = [other(core.anchors.kept[0], { hash: "f".repeat(64) })];
     assert.equal((await core.journal.verify(core.operator)).ok, false);

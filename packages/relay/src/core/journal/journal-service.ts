@@ -86,13 +86,14 @@ export class JournalService {
 
   async events(principal: Principal, input: unknown, waiting: WaitOptions = {}): Promise<EventsResponse> {
     const { filter, waitMs, ...start } = await this.#read(principal, input);
-    if (waitMs === 0) return viewPage(await this.#store.events({ ...filter, afterSeq: start.afterSeq }));
+    if (waitMs === 0)
+      return viewPage(await this.#store.journal.events({ ...filter, afterSeq: start.afterSeq }));
     const { signal } = waiting;
     using watch = this.#waitQuota.watch(principal, journalTopic(principal.tenant));
     const endMs = this.#clock.nowMs() + waitMs;
     let { afterSeq } = start;
     for (;;) {
-      const page = await this.#store.events({ ...filter, afterSeq });
+      const page = await this.#store.journal.events({ ...filter, afterSeq });
       const leftMs = endMs - this.#clock.nowMs();
       const done = page.events.length > 0 || page.hasMore || leftMs <= 0 || signal?.aborted === true;
       if (done || !(await watch.changed({ timeoutMs: leftMs, signal }))) {
@@ -119,7 +120,7 @@ export class JournalService {
       heartbeatMs: this.#heartbeatMs,
       signal,
       poll: async () => {
-        const { events, hasMore, lastSeq } = await this.#store.events({ ...filter, limit, afterSeq });
+        const { events, hasMore, lastSeq } = await this.#store.journal.events({ ...filter, limit, afterSeq });
         afterSeq = lastSeq;
         const page = { events: events.map(viewEvent), cursor: String(lastSeq) };
         return { page, isEmpty: events.length === 0, hasMore };
@@ -132,7 +133,7 @@ export class JournalService {
     await this.#guard.authorize(principal, "threads.read");
     const query = parseThreads(input) as ThreadsQuery;
     const { tenant } = principal;
-    const page = await this.#store.threads({
+    const page = await this.#store.messages.threads({
       tenant,
       agent:
         query.agent === undefined ? undefined : await this.#directory.resolve(tenant, query.agent, "agent"),
@@ -157,7 +158,7 @@ export class JournalService {
 
   async thread(principal: Principal, threadId: string): Promise<ThreadResponse> {
     await this.#guard.authorize(principal, "threads.read");
-    const page = await this.#store.thread({
+    const page = await this.#store.messages.thread({
       tenant: principal.tenant,
       threadId: parseRecordId(threadId, "thread_id"),
       limit: LIMITS.listLimitMax,
@@ -188,7 +189,7 @@ export class JournalService {
       },
       afterSeq:
         query.since === LATEST
-          ? (await this.#store.chainHead(tenant)).seq
+          ? (await this.#store.journal.head(tenant)).seq
           : parseCursor(query.since, "since"),
       waitMs: query.wait_ms ?? 0,
     };
@@ -196,7 +197,7 @@ export class JournalService {
 
   /** An unknown name is taken as the id of an agent that has left. */
   async #agentNamed(tenant: string, name: string): Promise<string> {
-    const [first, ...others] = await this.#store.agentsNamed(tenant, name);
+    const [first, ...others] = await this.#store.agents.named(tenant, name);
     return first === undefined || others.length > 0 ? name : first;
   }
 

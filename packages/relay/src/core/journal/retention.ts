@@ -54,10 +54,11 @@ export class Retention {
     const nowMs = this.#clock.nowMs();
     const messages = await this.#retireMessages(tenant, nowMs);
     const events = await this.#retireEvents(tenant, nowMs);
-    await this.#store.forgetSendKeys(nowMs - LIMITS.sendKeyKeptMs);
-    await this.#store.forgetNonces(nowMs);
-    await this.#store.forgetSigningSecrets(nowMs);
-    await this.#store.forgetCachedResults(nowMs, LIMITS.cachedResultsMax);
+    await this.#store.retention.forgetExpired({
+      nowMs,
+      sendKeysBeforeMs: nowMs - LIMITS.sendKeyKeptMs,
+      cachedResultsMax: LIMITS.cachedResultsMax,
+    });
     return { messages, events, more: messages === STEP_ROWS || events === STEP_ROWS };
   }
 
@@ -76,12 +77,12 @@ export class Retention {
     let retired = 0;
     let afterId = "";
     for (;;) {
-      const tasks = await this.#store.tasks({ tenant, state, ...any, afterId, limit: COMPACTED_TASKS });
+      const tasks = await this.#store.tasks.list({ tenant, state, ...any, afterId, limit: COMPACTED_TASKS });
       const last = tasks.at(-1);
       if (last === undefined) return retired;
       const messageIds: string[] = [];
       for (const task of tasks) messageIds.push(...(await this.#messagesOfTaken(task)));
-      const messages = await this.#store.archiveLines(tenant, messageIds);
+      const messages = await this.#store.retention.archiveLines(tenant, messageIds);
       retired += await this.#archiveAndForget(tenant, messages, this.#clock.nowMs());
       afterId = last.id;
       await this.#clock.nextTurn();
@@ -91,16 +92,16 @@ export class Retention {
   /** Empty while the task has open deliveries, or its result is not acknowledged. */
   async #messagesOfTaken({ tenant, id, messageId, resultMessageId }: TaskRecord): Promise<readonly string[]> {
     if (resultMessageId === null) return [];
-    const result = await this.#store.delivery(tenant, resultMessageId);
+    const result = await this.#store.deliveries.get(tenant, resultMessageId);
     if (result?.state !== "acknowledged") return [];
-    const open = await this.#store.openDeliveriesOfTask(tenant, id);
+    const open = await this.#store.deliveries.openOfTask(tenant, id);
     return open.length === 0 ? [messageId, resultMessageId] : [];
   }
 
   async #retireMessages(tenant: string, nowMs: number): Promise<number> {
     const keptMs = this.#settings.messageRetentionMs;
     if (keptMs === 0) return 0;
-    const messages = await this.#store.retirableMessages(tenant, nowMs - keptMs, STEP_ROWS);
+    const messages = await this.#store.retention.messages(tenant, nowMs - keptMs, STEP_ROWS);
     return this.#archiveAndForget(tenant, messages, nowMs);
   }
 
@@ -115,7 +116,7 @@ export class Retention {
       messages.map(({ line }) => line),
     );
     const messageIds = messages.map(({ messageId }) => messageId);
-    await this.#store.retireMessages(
+    await this.#store.retention.retireMessages(
       tenant,
       messageIds,
       nowMs,
@@ -128,7 +129,7 @@ export class Retention {
   async #retired(tenant: string, messageIds: readonly string[], nowMs: number): Promise<EventDraft> {
     const messages: RetiredMessage[] = [];
     for (const messageId of messageIds) {
-      const events = await this.#store.eventsOfMessage(tenant, messageId);
+      const events = await this.#store.journal.ofMessage(tenant, messageId);
       const accepted = events.find(({ type }) => type === "message.accepted");
       messages.push([messageId, accepted?.seq ?? 0]);
     }
@@ -138,13 +139,13 @@ export class Retention {
   async #retireEvents(tenant: string, nowMs: number): Promise<number> {
     const keptMs = this.#settings.journalRetentionMs;
     if (keptMs === 0) return 0;
-    const events = await this.#store.retirableEvents(tenant, nowMs - keptMs, STEP_ROWS);
+    const events = await this.#store.retention.events(tenant, nowMs - keptMs, STEP_ROWS);
     const last = events.at(-1);
     if (last === undefined) return 0;
     // Keep an anchor first. Then events missing beyond the newest anchor were not taken by retention.
     await this.#anchoring.keep(tenant);
     await this.#archive.append("events", events);
-    await this.#store.retireEvents(tenant, { seq: last.seq, hash: last.hash });
+    await this.#store.retention.retireEvents(tenant, { seq: last.seq, hash: last.hash });
     return events.length;
   }
 }

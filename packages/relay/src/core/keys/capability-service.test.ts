@@ -106,7 +106,7 @@ describe("a grant", () => {
     await core.grant(LULU, SEND);
     // Expired ones no longer count.
     const zhiwei = await core.keyOf(ZHIWEI);
-    const held = await core.store.capabilitiesFor("default", await core.keyOf(LULU), `a2a.send.${zhiwei}`);
+    const held = await core.store.capabilities.of("default", await core.keyOf(LULU), `a2a.send.${zhiwei}`);
     assert.equal(held.length, 1);
   });
 });

@@ -134,7 +134,7 @@ export class CapabilityService {
     const limit = query.limit ?? LIMITS.listLimitDefault;
     const { tenant } = principal;
     const party = principal.kind === "agent" ? await this.#partyOf(principal) : undefined;
-    const page = await store.capabilities({ tenant, party, afterId: query.page_token ?? "", limit });
+    const page = await store.capabilities.list({ tenant, party, afterId: query.page_token ?? "", limit });
     const last = page.length === limit ? page.at(-1) : undefined;
     return { page, ...(last === undefined ? {} : { pageToken: last.id }) };
   }
@@ -142,14 +142,14 @@ export class CapabilityService {
   async #partyOf(
     principal: AgentPrincipal,
   ): Promise<{ readonly subjectKey: string; readonly grantedBy: string }> {
-    const key = await this.#parts.store.publicKeyOf(principal.tenant, principal.agentId);
+    const key = await this.#parts.store.agents.publicKey(principal.tenant, principal.agentId);
     return { subjectKey: key ?? "", grantedBy: principal.agentId };
   }
 
   /** An agent that neither holds nor granted it gets the same answer as for a missing one. */
   async #visible(principal: Principal, id: string): Promise<CapabilityRecord> {
     const { store, guard } = this.#parts;
-    const capability = await store.capability(principal.tenant, parseRecordId(id, "id"));
+    const capability = await store.capabilities.get(principal.tenant, parseRecordId(id, "id"));
     const unknown = new RelayError(
       "not_found",
       "there is no capability of that id; GET /capabilities lists all",
@@ -166,7 +166,7 @@ export class CapabilityService {
   async #isEffective(capability: CapabilityRecord): Promise<boolean> {
     const { store, validity } = this.#parts;
     if ((await validity.standing(capability)).fault !== undefined) return false;
-    return (await store.agentWithKey(capability.tenant, capability.subjectKey)) !== undefined;
+    return (await store.agents.withKey(capability.tenant, capability.subjectKey)) !== undefined;
   }
 
   /** An operator may grant anything; an agent, what it holds, if that is delegable. */
@@ -179,11 +179,11 @@ export class CapabilityService {
       const action = await this.#actionOf(tenant, asked.writtenAction);
       return { grant: { ...asked, action }, parent: undefined };
     }
-    const holderKey = await this.#parts.store.publicKeyOf(tenant, principal.agentId);
+    const holderKey = await this.#parts.store.agents.publicKey(tenant, principal.agentId);
     const action = await this.#actionOf(tenant, asked.writtenAction).catch(unlessUnknown);
     let why = `${principal.agentId} holds no capability "${asked.writtenAction}" that may be passed on`;
     if (holderKey !== undefined && action !== undefined) {
-      for (const parent of await this.#parts.store.capabilitiesFor(tenant, holderKey, action)) {
+      for (const parent of await this.#parts.store.capabilities.of(tenant, holderKey, action)) {
         const { fault } = await this.#parts.validity.standing(parent);
         if (fault !== undefined || parent.scope.delegable !== true) continue;
         const wider = widening(parent, asked);
@@ -232,7 +232,7 @@ export class CapabilityService {
   async #makeRoom(tenant: string, subject: Keyed, action: string): Promise<readonly CapabilityRecord[]> {
     const { store, clock } = this.#parts;
     const nowMs = clock.nowMs();
-    const held = await store.capabilitiesFor(tenant, subject.key, action);
+    const held = await store.capabilities.of(tenant, subject.key, action);
     if (held.length < LIMITS.capabilitiesOfActionMax) return [];
     const live = held.filter(({ expiresAtMs }) => expiresAtMs === null || nowMs <= expiresAtMs);
     if (live.length < LIMITS.capabilitiesOfActionMax) {
@@ -257,12 +257,12 @@ export class CapabilityService {
   async #agentOf(tenant: string, text: string, field: string): Promise<Keyed> {
     const { store, directory } = this.#parts;
     if (isPublicKey(text)) {
-      const owner = await store.agentWithKey(tenant, text);
+      const owner = await store.agents.withKey(tenant, text);
       if (owner !== undefined) return { agentId: owner, key: text };
       throw new RelayError("unknown_agent", `${field}: no agent is registered with the public key ${text}`);
     }
     const agentId = await directory.resolve(tenant, text, field);
-    const key = await store.publicKeyOf(tenant, agentId);
+    const key = await store.agents.publicKey(tenant, agentId);
     if (key !== undefined) return { agentId, key };
     throw new RelayError(
       "wrong_state",

@@ -50,7 +50,7 @@ describe("a key that ends", () => {
     const { caller, expiresAtMs } = await guest(core, KAMES);
     const { api_key = "" } = await core.agents.register(caller, { agent_id: KAMES });
     const [id = ""] = api_key.split(".");
-    assert.equal((await core.store.key(id))?.expiresAtMs, expiresAtMs);
+    assert.equal((await core.store.keys.get(id))?.expiresAtMs, expiresAtMs);
   });
 });
 

@@ -27,7 +27,7 @@ describe("a signing key", () => {
     assert.equal(readSigningSecret(made.key).length, 32);
     assert.notEqual(other.key, made.key);
     assert.deepEqual([made.use, made.agent_id, made.state], ["sign", LULU, "active"]);
-    const kept = await core.store.key(made.key_id);
+    const kept = await core.store.keys.get(made.key_id);
     assert.equal(kept?.signingSecret, made.key);
     assert.equal(kept?.digest, hash("sha256", made.key, "hex"));
     const { key: _, ...view } = made;
@@ -51,7 +51,7 @@ describe("a signing key", () => {
       const made = await core.keys.create(ROOT, { agent_id: LULU, ...(use === undefined ? {} : { use }) });
       assert.match(made.key, /^key_.*\./);
       assert.equal(made.use, "bearer");
-      assert.equal((await core.store.key(made.key_id))?.signingSecret, null);
+      assert.equal((await core.store.keys.get(made.key_id))?.signingSecret, null);
     }
     await refused(newKey(core, { use: "both" }), "invalid_argument", /^use: must be one of bearer, sign/);
   });
@@ -100,7 +100,7 @@ describe("a signing key", () => {
     const { store, clock, refusals } = core;
     const authenticator = new KeyAuthenticator({ store, clock, refusals }, { apiKey: undefined });
     const { key_id } = await newKey(core);
-    const record = await store.key(key_id);
+    const record = await store.keys.get(key_id);
     assert.ok(record);
     const secret = "2".repeat(43);
     await store.commit({
@@ -123,8 +123,8 @@ describe("a signing key", () => {
       [next.use, next.old_key_id, next.expires_at],
       ["sign", made.key_id, new Date(atMs).toISOString()],
     );
-    assert.equal((await core.store.key(made.key_id))?.signingSecret, made.key);
-    assert.equal((await core.store.key(next.key_id))?.signingSecret, next.key);
+    assert.equal((await core.store.keys.get(made.key_id))?.signingSecret, made.key);
+    assert.equal((await core.store.keys.get(next.key_id))?.signingSecret, next.key);
     assert.equal((await core.keys.revoke(ROOT, next.key_id)).state, "revoked");
     core.clock.advance(1_000);
     const { keys } = await core.keys.list(ROOT, { agent: LULU });
@@ -136,7 +136,7 @@ describe("a signing key", () => {
     await using core = await coreOnMemory();
     const { key_id } = await newKey(core);
     await core.agents.remove(core.operator, LULU);
-    const kept = await core.store.key(key_id);
+    const kept = await core.store.keys.get(key_id);
     assert.notEqual(kept?.revokedAtMs, null);
     assert.equal(kept?.signingSecret, "");
   });
@@ -149,8 +149,8 @@ describe("a signing key", () => {
     const bearer = await core.keys.create(ROOT, { agent_id: LULU });
     assert.equal((await core.keys.revoke(ROOT, made.key_id)).use, "sign");
     assert.equal((await core.keys.revoke(ROOT, bearer.key_id)).use, "bearer");
-    assert.equal((await store.key(made.key_id))?.signingSecret, "");
-    assert.equal((await store.key(bearer.key_id))?.signingSecret, null);
+    assert.equal((await store.keys.get(made.key_id))?.signingSecret, "");
+    assert.equal((await store.keys.get(bearer.key_id))?.signingSecret, null);
     assert.deepEqual(
       (await dataOfEvents(core, "key.revoked")).map(({ use }) => use),
       ["sign", undefined],
@@ -168,8 +168,8 @@ describe("a signing key", () => {
     assert.equal((await core.inbox.receive(signed(core, made), PLAIN)).created, true);
     core.clock.advance(1);
     await core.retention.step("default");
-    assert.equal((await core.store.key(made.key_id))?.signingSecret, "");
-    assert.equal((await core.store.key(lasting.key_id))?.signingSecret, lasting.key);
+    assert.equal((await core.store.keys.get(made.key_id))?.signingSecret, "");
+    assert.equal((await core.store.keys.get(lasting.key_id))?.signingSecret, lasting.key);
     const { keys } = await core.keys.list(ROOT, { agent: LULU });
     const view = keys.find(({ key_id }) => key_id === made.key_id);
     assert.deepEqual([view?.use, view?.state], ["sign", "expired"]);
@@ -178,7 +178,7 @@ describe("a signing key", () => {
   it("does not accept signatures with an empty secret once its own is deleted", async () => {
     await using core = await coreOnMemory();
     const made = await newKey(core);
-    const record = await core.store.key(made.key_id);
+    const record = await core.store.keys.get(made.key_id);
     assert.ok(record);
     // Only the secret is deleted; the key is not revoked.
     await core.store.commit({ tenant: "default", events: [], keys: [{ ...record, signingSecret: "" }] });

@@ -25,7 +25,7 @@ describe("a new key", () => {
     assert.match(created.key, /^key_[0-9a-f-]{36}\.[1-9A-HJ-NP-Za-km-z]{32,44}$/);
     const [id, secret = ""] = created.key.split(".");
     assert.equal(id, created.key_id);
-    const kept = await core.store.key(created.key_id);
+    const kept = await core.store.keys.get(created.key_id);
     assert.equal(kept?.digest, hash("sha256", secret, "hex"));
     assert.ok(!JSON.stringify(kept).includes(secret));
     const listed = await core.keys.list(core.operator, { agent: "kames@桌面" });
@@ -82,7 +82,7 @@ describe("a new key", () => {
     await core.keys.create(ROOT, { tenant: "cafe\u0301" });
     const { key_id } = await core.keys.create(ROOT, { tenant: "caf\u00e9" });
     assert.equal((await core.keys.list(ROOT, { tenant: "cafe\u0301" })).keys.length, 2);
-    assert.equal((await core.store.key(key_id))?.tenant, "caf\u00e9");
+    assert.equal((await core.store.keys.get(key_id))?.tenant, "caf\u00e9");
   });
 
   const wrong: readonly [request: object, words: RegExp, code?: "too_large"][] = [
@@ -138,7 +138,7 @@ describe("a new key", () => {
     await refused(core.keys.list(core.lulu, {}), "permission_denied");
     assert.equal((await eventsOf(core, "acme", "access.denied")).length, 4);
     assert.equal((await eventsOf(core, "default", "access.denied")).length, 2);
-    assert.equal(await core.store.tenant("nowhere"), undefined);
+    assert.equal(await core.store.tenants.get("nowhere"), undefined);
   });
 
   it("may do no more than the key that created it", async () => {
@@ -278,7 +278,7 @@ describe("revocation", () => {
     await using core = await coreOnMemory();
     await core.keys.create(ROOT, { tenant: "acme" });
     const { key_id } = await core.keys.create(ROOT, {});
-    const heads = await Promise.all(["acme", "default"].map((tenant) => core.store.chainHead(tenant)));
+    const heads = await Promise.all(["acme", "default"].map((tenant) => core.store.journal.head(tenant)));
     const messages = [];
     for (const id of [key_id, "key_nowhere"]) {
       messages.push((await refused(core.keys.revoke(ACME, id), "not_found")).message);
@@ -286,7 +286,7 @@ describe("revocation", () => {
     }
     assert.equal(new Set(messages).size, 1);
     assert.deepEqual(
-      await Promise.all(["acme", "default"].map((tenant) => core.store.chainHead(tenant))),
+      await Promise.all(["acme", "default"].map((tenant) => core.store.journal.head(tenant))),
       heads,
     );
   });

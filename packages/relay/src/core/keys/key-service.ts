@@ -20,14 +20,7 @@ import { decideAndCommit } from "../mechanisms/commit-retry.ts";
 import type { EventDraft } from "../ports/journal.ts";
 import type { Changes, RelayStore } from "../ports/relay-store.ts";
 import { parserOf } from "../mechanisms/schema-check.ts";
-import {
-  type AccessStore,
-  type KeyRecord,
-  revokedAt,
-  type TenantRecord,
-  type Verb,
-  VERBS,
-} from "../ports/access.ts";
+import { type KeyRecord, revokedAt, type TenantRecord, type Verb, VERBS } from "../ports/access.ts";
 import { hasExpired, parseExpiry } from "../access/expiry.ts";
 import type { Guard } from "../access/guard.ts";
 import type { KeyMaker, KeyScope } from "./key-maker.ts";
@@ -82,7 +75,7 @@ export class KeyService {
     const by = { actor: actorName(principal), atMs: nowMs };
     await decideAndCommit(this.#store, async () => {
       await this.#assertRoomFor(record, nowMs);
-      const born = (await this.#store.tenant(tenant)) === undefined ? [newTenant(tenant, nowMs)] : [];
+      const born = (await this.#store.tenants.get(tenant)) === undefined ? [newTenant(tenant, nowMs)] : [];
       const events = [...born.map((each) => tenantEvent(each, by)), keyEvent("key.created", record, by)];
       return { changes: { tenant, tenants: born, keys: [record], events }, answer: undefined };
     });
@@ -94,12 +87,12 @@ export class KeyService {
     const query = parseQuery(input);
     const tenant = query.tenant === undefined ? principal.tenant : parseTenantName(query.tenant);
     await this.#guard.authorize(principal, "keys.read", { tenant });
-    if ((await this.#store.tenant(tenant)) === undefined) {
+    if ((await this.#store.tenants.get(tenant)) === undefined) {
       throw new RelayError("not_found", `there is no tenant ${tenant}; GET /tenants lists all`);
     }
     const limit = query.limit ?? LIMITS.listLimitDefault;
     const agentId = query.agent === undefined ? undefined : parseAgentId(query.agent, "agent");
-    const keys = await this.#store.keys({ tenant, agentId, afterId: query.page_token ?? "", limit });
+    const keys = await this.#store.keys.list({ tenant, agentId, afterId: query.page_token ?? "", limit });
     const nowMs = this.#clock.nowMs();
     const last = keys.length === limit ? keys.at(-1) : undefined;
     return {
@@ -157,7 +150,7 @@ export class KeyService {
   async #plannedEnd(key: KeyRecord): Promise<number | null> {
     let last = key;
     while (last.replacedBy !== null) {
-      const successor = await this.#store.key(last.replacedBy);
+      const successor = await this.#store.keys.get(last.replacedBy);
       if (successor === undefined) break;
       last = successor;
     }
@@ -175,7 +168,7 @@ export class KeyService {
   ): Promise<Answer> {
     const isRoot = principal.kind === "operator" && principal.isRoot;
     return decideAndCommit(this.#store, async () => {
-      const key = await this.#store.key(keyId);
+      const key = await this.#store.keys.get(keyId);
       if (key === undefined || (key.tenant !== principal.tenant && !isRoot)) {
         throw new RelayError("not_found", "there is no key of that id; GET /keys lists all");
       }
@@ -190,7 +183,7 @@ export class KeyService {
   /** The agent need not be registered. An alias is refused, because a key works only with the id. */
   async #readAgent(tenant: string, input: string): Promise<AgentId> {
     const id = readAgentId(input);
-    const named = await this.#store.agentsNamed(tenant, id);
+    const named = await this.#store.agents.named(tenant, id);
     if (named.length === 0 || named.includes(id)) return id;
     const others = named.join(" and ");
     throw new RelayError(
@@ -261,7 +254,7 @@ function parseVerbs(input: readonly string[] | undefined): readonly Verb[] | nul
 
 /** The agent's keys that are neither revoked nor expired. */
 export async function workingKeys(
-  store: AccessStore,
+  store: RelayStore,
   tenant: string,
   agentId: AgentId,
   nowMs: number,
@@ -269,7 +262,7 @@ export async function workingKeys(
   const working: KeyRecord[] = [];
   let afterId = "";
   for (;;) {
-    const page = await store.keys({ tenant, agentId, afterId, limit: LIMITS.listLimitMax });
+    const page = await store.keys.list({ tenant, agentId, afterId, limit: LIMITS.listLimitMax });
     working.push(...page.filter((key) => key.revokedAtMs === null && !hasExpired(key.expiresAtMs, nowMs)));
     const last = page.at(-1);
     if (last === undefined) return working;
@@ -279,7 +272,7 @@ export async function workingKeys(
 
 /** Limits an agent's keys, because one commit revokes all of them when it leaves. */
 async function assertRoomForKey(
-  store: AccessStore,
+  store: RelayStore,
   tenant: string,
   agentId: AgentId,
   nowMs: number,

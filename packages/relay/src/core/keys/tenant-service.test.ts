@@ -36,7 +36,7 @@ describe("tenants", () => {
   it("are switched by their own operators, and by the relay's operator", async () => {
     await using core = await withAcme();
     assert.equal((await core.tenants.change(ACME, "acme", { capabilities: "on" })).capabilities, "on");
-    assert.equal((await core.store.tenant("acme"))?.capabilities, true);
+    assert.equal((await core.store.tenants.get("acme"))?.capabilities, true);
     await core.tenants.change(ROOT, "acme", { capabilities: "off" });
     await core.tenants.change(ROOT, "acme", { capabilities: "off" });
     const { events } = await core.journal.events(ACME, { type: "tenant.changed" });

@@ -56,7 +56,7 @@ export class TenantService {
       );
     }
     return decideAndCommit(this.#store, async () => {
-      const before = await this.#store.tenant(tenant);
+      const before = await this.#store.tenants.get(tenant);
       if (before === undefined) throw noTenant(tenant);
       const changed = { ...before, capabilities: capabilities === "on" };
       const answer = viewTenant(changed);
@@ -74,7 +74,7 @@ export class TenantService {
     const tenant = name.normalize("NFC");
     if (principal.tenant === tenant) return principal;
     if (principal.kind === "operator" && principal.isRoot) {
-      if ((await this.#store.tenant(tenant)) === undefined) throw noTenant(tenant);
+      if ((await this.#store.tenants.get(tenant)) === undefined) throw noTenant(tenant);
       return { ...principal, tenant };
     }
     await this.#guard.record(principal.tenant, {
@@ -97,7 +97,7 @@ export class TenantService {
   /** For the relay's own work, without a check. The default tenant's switch comes from the configuration. */
   async all(): Promise<readonly TenantRecord[]> {
     const { capabilities } = this.#settings;
-    const tenants = await this.#store.tenants();
+    const tenants = await this.#store.tenants.list();
     return tenants.map((tenant) => (tenant.id === DEFAULT_TENANT ? { ...tenant, capabilities } : tenant));
   }
 }

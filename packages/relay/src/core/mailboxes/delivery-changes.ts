@@ -31,7 +31,7 @@ export class DeliveryChanges {
 
   /** The agent's own, or `not_found`. */
   async deliveryIn(tenant: string, agentId: AgentId, messageId: string): Promise<DeliveryRecord> {
-    const delivery = await this.#store.delivery(tenant, messageId);
+    const delivery = await this.#store.deliveries.get(tenant, messageId);
     if (delivery?.agentId === agentId) return delivery;
     throw new RelayError("not_found", `${agentId} has no message ${messageId}`);
   }
@@ -125,10 +125,10 @@ export async function markDelivered(
   unread: readonly string[],
 ): Promise<void> {
   const nowMs = clock.nowMs();
-  await store.touchAgent(tenant, agentId, nowMs);
+  await store.agents.touch(tenant, agentId, nowMs);
   if (unread.length === 0) return;
   try {
-    await store.markDelivered(tenant, unread, nowMs, (delivery) =>
+    await store.deliveries.markDelivered(tenant, unread, nowMs, (delivery) =>
       deliveryEvent("message.delivered", delivery, agentId, nowMs, {}),
     );
   } catch (reason) {

@@ -140,7 +140,7 @@ export class MailboxService {
     const limit = query.limit ?? LIMITS.readLimitDefault;
     const page = { tenant, agentId, afterPosition, limit, bytesMax: LIMITS.answerBytesMax };
     const poll = (): Promise<readonly MailboxMessage[]> =>
-      this.#store.availableMessages({ ...page, nowMs: this.#clock.nowMs() });
+      this.#store.deliveries.available({ ...page, nowMs: this.#clock.nowMs() });
     const messages = await this.#waitFor(principal, agentId, query.wait_ms ?? 0, waiting, poll);
     if (query.peek !== true && !isGone(waiting)) {
       await markDelivered(this.#parts, tenant, agentId, unreadIn(messages));
@@ -208,7 +208,7 @@ export class MailboxService {
     const { purpose, waitMs } = wanted;
     const page = { tenant, agentId, purpose, afterPosition: 0, limit: 1, bytesMax: LIMITS.answerBytesMax };
     const [message] = await this.#waitFor(principal, agentId, waitMs, waiting, () =>
-      this.#store.availableMessages({ ...page, nowMs: this.#clock.nowMs() }),
+      this.#store.deliveries.available({ ...page, nowMs: this.#clock.nowMs() }),
     );
     return message;
   }
@@ -248,7 +248,7 @@ export class MailboxService {
     const request = parseRenew(input);
     const agentId = await this.#mailboxOf(principal, agent, "mailbox.settle");
     const leases = leasesOf(request);
-    const renewed = await this.#store.renewLeases(
+    const renewed = await this.#store.deliveries.renew(
       principal.tenant,
       agentId,
       leases.map((ref) => ({ messageId: ref.message_id, leaseId: ref.lease_id })),
@@ -306,7 +306,7 @@ export class MailboxService {
     const { purpose, worker, leaseMs, waitMs } = wanted;
     const take = (): Promise<readonly MailboxMessage[]> => {
       const nowMs = this.#clock.nowMs();
-      return this.#store.lease(
+      return this.#store.deliveries.lease(
         {
           tenant,
           agentId,
@@ -323,7 +323,7 @@ export class MailboxService {
     const poll = (): Promise<readonly MailboxMessage[]> => taking.whenRoom?.(take) ?? take();
     const leased = await this.#waitFor(principal, agentId, waitMs, taking, poll);
     if (isGone(taking)) await this.#giveBack(principal, agentId, leased);
-    await this.#store.touchAgent(tenant, agentId, this.#clock.nowMs());
+    await this.#store.agents.touch(tenant, agentId, this.#clock.nowMs());
     return leased;
   }
 
@@ -393,7 +393,7 @@ async function demandOfGivingUp(
   { tenant, messageId, taskId, agentId: responder }: DeliveryRecord,
   leaseId: string | undefined,
 ): Promise<RespondDemand | undefined> {
-  const task = taskId === null ? undefined : await store.task(tenant, taskId);
+  const task = taskId === null ? undefined : await store.tasks.get(tenant, taskId);
   if (task === undefined || task.messageId !== messageId || isTerminal(task.state)) return undefined;
   const { id, requester, clientId: clientTaskId } = task;
   return { kind: "respond", responder, requester, taskId: id, clientTaskId, leaseId };

@@ -24,12 +24,12 @@ async function everyPage(inbox: FollowedPages<unknown>): Promise<void> {
 }
 
 /** The next call fails as it does when the disk does not answer. */
-function breakOnce(core: CoreOnMemory, method: "availableMessages" | "markDelivered"): void {
-  const working = core.store[method];
-  Object.defineProperty(core.store, method, {
+function breakOnce(core: CoreOnMemory, method: "available" | "markDelivered"): void {
+  const working = core.store.deliveries[method];
+  Object.defineProperty(core.store.deliveries, method, {
     configurable: true,
     value: async () => {
-      Object.defineProperty(core.store, method, { value: working });
+      Object.defineProperty(core.store.deliveries, method, { value: working });
       throw new RelayError("unavailable", "the disk does not answer");
     },
   });
@@ -224,12 +224,12 @@ describe("a reader that follows a mailbox", () => {
     it(`leaves no mark, and is not seen itself, with ${JSON.stringify(query)}`, async () => {
       await using core = await coreOnMemory({ heartbeatMs: PULSE_MS });
       await sendAll(core, ["一"]);
-      const before = await core.store.agent("default", ZHIWEI);
+      const before = await core.store.agents.get("default", ZHIWEI);
       core.clock.advance(1_000);
       await using inbox = await followInbox(core, query);
       for (let step = 0; step < 3; step += 1) await inbox.next();
       assert.equal(await deliveredEvents(core), 0);
-      assert.equal((await core.store.agent("default", ZHIWEI))?.lastSeenAtMs, before?.lastSeenAtMs);
+      assert.equal((await core.store.agents.get("default", ZHIWEI))?.lastSeenAtMs, before?.lastSeenAtMs);
     });
   }
 
@@ -239,7 +239,7 @@ describe("a reader that follows a mailbox", () => {
     await inbox.next();
     core.clock.advance(60_000);
     assert.deepEqual(await inbox.next(), { items: [], cursor: "0" });
-    assert.equal((await core.store.agent("default", ZHIWEI))?.lastSeenAtMs, core.clock.nowMs());
+    assert.equal((await core.store.agents.get("default", ZHIWEI))?.lastSeenAtMs, core.clock.nowMs());
   });
 
   it("is refused before there is a page", async () => {
@@ -288,7 +288,7 @@ describe("a reader that follows a mailbox", () => {
     await using inbox = await followInbox(core);
     await inbox.next();
     const next = inbox.next();
-    breakOnce(core, "availableMessages");
+    breakOnce(core, "available");
     await core.send({ body: "一" });
     await refused(next, "unavailable");
   });

@@ -109,7 +109,7 @@ class MailboxPages {
     const { clock, store } = this.#parts;
     const nowMs = clock.nowMs();
     this.#take(nowMs);
-    const messages = await store.availableMessages({
+    const messages = await store.deliveries.available({
       tenant: this.#tenant,
       agentId: this.#agentId,
       afterPosition: this.#position,

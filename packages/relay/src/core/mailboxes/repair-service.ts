@@ -117,7 +117,7 @@ export class RepairService {
     await this.#guard.authorize(principal, "queue.read", agentId === undefined ? {} : { agentId });
     const nowMs = this.#clock.nowMs();
     const { min_lease_age_ms: ageMs, deadline_within_ms: withinMs } = query;
-    const queued = await this.#store.queue({
+    const queued = await this.#store.deliveries.queue({
       tenant,
       agentId,
       state: query.state,
@@ -127,11 +127,11 @@ export class RepairService {
     });
     // An agent does not see what an earlier owner of its id settled.
     const sinceMs =
-      principal.kind === "agent" ? await this.#store.othersBeforeMs(tenant, principal.agentId) : 0;
+      principal.kind === "agent" ? await this.#store.agents.othersBeforeMs(tenant, principal.agentId) : 0;
     const entries = queued
       .filter(({ acceptedAtMs }) => acceptedAtMs >= sinceMs)
       .map((each) => viewEntry(each, nowMs));
-    const totals = Object.fromEntries(await this.#store.countOpenByState(tenant, agentId));
+    const totals = Object.fromEntries(await this.#store.deliveries.countByState(tenant, agentId));
     return { entries, totals: { held: 0, available: 0, leased: 0, ...totals } };
   }
 
@@ -147,7 +147,7 @@ export class RepairService {
       throw new RelayError("invalid_argument", "repair: give either message_id or task_id");
     }
     return this.order(principal, { what: "task", name: taskId, reason, command }, async () =>
-      subjectOfTask(this.#store, await this.#store.task(tenant, taskId)),
+      subjectOfTask(this.#store, await this.#store.tasks.get(tenant, taskId)),
     );
   }
 
@@ -223,7 +223,7 @@ export class RepairService {
     policy: RetryStalePolicy,
     purpose: DeliveryPurpose | undefined,
   ): Promise<RetryReport> {
-    const queued = await this.#store.queue({
+    const queued = await this.#store.deliveries.queue({
       tenant: principal.tenant,
       agentId: undefined,
       party: principal.kind === "agent" ? principal.agentId : undefined,

@@ -177,8 +177,8 @@ describe("a sweep", () => {
     const bad = (await core.send({ type: "request", deadline_ms: inASecond() })).receipt.task_id ?? "";
     const good = (await core.send({ type: "request", deadline_ms: inASecond() })).receipt.task_id ?? "";
     const old = await core.send({ expires_at: new Date(inASecond()).toISOString() });
-    const artifacts = core.store.artifacts.bind(core.store);
-    core.store.artifacts = async (tenant, taskId) => {
+    const artifacts = core.store.tasks.artifacts.bind(core.store.tasks);
+    core.store.tasks.artifacts = async (tenant, taskId) => {
       if (taskId === bad) throw new Error("这一行坏了");
       return artifacts(tenant, taskId);
     };
@@ -191,7 +191,7 @@ describe("a sweep", () => {
     assert.equal((await core.tasks.get(core.operator, good)).state, "failed");
     assert.equal((await core.delivery(old.receipt.message_id)).state, "expired");
     await assert.rejects(core.sweep.step(), failed);
-    core.store.artifacts = artifacts;
+    core.store.tasks.artifacts = artifacts;
     assert.equal((await core.sweep.step()).overdue, 1);
     assert.equal((await core.tasks.get(core.operator, bad)).state, "failed");
   });

@@ -42,7 +42,7 @@ describe("a batch", () => {
     );
     const outcomes = outcomesOf(await batch(core, messages));
     assert.deepEqual(outcomes, ["created", ...Array.from({ length: 19 }, () => "conflict")]);
-    assert.equal(await core.store.countOpen("default", ZHIWEI), 1);
+    assert.equal(await core.store.deliveries.countOpen("default", ZHIWEI), 1);
   });
 
   it("answers each message for itself", async () => {
@@ -157,9 +157,9 @@ describe("an atomic batch", () => {
   for (const [what, bad] of wrong) {
     it(`is refused whole for ${what}, and nothing is sent`, async () => {
       await using core = await coreOnMemory();
-      const before = await core.store.chainHead("default");
+      const before = await core.store.journal.head("default");
       await assert.rejects(batch(core, [aMessage(), bad, aMessage()], true), /messages[[.]1/);
-      assert.deepEqual(await core.store.chainHead("default"), before);
+      assert.deepEqual(await core.store.journal.head("default"), before);
       assert.equal((await core.inboxOf(ZHIWEI)).length, 0);
     });
   }

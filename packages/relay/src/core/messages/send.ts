@@ -164,7 +164,7 @@ async function resolveRecipient(
   } catch (reason) {
     if (RelayError.from(reason).code !== "unknown_agent" || key === undefined) throw reason;
     // A retry finds its receipt also after the recipient was removed.
-    const sent = await store.sendKey(tenant, sender, draft.to as AgentId, key);
+    const sent = await store.messages.sendKey(tenant, sender, draft.to as AgentId, key);
     if (sent === undefined) throw reason;
     return sent.recipient;
   }
@@ -206,7 +206,7 @@ async function sentBefore(
   tenant: string,
   { sender, recipient, sendKey }: AddressedMessage,
 ): Promise<SendResult | undefined> {
-  const sent = sendKey && (await store.sendKey(tenant, sender, recipient, sendKey.key));
+  const sent = sendKey && (await store.messages.sendKey(tenant, sender, recipient, sendKey.key));
   if (sent === undefined) return undefined;
   if (sent.digest === sendKey?.digest) return storedResult(store, tenant, sent.messageId, sent);
   const [field, what] = isTaskKey(sent.key) ? ["id", "id"] : ["idempotency", "key"];
@@ -236,7 +236,7 @@ async function refuseClash(
         `id: ${sender} has another task "${keyName(sendKey?.key ?? "")}"; use a new id`,
       );
     case "mailbox": {
-      const open = await store.countOpen(tenant, recipient);
+      const open = await store.deliveries.countOpen(tenant, recipient);
       const limit = settings.mailboxOpenMax;
       throw new RelayError(
         "mailbox_full",
@@ -283,7 +283,7 @@ async function storedResult(
   messageId: string,
   { recipient, threadId, taskId }: Pick<SendKey, "recipient" | "threadId" | "taskId">,
 ): Promise<SendResult> {
-  const record = await store.message(tenant, messageId);
+  const record = await store.messages.get(tenant, messageId);
   const receipt: Receipt = {
     message_id: messageId,
     stage: "accepted",
@@ -321,7 +321,7 @@ async function heartbeat(
   { draft, sender, recipient, messageId }: AddressedMessage,
 ): Promise<SendResult> {
   const nowMs = clock.nowMs();
-  await store.touchAgent(tenant, sender, nowMs);
+  await store.agents.touch(tenant, sender, nowMs);
   const threadId = draft.threadId ?? ids.thread();
   const message = {
     version: "a2a.v1",

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { expiryAt } from "../../../testing/store-builders.ts";
 import { describe, it } from "node:test";
 import { LIMITS } from "@a2a-relay/protocol";
 import { coreOnMemory, LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
@@ -78,7 +79,7 @@ describe("a nonce", () => {
     core.clock.advance(1);
     await core.retention.step("default");
     await refused(core.inbox.receive(ahead, PLAIN), "unauthenticated", /^signed_at: /);
-    assert.equal(await core.store.forgetNonces(Number.MAX_SAFE_INTEGER), 0);
+    assert.equal(await core.store.retention.forgetExpired(expiryAt(Number.MAX_SAFE_INTEGER)), 0);
   });
 
   it("of a heartbeat counts too, so that a replay does not renew presence", async () => {

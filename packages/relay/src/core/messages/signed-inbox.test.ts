@@ -298,7 +298,7 @@ describe("a signing key", () => {
   it("without an agent, as only a direct edit of the store could write it, signs for no agent", async () => {
     await using core = await coreOnMemory();
     const key = await newKey(core);
-    const record = await core.store.key(key.key_id);
+    const record = await core.store.keys.get(key.key_id);
     assert.ok(record);
     await core.store.commit({ tenant: "default", events: [], keys: [{ ...record, agentId: null }] });
     await refused(core.inbox.receive(signed(core, key), PLAIN), "unauthenticated", NOT_SIGNED);

@@ -8,7 +8,7 @@ import {
   type SignedMessage,
   SignedMessageSchema,
 } from "@a2a-relay/protocol";
-import type { AccessStore, KeyRecord } from "../ports/access.ts";
+import type { KeyRecord, KeyStore } from "../ports/access.ts";
 import { hasExpired } from "../access/expiry.ts";
 import { principalOf } from "../access/authenticator.ts";
 import type { Principal } from "../access/principal.ts";
@@ -22,7 +22,7 @@ import type { MessageService } from "./message-service.ts";
 import type { SendResult } from "./decide-send.ts";
 
 export interface InboxParts {
-  readonly store: Pick<AccessStore, "key">;
+  readonly store: { readonly keys: KeyStore };
   readonly clock: Clock;
   readonly randomness: Randomness;
   readonly messages: MessageService;
@@ -43,7 +43,7 @@ const parseSigned = parserOf(SignedMessageSchema, "message");
 
 /** Accepts messages that are signed with a signing key instead of sent with a bearer key. The key names the sender. */
 export class SignedInbox {
-  readonly #store: Pick<AccessStore, "key">;
+  readonly #store: { readonly keys: KeyStore };
   readonly #clock: Clock;
   readonly #messages: MessageService;
   readonly #refusals: RefusedCallers;
@@ -72,7 +72,7 @@ export class SignedInbox {
   }
 
   async #senderOf(message: SignedMessage, signedAtMs: number, transport: string): Promise<Principal> {
-    const key = await this.#store.key(message.key_id);
+    const key = await this.#store.keys.get(message.key_id);
     const kept = key?.signingSecret ?? "";
     const secret = kept === "" ? this.#decoySecret : readSigningSecret(kept);
     const isSigned = isSignedWith(message, secret);

@@ -187,7 +187,7 @@ describe("a message that may have arrived", () => {
     core.agent.send = broken;
     const { messageId } = await core.ask();
     assert.deepEqual(await core.push(), ["unknown"]);
-    const endpoint = await core.store.pushEndpoint(DEFAULT_TENANT, AGENT);
+    const endpoint = await core.store.endpoints.get(DEFAULT_TENANT, AGENT);
     assert.ok(endpoint);
     // As after push was switched off and on: all open messages are enqueued again.
     const anew = [{ ...endpoint, afterPosition: 0 }];

@@ -110,9 +110,9 @@ export class A2aSender implements PushSender {
   async #remoteTaskChanges(recorded: RecordedAttempt, delivery: DeliveryRecord): Promise<Partial<Changes>> {
     const { push, report, nowMs } = recorded;
     if (delivery.taskId === null) return {};
-    const task = await this.#store.task(delivery.tenant, delivery.taskId);
+    const task = await this.#store.tasks.get(delivery.tenant, delivery.taskId);
     if (task?.assignee !== delivery.agentId) return {};
-    const known = await this.#store.remoteTask(task.tenant, task.id);
+    const known = await this.#store.remoteTasks.get(task.tenant, task.id);
     if (report.remote !== undefined) {
       const { at, answer } = report.remote;
       const before = known ?? newRemoteTask(task, delivery, at, nowMs);
@@ -135,19 +135,19 @@ export class A2aSender implements PushSender {
     signal: AbortSignal,
   ): Promise<SendDestination> {
     const { tenant, taskId, threadId, sender: requester } = delivery;
-    const task = taskId === null ? undefined : await this.#store.task(tenant, taskId);
+    const task = taskId === null ? undefined : await this.#store.tasks.get(tenant, taskId);
     const isItsWork = task?.assignee === endpoint.agentId;
     if (taskId !== null && isItsWork && isFollowUp(delivery)) {
-      const known = await this.#store.remoteTask(tenant, taskId);
+      const known = await this.#store.remoteTasks.get(tenant, taskId);
       if (known?.remoteTaskId == null)
         throw new NotYet("the message that asks for the task has not arrived yet");
       const contextId = known.remoteContextId ?? undefined;
       return { at: interfaceOf(known), isGuessed: false, taskId: known.remoteTaskId, contextId };
     }
     const { at, isGuessed } = await this.#cards.find(endpoint.url, signal);
-    const sinceMs = await this.#store.othersBeforeMs(tenant, requester);
+    const sinceMs = await this.#store.agents.othersBeforeMs(tenant, requester);
     const query = { tenant, agentId: endpoint.agentId, requester, sinceMs, threadId, url: at.url };
-    return { at, isGuessed, contextId: await this.#store.remoteContextId(query) };
+    return { at, isGuessed, contextId: await this.#store.remoteTasks.contextId(query) };
   }
 
   async #send(

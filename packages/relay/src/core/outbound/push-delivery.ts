@@ -2,7 +2,7 @@ import { LIMITS, type PushMode } from "@a2a-relay/protocol";
 import { combine, decideAndCommit } from "../mechanisms/commit-retry.ts";
 import { mailboxTopic, PUSH_ENDPOINTS_TOPIC, type Watch } from "../ports/change-feed.ts";
 import type { Clock } from "../ports/clock.ts";
-import type { MailboxMessage, MailboxStore } from "../ports/deliveries.ts";
+import type { MailboxMessage } from "../ports/deliveries.ts";
 import type { Identifiers } from "../ports/ids.ts";
 import type { Outbound } from "../ports/outbound-http.ts";
 import type { EndpointKey, PushEndpoint, PushOutcome, PushRecord } from "../ports/pushes.ts";
@@ -102,18 +102,18 @@ export class PushDelivery {
   }
 
   activeEndpoints(): AsyncGenerator<PushEndpoint> {
-    return this.#pages((after) => this.#store.activePushEndpoints(after, ENDPOINTS_MAX));
+    return this.#pages((after) => this.#store.endpoints.active(after, ENDPOINTS_MAX));
   }
 
   /** Disabled endpoints with pending pushes: the relay stopped before it dropped them. */
   disabledEndpoints(): AsyncGenerator<PushEndpoint> {
-    return this.#pages((after) => this.#store.leftPushEndpoints(after, ENDPOINTS_MAX));
+    return this.#pages((after) => this.#store.endpoints.left(after, ENDPOINTS_MAX));
   }
 
   /** Makes pushes of the messages behind the cursor and moves the cursor. True while there may be more. */
   async enqueue({ tenant, agentId }: EndpointKey): Promise<boolean> {
     return decideAndCommit(this.#store, async () => {
-      const endpoint = await this.#store.pushEndpoint(tenant, agentId);
+      const endpoint = await this.#store.endpoints.get(tenant, agentId);
       if (endpoint?.state !== "active") return { changes: undefined, answer: false };
       const nowMs = this.#clock.nowMs();
       const messages = await messagesAfter(this.#store, endpoint, endpoint.afterPosition, nowMs);
@@ -135,11 +135,11 @@ export class PushDelivery {
     underWay: ReadonlySet<string>,
     attemptsMax: number,
   ): Promise<DueWork<string>> {
-    const endpoint = await this.#store.pushEndpoint(tenant, agentId);
+    const endpoint = await this.#store.endpoints.get(tenant, agentId);
     if (endpoint?.state !== "active") return { due: [], waitMs: Infinity };
     const nowMs = this.#clock.nowMs();
     // One more than can be under way, so that the page always shows one that is not, if there is any.
-    const first = await this.#store.duePushes(tenant, agentId, ANY_TIME, LIMITS.pushesOfEndpointMax + 1);
+    const first = await this.#store.pushes.due(tenant, agentId, ANY_TIME, LIMITS.pushesOfEndpointMax + 1);
     const others = first.filter(({ messageId }) => !underWay.has(messageId));
     const room = Math.max(attemptsAllowed(endpoint, nowMs, attemptsMax) - underWay.size, 0);
     const due = others.filter((push) => isDue(push, nowMs)).slice(0, room);
@@ -160,11 +160,11 @@ export class PushDelivery {
     messageId: string,
     signal: AbortSignal,
   ): Promise<EndedAttempt | "dropped" | "idle"> {
-    const endpoint = await this.#store.pushEndpoint(tenant, agentId);
-    const push = await this.#store.push(tenant, messageId);
+    const endpoint = await this.#store.endpoints.get(tenant, agentId);
+    const push = await this.#store.pushes.get(tenant, messageId);
     if (signal.aborted || endpoint?.state !== "active" || push?.state !== "pending") return "idle";
-    const delivery = await this.#store.delivery(tenant, messageId);
-    const message = await this.#store.message(tenant, messageId);
+    const delivery = await this.#store.deliveries.get(tenant, messageId);
+    const message = await this.#store.messages.get(tenant, messageId);
     const atMs = this.#clock.nowMs();
     if (delivery === undefined || message === undefined || dropReason(delivery, atMs) !== undefined) {
       return this.#drop(push);
@@ -183,8 +183,8 @@ export class PushDelivery {
     const { tenant, agentId, messageId } = before;
     const { outcome, status, error, answer: answered } = report;
     const isSame = await decideAndCommit(this.#store, async () => {
-      const push = await this.#store.push(tenant, messageId);
-      const endpoint = await this.#store.pushEndpoint(tenant, agentId);
+      const push = await this.#store.pushes.get(tenant, messageId);
+      const endpoint = await this.#store.endpoints.get(tenant, agentId);
       const answer = endpoint !== undefined && isSameEndpoint(endpoint, sent);
       // Retention may have deleted the message and its push meanwhile.
       if (push === undefined || push.attempts > before.attempts) return { changes: undefined, answer };
@@ -193,7 +193,7 @@ export class PushDelivery {
       // A store may be unable to keep U+0000.
       const shown = answered?.replaceAll("\0", "\uFFFD") ?? null;
       const made = { tenant, messageId, attempt, atMs, durationMs, status, error, answer: shown };
-      const delivery = await this.#store.delivery(tenant, messageId);
+      const delivery = await this.#store.deliveries.get(tenant, messageId);
       const parts = await this.#outcomeChanges({ push, delivery, endpoint }, sent, outcome, endedAtMs);
       const [after = push] = parts.flatMap(({ pushes = [] }) => pushes);
       const recorded = { report, push: after, delivery, nowMs: endedAtMs };
@@ -201,7 +201,7 @@ export class PushDelivery {
       return { changes: combine(tenant, [{ pushAttempts: [made] }, ...parts, more]), answer };
     });
     if (isSame && outcome.kind === "delivered") {
-      await this.#store.touchAgent(tenant, agentId, this.#clock.nowMs());
+      await this.#store.agents.touch(tenant, agentId, this.#clock.nowMs());
     }
     return outcome.kind;
   }
@@ -209,9 +209,9 @@ export class PushDelivery {
   /** Drops pending pushes of a disabled endpoint. True while there may be more. */
   async dropPending({ tenant, agentId }: EndpointKey): Promise<boolean> {
     return decideAndCommit(this.#store, async () => {
-      const endpoint = await this.#store.pushEndpoint(tenant, agentId);
+      const endpoint = await this.#store.endpoints.get(tenant, agentId);
       if (endpoint === undefined || endpoint.state === "active") return { changes: undefined, answer: false };
-      const pending = await this.#store.duePushes(tenant, agentId, ANY_TIME, PUSHES_TOGETHER_MAX);
+      const pending = await this.#store.pushes.due(tenant, agentId, ANY_TIME, PUSHES_TOGETHER_MAX);
       if (pending.length === 0) return { changes: undefined, answer: false };
       const pushes = pending.map((push) => dropped(push, whyDropped(endpoint)));
       // Unchanged, only to check its version: an endpoint enabled meanwhile enqueues the dropped pushes again.
@@ -235,7 +235,7 @@ export class PushDelivery {
     const pushes: PushRecord[] = [];
     for (const { delivery, message } of messages) {
       const firstAtMs = firstAttemptAtMs(message.acceptedAtMs, this.#settings.pushAttemptsMs);
-      const before = await this.#store.push(delivery.tenant, delivery.messageId);
+      const before = await this.#store.pushes.get(delivery.tenant, delivery.messageId);
       const push = enqueued(before, delivery, { nowMs, firstAtMs });
       if (push !== undefined) pushes.push(push);
     }
@@ -245,10 +245,11 @@ export class PushDelivery {
   /** No request and no attempt: another reader has the message. `idle` when it is available again. */
   async #drop({ tenant, messageId }: PushRecord): Promise<"dropped" | "idle"> {
     return decideAndCommit(this.#store, async () => {
-      const push = await this.#store.push(tenant, messageId);
+      const push = await this.#store.pushes.get(tenant, messageId);
       if (push?.state !== "pending") return { changes: undefined, answer: "idle" };
-      const message = await this.#store.message(tenant, messageId);
-      const delivery = message === undefined ? undefined : await this.#store.delivery(tenant, messageId);
+      const message = await this.#store.messages.get(tenant, messageId);
+      const delivery =
+        message === undefined ? undefined : await this.#store.deliveries.get(tenant, messageId);
       const reason = dropReason(delivery, this.#clock.nowMs());
       if (reason === undefined) return { changes: undefined, answer: "idle" };
       return { changes: { tenant, pushes: [dropped(push, reason)], events: [] }, answer: "dropped" };
@@ -257,7 +258,7 @@ export class PushDelivery {
 
   async #markSent({ tenant, messageId }: PushRecord): Promise<boolean> {
     return decideAndCommit(this.#store, async () => {
-      const push = await this.#store.push(tenant, messageId);
+      const push = await this.#store.pushes.get(tenant, messageId);
       if (push?.state !== "pending") return { changes: undefined, answer: false };
       const sent = { ...push, sentAtMs: this.#clock.nowMs() };
       return { changes: { tenant, pushes: [sent], events: [] }, answer: true };
@@ -281,13 +282,13 @@ export class PushDelivery {
 
 /** Available messages behind a position, as many as one commit writes. */
 export function messagesAfter(
-  store: MailboxStore,
+  store: RelayStore,
   { tenant, agentId }: EndpointKey,
   afterPosition: number,
   nowMs: number,
 ): Promise<readonly MailboxMessage[]> {
   const page = { limit: PUSHES_TOGETHER_MAX, bytesMax: LIMITS.answerBytesMax };
-  return store.availableMessages({ tenant, agentId, afterPosition, nowMs, ...page });
+  return store.deliveries.available({ tenant, agentId, afterPosition, nowMs, ...page });
 }
 
 function isDue({ nextAtMs }: PushRecord, nowMs: number): boolean {

@@ -12,7 +12,7 @@ const NEW_HOOK = "https://new.example/收信";
 const OFFSETS_MS = [0, 5_000, 25_000, 90_000];
 
 async function endpointOf(core: PushingCore): Promise<PushEndpoint> {
-  const endpoint = await core.store.pushEndpoint(DEFAULT_TENANT, ZHIWEI);
+  const endpoint = await core.store.endpoints.get(DEFAULT_TENANT, ZHIWEI);
   assert.ok(endpoint);
   return endpoint;
 }
@@ -65,11 +65,11 @@ describe("the answer of an endpoint that has changed meanwhile", () => {
     await core.agents.register(core.operator, { agent_id: ZHIWEI, callback_url: NEW_HOOK });
     const troubled = { ...(await endpointOf(core)), failures: 3 };
     await core.store.commit({ tenant: DEFAULT_TENANT, pushProgress: [troubled], events: [] });
-    const before = await core.store.agent(DEFAULT_TENANT, ZHIWEI);
+    const before = await core.store.agents.get(DEFAULT_TENANT, ZHIWEI);
     core.clock.advance(60_000);
     assert.equal(await core.pushDelivery.record(ended), "delivered");
     assert.equal((await endpointOf(core)).failures, 3);
-    assert.deepEqual(await core.store.agent(DEFAULT_TENANT, ZHIWEI), before);
+    assert.deepEqual(await core.store.agents.get(DEFAULT_TENANT, ZHIWEI), before);
     assert.equal((await core.pushedMessage(receipt.message_id)).push.state, "delivered");
   });
 
@@ -214,9 +214,9 @@ describe("a message that returns to the mailbox", () => {
     const { receipt } = await core.send();
     while (await core.pushDelivery.enqueue(KEY)) continue;
     const { message_id, lease_id } = await core.lease();
-    const reading = core.store.message.bind(core.store);
+    const reading = core.store.messages.get.bind(core.store.messages);
     let isBack = false;
-    core.store.message = async (...asked) => {
+    core.store.messages.get = async (...asked) => {
       if (!isBack) {
         isBack = true;
         await core.mailboxes.release(core.zhiwei, ZHIWEI, { message_id, lease_id });

@@ -63,7 +63,7 @@ describe("registering for pushes", () => {
 
   it("checks the address again, though it was registered before", async () => {
     await using core = await pushingCore();
-    const stored = await core.store.agent("default", ZHIWEI);
+    const stored = await core.store.agents.get("default", ZHIWEI);
     assert.ok(stored);
     const agents = [{ ...stored.agent, callbackUrl: "http://169.254.169.254/" }];
     await core.store.commit({ tenant: "default", agents, events: [] });

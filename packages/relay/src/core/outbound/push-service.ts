@@ -65,12 +65,12 @@ export class PushService {
     const { tenant } = principal;
     const endpoint = await this.#registered(tenant, agentId);
     const limit = query.limit ?? LIMITS.listLimitDefault;
-    const found = await this.#store.pushesOf({ tenant, agentId, state: query.state, limit });
+    const found = await this.#store.pushes.list({ tenant, agentId, state: query.state, limit });
     // The agent may not see pushes to a previous owner of its id.
-    const othersBeforeMs = await this.#store.othersBeforeMs(tenant, agentId);
+    const othersBeforeMs = await this.#store.agents.othersBeforeMs(tenant, agentId);
     const own = found.filter(({ createdAtMs }) => createdAtMs >= othersBeforeMs);
     const pushes = await Promise.all(own.map((push) => this.#view(push)));
-    const pending = await this.#store.countPendingPushes(tenant, agentId);
+    const pending = await this.#store.pushes.countPending(tenant, agentId);
     return viewEndpoint(endpoint, { pending, pushes, nowMs: this.#clock.nowMs() });
   }
 
@@ -124,7 +124,7 @@ export class PushService {
   }
 
   async #registered(tenant: string, agentId: AgentId): Promise<PushEndpoint> {
-    const endpoint = await this.#store.pushEndpoint(tenant, agentId);
+    const endpoint = await this.#store.endpoints.get(tenant, agentId);
     if (endpoint !== undefined && !isForgotten(endpoint)) return endpoint;
     throw new RelayError(
       "not_found",
@@ -142,7 +142,7 @@ export class PushService {
   }
 
   async #view(push: PushRecord): Promise<PushView> {
-    const attempts = await this.#store.pushAttempts(push.tenant, push.messageId, LIMITS.pushAttemptsMax);
+    const attempts = await this.#store.pushes.attempts(push.tenant, push.messageId, LIMITS.pushAttemptsMax);
     return viewPush(push, attempts, { withAnswers: true });
   }
 
@@ -154,9 +154,9 @@ export class PushService {
       // Written unchanged, only to check its version: a disabled endpoint must get no pending pushes.
       const endpoint = await this.#active(tenant, agentId);
       for (const { message } of messages) {
-        const delivery = await this.#store.delivery(tenant, message.id);
+        const delivery = await this.#store.deliveries.get(tenant, message.id);
         if (delivery?.state !== "available") continue;
-        const before = await this.#store.push(tenant, message.id);
+        const before = await this.#store.pushes.get(tenant, message.id);
         const firstAtMs = message.acceptedAtMs;
         pushes.push(
           before === undefined

@@ -130,7 +130,7 @@ async function removeRecorded(
   const { tenant, id: taskId } = ours;
   const page = { statusOnly: true, limit: 2 * HISTORY_LENGTH, bytesMax: LIMITS.answerBytesMax };
   for (let untilN = ours.updateCount; untilN > 0 && said.size > 0;) {
-    const { updates, hasMore } = await store.lastTaskUpdates({ tenant, taskId, untilN, ...page });
+    const { updates, hasMore } = await store.tasks.lastUpdates({ tenant, taskId, untilN, ...page });
     for (const { step } of updates) {
       const id = step.kind === "status" ? step.said?.a2aMessage?.["messageId"] : undefined;
       if (typeof id === "string") said.delete(id);

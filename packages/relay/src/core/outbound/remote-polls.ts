@@ -1,5 +1,6 @@
 import { LIMITS } from "@a2a-relay/protocol";
-import type { RemoteTaskStore, TimedRemoteTask } from "../ports/remote-tasks.ts";
+import type { RelayStore } from "../ports/relay-store.ts";
+import type { TimedRemoteTask } from "../ports/remote-tasks.ts";
 import type { DueWork } from "./outbound-schedule.ts";
 
 type Polled = Pick<TimedRemoteTask, "tenant" | "taskId" | "origin">;
@@ -12,7 +13,7 @@ const TASKS_OF_TENANT_MAX = 2 * LIMITS.remotePollsMax;
  * one: a server that hangs holds few polls of a tenant, and no tenant delays another.
  */
 export async function chooseDuePolls(
-  store: RemoteTaskStore,
+  store: RelayStore,
   underWay: Iterable<TimedRemoteTask>,
   nowMs: number,
 ): Promise<DueWork<TimedRemoteTask>> {
@@ -20,7 +21,7 @@ export async function chooseDuePolls(
   const due: TimedRemoteTask[] = [];
   for (;;) {
     const fullOrigins = quotas.fullOrigins();
-    const timed = await store.timedRemoteTasks({ limit: TASKS_OF_TENANT_MAX, fullOrigins });
+    const timed = await store.remoteTasks.timed({ limit: TASKS_OF_TENANT_MAX, fullOrigins });
     const others = timed.filter((task) => !quotas.has(task));
     const begun = others.filter((task) => {
       const isBegun = task.nextAtMs <= nowMs && quotas.hasRoomFor(task);

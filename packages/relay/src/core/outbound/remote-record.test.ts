@@ -15,7 +15,7 @@ import { DEFAULT_TENANT } from "../access/principal.ts";
 /** Each update in short: the state and its text, or the text of an artifact, with `+` appended, with `.` its last. */
 async function storyOf(core: RemoteCore, taskId: string): Promise<readonly string[]> {
   const query = { tenant: DEFAULT_TENANT, taskId, afterN: 0, withArtifacts: true, limit: 100 };
-  const { updates } = await core.store.taskUpdates({ ...query, bytesMax: LIMITS.answerBytesMax });
+  const { updates } = await core.store.tasks.updates({ ...query, bytesMax: LIMITS.answerBytesMax });
   return updates.map(({ step }) => {
     if (step.kind === "status") return `${step.state} ${step.said?.text ?? ""}`.trim();
     if (step.kind === "message") return "message";

@@ -166,7 +166,9 @@ export class RemoteRecord {
       .map(named)
       .filter(({ parts }) => parts.length > 0);
     if (theirs.length === 0) return false;
-    const ours = new Map((await this.#store.artifacts(tenant, taskId)).map((one) => [one.artifactId, one]));
+    const ours = new Map(
+      (await this.#store.tasks.artifacts(tenant, taskId)).map((one) => [one.artifactId, one]),
+    );
     let isNews = false;
     for (const artifact of theirs) {
       for (const piece of piecesOf(ours.get(artifact.artifactId), artifact, isEnd)) {

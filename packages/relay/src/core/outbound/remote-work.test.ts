@@ -51,7 +51,7 @@ describe("a remote task", () => {
       core.agent.get = () => saying("WORKING", text);
       await core.pollNext();
     }
-    const { updates } = await core.store.taskUpdates({
+    const { updates } = await core.store.tasks.updates({
       tenant: DEFAULT_TENANT,
       taskId,
       afterN: 0,
@@ -245,7 +245,7 @@ describe("a remote task", () => {
     await using core = await remoteCore();
     const { taskId } = await core.taken();
     core.agent.get = async () => {
-      const row = await core.store.remoteTask(DEFAULT_TENANT, taskId);
+      const row = await core.store.remoteTasks.get(DEFAULT_TENANT, taskId);
       assert.ok(row);
       const message = { messageId: "话", role: "ROLE_AGENT", parts: [{ text: "顺便说" }] } as const;
       const changes = { tenant: DEFAULT_TENANT, remoteTasks: [{ ...row, answer: { message } }], events: [] };
@@ -277,7 +277,7 @@ describe("an artifact of a remote task", () => {
       core.agent.get = () => made(...texts);
       await core.pollNext();
     }
-    const { updates } = await core.store.taskUpdates({
+    const { updates } = await core.store.tasks.updates({
       tenant: DEFAULT_TENANT,
       taskId,
       afterN: 0,

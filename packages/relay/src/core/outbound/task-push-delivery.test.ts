@@ -95,7 +95,7 @@ describe("an update that is pushed in 1.0", () => {
     await core.a2a.send(core.caller(), { message, configuration }, {});
     assert.deepEqual(await core.push(), []);
     const { afterN, nextAtMs } = await core.config(taskId);
-    const task = await core.store.task(DEFAULT_TENANT, taskId);
+    const task = await core.store.tasks.get(DEFAULT_TENANT, taskId);
     assert.deepEqual([afterN, nextAtMs], [task?.updateCount, null]);
     await core.works(taskId, "以后");
     await core.push();
@@ -160,7 +160,7 @@ describe("an update that is pushed in an older dialect", () => {
     await core.a2a.send(caller, { message, configuration, clientTaskId: "任务一" }, {});
     const made = await core.a2aPushes.create(caller, { taskId: "任务一", url: HOOK });
     assert.equal(made.taskId, "任务一");
-    const [task] = await core.store.tasksWithClientId(DEFAULT_TENANT, core.lulu.agentId, "任务一");
+    const [task] = await core.store.tasks.withClientId(DEFAULT_TENANT, core.lulu.agentId, "任务一");
     assert.ok(task);
     await core.works(task.id, "开始");
     await core.push();
@@ -320,7 +320,7 @@ describe("a configuration that changes while a request is under way", () => {
       return anAnswer(500);
     };
     assert.deepEqual(await core.push(), [FAILED]);
-    assert.deepEqual(await core.store.taskPushes(DEFAULT_TENANT, taskId), []);
+    assert.deepEqual(await core.store.taskPushes.ofTask(DEFAULT_TENANT, taskId), []);
   });
 
   it("misses nothing that happens to the task meanwhile", async () => {

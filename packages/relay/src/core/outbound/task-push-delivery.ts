@@ -95,7 +95,7 @@ export class TaskPushDelivery {
    */
   async chooseDue(underWay: Iterable<TaskPushConfig>): Promise<DueWork<TaskPushConfig>> {
     const nowMs = this.#clock.nowMs();
-    const { due, nextAtMs } = await this.#store.dueTaskPushes(nowMs, SHARE);
+    const { due, nextAtMs } = await this.#store.taskPushes.due(nowMs, SHARE);
     const keys = new Set<string>();
     const counts = new Map<string, number>();
     const begin = (config: TaskPushConfig): void => {
@@ -119,11 +119,11 @@ export class TaskPushDelivery {
    * stopped; no attempt is recorded.
    */
   async attempt({ tenant, taskId, id }: TaskPushKey, signal: AbortSignal): Promise<EndedTaskPush | "idle"> {
-    const config = await this.#store.taskPush(tenant, taskId, id);
+    const config = await this.#store.taskPushes.get(tenant, taskId, id);
     const isDue = config?.state === "active" && (config.nextAtMs ?? ANY_TIME) <= this.#clock.nowMs();
     if (!isDue || signal.aborted) return "idle";
     const { update, n } = await this.#nextUpdate(config);
-    const task = await this.#store.task(tenant, taskId);
+    const task = await this.#store.tasks.get(tenant, taskId);
     if (task === undefined) return "idle";
     if (!(await this.#mayRead(config, task))) return this.#end(config, NO_PARTY);
     if (update === undefined) return this.#rest(configAtUpdate(config, task, n, this.#clock.nowMs()));
@@ -138,8 +138,8 @@ export class TaskPushDelivery {
     const { tenant, taskId, id } = sent;
     const isDelivered = outcome.kind === "delivered";
     return decideAndCommit(this.#store, async () => {
-      const config = await this.#store.taskPush(tenant, taskId, id);
-      const task = await this.#store.task(tenant, taskId);
+      const config = await this.#store.taskPushes.get(tenant, taskId, id);
+      const task = await this.#store.tasks.get(tenant, taskId);
       if (config === undefined || task === undefined || !isSameConfig(config, sent)) {
         return { changes: undefined, answer: { isDelivered, hasMore: false } };
       }
@@ -159,7 +159,8 @@ export class TaskPushDelivery {
   async #nextUpdate({ tenant, taskId, afterN }: TaskPushConfig): Promise<NextUpdate> {
     for (let n = afterN; ;) {
       const query = { tenant, taskId, afterN: n, withArtifacts: true, limit: 1 };
-      const [update] = (await this.#store.taskUpdates({ ...query, bytesMax: LIMITS.answerBytesMax })).updates;
+      const [update] = (await this.#store.tasks.updates({ ...query, bytesMax: LIMITS.answerBytesMax }))
+        .updates;
       if (update === undefined) return { update, n };
       n = update.n;
       if (update.step.kind !== "message") return { update, n };
@@ -170,7 +171,7 @@ export class TaskPushDelivery {
   async #mayRead({ tenant, owner, createdAtMs }: TaskPushConfig, task: TaskRecord): Promise<boolean> {
     if (owner === GUEST) return true;
     if (owner !== task.requester && owner !== task.assignee) return false;
-    const agent = (await this.#store.agent(tenant, owner))?.agent;
+    const agent = (await this.#store.agents.get(tenant, owner))?.agent;
     return agent?.removedAtMs === null && agent.othersBeforeMs <= createdAtMs;
   }
 

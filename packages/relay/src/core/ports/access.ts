@@ -136,23 +136,25 @@ export interface PairAccess {
   readonly consents: readonly CapabilityRecord[];
 }
 
-export interface AccessStore {
+export interface KeyStore {
   /** By id alone: the tenant follows from the key. Revoked keys too. */
-  key(id: string): Promise<KeyRecord | undefined>;
+  get(id: string): Promise<KeyRecord | undefined>;
   /** Revoked and expired ones too, by id. */
-  keys(filter: KeyFilter): Promise<readonly KeyRecord[]>;
+  list(filter: KeyFilter): Promise<readonly KeyRecord[]>;
+}
+
+export interface TenantStore {
+  get(id: string): Promise<TenantRecord | undefined>;
   /** All of them, by id; there is always the default tenant. */
-  tenants(): Promise<readonly TenantRecord[]>;
-  tenant(id: string): Promise<TenantRecord | undefined>;
-  capability(tenant: string, id: string): Promise<CapabilityRecord | undefined>;
+  list(): Promise<readonly TenantRecord[]>;
+}
+
+export interface CapabilityStore {
+  get(tenant: string, id: string): Promise<CapabilityRecord | undefined>;
   /** Those of one subject for one action that are not revoked, oldest first. */
-  capabilitiesFor(tenant: string, subjectKey: string, action: string): Promise<readonly CapabilityRecord[]>;
+  of(tenant: string, subjectKey: string, action: string): Promise<readonly CapabilityRecord[]>;
   /** One read for all of it: every task needs it. */
-  accessBetween(tenant: string, sender: AgentId, recipient: AgentId): Promise<PairAccess>;
+  between(tenant: string, sender: AgentId, recipient: AgentId): Promise<PairAccess>;
   /** Revoked and expired ones too, by id. */
-  capabilities(filter: CapabilityFilter): Promise<readonly CapabilityRecord[]>;
-  /** Removes nonces that expired before the time. Answers how many. */
-  forgetNonces(expiredBeforeMs: number): Promise<number>;
-  /** Empties the signing secrets of expired keys; the keys stay. Answers how many. */
-  forgetSigningSecrets(nowMs: number): Promise<number>;
+  list(filter: CapabilityFilter): Promise<readonly CapabilityRecord[]>;
 }

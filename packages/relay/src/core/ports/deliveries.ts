@@ -111,12 +111,12 @@ export interface QueuedDelivery {
   readonly deadlineMs: number | null;
 }
 
-export interface MailboxStore {
+export interface DeliveryStore {
   /**
    * Available, unexpired deliveries after the position, oldest first, up to the first message that does not fit.
    * Skipping expired deliveries in front of them is cheap.
    */
-  availableMessages(query: MailboxReadQuery): Promise<readonly MailboxMessage[]>;
+  available(query: MailboxReadQuery): Promise<readonly MailboxMessage[]>;
   /**
    * Marks as delivered those of the messages that are still available and unmarked, and records `event` for
    * each of them, in one commit.
@@ -137,29 +137,29 @@ export interface MailboxStore {
     event: (delivery: DeliveryRecord) => EventDraft,
   ): Promise<readonly MailboxMessage[]>;
   /** Extends leases without an event: renewals are not journaled. Answers those that were still current. */
-  renewLeases(
+  renew(
     tenant: string,
     agentId: AgentId,
     leases: readonly { readonly messageId: string; readonly leaseId: string }[],
     leaseExpiresAtMs: number,
   ): Promise<ReadonlyMap<string, DeliveryRecord>>;
-  delivery(tenant: string, messageId: string): Promise<DeliveryRecord | undefined>;
-  openDeliveriesOfTask(tenant: string, taskId: string): Promise<readonly DeliveryRecord[]>;
-  openDeliveriesOfAgent(tenant: string, agentId: AgentId, limit: number): Promise<readonly DeliveryRecord[]>;
+  get(tenant: string, messageId: string): Promise<DeliveryRecord | undefined>;
+  openOfTask(tenant: string, taskId: string): Promise<readonly DeliveryRecord[]>;
+  openOfAgent(tenant: string, agentId: AgentId, limit: number): Promise<readonly DeliveryRecord[]>;
   /** The agent whose mailbox holds the oldest available, unexpired delivery of this purpose. */
   oldestMailbox(tenant: string, purpose: DeliveryPurpose, nowMs: number): Promise<AgentId | undefined>;
   /** Held work of all tenants after `after`; from the beginning if that is deleted. */
   heldWork(after: DeliveryRecord | undefined, limit: number): Promise<readonly DeliveryRecord[]>;
   countOpen(tenant: string, agentId: AgentId): Promise<number>;
   /** Held and available deliveries that have expired. */
-  expiredDeliveries(nowMs: number, limit: number): Promise<readonly DeliveryRecord[]>;
+  expired(nowMs: number, limit: number): Promise<readonly DeliveryRecord[]>;
   /** Idempotent deliveries whose finite lease has run out. */
-  timedOutLeases(nowMs: number, limit: number): Promise<readonly DeliveryRecord[]>;
+  timedOut(nowMs: number, limit: number): Promise<readonly DeliveryRecord[]>;
   /**
    * Without a state: leases first, oldest first, because they get stuck; then held and available ones, oldest
    * first (the next to expire where all agents are asked for). Settled deliveries come newest first.
    */
   queue(filter: QueueFilter): Promise<readonly QueuedDelivery[]>;
   /** How many deliveries are in each open state: of one mailbox, or of all of them. */
-  countOpenByState(tenant: string, agentId?: AgentId): Promise<ReadonlyMap<DeliveryState, number>>;
+  countByState(tenant: string, agentId?: AgentId): Promise<ReadonlyMap<DeliveryState, number>>;
 }

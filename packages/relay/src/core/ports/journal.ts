@@ -111,20 +111,21 @@ export interface RetirableMessage {
 
 export interface JournalStore {
   events(filter: EventFilter): Promise<EventPage>;
-  eventsOfMessage(tenant: string, messageId: string): Promise<readonly EventRecord[]>;
-  chainHead(tenant: string): Promise<ChainHead>;
+  ofMessage(tenant: string, messageId: string): Promise<readonly EventRecord[]>;
+  head(tenant: string): Promise<ChainHead>;
   /** The last event that retention archived, or the genesis. */
-  chainAnchor(tenant: string): Promise<ChainHead>;
+  anchor(tenant: string): Promise<ChainHead>;
+  /** The last event that the table has, whatever the head says. */
+  lastSeq(tenant: string): Promise<number>;
+}
 
+/** What retention archives and removes. */
+export interface RetentionStore {
   /**
    * Messages settled before the time, whose task (if any) is finished too, oldest first. The age of a message to an
    * agent without a mailbox counts from its acceptance.
    */
-  retirableMessages(
-    tenant: string,
-    settledBeforeMs: number,
-    limit: number,
-  ): Promise<readonly RetirableMessage[]>;
+  messages(tenant: string, settledBeforeMs: number, limit: number): Promise<readonly RetirableMessage[]>;
   /** The archive lines of these messages, whatever their age; unknown messages are left out. */
   archiveLines(tenant: string, messageIds: readonly string[]): Promise<readonly RetirableMessage[]>;
   /** Deletes messages, their deliveries and their tasks; starts the retention of their send keys; records `event`. */
@@ -134,12 +135,19 @@ export interface JournalStore {
     nowMs: number,
     event?: EventDraft,
   ): Promise<void>;
-  /** The last event that the table has, whatever the head says. */
-  lastEventSeq(tenant: string): Promise<number>;
   /** The oldest events before the time, in order. */
-  retirableEvents(tenant: string, beforeMs: number, limit: number): Promise<readonly EventRecord[]>;
+  events(tenant: string, beforeMs: number, limit: number): Promise<readonly EventRecord[]>;
   /** Removes all events up to and including the anchor, and keeps the anchor. */
   retireEvents(tenant: string, anchor: ChainHead): Promise<void>;
-  /** Removes send keys whose message was removed before the time. Answers how many. */
-  forgetSendKeys(goneBeforeMs: number): Promise<number>;
+  /** Removes what has expired, in every tenant. Answers how many rows. */
+  forgetExpired(times: ExpiryTimes): Promise<number>;
+}
+
+export interface ExpiryTimes {
+  /** Nonces, cached results and the signing secrets of keys that expired before it. The keys stay. */
+  readonly nowMs: number;
+  /** Send keys whose message was removed before it. */
+  readonly sendKeysBeforeMs: number;
+  /** Of a tenant; beyond it the oldest cached results go. */
+  readonly cachedResultsMax: number;
 }

@@ -58,7 +58,7 @@ export interface ThreadPage {
 }
 
 export interface MessageStore {
-  message(tenant: string, id: string): Promise<MessageRecord | undefined>;
+  get(tenant: string, id: string): Promise<MessageRecord | undefined>;
   sendKey(tenant: string, sender: AgentId, recipient: AgentId, key: string): Promise<SendKey | undefined>;
   /** The messages of a thread, in the order they were accepted, up to the first that does not fit. */
   thread(query: ThreadQuery): Promise<ThreadPage>;

@@ -96,19 +96,23 @@ export interface PushFilter {
   readonly limit: number;
 }
 
-/** Changed through `commit` like everything else: `pushEndpoints`, `pushProgress`, `pushes`, `pushAttempts`. */
-export interface PushStore {
-  pushEndpoint(tenant: string, agentId: AgentId): Promise<PushEndpoint | undefined>;
+/** `commit` changes them: `pushEndpoints`, `pushProgress`. */
+export interface EndpointStore {
+  get(tenant: string, agentId: AgentId): Promise<PushEndpoint | undefined>;
   /** Active endpoints of all tenants, in a fixed order, after `after`. */
-  activePushEndpoints(after: EndpointKey | undefined, limit: number): Promise<readonly PushEndpoint[]>;
+  active(after: EndpointKey | undefined, limit: number): Promise<readonly PushEndpoint[]>;
   /** Disabled endpoints with pending pushes, of all tenants, after `after`. */
-  leftPushEndpoints(after: EndpointKey | undefined, limit: number): Promise<readonly PushEndpoint[]>;
-  push(tenant: string, messageId: string): Promise<PushRecord | undefined>;
+  left(after: EndpointKey | undefined, limit: number): Promise<readonly PushEndpoint[]>;
+}
+
+/** `commit` changes them: `pushes`, `pushAttempts`. */
+export interface PushStore {
+  get(tenant: string, messageId: string): Promise<PushRecord | undefined>;
   /** The latest, oldest first. Of one push `LIMITS.pushAttemptsKept` are kept. */
-  pushAttempts(tenant: string, messageId: string, limit: number): Promise<readonly PushAttempt[]>;
+  attempts(tenant: string, messageId: string, limit: number): Promise<readonly PushAttempt[]>;
   /** Pending pushes of one endpoint whose time has come, the longest due first, then by position. */
-  duePushes(tenant: string, agentId: AgentId, nowMs: number, limit: number): Promise<readonly PushRecord[]>;
+  due(tenant: string, agentId: AgentId, nowMs: number, limit: number): Promise<readonly PushRecord[]>;
   /** Newest first. */
-  pushesOf(filter: PushFilter): Promise<readonly PushRecord[]>;
-  countPendingPushes(tenant: string, agentId: AgentId): Promise<number>;
+  list(filter: PushFilter): Promise<readonly PushRecord[]>;
+  countPending(tenant: string, agentId: AgentId): Promise<number>;
 }

@@ -1,12 +1,20 @@
 import type { AgentId } from "@a2a-relay/protocol";
 import type { TaskPushConfig, TaskPushKey, TaskPushStore } from "./task-pushes.ts";
-import type { AccessStore, CapabilityRecord, KeyRecord, TenantRecord, UsedNonce } from "./access.ts";
+import type {
+  CapabilityRecord,
+  CapabilityStore,
+  KeyRecord,
+  KeyStore,
+  TenantRecord,
+  TenantStore,
+  UsedNonce,
+} from "./access.ts";
 import type { AgentRecord, AgentStore, CustodialKey } from "./agents.ts";
-import type { EventDraft, JournalStore } from "./journal.ts";
-import type { DeliveryRecord, MailboxStore } from "./deliveries.ts";
+import type { EventDraft, JournalStore, RetentionStore } from "./journal.ts";
+import type { DeliveryRecord, DeliveryStore } from "./deliveries.ts";
 import type { MessageRecord, MessageStore, SendKey } from "./messages.ts";
 import type { ArtifactRecord, CachedResult, TaskRecord, TaskStore, TaskUpdate } from "./tasks.ts";
-import type { PushAttempt, PushEndpoint, PushRecord, PushStore } from "./pushes.ts";
+import type { EndpointStore, PushAttempt, PushEndpoint, PushRecord, PushStore } from "./pushes.ts";
 import type { RemoteTask, RemoteTaskStore } from "./remote-tasks.ts";
 import type { ChangeFeed } from "./change-feed.ts";
 
@@ -97,19 +105,21 @@ export type CommitOutcome =
  * Every write is durable once its promise resolves. A full disk is `storage_full`, and nothing of that
  * caller's change is written.
  */
-export interface RelayStore
-  extends
-    AccessStore,
-    AgentStore,
-    MessageStore,
-    MailboxStore,
-    TaskStore,
-    JournalStore,
-    PushStore,
-    RemoteTaskStore,
-    TaskPushStore,
-    AsyncDisposable {
+export interface RelayStore extends AsyncDisposable {
+  readonly agents: AgentStore;
+  readonly capabilities: CapabilityStore;
+  readonly deliveries: DeliveryStore;
+  readonly endpoints: EndpointStore;
   readonly feed: ChangeFeed;
+  readonly journal: JournalStore;
+  readonly keys: KeyStore;
+  readonly messages: MessageStore;
+  readonly pushes: PushStore;
+  readonly remoteTasks: RemoteTaskStore;
+  readonly retention: RetentionStore;
+  readonly taskPushes: TaskPushStore;
+  readonly tasks: TaskStore;
+  readonly tenants: TenantStore;
   /** Writes all of it in one commit together with its events, or nothing. */
   commit(changes: Changes): Promise<CommitOutcome>;
   /** A real, durable write that leaves no trace in the journal. */

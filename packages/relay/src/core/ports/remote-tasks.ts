@@ -72,9 +72,9 @@ export interface TimedRemoteTaskQuery {
 
 /** `commit` changes them: `remoteTasks`. A row is removed with its task. */
 export interface RemoteTaskStore {
-  remoteTask(tenant: string, taskId: string): Promise<RemoteTask | undefined>;
+  get(tenant: string, taskId: string): Promise<RemoteTask | undefined>;
   /** Those to be polled now or later; of every tenant the first ones by due time. */
-  timedRemoteTasks(query: TimedRemoteTaskQuery): Promise<readonly TimedRemoteTask[]>;
+  timed(query: TimedRemoteTaskQuery): Promise<readonly TimedRemoteTask[]>;
   /** The remote agent's context id for the requester's thread, from the newest task that has one. */
-  remoteContextId(query: RemoteContextQuery): Promise<string | undefined>;
+  contextId(query: RemoteContextQuery): Promise<string | undefined>;
 }

@@ -38,13 +38,13 @@ export type TaskPushKey = Pick<TaskPushConfig, "tenant" | "taskId" | "id">;
  * has read one of them and found nothing to send is refused, and polls again.
  */
 export interface TaskPushStore {
-  taskPush(tenant: string, taskId: string, id: string): Promise<TaskPushConfig | undefined>;
+  get(tenant: string, taskId: string, id: string): Promise<TaskPushConfig | undefined>;
   /**
    * All of one task, by their ids. Each of its parties has at most `LIMITS.pushConfigsOfTaskMax`; they are removed
    * with their task.
    */
-  taskPushes(tenant: string, taskId: string): Promise<readonly TaskPushConfig[]>;
-  dueTaskPushes(nowMs: number, share: TaskPushShare): Promise<DueTaskPushes>;
+  ofTask(tenant: string, taskId: string): Promise<readonly TaskPushConfig[]>;
+  due(nowMs: number, share: TaskPushShare): Promise<DueTaskPushes>;
 }
 
 /** A fair share of each tenant, so that none waits behind another. */

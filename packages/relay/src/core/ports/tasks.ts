@@ -174,10 +174,10 @@ export interface Said {
 export type A2aMembers = Readonly<Record<string, unknown>>;
 
 export interface TaskStore {
-  task(tenant: string, id: string): Promise<TaskRecord | undefined>;
-  tasks(filter: TaskFilter): Promise<readonly TaskRecord[]>;
+  get(tenant: string, id: string): Promise<TaskRecord | undefined>;
+  list(filter: TaskFilter): Promise<readonly TaskRecord[]>;
   /** Tasks with this client id of the agent (undefined: of all agents), asked for or worked on, newest first. */
-  tasksWithClientId(
+  withClientId(
     tenant: string,
     agentId: AgentId | undefined,
     clientId: string,
@@ -185,19 +185,17 @@ export interface TaskStore {
   /** The oldest unfinished task whose result will be cached under this key. */
   unfinishedWithResultKey(tenant: string, resultKey: string): Promise<TaskRecord | undefined>;
   cachedResult(tenant: string, resultKey: string, nowMs: number): Promise<CachedResult | undefined>;
-  /** Removes expired results, and the oldest beyond `keptMax` of a tenant. Answers how many. */
-  forgetCachedResults(nowMs: number, keptMax: number): Promise<number>;
   /** In the order in which they were first put. */
   artifacts(tenant: string, taskId: string): Promise<readonly Artifact[]>;
   /** Both are of the same moment. */
-  taskWithArtifacts(tenant: string, id: string): Promise<WholeTask | undefined>;
+  withArtifacts(tenant: string, id: string): Promise<WholeTask | undefined>;
   /** How many artifacts each of these tasks has; those without any are left out. */
   countArtifacts(tenant: string, taskIds: readonly string[]): Promise<ReadonlyMap<string, number>>;
   /** Without those that a plain message answered. */
-  askedTasks(query: AskedTasksQuery): Promise<AskedTasksPage>;
+  asked(query: AskedTasksQuery): Promise<AskedTasksPage>;
   /** In the order of their numbers. They are removed with their task. */
-  taskUpdates(query: TaskUpdatesQuery): Promise<TaskUpdatesPage>;
-  lastTaskUpdates(query: LastTaskUpdatesQuery): Promise<TaskUpdatesPage>;
+  updates(query: TaskUpdatesQuery): Promise<TaskUpdatesPage>;
+  lastUpdates(query: LastTaskUpdatesQuery): Promise<TaskUpdatesPage>;
   /** Unfinished tasks whose deadline has passed. */
-  overdueTasks(nowMs: number, limit: number): Promise<readonly TaskRecord[]>;
+  overdue(nowMs: number, limit: number): Promise<readonly TaskRecord[]>;
 }

@@ -77,7 +77,7 @@ describe("the task queue inside a program", () => {
     const task = aQueueTask();
     await mailbox.sendTask(task);
     assert.equal(await mailbox.tryRecvTaskFor(KAMES), undefined);
-    const pubkey = await core.store.publicKeyOf(DEFAULT_TENANT, ZHIWEI);
+    const pubkey = await core.store.agents.publicKey(DEFAULT_TENANT, ZHIWEI);
     assert.ok(pubkey);
     assert.equal((await mailbox.tryRecvTaskFor({ display: "?", pubkey }))?.id, task.id);
     assert.equal(await mailbox.tryRecvTaskFor({ display: "zhiwei" }), undefined);

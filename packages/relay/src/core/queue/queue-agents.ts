@@ -23,7 +23,7 @@ export class QueueAgents {
   async resolve(tenant: string, agent: AgentName, field: string): Promise<AgentId> {
     const { display, pubkey } = toQueueAgent(agent);
     if (pubkey === undefined) return this.#directory.resolve(tenant, display, field);
-    const id = isPublicKey(pubkey) ? await this.#store.agentWithKey(tenant, pubkey) : undefined;
+    const id = isPublicKey(pubkey) ? await this.#store.agents.withKey(tenant, pubkey) : undefined;
     if (id !== undefined) return id;
     throw new RelayError(
       isPublicKey(pubkey) ? "unknown_agent" : "invalid_argument",
@@ -41,8 +41,8 @@ export class QueueAgents {
     const own = principal.agentId;
     const isOwn =
       pubkey === undefined
-        ? (await this.#store.agentsNamed(tenant, display)).includes(own)
-        : (await this.#store.publicKeyOf(tenant, own)) === pubkey;
+        ? (await this.#store.agents.named(tenant, display)).includes(own)
+        : (await this.#store.agents.publicKey(tenant, own)) === pubkey;
     if (isOwn) return own;
     const rejected = `a2a send rejected: task.sender ${quote(display)} does not match authenticated peer ${quote(own)}`;
     const why = pubkey === undefined ? "" : `: its key is not ${quote(pubkey)}`;
@@ -56,7 +56,7 @@ export class QueueAgents {
 
   /** A deregistered agent has no key. */
   async view(tenant: string, id: AgentId): Promise<QueueAgent> {
-    const pubkey = await this.#store.publicKeyOf(tenant, id);
+    const pubkey = await this.#store.agents.publicKey(tenant, id);
     return { display: id, ...(pubkey === undefined ? {} : { pubkey }) };
   }
 }

@@ -101,7 +101,11 @@ export class QueueIntake {
   ): Promise<MailboxMessage | undefined> {
     for (let misses = 0; misses < MISSES_MAX; misses += 1) {
       const nowMs = this.#parts.clock.nowMs();
-      const mailbox: AgentId | undefined = await this.#parts.store.oldestMailbox(tenant, purpose, nowMs);
+      const mailbox: AgentId | undefined = await this.#parts.store.deliveries.oldestMailbox(
+        tenant,
+        purpose,
+        nowMs,
+      );
       if (mailbox === undefined) return undefined;
       const taken = await takeFrom(mailbox, 0);
       if (taken !== undefined) return taken;

@@ -7,7 +7,7 @@ import {
   type QueueState,
 } from "@a2a-relay/protocol";
 import type { RelayStore } from "../ports/relay-store.ts";
-import type { DeliveryRecord, MailboxMessage } from "../ports/deliveries.ts";
+import type { DeliveryRecord, MailboxMessage, QueueFilter } from "../ports/deliveries.ts";
 import type { QueueAgents } from "./queue-agents.ts";
 import { toEntry, toResult, toTask } from "./queue-mapping.ts";
 import { bytesAsJson, messageOf } from "../mechanisms/stored-json.ts";
@@ -36,9 +36,9 @@ export class QueueView {
   /** Undefined when retention has removed the task. */
   async task({ delivery, message }: MailboxMessage): Promise<QueueTask | undefined> {
     const { tenant, taskId } = delivery;
-    const task = taskId === null ? undefined : await this.#store.task(tenant, taskId);
+    const task = taskId === null ? undefined : await this.#store.tasks.get(tenant, taskId);
     if (task === undefined) return undefined;
-    const parent = task.parentId === null ? undefined : await this.#store.task(tenant, task.parentId);
+    const parent = task.parentId === null ? undefined : await this.#store.tasks.get(tenant, task.parentId);
     return toTask(messageOf(message), delivery, task, {
       sender: await this.#agents.view(tenant, task.requester),
       recipient: await this.#agents.view(tenant, task.assignee),
@@ -48,8 +48,8 @@ export class QueueView {
 
   async result({ delivery, message }: MailboxMessage): Promise<QueueTaskResult> {
     const { tenant, taskId } = delivery;
-    const task = taskId === null ? undefined : await this.#store.task(tenant, taskId);
-    const artifacts = task === undefined ? [] : await this.#store.artifacts(tenant, task.id);
+    const task = taskId === null ? undefined : await this.#store.tasks.get(tenant, taskId);
+    const artifacts = task === undefined ? [] : await this.#store.tasks.artifacts(tenant, task.id);
     return toResult(messageOf(message), task, artifacts);
   }
 
@@ -104,9 +104,9 @@ export class QueueView {
     return this.#queue({ ...filter, purpose: "work", state, isOneLine: state === "available" });
   }
 
-  async #queue(filter: Parameters<RelayStore["queue"]>[0]): Promise<readonly DeliveryRecord[]> {
+  async #queue(filter: QueueFilter): Promise<readonly DeliveryRecord[]> {
     if (filter.limit <= 0) return [];
-    return (await this.#store.queue(filter)).map(({ delivery }) => delivery);
+    return (await this.#store.deliveries.queue(filter)).map(({ delivery }) => delivery);
   }
 
   /** As many views as fit into one answer; at least one. */
@@ -117,7 +117,7 @@ export class QueueView {
     const views: View[] = [];
     let bytesLeft: number = LIMITS.answerBytesMax;
     for (const delivery of deliveries) {
-      const message = await this.#store.message(delivery.tenant, delivery.messageId);
+      const message = await this.#store.messages.get(delivery.tenant, delivery.messageId);
       const viewed = message === undefined ? undefined : await view({ delivery, message });
       if (viewed === undefined) continue;
       bytesLeft -= bytesAsJson(viewed);

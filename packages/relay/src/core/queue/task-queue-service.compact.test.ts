@@ -10,7 +10,7 @@ describe("compaction", () => {
     await using core = await coreWithQueue();
     const id = await core.queueTask();
     await core.finishTask();
-    const [task] = await core.store.tasksWithClientId(DEFAULT_TENANT, LULU, id);
+    const [task] = await core.store.tasks.withClientId(DEFAULT_TENANT, LULU, id);
     const { message_id, result_message_id = "" } = await core.tasks.get(core.lulu, task?.id ?? "");
     await core.taskQueue.nextResult(core.lulu, {}, "now");
     assert.deepEqual(await core.taskQueue.compact(core.operator), { kind: "a2a_compacted", dropped: 2 });
@@ -37,10 +37,10 @@ describe("compaction", () => {
     await core.mailboxes.ack(core.zhiwei, ZHIWEI, { message_ids: [receipt.message_id] });
     await core.taskQueue.nextResult(core.lulu, {}, "explicit");
     const before = await core.taskQueue.queue(core.operator, {});
-    const head = await core.store.chainHead(DEFAULT_TENANT);
+    const head = await core.store.journal.head(DEFAULT_TENANT);
     assert.equal((await core.taskQueue.compact(core.operator)).dropped, 0);
     assert.deepEqual(await core.taskQueue.queue(core.operator, {}), before);
-    assert.deepEqual(await core.store.chainHead(DEFAULT_TENANT), head);
+    assert.deepEqual(await core.store.journal.head(DEFAULT_TENANT), head);
     assert.deepEqual(core.archive.messages, []);
     assert.equal((await core.message(receipt.message_id)).body, "读过的信");
   });

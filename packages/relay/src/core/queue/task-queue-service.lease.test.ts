@@ -17,10 +17,10 @@ describe("the next task", () => {
     await core.taskQueue.sendTask(core.lulu, task);
     const second = await core.queueTask();
     const taken = await core.taskQueue.nextTask(core.zhiwei, {});
-    const pubkey = await core.store.publicKeyOf(DEFAULT_TENANT, ZHIWEI);
+    const pubkey = await core.store.agents.publicKey(DEFAULT_TENANT, ZHIWEI);
     assert.deepEqual(taken.task, {
       ...task,
-      sender: { display: LULU, pubkey: await core.store.publicKeyOf(DEFAULT_TENANT, LULU) },
+      sender: { display: LULU, pubkey: await core.store.agents.publicKey(DEFAULT_TENANT, LULU) },
       recipient: { display: ZHIWEI, pubkey },
     });
     const [message] = (await core.tasks.list(core.zhiwei, {})).tasks;

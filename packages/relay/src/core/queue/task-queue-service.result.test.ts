@@ -12,7 +12,7 @@ import { refused } from "../../../testing/refusal.ts";
 import { DEFAULT_TENANT } from "../access/principal.ts";
 
 async function relayIdOf(core: CoreWithQueue, clientId: string): Promise<string> {
-  const [task] = await core.store.tasksWithClientId(DEFAULT_TENANT, undefined, clientId);
+  const [task] = await core.store.tasks.withClientId(DEFAULT_TENANT, undefined, clientId);
   return task?.id ?? "";
 }
 

@@ -13,7 +13,7 @@ import { refused } from "../../../testing/refusal.ts";
 import { DEFAULT_TENANT } from "../access/principal.ts";
 
 async function keyOf(core: CoreWithQueue, agent: typeof LULU): Promise<string> {
-  return (await core.store.publicKeyOf(DEFAULT_TENANT, agent)) ?? assert.fail("an agent without a key");
+  return (await core.store.agents.publicKey(DEFAULT_TENANT, agent)) ?? assert.fail("an agent without a key");
 }
 
 async function denials(core: CoreWithQueue): Promise<readonly Readonly<Record<string, unknown>>[]> {

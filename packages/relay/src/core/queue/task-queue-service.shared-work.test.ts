@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { expiryAt } from "../../../testing/store-builders.ts";
 import { describe, it } from "node:test";
 import { LIMITS } from "@a2a-relay/protocol";
 import { DAY_MS, LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
@@ -51,8 +52,8 @@ describe("work that was done before under the same key", () => {
   it("is completed, with receipts and an event that say how", async () => {
     await using core = await doneOnce();
     const again = await share(core, "k-1");
-    const [source] = await core.store.tasksWithClientId(DEFAULT_TENANT, LULU, core.first);
-    const [replayed] = await core.store.tasksWithClientId(DEFAULT_TENANT, LULU, again);
+    const [source] = await core.store.tasks.withClientId(DEFAULT_TENANT, LULU, core.first);
+    const [replayed] = await core.store.tasks.withClientId(DEFAULT_TENANT, LULU, again);
     const task = await core.tasks.get(core.lulu, replayed?.id ?? "");
     assert.deepEqual([task.state, task.result_status, task.assignee], ["completed", "ok", ZHIWEI]);
     const { delivery, receipts } = await core.messages.get(core.lulu, task.message_id);
@@ -130,7 +131,7 @@ describe("work that was done before under the same key", () => {
     await core.taskQueue.postResult(core.zhiwei, warned);
     assert.equal(await isDelivered(core, await share(core, "k-1")), true);
     const { id } = await core.takeTask();
-    const [task] = await core.store.tasksWithClientId(DEFAULT_TENANT, LULU, id);
+    const [task] = await core.store.tasks.withClientId(DEFAULT_TENANT, LULU, id);
     const artifact = { parts: [{ text: "x".repeat(LIMITS.bodyBytesMax) }] };
     await core.tasks.addArtifact(core.operator, task?.id ?? "", {
       artifact,
@@ -164,7 +165,7 @@ describe("work that was done before under the same key", () => {
       { type: "text", text: "见附件" },
       { type: "json", value: { n: 1 } },
     ]);
-    const [replayed] = await core.store.tasksWithClientId(DEFAULT_TENANT, LULU, third);
+    const [replayed] = await core.store.tasks.withClientId(DEFAULT_TENANT, LULU, third);
     assert.equal((await core.tasks.get(core.lulu, replayed?.id ?? "")).artifacts.length, 1);
   });
 
@@ -189,12 +190,18 @@ describe("work that was done before under the same key", () => {
     core.clock.advance(1_000);
     await share(core, "k-2");
     await core.finishTask("第二个答案");
-    assert.equal(await core.store.forgetCachedResults(core.clock.nowMs(), 1), 1);
+    assert.equal(
+      await core.store.retention.forgetExpired(expiryAt(core.clock.nowMs(), { cachedResultsMax: 1 })),
+      1,
+    );
     assert.equal(await isDelivered(core, await share(core, "k-2")), false);
     assert.equal(await isDelivered(core, await share(core, "k-1")), true);
     core.clock.advance(LIMITS.cachedResultKeptMs);
     await core.retention.step(DEFAULT_TENANT);
-    assert.equal(await core.store.forgetCachedResults(core.clock.nowMs(), 0), 0);
+    assert.equal(
+      await core.store.retention.forgetExpired(expiryAt(core.clock.nowMs(), { cachedResultsMax: 0 })),
+      0,
+    );
   });
 
   it("is remembered also after retention removed the task", async () => {
@@ -251,8 +258,8 @@ describe("work that is under way under the same key", () => {
         ["queued", second],
       ],
     );
-    const [source] = await core.store.tasksWithClientId(DEFAULT_TENANT, LULU, first);
-    const [waiting] = await core.store.tasksWithClientId(DEFAULT_TENANT, LULU, second);
+    const [source] = await core.store.tasks.withClientId(DEFAULT_TENANT, LULU, first);
+    const [waiting] = await core.store.tasks.withClientId(DEFAULT_TENANT, LULU, second);
     const { delivery } = await core.messages.get(core.lulu, waiting?.messageId ?? "");
     assert.deepEqual(
       [delivery?.state, delivery?.reason],
@@ -272,7 +279,7 @@ describe("work that is under way under the same key", () => {
         command: { action: "force_error", message: "gone" },
       }),
     "a cancellation": async (core, id) => {
-      const [task] = await core.store.tasksWithClientId(DEFAULT_TENANT, LULU, id);
+      const [task] = await core.store.tasks.withClientId(DEFAULT_TENANT, LULU, id);
       await core.tasks.cancel(core.lulu, task?.id ?? "", {});
     },
   };
@@ -324,7 +331,7 @@ describe("work that is under way under the same key", () => {
     await using core = await coreWithQueue();
     const first = await share(core, "k-1");
     const second = await share(core, "k-1");
-    const [task] = await core.store.tasksWithClientId(DEFAULT_TENANT, LULU, second);
+    const [task] = await core.store.tasks.withClientId(DEFAULT_TENANT, LULU, second);
     await core.tasks.cancel(core.lulu, task?.id ?? "", {});
     await core.takeTask();
     await core.taskQueue.postResult(core.zhiwei, anOkResult(first));

@@ -90,7 +90,7 @@ describe("deregistering", () => {
     await using core = await coreOnMemory();
     for (let index = 0; index < 250; index += 1) await core.send({ type: "status" });
     await core.agents.remove(core.operator, ZHIWEI);
-    assert.equal(await core.store.countOpen("default", ZHIWEI), 0);
+    assert.equal(await core.store.deliveries.countOpen("default", ZHIWEI), 0);
     assert.equal((await core.journal.verify(core.operator)).ok, true);
   });
 });
@@ -121,7 +121,7 @@ describe("registering again", () => {
     await using core = await coreOnMemory();
     const { receipt } = await core.send({ type: "request" });
     await core.lease();
-    const known = await core.store.agent("default", ZHIWEI);
+    const known = await core.store.agents.get("default", ZHIWEI);
     assert.ok(known);
     const agents = [{ ...known.agent, removedAtMs: core.clock.nowMs() }];
     await core.store.commit({ tenant: "default", agents, events: [] });
@@ -143,13 +143,13 @@ describe("registering again", () => {
     const outcomes = await Promise.all(sends);
     await removal;
     assert.ok(outcomes.includes("refused") || outcomes.includes("sent"));
-    assert.equal(await core.store.countOpen("default", ZHIWEI), 0);
+    assert.equal(await core.store.deliveries.countOpen("default", ZHIWEI), 0);
   });
 
   it("does not see messages that a crash left open after the removal", async () => {
     await using core = await coreOnMemory();
     const { receipt } = await core.send();
-    const known = await core.store.agent("default", ZHIWEI);
+    const known = await core.store.agents.get("default", ZHIWEI);
     assert.ok(known);
     const agents = [{ ...known.agent, removedAtMs: core.clock.nowMs() }];
     await core.store.commit({ tenant: "default", agents, events: [] });

@@ -39,7 +39,7 @@ export class AgentRemoval {
   async remove(principal: Principal, id: AgentId): Promise<void> {
     const { tenant } = principal;
     await decideAndCommit(this.#store, async () => {
-      const known = (await this.#store.agent(tenant, id))?.agent;
+      const known = (await this.#store.agents.get(tenant, id))?.agent;
       if (known === undefined || known.removedAtMs !== null) return { changes: undefined, answer: undefined };
       const nowMs = this.#clock.nowMs();
       const by = { actor: actorName(principal), atMs: nowMs };
@@ -48,7 +48,7 @@ export class AgentRemoval {
         agentEvent("agent.removed", id, by, {}),
         ...keys.map((key) => keyEvent("key.revoked", key, by)),
       ];
-      const endpoint = await this.#store.pushEndpoint(tenant, id);
+      const endpoint = await this.#store.endpoints.get(tenant, id);
       const changes = {
         tenant,
         agents: [{ ...known, removedAtMs: nowMs }],
@@ -65,7 +65,10 @@ export class AgentRemoval {
   async finishAll(principal: OperatorPrincipal): Promise<void> {
     let afterId = "";
     for (;;) {
-      const removed = await this.#store.removedAgents(principal.tenant, { afterId, limit: REMOVED_AT_ONCE });
+      const removed = await this.#store.agents.listRemoved(principal.tenant, {
+        afterId,
+        limit: REMOVED_AT_ONCE,
+      });
       for (const id of removed) await this.finish(principal, id);
       const last = removed.at(-1);
       if (last === undefined) return;
@@ -77,10 +80,10 @@ export class AgentRemoval {
   /** In bounded steps. A new registration calls it first, so that it never sees old messages. */
   async finish(principal: Principal, id: AgentId): Promise<void> {
     const { tenant } = principal;
-    const known = (await this.#store.agent(tenant, id))?.agent;
+    const known = (await this.#store.agents.get(tenant, id))?.agent;
     if (known === undefined || known.removedAtMs === null) return;
     for (;;) {
-      const open = await this.#store.openDeliveriesOfAgent(tenant, id, WITHDRAWN_AT_ONCE);
+      const open = await this.#store.deliveries.openOfAgent(tenant, id, WITHDRAWN_AT_ONCE);
       if (open.length === 0) break;
       await Promise.all(open.map((delivery) => this.#withdraw(principal, tenant, delivery.messageId)));
     }
@@ -94,7 +97,7 @@ export class AgentRemoval {
     let afterId = "";
     for (;;) {
       const page = { tenant, agentId: id, state, ...any, afterId, limit: WITHDRAWN_AT_ONCE };
-      const tasks = await this.#store.tasks(page);
+      const tasks = await this.#store.tasks.list(page);
       const own = tasks.filter(({ assignee }) => assignee === id);
       await Promise.all(own.map((task) => this.#failTask(principal, task.id)));
       const last = tasks.at(-1);
@@ -106,7 +109,7 @@ export class AgentRemoval {
   async #failTask(principal: Principal, taskId: string): Promise<void> {
     const { tenant } = principal;
     await decideAndCommit(this.#store, async () => {
-      const task = await this.#store.task(tenant, taskId);
+      const task = await this.#store.tasks.get(tenant, taskId);
       if (task === undefined || isTerminal(task.state)) return { changes: undefined, answer: undefined };
       const reason = `${task.assignee} is no longer registered`;
       const by = { actor: actorName(principal), resultFrom: POSTMASTER };
@@ -117,7 +120,7 @@ export class AgentRemoval {
 
   async #withdraw(principal: Principal, tenant: string, messageId: string): Promise<void> {
     await decideAndCommit(this.#store, async () => {
-      const delivery = await this.#store.delivery(tenant, messageId);
+      const delivery = await this.#store.deliveries.get(tenant, messageId);
       if (delivery === undefined || delivery.settledAtMs !== null) {
         return { changes: undefined, answer: undefined };
       }

@@ -47,7 +47,7 @@ describe("an agent that brings no key", () => {
     const { agent } = await core.agents.register(core.operator, { agent_id: KAMES });
     assert.equal(agent.custodial, true);
     const publicKey = agent.pubkey_b58 ?? "";
-    const held = await core.store.custodialKey("default", publicKey);
+    const held = await core.store.agents.custodialKey("default", publicKey);
     const signature = signingKey(held?.privateKey ?? "").sign("你好");
     assert.ok(isSignedBy(publicKey, "你好", signature));
     const again = await core.agents.register(core.operator, { agent_id: KAMES, display_name: "卡梅斯" });
@@ -62,14 +62,14 @@ describe("an agent that brings no key", () => {
 
   it("and is of an older store gets one when it registers next", async () => {
     await using core = await coreOnMemory();
-    const known = await core.store.agent("default", LULU);
+    const known = await core.store.agents.get("default", LULU);
     assert.ok(known);
     const nameless = { ...known.agent, publicKey: null, isCustodial: false };
     await core.store.commit({ tenant: "default", agents: [nameless], events: [] });
     assert.equal((await core.agents.get(core.operator, LULU)).pubkey_b58, undefined);
     const { created, api_key, agent } = await core.agents.register(core.operator, { agent_id: LULU });
     assert.deepEqual([created, api_key, agent.custodial], [false, undefined, true]);
-    assert.ok(await core.store.custodialKey("default", agent.pubkey_b58 ?? ""));
+    assert.ok(await core.store.agents.custodialKey("default", agent.pubkey_b58 ?? ""));
   });
 
   it("gets another one after its removal", async () => {
@@ -101,7 +101,7 @@ describe("an agent that brings its key", () => {
     const second = bringing(core);
     const { agent } = await core.agents.register(core.operator, second);
     assert.deepEqual([agent.pubkey_b58, agent.custodial], [second.pubkey_b58, false]);
-    assert.equal(await core.store.publicKeyOf("default", KAMES), second.pubkey_b58);
+    assert.equal(await core.store.agents.publicKey("default", KAMES), second.pubkey_b58);
   });
 
   it("may not bring one that another agent has", async () => {

@@ -88,7 +88,7 @@ export class AgentService {
     const { record, endpoint, ...secrets } = await decideAndCommit(this.#store, async (clash) => {
       if (clash === "agent_name") throw await this.#nameTaken(tenant, id, request.aliases ?? []);
       if (clash === "agent_key") throw keyTaken();
-      const known = (await this.#store.agent(tenant, id))?.agent;
+      const known = (await this.#store.agents.get(tenant, id))?.agent;
       const identity = await this.#identify(principal, request, id, known);
       const filled = fillRecord({ tenant, id, known, identity }, request, {
         nowMs: this.#clock.nowMs(),
@@ -103,7 +103,7 @@ export class AgentService {
       };
     });
     const lastSeenAtMs = this.#clock.nowMs();
-    await this.#store.touchAgent(tenant, id, lastSeenAtMs);
+    await this.#store.agents.touch(tenant, id, lastSeenAtMs);
     return {
       agent_id: id,
       created: secrets.apiKey !== undefined,
@@ -125,8 +125,8 @@ export class AgentService {
     const found = await this.#listed(principal, query.page_token ?? "", limit);
     const items = await Promise.all(found.map((each) => this.#view(principal, each)));
     const last = items.length === limit ? items.at(-1) : undefined;
-    const unlisted = principal.kind === "operator" ? 0 : await this.#store.countRemoteAgents(tenant);
-    const total = (await this.#store.countAgents(tenant)) - unlisted;
+    const unlisted = principal.kind === "operator" ? 0 : await this.#store.agents.countRemote(tenant);
+    const total = (await this.#store.agents.count(tenant)) - unlisted;
     return { items, agents: items, total, ...(last === undefined ? {} : { pageToken: last.agent_id }) };
   }
 
@@ -134,7 +134,7 @@ export class AgentService {
     const { agent } = await this.#found(principal, name);
     await this.#guard.authorize(principal, "agents.write", { agentId: agent.id });
     const lastSeenAtMs = this.#clock.nowMs();
-    await this.#store.touchAgent(principal.tenant, agent.id, lastSeenAtMs);
+    await this.#store.agents.touch(principal.tenant, agent.id, lastSeenAtMs);
     return this.#view(principal, { agent, lastSeenAtMs });
   }
 
@@ -154,7 +154,7 @@ export class AgentService {
   async #listed(viewer: Principal, after: string, limit: number): Promise<readonly AgentWithPresence[]> {
     const listed: AgentWithPresence[] = [];
     for (let afterId = after; ;) {
-      const page = await this.#store.agents(viewer.tenant, { afterId, limit });
+      const page = await this.#store.agents.list(viewer.tenant, { afterId, limit });
       listed.push(...page.filter(({ agent }) => isListedFor(viewer, agent.id)));
       const last = page.at(-1)?.agent.id;
       if (last === undefined || page.length < limit || listed.length >= limit) return listed.slice(0, limit);
@@ -227,14 +227,14 @@ export class AgentService {
     await this.#guard.authorize(principal, "agents.read");
     const { tenant } = principal;
     const id = await this.#directory.resolve(tenant, name, "agent_id");
-    const known = await this.#store.agent(tenant, id);
+    const known = await this.#store.agents.get(tenant, id);
     if (known !== undefined) return known;
     throw new RelayError("not_found", `there is no agent ${name}`);
   }
 
   async #nameTaken(tenant: string, id: AgentId, aliases: readonly string[]): Promise<RelayError> {
     for (const name of [id, ...aliases]) {
-      const others = (await this.#store.agentsNamed(tenant, name)).filter((other) => other !== id);
+      const others = (await this.#store.agents.named(tenant, name)).filter((other) => other !== id);
       if (others.length > 0) {
         return new RelayError(
           "conflict",
@@ -251,7 +251,7 @@ export class AgentService {
     return this.#viewWith(
       principal,
       found,
-      callbackUrl === null ? undefined : await this.#store.pushEndpoint(tenant, id),
+      callbackUrl === null ? undefined : await this.#store.endpoints.get(tenant, id),
     );
   }
 

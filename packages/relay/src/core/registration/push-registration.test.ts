@@ -36,13 +36,13 @@ describe("a key that may register and not read messages", () => {
   for (const [what, said] of wishes) {
     it(`${what}, and the refusal is recorded`, async () => {
       await using core = await pushingCore();
-      const before = await core.store.pushEndpoint("default", ZHIWEI);
+      const before = await core.store.endpoints.get("default", ZHIWEI);
       for (const holder of [core.zhiwei, core.operator]) {
         const caller = limited(holder, ["agents.write", "agents.read"]);
         const register = core.agents.register(caller, { agent_id: ZHIWEI, ...said });
         await refused(register, "permission_denied", /may not be used for push\.write/);
       }
-      assert.deepEqual(await core.store.pushEndpoint("default", ZHIWEI), before);
+      assert.deepEqual(await core.store.endpoints.get("default", ZHIWEI), before);
       assert.equal((await core.agents.get(core.zhiwei, ZHIWEI)).callback_url, HOOK);
       const denied = (await eventsOf(core, "access.denied")).map(({ data }) => data);
       const data = { verb: "push.write", key_id: KEY_ID };
@@ -109,7 +109,7 @@ describe("a key that may register and not read messages, for an agent without pu
     const agentId = "新来的@known-blocks1" as AgentId;
     const wanted = { agent_id: agentId, callback_url: MOVED };
     await refused(core.agents.register(caller, wanted), "permission_denied", /push\.write/);
-    assert.equal(await core.store.agent("default", agentId), undefined);
+    assert.equal(await core.store.agents.get("default", agentId), undefined);
   });
 });
 
@@ -126,7 +126,7 @@ describe("registering for push", () => {
       const wanted = { agent_id: ZHIWEI, callback_url: HOOK, ...said };
       const register = core.agents.register(limited(core.zhiwei, verbs), wanted);
       await refused(register, "permission_denied", new RegExp(`may not be used for ${verb}`));
-      assert.equal(await core.store.pushEndpoint("default", ZHIWEI), undefined);
+      assert.equal(await core.store.endpoints.get("default", ZHIWEI), undefined);
       const { push_secret } = await core.agents.register(limited(core.zhiwei, [...verbs, verb]), wanted);
       if (said.push === "webhook") assert.match(push_secret ?? "", /^whsec_/);
       else assert.equal(push_secret, undefined);

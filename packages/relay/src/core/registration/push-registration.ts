@@ -54,7 +54,7 @@ export class PushRegistration {
 
   async after(principal: Principal, request: RegisterRequest, agent: Registered): Promise<PushAfter> {
     const { tenant, id, callbackUrl } = agent.record;
-    const before = await this.#store.pushEndpoint(tenant, id);
+    const before = await this.#store.endpoints.get(tenant, id);
     for (const verb of verbsFor(request, agent, before)) {
       await this.#guard.authorize(principal, verb, { agentId: id });
     }

@@ -51,7 +51,7 @@ export class RemoteAgents {
   ): Promise<Changes | undefined> {
     const { tenant } = principal;
     if (newcomers.has(id)) return undefined;
-    const known = (await this.#store.agent(tenant, id))?.agent;
+    const known = (await this.#store.agents.get(tenant, id))?.agent;
     if (registeredBefore(known) !== undefined) return undefined;
     await this.#assertRoom(tenant, newcomers.size);
     await this.#removal.finish(principal, id);
@@ -64,7 +64,7 @@ export class RemoteAgents {
     const nowMs = this.#clock.nowMs();
     const said = { display_name: displayNameOf(id), callback_url: id };
     const record = fillRecord({ tenant, id, known, identity }, said, { nowMs, egress: this.#egress });
-    const before = await this.#store.pushEndpoint(tenant, id);
+    const before = await this.#store.endpoints.get(tenant, id);
     const wish = { tenant, agentId: id, callbackUrl: id, push: "a2a" } as const;
     const endpoint = endpointAfter(before, wish, () => newSigningSecret(this.#randomness));
     const by = { actor: actorName(principal), atMs: nowMs };
@@ -79,7 +79,7 @@ export class RemoteAgents {
   }
 
   async #assertRoom(tenant: string, newcomers: number): Promise<void> {
-    const count = (await this.#store.countRemoteAgents(tenant)) + newcomers;
+    const count = (await this.#store.agents.countRemote(tenant)) + newcomers;
     if (count < LIMITS.externalAgentsMax) return;
     throw new RelayError(
       "resource_exhausted",

@@ -53,12 +53,12 @@ export async function releasedChanges(
   delivery: DeliveryRecord,
 ): Promise<readonly Partial<Changes>[]> {
   const { tenant, taskId, state } = delivery;
-  const task = taskId === null ? undefined : await store.task(tenant, taskId);
+  const task = taskId === null ? undefined : await store.tasks.get(tenant, taskId);
   if (state !== "held" || task === undefined || isTerminal(task.state) || task.resultKey === null) return [];
-  const first = await store.unfinishedWithResultKey(tenant, task.resultKey);
+  const first = await store.tasks.unfinishedWithResultKey(tenant, task.resultKey);
   if (first?.id !== task.id) return [];
   const { nowMs } = defaults;
-  const cached = await store.cachedResult(tenant, task.resultKey, nowMs);
+  const cached = await store.tasks.cachedResult(tenant, task.resultKey, nowMs);
   if (cached !== undefined) {
     const registered = await isStillRegistered(store, tenant, task.requester, task.createdAtMs);
     const { changes } = replayResult(task, cached, defaults, registered);

@@ -105,7 +105,7 @@ export async function freeReservations(
   delivery: DeliveryRecord,
 ): Promise<Pick<Changes, "deliveries">> {
   if (delivery.taskId === null) return {};
-  const open = await store.openDeliveriesOfTask(delivery.tenant, delivery.taskId);
+  const open = await store.deliveries.openOfTask(delivery.tenant, delivery.taskId);
   const reserved = open.filter(
     (other) => other.messageId !== delivery.messageId && other.reservedFor !== null,
   );

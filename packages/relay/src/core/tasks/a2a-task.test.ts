@@ -12,7 +12,7 @@ function textsOf(task: A2aTask): readonly unknown[] {
 
 /** Stores the task as relays did before they stored task updates. */
 async function madeOld({ core, taskId }: AskedTask, said: Partial<TaskRecord>): Promise<void> {
-  const task = await core.store.task(core.operator.tenant, taskId);
+  const task = await core.store.tasks.get(core.operator.tenant, taskId);
   assert.ok(task);
   const old = { ...task, updateCount: 0, updateBytes: 0, firstMessageId: null, ...said };
   await core.store.commit({ tenant: task.tenant, tasks: [old], events: [] });
@@ -65,8 +65,8 @@ describe("the history of a task", () => {
       await core.tasks.reportStatus(core.zhiwei, taskId, { state: "working", text: `第${index}步` });
     }
     let read = 0;
-    const lastTaskUpdates = core.store.lastTaskUpdates.bind(core.store);
-    core.store.lastTaskUpdates = async (query) => {
+    const lastTaskUpdates = core.store.tasks.lastUpdates.bind(core.store.tasks);
+    core.store.tasks.lastUpdates = async (query) => {
       const page = await lastTaskUpdates(query);
       read += page.updates.length;
       return page;
@@ -117,7 +117,7 @@ describe("a task without stored updates", () => {
     await madeOld(asked, {});
     const task = await core.a2a.get(callerOf(core.lulu, { agentId: undefined }), { id: taskId });
     assert.deepEqual(
-      [task.history, (await core.store.task(core.operator.tenant, taskId))?.requester],
+      [task.history, (await core.store.tasks.get(core.operator.tenant, taskId))?.requester],
       [undefined, LULU],
     );
   });

@@ -36,7 +36,7 @@ export class A2aTaskReader {
    * the record counts its update.
    */
   async read(known: TaskRecord, { historyLength, withArtifacts }: A2aTaskExtent): Promise<A2aTaskRead> {
-    const whole = withArtifacts ? await this.#store.taskWithArtifacts(known.tenant, known.id) : undefined;
+    const whole = withArtifacts ? await this.#store.tasks.withArtifacts(known.tenant, known.id) : undefined;
     const { task: record, artifacts } = whole ?? { task: known, artifacts: [] };
     const status = await this.#status(record);
     const history = historyLength === 0 ? [] : await this.#history(record, historyLength);
@@ -55,7 +55,7 @@ export class A2aTaskReader {
     const { tenant, id: taskId, updateCount: untilN } = task;
     if (untilN > 0) {
       const query = { tenant, taskId, untilN, statusOnly: true, limit: 1, bytesMax: LIMITS.answerBytesMax };
-      const [last] = (await this.#store.lastTaskUpdates(query)).updates;
+      const [last] = (await this.#store.tasks.lastUpdates(query)).updates;
       if (last?.step.kind === "status") return a2aStatusOf(task, last.step, last);
     }
     const message = await this.#messageWithoutUpdates(task);
@@ -85,7 +85,7 @@ export class A2aTaskReader {
     let hasStatus = false;
     for (let untilN = task.updateCount; untilN > 0;) {
       const query = { tenant, taskId, untilN, statusOnly: false, ...page };
-      const { updates, hasMore } = await this.#store.lastTaskUpdates(query);
+      const { updates, hasMore } = await this.#store.tasks.lastUpdates(query);
       for (const update of updates) {
         hasStatus ||= update.step.kind === "status";
         const message = await this.#messageOf(task, update);
@@ -125,7 +125,7 @@ export class A2aTaskReader {
     messageId: string,
     role: A2aMessage["role"],
   ): Promise<A2aMessage | undefined> {
-    const record = await this.#store.message(task.tenant, messageId);
+    const record = await this.#store.messages.get(task.tenant, messageId);
     return record === undefined ? undefined : a2aMessageOf(messageOf(record), role, task);
   }
 }

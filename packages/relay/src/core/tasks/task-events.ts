@@ -88,7 +88,7 @@ export class TaskEvents {
     taskId: string,
     afterSeq: number,
   ): Promise<PollResult<TaskEventsPage> & { readonly seq: number }> {
-    const task = await this.#parts.store.task(principal.tenant, taskId);
+    const task = await this.#parts.store.tasks.get(principal.tenant, taskId);
     const untilSeq = task === undefined ? 0 : await this.#untilSeq(principal, task);
     if (task === undefined || untilSeq <= afterSeq) {
       const page = { events: [], cursor: String(afterSeq) };
@@ -109,7 +109,7 @@ export class TaskEvents {
     const { tenant, id: taskId, handoffs, requester, assignee } = task;
     if (isAllowed(principal, "tasks.read", { parties: [requester, assignee] })) return Infinity;
     if (principal.kind === "operator") return 0;
-    const { events } = await this.#parts.store.events({
+    const { events } = await this.#parts.store.journal.events({
       tenant,
       type: "task.handed_off",
       agentId: principal.agentId,
@@ -142,7 +142,7 @@ export class TaskEvents {
       scanRowsMax: LIMITS.scanRowsMax,
     };
     for (let seq = afterSeq; ;) {
-      const { events, lastSeq, hasMore } = await store.events({ ...filter, afterSeq: seq });
+      const { events, lastSeq, hasMore } = await store.journal.events({ ...filter, afterSeq: seq });
       const ofTask = events.filter(isAboutTask);
       if (ofTask.length > 0 || !hasMore) return { events: ofTask, lastSeq, hasMore };
       seq = lastSeq;

@@ -94,7 +94,7 @@ export class TaskService {
     const agentId = query.agent === undefined ? own : await directory.resolve(tenant, query.agent, "agent");
     await guard.authorize(principal, "tasks.list", agentId === undefined ? {} : { agentId });
     const limit = query.limit ?? LIMITS.listLimitDefault;
-    const tasks = await store.tasks({
+    const tasks = await store.tasks.list({
       tenant,
       agentId,
       state: query.state,
@@ -105,7 +105,7 @@ export class TaskService {
     });
     const last = tasks.length === limit ? tasks.at(-1) : undefined;
     const ids = tasks.map(({ id }) => id);
-    const counts = await store.countArtifacts(tenant, ids);
+    const counts = await store.tasks.countArtifacts(tenant, ids);
     return {
       tasks: tasks.map((task) => summarizeTask(task, counts.get(task.id) ?? 0)),
       ...(last === undefined ? {} : { cursor: last.id }),
@@ -205,9 +205,9 @@ export class TaskService {
       task,
       leaseId,
       pass: await gate.pass(principal, demand),
-      openDeliveries: await store.openDeliveriesOfTask(tenant, taskId),
-      requestDelivery: await store.delivery(tenant, task.messageId),
-      artifacts: await store.artifacts(tenant, taskId),
+      openDeliveries: await store.deliveries.openOfTask(tenant, taskId),
+      requestDelivery: await store.deliveries.get(tenant, task.messageId),
+      artifacts: await store.tasks.artifacts(tenant, taskId),
       defaults: this.#defaults(),
     };
   }
@@ -216,13 +216,13 @@ export class TaskService {
     const { store } = this.#parts;
     const { tenant, id: taskId } = task;
     const defaults = this.#defaults();
-    const deliveries = workDeliveries(task, await store.openDeliveriesOfTask(tenant, taskId));
+    const deliveries = workDeliveries(task, await store.deliveries.openOfTask(tenant, taskId));
     const actor = principal.kind === "agent" ? principal.agentId : task.requester;
     return {
       task,
       deliveries,
       withdrawn: await withdrawnChanges(store, defaults, task, deliveries, actor, CANCELED_REASON),
-      artifacts: await store.artifacts(tenant, taskId),
+      artifacts: await store.tasks.artifacts(tenant, taskId),
       requesterIsRegistered: await this.#requesterIsRegistered(task),
       actor,
       defaults,
@@ -236,7 +236,7 @@ export class TaskService {
   #commit({ tenant }: Principal, id: string, decide: () => Promise<Decision<TaskView>>): Promise<TaskView> {
     const { store, capabilityMutex } = this.#parts;
     const spendExclusively: RunExclusive = async (act) => {
-      const task = await store.task(tenant, id);
+      const task = await store.tasks.get(tenant, id);
       return capabilityMutex.at(tenant, task?.requester ?? "")(act);
     };
     return this.#taskMutex.at(tenant, id)(() => decideAndCommit(store, decide, spendExclusively));
@@ -245,7 +245,7 @@ export class TaskService {
   /** Task ids begin with their time, so those of an earlier owner of the caller's id sort before the caller's own. */
   async #firstOwnId(principal: Principal, since: string): Promise<string> {
     if (principal.kind === "operator") return since;
-    const othersBeforeMs = await this.#parts.store.othersBeforeMs(principal.tenant, principal.agentId);
+    const othersBeforeMs = await this.#parts.store.agents.othersBeforeMs(principal.tenant, principal.agentId);
     if (othersBeforeMs === 0) return since;
     const start = timeDigits(othersBeforeMs);
     return since > start ? since : start;
@@ -257,7 +257,7 @@ export class TaskService {
   }
 
   async #view(task: TaskRecord): Promise<TaskView> {
-    return viewTask(task, await this.#parts.store.artifacts(task.tenant, task.id));
+    return viewTask(task, await this.#parts.store.tasks.artifacts(task.tenant, task.id));
   }
 }
 

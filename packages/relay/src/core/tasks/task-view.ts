@@ -22,7 +22,7 @@ export async function visibleTask(
   id: string,
   partiesOf = ({ requester, assignee }: TaskRecord): readonly AgentId[] => [requester, assignee],
 ): Promise<TaskRecord> {
-  const task = await store.task(principal.tenant, parseRecordId(id, "task_id"));
+  const task = await store.tasks.get(principal.tenant, parseRecordId(id, "task_id"));
   // An unknown task is authorised too, so that both refusals are the same.
   const parties: readonly AgentId[] = task === undefined ? [] : partiesOf(task);
   const unseen = `there is no task ${id}`;
@@ -65,7 +65,7 @@ export async function taskTree(
   };
   const tree = await grow(root);
   const ids = found.map(({ id }) => id);
-  const counts = await store.countArtifacts(principal.tenant, ids);
+  const counts = await store.tasks.countArtifacts(principal.tenant, ids);
   const view = ({ task, children }: TaskNode): TaskTreeView => ({
     task: summarizeTask(task, counts.get(task.id) ?? 0),
     children: children.map(view),
@@ -79,7 +79,7 @@ function childrenOf(
   limit: number,
 ): Promise<readonly TaskRecord[]> {
   const any = { agentId: undefined, state: undefined, threadId: undefined };
-  return store.tasks({ tenant, parentId, ...any, afterId: "", limit });
+  return store.tasks.list({ tenant, parentId, ...any, afterId: "", limit });
 }
 
 function membersOf(task: TaskRecord): Omit<TaskView, "artifacts"> {

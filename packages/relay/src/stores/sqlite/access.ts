@@ -1,22 +1,21 @@
 import type { AgentId } from "@a2a-relay/protocol";
 import { pairedAction } from "../../core/rules/paired-action.ts";
 import type {
-  AccessStore,
   CapabilityFilter,
   CapabilityRecord,
+  CapabilityStore,
   KeyFilter,
   KeyRecord,
+  KeyStore,
   PairAccess,
   TenantRecord,
+  TenantStore,
   UsedNonce,
 } from "../../core/ports/access.ts";
 import type { Agents } from "./agents.ts";
-import { ClashError, type CommitQueue, type Engine } from "./commit-queue.ts";
+import { ClashError, type Engine } from "./commit-queue.ts";
 import { prepareAll, type Row, type Statements } from "./database.ts";
 import { parseJson, parseNullableJson } from "./rows.ts";
-
-/** Nonces that one commit removes. */
-const REMOVED_NONCES_MAX = 1_000;
 
 const KEY_COLUMNS = `id, tenant, agent_id, verbs_json, digest, created_at_ms, created_by, expires_at_ms,
   revoked_at_ms, replaces, replaced_by, signing_secret, version`;
@@ -24,39 +23,52 @@ const TENANT_COLUMNS = "id, capabilities, created_at_ms, version";
 const CAPABILITY_COLUMNS = `tenant, id, nonce, subject, subject_key, action, written_action, scope_json,
   granted_by, parent_id, issued_at_ms, expires_at_ms, revoked_at_ms, used, signature, version`;
 
-const SQL = {
-  key: `select ${KEY_COLUMNS} from api_key where id = ?`,
-  keys: `
+const KEY_SQL = {
+  select: `select ${KEY_COLUMNS} from api_key where id = ?`,
+  page: `
     select ${KEY_COLUMNS} from api_key indexed by api_key_of_tenant
     where tenant = ? and id > ? order by id limit ?`,
-  keysOfAgent: `
+  pageOfAgent: `
     select ${KEY_COLUMNS} from api_key indexed by api_key_of_agent
     where tenant = ? and agent_id is not null and agent_id = ? and id > ? order by id limit ?`,
-  insertKey: `
+  insert: `
     insert into api_key (agent_id, verbs_json, digest, created_at_ms, created_by, expires_at_ms, revoked_at_ms,
       replaces, replaced_by, signing_secret, version, id, tenant)
     values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?) on conflict do nothing`,
-  updateKey: `
+  update: `
     update api_key set agent_id = ?, verbs_json = ?, digest = ?, created_at_ms = ?, created_by = ?,
       expires_at_ms = ?, revoked_at_ms = ?, replaces = ?, replaced_by = ?, signing_secret = ?,
       version = version + 1
     where id = ? and tenant = ? and version = ?`,
   clearSecrets: `
-    update api_key indexed by api_key_secret_expiry set signing_secret = '', version = version + 1
-    where signing_secret <> '' and expires_at_ms <= ?`,
-  tenant: `select ${TENANT_COLUMNS} from tenant where id = ?`,
-  tenants: `select ${TENANT_COLUMNS} from tenant order by id`,
-  insertTenant: `
+    update api_key set signing_secret = '', version = version + 1 where id in (
+      select id from api_key indexed by api_key_secret_expiry
+      where signing_secret <> '' and expires_at_ms <= ? limit ?)`,
+  insertNonce: `
+    insert into used_nonce (tenant, key_id, nonce, expires_at_ms) values (?, ?, ?, ?) on conflict do nothing`,
+  removeNonces: `
+    delete from used_nonce where (tenant, key_id, nonce) in (
+      select tenant, key_id, nonce from used_nonce indexed by used_nonce_expiry
+      where expires_at_ms < ? limit ?)`,
+};
+
+const TENANT_SQL = {
+  select: `select ${TENANT_COLUMNS} from tenant where id = ?`,
+  all: `select ${TENANT_COLUMNS} from tenant order by id`,
+  insert: `
     insert into tenant (capabilities, created_at_ms, version, id) values (?, ?, 1, ?) on conflict do nothing`,
-  updateTenant: `
+  update: `
     update tenant set capabilities = ?, created_at_ms = ?, version = version + 1 where id = ? and version = ?`,
-  capability: `select ${CAPABILITY_COLUMNS} from capability where tenant = ? and id = ?`,
+};
+
+const CAPABILITY_SQL = {
+  select: `select ${CAPABILITY_COLUMNS} from capability where tenant = ? and id = ?`,
   inForce: `
     select ${CAPABILITY_COLUMNS} from capability indexed by capability_in_force
     where tenant = ? and subject_key = ? and action = ? and revoked_at_ms is null order by issued_at_ms, id`,
-  capabilities: `
+  page: `
     select ${CAPABILITY_COLUMNS} from capability where tenant = ? and id > ? order by id limit ?`,
-  capabilitiesOfParty: `
+  pageOfParty: `
     select ${CAPABILITY_COLUMNS} from capability where tenant = ?1 and id in (
       select id from (
         select id from capability indexed by capability_of_subject
@@ -66,108 +78,48 @@ const SQL = {
         select id from capability indexed by capability_granted_by
         where tenant = ?1 and granted_by = ?3 and id > ?4 order by id limit ?5))
     order by id limit ?5`,
-  insertCapability: `
+  insert: `
     insert into capability (nonce, subject, subject_key, action, written_action, scope_json, granted_by, parent_id,
       issued_at_ms, expires_at_ms, revoked_at_ms, used, signature, version, tenant, id)
     values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?) on conflict do nothing`,
-  updateCapability: `
+  update: `
     update capability set nonce = ?, subject = ?, subject_key = ?, action = ?, written_action = ?, scope_json = ?,
       granted_by = ?, parent_id = ?, issued_at_ms = ?, expires_at_ms = ?, revoked_at_ms = ?, used = ?,
       signature = ?, version = version + 1
     where tenant = ? and id = ? and version = ?`,
-  insertNonce: `
-    insert into used_nonce (tenant, key_id, nonce, expires_at_ms) values (?, ?, ?, ?) on conflict do nothing`,
-  removeNonces: `
-    delete from used_nonce where (tenant, key_id, nonce) in (
-      select tenant, key_id, nonce from used_nonce indexed by used_nonce_expiry
-      where expires_at_ms < ? limit ?)`,
 };
 
-/** Keys, tenants, capabilities, and the nonces of signed messages. */
-export class Access implements AccessStore {
-  readonly #commits: CommitQueue;
-  readonly #agents: Agents;
-  readonly #sql: Statements<typeof SQL>;
+/** Keys, and the nonces of signed messages. */
+export class Keys implements KeyStore {
+  readonly #sql: Statements<typeof KEY_SQL>;
 
-  constructor({ database, commits }: Engine, agents: Agents) {
-    this.#commits = commits;
-    this.#agents = agents;
-    this.#sql = prepareAll(database, SQL);
+  constructor({ database }: Engine) {
+    this.#sql = prepareAll(database, KEY_SQL);
   }
 
-  async key(id: string): Promise<KeyRecord | undefined> {
-    const row = this.#sql.key.get(id);
+  async get(id: string): Promise<KeyRecord | undefined> {
+    const row = this.#sql.select.get(id);
     return row === undefined ? undefined : keyFromRow(row);
   }
 
-  async keys({ tenant, agentId, afterId, limit }: KeyFilter): Promise<readonly KeyRecord[]> {
+  async list({ tenant, agentId, afterId, limit }: KeyFilter): Promise<readonly KeyRecord[]> {
     const rows =
       agentId === undefined
-        ? this.#sql.keys.all(tenant, afterId, limit)
-        : this.#sql.keysOfAgent.all(tenant, agentId, afterId, limit);
+        ? this.#sql.page.all(tenant, afterId, limit)
+        : this.#sql.pageOfAgent.all(tenant, agentId, afterId, limit);
     return rows.map((row) => keyFromRow(row));
   }
 
-  async tenant(id: string): Promise<TenantRecord | undefined> {
-    const row = this.#sql.tenant.get(id);
-    return row === undefined ? undefined : tenantFromRow(row);
+  removeNonces(expiredBeforeMs: number, limit: number): number {
+    return this.#sql.removeNonces.run(expiredBeforeMs, limit);
   }
 
-  async tenants(): Promise<readonly TenantRecord[]> {
-    return this.#sql.tenants.all().map((row) => tenantFromRow(row));
+  /** Empties the signing secrets of expired keys. */
+  clearSecrets(nowMs: number, limit: number): number {
+    return this.#sql.clearSecrets.run(nowMs, limit);
   }
 
-  async capability(tenant: string, id: string): Promise<CapabilityRecord | undefined> {
-    const row = this.#sql.capability.get(tenant, id);
-    return row === undefined ? undefined : capabilityFromRow(row);
-  }
-
-  async capabilitiesFor(
-    tenant: string,
-    subjectKey: string,
-    action: string,
-  ): Promise<readonly CapabilityRecord[]> {
-    return this.#inForce(tenant, subjectKey, action);
-  }
-
-  async accessBetween(tenant: string, sender: AgentId, recipient: AgentId): Promise<PairAccess> {
-    const senderKey = this.#agents.findPublicKey(tenant, sender);
-    const recipientKey = this.#agents.findPublicKey(tenant, recipient);
-    if (senderKey === undefined || recipientKey === undefined) {
-      return { senderKey, recipientKey, permissions: [], consents: [] };
-    }
-    return {
-      senderKey,
-      recipientKey,
-      permissions: this.#inForce(tenant, senderKey, pairedAction("send", recipientKey)),
-      consents: this.#inForce(tenant, recipientKey, pairedAction("recv", senderKey)),
-    };
-  }
-
-  async capabilities({
-    tenant,
-    party,
-    afterId,
-    limit,
-  }: CapabilityFilter): Promise<readonly CapabilityRecord[]> {
-    const rows =
-      party === undefined
-        ? this.#sql.capabilities.all(tenant, afterId, limit)
-        : this.#sql.capabilitiesOfParty.all(tenant, party.subjectKey, party.grantedBy, afterId, limit);
-    return rows.map((row) => capabilityFromRow(row));
-  }
-
-  async forgetNonces(expiredBeforeMs: number): Promise<number> {
-    return this.#commits.submitUntilDone(REMOVED_NONCES_MAX, () =>
-      this.#sql.removeNonces.run(expiredBeforeMs, REMOVED_NONCES_MAX),
-    );
-  }
-
-  async forgetSigningSecrets(nowMs: number): Promise<number> {
-    return this.#commits.submit(() => this.#sql.clearSecrets.run(nowMs));
-  }
-
-  putKey(key: KeyRecord): void {
+  put(key: KeyRecord): void {
     const values = [
       key.agentId,
       key.verbs === null ? null : JSON.stringify(key.verbs),
@@ -182,19 +134,81 @@ export class Access implements AccessStore {
       key.id,
       key.tenant,
     ];
-    const { insertKey, updateKey } = this.#sql;
-    const written = key.version === 0 ? insertKey.run(...values) : updateKey.run(...values, key.version);
+    const { insert, update } = this.#sql;
+    const written = key.version === 0 ? insert.run(...values) : update.run(...values, key.version);
     if (written === 0) throw new ClashError("key");
   }
 
-  putTenant({ id, capabilities, createdAtMs, version }: TenantRecord): void {
-    const values = [capabilities ? 1 : 0, createdAtMs, id];
-    const { insertTenant, updateTenant } = this.#sql;
-    const written = version === 0 ? insertTenant.run(...values) : updateTenant.run(...values, version);
-    if (written === 0) throw new ClashError("tenant");
+  useNonce(tenant: string, { keyId, nonce, expiresAtMs }: UsedNonce): void {
+    if (this.#sql.insertNonce.run(tenant, keyId, nonce, expiresAtMs) === 0) throw new ClashError("nonce");
+  }
+}
+
+export class Tenants implements TenantStore {
+  readonly #sql: Statements<typeof TENANT_SQL>;
+
+  constructor({ database }: Engine) {
+    this.#sql = prepareAll(database, TENANT_SQL);
   }
 
-  putCapability(capability: CapabilityRecord): void {
+  async get(id: string): Promise<TenantRecord | undefined> {
+    const row = this.#sql.select.get(id);
+    return row === undefined ? undefined : tenantFromRow(row);
+  }
+
+  async list(): Promise<readonly TenantRecord[]> {
+    return this.#sql.all.all().map((row) => tenantFromRow(row));
+  }
+
+  put({ id, capabilities, createdAtMs, version }: TenantRecord): void {
+    const values = [capabilities ? 1 : 0, createdAtMs, id];
+    const { insert, update } = this.#sql;
+    const written = version === 0 ? insert.run(...values) : update.run(...values, version);
+    if (written === 0) throw new ClashError("tenant");
+  }
+}
+
+export class Capabilities implements CapabilityStore {
+  readonly #agents: Agents;
+  readonly #sql: Statements<typeof CAPABILITY_SQL>;
+
+  constructor({ database }: Engine, agents: Agents) {
+    this.#agents = agents;
+    this.#sql = prepareAll(database, CAPABILITY_SQL);
+  }
+
+  async get(tenant: string, id: string): Promise<CapabilityRecord | undefined> {
+    const row = this.#sql.select.get(tenant, id);
+    return row === undefined ? undefined : capabilityFromRow(row);
+  }
+
+  async of(tenant: string, subjectKey: string, action: string): Promise<readonly CapabilityRecord[]> {
+    return this.#inForce(tenant, subjectKey, action);
+  }
+
+  async between(tenant: string, sender: AgentId, recipient: AgentId): Promise<PairAccess> {
+    const senderKey = this.#agents.findPublicKey(tenant, sender);
+    const recipientKey = this.#agents.findPublicKey(tenant, recipient);
+    if (senderKey === undefined || recipientKey === undefined) {
+      return { senderKey, recipientKey, permissions: [], consents: [] };
+    }
+    return {
+      senderKey,
+      recipientKey,
+      permissions: this.#inForce(tenant, senderKey, pairedAction("send", recipientKey)),
+      consents: this.#inForce(tenant, recipientKey, pairedAction("recv", senderKey)),
+    };
+  }
+
+  async list({ tenant, party, afterId, limit }: CapabilityFilter): Promise<readonly CapabilityRecord[]> {
+    const rows =
+      party === undefined
+        ? this.#sql.page.all(tenant, afterId, limit)
+        : this.#sql.pageOfParty.all(tenant, party.subjectKey, party.grantedBy, afterId, limit);
+    return rows.map((row) => capabilityFromRow(row));
+  }
+
+  put(capability: CapabilityRecord): void {
     const values = [
       capability.nonce,
       capability.subject,
@@ -213,14 +227,9 @@ export class Access implements AccessStore {
       capability.id,
     ];
     const { version } = capability;
-    const { insertCapability, updateCapability } = this.#sql;
-    const written =
-      version === 0 ? insertCapability.run(...values) : updateCapability.run(...values, version);
+    const { insert, update } = this.#sql;
+    const written = version === 0 ? insert.run(...values) : update.run(...values, version);
     if (written === 0) throw new ClashError("capability");
-  }
-
-  useNonce(tenant: string, { keyId, nonce, expiresAtMs }: UsedNonce): void {
-    if (this.#sql.insertNonce.run(tenant, keyId, nonce, expiresAtMs) === 0) throw new ClashError("nonce");
   }
 
   #inForce(tenant: string, subjectKey: string, action: string): readonly CapabilityRecord[] {

@@ -104,41 +104,41 @@ export class Agents implements AgentStore {
     this.#sql = prepareAll(database, SQL);
   }
 
-  async agent(tenant: string, id: AgentId): Promise<AgentWithPresence | undefined> {
+  async get(tenant: string, id: AgentId): Promise<AgentWithPresence | undefined> {
     const row = this.#sql.select.get(tenant, id);
     return row === undefined ? undefined : this.#withSighting(row);
   }
 
-  async agentCard(tenant: string, id: AgentId): Promise<AgentCard | undefined> {
+  async card(tenant: string, id: AgentId): Promise<AgentCard | undefined> {
     const row = this.#sql.card.get(tenant, id);
     return row === undefined ? undefined : (parseJson(row[0]) as AgentCard);
   }
 
-  async agentsNamed(tenant: string, name: string): Promise<readonly AgentId[]> {
+  async named(tenant: string, name: string): Promise<readonly AgentId[]> {
     return this.#named(tenant, name);
   }
 
-  async agents(tenant: string, { afterId, limit }: IdPage): Promise<readonly AgentWithPresence[]> {
+  async list(tenant: string, { afterId, limit }: IdPage): Promise<readonly AgentWithPresence[]> {
     return this.#sql.page.all(tenant, afterId, limit).map((row) => this.#withSighting(row));
   }
 
-  async removedAgents(tenant: string, { afterId, limit }: IdPage): Promise<readonly AgentId[]> {
+  async listRemoved(tenant: string, { afterId, limit }: IdPage): Promise<readonly AgentId[]> {
     return this.#sql.removed.all(tenant, afterId, limit).map((row) => row[0] as AgentId);
   }
 
-  async countAgents(tenant: string): Promise<number> {
+  async count(tenant: string): Promise<number> {
     return Number(this.#sql.count.get(tenant)?.[0]);
   }
 
-  async countRemoteAgents(tenant: string): Promise<number> {
+  async countRemote(tenant: string): Promise<number> {
     return Number(this.#sql.countRemote.get(tenant)?.[0]);
   }
 
-  async agentWithKey(tenant: string, publicKey: string): Promise<AgentId | undefined> {
+  async withKey(tenant: string, publicKey: string): Promise<AgentId | undefined> {
     return this.#findByKey(tenant, publicKey);
   }
 
-  async publicKeyOf(tenant: string, id: AgentId): Promise<string | undefined> {
+  async publicKey(tenant: string, id: AgentId): Promise<string | undefined> {
     return this.findPublicKey(tenant, id);
   }
 
@@ -152,7 +152,7 @@ export class Agents implements AgentStore {
   }
 
   /** Reads see a sighting at once; the disk gets it after `PRESENCE_DELAY_MS`. */
-  async touchAgent(tenant: string, agentId: AgentId, seenAtMs: number): Promise<void> {
+  async touch(tenant: string, agentId: AgentId, seenAtMs: number): Promise<void> {
     const key = sightingKey(tenant, agentId);
     if ((this.#sightings.get(key)?.seenAtMs ?? -1) < seenAtMs) {
       this.#sightings.set(key, { tenant, agentId, seenAtMs });

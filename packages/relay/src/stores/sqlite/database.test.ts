@@ -139,15 +139,15 @@ describe("migrations", () => {
     writeFirstSchema(path);
     for (let round = 0; round < 2; round += 1) {
       await using store = await open(path);
-      const found = await store.agent(TENANT, ZHIWEI);
+      const found = await store.agents.get(TENANT, ZHIWEI);
       assert.equal(found?.agent.displayName, "知微");
       assert.deepEqual([found.agent.publicKey, found.agent.isCustodial], [null, false]);
-      assert.equal(await store.publicKeyOf(TENANT, ZHIWEI), undefined);
-      const task = await store.task(TENANT, "task");
+      assert.equal(await store.agents.publicKey(TENANT, ZHIWEI), undefined);
+      const task = await store.tasks.get(TENANT, "task");
       assert.deepEqual([task?.subject, task?.clientId, task?.resultKey], ["翻译", null, null]);
       assert.deepEqual(await readIds(store), ["note", "request", "reply"]);
       assert.deepEqual(
-        (await store.tenants()).map(({ id }) => id),
+        (await store.tenants.list()).map(({ id }) => id),
         [TENANT],
       );
     }
@@ -162,33 +162,34 @@ describe("migrations", () => {
     await using store = await open(path);
     assert.deepEqual(await readIds(store, { purpose: "mail" }), ["note"]);
     assert.deepEqual(await readIds(store, { purpose: "result" }), ["reply"]);
-    assert.equal(await store.oldestMailbox(TENANT, "work", NOON_MS), ZHIWEI);
+    assert.equal(await store.deliveries.oldestMailbox(TENANT, "work", NOON_MS), ZHIWEI);
     assert.deepEqual(idsOf(await lease(store, { purpose: "work" })), ["request"]);
-    assert.equal(await store.oldestMailbox(TENANT, "work", NOON_MS), undefined);
+    assert.equal(await store.deliveries.oldestMailbox(TENANT, "work", NOON_MS), undefined);
   });
 
   it("keep the keys of an older file, which sign nothing, and let its messages be pushed", async () => {
     const path = join(directory, "second.db");
     writeSecondSchema(path);
     await using store = await open(path);
-    const key = await store.key("key_一");
+    const key = await store.keys.get("key_一");
     assert.deepEqual([key?.agentId, key?.createdBy, key?.signingSecret], [ZHIWEI, "操作员", null]);
-    const note = await store.message(TENANT, "note");
+    const note = await store.messages.get(TENANT, "note");
     assert.ok(key && note);
     await commit(store, {
       keys: [{ ...key, signingSecret: "whsec_秘密" }],
       pushEndpoints: [aNewPushEndpoint()],
       pushes: [pushOf(note)],
     });
-    assert.equal((await store.key("key_一"))?.signingSecret, "whsec_秘密");
-    assert.equal(await store.countPendingPushes(TENANT, ZHIWEI), 1);
+    assert.equal((await store.keys.get("key_一"))?.signingSecret, "whsec_秘密");
+    assert.equal(await store.pushes.countPending(TENANT, ZHIWEI), 1);
   });
 
   it("find what was asked first of tasks that were handed over in an older file", async () => {
     const path = join(directory, "third.db");
     writeThirdSchema(path);
     await using store = await open(path);
-    const firstOf = async (id: string): Promise<unknown> => (await store.task(TENANT, id))?.firstMessageId;
+    const firstOf = async (id: string): Promise<unknown> =>
+      (await store.tasks.get(TENANT, id))?.firstMessageId;
     assert.deepEqual(
       [await firstOf("own"), await firstOf("chosen"), await firstOf("gone"), await firstOf("task")],
       ["msg_甲", "msg_丙", null, null],
@@ -210,11 +211,11 @@ describe("migrations", () => {
     await using store = await open(path);
     const { id } = await send(store);
     const seqsOf = async (messageId: string): Promise<readonly number[]> =>
-      (await store.eventsOfMessage(TENANT, messageId)).map(({ seq }) => seq);
+      (await store.journal.ofMessage(TENANT, messageId)).map(({ seq }) => seq);
     assert.deepEqual([await seqsOf("note"), await seqsOf(id)], [[1], [2]]);
     await settle(store, "note");
-    await store.retireMessages(TENANT, ["note"], NOON_MS);
-    assert.equal(await store.message(TENANT, "note"), undefined);
+    await store.retention.retireMessages(TENANT, ["note"], NOON_MS);
+    assert.equal(await store.messages.get(TENANT, "note"), undefined);
     assert.deepEqual([await seqsOf("note"), await seqsOf(id)], [[1], [2]]);
   });
 
@@ -222,7 +223,7 @@ describe("migrations", () => {
     const path = join(directory, "keys.db");
     writeFirstSchema(path);
     await using store = await open(path);
-    const agent = (await store.agent(TENANT, ZHIWEI))?.agent;
+    const agent = (await store.agents.get(TENANT, ZHIWEI))?.agent;
     assert.ok(agent);
     const outcome = await store.commit({
       tenant: TENANT,

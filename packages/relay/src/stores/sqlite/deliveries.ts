@@ -6,11 +6,14 @@ import type {
   MailboxLeaseQuery,
   MailboxMessage,
   MailboxReadQuery,
-  MailboxStore,
+  DeliveryStore,
+  QueuedDelivery,
+  QueueFilter,
 } from "../../core/ports/deliveries.ts";
 import type { EventDraft } from "../../core/ports/journal.ts";
 import { ClashError, type CommitQueue, type Engine } from "./commit-queue.ts";
 import { prepareAll, type Row, type Statements } from "./database.ts";
+import { DeliveryQueue } from "./delivery-queue.ts";
 import type { Journal } from "./journal.ts";
 import type { Messages } from "./messages.ts";
 import { type AvailableDelivery, indexedDeliveryFromRow } from "./open-deliveries.ts";
@@ -100,14 +103,17 @@ const SQL = {
 };
 
 /** Which message is in which mailbox, and which worker holds it. */
-export class Deliveries implements Omit<MailboxStore, "queue"> {
+export class Deliveries implements DeliveryStore {
   readonly #state: StoreState;
   readonly #commits: CommitQueue;
   readonly #messages: Messages;
   readonly #journal: Journal;
+  readonly #queue: DeliveryQueue;
   readonly #sql: Statements<typeof SQL>;
 
-  constructor({ database, state, commits }: Engine, messages: Messages, journal: Journal) {
+  constructor(engine: Engine, messages: Messages, journal: Journal) {
+    const { database, state, commits } = engine;
+    this.#queue = new DeliveryQueue(engine);
     this.#state = state;
     this.#commits = commits;
     this.#messages = messages;
@@ -115,11 +121,11 @@ export class Deliveries implements Omit<MailboxStore, "queue"> {
     this.#sql = prepareAll(database, SQL);
   }
 
-  async delivery(tenant: string, messageId: string): Promise<DeliveryRecord | undefined> {
+  async get(tenant: string, messageId: string): Promise<DeliveryRecord | undefined> {
     return this.find(tenant, messageId);
   }
 
-  async availableMessages(query: MailboxReadQuery): Promise<readonly MailboxMessage[]> {
+  async available(query: MailboxReadQuery): Promise<readonly MailboxMessage[]> {
     const { tenant, agentId, nowMs, purpose, limit } = query;
     const found: MailboxMessage[] = [];
     let bytesLeft = query.bytesMax;
@@ -136,15 +142,11 @@ export class Deliveries implements Omit<MailboxStore, "queue"> {
     return found;
   }
 
-  async openDeliveriesOfTask(tenant: string, taskId: string): Promise<readonly DeliveryRecord[]> {
+  async openOfTask(tenant: string, taskId: string): Promise<readonly DeliveryRecord[]> {
     return deliveries(this.#sql.openOfTask.all(tenant, taskId));
   }
 
-  async openDeliveriesOfAgent(
-    tenant: string,
-    agentId: AgentId,
-    limit: number,
-  ): Promise<readonly DeliveryRecord[]> {
+  async openOfAgent(tenant: string, agentId: AgentId, limit: number): Promise<readonly DeliveryRecord[]> {
     const open: DeliveryRecord[] = [];
     for (let position = 0; open.length < limit;) {
       const next = this.#state.deliveries.nextAvailable(tenant, agentId, position);
@@ -157,6 +159,10 @@ export class Deliveries implements Omit<MailboxStore, "queue"> {
     return open;
   }
 
+  async queue(filter: QueueFilter): Promise<readonly QueuedDelivery[]> {
+    return this.#queue.list(filter);
+  }
+
   async oldestMailbox(tenant: string, purpose: DeliveryPurpose, nowMs: number): Promise<AgentId | undefined> {
     return this.#state.deliveries.oldestMailbox(tenant, { purpose, nowMs });
   }
@@ -165,15 +171,15 @@ export class Deliveries implements Omit<MailboxStore, "queue"> {
     return this.#state.deliveries.countOpen(tenant, agentId);
   }
 
-  async countOpenByState(tenant: string, agentId?: AgentId): Promise<ReadonlyMap<DeliveryState, number>> {
+  async countByState(tenant: string, agentId?: AgentId): Promise<ReadonlyMap<DeliveryState, number>> {
     return this.#state.deliveries.countOpenByState(tenant, agentId);
   }
 
-  async expiredDeliveries(nowMs: number, limit: number): Promise<readonly DeliveryRecord[]> {
+  async expired(nowMs: number, limit: number): Promise<readonly DeliveryRecord[]> {
     return deliveries(this.#sql.expired.all(nowMs, limit));
   }
 
-  async timedOutLeases(nowMs: number, limit: number): Promise<readonly DeliveryRecord[]> {
+  async timedOut(nowMs: number, limit: number): Promise<readonly DeliveryRecord[]> {
     return deliveries(this.#sql.timedOut.all(nowMs, limit));
   }
 
@@ -212,7 +218,7 @@ export class Deliveries implements Omit<MailboxStore, "queue"> {
     });
   }
 
-  async renewLeases(
+  async renew(
     tenant: string,
     agentId: AgentId,
     leases: readonly { readonly messageId: string; readonly leaseId: string }[],

@@ -43,9 +43,9 @@ describe("reading many rows from SQLite", () => {
   it("lets other requests run while the queue or the threads read long messages", async () => {
     await using store = await open();
     for (let count = 0; count < 20; count += 1) await send(store, { json: LONG });
-    assert.ok((await turnsDuring(() => store.queue(QUEUE))) >= 10);
-    assert.ok((await turnsDuring(() => store.threads(THREADS))) >= 10);
-    const { threads } = await store.threads(THREADS);
+    assert.ok((await turnsDuring(() => store.deliveries.queue(QUEUE))) >= 10);
+    assert.ok((await turnsDuring(() => store.messages.threads(THREADS))) >= 10);
+    const { threads } = await store.messages.threads(THREADS);
     assert.deepEqual(new Set(threads.map(({ subject }) => subject)), new Set(["长信"]));
   });
 
@@ -56,8 +56,8 @@ describe("reading many rows from SQLite", () => {
       ids.push((await send(store, { json: LONG })).id);
       await settle(store, ids[count] ?? "");
     }
-    const asked = store.queue({ ...QUEUE, state: "acknowledged" });
-    await store.retireMessages(TENANT, [ids[0] ?? ""], NOON_MS);
+    const asked = store.deliveries.queue({ ...QUEUE, state: "acknowledged" });
+    await store.retention.retireMessages(TENANT, [ids[0] ?? ""], NOON_MS);
     const found = (await asked).map(({ delivery }) => delivery.messageId);
     assert.deepEqual(found, ids.slice(1).toReversed());
   });

@@ -1,10 +1,5 @@
 import type { MessageKind } from "@a2a-relay/protocol";
-import type {
-  DeliveryRecord,
-  MailboxStore,
-  QueuedDelivery,
-  QueueFilter,
-} from "../../core/ports/deliveries.ts";
+import type { DeliveryRecord, QueuedDelivery, QueueFilter } from "../../core/ports/deliveries.ts";
 import type { Engine } from "./commit-queue.ts";
 import { prepareAll, type Row, type Statements } from "./database.ts";
 import {
@@ -59,7 +54,7 @@ interface Scan {
 }
 
 /** The operator's view of all deliveries. It finds what any filter asks for without blocking other requests. */
-export class DeliveryQueue implements Pick<MailboxStore, "queue"> {
+export class DeliveryQueue {
   readonly #state: StoreState;
   readonly #sql: Statements<typeof SQL>;
 
@@ -68,7 +63,7 @@ export class DeliveryQueue implements Pick<MailboxStore, "queue"> {
     this.#sql = prepareAll(database, SQL);
   }
 
-  async queue(filter: QueueFilter): Promise<readonly QueuedDelivery[]> {
+  async list(filter: QueueFilter): Promise<readonly QueuedDelivery[]> {
     // By ref: a delivery may move from one scan into the next while this waits, and must be listed once.
     const found = new Map<number, QueuedDelivery>();
     const budget = new ScanBudget();

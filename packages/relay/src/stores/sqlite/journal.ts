@@ -11,7 +11,7 @@ import type {
 import type { Changes } from "../../core/ports/relay-store.ts";
 import type { StoredJson } from "../../core/ports/stored-json.ts";
 import { GENESIS, sealEvent } from "../../core/rules/event.ts";
-import type { CommitQueue, Engine } from "./commit-queue.ts";
+import type { Engine } from "./commit-queue.ts";
 import { prepareAll, type Row, type Statements } from "./database.ts";
 import type { StoreState } from "./store-state.ts";
 
@@ -47,23 +47,18 @@ const SQL = {
   remove: "delete from event where rowid > ? and rowid <= ?",
 };
 
-/** Methods of the port's journal that `RetentionRows` implements. */
-export type RetentionMethod = "archiveLines" | "forgetSendKeys" | "retirableMessages" | "retireMessages";
-
 const NO_ACCEPTANCES: ReadonlyMap<string, number> = new Map();
 
 /**
  * Events and their hash chain. The event that accepts a message has no entry in the index of message ids while the
  * message is kept: the message's row has the key of the event, and the event names the message in `accepted_id`.
  */
-export class Journal implements Omit<JournalStore, RetentionMethod> {
+export class Journal implements JournalStore {
   readonly #state: StoreState;
-  readonly #commits: CommitQueue;
   readonly #sql: Statements<typeof SQL>;
 
-  constructor({ database, state, commits }: Engine) {
+  constructor({ database, state }: Engine) {
     this.#state = state;
-    this.#commits = commits;
     this.#sql = prepareAll(database, SQL);
   }
 
@@ -83,7 +78,7 @@ export class Journal implements Omit<JournalStore, RetentionMethod> {
     return { events, lastSeq, hasMore: lastSeq < head };
   }
 
-  async eventsOfMessage(tenant: string, messageId: string): Promise<readonly EventRecord[]> {
+  async ofMessage(tenant: string, messageId: string): Promise<readonly EventRecord[]> {
     const { first, last } = this.#keyRange(tenant);
     const rows = [
       ...this.#sql.acceptance.all(tenant, messageId),
@@ -92,35 +87,33 @@ export class Journal implements Omit<JournalStore, RetentionMethod> {
     return rows.map((row) => eventFromRow(tenant, row)).toSorted((a, b) => a.seq - b.seq);
   }
 
-  async chainHead(tenant: string): Promise<ChainHead> {
+  async head(tenant: string): Promise<ChainHead> {
     return this.#state.chainHead(tenant);
   }
 
-  async chainAnchor(tenant: string): Promise<ChainHead> {
+  async anchor(tenant: string): Promise<ChainHead> {
     return this.#anchor(tenant);
   }
 
-  async lastEventSeq(tenant: string): Promise<number> {
+  async lastSeq(tenant: string): Promise<number> {
     const { first, last } = this.#keyRange(tenant);
     const key = this.#sql.last.get(first, last)?.[0];
     return typeof key === "number" ? key - first : this.#anchor(tenant).seq;
   }
 
   /** Retention removes events only from the beginning of the chain, so this stops at the first that must stay. */
-  async retirableEvents(tenant: string, beforeMs: number, limit: number): Promise<readonly EventRecord[]> {
+  oldest(tenant: string, beforeMs: number, limit: number): readonly EventRecord[] {
     const { first, last } = this.#keyRange(tenant);
     const events = this.#sql.oldest.all(first, last, limit).map((row) => eventFromRow(tenant, row));
     const kept = events.findIndex((event) => event.atMs >= beforeMs);
     return kept === -1 ? events : events.slice(0, kept);
   }
 
-  async retireEvents(tenant: string, anchor: ChainHead): Promise<void> {
-    await this.#commits.submit(() => {
-      const { first, last } = this.#keyRange(tenant);
-      this.#sql.saveAnchor.run(tenant, anchor.seq, anchor.hash);
-      // Stays within the tenant's keys, whatever the anchor says.
-      this.#sql.remove.run(first, Math.min(first + anchor.seq, last));
-    });
+  removeUntil(tenant: string, anchor: ChainHead): void {
+    const { first, last } = this.#keyRange(tenant);
+    this.#sql.saveAnchor.run(tenant, anchor.seq, anchor.hash);
+    // Stays within the tenant's keys, whatever the anchor says.
+    this.#sql.remove.run(first, Math.min(first + anchor.seq, last));
   }
 
   /** The keys that the events of these changes will have by which new messages are accepted, by message id. */

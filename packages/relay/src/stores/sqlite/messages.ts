@@ -93,7 +93,7 @@ export class Messages implements MessageStore {
     this.#sql = prepareAll(database, SQL);
   }
 
-  async message(tenant: string, id: string): Promise<MessageRecord | undefined> {
+  async get(tenant: string, id: string): Promise<MessageRecord | undefined> {
     return this.find(tenant, id);
   }
 

@@ -32,12 +32,12 @@ function open(path: string): Promise<RelayStore> {
 
 async function contents(store: RelayStore, messageId: string): Promise<unknown> {
   return {
-    endpoint: await store.pushEndpoint(TENANT, ZHIWEI),
-    active: await store.activePushEndpoints(undefined, 10),
-    push: await store.push(TENANT, messageId),
-    attempts: await store.pushAttempts(TENANT, messageId, 100),
-    due: await store.duePushes(TENANT, ZHIWEI, NOON_MS, 10),
-    pending: await store.countPendingPushes(TENANT, ZHIWEI),
+    endpoint: await store.endpoints.get(TENANT, ZHIWEI),
+    active: await store.endpoints.active(undefined, 10),
+    push: await store.pushes.get(TENANT, messageId),
+    attempts: await store.pushes.attempts(TENANT, messageId, 100),
+    due: await store.pushes.due(TENANT, ZHIWEI, NOON_MS, 10),
+    pending: await store.pushes.countPending(TENANT, ZHIWEI),
   };
 }
 
@@ -64,9 +64,9 @@ describe("pushes in a SQLite file", () => {
     })();
     await using store = await open(path);
     assert.deepEqual(await contents(store, messageId), before);
-    assert.deepEqual(await store.pushEndpoint(TENANT, ZHIWEI), { ...endpoint, version: 1 });
-    assert.equal((await store.pushAttempts(TENANT, messageId, 100)).length, 2);
+    assert.deepEqual(await store.endpoints.get(TENANT, ZHIWEI), { ...endpoint, version: 1 });
+    assert.equal((await store.pushes.attempts(TENANT, messageId, 100)).length, 2);
     assert.equal(await clashOf(store, { nonces: [nonce] }), "nonce");
-    assert.equal((await store.key(key.id))?.signingSecret, "whsec_秘密");
+    assert.equal((await store.keys.get(key.id))?.signingSecret, "whsec_秘密");
   });
 });

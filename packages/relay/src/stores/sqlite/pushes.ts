@@ -2,6 +2,7 @@ import { type AgentId, LIMITS, PUSH_STATES, type PushMode, type PushState } from
 import { PUSH_ENDPOINTS_TOPIC } from "../../core/ports/change-feed.ts";
 import type {
   EndpointKey,
+  EndpointStore,
   PushAttempt,
   PushEndpoint,
   PushFilter,
@@ -18,27 +19,30 @@ const PUSH_COLUMNS = `tenant, message_id, agent_id, state, reason, attempts, att
   position, next_at_ms, sent_at_ms, version`;
 const ATTEMPT_COLUMNS = "tenant, message_id, attempt, at_ms, duration_ms, status, error, answer";
 
-const SQL = {
-  endpoint: `select ${ENDPOINT_COLUMNS} from push_endpoint where tenant = ? and agent_id = ?`,
-  activeEndpoints: `
+const ENDPOINT_SQL = {
+  select: `select ${ENDPOINT_COLUMNS} from push_endpoint where tenant = ? and agent_id = ?`,
+  active: `
     select ${ENDPOINT_COLUMNS} from push_endpoint indexed by push_endpoint_active
     where state = 'active' and (tenant, agent_id) > (?, ?) order by tenant, agent_id limit ?`,
-  leftEndpoints: `
+  left: `
     select ${ENDPOINT_COLUMNS} from push_endpoint as e
     where state = 'disabled' and (tenant, agent_id) > (?, ?) and exists (
       select 1 from push as p indexed by push_due
       where p.tenant = e.tenant and p.agent_id = e.agent_id and p.state = 'pending')
     order by tenant, agent_id limit ?`,
-  insertEndpoint: `
+  insert: `
     insert into push_endpoint (mode, url, notice, acknowledges, secret, old_secret, old_secret_until_ms, state,
       reason, failures, open_until_ms, after_position, version, tenant, agent_id)
     values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?) on conflict do nothing`,
-  updateEndpoint: `
+  update: `
     update push_endpoint set mode = ?, url = ?, notice = ?, acknowledges = ?, secret = ?, old_secret = ?,
       old_secret_until_ms = ?, state = ?, reason = ?, failures = ?, open_until_ms = ?, after_position = ?,
       version = version + 1
     where tenant = ? and agent_id = ? and version = ?`,
-  push: `select ${PUSH_COLUMNS} from push where tenant = ? and message_id = ?`,
+};
+
+const PUSH_SQL = {
+  select: `select ${PUSH_COLUMNS} from push where tenant = ? and message_id = ?`,
   due: `
     select ${PUSH_COLUMNS} from push indexed by push_due
     where tenant = ? and agent_id = ? and state = 'pending' and next_at_ms <= ?
@@ -49,17 +53,17 @@ const SQL = {
   countPending: `
     select count(*) from push indexed by push_due where tenant = ? and agent_id = ? and state = 'pending'`,
   // Refuses a message that was retired since the caller read it: retention would never remove such a push.
-  insertPush: `
+  insert: `
     insert into push (agent_id, state, reason, attempts, attempts_before, created_at_ms, position, next_at_ms,
       sent_at_ms, version, tenant, message_id)
     select ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 1, ?10, ?11
     where exists (select 1 from message where tenant = ?10 and id = ?11)
     on conflict do nothing`,
-  updatePush: `
+  update: `
     update push set agent_id = ?, state = ?, reason = ?, attempts = ?, attempts_before = ?, created_at_ms = ?,
       position = ?, next_at_ms = ?, sent_at_ms = ?, version = version + 1
     where tenant = ? and message_id = ? and version = ?`,
-  removePush: "delete from push where tenant = ? and message_id = ?",
+  remove: "delete from push where tenant = ? and message_id = ?",
   attempts: `
     select * from (
       select ${ATTEMPT_COLUMNS} from push_attempt
@@ -73,63 +77,31 @@ const SQL = {
   removeAttempts: "delete from push_attempt where tenant = ? and message_id = ?",
 };
 
-/** Push endpoints, and the pushes to them with their attempts. */
-export class Pushes implements PushStore {
+export class Endpoints implements EndpointStore {
   readonly #state: StoreState;
-  readonly #sql: Statements<typeof SQL>;
+  readonly #sql: Statements<typeof ENDPOINT_SQL>;
 
   constructor({ database, state }: Engine) {
     this.#state = state;
-    this.#sql = prepareAll(database, SQL);
+    this.#sql = prepareAll(database, ENDPOINT_SQL);
   }
 
-  async pushEndpoint(tenant: string, agentId: AgentId): Promise<PushEndpoint | undefined> {
-    const row = this.#sql.endpoint.get(tenant, agentId);
+  async get(tenant: string, agentId: AgentId): Promise<PushEndpoint | undefined> {
+    const row = this.#sql.select.get(tenant, agentId);
     return row === undefined ? undefined : pushEndpointFromRow(row);
   }
 
-  async activePushEndpoints(after: EndpointKey | undefined, limit: number): Promise<readonly PushEndpoint[]> {
-    const rows = this.#sql.activeEndpoints.all(after?.tenant ?? "", after?.agentId ?? "", limit);
+  async active(after: EndpointKey | undefined, limit: number): Promise<readonly PushEndpoint[]> {
+    const rows = this.#sql.active.all(after?.tenant ?? "", after?.agentId ?? "", limit);
     return rows.map((row) => pushEndpointFromRow(row));
   }
 
-  async leftPushEndpoints(after: EndpointKey | undefined, limit: number): Promise<readonly PushEndpoint[]> {
-    const rows = this.#sql.leftEndpoints.all(after?.tenant ?? "", after?.agentId ?? "", limit);
+  async left(after: EndpointKey | undefined, limit: number): Promise<readonly PushEndpoint[]> {
+    const rows = this.#sql.left.all(after?.tenant ?? "", after?.agentId ?? "", limit);
     return rows.map((row) => pushEndpointFromRow(row));
   }
 
-  async push(tenant: string, messageId: string): Promise<PushRecord | undefined> {
-    const row = this.#sql.push.get(tenant, messageId);
-    return row === undefined ? undefined : pushFromRow(row);
-  }
-
-  async pushAttempts(tenant: string, messageId: string, limit: number): Promise<readonly PushAttempt[]> {
-    return this.#sql.attempts.all(tenant, messageId, limit).map((row) => pushAttemptFromRow(row));
-  }
-
-  async duePushes(
-    tenant: string,
-    agentId: AgentId,
-    nowMs: number,
-    limit: number,
-  ): Promise<readonly PushRecord[]> {
-    return this.#sql.due.all(tenant, agentId, nowMs, limit).map((row) => pushFromRow(row));
-  }
-
-  async pushesOf({ tenant, agentId, state, limit }: PushFilter): Promise<readonly PushRecord[]> {
-    const states = state === undefined ? PUSH_STATES : [state];
-    return states
-      .flatMap((each) => this.#sql.ofAgent.all(tenant, agentId, each, limit))
-      .map((row) => pushFromRow(row))
-      .toSorted(newestFirst)
-      .slice(0, limit);
-  }
-
-  async countPendingPushes(tenant: string, agentId: AgentId): Promise<number> {
-    return Number(this.#sql.countPending.get(tenant, agentId)?.[0]);
-  }
-
-  putEndpoint(endpoint: PushEndpoint, how: "wake" | "quiet"): void {
+  put(endpoint: PushEndpoint, how: "wake" | "quiet"): void {
     const values = [
       endpoint.mode,
       endpoint.url,
@@ -147,10 +119,45 @@ export class Pushes implements PushStore {
       endpoint.agentId,
     ];
     const { version } = endpoint;
-    const { insertEndpoint, updateEndpoint } = this.#sql;
-    const written = version === 0 ? insertEndpoint.run(...values) : updateEndpoint.run(...values, version);
+    const { insert, update } = this.#sql;
+    const written = version === 0 ? insert.run(...values) : update.run(...values, version);
     if (written === 0) throw new ClashError("push_endpoint");
     if (how === "wake") this.#state.wake(PUSH_ENDPOINTS_TOPIC);
+  }
+}
+
+/** Pushes with their attempts. */
+export class Pushes implements PushStore {
+  readonly #sql: Statements<typeof PUSH_SQL>;
+
+  constructor({ database }: Engine) {
+    this.#sql = prepareAll(database, PUSH_SQL);
+  }
+
+  async get(tenant: string, messageId: string): Promise<PushRecord | undefined> {
+    const row = this.#sql.select.get(tenant, messageId);
+    return row === undefined ? undefined : pushFromRow(row);
+  }
+
+  async attempts(tenant: string, messageId: string, limit: number): Promise<readonly PushAttempt[]> {
+    return this.#sql.attempts.all(tenant, messageId, limit).map((row) => pushAttemptFromRow(row));
+  }
+
+  async due(tenant: string, agentId: AgentId, nowMs: number, limit: number): Promise<readonly PushRecord[]> {
+    return this.#sql.due.all(tenant, agentId, nowMs, limit).map((row) => pushFromRow(row));
+  }
+
+  async list({ tenant, agentId, state, limit }: PushFilter): Promise<readonly PushRecord[]> {
+    const states = state === undefined ? PUSH_STATES : [state];
+    return states
+      .flatMap((each) => this.#sql.ofAgent.all(tenant, agentId, each, limit))
+      .map((row) => pushFromRow(row))
+      .toSorted(newestFirst)
+      .slice(0, limit);
+  }
+
+  async countPending(tenant: string, agentId: AgentId): Promise<number> {
+    return Number(this.#sql.countPending.get(tenant, agentId)?.[0]);
   }
 
   put(push: PushRecord): void {
@@ -167,8 +174,8 @@ export class Pushes implements PushStore {
       push.tenant,
       push.messageId,
     ];
-    const { insertPush, updatePush } = this.#sql;
-    const written = push.version === 0 ? insertPush.run(...values) : updatePush.run(...values, push.version);
+    const { insert, update } = this.#sql;
+    const written = push.version === 0 ? insert.run(...values) : update.run(...values, push.version);
     if (written === 0) throw new ClashError("push");
   }
 
@@ -190,7 +197,7 @@ export class Pushes implements PushStore {
   }
 
   remove(tenant: string, messageId: string): void {
-    if (this.#sql.removePush.run(tenant, messageId) !== 0) this.#sql.removeAttempts.run(tenant, messageId);
+    if (this.#sql.remove.run(tenant, messageId) !== 0) this.#sql.removeAttempts.run(tenant, messageId);
   }
 }
 

@@ -59,12 +59,12 @@ export class RemoteTasks implements RemoteTaskStore {
     this.#sql = prepareAll(database, SQL);
   }
 
-  async remoteTask(tenant: string, taskId: string): Promise<RemoteTask | undefined> {
+  async get(tenant: string, taskId: string): Promise<RemoteTask | undefined> {
     const row = this.#sql.select.get(tenant, taskId);
     return row === undefined ? undefined : fromRow(row);
   }
 
-  async timedRemoteTasks({ limit, fullOrigins }: TimedRemoteTaskQuery): Promise<readonly TimedRemoteTask[]> {
+  async timed({ limit, fullOrigins }: TimedRemoteTaskQuery): Promise<readonly TimedRemoteTask[]> {
     const timed: TimedRemoteTask[] = [];
     for (let tenant = ""; ;) {
       const [next] = this.#sql.nextTenant.get(tenant) ?? [];
@@ -75,7 +75,7 @@ export class RemoteTasks implements RemoteTaskStore {
     }
   }
 
-  async remoteContextId(query: RemoteContextQuery): Promise<string | undefined> {
+  async contextId(query: RemoteContextQuery): Promise<string | undefined> {
     const { tenant, agentId, requester, threadId, url, sinceMs } = query;
     const row = this.#sql.context.get(tenant, agentId, requester, threadId, url, sinceMs);
     return row?.[0] as string | undefined;

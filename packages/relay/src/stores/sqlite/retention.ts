@@ -8,11 +8,19 @@ import {
   type TaskState,
 } from "@a2a-relay/protocol";
 import type { DeliveryRecord } from "../../core/ports/deliveries.ts";
-import type { EventDraft, JournalStore, RetirableMessage } from "../../core/ports/journal.ts";
+import type {
+  ChainHead,
+  EventDraft,
+  EventRecord,
+  ExpiryTimes,
+  RetentionStore,
+  RetirableMessage,
+} from "../../core/ports/journal.ts";
+import type { Keys } from "./access.ts";
 import type { CommitQueue, Engine } from "./commit-queue.ts";
 import { prepareAll, type Row, type Statements } from "./database.ts";
 import type { Deliveries } from "./deliveries.ts";
-import type { Journal, RetentionMethod } from "./journal.ts";
+import type { Journal } from "./journal.ts";
 import type { Messages, SendKeyName } from "./messages.ts";
 import type { Pushes } from "./pushes.ts";
 import type { RemoteTasks } from "./remote-tasks.ts";
@@ -20,8 +28,8 @@ import type { TaskPushes } from "./task-pushes.ts";
 import type { Tasks } from "./tasks.ts";
 
 const SCAN_ROWS = 500;
-/** Send keys that one commit removes. */
-const REMOVED_KEYS_MAX = 1_000;
+/** Expired rows of one table that one commit removes. */
+const REMOVED_ROWS_MAX = 1_000;
 
 const SQL = {
   scan: `
@@ -41,8 +49,9 @@ const SQL = {
       where gone_at_ms is not null and gone_at_ms < ? limit ?)`,
 };
 
-/** The parts whose rows go with a message. */
+/** The parts that have rows to remove. */
 export interface RetiredParts {
+  readonly keys: Keys;
   readonly deliveries: Deliveries;
   readonly journal: Journal;
   readonly messages: Messages;
@@ -60,7 +69,7 @@ interface ScanResult {
 }
 
 /** Finds and removes old finished messages. It scans them by age, so that a send pays for no index. */
-export class RetentionRows implements Pick<JournalStore, RetentionMethod> {
+export class Retention implements RetentionStore {
   readonly #commits: CommitQueue;
   readonly #parts: RetiredParts;
   readonly #sql: Statements<typeof SQL>;
@@ -73,7 +82,7 @@ export class RetentionRows implements Pick<JournalStore, RetentionMethod> {
     this.#sql = prepareAll(database, SQL);
   }
 
-  async retirableMessages(
+  async messages(
     tenant: string,
     settledBeforeMs: number,
     limit: number,
@@ -106,10 +115,25 @@ export class RetentionRows implements Pick<JournalStore, RetentionMethod> {
     });
   }
 
-  async forgetSendKeys(goneBeforeMs: number): Promise<number> {
-    return this.#commits.submitUntilDone(REMOVED_KEYS_MAX, () =>
-      this.#sql.removeKeys.run(goneBeforeMs, REMOVED_KEYS_MAX),
-    );
+  async events(tenant: string, beforeMs: number, limit: number): Promise<readonly EventRecord[]> {
+    return this.#parts.journal.oldest(tenant, beforeMs, limit);
+  }
+
+  async retireEvents(tenant: string, anchor: ChainHead): Promise<void> {
+    await this.#commits.submit(() => this.#parts.journal.removeUntil(tenant, anchor));
+  }
+
+  async forgetExpired({ nowMs, sendKeysBeforeMs, cachedResultsMax }: ExpiryTimes): Promise<number> {
+    const { keys, tasks } = this.#parts;
+    const removals = [
+      () => this.#sql.removeKeys.run(sendKeysBeforeMs, REMOVED_ROWS_MAX),
+      () => keys.removeNonces(nowMs, REMOVED_ROWS_MAX),
+      () => keys.clearSecrets(nowMs, REMOVED_ROWS_MAX),
+      () => tasks.removeResults(nowMs, cachedResultsMax, REMOVED_ROWS_MAX),
+    ];
+    let total = 0;
+    for (const remove of removals) total += await this.#commits.submitUntilDone(REMOVED_ROWS_MAX, remove);
+    return total;
   }
 
   /** A message whose delivery is open again stays. */

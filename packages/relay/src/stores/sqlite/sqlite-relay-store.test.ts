@@ -22,6 +22,7 @@ import { refused } from "../../../testing/refusal.ts";
 import { describeRelayStore } from "../../../testing/relay-store.contract.ts";
 import {
   aNewAgent,
+  expiryAt,
   aNewKey,
   aNewMessage,
   aNewTask,
@@ -93,7 +94,7 @@ describe("the SQLite store", () => {
           tasks: [aNewTask({ id: "task", messageId: first.id })],
           artifacts: [{ tenant: TENANT, taskId: "task", artifact: { artifactId: "a", parts: [] } }],
         });
-        await store.touchAgent(TENANT, ZHIWEI, 123);
+        await store.agents.touch(TENANT, ZHIWEI, 123);
         await send(store);
         await lease(store, { leaseIds: [newId("lease"), newId("lease")] });
         await change(store, first.id, { state: "available" });
@@ -105,7 +106,7 @@ describe("the SQLite store", () => {
       })();
       await using store = await open(path);
       assert.deepEqual(await contents(store, first.id), before);
-      assert.equal((await store.agent(TENANT, ZHIWEI))?.lastSeenAtMs, 123);
+      assert.equal((await store.agents.get(TENANT, ZHIWEI))?.lastSeenAtMs, 123);
     });
 
     it("has the leased delivery that it returned before", async () => {
@@ -114,22 +115,23 @@ describe("the SQLite store", () => {
         await using store = await open(path);
         const { id } = await send(store);
         await lease(store, { worker: "工人一", leaseExpiresAtMs: 5_000 });
-        return (await store.delivery(TENANT, id)) ?? assert.fail("no delivery");
+        return (await store.deliveries.get(TENANT, id)) ?? assert.fail("no delivery");
       })();
       await using store = await open(path);
       assert.equal(leased.state, "leased");
-      assert.deepEqual(await store.delivery(TENANT, leased.messageId), leased);
+      assert.deepEqual(await store.deliveries.get(TENANT, leased.messageId), leased);
     });
 
     it("still knows when an agent was last seen, and does not go back", async () => {
       const path = newPath();
       for (const seenAtMs of [2_000, 1_000]) {
         await using store = await open(path);
-        if ((await store.agent(TENANT, ZHIWEI)) === undefined) await commit(store, { agents: [aNewAgent()] });
-        await store.touchAgent(TENANT, ZHIWEI, seenAtMs);
+        if ((await store.agents.get(TENANT, ZHIWEI)) === undefined)
+          await commit(store, { agents: [aNewAgent()] });
+        await store.agents.touch(TENANT, ZHIWEI, seenAtMs);
       }
       await using store = await open(path);
-      assert.equal((await store.agent(TENANT, ZHIWEI))?.lastSeenAtMs, 2_000);
+      assert.equal((await store.agents.get(TENANT, ZHIWEI))?.lastSeenAtMs, 2_000);
     });
 
     it("never gives a position again, also when all messages were retired", async () => {
@@ -140,7 +142,7 @@ describe("the SQLite store", () => {
         const { id } = await send(store);
         last = (await storedDelivery(store, id)).position;
         await settle(store, id);
-        await store.retireMessages(TENANT, [id], NOON_MS);
+        await store.retention.retireMessages(TENANT, [id], NOON_MS);
       }
       await using store = await open(path);
       const { id } = await send(store);
@@ -166,10 +168,10 @@ describe("the SQLite store", () => {
       await (async () => {
         await using store = await open(path);
         await commit(store, { keys });
-        const revoked = await store.key(keys[2]?.id ?? "");
+        const revoked = await store.keys.get(keys[2]?.id ?? "");
         assert.ok(revoked);
         await commit(store, { keys: [revokedAt(revoked, NOON_MS)] });
-        assert.equal(await store.forgetSigningSecrets(NOON_MS), 4);
+        assert.equal(await store.retention.forgetExpired(expiryAt(NOON_MS)), 4);
       })();
       assert.doesNotMatch(readFileSync(path, "latin1"), /whsec_|s{20}/);
     });
@@ -183,7 +185,7 @@ describe("the SQLite store", () => {
       await closed;
       await store[Symbol.asyncDispose]();
       await refused(store.commit(aSend()), "unavailable", /closed/);
-      await refused(store.message(TENANT, "m"), "unavailable", /closed/);
+      await refused(store.messages.get(TENANT, "m"), "unavailable", /closed/);
       await using again = await open(path);
       assert.deepEqual(
         await readIds(again),
@@ -196,7 +198,7 @@ describe("the SQLite store", () => {
       const copy = newPath();
       await using store = await open(path);
       const kept = await send(store);
-      const head = await store.chainHead(TENANT);
+      const head = await store.journal.head(TENANT);
       const torn = await send(store);
       mkdirSync(join(copy, ".."), { recursive: true });
       copyFileSync(path, copy);
@@ -204,8 +206,8 @@ describe("the SQLite store", () => {
       truncateSync(`${copy}-wal`, statSync(`${copy}-wal`).size - 100);
       await using survivor = await open(copy);
       assert.deepEqual(await readIds(survivor), [kept.id]);
-      assert.equal(await survivor.message(TENANT, torn.id), undefined);
-      assert.deepEqual(await survivor.chainHead(TENANT), head);
+      assert.equal(await survivor.messages.get(TENANT, torn.id), undefined);
+      assert.deepEqual(await survivor.journal.head(TENANT), head);
       assert.ok((await storedDelivery(survivor, (await send(survivor)).id)).position > 1);
     });
   });
@@ -283,16 +285,16 @@ describe("the SQLite store", () => {
           }
           refusals += 1;
           await refused(Promise.reject(outcome.reason as Error), "storage_full", /disk is full/);
-          assert.equal(await store.message(TENANT, id), undefined);
+          assert.equal(await store.messages.get(TENANT, id), undefined);
         }
       }
       assert.ok(answered.length > 20);
       assert.deepEqual(await readIds(store), answered);
-      assert.equal(await store.countOpen(TENANT, ZHIWEI), answered.length);
-      assert.equal((await store.chainHead(TENANT)).seq, answered.length);
+      assert.equal(await store.deliveries.countOpen(TENANT, ZHIWEI), answered.length);
+      assert.equal((await store.journal.head(TENANT)).seq, answered.length);
       const old = answered.slice(0, 10);
       for (const id of old) await settle(store, id);
-      await store.retireMessages(TENANT, old, NOON_MS);
+      await store.retention.retireMessages(TENANT, old, NOON_MS);
       const { id } = await send(store);
       assert.deepEqual(await readIds(store), [...answered.slice(10), id]);
     });
@@ -340,7 +342,7 @@ describe("the SQLite store", () => {
       const prepare = context.mock.method(DatabaseSync.prototype, "prepare");
       const path = newPath();
       await using store = await open(path);
-      assert.equal(await store.countAgents(TENANT), 0);
+      assert.equal(await store.agents.count(TENANT), 0);
       const sqls = prepare.mock.calls.map((call) => call.arguments[0]);
       prepare.mock.restore();
       using database = new DatabaseSync(path);
@@ -371,21 +373,24 @@ describe("the SQLite store", () => {
 
 /** What the store answers about everything that the first case above put into it. */
 async function contents(store: RelayStore, messageId: string): Promise<unknown> {
-  const message = await store.message(TENANT, messageId);
+  const message = await store.messages.get(TENANT, messageId);
   return {
     message,
-    delivery: await store.delivery(TENANT, messageId),
-    sendKey: message && (await store.sendKey(TENANT, message.sender, message.recipient, "钥匙")),
-    task: await store.task(TENANT, "task"),
-    artifacts: await store.artifacts(TENANT, "task"),
-    agent: await store.agent(TENANT, ZHIWEI),
-    named: await store.agentsNamed(TENANT, "别名"),
+    delivery: await store.deliveries.get(TENANT, messageId),
+    sendKey: message && (await store.messages.sendKey(TENANT, message.sender, message.recipient, "钥匙")),
+    task: await store.tasks.get(TENANT, "task"),
+    artifacts: await store.tasks.artifacts(TENANT, "task"),
+    agent: await store.agents.get(TENANT, ZHIWEI),
+    named: await store.agents.named(TENANT, "别名"),
     readable: await readIds(store),
-    open: [await store.countOpen(TENANT, ZHIWEI), await store.countOpen(OTHER_TENANT, ZHIWEI)],
-    byState: [...(await store.countOpenByState(TENANT))],
-    leased: await store.queue({ ...QUEUE, state: "leased" }),
-    heads: [await store.chainHead(TENANT), await store.chainHead(OTHER_TENANT)],
-    story: await store.eventsOfMessage(TENANT, messageId),
+    open: [
+      await store.deliveries.countOpen(TENANT, ZHIWEI),
+      await store.deliveries.countOpen(OTHER_TENANT, ZHIWEI),
+    ],
+    byState: [...(await store.deliveries.countByState(TENANT))],
+    leased: await store.deliveries.queue({ ...QUEUE, state: "leased" }),
+    heads: [await store.journal.head(TENANT), await store.journal.head(OTHER_TENANT)],
+    story: await store.journal.ofMessage(TENANT, messageId),
   };
 }
 

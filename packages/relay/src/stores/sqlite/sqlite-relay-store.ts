@@ -1,16 +1,7 @@
 import type { DatabaseSync } from "node:sqlite";
 import { RelayError } from "@a2a-relay/protocol";
-import type { AccessStore } from "../../core/ports/access.ts";
-import type { AgentStore } from "../../core/ports/agents.ts";
-import type { MailboxStore } from "../../core/ports/deliveries.ts";
-import type { JournalStore } from "../../core/ports/journal.ts";
-import type { MessageStore } from "../../core/ports/messages.ts";
-import type { PushStore } from "../../core/ports/pushes.ts";
 import type { Changes, CommitOutcome, RelayStore } from "../../core/ports/relay-store.ts";
-import type { RemoteTaskStore } from "../../core/ports/remote-tasks.ts";
-import type { TaskPushStore } from "../../core/ports/task-pushes.ts";
-import type { TaskStore } from "../../core/ports/tasks.ts";
-import { Access } from "./access.ts";
+import { Capabilities, Keys, Tenants } from "./access.ts";
 import { Agents } from "./agents.ts";
 import { InProcessChangeFeed } from "./change-feed.ts";
 import { Checkpoints } from "./checkpoints.ts";
@@ -23,12 +14,11 @@ import {
   Statement,
 } from "./database.ts";
 import { Deliveries } from "./deliveries.ts";
-import { DeliveryQueue } from "./delivery-queue.ts";
-import { Journal, type RetentionMethod } from "./journal.ts";
+import { Journal } from "./journal.ts";
 import { Messages } from "./messages.ts";
-import { Pushes } from "./pushes.ts";
+import { Endpoints, Pushes } from "./pushes.ts";
 import { RemoteTasks } from "./remote-tasks.ts";
-import { RetentionRows } from "./retention.ts";
+import { Retention } from "./retention.ts";
 import { relayErrorFrom } from "./sqlite-error.ts";
 import { StoreState } from "./store-state.ts";
 import { TaskPushes } from "./task-pushes.ts";
@@ -101,65 +91,40 @@ class SqliteEngine implements Engine {
   }
 }
 
-interface StoreParts {
-  readonly access: Access;
-  readonly agents: Agents;
-  readonly deliveries: Deliveries;
-  readonly journal: Journal;
-  readonly messages: Messages;
-  readonly pushes: Pushes;
-  readonly remoteTasks: RemoteTasks;
-  readonly taskPushes: TaskPushes;
-  readonly tasks: Tasks;
-}
-
-function partsOn(engine: Engine): StoreParts {
+/** Everything a handle has for itself: statements, but no state. The engine holds what handles share. */
+function partsOn(engine: Engine) {
   const agents = new Agents(engine);
   const messages = new Messages(engine);
   const journal = new Journal(engine);
-  return {
-    access: new Access(engine, agents),
+  const parts = {
     agents,
+    capabilities: new Capabilities(engine, agents),
     deliveries: new Deliveries(engine, messages, journal),
+    endpoints: new Endpoints(engine),
     journal,
+    keys: new Keys(engine),
     messages,
     pushes: new Pushes(engine),
     remoteTasks: new RemoteTasks(engine),
     taskPushes: new TaskPushes(engine),
     tasks: new Tasks(engine),
+    tenants: new Tenants(engine),
   };
+  return { ...parts, retention: new Retention(engine, parts) };
 }
+
+type StoreParts = ReturnType<typeof partsOn>;
 
 function storeOn(engine: SqliteEngine): RelayStore {
   const parts = partsOn(engine);
   const probe = new Statement(engine.database, PROBE);
   return {
-    ...methodsOf<AccessStore>(parts.access),
-    ...methodsOf<AgentStore>(parts.agents),
-    ...methodsOf<MessageStore>(parts.messages),
-    ...methodsOf<Omit<MailboxStore, "queue">>(parts.deliveries),
-    ...methodsOf<Pick<MailboxStore, "queue">>(new DeliveryQueue(engine)),
-    ...methodsOf<TaskStore>(parts.tasks),
-    ...methodsOf<Omit<JournalStore, RetentionMethod>>(parts.journal),
-    ...methodsOf<Pick<JournalStore, RetentionMethod>>(new RetentionRows(engine, parts)),
-    ...methodsOf<PushStore>(parts.pushes),
-    ...methodsOf<RemoteTaskStore>(parts.remoteTasks),
-    ...methodsOf<TaskPushStore>(parts.taskPushes),
+    ...parts,
     feed: engine.feed,
     commit: (changes) => commit(engine, parts, changes),
     probe: async (nowMs) => void (await engine.commits.submit(() => probe.run(nowMs))),
     [Symbol.asyncDispose]: () => engine.close(parts.agents.savePresence()),
   };
-}
-
-/** The methods of a part, bound to it: the port is one flat object. */
-function methodsOf<Port extends object>(part: Port): Port {
-  const { constructor: _, ...own } = Object.getOwnPropertyDescriptors(Object.getPrototypeOf(part) as Port);
-  const methods = Object.keys(own).map((name) => [
-    name,
-    (Reflect.get(part, name) as () => unknown).bind(part),
-  ]);
-  return Object.fromEntries(methods) as Port;
 }
 
 async function commit({ commits }: Engine, parts: StoreParts, changes: Changes): Promise<CommitOutcome> {
@@ -173,11 +138,11 @@ async function commit({ commits }: Engine, parts: StoreParts, changes: Changes):
 }
 
 function apply(parts: StoreParts, changes: Changes): void {
-  const { access, agents, journal, pushes, remoteTasks, taskPushes, tasks } = parts;
-  for (const nonce of changes.nonces ?? []) access.useNonce(changes.tenant, nonce);
-  for (const key of changes.keys ?? []) access.putKey(key);
-  for (const tenant of changes.tenants ?? []) access.putTenant(tenant);
-  for (const capability of changes.capabilities ?? []) access.putCapability(capability);
+  const { agents, endpoints, journal, keys, pushes, taskPushes, tasks } = parts;
+  for (const nonce of changes.nonces ?? []) keys.useNonce(changes.tenant, nonce);
+  for (const key of changes.keys ?? []) keys.put(key);
+  for (const tenant of changes.tenants ?? []) parts.tenants.put(tenant);
+  for (const capability of changes.capabilities ?? []) parts.capabilities.put(capability);
   for (const key of changes.custodialKeys ?? []) agents.putCustodialKey(key);
   for (const agent of changes.agents ?? []) agents.put(agent);
   for (const { agentId } of changes.room ?? []) agents.assertPresent(changes.tenant, agentId);
@@ -190,11 +155,11 @@ function apply(parts: StoreParts, changes: Changes): void {
     taskPushes.makeDue(update);
   }
   for (const result of changes.cachedResults ?? []) tasks.putCachedResult(result);
-  for (const endpoint of changes.pushEndpoints ?? []) pushes.putEndpoint(endpoint, "wake");
-  for (const endpoint of changes.pushProgress ?? []) pushes.putEndpoint(endpoint, "quiet");
+  for (const endpoint of changes.pushEndpoints ?? []) endpoints.put(endpoint, "wake");
+  for (const endpoint of changes.pushProgress ?? []) endpoints.put(endpoint, "quiet");
   for (const push of changes.pushes ?? []) pushes.put(push);
   for (const attempt of changes.pushAttempts ?? []) pushes.addAttempt(attempt);
-  for (const task of changes.remoteTasks ?? []) remoteTasks.put(task);
+  for (const task of changes.remoteTasks ?? []) parts.remoteTasks.put(task);
   for (const key of changes.forgottenTaskPushes ?? []) taskPushes.remove(key);
   for (const config of changes.taskPushes ?? []) taskPushes.put(config);
   journal.append(changes.tenant, changes.events, acceptances);

@@ -71,16 +71,16 @@ export class TaskPushes implements TaskPushStore {
     this.#sql = prepareAll(database, SQL);
   }
 
-  async taskPush(tenant: string, taskId: string, id: string): Promise<TaskPushConfig | undefined> {
+  async get(tenant: string, taskId: string, id: string): Promise<TaskPushConfig | undefined> {
     const row = this.#sql.one.get(tenant, taskId, id);
     return row === undefined ? undefined : configFromRow(row);
   }
 
-  async taskPushes(tenant: string, taskId: string): Promise<readonly TaskPushConfig[]> {
+  async ofTask(tenant: string, taskId: string): Promise<readonly TaskPushConfig[]> {
     return this.#sql.ofTask.all(tenant, taskId).map((row) => configFromRow(row));
   }
 
-  async dueTaskPushes(nowMs: number, share: TaskPushShare): Promise<DueTaskPushes> {
+  async due(nowMs: number, share: TaskPushShare): Promise<DueTaskPushes> {
     const due: TaskPushConfig[] = [];
     let nextAtMs = Infinity;
     for (let [tenant, owner] = ["", ""]; ;) {

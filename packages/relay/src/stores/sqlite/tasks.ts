@@ -18,7 +18,7 @@ import type {
   WholeTask,
 } from "../../core/ports/tasks.ts";
 import { beginnerOf } from "../../core/rules/own-thread.ts";
-import { ClashError, type CommitQueue, type Engine } from "./commit-queue.ts";
+import { ClashError, type Engine } from "./commit-queue.ts";
 import { prepareAll, type Row, type Statement, type Statements } from "./database.ts";
 import {
   oneOf,
@@ -35,8 +35,6 @@ import type { StoreState } from "./store-state.ts";
 const SCAN_ROWS = 2_000;
 /** Tasks that one answer lists for a client id. */
 const NAMED_TASKS_MAX = 100;
-/** Cached results that one commit removes: they may be long. */
-const REMOVED_RESULTS_MAX = 100;
 /** Sorts after every id. */
 const LAST_ID = "\u{10ffff}";
 
@@ -141,20 +139,18 @@ const SQL = {
 /** Tasks with their artifacts and updates, and the cached results of idempotent tasks. */
 export class Tasks implements TaskStore {
   readonly #state: StoreState;
-  readonly #commits: CommitQueue;
   readonly #sql: Statements<typeof SQL>;
 
-  constructor({ database, state, commits }: Engine) {
+  constructor({ database, state }: Engine) {
     this.#state = state;
-    this.#commits = commits;
     this.#sql = prepareAll(database, SQL);
   }
 
-  async task(tenant: string, id: string): Promise<TaskRecord | undefined> {
+  async get(tenant: string, id: string): Promise<TaskRecord | undefined> {
     return this.find(tenant, id);
   }
 
-  async taskWithArtifacts(tenant: string, id: string): Promise<WholeTask | undefined> {
+  async withArtifacts(tenant: string, id: string): Promise<WholeTask | undefined> {
     const task = this.find(tenant, id);
     return task === undefined ? undefined : { task, artifacts: this.findArtifacts(tenant, id) };
   }
@@ -168,11 +164,11 @@ export class Tasks implements TaskStore {
     return new Map(rows.map((row) => [row[0] as string, row[1] as number]));
   }
 
-  async overdueTasks(nowMs: number, limit: number): Promise<readonly TaskRecord[]> {
+  async overdue(nowMs: number, limit: number): Promise<readonly TaskRecord[]> {
     return this.#sql.overdue.all(nowMs, limit).map((row) => taskFromRow(row));
   }
 
-  async tasksWithClientId(
+  async withClientId(
     tenant: string,
     agentId: AgentId | undefined,
     clientId: string,
@@ -189,7 +185,7 @@ export class Tasks implements TaskStore {
    * Reads the children or the thread that the filter names, else scans the tasks. There is no index by agent: it
    * would make every request a quarter more expensive.
    */
-  async tasks(filter: TaskFilter): Promise<readonly TaskRecord[]> {
+  async list(filter: TaskFilter): Promise<readonly TaskRecord[]> {
     if (filter.parentId !== undefined) return matching(this.#sql.ofParent, filter);
     if (filter.threadId !== undefined) {
       const found = [...matching(this.#sql.begunWithThread, filter), ...matching(this.#sql.ofThread, filter)];
@@ -210,7 +206,7 @@ export class Tasks implements TaskStore {
     }
   }
 
-  async askedTasks(query: AskedTasksQuery): Promise<AskedTasksPage> {
+  async asked(query: AskedTasksQuery): Promise<AskedTasksPage> {
     const { tenant, askedOf, requester, sinceMs, createdSinceMs, before, limit } = query;
     const { state = null, threadId = null } = query;
     const beginner = beginnerIn(threadId);
@@ -222,13 +218,13 @@ export class Tasks implements TaskStore {
     return { tasks, hasMore: rows.length > limit, total };
   }
 
-  async taskUpdates(query: TaskUpdatesQuery): Promise<TaskUpdatesPage> {
+  async updates(query: TaskUpdatesQuery): Promise<TaskUpdatesPage> {
     const { tenant, taskId, afterN, withArtifacts, limit } = query;
     const rows = this.#sql.updatesAfter.iterate(tenant, taskId, afterN, withArtifacts ? 1 : 0, limit + 1);
     return updatesPage(rows, query);
   }
 
-  async lastTaskUpdates(query: LastTaskUpdatesQuery): Promise<TaskUpdatesPage> {
+  async lastUpdates(query: LastTaskUpdatesQuery): Promise<TaskUpdatesPage> {
     const { tenant, taskId, untilN, statusOnly, limit } = query;
     const rows = this.#sql.lastUpdates.iterate(tenant, taskId, untilN, statusOnly ? 1 : 0, limit + 1);
     return updatesPage(rows, query);
@@ -237,10 +233,6 @@ export class Tasks implements TaskStore {
   async cachedResult(tenant: string, resultKey: string, nowMs: number): Promise<CachedResult | undefined> {
     const row = this.#sql.cachedResult.get(tenant, resultKey, nowMs);
     return row === undefined ? undefined : cachedResultFromRow(row);
-  }
-
-  async forgetCachedResults(nowMs: number, keptMax: number): Promise<number> {
-    return this.#commits.submitUntilDone(REMOVED_RESULTS_MAX, () => this.#removeResults(nowMs, keptMax));
   }
 
   find(tenant: string, id: string): TaskRecord | undefined {
@@ -294,11 +286,11 @@ export class Tasks implements TaskStore {
   }
 
   /** Removes expired results, then the oldest beyond `keptMax` of each tenant; answers how many. */
-  #removeResults(nowMs: number, keptMax: number): number {
-    let removed = this.#sql.removeExpiredResults.run(nowMs, REMOVED_RESULTS_MAX);
+  removeResults(nowMs: number, keptMax: number, limit: number): number {
+    let removed = this.#sql.removeExpiredResults.run(nowMs, limit);
     let tenant = this.#sql.nextResultTenant.get("")?.[0];
-    while (typeof tenant === "string" && removed < REMOVED_RESULTS_MAX) {
-      removed += this.#sql.removeOldestResults.run(tenant, REMOVED_RESULTS_MAX - removed, keptMax);
+    while (typeof tenant === "string" && removed < limit) {
+      removed += this.#sql.removeOldestResults.run(tenant, limit - removed, keptMax);
       tenant = this.#sql.nextResultTenant.get(tenant)?.[0];
     }
     return removed;
