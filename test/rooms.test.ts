@@ -11,11 +11,9 @@ const WIRE_IN_CORE = [
   // Stored text, which digests and hashes cover.
   "mechanisms/stored-json.ts",
   // Names as one key.
-  "mechanisms/keyed-mutex.ts",
+  "mechanisms/joined-key.ts",
   // The parts of a message as the text of a body.
   "queue/queue-mapping.ts",
-  // Calls of remote agents over HTTP.
-  "outbound/",
 ];
 
 interface Import {

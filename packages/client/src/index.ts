@@ -41,7 +41,7 @@ export type { ResultOptions, TaskOutcome, TaskRequest } from "./agent/task-reque
 export type { AgentActivity, OnAgentError } from "./agent/background-errors.ts";
 
 export { A2AClient } from "./a2a/a2a-client.ts";
-export type { A2aBindingName, A2AClientOptions } from "./a2a/a2a-client-options.ts";
+export type { A2AClientOptions } from "./a2a/a2a-client-options.ts";
 export type {
   A2aCardOptions,
   A2aGetTaskOptions,
@@ -59,6 +59,7 @@ export { type A2aSpoken, textOf } from "./a2a/text-of.ts";
 export { A2aError, isTerminal, LIMITS, POSTMASTER, RelayError } from "@a2a-relay/protocol";
 export type {
   A2aArtifactUpdate,
+  A2aBindingName,
   A2aErrorName,
   A2aMessage,
   A2aPushConfig,

@@ -1,12 +1,13 @@
 /*
  * What both ends of a wire agree on. Each folder may import those below it; a2a/ and wire/ do not import each other:
  *
- * a2a/     A2A 1.0 as JSON, and the dialects that older agents and clients use
+ * a2a/     A2A 1.0 as JSON, and the dialects that older agents and clients use; a2a/caller/ calls agents
  * wire/    requests and answers of the HTTP API, of streams and sockets, and of the task queue
  * model/   agents, messages, deliveries, tasks, pushes
  * base/    limits, errors, text and shared schemas
  */
 
+export * from "./a2a/caller/index.ts";
 export * from "./a2a/index.ts";
 export * from "./base/base58.ts";
 export * from "./base/limits.ts";

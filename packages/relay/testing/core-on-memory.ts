@@ -10,7 +10,7 @@ import {
 } from "../src/core/access/principal.ts";
 import type { Archive } from "../src/core/ports/archive.ts";
 import { EgressPolicy } from "../src/core/rules/egress-policy.ts";
-import type { Outbound } from "../src/core/ports/outbound-http.ts";
+import type { HttpClient } from "../src/transports/egress/http-client.ts";
 import type { Randomness } from "../src/core/ports/ids.ts";
 import { TimeOrderedIds } from "../src/core/mechanisms/time-ordered-ids.ts";
 import type { SendResult } from "../src/core/messages/decide-send.ts";
@@ -18,7 +18,7 @@ import { type CoreSettings, createCore, type RelayCore } from "../src/core/relay
 import type { RelayStore } from "../src/core/ports/relay-store.ts";
 import { openSqliteStore } from "../src/stores/sqlite/sqlite-relay-store.ts";
 import { GuardedOutbound } from "../src/transports/egress/guarded-outbound.ts";
-import { StandardWebhooks } from "../src/transports/webhooks/standard-webhooks.ts";
+import { HttpOutbound, type HttpOutboundSettings } from "../src/transports/outbound/http-outbound.ts";
 import { FakeClock } from "./fake-clock.ts";
 import { MemoryAnchors } from "./memory-anchors.ts";
 
@@ -37,10 +37,14 @@ const SETTINGS: CoreSettings = {
   heartbeatMs: 15_000,
   a2aBlockMs: 30_000,
   pushAttemptsMs: [0, 5_000, 30_000, 120_000],
-  pushTimeoutMs: 15_000,
-  userAgent: "a2a-relay/test",
   version: "0.0.0-test",
   publicUrl: () => "http://relay.test",
+};
+
+const OUTBOUND: HttpOutboundSettings = {
+  pushTimeoutMs: 15_000,
+  userAgent: "a2a-relay/test",
+  publicUrl: SETTINGS.publicUrl,
 };
 
 /** An archive that a test can read back. */
@@ -82,7 +86,7 @@ export interface Leased {
 /** `outside` stands for everybody else's servers; without it they are called for real. */
 export async function coreOnMemory(
   settings: Partial<CoreSettings> = {},
-  outside?: Outbound,
+  outside?: HttpClient,
 ): Promise<CoreOnMemory> {
   const clock = new FakeClock();
   const archive = new MemoryArchive();
@@ -99,11 +103,9 @@ export async function coreOnMemory(
   const identity = signingKey(newKeyPair().privateKey);
   const egress = new EgressPolicy(["127.0.0.0/8"]);
   const guarded = new GuardedOutbound({ policy: egress });
-  const outbound = outside ?? guarded;
-  const all = { ...SETTINGS, ...settings };
-  const webhooks = new StandardWebhooks(outbound, all);
-  const parts = { store, clock, ids, randomness, identity, archive, anchors, egress, outbound, webhooks };
-  const core = createCore(parts, all);
+  const outbound = new HttpOutbound(outside ?? guarded, clock, OUTBOUND);
+  const parts = { store, clock, ids, randomness, identity, archive, anchors, egress, outbound };
+  const core = createCore(parts, { ...SETTINGS, ...settings });
   const operator = operatorOf(DEFAULT_TENANT);
   await core.agents.register(operator, { agent_id: LULU, aliases: ["lulu"] });
   await core.agents.register(operator, { agent_id: ZHIWEI, aliases: ["zhiwei"] });

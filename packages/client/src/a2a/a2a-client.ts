@@ -6,6 +6,7 @@ import {
   type A2aTask,
   type A2aTaskList,
   type AgentCard,
+  type JsonObject,
 } from "@a2a-relay/protocol";
 import type { CallOptions } from "../http/http-exchange.ts";
 import type { FilledClientOptions } from "../http/relay-client-options.ts";
@@ -26,7 +27,7 @@ import {
   defined,
   sendParams,
 } from "./a2a-requests.ts";
-import type { A2aCallOptions, A2aOpenOptions, A2aParams } from "./agent-binding.ts";
+import type { A2aCallOptions, A2aOpenOptions } from "./agent-binding.ts";
 import {
   type A2aEventSource,
   type A2aStreamEvent,
@@ -135,13 +136,13 @@ export class A2AClient {
     await this.#call("push-delete", { taskId, id }, options);
   }
 
-  #call(operation: A2aOperation, params: A2aParams, options: A2aCallOptions): Promise<A2aParams> {
+  #call(operation: A2aOperation, params: JsonObject, options: A2aCallOptions): Promise<JsonObject> {
     return this.#connection.use((binding) => binding.call(operation, params, options), options);
   }
 
   async #open(
     operation: "stream" | "subscribe",
-    params: A2aParams,
+    params: JsonObject,
     options: A2aOpenOptions,
   ): Promise<A2aEventSource> {
     if (!(await this.#connection.canStream(options))) {
@@ -187,11 +188,11 @@ export class A2AClient {
 }
 
 /** The binding has checked the members that the client uses. */
-function asTask(result: A2aParams): A2aTask {
+function asTask(result: JsonObject): A2aTask {
   return result as A2aTask;
 }
 
-function asPushConfig(result: A2aParams): A2aPushConfig {
+function asPushConfig(result: JsonObject): A2aPushConfig {
   return result as A2aPushConfig;
 }
 

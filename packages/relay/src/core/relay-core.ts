@@ -20,11 +20,10 @@ import type { Anchors, Archive } from "./ports/archive.ts";
 import type { Clock } from "./ports/clock.ts";
 import type { EgressPolicy } from "./rules/egress-policy.ts";
 import type { Identifiers, Randomness } from "./ports/ids.ts";
-import type { Outbound } from "./ports/outbound-http.ts";
+import type { Outbound } from "./ports/outbound.ts";
 import { Throttle } from "./mechanisms/throttle.ts";
 import { JournalService, Readiness } from "./journal/journal-service.ts";
 import type { RelayStore } from "./ports/relay-store.ts";
-import type { Webhooks } from "./ports/webhooks.ts";
 import { KeyedMutex } from "./mechanisms/keyed-mutex.ts";
 import { WaitQuota } from "./access/wait-quota.ts";
 import { Anchoring } from "./journal/anchoring.ts";
@@ -52,7 +51,6 @@ export interface CoreParts {
   /** Which addresses agents may ask the relay to call. */
   readonly egress: EgressPolicy;
   readonly outbound: Outbound;
-  readonly webhooks: Webhooks;
 }
 
 export interface CoreSettings
@@ -137,7 +135,7 @@ export function createCore(given: CoreParts, settings: CoreSettings): RelayCore 
     pushes: new PushService(parts),
     readiness: new Readiness(parts),
     relayAgent: new RelayAgentService(parts, settings),
-    remoteWork: new RemoteWork({ ...parts, ...services }, settings),
+    remoteWork: new RemoteWork({ ...parts, ...services }),
     sweep: new Sweep(parts, settings),
     taskPushDelivery: new TaskPushDelivery(parts, settings),
     taskQueue: new TaskQueueService({ ...parts, ...services }),

@@ -25,9 +25,9 @@ import { A2aHandler } from "../transports/a2a/a2a-handler.ts";
 import type { GrpcServerParts, RunningGrpc } from "../transports/grpc/grpc-server.ts";
 import { Gateway } from "../transports/gateway/gateway.ts";
 import { GuardedOutbound } from "../transports/egress/guarded-outbound.ts";
+import { HttpOutbound } from "../transports/outbound/http-outbound.ts";
 import { HttpMetrics } from "../transports/http/http-metrics.ts";
 import { createHttpServer } from "../transports/http/http-server.ts";
-import { StandardWebhooks } from "../transports/webhooks/standard-webhooks.ts";
 import { loadIdentity } from "./relay-identity.ts";
 import { relayRoutes } from "./routes.ts";
 import { VERSION } from "./version.ts";
@@ -71,16 +71,15 @@ export async function startRelay(config: RelayConfig, overrides: RelayOverrides 
   const grpcUrl = (): string | undefined => grpcUrlOf(publicUrl(), grpc?.port);
   const identity = loadIdentity(config.dataDirectory);
   const egress = new EgressPolicy(config.egressAllow);
-  const outbound = stack.use(new GuardedOutbound({ policy: egress }));
+  const client = stack.use(new GuardedOutbound({ policy: egress }));
   const userAgent = `a2a-relay/${VERSION}`;
-  const webhooks = new StandardWebhooks(outbound, { ...config, publicUrl, userAgent });
-  const parts = { store, clock, ids, randomness, identity, archive, anchors, egress, outbound, webhooks };
+  const outbound = new HttpOutbound(client, clock, { ...config, publicUrl, userAgent });
+  const parts = { store, clock, ids, randomness, identity, archive, anchors, egress, outbound };
   const core = createCore(parts, {
     ...config,
     publicUrl,
     grpcUrl,
     version: VERSION,
-    userAgent,
     hasKeys: config.apiKey !== undefined,
   });
   const { refusals } = core;

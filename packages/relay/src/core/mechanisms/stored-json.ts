@@ -19,3 +19,8 @@ export function eventDataOf({ dataJson }: Pick<EventRecord, "dataJson">): EventD
 export function bytesAsJson(value: unknown): number {
   return Buffer.byteLength(JSON.stringify(value));
 }
+
+/** Members in another order make a difference. */
+export function isSameJson(one: object, other: object): boolean {
+  return toStoredJson(one) === toStoredJson(other);
+}

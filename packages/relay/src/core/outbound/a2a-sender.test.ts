@@ -12,7 +12,7 @@ import {
 } from "../../../testing/fake-agent.ts";
 import { anAnswer } from "../../../testing/fake-outside.ts";
 import { DEFAULT_TENANT } from "../access/principal.ts";
-import { OutboundFailure } from "../ports/outbound-http.ts";
+import { OutboundFailure } from "../../transports/egress/http-client.ts";
 
 const KEY = { tenant: DEFAULT_TENANT, agentId: AGENT };
 const IDEMPOTENT = { idempotency: { duplicate_safety: "idempotent", key: "一次" } } as const;

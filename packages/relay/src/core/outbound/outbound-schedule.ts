@@ -1,5 +1,3 @@
-import { LIMITS } from "@a2a-relay/protocol";
-import type { RetryAfter } from "../ports/pushes.ts";
 import type { RemoteTask } from "../ports/remote-tasks.ts";
 
 /**
@@ -17,7 +15,8 @@ export interface FailedAttempt {
   /** Its number in the round; 1 is the first. */
   readonly attempt: number;
   readonly endedAtMs: number;
-  readonly retryAfter: RetryAfter | undefined;
+  /** The receiver asks not to be called for so long. */
+  readonly retryAfterMs: number;
 }
 
 /** Counted from when the message was accepted, so that pushes keep the order of their messages. */
@@ -33,15 +32,7 @@ export function nextAttemptAtMs(failed: FailedAttempt, offsetsMs: readonly numbe
   const offsetMs = offsetsMs[failed.attempt - 1];
   const nextOffsetMs = offsetsMs[failed.attempt];
   if (offsetMs === undefined || nextOffsetMs === undefined) return undefined;
-  const retryAfterMs = retryWaitMs(failed.retryAfter, failed.endedAtMs);
-  return failed.endedAtMs + Math.max(nextOffsetMs - offsetMs, retryAfterMs);
-}
-
-/** How long the receiver asks to wait, at most `LIMITS.pushRetryAfterMsMax`. */
-export function retryWaitMs(retryAfter: RetryAfter | undefined, nowMs: number): number {
-  if (retryAfter === undefined) return 0;
-  const waitMs = "waitMs" in retryAfter ? retryAfter.waitMs : retryAfter.untilMs - nowMs;
-  return Math.min(Math.max(waitMs, 0), LIMITS.pushRetryAfterMsMax);
+  return failed.endedAtMs + Math.max(nextOffsetMs - offsetMs, failed.retryAfterMs);
 }
 
 const POLL_MS_MIN = 250;

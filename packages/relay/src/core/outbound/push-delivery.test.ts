@@ -5,7 +5,7 @@ import { LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
 import { anAnswer } from "../../../testing/fake-outside.ts";
 import { type PushingCore, pushingCore } from "../../../testing/pushing-core.ts";
 import { DEFAULT_TENANT } from "../access/principal.ts";
-import { OutboundFailure, type OutboundRequest } from "../ports/outbound-http.ts";
+import { OutboundFailure, type OutboundRequest } from "../../transports/egress/http-client.ts";
 
 const KEY = { tenant: DEFAULT_TENANT, agentId: ZHIWEI };
 

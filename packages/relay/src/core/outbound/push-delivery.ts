@@ -4,14 +4,13 @@ import { mailboxTopic, PUSH_ENDPOINTS_TOPIC, type Watch } from "../ports/change-
 import type { Clock } from "../ports/clock.ts";
 import type { MailboxMessage } from "../ports/deliveries.ts";
 import type { Identifiers } from "../ports/ids.ts";
-import type { Outbound } from "../ports/outbound-http.ts";
-import type { EndpointKey, PushEndpoint, PushOutcome, PushRecord } from "../ports/pushes.ts";
+import type { Outbound, PushOutcome } from "../ports/outbound.ts";
+import type { EndpointKey, PushEndpoint, PushRecord } from "../ports/pushes.ts";
 import type { Changes, RelayStore } from "../ports/relay-store.ts";
-import type { Webhooks } from "../ports/webhooks.ts";
 import { isSameEndpoint, whyDropped, withoutDeadSecret } from "../registration/push-endpoint.ts";
 import { attemptsAllowed } from "../rules/circuit-breaker.ts";
 import { freeReservations } from "../rules/task-changes.ts";
-import { A2aSender, type A2aSenderSettings } from "./a2a-sender.ts";
+import { A2aSender, type A2aSenderSettings, unknownReason } from "./a2a-sender.ts";
 import { type DueWork, firstAttemptAtMs } from "./outbound-schedule.ts";
 import {
   arrivedChanges,
@@ -21,7 +20,6 @@ import {
   type PushSender,
 } from "./push-outcome.ts";
 import { dropped, dropReason, enqueued, mayHaveArrived } from "./push-round.ts";
-import { unknownReason } from "./remote-calls.ts";
 import { WebhookSender } from "./webhook-sender.ts";
 
 export interface PushParts {
@@ -32,14 +30,9 @@ export interface PushParts {
 
 export interface PushDeliveryParts extends PushParts {
   readonly ids: Identifiers;
-  readonly webhooks: Webhooks;
 }
 
 export interface PushSettings {
-  /** The `User-Agent` of the relay's requests. */
-  readonly userAgent: string;
-  /** Time for the whole answer. */
-  readonly pushTimeoutMs: number;
   /** When attempts are made, counted from the first. */
   readonly pushAttemptsMs: readonly number[];
 }
@@ -88,7 +81,7 @@ export class PushDelivery {
     this.#clock = parts.clock;
     this.#settings = settings;
     this.#senders = {
-      webhook: new WebhookSender(parts.webhooks),
+      webhook: new WebhookSender(parts.outbound),
       a2a: new A2aSender(parts, settings),
     };
   }

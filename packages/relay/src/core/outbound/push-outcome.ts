@@ -1,14 +1,14 @@
 import { POSTMASTER } from "@a2a-relay/protocol";
 import type { DeliveryRecord, MailboxMessage } from "../ports/deliveries.ts";
 import type { EventDraft } from "../ports/journal.ts";
-import type { PushEndpoint, PushOutcome, PushRecord, PushReport, RetryAfter } from "../ports/pushes.ts";
+import type { FailedOutcome, PushReport, SentMessage } from "../ports/outbound.ts";
+import type { PushEndpoint, PushRecord } from "../ports/pushes.ts";
 import type { Changes } from "../ports/relay-store.ts";
-import type { RemoteAnswer, RemoteInterface } from "../ports/remote-tasks.ts";
 import { disabled, isSameEndpoint, pushEvent, whyDropped } from "../registration/push-endpoint.ts";
 import { afterFailure, type Circuit, CLOSED, openedUntil } from "../rules/circuit-breaker.ts";
 import { acknowledge } from "../rules/delivery-state.ts";
 import { deliveryEvent } from "../rules/task-changes.ts";
-import { nextAttemptAtMs, retryWaitMs } from "./outbound-schedule.ts";
+import { nextAttemptAtMs } from "./outbound-schedule.ts";
 import { delivered, dropped, failedOnce, failedUnknown, nextRound } from "./push-round.ts";
 
 /** Calls an agent in one push mode. */
@@ -35,7 +35,7 @@ export interface AttemptOptions {
 
 export interface AttemptReport extends PushReport {
   /** What a remote agent answered, and at which of its interfaces. */
-  readonly remote?: { readonly at: RemoteInterface; readonly answer: RemoteAnswer };
+  readonly remote?: Pick<SentMessage, "at" | "reply">;
 }
 
 /** An attempt that is about to be committed. */
@@ -47,8 +47,6 @@ export interface RecordedAttempt {
   readonly delivery: DeliveryRecord | undefined;
   readonly nowMs: number;
 }
-
-export type FailedOutcome = Exclude<PushOutcome, { readonly kind: "delivered" }>;
 
 /** The records at the end of an attempt. */
 export interface PushedMessage {
@@ -110,8 +108,8 @@ export function failedChanges(
     events.push(pushEvent("push.disabled", endpoint, { actor: POSTMASTER, atMs: at.nowMs }, { reason }));
     return { pushes: [push], pushEndpoints: [disabled(endpoint, reason)], events };
   }
-  const retryAfter = outcome.kind === "unknown" ? undefined : outcome.retryAfter;
-  const circuit = circuitAfter(endpoint, retryAfter, at.nowMs);
+  const retryAfterMs = outcome.kind === "unknown" ? 0 : outcome.retryAfterMs;
+  const circuit = circuitAfter(endpoint, retryAfterMs, at.nowMs);
   return { pushes: [push], pushProgress: [{ ...endpoint, ...circuit }], events };
 }
 
@@ -123,9 +121,11 @@ function pushAfterFailure(
 ): PushRecord {
   const attempt = push.attempts + 1 - push.attemptsBefore;
   const isGone = isSame && outcome.kind === "gone";
-  const retryAfter = isSame && "retryAfter" in outcome ? outcome.retryAfter : undefined;
+  const retryAfterMs = isSame && "retryAfterMs" in outcome ? outcome.retryAfterMs : 0;
   const isLast = isGone || (outcome.kind === "refused" && outcome.isFinal === true);
-  const nextAtMs = isLast ? undefined : nextAttemptAtMs({ attempt, endedAtMs: nowMs, retryAfter }, offsetsMs);
+  const nextAtMs = isLast
+    ? undefined
+    : nextAttemptAtMs({ attempt, endedAtMs: nowMs, retryAfterMs }, offsetsMs);
   const isUnknown = outcome.kind === "unknown";
   const after = isUnknown
     ? failedUnknown(push, outcome.reason, nowMs)
@@ -139,8 +139,7 @@ function pushAfterFailure(
   return isNextRound ? nextRound(after, delivery, nowMs + (offsetsMs[0] ?? 0)) : after;
 }
 
-function circuitAfter(endpoint: PushEndpoint, retryAfter: RetryAfter | undefined, nowMs: number): Circuit {
-  const retryAfterMs = retryWaitMs(retryAfter, nowMs);
+function circuitAfter(endpoint: PushEndpoint, retryAfterMs: number, nowMs: number): Circuit {
   const circuit = afterFailure(endpoint, nowMs);
   return retryAfterMs === 0 ? circuit : openedUntil(circuit, nowMs + retryAfterMs);
 }

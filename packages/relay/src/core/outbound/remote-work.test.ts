@@ -10,7 +10,7 @@ import {
   saying,
 } from "../../../testing/fake-agent.ts";
 import { DEFAULT_TENANT } from "../access/principal.ts";
-import { OutboundFailure } from "../ports/outbound-http.ts";
+import { OutboundFailure } from "../../transports/egress/http-client.ts";
 
 function unreachable(): never {
   throw new OutboundFailure("unreachable", "no connection");

@@ -1,15 +1,8 @@
-import {
-  A2aError,
-  type A2aTask,
-  isTerminal,
-  LIMITS,
-  RelayError,
-  type RelayErrorCode,
-} from "@a2a-relay/protocol";
+import { A2aError, isTerminal, LIMITS, RelayError, type RelayErrorCode } from "@a2a-relay/protocol";
 import { agentOf, operatorOf } from "../access/principal.ts";
 import { REMOTE_TASKS_TOPIC, type Watch } from "../ports/change-feed.ts";
 import type { Clock } from "../ports/clock.ts";
-import type { Outbound } from "../ports/outbound-http.ts";
+import { type Outbound, RemoteFailure } from "../ports/outbound.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
 import type { RemoteAnswer, RemoteTask, TimedRemoteTask } from "../ports/remote-tasks.ts";
 import type { TaskRecord } from "../ports/tasks.ts";
@@ -21,7 +14,6 @@ import {
   POLL_FAILURES_MAX,
   POLL_MISSES_MAX,
 } from "./outbound-schedule.ts";
-import { RemoteCalls, RemoteFailure, type RemoteSettings } from "./remote-calls.ts";
 import { HISTORY_LENGTH } from "./remote-message.ts";
 import { chooseDuePolls } from "./remote-polls.ts";
 import { HalfRecorded, type RecordedTask, RemoteRecord, UnknownState } from "./remote-record.ts";
@@ -54,14 +46,14 @@ export class RemoteWork {
   readonly #store: RelayStore;
   readonly #clock: Clock;
   readonly #tasks: TaskService;
-  readonly #calls: RemoteCalls;
+  readonly #outbound: Outbound;
   readonly #record: RemoteRecord;
 
-  constructor(parts: RemoteWorkParts, settings: RemoteSettings) {
+  constructor(parts: RemoteWorkParts) {
     this.#store = parts.store;
     this.#clock = parts.clock;
     this.#tasks = parts.tasks;
-    this.#calls = new RemoteCalls(parts.outbound, settings);
+    this.#outbound = parts.outbound;
     this.#record = new RemoteRecord(parts);
   }
 
@@ -98,12 +90,8 @@ export class RemoteWork {
     const { answer, remoteTaskId } = remote;
     if (answer !== null) return this.#answered(remote, ours, answer);
     if (remoteTaskId === null) return OVER;
-    const params = { id: remoteTaskId, historyLength: HISTORY_LENGTH };
-    const { result, answer: came } = await this.#calls.call(remote, "get", params, { signal });
-    const theirs = result as unknown as A2aTask;
-    if (typeof theirs.status?.state !== "string") {
-      throw new RemoteFailure("failed", "the agent answered without a task", { answer: came });
-    }
+    const asked = { id: remoteTaskId, historyLength: HISTORY_LENGTH };
+    const theirs = await this.#outbound.getTask(remote, asked, signal);
     return this.#after(remote, await this.#record.task(remote, ours, theirs));
   }
 
@@ -129,9 +117,9 @@ export class RemoteWork {
   }
 
   async #failed(remote: RemoteTask, failure: RemoteFailure): Promise<void> {
-    const isMissing = isNotFound(failure);
-    const misses = isMissing ? remote.misses + 1 : remote.misses;
-    const failures = isMissing ? remote.failures : remote.failures + 1;
+    const { isNotFound } = failure;
+    const misses = isNotFound ? remote.misses + 1 : remote.misses;
+    const failures = isNotFound ? remote.failures : remote.failures + 1;
     const why = whyGivenUp(failure, { misses, failures });
     if (why === undefined) {
       const nextAtMs = nextPollRetryAtMs(misses + failures, this.#clock.nowMs());
@@ -187,7 +175,7 @@ export class RemoteWork {
     if (remoteTaskId === null || !isUnwanted || ours.assignee !== remote.agentId)
       return this.#save(remote, OVER);
     try {
-      await this.#calls.call(remote, "cancel", { id: remoteTaskId }, { signal });
+      await this.#outbound.cancelTask(remote, { id: remoteTaskId }, signal);
     } catch (reason) {
       if (!(reason instanceof RemoteFailure)) throw reason;
       if (signal.aborted) return;
@@ -220,9 +208,4 @@ function whyGivenUp(
   if (failure instanceof UnknownState)
     return `what became of the task was not to be learnt for an hour: ${reason}`;
   return `the agent could not be asked for an hour what became of the task: ${reason}`;
-}
-
-function isNotFound({ error, answer }: RemoteFailure): boolean {
-  if (error instanceof A2aError) return error.a2a === "TaskNotFound";
-  return error?.code === "not_found" || answer?.status === 404;
 }

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { anAnswer } from "../../../testing/fake-outside.ts";
 import { HOOK, KAMES, type TaskPushingCore, taskPushingCore } from "../../../testing/task-pushing-core.ts";
-import { OutboundFailure } from "../ports/outbound-http.ts";
+import { OutboundFailure } from "../../transports/egress/http-client.ts";
 import { DEFAULT_TENANT } from "../access/principal.ts";
 
 const DELIVERED = { isDelivered: true, hasMore: false };
@@ -347,7 +347,7 @@ describe("a configuration that changes while a request is under way", () => {
     assert.ok(ended !== "idle");
     for (let count = 0; count < 3; count += 1) await core.taskPushDelivery.record(ended);
     assert.equal((await core.config(taskId)).afterN, 1);
-    const failed = { ...ended, outcome: { kind: "failed", reason: "", retryAfter: undefined } } as const;
+    const failed = { ...ended, outcome: { kind: "failed", reason: "", retryAfterMs: 0 } } as const;
     await core.taskPushDelivery.record(failed);
     assert.equal((await core.config(taskId)).attempts, 0);
   });

@@ -1,16 +1,16 @@
 import { viewMailboxItem, viewNotice } from "../mailboxes/delivery-view.ts";
 import type { MailboxMessage } from "../ports/deliveries.ts";
-import type { PushEndpoint, PushReport } from "../ports/pushes.ts";
-import type { Webhooks } from "../ports/webhooks.ts";
+import type { Outbound, PushReport } from "../ports/outbound.ts";
+import type { PushEndpoint } from "../ports/pushes.ts";
 import { withoutDeadSecret } from "../registration/push-endpoint.ts";
 import type { AttemptOptions, PushSender } from "./push-outcome.ts";
 
 /** Pushes the message, or a notice of it, to the agent's webhook. */
 export class WebhookSender implements PushSender {
-  readonly #webhooks: Webhooks;
+  readonly #outbound: Outbound;
 
-  constructor(webhooks: Webhooks) {
-    this.#webhooks = webhooks;
+  constructor(outbound: Outbound) {
+    this.#outbound = outbound;
   }
 
   /** Receivers recognize a repeated message by its id, so `markSent` is not needed. */
@@ -24,7 +24,7 @@ export class WebhookSender implements PushSender {
     const content = isNotice ? { notice: viewNotice(message) } : { item: viewMailboxItem(message) };
     const secrets = secretsOf(endpoint, nowMs);
     const webhook = { url, tenant, agentId, messageId, acceptedAtMs, content, secrets };
-    return this.#webhooks.pushWebhook(webhook, { nowMs, signal });
+    return this.#outbound.pushWebhook(webhook, signal);
   }
 }
 

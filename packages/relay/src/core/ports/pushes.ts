@@ -64,31 +64,6 @@ export interface PushAttempt {
   readonly answer: string | null;
 }
 
-/** What came of calling an endpoint, and what the record of the attempt shows of it. */
-export interface PushReport extends Pick<PushAttempt, "status" | "error" | "answer"> {
-  readonly outcome: PushOutcome;
-}
-
-export type PushOutcome =
-  | { readonly kind: "delivered" }
-  /** The endpoint does not work, so the failure counts for all of its messages. */
-  | { readonly kind: "failed"; readonly reason: string; readonly retryAfter: RetryAfter | undefined }
-  /** The endpoint works and does not accept this message. */
-  | {
-      readonly kind: "refused";
-      readonly reason: string;
-      readonly retryAfter: RetryAfter | undefined;
-      /** A retry would be refused too. */
-      readonly isFinal?: boolean;
-    }
-  /** It may have arrived, and must not be sent twice. */
-  | { readonly kind: "unknown"; readonly reason: string }
-  /** The endpoint accepts no more messages. */
-  | { readonly kind: "gone"; readonly reason: string };
-
-/** When a receiver asks to be called again: after a wait, or at a time. */
-export type RetryAfter = { readonly waitMs: number } | { readonly untilMs: number };
-
 export interface PushFilter {
   readonly tenant: string;
   readonly agentId: AgentId;

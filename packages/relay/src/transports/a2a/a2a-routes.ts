@@ -1,11 +1,10 @@
-import { LIMITS } from "@a2a-relay/protocol";
+import { LIMITS, REST_ROUTES, type RestMethod } from "@a2a-relay/protocol";
 import { Type } from "typebox";
 import type { RelayCore } from "../../core/relay-core.ts";
 import { param, type Route } from "../http/route.ts";
 import { A2aHandler } from "./a2a-handler.ts";
 import { JSON_RPC_FAMILY, JsonRpcBinding } from "./json-rpc.ts";
 import { REST_FAMILY, RestBinding } from "./rest.ts";
-import type { RestMethod } from "./rest-path.ts";
 
 const tag = "A2A";
 
@@ -21,12 +20,6 @@ const JsonRpcRequestSchema = Type.Object(
   },
   { title: "JsonRpcRequest" },
 );
-
-const REST_SUMMARIES: Readonly<Record<RestMethod, string>> = {
-  GET: "tasks, tasks/{id}, tasks/{id}:subscribe, tasks/{id}/pushNotificationConfigs[/{cid}], extendedAgentCard",
-  POST: "message:send, message:stream, tasks/{id}:cancel, tasks/{id}:subscribe, tasks/{id}/pushNotificationConfigs",
-  DELETE: "tasks/{id}/pushNotificationConfigs/{cid}",
-};
 
 /** The A2A endpoints of every agent and of the relay. */
 export function a2aRoutes(core: RelayCore): readonly Route[] {
@@ -51,7 +44,7 @@ export function a2aRoutes(core: RelayCore): readonly Route[] {
     path: "/agents/{agent_id}/a2a/{operation}",
     isOpenEnded: true,
     tag,
-    summary: `A2A over HTTP+JSON: ${REST_SUMMARIES[method]}`,
+    summary: `A2A over HTTP+JSON: ${restPaths(method)}`,
     family: REST_FAMILY,
     ...(method === "POST" ? { body: Type.Object({}, { additionalProperties: true }) } : {}),
     waits: true,
@@ -73,4 +66,11 @@ export function a2aRoutes(core: RelayCore): readonly Route[] {
     restRoute("POST"),
     restRoute("DELETE"),
   ];
+}
+
+function restPaths(method: RestMethod): string {
+  const paths = Object.values(REST_ROUTES)
+    .filter(({ methods }) => methods.includes(method))
+    .map(({ path }) => path);
+  return paths.join(", ");
 }

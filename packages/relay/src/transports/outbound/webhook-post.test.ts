@@ -3,12 +3,13 @@ import { randomFillSync } from "node:crypto";
 import { describe, it } from "node:test";
 import type { MailboxItem, MailboxNotice, PushPayload } from "@a2a-relay/protocol";
 import { ZHIWEI } from "../../../testing/core-on-memory.ts";
-import { NOON_MS } from "../../../testing/fake-clock.ts";
+import { FakeClock, NOON_MS } from "../../../testing/fake-clock.ts";
 import { anAnswer, FakeOutside } from "../../../testing/fake-outside.ts";
 import { newSigningSecret } from "../../core/keys/key-maker.ts";
-import { OutboundFailure } from "../../core/ports/outbound-http.ts";
-import type { Webhook } from "../../core/ports/webhooks.ts";
-import { StandardWebhooks, webhookHeaders } from "./standard-webhooks.ts";
+import type { Webhook } from "../../core/ports/outbound.ts";
+import { OutboundFailure } from "../egress/http-client.ts";
+import { HttpOutbound } from "./http-outbound.ts";
+import { webhookHeaders } from "./webhook-post.ts";
 
 const SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
@@ -26,10 +27,10 @@ function setup() {
   const outside = new FakeOutside();
   const publicUrl = (): string => "http://relay.test";
   const settings = { publicUrl, userAgent: "a2a-relay/test", pushTimeoutMs: 15_000 };
-  const webhooks = new StandardWebhooks(outside, settings);
+  const outbound = new HttpOutbound(outside, new FakeClock(), settings);
   const stopping = new AbortController();
   const push = (said: Partial<Webhook> = {}) =>
-    webhooks.pushWebhook({ ...WEBHOOK, ...said }, { nowMs: NOON_MS, signal: stopping.signal });
+    outbound.pushWebhook({ ...WEBHOOK, ...said }, stopping.signal);
   return { outside, stopping, push };
 }
 
@@ -41,7 +42,7 @@ describe("a webhook", () => {
       status: 503,
       error: null,
       answer: "太忙",
-      outcome: { kind: "failed", reason: "the endpoint answered 503", retryAfter: { waitMs: 7_000 } },
+      outcome: { kind: "failed", reason: "the endpoint answered 503", retryAfterMs: 7_000 },
     });
     const { url, method, headers, body = "", timeoutMs, answerBytesMax } = outside.last;
     assert.deepEqual([url, method, timeoutMs, answerBytesMax], [WEBHOOK.url, "POST", 15_000, 1_024]);
