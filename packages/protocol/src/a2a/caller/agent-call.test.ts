@@ -38,7 +38,8 @@ describe("a request to an agent", () => {
 
   it("in 0.1 names its task after the message", () => {
     const { body } = a2aRequest({ ...RPC, dialect: "0.1" }, call("send", { message: MESSAGE }));
-    assert.equal((body?.["params"] as typeof TASK).id, "m");
+    const { params } = body as { readonly params: { readonly id: string } };
+    assert.equal(params.id, "m");
   });
 
   it("over HTTP+JSON has its ids in the path and the rest in the query or the body", () => {

@@ -25,7 +25,7 @@ export interface Outbound {
   /** `url` is that of the agent's card, of the folder it is in, or of an interface. Throws `RemoteFailure`. */
   findAgent(url: string, signal: AbortSignal): Promise<FoundAgent>;
   /** `params` are those of `send` in A2A 1.0. Throws `RemoteFailure`. */
-  sendMessage(agent: FoundAgent, params: JsonObject, options: SendOptions): Promise<SentMessage>;
+  sendMessage(agent: FoundAgent, params: JsonObject, options: RemoteSendOptions): Promise<SentMessage>;
   /** Throws `RemoteFailure`. */
   getTask(at: AgentInterface, task: RemoteTaskQuery, signal: AbortSignal): Promise<A2aTask>;
   /** Throws `RemoteFailure`. */
@@ -88,7 +88,7 @@ export interface FoundAgent {
   readonly at: OfferedInterface;
 }
 
-export interface SendOptions {
+export interface RemoteSendOptions {
   /** The same for every attempt. */
   readonly idempotencyKey: string;
   readonly signal: AbortSignal;

@@ -18,7 +18,7 @@ import {
   type RemoteFailureOptions,
 } from "../../core/ports/outbound.ts";
 import { OutboundFailure } from "../egress/http-client.ts";
-import type { Exchange, TimedAnswer } from "./exchange.ts";
+import type { OutboundExchange, TimedAnswer } from "./outbound-exchange.ts";
 import { errorOfFailure, isRefusal, REASONS, TEMPORARY_STATUSES } from "./push-answer.ts";
 
 /** An agent's answer, in A2A 1.0 and as it is recorded. */
@@ -43,9 +43,9 @@ const QUOTED_CHARS_MAX = 60;
 
 /** Calls remote agents as an A2A client, each in its own dialect. Throws `RemoteFailure`. */
 export class AgentCaller {
-  readonly #exchange: Exchange;
+  readonly #exchange: OutboundExchange;
 
-  constructor(exchange: Exchange) {
+  constructor(exchange: OutboundExchange) {
     this.#exchange = exchange;
   }
 

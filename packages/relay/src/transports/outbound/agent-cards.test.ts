@@ -5,7 +5,7 @@ import { anAnswer, FakeOutside } from "../../../testing/fake-outside.ts";
 import { OutboundFailure } from "../egress/http-client.ts";
 import { AgentCaller } from "./agent-caller.ts";
 import { AgentCards } from "./agent-cards.ts";
-import { Exchange } from "./exchange.ts";
+import { OutboundExchange } from "./outbound-exchange.ts";
 
 const HOST = "https://agent.example";
 const RPC = { url: `${HOST}/rpc`, protocolBinding: "JSONRPC", protocolVersion: "1.0" };
@@ -27,7 +27,7 @@ function hostWith(found: Readonly<Record<string, object>>): {
     if (headers["if-none-match"] === '"一"') return anAnswer(304);
     return anAnswer(200, { headers: { etag: '"一"' }, text: JSON.stringify(card) });
   };
-  const exchange = new Exchange(outside, clock, { userAgent: "test", pushTimeoutMs: 1_000 });
+  const exchange = new OutboundExchange(outside, clock, { userAgent: "test", pushTimeoutMs: 1_000 });
   const asked = (): readonly string[] => outside.requests.map(({ url }) => url);
   return { cards: new AgentCards(new AgentCaller(exchange), clock), clock, outside, asked };
 }

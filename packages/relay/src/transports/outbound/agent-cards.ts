@@ -11,7 +11,7 @@ import {
 import type { Clock } from "../../core/ports/clock.ts";
 import { RemoteFailure } from "../../core/ports/outbound.ts";
 import { type AgentCaller, answeredFailure, statusFailure } from "./agent-caller.ts";
-import type { TimedAnswer } from "./exchange.ts";
+import type { TimedAnswer } from "./outbound-exchange.ts";
 
 interface FetchedAgent {
   readonly at: OfferedInterface;

@@ -15,7 +15,7 @@ import {
   type PushReport,
   RemoteFailure,
   type RemoteTaskQuery,
-  type SendOptions,
+  type RemoteSendOptions,
   type SentMessage,
   type TaskUpdatePush,
   type Webhook,
@@ -24,7 +24,7 @@ import { HOW_TO_ALLOW } from "../../core/rules/egress-policy.ts";
 import type { HttpClient } from "../egress/http-client.ts";
 import { AgentCaller } from "./agent-caller.ts";
 import { AgentCards } from "./agent-cards.ts";
-import { Exchange, type ExchangeSettings, type Post } from "./exchange.ts";
+import { OutboundExchange, type ExchangeSettings, type Post } from "./outbound-exchange.ts";
 import { REASONS, reportOf } from "./push-answer.ts";
 import { headerText, webhookPost } from "./webhook-post.ts";
 
@@ -39,14 +39,14 @@ export interface HttpOutboundSettings extends ExchangeSettings {
 export class HttpOutbound implements Outbound {
   readonly #clock: Clock;
   readonly #publicUrl: () => string;
-  readonly #exchange: Exchange;
+  readonly #exchange: OutboundExchange;
   readonly #agents: AgentCaller;
   readonly #cards: AgentCards;
 
   constructor(client: HttpClient, clock: Clock, settings: HttpOutboundSettings) {
     this.#clock = clock;
     this.#publicUrl = settings.publicUrl;
-    this.#exchange = new Exchange(client, clock, settings);
+    this.#exchange = new OutboundExchange(client, clock, settings);
     this.#agents = new AgentCaller(this.#exchange);
     this.#cards = new AgentCards(this.#agents, clock);
   }
@@ -67,7 +67,7 @@ export class HttpOutbound implements Outbound {
     return this.#heeding(url, async () => ({ url, at: await this.#cards.find(url, signal) }));
   }
 
-  sendMessage({ url, at }: FoundAgent, params: JsonObject, options: SendOptions): Promise<SentMessage> {
+  sendMessage({ url, at }: FoundAgent, params: JsonObject, options: RemoteSendOptions): Promise<SentMessage> {
     const { otherDialect, ...known } = at;
     return this.#heeding(url, async () => {
       try {
@@ -105,7 +105,7 @@ export class HttpOutbound implements Outbound {
   async #send(
     at: AgentInterface,
     params: JsonObject,
-    { idempotencyKey, signal }: SendOptions,
+    { idempotencyKey, signal }: RemoteSendOptions,
   ): Promise<SentMessage> {
     const call = { operation: "send", params, idempotencyKey: headerText(idempotencyKey) } as const;
     const { result, recorded } = await this.#agents.call(at, call, signal);
@@ -125,13 +125,14 @@ export class HttpOutbound implements Outbound {
 }
 
 function taskUpdatePost({ url, dialect, content, token, scheme, credentials }: TaskUpdatePush): Post {
-  const { writeEvent, writeResult } = A2A_DIALECTS[dialect];
-  const body =
-    "event" in content ? writeEvent(content.event, { isFinal: false }) : writeResult("get", content.task);
-  const type =
+  const written = A2A_DIALECTS[dialect];
+  const [body, type] =
     "event" in content
-      ? { "content-type": "application/a2a+json", "a2a-version": dialect }
-      : { "content-type": "application/json" };
+      ? [
+          written.writeEvent(content.event, { isFinal: false }),
+          { "content-type": "application/a2a+json", "a2a-version": dialect },
+        ]
+      : [written.writeResult("get", content.task), { "content-type": "application/json" }];
   const authorization =
     scheme === null || credentials === null ? {} : { authorization: `${scheme} ${credentials}` };
   const notification = token === null ? {} : { "x-a2a-notification-token": token };

@@ -1,7 +1,7 @@
 import type { PushOutcome, PushReport } from "../../core/ports/outbound.ts";
 import { HOW_TO_ALLOW } from "../../core/rules/egress-policy.ts";
 import { OutboundFailure, type OutboundFailureCode } from "../egress/http-client.ts";
-import type { TimedAnswer } from "./exchange.ts";
+import type { TimedAnswer } from "./outbound-exchange.ts";
 
 /** The 4xx that are about the receiver's state, not about the request. */
 export const TEMPORARY_STATUSES: ReadonlySet<number> = new Set([408, 425, 429]);

@@ -3,7 +3,7 @@ import { formatInstant, type PushPayload } from "@a2a-relay/protocol";
 import { DEFAULT_TENANT } from "../../core/access/principal.ts";
 import { readSigningSecret } from "../../core/keys/key-maker.ts";
 import type { Webhook } from "../../core/ports/outbound.ts";
-import type { Post } from "./exchange.ts";
+import type { Post } from "./outbound-exchange.ts";
 
 /** The request of a webhook, by Standard Webhooks: a signed POST of JSON. */
 export function webhookPost(

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { LIMITS } from "@a2a-relay/protocol";
 import { NOON_MS } from "../../../testing/fake-clock.ts";
-import { readRetryAfter } from "./exchange.ts";
+import { readRetryAfter } from "./outbound-exchange.ts";
 
 describe("Retry-After", () => {
   for (const [text, waitMs] of [

@@ -17,7 +17,7 @@ export interface TimedAnswer extends OutboundAnswer {
 }
 
 /** A request and its answer, with what all requests of the relay have in common. */
-export class Exchange {
+export class OutboundExchange {
   readonly #client: HttpClient;
   readonly #clock: Clock;
   readonly #settings: ExchangeSettings;
