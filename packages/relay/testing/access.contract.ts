@@ -4,6 +4,7 @@ import type { AgentId } from "@a2a-relay/protocol";
 import type { CapabilityFilter, CapabilityRecord, KeyFilter } from "../src/core/ports/access.ts";
 import type { RelayStore } from "../src/core/ports/relay-store.ts";
 import { NOON_MS } from "./fake-clock.ts";
+import { expiryAt } from "./records.ts";
 import {
   aNewAgent,
   aNewCapability,
@@ -16,7 +17,6 @@ import {
   OTHER_TENANT,
   TENANT,
   ZHIWEI,
-  expiryAt,
 } from "./store-builders.ts";
 
 async function keyIds(store: RelayStore, said: Partial<KeyFilter> = {}): Promise<readonly string[]> {

@@ -4,9 +4,10 @@ import type { CapabilityRecord, KeyRecord } from "../src/core/ports/access.ts";
 import { DEFAULT_TENANT } from "../src/core/access/principal.ts";
 import type { AgentRecord } from "../src/core/ports/agents.ts";
 import type { Changes, RelayStore } from "../src/core/ports/relay-store.ts";
-import type { EventDraft, ExpiryTimes } from "../src/core/ports/journal.ts";
+import type { EventDraft } from "../src/core/ports/journal.ts";
 import type {
   DeliveryRecord,
+  DeliveryStore,
   MailboxLeaseQuery,
   MailboxMessage,
   MailboxReadQuery,
@@ -202,7 +203,7 @@ export async function storedPush(
 ): Promise<PushRecord> {
   const message = await send(store, fields);
   await commit(store, { tenant: message.tenant, pushes: [pushOf(message, said)] });
-  const stored = await store.pushes.get(message.tenant, message.id);
+  const [stored] = await store.pushes.get(message.tenant, [message.id]);
   assert.ok(stored);
   return stored;
 }
@@ -249,19 +250,24 @@ export function anEvent(said: Partial<EventDraft> = {}): EventDraft {
 }
 
 /** The event that a mailbox verb records about one delivery. */
-export function eventAbout(
-  type: EventDraft["type"],
-  atMs = NOON_MS,
-): (delivery: DeliveryRecord) => EventDraft {
-  return (delivery) =>
-    anEvent({
-      type,
-      atMs,
-      actor: delivery.agentId,
-      agentId: delivery.agentId,
-      messageId: delivery.messageId,
-      data: { attempt: delivery.attempt },
-    });
+/** Marks that messages were read, each with an event. */
+export function marks(
+  tenant: string,
+  messageIds: readonly string[],
+  deliveredAtMs = NOON_MS,
+): Parameters<DeliveryStore["markDelivered"]>[0] {
+  const event = (messageId: string): EventDraft =>
+    anEvent({ type: "message.delivered", actor: ZHIWEI, agentId: ZHIWEI, messageId });
+  return {
+    tenant,
+    deliveredAtMs,
+    marks: messageIds.map((messageId) => ({ messageId, event: event(messageId) })),
+  };
+}
+
+export async function countOpen(store: RelayStore, tenant: string, agentId: AgentId): Promise<number> {
+  const counts = await store.deliveries.countByState(tenant, agentId);
+  return [...counts.values()].reduce((sum, count) => sum + count, 0);
 }
 
 /** The change that a send makes. */
@@ -311,7 +317,7 @@ export async function storedDelivery(
   messageId: string,
   tenant = TENANT,
 ): Promise<DeliveryRecord> {
-  const delivery = await store.deliveries.get(tenant, messageId);
+  const [delivery] = await store.deliveries.get(tenant, [messageId]);
   assert.ok(delivery, `there is no delivery of ${messageId}`);
   return delivery;
 }
@@ -331,22 +337,26 @@ export function settle(store: RelayStore, messageId: string, settledAtMs = NOON_
   return change(store, messageId, { state: "acknowledged", settledAtMs });
 }
 
-export function lease(
-  store: RelayStore,
-  said: Partial<MailboxLeaseQuery> = {},
-): Promise<readonly MailboxMessage[]> {
-  const nowMs = said.nowMs ?? NOON_MS;
-  const query: MailboxLeaseQuery = {
+export function leaseQuery(said: Partial<MailboxLeaseQuery> = {}): MailboxLeaseQuery {
+  return {
     tenant: TENANT,
     agentId: ZHIWEI,
     worker: null,
     leaseIds: [newId("lease")],
     bytesMax: BYTES_MAX,
-    nowMs,
+    nowMs: NOON_MS,
     leaseExpiresAtMs: null,
     ...said,
   };
-  return store.deliveries.lease(query, eventAbout("message.leased", nowMs));
+}
+
+export async function lease(
+  store: RelayStore,
+  said: Partial<MailboxLeaseQuery> = {},
+): Promise<readonly MailboxMessage[]> {
+  const outcome = await store.deliveries.lease(leaseQuery(said));
+  assert.ok(outcome.committed);
+  return outcome.messages;
 }
 
 /** All deliveries that an operator can list. */
@@ -387,9 +397,4 @@ export async function readIds(
 
 export function idsOf(messages: readonly MailboxMessage[]): readonly string[] {
   return messages.map(({ message }) => message.id);
-}
-
-/** Removes what expires by time alone; without `said` no send key and no surplus of cached results. */
-export function expiryAt(nowMs: number, said: Partial<ExpiryTimes> = {}): ExpiryTimes {
-  return { nowMs, sendKeysBeforeMs: 0, cachedResultsMax: Number.MAX_SAFE_INTEGER, ...said };
 }

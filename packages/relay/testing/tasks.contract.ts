@@ -15,7 +15,7 @@ async function put(store: RelayStore, said: Partial<TaskRecord> = {}): Promise<s
 }
 
 async function stored(store: RelayStore, id: string): Promise<TaskRecord> {
-  const task = await store.tasks.get(TENANT, id);
+  const [task] = await store.tasks.get(TENANT, [id]);
   assert.ok(task, `there is no task ${id}`);
   return task;
 }
@@ -51,8 +51,8 @@ export function describeTasks(open: OpenStore): void {
         handoffs: [{ from: LULU, to: ZHIWEI, message_id: "m8", at: "2026-05-08T12:00:00.000Z" }],
       });
       await commit(store, { tasks: [task] });
-      assert.deepEqual(await store.tasks.get(TENANT, task.id), { ...task, version: 1 });
-      assert.equal(await store.tasks.get(TENANT, "unknown"), undefined);
+      assert.deepEqual((await store.tasks.get(TENANT, [task.id]))[0], { ...task, version: 1 });
+      assert.equal((await store.tasks.get(TENANT, ["unknown"]))[0], undefined);
     });
 
     it("updates by version, and accepts only one of many completions", async () => {
@@ -176,7 +176,7 @@ export function describeTasks(open: OpenStore): void {
       await commit(store, { tasks: [{ ...(await stored(store, first)), state: "completed" }] });
       const again = aNewTask({ clientId: "编号", assignee: CAROL });
       assert.equal(await clashOf(store, { tasks: [again] }), "task_client_id");
-      assert.equal(await store.tasks.get(TENANT, again.id), undefined);
+      assert.equal((await store.tasks.get(TENANT, [again.id]))[0], undefined);
       assert.equal(await clashOf(store, { tasks: [aNewTask({ id: first, clientId: "编号" })] }), "task");
       await put(store, { clientId: "编号", requester: CAROL });
       const outcomes = await Promise.all(
@@ -211,7 +211,7 @@ export function describeTasks(open: OpenStore): void {
       await put(store, { deadlineMs: NOON_MS + 5, state: "canceled" });
       await put(store);
       const overdue = async (nowMs: number, limit = 10): Promise<readonly string[]> =>
-        (await store.tasks.overdue(nowMs, limit)).map(({ id }) => id);
+        (await store.sweeps.lapsed(nowMs, limit)).overdueTasks.map(({ id }) => id);
       assert.deepEqual(await overdue(NOON_MS + 9), []);
       assert.deepEqual(await overdue(NOON_MS + 10), [late]);
       assert.deepEqual(await overdue(NOON_MS + 20), [late, later]);

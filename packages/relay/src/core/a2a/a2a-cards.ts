@@ -24,6 +24,7 @@ import type { Clock } from "../ports/clock.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
 import type { A2aCaller } from "./a2a-request.ts";
 import { termsOf } from "../agents/agent-terms.ts";
+import { agentsNamed } from "../rules/agent-names.ts";
 
 export interface A2aCardParts {
   readonly store: RelayStore;
@@ -128,7 +129,7 @@ export class A2aCardService {
   async #findPublic(input: string): Promise<AgentWithPresence> {
     const address = parseAddress(input, "agent_id");
     const name = address.kind === "name" ? address.name : input;
-    const [id] = await this.#parts.store.agents.named(DEFAULT_TENANT, name);
+    const [id] = await agentsNamed(this.#parts.store, DEFAULT_TENANT, name);
     const found =
       id === undefined || isRemote(id) ? undefined : await this.#parts.store.agents.get(DEFAULT_TENANT, id);
     if (found !== undefined && (id === name || found.agent.aliases.includes(name))) return found;

@@ -9,7 +9,7 @@ import type { ChainHead } from "../ports/journal.ts";
 const OTHER = "乙";
 
 async function head(core: CoreOnMemory, tenant = DEFAULT_TENANT): Promise<ChainHead> {
-  return core.store.journal.head(tenant);
+  return (await core.store.journal.chain(tenant)).head;
 }
 
 /** Events of a tenant without a key: only its anchors know of it. */

@@ -43,7 +43,7 @@ export class Anchoring {
       const due: Anchor[] = [];
       const problems: string[] = [];
       for (const tenant of choose(latest)) {
-        const head = await this.#store.journal.head(tenant);
+        const head = (await this.#store.journal.chain(tenant)).head;
         const before = latest.get(tenant);
         if (head.seq === (before?.seq ?? 0) && (before === undefined || head.hash === before.hash)) continue;
         const problem = before === undefined ? undefined : await this.#problem(before);
@@ -57,7 +57,7 @@ export class Anchoring {
 
   async #problem(before: Anchor): Promise<string | undefined> {
     const problem = await anchorProblem(this.#store, before);
-    return problem ?? passedByRetention(before, await this.#store.journal.anchor(before.tenant));
+    return problem ?? passedByRetention(before, (await this.#store.journal.chain(before.tenant)).start);
   }
 }
 
@@ -124,7 +124,7 @@ function passedByRetention(latest: Anchor, start: ChainHead): string | undefined
 }
 
 async function missingEvents(store: RelayStore, anchor: Anchor): Promise<string | undefined> {
-  const head = await store.journal.head(anchor.tenant);
+  const head = (await store.journal.chain(anchor.tenant)).head;
   const missing = anchor.seq - head.seq;
   if (missing <= 0) return undefined;
   const events = missingEventsText(missing);
@@ -136,7 +136,7 @@ async function hashAt(store: RelayStore, tenant: string, seq: number): Promise<s
   const one = { afterSeq: seq - 1, limit: 1, scanRowsMax: 1 };
   const [event] = (await store.journal.events({ tenant, ...everything, ...one })).events;
   if (event?.seq === seq) return event.hash;
-  const start = await store.journal.anchor(tenant);
+  const start = (await store.journal.chain(tenant)).start;
   if (start.seq === seq) return start.hash;
   return start.seq > seq ? "retired" : undefined;
 }

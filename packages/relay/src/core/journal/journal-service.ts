@@ -30,6 +30,7 @@ import { EVENT_TYPES, type EventFilter, type EventPage } from "../ports/journal.
 import { viewEvent } from "./event-view.ts";
 import { verifyChain } from "./verify-chain.ts";
 import { messageOf } from "../mechanisms/stored-json.ts";
+import { agentsNamed } from "../rules/agent-names.ts";
 
 export interface JournalParts {
   readonly store: RelayStore;
@@ -189,7 +190,7 @@ export class JournalService {
       },
       afterSeq:
         query.since === LATEST
-          ? (await this.#store.journal.head(tenant)).seq
+          ? (await this.#store.journal.chain(tenant)).head.seq
           : parseCursor(query.since, "since"),
       waitMs: query.wait_ms ?? 0,
     };
@@ -197,7 +198,7 @@ export class JournalService {
 
   /** An unknown name is taken as the id of an agent that has left. */
   async #agentNamed(tenant: string, name: string): Promise<string> {
-    const [first, ...others] = await this.#store.agents.named(tenant, name);
+    const [first, ...others] = await agentsNamed(this.#store, tenant, name);
     return first === undefined || others.length > 0 ? name : first;
   }
 

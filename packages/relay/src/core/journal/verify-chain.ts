@@ -24,7 +24,7 @@ export interface VerifyParts {
  * chain must contain the event of every anchor.
  */
 export async function verifyChain(parts: VerifyParts, tenant: string): Promise<VerifyResponse> {
-  const start = await parts.store.journal.anchor(tenant);
+  const start = (await parts.store.journal.chain(tenant)).start;
   const walk = new ChainWalk(parts.store, tenant, start);
   const problem = await walkToEnd(walk, parts, tenant);
   const anchored = await verifyAnchors(parts, tenant, start);
@@ -37,7 +37,7 @@ async function walkToEnd(
   tenant: string,
 ): Promise<string | undefined> {
   for (;;) {
-    const head = await store.journal.head(tenant);
+    const head = (await store.journal.chain(tenant)).head;
     if (walk.reached.seq >= head.seq) return walk.end(head);
     const problem = await walk.step(head);
     if (problem !== undefined) return problem;
@@ -118,7 +118,7 @@ class ChainWalk {
     if (this.reached.hash !== head.hash) {
       return `the head says ${head.hash}, the chain ends in ${this.reached.hash}`;
     }
-    const last = await this.#store.journal.lastSeq(this.#tenant);
+    const last = (await this.#store.journal.chain(this.#tenant)).lastSeq;
     if (last > head.seq) return `event ${last} was put behind the head of the chain, ${head.seq}`;
     if (this.#unaccounted === 0n) return undefined;
     return "a message that was accepted is gone, and retention did not take it";
@@ -142,7 +142,7 @@ class ChainWalk {
     if (event.type === "mail.retired") this.#account(event);
     if (event.type !== "message.accepted" || event.messageId === null) return undefined;
     this.#messages += 1;
-    const message = await this.#store.messages.get(event.tenant, event.messageId);
+    const [message] = await this.#store.messages.get(event.tenant, [event.messageId]);
     if (message === undefined) {
       this.#unaccounted ^= markOf(event.messageId);
       return undefined;

@@ -278,7 +278,7 @@ describe("revocation", () => {
     await using core = await coreOnMemory();
     await core.keys.create(ROOT, { tenant: "acme" });
     const { key_id } = await core.keys.create(ROOT, {});
-    const heads = await Promise.all(["acme", "default"].map((tenant) => core.store.journal.head(tenant)));
+    const heads = await Promise.all(["acme", "default"].map((tenant) => core.store.journal.chain(tenant)));
     const messages = [];
     for (const id of [key_id, "key_nowhere"]) {
       messages.push((await refused(core.keys.revoke(ACME, id), "not_found")).message);
@@ -286,7 +286,7 @@ describe("revocation", () => {
     }
     assert.equal(new Set(messages).size, 1);
     assert.deepEqual(
-      await Promise.all(["acme", "default"].map((tenant) => core.store.journal.head(tenant))),
+      await Promise.all(["acme", "default"].map((tenant) => core.store.journal.chain(tenant))),
       heads,
     );
   });

@@ -26,6 +26,7 @@ import type { Guard } from "../access/guard.ts";
 import type { KeyMaker, KeyScope } from "./key-maker.ts";
 import { actorName, type Principal } from "../access/principal.ts";
 import { parseTenantName, tenantEvent } from "./tenant-service.ts";
+import { agentsNamed } from "../rules/agent-names.ts";
 
 export interface KeyParts {
   readonly store: RelayStore;
@@ -183,7 +184,7 @@ export class KeyService {
   /** The agent need not be registered. An alias is refused, because a key works only with the id. */
   async #readAgent(tenant: string, input: string): Promise<AgentId> {
     const id = readAgentId(input);
-    const named = await this.#store.agents.named(tenant, id);
+    const named = await agentsNamed(this.#store, tenant, id);
     if (named.length === 0 || named.includes(id)) return id;
     const others = named.join(" and ");
     throw new RelayError(

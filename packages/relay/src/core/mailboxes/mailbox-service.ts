@@ -41,8 +41,6 @@ import type { KeyedMutex } from "../mechanisms/keyed-mutex.ts";
 import type { Throttle } from "../mechanisms/throttle.ts";
 import type { WaitQuota } from "../access/wait-quota.ts";
 import { isGone, type WaitOptions } from "../mechanisms/wait-options.ts";
-import type { EventDraft } from "../ports/journal.ts";
-import { deliveryEvent } from "../rules/task-changes.ts";
 import { DeliveryChanges, failedItem, markDelivered, resultsOf, unreadIn } from "./delivery-changes.ts";
 import type { DeliveryPurpose, DeliveryRecord, MailboxMessage } from "../ports/deliveries.ts";
 import { acknowledge, assertMayFinish, fail, release } from "../rules/delivery-state.ts";
@@ -304,21 +302,19 @@ export class MailboxService {
     const { tenant } = principal;
     const { bytesMax = LIMITS.answerBytesMax } = taking;
     const { purpose, worker, leaseMs, waitMs } = wanted;
-    const take = (): Promise<readonly MailboxMessage[]> => {
+    const take = async (): Promise<readonly MailboxMessage[]> => {
       const nowMs = this.#clock.nowMs();
-      return this.#store.deliveries.lease(
-        {
-          tenant,
-          agentId,
-          worker,
-          purpose,
-          leaseIds: Array.from({ length: max }, () => this.#ids.lease()),
-          bytesMax,
-          nowMs,
-          leaseExpiresAtMs: leaseMs === null ? null : nowMs + leaseMs,
-        },
-        (delivery) => leasedEvent(delivery, nowMs),
-      );
+      const outcome = await this.#store.deliveries.lease({
+        tenant,
+        agentId,
+        worker,
+        purpose,
+        leaseIds: Array.from({ length: max }, () => this.#ids.lease()),
+        bytesMax,
+        nowMs,
+        leaseExpiresAtMs: leaseMs === null ? null : nowMs + leaseMs,
+      });
+      return outcome.committed ? outcome.messages : [];
     };
     const poll = (): Promise<readonly MailboxMessage[]> => taking.whenRoom?.(take) ?? take();
     const leased = await this.#waitFor(principal, agentId, waitMs, taking, poll);
@@ -381,19 +377,13 @@ function leasesOf(request: ReleaseRequest): readonly LeaseRef[] {
   );
 }
 
-function leasedEvent(delivery: DeliveryRecord, atMs: number): EventDraft {
-  const { attempt, leaseId, worker } = delivery;
-  const data = { attempt, lease_id: leaseId, ...(worker === null ? {} : { worker }) };
-  return deliveryEvent("message.leased", delivery, delivery.agentId, atMs, data);
-}
-
 /** Giving up the message that asked for a task answers that task; undefined for any other message. */
 async function demandOfGivingUp(
   store: RelayStore,
   { tenant, messageId, taskId, agentId: responder }: DeliveryRecord,
   leaseId: string | undefined,
 ): Promise<RespondDemand | undefined> {
-  const task = taskId === null ? undefined : await store.tasks.get(tenant, taskId);
+  const task = taskId === null ? undefined : (await store.tasks.get(tenant, [taskId]))[0];
   if (task === undefined || task.messageId !== messageId || isTerminal(task.state)) return undefined;
   const { id, requester, clientId: clientTaskId } = task;
   return { kind: "respond", responder, requester, taskId: id, clientTaskId, leaseId };

@@ -48,6 +48,7 @@ import {
   viewReport,
 } from "./retry-policy.ts";
 import { undeliveredChanges } from "../rules/undelivered.ts";
+import { ownedSinceMs } from "../rules/agent-owner.ts";
 
 const parseQueue = parserOf(QueueQuerySchema, "query");
 const parseRepair = parserOf(RepairRequestSchema, "repair");
@@ -127,7 +128,7 @@ export class RepairService {
     });
     // An agent does not see what an earlier owner of its id settled.
     const sinceMs =
-      principal.kind === "agent" ? await this.#store.agents.othersBeforeMs(tenant, principal.agentId) : 0;
+      principal.kind === "agent" ? await ownedSinceMs(this.#store, tenant, principal.agentId) : 0;
     const entries = queued
       .filter(({ acceptedAtMs }) => acceptedAtMs >= sinceMs)
       .map((each) => viewEntry(each, nowMs));
@@ -147,7 +148,7 @@ export class RepairService {
       throw new RelayError("invalid_argument", "repair: give either message_id or task_id");
     }
     return this.order(principal, { what: "task", name: taskId, reason, command }, async () =>
-      subjectOfTask(this.#store, await this.#store.tasks.get(tenant, taskId)),
+      subjectOfTask(this.#store, (await this.#store.tasks.get(tenant, [taskId]))[0]),
     );
   }
 

@@ -29,19 +29,19 @@ export class MessageService {
   async get(principal: Principal, id: string): Promise<MessageResponse> {
     const { guard, store } = this.#parts;
     const { tenant } = principal;
-    const record = await store.messages.get(tenant, parseRecordId(id, "message_id"));
+    const [record] = await store.messages.get(tenant, [parseRecordId(id, "message_id")]);
     // Authorised also without a record, so that the refusal does not tell whether there is one.
     const parties = record === undefined ? [] : [record.sender, record.recipient];
     const unseen = `there is no message ${id}`;
     await guard.authorize(principal, "messages.read", { parties, atMs: record?.acceptedAtMs }, unseen);
     if (record === undefined) throw new RelayError("not_found", unseen);
-    const delivery = await store.deliveries.get(tenant, id);
+    const [delivery] = await store.deliveries.get(tenant, [id]);
     const push = await this.#pushOf(principal, record);
     return {
       message: messageOf(record),
       ...(delivery === undefined ? {} : { delivery: viewDelivery(delivery) }),
       ...(record.taskId === null ? {} : { task_id: record.taskId }),
-      receipts: receiptsOf(await store.journal.ofMessage(tenant, id)),
+      receipts: receiptsOf(await store.journal.ofMessages(tenant, [id])),
       ...(push === undefined ? {} : { push }),
     };
   }
@@ -51,7 +51,7 @@ export class MessageService {
     { tenant, id, recipient }: MessageRecord,
   ): Promise<PushView | undefined> {
     const { store } = this.#parts;
-    const push = await store.pushes.get(tenant, id);
+    const [push] = await store.pushes.get(tenant, [id]);
     if (push === undefined) return undefined;
     // The sender does not see what the recipient's server answered.
     const withAnswers = speaksFor(principal, recipient);

@@ -236,7 +236,8 @@ async function refuseClash(
         `id: ${sender} has another task "${keyName(sendKey?.key ?? "")}"; use a new id`,
       );
     case "mailbox": {
-      const open = await store.deliveries.countOpen(tenant, recipient);
+      const counts = await store.deliveries.countByState(tenant, recipient);
+      const open = [...counts.values()].reduce((sum, count) => sum + count, 0);
       const limit = settings.mailboxOpenMax;
       throw new RelayError(
         "mailbox_full",
@@ -283,7 +284,7 @@ async function storedResult(
   messageId: string,
   { recipient, threadId, taskId }: Pick<SendKey, "recipient" | "threadId" | "taskId">,
 ): Promise<SendResult> {
-  const record = await store.messages.get(tenant, messageId);
+  const [record] = await store.messages.get(tenant, [messageId]);
   const receipt: Receipt = {
     message_id: messageId,
     stage: "accepted",

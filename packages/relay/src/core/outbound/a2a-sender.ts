@@ -13,6 +13,7 @@ import { GIVEN_UP_BY_RELAY, undeliveredChanges } from "../rules/undelivered.ts";
 import type { AttemptOptions, AttemptReport, PushSender, RecordedAttempt } from "./push-outcome.ts";
 import { assertHopsLeft, type RemoteTarget, sendParams } from "./remote-message.ts";
 import { messageOf } from "../mechanisms/stored-json.ts";
+import { ownedSinceMs } from "../rules/agent-owner.ts";
 
 export interface A2aSenderParts {
   readonly store: RelayStore;
@@ -96,7 +97,7 @@ export class A2aSender implements PushSender {
   async #remoteTaskChanges(recorded: RecordedAttempt, delivery: DeliveryRecord): Promise<Partial<Changes>> {
     const { push, report, nowMs } = recorded;
     if (delivery.taskId === null) return {};
-    const task = await this.#store.tasks.get(delivery.tenant, delivery.taskId);
+    const [task] = await this.#store.tasks.get(delivery.tenant, [delivery.taskId]);
     if (task?.assignee !== delivery.agentId) return {};
     const known = await this.#store.remoteTasks.get(task.tenant, task.id);
     if (report.remote !== undefined) {
@@ -121,7 +122,7 @@ export class A2aSender implements PushSender {
     signal: AbortSignal,
   ): Promise<SendDestination> {
     const { tenant, taskId, threadId, sender: requester } = delivery;
-    const task = taskId === null ? undefined : await this.#store.tasks.get(tenant, taskId);
+    const task = taskId === null ? undefined : (await this.#store.tasks.get(tenant, [taskId]))[0];
     const isItsWork = task?.assignee === endpoint.agentId;
     if (taskId !== null && isItsWork && isFollowUp(delivery)) {
       const known = await this.#store.remoteTasks.get(tenant, taskId);
@@ -132,7 +133,7 @@ export class A2aSender implements PushSender {
       return { agent, taskId: known.remoteTaskId, contextId };
     }
     const agent = await this.#outbound.findAgent(endpoint.url, signal);
-    const sinceMs = await this.#store.agents.othersBeforeMs(tenant, requester);
+    const sinceMs = await ownedSinceMs(this.#store, tenant, requester);
     const query = { tenant, agentId: endpoint.agentId, requester, sinceMs, threadId, url: agent.at.url };
     return { agent, contextId: await this.#store.remoteTasks.contextId(query) };
   }

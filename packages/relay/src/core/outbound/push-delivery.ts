@@ -95,12 +95,16 @@ export class PushDelivery {
   }
 
   activeEndpoints(): AsyncGenerator<PushEndpoint> {
-    return this.#pages((after) => this.#store.endpoints.active(after, ENDPOINTS_MAX));
+    return this.#pages((after) =>
+      this.#store.endpoints.list({ state: "active", after, limit: ENDPOINTS_MAX }),
+    );
   }
 
   /** Disabled endpoints with pending pushes: the relay stopped before it dropped them. */
   disabledEndpoints(): AsyncGenerator<PushEndpoint> {
-    return this.#pages((after) => this.#store.endpoints.left(after, ENDPOINTS_MAX));
+    return this.#pages((after) =>
+      this.#store.endpoints.list({ state: "disabled", after, limit: ENDPOINTS_MAX }),
+    );
   }
 
   /** Makes pushes of the messages behind the cursor and moves the cursor. True while there may be more. */
@@ -116,7 +120,7 @@ export class PushDelivery {
         const changes = kept === endpoint ? undefined : { tenant, pushProgress: [kept], events: [] };
         return { changes, answer: false };
       }
-      const pushes = await this.#enqueued(messages);
+      const pushes = await this.#enqueued(tenant, messages);
       const moved = { ...kept, afterPosition: last.delivery.position };
       return { changes: { tenant, pushes, pushProgress: [moved], events: [] }, answer: true };
     });
@@ -154,10 +158,10 @@ export class PushDelivery {
     signal: AbortSignal,
   ): Promise<EndedAttempt | "dropped" | "idle"> {
     const endpoint = await this.#store.endpoints.get(tenant, agentId);
-    const push = await this.#store.pushes.get(tenant, messageId);
+    const [push] = await this.#store.pushes.get(tenant, [messageId]);
     if (signal.aborted || endpoint?.state !== "active" || push?.state !== "pending") return "idle";
-    const delivery = await this.#store.deliveries.get(tenant, messageId);
-    const message = await this.#store.messages.get(tenant, messageId);
+    const [delivery] = await this.#store.deliveries.get(tenant, [messageId]);
+    const [message] = await this.#store.messages.get(tenant, [messageId]);
     const atMs = this.#clock.nowMs();
     if (delivery === undefined || message === undefined || dropReason(delivery, atMs) !== undefined) {
       return this.#drop(push);
@@ -176,7 +180,7 @@ export class PushDelivery {
     const { tenant, agentId, messageId } = before;
     const { outcome, status, error, answer: answered } = report;
     const isSame = await decideAndCommit(this.#store, async () => {
-      const push = await this.#store.pushes.get(tenant, messageId);
+      const [push] = await this.#store.pushes.get(tenant, [messageId]);
       const endpoint = await this.#store.endpoints.get(tenant, agentId);
       const answer = endpoint !== undefined && isSameEndpoint(endpoint, sent);
       // Retention may have deleted the message and its push meanwhile.
@@ -186,7 +190,7 @@ export class PushDelivery {
       // A store may be unable to keep U+0000.
       const shown = answered?.replaceAll("\0", "\uFFFD") ?? null;
       const made = { tenant, messageId, attempt, atMs, durationMs, status, error, answer: shown };
-      const delivery = await this.#store.deliveries.get(tenant, messageId);
+      const [delivery] = await this.#store.deliveries.get(tenant, [messageId]);
       const parts = await this.#outcomeChanges({ push, delivery, endpoint }, sent, outcome, endedAtMs);
       const [after = push] = parts.flatMap(({ pushes = [] }) => pushes);
       const recorded = { report, push: after, delivery, nowMs: endedAtMs };
@@ -223,26 +227,24 @@ export class PushDelivery {
     } while (last !== undefined);
   }
 
-  async #enqueued(messages: readonly MailboxMessage[]): Promise<readonly PushRecord[]> {
+  async #enqueued(tenant: string, messages: readonly MailboxMessage[]): Promise<readonly PushRecord[]> {
     const nowMs = this.#clock.nowMs();
-    const pushes: PushRecord[] = [];
-    for (const { delivery, message } of messages) {
+    const ids = messages.map(({ delivery }) => delivery.messageId);
+    const before = await this.#store.pushes.get(tenant, ids);
+    return messages.flatMap(({ delivery, message }, index) => {
       const firstAtMs = firstAttemptAtMs(message.acceptedAtMs, this.#settings.pushAttemptsMs);
-      const before = await this.#store.pushes.get(delivery.tenant, delivery.messageId);
-      const push = enqueued(before, delivery, { nowMs, firstAtMs });
-      if (push !== undefined) pushes.push(push);
-    }
-    return pushes;
+      return enqueued(before[index], delivery, { nowMs, firstAtMs }) ?? [];
+    });
   }
 
   /** No request and no attempt: another reader has the message. `idle` when it is available again. */
   async #drop({ tenant, messageId }: PushRecord): Promise<"dropped" | "idle"> {
     return decideAndCommit(this.#store, async () => {
-      const push = await this.#store.pushes.get(tenant, messageId);
+      const [push] = await this.#store.pushes.get(tenant, [messageId]);
       if (push?.state !== "pending") return { changes: undefined, answer: "idle" };
-      const message = await this.#store.messages.get(tenant, messageId);
+      const [message] = await this.#store.messages.get(tenant, [messageId]);
       const delivery =
-        message === undefined ? undefined : await this.#store.deliveries.get(tenant, messageId);
+        message === undefined ? undefined : (await this.#store.deliveries.get(tenant, [messageId]))[0];
       const reason = dropReason(delivery, this.#clock.nowMs());
       if (reason === undefined) return { changes: undefined, answer: "idle" };
       return { changes: { tenant, pushes: [dropped(push, reason)], events: [] }, answer: "dropped" };
@@ -251,7 +253,7 @@ export class PushDelivery {
 
   async #markSent({ tenant, messageId }: PushRecord): Promise<boolean> {
     return decideAndCommit(this.#store, async () => {
-      const push = await this.#store.pushes.get(tenant, messageId);
+      const [push] = await this.#store.pushes.get(tenant, [messageId]);
       if (push?.state !== "pending") return { changes: undefined, answer: false };
       const sent = { ...push, sentAtMs: this.#clock.nowMs() };
       return { changes: { tenant, pushes: [sent], events: [] }, answer: true };

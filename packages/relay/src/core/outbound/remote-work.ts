@@ -70,7 +70,7 @@ export class RemoteWork {
   async poll({ tenant, taskId }: Pick<RemoteTask, "tenant" | "taskId">, signal: AbortSignal): Promise<void> {
     const remote = await this.#store.remoteTasks.get(tenant, taskId);
     if (remote?.nextAtMs == null) return;
-    const ours = await this.#store.tasks.get(tenant, taskId);
+    const [ours] = await this.#store.tasks.get(tenant, [taskId]);
     if (ours === undefined) return this.#save(remote, OVER);
     if (isTerminal(ours.state) || ours.assignee !== remote.agentId) return this.#cancel(remote, ours, signal);
     try {

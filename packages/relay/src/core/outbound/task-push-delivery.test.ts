@@ -95,7 +95,7 @@ describe("an update that is pushed in 1.0", () => {
     await core.a2a.send(core.caller(), { message, configuration }, {});
     assert.deepEqual(await core.push(), []);
     const { afterN, nextAtMs } = await core.config(taskId);
-    const task = await core.store.tasks.get(DEFAULT_TENANT, taskId);
+    const [task] = await core.store.tasks.get(DEFAULT_TENANT, [taskId]);
     assert.deepEqual([afterN, nextAtMs], [task?.updateCount, null]);
     await core.works(taskId, "以后");
     await core.push();

@@ -111,7 +111,7 @@ export class TaskPushDelivery {
     const isDue = config?.state === "active" && (config.nextAtMs ?? ANY_TIME) <= this.#clock.nowMs();
     if (!isDue || signal.aborted) return "idle";
     const { update, n } = await this.#nextUpdate(config);
-    const task = await this.#store.tasks.get(tenant, taskId);
+    const [task] = await this.#store.tasks.get(tenant, [taskId]);
     if (task === undefined) return "idle";
     if (!(await this.#mayRead(config, task))) return this.#end(config, NO_PARTY);
     if (update === undefined) return this.#rest(configAtUpdate(config, task, n, this.#clock.nowMs()));
@@ -128,7 +128,7 @@ export class TaskPushDelivery {
     const isDelivered = outcome.kind === "delivered";
     return decideAndCommit(this.#store, async () => {
       const config = await this.#store.taskPushes.get(tenant, taskId, id);
-      const task = await this.#store.tasks.get(tenant, taskId);
+      const [task] = await this.#store.tasks.get(tenant, [taskId]);
       if (config === undefined || task === undefined || !isSameConfig(config, sent)) {
         return { changes: undefined, answer: { isDelivered, hasMore: false } };
       }

@@ -84,6 +84,14 @@ export interface ChainHead {
   readonly hash: string;
 }
 
+export interface Chain {
+  readonly head: ChainHead;
+  /** The last event that retention archived, or the genesis. */
+  readonly start: ChainHead;
+  /** The last event that the table has, whatever the head says. */
+  readonly lastSeq: number;
+}
+
 export interface EventFilter {
   readonly tenant: string;
   readonly afterSeq: number;
@@ -111,12 +119,9 @@ export interface RetirableMessage {
 
 export interface JournalStore {
   events(filter: EventFilter): Promise<EventPage>;
-  ofMessage(tenant: string, messageId: string): Promise<readonly EventRecord[]>;
-  head(tenant: string): Promise<ChainHead>;
-  /** The last event that retention archived, or the genesis. */
-  anchor(tenant: string): Promise<ChainHead>;
-  /** The last event that the table has, whatever the head says. */
-  lastSeq(tenant: string): Promise<number>;
+  /** In the order of the chain. */
+  ofMessages(tenant: string, messageIds: readonly string[]): Promise<readonly EventRecord[]>;
+  chain(tenant: string): Promise<Chain>;
 }
 
 /** What retention archives and removes. */

@@ -58,7 +58,8 @@ export interface ThreadPage {
 }
 
 export interface MessageStore {
-  get(tenant: string, id: string): Promise<MessageRecord | undefined>;
+  /** As many as ids, in their order. */
+  get(tenant: string, ids: readonly string[]): Promise<readonly (MessageRecord | undefined)[]>;
   sendKey(tenant: string, sender: AgentId, recipient: AgentId, key: string): Promise<SendKey | undefined>;
   /** The messages of a thread, in the order they were accepted, up to the first that does not fit. */
   thread(query: ThreadQuery): Promise<ThreadPage>;

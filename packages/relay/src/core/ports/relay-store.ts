@@ -1,5 +1,5 @@
 import type { AgentId } from "@a2a-relay/protocol";
-import type { TaskPushConfig, TaskPushKey, TaskPushStore } from "./task-pushes.ts";
+import type { DueTaskPush, TaskPushConfig, TaskPushKey, TaskPushStore } from "./task-pushes.ts";
 import type {
   CapabilityRecord,
   CapabilityStore,
@@ -17,6 +17,7 @@ import type { ArtifactRecord, CachedResult, TaskRecord, TaskStore, TaskUpdate } 
 import type { EndpointStore, PushAttempt, PushEndpoint, PushRecord, PushStore } from "./pushes.ts";
 import type { RemoteTask, RemoteTaskStore } from "./remote-tasks.ts";
 import type { ChangeFeed } from "./change-feed.ts";
+import type { SweepStore } from "./sweeps.ts";
 
 /**
  * What one act changes: plain data, decided by the core, written whole or not at all. Records that are
@@ -42,6 +43,8 @@ export interface Changes {
   readonly artifacts?: readonly ArtifactRecord[];
   /** Appended; the version of their task keeps their numbers apart. Wakes the followers of the task. */
   readonly taskUpdates?: readonly TaskUpdate[];
+  /** Makes the active push configurations of these tasks due, unless they have a due time, with a new version. */
+  readonly duePushes?: readonly DueTaskPush[];
   /** Put by key: the newest result wins. */
   readonly cachedResults?: readonly CachedResult[];
   readonly custodialKeys?: readonly CustodialKey[];
@@ -117,6 +120,7 @@ export interface RelayStore extends AsyncDisposable {
   readonly pushes: PushStore;
   readonly remoteTasks: RemoteTaskStore;
   readonly retention: RetentionStore;
+  readonly sweeps: SweepStore;
   readonly taskPushes: TaskPushStore;
   readonly tasks: TaskStore;
   readonly tenants: TenantStore;

@@ -174,7 +174,8 @@ export interface Said {
 export type A2aMembers = Readonly<Record<string, unknown>>;
 
 export interface TaskStore {
-  get(tenant: string, id: string): Promise<TaskRecord | undefined>;
+  /** As many as ids, in their order. */
+  get(tenant: string, ids: readonly string[]): Promise<readonly (TaskRecord | undefined)[]>;
   list(filter: TaskFilter): Promise<readonly TaskRecord[]>;
   /** Tasks with this client id of the agent (undefined: of all agents), asked for or worked on, newest first. */
   withClientId(
@@ -196,6 +197,4 @@ export interface TaskStore {
   /** In the order of their numbers. They are removed with their task. */
   updates(query: TaskUpdatesQuery): Promise<TaskUpdatesPage>;
   lastUpdates(query: LastTaskUpdatesQuery): Promise<TaskUpdatesPage>;
-  /** Unfinished tasks whose deadline has passed. */
-  overdue(nowMs: number, limit: number): Promise<readonly TaskRecord[]>;
 }

@@ -36,9 +36,10 @@ export class QueueView {
   /** Undefined when retention has removed the task. */
   async task({ delivery, message }: MailboxMessage): Promise<QueueTask | undefined> {
     const { tenant, taskId } = delivery;
-    const task = taskId === null ? undefined : await this.#store.tasks.get(tenant, taskId);
+    const task = taskId === null ? undefined : (await this.#store.tasks.get(tenant, [taskId]))[0];
     if (task === undefined) return undefined;
-    const parent = task.parentId === null ? undefined : await this.#store.tasks.get(tenant, task.parentId);
+    const parent =
+      task.parentId === null ? undefined : (await this.#store.tasks.get(tenant, [task.parentId]))[0];
     return toTask(messageOf(message), delivery, task, {
       sender: await this.#agents.view(tenant, task.requester),
       recipient: await this.#agents.view(tenant, task.assignee),
@@ -48,7 +49,7 @@ export class QueueView {
 
   async result({ delivery, message }: MailboxMessage): Promise<QueueTaskResult> {
     const { tenant, taskId } = delivery;
-    const task = taskId === null ? undefined : await this.#store.tasks.get(tenant, taskId);
+    const task = taskId === null ? undefined : (await this.#store.tasks.get(tenant, [taskId]))[0];
     const artifacts = task === undefined ? [] : await this.#store.tasks.artifacts(tenant, task.id);
     return toResult(messageOf(message), task, artifacts);
   }
@@ -117,7 +118,7 @@ export class QueueView {
     const views: View[] = [];
     let bytesLeft: number = LIMITS.answerBytesMax;
     for (const delivery of deliveries) {
-      const message = await this.#store.messages.get(delivery.tenant, delivery.messageId);
+      const [message] = await this.#store.messages.get(delivery.tenant, [delivery.messageId]);
       const viewed = message === undefined ? undefined : await view({ delivery, message });
       if (viewed === undefined) continue;
       bytesLeft -= bytesAsJson(viewed);

@@ -187,7 +187,7 @@ export class TaskQueueService {
     const { agent, message_id, lease_id } = parseAck(input);
     const { tenant } = principal;
     const reader = await this.#acting(principal, agent, "mailbox.settle");
-    const delivery = await this.#parts.store.deliveries.get(tenant, message_id);
+    const [delivery] = await this.#parts.store.deliveries.get(tenant, [message_id]);
     const isTheirs = reader === undefined || reader === delivery?.agentId;
     if (delivery === undefined || delivery.purpose !== "result" || !isTheirs) {
       throw new RelayError("not_found", `message_id: there is no result ${message_id}`);
@@ -298,7 +298,7 @@ export class TaskQueueService {
   }
 
   async #shownIdOf(tenant: string, taskId: string | null): Promise<string> {
-    const task = taskId === null ? undefined : await this.#parts.store.tasks.get(tenant, taskId);
+    const [task] = taskId === null ? [] : await this.#parts.store.tasks.get(tenant, [taskId]);
     return task === undefined ? (taskId ?? "") : shownId(task);
   }
 }

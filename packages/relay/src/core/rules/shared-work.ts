@@ -53,7 +53,7 @@ export async function releasedChanges(
   delivery: DeliveryRecord,
 ): Promise<readonly Partial<Changes>[]> {
   const { tenant, taskId, state } = delivery;
-  const task = taskId === null ? undefined : await store.tasks.get(tenant, taskId);
+  const task = taskId === null ? undefined : (await store.tasks.get(tenant, [taskId]))[0];
   if (state !== "held" || task === undefined || isTerminal(task.state) || task.resultKey === null) return [];
   const first = await store.tasks.unfinishedWithResultKey(tenant, task.resultKey);
   if (first?.id !== task.id) return [];

@@ -6,7 +6,7 @@ import { bytesAsJson } from "../mechanisms/stored-json.ts";
 /** A task after some steps, and the steps, to be written together. */
 export interface Told {
   readonly task: TaskRecord;
-  readonly changes: Pick<Changes, "taskUpdates">;
+  readonly changes: Pick<Changes, "taskUpdates" | "duePushes">;
 }
 
 /** Refused when the task has no room left for more than its end. */
@@ -24,7 +24,9 @@ export function tellEnd(task: TaskRecord, steps: readonly TaskStep[], nowMs: num
   });
   const updateCount = task.updateCount + steps.length;
   const updateBytes = task.updateBytes + bytesOf(steps);
-  return { task: { ...task, updateCount, updateBytes }, changes: { taskUpdates } };
+  // A reader of a push configuration that found nothing to send is refused, and reads again.
+  const duePushes = steps.length === 0 ? [] : [{ taskId, atMs: nowMs }];
+  return { task: { ...task, updateCount, updateBytes }, changes: { taskUpdates, duePushes } };
 }
 
 /** What was said, or nothing where nothing was. */

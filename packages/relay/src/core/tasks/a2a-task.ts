@@ -125,7 +125,7 @@ export class A2aTaskReader {
     messageId: string,
     role: A2aMessage["role"],
   ): Promise<A2aMessage | undefined> {
-    const record = await this.#store.messages.get(task.tenant, messageId);
+    const [record] = await this.#store.messages.get(task.tenant, [messageId]);
     return record === undefined ? undefined : a2aMessageOf(messageOf(record), role, task);
   }
 }

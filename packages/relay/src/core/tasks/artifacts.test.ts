@@ -32,9 +32,9 @@ describe("artifacts", () => {
   it("have one digest in the event of the end, and no events of their own", async () => {
     const { core, taskId } = await askedTask();
     await using _ = core;
-    const head = await core.store.journal.head("default");
+    const head = (await core.store.journal.chain("default")).head;
     await core.tasks.addArtifact(core.operator, taskId, { artifact: { artifactId: "a", parts: PARTS } });
-    assert.deepEqual(await core.store.journal.head("default"), head);
+    assert.deepEqual((await core.store.journal.chain("default")).head, head);
     await core.tasks.complete(core.operator, taskId, { artifacts: [{ artifactId: "b", parts: PARTS }] });
     const [event] = (await core.journal.events(core.operator, { type: "task.completed" })).events;
     assert.equal(event?.data["artifacts"], 2);

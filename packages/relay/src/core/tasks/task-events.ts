@@ -88,7 +88,7 @@ export class TaskEvents {
     taskId: string,
     afterSeq: number,
   ): Promise<PollResult<TaskEventsPage> & { readonly seq: number }> {
-    const task = await this.#parts.store.tasks.get(principal.tenant, taskId);
+    const [task] = await this.#parts.store.tasks.get(principal.tenant, [taskId]);
     const untilSeq = task === undefined ? 0 : await this.#untilSeq(principal, task);
     if (task === undefined || untilSeq <= afterSeq) {
       const page = { events: [], cursor: String(afterSeq) };

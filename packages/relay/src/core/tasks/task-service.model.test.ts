@@ -321,7 +321,7 @@ class History {
   }
 
   async #compareWork(work: ModelWork): Promise<void> {
-    const delivery = await this.#core.store.deliveries.get(DEFAULT_TENANT, work.id);
+    const [delivery] = await this.#core.store.deliveries.get(DEFAULT_TENANT, [work.id]);
     const state = delivery?.settledAtMs == null ? delivery?.state : "settled";
     assert.deepEqual([state, delivery?.leaseId ?? undefined], [work.state, work.leaseId]);
   }

@@ -187,8 +187,8 @@ export class Capabilities implements CapabilityStore {
   }
 
   async between(tenant: string, sender: AgentId, recipient: AgentId): Promise<PairAccess> {
-    const senderKey = this.#agents.findPublicKey(tenant, sender);
-    const recipientKey = this.#agents.findPublicKey(tenant, recipient);
+    const senderKey = this.#agents.findOwner(tenant, sender)?.publicKey ?? undefined;
+    const recipientKey = this.#agents.findOwner(tenant, recipient)?.publicKey ?? undefined;
     if (senderKey === undefined || recipientKey === undefined) {
       return { senderKey, recipientKey, permissions: [], consents: [] };
     }

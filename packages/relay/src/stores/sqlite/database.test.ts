@@ -20,6 +20,7 @@ import {
 } from "../../../testing/store-builders.ts";
 import type { RelayStore } from "../../core/ports/relay-store.ts";
 import { openSqliteStore } from "./sqlite-relay-store.ts";
+import { publicKeyOf } from "../../core/rules/agent-owner.ts";
 
 const FIRST = "0001-post-office.sql";
 const SECOND = "0002-trust.sql";
@@ -142,8 +143,8 @@ describe("migrations", () => {
       const found = await store.agents.get(TENANT, ZHIWEI);
       assert.equal(found?.agent.displayName, "知微");
       assert.deepEqual([found.agent.publicKey, found.agent.isCustodial], [null, false]);
-      assert.equal(await store.agents.publicKey(TENANT, ZHIWEI), undefined);
-      const task = await store.tasks.get(TENANT, "task");
+      assert.equal(await publicKeyOf(store, TENANT, ZHIWEI), undefined);
+      const [task] = await store.tasks.get(TENANT, ["task"]);
       assert.deepEqual([task?.subject, task?.clientId, task?.resultKey], ["翻译", null, null]);
       assert.deepEqual(await readIds(store), ["note", "request", "reply"]);
       assert.deepEqual(
@@ -173,7 +174,7 @@ describe("migrations", () => {
     await using store = await open(path);
     const key = await store.keys.get("key_一");
     assert.deepEqual([key?.agentId, key?.createdBy, key?.signingSecret], [ZHIWEI, "操作员", null]);
-    const note = await store.messages.get(TENANT, "note");
+    const [note] = await store.messages.get(TENANT, ["note"]);
     assert.ok(key && note);
     await commit(store, {
       keys: [{ ...key, signingSecret: "whsec_秘密" }],
@@ -189,7 +190,7 @@ describe("migrations", () => {
     writeThirdSchema(path);
     await using store = await open(path);
     const firstOf = async (id: string): Promise<unknown> =>
-      (await store.tasks.get(TENANT, id))?.firstMessageId;
+      (await store.tasks.get(TENANT, [id]))[0]?.firstMessageId;
     assert.deepEqual(
       [await firstOf("own"), await firstOf("chosen"), await firstOf("gone"), await firstOf("task")],
       ["msg_甲", "msg_丙", null, null],
@@ -211,11 +212,11 @@ describe("migrations", () => {
     await using store = await open(path);
     const { id } = await send(store);
     const seqsOf = async (messageId: string): Promise<readonly number[]> =>
-      (await store.journal.ofMessage(TENANT, messageId)).map(({ seq }) => seq);
+      (await store.journal.ofMessages(TENANT, [messageId])).map(({ seq }) => seq);
     assert.deepEqual([await seqsOf("note"), await seqsOf(id)], [[1], [2]]);
     await settle(store, "note");
     await store.retention.retireMessages(TENANT, ["note"], NOON_MS);
-    assert.equal(await store.messages.get(TENANT, "note"), undefined);
+    assert.equal((await store.messages.get(TENANT, ["note"]))[0], undefined);
     assert.deepEqual([await seqsOf("note"), await seqsOf(id)], [[1], [2]]);
   });
 

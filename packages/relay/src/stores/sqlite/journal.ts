@@ -1,5 +1,6 @@
 import { journalTopic, taskTopic } from "../../core/ports/change-feed.ts";
 import type {
+  Chain,
   ChainHead,
   EventDraft,
   EventFilter,
@@ -78,27 +79,21 @@ export class Journal implements JournalStore {
     return { events, lastSeq, hasMore: lastSeq < head };
   }
 
-  async ofMessage(tenant: string, messageId: string): Promise<readonly EventRecord[]> {
+  async ofMessages(tenant: string, messageIds: readonly string[]): Promise<readonly EventRecord[]> {
     const { first, last } = this.#keyRange(tenant);
-    const rows = [
+    const rows = messageIds.flatMap((messageId) => [
       ...this.#sql.acceptance.all(tenant, messageId),
       ...this.#sql.ofMessage.all(messageId, first, last),
-    ];
+    ]);
     return rows.map((row) => eventFromRow(tenant, row)).toSorted((a, b) => a.seq - b.seq);
   }
 
-  async head(tenant: string): Promise<ChainHead> {
-    return this.#state.chainHead(tenant);
-  }
-
-  async anchor(tenant: string): Promise<ChainHead> {
-    return this.#anchor(tenant);
-  }
-
-  async lastSeq(tenant: string): Promise<number> {
+  async chain(tenant: string): Promise<Chain> {
     const { first, last } = this.#keyRange(tenant);
+    const start = this.#anchor(tenant);
     const key = this.#sql.last.get(first, last)?.[0];
-    return typeof key === "number" ? key - first : this.#anchor(tenant).seq;
+    const lastSeq = typeof key === "number" ? key - first : start.seq;
+    return { head: this.#state.chainHead(tenant), start, lastSeq };
   }
 
   /** Retention removes events only from the beginning of the chain, so this stops at the first that must stay. */

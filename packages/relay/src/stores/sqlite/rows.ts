@@ -61,6 +61,11 @@ export function threadFrom(column: Row[number] | undefined, messageId: Row[numbe
   return (column === "" ? ownThreadId(messageId as string) : column) as string;
 }
 
+/** The one message that could have begun a thread of this name by itself. */
+export function beginnerOf(threadId: string): string | undefined {
+  return threadId.startsWith("thread_") ? `msg_${threadId.slice("thread_".length)}` : undefined;
+}
+
 /** SQLite finds the subject in a third of the time that it takes to read and parse the message. */
 export const SUBJECT_COLUMN = "m.json -> '$.subject'";
 

@@ -5,7 +5,7 @@ import { Capabilities, Keys, Tenants } from "./access.ts";
 import { Agents } from "./agents.ts";
 import { InProcessChangeFeed } from "./change-feed.ts";
 import { Checkpoints } from "./checkpoints.ts";
-import { ClashError, CommitQueue, type Engine } from "./commit-queue.ts";
+import { CommitQueue, type Engine } from "./commit-queue.ts";
 import {
   type DatabaseLock,
   type DatabaseOptions,
@@ -21,6 +21,7 @@ import { RemoteTasks } from "./remote-tasks.ts";
 import { Retention } from "./retention.ts";
 import { relayErrorFrom } from "./sqlite-error.ts";
 import { StoreState } from "./store-state.ts";
+import { Sweeps } from "./sweeps.ts";
 import { TaskPushes } from "./task-pushes.ts";
 import { Tasks } from "./tasks.ts";
 
@@ -91,15 +92,32 @@ class SqliteEngine implements Engine {
   }
 }
 
+interface StoreParts {
+  readonly agents: Agents;
+  readonly capabilities: Capabilities;
+  readonly deliveries: Deliveries;
+  readonly endpoints: Endpoints;
+  readonly journal: Journal;
+  readonly keys: Keys;
+  readonly messages: Messages;
+  readonly pushes: Pushes;
+  readonly remoteTasks: RemoteTasks;
+  readonly retention: Retention;
+  readonly sweeps: Sweeps;
+  readonly taskPushes: TaskPushes;
+  readonly tasks: Tasks;
+  readonly tenants: Tenants;
+}
+
 /** Everything a handle has for itself: statements, but no state. The engine holds what handles share. */
-function partsOn(engine: Engine) {
+function partsOn(engine: Engine): StoreParts {
   const agents = new Agents(engine);
   const messages = new Messages(engine);
   const journal = new Journal(engine);
   const parts = {
     agents,
     capabilities: new Capabilities(engine, agents),
-    deliveries: new Deliveries(engine, messages, journal),
+    deliveries: new Deliveries(engine, { messages, journal, apply: (changes) => apply(all, changes) }),
     endpoints: new Endpoints(engine),
     journal,
     keys: new Keys(engine),
@@ -110,10 +128,13 @@ function partsOn(engine: Engine) {
     tasks: new Tasks(engine),
     tenants: new Tenants(engine),
   };
-  return { ...parts, retention: new Retention(engine, parts) };
+  const all: StoreParts = {
+    ...parts,
+    retention: new Retention(engine, parts),
+    sweeps: new Sweeps(parts),
+  };
+  return all;
 }
-
-type StoreParts = ReturnType<typeof partsOn>;
 
 function storeOn(engine: SqliteEngine): RelayStore {
   const parts = partsOn(engine);
@@ -128,13 +149,8 @@ function storeOn(engine: SqliteEngine): RelayStore {
 }
 
 async function commit({ commits }: Engine, parts: StoreParts, changes: Changes): Promise<CommitOutcome> {
-  try {
-    await commits.submit(() => apply(parts, changes));
-    return { committed: true };
-  } catch (error) {
-    if (error instanceof ClashError) return { committed: false, clash: error.clash };
-    throw error;
-  }
+  const outcome = await commits.attempt(() => apply(parts, changes));
+  return outcome.committed ? { committed: true } : outcome;
 }
 
 function apply(parts: StoreParts, changes: Changes): void {
@@ -150,10 +166,8 @@ function apply(parts: StoreParts, changes: Changes): void {
   applyMessages(parts, changes, acceptances);
   for (const task of changes.tasks ?? []) tasks.put(task);
   for (const artifact of changes.artifacts ?? []) tasks.putArtifact(artifact);
-  for (const update of changes.taskUpdates ?? []) {
-    tasks.addUpdate(update);
-    taskPushes.makeDue(update);
-  }
+  for (const update of changes.taskUpdates ?? []) tasks.addUpdate(update);
+  for (const due of changes.duePushes ?? []) taskPushes.makeDue(changes.tenant, due);
   for (const result of changes.cachedResults ?? []) tasks.putCachedResult(result);
   for (const endpoint of changes.pushEndpoints ?? []) endpoints.put(endpoint, "wake");
   for (const endpoint of changes.pushProgress ?? []) endpoints.put(endpoint, "quiet");

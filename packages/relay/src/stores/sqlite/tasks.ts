@@ -17,10 +17,10 @@ import type {
   TaskUpdatesQuery,
   WholeTask,
 } from "../../core/ports/tasks.ts";
-import { beginnerOf } from "../../core/rules/own-thread.ts";
 import { ClashError, type Engine } from "./commit-queue.ts";
 import { prepareAll, type Row, type Statement, type Statements } from "./database.ts";
 import {
+  beginnerOf,
   oneOf,
   parseJson,
   parseNullableJson,
@@ -146,8 +146,8 @@ export class Tasks implements TaskStore {
     this.#sql = prepareAll(database, SQL);
   }
 
-  async get(tenant: string, id: string): Promise<TaskRecord | undefined> {
-    return this.find(tenant, id);
+  async get(tenant: string, ids: readonly string[]): Promise<readonly (TaskRecord | undefined)[]> {
+    return ids.map((id) => this.find(tenant, id));
   }
 
   async withArtifacts(tenant: string, id: string): Promise<WholeTask | undefined> {
@@ -164,7 +164,7 @@ export class Tasks implements TaskStore {
     return new Map(rows.map((row) => [row[0] as string, row[1] as number]));
   }
 
-  async overdue(nowMs: number, limit: number): Promise<readonly TaskRecord[]> {
+  findOverdue(nowMs: number, limit: number): readonly TaskRecord[] {
     return this.#sql.overdue.all(nowMs, limit).map((row) => taskFromRow(row));
   }
 

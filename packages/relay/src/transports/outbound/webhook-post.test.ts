@@ -89,8 +89,10 @@ describe("a webhook", () => {
       throw new OutboundFailure("aborted", "the connection ended");
     };
     assert.equal((await push())?.outcome.kind, "failed");
+    outside.receiver = outside.hanging;
+    const pushed = push();
     stopping.abort();
-    assert.equal(await push(), undefined);
+    assert.equal(await pushed, undefined);
   });
 });
 
