@@ -68,7 +68,7 @@ export async function startRelay(config: RelayConfig, overrides: RelayOverrides 
   let grpcPort: number | undefined;
   const publicUrl = (): string => config.publicUrl ?? url;
   const grpcUrl = (): string | undefined => grpcUrlOf(publicUrl(), grpcPort);
-  const identity = loadIdentity(config.dataDirectory);
+  const identity = await loadIdentity(store.keys, config.dataDirectory);
   const egress = new EgressPolicy(config.egressAllow);
   const client = stack.use(new GuardedOutbound({ policy: egress }));
   const outbound = new HttpOutbound(client, clock, { ...config, userAgent: `a2a-relay/${VERSION}` });
