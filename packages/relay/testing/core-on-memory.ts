@@ -8,7 +8,7 @@ import {
   operatorOf,
   type OperatorPrincipal,
 } from "../src/core/access/principal.ts";
-import type { Archive } from "../src/core/ports/archive.ts";
+import type { Anchors, Archive } from "../src/core/ports/archive.ts";
 import { EgressPolicy } from "../src/core/rules/egress-policy.ts";
 import type { HttpClient } from "../src/transports/egress/http-client.ts";
 import type { Randomness } from "../src/core/ports/ids.ts";
@@ -67,6 +67,8 @@ export interface CoreOnMemory extends RelayCore, AsyncDisposable {
   readonly operator: OperatorPrincipal;
   readonly lulu: AgentPrincipal;
   readonly zhiwei: AgentPrincipal;
+  /** Another core on the same store, as a second relay has: its own caches, mutexes and ids. */
+  beside(own?: { readonly anchors: Anchors }): RelayCore;
   /** Sends a note from lulu to zhiwei, or what is said instead. */
   send(message?: Partial<MessageInput>): Promise<SendResult>;
   /** All available messages of the agent, without marking them. */
@@ -83,6 +85,16 @@ export interface Leased {
   readonly attempt: number;
 }
 
+export function openMemoryStore(): Promise<RelayStore> {
+  return openSqliteStore({
+    path: ":memory:",
+    checkpointPages: 1_000,
+    onFatal: (reason) => {
+      throw reason;
+    },
+  });
+}
+
 /** `outside` stands for everybody else's servers; without it they are called for real. */
 export async function coreOnMemory(
   settings: Partial<CoreSettings> = {},
@@ -91,21 +103,19 @@ export async function coreOnMemory(
   const clock = new FakeClock();
   const archive = new MemoryArchive();
   const anchors = new MemoryAnchors();
-  const store = await openSqliteStore({
-    path: ":memory:",
-    checkpointPages: 1_000,
-    onFatal: (reason) => {
-      throw reason;
-    },
-  });
+  const store = await openMemoryStore();
   const randomness: Randomness = (bytes) => void randomFillSync(bytes);
-  const ids = new TimeOrderedIds(clock, randomness);
   const identity = signingKey(newKeyPair().privateKey);
   const egress = new EgressPolicy(["127.0.0.0/8"]);
   const guarded = new GuardedOutbound({ policy: egress });
   const outbound = new HttpOutbound(outside ?? guarded, clock, OUTBOUND);
-  const parts = { store, clock, ids, randomness, identity, archive, anchors, egress, outbound };
-  const core = createCore(parts, { ...SETTINGS, ...settings });
+  const parts = { store, clock, randomness, identity, archive, anchors, egress, outbound };
+  const newCore: CoreOnMemory["beside"] = (own = { anchors }) =>
+    createCore(
+      { ...parts, ...own, ids: new TimeOrderedIds(clock, randomness) },
+      { ...SETTINGS, ...settings },
+    );
+  const core = newCore();
   const operator = operatorOf(DEFAULT_TENANT);
   await core.agents.register(operator, { agent_id: LULU, aliases: ["lulu"] });
   await core.agents.register(operator, { agent_id: ZHIWEI, aliases: ["zhiwei"] });
@@ -119,6 +129,7 @@ export async function coreOnMemory(
     operator,
     lulu: agentOf(DEFAULT_TENANT, LULU),
     zhiwei: agentOf(DEFAULT_TENANT, ZHIWEI),
+    beside: newCore,
     ...shorthands(core, operator),
     [Symbol.asyncDispose]: async () => {
       await guarded[Symbol.asyncDispose]();

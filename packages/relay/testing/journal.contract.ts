@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import type { Anchor } from "../src/core/ports/archive.ts";
 import type { RelayStore } from "../src/core/ports/relay-store.ts";
 import type { EventDraft, EventFilter, EventPage, EventType } from "../src/core/ports/journal.ts";
 import { eventHash, GENESIS } from "../src/core/rules/event.ts";
@@ -13,6 +14,7 @@ import {
   lease,
   LULU,
   type OpenStore,
+  OTHER_TENANT,
   send,
   settle,
   TENANT,
@@ -258,6 +260,24 @@ export function describeJournal(open: OpenStore): void {
       await commit(store, { events: [anEvent()] });
       await assertChainHolds(store);
       assert.equal((await store.journal.chain(TENANT)).head.seq, 3);
+    });
+
+    it("notes the newest anchor of each tenant, without an event", async () => {
+      await using store = await open();
+      const anchor = (seq: number, tenant = TENANT): Anchor => ({
+        tenant,
+        seq,
+        hash: String(seq).padStart(64, "0"),
+        atMs: NOON_MS + seq,
+      });
+      assert.equal(await store.journal.newestAnchor(TENANT), undefined);
+      await send(store);
+      const head = await store.journal.chain(TENANT);
+      for (const seq of [2, 7, 5]) await commit(store, { anchors: [anchor(seq)] });
+      await store.commit({ tenant: OTHER_TENANT, events: [], anchors: [anchor(1, OTHER_TENANT)] });
+      assert.deepEqual(await store.journal.newestAnchor(TENANT), anchor(7));
+      assert.deepEqual(await store.journal.newestAnchor(OTHER_TENANT), anchor(1, OTHER_TENANT));
+      assert.deepEqual(await store.journal.chain(TENANT), head);
     });
   });
 }

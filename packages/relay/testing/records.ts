@@ -60,6 +60,7 @@ export function aTask(said: Partial<TaskRecord> = {}): TaskRecord {
     subject: "hello",
     clientId: null,
     resultKey: null,
+    isWaiting: false,
     parentId: null,
     deadlineMs: null,
     statusText: null,

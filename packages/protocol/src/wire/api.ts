@@ -277,6 +277,8 @@ export interface VerifyResponse {
   readonly head: string;
   /** The latest anchor outside the log; absent before the first one. */
   readonly anchor?: AnchorView;
+  /** The newest anchor of any relay on this store, where this relay's directory has none as new. It proves nothing. */
+  readonly anchor_elsewhere?: AnchorView;
   readonly problem?: string;
 }
 

@@ -69,7 +69,7 @@ export async function startRelay(config: RelayConfig, overrides: RelayOverrides 
   let grpc: RunningGrpc | undefined = undefined;
   const publicUrl = (): string => config.publicUrl ?? url;
   const grpcUrl = (): string | undefined => grpcUrlOf(publicUrl(), grpc?.port);
-  const identity = loadIdentity(config.dataDirectory);
+  const identity = await loadIdentity(store.keys, config.dataDirectory);
   const egress = new EgressPolicy(config.egressAllow);
   const client = stack.use(new GuardedOutbound({ policy: egress }));
   const userAgent = `a2a-relay/${VERSION}`;

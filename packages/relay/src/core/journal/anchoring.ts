@@ -11,12 +11,14 @@ const STEP_ANCHORS = 200;
 
 /**
  * Writes the head of each chain to the anchors. It stops for a chain that does not contain the last anchor's event:
- * a new anchor would hide the damage.
+ * a new anchor would hide the damage. Each relay compares with its own anchors alone; the store only notes which is the
+ * newest of all, because an editor of the log could edit that too.
  */
 export class Anchoring {
   readonly #store: RelayStore;
   readonly #anchors: Anchors;
   readonly #clock: Clock;
+  /** Reading the newest anchors and adding to them is one step for the file of this process. */
   readonly #mutex: KeyedMutex;
 
   constructor(parts: { readonly store: RelayStore; readonly anchors: Anchors; readonly clock: Clock }) {
@@ -51,6 +53,9 @@ export class Anchoring {
         else problems.push(`tenant ${tenant}: ${problem}`);
       }
       if (due.length > 0) await this.#anchors.keep(due);
+      await Promise.all(
+        due.map((anchor) => this.#store.commit({ tenant: anchor.tenant, events: [], anchors: [anchor] })),
+      );
       if (problems.length > 0) throw new RelayError("internal", problems.join("; "));
     });
   }

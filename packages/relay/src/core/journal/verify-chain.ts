@@ -1,4 +1,4 @@
-import { formatInstant, type VerifyResponse } from "@a2a-relay/protocol";
+import { type AnchorView, formatInstant, type VerifyResponse } from "@a2a-relay/protocol";
 import type { Anchor, Anchors } from "../ports/archive.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
@@ -28,7 +28,18 @@ export async function verifyChain(parts: VerifyParts, tenant: string): Promise<V
   const walk = new ChainWalk(parts.store, tenant, start);
   const problem = await walkToEnd(walk, parts, tenant);
   const anchored = await verifyAnchors(parts, tenant, start);
-  return walk.report(problem ?? anchored.problem, anchored.latest);
+  const newest = await parts.store.journal.newestAnchor(tenant);
+  return {
+    ...walk.report(problem ?? anchored.problem),
+    ...(anchored.latest === undefined ? {} : { anchor: viewAnchor(anchored.latest) }),
+    ...(newest === undefined || newest.seq <= (anchored.latest?.seq ?? 0)
+      ? {}
+      : { anchor_elsewhere: viewAnchor(newest) }),
+  };
+}
+
+function viewAnchor({ seq, hash, atMs }: Anchor): AnchorView {
+  return { seq, hash, at: formatInstant(atMs) };
 }
 
 async function walkToEnd(
@@ -77,7 +88,7 @@ class ChainWalk {
     this.reached = start;
   }
 
-  report(problem: string | undefined, anchor: Anchor | undefined): VerifyResponse {
+  report(problem: string | undefined): VerifyResponse {
     return {
       ok: problem === undefined,
       events: this.reached.seq - this.#start.seq,
@@ -85,9 +96,6 @@ class ChainWalk {
       first_seq: this.#start.seq + 1,
       last_seq: this.reached.seq,
       head: this.reached.hash,
-      ...(anchor === undefined
-        ? {}
-        : { anchor: { seq: anchor.seq, hash: anchor.hash, at: formatInstant(anchor.atMs) } }),
       ...(problem === undefined ? {} : { problem }),
     };
   }

@@ -3,7 +3,8 @@ import { joinedKey } from "./joined-key.ts";
 
 /**
  * One mutex per key, for callers of this process that change the same record: each reads what the one before it wrote,
- * so that they do not clash. The queue is never longer than the number of open requests.
+ * so that they do not clash. It only saves retries: versions keep the records right, also against other relays on the
+ * same store. The queue is never longer than the number of open requests.
  */
 export class KeyedMutex {
   readonly #clock: Clock;

@@ -2,7 +2,6 @@ import { LIMITS, type MessageResponse, parseRecordId, type PushView, RelayError 
 import { type Principal, speaksFor } from "../access/principal.ts";
 import { receiptsOf } from "../journal/event-view.ts";
 import { viewDelivery } from "../mailboxes/delivery-view.ts";
-import { KeyedMutex } from "../mechanisms/keyed-mutex.ts";
 import { viewPush } from "../outbound/push-view.ts";
 import type { MessageRecord } from "../ports/messages.ts";
 import type { SendResult } from "./decide-send.ts";
@@ -14,8 +13,8 @@ import { messageOf } from "../mechanisms/stored-json.ts";
 export class MessageService {
   readonly #parts: SendParts;
 
-  constructor(parts: Omit<SendParts, "settings" | "sharedWorkMutex">, settings: SendSettings) {
-    this.#parts = { ...parts, settings, sharedWorkMutex: new KeyedMutex(parts.clock) };
+  constructor(parts: Omit<SendParts, "settings">, settings: SendSettings) {
+    this.#parts = { ...parts, settings };
   }
 
   send(principal: Principal, input: unknown, options: SendOptions = {}): Promise<SendResult> {

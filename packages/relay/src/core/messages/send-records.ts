@@ -101,7 +101,7 @@ async function loadSameWork(
 ): Promise<Pick<SendRecords, "resultKey" | "cached" | "running">> {
   const { draft, sender, recipient, task } = asked;
   const makesTask = task === undefined && (draft.kind === "request" || draft.kind === "handoff");
-  const key = idempotencyKeyOf(draft);
+  const key = draft.idempotencyKey?.trim() ?? "";
   if (!makesTask || draft.duplicateSafety !== "idempotent" || key === "") {
     return { resultKey: undefined, cached: undefined, running: undefined };
   }
@@ -112,12 +112,8 @@ async function loadSameWork(
     taskKindOf(draft.given) ?? draft.body,
     key,
   ]);
+  // In this order: a task that ends between the two reads has its result cached.
+  const running = await store.tasks.unfinishedWithResultKey(tenant, resultKey);
   const cached = await store.tasks.cachedResult(tenant, resultKey, clock.nowMs());
-  const running =
-    cached === undefined ? await store.tasks.unfinishedWithResultKey(tenant, resultKey) : undefined;
   return { resultKey, cached, running };
-}
-
-export function idempotencyKeyOf({ idempotencyKey }: MessageDraft): string {
-  return idempotencyKey?.trim() ?? "";
 }

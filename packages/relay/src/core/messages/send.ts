@@ -23,7 +23,7 @@ import {
   sendKeyOf,
   type TaskNaming,
 } from "./message-draft.ts";
-import { idempotencyKeyOf, loadRecords } from "./send-records.ts";
+import { loadRecords } from "./send-records.ts";
 import { answerDigest, answerState } from "./task-effect.ts";
 import { messageOf } from "../mechanisms/stored-json.ts";
 
@@ -37,8 +37,6 @@ export interface SendParts {
   readonly remoteAgents: RemoteAgents;
   /** By the agent whose counted capability is spent. */
   readonly capabilityMutex: KeyedMutex;
-  /** By the key of idempotent work: of two concurrent requests, the second must see the first. */
-  readonly sharedWorkMutex: KeyedMutex;
   readonly settings: SendSettings;
 }
 
@@ -86,7 +84,7 @@ export async function sendAddressed(
   principal: Principal,
   message: AddressedMessage,
 ): Promise<SendResult> {
-  const { draft, options, sender, recipient } = message;
+  const { draft, options, recipient } = message;
   const { tenant } = principal;
   if (draft.kind === "heartbeat" && options.nonce !== undefined) {
     // Before the presence is renewed: a replayed heartbeat must not renew it.
@@ -100,10 +98,7 @@ export async function sendAddressed(
     // Also with an answer that changes nothing else.
     return { changes: combine(tenant, [changes ?? {}, { nonces: [options.nonce] }]), answer };
   };
-  const commit = (): Promise<SendResult> =>
-    decideAndCommit(parts.store, decide, parts.capabilityMutex.at(tenant, recipient));
-  if (draft.duplicateSafety !== "idempotent") return commit();
-  return parts.sharedWorkMutex.at(tenant, sender, recipient, idempotencyKeyOf(draft))(commit);
+  return decideAndCommit(parts.store, decide, parts.capabilityMutex.at(tenant, recipient));
 }
 
 async function commitNonce(store: RelayStore, changes: Changes): Promise<void> {

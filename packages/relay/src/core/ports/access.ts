@@ -141,6 +141,11 @@ export interface KeyStore {
   get(id: string): Promise<KeyRecord | undefined>;
   /** Revoked and expired ones too, by id. */
   list(filter: KeyFilter): Promise<readonly KeyRecord[]>;
+  /**
+   * The private key with which all relays on this store sign, as PKCS #8, DER, in base64. The store keeps `candidate` if
+   * it has none yet; every later caller gets the kept one.
+   */
+  identity(candidate: string): Promise<string>;
 }
 
 export interface TenantStore {

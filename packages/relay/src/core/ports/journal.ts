@@ -1,3 +1,4 @@
+import type { Anchor } from "./archive.ts";
 import type { StoredJson } from "./stored-json.ts";
 
 export const EVENT_TYPES = [
@@ -122,6 +123,8 @@ export interface JournalStore {
   /** In the order of the chain. */
   ofMessages(tenant: string, messageIds: readonly string[]): Promise<readonly EventRecord[]>;
   chain(tenant: string): Promise<Chain>;
+  /** The newest anchor that any relay on this store has kept outside it. */
+  newestAnchor(tenant: string): Promise<Anchor | undefined>;
 }
 
 /** What retention archives and removes. */

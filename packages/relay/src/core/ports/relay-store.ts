@@ -10,6 +10,7 @@ import type {
   UsedNonce,
 } from "./access.ts";
 import type { AgentRecord, AgentStore, CustodialKey } from "./agents.ts";
+import type { Anchor } from "./archive.ts";
 import type { EventDraft, JournalStore, RetentionStore } from "./journal.ts";
 import type { DeliveryRecord, DeliveryStore } from "./deliveries.ts";
 import type { MessageRecord, MessageStore, SendKey } from "./messages.ts";
@@ -37,7 +38,10 @@ export interface Changes {
    * deliveries never are.
    */
   readonly room?: readonly MailboxRoom[];
-  /** Version 0 is new. */
+  /**
+   * Version 0 is new. Of the unfinished tasks with one result key, one at most does not wait: a second one is a clash,
+   * and so is a new one that waits for no other.
+   */
   readonly tasks?: readonly TaskRecord[];
   /** Put by id: an artifact that exists is replaced and keeps its position. */
   readonly artifacts?: readonly ArtifactRecord[];
@@ -68,6 +72,8 @@ export interface Changes {
   readonly forgottenTaskPushes?: readonly TaskPushKey[];
   /** Version 0 is new. Wakes the watchers of remote tasks for those with an answer. */
   readonly remoteTasks?: readonly RemoteTask[];
+  /** Kept outside the store already. Put by tenant: the newest wins. */
+  readonly anchors?: readonly Anchor[];
   /** A nonce that exists is a clash. */
   readonly nonces?: readonly UsedNonce[];
 }
@@ -91,6 +97,7 @@ export type Clash =
   | "push"
   | "push_endpoint"
   | "remote_task"
+  | "result_key"
   | "send_key"
   | "task"
   | "task_client_id"

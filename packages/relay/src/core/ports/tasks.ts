@@ -15,6 +15,8 @@ export interface TaskRecord {
   readonly clientId: string | null;
   /** The key that caches an `ok` result for later tasks; null for work that is not idempotent. */
   readonly resultKey: string | null;
+  /** It is held until the unfinished task that does the same work is over. */
+  readonly isWaiting: boolean;
   readonly parentId: string | null;
   readonly deadlineMs: number | null;
   readonly statusText: string | null;
@@ -183,7 +185,7 @@ export interface TaskStore {
     agentId: AgentId | undefined,
     clientId: string,
   ): Promise<readonly TaskRecord[]>;
-  /** The oldest unfinished task whose result will be cached under this key. */
+  /** The unfinished task with this key that does the work; where all of them wait, the oldest. */
   unfinishedWithResultKey(tenant: string, resultKey: string): Promise<TaskRecord | undefined>;
   cachedResult(tenant: string, resultKey: string, nowMs: number): Promise<CachedResult | undefined>;
   /** In the order in which they were first put. */

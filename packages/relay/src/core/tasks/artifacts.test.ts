@@ -108,6 +108,20 @@ describe("artifacts", () => {
     assert.equal((await tasks.get(operator, taskId)).artifacts[0]?.parts.length, 65);
   });
 
+  it("may come over two relays at once, and every piece stays", async () => {
+    const { core, taskId } = await askedTask();
+    await using _ = core;
+    const relays = [core, core.beside()];
+    const artifact = { artifactId: "n0", parts: PARTS };
+    await core.tasks.addArtifact(core.operator, taskId, { artifact });
+    const appended = { artifact, append: true };
+    const adding = Array.from({ length: 16 }, () =>
+      relays.map(({ tasks }) => tasks.addArtifact(core.operator, taskId, appended)),
+    );
+    await Promise.all(adding.flat());
+    assert.equal((await core.tasks.get(core.operator, taskId)).artifacts[0]?.parts.length, 33);
+  });
+
   it("do not keep out a reply that ends the task while many of them come", async () => {
     const { core, taskId, requestId } = await askedTask();
     await using _ = core;

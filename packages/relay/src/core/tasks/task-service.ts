@@ -68,7 +68,7 @@ export class TaskService {
   readonly #parts: TaskParts;
   readonly #events: TaskEvents;
   readonly #messageTtlMs: number;
-  /** Serialises the changes of one task, so that only other rooms and processes clash with them. */
+  /** Saves retries: of the changes of one task, only those of other rooms and relays clash with each other. */
   readonly #taskMutex: KeyedMutex;
 
   constructor(parts: TaskParts, settings: TaskSettings) {

@@ -11,6 +11,7 @@ import type {
 import { ClashError, type CommitQueue, type Engine } from "./commit-queue.ts";
 import { prepareAll, type Row, type Statements } from "./database.ts";
 import { parseJson, parseNullableJson } from "./rows.ts";
+import type { StoreState } from "./store-state.ts";
 
 /** Agents that one answer lists for a name: enough for an error message to offer candidates. */
 const NAMED_AGENTS_MAX = 100;
@@ -84,23 +85,15 @@ const SQL = {
     on conflict do update set last_seen_at_ms = max(last_seen_at_ms, excluded.last_seen_at_ms)`,
 };
 
-interface Sighting {
-  readonly tenant: string;
-  readonly agentId: AgentId;
-  readonly seenAtMs: number;
-}
-
 /** Agents, their names, and when each was last seen. */
 export class Agents implements AgentStore {
+  readonly #state: StoreState;
   readonly #commits: CommitQueue;
   readonly #sql: Statements<typeof SQL>;
-  /** Sightings that are not on disk yet. Every request is one, so they are written together. */
-  readonly #sightings = new Map<string, Sighting>();
-  /** By tenant and text, as read; emptied when any agent changes. Reading them each time costs a send 20 %. */
-  readonly #namesByText = new Map<string, readonly AgentName[]>();
   #presenceTimer: NodeJS.Timeout | undefined;
 
-  constructor({ database, commits }: Engine) {
+  constructor({ database, state, commits }: Engine) {
+    this.#state = state;
     this.#commits = commits;
     this.#sql = prepareAll(database, SQL);
   }
@@ -140,9 +133,8 @@ export class Agents implements AgentStore {
   /** Reads see a sighting at once; the disk gets it after `PRESENCE_DELAY_MS`. */
   async touch(tenant: string, agentId: AgentId, seenAtMs: number): Promise<void> {
     const key = sightingKey(tenant, agentId);
-    if ((this.#sightings.get(key)?.seenAtMs ?? -1) < seenAtMs) {
-      this.#sightings.set(key, { tenant, agentId, seenAtMs });
-    }
+    const { sightings } = this.#state;
+    if ((sightings.get(key)?.seenAtMs ?? -1) < seenAtMs) sightings.set(key, { tenant, agentId, seenAtMs });
     this.#presenceTimer ??= setTimeout(() => void this.savePresence(), PRESENCE_DELAY_MS).unref();
   }
 
@@ -150,7 +142,7 @@ export class Agents implements AgentStore {
   async savePresence(): Promise<void> {
     clearTimeout(this.#presenceTimer);
     this.#presenceTimer = undefined;
-    const sightings = [...this.#sightings];
+    const sightings = [...this.#state.sightings];
     const save = (): void => {
       for (const [, { tenant, agentId, seenAtMs }] of sightings) {
         this.#sql.savePresence.run(tenant, agentId, seenAtMs);
@@ -162,7 +154,7 @@ export class Agents implements AgentStore {
       return;
     }
     for (const [key, sighting] of sightings) {
-      if (this.#sightings.get(key) === sighting) this.#sightings.delete(key);
+      if (this.#state.sightings.get(key) === sighting) this.#state.sightings.delete(key);
     }
   }
 
@@ -179,7 +171,7 @@ export class Agents implements AgentStore {
   }
 
   put(agent: AgentRecord): void {
-    this.#namesByText.clear();
+    this.#state.namesByText.clear();
     this.#assertKeyIsFree(agent);
     const values = [
       agent.displayName,
@@ -216,11 +208,12 @@ export class Agents implements AgentStore {
 
   #named(tenant: string, name: string): readonly AgentName[] {
     const key = `${tenant}\n${name}`;
-    const known = this.#namesByText.get(key);
+    const { namesByText } = this.#state;
+    const known = namesByText.get(key);
     if (known !== undefined) return known;
     const names = this.#sql.named.all(tenant, name).map((row) => nameFromRow(row));
-    if (this.#namesByText.size >= NAMES_MAX) this.#namesByText.clear();
-    this.#namesByText.set(key, names);
+    if (namesByText.size >= NAMES_MAX) namesByText.clear();
+    namesByText.set(key, names);
     return names;
   }
 
@@ -242,7 +235,7 @@ export class Agents implements AgentStore {
 
   #withSighting(row: Row): AgentWithPresence {
     const { agent, lastSeenAtMs } = agentFromRow(row);
-    const seenAtMs = this.#sightings.get(sightingKey(agent.tenant, agent.id))?.seenAtMs ?? null;
+    const seenAtMs = this.#state.sightings.get(sightingKey(agent.tenant, agent.id))?.seenAtMs ?? null;
     if (seenAtMs === null || lastSeenAtMs === null) return { agent, lastSeenAtMs: seenAtMs ?? lastSeenAtMs };
     return { agent, lastSeenAtMs: Math.max(seenAtMs, lastSeenAtMs) };
   }

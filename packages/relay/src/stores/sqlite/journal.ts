@@ -1,3 +1,4 @@
+import type { Anchor } from "../../core/ports/archive.ts";
 import { journalTopic, taskTopic } from "../../core/ports/change-feed.ts";
 import type {
   Chain,
@@ -45,6 +46,11 @@ const SQL = {
   saveAnchor: `
     insert into chain_anchor (tenant, seq, hash) values (?, ?, ?)
     on conflict do update set seq = excluded.seq, hash = excluded.hash where excluded.seq > seq`,
+  newestAnchor: "select seq, hash, at_ms from anchor where tenant = ?",
+  putAnchor: `
+    insert into anchor (tenant, seq, hash, at_ms) values (?, ?, ?, ?)
+    on conflict do update set seq = excluded.seq, hash = excluded.hash, at_ms = excluded.at_ms
+    where excluded.at_ms >= at_ms`,
   remove: "delete from event where rowid > ? and rowid <= ?",
 };
 
@@ -88,6 +94,12 @@ export class Journal implements JournalStore {
     return rows.map((row) => eventFromRow(tenant, row)).toSorted((a, b) => a.seq - b.seq);
   }
 
+  async newestAnchor(tenant: string): Promise<Anchor | undefined> {
+    const row = this.#sql.newestAnchor.get(tenant);
+    if (row === undefined) return undefined;
+    return { tenant, seq: row[0] as number, hash: row[1] as string, atMs: row[2] as number };
+  }
+
   async chain(tenant: string): Promise<Chain> {
     const { first, last } = this.#keyRange(tenant);
     const start = this.#anchor(tenant);
@@ -109,6 +121,10 @@ export class Journal implements JournalStore {
     this.#sql.saveAnchor.run(tenant, anchor.seq, anchor.hash);
     // Stays within the tenant's keys, whatever the anchor says.
     this.#sql.remove.run(first, Math.min(first + anchor.seq, last));
+  }
+
+  putAnchor({ tenant, seq, hash, atMs }: Anchor): void {
+    this.#sql.putAnchor.run(tenant, seq, hash, atMs);
   }
 
   /** The keys that the events of these changes will have by which new messages are accepted, by message id. */

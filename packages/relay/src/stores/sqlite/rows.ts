@@ -158,7 +158,7 @@ export function deliveryFromRow(row: Row, offset = 0): DeliveryRecord {
 export const TASK_COLUMNS = `tenant, id, requester, assignee, state, thread_id, message_id, subject, client_id,
   result_key, parent_id, deadline_ms, status_text, result_status, result_message_id, result_digest,
   handoffs_json, first_message_id, asked_of, plain, update_count, update_bytes, created_at_ms, updated_at_ms,
-  version`;
+  waiting, version`;
 
 export function taskFromRow(row: Row): TaskRecord {
   return {
@@ -186,7 +186,8 @@ export function taskFromRow(row: Row): TaskRecord {
     updateBytes: row[21] as number,
     createdAtMs: row[22] as number,
     updatedAtMs: row[23] as number,
-    version: row[24] as number,
+    isWaiting: row[24] === 1,
+    version: row[25] as number,
   };
 }
 

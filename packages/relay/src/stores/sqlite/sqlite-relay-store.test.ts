@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import {
+  chmodSync,
   copyFileSync,
   existsSync,
   mkdirSync,
@@ -159,6 +160,16 @@ describe("the SQLite store", () => {
       }
       assert.ok(!existsSync(`${path}-wal`));
       if (process.platform !== "win32") assert.equal(statSync(path).mode & 0o777, 0o600);
+    });
+
+    it("closes a file to others that was restored with another mode", async () => {
+      if (process.platform === "win32") return;
+      const path = newPath();
+      await (await open(path))[Symbol.asyncDispose]();
+      chmodSync(path, 0o644);
+      await using store = await open(path);
+      await send(store);
+      for (const file of [path, `${path}-wal`]) assert.equal(statSync(file).mode & 0o777, 0o600);
     });
 
     it("has nothing left in its file of what ended keys signed with", async () => {

@@ -41,9 +41,19 @@ const PROBE = `
  * that says what to do, when the file cannot be used.
  */
 export async function openSqliteStore(options: SqliteStoreOptions): Promise<RelayStore> {
+  const [store] = await openSqliteHandles(options, 1);
+  return store as RelayStore;
+}
+
+/** Several handles on one database, as several relays have. The last one that is closed closes the database. */
+export async function openSqliteHandles(
+  options: SqliteStoreOptions,
+  count: number,
+): Promise<readonly RelayStore[]> {
   const opened = openDatabase(options);
   try {
-    return storeOn(new SqliteEngine(opened, options));
+    const engine = new SqliteEngine(opened, options, count);
+    return Array.from({ length: count }, () => storeOn(engine));
   } catch (error) {
     opened.database.close();
     opened.lock?.[Symbol.dispose]();
@@ -58,9 +68,11 @@ class SqliteEngine implements Engine {
   readonly feed = new InProcessChangeFeed();
   readonly #lock: DatabaseLock | undefined;
   readonly #checkpoints: Checkpoints | undefined;
+  #handles: number;
   #failed = false;
 
-  constructor({ database, lock }: OpenDatabase, options: SqliteStoreOptions) {
+  constructor({ database, lock }: OpenDatabase, options: SqliteStoreOptions, handles: number) {
+    this.#handles = handles;
     this.database = database;
     this.state = new StoreState(database);
     this.#lock = lock;
@@ -79,8 +91,13 @@ class SqliteEngine implements Engine {
     });
   }
 
-  /** Runs the queued writes and leaves one file without a log. After a disk failure it leaves the files alone. */
+  /**
+   * Called once for each handle; the last call runs the queued writes and leaves one file without a log. After a disk
+   * failure it leaves the files alone.
+   */
   async close(lastWrite: Promise<void>): Promise<void> {
+    this.#handles -= 1;
+    if (this.#handles > 0) return lastWrite;
     if (!this.database.isOpen || this.#failed) return;
     this.commits.close(new RelayError("unavailable", "the store is closed"));
     await lastWrite;
@@ -139,12 +156,13 @@ function partsOn(engine: Engine): StoreParts {
 function storeOn(engine: SqliteEngine): RelayStore {
   const parts = partsOn(engine);
   const probe = new Statement(engine.database, PROBE);
+  let closed: Promise<void> | undefined;
   return {
     ...parts,
     feed: engine.feed,
     commit: (changes) => commit(engine, parts, changes),
     probe: async (nowMs) => void (await engine.commits.submit(() => probe.run(nowMs))),
-    [Symbol.asyncDispose]: () => engine.close(parts.agents.savePresence()),
+    [Symbol.asyncDispose]: () => (closed ??= engine.close(parts.agents.savePresence())),
   };
 }
 
@@ -176,6 +194,7 @@ function apply(parts: StoreParts, changes: Changes): void {
   for (const task of changes.remoteTasks ?? []) parts.remoteTasks.put(task);
   for (const key of changes.forgottenTaskPushes ?? []) taskPushes.remove(key);
   for (const config of changes.taskPushes ?? []) taskPushes.put(config);
+  for (const anchor of changes.anchors ?? []) journal.putAnchor(anchor);
   journal.append(changes.tenant, changes.events, acceptances);
 }
 
