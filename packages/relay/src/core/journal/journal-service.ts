@@ -4,7 +4,6 @@ import {
   type EventsResponse,
   formatInstant,
   LIMITS,
-  type Message,
   parseRecordId,
   quote,
   RelayError,
@@ -30,6 +29,7 @@ import type { WaitOptions } from "../mechanisms/wait-options.ts";
 import { EVENT_TYPES, type EventFilter, type EventPage } from "../ports/journal.ts";
 import { viewEvent } from "./event-view.ts";
 import { verifyChain } from "./verify-chain.ts";
+import { messageOf } from "../mechanisms/stored-json.ts";
 import { agentsNamed } from "../rules/agent-names.ts";
 
 export interface JournalParts {
@@ -167,7 +167,7 @@ export class JournalService {
     });
     if (page.messages.length === 0) throw new RelayError("not_found", `there is no thread ${threadId}`);
     const messages = page.messages.map(({ message, delivery }) => ({
-      ...(JSON.parse(message.json) as Message),
+      ...messageOf(message),
       ...(delivery === undefined ? {} : { delivery_state: delivery.state }),
     }));
     return { thread_id: threadId, messages, truncated: page.hasMore };

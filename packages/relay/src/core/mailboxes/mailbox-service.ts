@@ -159,6 +159,11 @@ export class MailboxService {
     return followMailbox(this.#parts, this.#settings, { principal, agentId, query }, waiting);
   }
 
+  /** For a reader that asks for no messages yet. */
+  async authorizeReader(principal: Principal, agent: string): Promise<void> {
+    await this.#mailboxOf(principal, agent, "mailbox.read");
+  }
+
   async lease(
     principal: Principal,
     agent: string,
@@ -267,7 +272,6 @@ export class MailboxService {
     const request = parseFail(input);
     const agentId = await this.#mailboxOf(principal, agent, "mailbox.settle");
     const { tenant } = principal;
-    const spendExclusively = this.#capabilityMutex.at(tenant, agentId);
     const decide = async (): Promise<Decision<Pick<MessageResponse, "delivery">>> => {
       const nowMs = this.#clock.nowMs();
       const defaults = { ids: this.#ids, nowMs, messageTtlMs: this.#settings.messageTtlMs };
@@ -279,7 +283,7 @@ export class MailboxService {
       const changes = await undeliveredChanges(this.#store, defaults, dead, by);
       return { changes: combine(tenant, [pass, ...changes]), answer: { delivery: viewDelivery(dead) } };
     };
-    return decideAndCommit(this.#store, decide, spendExclusively);
+    return decideAndCommit(this.#store, decide, this.#capabilityMutex.at(tenant, agentId));
   }
 
   async #mailboxOf(principal: Principal, agent: string, verb: Verb): Promise<AgentId> {

@@ -1,4 +1,5 @@
 import type { Anchor } from "./archive.ts";
+import type { StoredJson } from "./stored-json.ts";
 
 export const EVENT_TYPES = [
   "access.denied",
@@ -69,7 +70,7 @@ export const NO_SUBJECT = { agentId: null, messageId: null, taskId: null, thread
 export interface EventRecord extends Omit<EventDraft, "data"> {
   readonly tenant: string;
   readonly seq: number;
-  readonly dataJson: string;
+  readonly dataJson: StoredJson;
   /** The hash of the event before, so that a page of events can be checked by itself. */
   readonly previousHash: string;
   readonly hash: string;

@@ -11,6 +11,7 @@ import type {
   JournalStore,
 } from "../../core/ports/journal.ts";
 import type { Changes } from "../../core/ports/relay-store.ts";
+import type { StoredJson } from "../../core/ports/stored-json.ts";
 import { GENESIS, sealEvent } from "../../core/rules/event.ts";
 import type { Engine } from "./commit-queue.ts";
 import { prepareAll, type Row, type Statements } from "./database.ts";
@@ -202,7 +203,7 @@ function eventFromRow(tenant: string, row: Row): EventRecord {
     messageId: (row[5] ?? row[11]) as string | null,
     taskId: row[6] as string | null,
     threadId: row[7] as string | null,
-    dataJson: row[8] as string,
+    dataJson: row[8] as StoredJson,
     previousHash: Buffer.from(row[9] as Uint8Array).toString("hex"),
     hash: Buffer.from(row[10] as Uint8Array).toString("hex"),
   };

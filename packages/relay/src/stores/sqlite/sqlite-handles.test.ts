@@ -12,15 +12,12 @@ import {
   TENANT,
 } from "../../../testing/store-builders.ts";
 import type { RelayStore } from "../../core/ports/relay-store.ts";
+import { agentsNamed } from "../../core/rules/agent-names.ts";
 import { openSqliteHandles } from "./sqlite-relay-store.ts";
 
 interface TwoHandles extends AsyncDisposable {
   readonly one: RelayStore;
   readonly two: RelayStore;
-}
-
-async function idsOf(store: RelayStore, name: string): Promise<readonly string[]> {
-  return (await store.agents.named(TENANT, name)).map(({ agentId }) => agentId);
 }
 
 async function openTwo(): Promise<TwoHandles> {
@@ -36,12 +33,12 @@ describe("two handles on one SQLite database", () => {
     await using both = await openTwo();
     const { one, two } = both;
     const agent = aNewAgent({ aliases: ["别名"] });
-    assert.deepEqual(await idsOf(two, "别名"), []);
+    assert.deepEqual(await agentsNamed(two, TENANT, "别名"), []);
     await commit(one, { agents: [agent] });
-    assert.deepEqual(await idsOf(two, "别名"), [agent.id]);
-    assert.deepEqual(await idsOf(one, "别名"), [agent.id]);
+    assert.deepEqual(await agentsNamed(two, TENANT, "别名"), [agent.id]);
+    assert.deepEqual(await agentsNamed(one, TENANT, "别名"), [agent.id]);
     await commit(two, { agents: [{ ...agent, aliases: ["新名"], version: 1 }] });
-    assert.deepEqual(await idsOf(one, "别名"), []);
+    assert.deepEqual(await agentsNamed(one, TENANT, "别名"), []);
   });
 
   it("forget the names of a registration that failed in the same batch", async () => {
@@ -57,7 +54,7 @@ describe("two handles on one SQLite database", () => {
       clashOf(two, { room: [{ agentId: agent.id, openMax: 9 }] }),
     ]);
     assert.deepEqual([clash, missing], ["message_id", "agent"]);
-    assert.deepEqual(await idsOf(one, agent.id), []);
+    assert.deepEqual(await agentsNamed(one, TENANT, agent.id), []);
   });
 
   it("see an agent that the other has seen", async () => {

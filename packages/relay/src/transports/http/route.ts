@@ -2,6 +2,7 @@ import type { RelayError } from "@a2a-relay/protocol";
 import type { WebSocket } from "@fastify/websocket";
 import type { TSchema } from "typebox";
 import type { Principal } from "../../core/access/principal.ts";
+import type { Gateway } from "../gateway/gateway.ts";
 import type { EventStream, StreamHost } from "./event-stream.ts";
 
 export const JSON_TYPE = "application/json; charset=utf-8";
@@ -94,7 +95,12 @@ export interface SocketRoute extends RouteDescription {
 
 /** An accepted caller of a socket route. The server disposes of it when the upgrade fails. */
 export interface SocketSession extends Disposable {
-  run(socket: WebSocket, host: StreamHost): void;
+  run(socket: WebSocket, host: SocketHost): void;
+}
+
+/** What a socket needs of the server. */
+export interface SocketHost extends StreamHost {
+  readonly gateway: Pick<Gateway, "readmit">;
 }
 
 interface RouteDescription {

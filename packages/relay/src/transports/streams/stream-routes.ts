@@ -96,8 +96,7 @@ export function socketRoutes(
         const agent = param(call, "agent_id");
         const ended = new AbortController();
         stopping.addEventListener("abort", () => ended.abort(), { once: true });
-        // A quiet socket needs the same permission.
-        if (quiet) await core.mailboxes.read(principal, agent, { peek: true, limit: 1 });
+        if (quiet) await core.mailboxes.authorizeReader(principal, agent);
         const pages = quiet ? undefined : await core.mailboxes.follow(principal, agent, query, ended);
         const { since = "0", notice: isNotice = false } = query;
         const session = { principal, agent, pages, isNotice, since, ended, stopping };
