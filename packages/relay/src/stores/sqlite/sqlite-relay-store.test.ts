@@ -50,9 +50,7 @@ import { agentsNamed } from "../../core/rules/agent-names.ts";
 const STORE_PROCESS = join(import.meta.dirname, "../../../testing/store-process.ts");
 const directory = mkdtempSync(join(tmpdir(), "a2a-relay-store-"));
 
-function newPath(): string {
-  return join(directory, newId("store"), "relay.db");
-}
+const newPath = (): string => join(directory, newId("store"), "relay.db");
 
 function open(path: string, said: Partial<SqliteStoreOptions> = {}): Promise<RelayStore> {
   return openSqliteStore({
