@@ -4,14 +4,12 @@ import {
   type AckResponse,
   type AgentId,
   FailRequestSchema,
+  isTerminal,
   type ItemResult,
   type LeaseRef,
-  type LeaseRequest,
   LeaseRequestSchema,
   type LeaseResponse,
-  isTerminal,
   LIMITS,
-  type MailboxRead,
   MailboxReadSchema,
   type MailboxResponse,
   type MailboxStreamQuery,
@@ -23,8 +21,8 @@ import {
   type ReleaseResponse,
   RenewRequestSchema,
   type RenewResponse,
+  type Verb,
 } from "@a2a-relay/protocol";
-import type { Verb } from "../ports/access.ts";
 import type { RespondDemand } from "../access/capability-demand.ts";
 import type { CapabilityGate } from "../access/capability-gate.ts";
 import type { Guard } from "../access/guard.ts";
@@ -133,7 +131,7 @@ export class MailboxService {
     input: unknown,
     waiting: WaitOptions = {},
   ): Promise<MailboxResponse> {
-    const query = parseRead(input) as MailboxRead;
+    const query = parseRead(input);
     const agentId = await this.#mailboxOf(principal, agent, "mailbox.read");
     const { tenant } = principal;
     const afterPosition = parseCursor(query.since, "since");
@@ -167,7 +165,7 @@ export class MailboxService {
     input: unknown,
     taking: LeaseOptions = {},
   ): Promise<LeaseResponse> {
-    const request = parseLease(input) as LeaseRequest;
+    const request = parseLease(input);
     const agentId = await this.#mailboxOf(principal, agent, "mailbox.settle");
     const wanted = {
       purpose: undefined,
