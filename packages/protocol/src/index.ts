@@ -2,6 +2,7 @@
  * What both ends of a wire agree on. Each folder may import those below it; a2a/ and wire/ do not import each other:
  *
  * a2a/     A2A 1.0 as JSON, and the dialects that older agents and clients use
+ * operations/  the native operations: route, schemas, permission and repetition of each; start at operations.ts
  * wire/    requests and answers of the HTTP API, of streams and sockets, and of the task queue
  * model/   agents, messages, deliveries, tasks, pushes
  * base/    limits, errors, text and shared schemas
@@ -19,6 +20,10 @@ export * from "./model/message.ts";
 export * from "./model/part.ts";
 export * from "./model/push.ts";
 export * from "./model/task.ts";
+export * from "./operations/a2a-endpoints.ts";
+export * from "./operations/example-ids.ts";
+export * from "./operations/operation.ts";
+export * from "./operations/operations.ts";
 export * from "./wire/access.ts";
 export * from "./wire/answers.ts";
 export * from "./wire/repair.ts";

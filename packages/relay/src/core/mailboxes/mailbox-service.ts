@@ -4,6 +4,7 @@ import {
   type AckResponse,
   type AgentId,
   FailRequestSchema,
+  type FailResponse,
   isTerminal,
   type ItemResult,
   type LeaseRef,
@@ -14,7 +15,6 @@ import {
   type MailboxResponse,
   type MailboxStreamQuery,
   MailboxStreamQuerySchema,
-  type MessageResponse,
   RelayError,
   type ReleaseRequest,
   ReleaseRequestSchema,
@@ -259,16 +259,12 @@ export class MailboxService {
   }
 
   /** The message cannot be done: it is dead, and its sender is told why. */
-  async fail(
-    principal: Principal,
-    agent: string,
-    input: unknown,
-  ): Promise<Pick<MessageResponse, "delivery">> {
+  async fail(principal: Principal, agent: string, input: unknown): Promise<FailResponse> {
     const request = parseFail(input);
     const agentId = await this.#mailboxOf(principal, agent, "mailbox.settle");
     const { tenant } = principal;
     const spendExclusively = this.#capabilityMutex.at(tenant, agentId);
-    const decide = async (): Promise<Decision<Pick<MessageResponse, "delivery">>> => {
+    const decide = async (): Promise<Decision<FailResponse>> => {
       const nowMs = this.#clock.nowMs();
       const defaults = { ids: this.#ids, nowMs, messageTtlMs: this.#settings.messageTtlMs };
       const delivery = await this.#changes.deliveryIn(tenant, agentId, request.message_id);

@@ -22,7 +22,7 @@ Machine-readable: <a href="/openapi.json">openapi.json</a>.</p><nav>${links}</na
 
 function routeBlock(route: Route): string {
   const answers = Object.entries(route.answers)
-    .map(([status, text]) => `<li><b>${status}</b> ${escape(text)}</li>`)
+    .map(([status, { description }]) => `<li><b>${status}</b> ${escape(description)}</li>`)
     .join("");
   return `<details><summary><span class="method ${route.method}">${route.method}</span>
 <code>${escape(route.path)}</code> <span>${escape(route.summary)}</span></summary>
