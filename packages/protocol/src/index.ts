@@ -24,6 +24,7 @@ export * from "./operations/a2a-endpoints.ts";
 export * from "./operations/example-ids.ts";
 export * from "./operations/operation.ts";
 export * from "./operations/operations.ts";
+export * from "./operations/socket-operations.ts";
 export * from "./wire/access.ts";
 export * from "./wire/answers.ts";
 export * from "./wire/repair.ts";

@@ -1,6 +1,6 @@
 import { type Static, Type } from "typebox";
 import { LIMITS } from "../base/limits.ts";
-import { type Frozen, instantSchema } from "../base/schema.ts";
+import { type Frozen, instantSchema, openObject } from "../base/schema.ts";
 import { PUSH_MODES } from "./push.ts";
 
 const name = Type.String({ minLength: 1, maxLength: LIMITS.idCharsMax });
@@ -20,6 +20,9 @@ export type AgentCard = Readonly<Record<string, unknown>>;
 export const AgentCardSchema = Type.Unsafe<AgentCard>(
   Type.Object({}, { additionalProperties: true, title: "AgentCard" }),
 );
+
+/** A card as the relay serves it to callers. */
+export const ServedCardSchema = openObject({ name: Type.String() }, "ServedCard");
 
 /**
  * Proves that the caller holds the private key: an Ed25519 signature over the lines

@@ -1,6 +1,7 @@
 import { Type } from "typebox";
 import { LIMITS } from "../base/limits.ts";
 import { openObject } from "../base/schema.ts";
+import { AgentCardSchema } from "../model/agent.ts";
 import { EXAMPLE_IDS } from "./example-ids.ts";
 import { named, type OperationEntries, type OperationEntry } from "./operation.ts";
 import { AGENT_ERRORS, cardAnswers, SEND_ERRORS } from "./shared.ts";
@@ -119,14 +120,11 @@ const relayCard = <const Path extends OperationEntry["path"]>(path: Path) =>
     example: {},
   }) as const;
 
-const agentCard = <const Path extends OperationEntry["path"]>(
-  path: Path,
-  summary = "The agent's A2A card, with the relay's interfaces in front",
-) =>
+const agentCard = <const Path extends OperationEntry["path"]>(path: Path) =>
   ({
     ...card,
     path,
-    summary,
+    summary: "The agent's A2A card, with the relay's interfaces in front",
     open: "unless-keyed",
     verbs: ["agents.read"],
     errors: AGENT_ERRORS,
@@ -148,7 +146,11 @@ const agentCards = {
   currentAtEndpoint: agentCard("/agents/{id}/a2a/.well-known/agent-card.json"),
   oldAtEndpoint: agentCard("/agents/{id}/a2a/.well-known/agent.json"),
   legacyAtEndpoint: agentCard("/agents/{id}/a2a/.well-known/a2a-agent-card"),
-  written: agentCard("/agents/{id}/card", "The agent's card as its owner wrote it"),
+  written: {
+    ...agentCard("/agents/{id}/card"),
+    summary: "The agent's card as its owner wrote it",
+    answers: { ...cardAnswers, 200: { description: "The card", schema: AgentCardSchema } },
+  },
 } as const satisfies OperationEntries;
 
 /** The A2A endpoints and cards: routes of the relay whose requests A2A defines. */

@@ -117,18 +117,24 @@ export type AnswerOf<Entry extends Pick<Operation, "answers">> = Frozen<
   }[keyof Entry["answers"]]
 >;
 
-export type BodyOf<Entry extends Operation> = Entry["body"] extends TSchema
-  ? Static<Entry["body"]>
-  : undefined;
-
-export type QueryOf<Entry extends Operation> = Entry["query"] extends TObject
-  ? Static<Entry["query"]>
-  : undefined;
-
 /** The names in a path. */
 export type ParamsOf<Path extends string> = Path extends `${string}{${infer Name}}${infer Rest}`
   ? Name | ParamsOf<Rest>
   : never;
+
+/** What a call of the operation consists of. */
+export type RequestOf<Entry extends Operation> = ([ParamsOf<Entry["path"]>] extends [never]
+  ? unknown
+  : { readonly params: Readonly<Record<ParamsOf<Entry["path"]>, string>> }) &
+  (Entry extends { readonly query: infer Query extends TObject }
+    ? { readonly query?: Static<Query> }
+    : unknown) &
+  (Entry extends { readonly body: infer Body extends TSchema } ? { readonly body: Static<Body> } : unknown);
+
+/** Whether a call with this body may be repeated. */
+export function repeatOf({ repeat }: Operation, body: unknown): Repeat {
+  return typeof repeat === "function" ? repeat(body as never) : repeat;
+}
 
 const ANY: readonly RelayErrorCode[] = ["invalid_argument", "resource_exhausted", "unavailable", "internal"];
 const KEYED: readonly RelayErrorCode[] = ["unauthenticated", "permission_denied"];

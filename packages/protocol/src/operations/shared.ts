@@ -1,6 +1,6 @@
 import { Type } from "typebox";
 import type { RelayErrorCode } from "../base/relay-error.ts";
-import { AgentCardSchema } from "../model/agent.ts";
+import { ServedCardSchema } from "../model/agent.ts";
 
 /** Requests that name an agent by id, alias or display name. */
 export const AGENT_ERRORS = ["unknown_agent", "ambiguous_agent"] as const satisfies readonly RelayErrorCode[];
@@ -25,9 +25,9 @@ export const SEND_ERRORS = [
 /** For operations over the whole store: the first one on a large relay is slow. */
 export const SLOW_MS_MAX = 10 * 60_000;
 
-/** An agent's A2A card. */
+/** An A2A card. */
 export const cardAnswers = {
-  200: { description: "The card", schema: AgentCardSchema },
+  200: { description: "The card", schema: ServedCardSchema },
   304: { description: "The caller has the current card" },
 } as const;
 

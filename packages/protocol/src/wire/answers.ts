@@ -9,7 +9,8 @@ import { TaskSummarySchema, TaskTreeViewSchema, TaskViewSchema } from "../model/
 
 /*
  * The bodies of answers. Their objects do not forbid further members: a client reads the answers of newer relays too.
- * A test forbids them, so that each schema is complete.
+ * A test forbids them, so that each schema is complete. A member that is added later is optional, because the client
+ * requires the others of older relays too.
  */
 
 export const RegisterResponseSchema = Type.Object({
@@ -28,8 +29,8 @@ export const RegisterResponseSchema = Type.Object({
 export type RegisterResponse = Frozen<Static<typeof RegisterResponseSchema>>;
 
 export const AgentsResponseSchema = Type.Object({
-  items: Type.Array(AgentViewSchema),
   agents: Type.Array(AgentViewSchema),
+  items: Type.Array(AgentViewSchema),
   total: Type.Integer(),
   pageToken: Type.Optional(Type.String()),
 });

@@ -1,14 +1,5 @@
 import { type Static, Type } from "typebox";
-import type {
-  AckResponse,
-  BatchResponse,
-  FailResponse,
-  LeaseResponse,
-  MailboxItem,
-  ReleaseResponse,
-  RenewResponse,
-  SendResponse,
-} from "./answers.ts";
+import type { MailboxItem } from "./answers.ts";
 import { exactly, type Frozen, instantSchema, membersSchema } from "../base/schema.ts";
 import { LIMITS } from "../base/limits.ts";
 import type { ErrorBody } from "../base/relay-error.ts";
@@ -92,7 +83,7 @@ export const TaskEventsResponseSchema = Type.Object({
 });
 export type TaskEventsResponse = Frozen<Static<typeof TaskEventsResponseSchema>>;
 
-/** The requests of a socket; `input` is the body of the route of the same name. */
+/** The requests of a socket. */
 export const SOCKET_VERBS = ["send", "send_batch", "lease", "renew", "release", "ack", "fail"] as const;
 export type SocketVerb = (typeof SOCKET_VERBS)[number];
 
@@ -105,17 +96,6 @@ export interface SocketRequest {
   readonly id: string;
   readonly verb: SocketVerb;
   readonly input?: unknown;
-}
-
-/** The answer to each verb: the body of its route. */
-export interface SocketAnswers {
-  readonly send: SendResponse;
-  readonly send_batch: BatchResponse;
-  readonly lease: LeaseResponse;
-  readonly renew: RenewResponse;
-  readonly release: ReleaseResponse;
-  readonly ack: AckResponse;
-  readonly fail: FailResponse;
 }
 
 /** The frames that a relay sends over a socket, each one JSON text. */

@@ -60,7 +60,7 @@ function writerFor(call: OpenCall, dialect: CardDialect): CardWriter {
   return (card) => A2A_DIALECTS[version].writeCard(card);
 }
 
-function cardAnswer(call: OpenCall, { card, changedAtMs }: ServedCard, write: CardWriter): Answer<AgentCard> {
+function cardAnswer(call: OpenCall, { card, changedAtMs }: ServedCard, write: CardWriter): Answer<never> {
   const json = JSON.stringify(write(card));
   const etag = `"${createHash("sha256").update(json).digest("base64url")}"`;
   // A card that needed a key must not be cached for others.

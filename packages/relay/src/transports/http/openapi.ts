@@ -69,7 +69,9 @@ class SharedSchemas {
   }
 
   #members(schema: Json): Json {
-    return Object.fromEntries(Object.entries(schema).map(([key, value]) => [key, this.#value(key, value)]));
+    // An own id would become the base of the references inside.
+    const members = Object.entries(schema).filter(([key]) => key !== "$id");
+    return Object.fromEntries(members.map(([key, value]) => [key, this.#value(key, value)]));
   }
 
   #value(key: string, value: unknown): unknown {
