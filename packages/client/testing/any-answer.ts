@@ -2,7 +2,10 @@ import { operations, operationsIn } from "@a2a-relay/protocol";
 
 const REQUIRED = operationsIn(operations)
   .flatMap(({ answers }) => Object.values(answers))
-  .flatMap(({ schema }) => (schema as { readonly required?: readonly string[] } | undefined)?.required ?? []);
+  .flatMap(
+    ({ schema = {} }: { readonly schema?: { readonly required?: readonly string[] } }) =>
+      schema.required ?? [],
+  );
 
 /** An answer with the members that all operations require. */
 export const ANY_ANSWER: Readonly<Record<string, unknown>> = Object.fromEntries(

@@ -4,14 +4,14 @@ const id = (number: number): string => `019e06ea-0000-7000-8000-${String(number)
 export const EXAMPLE_IDS = {
   agent: "lulu@laptop",
   peer: "zhiwei@studio",
-  /** Its messages are pushed. */
+  /** Has a push endpoint. */
   pushed: "kames@desk",
   /** A request from the peer to the agent, leased by the agent, with its task. */
   message: id(1),
   task: id(2),
   thread: id(3),
   lease: id(4),
-  /** The answer to an earlier request of the peer, leased by the peer. */
+  /** The result of an earlier request of the agent to the peer, leased by the agent. */
   result: id(5),
   resultLease: id(6),
   queueTask: "review-12",

@@ -78,7 +78,10 @@ export const messages = {
     example: {
       body: {
         id: "signed-1",
+        from: agent,
         to: peer,
+        thread_id: "pr-12",
+        created_at: "2026-05-08T08:30:00Z",
         body: "PR 12 is merged",
         key_id: signingKey,
         nonce: "TjGQfpyt5DcXDKVLxcpkFo",

@@ -44,7 +44,7 @@ export const queueTasks = {
     answers: { 200: { description: "a2a_task_queued", schema: QueueTaskAcceptedSchema } },
     errors: SEND_ERRORS,
     repeat: "with_key",
-    example: { body: { id: queueTask, sender: peer, recipient: agent, intent_text: "请看 PR 12" } },
+    example: { body: { id: queueTask, sender: agent, recipient: peer, intent_text: "请看 PR 12" } },
   },
   take: {
     method: "GET",
@@ -117,7 +117,7 @@ export const queueResults = {
     answers: { 200: { description: "a2a_result_opt", schema: QueueResultOptionSchema } },
     errors: AGENT_ERRORS,
     repeat: "if_not_done",
-    example: { query: { agent: peer } },
+    example: { query: { agent } },
   },
   next: {
     method: "POST",
@@ -132,7 +132,7 @@ export const queueResults = {
     errors: AGENT_ERRORS,
     // A result that taking acknowledged is lost with the reply.
     repeat: ({ ack }: ResultNext): Repeat => (ack === "now" ? "if_not_done" : "always"),
-    example: { body: { agent: peer } },
+    example: { body: { agent } },
   },
   acknowledge: {
     method: "POST",
@@ -145,7 +145,7 @@ export const queueResults = {
     answers: { 200: { description: "a2a_result_acked", schema: QueueResultAckedSchema } },
     errors: [...AGENT_ERRORS, ...WORK_ERRORS],
     repeat: "always",
-    example: { body: { agent: peer, message_id: result, lease_id: resultLease } },
+    example: { body: { agent, message_id: result, lease_id: resultLease } },
   },
   recent: {
     method: "GET",
@@ -157,7 +157,7 @@ export const queueResults = {
     answers: { 200: { description: "a2a_results", schema: QueueResultsSchema } },
     errors: AGENT_ERRORS,
     repeat: "always",
-    example: { query: { agent: peer } },
+    example: { query: { agent } },
   },
 } as const satisfies OperationEntries;
 
