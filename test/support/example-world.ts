@@ -73,7 +73,7 @@ export class ExampleWorld implements AsyncDisposable {
       result: result.message_id,
       resultLease: result.lease_id,
       queueTask: `${EXAMPLE_IDS.queueTask}-${this.#count}`,
-      key: String((await this.#made("/keys", { agent_id: agent }))["key_id"]),
+      key: String((await this.#made("/keys", { agent_id: agent, verbs: ["mailbox.read"] }))["key_id"]),
       signingKey: String(signing["key_id"]),
       capability: String(
         (await this.#made("/capabilities/grant", { subject: agent, action: `a2a.send.${peer}` }))["id"],

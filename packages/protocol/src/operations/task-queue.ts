@@ -110,7 +110,7 @@ export const queueResults = {
     path: "/a2a/results/next",
     tag,
     summary: "Drain the oldest result; with ack=explicit it comes back unless it is acknowledged",
-    verbs: ["mailbox.settle"],
+    verbs: ["mailbox.read", "mailbox.settle"],
     query: ResultNextSchema,
     waits: true,
     drains: true,
