@@ -3,6 +3,7 @@ import {
   HEARTBEAT_HEADER,
   type Operation,
   operations,
+  pathOf,
   quote,
   RelayError,
   type Repeat,
@@ -73,8 +74,8 @@ export class HttpExchange {
     );
   }
 
-  urlOf({ path }: Operation, { params, query }: AddressParts): string {
-    return this.#options.url + pathOf(path, params) + queryString(query);
+  urlOf(operation: Operation, { params = {}, query }: AddressParts): string {
+    return this.#options.url + pathOf(operation, params, encodeSegment) + queryString(query);
   }
 
   async #exchange(operation: Operation, call: Call, options: CallOptions): Promise<unknown> {
@@ -188,11 +189,7 @@ function waitMsOf({ waits = false, durationMsMax = 0 }: Operation, { query, body
   return waits ? waitMs : durationMsMax;
 }
 
-function pathOf(path: string, params: AddressParts["params"] = {}): string {
-  return path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeSegment(params[name]));
-}
-
-function encodeSegment(segment: string | undefined): string {
+function encodeSegment(segment: string): string {
   // The URL parser resolves dots even after encoding, so they would silently call another route.
   if (typeof segment === "string" && segment.isWellFormed() && !["", ".", ".."].includes(segment)) {
     return encodeURIComponent(segment);

@@ -122,6 +122,16 @@ export type ParamsOf<Path extends string> = Path extends `${string}{${infer Name
   ? Name | ParamsOf<Rest>
   : never;
 
+/** The path with its parameters, each written by `encode` as one segment. */
+export function pathOf<Entry extends Pick<Operation, "path">>(
+  { path }: Entry,
+  params: Readonly<Record<ParamsOf<Entry["path"]>, string>>,
+  encode: (value: string) => string = encodeURIComponent,
+): string {
+  const values: Readonly<Record<string, string>> = params;
+  return path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encode(values[name] ?? ""));
+}
+
 /** What a call of the operation consists of. */
 export type RequestOf<Entry extends Operation> = ([ParamsOf<Entry["path"]>] extends [never]
   ? unknown
