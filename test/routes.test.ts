@@ -3,17 +3,17 @@ import { describe, it } from "node:test";
 import { a2aEndpoints, operations, operationsIn } from "@a2a-relay/protocol";
 import { assertNone, lineOf, sources } from "./support/tree.ts";
 
-/** The operation table is the only place that writes the path of a route. */
+/** Only the operation table writes the path of a route. */
 
 const TABLE = "packages/protocol/src/operations/";
-/** Callers of A2A agents write paths that A2A defines, and some of them look like ours. */
+/** Callers of A2A agents write paths that A2A defines, and some of them equal ours. */
 const A2A_CALLERS = /^packages\/(?:protocol|client)\/src\/a2a\/|^packages\/relay\/src\/core\/outbound\//;
 
 const ALL = [...operationsIn(operations), ...operationsIn(a2aEndpoints)];
 const PATHS = ALL.map(({ path }) => path.split("/").slice(1)).filter(([first]) => first !== "");
 
 describe("the path of a route", () => {
-  it("stands in the operation table alone, not as a text or a list of segments elsewhere", () => {
+  it("stands in the operation table alone, not as a text or a list of segments in another source", () => {
     const others = [...sources].filter(([path]) => !path.startsWith(TABLE) && !A2A_CALLERS.test(path));
     assertNone(others.flatMap(([path, text]) => routesIn(text).map((found) => `${path}:${found}`)));
   });
@@ -33,7 +33,7 @@ describe("the path of a route", () => {
     const harmless = [
       "// GET /agents lists all",
       '"GET /agents lists all"',
-      '"/home/agents"',
+      '"/list/agents"',
       'const KINDS = ["message", "task"];',
       'import { agents } from "../agents/agents.ts";',
       'path.startsWith("/a2a/")',

@@ -1,11 +1,12 @@
 /*
- * What both ends of a wire agree on. Each folder may import those below it; a2a/ and wire/ do not import each other:
+ * What both ends of a wire agree on. Each folder may import those below it, but operations/ and a2a/ do not import
+ * each other, nor do a2a/ and wire/:
  *
- * a2a/     A2A 1.0 as JSON, and the dialects that older agents and clients use
- * operations/  the native operations: route, schemas, permission and repetition of each; start at operations.ts
- * wire/    requests and answers of the HTTP API, of streams and sockets, and of the task queue
- * model/   agents, messages, deliveries, tasks, pushes
- * base/    limits, errors, text and shared schemas
+ * operations/   every route of the relay: its path, schemas, errors and permission; start at operations.ts
+ * a2a/          A2A 1.0 as JSON, and the dialects that older agents and clients use
+ * wire/         requests and answers of the HTTP API, of streams and sockets, and of the task queue
+ * model/        agents, messages, deliveries, tasks, pushes
+ * base/         limits, errors, text and shared schemas
  */
 
 export * from "./a2a/index.ts";

@@ -71,7 +71,7 @@ import { LiveClient } from "./live-client.ts";
 import { TaskQueueClient } from "./task-queue-client.ts";
 
 /**
- * The relay's HTTP API, one method for each route. Answers are those of the protocol package; a body with only one
+ * The relay's HTTP API, one method for each operation. Answers are those of the protocol package; a body with only one
  * agent or one task is returned as that agent or task.
  *
  * Every failure is a RelayError with a code of the closed list; only an aborted `signal` rejects with its own reason.
