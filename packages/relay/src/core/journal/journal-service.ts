@@ -1,5 +1,4 @@
 import {
-  type EventsQuery,
   EventsQuerySchema,
   type EventsResponse,
   formatInstant,
@@ -8,7 +7,6 @@ import {
   quote,
   RelayError,
   type ThreadResponse,
-  type ThreadsQuery,
   ThreadsQuerySchema,
   type ThreadsResponse,
   type VerifyResponse,
@@ -132,7 +130,7 @@ export class JournalService {
 
   async threads(principal: Principal, input: unknown): Promise<ThreadsResponse> {
     await this.#guard.authorize(principal, "threads.read");
-    const query = parseThreads(input) as ThreadsQuery;
+    const query = parseThreads(input);
     const { tenant } = principal;
     const page = await this.#store.messages.threads({
       tenant,
@@ -175,7 +173,7 @@ export class JournalService {
 
   async #read(principal: Principal, input: unknown): Promise<EventsWanted> {
     await this.#guard.authorize(principal, "events.read");
-    const query = parseEvents(input) as EventsQuery;
+    const query = parseEvents(input);
     assertKnownType(query.type);
     const { tenant } = principal;
     return {

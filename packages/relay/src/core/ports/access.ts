@@ -1,36 +1,4 @@
-import type { AgentId, CapabilityScope } from "@a2a-relay/protocol";
-
-/** What a caller may do; a key may be limited to some of them. */
-export const VERBS = [
-  "agents.read",
-  "agents.write",
-  "capabilities.grant",
-  "capabilities.read",
-  "capabilities.revoke",
-  "events.read",
-  "journal.verify",
-  "keys.read",
-  "keys.write",
-  "mail.compact",
-  "mailbox.read",
-  "mailbox.settle",
-  "messages.read",
-  "messages.send",
-  "metrics.read",
-  "push.read",
-  "push.write",
-  "queue.read",
-  "repair.write",
-  "task-queue.read",
-  "tasks.cancel",
-  "tasks.list",
-  "tasks.read",
-  "tasks.work",
-  "tenants.read",
-  "tenants.write",
-  "threads.read",
-] as const;
-export type Verb = (typeof VERBS)[number];
+import type { AgentId, CapabilityScope, Verb } from "@a2a-relay/protocol";
 
 /** A stored API key: only the digest of its secret, unless the relay has to check signatures with it. */
 export interface KeyRecord {

@@ -1,6 +1,5 @@
 import { hash } from "node:crypto";
-import type { RegisterRequest } from "@a2a-relay/protocol";
-import type { Verb } from "../ports/access.ts";
+import type { RegisterRequest, Verb } from "@a2a-relay/protocol";
 import type { Guard } from "../access/guard.ts";
 import type { Principal } from "../access/principal.ts";
 import { newSigningSecret } from "../keys/key-maker.ts";
