@@ -66,7 +66,8 @@ export const TRANSPORT_ROOMS: readonly (readonly string[])[] = [
   ["a2a", "task-queue"],
   ["streams"],
   ["http"],
-  ["egress"],
+  ["outbound"],
+  ["egress", "gateway"],
 ];
 /** The rooms of the core that a store may import. */
 const STORE_ROOMS = ["mechanisms", "ports", "rules"];

@@ -53,6 +53,7 @@ export function pretendRetention(database: string, tenant = DEFAULT_TENANT): voi
   file.prepare("delete from delivery where tenant = ?").run(tenant);
   file.prepare("insert or replace into chain_anchor values (?, ?, ?)").run(tenant, head.seq, head.hash);
   file.prepare("update chain_head set seq = ?, hash = ? where tenant = ?").run(head.seq, head.hash, tenant);
+  file.prepare("update anchor set seq = ?, hash = ? where tenant = ?").run(head.seq, head.hash, tenant);
 }
 
 function resetHead(file: DatabaseSync, tenant: string): void {
@@ -61,4 +62,10 @@ function resetHead(file: DatabaseSync, tenant: string): void {
        select seq, lower(hex(hash)) from event where ${IN_CHAIN} order by place desc limit 1) where tenant = ?1`,
   );
   assert.equal(Number(reset.run(tenant).changes), 1);
+  // What the store notes of the anchors is set to fit too.
+  file
+    .prepare(
+      "update anchor set (seq, hash) = (select seq, hash from chain_head where tenant = ?1) where tenant = ?1",
+    )
+    .run(tenant);
 }

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { chmod, mkdtemp, rm } from "node:fs/promises";
+import { generateKeyPairSync } from "node:crypto";
+import { chmod, mkdtemp, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, it } from "node:test";
@@ -195,7 +196,7 @@ describe("the relay's key", () => {
     return grants.map((grant) => grant.effective);
   }
 
-  it("outlives the relay; when it is lost, all capabilities are to be granted anew", async () => {
+  it("is in the database and outlives the relay; a file with another key is refused", async () => {
     await using stack = new AsyncDisposableStack();
     const data = await mkdtemp(join(tmpdir(), "capabilities-"));
     stack.defer(() => rm(data, { recursive: true, force: true }));
@@ -206,11 +207,14 @@ describe("the relay's key", () => {
     });
     assert.deepEqual(await onRelay(data, effective), [true]);
     const file = join(data, "identity.key");
+    await assert.rejects(stat(file), { code: "ENOENT" });
+    const { privateKey } = generateKeyPairSync("ed25519");
+    const key = privateKey.export({ format: "der", type: "pkcs8" }).toString("base64");
+    await writeFile(file, key, { mode: 0o600 });
+    await refused(onRelay(data, effective), "unavailable", /identity\.key is not the key in the database/);
     await chmod(file, 0o644);
     await refused(onRelay(data, effective), "unavailable", /identity\.key can be read by others/);
     await rm(file);
-    assert.deepEqual(await onRelay(data, effective), [false]);
-    await onRelay(data, (url) => new RelayClient({ url }).grantCapability(grant));
-    assert.deepEqual(await onRelay(data, effective), [false, true]);
+    assert.deepEqual(await onRelay(data, effective), [true]);
   });
 });

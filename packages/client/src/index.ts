@@ -3,7 +3,7 @@
  *
  * executor/   serves an `AgentExecutor` of the A2A SDK as a RelayAgent; the entry `@a2a-relay/client/a2a-executor`
  * agent/      RelayAgent: leases messages, runs handlers, renews leases, settles outcomes; start at relay-agent.ts
- * client/     RelayClient: one method for each route; start at relay-client.ts
+ * client/     RelayClient: one method for each operation; start at relay-client.ts
  * a2a/        A2AClient: calls any A2A agent; start at a2a-client.ts
  * live/       streams and sockets that reconnect and resume
  * signing/    signed messages, webhooks and key proofs
@@ -41,7 +41,7 @@ export type { ResultOptions, TaskOutcome, TaskRequest } from "./agent/task-reque
 export type { AgentActivity, OnAgentError } from "./agent/background-errors.ts";
 
 export { A2AClient } from "./a2a/a2a-client.ts";
-export type { A2aBindingName, A2AClientOptions } from "./a2a/a2a-client-options.ts";
+export type { A2AClientOptions } from "./a2a/a2a-client-options.ts";
 export type {
   A2aCardOptions,
   A2aGetTaskOptions,
@@ -59,6 +59,7 @@ export { type A2aSpoken, textOf } from "./a2a/text-of.ts";
 export { A2aError, isTerminal, LIMITS, POSTMASTER, RelayError } from "@a2a-relay/protocol";
 export type {
   A2aArtifactUpdate,
+  A2aBindingName,
   A2aErrorName,
   A2aMessage,
   A2aPushConfig,

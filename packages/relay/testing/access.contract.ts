@@ -4,6 +4,7 @@ import type { AgentId } from "@a2a-relay/protocol";
 import type { CapabilityFilter, CapabilityRecord, KeyFilter } from "../src/core/ports/access.ts";
 import type { RelayStore } from "../src/core/ports/relay-store.ts";
 import { NOON_MS } from "./fake-clock.ts";
+import { expiryAt } from "./records.ts";
 import {
   aNewAgent,
   aNewCapability,
@@ -16,7 +17,6 @@ import {
   OTHER_TENANT,
   TENANT,
   ZHIWEI,
-  expiryAt,
 } from "./store-builders.ts";
 
 async function keyIds(store: RelayStore, said: Partial<KeyFilter> = {}): Promise<readonly string[]> {
@@ -232,6 +232,18 @@ function describeKeys(open: OpenStore): void {
 }
 
 function describeTenantRecords(open: OpenStore): void {
+  describe("the relay's identity", () => {
+    it("is the first one that was offered, also when many are offered at the same time", async () => {
+      await using store = await open();
+      const offered = ["甲", "乙", "丙"];
+      const answers = await Promise.all(offered.map((candidate) => store.keys.identity(candidate)));
+      const [kept = ""] = answers;
+      assert.ok(offered.includes(kept));
+      assert.deepEqual(new Set(answers), new Set([kept]));
+      assert.equal(await store.keys.identity("丁"), kept);
+    });
+  });
+
   describe("tenant records", () => {
     const other = { id: OTHER_TENANT, capabilities: true, createdAtMs: NOON_MS, version: 0 };
 

@@ -14,6 +14,8 @@ import {
   TENANT,
   ZHIWEI,
 } from "./store-builders.ts";
+import { ownedSinceMs, publicKeyOf } from "../src/core/rules/agent-owner.ts";
+import { agentsNamed } from "../src/core/rules/agent-names.ts";
 
 const OTHER = "other@host" as AgentId;
 
@@ -68,11 +70,11 @@ export function describeAgents(open: OpenStore): void {
       await using store = await open();
       await put(store, aNewAgent({ id: "b@host" as AgentId, displayName: "a@host", aliases: ["bee"] }));
       await put(store, aNewAgent({ id: "a@host" as AgentId, displayName: "bee", aliases: ["ay"] }));
-      assert.deepEqual(await store.agents.named(TENANT, "a@host"), ["a@host"]);
-      assert.deepEqual(await store.agents.named(TENANT, "bee"), ["b@host"]);
-      assert.deepEqual(await store.agents.named(TENANT, "ay"), ["a@host"]);
-      assert.deepEqual(await store.agents.named(TENANT, "AY"), []);
-      assert.deepEqual(await store.agents.named(TENANT, "unknown"), []);
+      assert.deepEqual(await agentsNamed(store, TENANT, "a@host"), ["a@host"]);
+      assert.deepEqual(await agentsNamed(store, TENANT, "bee"), ["b@host"]);
+      assert.deepEqual(await agentsNamed(store, TENANT, "ay"), ["a@host"]);
+      assert.deepEqual(await agentsNamed(store, TENANT, "AY"), []);
+      assert.deepEqual(await agentsNamed(store, TENANT, "unknown"), []);
     });
 
     it("finds no agent by the id of a removed one, whatever others display as their name", async () => {
@@ -82,13 +84,13 @@ export function describeAgents(open: OpenStore): void {
       const left = (await store.agents.get(TENANT, "a@host" as AgentId))?.agent;
       assert.ok(left !== undefined);
       await put(store, { ...left, removedAtMs: 1 });
-      assert.deepEqual(await store.agents.named(TENANT, "a@host"), []);
+      assert.deepEqual(await agentsNamed(store, TENANT, "a@host"), []);
     });
 
     it("names an agent once, also when its id, alias and display name are the same", async () => {
       await using store = await open();
       await put(store, aNewAgent({ aliases: [ZHIWEI], displayName: ZHIWEI }));
-      assert.deepEqual(await store.agents.named(TENANT, ZHIWEI), [ZHIWEI]);
+      assert.deepEqual(await agentsNamed(store, TENANT, ZHIWEI), [ZHIWEI]);
     });
 
     it("lets agents share a display name, but no alias and no id", async () => {
@@ -96,7 +98,7 @@ export function describeAgents(open: OpenStore): void {
       await put(store, aNewAgent({ aliases: ["小微"] }));
       await put(store, aNewAgent({ id: OTHER }));
       assert.deepEqual(
-        [...(await store.agents.named(TENANT, "知微"))].toSorted(),
+        [...(await agentsNamed(store, TENANT, "知微"))].toSorted(),
         [OTHER, ZHIWEI].toSorted(),
       );
       const third = aNewAgent({ id: "third@host" as AgentId });
@@ -111,19 +113,19 @@ export function describeAgents(open: OpenStore): void {
       await using store = await open();
       await put(store, aNewAgent({ aliases: ["old", "kept"] }));
       await put(store, { ...(await stored(store, ZHIWEI)), aliases: ["kept"] });
-      assert.deepEqual(await store.agents.named(TENANT, "old"), []);
+      assert.deepEqual(await agentsNamed(store, TENANT, "old"), []);
       await put(store, { ...(await stored(store, ZHIWEI)), removedAtMs: NOON_MS });
-      assert.deepEqual(await store.agents.named(TENANT, ZHIWEI), []);
-      assert.deepEqual(await store.agents.named(TENANT, "知微"), []);
+      assert.deepEqual(await agentsNamed(store, TENANT, ZHIWEI), []);
+      assert.deepEqual(await agentsNamed(store, TENANT, "知微"), []);
       await put(store, aNewAgent({ id: OTHER, aliases: ["kept", "old"] }));
-      assert.deepEqual(await store.agents.named(TENANT, "kept"), [OTHER]);
+      assert.deepEqual(await agentsNamed(store, TENANT, "kept"), [OTHER]);
     });
 
     it("finds agents by their newest names, also by names that were read before", async () => {
       await using store = await open();
       const names = ["小微", "old", ZHIWEI, OTHER];
       const found = (): Promise<readonly (readonly AgentId[])[]> =>
-        Promise.all(names.map((name) => store.agents.named(TENANT, name)));
+        Promise.all(names.map((name) => agentsNamed(store, TENANT, name)));
       assert.deepEqual(await found(), [[], [], [], []]);
       await put(store, aNewAgent({ aliases: ["old"] }));
       assert.deepEqual(await found(), [[], [ZHIWEI], [ZHIWEI], []]);
@@ -148,7 +150,7 @@ export function describeAgents(open: OpenStore): void {
       const removed = await stored(store, ZHIWEI);
       assert.equal(removed.removedAtMs, NOON_MS);
       await put(store, { ...removed, removedAtMs: null });
-      assert.deepEqual(await store.agents.named(TENANT, ZHIWEI), [ZHIWEI]);
+      assert.deepEqual(await agentsNamed(store, TENANT, ZHIWEI), [ZHIWEI]);
     });
 
     it("lists and counts by id the agents that are not removed", async () => {
@@ -157,59 +159,51 @@ export function describeAgents(open: OpenStore): void {
       for (const id of ids.toReversed()) await put(store, aNewAgent({ id, displayName: id }));
       await put(store, { ...(await stored(store, "b@h" as AgentId)), removedAtMs: NOON_MS });
       const page = async (afterId: string, limit: number): Promise<readonly string[]> =>
-        (await store.agents.list(TENANT, { afterId, limit })).map(({ agent }) => agent.id);
+        (await store.agents.list({ tenant: TENANT, isRemoved: false, afterId, limit })).map(
+          ({ agent }) => agent.id,
+        );
       assert.deepEqual(await page("", 2), ["a@h", "c@h"]);
       assert.deepEqual(await page("c@h", 2), ["d@h"]);
-      assert.equal(await store.agents.count(TENANT), 3);
+      assert.deepEqual(await store.agents.count(TENANT), { all: 3, remote: 0 });
     });
 
     it("tells the public key of an agent and finds the agent by it, until it leaves or takes another", async () => {
       await using store = await open();
       await put(store, aNewAgent({ publicKey: "k1" }));
       assert.equal(await store.agents.withKey(TENANT, "k1"), ZHIWEI);
-      assert.equal(await store.agents.publicKey(TENANT, ZHIWEI), "k1");
+      assert.equal(await publicKeyOf(store, TENANT, ZHIWEI), "k1");
       await put(store, { ...(await stored(store, ZHIWEI)), publicKey: "k2" });
       assert.equal(await store.agents.withKey(TENANT, "k1"), undefined);
       assert.equal(await store.agents.withKey(TENANT, "k2"), ZHIWEI);
-      assert.equal(await store.agents.publicKey(TENANT, ZHIWEI), "k2");
+      assert.equal(await publicKeyOf(store, TENANT, ZHIWEI), "k2");
       await put(store, { ...(await stored(store, ZHIWEI)), removedAtMs: NOON_MS });
       assert.equal(await store.agents.withKey(TENANT, "k2"), undefined);
-      assert.equal(await store.agents.publicKey(TENANT, ZHIWEI), undefined);
+      assert.equal(await publicKeyOf(store, TENANT, ZHIWEI), undefined);
       assert.equal((await stored(store, ZHIWEI)).publicKey, "k2");
-    });
-
-    it("gives the card that its owner wrote last", async () => {
-      await using store = await open();
-      assert.equal(await store.agents.card(TENANT, ZHIWEI), undefined);
-      await commit(store, { agents: [aNewAgent({ card: { name: "知微" } })] });
-      assert.deepEqual(await store.agents.card(TENANT, ZHIWEI), { name: "知微" });
-      await commit(store, { agents: [aNewAgent({ card: { name: "新" }, version: 1 })] });
-      assert.deepEqual(await store.agents.card(TENANT, ZHIWEI), { name: "新" });
-      assert.equal(await store.agents.card(OTHER_TENANT, ZHIWEI), undefined);
     });
 
     it("tells since when an id is its agent's", async () => {
       await using store = await open();
       await put(store, aNewAgent());
-      assert.equal(await store.agents.othersBeforeMs(TENANT, ZHIWEI), 0);
+      assert.equal(await ownedSinceMs(store, TENANT, ZHIWEI), 0);
       await put(store, { ...(await stored(store, ZHIWEI)), removedAtMs: NOON_MS });
-      assert.equal(await store.agents.othersBeforeMs(TENANT, ZHIWEI), 0);
+      assert.equal(await ownedSinceMs(store, TENANT, ZHIWEI), 0);
       await put(store, { ...(await stored(store, ZHIWEI)), removedAtMs: null, othersBeforeMs: NOON_MS + 7 });
-      assert.equal(await store.agents.othersBeforeMs(TENANT, ZHIWEI), NOON_MS + 7);
+      assert.equal(await ownedSinceMs(store, TENANT, ZHIWEI), NOON_MS + 7);
       assert.equal((await stored(store, ZHIWEI)).othersBeforeMs, NOON_MS + 7);
-      assert.equal(await store.agents.othersBeforeMs(OTHER_TENANT, ZHIWEI), 0);
-      assert.equal(await store.agents.othersBeforeMs(TENANT, LULU), 0);
+      assert.equal(await ownedSinceMs(store, OTHER_TENANT, ZHIWEI), 0);
+      assert.equal(await ownedSinceMs(store, TENANT, LULU), 0);
     });
 
     it("finds no key of an unknown agent, or of one without a key", async () => {
       await using store = await open();
       await put(store, aNewAgent());
-      assert.equal(await store.agents.publicKey(TENANT, ZHIWEI), undefined);
-      assert.equal(await store.agents.publicKey(TENANT, LULU), undefined);
+      assert.equal(await publicKeyOf(store, TENANT, ZHIWEI), undefined);
+      assert.equal(await publicKeyOf(store, TENANT, LULU), undefined);
       assert.equal(await store.agents.withKey(TENANT, "k1"), undefined);
       await put(store, aNewAgent({ id: OTHER }));
       await put(store, { ...(await stored(store, ZHIWEI)), publicKey: "k1" });
-      assert.equal(await store.agents.publicKey(TENANT, ZHIWEI), "k1");
+      assert.equal(await publicKeyOf(store, TENANT, ZHIWEI), "k1");
     });
 
     it("lets no two agents have one key, but frees the key of an agent that leaves", async () => {
@@ -223,7 +217,7 @@ export function describeAgents(open: OpenStore): void {
       await put(store, aNewAgent({ id: OTHER, publicKey: "k2" }));
       const other = await stored(store, OTHER);
       assert.equal(await clashOf(store, { agents: [{ ...other, publicKey: "k1" }] }), "agent_key");
-      assert.equal(await store.agents.publicKey(TENANT, OTHER), "k2");
+      assert.equal(await publicKeyOf(store, TENANT, OTHER), "k2");
       await put(store, { ...(await stored(store, ZHIWEI)), displayName: "微" });
       await put(store, { ...(await stored(store, ZHIWEI)), removedAtMs: NOON_MS });
       await put(store, { ...other, publicKey: "k1" });
@@ -241,7 +235,7 @@ export function describeAgents(open: OpenStore): void {
       ]);
       assert.deepEqual(outcomes, ["none, it was committed", "agent_key"]);
       assert.equal(await store.agents.withKey(TENANT, "k1"), ZHIWEI);
-      assert.equal(await store.agents.publicKey(TENANT, OTHER), undefined);
+      assert.equal(await publicKeyOf(store, TENANT, OTHER), undefined);
     });
 
     it("keeps the private halves that it is given, by tenant and public key", async () => {
@@ -257,14 +251,18 @@ export function describeAgents(open: OpenStore): void {
     it("remembers when an agent was last seen, and never goes back", async () => {
       await using store = await open();
       await put(store, aNewAgent());
-      const before = await store.journal.head(TENANT);
+      const before = (await store.journal.chain(TENANT)).head;
       await store.agents.touch(TENANT, ZHIWEI, 2_000);
       await store.agents.touch(TENANT, ZHIWEI, 1_000);
       const seen = await store.agents.get(TENANT, ZHIWEI);
       assert.equal(seen?.lastSeenAtMs, 2_000);
       assert.equal(seen.agent.version, 1);
-      assert.equal((await store.agents.list(TENANT, { afterId: "", limit: 1 }))[0]?.lastSeenAtMs, 2_000);
-      assert.deepEqual(await store.journal.head(TENANT), before);
+      assert.equal(
+        (await store.agents.list({ tenant: TENANT, isRemoved: false, afterId: "", limit: 1 }))[0]
+          ?.lastSeenAtMs,
+        2_000,
+      );
+      assert.deepEqual((await store.journal.chain(TENANT)).head, before);
     });
 
     it("ignores a sighting of an unknown agent", async () => {

@@ -142,11 +142,11 @@ export function describeClaims(open: OpenStore): void {
           pushEndpoints: [aNewPushEndpoint()],
           events: [anEvent()],
         };
-        const { seq } = await store.journal.head(TENANT);
+        const before = await store.journal.chain(TENANT);
         assert.equal(await clashOf(store, { ...changes, claims: [other, held] }), "claim");
-        assert.equal(await store.messages.get(TENANT, message.id), undefined);
+        assert.deepEqual(await store.messages.get(TENANT, [message.id]), [undefined]);
         assert.equal(await store.endpoints.get(TENANT, ZHIWEI), undefined);
-        assert.equal((await store.journal.head(TENANT)).seq, seq);
+        assert.deepEqual(await store.journal.chain(TENANT), before);
       });
     }
   });

@@ -19,7 +19,9 @@ import {
   storedDelivery,
   TENANT,
   ZHIWEI,
+  countOpen,
 } from "./store-builders.ts";
+import { agentsNamed } from "../src/core/rules/agent-names.ts";
 
 /** A change of every kind of record, to be refused whole: `bad` brings the clash. */
 function aWideChange(bad: Partial<Changes>): { readonly changes: Changes; readonly id: string } {
@@ -49,10 +51,10 @@ export function describeCommit(open: OpenStore): void {
         deliveries: [first, second].flatMap(({ deliveries = [] }) => deliveries),
       };
       assert.equal(await clashOf(store, changes), "message_id");
-      assert.equal(await store.deliveries.countOpen(TENANT, ZHIWEI), 0);
+      assert.equal(await countOpen(store, TENANT, ZHIWEI), 0);
       await commit(store, first);
       assert.equal(await clashOf(store, changes), "message_id");
-      assert.equal(await store.deliveries.countOpen(TENANT, ZHIWEI), 1);
+      assert.equal(await countOpen(store, TENANT, ZHIWEI), 1);
     });
 
     it("writes a message, its delivery, its key, its task and its events together", async () => {
@@ -66,20 +68,29 @@ export function describeCommit(open: OpenStore): void {
         tasks: [task],
         events: [anEvent({ messageId: message.id })],
       });
-      assert.deepEqual(await store.messages.get(TENANT, message.id), message);
+      assert.deepEqual((await store.messages.get(TENANT, [message.id]))[0], message);
       const delivery = await storedDelivery(store, message.id);
       assert.deepEqual(delivery, { ...deliveryOf(message), position: delivery.position, version: 1 });
-      assert.deepEqual(await store.tasks.get(TENANT, task.id), { ...task, version: 1 });
+      assert.deepEqual((await store.tasks.get(TENANT, [task.id]))[0], { ...task, version: 1 });
       const key = await store.messages.sendKey(TENANT, message.sender, message.recipient, "钥匙");
       assert.deepEqual(key, sendKeyOf(message, "钥匙"));
-      assert.equal((await store.journal.ofMessage(TENANT, message.id)).length, 1);
+      assert.equal((await store.journal.ofMessages(TENANT, [message.id])).length, 1);
     });
 
-    for (const clash of ["agent", "agent_name", "message_id", "send_key", "delivery", "task"] as const) {
+    const clashes = [
+      "agent",
+      "agent_name",
+      "message_id",
+      "send_key",
+      "delivery",
+      "task",
+      "result_key",
+    ] as const;
+    for (const clash of clashes) {
       it(`writes nothing at all when another caller was faster: ${clash}`, async () => {
         await using store = await open();
         const existing = aNewMessage();
-        const existingTask = aNewTask({ messageId: existing.id });
+        const existingTask = aNewTask({ messageId: existing.id, resultKey: "结果" });
         const existingAgent = aNewAgent({ id: "another@host" as typeof ZHIWEI, aliases: ["又名"] });
         await commit(store, {
           agents: [existingAgent],
@@ -88,7 +99,7 @@ export function describeCommit(open: OpenStore): void {
           sendKeys: [sendKeyOf(existing, "taken")],
           tasks: [existingTask],
         });
-        const headBefore = await store.journal.head(TENANT);
+        const headBefore = (await store.journal.chain(TENANT)).head;
         const stale = { ...(await storedDelivery(store, existing.id)), version: 7 };
         const bad: Record<typeof clash, Partial<Changes>> = {
           agent: { agents: [existingAgent] },
@@ -97,22 +108,23 @@ export function describeCommit(open: OpenStore): void {
           send_key: { sendKeys: [sendKeyOf(existing, "taken")] },
           delivery: { deliveries: [stale] },
           task: { tasks: [{ ...existingTask, version: 7 }] },
+          result_key: { tasks: [aNewTask({ resultKey: "结果" })] },
         };
         const { changes, id } = aWideChange(bad[clash]);
         assert.equal(await clashOf(store, changes), clash);
-        assert.equal(await store.messages.get(TENANT, id), undefined);
-        assert.equal(await store.deliveries.get(TENANT, id), undefined);
+        assert.equal((await store.messages.get(TENANT, [id]))[0], undefined);
+        assert.equal((await store.deliveries.get(TENANT, [id]))[0], undefined);
         assert.equal(await store.agents.get(TENANT, ZHIWEI), undefined);
-        assert.deepEqual(await store.agents.named(TENANT, ZHIWEI), []);
+        assert.deepEqual(await agentsNamed(store, TENANT, ZHIWEI), []);
         const [task] = changes.tasks ?? [];
-        assert.equal(await store.tasks.get(TENANT, task?.id ?? ""), undefined);
+        assert.equal((await store.tasks.get(TENANT, [task?.id ?? ""]))[0], undefined);
         assert.deepEqual(await store.tasks.artifacts(TENANT, task?.id ?? ""), []);
         const [key] = changes.sendKeys ?? [];
         assert.ok(key);
         assert.equal(await store.messages.sendKey(TENANT, key.sender, key.recipient, key.key), undefined);
-        assert.deepEqual(await store.journal.ofMessage(TENANT, id), []);
-        assert.deepEqual(await store.journal.head(TENANT), headBefore);
-        assert.equal(await store.deliveries.countOpen(TENANT, ZHIWEI), 1);
+        assert.deepEqual(await store.journal.ofMessages(TENANT, [id]), []);
+        assert.deepEqual((await store.journal.chain(TENANT)).head, headBefore);
+        assert.equal(await countOpen(store, TENANT, ZHIWEI), 1);
         assert.deepEqual(await readIds(store), [existing.id]);
       });
     }
@@ -158,16 +170,16 @@ export function describeCommit(open: OpenStore): void {
       }
       const kept = changes.filter((_, index) => index % 3 !== 1).map(({ messages }) => messages[0].id);
       assert.deepEqual(await readIds(store), [taken.id, ...kept]);
-      assert.equal(await store.deliveries.countOpen(TENANT, ZHIWEI), 41);
-      assert.equal((await store.journal.head(TENANT)).seq, 41);
+      assert.equal(await countOpen(store, TENANT, ZHIWEI), 41);
+      assert.equal((await store.journal.chain(TENANT)).head.seq, 41);
     });
 
-    it("undoes a caller whose event cannot be made, and no other", async () => {
+    it("undoes a caller whose event cannot be written, and no other", async () => {
       await using store = await open();
       const first = await send(store);
-      const broken = store.deliveries.markDelivered(TENANT, [first.id], 1, () => {
-        throw new Error("a rule is wrong");
-      });
+      const event = anEvent({ data: { number: 1n } });
+      const marks = [{ messageId: first.id, event }];
+      const broken = store.deliveries.markDelivered({ tenant: TENANT, deliveredAtMs: 1, marks });
       const [, sent] = await Promise.all([assert.rejects(broken, { code: "internal" }), send(store)]);
       assert.equal((await storedDelivery(store, first.id)).deliveredAtMs, null);
       assert.deepEqual(await readIds(store), [first.id, sent.id]);
@@ -200,24 +212,24 @@ export function describeCommit(open: OpenStore): void {
       const outcomes = await Promise.all(Array.from({ length: 8 }, () => store.commit({ ...aSend(), room })));
       assert.equal(outcomes.filter(({ committed }) => committed).length, 3);
       assert.deepEqual(outcomes.at(-1), { committed: false, clash: "mailbox" });
-      assert.equal(await store.deliveries.countOpen(TENANT, ZHIWEI), 3);
+      assert.equal(await countOpen(store, TENANT, ZHIWEI), 3);
       await commit(store, aSend());
-      assert.equal(await store.deliveries.countOpen(TENANT, ZHIWEI), 4);
+      assert.equal(await countOpen(store, TENANT, ZHIWEI), 4);
     });
 
     it("commits a change that has events only", async () => {
       await using store = await open();
       await commit(store, { events: [anEvent({ type: "retry.scanned" })] });
-      assert.equal((await store.journal.head(TENANT)).seq, 1);
+      assert.equal((await store.journal.chain(TENANT)).head.seq, 1);
     });
 
     it("answers a probe without a trace in the journal", async () => {
       await using store = await open();
       const { id } = await send(store);
-      const before = await store.journal.head(TENANT);
+      const before = (await store.journal.chain(TENANT)).head;
       await store.probe(1);
       await store.probe(2);
-      assert.deepEqual(await store.journal.head(TENANT), before);
+      assert.deepEqual((await store.journal.chain(TENANT)).head, before);
       assert.equal((await change(store, id, { state: "dead" })).state, "dead");
     });
   });

@@ -1,4 +1,4 @@
-import { randomFillSync } from "node:crypto";
+import { randomFillSync, randomUUID } from "node:crypto";
 import type { AgentId, DeliveryView, MailboxItem, Message, MessageInput } from "@a2a-relay/protocol";
 import { newKeyPair, type SigningKey, signingKey } from "../src/core/rules/ed25519.ts";
 import {
@@ -8,10 +8,10 @@ import {
   operatorOf,
   type OperatorPrincipal,
 } from "../src/core/access/principal.ts";
+import type { Anchors, Archive } from "../src/core/ports/archive.ts";
 import type { Claim, WorkUnit } from "../src/core/ports/claims.ts";
-import type { Archive } from "../src/core/ports/archive.ts";
 import { EgressPolicy } from "../src/core/rules/egress-policy.ts";
-import type { Outbound } from "../src/core/ports/outbound-http.ts";
+import type { HttpClient } from "../src/transports/egress/http-client.ts";
 import type { Randomness } from "../src/core/ports/ids.ts";
 import { TimeOrderedIds } from "../src/core/mechanisms/time-ordered-ids.ts";
 import type { SendResult } from "../src/core/messages/decide-send.ts";
@@ -19,6 +19,7 @@ import { type CoreSettings, createCore, type RelayCore } from "../src/core/relay
 import type { RelayStore } from "../src/core/ports/relay-store.ts";
 import { openSqliteStore } from "../src/stores/sqlite/sqlite-relay-store.ts";
 import { GuardedOutbound } from "../src/transports/egress/guarded-outbound.ts";
+import { HttpOutbound, type HttpOutboundSettings } from "../src/transports/outbound/http-outbound.ts";
 import { FakeClock } from "./fake-clock.ts";
 import { MemoryAnchors } from "./memory-anchors.ts";
 
@@ -37,19 +38,23 @@ const SETTINGS: CoreSettings = {
   heartbeatMs: 15_000,
   a2aBlockMs: 30_000,
   pushAttemptsMs: [0, 5_000, 30_000, 120_000],
-  pushTimeoutMs: 15_000,
-  userAgent: "a2a-relay/test",
   version: "0.0.0-test",
   publicUrl: () => "http://relay.test",
 };
 
+const OUTBOUND: HttpOutboundSettings = {
+  pushTimeoutMs: 15_000,
+  userAgent: "a2a-relay/test",
+  publicUrl: SETTINGS.publicUrl,
+};
+
 /** An archive that a test can read back. */
 export class MemoryArchive implements Archive {
-  readonly messages: string[] = [];
-  readonly events: string[] = [];
+  readonly messages: object[] = [];
+  readonly events: object[] = [];
 
-  async append(stream: "messages" | "events", lines: readonly string[]): Promise<void> {
-    this[stream].push(...lines);
+  async append(stream: "messages" | "events", values: readonly object[]): Promise<void> {
+    this[stream].push(...values);
   }
 }
 
@@ -63,8 +68,8 @@ export interface CoreOnMemory extends RelayCore, AsyncDisposable {
   readonly operator: OperatorPrincipal;
   readonly lulu: AgentPrincipal;
   readonly zhiwei: AgentPrincipal;
-  /** The core of another process on the same store. */
-  coreOf(owner: string): RelayCore;
+  /** Another core on the same store, as a second relay has: its own claims, caches, mutexes and ids. */
+  beside(own?: { readonly anchors: Anchors }): RelayCore;
   /** Claims for this core what no other holds. */
   claim(unit: WorkUnit): Promise<Claim>;
   /** Sends a note from lulu to zhiwei, or what is said instead. */
@@ -83,30 +88,37 @@ export interface Leased {
   readonly attempt: number;
 }
 
-/** `outside` stands for everybody else's servers; without it they are called for real. */
-export async function coreOnMemory(
-  settings: Partial<CoreSettings> = {},
-  outside?: Outbound,
-): Promise<CoreOnMemory> {
-  const clock = new FakeClock();
-  const archive = new MemoryArchive();
-  const anchors = new MemoryAnchors();
-  const store = await openSqliteStore({
+export function openMemoryStore(): Promise<RelayStore> {
+  return openSqliteStore({
     path: ":memory:",
     checkpointPages: 1_000,
     onFatal: (reason) => {
       throw reason;
     },
   });
+}
+
+/** `outside` stands for everybody else's servers; without it they are called for real. */
+export async function coreOnMemory(
+  settings: Partial<CoreSettings> = {},
+  outside?: HttpClient,
+): Promise<CoreOnMemory> {
+  const clock = new FakeClock();
+  const archive = new MemoryArchive();
+  const anchors = new MemoryAnchors();
+  const store = await openMemoryStore();
   const randomness: Randomness = (bytes) => void randomFillSync(bytes);
-  const ids = new TimeOrderedIds(clock, randomness);
   const identity = signingKey(newKeyPair().privateKey);
   const egress = new EgressPolicy(["127.0.0.0/8"]);
   const guarded = new GuardedOutbound({ policy: egress });
-  const outbound = outside ?? guarded;
-  const parts = { store, clock, ids, randomness, identity, archive, anchors, egress, outbound };
-  const coreOf = (owner: string): RelayCore => createCore({ ...parts, owner }, { ...SETTINGS, ...settings });
-  const core = coreOf("甲");
+  const outbound = new HttpOutbound(outside ?? guarded, clock, OUTBOUND);
+  const parts = { store, clock, randomness, identity, archive, anchors, egress, outbound };
+  const newCore: CoreOnMemory["beside"] = (own = { anchors }) =>
+    createCore(
+      { ...parts, ...own, owner: randomUUID(), ids: new TimeOrderedIds(clock, randomness) },
+      { ...SETTINGS, ...settings },
+    );
+  const core = newCore();
   const operator = operatorOf(DEFAULT_TENANT);
   await core.agents.register(operator, { agent_id: LULU, aliases: ["lulu"] });
   await core.agents.register(operator, { agent_id: ZHIWEI, aliases: ["zhiwei"] });
@@ -120,7 +132,7 @@ export async function coreOnMemory(
     operator,
     lulu: agentOf(DEFAULT_TENANT, LULU),
     zhiwei: agentOf(DEFAULT_TENANT, ZHIWEI),
-    coreOf,
+    beside: newCore,
     ...shorthands(core, operator),
     [Symbol.asyncDispose]: async () => {
       await guarded[Symbol.asyncDispose]();

@@ -6,7 +6,6 @@ import { NOON_MS } from "./fake-clock.ts";
 import {
   aSend,
   change,
-  eventAbout,
   lease,
   LULU,
   type OpenStore,
@@ -17,6 +16,8 @@ import {
   storedDelivery,
   TENANT,
   ZHIWEI,
+  countOpen,
+  marks,
 } from "./store-builders.ts";
 
 async function counts(store: RelayStore, agentId?: AgentId): Promise<Readonly<Record<string, number>>> {
@@ -111,7 +112,7 @@ export function describeDeliveries(open: OpenStore): void {
         assert.ok(position > last, `position ${position} after ${last}`);
         await settle(store, id);
         await store.retention.retireMessages(TENANT, [id], NOON_MS);
-        assert.equal(await store.messages.get(TENANT, id), undefined);
+        assert.equal((await store.messages.get(TENANT, [id]))[0], undefined);
         last = position;
       }
     });
@@ -136,11 +137,11 @@ export function describeDeliveries(open: OpenStore): void {
     it("marks an available message once and records it once", async () => {
       await using store = await open();
       const { id } = await send(store);
-      await store.deliveries.markDelivered(TENANT, [id], NOON_MS + 1, eventAbout("message.delivered"));
-      await store.deliveries.markDelivered(TENANT, [id], NOON_MS + 2, eventAbout("message.delivered"));
+      await store.deliveries.markDelivered(marks(TENANT, [id], NOON_MS + 1));
+      await store.deliveries.markDelivered(marks(TENANT, [id], NOON_MS + 2));
       const delivery = await storedDelivery(store, id);
       assert.equal(delivery.deliveredAtMs, NOON_MS + 1);
-      const types = (await store.journal.ofMessage(TENANT, id)).map(({ type }) => type);
+      const types = (await store.journal.ofMessages(TENANT, [id])).map(({ type }) => type);
       assert.deepEqual(types, ["message.accepted", "message.delivered"]);
       assert.deepEqual(await readIds(store), [id]);
     });
@@ -149,7 +150,7 @@ export function describeDeliveries(open: OpenStore): void {
       await using store = await open();
       const { id } = await send(store);
       const before = await storedDelivery(store, id);
-      await store.deliveries.markDelivered(TENANT, [id], NOON_MS, eventAbout("message.delivered"));
+      await store.deliveries.markDelivered(marks(TENANT, [id], NOON_MS));
       assert.equal((await storedDelivery(store, id)).version, before.version + 1);
     });
 
@@ -160,13 +161,13 @@ export function describeDeliveries(open: OpenStore): void {
       const held = await send(store, {}, { state: "held" });
       const settled = await send(store);
       await settle(store, settled.id);
-      const head = await store.journal.head(TENANT);
+      const head = (await store.journal.chain(TENANT)).head;
       const ids = [leased.id, held.id, settled.id, "unknown"];
-      await store.deliveries.markDelivered(TENANT, ids, NOON_MS, eventAbout("message.delivered"));
+      await store.deliveries.markDelivered(marks(TENANT, ids, NOON_MS));
       for (const { id } of [leased, held, settled]) {
         assert.equal((await storedDelivery(store, id)).deliveredAtMs, null);
       }
-      assert.deepEqual(await store.journal.head(TENANT), head);
+      assert.deepEqual((await store.journal.chain(TENANT)).head, head);
     });
   });
 
@@ -174,7 +175,7 @@ export function describeDeliveries(open: OpenStore): void {
     it("are counted exactly through all their states", async () => {
       await using store = await open();
       const [one, two] = [await send(store), await send(store, {}, { state: "held" })];
-      assert.equal(await store.deliveries.countOpen(TENANT, ZHIWEI), 2);
+      assert.equal(await countOpen(store, TENANT, ZHIWEI), 2);
       assert.deepEqual(await counts(store), { held: 1, available: 1, leased: 0 });
       await lease(store);
       assert.deepEqual(await counts(store), { held: 1, available: 0, leased: 1 });
@@ -192,8 +193,8 @@ export function describeDeliveries(open: OpenStore): void {
       await change(store, two.id, { state: "dead", settledAtMs: NOON_MS });
       await settle(store, one.id);
       assert.deepEqual(await counts(store), { held: 0, available: 0, leased: 0 });
-      assert.equal(await store.deliveries.countOpen(TENANT, ZHIWEI), 0);
-      assert.equal(await store.deliveries.countOpen(TENANT, LULU), 0);
+      assert.equal(await countOpen(store, TENANT, ZHIWEI), 0);
+      assert.equal(await countOpen(store, TENANT, LULU), 0);
     });
 
     it("are found by agent in every open state, up to the limit", async () => {
@@ -219,7 +220,7 @@ export function describeDeliveries(open: OpenStore): void {
       await settle(store, settled.id);
       const second = await send(store, { taskId: "任务", recipient: LULU });
       await send(store, { taskId: "other" });
-      const found = await store.deliveries.openOfTask(TENANT, "任务");
+      const found = await store.deliveries.openOfTasks(TENANT, ["任务"]);
       assert.deepEqual(
         found.map(({ messageId }) => messageId),
         [first.id, second.id],
@@ -234,12 +235,12 @@ export function describeDeliveries(open: OpenStore): void {
       const leased = await send(store, { recipient: LULU }, { expiresAtMs });
       await lease(store, { agentId: LULU });
       await settle(store, (await send(store, {}, { expiresAtMs })).id);
-      assert.deepEqual(await store.deliveries.expired(NOON_MS + 9, 10), []);
-      const expired = await store.deliveries.expired(NOON_MS + 10, 10);
+      assert.deepEqual((await store.sweeps.lapsed(NOON_MS + 9, 10)).expired, []);
+      const expired = (await store.sweeps.lapsed(NOON_MS + 10, 10)).expired;
       const ids = expired.map(({ messageId }) => messageId);
       assert.deepEqual(ids.toSorted(), [available.id, held.id].toSorted());
       assert.ok(!ids.includes(leased.id));
-      assert.equal((await store.deliveries.expired(NOON_MS + 10, 1)).length, 1);
+      assert.equal((await store.sweeps.lapsed(NOON_MS + 10, 1)).expired.length, 1);
     });
   });
 }

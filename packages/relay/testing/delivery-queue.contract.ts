@@ -91,13 +91,13 @@ export function describeDeliveryQueue(open: OpenStore): void {
       const found: string[] = [];
       let after: DeliveryRecord | undefined;
       for (;;) {
-        const some = await store.deliveries.heldWork(after, 3);
+        const some = await store.sweeps.heldWork(after, 3);
         found.push(...some.map(({ messageId }) => messageId));
         after = some.at(-1);
         if (some.length < 3) break;
       }
       assert.deepEqual(found.toSorted(), held.toSorted());
-      assert.equal((await store.deliveries.heldWork(undefined, 100)).length, held.length);
+      assert.equal((await store.sweeps.heldWork(undefined, 100)).length, held.length);
     });
 
     it("that is held is read from the beginning when the last delivery of the page before is gone", async () => {
@@ -105,7 +105,7 @@ export function describeDeliveryQueue(open: OpenStore): void {
       const id = await work(store, ZHIWEI, { state: "held" });
       const gone = { ...(await storedDelivery(store, id)), messageId: "gone" };
       assert.deepEqual(
-        (await store.deliveries.heldWork(gone, 10)).map(({ messageId }) => messageId),
+        (await store.sweeps.heldWork(gone, 10)).map(({ messageId }) => messageId),
         [id],
       );
     });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { AgentId, MessageInput, TaskView } from "@a2a-relay/protocol";
 import { DEFAULT_TENANT } from "../src/core/access/principal.ts";
-import type { OutboundAnswer, OutboundRequest } from "../src/core/ports/outbound-http.ts";
+import type { OutboundAnswer, OutboundRequest } from "../src/transports/egress/http-client.ts";
 import { workUnit } from "../src/core/mechanisms/own-claims.ts";
 import type { AttemptResult } from "../src/core/outbound/push-delivery.ts";
 import type { CoreSettings } from "../src/core/relay-core.ts";

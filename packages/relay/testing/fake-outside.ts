@@ -1,9 +1,9 @@
 import {
-  type Outbound,
+  type HttpClient,
   type OutboundAnswer,
   OutboundFailure,
   type OutboundRequest,
-} from "../src/core/ports/outbound-http.ts";
+} from "../src/transports/egress/http-client.ts";
 
 const ARRIVAL_MS_MAX = 20_000;
 
@@ -14,7 +14,7 @@ export function anAnswer(status: number, said: Partial<OutboundAnswer> = {}): Ou
 }
 
 /** All servers outside the relay: they answer as the test says, and keep the requests. */
-export class FakeOutside implements Outbound {
+export class FakeOutside implements HttpClient {
   readonly requests: OutboundRequest[] = [];
   /** Answers 200 by default. */
   receiver: Receiver = () => anAnswer(200);

@@ -4,6 +4,7 @@ import type { CapabilityRecord } from "../src/core/ports/access.ts";
 import { agentOf, type AgentPrincipal, DEFAULT_TENANT } from "../src/core/access/principal.ts";
 import type { SendResult } from "../src/core/messages/decide-send.ts";
 import { type CoreOnMemory, coreOnMemory, LULU, ZHIWEI } from "./core-on-memory.ts";
+import { publicKeyOf } from "../src/core/rules/agent-owner.ts";
 
 export const KAMES = "kames@kamac" as AgentId;
 
@@ -50,7 +51,7 @@ export async function gatedCore(): Promise<GatedCore> {
       return page.events;
     },
     keyOf: async (agent) => {
-      const key = await core.store.agents.publicKey(DEFAULT_TENANT, agent);
+      const key = await publicKeyOf(core.store, DEFAULT_TENANT, agent);
       assert.ok(key !== undefined, `${agent} has no public key`);
       return key;
     },

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import type { Anchor } from "../src/core/ports/archive.ts";
 import type { RelayStore } from "../src/core/ports/relay-store.ts";
 import type { EventDraft, EventFilter, EventPage, EventType } from "../src/core/ports/journal.ts";
 import { eventHash, GENESIS } from "../src/core/rules/event.ts";
@@ -10,14 +11,15 @@ import {
   aSend,
   commit,
   deliveryOf,
-  eventAbout,
   lease,
   LULU,
   type OpenStore,
+  OTHER_TENANT,
   send,
   settle,
   TENANT,
   ZHIWEI,
+  marks,
 } from "./store-builders.ts";
 
 function page(store: RelayStore, said: Partial<EventFilter> = {}): Promise<EventPage> {
@@ -39,22 +41,22 @@ async function seqs(store: RelayStore, said: Partial<EventFilter>): Promise<read
 
 /** Recomputes the chain from its anchor to its head. */
 async function assertChainHolds(store: RelayStore): Promise<void> {
-  let previous = await store.journal.anchor(TENANT);
+  let previous = (await store.journal.chain(TENANT)).start;
   for (const event of (await page(store)).events) {
     assert.equal(event.seq, previous.seq + 1);
     assert.equal(event.previousHash, previous.hash);
     assert.equal(event.hash, eventHash(event));
     previous = event;
   }
-  assert.deepEqual(await store.journal.head(TENANT), { seq: previous.seq, hash: previous.hash });
+  assert.deepEqual((await store.journal.chain(TENANT)).head, { seq: previous.seq, hash: previous.hash });
 }
 
 export function describeJournal(open: OpenStore): void {
   describe("the journal", () => {
     it("starts at the genesis", async () => {
       await using store = await open();
-      assert.deepEqual(await store.journal.head(TENANT), GENESIS);
-      assert.deepEqual(await store.journal.anchor(TENANT), GENESIS);
+      assert.deepEqual((await store.journal.chain(TENANT)).head, GENESIS);
+      assert.deepEqual((await store.journal.chain(TENANT)).start, GENESIS);
       assert.deepEqual(await page(store), { events: [], lastSeq: 0, hasMore: false });
     });
 
@@ -82,13 +84,13 @@ export function describeJournal(open: OpenStore): void {
       for (let count = 0; count < 40; count += 1) {
         acts.push(store.commit(aSend()), store.commit(aSend({ id: taken.id })), lease(store));
         acts.push(
-          store.deliveries.markDelivered(TENANT, [taken.id], count, eventAbout("message.delivered")),
+          store.deliveries.markDelivered(marks(TENANT, [taken.id], count)),
           store.commit({ tenant: TENANT, events: [anEvent(), anEvent()] }),
         );
       }
       await Promise.all(acts);
       await assertChainHolds(store);
-      assert.ok((await store.journal.head(TENANT)).seq >= 1 + 40 + 80);
+      assert.ok((await store.journal.chain(TENANT)).head.seq >= 1 + 40 + 80);
     });
 
     it("returns events page by page", async () => {
@@ -163,7 +165,7 @@ export function describeJournal(open: OpenStore): void {
       const { id } = await send(store);
       await send(store);
       await lease(store);
-      const story = await store.journal.ofMessage(TENANT, id);
+      const story = await store.journal.ofMessages(TENANT, [id]);
       assert.deepEqual(
         story.map(({ seq, type }) => [seq, type]),
         [
@@ -172,7 +174,7 @@ export function describeJournal(open: OpenStore): void {
         ],
       );
       assert.deepEqual(story[0], (await page(store)).events[0]);
-      assert.deepEqual(await store.journal.ofMessage(TENANT, "unknown"), []);
+      assert.deepEqual(await store.journal.ofMessages(TENANT, ["unknown"]), []);
     });
 
     it("returns the events of messages in any order of events, also after the messages are retired", async () => {
@@ -192,7 +194,7 @@ export function describeJournal(open: OpenStore): void {
         ],
       });
       const storyOf = async (id: string): Promise<readonly number[]> =>
-        (await store.journal.ofMessage(TENANT, id)).map(({ seq }) => seq);
+        (await store.journal.ofMessages(TENANT, [id])).map(({ seq }) => seq);
       const stories = { 甲: [1, 2], 乙: [5, 6], 丙: [3], 别处: [4] };
       for (const [id, story] of Object.entries(stories)) assert.deepEqual(await storyOf(id), story, id);
       const { events } = await page(store);
@@ -218,7 +220,7 @@ export function describeJournal(open: OpenStore): void {
       assert.equal((await store.retention.events(TENANT, 40, 2)).length, 2);
       const anchor = { seq: 3, hash: old.at(-1)?.hash ?? "" };
       await store.retention.retireEvents(TENANT, anchor);
-      assert.deepEqual(await store.journal.anchor(TENANT), anchor);
+      assert.deepEqual((await store.journal.chain(TENANT)).start, anchor);
       assert.deepEqual(
         (await page(store)).events.map(({ seq }) => seq),
         [4, 5, 6],
@@ -246,18 +248,38 @@ export function describeJournal(open: OpenStore): void {
       });
       await store.retention.retireEvents(TENANT, anchorAt(2));
       await store.retention.retireEvents(TENANT, anchorAt(1));
-      assert.deepEqual(await store.journal.anchor(TENANT), anchorAt(2));
+      assert.deepEqual((await store.journal.chain(TENANT)).start, anchorAt(2));
     });
 
     it("continues after all of its events are retired", async () => {
       await using store = await open();
       await commit(store, { events: [anEvent(), anEvent()] });
-      const head = await store.journal.head(TENANT);
+      const head = (await store.journal.chain(TENANT)).head;
       await store.retention.retireEvents(TENANT, head);
       assert.deepEqual(await page(store), { events: [], lastSeq: 2, hasMore: false });
       await commit(store, { events: [anEvent()] });
       await assertChainHolds(store);
-      assert.equal((await store.journal.head(TENANT)).seq, 3);
+      assert.equal((await store.journal.chain(TENANT)).head.seq, 3);
+    });
+
+    it("notes the newest anchor of each tenant, without an event", async () => {
+      await using store = await open();
+      const anchor = (seq: number, tenant = TENANT): Anchor => ({
+        tenant,
+        seq,
+        hash: String(seq).padStart(64, "0"),
+        atMs: NOON_MS + seq,
+      });
+      const newest = async (tenant: string): Promise<Anchor | undefined> =>
+        (await store.journal.chain(tenant)).newestAnchor;
+      assert.equal(await newest(TENANT), undefined);
+      await send(store);
+      const { head } = await store.journal.chain(TENANT);
+      for (const seq of [2, 7, 5]) await commit(store, { anchors: [anchor(seq)] });
+      await store.commit({ tenant: OTHER_TENANT, events: [], anchors: [anchor(1, OTHER_TENANT)] });
+      assert.deepEqual(await newest(TENANT), anchor(7));
+      assert.deepEqual(await newest(OTHER_TENANT), anchor(1, OTHER_TENANT));
+      assert.deepEqual((await store.journal.chain(TENANT)).head, head);
     });
   });
 }

@@ -17,6 +17,7 @@ import {
   TENANT,
   ZHIWEI,
   queueIds,
+  leaseQuery,
 } from "./store-builders.ts";
 
 function leaseIds(count: number): readonly string[] {
@@ -50,10 +51,33 @@ export function describeLeases(open: OpenStore): void {
     it("records each lease with the delivery as it is then", async () => {
       await using store = await open();
       const { id } = await send(store);
-      await lease(store);
-      const event = (await store.journal.ofMessage(TENANT, id)).at(-1);
+      await lease(store, { leaseIds: ["租约"], worker: "工人一" });
+      const event = (await store.journal.ofMessages(TENANT, [id])).at(-1);
       assert.equal(event?.type, "message.leased");
-      assert.equal(event.dataJson, JSON.stringify({ attempt: 1 }));
+      assert.deepEqual(JSON.parse(event.dataJson), { attempt: 1, lease_id: "租约", worker: "工人一" });
+    });
+
+    it("settles one message and leases the next in one commit", async () => {
+      await using store = await open();
+      const done = await send(store);
+      const next = await send(store);
+      const [held] = await lease(store);
+      assert.ok(held);
+      const settled = { ...held.delivery, state: "acknowledged", settledAtMs: NOON_MS } as const;
+      const changes = { tenant: TENANT, deliveries: [settled], events: [] };
+      const outcome = await store.deliveries.lease(leaseQuery(), changes);
+      assert.deepEqual(outcome.committed ? idsOf(outcome.messages) : outcome, [next.id]);
+      assert.equal((await storedDelivery(store, done.id)).state, "acknowledged");
+    });
+
+    it("leases nothing when the changes of the same commit clash", async () => {
+      await using store = await open();
+      const { id } = await send(store);
+      const stale = { ...(await storedDelivery(store, id)), version: 7 };
+      const changes = { tenant: TENANT, deliveries: [stale], events: [] };
+      const outcome = await store.deliveries.lease(leaseQuery(), changes);
+      assert.deepEqual(outcome, { committed: false, clash: "delivery" });
+      assert.deepEqual(await readIds(store), [id]);
     });
 
     it("takes as many as there are lease ids, and no more than there is", async () => {
@@ -162,7 +186,7 @@ export function describeLeases(open: OpenStore): void {
       const one = await send(store);
       const two = await send(store);
       await lease(store, { leaseIds: ["l1", "l2"], leaseExpiresAtMs: NOON_MS + 10 });
-      const head = await store.journal.head(TENANT);
+      const head = (await store.journal.chain(TENANT)).head;
       const before = await storedDelivery(store, one.id);
       const renewed = await store.deliveries.renew(
         TENANT,
@@ -180,7 +204,7 @@ export function describeLeases(open: OpenStore): void {
       assert.equal(after.leaseExpiresAtMs, NOON_MS + 500);
       assert.equal(after.version, before.version + 1);
       assert.equal((await storedDelivery(store, two.id)).leaseExpiresAtMs, NOON_MS + 10);
-      assert.deepEqual(await store.journal.head(TENANT), head);
+      assert.deepEqual((await store.journal.chain(TENANT)).head, head);
     });
 
     it("renews neither what was given back, nor what another agent holds", async () => {
@@ -216,11 +240,11 @@ export function describeLeases(open: OpenStore): void {
       await lease(store, { leaseExpiresAtMs: null });
       await send(store);
       await lease(store, { leaseExpiresAtMs: NOON_MS + 10 });
-      assert.deepEqual(await store.deliveries.timedOut(NOON_MS + 9, 10), []);
-      const found = await store.deliveries.timedOut(NOON_MS + 10, 10);
+      assert.deepEqual((await store.sweeps.lapsed(NOON_MS + 9, 10)).timedOut, []);
+      const found = (await store.sweeps.lapsed(NOON_MS + 10, 10)).timedOut;
       assert.deepEqual(found, [await storedDelivery(store, timed.id)]);
       await settle(store, timed.id);
-      assert.deepEqual(await store.deliveries.timedOut(NOON_MS + 10, 10), []);
+      assert.deepEqual((await store.sweeps.lapsed(NOON_MS + 10, 10)).timedOut, []);
     });
   });
 }

@@ -52,23 +52,23 @@ export function describeMessages(open: OpenStore): void {
       await using store = await open();
       const json = JSON.stringify({ body: '知微你好 \u{1f44b}\u0000 "quoted"\n', 键: [1, null, true] });
       const message = await send(store, { id: "信-1", json, threadId: "话题" });
-      assert.deepEqual(await store.messages.get(TENANT, "信-1"), message);
-      assert.equal(await store.messages.get(TENANT, "信-2"), undefined);
+      assert.deepEqual((await store.messages.get(TENANT, ["信-1"]))[0], message);
+      assert.equal((await store.messages.get(TENANT, ["信-2"]))[0], undefined);
     });
 
     it("keeps a long message whole", async () => {
       await using store = await open();
       const json = JSON.stringify({ body: "长".repeat(300_000) });
       const { id } = await send(store, { json });
-      assert.equal((await store.messages.get(TENANT, id))?.json, json);
+      assert.equal((await store.messages.get(TENANT, [id]))[0]?.json, json);
     });
 
     it("keeps a message to an agent without a mailbox", async () => {
       await using store = await open();
       const message = aNewMessage();
       await commit(store, { messages: [message] });
-      assert.deepEqual(await store.messages.get(TENANT, message.id), message);
-      assert.equal(await store.deliveries.get(TENANT, message.id), undefined);
+      assert.deepEqual((await store.messages.get(TENANT, [message.id]))[0], message);
+      assert.equal((await store.deliveries.get(TENANT, [message.id]))[0], undefined);
       const [inThread] = (await store.messages.thread({ ...THREAD, threadId: message.threadId })).messages;
       assert.deepEqual(inThread, { message, delivery: undefined });
     });

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { UsedNonce } from "../src/core/ports/access.ts";
 import { NOON_MS } from "./fake-clock.ts";
+import { expiryAt } from "./records.ts";
 import {
   aSend,
   clashOf,
@@ -11,7 +12,6 @@ import {
   readIds,
   sendKeyOf,
   TENANT,
-  expiryAt,
 } from "./store-builders.ts";
 
 function aNonce(said: Partial<UsedNonce> = {}): UsedNonce {

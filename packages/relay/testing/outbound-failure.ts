@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { OutboundFailure, type OutboundFailureCode } from "../src/core/ports/outbound-http.ts";
+import { OutboundFailure, type OutboundFailureCode } from "../src/transports/egress/http-client.ts";
 
 /** The failure of a request that must fail with this code and, where given, this text. */
 export async function outboundFailure(

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { type AddressInfo, createServer, connect, isIP, type Server, type Socket } from "node:net";
 import { createServer as createTls, type TLSSocket } from "node:tls";
 import { EgressPolicy } from "../src/core/rules/egress-policy.ts";
-import type { OutboundRequest } from "../src/core/ports/outbound-http.ts";
+import type { OutboundRequest } from "../src/transports/egress/http-client.ts";
 import type { DialTarget } from "../src/transports/egress/checked-connector.ts";
 import { GuardedOutbound } from "../src/transports/egress/guarded-outbound.ts";
 import type { Certificate } from "./certificate.ts";

@@ -61,7 +61,7 @@ export function describePushAttempts(open: OpenStore): void {
       await commit(store, { pushAttempts: all.map((push) => attemptOf(push)) });
       for (const { messageId } of [gone, kept]) await settle(store, messageId);
       await store.retention.retireMessages(TENANT, [gone.messageId, waiting.messageId], NOON_MS);
-      assert.equal(await store.pushes.get(TENANT, gone.messageId), undefined);
+      assert.equal((await store.pushes.get(TENANT, [gone.messageId]))[0], undefined);
       assert.deepEqual(await store.pushes.attempts(TENANT, gone.messageId, 100), []);
       const filter = { tenant: TENANT, agentId: ZHIWEI, state: undefined, limit: 100 };
       for (const left of [

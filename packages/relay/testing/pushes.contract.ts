@@ -101,15 +101,15 @@ function describeEndpoints(open: OpenStore): void {
         }
         await storedEndpoint(store, { tenant, agentId: "c@host" as AgentId, state: "disabled" });
       }
-      const all = await store.endpoints.active(undefined, 100);
+      const all = await store.endpoints.list({ state: "active", after: undefined, limit: 100 });
       const found = all.map(({ tenant, agentId }) => `${tenant} ${agentId}`);
       assert.deepEqual(found.toSorted(), expected.toSorted());
       const paged: PushEndpoint[] = [];
       for (let count = 0; count < all.length; count += 2) {
-        paged.push(...(await store.endpoints.active(paged.at(-1), 2)));
+        paged.push(...(await store.endpoints.list({ state: "active", after: paged.at(-1), limit: 2 })));
       }
       assert.deepEqual(paged, all);
-      assert.deepEqual(await store.endpoints.active(paged.at(-1), 2), []);
+      assert.deepEqual(await store.endpoints.list({ state: "active", after: paged.at(-1), limit: 2 }), []);
     });
 
     it("leave the list when they are disabled, and the next page is found without them", async () => {
@@ -117,11 +117,13 @@ function describeEndpoints(open: OpenStore): void {
       const first = await storedEndpoint(store, { agentId: "a@host" as AgentId });
       const second = await storedEndpoint(store, { agentId: "b@host" as AgentId });
       await commit(store, { pushEndpoints: [{ ...first, state: "disabled" }] });
-      assert.deepEqual(await store.endpoints.active(undefined, 10), [second]);
-      assert.deepEqual(await store.endpoints.active(first, 10), [second]);
-      assert.deepEqual(await store.endpoints.active(second, 10), []);
+      assert.deepEqual(await store.endpoints.list({ state: "active", after: undefined, limit: 10 }), [
+        second,
+      ]);
+      assert.deepEqual(await store.endpoints.list({ state: "active", after: first, limit: 10 }), [second]);
+      assert.deepEqual(await store.endpoints.list({ state: "active", after: second, limit: 10 }), []);
       await commit(store, { pushEndpoints: [{ ...first, version: 2 }] });
-      assert.equal((await store.endpoints.active(undefined, 10)).length, 2);
+      assert.equal((await store.endpoints.list({ state: "active", after: undefined, limit: 10 })).length, 2);
     });
 
     it("wake the readers of their topic, once they can be read, whatever the tenant", async () => {
@@ -154,11 +156,11 @@ function describeEndpoints(open: OpenStore): void {
       }
       const found: PushEndpoint[] = [];
       for (let isOver = false; !isOver;) {
-        const [next] = await store.endpoints.left(found.at(-1), 1);
+        const [next] = await store.endpoints.list({ state: "disabled", after: found.at(-1), limit: 1 });
         if (next === undefined) isOver = true;
         else found.push(next);
       }
-      assert.deepEqual(await store.endpoints.left(undefined, 10), found);
+      assert.deepEqual(await store.endpoints.list({ state: "disabled", after: undefined, limit: 10 }), found);
       const names = found.map(({ tenant, agentId }) => [tenant, agentId]);
       const expected = [TENANT, OTHER_TENANT].toSorted().flatMap((tenant) => [
         [tenant, LULU],
@@ -198,11 +200,11 @@ function describePushRecords(open: OpenStore): void {
         const message = await send(store);
         const [plain, full] = [pushOf(message), pushOf(message, { ...said, state, version: 1 })];
         await commit(store, { pushes: [plain] });
-        assert.deepEqual(await store.pushes.get(TENANT, message.id), { ...plain, version: 1 });
+        assert.deepEqual((await store.pushes.get(TENANT, [message.id]))[0], { ...plain, version: 1 });
         await commit(store, { pushes: [full] });
-        assert.deepEqual(await store.pushes.get(TENANT, message.id), { ...full, version: 2 });
+        assert.deepEqual((await store.pushes.get(TENANT, [message.id]))[0], { ...full, version: 2 });
       }
-      assert.equal(await store.pushes.get(TENANT, "unknown"), undefined);
+      assert.equal((await store.pushes.get(TENANT, ["unknown"]))[0], undefined);
     });
 
     it("are changed by version, so that only one of two writers wins", async () => {
@@ -213,7 +215,7 @@ function describePushRecords(open: OpenStore): void {
         clashOf(store, { pushes: [{ ...before, state: "failed", nextAtMs: null }] }),
       ]);
       assert.deepEqual(outcomes, ["none, it was committed", "push"]);
-      const after = await store.pushes.get(TENANT, before.messageId);
+      const [after] = await store.pushes.get(TENANT, [before.messageId]);
       assert.deepEqual([after?.state, after?.version], ["delivered", 2]);
       assert.equal(await clashOf(store, { pushes: [{ ...before, version: 0 }] }), "push");
     });
@@ -235,7 +237,7 @@ function describePushRecords(open: OpenStore): void {
       const sent = aSend();
       const push = pushOf(sent.messages[0]);
       await commit(store, { ...sent, pushes: [push], pushEndpoints: [{ ...endpoint, afterPosition: 5 }] });
-      assert.ok(await store.pushes.get(TENANT, push.messageId));
+      assert.ok((await store.pushes.get(TENANT, [push.messageId]))[0]);
       assert.equal((await store.endpoints.get(TENANT, ZHIWEI))?.afterPosition, 5);
     });
 
@@ -246,7 +248,7 @@ function describePushRecords(open: OpenStore): void {
         const fresh = { ...nonce, nonce: "没用过" };
         const endpoint = await storedEndpoint(store);
         const existing = await storedPush(store);
-        const stored = await store.messages.get(TENANT, existing.messageId);
+        const [stored] = await store.messages.get(TENANT, [existing.messageId]);
         assert.ok(stored);
         await commit(store, { nonces: [nonce] });
         const sent = aSend();
@@ -258,7 +260,7 @@ function describePushRecords(open: OpenStore): void {
           nonce: { nonces: [fresh, nonce] },
           message_id: { messages: [message, stored] },
         };
-        const head = await store.journal.head(TENANT);
+        const head = (await store.journal.chain(TENANT)).head;
         const changes: Changes = {
           ...sent,
           events: [anEvent({ messageId: message.id })],
@@ -270,11 +272,11 @@ function describePushRecords(open: OpenStore): void {
         };
         assert.equal(await clashOf(store, changes), clash);
         assert.deepEqual(await store.endpoints.get(TENANT, ZHIWEI), endpoint);
-        assert.deepEqual(await store.pushes.get(TENANT, existing.messageId), existing);
+        assert.deepEqual((await store.pushes.get(TENANT, [existing.messageId]))[0], existing);
         assert.deepEqual(await store.pushes.attempts(TENANT, existing.messageId, 100), []);
-        assert.equal(await store.pushes.get(TENANT, message.id), undefined);
+        assert.equal((await store.pushes.get(TENANT, [message.id]))[0], undefined);
         assert.deepEqual(await readIds(store), [existing.messageId]);
-        assert.deepEqual(await store.journal.head(TENANT), head);
+        assert.deepEqual((await store.journal.chain(TENANT)).head, head);
         await commit(store, { nonces: [fresh] });
       });
     }
@@ -332,7 +334,7 @@ function describeDuePushes(open: OpenStore): void {
       await commit(store, { pushes: [{ ...push, state: "failed", attempts: 4, nextAtMs: null }] });
       assert.deepEqual(await dueIds(store), []);
       assert.equal(await store.pushes.countPending(TENANT, ZHIWEI), 0);
-      const failed = await store.pushes.get(TENANT, push.messageId);
+      const [failed] = await store.pushes.get(TENANT, [push.messageId]);
       assert.ok(failed);
       await commit(store, {
         pushes: [{ ...failed, state: "pending", attemptsBefore: 4, nextAtMs: NOON_MS }],

@@ -4,6 +4,7 @@ import type { DeliveryRecord } from "../src/core/ports/deliveries.ts";
 import type { NewMessage } from "../src/core/rules/new-message.ts";
 import type { TaskRecord } from "../src/core/ports/tasks.ts";
 import { NOON_MS } from "./fake-clock.ts";
+import type { ExpiryTimes } from "../src/core/ports/journal.ts";
 
 /** An available delivery, with the fields that the test sets. */
 export function aDelivery(said: Partial<DeliveryRecord> = {}): DeliveryRecord {
@@ -59,6 +60,7 @@ export function aTask(said: Partial<TaskRecord> = {}): TaskRecord {
     subject: "hello",
     clientId: null,
     resultKey: null,
+    isWaiting: false,
     parentId: null,
     deadlineMs: null,
     statusText: null,
@@ -101,4 +103,9 @@ export function aMessage(said: Partial<NewMessage> = {}): NewMessage {
     more: {},
     ...said,
   };
+}
+
+/** Removes what expires by time alone; without `said` no send key and no surplus of cached results. */
+export function expiryAt(nowMs: number, said: Partial<ExpiryTimes> = {}): ExpiryTimes {
+  return { nowMs, sendKeysBeforeMs: 0, cachedResultsMax: Number.MAX_SAFE_INTEGER, ...said };
 }

@@ -103,7 +103,7 @@ export function describeRemoteTasks(open: OpenStore): void {
       await commit(store, { tasks: [task], remoteTasks: [aRemoteTask({ taskId: id })] });
       await settle(store, message.id);
       await store.retention.retireMessages(TENANT, [message.id], NOON_MS);
-      assert.equal(await store.tasks.get(TENANT, id), undefined);
+      assert.equal((await store.tasks.get(TENANT, [id]))[0], undefined);
       assert.equal(await store.remoteTasks.get(TENANT, id), undefined);
     });
 
@@ -187,12 +187,12 @@ export function describeRemoteTasks(open: OpenStore): void {
       const ids = ["http://a.example/", "https://b.example/", "https", "http:c", "httpz@host", "a@https"];
       const agents = ids.map((id) => aNewAgent({ id: id as AgentId }));
       await commit(store, { agents });
-      assert.equal(await store.agents.countRemote(TENANT), 2);
-      assert.equal(await store.agents.countRemote(OTHER_TENANT), 0);
+      assert.equal((await store.agents.count(TENANT)).remote, 2);
+      assert.equal((await store.agents.count(OTHER_TENANT)).remote, 0);
       const gone = (await store.agents.get(TENANT, "https://b.example/" as AgentId))?.agent;
       assert.ok(gone);
       await commit(store, { agents: [{ ...gone, removedAtMs: NOON_MS }] });
-      assert.equal(await store.agents.countRemote(TENANT), 1);
+      assert.equal((await store.agents.count(TENANT)).remote, 1);
     });
   });
 }

@@ -3,7 +3,8 @@ import { describe, it } from "node:test";
 import type { RelayStore } from "../src/core/ports/relay-store.ts";
 import type { CachedResult } from "../src/core/ports/tasks.ts";
 import { NOON_MS } from "./fake-clock.ts";
-import { aCachedResult, commit, type OpenStore, OTHER_TENANT, TENANT, expiryAt } from "./store-builders.ts";
+import { expiryAt } from "./records.ts";
+import { aCachedResult, commit, type OpenStore, OTHER_TENANT, TENANT } from "./store-builders.ts";
 
 /** More results than any test stores that sets no limit. */
 const KEPT_MAX = 1_000;

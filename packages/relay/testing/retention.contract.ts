@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { RelayStore } from "../src/core/ports/relay-store.ts";
 import { NOON_MS } from "./fake-clock.ts";
+import { expiryAt } from "./records.ts";
 import {
   aNewMessage,
   aNewTask,
@@ -15,7 +16,7 @@ import {
   settle,
   TENANT,
   ZHIWEI,
-  expiryAt,
+  countOpen,
 } from "./store-builders.ts";
 
 const LATER_MS = NOON_MS + 1_000;
@@ -77,7 +78,7 @@ export function describeRetention(open: OpenStore): void {
       await commit(store, { tasks: [{ ...task, messageId: id }] });
       await settle(store, id);
       assert.deepEqual(await retirable(store), []);
-      const stored = await store.tasks.get(TENANT, task.id);
+      const [stored] = await store.tasks.get(TENANT, [task.id]);
       assert.ok(stored);
       await commit(store, { tasks: [{ ...stored, state: "completed" }] });
       assert.deepEqual(await retirable(store), [id]);
@@ -90,7 +91,7 @@ export function describeRetention(open: OpenStore): void {
       assert.deepEqual(await retirable(store, 10, NOON_MS), []);
       assert.deepEqual(await retirable(store), [message.id]);
       await store.retention.retireMessages(TENANT, [message.id], LATER_MS);
-      assert.equal(await store.messages.get(TENANT, message.id), undefined);
+      assert.equal((await store.messages.get(TENANT, [message.id]))[0], undefined);
     });
 
     it("writes a line that a person can read", async () => {
@@ -120,11 +121,11 @@ export function describeRetention(open: OpenStore): void {
       await settle(store, id);
       await settle(store, answer.id);
       await store.retention.retireMessages(TENANT, [answer.id], LATER_MS);
-      assert.ok(await store.tasks.get(TENANT, taskId));
+      assert.ok((await store.tasks.get(TENANT, [taskId]))[0]);
       await store.retention.retireMessages(TENANT, [id, "unknown"], LATER_MS);
-      assert.equal(await store.messages.get(TENANT, id), undefined);
-      assert.equal(await store.deliveries.get(TENANT, id), undefined);
-      assert.equal(await store.tasks.get(TENANT, taskId), undefined);
+      assert.equal((await store.messages.get(TENANT, [id]))[0], undefined);
+      assert.equal((await store.deliveries.get(TENANT, [id]))[0], undefined);
+      assert.equal((await store.tasks.get(TENANT, [taskId]))[0], undefined);
       assert.deepEqual(await store.tasks.artifacts(TENANT, taskId), []);
       const steps = { tenant: TENANT, taskId, afterN: 0, withArtifacts: true, limit: 9, bytesMax: 999 };
       assert.deepEqual((await store.tasks.updates(steps)).updates, []);
@@ -134,8 +135,8 @@ export function describeRetention(open: OpenStore): void {
       await using store = await open();
       const { id } = await send(store);
       await store.retention.retireMessages(TENANT, [id], LATER_MS);
-      assert.ok(await store.messages.get(TENANT, id));
-      assert.equal(await store.deliveries.countOpen(TENANT, ZHIWEI), 1);
+      assert.ok((await store.messages.get(TENANT, [id]))[0]);
+      assert.equal(await countOpen(store, TENANT, ZHIWEI), 1);
     });
 
     it("keeps the events and the send keys of a retired message", async () => {
@@ -145,7 +146,7 @@ export function describeRetention(open: OpenStore): void {
       await commit(store, { ...sent, sendKeys: [sendKeyOf(message, "一"), sendKeyOf(message, "二")] });
       await settle(store, message.id);
       await store.retention.retireMessages(TENANT, [message.id], LATER_MS);
-      assert.equal((await store.journal.ofMessage(TENANT, message.id)).length, 1);
+      assert.equal((await store.journal.ofMessages(TENANT, [message.id])).length, 1);
       for (const key of ["一", "二"]) {
         assert.deepEqual(await store.messages.sendKey(TENANT, LULU, ZHIWEI, key), sendKeyOf(message, key));
       }

@@ -4,15 +4,17 @@ import type { CapabilityRecord, KeyRecord } from "../src/core/ports/access.ts";
 import { DEFAULT_TENANT } from "../src/core/access/principal.ts";
 import type { AgentRecord } from "../src/core/ports/agents.ts";
 import type { Changes, RelayStore } from "../src/core/ports/relay-store.ts";
-import type { EventDraft, ExpiryTimes } from "../src/core/ports/journal.ts";
+import type { EventDraft } from "../src/core/ports/journal.ts";
 import type {
   DeliveryRecord,
+  DeliveryStore,
   MailboxLeaseQuery,
   MailboxMessage,
   MailboxReadQuery,
   QueueFilter,
 } from "../src/core/ports/deliveries.ts";
 import type { MessageRecord, SendKey } from "../src/core/ports/messages.ts";
+import type { StoredJson } from "../src/core/ports/stored-json.ts";
 import type { PushAttempt, PushEndpoint, PushRecord } from "../src/core/ports/pushes.ts";
 import type { CachedResult, TaskRecord } from "../src/core/ports/tasks.ts";
 import { NOON_MS } from "./fake-clock.ts";
@@ -59,7 +61,10 @@ export function aNewAgent(said: Partial<AgentRecord> = {}): AgentRecord {
   };
 }
 
-export function aNewMessage(said: Partial<MessageRecord> = {}): MessageRecord {
+/** What a test says of a message. */
+type SaidMessage = Partial<Omit<MessageRecord, "json"> & { readonly json: string }>;
+
+export function aNewMessage({ json, ...said }: SaidMessage = {}): MessageRecord {
   const id = said.id ?? newId("m");
   return {
     tenant: TENANT,
@@ -70,7 +75,7 @@ export function aNewMessage(said: Partial<MessageRecord> = {}): MessageRecord {
     threadId: `thread-of-${id}`,
     taskId: null,
     acceptedAtMs: NOON_MS,
-    json: JSON.stringify({ id, body: "知微你好" }),
+    json: (json ?? JSON.stringify({ id, body: "知微你好" })) as StoredJson,
     ...said,
   };
 }
@@ -198,7 +203,7 @@ export async function storedPush(
 ): Promise<PushRecord> {
   const message = await send(store, fields);
   await commit(store, { tenant: message.tenant, pushes: [pushOf(message, said)] });
-  const stored = await store.pushes.get(message.tenant, message.id);
+  const [stored] = await store.pushes.get(message.tenant, [message.id]);
   assert.ok(stored);
   return stored;
 }
@@ -245,24 +250,29 @@ export function anEvent(said: Partial<EventDraft> = {}): EventDraft {
 }
 
 /** The event that a mailbox verb records about one delivery. */
-export function eventAbout(
-  type: EventDraft["type"],
-  atMs = NOON_MS,
-): (delivery: DeliveryRecord) => EventDraft {
-  return (delivery) =>
-    anEvent({
-      type,
-      atMs,
-      actor: delivery.agentId,
-      agentId: delivery.agentId,
-      messageId: delivery.messageId,
-      data: { attempt: delivery.attempt },
-    });
+/** Marks that messages were read, each with an event. */
+export function marks(
+  tenant: string,
+  messageIds: readonly string[],
+  deliveredAtMs = NOON_MS,
+): Parameters<DeliveryStore["markDelivered"]>[0] {
+  const event = (messageId: string): EventDraft =>
+    anEvent({ type: "message.delivered", actor: ZHIWEI, agentId: ZHIWEI, messageId });
+  return {
+    tenant,
+    deliveredAtMs,
+    marks: messageIds.map((messageId) => ({ messageId, event: event(messageId) })),
+  };
+}
+
+export async function countOpen(store: RelayStore, tenant: string, agentId: AgentId): Promise<number> {
+  const counts = await store.deliveries.countByState(tenant, agentId);
+  return [...counts.values()].reduce((sum, count) => sum + count, 0);
 }
 
 /** The change that a send makes. */
 export function aSend(
-  fields: Partial<MessageRecord> = {},
+  fields: SaidMessage = {},
   delivery: Partial<DeliveryRecord> = {},
 ): Changes & { readonly messages: readonly [MessageRecord] } {
   const message = aNewMessage(fields);
@@ -279,7 +289,7 @@ export function aSend(
 
 export async function send(
   store: RelayStore,
-  fields: Partial<MessageRecord> = {},
+  fields: SaidMessage = {},
   delivery: Partial<DeliveryRecord> = {},
 ): Promise<MessageRecord> {
   const changes = aSend(fields, delivery);
@@ -307,7 +317,7 @@ export async function storedDelivery(
   messageId: string,
   tenant = TENANT,
 ): Promise<DeliveryRecord> {
-  const delivery = await store.deliveries.get(tenant, messageId);
+  const [delivery] = await store.deliveries.get(tenant, [messageId]);
   assert.ok(delivery, `there is no delivery of ${messageId}`);
   return delivery;
 }
@@ -327,22 +337,26 @@ export function settle(store: RelayStore, messageId: string, settledAtMs = NOON_
   return change(store, messageId, { state: "acknowledged", settledAtMs });
 }
 
-export function lease(
-  store: RelayStore,
-  said: Partial<MailboxLeaseQuery> = {},
-): Promise<readonly MailboxMessage[]> {
-  const nowMs = said.nowMs ?? NOON_MS;
-  const query: MailboxLeaseQuery = {
+export function leaseQuery(said: Partial<MailboxLeaseQuery> = {}): MailboxLeaseQuery {
+  return {
     tenant: TENANT,
     agentId: ZHIWEI,
     worker: null,
     leaseIds: [newId("lease")],
     bytesMax: BYTES_MAX,
-    nowMs,
+    nowMs: NOON_MS,
     leaseExpiresAtMs: null,
     ...said,
   };
-  return store.deliveries.lease(query, eventAbout("message.leased", nowMs));
+}
+
+export async function lease(
+  store: RelayStore,
+  said: Partial<MailboxLeaseQuery> = {},
+): Promise<readonly MailboxMessage[]> {
+  const outcome = await store.deliveries.lease(leaseQuery(said));
+  assert.ok(outcome.committed);
+  return outcome.messages;
 }
 
 /** All deliveries that an operator can list. */
@@ -383,9 +397,4 @@ export async function readIds(
 
 export function idsOf(messages: readonly MailboxMessage[]): readonly string[] {
   return messages.map(({ message }) => message.id);
-}
-
-/** Removes what expires by time alone; without `said` no send key and no surplus of cached results. */
-export function expiryAt(nowMs: number, said: Partial<ExpiryTimes> = {}): ExpiryTimes {
-  return { nowMs, sendKeysBeforeMs: 0, cachedResultsMax: Number.MAX_SAFE_INTEGER, ...said };
 }

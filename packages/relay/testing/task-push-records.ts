@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { TaskPushConfig } from "../src/core/ports/task-pushes.ts";
 import type { RelayStore } from "../src/core/ports/relay-store.ts";
-import type { TaskRecord, TaskUpdate } from "../src/core/ports/tasks.ts";
+import type { TaskRecord } from "../src/core/ports/tasks.ts";
 import { NOON_MS } from "./fake-clock.ts";
 import { aNewTask, commit, LULU, newId, send, TENANT } from "./store-builders.ts";
 
@@ -36,7 +36,7 @@ export async function storedTask(store: RelayStore, said: Partial<TaskRecord> = 
   const { tenant, id } = task;
   const { id: messageId } = await send(store, { tenant, taskId: id });
   await commit(store, { tenant, tasks: [{ ...task, messageId }] });
-  const stored = await store.tasks.get(tenant, id);
+  const [stored] = await store.tasks.get(tenant, [id]);
   assert.ok(stored);
   return stored;
 }
@@ -51,14 +51,4 @@ export async function storedTaskPush(
   const stored = await store.taskPushes.get(tenant, taskId, id);
   assert.ok(stored);
   return stored;
-}
-
-export function anUpdateOf({ tenant, id: taskId }: TaskRecord, n: number, atMs = NOON_MS): TaskUpdate {
-  return {
-    tenant,
-    taskId,
-    n,
-    atMs,
-    step: { kind: "status", state: "working", said: { text: `第 ${n} 步` } },
-  };
 }

@@ -15,7 +15,7 @@ import {
   TENANT,
   ZHIWEI,
 } from "./store-builders.ts";
-import { aNewTaskPush, anUpdateOf, storedTask, storedTaskPush } from "./task-push-records.ts";
+import { aNewTaskPush, storedTask, storedTaskPush } from "./task-push-records.ts";
 
 const LONG_MS = 20_000;
 const FAR_MS = NOON_MS + 1_000_000;
@@ -111,14 +111,14 @@ export function describeTaskPushes(open: OpenStore): void {
       const before = await storedTaskPush(store, { taskId: task.id });
       const changes = {
         tasks: [{ ...task, updateCount: 1 }],
-        taskUpdates: [anUpdateOf(task, 1)],
+        duePushes: [{ taskId: task.id, atMs: NOON_MS }],
         forgottenTaskPushes: [before],
         taskPushes: [aNewTaskPush({ taskId: task.id, version: 4 })],
       };
       assert.equal(await clashOf(store, changes), "task_push");
       assert.deepEqual(await store.taskPushes.ofTask(TENANT, task.id), [before]);
       assert.deepEqual(await dueIds(store, FAR_MS), []);
-      assert.equal((await store.tasks.get(TENANT, task.id))?.updateCount, 0);
+      assert.equal((await store.tasks.get(TENANT, [task.id]))[0]?.updateCount, 0);
     });
 
     it("are removed with their task when it is retired, and with no other", async () => {
@@ -206,14 +206,14 @@ function describeDue(open: OpenStore): void {
       assert.deepEqual(await dueIds(store, NOON_MS, { ofOwner: 5, ofReceiver: 2 }), expected.slice(0, -1));
     });
 
-    it("become due when something happens to their task, and get a new version", async () => {
+    it("become due when a commit says so, and get a new version", async () => {
       await using store = await open();
       const [task, other] = [await storedTask(store), await storedTask(store)];
       const resting = await storedTaskPush(store, { taskId: task.id });
       const waiting = await storedTaskPush(store, { taskId: task.id, nextAtMs: NOON_MS + 500 });
       const ended = await storedTaskPush(store, { taskId: task.id, state: "ended" });
       const untouched = await storedTaskPush(store, { taskId: other.id });
-      await commit(store, { taskUpdates: [anUpdateOf(task, 1, NOON_MS + 7)] });
+      await commit(store, { duePushes: [{ taskId: task.id, atMs: NOON_MS + 7 }] });
       const after = await store.taskPushes.ofTask(TENANT, task.id);
       assert.deepEqual(after, [
         { ...resting, nextAtMs: NOON_MS + 7, version: resting.version + 1 },
@@ -235,20 +235,20 @@ function describeDue(open: OpenStore): void {
       const config = await storedTaskPush(store, { taskId: task.id, nextAtMs: NOON_MS });
       assert.ok(await woken());
       await commit(store, { taskPushes: [{ ...config, nextAtMs: null }] });
-      await commit(store, { taskUpdates: [anUpdateOf(other, 1)] });
+      await commit(store, { duePushes: [{ taskId: other.id, atMs: NOON_MS }] });
       assert.equal(
         await clashOf(store, { taskPushes: [{ ...config, nextAtMs: 1, version: 9 }] }),
         "task_push",
       );
       assert.ok(await isQuiet());
-      await commit(store, { taskUpdates: [anUpdateOf(task, 1)] });
+      await commit(store, { duePushes: [{ taskId: task.id, atMs: NOON_MS }] });
       assert.ok(await woken());
       const due = await store.taskPushes.get(TENANT, task.id, config.id);
       assert.ok(due);
       // An announced attempt is under way.
       await commit(store, { taskPushes: [{ ...due, sentAtMs: NOON_MS }] });
       await commit(store, { taskPushes: [{ ...due, version: due.version + 1, state: "ended" }] });
-      await commit(store, { taskUpdates: [anUpdateOf(task, 2)] });
+      await commit(store, { duePushes: [{ taskId: task.id, atMs: NOON_MS }] });
       assert.ok(await isQuiet());
     });
 
@@ -259,10 +259,10 @@ function describeDue(open: OpenStore): void {
         await storedTask(store, { tenant, ...said });
         await storedTaskPush(store, { tenant, taskId: said.id, id: "配置", reason: tenant });
       }
-      const task = await store.tasks.get(OTHER_TENANT, said.id);
+      const [task] = await store.tasks.get(OTHER_TENANT, [said.id]);
       assert.ok(task);
       const before = await store.taskPushes.ofTask(TENANT, said.id);
-      await commit(store, { tenant: OTHER_TENANT, taskUpdates: [anUpdateOf(task, 1)] });
+      await commit(store, { tenant: OTHER_TENANT, duePushes: [{ taskId: task.id, atMs: NOON_MS }] });
       const gone = { tenant: OTHER_TENANT, taskId: said.id, id: "配置" };
       assert.equal((await store.taskPushes.due(FAR_MS, MANY)).due[0]?.reason, OTHER_TENANT);
       await commit(store, { tenant: OTHER_TENANT, forgottenTaskPushes: [gone] });

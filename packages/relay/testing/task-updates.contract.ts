@@ -112,7 +112,7 @@ export function describeTaskUpdates(open: OpenStore): void {
       await commit(store, { tasks: [aNewTask({ id: "task-1" })] });
       const writing = (async (): Promise<void> => {
         for (let n = 1; n <= 30; n += 1) {
-          const task = await store.tasks.get(TENANT, "task-1");
+          const [task] = await store.tasks.get(TENANT, ["task-1"]);
           assert.ok(task);
           const artifact = { artifactId: `a${n}`, parts: [{ text: "一" }] };
           await commit(store, {
@@ -150,11 +150,11 @@ export function describeTaskUpdates(open: OpenStore): void {
         updateBytes: 77,
       });
       await commit(store, { tasks: [task] });
-      const stored = await store.tasks.get(TENANT, task.id);
+      const [stored] = await store.tasks.get(TENANT, [task.id]);
       assert.deepEqual(stored, { ...task, version: 1 });
       const changed = { ...task, isPlain: false, updateCount: 4, updateBytes: 88, version: 1 };
       await commit(store, { tasks: [changed] });
-      assert.deepEqual(await store.tasks.get(TENANT, task.id), { ...changed, version: 2 });
+      assert.deepEqual((await store.tasks.get(TENANT, [task.id]))[0], { ...changed, version: 2 });
     });
   });
 

@@ -4,7 +4,17 @@ import { type AgentId, type Artifact, TASK_STATES } from "@a2a-relay/protocol";
 import type { RelayStore } from "../src/core/ports/relay-store.ts";
 import type { ArtifactRecord, TaskFilter, TaskRecord } from "../src/core/ports/tasks.ts";
 import { NOON_MS } from "./fake-clock.ts";
-import { aNewTask, clashOf, commit, LULU, type OpenStore, send, TENANT, ZHIWEI } from "./store-builders.ts";
+import {
+  aNewTask,
+  clashOf,
+  commit,
+  LULU,
+  type OpenStore,
+  OTHER_TENANT,
+  send,
+  TENANT,
+  ZHIWEI,
+} from "./store-builders.ts";
 
 const CAROL = "carol@host" as AgentId;
 
@@ -15,7 +25,7 @@ async function put(store: RelayStore, said: Partial<TaskRecord> = {}): Promise<s
 }
 
 async function stored(store: RelayStore, id: string): Promise<TaskRecord> {
-  const task = await store.tasks.get(TENANT, id);
+  const [task] = await store.tasks.get(TENANT, [id]);
   assert.ok(task, `there is no task ${id}`);
   return task;
 }
@@ -51,8 +61,8 @@ export function describeTasks(open: OpenStore): void {
         handoffs: [{ from: LULU, to: ZHIWEI, message_id: "m8", at: "2026-05-08T12:00:00.000Z" }],
       });
       await commit(store, { tasks: [task] });
-      assert.deepEqual(await store.tasks.get(TENANT, task.id), { ...task, version: 1 });
-      assert.equal(await store.tasks.get(TENANT, "unknown"), undefined);
+      assert.deepEqual((await store.tasks.get(TENANT, [task.id]))[0], { ...task, version: 1 });
+      assert.equal((await store.tasks.get(TENANT, ["unknown"]))[0], undefined);
     });
 
     it("updates by version, and accepts only one of many completions", async () => {
@@ -176,7 +186,7 @@ export function describeTasks(open: OpenStore): void {
       await commit(store, { tasks: [{ ...(await stored(store, first)), state: "completed" }] });
       const again = aNewTask({ clientId: "编号", assignee: CAROL });
       assert.equal(await clashOf(store, { tasks: [again] }), "task_client_id");
-      assert.equal(await store.tasks.get(TENANT, again.id), undefined);
+      assert.equal((await store.tasks.get(TENANT, [again.id]))[0], undefined);
       assert.equal(await clashOf(store, { tasks: [aNewTask({ id: first, clientId: "编号" })] }), "task");
       await put(store, { clientId: "编号", requester: CAROL });
       const outcomes = await Promise.all(
@@ -188,20 +198,60 @@ export function describeTasks(open: OpenStore): void {
       ]);
     });
 
-    it("are found by result key while they are unfinished, the oldest of them", async () => {
+    it("are found by result key while they are unfinished: the one that does the work, else the oldest", async () => {
       await using store = await open();
       const found = async (): Promise<string | undefined> =>
         (await store.tasks.unfinishedWithResultKey(TENANT, "结果"))?.id;
       await put(store, { resultKey: "another" });
       assert.equal(await found(), undefined);
-      const [one, two] = [await put(store, { resultKey: "结果" }), await put(store, { resultKey: "结果" })];
+      const one = await put(store, { resultKey: "结果", id: "task-2" });
+      const waiting = { resultKey: "结果", isWaiting: true };
+      // Its id is the first: another relay's clock may be behind.
+      const two = await put(store, { ...waiting, id: "task-1" });
+      const three = await put(store, { ...waiting, id: "task-3" });
       assert.equal(await found(), one);
       await commit(store, { tasks: [{ ...(await stored(store, one)), state: "input-required" }] });
       assert.equal(await found(), one);
       await commit(store, { tasks: [{ ...(await stored(store, one)), state: "failed" }] });
       assert.equal(await found(), two);
-      await commit(store, { tasks: [{ ...(await stored(store, two)), resultKey: null }] });
+      await commit(store, { tasks: [{ ...(await stored(store, three)), isWaiting: false }] });
+      assert.equal(await found(), three);
+      for (const id of [two, three]) {
+        await commit(store, { tasks: [{ ...(await stored(store, id)), state: "completed" }] });
+      }
       assert.equal(await found(), undefined);
+    });
+
+    it("with one result key are done one at a time: a second that does not wait is a clash", async () => {
+      await using store = await open();
+      const shared = (said: Partial<TaskRecord> = {}): TaskRecord => aNewTask({ resultKey: "结果", ...said });
+      const attempts = await Promise.all(
+        Array.from({ length: 5 }, () => clashOf(store, { tasks: [shared()] })),
+      );
+      assert.deepEqual(attempts.toSorted(), [
+        "none, it was committed",
+        ...Array.from({ length: 4 }, () => "result_key"),
+      ]);
+      await commit(store, { tasks: [shared({ tenant: OTHER_TENANT })] });
+      await commit(store, { tasks: [shared({ state: "completed" })] });
+      const first = await store.tasks.unfinishedWithResultKey(TENANT, "结果");
+      const second = await put(store, { resultKey: "结果", isWaiting: true });
+      const released = { ...(await stored(store, second)), isWaiting: false };
+      assert.equal(await clashOf(store, { tasks: [released] }), "result_key");
+      await commit(store, { tasks: [{ ...(first as TaskRecord), state: "failed" }] });
+      await commit(store, { tasks: [released] });
+    });
+
+    it("wait for an unfinished one with the same result key: without one, a new one is a clash", async () => {
+      await using store = await open();
+      const waiting = aNewTask({ resultKey: "结果", isWaiting: true });
+      await put(store, { resultKey: "结果", state: "completed" });
+      assert.equal(await clashOf(store, { tasks: [waiting] }), "result_key");
+      const first = await put(store, { resultKey: "结果" });
+      await commit(store, { tasks: [waiting] });
+      await commit(store, { tasks: [{ ...(await stored(store, first)), state: "failed" }] });
+      // One that waits already may change, and end.
+      await commit(store, { tasks: [{ ...(await stored(store, waiting.id)), statusText: "等" }] });
     });
 
     it("are overdue from the very millisecond of their deadline until they are finished", async () => {
@@ -211,7 +261,7 @@ export function describeTasks(open: OpenStore): void {
       await put(store, { deadlineMs: NOON_MS + 5, state: "canceled" });
       await put(store);
       const overdue = async (nowMs: number, limit = 10): Promise<readonly string[]> =>
-        (await store.tasks.overdue(nowMs, limit)).map(({ id }) => id);
+        (await store.sweeps.lapsed(nowMs, limit)).overdueTasks.map(({ id }) => id);
       assert.deepEqual(await overdue(NOON_MS + 9), []);
       assert.deepEqual(await overdue(NOON_MS + 10), [late]);
       assert.deepEqual(await overdue(NOON_MS + 20), [late, later]);

@@ -4,6 +4,7 @@ import { journalTopic, mailboxTopic } from "../src/core/ports/change-feed.ts";
 import type { RelayStore } from "../src/core/ports/relay-store.ts";
 import { eventHash, GENESIS } from "../src/core/rules/event.ts";
 import { NOON_MS } from "./fake-clock.ts";
+import { expiryAt } from "./records.ts";
 import {
   aCachedResult,
   aNewAgent,
@@ -15,7 +16,6 @@ import {
   attemptOf,
   BYTES_MAX,
   commit,
-  eventAbout,
   lease,
   LULU,
   type OpenStore,
@@ -26,8 +26,11 @@ import {
   storedDelivery,
   TENANT,
   ZHIWEI,
-  expiryAt,
+  countOpen,
+  marks,
 } from "./store-builders.ts";
+import { publicKeyOf } from "../src/core/rules/agent-owner.ts";
+import { agentsNamed } from "../src/core/rules/agent-names.ts";
 
 const FAR_MS = NOON_MS + 1_000_000_000;
 
@@ -80,7 +83,7 @@ async function seenBy(store: RelayStore, tenant: string): Promise<unknown> {
   return {
     agent: await store.agents.get(tenant, ZHIWEI),
     withKey: await store.agents.withKey(tenant, "pk"),
-    publicKey: await store.agents.publicKey(tenant, ZHIWEI),
+    publicKey: await publicKeyOf(store, tenant, ZHIWEI),
     custodialKey: await store.agents.custodialKey(tenant, "pk"),
     keys: await store.keys.list({ ...page, agentId: undefined }),
     keysOfAgent: await store.keys.list({ ...page, agentId: ZHIWEI }),
@@ -93,36 +96,36 @@ async function seenBy(store: RelayStore, tenant: string): Promise<unknown> {
     withResultKey: await store.tasks.unfinishedWithResultKey(tenant, "rk"),
     cachedResult: await store.tasks.cachedResult(tenant, "rk", NOON_MS),
     oldestMailbox: await store.deliveries.oldestMailbox(tenant, "mail", NOON_MS),
-    named: await store.agents.named(tenant, "别名"),
-    agents: await store.agents.list(tenant, { afterId: "", limit: 10 }),
+    named: await agentsNamed(store, tenant, "别名"),
+    agents: await store.agents.list({ tenant, isRemoved: false, afterId: "", limit: 10 }),
     agentCount: await store.agents.count(tenant),
-    message: await store.messages.get(tenant, "同"),
+    message: (await store.messages.get(tenant, ["同"]))[0],
     sendKey: await store.messages.sendKey(tenant, LULU, ZHIWEI, "key"),
     thread: await store.messages.thread({ tenant, threadId: "话题", limit: 10, bytesMax: BYTES_MAX }),
     threads: await store.messages.threads({ tenant, ...threads }),
     available: await store.deliveries.available({ ...READ, tenant }),
-    delivery: await store.deliveries.get(tenant, "同"),
-    ofTask: await store.deliveries.openOfTask(tenant, "task"),
+    delivery: (await store.deliveries.get(tenant, ["同"]))[0],
+    ofTask: await store.deliveries.openOfTasks(tenant, ["task"]),
     ofAgent: await store.deliveries.openOfAgent(tenant, ZHIWEI, 10),
-    open: await store.deliveries.countOpen(tenant, ZHIWEI),
+    open: await countOpen(store, tenant, ZHIWEI),
     byState: [...(await store.deliveries.countByState(tenant))],
     queue: await store.deliveries.queue({ ...filter, ...queue }),
     settled: await store.deliveries.queue({ ...filter, ...queue, state: "acknowledged" }),
     leased: await store.deliveries.queue({ ...filter, ...queue, state: "leased" }),
     pushEndpoint: await store.endpoints.get(tenant, ZHIWEI),
-    push: await store.pushes.get(tenant, "同"),
+    push: (await store.pushes.get(tenant, ["同"]))[0],
     pushAttempts: await store.pushes.attempts(tenant, "同", 100),
     duePushes: await store.pushes.due(tenant, ZHIWEI, FAR_MS, 10),
     pushesOf: await store.pushes.list({ tenant, agentId: ZHIWEI, state: undefined, limit: 10 }),
     pendingPushes: await store.pushes.countPending(tenant, ZHIWEI),
-    task: await store.tasks.get(tenant, "task"),
+    task: (await store.tasks.get(tenant, ["task"]))[0],
     tasks: await store.tasks.list({ ...filter, ...tasks }),
     artifacts: await store.tasks.artifacts(tenant, "task"),
     artifactCounts: [...(await store.tasks.countArtifacts(tenant, ["task"]))],
     events: await store.journal.events({ ...filter, ...window }),
-    story: await store.journal.ofMessage(tenant, "同"),
-    head: await store.journal.head(tenant),
-    anchor: await store.journal.anchor(tenant),
+    story: await store.journal.ofMessages(tenant, ["同"]),
+    head: (await store.journal.chain(tenant)).head,
+    anchor: (await store.journal.chain(tenant)).start,
     retirable: await store.retention.messages(tenant, FAR_MS, 10),
     oldEvents: await store.retention.events(tenant, FAR_MS, 10),
   };
@@ -141,10 +144,10 @@ export function describeTenants(open: OpenStore): void {
       await store.deliveries.renew(OTHER_TENANT, ZHIWEI, [{ messageId: "同", leaseId: "l" }], FAR_MS);
       await store.agents.touch(OTHER_TENANT, ZHIWEI, FAR_MS);
       const theirs = await storedDelivery(store, "同", OTHER_TENANT);
-      const task = await store.tasks.get(OTHER_TENANT, "task");
+      const [task] = await store.tasks.get(OTHER_TENANT, ["task"]);
       const capability = await store.capabilities.get(OTHER_TENANT, "cap");
       const endpoint = await store.endpoints.get(OTHER_TENANT, ZHIWEI);
-      const push = await store.pushes.get(OTHER_TENANT, "同");
+      const [push] = await store.pushes.get(OTHER_TENANT, ["同"]);
       assert.ok(task && capability && endpoint && push);
       await commit(store, {
         tenant: OTHER_TENANT,
@@ -157,12 +160,12 @@ export function describeTenants(open: OpenStore): void {
         cachedResults: [aCachedResult({ tenant: OTHER_TENANT, resultKey: "rk", text: "新" })],
         custodialKeys: [{ tenant: OTHER_TENANT, publicKey: "pk", privateKey: "新" }],
       });
-      await store.deliveries.markDelivered(OTHER_TENANT, ["同"], NOON_MS, eventAbout("message.delivered"));
+      await store.deliveries.markDelivered(marks(OTHER_TENANT, ["同"], NOON_MS));
       assert.deepEqual(await seenBy(store, TENANT), before);
       await store.retention.retireMessages(OTHER_TENANT, ["同"], NOON_MS);
-      await store.retention.retireEvents(OTHER_TENANT, await store.journal.head(OTHER_TENANT));
+      await store.retention.retireEvents(OTHER_TENANT, (await store.journal.chain(OTHER_TENANT)).head);
       await store.retention.forgetExpired(expiryAt(0, { sendKeysBeforeMs: FAR_MS }));
-      assert.equal(await store.messages.get(OTHER_TENANT, "同"), undefined);
+      assert.equal((await store.messages.get(OTHER_TENANT, ["同"]))[0], undefined);
       assert.deepEqual(await seenBy(store, TENANT), before);
     });
 
@@ -219,9 +222,12 @@ export function describeTenants(open: OpenStore): void {
       const tenantsOf = (found: readonly { readonly tenant: string }[]): readonly string[] =>
         found.map(({ tenant }) => tenant).toSorted();
       const both = [TENANT, OTHER_TENANT].toSorted();
-      assert.deepEqual(tenantsOf(await store.deliveries.expired(FAR_MS, 10)), both);
-      assert.deepEqual(tenantsOf(await store.tasks.overdue(NOON_MS, 10)), both);
-      assert.deepEqual(tenantsOf(await store.endpoints.active(undefined, 10)), both);
+      assert.deepEqual(tenantsOf((await store.sweeps.lapsed(FAR_MS, 10)).expired), both);
+      assert.deepEqual(tenantsOf((await store.sweeps.lapsed(NOON_MS, 10)).overdueTasks), both);
+      assert.deepEqual(
+        tenantsOf(await store.endpoints.list({ state: "active", after: undefined, limit: 10 })),
+        both,
+      );
     });
 
     it("wake only their own readers", async () => {

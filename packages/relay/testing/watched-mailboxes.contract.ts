@@ -12,7 +12,7 @@ import {
   clashOf,
   commit,
   deliveryOf,
-  eventAbout,
+  marks,
   idsOf,
   lease,
   LULU,
@@ -33,7 +33,7 @@ async function assertReturnsWhatIsKept(store: RelayStore, ids: readonly string[]
   assert.deepEqual(idsOf(found), ids);
   for (const { delivery, message } of found) {
     assert.deepEqual(delivery, await storedDelivery(store, message.id));
-    assert.deepEqual(message, await store.messages.get(TENANT, message.id));
+    assert.deepEqual(message, (await store.messages.get(TENANT, [message.id]))[0]);
   }
 }
 
@@ -78,12 +78,7 @@ export function describeWatchedMailboxes(openStore: OpenStore): void {
       const [marked, freed, again, gone, leased] = await Promise.all(
         Array.from({ length: 5 }, async () => (await send(store, {}, { reservedFor: "w1" })).id),
       );
-      await store.deliveries.markDelivered(
-        TENANT,
-        [marked ?? ""],
-        NOON_MS,
-        eventAbout("message.delivered", NOON_MS),
-      );
+      await store.deliveries.markDelivered(marks(TENANT, [marked ?? ""]));
       await change(store, freed ?? "", { reservedFor: null, reason: "大家都可以做" });
       await change(store, again ?? "", { state: "leased", leaseId: "租约" });
       await change(store, again ?? "", { state: "available" });

@@ -1,10 +1,6 @@
-import { type A2aVersion, type AgentCard, quote, RelayError } from "@a2a-relay/protocol";
+import { type A2aBindingName, type A2aVersion, type AgentCard, quote, RelayError } from "@a2a-relay/protocol";
 import { type Fetch, parseInteger } from "../http/relay-client-options.ts";
 import type { RetryDelays } from "../http/retry.ts";
-
-/** The A2A bindings that this client supports, under their names in cards. */
-export const A2A_BINDINGS = ["JSONRPC", "HTTP+JSON"] as const;
-export type A2aBindingName = (typeof A2A_BINDINGS)[number];
 
 export interface A2AClientOptions {
   /**
@@ -72,7 +68,7 @@ export function fillA2AClientOptions(input: string | A2AClientOptions): FilledA2
     maxMs: parseInteger("retryDelayMsMax", options.retryDelayMsMax ?? 10_000, { min: 0, max: 600_000 }),
   };
   return Object.freeze({
-    url: options.url === undefined ? undefined : parseAgentUrl("url", options.url),
+    url: options.url === undefined ? undefined : parseAgentUrl(options.url),
     card: options.card,
     headers: parseHeaders(options),
     // Read at each call, because instrumentation replaces the global one after modules are loaded.
@@ -91,19 +87,18 @@ export function fillA2AClientOptions(input: string | A2AClientOptions): FilledA2
   });
 }
 
-/** `where` names the address in the error. */
-export function parseAgentUrl(where: string, input: unknown, base?: string): string {
-  const url = typeof input === "string" && URL.canParse(input, base) ? new URL(input, base) : undefined;
+function parseAgentUrl(input: unknown): string {
+  const url = typeof input === "string" && URL.canParse(input) ? new URL(input) : undefined;
   if (url === undefined || (url.protocol !== "http:" && url.protocol !== "https:")) {
     throw new RelayError(
       "invalid_argument",
-      `${where}: expected an address such as https://agent.example.org, got ${quote(input)}`,
+      `url: expected an address such as https://agent.example.org, got ${quote(input)}`,
     );
   }
   // The error does not show the value: it may hold a password.
   if (url.username !== "" || url.password !== "") {
     const advice = "give `apiKey` or `headers` instead";
-    throw new RelayError("invalid_argument", `${where}: must not hold a user or password; ${advice}`);
+    throw new RelayError("invalid_argument", `url: must not hold a user or password; ${advice}`);
   }
   url.hash = "";
   return url.href;

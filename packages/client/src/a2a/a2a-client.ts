@@ -1,4 +1,5 @@
 import {
+  a2aEndpoints,
   A2aError,
   type A2aOperation,
   type A2aPushConfig,
@@ -6,6 +7,8 @@ import {
   type A2aTask,
   type A2aTaskList,
   type AgentCard,
+  type JsonObject,
+  pathOf,
 } from "@a2a-relay/protocol";
 import type { CallOptions } from "../http/http-exchange.ts";
 import type { FilledClientOptions } from "../http/relay-client-options.ts";
@@ -26,7 +29,7 @@ import {
   defined,
   sendParams,
 } from "./a2a-requests.ts";
-import type { A2aCallOptions, A2aOpenOptions, A2aParams } from "./agent-binding.ts";
+import type { A2aCallOptions, A2aOpenOptions } from "./agent-binding.ts";
 import {
   type A2aEventSource,
   type A2aStreamEvent,
@@ -135,13 +138,13 @@ export class A2AClient {
     await this.#call("push-delete", { taskId, id }, options);
   }
 
-  #call(operation: A2aOperation, params: A2aParams, options: A2aCallOptions): Promise<A2aParams> {
+  #call(operation: A2aOperation, params: JsonObject, options: A2aCallOptions): Promise<JsonObject> {
     return this.#connection.use((binding) => binding.call(operation, params, options), options);
   }
 
   async #open(
     operation: "stream" | "subscribe",
-    params: A2aParams,
+    params: JsonObject,
     options: A2aOpenOptions,
   ): Promise<A2aEventSource> {
     if (!(await this.#connection.canStream(options))) {
@@ -187,18 +190,18 @@ export class A2AClient {
 }
 
 /** The binding has checked the members that the client uses. */
-function asTask(result: A2aParams): A2aTask {
+function asTask(result: JsonObject): A2aTask {
   return result as A2aTask;
 }
 
-function asPushConfig(result: A2aParams): A2aPushConfig {
+function asPushConfig(result: JsonObject): A2aPushConfig {
   return result as A2aPushConfig;
 }
 
 /** A client for an agent of a relay. It needs no card: the address and the version are fixed. */
 export function createAgentClient(relay: FilledClientOptions, agentId: string): A2AClient {
   const { apiKey, fetch, retries, retryDelayMs, retryDelayMsMax } = relay;
-  const url = `${relay.url}/agents/${encodeURIComponent(agentId)}/a2a`;
+  const url = relay.url + pathOf(a2aEndpoints.a2a.agent, { agent_id: agentId });
   const supportedInterfaces = [{ url, protocolBinding: "JSONRPC", protocolVersion: "1.0" }];
   const card = { name: agentId, supportedInterfaces, capabilities: { streaming: true } };
   return new A2AClient({ card, apiKey, fetch, retries, retryDelayMs, retryDelayMsMax });

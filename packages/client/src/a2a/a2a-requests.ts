@@ -1,7 +1,6 @@
-import type { A2aMessage, A2aPushConfig, A2aState, Part } from "@a2a-relay/protocol";
+import type { A2aMessage, A2aPushConfig, A2aState, JsonObject, Part } from "@a2a-relay/protocol";
 import type { CallOptions } from "../http/http-exchange.ts";
 import { createIdempotencyKey } from "../http/idempotency.ts";
-import type { A2aParams } from "./agent-binding.ts";
 
 /** A text, or a message with parts; the client fills in missing members. */
 export type A2aMessageInput = string | (Partial<A2aMessage> & { readonly parts: readonly Part[] });
@@ -51,7 +50,7 @@ export interface A2aCardOptions extends CallOptions {
   readonly extended?: boolean | undefined;
 }
 
-export function sendParams(input: A2aMessageInput, options: A2aSendOptions): A2aParams {
+export function sendParams(input: A2aMessageInput, options: A2aSendOptions): JsonObject {
   const { metadata, returnImmediately = false, historyLength, acceptedOutputModes, pushConfig } = options;
   return defined({
     message: messageOf(input, options),
@@ -66,11 +65,11 @@ export function sendParams(input: A2aMessageInput, options: A2aSendOptions): A2a
 }
 
 /** Removes undefined members: dialects would rename them too. */
-export function defined(members: object): A2aParams {
+export function defined(members: object): JsonObject {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined));
 }
 
-function messageOf(input: A2aMessageInput, { contextId, taskId }: A2aSendOptions): A2aParams {
+function messageOf(input: A2aMessageInput, { contextId, taskId }: A2aSendOptions): JsonObject {
   const written = typeof input === "string" ? { parts: [{ text: input }] } : input;
   return {
     messageId: createIdempotencyKey(),

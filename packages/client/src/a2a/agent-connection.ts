@@ -1,16 +1,27 @@
-import { A2aError, type AgentCard, readCard } from "@a2a-relay/protocol";
+import {
+  A2A_BINDINGS,
+  A2A_VERSIONS,
+  type AgentCard,
+  callableUrl,
+  interfacesOf,
+  isDowngrade,
+  isUnknownMethod,
+  type OfferedInterface,
+  quote,
+  readCard,
+  RelayError,
+} from "@a2a-relay/protocol";
 import type { CallOptions } from "../http/http-exchange.ts";
 import type { FilledA2AClientOptions } from "./a2a-client-options.ts";
 import type { A2aHttp } from "./a2a-http.ts";
 import { asObject } from "../http/http-answer.ts";
-import type { AgentBinding } from "./agent-binding.ts";
-import { type AgentInterface, chooseInterface } from "./agent-interface.ts";
+import { AgentBinding } from "./agent-binding.ts";
 import { CardSource, NoCardFound } from "./card-source.ts";
-import { JsonRpcBinding } from "./json-rpc-binding.ts";
-import { RestBinding } from "./rest-binding.ts";
+
+type Wishes = Pick<FilledA2AClientOptions, "binding" | "dialect" | "headers">;
 
 interface Chosen {
-  readonly interface: AgentInterface;
+  readonly interface: OfferedInterface;
   readonly binding: AgentBinding;
   /** Undefined when the agent has no card. */
   readonly card: AgentCard | undefined;
@@ -44,16 +55,17 @@ export class AgentConnection {
     return card === undefined || asObject(card["capabilities"])?.["streaming"] === true;
   }
 
-  /** If the version was guessed and the agent does not know the method, repeats the call in 0.1. */
+  /** If the card names no version and the agent does not know the method, repeats the call in the other dialect. */
   async use<T>(call: (binding: AgentBinding) => Promise<T>, options: CallOptions): Promise<T> {
     const chosen = await this.#choose(options);
     try {
       return await call(chosen.binding);
     } catch (reason) {
-      if (!chosen.interface.isGuessed || !isNoMethod(reason)) throw reason;
-      const older = this.#bind({ ...chosen.interface, version: "0.1", isGuessed: false }, chosen.card);
-      const result = await call(older.binding);
-      this.#chosen = older;
+      const { otherDialect, ...known } = chosen.interface;
+      if (otherDialect === undefined || !isUnknownMethod(reason)) throw reason;
+      const other = this.#bind({ ...known, dialect: otherDialect }, chosen.card);
+      const result = await call(other.binding);
+      this.#chosen = other;
       return result;
     }
   }
@@ -70,9 +82,9 @@ export class AgentConnection {
       const { card, written, url } = await this.#find(options);
       return this.#bind(chooseInterface(written, this.#options, url), card);
     } catch (reason) {
-      const { url, dialect: version, binding = "JSONRPC" } = this.#options;
-      if (!(reason instanceof NoCardFound) || url === undefined || version === undefined) throw reason;
-      return this.#bind({ url, binding, version, tenant: undefined, isGuessed: false }, undefined);
+      const { url, dialect, binding = "JSONRPC" } = this.#options;
+      if (!(reason instanceof NoCardFound) || url === undefined || dialect === undefined) throw reason;
+      return this.#bind({ url, binding, dialect, a2aTenant: null }, undefined);
     }
   }
 
@@ -82,14 +94,43 @@ export class AgentConnection {
     return this.#cards.get(options);
   }
 
-  #bind(agentInterface: AgentInterface, card: AgentCard | undefined): Chosen {
+  #bind(agentInterface: OfferedInterface, card: AgentCard | undefined): Chosen {
     const { idleMs, answerBytesMax: charsMax } = this.#options;
-    const Binding = agentInterface.binding === "JSONRPC" ? JsonRpcBinding : RestBinding;
-    const binding = new Binding(this.#http, agentInterface, { idleMs, charsMax });
+    const binding = new AgentBinding(this.#http, agentInterface, { idleMs, charsMax });
     return { interface: agentInterface, binding, card };
   }
 }
 
-function isNoMethod(reason: unknown): boolean {
-  return reason instanceof A2aError && reason.a2a === "MethodNotFound";
+/** The best interface that fits the wishes. */
+export function chooseInterface(card: AgentCard, wishes: Wishes, cardUrl?: string): OfferedInterface {
+  const { binding, dialect, headers } = wishes;
+  const best = interfacesOf(card, cardUrl)
+    .filter((one) => binding === undefined || one.binding === binding)
+    .find((one) => dialect === undefined || one.otherDialect !== undefined || one.dialect === dialect);
+  if (best === undefined) throw noInterface(card, wishes, cardUrl);
+  if (isDowngrade(best, cardUrl) && Object.keys(headers).length > 0) {
+    const advice = "give that card as `card` if this is meant";
+    const what = `the card at ${cardUrl} sends your credentials to ${best.url}, over an open line`;
+    throw new RelayError("permission_denied", `${what}; ${advice}`);
+  }
+  if (dialect === undefined) return best;
+  const { otherDialect: _, ...known } = best;
+  return { ...known, dialect };
+}
+
+function noInterface(card: AgentCard, { binding, dialect }: Wishes, cardUrl?: string): RelayError {
+  const { name, supportedInterfaces } = readCard(card);
+  const offered = (Array.isArray(supportedInterfaces) ? (supportedInterfaces as readonly unknown[]) : []).map(
+    (one) => {
+      const { url, protocolBinding, protocolVersion } = asObject(one) ?? {};
+      const isKnown = A2A_BINDINGS.some((known) => known === protocolBinding);
+      const isBad = isKnown && callableUrl(url, cardUrl) === undefined;
+      // The error does not show the address: it may hold a password.
+      const where = isBad ? " at an address that cannot be called" : "";
+      return `${String(protocolBinding)} ${String(protocolVersion)}${where}`;
+    },
+  );
+  const wanted = `${binding ?? A2A_BINDINGS.join(" or ")} of A2A ${dialect ?? A2A_VERSIONS.join(", ")}`;
+  const what = `the card of ${quote(name)} offers ${offered.join(", ") || "no interface"}`;
+  return new RelayError("invalid_argument", `${what}; this client wants ${wanted}`);
 }

@@ -4,7 +4,7 @@ import { startSdkAgent } from "../../testing/sdk-agent-server.ts";
 import { startWireAgent, wireCard } from "../../testing/wire-agent.ts";
 import { WireServer } from "../../testing/wire-server.ts";
 import { A2AClient } from "./a2a-client.ts";
-import { chooseInterface } from "./agent-interface.ts";
+import { chooseInterface } from "./agent-connection.ts";
 import { textOf } from "./text-of.ts";
 
 const ANSWER = { result: { message: { messageId: "m", role: "ROLE_AGENT", parts: [{ text: "在" }] } } };
@@ -121,9 +121,9 @@ describe("the choice among the interfaces of a card", () => {
     ];
     const card = { name: "a", supportedInterfaces };
     const chosen = chooseInterface(card, wishes);
-    assert.deepEqual([chosen.binding, chosen.version], ["JSONRPC", "1.0"]);
+    assert.deepEqual([chosen.binding, chosen.dialect], ["JSONRPC", "1.0"]);
     const rest = chooseInterface(card, { ...wishes, binding: "HTTP+JSON" });
-    assert.deepEqual([rest.binding, rest.version], ["HTTP+JSON", "1.0"]);
+    assert.deepEqual([rest.binding, rest.dialect], ["HTTP+JSON", "1.0"]);
   });
 
   it("reads cards of 0.3, with their preferred and their other transports", () => {
@@ -134,8 +134,8 @@ describe("the choice among the interfaces of a card", () => {
       preferredTransport: "HTTP+JSON",
       additionalInterfaces: [{ url: "https://a.example/rpc", transport: "JSONRPC" }],
     };
-    const { url, version, isGuessed } = chooseInterface(card, wishes);
-    assert.deepEqual([url, version, isGuessed], ["https://a.example/rpc", "0.3", false]);
+    const { url, dialect, otherDialect } = chooseInterface(card, wishes);
+    assert.deepEqual([url, dialect, otherDialect], ["https://a.example/rpc", "0.3", undefined]);
   });
 
   it("fails with what the card offers and what is wanted", () => {
@@ -168,7 +168,7 @@ describe("the choice among the interfaces of a card", () => {
       const card = { name: "a", supportedInterfaces: [{ ...interfaceOf("JSONRPC", "1.0"), url }] };
       assert.throws(() => chooseInterface(card, wishes), {
         code: "invalid_argument",
-        message: /agent's card/,
+        message: /offers JSONRPC 1\.0 at an address that cannot be called;/,
       });
     }
   });

@@ -1,9 +1,7 @@
-import { type AgentCard, readCard, RelayError } from "@a2a-relay/protocol";
+import { type AgentCard, cardAddresses, parseCard, readCard, RelayError } from "@a2a-relay/protocol";
 import type { CallOptions } from "../http/http-exchange.ts";
 import type { A2aHttp } from "./a2a-http.ts";
 import { foreignAnswer, isRefusedForGood } from "./agent-answer.ts";
-import { parseObject } from "../http/http-answer.ts";
-import { isAgentCard } from "./agent-interface.ts";
 
 export interface FoundCard {
   /** Converted to 1.0. */
@@ -12,9 +10,6 @@ export interface FoundCard {
   readonly written: AgentCard;
   readonly url: string;
 }
-
-/** The newest convention first. */
-const WELL_KNOWN = [".well-known/agent-card.json", ".well-known/agent.json"];
 
 /** Loads the card of an agent, and caches it with its ETag. */
 export class CardSource {
@@ -51,8 +46,8 @@ export class CardSource {
     // With our own ETag, `fetch` accepts a 304 only in this mode.
     const answer = await this.#http.ask({ ...request, cache: "no-cache" }, options);
     if (answer.status === 304 && this.#found !== undefined) return this.#found;
-    const written = answer.status === 200 ? parseObject(answer.text) : undefined;
-    if (written === undefined || !isAgentCard(written)) {
+    const written = answer.status === 200 ? parseCard(answer.text) : undefined;
+    if (written === undefined) {
       const error = foreignAnswer(answer, "instead of an agent card");
       if (isRefusedForGood(answer.status)) throw error;
       return error;
@@ -70,13 +65,4 @@ export class NoCardFound extends RelayError {
       "give the address of the card, or, if the address is the endpoint itself, the `dialect` that it speaks";
     super("not_found", `no agent card at ${addresses.join(" or ")}; ${advice}`, { cause: failures[0] });
   }
-}
-
-/** Below the given address, with or without a trailing slash. */
-function cardAddresses(url: string): readonly string[] {
-  const base = new URL(url);
-  if (base.pathname.endsWith(".json")) return [url];
-  if (!base.pathname.endsWith("/")) base.pathname += "/";
-  base.search = "";
-  return WELL_KNOWN.map((path) => new URL(path, base).href);
 }

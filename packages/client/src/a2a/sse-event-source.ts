@@ -1,30 +1,20 @@
-import { type A2aDialect, RelayError } from "@a2a-relay/protocol";
+import { type AgentInterface, readA2aEvent, RelayError } from "@a2a-relay/protocol";
 import type { ServerSentEvent } from "../http/sse-parser.ts";
 import { SseReader, type SseReaderOptions } from "../http/sse-reader.ts";
 import type { A2aHttpStream } from "./a2a-http.ts";
-import { readEvent } from "./agent-answer.ts";
+import { valueOf } from "./agent-answer.ts";
 import type { A2aEventSource, A2aStreamEvent } from "./stream-event.ts";
-
-/** The data of an event in the agent's dialect. Throws if the event is an error. */
-export type ReadData = (event: ServerSentEvent) => unknown;
 
 /** The events of an agent that streams. */
 export class SseEventSource implements A2aEventSource {
   readonly #reader: SseReader;
   readonly #url: string;
-  readonly #dialect: A2aDialect;
-  readonly #readData: ReadData;
+  readonly #interface: AgentInterface;
 
-  constructor(
-    { body, url }: A2aHttpStream,
-    dialect: A2aDialect,
-    readData: ReadData,
-    options: SseReaderOptions,
-  ) {
+  constructor({ body, url }: A2aHttpStream, agentInterface: AgentInterface, options: SseReaderOptions) {
     this.#reader = new SseReader(body, options);
     this.#url = url;
-    this.#dialect = dialect;
-    this.#readData = readData;
+    this.#interface = agentInterface;
   }
 
   get retryMs(): number | undefined {
@@ -32,10 +22,10 @@ export class SseEventSource implements A2aEventSource {
   }
 
   async next(): Promise<A2aStreamEvent | undefined> {
-    const event = await this.#take();
-    if (event === undefined) return undefined;
-    const data = this.#readData(event);
-    return readEvent(this.#dialect, data, { url: this.#url, id: event.id });
+    const sent = await this.#take();
+    if (sent === undefined) return undefined;
+    const { event } = valueOf(readA2aEvent(this.#interface, sent), this.#url);
+    return sent.id === "" ? event : { ...event, eventId: sent.id };
   }
 
   cancel(): void {

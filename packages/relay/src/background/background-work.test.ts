@@ -31,17 +31,17 @@ describe("the background work", () => {
   it("keeps an anchor of every journal at once", async () => {
     await using core = await coreOnMemory();
     await using _ = startBackgroundWork(core, NEVER, report);
-    await core.anchors.until((await core.store.journal.head(DEFAULT_TENANT)).seq);
+    await core.anchors.until((await core.store.journal.chain(DEFAULT_TENANT)).head.seq);
   });
 
   it("keeps an anchor of every journal that changed, at every interval", async () => {
     await using core = await coreOnMemory();
     await using _ = startBackgroundWork(core, { ...NEVER, anchorIntervalMs: 1 }, report);
-    const before = await core.store.journal.head(DEFAULT_TENANT);
+    const before = (await core.store.journal.chain(DEFAULT_TENANT)).head;
     await core.anchors.until(before.seq);
     const { receipt } = await core.send();
     await core.anchors.until(before.seq + 1);
-    const [event] = await core.store.journal.ofMessage(DEFAULT_TENANT, receipt.message_id);
+    const [event] = await core.store.journal.ofMessages(DEFAULT_TENANT, [receipt.message_id]);
     assert.deepEqual(
       core.anchors.kept.map(({ hash }) => hash),
       [before.hash, event?.hash],

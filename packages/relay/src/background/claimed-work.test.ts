@@ -56,7 +56,7 @@ describe("with two cores on one store", () => {
     await using core = await pushingCore();
     const ids: string[] = [];
     await using _one = new Pusher(core, report);
-    await using _two = new Pusher(core.coreOf("乙"), report);
+    await using _two = new Pusher(core.beside(), report);
     core.outside.receiver = async () => {
       for (let turn = 0; turn < 5; turn += 1) await core.clock.nextTurn();
       return anAnswer(200);
@@ -65,7 +65,7 @@ describe("with two cores on one store", () => {
       for (let count = 0; count < 6; count += 1) ids.push((await core.send()).receipt.message_id);
       const last = ids.at(-1) ?? "";
       const isDelivered = async (): Promise<boolean> =>
-        (await core.store.pushes.get(DEFAULT_TENANT, last))?.state === "delivered";
+        (await core.store.pushes.get(DEFAULT_TENANT, [last]))[0]?.state === "delivered";
       await until(core, isDelivered);
     }
     await until(
@@ -84,7 +84,7 @@ describe("with two cores on one store", () => {
     await core.works(taskId, "甲");
     await core.outside.arrived(1);
     const { pause, refused } = refusals();
-    await using _two = new TaskPusher(core.coreOf("乙"), report, pause);
+    await using _two = new TaskPusher(core.beside(), report, pause);
     await refused;
     open();
     await until(core, async () => (await core.config(taskId)).afterN === 1);
@@ -105,7 +105,7 @@ describe("with two cores on one store", () => {
     await using _one = new RemotePoller(core, report);
     await asked.promise;
     const { pause, refused } = refusals();
-    await using _two = new RemotePoller(core.coreOf("乙"), report, pause);
+    await using _two = new RemotePoller(core.beside(), report, pause);
     await refused;
     gate.resolve();
     await until(core, async () => (await core.task(taskId)).state === "completed");
@@ -137,7 +137,7 @@ describe("with two cores on one store", () => {
         underWay -= 1;
         return { more: false };
       };
-      return { ...core.coreOf(owner), sweep: { step } as unknown as RelayCore["sweep"] };
+      return { ...core.beside(), sweep: { step } as unknown as RelayCore["sweep"] };
     };
     const settings = { sweepIntervalMs: 1, anchorIntervalMs: 60_000, retryScheduler: undefined };
     await using _one = startBackgroundWork(sweeping("甲"), settings, report);
@@ -155,7 +155,7 @@ describe("with two cores on one store", () => {
       await core.outside.arrived(1);
     }
     core.outside.receiver = () => anAnswer(200);
-    await using _ = new Pusher(core.coreOf("乙"), report);
+    await using _ = new Pusher(core.beside(), report);
     await until(core, async () => (await core.pushedMessage(receipt.message_id)).push.state === "delivered");
   });
 });
@@ -174,7 +174,7 @@ describe("a core that stalls after it announced a request", () => {
     await using _one = new Pusher(core, (reason) => reported.push(reason), noPause);
     await core.outside.arrived(1);
     core.clock.advance(CLAIM_MS);
-    await using _two = new Pusher(core.coreOf("乙"), report);
+    await using _two = new Pusher(core.beside(), report);
     await core.outside.arrived(2);
     gates[0]?.resolve();
     await until(core, async () => reported.length > 0);
@@ -201,7 +201,7 @@ describe("a core that stalls after it announced a request", () => {
       await using _one = new Pusher(core, report);
       await sent.promise;
       core.clock.advance(CLAIM_MS);
-      await using _two = new Pusher(core.coreOf("乙"), report);
+      await using _two = new Pusher(core.beside(), report);
       await until(core, async () => (await pushOf())?.state === "failed");
       gate.resolve();
     }
@@ -222,7 +222,7 @@ describe("a core that stalls after it announced a request", () => {
     assert.equal((await core.config(taskId)).sentAtMs, core.clock.nowMs());
     core.clock.advance(CLAIM_MS);
     const open = gated(core);
-    await using _ = new TaskPusher(core.coreOf("乙"), report);
+    await using _ = new TaskPusher(core.beside(), report);
     await core.outside.arrived(2);
     await assert.rejects(core.taskPushDelivery.record(ended), ClaimLost);
     assert.equal((await core.config(taskId)).afterN, 0);
@@ -238,7 +238,7 @@ describe("a core that stalls after it announced a request", () => {
     const endpoint = workUnit("endpoint", DEFAULT_TENANT, core.zhiwei.agentId);
     const claim = await core.claim(endpoint);
     core.clock.advance(CLAIM_MS);
-    await core.coreOf("乙").claims.take([endpoint]);
+    await core.beside().claims.take([endpoint]);
     const key = { tenant: DEFAULT_TENANT, agentId: core.zhiwei.agentId };
     const { signal } = new AbortController();
     await assert.rejects(core.pushDelivery.attempt(key, receipt.message_id, { claim, signal }), ClaimLost);

@@ -52,7 +52,7 @@ describe("a push that cannot be recorded", () => {
     ids.push(receipt.message_id);
     await until(
       core,
-      async () => (await core.store.pushes.get(DEFAULT_TENANT, receipt.message_id)) !== undefined,
+      async () => (await core.store.pushes.get(DEFAULT_TENANT, [receipt.message_id]))[0] !== undefined,
     );
     for (let tick = 0; tick < 100; tick += 1) await core.clock.nextTurn();
     assert.deepEqual(core.outside.ids, ids.slice(0, 2));

@@ -102,7 +102,7 @@ describe("the pusher", () => {
     }
     // A recorded push is about to be sent.
     for (const id of hung)
-      while ((await core.store.pushes.get(DEFAULT_TENANT, id)) === undefined) await goesOn();
+      while ((await core.store.pushes.get(DEFAULT_TENANT, [id]))[0] === undefined) await goesOn();
     for (let count = 0; count < 5; count += 1) await goesOn();
     const before = core.outside.requests.filter(isFor("studio")).length;
     await core.messages.send(studio, { from: LULU, to: ZHIWEI, body: "你好" });

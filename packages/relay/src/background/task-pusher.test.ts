@@ -14,7 +14,7 @@ import {
 import { agentOf, DEFAULT_TENANT, operatorOf, rootOperator } from "../core/access/principal.ts";
 import { TASK_PUSHES_TOPIC } from "../core/ports/change-feed.ts";
 import { EgressPolicy } from "../core/rules/egress-policy.ts";
-import type { OutboundRequest } from "../core/ports/outbound-http.ts";
+import type { OutboundRequest } from "../transports/egress/http-client.ts";
 import { GuardedOutbound } from "../transports/egress/guarded-outbound.ts";
 import { startBackgroundWork } from "./background-work.ts";
 import { TaskPusher } from "./task-pusher.ts";

@@ -20,7 +20,7 @@ import type { Anchors, Archive } from "./ports/archive.ts";
 import type { Clock } from "./ports/clock.ts";
 import type { EgressPolicy } from "./rules/egress-policy.ts";
 import type { Identifiers, Randomness } from "./ports/ids.ts";
-import type { Outbound } from "./ports/outbound-http.ts";
+import type { Outbound } from "./ports/outbound.ts";
 import { Throttle } from "./mechanisms/throttle.ts";
 import { JournalService, Readiness } from "./journal/journal-service.ts";
 import type { RelayStore } from "./ports/relay-store.ts";
@@ -140,7 +140,7 @@ export function createCore(given: CoreParts, settings: CoreSettings): RelayCore 
     pushes: new PushService(parts),
     readiness: new Readiness(parts),
     relayAgent: new RelayAgentService(parts, settings),
-    remoteWork: new RemoteWork({ ...parts, ...services }, settings),
+    remoteWork: new RemoteWork({ ...parts, ...services }),
     sweep: new Sweep(parts, settings),
     taskPushDelivery: new TaskPushDelivery(parts, settings),
     taskQueue: new TaskQueueService({ ...parts, ...services }),

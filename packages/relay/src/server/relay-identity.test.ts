@@ -6,90 +6,130 @@ import {
   readFileSync,
   renameSync,
   rmSync,
-  statSync,
   symlinkSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, it } from "node:test";
+import { openMemoryStore } from "../../testing/core-on-memory.ts";
 import { refused } from "../../testing/refusal.ts";
-import { isSignedBy } from "../core/rules/ed25519.ts";
+import type { RelayStore } from "../core/ports/relay-store.ts";
+import { isSignedBy, newKeyPair } from "../core/rules/ed25519.ts";
 import { loadIdentity } from "./relay-identity.ts";
 
 const POSIX = process.platform !== "win32";
 
-/** A temporary data directory. */
-function directory(): Disposable & { readonly data: string; readonly file: string } {
+interface StoreAndData extends AsyncDisposable {
+  readonly store: RelayStore;
+  readonly data: string;
+  readonly file: string;
+}
+
+/** An empty store and a temporary data directory. */
+async function storeAndData(): Promise<StoreAndData> {
   const data = mkdtempSync(join(tmpdir(), "relay-identity-数据-"));
+  const store = await openMemoryStore();
   return {
+    store,
     data,
     file: join(data, "identity.key"),
-    [Symbol.dispose]: () => rmSync(data, { recursive: true, force: true }),
+    [Symbol.asyncDispose]: async () => {
+      await store[Symbol.asyncDispose]();
+      rmSync(data, { recursive: true, force: true });
+    },
   };
 }
 
+function keyFile({ file }: StoreAndData, text = newKeyPair().privateKey): void {
+  writeFileSync(file, `${text}\n`, { mode: 0o600 });
+}
+
 describe("the relay's identity", () => {
-  it("is made once, for its owner only, and is the same at every start", () => {
-    using at = directory();
-    const first = loadIdentity(at.data);
-    if (POSIX) assert.equal(statSync(at.file).mode & 0o777, 0o600);
-    const kept = readFileSync(at.file, "utf8");
-    const second = loadIdentity(at.data);
-    assert.equal(second.publicKey, first.publicKey);
-    assert.equal(readFileSync(at.file, "utf8"), kept);
-    assert.ok(isSignedBy(second.publicKey, "信", first.sign("信")));
+  it("is made once, and is the same for all relays on one store", async () => {
+    await using at = await storeAndData();
+    await using other = await storeAndData();
+    const [first, second] = await Promise.all([
+      loadIdentity(at.store.keys, at.data),
+      loadIdentity(at.store.keys, other.data),
+    ]);
+    const third = await loadIdentity(at.store.keys, at.data);
+    assert.deepEqual([second.publicKey, third.publicKey], [first.publicKey, first.publicKey]);
+    assert.ok(isSignedBy(third.publicKey, "信", first.sign("信")));
   });
 
-  it("is not made of what a crash left behind", () => {
-    using at = directory();
-    writeFileSync(`${at.file}.new`, "half");
-    loadIdentity(at.data);
-    assert.equal(loadIdentity(at.data).publicKey, loadIdentity(at.data).publicKey);
+  it("of one store is not that of another", async () => {
+    await using one = await storeAndData();
+    await using other = await storeAndData();
+    const [mine, theirs] = [
+      await loadIdentity(one.store.keys, one.data),
+      await loadIdentity(other.store.keys, other.data),
+    ];
+    assert.notEqual(mine.publicKey, theirs.publicKey);
   });
 
-  it("of one directory is not that of another", () => {
-    using one = directory();
-    using other = directory();
-    assert.notEqual(loadIdentity(one.data).publicKey, loadIdentity(other.data).publicKey);
+  it("is the one in the file of an earlier relay, which is left as it is and may be removed", async () => {
+    await using at = await storeAndData();
+    const { publicKey, privateKey } = newKeyPair();
+    keyFile(at, privateKey);
+    for (const _ of [1, 2]) assert.equal((await loadIdentity(at.store.keys, at.data)).publicKey, publicKey);
+    assert.equal(readFileSync(at.file, "utf8"), `${privateKey}\n`);
+    rmSync(at.file);
+    assert.equal((await loadIdentity(at.store.keys, at.data)).publicKey, publicKey);
   });
 
-  it("is refused when others can read it", { skip: !POSIX }, async () => {
+  it("is refused when the file has another key than the store", async () => {
+    await using at = await storeAndData();
+    const { publicKey } = await loadIdentity(at.store.keys, at.data);
+    keyFile(at);
+    await refused(
+      loadIdentity(at.store.keys, at.data),
+      "unavailable",
+      /identity\.key is not the key in the database; remove the file to use that one, or restore/,
+    );
+    rmSync(at.file);
+    assert.equal((await loadIdentity(at.store.keys, at.data)).publicKey, publicKey);
+  });
+
+  it("is refused when others can read the file", { skip: !POSIX }, async () => {
     for (const mode of [0o640, 0o604, 0o660, 0o644]) {
-      using at = directory();
-      loadIdentity(at.data);
+      await using at = await storeAndData();
+      keyFile(at);
       chmodSync(at.file, mode);
       await refused(
-        () => loadIdentity(at.data),
+        loadIdentity(at.store.keys, at.data),
         "unavailable",
         /can be read by others \(mode 06\d\d\); .*chmod 600/,
       );
       chmodSync(at.file, 0o600);
-      loadIdentity(at.data);
+      await loadIdentity(at.store.keys, at.data);
     }
   });
 
-  it("is refused when it is a symbolic link, also one to a good key", { skip: !POSIX }, async () => {
-    using at = directory();
-    loadIdentity(at.data);
+  it("is refused when the file is a symbolic link, also one to a good key", { skip: !POSIX }, async () => {
+    await using at = await storeAndData();
+    keyFile(at);
     renameSync(at.file, `${at.file}.real`);
     symlinkSync(`${at.file}.real`, at.file);
-    await refused(() => loadIdentity(at.data), "unavailable", /is a symbolic link/);
+    await refused(loadIdentity(at.store.keys, at.data), "unavailable", /is a symbolic link/);
   });
 
-  it("is refused when it is no key, and left as it is", async () => {
+  it("is refused when the file holds no key, and the file is left as it is", async () => {
     for (const text of ["", "你好", "QUJD"]) {
-      using at = directory();
-      writeFileSync(at.file, text, { mode: 0o600 });
-      await refused(() => loadIdentity(at.data), "unavailable", /no Ed25519 private key; .*grant all/);
-      assert.equal(readFileSync(at.file, "utf8"), text);
+      await using at = await storeAndData();
+      keyFile(at, text);
+      await refused(
+        loadIdentity(at.store.keys, at.data),
+        "unavailable",
+        /no Ed25519 private key; .*grant all/,
+      );
+      assert.equal(readFileSync(at.file, "utf8"), `${text}\n`);
     }
   });
 
-  it("is refused when it is a directory or cannot be made", async () => {
-    using at = directory();
+  it("is refused when the file is a directory", async () => {
+    await using at = await storeAndData();
     mkdirSync(at.file);
-    await refused(() => loadIdentity(at.data), "unavailable", /identity\.key/);
-    await refused(() => loadIdentity(join(at.data, "not-there")), "unavailable", /cannot be made/);
+    await refused(loadIdentity(at.store.keys, at.data), "unavailable", /identity\.key/);
   });
 });

@@ -1,36 +1,33 @@
-import {
-  closeSync,
-  constants,
-  fstatSync,
-  fsyncSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeSync,
-} from "node:fs";
+import { closeSync, constants, fstatSync, openSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { RelayError } from "@a2a-relay/protocol";
+import type { KeyStore } from "../core/ports/access.ts";
 import { newKeyPair, type SigningKey, signingKey } from "../core/rules/ed25519.ts";
 
+/** Where earlier relays kept the key, and where an operator may put one before the first start. */
 const FILE = "identity.key";
-const OWNER_ONLY = 0o600;
 const OTHERS = 0o077;
 /** Windows has neither modes nor this flag; there the directory's access list protects the file. */
 const HAS_MODES = process.platform !== "win32";
 const NO_FOLLOW = HAS_MODES ? constants.O_NOFOLLOW : 0;
 
 /**
- * The relay's signing key, made at the first start. Call it only while the data directory is locked: two relays that
- * both make a key would reject each other's signatures.
+ * The signing key that all relays on one store share. The first relay puts it there: the key of its file, if it has
+ * one, or a new one.
  */
-export function loadIdentity(dataDirectory: string): SigningKey {
+export async function loadIdentity(keys: KeyStore, dataDirectory: string): Promise<SigningKey> {
   const path = join(dataDirectory, FILE);
-  return readIdentity(path) ?? makeIdentity(dataDirectory, path);
+  const given = readIdentity(path);
+  const identity = signingKey(await keys.identity(given?.privateKey ?? newKeyPair().privateKey));
+  if (given !== undefined && given.publicKey !== identity.publicKey) {
+    const how = "remove the file to use that one, or restore the database that the file belongs to";
+    throw unusable(path, `is not the key in the database; ${how}`);
+  }
+  return identity;
 }
 
-/** Undefined when there is none yet. */
-function readIdentity(path: string): SigningKey | undefined {
+/** Undefined when there is no file. */
+function readIdentity(path: string): { readonly publicKey: string; readonly privateKey: string } | undefined {
   let file: number;
   try {
     file = openSync(path, constants.O_RDONLY | NO_FOLLOW);
@@ -51,45 +48,19 @@ function readIdentity(path: string): SigningKey | undefined {
         `can be read by others (mode ${found}); if it was not copied, run: chmod 600 ${path}`,
       );
     }
-    return keyIn(path, readFileSync(file, "utf8"));
+    const privateKey = readFileSync(file, "utf8").trim();
+    return { privateKey, publicKey: publicKeyIn(path, privateKey) };
   } finally {
     closeSync(file);
   }
 }
 
-function keyIn(path: string, text: string): SigningKey {
+function publicKeyIn(path: string, privateKey: string): string {
   try {
-    return signingKey(text.trim());
+    return signingKey(privateKey).publicKey;
   } catch (cause) {
     const how = "bring it back from a copy, or remove it and grant all capabilities anew";
     throw unusable(path, `is no Ed25519 private key; ${how}`, cause);
-  }
-}
-
-/** Writes a draft and renames it, so that a crash leaves either no key or a whole one. */
-function makeIdentity(dataDirectory: string, path: string): SigningKey {
-  const draft = `${path}.new`;
-  const { privateKey } = newKeyPair();
-  try {
-    rmSync(draft, { force: true });
-    const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | NO_FOLLOW;
-    withFile(openSync(draft, flags, OWNER_ONLY), (file) => {
-      writeSync(file, `${privateKey}\n`);
-      fsyncSync(file);
-    });
-    renameSync(draft, path);
-    if (HAS_MODES) withFile(openSync(dataDirectory, constants.O_RDONLY), fsyncSync);
-  } catch (cause) {
-    throw unusable(path, `cannot be made: ${(cause as Error).message}`, cause);
-  }
-  return signingKey(privateKey);
-}
-
-function withFile(file: number, act: (file: number) => void): void {
-  try {
-    act(file);
-  } finally {
-    closeSync(file);
   }
 }
 

@@ -1,4 +1,12 @@
-import { A2aError, type AgentCard, parseAddress, quote, RelayError } from "@a2a-relay/protocol";
+import {
+  a2aEndpoints,
+  A2aError,
+  type AgentCard,
+  operations,
+  parseAddress,
+  quote,
+  RelayError,
+} from "@a2a-relay/protocol";
 import type { Guard } from "../access/guard.ts";
 import { DEFAULT_TENANT, type Principal, speaksFor } from "../access/principal.ts";
 import {
@@ -24,6 +32,7 @@ import type { Clock } from "../ports/clock.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
 import type { A2aCaller } from "./a2a-request.ts";
 import { termsOf } from "../agents/agent-terms.ts";
+import { agentsNamed } from "../rules/agent-names.ts";
 
 export interface A2aCardParts {
   readonly store: RelayStore;
@@ -128,7 +137,7 @@ export class A2aCardService {
   async #findPublic(input: string): Promise<AgentWithPresence> {
     const address = parseAddress(input, "agent_id");
     const name = address.kind === "name" ? address.name : input;
-    const [id] = await this.#parts.store.agents.named(DEFAULT_TENANT, name);
+    const [id] = await agentsNamed(this.#parts.store, DEFAULT_TENANT, name);
     const found =
       id === undefined || isRemote(id) ? undefined : await this.#parts.store.agents.get(DEFAULT_TENANT, id);
     if (found !== undefined && (id === name || found.agent.aliases.includes(name))) return found;
@@ -170,7 +179,7 @@ const SKILLS: readonly Readonly<Record<string, unknown>>[] = [
 export function relayCard(tenant: string, settings: A2aCardSettings): AgentCard {
   const publicUrl = settings.publicUrl();
   const addresses = {
-    rpcUrl: `${tenantUrl(publicUrl, tenant)}/a2a`,
+    rpcUrl: tenantUrl(publicUrl, tenant) + a2aEndpoints.a2a.relay.path,
     restUrl: agentUrl(publicUrl, tenant, RELAY_AGENT),
     agentId: RELAY_AGENT,
     tenant,
@@ -180,7 +189,7 @@ export function relayCard(tenant: string, settings: A2aCardSettings): AgentCard 
     description: "A post office for AI agents: reaches every agent that is registered here, online or not.",
     supportedInterfaces: relayInterfaces(addresses, settings),
     version: settings.version,
-    documentationUrl: `${publicUrl}/docs`,
+    documentationUrl: publicUrl + operations.service.docs.path,
     capabilities: { streaming: true, pushNotifications: true, extensions: COMMON_EXTENSIONS },
     ...cardSecurity(settings),
     defaultInputModes: TEXT_MODES,

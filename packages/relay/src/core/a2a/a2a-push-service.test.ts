@@ -248,7 +248,7 @@ describe("a push configuration that comes with a message", () => {
     await using core = await taskPushingCore();
     const taskId = await core.ask();
     await core.completes(taskId, "已经译好了");
-    const task = await core.store.tasks.get(DEFAULT_TENANT, taskId);
+    const [task] = await core.store.tasks.get(DEFAULT_TENANT, [taskId]);
     assert.ok(task);
     await core.a2aPushes.check(core.caller(), { url: HOOK });
     for (let count = 0; count < 2; count += 1) {
@@ -305,7 +305,7 @@ describe("a push configuration that comes with a message", () => {
   it("fails nothing once the message is sent; the journal records that it came too late", async () => {
     await using core = await taskPushingCore();
     const taskId = await core.ask();
-    const task = await core.store.tasks.get(DEFAULT_TENANT, taskId);
+    const [task] = await core.store.tasks.get(DEFAULT_TENANT, [taskId]);
     assert.ok(task);
     await core.tell(taskId, { id: "一" }, asAgent(ZHIWEI));
     await core.a2aPushes.attach(core.caller(), task, { url: HOOK, id: "一" }, 0);

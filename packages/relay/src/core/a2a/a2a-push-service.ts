@@ -183,7 +183,7 @@ export class A2aPushService {
   ): Promise<PutResult> {
     const { store, clock } = this.#parts;
     return decideAndCommit<PutResult>(store, async () => {
-      const task = await store.tasks.get(tenant, taskId);
+      const [task] = await store.tasks.get(tenant, [taskId]);
       if (task === undefined) return { changes: undefined, answer: { refusal: noTask(taskId) } };
       const slot = await this.#slotOf(task, wish, fallbackId);
       const refusal = refusalOf(slot, wish, task);

@@ -43,6 +43,7 @@ import {
 } from "./a2a-request.ts";
 import { type A2aPage, type A2aStreamOptions, A2aStreams, isEnd } from "./a2a-streams.ts";
 import { type A2aTasks, noTask, ownSinceMs, taskIdFor } from "./a2a-tasks.ts";
+import { bytesAsJson } from "../mechanisms/stored-json.ts";
 
 export interface A2aSettings {
   /** How long a send waits for the end of its task before it answers with the unfinished task. */
@@ -277,7 +278,7 @@ export class A2aService {
   /** A repeated message may be about a task that its caller may no longer read. */
   async #taskOf({ caller, taskId, isNew }: SentMessage): Promise<TaskRecord> {
     if (!isNew) return this.#task(caller, taskId);
-    const task = await this.#parts.store.tasks.get(caller.principal.tenant, taskId);
+    const [task] = await this.#parts.store.tasks.get(caller.principal.tenant, [taskId]);
     if (task === undefined) throw noTask(taskId);
     return task;
   }
@@ -296,7 +297,7 @@ export class A2aService {
       if (isEnd(task.state, true) || leftMs <= 0 || signal?.aborted === true) return task;
       await watch.changed({ timeoutMs: leftMs, signal });
       await guard.assertStillValid(principal);
-      const next = await store.tasks.get(principal.tenant, sent.taskId);
+      const [next] = await store.tasks.get(principal.tenant, [sent.taskId]);
       if (next === undefined) throw noTask(sent.taskId);
       task = next;
     }
@@ -328,7 +329,7 @@ export class A2aService {
     let bytes = 0;
     for (const record of records) {
       const { task } = await this.#taskReader.read(record, extent);
-      bytes += Buffer.byteLength(JSON.stringify(task));
+      bytes += bytesAsJson(task);
       if (bytes > LIMITS.answerBytesMax && tasks.length > 0) break;
       tasks.push({ ...task, id: taskIdFor(caller, record) });
     }
@@ -345,7 +346,8 @@ export class A2aService {
   }
 
   async #cardOf({ principal, agentId }: A2aCaller): Promise<AgentCard | undefined> {
-    return agentId === undefined ? undefined : this.#parts.store.agents.card(principal.tenant, agentId);
+    if (agentId === undefined) return undefined;
+    return (await this.#parts.store.agents.get(principal.tenant, agentId))?.agent.card;
   }
 }
 

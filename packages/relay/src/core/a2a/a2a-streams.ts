@@ -77,7 +77,7 @@ export class A2aStreams {
       heartbeatMs: this.#heartbeatMs,
       signal,
       poll: async () => {
-        const task = await store.tasks.get(tenant, id);
+        const [task] = await store.tasks.get(tenant, [id]);
         if (task === undefined) return { page: { events: [] }, isEmpty: true, isLast: true };
         const { n, ...result } =
           lastN === undefined ? await this.#readTask(task, form) : await this.#readUpdates(task, lastN, form);

@@ -5,6 +5,7 @@ import type { RelayStore } from "../ports/relay-store.ts";
 import type { TaskRecord } from "../ports/tasks.ts";
 import { visibleTask } from "../tasks/task-view.ts";
 import type { A2aCaller } from "./a2a-request.ts";
+import { ownedSinceMs } from "../rules/agent-owner.ts";
 
 /** Finds the task that an A2A caller names. */
 export class A2aTasks {
@@ -62,7 +63,7 @@ function endpointAgentOf({ askedOf, handoffs, assignee }: TaskRecord): string {
 
 /** Records from before this time belong to an earlier owner of the caller's id. */
 export async function ownSinceMs(store: RelayStore, principal: Principal): Promise<number> {
-  return principal.kind === "agent" ? store.agents.othersBeforeMs(principal.tenant, principal.agentId) : 0;
+  return principal.kind === "agent" ? ownedSinceMs(store, principal.tenant, principal.agentId) : 0;
 }
 
 export function noTask(id: string): A2aError {

@@ -71,7 +71,7 @@ export class RelayAgentService {
     let readCount = 0;
     let total = 0;
     for (let afterId = ""; readCount < LIMITS.scanRowsMax;) {
-      const page = await store.agents.list(tenant, { afterId, limit: PAGE_AGENTS });
+      const page = await store.agents.list({ tenant, isRemoved: false, afterId, limit: PAGE_AGENTS });
       for (const found of page) {
         await clock.nextTurn();
         if (!isListedFor(principal, found.agent.id)) continue;

@@ -19,6 +19,7 @@ import type { ScopedRequest } from "./capability-scope.ts";
 import { type CapabilityValidity, describeFault, type Shortfall, useOf } from "./capability-token.ts";
 import type { Guard } from "./guard.ts";
 import { actorName, type AgentPrincipal, DEFAULT_TENANT, type Principal } from "./principal.ts";
+import { publicKeyOf } from "../rules/agent-owner.ts";
 
 export interface TenantSettings {
   /** Whether the default tenant requires capabilities; each other tenant has its own switch. */
@@ -181,7 +182,7 @@ export class CapabilityGate {
     const { tenant } = principal;
     const { requester } = demand;
     const key =
-      (await this.#store.agents.publicKey(tenant, requester)) ??
+      (await publicKeyOf(this.#store, tenant, requester)) ??
       // The relay keeps the key of an agent that has left, so that work for it can still end.
       (await this.#store.agents.get(tenant, requester))?.agent.publicKey ??
       "";
@@ -198,7 +199,7 @@ export class CapabilityGate {
     const { tenant, agentId: holder } = principal;
     const [name = ""] = requiredActions(demand);
     const key =
-      (await this.#store.agents.publicKey(tenant, holder)) ??
+      (await publicKeyOf(this.#store, tenant, holder)) ??
       (await this.#refuseKeyless(principal, demand, holder));
     const held = await this.#store.capabilities.of(tenant, key, action ?? name);
     return { holder, held, name, request, isConsent: false };
@@ -208,7 +209,7 @@ export class CapabilityGate {
     const peers: string[] = [];
     for (const party of demand.parties) {
       const key =
-        party === principal.agentId ? undefined : await this.#store.agents.publicKey(principal.tenant, party);
+        party === principal.agentId ? undefined : await publicKeyOf(this.#store, principal.tenant, party);
       if (key !== undefined) peers.push(key);
     }
     const { leaseId, duplicateRisk } = demand;

@@ -80,6 +80,19 @@ describe("a limited capability", () => {
     assert.equal((await core.inboxOf(ZHIWEI)).length, 30);
   });
 
+  it(`is neither overspent nor left over by ${AT_ONCE} at once on two relays`, async () => {
+    const { core, id } = await limited(30);
+    await using _ = core;
+    const relays = [core, core.beside()];
+    const ask = { to: ZHIWEI, type: "request", body: "帮我看看" };
+    const acts = Array.from({ length: AT_ONCE / 2 }, () =>
+      relays.map(({ messages }) => messages.send(core.lulu, ask)),
+    ).flat();
+    const { accepted, refusals } = await tally(acts);
+    assert.deepEqual([accepted, [...refusals]], [30, ["permission_denied"]]);
+    assert.equal((await core.row(id)).used, 30);
+  });
+
   it("is enough for as many concurrent requests as it has uses", async () => {
     const { core } = await limited(AT_ONCE);
     await using _ = core;

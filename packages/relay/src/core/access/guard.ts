@@ -1,11 +1,11 @@
-import { RelayError } from "@a2a-relay/protocol";
-import type { Verb } from "../ports/access.ts";
+import { RelayError, type Verb } from "@a2a-relay/protocol";
 import type { Clock } from "../ports/clock.ts";
 import { type EventDraft, NO_SUBJECT } from "../ports/journal.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
 import { denialOf, isAllowed, type Target } from "./authorize.ts";
 import { hasExpired } from "./expiry.ts";
 import { actorName, type Principal } from "./principal.ts";
+import { ownedSinceMs } from "../rules/agent-owner.ts";
 
 /** Checks who may do what, and records every refusal before the caller hears of it. */
 export class Guard {
@@ -67,6 +67,6 @@ export class Guard {
   /** False when the target belonged to an earlier agent with the caller's id. */
   async #isOfSameHolder(principal: Principal, { atMs }: Target): Promise<boolean> {
     if (atMs === undefined || principal.kind === "operator") return true;
-    return atMs >= (await this.#store.agents.othersBeforeMs(principal.tenant, principal.agentId));
+    return atMs >= (await ownedSinceMs(this.#store, principal.tenant, principal.agentId));
   }
 }

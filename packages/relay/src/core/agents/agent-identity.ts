@@ -20,14 +20,14 @@ export interface Identity {
 }
 
 /** The agent that registers, and its record before that. */
-export interface Claim {
+export interface IdentityClaim {
   readonly tenant: string;
   readonly agentId: AgentId;
   readonly before: AgentRecord | undefined;
 }
 
 /** The key of the request, else the present key, else a new one that the relay holds for the agent. */
-export function identify(request: RegisterRequest, { tenant, before }: Claim): Identity {
+export function identify(request: RegisterRequest, { tenant, before }: IdentityClaim): Identity {
   const { pubkey_b58: brought } = request;
   const present = before?.publicKey ?? null;
   if (brought !== undefined && brought !== present) return { publicKey: brought, isCustodial: false };
@@ -40,7 +40,7 @@ export function identify(request: RegisterRequest, { tenant, before }: Claim): I
  * A new key needs a fresh signature by its private half: else an agent could register another agent's public key.
  * `invalid_argument` when the proof is missing or malformed, `permission_denied` when it is not valid.
  */
-export function checkKeyProof(request: RegisterRequest, claim: Claim, nowMs: number): void {
+export function checkKeyProof(request: RegisterRequest, claim: IdentityClaim, nowMs: number): void {
   const { pubkey_b58: publicKey, key_proof: proof } = request;
   if (publicKey === undefined) {
     if (proof === undefined) return;

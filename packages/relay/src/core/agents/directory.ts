@@ -1,6 +1,7 @@
 import { type AgentId, parseAddress, POSTMASTER, RelayError } from "@a2a-relay/protocol";
 import type { RelayStore } from "../ports/relay-store.ts";
 import { remoteIdOf } from "../rules/remote-address.ts";
+import { agentsNamed } from "../rules/agent-names.ts";
 
 /** Finds the one agent that an address names. */
 export class Directory {
@@ -36,7 +37,7 @@ export class Directory {
     if (name === POSTMASTER) {
       throw new RelayError("unknown_agent", `${field}: ${POSTMASTER} sends notices and reads no messages`);
     }
-    const [first, ...others] = await this.#store.agents.named(tenant, name);
+    const [first, ...others] = await agentsNamed(this.#store, tenant, name);
     if (first === undefined) {
       throw new RelayError(
         "unknown_agent",
@@ -54,7 +55,7 @@ export class Directory {
   }
 
   async #knownRemote(tenant: string, id: AgentId, field: string): Promise<AgentId> {
-    const [known] = await this.#store.agents.named(tenant, id);
+    const [known] = await agentsNamed(this.#store, tenant, id);
     if (known === id) return id;
     throw new RelayError("unknown_agent", `${field}: no agent has written to ${id} yet`, {
       details: { name: id },

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { type CoreOnMemory, coreOnMemory, DAY_MS } from "../../../testing/core-on-memory.ts";
 import { NOON_MS } from "../../../testing/fake-clock.ts";
+import { MemoryAnchors } from "../../../testing/memory-anchors.ts";
 import { DEFAULT_TENANT, operatorOf } from "../access/principal.ts";
 import type { Anchor } from "../ports/archive.ts";
 import type { ChainHead } from "../ports/journal.ts";
@@ -9,7 +10,7 @@ import type { ChainHead } from "../ports/journal.ts";
 const OTHER = "乙";
 
 async function head(core: CoreOnMemory, tenant = DEFAULT_TENANT): Promise<ChainHead> {
-  return core.store.journal.head(tenant);
+  return (await core.store.journal.chain(tenant)).head;
 }
 
 /** Events of a tenant without a key: only its anchors know of it. */
@@ -159,6 +160,47 @@ describe("verifying with anchors", () => {
     assert.equal((await core.journal.verify(core.operator)).ok, true);
     core.anchors.kept[444] = other(core.anchors.kept[444], { hash: "f".repeat(64) });
     assert.equal((await core.journal.verify(core.operator)).ok, false);
+  });
+});
+
+describe("two relays on one store, each with its own anchors", () => {
+  it("take over from each other: each checks its own and says what the store knows of the other's", async () => {
+    await using core = await coreOnMemory();
+    const theirs = new MemoryAnchors();
+    const relay = core.beside({ anchors: theirs });
+    await core.anchoring.keepAll();
+    const { seq, hash } = await head(core);
+    const seen = { seq, hash, at: "2026-05-08T12:00:00.000Z" };
+    const before = await relay.journal.verify(core.operator);
+    assert.deepEqual([before.ok, before.anchor, before.newest_anchor], [true, undefined, seen]);
+    assert.equal((await core.journal.verify(core.operator)).newest_anchor, undefined);
+    core.clock.advance(1_000);
+    await core.send();
+    await relay.anchoring.keepAll();
+    assert.deepEqual(
+      theirs.kept.map((anchor) => anchor.seq),
+      [seq + 1],
+    );
+    const after = await core.journal.verify(core.operator);
+    assert.deepEqual([after.ok, after.anchor, after.newest_anchor?.seq], [true, seen, seq + 1]);
+    await core.send();
+    await core.anchoring.keepAll();
+    assert.equal((await core.journal.verify(core.operator)).anchor?.seq, seq + 2);
+  });
+
+  it("believe their own anchors, whatever the store says of the newest", async () => {
+    await using core = await coreOnMemory();
+    await core.anchoring.keepAll();
+    const [seen] = core.anchors.kept;
+    const { seq } = await head(core);
+    core.anchors.kept = [other(seen, { seq: seq + 1 })];
+    await core.store.commit({
+      tenant: DEFAULT_TENANT,
+      events: [],
+      anchors: [other(seen, { seq, atMs: NOON_MS + 1 })],
+    });
+    assert.match((await core.journal.verify(core.operator)).problem ?? "", /1 event is missing/);
+    await assert.rejects(core.anchoring.keepAll(), /1 event is missing/);
   });
 });
 

@@ -11,12 +11,14 @@ const STEP_ANCHORS = 200;
 
 /**
  * Writes the head of each chain to the anchors. It stops for a chain that does not contain the last anchor's event:
- * a new anchor would hide the damage.
+ * a new anchor would hide the damage. Each relay compares with its own anchors alone; the store only notes which is the
+ * newest of all, because an editor of the log could edit that too.
  */
 export class Anchoring {
   readonly #store: RelayStore;
   readonly #anchors: Anchors;
   readonly #clock: Clock;
+  /** Reading the newest anchors and adding to them is one step for the file of this process. */
   readonly #mutex: KeyedMutex;
 
   constructor(parts: { readonly store: RelayStore; readonly anchors: Anchors; readonly clock: Clock }) {
@@ -43,7 +45,7 @@ export class Anchoring {
       const due: Anchor[] = [];
       const problems: string[] = [];
       for (const tenant of choose(latest)) {
-        const head = await this.#store.journal.head(tenant);
+        const head = (await this.#store.journal.chain(tenant)).head;
         const before = latest.get(tenant);
         if (head.seq === (before?.seq ?? 0) && (before === undefined || head.hash === before.hash)) continue;
         const problem = before === undefined ? undefined : await this.#problem(before);
@@ -51,13 +53,16 @@ export class Anchoring {
         else problems.push(`tenant ${tenant}: ${problem}`);
       }
       if (due.length > 0) await this.#anchors.keep(due);
+      await Promise.all(
+        due.map((anchor) => this.#store.commit({ tenant: anchor.tenant, events: [], anchors: [anchor] })),
+      );
       if (problems.length > 0) throw new RelayError("internal", problems.join("; "));
     });
   }
 
   async #problem(before: Anchor): Promise<string | undefined> {
     const problem = await anchorProblem(this.#store, before);
-    return problem ?? passedByRetention(before, await this.#store.journal.anchor(before.tenant));
+    return problem ?? passedByRetention(before, (await this.#store.journal.chain(before.tenant)).start);
   }
 }
 
@@ -124,7 +129,7 @@ function passedByRetention(latest: Anchor, start: ChainHead): string | undefined
 }
 
 async function missingEvents(store: RelayStore, anchor: Anchor): Promise<string | undefined> {
-  const head = await store.journal.head(anchor.tenant);
+  const head = (await store.journal.chain(anchor.tenant)).head;
   const missing = anchor.seq - head.seq;
   if (missing <= 0) return undefined;
   const events = missingEventsText(missing);
@@ -136,7 +141,7 @@ async function hashAt(store: RelayStore, tenant: string, seq: number): Promise<s
   const one = { afterSeq: seq - 1, limit: 1, scanRowsMax: 1 };
   const [event] = (await store.journal.events({ tenant, ...everything, ...one })).events;
   if (event?.seq === seq) return event.hash;
-  const start = await store.journal.anchor(tenant);
+  const start = (await store.journal.chain(tenant)).start;
   if (start.seq === seq) return start.hash;
   return start.seq > seq ? "retired" : undefined;
 }

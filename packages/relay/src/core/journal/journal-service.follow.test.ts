@@ -46,7 +46,7 @@ describe("following the journal", () => {
     await core.send({ thread_id: "乙" });
     await using events = await follow(core, { thread: "甲", type: "message.accepted" });
     assert.equal((await events.next())?.events.length, 1);
-    const head = await core.store.journal.head("default");
+    const head = (await core.store.journal.chain("default")).head;
     assert.deepEqual(await events.next(), { events: [], cursor: String(head.seq) });
   });
 
@@ -59,7 +59,7 @@ describe("following the journal", () => {
       core.clock.advance(2_500);
       await core.send();
     }
-    const { seq } = await core.store.journal.head("default");
+    const { seq } = (await core.store.journal.chain("default")).head;
     assert.deepEqual(await heartbeat, { events: [], cursor: String(seq) });
   });
 

@@ -1,15 +1,12 @@
 import {
-  type EventsQuery,
   EventsQuerySchema,
   type EventsResponse,
   formatInstant,
   LIMITS,
-  type Message,
   parseRecordId,
   quote,
   RelayError,
   type ThreadResponse,
-  type ThreadsQuery,
   ThreadsQuerySchema,
   type ThreadsResponse,
   type VerifyResponse,
@@ -30,6 +27,8 @@ import type { WaitOptions } from "../mechanisms/wait-options.ts";
 import { EVENT_TYPES, type EventFilter, type EventPage } from "../ports/journal.ts";
 import { viewEvent } from "./event-view.ts";
 import { verifyChain } from "./verify-chain.ts";
+import { messageOf } from "../mechanisms/stored-json.ts";
+import { agentsNamed } from "../rules/agent-names.ts";
 
 export interface JournalParts {
   readonly store: RelayStore;
@@ -131,7 +130,7 @@ export class JournalService {
 
   async threads(principal: Principal, input: unknown): Promise<ThreadsResponse> {
     await this.#guard.authorize(principal, "threads.read");
-    const query = parseThreads(input) as ThreadsQuery;
+    const query = parseThreads(input);
     const { tenant } = principal;
     const page = await this.#store.messages.threads({
       tenant,
@@ -166,7 +165,7 @@ export class JournalService {
     });
     if (page.messages.length === 0) throw new RelayError("not_found", `there is no thread ${threadId}`);
     const messages = page.messages.map(({ message, delivery }) => ({
-      ...(JSON.parse(message.json) as Message),
+      ...messageOf(message),
       ...(delivery === undefined ? {} : { delivery_state: delivery.state }),
     }));
     return { thread_id: threadId, messages, truncated: page.hasMore };
@@ -174,7 +173,7 @@ export class JournalService {
 
   async #read(principal: Principal, input: unknown): Promise<EventsWanted> {
     await this.#guard.authorize(principal, "events.read");
-    const query = parseEvents(input) as EventsQuery;
+    const query = parseEvents(input);
     assertKnownType(query.type);
     const { tenant } = principal;
     return {
@@ -189,7 +188,7 @@ export class JournalService {
       },
       afterSeq:
         query.since === LATEST
-          ? (await this.#store.journal.head(tenant)).seq
+          ? (await this.#store.journal.chain(tenant)).head.seq
           : parseCursor(query.since, "since"),
       waitMs: query.wait_ms ?? 0,
     };
@@ -197,7 +196,7 @@ export class JournalService {
 
   /** An unknown name is taken as the id of an agent that has left. */
   async #agentNamed(tenant: string, name: string): Promise<string> {
-    const [first, ...others] = await this.#store.agents.named(tenant, name);
+    const [first, ...others] = await agentsNamed(this.#store, tenant, name);
     return first === undefined || others.length > 0 ? name : first;
   }
 

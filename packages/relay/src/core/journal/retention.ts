@@ -80,22 +80,31 @@ export class Retention {
       const tasks = await this.#store.tasks.list({ tenant, state, ...any, afterId, limit: COMPACTED_TASKS });
       const last = tasks.at(-1);
       if (last === undefined) return retired;
-      const messageIds: string[] = [];
-      for (const task of tasks) messageIds.push(...(await this.#messagesOfTaken(task)));
-      const messages = await this.#store.retention.archiveLines(tenant, messageIds);
+      const messages = await this.#store.retention.archiveLines(
+        tenant,
+        await this.#messagesOfTaken(tenant, tasks),
+      );
       retired += await this.#archiveAndForget(tenant, messages, this.#clock.nowMs());
       afterId = last.id;
       await this.#clock.nextTurn();
     }
   }
 
-  /** Empty while the task has open deliveries, or its result is not acknowledged. */
-  async #messagesOfTaken({ tenant, id, messageId, resultMessageId }: TaskRecord): Promise<readonly string[]> {
-    if (resultMessageId === null) return [];
-    const result = await this.#store.deliveries.get(tenant, resultMessageId);
-    if (result?.state !== "acknowledged") return [];
-    const open = await this.#store.deliveries.openOfTask(tenant, id);
-    return open.length === 0 ? [messageId, resultMessageId] : [];
+  /** Leaves out tasks with open deliveries, and those whose result is not acknowledged. */
+  async #messagesOfTaken(tenant: string, tasks: readonly TaskRecord[]): Promise<readonly string[]> {
+    const resultIds = tasks.flatMap(({ resultMessageId }) => resultMessageId ?? []);
+    const results = await this.#store.deliveries.get(tenant, resultIds);
+    const taken = new Set(
+      results.flatMap((delivery) => (delivery?.state === "acknowledged" ? delivery.messageId : [])),
+    );
+    const done = tasks.filter(({ resultMessageId }) => taken.has(resultMessageId ?? ""));
+    const doneIds = done.map(({ id }) => id);
+    const open = new Set(
+      (await this.#store.deliveries.openOfTasks(tenant, doneIds)).map(({ taskId }) => taskId),
+    );
+    return done.flatMap(({ id, messageId, resultMessageId }) =>
+      open.has(id) || resultMessageId === null ? [] : [messageId, resultMessageId],
+    );
   }
 
   async #retireMessages(tenant: string, nowMs: number): Promise<number> {
@@ -113,7 +122,7 @@ export class Retention {
     if (messages.length === 0) return 0;
     await this.#archive.append(
       "messages",
-      messages.map(({ line }) => JSON.stringify(line)),
+      messages.map(({ line }) => line),
     );
     const messageIds = messages.map(({ messageId }) => messageId);
     await this.#store.retention.retireMessages(
@@ -127,12 +136,11 @@ export class Retention {
 
   /** Names each message and the event that accepted it. A message missing without such an event was deleted by hand. */
   async #retired(tenant: string, messageIds: readonly string[], nowMs: number): Promise<EventDraft> {
-    const messages: RetiredMessage[] = [];
-    for (const messageId of messageIds) {
-      const events = await this.#store.journal.ofMessage(tenant, messageId);
-      const accepted = events.find(({ type }) => type === "message.accepted");
-      messages.push([messageId, accepted?.seq ?? 0]);
-    }
+    const events = await this.#store.journal.ofMessages(tenant, messageIds);
+    const acceptedSeqs = new Map(
+      events.filter(({ type }) => type === "message.accepted").map(({ messageId, seq }) => [messageId, seq]),
+    );
+    const messages = messageIds.map((id): RetiredMessage => [id, acceptedSeqs.get(id) ?? 0]);
     return { type: "mail.retired", atMs: nowMs, actor: POSTMASTER, ...NO_SUBJECT, data: { messages } };
   }
 
@@ -144,10 +152,7 @@ export class Retention {
     if (last === undefined) return 0;
     // Keep an anchor first. Then events missing beyond the newest anchor were not taken by retention.
     await this.#anchoring.keep(tenant);
-    await this.#archive.append(
-      "events",
-      events.map((event) => JSON.stringify(event)),
-    );
+    await this.#archive.append("events", events);
     await this.#store.retention.retireEvents(tenant, { seq: last.seq, hash: last.hash });
     return events.length;
   }

@@ -42,9 +42,9 @@ async function verifyAfter(edit: string): Promise<VerifyResponse> {
 describe("verifying the journal", () => {
   it("accepts a valid chain, from its first event to its head", async () => {
     await using core = await coreOnMemory();
-    const { seq } = await core.store.journal.head(DEFAULT_TENANT);
+    const { seq } = (await core.store.journal.chain(DEFAULT_TENANT)).head;
     for (let index = 0; index < 5; index += 1) await core.send();
-    const head = await core.store.journal.head(DEFAULT_TENANT);
+    const head = (await core.store.journal.chain(DEFAULT_TENANT)).head;
     assert.deepEqual(await core.journal.verify(core.operator), {
       ok: true,
       events: seq + 5,
@@ -57,7 +57,7 @@ describe("verifying the journal", () => {
 
   it("reads more events than fit on one page", async () => {
     await using core = await coreOnMemory({ mailboxOpenMax: 10_000 });
-    const { seq } = await core.store.journal.head(DEFAULT_TENANT);
+    const { seq } = (await core.store.journal.chain(DEFAULT_TENANT)).head;
     const messages = Array.from({ length: 400 }, () => ({ from: "lulu", to: "zhiwei", body: "x" }));
     for (let index = 0; index < 3; index += 1) {
       await core.messages.sendBatch(core.operator, { messages });
@@ -144,7 +144,7 @@ class BusyClock extends FakeClock {
 }
 
 async function retire(store: RelayStore, messageId: string): Promise<void> {
-  const accepted = (await store.journal.ofMessage(DEFAULT_TENANT, messageId))[0];
+  const accepted = (await store.journal.ofMessages(DEFAULT_TENANT, [messageId]))[0];
   const noSubject = { agentId: null, messageId: null, taskId: null, threadId: null };
   const data = { messages: [[messageId, accepted?.seq]] };
   const event = {

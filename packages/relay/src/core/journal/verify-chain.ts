@@ -1,4 +1,4 @@
-import { formatInstant, type VerifyResponse } from "@a2a-relay/protocol";
+import { type AnchorView, formatInstant, type VerifyResponse } from "@a2a-relay/protocol";
 import type { Anchor, Anchors } from "../ports/archive.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
@@ -6,6 +6,7 @@ import { digestOfText } from "../rules/digest.ts";
 import type { ChainHead, EventRecord, RetiredMessage } from "../ports/journal.ts";
 import { eventHash } from "../rules/event.ts";
 import { verifyAnchors } from "./anchoring.ts";
+import { eventDataOf } from "../mechanisms/stored-json.ts";
 
 const PAGE_ROWS = 200;
 /** Bytes of messages digested in one step: a few milliseconds. */
@@ -23,11 +24,22 @@ export interface VerifyParts {
  * chain must contain the event of every anchor.
  */
 export async function verifyChain(parts: VerifyParts, tenant: string): Promise<VerifyResponse> {
-  const start = await parts.store.journal.anchor(tenant);
+  const start = (await parts.store.journal.chain(tenant)).start;
   const walk = new ChainWalk(parts.store, tenant, start);
   const problem = await walkToEnd(walk, parts, tenant);
   const anchored = await verifyAnchors(parts, tenant, start);
-  return walk.report(problem ?? anchored.problem, anchored.latest);
+  const { newestAnchor: newest } = await parts.store.journal.chain(tenant);
+  return {
+    ...walk.report(problem ?? anchored.problem),
+    ...(anchored.latest === undefined ? {} : { anchor: viewAnchor(anchored.latest) }),
+    ...(newest === undefined || newest.seq <= (anchored.latest?.seq ?? 0)
+      ? {}
+      : { newest_anchor: viewAnchor(newest) }),
+  };
+}
+
+function viewAnchor({ seq, hash, atMs }: Anchor): AnchorView {
+  return { seq, hash, at: formatInstant(atMs) };
 }
 
 async function walkToEnd(
@@ -36,7 +48,7 @@ async function walkToEnd(
   tenant: string,
 ): Promise<string | undefined> {
   for (;;) {
-    const head = await store.journal.head(tenant);
+    const head = (await store.journal.chain(tenant)).head;
     if (walk.reached.seq >= head.seq) return walk.end(head);
     const problem = await walk.step(head);
     if (problem !== undefined) return problem;
@@ -76,7 +88,7 @@ class ChainWalk {
     this.reached = start;
   }
 
-  report(problem: string | undefined, anchor: Anchor | undefined): VerifyResponse {
+  report(problem: string | undefined): VerifyResponse {
     return {
       ok: problem === undefined,
       events: this.reached.seq - this.#start.seq,
@@ -84,9 +96,6 @@ class ChainWalk {
       first_seq: this.#start.seq + 1,
       last_seq: this.reached.seq,
       head: this.reached.hash,
-      ...(anchor === undefined
-        ? {}
-        : { anchor: { seq: anchor.seq, hash: anchor.hash, at: formatInstant(anchor.atMs) } }),
       ...(problem === undefined ? {} : { problem }),
     };
   }
@@ -117,7 +126,7 @@ class ChainWalk {
     if (this.reached.hash !== head.hash) {
       return `the head says ${head.hash}, the chain ends in ${this.reached.hash}`;
     }
-    const last = await this.#store.journal.lastSeq(this.#tenant);
+    const last = (await this.#store.journal.chain(this.#tenant)).lastSeq;
     if (last > head.seq) return `event ${last} was put behind the head of the chain, ${head.seq}`;
     if (this.#unaccounted === 0n) return undefined;
     return "a message that was accepted is gone, and retention did not take it";
@@ -141,19 +150,19 @@ class ChainWalk {
     if (event.type === "mail.retired") this.#account(event);
     if (event.type !== "message.accepted" || event.messageId === null) return undefined;
     this.#messages += 1;
-    const message = await this.#store.messages.get(event.tenant, event.messageId);
+    const [message] = await this.#store.messages.get(event.tenant, [event.messageId]);
     if (message === undefined) {
       this.#unaccounted ^= markOf(event.messageId);
       return undefined;
     }
     this.#bytesLeft -= message.json.length;
-    const { digest } = JSON.parse(event.dataJson) as { readonly digest: string };
+    const { digest } = eventDataOf(event) as { readonly digest: string };
     if (digestOfText(message.json) === digest) return undefined;
     return `message ${event.messageId} is not the one that event ${event.seq} accepted`;
   }
 
   #account(event: EventRecord): void {
-    const { messages } = JSON.parse(event.dataJson) as { readonly messages: readonly RetiredMessage[] };
+    const { messages } = eventDataOf(event) as { readonly messages: readonly RetiredMessage[] };
     for (const [messageId, acceptedSeq] of messages) {
       // Skips messages accepted before the start, and messages that were retired after this walk had read them.
       const headSeq = this.#reads.find(({ lastSeq }) => acceptedSeq <= lastSeq)?.headSeq ?? 0;

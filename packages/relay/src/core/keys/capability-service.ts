@@ -30,6 +30,7 @@ import { isPublicKey, type SigningKey } from "../rules/ed25519.ts";
 import { parseExpiry } from "../access/expiry.ts";
 import type { Guard } from "../access/guard.ts";
 import { actorName, type AgentPrincipal, type Principal } from "../access/principal.ts";
+import { publicKeyOf } from "../rules/agent-owner.ts";
 
 export interface CapabilityParts {
   readonly store: RelayStore;
@@ -142,7 +143,7 @@ export class CapabilityService {
   async #partyOf(
     principal: AgentPrincipal,
   ): Promise<{ readonly subjectKey: string; readonly grantedBy: string }> {
-    const key = await this.#parts.store.agents.publicKey(principal.tenant, principal.agentId);
+    const key = await publicKeyOf(this.#parts.store, principal.tenant, principal.agentId);
     return { subjectKey: key ?? "", grantedBy: principal.agentId };
   }
 
@@ -179,7 +180,7 @@ export class CapabilityService {
       const action = await this.#actionOf(tenant, asked.writtenAction);
       return { grant: { ...asked, action }, parent: undefined };
     }
-    const holderKey = await this.#parts.store.agents.publicKey(tenant, principal.agentId);
+    const holderKey = await publicKeyOf(this.#parts.store, tenant, principal.agentId);
     const action = await this.#actionOf(tenant, asked.writtenAction).catch(unlessUnknown);
     let why = `${principal.agentId} holds no capability "${asked.writtenAction}" that may be passed on`;
     if (holderKey !== undefined && action !== undefined) {
@@ -262,7 +263,7 @@ export class CapabilityService {
       throw new RelayError("unknown_agent", `${field}: no agent is registered with the public key ${text}`);
     }
     const agentId = await directory.resolve(tenant, text, field);
-    const key = await store.agents.publicKey(tenant, agentId);
+    const key = await publicKeyOf(store, tenant, agentId);
     if (key !== undefined) return { agentId, key };
     throw new RelayError(
       "wrong_state",

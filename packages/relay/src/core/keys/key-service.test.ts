@@ -1,10 +1,9 @@
 import assert from "node:assert/strict";
 import { hash } from "node:crypto";
 import { describe, it } from "node:test";
-import { type AgentId, LIMITS } from "@a2a-relay/protocol";
+import { type AgentId, LIMITS, type Verb } from "@a2a-relay/protocol";
 import { type CoreOnMemory, coreOnMemory, DAY_MS, LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
 import { refused } from "../../../testing/refusal.ts";
-import type { Verb } from "../ports/access.ts";
 import { agentOf, operatorOf, type Principal, rootOperator } from "../access/principal.ts";
 
 const ROOT = rootOperator();
@@ -278,7 +277,7 @@ describe("revocation", () => {
     await using core = await coreOnMemory();
     await core.keys.create(ROOT, { tenant: "acme" });
     const { key_id } = await core.keys.create(ROOT, {});
-    const heads = await Promise.all(["acme", "default"].map((tenant) => core.store.journal.head(tenant)));
+    const heads = await Promise.all(["acme", "default"].map((tenant) => core.store.journal.chain(tenant)));
     const messages = [];
     for (const id of [key_id, "key_nowhere"]) {
       messages.push((await refused(core.keys.revoke(ACME, id), "not_found")).message);
@@ -286,7 +285,7 @@ describe("revocation", () => {
     }
     assert.equal(new Set(messages).size, 1);
     assert.deepEqual(
-      await Promise.all(["acme", "default"].map((tenant) => core.store.journal.head(tenant))),
+      await Promise.all(["acme", "default"].map((tenant) => core.store.journal.chain(tenant))),
       heads,
     );
   });

@@ -1,5 +1,6 @@
 import {
   type AgentId,
+  formatInstant,
   type KeyCreated,
   KeyCreateRequestSchema,
   type KeyRotated,
@@ -8,11 +9,12 @@ import {
   type KeysResponse,
   type KeyUse,
   type KeyView,
-  formatInstant,
   LIMITS,
   parseAgentId,
   quote,
   RelayError,
+  type Verb,
+  VERBS,
 } from "@a2a-relay/protocol";
 import { readAgentId } from "../rules/agent-name.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -20,12 +22,13 @@ import { decideAndCommit } from "../mechanisms/commit-retry.ts";
 import type { EventDraft } from "../ports/journal.ts";
 import type { Changes, RelayStore } from "../ports/relay-store.ts";
 import { parserOf } from "../mechanisms/schema-check.ts";
-import { type KeyRecord, revokedAt, type TenantRecord, type Verb, VERBS } from "../ports/access.ts";
+import { type KeyRecord, revokedAt, type TenantRecord } from "../ports/access.ts";
 import { hasExpired, parseExpiry } from "../access/expiry.ts";
 import type { Guard } from "../access/guard.ts";
 import type { KeyMaker, KeyScope } from "./key-maker.ts";
 import { actorName, type Principal } from "../access/principal.ts";
 import { parseTenantName, tenantEvent } from "./tenant-service.ts";
+import { agentsNamed } from "../rules/agent-names.ts";
 
 export interface KeyParts {
   readonly store: RelayStore;
@@ -183,7 +186,7 @@ export class KeyService {
   /** The agent need not be registered. An alias is refused, because a key works only with the id. */
   async #readAgent(tenant: string, input: string): Promise<AgentId> {
     const id = readAgentId(input);
-    const named = await this.#store.agents.named(tenant, id);
+    const named = await agentsNamed(this.#store, tenant, id);
     if (named.length === 0 || named.includes(id)) return id;
     const others = named.join(" and ");
     throw new RelayError(

@@ -31,14 +31,16 @@ export class DeliveryChanges {
 
   /** The agent's own, or `not_found`. */
   async deliveryIn(tenant: string, agentId: AgentId, messageId: string): Promise<DeliveryRecord> {
-    const delivery = await this.#store.deliveries.get(tenant, messageId);
-    if (delivery?.agentId === agentId) return delivery;
-    throw new RelayError("not_found", `${agentId} has no message ${messageId}`);
+    const [delivery] = await this.#store.deliveries.get(tenant, [messageId]);
+    return ownDelivery(agentId, messageId, delivery);
   }
 
   /** Undefined when nothing had to change. */
   async change(tenant: string, agentId: AgentId, act: RequestedChange): Promise<DeliveryRecord | undefined> {
-    return decideAndCommit(this.#store, () => this.#decide(tenant, agentId, act));
+    return decideAndCommit(this.#store, async () => {
+      const [delivery] = await this.#store.deliveries.get(tenant, [act.messageId]);
+      return this.#decide(agentId, act, delivery);
+    });
   }
 
   /** Each act has its own outcome; one commit for many costs far less. */
@@ -61,9 +63,11 @@ export class DeliveryChanges {
     agentId: AgentId,
     acts: readonly RequestedChange[],
   ): Promise<readonly DeliveryOutcome[]> {
+    const ids = acts.map(({ messageId }) => messageId);
+    const deliveries = await this.#store.deliveries.get(tenant, ids);
     const decided = await Promise.all(
-      acts.map((act) =>
-        this.#decide(tenant, agentId, act).catch((reason: unknown) => RelayError.from(reason)),
+      acts.map((act, index) =>
+        this.#decide(agentId, act, deliveries[index]).catch((reason: unknown) => RelayError.from(reason)),
       ),
     );
     const changes = decided.flatMap((each) =>
@@ -93,12 +97,13 @@ export class DeliveryChanges {
   }
 
   async #decide(
-    tenant: string,
     agentId: AgentId,
     { messageId, rule }: RequestedChange,
+    found: DeliveryRecord | undefined,
   ): Promise<Decision<DeliveryRecord | undefined>> {
     const nowMs = this.#clock.nowMs();
-    const changed = rule(await this.deliveryIn(tenant, agentId, messageId), nowMs);
+    const delivery = ownDelivery(agentId, messageId, found);
+    const changed = rule(delivery, nowMs);
     if (changed === undefined) return { changes: undefined, answer: undefined };
     const type = changed.state === "available" ? "message.released" : "message.acknowledged";
     const change: Partial<Changes> = {
@@ -106,15 +111,22 @@ export class DeliveryChanges {
       events: [deliveryEvent(type, changed, agentId, nowMs, {})],
     };
     const freed = await freeReservations(this.#store, changed);
-    return { changes: combine(tenant, [change, freed]), answer: changed };
+    return { changes: combine(delivery.tenant, [change, freed]), answer: changed };
   }
 }
 
-/** Ids of the messages that were never read before. */
-export function unreadIn(messages: readonly MailboxMessage[]): readonly string[] {
-  return messages
-    .filter(({ delivery }) => delivery.deliveredAtMs === null)
-    .map(({ delivery }) => delivery.messageId);
+function ownDelivery(
+  agentId: AgentId,
+  messageId: string,
+  delivery: DeliveryRecord | undefined,
+): DeliveryRecord {
+  if (delivery?.agentId === agentId) return delivery;
+  throw new RelayError("not_found", `${agentId} has no message ${messageId}`);
+}
+
+/** Deliveries of messages that were never read before. */
+export function unreadIn(messages: readonly MailboxMessage[]): readonly DeliveryRecord[] {
+  return messages.map(({ delivery }) => delivery).filter(({ deliveredAtMs }) => deliveredAtMs === null);
 }
 
 /** Renews the agent's presence and marks messages that it read for the first time. */
@@ -122,15 +134,17 @@ export async function markDelivered(
   { store, clock }: { readonly store: RelayStore; readonly clock: Clock },
   tenant: string,
   agentId: AgentId,
-  unread: readonly string[],
+  unread: readonly DeliveryRecord[],
 ): Promise<void> {
   const nowMs = clock.nowMs();
   await store.agents.touch(tenant, agentId, nowMs);
   if (unread.length === 0) return;
   try {
-    await store.deliveries.markDelivered(tenant, unread, nowMs, (delivery) =>
-      deliveryEvent("message.delivered", delivery, agentId, nowMs, {}),
-    );
+    const marks = unread.map((delivery) => ({
+      messageId: delivery.messageId,
+      event: deliveryEvent("message.delivered", delivery, agentId, nowMs, {}),
+    }));
+    await store.deliveries.markDelivered({ tenant, deliveredAtMs: nowMs, marks });
   } catch (reason) {
     // A full disk does not prevent reading: a later read writes the mark.
     if (RelayError.from(reason).code !== "storage_full") throw reason;

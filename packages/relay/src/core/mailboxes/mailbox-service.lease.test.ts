@@ -62,10 +62,10 @@ describe("a lease", () => {
     await using core = await coreOnMemory();
     await core.send();
     const { message_id, lease_id } = await core.lease({ lease_ms: 1_000, worker: "w1" });
-    const head = await core.store.journal.head("default");
+    const head = (await core.store.journal.chain("default")).head;
     const leases = [{ message_id, lease_id }];
     await core.mailboxes.renew(core.operator, ZHIWEI, { leases, lease_ms: 2_000 });
-    assert.deepEqual(await core.store.journal.head("default"), head);
+    assert.deepEqual((await core.store.journal.chain("default")).head, head);
     const [event] = (await core.journal.events(core.operator, { type: "message.leased" })).events;
     assert.deepEqual(event?.data, { attempt: 1, lease_id, worker: "w1" });
   });

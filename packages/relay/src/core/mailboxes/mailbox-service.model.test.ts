@@ -314,7 +314,7 @@ class History {
   }
 
   async #compareDelivery(expected: ModelDelivery): Promise<void> {
-    const delivery = await this.#core.store.deliveries.get(DEFAULT_TENANT, expected.id);
+    const [delivery] = await this.#core.store.deliveries.get(DEFAULT_TENANT, [expected.id]);
     assert.deepEqual(
       [delivery?.state, delivery?.attempt, delivery?.leaseId ?? undefined, delivery?.deliveredAtMs != null],
       [expected.state, expected.attempt, expected.leaseId, expected.delivered],
@@ -361,7 +361,7 @@ async function assertJournalHolds(core: CoreOnMemory): Promise<void> {
       attempts.set(messageId, attempt);
     }
     if (type === "message.requeued" && actor !== "operator") {
-      const delivery = await core.store.deliveries.get(DEFAULT_TENANT, messageId);
+      const [delivery] = await core.store.deliveries.get(DEFAULT_TENANT, [messageId]);
       assert.equal(delivery?.duplicateSafety, "idempotent", "unsafe work was redelivered by itself");
     }
     if (/acknowledged|expired|withdrawn|dead/.test(type)) settled.add(messageId);

@@ -4,27 +4,25 @@ import {
   type AckResponse,
   type AgentId,
   FailRequestSchema,
+  type FailResponse,
+  isTerminal,
   type ItemResult,
   type LeaseRef,
-  type LeaseRequest,
   LeaseRequestSchema,
   type LeaseResponse,
-  isTerminal,
   LIMITS,
-  type MailboxRead,
   MailboxReadSchema,
   type MailboxResponse,
   type MailboxStreamQuery,
   MailboxStreamQuerySchema,
-  type MessageResponse,
   RelayError,
   type ReleaseRequest,
   ReleaseRequestSchema,
   type ReleaseResponse,
   RenewRequestSchema,
   type RenewResponse,
+  type Verb,
 } from "@a2a-relay/protocol";
-import type { Verb } from "../ports/access.ts";
 import type { RespondDemand } from "../access/capability-demand.ts";
 import type { CapabilityGate } from "../access/capability-gate.ts";
 import type { Guard } from "../access/guard.ts";
@@ -41,8 +39,6 @@ import type { KeyedMutex } from "../mechanisms/keyed-mutex.ts";
 import type { Throttle } from "../mechanisms/throttle.ts";
 import type { WaitQuota } from "../access/wait-quota.ts";
 import { isGone, type WaitOptions } from "../mechanisms/wait-options.ts";
-import type { EventDraft } from "../ports/journal.ts";
-import { deliveryEvent } from "../rules/task-changes.ts";
 import { DeliveryChanges, failedItem, markDelivered, resultsOf, unreadIn } from "./delivery-changes.ts";
 import type { DeliveryPurpose, DeliveryRecord, MailboxMessage } from "../ports/deliveries.ts";
 import { acknowledge, assertMayFinish, fail, release } from "../rules/delivery-state.ts";
@@ -133,7 +129,7 @@ export class MailboxService {
     input: unknown,
     waiting: WaitOptions = {},
   ): Promise<MailboxResponse> {
-    const query = parseRead(input) as MailboxRead;
+    const query = parseRead(input);
     const agentId = await this.#mailboxOf(principal, agent, "mailbox.read");
     const { tenant } = principal;
     const afterPosition = parseCursor(query.since, "since");
@@ -161,13 +157,18 @@ export class MailboxService {
     return followMailbox(this.#parts, this.#settings, { principal, agentId, query }, waiting);
   }
 
+  /** For a reader that asks for no messages yet. */
+  async authorizeReader(principal: Principal, agent: string): Promise<void> {
+    await this.#mailboxOf(principal, agent, "mailbox.read");
+  }
+
   async lease(
     principal: Principal,
     agent: string,
     input: unknown,
     taking: LeaseOptions = {},
   ): Promise<LeaseResponse> {
-    const request = parseLease(input) as LeaseRequest;
+    const request = parseLease(input);
     const agentId = await this.#mailboxOf(principal, agent, "mailbox.settle");
     const wanted = {
       purpose: undefined,
@@ -261,16 +262,11 @@ export class MailboxService {
   }
 
   /** The message cannot be done: it is dead, and its sender is told why. */
-  async fail(
-    principal: Principal,
-    agent: string,
-    input: unknown,
-  ): Promise<Pick<MessageResponse, "delivery">> {
+  async fail(principal: Principal, agent: string, input: unknown): Promise<FailResponse> {
     const request = parseFail(input);
     const agentId = await this.#mailboxOf(principal, agent, "mailbox.settle");
     const { tenant } = principal;
-    const spendExclusively = this.#capabilityMutex.at(tenant, agentId);
-    const decide = async (): Promise<Decision<Pick<MessageResponse, "delivery">>> => {
+    const decide = async (): Promise<Decision<FailResponse>> => {
       const nowMs = this.#clock.nowMs();
       const defaults = { ids: this.#ids, nowMs, messageTtlMs: this.#settings.messageTtlMs };
       const delivery = await this.#changes.deliveryIn(tenant, agentId, request.message_id);
@@ -281,7 +277,7 @@ export class MailboxService {
       const changes = await undeliveredChanges(this.#store, defaults, dead, by);
       return { changes: combine(tenant, [pass, ...changes]), answer: { delivery: viewDelivery(dead) } };
     };
-    return decideAndCommit(this.#store, decide, spendExclusively);
+    return decideAndCommit(this.#store, decide, this.#capabilityMutex.at(tenant, agentId));
   }
 
   async #mailboxOf(principal: Principal, agent: string, verb: Verb): Promise<AgentId> {
@@ -300,21 +296,19 @@ export class MailboxService {
     const { tenant } = principal;
     const { bytesMax = LIMITS.answerBytesMax } = taking;
     const { purpose, worker, leaseMs, waitMs } = wanted;
-    const take = (): Promise<readonly MailboxMessage[]> => {
+    const take = async (): Promise<readonly MailboxMessage[]> => {
       const nowMs = this.#clock.nowMs();
-      return this.#store.deliveries.lease(
-        {
-          tenant,
-          agentId,
-          worker,
-          purpose,
-          leaseIds: Array.from({ length: max }, () => this.#ids.lease()),
-          bytesMax,
-          nowMs,
-          leaseExpiresAtMs: leaseMs === null ? null : nowMs + leaseMs,
-        },
-        (delivery) => leasedEvent(delivery, nowMs),
-      );
+      const outcome = await this.#store.deliveries.lease({
+        tenant,
+        agentId,
+        worker,
+        purpose,
+        leaseIds: Array.from({ length: max }, () => this.#ids.lease()),
+        bytesMax,
+        nowMs,
+        leaseExpiresAtMs: leaseMs === null ? null : nowMs + leaseMs,
+      });
+      return outcome.committed ? outcome.messages : [];
     };
     const poll = (): Promise<readonly MailboxMessage[]> => taking.whenRoom?.(take) ?? take();
     const leased = await this.#waitFor(principal, agentId, waitMs, taking, poll);
@@ -377,19 +371,13 @@ function leasesOf(request: ReleaseRequest): readonly LeaseRef[] {
   );
 }
 
-function leasedEvent(delivery: DeliveryRecord, atMs: number): EventDraft {
-  const { attempt, leaseId, worker } = delivery;
-  const data = { attempt, lease_id: leaseId, ...(worker === null ? {} : { worker }) };
-  return deliveryEvent("message.leased", delivery, delivery.agentId, atMs, data);
-}
-
 /** Giving up the message that asked for a task answers that task; undefined for any other message. */
 async function demandOfGivingUp(
   store: RelayStore,
   { tenant, messageId, taskId, agentId: responder }: DeliveryRecord,
   leaseId: string | undefined,
 ): Promise<RespondDemand | undefined> {
-  const task = taskId === null ? undefined : await store.tasks.get(tenant, taskId);
+  const task = taskId === null ? undefined : (await store.tasks.get(tenant, [taskId]))[0];
   if (task === undefined || task.messageId !== messageId || isTerminal(task.state)) return undefined;
   const { id, requester, clientId: clientTaskId } = task;
   return { kind: "respond", responder, requester, taskId: id, clientTaskId, leaseId };

@@ -19,7 +19,7 @@ import type { WaitQuota } from "../access/wait-quota.ts";
 import type { WaitOptions } from "../mechanisms/wait-options.ts";
 import { markDelivered, unreadIn } from "./delivery-changes.ts";
 import { viewMailboxItem, viewNotice } from "./delivery-view.ts";
-import type { MailboxMessage } from "../ports/deliveries.ts";
+import type { DeliveryRecord, MailboxMessage } from "../ports/deliveries.ts";
 
 /**
  * A message is marked as delivered this long after it was shown, at the next common tick: all readers write their marks
@@ -87,8 +87,8 @@ class MailboxPages {
   readonly #view: (message: MailboxMessage) => MailboxItem | MailboxNotice;
   #position: number;
   /** Of the last page, which counts as taken once the next one is asked for. */
-  #unread: readonly string[] = [];
-  #unmarked: string[] = [];
+  #unread: readonly DeliveryRecord[] = [];
+  #unmarked: DeliveryRecord[] = [];
   #markDueAtMs = 0;
   /** The poll before found nothing. */
   #isQuiet = true;

@@ -3,7 +3,6 @@ import {
   LIMITS,
   POSTMASTER,
   type QueueEntry,
-  type QueueQuery,
   QueueQuerySchema,
   type QueueResponse,
   RelayError,
@@ -48,6 +47,7 @@ import {
   viewReport,
 } from "./retry-policy.ts";
 import { undeliveredChanges } from "../rules/undelivered.ts";
+import { ownedSinceMs } from "../rules/agent-owner.ts";
 
 const parseQueue = parserOf(QueueQuerySchema, "query");
 const parseRepair = parserOf(RepairRequestSchema, "repair");
@@ -110,7 +110,7 @@ export class RepairService {
   }
 
   async queue(principal: Principal, input: unknown): Promise<QueueResponse> {
-    const query = parseQueue(input) as QueueQuery;
+    const query = parseQueue(input);
     const { tenant } = principal;
     const agentId =
       query.agent === undefined ? undefined : await this.#directory.resolve(tenant, query.agent, "agent");
@@ -127,7 +127,7 @@ export class RepairService {
     });
     // An agent does not see what an earlier owner of its id settled.
     const sinceMs =
-      principal.kind === "agent" ? await this.#store.agents.othersBeforeMs(tenant, principal.agentId) : 0;
+      principal.kind === "agent" ? await ownedSinceMs(this.#store, tenant, principal.agentId) : 0;
     const entries = queued
       .filter(({ acceptedAtMs }) => acceptedAtMs >= sinceMs)
       .map((each) => viewEntry(each, nowMs));
@@ -147,7 +147,7 @@ export class RepairService {
       throw new RelayError("invalid_argument", "repair: give either message_id or task_id");
     }
     return this.order(principal, { what: "task", name: taskId, reason, command }, async () =>
-      subjectOfTask(this.#store, await this.#store.tasks.get(tenant, taskId)),
+      subjectOfTask(this.#store, (await this.#store.tasks.get(tenant, [taskId]))[0]),
     );
   }
 

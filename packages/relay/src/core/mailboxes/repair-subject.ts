@@ -16,13 +16,13 @@ export async function subjectOfMessage(
   tenant: string,
   messageId: string,
 ): Promise<RepairSubject | undefined> {
-  const delivery = await store.deliveries.get(tenant, messageId);
+  const [delivery] = await store.deliveries.get(tenant, [messageId]);
   return delivery === undefined ? undefined : subjectOfDelivery(store, delivery);
 }
 
 async function subjectOfDelivery(store: RelayStore, delivery: DeliveryRecord): Promise<RepairSubject> {
   const { tenant, taskId } = delivery;
-  return { delivery, task: taskId === null ? undefined : await store.tasks.get(tenant, taskId) };
+  return { delivery, task: taskId === null ? undefined : (await store.tasks.get(tenant, [taskId]))[0] };
 }
 
 export async function subjectOfTask(
@@ -30,7 +30,7 @@ export async function subjectOfTask(
   task: TaskRecord | undefined,
 ): Promise<RepairSubject | undefined> {
   if (task === undefined) return undefined;
-  const open = await store.deliveries.openOfTask(task.tenant, task.id);
+  const open = await store.deliveries.openOfTasks(task.tenant, [task.id]);
   return { task, delivery: open.find(({ state }) => state === "leased") };
 }
 

@@ -49,15 +49,16 @@ export class Sweep {
   async step(): Promise<SweepReport> {
     const nowMs = this.#clock.nowMs();
     const failures: unknown[] = [];
-    const overdue = await this.#store.tasks.overdue(nowMs, STEP_ROWS);
-    await settleEach(overdue, (task) => this.#fail(task.tenant, task.id), failures);
-    const timedOut = await this.#store.deliveries.timedOut(nowMs, STEP_ROWS);
+    const lapsed = await this.#store.sweeps.lapsed(nowMs, STEP_ROWS);
+    const { overdueTasks, timedOut } = lapsed;
+    await settleEach(overdueTasks, (task) => this.#fail(task.tenant, task.id), failures);
     await settleEach(timedOut, (delivery) => this.#timeOut(delivery), failures);
-    const expired = await this.#store.deliveries.expired(nowMs, STEP_ROWS);
+    // A message may have expired while it was leased.
+    const { expired } = timedOut.length === 0 ? lapsed : await this.#store.sweeps.lapsed(nowMs, STEP_ROWS);
     await settleEach(expired, (delivery) => this.#expire(delivery), failures);
     await this.#releaseHeld(failures);
     if (failures.length > 0) throw unsettled(failures);
-    const counts = { expired: expired.length, timedOut: timedOut.length, overdue: overdue.length };
+    const counts = { expired: expired.length, timedOut: timedOut.length, overdue: overdueTasks.length };
     return { ...counts, more: Object.values(counts).includes(STEP_ROWS) };
   }
 
@@ -78,14 +79,14 @@ export class Sweep {
 
   /** A bounded number a step, one after the other: each may wait for the one before it. */
   async #releaseHeld(failures: unknown[]): Promise<void> {
-    const held = await this.#store.deliveries.heldWork(this.#lastHeld, STEP_ROWS);
+    const held = await this.#store.sweeps.heldWork(this.#lastHeld, STEP_ROWS);
     this.#lastHeld = held.length < STEP_ROWS ? undefined : held.at(-1);
     for (const each of held) await settleEach([each], (delivery) => this.#release(delivery), failures);
   }
 
   async #release({ tenant, messageId }: DeliveryRecord): Promise<void> {
     await decideAndCommit(this.#store, async () => {
-      const delivery = await this.#store.deliveries.get(tenant, messageId);
+      const [delivery] = await this.#store.deliveries.get(tenant, [messageId]);
       const parts =
         delivery === undefined ? [] : await releasedChanges(this.#store, this.#defaults(), delivery);
       return { changes: parts.length === 0 ? undefined : combine(tenant, parts), answer: undefined };
@@ -99,7 +100,7 @@ export class Sweep {
     const { tenant, messageId } = observed;
     await decideAndCommit(this.#store, async () => {
       const defaults = this.#defaults();
-      const delivery = await this.#store.deliveries.get(tenant, messageId);
+      const [delivery] = await this.#store.deliveries.get(tenant, [messageId]);
       const next = delivery === undefined ? undefined : rule(delivery, defaults);
       if (delivery === undefined || next === undefined) return { changes: undefined, answer: undefined };
       if (next.state !== "available") {
@@ -124,7 +125,7 @@ export class Sweep {
   async #fail(tenant: string, taskId: string): Promise<void> {
     await decideAndCommit(this.#store, async () => {
       const defaults = this.#defaults();
-      const task = await this.#store.tasks.get(tenant, taskId);
+      const [task] = await this.#store.tasks.get(tenant, [taskId]);
       if (task === undefined || isTerminal(task.state) || task.deadlineMs === null) {
         return { changes: undefined, answer: undefined };
       }

@@ -12,14 +12,16 @@ describe("deciding and committing", () => {
   it("decides anew from what is there now, and is told what clashed", async () => {
     await using core = await coreOnMemory();
     const { receipt } = await core.send();
-    const stale = await core.store.deliveries.get(DEFAULT_TENANT, receipt.message_id);
+    const [stale] = await core.store.deliveries.get(DEFAULT_TENANT, [receipt.message_id]);
     assert.ok(stale);
     await core.mailboxes.read(core.operator, "zhiwei", {});
     const clashes: unknown[] = [];
     const answer = await decideAndCommit(core.store, async (clash) => {
       clashes.push(clash);
       const fresh =
-        clash === undefined ? stale : await core.store.deliveries.get(DEFAULT_TENANT, receipt.message_id);
+        clash === undefined
+          ? stale
+          : (await core.store.deliveries.get(DEFAULT_TENANT, [receipt.message_id]))[0];
       return {
         changes: { tenant: DEFAULT_TENANT, events: [], deliveries: fresh === undefined ? [] : [fresh] },
         answer: "done",
@@ -30,15 +32,15 @@ describe("deciding and committing", () => {
 
   it("writes nothing when nothing has to change", async () => {
     await using core = await coreOnMemory();
-    const head = await core.store.journal.head(DEFAULT_TENANT);
+    const head = (await core.store.journal.chain(DEFAULT_TENANT)).head;
     assert.equal(await decideAndCommit(core.store, async () => ({ changes: undefined, answer: 7 })), 7);
-    assert.deepEqual(await core.store.journal.head(DEFAULT_TENANT), head);
+    assert.deepEqual((await core.store.journal.chain(DEFAULT_TENANT)).head, head);
   });
 
   it("gives up after a while and asks to try again", async () => {
     await using core = await coreOnMemory();
     const { receipt } = await core.send();
-    const delivery = await core.store.deliveries.get(DEFAULT_TENANT, receipt.message_id);
+    const [delivery] = await core.store.deliveries.get(DEFAULT_TENANT, [receipt.message_id]);
     assert.ok(delivery);
     let tries = 0;
     const never = decideAndCommit(core.store, async () => {
@@ -113,9 +115,9 @@ describe("readiness", () => {
 
   it("is a real write that leaves no trace in the journal, and fails with the store", async () => {
     await using core = await coreOnMemory();
-    const head = await core.store.journal.head(DEFAULT_TENANT);
+    const head = (await core.store.journal.chain(DEFAULT_TENANT)).head;
     await core.readiness.check();
-    assert.deepEqual(await core.store.journal.head(DEFAULT_TENANT), head);
+    assert.deepEqual((await core.store.journal.chain(DEFAULT_TENANT)).head, head);
     await core.store[Symbol.asyncDispose]();
     core.clock.advance(1_000);
     await refused(core.readiness.check(), "unavailable");

@@ -10,7 +10,7 @@ const [ONE, TWO] = [workUnit("sweep", "一"), workUnit("sweep", "二")];
 describe("the claims of a process", () => {
   it("are in the order of the units, with a gap where another process was first", async () => {
     await using core = await coreOnMemory();
-    const other = core.coreOf("乙");
+    const other = core.beside();
     await other.claims.take([ONE]);
     const [none, two, unknown] = await core.claims.take([ONE, TWO, workUnit("endpoint", "二")]);
     assert.deepEqual([none, two?.key, unknown?.kind], [undefined, TWO.key, "endpoint"]);
@@ -23,7 +23,7 @@ describe("the claims of a process", () => {
 
   it("last while they are renewed, and not for longer", async () => {
     await using core = await coreOnMemory();
-    const other = core.coreOf("乙");
+    const other = core.beside();
     await core.claims.take([ONE]);
     for (let round = 0; round < 5; round += 1) {
       core.clock.advance(CLAIM_MS - 1);
@@ -36,7 +36,7 @@ describe("the claims of a process", () => {
 
   it("are not renewed once they are released, or lost", async () => {
     await using core = await coreOnMemory();
-    const other = core.coreOf("乙");
+    const other = core.beside();
     const [one] = await core.claims.take([ONE, TWO]);
     assert.ok(one);
     await core.claims.release(one);
@@ -56,7 +56,7 @@ describe("deciding under a claim that another process has taken", () => {
     await using core = await coreOnMemory();
     const claim = await core.claim(ONE);
     core.clock.advance(CLAIM_MS);
-    await core.coreOf("乙").claims.take([ONE]);
+    await core.beside().claims.take([ONE]);
     let decisions = 0;
     const late = decideAndCommit(core.store, async () => {
       decisions += 1;

@@ -35,8 +35,9 @@ export interface SendRecords {
   readonly parent: TaskRecord | undefined;
   /** The key of a cached result; undefined for work that is not idempotent. */
   readonly resultKey: string | undefined;
-  /** The result of the same work; without one, the unfinished task that does the same work. */
+  /** The result of the same work. */
   readonly cached: CachedResult | undefined;
+  /** The unfinished task that does the same work. */
   readonly running: TaskRecord | undefined;
 }
 

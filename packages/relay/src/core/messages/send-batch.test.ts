@@ -5,6 +5,7 @@ import { type CoreOnMemory, coreOnMemory, LULU, ZHIWEI } from "../../../testing/
 import { messageIdOf, outcomesOf } from "../../../testing/outcomes.ts";
 import { refused } from "../../../testing/refusal.ts";
 import type { SendOutcome } from "./send-batch.ts";
+import { countOpen } from "../../../testing/store-builders.ts";
 
 type Draft = Readonly<Record<string, unknown>>;
 
@@ -42,7 +43,7 @@ describe("a batch", () => {
     );
     const outcomes = outcomesOf(await batch(core, messages));
     assert.deepEqual(outcomes, ["created", ...Array.from({ length: 19 }, () => "conflict")]);
-    assert.equal(await core.store.deliveries.countOpen("default", ZHIWEI), 1);
+    assert.equal(await countOpen(core.store, "default", ZHIWEI), 1);
   });
 
   it("answers each message for itself", async () => {
@@ -157,9 +158,9 @@ describe("an atomic batch", () => {
   for (const [what, bad] of wrong) {
     it(`is refused whole for ${what}, and nothing is sent`, async () => {
       await using core = await coreOnMemory();
-      const before = await core.store.journal.head("default");
+      const before = (await core.store.journal.chain("default")).head;
       await assert.rejects(batch(core, [aMessage(), bad, aMessage()], true), /messages[[.]1/);
-      assert.deepEqual(await core.store.journal.head("default"), before);
+      assert.deepEqual((await core.store.journal.chain("default")).head, before);
       assert.equal((await core.inboxOf(ZHIWEI)).length, 0);
     });
   }

@@ -1,4 +1,4 @@
-import { type AgentId, BatchRequestSchema, LIMITS, RelayError } from "@a2a-relay/protocol";
+import { type AgentId, BatchRequestSchema, isTerminal, LIMITS, RelayError } from "@a2a-relay/protocol";
 import { Type } from "typebox";
 import type { Principal } from "../access/principal.ts";
 import { combine, decideAndCommit, type Decision } from "../mechanisms/commit-retry.ts";
@@ -184,6 +184,9 @@ function recordsWrittenBy(changes: Changes): ReadonlySet<string> {
     ),
     ...messages.map(({ id }) => `message id ${id}`),
     ...tasks.map(({ id }) => `task ${id}`),
+    ...tasks
+      .filter(({ resultKey, state }) => resultKey !== null && !isTerminal(state))
+      .map(({ resultKey }) => `idempotent work ${resultKey}`),
     ...deliveries.map(({ messageId }) => `delivery of message ${messageId}`),
     // A capability is written only where its uses are counted.
     ...capabilities.map(({ id }) => `limited capability ${id}`),

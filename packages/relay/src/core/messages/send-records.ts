@@ -7,6 +7,7 @@ import type { TaskRecord } from "../ports/tasks.ts";
 import { digestOf } from "../rules/digest.ts";
 import type { SendRecords } from "./decide-send.ts";
 import { type MessageDraft, taskKindOf, type TaskNaming } from "./message-draft.ts";
+import { publicKeyOf } from "../rules/agent-owner.ts";
 
 interface LoadParts {
   readonly store: RelayStore;
@@ -30,24 +31,27 @@ export async function loadRecords(
   const { store } = parts;
   const { tenant } = principal;
   if (naming !== undefined) await assertOwnName(store, tenant, naming);
-  const original = draft.replyTo === undefined ? undefined : await store.messages.get(tenant, draft.replyTo);
+  const original =
+    draft.replyTo === undefined ? undefined : (await store.messages.get(tenant, [draft.replyTo]))[0];
   const isParty = original?.sender === sender || original?.recipient === sender;
   if (draft.kind === "reply" && draft.replyTo !== undefined && !isParty) {
     throw new RelayError("not_found", `reply_to: ${sender} has no message ${draft.replyTo}`);
   }
   const answersTask = draft.kind === "reply" || draft.kind === "status" || draft.kind === "handoff";
   const taskId = draft.taskId ?? (answersTask && isParty ? (original?.taskId ?? undefined) : undefined);
-  const task = taskId === undefined ? undefined : await store.tasks.get(tenant, taskId);
+  const task = taskId === undefined ? undefined : (await store.tasks.get(tenant, [taskId]))[0];
   await assertSeesTask(parts, principal, draft, sender, task);
-  const parent = draft.parentId === undefined ? undefined : await store.tasks.get(tenant, draft.parentId);
+  const parent =
+    draft.parentId === undefined ? undefined : (await store.tasks.get(tenant, [draft.parentId]))[0];
   if (draft.parentId !== undefined) await assertSeesParent(parts, principal, draft.parentId, parent);
   const decidesProposal = draft.given.decision !== undefined && isParty && original !== undefined;
   return {
     original: isParty ? original : undefined,
-    originalDelivery: decidesProposal ? await store.deliveries.get(tenant, original.id) : undefined,
+    originalDelivery: decidesProposal ? (await store.deliveries.get(tenant, [original.id]))[0] : undefined,
     task,
-    taskDeliveries: task === undefined ? [] : await store.deliveries.openOfTask(tenant, task.id),
-    askingDelivery: task === undefined ? undefined : await store.deliveries.get(tenant, task.messageId),
+    taskDeliveries: task === undefined ? [] : await store.deliveries.openOfTasks(tenant, [task.id]),
+    askingDelivery:
+      task === undefined ? undefined : (await store.deliveries.get(tenant, [task.messageId]))[0],
     artifacts: task === undefined ? [] : await store.tasks.artifacts(tenant, task.id),
     parent,
     ...(await loadSameWork(parts, tenant, { draft, sender, recipient, task })),
@@ -85,7 +89,7 @@ async function assertSeesParent(
 
 /** A client's name for a task must not be the relay's id of another: workers and scopes would confuse them. */
 async function assertOwnName(store: RelayStore, tenant: string, { clientTaskId }: TaskNaming): Promise<void> {
-  if ((await store.tasks.get(tenant, clientTaskId)) === undefined) return;
+  if ((await store.tasks.get(tenant, [clientTaskId]))[0] === undefined) return;
   throw new RelayError("conflict", `id: "${clientTaskId}" is the relay's own name of a task; use a new id`);
 }
 
@@ -97,23 +101,19 @@ async function loadSameWork(
 ): Promise<Pick<SendRecords, "resultKey" | "cached" | "running">> {
   const { draft, sender, recipient, task } = asked;
   const makesTask = task === undefined && (draft.kind === "request" || draft.kind === "handoff");
-  const key = idempotencyKeyOf(draft);
+  const key = draft.idempotencyKey?.trim() ?? "";
   if (!makesTask || draft.duplicateSafety !== "idempotent" || key === "") {
     return { resultKey: undefined, cached: undefined, running: undefined };
   }
   // Agents of older stores have no key; their ids stay reserved to them.
   const resultKey = digestOf([
-    (await store.agents.publicKey(tenant, sender)) ?? sender,
-    (await store.agents.publicKey(tenant, recipient)) ?? recipient,
+    (await publicKeyOf(store, tenant, sender)) ?? sender,
+    (await publicKeyOf(store, tenant, recipient)) ?? recipient,
     taskKindOf(draft.given) ?? draft.body,
     key,
   ]);
+  // In this order: a task that ends between the two reads has its result cached.
+  const running = await store.tasks.unfinishedWithResultKey(tenant, resultKey);
   const cached = await store.tasks.cachedResult(tenant, resultKey, clock.nowMs());
-  const running =
-    cached === undefined ? await store.tasks.unfinishedWithResultKey(tenant, resultKey) : undefined;
   return { resultKey, cached, running };
-}
-
-export function idempotencyKeyOf({ idempotencyKey }: MessageDraft): string {
-  return idempotencyKey?.trim() ?? "";
 }

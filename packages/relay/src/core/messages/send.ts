@@ -23,8 +23,9 @@ import {
   sendKeyOf,
   type TaskNaming,
 } from "./message-draft.ts";
-import { idempotencyKeyOf, loadRecords } from "./send-records.ts";
+import { loadRecords } from "./send-records.ts";
 import { answerDigest, answerState } from "./task-effect.ts";
+import { messageOf } from "../mechanisms/stored-json.ts";
 
 export interface SendParts {
   readonly store: RelayStore;
@@ -36,8 +37,6 @@ export interface SendParts {
   readonly remoteAgents: RemoteAgents;
   /** By the agent whose counted capability is spent. */
   readonly capabilityMutex: KeyedMutex;
-  /** By the key of idempotent work: of two concurrent requests, the second must see the first. */
-  readonly sharedWorkMutex: KeyedMutex;
   readonly settings: SendSettings;
 }
 
@@ -85,7 +84,7 @@ export async function sendAddressed(
   principal: Principal,
   message: AddressedMessage,
 ): Promise<SendResult> {
-  const { draft, options, sender, recipient } = message;
+  const { draft, options, recipient } = message;
   const { tenant } = principal;
   if (draft.kind === "heartbeat" && options.nonce !== undefined) {
     // Before the presence is renewed: a replayed heartbeat must not renew it.
@@ -99,10 +98,7 @@ export async function sendAddressed(
     // Also with an answer that changes nothing else.
     return { changes: combine(tenant, [changes ?? {}, { nonces: [options.nonce] }]), answer };
   };
-  const commit = (): Promise<SendResult> =>
-    decideAndCommit(parts.store, decide, parts.capabilityMutex.at(tenant, recipient));
-  if (draft.duplicateSafety !== "idempotent") return commit();
-  return parts.sharedWorkMutex.at(tenant, sender, recipient, idempotencyKeyOf(draft))(commit);
+  return decideAndCommit(parts.store, decide, parts.capabilityMutex.at(tenant, recipient));
 }
 
 async function commitNonce(store: RelayStore, changes: Changes): Promise<void> {
@@ -235,7 +231,8 @@ async function refuseClash(
         `id: ${sender} has another task "${keyName(sendKey?.key ?? "")}"; use a new id`,
       );
     case "mailbox": {
-      const open = await store.deliveries.countOpen(tenant, recipient);
+      const counts = await store.deliveries.countByState(tenant, recipient);
+      const open = [...counts.values()].reduce((sum, count) => sum + count, 0);
       const limit = settings.mailboxOpenMax;
       throw new RelayError(
         "mailbox_full",
@@ -282,7 +279,7 @@ async function storedResult(
   messageId: string,
   { recipient, threadId, taskId }: Pick<SendKey, "recipient" | "threadId" | "taskId">,
 ): Promise<SendResult> {
-  const record = await store.messages.get(tenant, messageId);
+  const [record] = await store.messages.get(tenant, [messageId]);
   const receipt: Receipt = {
     message_id: messageId,
     stage: "accepted",
@@ -291,7 +288,7 @@ async function storedResult(
     ...(taskId === null ? {} : { task_id: taskId }),
   };
   // The key outlives its message by weeks: a late retry still gets its receipt, with the message's id only.
-  const message = (record === undefined ? { id: messageId } : JSON.parse(record.json)) as Message;
+  const message = record === undefined ? ({ id: messageId } as Message) : messageOf(record);
   return { created: false, message, receipt };
 }
 

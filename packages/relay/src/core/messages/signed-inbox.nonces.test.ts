@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { expiryAt } from "../../../testing/store-builders.ts";
+import { expiryAt } from "../../../testing/records.ts";
 import { describe, it } from "node:test";
 import { LIMITS } from "@a2a-relay/protocol";
 import { coreOnMemory, LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";

@@ -154,7 +154,7 @@ describe("a follow-up", () => {
       if (ending === "fail") await mailboxes.fail(operator, ZHIWEI, { ...leases[0], reason: "no" });
       const command = { action: "requeue", duplicate_risk: "operator_accepted" };
       if (ending === "requeue") await core.repairs.repair(operator, { message_id, reason: "stuck", command });
-      const open = await core.store.deliveries.openOfTask("default", taskId);
+      const open = await core.store.deliveries.openOfTasks("default", [taskId]);
       assert.deepEqual(
         open.filter(({ agentId }) => agentId === ZHIWEI).map(({ reservedFor }) => reservedFor),
         ending === "fail" ? [] : Array.from({ length: ending === "ack" ? 1 : 2 }, () => null),

@@ -95,6 +95,7 @@ function newTask(input: SendInput, threadId: string): Effect {
     subject: draft.subject,
     clientId: input.clientTaskId ?? null,
     resultKey: input.resultKey ?? null,
+    isWaiting: false,
     parentId: input.parent?.id ?? null,
     deadlineMs: draft.deadlineMs ?? null,
     statusText: null,
@@ -130,8 +131,7 @@ function sharedWorkOf(
     return { withdrawn: replayReason(cached), changes };
   }
   if (running === undefined) return { changes: { tasks: [task] } };
-  // Written unchanged: if it ends meanwhile, this commit clashes instead of waiting for ever.
-  return { heldFor: running.id, changes: { tasks: [task, running] } };
+  return { heldFor: running.id, changes: { tasks: [{ ...task, isWaiting: true }] } };
 }
 
 function fromAssignee(input: SendInput, task: TaskRecord): Effect {

@@ -13,7 +13,7 @@ import {
 import { anAnswer } from "../../../testing/fake-outside.ts";
 import { DEFAULT_TENANT } from "../access/principal.ts";
 import { workUnit } from "../mechanisms/own-claims.ts";
-import { OutboundFailure } from "../ports/outbound-http.ts";
+import { OutboundFailure } from "../../transports/egress/http-client.ts";
 
 const KEY = { tenant: DEFAULT_TENANT, agentId: AGENT };
 const IDEMPOTENT = { idempotency: { duplicate_safety: "idempotent", key: "一次" } } as const;
@@ -175,6 +175,30 @@ describe("a message to a remote agent", () => {
     await core.ask();
     assert.deepEqual(await core.push(), ["delivered"]);
     assert.deepEqual(methods, ["message/send", "SendMessage", "SendMessage"]);
+  });
+});
+
+describe("a message to an agent whose card names no version", () => {
+  it("goes in 0.3, or in 0.1 if the agent does not know the method, and so does every later one", async () => {
+    await using core = await remoteCore();
+    const methods: string[] = [];
+    core.agent.outside.receiver = ({ method, body }) => {
+      if (method === "GET") return anAnswer(200, { text: JSON.stringify({ name: "老", url: "/a2a" }) });
+      const { method: name, params } = JSON.parse(body ?? "") as { method: string; params: { id: string } };
+      methods.push(name);
+      const answer = name.startsWith("tasks/")
+        ? { result: { id: params.id, status: { state: "working" } } }
+        : { error: { code: -32601, message: "no" } };
+      return anAnswer(200, { text: JSON.stringify({ jsonrpc: "2.0", id: "1", ...answer }) });
+    };
+    for (let count = 0; count < 2; count += 1) {
+      const { taskId } = await core.taken();
+      assert.equal((await core.task(taskId)).state, "working");
+    }
+    assert.deepEqual(methods, ["message/send", "tasks/send", "tasks/send"]);
+    core.clock.advance(await core.waitMs());
+    assert.equal(await core.poll(), 2);
+    assert.equal(methods.at(-1), "tasks/get");
   });
 });
 

@@ -1,66 +1,50 @@
-import { A2aError, isTerminal, LIMITS, type Message } from "@a2a-relay/protocol";
+import { type AgentInterface, isTerminal, type Message } from "@a2a-relay/protocol";
 import { combine } from "../mechanisms/commit-retry.ts";
-import type { Clock } from "../ports/clock.ts";
 import type { DeliveryRecord, MailboxMessage } from "../ports/deliveries.ts";
 import type { Identifiers } from "../ports/ids.ts";
-import type { Outbound } from "../ports/outbound-http.ts";
+import { type FoundAgent, type Outbound, type PushOutcome, RemoteFailure } from "../ports/outbound.ts";
 import type { PushEndpoint } from "../ports/pushes.ts";
 import type { Changes, RelayStore } from "../ports/relay-store.ts";
-import type { RemoteAnswer, RemoteInterface, RemoteTask } from "../ports/remote-tasks.ts";
+import type { RemoteAnswer, RemoteTask } from "../ports/remote-tasks.ts";
 import type { TaskRecord } from "../ports/tasks.ts";
 import { fail } from "../rules/delivery-state.ts";
 import { isRemote } from "../rules/remote-address.ts";
 import { GIVEN_UP_BY_RELAY, undeliveredChanges } from "../rules/undelivered.ts";
-import type {
-  AttemptOptions,
-  AttemptReport,
-  PushOutcome,
-  PushSender,
-  RecordedAttempt,
-} from "./push-outcome.ts";
-import {
-  outcomeOf,
-  RemoteCalls,
-  RemoteFailure,
-  type RemoteResult,
-  type RemoteSettings,
-} from "./remote-calls.ts";
-import { RemoteCards } from "./remote-cards.ts";
-import { guessedInterface, readAnswer } from "./remote-interface.ts";
+import type { AttemptOptions, AttemptReport, PushSender, RecordedAttempt } from "./push-outcome.ts";
 import { assertHopsLeft, type RemoteTarget, sendParams } from "./remote-message.ts";
-import { headerText } from "./webhook-sender.ts";
+import { messageOf } from "../mechanisms/stored-json.ts";
+import { ownedSinceMs } from "../rules/agent-owner.ts";
 
 export interface A2aSenderParts {
   readonly store: RelayStore;
-  readonly clock: Clock;
   readonly ids: Identifiers;
   readonly outbound: Outbound;
 }
 
-export interface A2aSenderSettings extends RemoteSettings {
+export interface A2aSenderSettings {
   readonly messageTtlMs: number;
 }
 
 /** Where a message goes. */
 interface SendDestination extends RemoteTarget {
-  readonly at: RemoteInterface;
-  readonly isGuessed: boolean;
+  readonly agent: FoundAgent;
 }
+
+/** Of a message that no interface took; it is never called. */
+const NOWHERE: AgentInterface = { url: "", binding: "JSONRPC", dialect: "0.3", a2aTenant: null };
 
 /** Sends messages to agents with an A2A endpoint. The remote tasks that they answer with are polled later. */
 export class A2aSender implements PushSender {
   readonly #store: RelayStore;
   readonly #ids: Identifiers;
   readonly #messageTtlMs: number;
-  readonly #calls: RemoteCalls;
-  readonly #cards: RemoteCards;
+  readonly #outbound: Outbound;
 
   constructor(parts: A2aSenderParts, settings: A2aSenderSettings) {
     this.#store = parts.store;
     this.#ids = parts.ids;
     this.#messageTtlMs = settings.messageTtlMs;
-    this.#calls = new RemoteCalls(parts.outbound, settings);
-    this.#cards = new RemoteCards(this.#calls, parts.clock);
+    this.#outbound = parts.outbound;
   }
 
   async attempt(
@@ -71,22 +55,19 @@ export class A2aSender implements PushSender {
     const isRepeatable = delivery.duplicateSafety === "idempotent";
     let isMarked = false;
     try {
-      const parsed = JSON.parse(message.json) as Message;
+      const parsed = messageOf(message);
       assertHopsLeft(parsed);
       const to = await this.#destination(endpoint, delivery, signal);
       isMarked = await markSent();
       if (!isMarked) return undefined;
-      return await this.#send(endpoint, parsed, to, signal);
+      return await this.#send(parsed, to, signal);
     } catch (reason) {
       if (!(reason instanceof RemoteFailure)) throw reason;
-      if (reason.kind === "refused") this.#cards.forget(endpoint.url);
       const isStopped = signal.aborted && (reason.kind === "stopped" || isRepeatable);
       // A push that is marked as sent needs a recorded outcome, or the next process reports it as unknown.
       if (isStopped && (!isMarked || isRepeatable)) return undefined;
-      const { answer, message: error } = reason;
       const outcome = reason instanceof NotYet ? notYet(reason) : outcomeOf(reason, delivery);
-      if (answer === undefined) return { status: null, error, answer: null, outcome };
-      return { status: answer.status, error: null, answer: excerpt(answer.text), outcome };
+      return { ...reason.recorded, outcome };
     }
   }
 
@@ -114,13 +95,13 @@ export class A2aSender implements PushSender {
   async #remoteTaskChanges(recorded: RecordedAttempt, delivery: DeliveryRecord): Promise<Partial<Changes>> {
     const { push, report, nowMs } = recorded;
     if (delivery.taskId === null) return {};
-    const task = await this.#store.tasks.get(delivery.tenant, delivery.taskId);
+    const [task] = await this.#store.tasks.get(delivery.tenant, [delivery.taskId]);
     if (task?.assignee !== delivery.agentId) return {};
     const known = await this.#store.remoteTasks.get(task.tenant, task.id);
     if (report.remote !== undefined) {
-      const { at, answer } = report.remote;
+      const { at, reply } = report.remote;
       const before = known ?? newRemoteTask(task, delivery, at, nowMs);
-      return { remoteTasks: [answered({ ...before, ...at }, delivery, answer, nowMs)] };
+      return { remoteTasks: [answered({ ...before, ...at }, delivery, reply, nowMs)] };
     }
     if (push.state !== "failed" || isTerminal(task.state)) return {};
     // The agent did not get the answer to its question: forget its status, so that the next poll records it again.
@@ -128,7 +109,7 @@ export class A2aSender implements PushSender {
       return { remoteTasks: [{ ...known, statusDigest: null, nextAtMs: nowMs }] };
     }
     if (report.outcome.kind !== "refused" || isFollowUp(delivery) || isRemote(delivery.agentId)) return {};
-    const before = known ?? newRemoteTask(task, delivery, guessedInterface(""), nowMs);
+    const before = known ?? newRemoteTask(task, delivery, NOWHERE, nowMs);
     return { remoteTasks: [answered(before, delivery, { refused: report.outcome.reason }, nowMs)] };
   }
 
@@ -139,40 +120,30 @@ export class A2aSender implements PushSender {
     signal: AbortSignal,
   ): Promise<SendDestination> {
     const { tenant, taskId, threadId, sender: requester } = delivery;
-    const task = taskId === null ? undefined : await this.#store.tasks.get(tenant, taskId);
+    const task = taskId === null ? undefined : (await this.#store.tasks.get(tenant, [taskId]))[0];
     const isItsWork = task?.assignee === endpoint.agentId;
     if (taskId !== null && isItsWork && isFollowUp(delivery)) {
       const known = await this.#store.remoteTasks.get(tenant, taskId);
       if (known?.remoteTaskId == null)
         throw new NotYet("the message that asks for the task has not arrived yet");
       const contextId = known.remoteContextId ?? undefined;
-      return { at: interfaceOf(known), isGuessed: false, taskId: known.remoteTaskId, contextId };
+      const agent = { url: endpoint.url, at: interfaceOf(known) };
+      return { agent, taskId: known.remoteTaskId, contextId };
     }
-    const { at, isGuessed } = await this.#cards.find(endpoint.url, signal);
-    const sinceMs = await this.#store.agents.othersBeforeMs(tenant, requester);
-    const query = { tenant, agentId: endpoint.agentId, requester, sinceMs, threadId, url: at.url };
-    return { at, isGuessed, contextId: await this.#store.remoteTasks.contextId(query) };
+    const agent = await this.#outbound.findAgent(endpoint.url, signal);
+    const sinceMs = await ownedSinceMs(this.#store, tenant, requester);
+    const query = { tenant, agentId: endpoint.agentId, requester, sinceMs, threadId, url: agent.at.url };
+    return { agent, contextId: await this.#store.remoteTasks.contextId(query) };
   }
 
-  async #send(
-    endpoint: PushEndpoint,
-    message: Message,
-    to: SendDestination,
-    signal: AbortSignal,
-  ): Promise<AttemptReport> {
-    const params = sendParams(message, to);
-    const options = { idempotencyKey: headerText(message.id), signal };
-    const ask = (at: RemoteInterface): Promise<RemoteResult> => this.#calls.call(at, "send", params, options);
-    try {
-      return reportOf(to.at, await ask(to.at));
-    } catch (reason) {
-      // The version was a guess, and an agent that does not know the method has done nothing.
-      if (!to.isGuessed || !isUnknownMethod(reason)) throw reason;
-      const at = { ...to.at, dialect: "1.0" } as const;
-      const report = reportOf(at, await ask(at));
-      this.#cards.learn(endpoint.url, at);
-      return report;
-    }
+  async #send(message: Message, to: SendDestination, signal: AbortSignal): Promise<AttemptReport> {
+    const options = { idempotencyKey: message.id, signal };
+    const { recorded, ...remote } = await this.#outbound.sendMessage(
+      to.agent,
+      sendParams(message, to),
+      options,
+    );
+    return { ...recorded, outcome: { kind: "delivered" }, remote };
   }
 }
 
@@ -184,22 +155,23 @@ class NotYet extends RemoteFailure {
 }
 
 function notYet({ reason }: NotYet): PushOutcome {
-  return { kind: "refused", reason, retryAfter: undefined };
+  return { kind: "refused", reason, retryAfterMs: 0 };
 }
 
-function reportOf(at: RemoteInterface, { result, answer }: RemoteResult): AttemptReport {
-  const reply = readAnswer(result);
-  if (reply === undefined) {
-    throw new RemoteFailure("refused", "the agent answered with neither a task nor a message", { answer });
+/** The outcome for a message that the agent did not take. */
+function outcomeOf(
+  { kind, reason, retryAfterMs }: RemoteFailure,
+  { duplicateSafety }: Pick<DeliveryRecord, "duplicateSafety">,
+): PushOutcome {
+  if (kind === "refused") return { kind: "refused", reason, retryAfterMs, isFinal: true };
+  if (kind === "unknown" && duplicateSafety !== "idempotent") {
+    return { kind: "unknown", reason: unknownReason(reason) };
   }
-  const text = excerpt(answer.text);
-  return {
-    status: answer.status,
-    error: null,
-    answer: text,
-    outcome: { kind: "delivered" },
-    remote: { at, answer: reply },
-  };
+  return { kind: "failed", reason, retryAfterMs };
+}
+
+export function unknownReason(reason: string): string {
+  return `${reason}; it may have arrived, and is not sent again by itself, as its sender did not call it idempotent`;
 }
 
 /** The message belongs to a task and does not start it. */
@@ -210,7 +182,7 @@ function isFollowUp({ purpose }: DeliveryRecord): boolean {
 function newRemoteTask(
   { tenant, id: taskId, threadId }: TaskRecord,
   { agentId, sender: requester }: DeliveryRecord,
-  at: RemoteInterface,
+  at: AgentInterface,
   nowMs: number,
 ): RemoteTask {
   return {
@@ -251,21 +223,10 @@ function answered(
   return { ...next, remoteTaskId: id, remoteContextId: nonEmpty(contextId) ?? next.remoteContextId };
 }
 
-function interfaceOf({ url, binding, dialect, a2aTenant }: RemoteTask): RemoteInterface {
+function interfaceOf({ url, binding, dialect, a2aTenant }: RemoteTask): AgentInterface {
   return { url, binding, dialect, a2aTenant };
 }
 
 function nonEmpty(text: unknown): string | undefined {
   return typeof text === "string" && text !== "" ? text : undefined;
-}
-
-function isUnknownMethod(reason: unknown): boolean {
-  if (!(reason instanceof RemoteFailure) || !(reason.error instanceof A2aError)) return false;
-  return ["MethodNotFound", "VersionNotSupported"].includes(reason.error.a2a);
-}
-
-function excerpt(text: string): string {
-  const bytes = Buffer.from(text.slice(0, LIMITS.pushAnswerBytesMax)).subarray(0, LIMITS.pushAnswerBytesMax);
-  // `stream` makes the decoder leave out a character that is cut.
-  return new TextDecoder().decode(bytes, { stream: true });
 }

@@ -1,4 +1,3 @@
-import { LIMITS } from "@a2a-relay/protocol";
 import type { RemoteTask } from "../ports/remote-tasks.ts";
 
 /**
@@ -16,8 +15,8 @@ export interface FailedAttempt {
   /** Its number in the round; 1 is the first. */
   readonly attempt: number;
   readonly endedAtMs: number;
-  /** The `Retry-After` header. */
-  readonly retryAfter: string | undefined;
+  /** The receiver asks not to be called for so long. */
+  readonly retryAfterMs: number;
 }
 
 /** Counted from when the message was accepted, so that pushes keep the order of their messages. */
@@ -33,26 +32,7 @@ export function nextAttemptAtMs(failed: FailedAttempt, offsetsMs: readonly numbe
   const offsetMs = offsetsMs[failed.attempt - 1];
   const nextOffsetMs = offsetsMs[failed.attempt];
   if (offsetMs === undefined || nextOffsetMs === undefined) return undefined;
-  const retryAfterMs = readRetryAfter(failed.retryAfter, failed.endedAtMs) ?? 0;
-  return failed.endedAtMs + Math.max(nextOffsetMs - offsetMs, retryAfterMs);
-}
-
-/** `Retry-After` in milliseconds, from seconds or an HTTP date, at most `LIMITS.pushRetryAfterMsMax`. */
-export function readRetryAfter(text: string | undefined, nowMs: number): number | undefined {
-  if (text === undefined) return undefined;
-  const waitMs = /^\d+$/.test(text.trim()) ? Number(text) * 1_000 : readHttpDate(text) - nowMs;
-  if (Number.isNaN(waitMs)) return undefined;
-  return Math.min(Math.max(waitMs, 0), LIMITS.pushRetryAfterMsMax);
-}
-
-/** HTTP dates are in GMT. `Date.parse` alone accepts much more, such as a bare year. */
-const HTTP_DATE = /^[A-Z][a-z]+,? .+ (GMT|\d{4})$/;
-
-function readHttpDate(text: string): number {
-  const date = text.trim();
-  if (!HTTP_DATE.test(date)) return Number.NaN;
-  // The asctime form names no zone and means GMT.
-  return Date.parse(date.endsWith("GMT") ? date : `${date} GMT`);
+  return failed.endedAtMs + Math.max(nextOffsetMs - offsetMs, failed.retryAfterMs);
 }
 
 const POLL_MS_MIN = 250;

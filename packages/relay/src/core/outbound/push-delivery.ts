@@ -6,25 +6,23 @@ import type { Claim } from "../ports/claims.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { MailboxMessage } from "../ports/deliveries.ts";
 import type { Identifiers } from "../ports/ids.ts";
-import type { Outbound } from "../ports/outbound-http.ts";
+import type { Outbound, PushOutcome } from "../ports/outbound.ts";
 import type { EndpointKey, PushEndpoint, PushRecord } from "../ports/pushes.ts";
 import type { Changes, RelayStore } from "../ports/relay-store.ts";
 import { isSameEndpoint, whyDropped, withoutDeadSecret } from "../registration/push-endpoint.ts";
 import { attemptsAllowed } from "../rules/circuit-breaker.ts";
 import { freeReservations } from "../rules/task-changes.ts";
-import { A2aSender, type A2aSenderSettings } from "./a2a-sender.ts";
+import { A2aSender, type A2aSenderSettings, unknownReason } from "./a2a-sender.ts";
 import { type DueWork, firstAttemptAtMs } from "./outbound-schedule.ts";
 import {
   arrivedChanges,
   type AttemptReport,
   failedChanges,
   type PushedMessage,
-  type PushOutcome,
   type PushSender,
 } from "./push-outcome.ts";
 import { dropped, dropReason, enqueued, mayHaveArrived, repeatable } from "./push-round.ts";
-import { unknownReason } from "./remote-calls.ts";
-import { WebhookSender, type WebhookSettings } from "./webhook-sender.ts";
+import { WebhookSender } from "./webhook-sender.ts";
 
 export interface PushParts {
   readonly store: RelayStore;
@@ -36,7 +34,7 @@ export interface PushDeliveryParts extends PushParts {
   readonly ids: Identifiers;
 }
 
-export interface PushSettings extends WebhookSettings {
+export interface PushSettings {
   /** When attempts are made, counted from the first. */
   readonly pushAttemptsMs: readonly number[];
 }
@@ -88,7 +86,7 @@ export class PushDelivery {
     this.#clock = parts.clock;
     this.#settings = settings;
     this.#senders = {
-      webhook: new WebhookSender(parts.outbound, settings),
+      webhook: new WebhookSender(parts.outbound),
       a2a: new A2aSender(parts, settings),
     };
   }
@@ -102,12 +100,16 @@ export class PushDelivery {
   }
 
   activeEndpoints(): AsyncGenerator<PushEndpoint> {
-    return this.#pages((after) => this.#store.endpoints.active(after, ENDPOINTS_MAX));
+    return this.#pages((after) =>
+      this.#store.endpoints.list({ state: "active", after, limit: ENDPOINTS_MAX }),
+    );
   }
 
   /** Disabled endpoints with pending pushes: the relay stopped before it dropped them. */
   disabledEndpoints(): AsyncGenerator<PushEndpoint> {
-    return this.#pages((after) => this.#store.endpoints.left(after, ENDPOINTS_MAX));
+    return this.#pages((after) =>
+      this.#store.endpoints.list({ state: "disabled", after, limit: ENDPOINTS_MAX }),
+    );
   }
 
   /** Makes pushes of the messages behind the cursor and moves the cursor. True while there may be more. */
@@ -123,7 +125,7 @@ export class PushDelivery {
         const changes = { tenant, claims: [claim], pushProgress: [kept], events: [] };
         return { changes: kept === endpoint ? undefined : changes, answer: false };
       }
-      const pushes = await this.#enqueued(messages);
+      const pushes = await this.#enqueued(tenant, messages);
       const moved = { ...kept, afterPosition: last.delivery.position };
       const changes = { tenant, claims: [claim], pushes, pushProgress: [moved], events: [] };
       return { changes, answer: true };
@@ -162,10 +164,10 @@ export class PushDelivery {
     { claim, signal }: ClaimedWork,
   ): Promise<EndedAttempt | "dropped" | "idle"> {
     const endpoint = await this.#store.endpoints.get(tenant, agentId);
-    const push = await this.#store.pushes.get(tenant, messageId);
+    const [push] = await this.#store.pushes.get(tenant, [messageId]);
     if (signal.aborted || endpoint?.state !== "active" || push?.state !== "pending") return "idle";
-    const delivery = await this.#store.deliveries.get(tenant, messageId);
-    const message = await this.#store.messages.get(tenant, messageId);
+    const [delivery] = await this.#store.deliveries.get(tenant, [messageId]);
+    const [message] = await this.#store.messages.get(tenant, [messageId]);
     const atMs = this.#clock.nowMs();
     if (delivery === undefined || message === undefined || dropReason(delivery, atMs) !== undefined) {
       return this.#drop(push, endpoint, claim);
@@ -185,7 +187,7 @@ export class PushDelivery {
     const { tenant, agentId, messageId } = before;
     const { outcome, status, error, answer: answered } = report;
     const isSame = await decideAndCommit(this.#store, async () => {
-      const push = await this.#store.pushes.get(tenant, messageId);
+      const [push] = await this.#store.pushes.get(tenant, [messageId]);
       const endpoint = await this.#store.endpoints.get(tenant, agentId);
       const answer = endpoint !== undefined && isSameEndpoint(endpoint, sent);
       // Retention may have deleted the message and its push meanwhile.
@@ -195,7 +197,7 @@ export class PushDelivery {
       // A store may be unable to keep U+0000.
       const shown = answered?.replaceAll("\0", "\uFFFD") ?? null;
       const made = { tenant, messageId, attempt, atMs, durationMs, status, error, answer: shown };
-      const delivery = await this.#store.deliveries.get(tenant, messageId);
+      const [delivery] = await this.#store.deliveries.get(tenant, [messageId]);
       const parts = await this.#outcomeChanges({ push, delivery, endpoint }, sent, outcome, endedAtMs);
       const [after = push] = parts.flatMap(({ pushes = [] }) => pushes);
       const recorded = { report, push: after, delivery, nowMs: endedAtMs };
@@ -236,16 +238,14 @@ export class PushDelivery {
     } while (last !== undefined);
   }
 
-  async #enqueued(messages: readonly MailboxMessage[]): Promise<readonly PushRecord[]> {
+  async #enqueued(tenant: string, messages: readonly MailboxMessage[]): Promise<readonly PushRecord[]> {
     const nowMs = this.#clock.nowMs();
-    const pushes: PushRecord[] = [];
-    for (const { delivery, message } of messages) {
+    const ids = messages.map(({ delivery }) => delivery.messageId);
+    const before = await this.#store.pushes.get(tenant, ids);
+    return messages.flatMap(({ delivery, message }, index) => {
       const firstAtMs = firstAttemptAtMs(message.acceptedAtMs, this.#settings.pushAttemptsMs);
-      const before = await this.#store.pushes.get(delivery.tenant, delivery.messageId);
-      const push = enqueued(before, delivery, { nowMs, firstAtMs });
-      if (push !== undefined) pushes.push(push);
-    }
-    return pushes;
+      return enqueued(before[index], delivery, { nowMs, firstAtMs }) ?? [];
+    });
   }
 
   /** No request and no attempt: another reader has the message. `idle` when it is available again. */
@@ -255,11 +255,11 @@ export class PushDelivery {
     claim: Claim,
   ): Promise<"dropped" | "idle"> {
     return decideAndCommit(this.#store, async () => {
-      const push = await this.#store.pushes.get(tenant, messageId);
+      const [push] = await this.#store.pushes.get(tenant, [messageId]);
       if (push?.state !== "pending") return { changes: undefined, answer: "idle" };
-      const message = await this.#store.messages.get(tenant, messageId);
+      const [message] = await this.#store.messages.get(tenant, [messageId]);
       const delivery =
-        message === undefined ? undefined : await this.#store.deliveries.get(tenant, messageId);
+        message === undefined ? undefined : (await this.#store.deliveries.get(tenant, [messageId]))[0];
       const reason = dropReason(delivery, this.#clock.nowMs());
       if (reason === undefined) return { changes: undefined, answer: "idle" };
       const pushes = [dropped(repeatable(push, endpoint), reason)];
@@ -269,7 +269,7 @@ export class PushDelivery {
 
   async #markSent({ tenant, messageId }: PushRecord, claim: Claim): Promise<boolean> {
     return decideAndCommit(this.#store, async () => {
-      const push = await this.#store.pushes.get(tenant, messageId);
+      const [push] = await this.#store.pushes.get(tenant, [messageId]);
       if (push?.state !== "pending") return { changes: undefined, answer: false };
       const sent = { ...push, sentAtMs: this.#clock.nowMs() };
       return { changes: { tenant, claims: [claim], pushes: [sent], events: [] }, answer: true };

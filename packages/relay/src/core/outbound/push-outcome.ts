@@ -1,16 +1,14 @@
 import { POSTMASTER } from "@a2a-relay/protocol";
 import type { DeliveryRecord, MailboxMessage } from "../ports/deliveries.ts";
 import type { EventDraft } from "../ports/journal.ts";
-import type { OutboundAnswer, OutboundFailure, OutboundFailureCode } from "../ports/outbound-http.ts";
-import type { PushAttempt, PushEndpoint, PushRecord } from "../ports/pushes.ts";
+import type { FailedOutcome, PushReport, SentMessage } from "../ports/outbound.ts";
+import type { PushEndpoint, PushRecord } from "../ports/pushes.ts";
 import type { Changes } from "../ports/relay-store.ts";
-import type { RemoteAnswer, RemoteInterface } from "../ports/remote-tasks.ts";
 import { disabled, isSameEndpoint, pushEvent, whyDropped } from "../registration/push-endpoint.ts";
 import { afterFailure, type Circuit, CLOSED, openedUntil } from "../rules/circuit-breaker.ts";
 import { acknowledge } from "../rules/delivery-state.ts";
-import { HOW_TO_ALLOW } from "../rules/egress-policy.ts";
 import { deliveryEvent } from "../rules/task-changes.ts";
-import { nextAttemptAtMs, readRetryAfter } from "./outbound-schedule.ts";
+import { nextAttemptAtMs } from "./outbound-schedule.ts";
 import { delivered, dropped, failedOnce, failedUnknown, nextRound } from "./push-round.ts";
 
 /** Calls an agent in one push mode. */
@@ -35,10 +33,9 @@ export interface AttemptOptions {
   readonly signal: AbortSignal;
 }
 
-export interface AttemptReport extends Pick<PushAttempt, "status" | "error" | "answer"> {
-  readonly outcome: PushOutcome;
+export interface AttemptReport extends PushReport {
   /** What a remote agent answered, and at which of its interfaces. */
-  readonly remote?: { readonly at: RemoteInterface; readonly answer: RemoteAnswer };
+  readonly remote?: Pick<SentMessage, "at" | "reply">;
 }
 
 /** An attempt that is about to be committed. */
@@ -49,60 +46,6 @@ export interface RecordedAttempt {
   /** Before the attempt. */
   readonly delivery: DeliveryRecord | undefined;
   readonly nowMs: number;
-}
-
-export type PushOutcome =
-  | { readonly kind: "delivered" }
-  /** The endpoint does not work, so the failure counts for all of its messages. */
-  | { readonly kind: "failed"; readonly reason: string; readonly retryAfter: string | undefined }
-  /** The endpoint works and does not accept this message. */
-  | {
-      readonly kind: "refused";
-      readonly reason: string;
-      readonly retryAfter: string | undefined;
-      /** A retry would be refused too. */
-      readonly isFinal?: boolean;
-    }
-  /** It may have arrived, and must not be sent twice. */
-  | { readonly kind: "unknown"; readonly reason: string }
-  /** The endpoint accepts no more messages. */
-  | { readonly kind: "gone"; readonly reason: string };
-
-export type FailedOutcome = Exclude<PushOutcome, { readonly kind: "delivered" }>;
-
-/** The 4xx that are about the receiver's state, not about the message. */
-const TEMPORARY_STATUSES = new Set([408, 425, 429]);
-
-/** Decided by the status alone: the body is for people. */
-export function outcomeOfAnswer({ status, headers }: OutboundAnswer): PushOutcome {
-  if (status >= 200 && status < 300) return { kind: "delivered" };
-  if (status === 410) return { kind: "gone", reason: "the endpoint answered 410: it is gone" };
-  const retryAfter = headers["retry-after"];
-  if (status >= 300 && status < 400) {
-    const reason = `the endpoint answered ${status}; redirects are not followed, register the new address`;
-    return { kind: "failed", reason, retryAfter };
-  }
-  const isRefused = status >= 400 && status < 500 && !TEMPORARY_STATUSES.has(status);
-  return { kind: isRefused ? "refused" : "failed", reason: `the endpoint answered ${status}`, retryAfter };
-}
-
-/** For senders and the journal. They do not name the host: only the agent and operators may see it. */
-export const REASONS: Readonly<Record<OutboundFailureCode, string>> = {
-  blocked: `callback_url is at an address that the relay does not call; ${HOW_TO_ALLOW}`,
-  unreachable: "there was no connection to the endpoint",
-  tls: "TLS with the endpoint failed",
-  timeout: "the endpoint gave no whole answer in time",
-  protocol: "the endpoint gave no whole HTTP answer",
-  aborted: "the request to the endpoint was given up",
-};
-
-export function outcomeOfFailure({ code }: OutboundFailure): PushOutcome & { readonly kind: "failed" } {
-  return { kind: "failed", reason: REASONS[code], retryAfter: undefined };
-}
-
-/** For the agent and operators. It names the host and never the URL, which may contain a secret. */
-export function errorOfFailure({ code, message }: OutboundFailure): string {
-  return code === "blocked" ? REASONS.blocked : message;
 }
 
 /** The records at the end of an attempt. */
@@ -165,8 +108,8 @@ export function failedChanges(
     events.push(pushEvent("push.disabled", endpoint, { actor: POSTMASTER, atMs: at.nowMs }, { reason }));
     return { pushes: [push], pushEndpoints: [disabled(endpoint, reason)], events };
   }
-  const retryAfter = outcome.kind === "unknown" ? undefined : outcome.retryAfter;
-  const circuit = circuitAfter(endpoint, retryAfter, at.nowMs);
+  const retryAfterMs = outcome.kind === "unknown" ? 0 : outcome.retryAfterMs;
+  const circuit = circuitAfter(endpoint, retryAfterMs, at.nowMs);
   return { pushes: [push], pushProgress: [{ ...endpoint, ...circuit }], events };
 }
 
@@ -178,9 +121,11 @@ function pushAfterFailure(
 ): PushRecord {
   const attempt = push.attempts + 1 - push.attemptsBefore;
   const isGone = isSame && outcome.kind === "gone";
-  const retryAfter = isSame && "retryAfter" in outcome ? outcome.retryAfter : undefined;
+  const retryAfterMs = isSame && "retryAfterMs" in outcome ? outcome.retryAfterMs : 0;
   const isLast = isGone || (outcome.kind === "refused" && outcome.isFinal === true);
-  const nextAtMs = isLast ? undefined : nextAttemptAtMs({ attempt, endedAtMs: nowMs, retryAfter }, offsetsMs);
+  const nextAtMs = isLast
+    ? undefined
+    : nextAttemptAtMs({ attempt, endedAtMs: nowMs, retryAfterMs }, offsetsMs);
   const isUnknown = outcome.kind === "unknown";
   const after = isUnknown
     ? failedUnknown(push, outcome.reason, nowMs)
@@ -194,8 +139,7 @@ function pushAfterFailure(
   return isNextRound ? nextRound(after, delivery, nowMs + (offsetsMs[0] ?? 0)) : after;
 }
 
-function circuitAfter(endpoint: PushEndpoint, retryAfter: string | undefined, nowMs: number): Circuit {
-  const retryAfterMs = readRetryAfter(retryAfter, nowMs) ?? 0;
+function circuitAfter(endpoint: PushEndpoint, retryAfterMs: number, nowMs: number): Circuit {
   const circuit = afterFailure(endpoint, nowMs);
   return retryAfterMs === 0 ? circuit : openedUntil(circuit, nowMs + retryAfterMs);
 }

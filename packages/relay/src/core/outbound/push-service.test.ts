@@ -4,7 +4,7 @@ import { describe, it } from "node:test";
 import { coreOnMemory, LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
 import { anAnswer } from "../../../testing/fake-outside.ts";
 import { HOOK, pushingCore } from "../../../testing/pushing-core.ts";
-import type { OutboundRequest } from "../ports/outbound-http.ts";
+import type { OutboundRequest } from "../../transports/egress/http-client.ts";
 
 /** Which of the secrets signed the request, in the order of its signatures. */
 function signersOf({ headers, body }: OutboundRequest, secrets: readonly string[]): readonly string[] {

@@ -11,8 +11,8 @@ import {
   PushRotateRequestSchema,
   type PushView,
   RelayError,
+  type Verb,
 } from "@a2a-relay/protocol";
-import type { Verb } from "../ports/access.ts";
 import type { Guard } from "../access/guard.ts";
 import { actorName, type Principal } from "../access/principal.ts";
 import { newSigningSecret } from "../keys/key-maker.ts";
@@ -29,6 +29,7 @@ import { isForgotten, pushEvent, rotated } from "../registration/push-endpoint.t
 import type { PushEndpoint, PushRecord } from "../ports/pushes.ts";
 import { newPush, nextRound } from "./push-round.ts";
 import { viewEndpoint, viewPush } from "./push-view.ts";
+import { ownedSinceMs } from "../rules/agent-owner.ts";
 
 const parseQuery = parserOf(PushQuerySchema, "query");
 const parseRotate = parserOf(PushRotateRequestSchema, "rotation");
@@ -67,7 +68,7 @@ export class PushService {
     const limit = query.limit ?? LIMITS.listLimitDefault;
     const found = await this.#store.pushes.list({ tenant, agentId, state: query.state, limit });
     // The agent may not see pushes to a previous owner of its id.
-    const othersBeforeMs = await this.#store.agents.othersBeforeMs(tenant, agentId);
+    const othersBeforeMs = await ownedSinceMs(this.#store, tenant, agentId);
     const own = found.filter(({ createdAtMs }) => createdAtMs >= othersBeforeMs);
     const pushes = await Promise.all(own.map((push) => this.#view(push)));
     const pending = await this.#store.pushes.countPending(tenant, agentId);
@@ -154,9 +155,9 @@ export class PushService {
       // Written unchanged, only to check its version: a disabled endpoint must get no pending pushes.
       const endpoint = await this.#active(tenant, agentId);
       for (const { message } of messages) {
-        const delivery = await this.#store.deliveries.get(tenant, message.id);
+        const [delivery] = await this.#store.deliveries.get(tenant, [message.id]);
         if (delivery?.state !== "available") continue;
-        const before = await this.#store.pushes.get(tenant, message.id);
+        const [before] = await this.#store.pushes.get(tenant, [message.id]);
         const firstAtMs = message.acceptedAtMs;
         pushes.push(
           before === undefined

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { pushingCore } from "../../../testing/pushing-core.ts";
-import { OutboundFailure } from "../ports/outbound-http.ts";
+import { OutboundFailure } from "../../transports/egress/http-client.ts";
 
 describe("the record of a push without an answer", () => {
   it("tells senders and the journal only that there was none, and names the host to others", async () => {

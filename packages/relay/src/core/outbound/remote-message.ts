@@ -1,5 +1,5 @@
 import { LIMITS, type Message, type Part } from "@a2a-relay/protocol";
-import { RemoteFailure } from "./remote-calls.ts";
+import { RemoteFailure } from "../ports/outbound.ts";
 
 /** The task and the context that a message belongs to, as the remote agent names them. */
 export interface RemoteTarget {

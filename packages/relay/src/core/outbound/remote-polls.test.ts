@@ -4,7 +4,6 @@ import { LIMITS } from "@a2a-relay/protocol";
 import { coreOnMemory, type CoreOnMemory, LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
 import { aNewTask } from "../../../testing/store-builders.ts";
 import { DEFAULT_TENANT } from "../access/principal.ts";
-import { guessedInterface } from "./remote-interface.ts";
 import type { TimedRemoteTask } from "../ports/remote-tasks.ts";
 
 const HANGING = "https://hanging.example/一";
@@ -21,7 +20,10 @@ async function tasksAt(
   for (let n = 0; n < count; n += 1) {
     const task = aNewTask({ tenant, id: `${url}-${tenant}-${n}` });
     const remote = {
-      ...guessedInterface(url),
+      url,
+      binding: "JSONRPC" as const,
+      dialect: "0.3" as const,
+      a2aTenant: null,
       tenant,
       taskId: task.id,
       agentId: ZHIWEI,

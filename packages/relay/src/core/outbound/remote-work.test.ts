@@ -11,7 +11,7 @@ import {
 } from "../../../testing/fake-agent.ts";
 import { DEFAULT_TENANT } from "../access/principal.ts";
 import { workUnit } from "../mechanisms/own-claims.ts";
-import { OutboundFailure } from "../ports/outbound-http.ts";
+import { OutboundFailure } from "../../transports/egress/http-client.ts";
 
 function unreachable(): never {
   throw new OutboundFailure("unreachable", "no connection");

@@ -1,17 +1,10 @@
-import {
-  A2aError,
-  type A2aTask,
-  isTerminal,
-  LIMITS,
-  RelayError,
-  type RelayErrorCode,
-} from "@a2a-relay/protocol";
+import { A2aError, isTerminal, LIMITS, RelayError, type RelayErrorCode } from "@a2a-relay/protocol";
 import { agentOf, operatorOf } from "../access/principal.ts";
 import type { ClaimedWork } from "../mechanisms/own-claims.ts";
 import { REMOTE_TASKS_TOPIC, type Watch } from "../ports/change-feed.ts";
 import type { Claim } from "../ports/claims.ts";
 import type { Clock } from "../ports/clock.ts";
-import type { Outbound } from "../ports/outbound-http.ts";
+import { type Outbound, RemoteFailure } from "../ports/outbound.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
 import type { RemoteAnswer, RemoteTask, TimedRemoteTask } from "../ports/remote-tasks.ts";
 import type { TaskRecord } from "../ports/tasks.ts";
@@ -23,7 +16,6 @@ import {
   POLL_FAILURES_MAX,
   POLL_MISSES_MAX,
 } from "./outbound-schedule.ts";
-import { RemoteCalls, RemoteFailure, type RemoteSettings } from "./remote-calls.ts";
 import { HISTORY_LENGTH } from "./remote-message.ts";
 import { chooseDuePolls } from "./remote-polls.ts";
 import { HalfRecorded, type RecordedTask, RemoteRecord, UnknownState } from "./remote-record.ts";
@@ -60,14 +52,14 @@ export class RemoteWork {
   readonly #store: RelayStore;
   readonly #clock: Clock;
   readonly #tasks: TaskService;
-  readonly #calls: RemoteCalls;
+  readonly #outbound: Outbound;
   readonly #record: RemoteRecord;
 
-  constructor(parts: RemoteWorkParts, settings: RemoteSettings) {
+  constructor(parts: RemoteWorkParts) {
     this.#store = parts.store;
     this.#clock = parts.clock;
     this.#tasks = parts.tasks;
-    this.#calls = new RemoteCalls(parts.outbound, settings);
+    this.#outbound = parts.outbound;
     this.#record = new RemoteRecord(parts);
   }
 
@@ -89,7 +81,7 @@ export class RemoteWork {
     // Another process may have polled it between the choice and the claim.
     if (stored?.nextAtMs == null || stored.nextAtMs > this.#clock.nowMs()) return;
     const remote = { ...stored, claim };
-    const ours = await this.#store.tasks.get(tenant, taskId);
+    const [ours] = await this.#store.tasks.get(tenant, [taskId]);
     if (ours === undefined) return this.#save(remote, OVER);
     if (isTerminal(ours.state) || ours.assignee !== remote.agentId) return this.#cancel(remote, ours, signal);
     try {
@@ -109,12 +101,8 @@ export class RemoteWork {
     const { answer, remoteTaskId } = remote;
     if (answer !== null) return this.#answered(remote, ours, answer);
     if (remoteTaskId === null) return OVER;
-    const params = { id: remoteTaskId, historyLength: HISTORY_LENGTH };
-    const { result, answer: came } = await this.#calls.call(remote, "get", params, { signal });
-    const theirs = result as unknown as A2aTask;
-    if (typeof theirs.status?.state !== "string") {
-      throw new RemoteFailure("failed", "the agent answered without a task", { answer: came });
-    }
+    const asked = { id: remoteTaskId, historyLength: HISTORY_LENGTH };
+    const theirs = await this.#outbound.getTask(remote, asked, signal);
     return this.#after(remote, await this.#record.task(remote, ours, theirs));
   }
 
@@ -140,9 +128,9 @@ export class RemoteWork {
   }
 
   async #failed(remote: ClaimedTask, failure: RemoteFailure): Promise<void> {
-    const isMissing = isNotFound(failure);
-    const misses = isMissing ? remote.misses + 1 : remote.misses;
-    const failures = isMissing ? remote.failures : remote.failures + 1;
+    const { isNotFound } = failure;
+    const misses = isNotFound ? remote.misses + 1 : remote.misses;
+    const failures = isNotFound ? remote.failures : remote.failures + 1;
     const why = whyGivenUp(failure, { misses, failures });
     if (why === undefined) {
       const nextAtMs = nextPollRetryAtMs(misses + failures, this.#clock.nowMs());
@@ -198,7 +186,7 @@ export class RemoteWork {
     if (remoteTaskId === null || !isUnwanted || ours.assignee !== remote.agentId)
       return this.#save(remote, OVER);
     try {
-      await this.#calls.call(remote, "cancel", { id: remoteTaskId }, { signal });
+      await this.#outbound.cancelTask(remote, { id: remoteTaskId }, signal);
     } catch (reason) {
       if (!(reason instanceof RemoteFailure)) throw reason;
       if (signal.aborted) return;
@@ -232,9 +220,4 @@ function whyGivenUp(
   if (failure instanceof UnknownState)
     return `what became of the task was not to be learnt for an hour: ${reason}`;
   return `the agent could not be asked for an hour what became of the task: ${reason}`;
-}
-
-function isNotFound({ error, answer }: RemoteFailure): boolean {
-  if (error instanceof A2aError) return error.a2a === "TaskNotFound";
-  return error?.code === "not_found" || answer?.status === 404;
 }

@@ -11,10 +11,11 @@ import { Type } from "typebox";
 import type { Principal } from "../access/principal.ts";
 import { parserOf } from "../mechanisms/schema-check.ts";
 import type { EventDraft, EventType } from "../ports/journal.ts";
+import type { FailedOutcome } from "../ports/outbound.ts";
 import type { TaskPushConfig, TaskPushKey } from "../ports/task-pushes.ts";
 import type { TaskRecord } from "../ports/tasks.ts";
-import { nextAttemptAtMs, readRetryAfter } from "./outbound-schedule.ts";
-import type { FailedOutcome } from "./push-outcome.ts";
+import { nextAttemptAtMs } from "./outbound-schedule.ts";
+import { joinedKey } from "../mechanisms/joined-key.ts";
 
 const idSchema = Type.String({ minLength: 1, maxLength: LIMITS.idCharsMax });
 /** gRPC sends an absent id as an empty one. */
@@ -148,13 +149,12 @@ export function configAfterFailure(
   const attempts = config.attempts + 1;
   const ended = { ...config, reason, attempts, sentAtMs: null };
   if (outcome.kind === "gone") return { ...ended, state: "ended", nextAtMs: null };
-  const retryAfter = "retryAfter" in outcome ? outcome.retryAfter : undefined;
-  const failed = { attempt: attempts, endedAtMs: at.nowMs, retryAfter };
+  const retryAfterMs = "retryAfterMs" in outcome ? outcome.retryAfterMs : 0;
+  const failed = { attempt: attempts, endedAtMs: at.nowMs, retryAfterMs };
   const nextAtMs = nextAttemptAtMs(failed, at.offsetsMs);
   if (nextAtMs !== undefined) return { ...ended, nextAtMs };
   const givenUp = config.givenUp + 1;
-  const nextUpdateAtMs = at.nowMs + (readRetryAfter(retryAfter, at.nowMs) ?? 0);
-  const moved = { ...configAtUpdate(config, task, at.n, nextUpdateAtMs), givenUp, reason };
+  const moved = { ...configAtUpdate(config, task, at.n, at.nowMs + retryAfterMs), givenUp, reason };
   const isOver = givenUp >= GIVEN_UP_MAX || moved.state === "ended";
   return isOver ? { ...moved, state: "failed", nextAtMs: null } : moved;
 }
@@ -201,7 +201,7 @@ export function ownerOf(principal: Principal): AgentId {
 }
 
 export function configKey({ tenant, taskId, id }: TaskPushKey): string {
-  return JSON.stringify([tenant, taskId, id]);
+  return joinedKey(tenant, taskId, id);
 }
 
 /** It names the host and never the URL, which may contain a secret. */

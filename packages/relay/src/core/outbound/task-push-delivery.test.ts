@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { anAnswer } from "../../../testing/fake-outside.ts";
 import { HOOK, KAMES, type TaskPushingCore, taskPushingCore } from "../../../testing/task-pushing-core.ts";
-import { OutboundFailure } from "../ports/outbound-http.ts";
+import { OutboundFailure } from "../../transports/egress/http-client.ts";
 import { DEFAULT_TENANT } from "../access/principal.ts";
 
 const DELIVERED = { isDelivered: true, hasMore: false };
@@ -95,7 +95,7 @@ describe("an update that is pushed in 1.0", () => {
     await core.a2a.send(core.caller(), { message, configuration }, {});
     assert.deepEqual(await core.push(), []);
     const { afterN, nextAtMs } = await core.config(taskId);
-    const task = await core.store.tasks.get(DEFAULT_TENANT, taskId);
+    const [task] = await core.store.tasks.get(DEFAULT_TENANT, [taskId]);
     assert.deepEqual([afterN, nextAtMs], [task?.updateCount, null]);
     await core.works(taskId, "以后");
     await core.push();
@@ -347,7 +347,7 @@ describe("a configuration that changes while a request is under way", () => {
     assert.ok(ended !== "idle");
     for (let count = 0; count < 3; count += 1) await core.taskPushDelivery.record(ended);
     assert.equal((await core.config(taskId)).afterN, 1);
-    const failed = { ...ended, outcome: { kind: "failed", reason: "", retryAfter: undefined } } as const;
+    const failed = { ...ended, outcome: { kind: "failed", reason: "", retryAfterMs: 0 } } as const;
     await core.taskPushDelivery.record(failed);
     assert.equal((await core.config(taskId)).attempts, 0);
   });

@@ -1,26 +1,18 @@
-import {
-  A2A_DIALECTS,
-  type A2aStreamResponse,
-  type A2aTask,
-  GUEST,
-  LIMITS,
-  POSTMASTER,
-} from "@a2a-relay/protocol";
+import { A2A_DIALECTS, GUEST, LIMITS, POSTMASTER } from "@a2a-relay/protocol";
 import { decideAndCommit } from "../mechanisms/commit-retry.ts";
 import type { ClaimedWork } from "../mechanisms/own-claims.ts";
 import { TASK_PUSHES_TOPIC, type Watch } from "../ports/change-feed.ts";
 import type { Claim } from "../ports/claims.ts";
 import type { Clock } from "../ports/clock.ts";
-import { type Outbound, OutboundFailure, type OutboundRequest } from "../ports/outbound-http.ts";
+import type { Outbound, PushOutcome, TaskUpdatePush } from "../ports/outbound.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
 import type { TaskPushConfig, TaskPushKey, TaskPushShare } from "../ports/task-pushes.ts";
 import type { TaskRecord, TaskUpdate } from "../ports/tasks.ts";
-import { HOW_TO_ALLOW, originOf } from "../rules/egress-policy.ts";
+import { originOf } from "../rules/egress-policy.ts";
 import { a2aEventOf } from "../tasks/a2a-view.ts";
 import { A2aTaskReader } from "../tasks/a2a-task.ts";
 import type { DueWork } from "./outbound-schedule.ts";
 import type { PushParts, PushSettings } from "./push-delivery.ts";
-import { outcomeOfAnswer, outcomeOfFailure, type PushOutcome } from "./push-outcome.ts";
 import {
   configAfterArrival,
   configAfterFailure,
@@ -29,6 +21,7 @@ import {
   isSameConfig,
   taskPushEvent,
 } from "./task-push-config.ts";
+import { joinedKey } from "../mechanisms/joined-key.ts";
 
 /** An attempt that has ended and is not recorded yet. */
 export interface EndedTaskPush {
@@ -64,10 +57,6 @@ const SHARE: TaskPushShare = {
 };
 
 const NO_PARTY = "its owner takes no part in the task any more";
-const BLOCKED = `the url is at an address that the relay does not call; ${HOW_TO_ALLOW}`;
-
-/** What is sent: the event to receivers of 1.0, the task to those of older dialects. */
-type TaskPushBody = { readonly event: A2aStreamResponse } | { readonly task: A2aTask };
 
 /**
  * Pushes the updates of tasks to the URLs that A2A callers configured, one after the other: `chooseDue` → `attempt` →
@@ -130,13 +119,13 @@ export class TaskPushDelivery {
     const isDue = config?.state === "active" && (config.nextAtMs ?? ANY_TIME) <= this.#clock.nowMs();
     if (!isDue || signal.aborted) return "idle";
     const { update, n } = await this.#nextUpdate(config);
-    const task = await this.#store.tasks.get(tenant, taskId);
+    const [task] = await this.#store.tasks.get(tenant, [taskId]);
     if (task === undefined) return "idle";
     if (!(await this.#mayRead(config, task))) return this.#end(config, NO_PARTY, claim);
     if (update === undefined) return this.#rest(configAtUpdate(config, task, n, this.#clock.nowMs()), claim);
-    const body = await this.#bodyOf(config, task, update);
+    const content = await this.#contentOf(config, task, update);
     if (!(await this.#announce(config, claim))) return "idle";
-    const outcome = await this.#call(config, task, body, signal);
+    const outcome = await this.#outbound.pushTaskUpdate({ ...config, content }, signal);
     if (outcome === undefined) return "idle";
     const sentN = sendsTask(config) ? task.updateCount : n;
     return { sent: config, claim, n, sentN, outcome, endedAtMs: this.#clock.nowMs() };
@@ -149,7 +138,7 @@ export class TaskPushDelivery {
     const isDelivered = outcome.kind === "delivered";
     return decideAndCommit(this.#store, async () => {
       const config = await this.#store.taskPushes.get(tenant, taskId, id);
-      const task = await this.#store.tasks.get(tenant, taskId);
+      const [task] = await this.#store.tasks.get(tenant, [taskId]);
       if (config === undefined || task === undefined || !isSameConfig(config, sent)) {
         return { changes: undefined, answer: { isDelivered, hasMore: false } };
       }
@@ -210,41 +199,25 @@ export class TaskPushDelivery {
     });
   }
 
-  /** Undefined when it was stopped before the request had an outcome: then it does not count as an attempt. */
-  async #call(
+  /** Receivers of 1.0 get the event, those of older dialects the whole task with every update. */
+  async #contentOf(
     config: TaskPushConfig,
     task: TaskRecord,
-    body: TaskPushBody,
-    signal: AbortSignal,
-  ): Promise<PushOutcome | undefined> {
-    try {
-      const answer = await this.#outbound.request({
-        ...taskPushRequest(config, task, body, this.#settings),
-        url: config.url,
-        timeoutMs: this.#settings.pushTimeoutMs,
-        answerBytesMax: LIMITS.pushAnswerBytesMax,
-        signal,
-      });
-      return outcomeOfAnswer(answer);
-    } catch (reason) {
-      if (!(reason instanceof OutboundFailure)) throw reason;
-      if (reason.code === "aborted" && signal.aborted) return undefined;
-      const outcome = outcomeOfFailure(reason);
-      return reason.code === "blocked" ? { ...outcome, reason: BLOCKED } : outcome;
-    }
-  }
-
-  async #bodyOf(config: TaskPushConfig, task: TaskRecord, update: TaskUpdate): Promise<TaskPushBody> {
+    update: TaskUpdate,
+  ): Promise<TaskUpdatePush["content"]> {
     const event = sendsTask(config) ? undefined : a2aEventOf(task, update);
     if (event !== undefined) return { event };
     const extent = { historyLength: undefined, withArtifacts: true };
-    return { task: (await this.#taskReader.read(task, extent)).task };
+    const { task: whole } = await this.#taskReader.read(task, extent);
+    // Callers of 0.1 know the task by the id they gave it.
+    const isNamed = config.dialect === "0.1" && task.clientId !== null;
+    return { task: isNamed ? { ...whole, id: task.clientId } : whole };
   }
 }
 
 function shareKeys(config: TaskPushConfig): readonly [owner: string, receiver: string] {
   const { tenant, owner } = config;
-  return [JSON.stringify([tenant, owner]), JSON.stringify([tenant, owner, originOf(config)])];
+  return [joinedKey(tenant, owner), joinedKey(tenant, owner, originOf(config))];
 }
 
 function disabledEvent(config: TaskPushConfig, atMs: number): ReturnType<typeof taskPushEvent> {
@@ -252,38 +225,6 @@ function disabledEvent(config: TaskPushConfig, atMs: number): ReturnType<typeof 
   return taskPushEvent("push.disabled", config, { actor: POSTMASTER, atMs }, { state, reason });
 }
 
-/** Receivers of older dialects get the whole task with every update. */
 function sendsTask({ dialect }: TaskPushConfig): boolean {
   return A2A_DIALECTS[dialect].pushes === "task";
-}
-
-function taskPushRequest(
-  config: TaskPushConfig,
-  { clientId }: TaskRecord,
-  content: TaskPushBody,
-  { userAgent }: { readonly userAgent: string },
-): Pick<OutboundRequest, "method" | "headers" | "body"> {
-  const dialect = A2A_DIALECTS[config.dialect];
-  if ("event" in content) {
-    const body = JSON.stringify(dialect.writeEvent(content.event, { isFinal: false }));
-    const headers = { "content-type": "application/a2a+json", "a2a-version": config.dialect };
-    return { method: "POST", headers: { ...headers, ...sharedHeaders(config, userAgent) }, body };
-  }
-  const { task } = content;
-  // Callers of 0.1 know the task by the id they gave it.
-  const named = config.dialect === "0.1" && clientId !== null ? { ...task, id: clientId } : task;
-  const body = JSON.stringify(dialect.writeResult("get", named));
-  const headers = { "content-type": "application/json" };
-  return { method: "POST", headers: { ...headers, ...sharedHeaders(config, userAgent) }, body };
-}
-
-function sharedHeaders(
-  { token, scheme, credentials }: TaskPushConfig,
-  userAgent: string,
-): Readonly<Record<string, string>> {
-  return {
-    "user-agent": userAgent,
-    ...(scheme === null || credentials === null ? {} : { authorization: `${scheme} ${credentials}` }),
-    ...(token === null ? {} : { "x-a2a-notification-token": token }),
-  };
 }

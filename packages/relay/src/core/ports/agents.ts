@@ -44,33 +44,42 @@ export interface CustodialKey {
   readonly privateKey: string;
 }
 
+/** Who owns an agent's id now. */
+export interface AgentOwner {
+  readonly publicKey: string | null;
+  /** As in `AgentRecord`. */
+  readonly othersBeforeMs: number;
+}
+
+/** An agent and one of its names. */
+export interface NamedAgent {
+  readonly agentId: AgentId;
+  readonly kind: "id" | "alias" | "display_name";
+  /** Removed agents keep their id and no other name. */
+  readonly isRemoved: boolean;
+}
+
 export interface AgentStore {
   /** The agent, removed or not. */
   get(tenant: string, id: AgentId): Promise<AgentWithPresence | undefined>;
-  /** Ids of the agents, not removed, that carry this name as id, alias or display name; the id match first. */
-  named(tenant: string, name: string): Promise<readonly AgentId[]>;
-  /** Agents that are not removed, by id, after `afterId`. */
-  list(
-    tenant: string,
-    page: { readonly afterId: string; readonly limit: number },
-  ): Promise<readonly AgentWithPresence[]>;
-  /** Ids of agents that are removed, by id, after `afterId`. */
-  listRemoved(
-    tenant: string,
-    page: { readonly afterId: string; readonly limit: number },
-  ): Promise<readonly AgentId[]>;
-  count(tenant: string): Promise<number>;
-  /** Only those whose id is a URL. */
-  countRemote(tenant: string): Promise<number>;
+  /** As many as ids, in their order; undefined for agents that are removed or unknown. */
+  owners(tenant: string, ids: readonly AgentId[]): Promise<readonly (AgentOwner | undefined)[]>;
+  /** Who carries this name, the id first, then aliases, then display names, each by id. At most 100. */
+  named(tenant: string, name: string): Promise<readonly NamedAgent[]>;
   /** The agent, not removed, whose public key this is. */
   withKey(tenant: string, publicKey: string): Promise<AgentId | undefined>;
-  /** The public key of an agent that is not removed. */
-  publicKey(tenant: string, id: AgentId): Promise<string | undefined>;
-  /** The card as its owner wrote it, removed or not. */
-  card(tenant: string, id: AgentId): Promise<AgentCard | undefined>;
-  /** `othersBeforeMs` of an agent that is not removed, else 0. */
-  othersBeforeMs(tenant: string, id: AgentId): Promise<number>;
+  /** By id, after `afterId`: the removed ones, or those that are not. */
+  list(page: AgentPage): Promise<readonly AgentWithPresence[]>;
+  /** Agents that are not removed. `remote` are those whose id is a URL. */
+  count(tenant: string): Promise<{ readonly all: number; readonly remote: number }>;
   custodialKey(tenant: string, publicKey: string): Promise<CustodialKey | undefined>;
   /** Presence only: no event, no version, and on disk within a second rather than at once. */
   touch(tenant: string, id: AgentId, seenAtMs: number): Promise<void>;
+}
+
+export interface AgentPage {
+  readonly tenant: string;
+  readonly isRemoved: boolean;
+  readonly afterId: string;
+  readonly limit: number;
 }

@@ -1,6 +1,7 @@
 import type { AgentId, DeliveryState, DuplicateSafety, MessageKind } from "@a2a-relay/protocol";
 import type { EventDraft } from "./journal.ts";
 import type { MessageRecord } from "./messages.ts";
+import type { Changes, Clash } from "./relay-store.ts";
 
 /** What a message is for: it asks for work, it brings the result of work, or neither ("mail"). */
 export const DELIVERY_PURPOSES = ["work", "result", "mail"] as const;
@@ -111,31 +112,35 @@ export interface QueuedDelivery {
   readonly deadlineMs: number | null;
 }
 
+/** The mark that a message was read, with its event. */
+export interface DeliveredMark {
+  readonly messageId: string;
+  readonly event: EventDraft;
+}
+
+export type LeaseOutcome =
+  | { readonly committed: true; readonly messages: readonly MailboxMessage[] }
+  | { readonly committed: false; readonly clash: Clash };
+
 export interface DeliveryStore {
   /**
    * Available, unexpired deliveries after the position, oldest first, up to the first message that does not fit.
    * Skipping expired deliveries in front of them is cheap.
    */
   available(query: MailboxReadQuery): Promise<readonly MailboxMessage[]>;
-  /**
-   * Marks as delivered those of the messages that are still available and unmarked, and records `event` for
-   * each of them, in one commit.
-   */
-  markDelivered(
-    tenant: string,
-    messageIds: readonly string[],
-    deliveredAtMs: number,
-    event: (delivery: DeliveryRecord) => EventDraft,
-  ): Promise<void>;
+  /** Marks those of the deliveries that are still available and unmarked, and records their events, in one commit. */
+  markDelivered(request: {
+    readonly tenant: string;
+    readonly deliveredAtMs: number;
+    readonly marks: readonly DeliveredMark[];
+  }): Promise<void>;
   /**
    * Picks the oldest available, unexpired deliveries and leases them in one atomic step, so that two callers never get
-   * the same message; records `event` for each. Ends before the first message that does not fit. Skipping deliveries
-   * that are expired or reserved for other workers is cheap.
+   * the same message; records `leasedEvent` for each. Ends before the first message that does not fit. Skipping
+   * deliveries that are expired or reserved for other workers is cheap. `changes` are part of the same commit: after a
+   * clash nothing is leased.
    */
-  lease(
-    query: MailboxLeaseQuery,
-    event: (delivery: DeliveryRecord) => EventDraft,
-  ): Promise<readonly MailboxMessage[]>;
+  lease(query: MailboxLeaseQuery, changes?: Changes): Promise<LeaseOutcome>;
   /** Extends leases without an event: renewals are not journaled. Answers those that were still current. */
   renew(
     tenant: string,
@@ -143,18 +148,12 @@ export interface DeliveryStore {
     leases: readonly { readonly messageId: string; readonly leaseId: string }[],
     leaseExpiresAtMs: number,
   ): Promise<ReadonlyMap<string, DeliveryRecord>>;
-  get(tenant: string, messageId: string): Promise<DeliveryRecord | undefined>;
-  openOfTask(tenant: string, taskId: string): Promise<readonly DeliveryRecord[]>;
+  /** As many as ids, in their order. */
+  get(tenant: string, messageIds: readonly string[]): Promise<readonly (DeliveryRecord | undefined)[]>;
+  openOfTasks(tenant: string, taskIds: readonly string[]): Promise<readonly DeliveryRecord[]>;
   openOfAgent(tenant: string, agentId: AgentId, limit: number): Promise<readonly DeliveryRecord[]>;
   /** The agent whose mailbox holds the oldest available, unexpired delivery of this purpose. */
   oldestMailbox(tenant: string, purpose: DeliveryPurpose, nowMs: number): Promise<AgentId | undefined>;
-  /** Held work of all tenants after `after`; from the beginning if that is deleted. */
-  heldWork(after: DeliveryRecord | undefined, limit: number): Promise<readonly DeliveryRecord[]>;
-  countOpen(tenant: string, agentId: AgentId): Promise<number>;
-  /** Held and available deliveries that have expired. */
-  expired(nowMs: number, limit: number): Promise<readonly DeliveryRecord[]>;
-  /** Idempotent deliveries whose finite lease has run out. */
-  timedOut(nowMs: number, limit: number): Promise<readonly DeliveryRecord[]>;
   /**
    * Without a state: leases first, oldest first, because they get stuck; then held and available ones, oldest
    * first (the next to expire where all agents are asked for). Settled deliveries come newest first.

@@ -1,3 +1,6 @@
+import type { Anchor } from "./archive.ts";
+import type { StoredJson } from "./stored-json.ts";
+
 export const EVENT_TYPES = [
   "access.denied",
   "access.unauthenticated",
@@ -67,7 +70,7 @@ export const NO_SUBJECT = { agentId: null, messageId: null, taskId: null, thread
 export interface EventRecord extends Omit<EventDraft, "data"> {
   readonly tenant: string;
   readonly seq: number;
-  readonly dataJson: string;
+  readonly dataJson: StoredJson;
   /** The hash of the event before, so that a page of events can be checked by itself. */
   readonly previousHash: string;
   readonly hash: string;
@@ -80,6 +83,16 @@ export type RetiredMessage = readonly [messageId: string, acceptedSeq: number];
 export interface ChainHead {
   readonly seq: number;
   readonly hash: string;
+}
+
+export interface Chain {
+  readonly head: ChainHead;
+  /** The last event that retention archived, or the genesis. */
+  readonly start: ChainHead;
+  /** The last event that the table has, whatever the head says. */
+  readonly lastSeq: number;
+  /** The newest anchor that any relay on this store has kept outside it. */
+  readonly newestAnchor: Anchor | undefined;
 }
 
 export interface EventFilter {
@@ -109,12 +122,9 @@ export interface RetirableMessage {
 
 export interface JournalStore {
   events(filter: EventFilter): Promise<EventPage>;
-  ofMessage(tenant: string, messageId: string): Promise<readonly EventRecord[]>;
-  head(tenant: string): Promise<ChainHead>;
-  /** The last event that retention archived, or the genesis. */
-  anchor(tenant: string): Promise<ChainHead>;
-  /** The last event that the table has, whatever the head says. */
-  lastSeq(tenant: string): Promise<number>;
+  /** In the order of the chain. */
+  ofMessages(tenant: string, messageIds: readonly string[]): Promise<readonly EventRecord[]>;
+  chain(tenant: string): Promise<Chain>;
 }
 
 /** What retention archives and removes. */

@@ -30,6 +30,12 @@ export interface PushEndpoint {
 /** Whose endpoint it is. */
 export type EndpointKey = Pick<PushEndpoint, "tenant" | "agentId">;
 
+export interface EndpointPage {
+  readonly state: PushEndpoint["state"];
+  readonly after: EndpointKey | undefined;
+  readonly limit: number;
+}
+
 /** The push of one message. */
 export interface PushRecord {
   readonly tenant: string;
@@ -74,15 +80,14 @@ export interface PushFilter {
 /** `commit` changes them: `pushEndpoints`, `pushProgress`. */
 export interface EndpointStore {
   get(tenant: string, agentId: AgentId): Promise<PushEndpoint | undefined>;
-  /** Active endpoints of all tenants, in a fixed order, after `after`. */
-  active(after: EndpointKey | undefined, limit: number): Promise<readonly PushEndpoint[]>;
-  /** Disabled endpoints with pending pushes, of all tenants, after `after`. */
-  left(after: EndpointKey | undefined, limit: number): Promise<readonly PushEndpoint[]>;
+  /** Active endpoints of all tenants, or disabled ones with pending pushes; in a fixed order, after `after`. */
+  list(page: EndpointPage): Promise<readonly PushEndpoint[]>;
 }
 
 /** `commit` changes them: `pushes`, `pushAttempts`. */
 export interface PushStore {
-  get(tenant: string, messageId: string): Promise<PushRecord | undefined>;
+  /** As many as ids, in their order. */
+  get(tenant: string, messageIds: readonly string[]): Promise<readonly (PushRecord | undefined)[]>;
   /** The latest, oldest first. Of one push `LIMITS.pushAttemptsKept` are kept. */
   attempts(tenant: string, messageId: string, limit: number): Promise<readonly PushAttempt[]>;
   /** Pending pushes of one endpoint whose time has come, the longest due first, then by position. */

@@ -1,5 +1,5 @@
 import type { AgentId } from "@a2a-relay/protocol";
-import type { TaskPushConfig, TaskPushKey, TaskPushStore } from "./task-pushes.ts";
+import type { DueTaskPush, TaskPushConfig, TaskPushKey, TaskPushStore } from "./task-pushes.ts";
 import type {
   CapabilityRecord,
   CapabilityStore,
@@ -10,6 +10,7 @@ import type {
   UsedNonce,
 } from "./access.ts";
 import type { AgentRecord, AgentStore, CustodialKey } from "./agents.ts";
+import type { Anchor } from "./archive.ts";
 import type { Claim, ClaimStore } from "./claims.ts";
 import type { EventDraft, JournalStore, RetentionStore } from "./journal.ts";
 import type { DeliveryRecord, DeliveryStore } from "./deliveries.ts";
@@ -18,6 +19,7 @@ import type { ArtifactRecord, CachedResult, TaskRecord, TaskStore, TaskUpdate } 
 import type { EndpointStore, PushAttempt, PushEndpoint, PushRecord, PushStore } from "./pushes.ts";
 import type { RemoteTask, RemoteTaskStore } from "./remote-tasks.ts";
 import type { ChangeFeed } from "./change-feed.ts";
+import type { SweepStore } from "./sweeps.ts";
 
 /**
  * What one act changes: plain data, decided by the core, written whole or not at all. Records that are
@@ -39,12 +41,17 @@ export interface Changes {
    * deliveries never are.
    */
   readonly room?: readonly MailboxRoom[];
-  /** Version 0 is new. */
+  /**
+   * Version 0 is new. Of the unfinished tasks with one result key, one at most does not wait: a second one is a clash,
+   * and so is a new one that waits for no other.
+   */
   readonly tasks?: readonly TaskRecord[];
   /** Put by id: an artifact that exists is replaced and keeps its position. */
   readonly artifacts?: readonly ArtifactRecord[];
   /** Appended; the version of their task keeps their numbers apart. Wakes the followers of the task. */
   readonly taskUpdates?: readonly TaskUpdate[];
+  /** Makes the active push configurations of these tasks due, unless they have a due time, with a new version. */
+  readonly duePushes?: readonly DueTaskPush[];
   /** Put by key: the newest result wins. */
   readonly cachedResults?: readonly CachedResult[];
   readonly custodialKeys?: readonly CustodialKey[];
@@ -68,6 +75,8 @@ export interface Changes {
   readonly forgottenTaskPushes?: readonly TaskPushKey[];
   /** Version 0 is new. Wakes the watchers of remote tasks for those with an answer. */
   readonly remoteTasks?: readonly RemoteTask[];
+  /** Kept outside the store already. Put by tenant: the newest wins. */
+  readonly anchors?: readonly Anchor[];
   /** A nonce that exists is a clash. */
   readonly nonces?: readonly UsedNonce[];
 }
@@ -92,6 +101,7 @@ export type Clash =
   | "push"
   | "push_endpoint"
   | "remote_task"
+  | "result_key"
   | "send_key"
   | "task"
   | "task_client_id"
@@ -122,6 +132,7 @@ export interface RelayStore extends AsyncDisposable {
   readonly pushes: PushStore;
   readonly remoteTasks: RemoteTaskStore;
   readonly retention: RetentionStore;
+  readonly sweeps: SweepStore;
   readonly taskPushes: TaskPushStore;
   readonly tasks: TaskStore;
   readonly tenants: TenantStore;

@@ -1,19 +1,7 @@
-import type { A2aMessage, A2aTask, A2aVersion, AgentId } from "@a2a-relay/protocol";
-
-export const REMOTE_BINDINGS = ["JSONRPC", "HTTP+JSON"] as const;
-export type RemoteBinding = (typeof REMOTE_BINDINGS)[number];
-
-/** One way to reach a remote agent. */
-export interface RemoteInterface {
-  readonly url: string;
-  readonly binding: RemoteBinding;
-  readonly dialect: A2aVersion;
-  /** The tenant field of A2A, which every request repeats; null where the card names none. */
-  readonly a2aTenant: string | null;
-}
+import type { A2aMessage, A2aTask, AgentId, AgentInterface } from "@a2a-relay/protocol";
 
 /** The remote agent's counterpart of one of our tasks. Ours is the truth; this says where to poll. */
-export interface RemoteTask extends RemoteInterface {
+export interface RemoteTask extends AgentInterface {
   readonly tenant: string;
   readonly taskId: string;
   readonly agentId: AgentId;

@@ -34,11 +34,13 @@ export interface TaskPushConfig {
 
 export type TaskPushKey = Pick<TaskPushConfig, "tenant" | "taskId" | "id">;
 
-/**
- * Changed through `commit` like everything else: `taskPushes`, `forgottenTaskPushes`. Whatever is added to
- * `taskUpdates` makes the active configurations of its task due in the same commit, and gives each a new version: who
- * has read one of them and found nothing to send is refused, and polls again.
- */
+/** An update of the task is to be pushed. */
+export interface DueTaskPush {
+  readonly taskId: string;
+  readonly atMs: number;
+}
+
+/** `commit` changes them: `taskPushes`, `duePushes`, `forgottenTaskPushes`. */
 export interface TaskPushStore {
   get(tenant: string, taskId: string, id: string): Promise<TaskPushConfig | undefined>;
   /**

@@ -15,6 +15,8 @@ export interface TaskRecord {
   readonly clientId: string | null;
   /** The key that caches an `ok` result for later tasks; null for work that is not idempotent. */
   readonly resultKey: string | null;
+  /** It is held until the unfinished task that does the same work is over. */
+  readonly isWaiting: boolean;
   readonly parentId: string | null;
   readonly deadlineMs: number | null;
   readonly statusText: string | null;
@@ -174,7 +176,8 @@ export interface Said {
 export type A2aMembers = Readonly<Record<string, unknown>>;
 
 export interface TaskStore {
-  get(tenant: string, id: string): Promise<TaskRecord | undefined>;
+  /** As many as ids, in their order. */
+  get(tenant: string, ids: readonly string[]): Promise<readonly (TaskRecord | undefined)[]>;
   list(filter: TaskFilter): Promise<readonly TaskRecord[]>;
   /** Tasks with this client id of the agent (undefined: of all agents), asked for or worked on, newest first. */
   withClientId(
@@ -182,7 +185,7 @@ export interface TaskStore {
     agentId: AgentId | undefined,
     clientId: string,
   ): Promise<readonly TaskRecord[]>;
-  /** The oldest unfinished task whose result will be cached under this key. */
+  /** The unfinished task with this key that does the work; where all of them wait, the oldest. */
   unfinishedWithResultKey(tenant: string, resultKey: string): Promise<TaskRecord | undefined>;
   cachedResult(tenant: string, resultKey: string, nowMs: number): Promise<CachedResult | undefined>;
   /** In the order in which they were first put. */
@@ -196,6 +199,4 @@ export interface TaskStore {
   /** In the order of their numbers. They are removed with their task. */
   updates(query: TaskUpdatesQuery): Promise<TaskUpdatesPage>;
   lastUpdates(query: LastTaskUpdatesQuery): Promise<TaskUpdatesPage>;
-  /** Unfinished tasks whose deadline has passed. */
-  overdue(nowMs: number, limit: number): Promise<readonly TaskRecord[]>;
 }

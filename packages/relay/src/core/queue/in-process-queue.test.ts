@@ -5,6 +5,7 @@ import { aQueueTask, type CoreWithQueue, coreWithQueue, KAMES } from "../../../t
 import { refused } from "../../../testing/refusal.ts";
 import { DEFAULT_TENANT, rootOperator } from "../access/principal.ts";
 import { type Mailbox, InProcessQueue } from "./in-process-queue.ts";
+import { publicKeyOf } from "../rules/agent-owner.ts";
 
 interface Embedded extends AsyncDisposable {
   readonly core: CoreWithQueue;
@@ -77,7 +78,7 @@ describe("the task queue inside a program", () => {
     const task = aQueueTask();
     await mailbox.sendTask(task);
     assert.equal(await mailbox.tryRecvTaskFor(KAMES), undefined);
-    const pubkey = await core.store.agents.publicKey(DEFAULT_TENANT, ZHIWEI);
+    const pubkey = await publicKeyOf(core.store, DEFAULT_TENANT, ZHIWEI);
     assert.ok(pubkey);
     assert.equal((await mailbox.tryRecvTaskFor({ display: "?", pubkey }))?.id, task.id);
     assert.equal(await mailbox.tryRecvTaskFor({ display: "zhiwei" }), undefined);

@@ -4,6 +4,8 @@ import type { Guard } from "../access/guard.ts";
 import type { Principal } from "../access/principal.ts";
 import type { Directory } from "../agents/directory.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
+import { publicKeyOf } from "../rules/agent-owner.ts";
+import { agentsNamed } from "../rules/agent-names.ts";
 
 /** How a caller names an agent. */
 export type AgentName = QueueAgent | string;
@@ -41,8 +43,8 @@ export class QueueAgents {
     const own = principal.agentId;
     const isOwn =
       pubkey === undefined
-        ? (await this.#store.agents.named(tenant, display)).includes(own)
-        : (await this.#store.agents.publicKey(tenant, own)) === pubkey;
+        ? (await agentsNamed(this.#store, tenant, display)).includes(own)
+        : (await publicKeyOf(this.#store, tenant, own)) === pubkey;
     if (isOwn) return own;
     const rejected = `a2a send rejected: task.sender ${quote(display)} does not match authenticated peer ${quote(own)}`;
     const why = pubkey === undefined ? "" : `: its key is not ${quote(pubkey)}`;
@@ -56,7 +58,7 @@ export class QueueAgents {
 
   /** A deregistered agent has no key. */
   async view(tenant: string, id: AgentId): Promise<QueueAgent> {
-    const pubkey = await this.#store.agents.publicKey(tenant, id);
+    const pubkey = await publicKeyOf(this.#store, tenant, id);
     return { display: id, ...(pubkey === undefined ? {} : { pubkey }) };
   }
 }

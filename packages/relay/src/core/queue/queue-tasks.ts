@@ -66,7 +66,7 @@ export class NamedQueueTasks {
    * work that no worker has leased or read.
    */
   async leaseOf(task: TaskRecord, shownAs: string): Promise<string | undefined> {
-    const open = workDeliveries(task, await this.#store.deliveries.openOfTask(task.tenant, task.id));
+    const open = workDeliveries(task, await this.#store.deliveries.openOfTasks(task.tenant, [task.id]));
     const leased = open.filter(({ state }) => state === "leased");
     const held = leased.find(({ purpose }) => purpose === "work") ?? leased[0];
     if (held !== undefined) return held.worker === null ? (held.leaseId ?? undefined) : undefined;
@@ -80,14 +80,14 @@ export class NamedQueueTasks {
 
   /** The open deliveries that ask the present assignee for the work. */
   async #workOf(task: TaskRecord): Promise<readonly DeliveryRecord[]> {
-    const open = workDeliveries(task, await this.#store.deliveries.openOfTask(task.tenant, task.id));
+    const open = workDeliveries(task, await this.#store.deliveries.openOfTasks(task.tenant, [task.id]));
     return open.filter(({ purpose }) => purpose === "work");
   }
 
   /** Newest first. */
   async #named(tenant: string, party: AgentId | undefined, name: string): Promise<readonly TaskRecord[]> {
     const byClient = await this.#store.tasks.withClientId(tenant, party, name);
-    const byRelay = await this.#store.tasks.get(tenant, name);
+    const [byRelay] = await this.#store.tasks.get(tenant, [name]);
     const isTheirs =
       byRelay !== undefined &&
       (party === undefined || byRelay.requester === party || byRelay.assignee === party);

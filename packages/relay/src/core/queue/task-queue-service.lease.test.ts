@@ -5,6 +5,7 @@ import { LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
 import { anOkResult, aQueueTask, coreWithQueue, KAMES } from "../../../testing/queue-tasks.ts";
 import { refused } from "../../../testing/refusal.ts";
 import { DEFAULT_TENANT } from "../access/principal.ts";
+import { publicKeyOf } from "../rules/agent-owner.ts";
 
 const NOTHING = { kind: "a2a_task_opt", task: null };
 const NO_RESULT = { kind: "a2a_result_opt", result: null };
@@ -17,10 +18,10 @@ describe("the next task", () => {
     await core.taskQueue.sendTask(core.lulu, task);
     const second = await core.queueTask();
     const taken = await core.taskQueue.nextTask(core.zhiwei, {});
-    const pubkey = await core.store.agents.publicKey(DEFAULT_TENANT, ZHIWEI);
+    const pubkey = await publicKeyOf(core.store, DEFAULT_TENANT, ZHIWEI);
     assert.deepEqual(taken.task, {
       ...task,
-      sender: { display: LULU, pubkey: await core.store.agents.publicKey(DEFAULT_TENANT, LULU) },
+      sender: { display: LULU, pubkey: await publicKeyOf(core.store, DEFAULT_TENANT, LULU) },
       recipient: { display: ZHIWEI, pubkey },
     });
     const [message] = (await core.tasks.list(core.zhiwei, {})).tasks;

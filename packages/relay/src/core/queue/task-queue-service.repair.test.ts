@@ -163,7 +163,7 @@ describe("retrying what is stale", () => {
 
   it("only reports unless it is enabled, with what it would have considered", async () => {
     await using core = await stale();
-    const before = await core.store.journal.head("default");
+    const before = (await core.store.journal.chain("default")).head;
     for (const input of [undefined, {}, { policy: {} }]) {
       const { kind, report } = await core.taskQueue.retryStale(core.operator, input);
       assert.equal(kind, "a2a_auto_retried");
@@ -181,7 +181,7 @@ describe("retrying what is stale", () => {
       ]);
       assert.deepEqual([report.considered, report.requeued], [2, []]);
     }
-    assert.deepEqual(await core.store.journal.head("default"), before);
+    assert.deepEqual((await core.store.journal.chain("default")).head, before);
   });
 
   it("requeues only what may be repeated, at the very age, on record", async () => {

@@ -11,9 +11,10 @@ import {
 } from "../../../testing/queue-tasks.ts";
 import { refused } from "../../../testing/refusal.ts";
 import { DEFAULT_TENANT } from "../access/principal.ts";
+import { publicKeyOf } from "../rules/agent-owner.ts";
 
 async function keyOf(core: CoreWithQueue, agent: typeof LULU): Promise<string> {
-  return (await core.store.agents.publicKey(DEFAULT_TENANT, agent)) ?? assert.fail("an agent without a key");
+  return (await publicKeyOf(core.store, DEFAULT_TENANT, agent)) ?? assert.fail("an agent without a key");
 }
 
 async function denials(core: CoreWithQueue): Promise<readonly Readonly<Record<string, unknown>>[]> {

@@ -1,34 +1,34 @@
 import {
-  type QueueAutoRetried,
-  type QueueCompacted,
-  type QueueSnapshot,
-  type QueueRepaired,
-  QueueRepairRequestSchema,
-  type QueueResultAcked,
-  type QueueResultOption,
-  type QueueResultAccepted,
-  type QueueResults,
-  QueueRetryStaleSchema,
-  type QueueTaskOption,
-  type QueueTaskAccepted,
-  QueueTaskResultSchema,
-  type QueueTasks,
-  QueueTaskSchema,
   type AgentId,
   isTerminal,
   LIMITS,
   parseRecordId,
+  type QueueAutoRetried,
   QueueCallerSchema,
+  type QueueCompacted,
   QueueNextSchema,
   type QueueRecent,
   QueueRecentSchema,
+  type QueueRepaired,
+  QueueRepairRequestSchema,
+  type QueueResultAccepted,
+  type QueueResultAcked,
+  type QueueResultOption,
+  type QueueResults,
+  QueueRetryStaleSchema,
+  type QueueSnapshot,
+  type QueueTaskAccepted,
+  type QueueTaskOption,
+  QueueTaskResultSchema,
+  type QueueTasks,
+  QueueTaskSchema,
   RelayError,
   ResultAckSchema,
   ResultNextSchema,
   type TaskQueueQuery,
   TaskQueueQuerySchema,
+  type Verb,
 } from "@a2a-relay/protocol";
-import type { Verb } from "../ports/access.ts";
 import type { CapabilityGate } from "../access/capability-gate.ts";
 import type { Principal } from "../access/principal.ts";
 import type { Directory } from "../agents/directory.ts";
@@ -187,7 +187,7 @@ export class TaskQueueService {
     const { agent, message_id, lease_id } = parseAck(input);
     const { tenant } = principal;
     const reader = await this.#acting(principal, agent, "mailbox.settle");
-    const delivery = await this.#parts.store.deliveries.get(tenant, message_id);
+    const [delivery] = await this.#parts.store.deliveries.get(tenant, [message_id]);
     const isTheirs = reader === undefined || reader === delivery?.agentId;
     if (delivery === undefined || delivery.purpose !== "result" || !isTheirs) {
       throw new RelayError("not_found", `message_id: there is no result ${message_id}`);
@@ -298,7 +298,7 @@ export class TaskQueueService {
   }
 
   async #shownIdOf(tenant: string, taskId: string | null): Promise<string> {
-    const task = taskId === null ? undefined : await this.#parts.store.tasks.get(tenant, taskId);
+    const [task] = taskId === null ? [] : await this.#parts.store.tasks.get(tenant, [taskId]);
     return task === undefined ? (taskId ?? "") : shownId(task);
   }
 }

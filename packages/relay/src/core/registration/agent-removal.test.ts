@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { coreOnMemory, DAY_MS, LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
 import { refused } from "../../../testing/refusal.ts";
+import { countOpen } from "../../../testing/store-builders.ts";
 
 describe("deregistering", () => {
   it("withdraws open messages, leased or not, and notifies their senders", async () => {
@@ -90,7 +91,7 @@ describe("deregistering", () => {
     await using core = await coreOnMemory();
     for (let index = 0; index < 250; index += 1) await core.send({ type: "status" });
     await core.agents.remove(core.operator, ZHIWEI);
-    assert.equal(await core.store.deliveries.countOpen("default", ZHIWEI), 0);
+    assert.equal(await countOpen(core.store, "default", ZHIWEI), 0);
     assert.equal((await core.journal.verify(core.operator)).ok, true);
   });
 });
@@ -143,7 +144,7 @@ describe("registering again", () => {
     const outcomes = await Promise.all(sends);
     await removal;
     assert.ok(outcomes.includes("refused") || outcomes.includes("sent"));
-    assert.equal(await core.store.deliveries.countOpen("default", ZHIWEI), 0);
+    assert.equal(await countOpen(core.store, "default", ZHIWEI), 0);
   });
 
   it("does not see messages that a crash left open after the removal", async () => {

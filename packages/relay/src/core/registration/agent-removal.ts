@@ -65,14 +65,12 @@ export class AgentRemoval {
   async finishAll(principal: OperatorPrincipal): Promise<void> {
     let afterId = "";
     for (;;) {
-      const removed = await this.#store.agents.listRemoved(principal.tenant, {
-        afterId,
-        limit: REMOVED_AT_ONCE,
-      });
-      for (const id of removed) await this.finish(principal, id);
+      const page = { tenant: principal.tenant, isRemoved: true, afterId, limit: REMOVED_AT_ONCE };
+      const removed = await this.#store.agents.list(page);
+      for (const { agent } of removed) await this.finish(principal, agent.id);
       const last = removed.at(-1);
       if (last === undefined) return;
-      afterId = last;
+      afterId = last.agent.id;
       await this.#clock.nextTurn();
     }
   }
@@ -109,7 +107,7 @@ export class AgentRemoval {
   async #failTask(principal: Principal, taskId: string): Promise<void> {
     const { tenant } = principal;
     await decideAndCommit(this.#store, async () => {
-      const task = await this.#store.tasks.get(tenant, taskId);
+      const [task] = await this.#store.tasks.get(tenant, [taskId]);
       if (task === undefined || isTerminal(task.state)) return { changes: undefined, answer: undefined };
       const reason = `${task.assignee} is no longer registered`;
       const by = { actor: actorName(principal), resultFrom: POSTMASTER };
@@ -120,7 +118,7 @@ export class AgentRemoval {
 
   async #withdraw(principal: Principal, tenant: string, messageId: string): Promise<void> {
     await decideAndCommit(this.#store, async () => {
-      const delivery = await this.#store.deliveries.get(tenant, messageId);
+      const [delivery] = await this.#store.deliveries.get(tenant, [messageId]);
       if (delivery === undefined || delivery.settledAtMs !== null) {
         return { changes: undefined, answer: undefined };
       }

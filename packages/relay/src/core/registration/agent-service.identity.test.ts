@@ -5,6 +5,7 @@ import { type CoreOnMemory, coreOnMemory, LULU } from "../../../testing/core-on-
 import { refused } from "../../../testing/refusal.ts";
 import { isSignedBy, newKeyPair, signingKey } from "../rules/ed25519.ts";
 import { rootOperator } from "../access/principal.ts";
+import { publicKeyOf } from "../rules/agent-owner.ts";
 
 const KAMES = "kames@桌面" as AgentId;
 
@@ -101,7 +102,7 @@ describe("an agent that brings its key", () => {
     const second = bringing(core);
     const { agent } = await core.agents.register(core.operator, second);
     assert.deepEqual([agent.pubkey_b58, agent.custodial], [second.pubkey_b58, false]);
-    assert.equal(await core.store.agents.publicKey("default", KAMES), second.pubkey_b58);
+    assert.equal(await publicKeyOf(core.store, "default", KAMES), second.pubkey_b58);
   });
 
   it("may not bring one that another agent has", async () => {

@@ -1,6 +1,5 @@
 import {
   type AgentId,
-  type AgentsQuery,
   AgentsQuerySchema,
   type AgentsResponse,
   type AgentView,
@@ -32,6 +31,7 @@ import type { CardSettings } from "../agents/card-interfaces.ts";
 import type { Directory } from "../agents/directory.ts";
 import { isListedFor } from "../access/authorize.ts";
 import { type PushAfter, PushRegistration } from "./push-registration.ts";
+import { agentsNamed } from "../rules/agent-names.ts";
 
 export interface AgentParts {
   readonly store: RelayStore;
@@ -119,14 +119,14 @@ export class AgentService {
 
   async list(principal: Principal, input: unknown): Promise<AgentsResponse> {
     await this.#guard.authorize(principal, "agents.read");
-    const query = parseQuery(input) as AgentsQuery;
+    const query = parseQuery(input);
     const { tenant } = principal;
     const limit = query.limit ?? LIMITS.listLimitDefault;
     const found = await this.#listed(principal, query.page_token ?? "", limit);
     const items = await Promise.all(found.map((each) => this.#view(principal, each)));
     const last = items.length === limit ? items.at(-1) : undefined;
-    const unlisted = principal.kind === "operator" ? 0 : await this.#store.agents.countRemote(tenant);
-    const total = (await this.#store.agents.count(tenant)) - unlisted;
+    const { all, remote } = await this.#store.agents.count(tenant);
+    const total = principal.kind === "operator" ? all : all - remote;
     return { items, agents: items, total, ...(last === undefined ? {} : { pageToken: last.agent_id }) };
   }
 
@@ -154,7 +154,7 @@ export class AgentService {
   async #listed(viewer: Principal, after: string, limit: number): Promise<readonly AgentWithPresence[]> {
     const listed: AgentWithPresence[] = [];
     for (let afterId = after; ;) {
-      const page = await this.#store.agents.list(viewer.tenant, { afterId, limit });
+      const page = await this.#store.agents.list({ tenant: viewer.tenant, isRemoved: false, afterId, limit });
       listed.push(...page.filter(({ agent }) => isListedFor(viewer, agent.id)));
       const last = page.at(-1)?.agent.id;
       if (last === undefined || page.length < limit || listed.length >= limit) return listed.slice(0, limit);
@@ -234,7 +234,7 @@ export class AgentService {
 
   async #nameTaken(tenant: string, id: AgentId, aliases: readonly string[]): Promise<RelayError> {
     for (const name of [id, ...aliases]) {
-      const others = (await this.#store.agents.named(tenant, name)).filter((other) => other !== id);
+      const others = (await agentsNamed(this.#store, tenant, name)).filter((other) => other !== id);
       if (others.length > 0) {
         return new RelayError(
           "conflict",

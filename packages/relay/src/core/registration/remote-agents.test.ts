@@ -114,10 +114,10 @@ describe("a remote agent", () => {
     ] as const) {
       await assert.rejects(core.send({ to: URL_A, ...bad }));
     }
-    assert.equal(await core.store.agents.countRemote(DEFAULT_TENANT), 0);
+    assert.equal((await core.store.agents.count(DEFAULT_TENANT)).remote, 0);
     assert.equal(await core.store.endpoints.get(DEFAULT_TENANT, ID), undefined);
     await core.send(request);
-    assert.equal(await core.store.agents.countRemote(DEFAULT_TENANT), 1);
+    assert.equal((await core.store.agents.count(DEFAULT_TENANT)).remote, 1);
     await refused(core.messages.send(core.lulu, request), "permission_denied", /a2a\.send/);
   });
 

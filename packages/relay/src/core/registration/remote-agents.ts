@@ -79,7 +79,7 @@ export class RemoteAgents {
   }
 
   async #assertRoom(tenant: string, newcomers: number): Promise<void> {
-    const count = (await this.#store.agents.countRemote(tenant)) + newcomers;
+    const count = (await this.#store.agents.count(tenant)).remote + newcomers;
     if (count < LIMITS.externalAgentsMax) return;
     throw new RelayError(
       "resource_exhausted",

@@ -53,10 +53,10 @@ export async function releasedChanges(
   delivery: DeliveryRecord,
 ): Promise<readonly Partial<Changes>[]> {
   const { tenant, taskId, state } = delivery;
-  const task = taskId === null ? undefined : await store.tasks.get(tenant, taskId);
+  const task = taskId === null ? undefined : (await store.tasks.get(tenant, [taskId]))[0];
   if (state !== "held" || task === undefined || isTerminal(task.state) || task.resultKey === null) return [];
   const first = await store.tasks.unfinishedWithResultKey(tenant, task.resultKey);
-  if (first?.id !== task.id) return [];
+  if (first?.id !== task.id && first?.isWaiting !== true) return [];
   const { nowMs } = defaults;
   const cached = await store.tasks.cachedResult(tenant, task.resultKey, nowMs);
   if (cached !== undefined) {
@@ -64,7 +64,8 @@ export async function releasedChanges(
     const { changes } = replayResult(task, cached, defaults, registered);
     return [withdrawWork([delivery], POSTMASTER, nowMs, replayReason(cached)), changes];
   }
+  if (first.id !== task.id) return [];
   const reason = "the task that it waited for has no result to share";
   const event = deliveryEvent("message.released", delivery, POSTMASTER, nowMs, { reason });
-  return [{ deliveries: [approve(delivery)], events: [event] }];
+  return [{ tasks: [{ ...task, isWaiting: false }], deliveries: [approve(delivery)], events: [event] }];
 }

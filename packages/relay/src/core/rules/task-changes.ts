@@ -105,7 +105,7 @@ export async function freeReservations(
   delivery: DeliveryRecord,
 ): Promise<Pick<Changes, "deliveries">> {
   if (delivery.taskId === null) return {};
-  const open = await store.deliveries.openOfTask(delivery.tenant, delivery.taskId);
+  const open = await store.deliveries.openOfTasks(delivery.tenant, [delivery.taskId]);
   const reserved = open.filter(
     (other) => other.messageId !== delivery.messageId && other.reservedFor !== null,
   );
@@ -157,4 +157,11 @@ export function deliveryEvent(
     threadId: delivery.threadId,
     data,
   };
+}
+
+/** A worker took the message. */
+export function leasedEvent(delivery: DeliveryRecord, atMs: number): EventDraft {
+  const { attempt, leaseId, worker } = delivery;
+  const data = { attempt, lease_id: leaseId, ...(worker === null ? {} : { worker }) };
+  return deliveryEvent("message.leased", delivery, delivery.agentId, atMs, data);
 }

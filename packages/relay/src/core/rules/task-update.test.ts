@@ -21,7 +21,7 @@ async function stepsOf({ store, operator }: CoreOnMemory, taskId: string): Promi
     updates.map(({ n }) => n),
     updates.map((_each, index) => index + 1),
   );
-  const task = await store.tasks.get(operator.tenant, taskId);
+  const [task] = await store.tasks.get(operator.tenant, [taskId]);
   assert.equal(task?.updateCount, updates.length);
   return updates.map(({ step }) => step);
 }
@@ -144,7 +144,7 @@ describe("the steps of a task", () => {
     await core.agents.register(core.operator, { agent_id: "carol@host" });
     await core.send({ from: ZHIWEI, to: "carol@host", type: "handoff", task_id: taskId, body: "请你" });
     assert.deepEqual(statesOf(await stepsOf(core, taskId)), ["submitted"]);
-    assert.equal((await core.store.tasks.get(core.operator.tenant, taskId))?.firstMessageId, requestId);
+    assert.equal((await core.store.tasks.get(core.operator.tenant, [taskId]))[0]?.firstMessageId, requestId);
     await core.tasks.cancel(core.lulu, taskId, {});
     assert.deepEqual((await stepsOf(core, taskId))[1], { kind: "status", state: "canceled" });
 
@@ -178,7 +178,7 @@ describe("the steps of a task", () => {
       const { core, taskId } = await askedTask();
       await using _ = core;
       const full = { updateCount: LIMITS.taskUpdatesMax - 1, updateBytes: LIMITS.taskUpdateBytesMax };
-      const task = await core.store.tasks.get(core.operator.tenant, taskId);
+      const [task] = await core.store.tasks.get(core.operator.tenant, [taskId]);
       assert.ok(task);
       const deadlineMs = core.clock.nowMs() + 1_000;
       await core.store.commit({
@@ -189,7 +189,7 @@ describe("the steps of a task", () => {
       const report = { state: "working", text: "还在做" };
       await refused(core.tasks.reportStatus(core.zhiwei, taskId, report), "too_large");
       await end(core, taskId);
-      const { state, updateCount } = (await core.store.tasks.get(task.tenant, taskId)) ?? task;
+      const { state, updateCount } = (await core.store.tasks.get(task.tenant, [taskId]))[0] ?? task;
       assert.ok(isTerminal(state), state);
       assert.ok(updateCount >= LIMITS.taskUpdatesMax);
     });

@@ -1,11 +1,12 @@
 import { type Artifact, LIMITS, type Part, RelayError } from "@a2a-relay/protocol";
 import type { Changes } from "../ports/relay-store.ts";
 import type { A2aMembers, ArtifactStep, Said, TaskRecord, TaskStep } from "../ports/tasks.ts";
+import { bytesAsJson } from "../mechanisms/stored-json.ts";
 
 /** A task after some steps, and the steps, to be written together. */
 export interface Told {
   readonly task: TaskRecord;
-  readonly changes: Pick<Changes, "taskUpdates">;
+  readonly changes: Pick<Changes, "taskUpdates" | "duePushes">;
 }
 
 /** Refused when the task has no room left for more than its end. */
@@ -23,7 +24,9 @@ export function tellEnd(task: TaskRecord, steps: readonly TaskStep[], nowMs: num
   });
   const updateCount = task.updateCount + steps.length;
   const updateBytes = task.updateBytes + bytesOf(steps);
-  return { task: { ...task, updateCount, updateBytes }, changes: { taskUpdates } };
+  // A reader of a push configuration that found nothing to send is refused, and reads again.
+  const duePushes = steps.length === 0 ? [] : [{ taskId, atMs: nowMs }];
+  return { task: { ...task, updateCount, updateBytes }, changes: { taskUpdates, duePushes } };
 }
 
 /** What was said, or nothing where nothing was. */
@@ -47,7 +50,7 @@ interface SaidParts {
 
 function bytesOf(steps: readonly TaskStep[]): number {
   let bytes = 0;
-  for (const step of steps) bytes += Buffer.byteLength(JSON.stringify(step));
+  for (const step of steps) bytes += bytesAsJson(step);
   return bytes;
 }
 

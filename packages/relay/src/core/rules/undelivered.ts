@@ -38,7 +38,7 @@ export async function undeliveredChanges(
     deliveries: [delivery],
     events: [deliveryEvent(type, delivery, by.actor, defaults.nowMs, { reason, ...data })],
   };
-  const task = delivery.taskId === null ? undefined : await store.tasks.get(tenant, delivery.taskId);
+  const task = delivery.taskId === null ? undefined : (await store.tasks.get(tenant, [delivery.taskId]))[0];
   if (task === undefined || task.messageId !== messageId || isTerminal(task.state)) {
     const freed = await freeReservations(store, delivery);
     return [settled, freed, ...(await senderNotice(store, defaults, delivery))];
@@ -77,7 +77,7 @@ export async function failedTaskChanges(
     await isStillRegistered(store, task.tenant, task.requester, task.createdAtMs),
     await store.tasks.artifacts(task.tenant, task.id),
   );
-  const open = await store.deliveries.openOfTask(task.tenant, task.id);
+  const open = await store.deliveries.openOfTasks(task.tenant, [task.id]);
   const others = workDeliveries(task, open).filter((other) => other.messageId !== settledId);
   const why = `its task failed: ${reason}`;
   return [...(await withdrawnChanges(store, defaults, task, others, by.actor, why)), ended.changes];
@@ -108,7 +108,7 @@ async function senderNotice(
   delivery: DeliveryRecord,
 ): Promise<readonly Partial<Changes>[]> {
   const { tenant, messageId, sender, quiet } = delivery;
-  const original = quiet ? undefined : await store.messages.get(tenant, messageId);
+  const original = quiet ? undefined : (await store.messages.get(tenant, [messageId]))[0];
   if (original === undefined) return [];
   const { acceptedAtMs } = original;
   if (!(await isStillRegistered(store, tenant, sender, acceptedAtMs))) return [];

@@ -12,7 +12,7 @@ function textsOf(task: A2aTask): readonly unknown[] {
 
 /** Stores the task as relays did before they stored task updates. */
 async function madeOld({ core, taskId }: AskedTask, said: Partial<TaskRecord>): Promise<void> {
-  const task = await core.store.tasks.get(core.operator.tenant, taskId);
+  const [task] = await core.store.tasks.get(core.operator.tenant, [taskId]);
   assert.ok(task);
   const old = { ...task, updateCount: 0, updateBytes: 0, firstMessageId: null, ...said };
   await core.store.commit({ tenant: task.tenant, tasks: [old], events: [] });
@@ -117,7 +117,7 @@ describe("a task without stored updates", () => {
     await madeOld(asked, {});
     const task = await core.a2a.get(callerOf(core.lulu, { agentId: undefined }), { id: taskId });
     assert.deepEqual(
-      [task.history, (await core.store.tasks.get(core.operator.tenant, taskId))?.requester],
+      [task.history, (await core.store.tasks.get(core.operator.tenant, [taskId]))[0]?.requester],
       [undefined, LULU],
     );
   });

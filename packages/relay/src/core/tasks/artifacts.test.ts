@@ -32,9 +32,9 @@ describe("artifacts", () => {
   it("have one digest in the event of the end, and no events of their own", async () => {
     const { core, taskId } = await askedTask();
     await using _ = core;
-    const head = await core.store.journal.head("default");
+    const head = (await core.store.journal.chain("default")).head;
     await core.tasks.addArtifact(core.operator, taskId, { artifact: { artifactId: "a", parts: PARTS } });
-    assert.deepEqual(await core.store.journal.head("default"), head);
+    assert.deepEqual((await core.store.journal.chain("default")).head, head);
     await core.tasks.complete(core.operator, taskId, { artifacts: [{ artifactId: "b", parts: PARTS }] });
     const [event] = (await core.journal.events(core.operator, { type: "task.completed" })).events;
     assert.equal(event?.data["artifacts"], 2);
@@ -106,6 +106,20 @@ describe("artifacts", () => {
     const appended = { artifact: { artifactId: "n0", parts: PARTS }, append: true };
     await Promise.all(ids.map(() => tasks.addArtifact(operator, taskId, appended)));
     assert.equal((await tasks.get(operator, taskId)).artifacts[0]?.parts.length, 65);
+  });
+
+  it("may come over two relays at once, and every piece stays", async () => {
+    const { core, taskId } = await askedTask();
+    await using _ = core;
+    const relays = [core, core.beside()];
+    const artifact = { artifactId: "n0", parts: PARTS };
+    await core.tasks.addArtifact(core.operator, taskId, { artifact });
+    const appended = { artifact, append: true };
+    const adding = Array.from({ length: 16 }, () =>
+      relays.map(({ tasks }) => tasks.addArtifact(core.operator, taskId, appended)),
+    );
+    await Promise.all(adding.flat());
+    assert.equal((await core.tasks.get(core.operator, taskId)).artifacts[0]?.parts.length, 33);
   });
 
   it("do not keep out a reply that ends the task while many of them come", async () => {

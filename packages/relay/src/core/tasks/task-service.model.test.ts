@@ -256,7 +256,8 @@ class History {
     const by = `by status message ${said}`;
     const may = this.#model.mayFollowUp(on);
     const forbidden = (state === "canceled" || state === "submitted") && may === "ok";
-    if (forbidden) return assert.equal(outcome, "invalid_argument");
+    const isRevoked = this.#model.isRevoked(on, leaseId);
+    if (forbidden) return assert.equal(outcome, isRevoked ? "lease_lost" : "invalid_argument");
     const expected = isTerminal(state)
       ? this.#model.end(on, state, by, leaseId)
       : this.#model.report(on, state, leaseId);
@@ -321,7 +322,7 @@ class History {
   }
 
   async #compareWork(work: ModelWork): Promise<void> {
-    const delivery = await this.#core.store.deliveries.get(DEFAULT_TENANT, work.id);
+    const [delivery] = await this.#core.store.deliveries.get(DEFAULT_TENANT, [work.id]);
     const state = delivery?.settledAtMs == null ? delivery?.state : "settled";
     assert.deepEqual([state, delivery?.leaseId ?? undefined], [work.state, work.leaseId]);
   }

@@ -6,7 +6,6 @@ import {
   TaskCompleteRequestSchema,
   TaskFailRequestSchema,
   TaskStatusRequestSchema,
-  type TasksQuery,
   TasksQuerySchema,
   type TasksResponse,
   type TaskTreeView,
@@ -40,6 +39,7 @@ import {
 } from "./task-decisions.ts";
 import { TaskEvents, type TaskEventsPage, type TaskEventsParts } from "./task-events.ts";
 import { summarizeTask, taskTree, viewTask, visibleTask } from "./task-view.ts";
+import { ownedSinceMs } from "../rules/agent-owner.ts";
 
 const parseStatus = parserOf(TaskStatusRequestSchema, "status");
 const parseArtifact = parserOf(TaskArtifactRequestSchema, "artifact");
@@ -67,7 +67,7 @@ export class TaskService {
   readonly #parts: TaskParts;
   readonly #events: TaskEvents;
   readonly #messageTtlMs: number;
-  /** Serialises the changes of one task, so that only other rooms and processes clash with them. */
+  /** Saves retries: of the changes of one task, only those of other rooms and relays clash with each other. */
   readonly #taskMutex: KeyedMutex;
 
   constructor(parts: TaskParts, settings: TaskSettings) {
@@ -87,7 +87,7 @@ export class TaskService {
   }
 
   async list(principal: Principal, input: unknown): Promise<TasksResponse> {
-    const query = parseTasks(input) as TasksQuery;
+    const query = parseTasks(input);
     const { store, guard, directory } = this.#parts;
     const { tenant } = principal;
     const own = principal.kind === "agent" ? principal.agentId : undefined;
@@ -205,8 +205,8 @@ export class TaskService {
       task,
       leaseId,
       pass: await gate.pass(principal, demand),
-      openDeliveries: await store.deliveries.openOfTask(tenant, taskId),
-      requestDelivery: await store.deliveries.get(tenant, task.messageId),
+      openDeliveries: await store.deliveries.openOfTasks(tenant, [taskId]),
+      requestDelivery: (await store.deliveries.get(tenant, [task.messageId]))[0],
       artifacts: await store.tasks.artifacts(tenant, taskId),
       defaults: this.#defaults(),
     };
@@ -216,7 +216,7 @@ export class TaskService {
     const { store } = this.#parts;
     const { tenant, id: taskId } = task;
     const defaults = this.#defaults();
-    const deliveries = workDeliveries(task, await store.deliveries.openOfTask(tenant, taskId));
+    const deliveries = workDeliveries(task, await store.deliveries.openOfTasks(tenant, [taskId]));
     const actor = principal.kind === "agent" ? principal.agentId : task.requester;
     return {
       task,
@@ -236,7 +236,7 @@ export class TaskService {
   #commit({ tenant }: Principal, id: string, decide: () => Promise<Decision<TaskView>>): Promise<TaskView> {
     const { store, capabilityMutex } = this.#parts;
     const spendExclusively: RunExclusive = async (act) => {
-      const task = await store.tasks.get(tenant, id);
+      const [task] = await store.tasks.get(tenant, [id]);
       return capabilityMutex.at(tenant, task?.requester ?? "")(act);
     };
     return this.#taskMutex.at(tenant, id)(() => decideAndCommit(store, decide, spendExclusively));
@@ -245,7 +245,7 @@ export class TaskService {
   /** Task ids begin with their time, so those of an earlier owner of the caller's id sort before the caller's own. */
   async #firstOwnId(principal: Principal, since: string): Promise<string> {
     if (principal.kind === "operator") return since;
-    const othersBeforeMs = await this.#parts.store.agents.othersBeforeMs(principal.tenant, principal.agentId);
+    const othersBeforeMs = await ownedSinceMs(this.#parts.store, principal.tenant, principal.agentId);
     if (othersBeforeMs === 0) return since;
     const start = timeDigits(othersBeforeMs);
     return since > start ? since : start;

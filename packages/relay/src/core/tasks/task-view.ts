@@ -22,7 +22,7 @@ export async function visibleTask(
   id: string,
   partiesOf = ({ requester, assignee }: TaskRecord): readonly AgentId[] => [requester, assignee],
 ): Promise<TaskRecord> {
-  const task = await store.tasks.get(principal.tenant, parseRecordId(id, "task_id"));
+  const [task] = await store.tasks.get(principal.tenant, [parseRecordId(id, "task_id")]);
   // An unknown task is authorised too, so that both refusals are the same.
   const parties: readonly AgentId[] = task === undefined ? [] : partiesOf(task);
   const unseen = `there is no task ${id}`;

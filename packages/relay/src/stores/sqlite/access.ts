@@ -13,7 +13,7 @@ import type {
   UsedNonce,
 } from "../../core/ports/access.ts";
 import type { Agents } from "./agents.ts";
-import { ClashError, type Engine } from "./commit-queue.ts";
+import { ClashError, type CommitQueue, type Engine } from "./commit-queue.ts";
 import { prepareAll, type Row, type Statements } from "./database.ts";
 import { parseJson, parseNullableJson } from "./rows.ts";
 
@@ -50,6 +50,8 @@ const KEY_SQL = {
     delete from used_nonce where (tenant, key_id, nonce) in (
       select tenant, key_id, nonce from used_nonce indexed by used_nonce_expiry
       where expires_at_ms < ? limit ?)`,
+  identity: "select private_key from relay_identity where only_row = 1",
+  insertIdentity: "insert into relay_identity (only_row, private_key) values (1, ?) on conflict do nothing",
 };
 
 const TENANT_SQL = {
@@ -89,11 +91,13 @@ const CAPABILITY_SQL = {
     where tenant = ? and id = ? and version = ?`,
 };
 
-/** Keys, and the nonces of signed messages. */
+/** Keys, the relay's own too, and the nonces of signed messages. */
 export class Keys implements KeyStore {
+  readonly #commits: CommitQueue;
   readonly #sql: Statements<typeof KEY_SQL>;
 
-  constructor({ database }: Engine) {
+  constructor({ database, commits }: Engine) {
+    this.#commits = commits;
     this.#sql = prepareAll(database, KEY_SQL);
   }
 
@@ -108,6 +112,15 @@ export class Keys implements KeyStore {
         ? this.#sql.page.all(tenant, afterId, limit)
         : this.#sql.pageOfAgent.all(tenant, agentId, afterId, limit);
     return rows.map((row) => keyFromRow(row));
+  }
+
+  async identity(candidate: string): Promise<string> {
+    const kept = this.#sql.identity.get()?.[0];
+    if (typeof kept === "string") return kept;
+    return this.#commits.submit(() => {
+      this.#sql.insertIdentity.run(candidate);
+      return String(this.#sql.identity.get()?.[0]);
+    });
   }
 
   removeNonces(expiredBeforeMs: number, limit: number): number {
@@ -187,8 +200,8 @@ export class Capabilities implements CapabilityStore {
   }
 
   async between(tenant: string, sender: AgentId, recipient: AgentId): Promise<PairAccess> {
-    const senderKey = this.#agents.findPublicKey(tenant, sender);
-    const recipientKey = this.#agents.findPublicKey(tenant, recipient);
+    const senderKey = this.#agents.findOwner(tenant, sender)?.publicKey ?? undefined;
+    const recipientKey = this.#agents.findOwner(tenant, recipient)?.publicKey ?? undefined;
     if (senderKey === undefined || recipientKey === undefined) {
       return { senderKey, recipientKey, permissions: [], consents: [] };
     }

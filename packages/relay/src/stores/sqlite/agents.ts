@@ -1,8 +1,17 @@
-import type { AgentCard, AgentId } from "@a2a-relay/protocol";
-import type { AgentRecord, AgentStore, AgentWithPresence, CustodialKey } from "../../core/ports/agents.ts";
+import type { AgentId } from "@a2a-relay/protocol";
+import type {
+  NamedAgent,
+  AgentOwner,
+  AgentPage,
+  AgentRecord,
+  AgentStore,
+  AgentWithPresence,
+  CustodialKey,
+} from "../../core/ports/agents.ts";
 import { ClashError, type CommitQueue, type Engine } from "./commit-queue.ts";
 import { prepareAll, type Row, type Statements } from "./database.ts";
 import { parseJson, parseNullableJson } from "./rows.ts";
+import type { StoreState } from "./store-state.ts";
 
 /** Agents that one answer lists for a name: enough for an error message to offer candidates. */
 const NAMED_AGENTS_MAX = 100;
@@ -20,25 +29,23 @@ const SQL = {
     select ${COLUMNS} from agent a
     left join presence p on p.tenant = a.tenant and p.agent_id = a.id
     where a.tenant = ? and a.id = ?`,
-  card: "select card_json from agent where tenant = ? and id = ?",
   page: `
     select ${COLUMNS} from agent a indexed by agent_present
     left join presence p on p.tenant = a.tenant and p.agent_id = a.id
     where a.tenant = ? and a.removed_at_ms is null and a.id > ? order by a.id limit ?`,
   removed: `
-    select id from agent where tenant = ? and removed_at_ms is not null and id > ? order by id limit ?`,
-  count: "select count(*) from agent indexed by agent_present where tenant = ? and removed_at_ms is null",
-  // Ids that begin with a scheme and two slashes: no other id has a slash.
-  countRemote: `
-    select count(*) from agent indexed by agent_present
-    where tenant = ? and removed_at_ms is null
-      and (id >= 'http://' and id < 'http:0' or id >= 'https://' and id < 'https:0')`,
-  // Any agent may display any name, so a display name does not count where it is the id or alias of an agent, also of
-  // a removed one.
+    select ${COLUMNS} from agent a
+    left join presence p on p.tenant = a.tenant and p.agent_id = a.id
+    where a.tenant = ? and a.removed_at_ms is not null and a.id > ? order by a.id limit ?`,
+  // Ids of remote agents begin with a scheme and two slashes: no other id has a slash.
+  count: `
+    select count(*), count(*) filter (
+      where id >= 'http://' and id < 'http:0' or id >= 'https://' and id < 'https:0')
+    from agent indexed by agent_present where tenant = ? and removed_at_ms is null`,
   named: `
-    select agent_id from agent_name where tenant = ?1 and name = ?2 and (kind in ('id', 'alias') or not exists (
-      select 1 from agent_name where tenant = ?1 and name = ?2 and kind in ('id', 'alias')
-      union all select 1 from agent where tenant = ?1 and id = ?2))
+    select agent_id, kind, removed from (
+      select agent_id, kind, 0 as removed from agent_name where tenant = ?1 and name = ?2
+      union all select id, 'id', 1 from agent where tenant = ?1 and id = ?2 and removed_at_ms is not null)
     order by case kind when 'id' then 0 when 'alias' then 1 else 2 end, agent_id
     limit ${NAMED_AGENTS_MAX}`,
   withKey: `
@@ -78,28 +85,15 @@ const SQL = {
     on conflict do update set last_seen_at_ms = max(last_seen_at_ms, excluded.last_seen_at_ms)`,
 };
 
-interface Sighting {
-  readonly tenant: string;
-  readonly agentId: AgentId;
-  readonly seenAtMs: number;
-}
-
-interface IdPage {
-  readonly afterId: string;
-  readonly limit: number;
-}
-
 /** Agents, their names, and when each was last seen. */
 export class Agents implements AgentStore {
+  readonly #state: StoreState;
   readonly #commits: CommitQueue;
   readonly #sql: Statements<typeof SQL>;
-  /** Sightings that are not on disk yet. Every request is one, so they are written together. */
-  readonly #sightings = new Map<string, Sighting>();
-  /** Ids by tenant and name, as read; emptied when any agent changes. Reading them each time costs a send 20 %. */
-  readonly #idsByName = new Map<string, readonly AgentId[]>();
   #presenceTimer: NodeJS.Timeout | undefined;
 
-  constructor({ database, commits }: Engine) {
+  constructor({ database, state, commits }: Engine) {
+    this.#state = state;
     this.#commits = commits;
     this.#sql = prepareAll(database, SQL);
   }
@@ -109,41 +103,26 @@ export class Agents implements AgentStore {
     return row === undefined ? undefined : this.#withSighting(row);
   }
 
-  async card(tenant: string, id: AgentId): Promise<AgentCard | undefined> {
-    const row = this.#sql.card.get(tenant, id);
-    return row === undefined ? undefined : (parseJson(row[0]) as AgentCard);
+  async owners(tenant: string, ids: readonly AgentId[]): Promise<readonly (AgentOwner | undefined)[]> {
+    return ids.map((id) => this.findOwner(tenant, id));
   }
 
-  async named(tenant: string, name: string): Promise<readonly AgentId[]> {
+  async named(tenant: string, name: string): Promise<readonly NamedAgent[]> {
     return this.#named(tenant, name);
   }
 
-  async list(tenant: string, { afterId, limit }: IdPage): Promise<readonly AgentWithPresence[]> {
-    return this.#sql.page.all(tenant, afterId, limit).map((row) => this.#withSighting(row));
+  async list({ tenant, isRemoved, afterId, limit }: AgentPage): Promise<readonly AgentWithPresence[]> {
+    const page = isRemoved ? this.#sql.removed : this.#sql.page;
+    return page.all(tenant, afterId, limit).map((row) => this.#withSighting(row));
   }
 
-  async listRemoved(tenant: string, { afterId, limit }: IdPage): Promise<readonly AgentId[]> {
-    return this.#sql.removed.all(tenant, afterId, limit).map((row) => row[0] as AgentId);
-  }
-
-  async count(tenant: string): Promise<number> {
-    return Number(this.#sql.count.get(tenant)?.[0]);
-  }
-
-  async countRemote(tenant: string): Promise<number> {
-    return Number(this.#sql.countRemote.get(tenant)?.[0]);
+  async count(tenant: string): Promise<{ readonly all: number; readonly remote: number }> {
+    const [all, remote] = this.#sql.count.get(tenant) ?? [];
+    return { all: Number(all), remote: Number(remote) };
   }
 
   async withKey(tenant: string, publicKey: string): Promise<AgentId | undefined> {
     return this.#findByKey(tenant, publicKey);
-  }
-
-  async publicKey(tenant: string, id: AgentId): Promise<string | undefined> {
-    return this.findPublicKey(tenant, id);
-  }
-
-  async othersBeforeMs(tenant: string, id: AgentId): Promise<number> {
-    return Number(this.#sql.owner.get(tenant, id)?.[1] ?? 0);
   }
 
   async custodialKey(tenant: string, publicKey: string): Promise<CustodialKey | undefined> {
@@ -154,9 +133,8 @@ export class Agents implements AgentStore {
   /** Reads see a sighting at once; the disk gets it after `PRESENCE_DELAY_MS`. */
   async touch(tenant: string, agentId: AgentId, seenAtMs: number): Promise<void> {
     const key = sightingKey(tenant, agentId);
-    if ((this.#sightings.get(key)?.seenAtMs ?? -1) < seenAtMs) {
-      this.#sightings.set(key, { tenant, agentId, seenAtMs });
-    }
+    const { sightings } = this.#state;
+    if ((sightings.get(key)?.seenAtMs ?? -1) < seenAtMs) sightings.set(key, { tenant, agentId, seenAtMs });
     this.#presenceTimer ??= setTimeout(() => void this.savePresence(), PRESENCE_DELAY_MS).unref();
   }
 
@@ -164,7 +142,7 @@ export class Agents implements AgentStore {
   async savePresence(): Promise<void> {
     clearTimeout(this.#presenceTimer);
     this.#presenceTimer = undefined;
-    const sightings = [...this.#sightings];
+    const sightings = [...this.#state.sightings];
     const save = (): void => {
       for (const [, { tenant, agentId, seenAtMs }] of sightings) {
         this.#sql.savePresence.run(tenant, agentId, seenAtMs);
@@ -176,21 +154,24 @@ export class Agents implements AgentStore {
       return;
     }
     for (const [key, sighting] of sightings) {
-      if (this.#sightings.get(key) === sighting) this.#sightings.delete(key);
+      if (this.#state.sightings.get(key) === sighting) this.#state.sightings.delete(key);
     }
   }
 
-  findPublicKey(tenant: string, id: AgentId): string | undefined {
-    return (this.#sql.owner.get(tenant, id)?.[0] ?? undefined) as string | undefined;
+  findOwner(tenant: string, id: AgentId): AgentOwner | undefined {
+    const row = this.#sql.owner.get(tenant, id);
+    if (row === undefined) return undefined;
+    return { publicKey: row[0] as string | null, othersBeforeMs: row[1] as number };
   }
 
   /** An agent may be removed between the read of a sender and its commit. */
   assertPresent(tenant: string, id: AgentId): void {
-    if (this.#named(tenant, id)[0] !== id) throw new ClashError("agent");
+    const isPresent = this.#named(tenant, id).some(({ kind, isRemoved }) => kind === "id" && !isRemoved);
+    if (!isPresent) throw new ClashError("agent");
   }
 
   put(agent: AgentRecord): void {
-    this.#idsByName.clear();
+    this.#state.namesByText.clear();
     this.#assertKeyIsFree(agent);
     const values = [
       agent.displayName,
@@ -225,14 +206,15 @@ export class Agents implements AgentStore {
     return this.#sql.withKey.get(tenant, publicKey)?.[0] as AgentId | undefined;
   }
 
-  #named(tenant: string, name: string): readonly AgentId[] {
+  #named(tenant: string, name: string): readonly NamedAgent[] {
     const key = `${tenant}\n${name}`;
-    const known = this.#idsByName.get(key);
+    const { namesByText } = this.#state;
+    const known = namesByText.get(key);
     if (known !== undefined) return known;
-    const ids = this.#sql.named.all(tenant, name).map((row) => row[0] as AgentId);
-    if (this.#idsByName.size >= NAMES_MAX) this.#idsByName.clear();
-    this.#idsByName.set(key, ids);
-    return ids;
+    const names = this.#sql.named.all(tenant, name).map((row) => nameFromRow(row));
+    if (namesByText.size >= NAMES_MAX) namesByText.clear();
+    namesByText.set(key, names);
+    return names;
   }
 
   #assertKeyIsFree({ tenant, id, publicKey, removedAtMs }: AgentRecord): void {
@@ -253,7 +235,7 @@ export class Agents implements AgentStore {
 
   #withSighting(row: Row): AgentWithPresence {
     const { agent, lastSeenAtMs } = agentFromRow(row);
-    const seenAtMs = this.#sightings.get(sightingKey(agent.tenant, agent.id))?.seenAtMs ?? null;
+    const seenAtMs = this.#state.sightings.get(sightingKey(agent.tenant, agent.id))?.seenAtMs ?? null;
     if (seenAtMs === null || lastSeenAtMs === null) return { agent, lastSeenAtMs: seenAtMs ?? lastSeenAtMs };
     return { agent, lastSeenAtMs: Math.max(seenAtMs, lastSeenAtMs) };
   }
@@ -262,6 +244,10 @@ export class Agents implements AgentStore {
 // No tenant has a line break.
 function sightingKey(tenant: string, agentId: string): string {
   return `${tenant}\n${agentId}`;
+}
+
+function nameFromRow(row: Row): NamedAgent {
+  return { agentId: row[0] as AgentId, kind: row[1] as NamedAgent["kind"], isRemoved: row[2] === 1 };
 }
 
 function agentFromRow(row: Row): AgentWithPresence {

@@ -43,6 +43,10 @@ export class ClashError extends Error {
   }
 }
 
+export type AttemptOutcome<T> =
+  | { readonly committed: true; readonly value: T }
+  | { readonly committed: false; readonly clash: Clash };
+
 interface QueuedJob {
   readonly run: () => unknown;
   readonly resolve: (value: unknown) => void;
@@ -98,6 +102,16 @@ export class CommitQueue {
       this.#scheduled ??= setImmediate(() => this.#turn());
     }
     return promise;
+  }
+
+  /** The same with a clash as an answer. */
+  async attempt<T>(job: () => T): Promise<AttemptOutcome<T>> {
+    try {
+      return { committed: true, value: await this.submit(job) };
+    } catch (error) {
+      if (error instanceof ClashError) return { committed: false, clash: error.clash };
+      throw error;
+    }
   }
 
   /** Repeats a job that changes at most `limit` rows, in a commit each, until it changes fewer. Answers the total. */

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -20,6 +20,7 @@ import {
 } from "../../../testing/store-builders.ts";
 import type { RelayStore } from "../../core/ports/relay-store.ts";
 import { openSqliteStore } from "./sqlite-relay-store.ts";
+import { publicKeyOf } from "../../core/rules/agent-owner.ts";
 
 const FIRST = "0001-post-office.sql";
 const SECOND = "0002-trust.sql";
@@ -131,9 +132,21 @@ function writeThirdSchema(path: string): void {
   }
 }
 
-describe("migrations", () => {
-  after(() => rmSync(directory, { recursive: true, force: true }));
+after(() => rmSync(directory, { recursive: true, force: true }));
 
+describe("the database file", () => {
+  it("is closed to others, also when it was restored with another mode", async () => {
+    if (process.platform === "win32") return;
+    const path = join(directory, "restored.db");
+    await (await open(path))[Symbol.asyncDispose]();
+    chmodSync(path, 0o644);
+    await using store = await open(path);
+    await send(store);
+    for (const file of [path, `${path}-wal`]) assert.equal(statSync(file).mode & 0o777, 0o600);
+  });
+});
+
+describe("migrations", () => {
   it("open a file of the first schema with all its records, and continue it", async () => {
     const path = join(directory, "relay.db");
     writeFirstSchema(path);
@@ -142,8 +155,8 @@ describe("migrations", () => {
       const found = await store.agents.get(TENANT, ZHIWEI);
       assert.equal(found?.agent.displayName, "知微");
       assert.deepEqual([found.agent.publicKey, found.agent.isCustodial], [null, false]);
-      assert.equal(await store.agents.publicKey(TENANT, ZHIWEI), undefined);
-      const task = await store.tasks.get(TENANT, "task");
+      assert.equal(await publicKeyOf(store, TENANT, ZHIWEI), undefined);
+      const [task] = await store.tasks.get(TENANT, ["task"]);
       assert.deepEqual([task?.subject, task?.clientId, task?.resultKey], ["翻译", null, null]);
       assert.deepEqual(await readIds(store), ["note", "request", "reply"]);
       assert.deepEqual(
@@ -173,7 +186,7 @@ describe("migrations", () => {
     await using store = await open(path);
     const key = await store.keys.get("key_一");
     assert.deepEqual([key?.agentId, key?.createdBy, key?.signingSecret], [ZHIWEI, "操作员", null]);
-    const note = await store.messages.get(TENANT, "note");
+    const [note] = await store.messages.get(TENANT, ["note"]);
     assert.ok(key && note);
     await commit(store, {
       keys: [{ ...key, signingSecret: "whsec_秘密" }],
@@ -189,11 +202,25 @@ describe("migrations", () => {
     writeThirdSchema(path);
     await using store = await open(path);
     const firstOf = async (id: string): Promise<unknown> =>
-      (await store.tasks.get(TENANT, id))?.firstMessageId;
+      (await store.tasks.get(TENANT, [id]))[0]?.firstMessageId;
     assert.deepEqual(
       [await firstOf("own"), await firstOf("chosen"), await firstOf("gone"), await firstOf("task")],
       ["msg_甲", "msg_丙", null, null],
     );
+  });
+
+  it("let the oldest unfinished task of an older file do the shared work, and the others wait", async () => {
+    const path = join(directory, "shared.db");
+    writeThirdSchema(path);
+    {
+      using database = new DatabaseSync(path);
+      database.exec("update task set result_key = '同一件事'");
+    }
+    await using store = await open(path);
+    const tasks = await store.tasks.get(TENANT, ["chosen", "gone", "own", "task"]);
+    const found = tasks.map((task) => task?.isWaiting);
+    assert.deepEqual(found, [false, true, true, false]);
+    assert.equal((await store.tasks.unfinishedWithResultKey(TENANT, "同一件事"))?.id, "chosen");
   });
 
   it("return the events of a message of an older file, also after it is retired", async () => {
@@ -211,11 +238,11 @@ describe("migrations", () => {
     await using store = await open(path);
     const { id } = await send(store);
     const seqsOf = async (messageId: string): Promise<readonly number[]> =>
-      (await store.journal.ofMessage(TENANT, messageId)).map(({ seq }) => seq);
+      (await store.journal.ofMessages(TENANT, [messageId])).map(({ seq }) => seq);
     assert.deepEqual([await seqsOf("note"), await seqsOf(id)], [[1], [2]]);
     await settle(store, "note");
     await store.retention.retireMessages(TENANT, ["note"], NOON_MS);
-    assert.equal(await store.messages.get(TENANT, "note"), undefined);
+    assert.equal((await store.messages.get(TENANT, ["note"]))[0], undefined);
     assert.deepEqual([await seqsOf("note"), await seqsOf(id)], [[1], [2]]);
   });
 

@@ -1,4 +1,4 @@
-import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { chmodSync, closeSync, mkdirSync, openSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync, type SQLInputValue, type SQLOutputValue } from "node:sqlite";
 import { RelayError } from "@a2a-relay/protocol";
@@ -137,7 +137,10 @@ function useWriteAheadLog(database: DatabaseSync, path: string): void {
   );
 }
 
-/** Messages are private: only the user who runs the relay may read the files. SQLite's side files inherit the mode. */
+/**
+ * Messages and the relay's keys are private: only the user who runs the relay may read the files, also those of a
+ * restored copy. SQLite gives its side files the same mode.
+ */
 function createPrivateFiles(path: string): void {
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
@@ -145,10 +148,18 @@ function createPrivateFiles(path: string): void {
       throw new RelayError("unavailable", `cannot open ${path}: it is a directory, not a database file`);
     }
     for (const file of [path, lockPath(path)]) closeSync(openSync(file, "a", 0o600));
+    for (const file of [path, `${path}-wal`, `${path}-shm`]) closeToOthers(file);
   } catch (error) {
     if (error instanceof RelayError) throw error;
     throw new RelayError("unavailable", `cannot open ${path}: ${fileReason(error)}`, { cause: error });
   }
+}
+
+/** Windows shows modes that cannot be changed; there the directory's access list protects the file. */
+function closeToOthers(file: string): void {
+  if (process.platform === "win32") return;
+  const mode = statSync(file, { throwIfNoEntry: false })?.mode ?? 0;
+  if ((mode & 0o077) !== 0) chmodSync(file, 0o600);
 }
 
 function fileReason(error: unknown): string {

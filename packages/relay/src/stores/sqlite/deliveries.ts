@@ -7,10 +7,12 @@ import type {
   MailboxMessage,
   MailboxReadQuery,
   DeliveryStore,
+  LeaseOutcome,
   QueuedDelivery,
   QueueFilter,
 } from "../../core/ports/deliveries.ts";
-import type { EventDraft } from "../../core/ports/journal.ts";
+import type { Changes } from "../../core/ports/relay-store.ts";
+import { leasedEvent } from "../../core/rules/task-changes.ts";
 import { ClashError, type CommitQueue, type Engine } from "./commit-queue.ts";
 import { prepareAll, type Row, type Statements } from "./database.ts";
 import { DeliveryQueue } from "./delivery-queue.ts";
@@ -88,8 +90,7 @@ const SQL = {
   markDelivered: `
     update delivery set delivered_at_ms = ?, version = version + 1
     where ref = (select ref from message where tenant = ? and id = ?)
-      and state = 'available' and delivered_at_ms is null
-    returning ${deliveryColumns("")}`,
+      and state = 'available' and delivered_at_ms is null`,
   lease: `
     update delivery set state = 'leased', attempt = ?, lease_id = ?, worker = ?, leased_at_ms = ?,
       lease_expires_at_ms = ?, version = ?
@@ -102,27 +103,36 @@ const SQL = {
   remove: "delete from delivery where ref = ?",
 };
 
+export interface DeliveryParts {
+  readonly messages: Messages;
+  readonly journal: Journal;
+  /** Writes the changes of a commit, inside a job. */
+  readonly apply: (changes: Changes) => void;
+}
+
 /** Which message is in which mailbox, and which worker holds it. */
 export class Deliveries implements DeliveryStore {
   readonly #state: StoreState;
   readonly #commits: CommitQueue;
   readonly #messages: Messages;
   readonly #journal: Journal;
+  readonly #apply: DeliveryParts["apply"];
   readonly #queue: DeliveryQueue;
   readonly #sql: Statements<typeof SQL>;
 
-  constructor(engine: Engine, messages: Messages, journal: Journal) {
+  constructor(engine: Engine, { messages, journal, apply }: DeliveryParts) {
     const { database, state, commits } = engine;
     this.#queue = new DeliveryQueue(engine);
     this.#state = state;
     this.#commits = commits;
     this.#messages = messages;
     this.#journal = journal;
+    this.#apply = apply;
     this.#sql = prepareAll(database, SQL);
   }
 
-  async get(tenant: string, messageId: string): Promise<DeliveryRecord | undefined> {
-    return this.find(tenant, messageId);
+  async get(tenant: string, messageIds: readonly string[]): Promise<readonly (DeliveryRecord | undefined)[]> {
+    return messageIds.map((messageId) => this.find(tenant, messageId));
   }
 
   async available(query: MailboxReadQuery): Promise<readonly MailboxMessage[]> {
@@ -142,8 +152,8 @@ export class Deliveries implements DeliveryStore {
     return found;
   }
 
-  async openOfTask(tenant: string, taskId: string): Promise<readonly DeliveryRecord[]> {
-    return deliveries(this.#sql.openOfTask.all(tenant, taskId));
+  async openOfTasks(tenant: string, taskIds: readonly string[]): Promise<readonly DeliveryRecord[]> {
+    return deliveries(taskIds.flatMap((taskId) => this.#sql.openOfTask.all(tenant, taskId)));
   }
 
   async openOfAgent(tenant: string, agentId: AgentId, limit: number): Promise<readonly DeliveryRecord[]> {
@@ -167,55 +177,51 @@ export class Deliveries implements DeliveryStore {
     return this.#state.deliveries.oldestMailbox(tenant, { purpose, nowMs });
   }
 
-  async countOpen(tenant: string, agentId: AgentId): Promise<number> {
-    return this.#state.deliveries.countOpen(tenant, agentId);
-  }
-
   async countByState(tenant: string, agentId?: AgentId): Promise<ReadonlyMap<DeliveryState, number>> {
     return this.#state.deliveries.countOpenByState(tenant, agentId);
   }
 
-  async expired(nowMs: number, limit: number): Promise<readonly DeliveryRecord[]> {
+  findExpired(nowMs: number, limit: number): readonly DeliveryRecord[] {
     return deliveries(this.#sql.expired.all(nowMs, limit));
   }
 
-  async timedOut(nowMs: number, limit: number): Promise<readonly DeliveryRecord[]> {
+  findTimedOut(nowMs: number, limit: number): readonly DeliveryRecord[] {
     return deliveries(this.#sql.timedOut.all(nowMs, limit));
   }
 
-  async heldWork(after: DeliveryRecord | undefined, limit: number): Promise<readonly DeliveryRecord[]> {
+  findHeldWork(after: DeliveryRecord | undefined, limit: number): readonly DeliveryRecord[] {
     const ref = after === undefined ? undefined : this.#messages.ref(after.tenant, after.messageId);
     const start = after === undefined || ref === undefined ? ["", "", 0] : [after.tenant, after.agentId, ref];
     return deliveries(this.#sql.heldWork.all(...start, limit));
   }
 
-  async markDelivered(
-    tenant: string,
-    messageIds: readonly string[],
-    deliveredAtMs: number,
-    event: (delivery: DeliveryRecord) => EventDraft,
-  ): Promise<void> {
-    if (messageIds.length === 0) return;
+  async markDelivered({
+    tenant,
+    deliveredAtMs,
+    marks,
+  }: Parameters<DeliveryStore["markDelivered"]>[0]): Promise<void> {
     await this.#commits.submit(() => {
-      const marked = messageIds.flatMap((messageId) =>
-        deliveries(this.#sql.markDelivered.all(deliveredAtMs, tenant, messageId)),
+      const marked = marks.filter(
+        ({ messageId }) => this.#sql.markDelivered.run(deliveredAtMs, tenant, messageId) > 0,
       );
-      this.#journal.append(tenant, marked.map(event));
+      this.#journal.append(
+        tenant,
+        marked.map(({ event }) => event),
+      );
     });
   }
 
-  async lease(
-    query: MailboxLeaseQuery,
-    event: (delivery: DeliveryRecord) => EventDraft,
-  ): Promise<readonly MailboxMessage[]> {
-    return this.#commits.submit(() => {
+  async lease(query: MailboxLeaseQuery, changes?: Changes): Promise<LeaseOutcome> {
+    const outcome = await this.#commits.attempt(() => {
+      if (changes !== undefined) this.#apply(changes);
       const leased = this.#leaseAll(query);
       this.#journal.append(
         query.tenant,
-        leased.map(({ delivery }) => event(delivery)),
+        leased.map(({ delivery }) => leasedEvent(delivery, query.nowMs)),
       );
       return leased;
     });
+    return outcome.committed ? { committed: true, messages: outcome.value } : outcome;
   }
 
   async renew(

@@ -1,5 +1,7 @@
+import type { Anchor } from "../../core/ports/archive.ts";
 import { journalTopic, taskTopic } from "../../core/ports/change-feed.ts";
 import type {
+  Chain,
   ChainHead,
   EventDraft,
   EventFilter,
@@ -9,6 +11,7 @@ import type {
   JournalStore,
 } from "../../core/ports/journal.ts";
 import type { Changes } from "../../core/ports/relay-store.ts";
+import type { StoredJson } from "../../core/ports/stored-json.ts";
 import { GENESIS, sealEvent } from "../../core/rules/event.ts";
 import type { Engine } from "./commit-queue.ts";
 import { prepareAll, type Row, type Statements } from "./database.ts";
@@ -43,6 +46,11 @@ const SQL = {
   saveAnchor: `
     insert into chain_anchor (tenant, seq, hash) values (?, ?, ?)
     on conflict do update set seq = excluded.seq, hash = excluded.hash where excluded.seq > seq`,
+  newestAnchor: "select seq, hash, at_ms from anchor where tenant = ?",
+  putAnchor: `
+    insert into anchor (tenant, seq, hash, at_ms) values (?, ?, ?, ?)
+    on conflict do update set seq = excluded.seq, hash = excluded.hash, at_ms = excluded.at_ms
+    where excluded.at_ms >= at_ms`,
   remove: "delete from event where rowid > ? and rowid <= ?",
 };
 
@@ -77,27 +85,21 @@ export class Journal implements JournalStore {
     return { events, lastSeq, hasMore: lastSeq < head };
   }
 
-  async ofMessage(tenant: string, messageId: string): Promise<readonly EventRecord[]> {
+  async ofMessages(tenant: string, messageIds: readonly string[]): Promise<readonly EventRecord[]> {
     const { first, last } = this.#keyRange(tenant);
-    const rows = [
+    const rows = messageIds.flatMap((messageId) => [
       ...this.#sql.acceptance.all(tenant, messageId),
       ...this.#sql.ofMessage.all(messageId, first, last),
-    ];
+    ]);
     return rows.map((row) => eventFromRow(tenant, row)).toSorted((a, b) => a.seq - b.seq);
   }
 
-  async head(tenant: string): Promise<ChainHead> {
-    return this.#state.chainHead(tenant);
-  }
-
-  async anchor(tenant: string): Promise<ChainHead> {
-    return this.#anchor(tenant);
-  }
-
-  async lastSeq(tenant: string): Promise<number> {
+  async chain(tenant: string): Promise<Chain> {
     const { first, last } = this.#keyRange(tenant);
+    const start = this.#anchor(tenant);
     const key = this.#sql.last.get(first, last)?.[0];
-    return typeof key === "number" ? key - first : this.#anchor(tenant).seq;
+    const lastSeq = typeof key === "number" ? key - first : start.seq;
+    return { head: this.#state.chainHead(tenant), start, lastSeq, newestAnchor: this.#newestAnchor(tenant) };
   }
 
   /** Retention removes events only from the beginning of the chain, so this stops at the first that must stay. */
@@ -113,6 +115,10 @@ export class Journal implements JournalStore {
     this.#sql.saveAnchor.run(tenant, anchor.seq, anchor.hash);
     // Stays within the tenant's keys, whatever the anchor says.
     this.#sql.remove.run(first, Math.min(first + anchor.seq, last));
+  }
+
+  putAnchor({ tenant, seq, hash, atMs }: Anchor): void {
+    this.#sql.putAnchor.run(tenant, seq, hash, atMs);
   }
 
   /** The keys that the events of these changes will have by which new messages are accepted, by message id. */
@@ -167,6 +173,12 @@ export class Journal implements JournalStore {
     this.#state.wake(journalTopic(tenant));
   }
 
+  #newestAnchor(tenant: string): Anchor | undefined {
+    const row = this.#sql.newestAnchor.get(tenant);
+    if (row === undefined) return undefined;
+    return { tenant, seq: row[0] as number, hash: row[1] as string, atMs: row[2] as number };
+  }
+
   #anchor(tenant: string): ChainHead {
     const row = this.#sql.anchor.get(tenant);
     return row === undefined ? GENESIS : { seq: row[0] as number, hash: row[1] as string };
@@ -191,7 +203,7 @@ function eventFromRow(tenant: string, row: Row): EventRecord {
     messageId: (row[5] ?? row[11]) as string | null,
     taskId: row[6] as string | null,
     threadId: row[7] as string | null,
-    dataJson: row[8] as string,
+    dataJson: row[8] as StoredJson,
     previousHash: Buffer.from(row[9] as Uint8Array).toString("hex"),
     hash: Buffer.from(row[10] as Uint8Array).toString("hex"),
   };

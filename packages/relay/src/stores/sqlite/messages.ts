@@ -9,10 +9,10 @@ import type {
   ThreadQuery,
   ThreadSummary,
 } from "../../core/ports/messages.ts";
-import { beginnerOf } from "../../core/rules/own-thread.ts";
 import { ClashError, type Engine } from "./commit-queue.ts";
 import { prepareAll, type Row, type Statements } from "./database.ts";
 import {
+  beginnerOf,
   deliveryColumns,
   deliveryFromRow,
   MESSAGE_COLUMN_COUNT,
@@ -93,8 +93,8 @@ export class Messages implements MessageStore {
     this.#sql = prepareAll(database, SQL);
   }
 
-  async get(tenant: string, id: string): Promise<MessageRecord | undefined> {
-    return this.find(tenant, id);
+  async get(tenant: string, ids: readonly string[]): Promise<readonly (MessageRecord | undefined)[]> {
+    return ids.map((id) => this.find(tenant, id));
   }
 
   async sendKey(

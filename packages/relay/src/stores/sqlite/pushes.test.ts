@@ -33,8 +33,8 @@ function open(path: string): Promise<RelayStore> {
 async function contents(store: RelayStore, messageId: string): Promise<unknown> {
   return {
     endpoint: await store.endpoints.get(TENANT, ZHIWEI),
-    active: await store.endpoints.active(undefined, 10),
-    push: await store.pushes.get(TENANT, messageId),
+    active: await store.endpoints.list({ state: "active", after: undefined, limit: 10 }),
+    push: (await store.pushes.get(TENANT, [messageId]))[0],
     attempts: await store.pushes.attempts(TENANT, messageId, 100),
     due: await store.pushes.due(TENANT, ZHIWEI, NOON_MS, 10),
     pending: await store.pushes.countPending(TENANT, ZHIWEI),

@@ -1,7 +1,7 @@
 import { type AgentId, LIMITS, PUSH_STATES, type PushMode, type PushState } from "@a2a-relay/protocol";
 import { PUSH_ENDPOINTS_TOPIC } from "../../core/ports/change-feed.ts";
 import type {
-  EndpointKey,
+  EndpointPage,
   EndpointStore,
   PushAttempt,
   PushEndpoint,
@@ -24,7 +24,7 @@ const ENDPOINT_SQL = {
   active: `
     select ${ENDPOINT_COLUMNS} from push_endpoint indexed by push_endpoint_active
     where state = 'active' and (tenant, agent_id) > (?, ?) order by tenant, agent_id limit ?`,
-  left: `
+  disabled: `
     select ${ENDPOINT_COLUMNS} from push_endpoint as e
     where state = 'disabled' and (tenant, agent_id) > (?, ?) and exists (
       select 1 from push as p indexed by push_due
@@ -91,13 +91,9 @@ export class Endpoints implements EndpointStore {
     return row === undefined ? undefined : pushEndpointFromRow(row);
   }
 
-  async active(after: EndpointKey | undefined, limit: number): Promise<readonly PushEndpoint[]> {
-    const rows = this.#sql.active.all(after?.tenant ?? "", after?.agentId ?? "", limit);
-    return rows.map((row) => pushEndpointFromRow(row));
-  }
-
-  async left(after: EndpointKey | undefined, limit: number): Promise<readonly PushEndpoint[]> {
-    const rows = this.#sql.left.all(after?.tenant ?? "", after?.agentId ?? "", limit);
+  async list({ state, after, limit }: EndpointPage): Promise<readonly PushEndpoint[]> {
+    const page = state === "active" ? this.#sql.active : this.#sql.disabled;
+    const rows = page.all(after?.tenant ?? "", after?.agentId ?? "", limit);
     return rows.map((row) => pushEndpointFromRow(row));
   }
 
@@ -134,9 +130,11 @@ export class Pushes implements PushStore {
     this.#sql = prepareAll(database, PUSH_SQL);
   }
 
-  async get(tenant: string, messageId: string): Promise<PushRecord | undefined> {
-    const row = this.#sql.select.get(tenant, messageId);
-    return row === undefined ? undefined : pushFromRow(row);
+  async get(tenant: string, messageIds: readonly string[]): Promise<readonly (PushRecord | undefined)[]> {
+    return messageIds.map((messageId) => {
+      const row = this.#sql.select.get(tenant, messageId);
+      return row === undefined ? undefined : pushFromRow(row);
+    });
   }
 
   async attempts(tenant: string, messageId: string, limit: number): Promise<readonly PushAttempt[]> {

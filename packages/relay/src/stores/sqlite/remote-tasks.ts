@@ -1,9 +1,8 @@
-import type { A2aVersion, AgentId } from "@a2a-relay/protocol";
+import type { A2aBindingName, A2aVersion, AgentId } from "@a2a-relay/protocol";
 import { originOf } from "../../core/rules/egress-policy.ts";
 import { REMOTE_TASKS_TOPIC } from "../../core/ports/change-feed.ts";
 import type {
   RemoteAnswer,
-  RemoteBinding,
   RemoteContextQuery,
   RemoteTask,
   RemoteTaskStore,
@@ -131,7 +130,7 @@ function fromRow(row: Row): RemoteTask {
     requester: row[3] as AgentId,
     threadId: row[4] as string,
     url: row[5] as string,
-    binding: row[6] as RemoteBinding,
+    binding: row[6] as A2aBindingName,
     dialect: row[7] as A2aVersion,
     a2aTenant: row[8] as string | null,
     remoteTaskId: row[9] as string | null,

@@ -37,6 +37,11 @@ const SQL = {
     from message m left join delivery d on d.ref = m.ref
     left join task t on t.tenant = m.tenant and t.id = m.task_id
     where m.ref > ? order by m.ref limit ?`,
+  // The ref after which the tenant's scan continues: it has checked the messages before and they must stay.
+  progress: "select scanned_ref from retention_progress where tenant = ?",
+  saveProgress: `
+    insert into retention_progress (tenant, scanned_ref) values (?, ?)
+    on conflict do update set scanned_ref = excluded.scanned_ref`,
   references: `
     select m.ref, m.task_id, m.send_keys_json, m.accepted_place, d.state
     from message m left join delivery d on d.ref = m.ref where m.tenant = ? and m.id = ?`,
@@ -69,12 +74,10 @@ interface ScanResult {
 }
 
 /** Finds and removes old finished messages. It scans them by age, so that a send pays for no index. */
-export class Retention implements RetentionStore {
+export class RetentionRows implements RetentionStore {
   readonly #commits: CommitQueue;
   readonly #parts: RetiredParts;
   readonly #sql: Statements<typeof SQL>;
-  /** The ref after which each tenant's scan continues: it has checked the messages before and they must stay. */
-  readonly #cursors = new Map<string, number>();
 
   constructor({ database, commits }: Engine, parts: RetiredParts) {
     this.#commits = commits;
@@ -87,12 +90,13 @@ export class Retention implements RetentionStore {
     settledBeforeMs: number,
     limit: number,
   ): Promise<readonly RetirableMessage[]> {
-    const start = this.#cursors.get(tenant) ?? 0;
+    const start = Number(this.#sql.progress.get(tenant)?.[0] ?? 0);
     let result = await this.#scan(tenant, start, settledBeforeMs, limit);
     if (result.ended && result.found.length === 0 && start > 0) {
       result = await this.#scan(tenant, 0, settledBeforeMs, limit);
     }
-    this.#cursors.set(tenant, nextStart(result));
+    const next = nextStart(result);
+    if (next !== start) await this.#commits.submit(() => this.#sql.saveProgress.run(tenant, next));
     return this.archiveLines(tenant, result.found);
   }
 

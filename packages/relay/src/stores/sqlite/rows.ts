@@ -11,6 +11,7 @@ import type {
 import type { DeliveryPurpose, DeliveryRecord } from "../../core/ports/deliveries.ts";
 import type { MessageRecord } from "../../core/ports/messages.ts";
 import type { TaskRecord } from "../../core/ports/tasks.ts";
+import type { StoredJson } from "../../core/ports/stored-json.ts";
 import { ownThreadId } from "../../core/rules/own-thread.ts";
 import type { Row } from "./database.ts";
 
@@ -47,7 +48,7 @@ export function messageFromRow(row: Row, offset = 0): MessageRecord {
     threadId: threadFrom(row[offset + 5], row[offset + 1]),
     taskId: row[offset + 6] as string | null,
     acceptedAtMs: row[offset + 7] as number,
-    json: row[offset + 8] as string,
+    json: row[offset + 8] as StoredJson,
   };
 }
 
@@ -58,6 +59,11 @@ export function threadColumn(threadId: string, messageId: string): string {
 
 export function threadFrom(column: Row[number] | undefined, messageId: Row[number] | undefined): string {
   return (column === "" ? ownThreadId(messageId as string) : column) as string;
+}
+
+/** The one message that could have begun a thread of this name by itself. */
+export function beginnerOf(threadId: string): string | undefined {
+  return threadId.startsWith("thread_") ? `msg_${threadId.slice("thread_".length)}` : undefined;
 }
 
 /** SQLite finds the subject in a third of the time that it takes to read and parse the message. */
@@ -152,7 +158,7 @@ export function deliveryFromRow(row: Row, offset = 0): DeliveryRecord {
 export const TASK_COLUMNS = `tenant, id, requester, assignee, state, thread_id, message_id, subject, client_id,
   result_key, parent_id, deadline_ms, status_text, result_status, result_message_id, result_digest,
   handoffs_json, first_message_id, asked_of, plain, update_count, update_bytes, created_at_ms, updated_at_ms,
-  version`;
+  waiting, version`;
 
 export function taskFromRow(row: Row): TaskRecord {
   return {
@@ -180,7 +186,8 @@ export function taskFromRow(row: Row): TaskRecord {
     updateBytes: row[21] as number,
     createdAtMs: row[22] as number,
     updatedAtMs: row[23] as number,
-    version: row[24] as number,
+    isWaiting: row[24] === 1,
+    version: row[25] as number,
   };
 }
 

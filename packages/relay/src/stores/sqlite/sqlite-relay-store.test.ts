@@ -18,17 +18,18 @@ import { createInterface } from "node:readline";
 import { DatabaseSync } from "node:sqlite";
 import { after, describe, it } from "node:test";
 import { NOON_MS } from "../../../testing/fake-clock.ts";
+import { expiryAt } from "../../../testing/records.ts";
 import { refused } from "../../../testing/refusal.ts";
 import { describeRelayStore } from "../../../testing/relay-store.contract.ts";
 import {
   aNewAgent,
-  expiryAt,
   aNewKey,
   aNewMessage,
   aNewTask,
   aSend,
   change,
   commit,
+  countOpen,
   lease,
   newId,
   OTHER_TENANT,
@@ -44,14 +45,12 @@ import {
 import { revokedAt } from "../../core/ports/access.ts";
 import type { RelayStore } from "../../core/ports/relay-store.ts";
 import { openSqliteStore, type SqliteStoreOptions } from "./sqlite-relay-store.ts";
+import { agentsNamed } from "../../core/rules/agent-names.ts";
 
 const STORE_PROCESS = join(import.meta.dirname, "../../../testing/store-process.ts");
-
 const directory = mkdtempSync(join(tmpdir(), "a2a-relay-store-"));
 
-function newPath(): string {
-  return join(directory, newId("store"), "relay.db");
-}
+const newPath = (): string => join(directory, newId("store"), "relay.db");
 
 function open(path: string, said: Partial<SqliteStoreOptions> = {}): Promise<RelayStore> {
   return openSqliteStore({
@@ -115,11 +114,11 @@ describe("the SQLite store", () => {
         await using store = await open(path);
         const { id } = await send(store);
         await lease(store, { worker: "工人一", leaseExpiresAtMs: 5_000 });
-        return (await store.deliveries.get(TENANT, id)) ?? assert.fail("no delivery");
+        return (await store.deliveries.get(TENANT, [id]))[0] ?? assert.fail("no delivery");
       })();
       await using store = await open(path);
       assert.equal(leased.state, "leased");
-      assert.deepEqual(await store.deliveries.get(TENANT, leased.messageId), leased);
+      assert.deepEqual((await store.deliveries.get(TENANT, [leased.messageId]))[0], leased);
     });
 
     it("still knows when an agent was last seen, and does not go back", async () => {
@@ -185,7 +184,7 @@ describe("the SQLite store", () => {
       await closed;
       await store[Symbol.asyncDispose]();
       await refused(store.commit(aSend()), "unavailable", /closed/);
-      await refused(store.messages.get(TENANT, "m"), "unavailable", /closed/);
+      await refused(store.messages.get(TENANT, ["m"]), "unavailable", /closed/);
       await using again = await open(path);
       assert.deepEqual(
         await readIds(again),
@@ -198,7 +197,7 @@ describe("the SQLite store", () => {
       const copy = newPath();
       await using store = await open(path);
       const kept = await send(store);
-      const head = await store.journal.head(TENANT);
+      const head = (await store.journal.chain(TENANT)).head;
       const torn = await send(store);
       mkdirSync(join(copy, ".."), { recursive: true });
       copyFileSync(path, copy);
@@ -206,8 +205,8 @@ describe("the SQLite store", () => {
       truncateSync(`${copy}-wal`, statSync(`${copy}-wal`).size - 100);
       await using survivor = await open(copy);
       assert.deepEqual(await readIds(survivor), [kept.id]);
-      assert.equal(await survivor.messages.get(TENANT, torn.id), undefined);
-      assert.deepEqual(await survivor.journal.head(TENANT), head);
+      assert.deepEqual(await survivor.messages.get(TENANT, [torn.id]), [undefined]);
+      assert.deepEqual((await survivor.journal.chain(TENANT)).head, head);
       assert.ok((await storedDelivery(survivor, (await send(survivor)).id)).position > 1);
     });
   });
@@ -285,13 +284,13 @@ describe("the SQLite store", () => {
           }
           refusals += 1;
           await refused(Promise.reject(outcome.reason as Error), "storage_full", /disk is full/);
-          assert.equal(await store.messages.get(TENANT, id), undefined);
+          assert.equal((await store.messages.get(TENANT, [id]))[0], undefined);
         }
       }
       assert.ok(answered.length > 20);
       assert.deepEqual(await readIds(store), answered);
-      assert.equal(await store.deliveries.countOpen(TENANT, ZHIWEI), answered.length);
-      assert.equal((await store.journal.head(TENANT)).seq, answered.length);
+      assert.equal(await countOpen(store, TENANT, ZHIWEI), answered.length);
+      assert.equal((await store.journal.chain(TENANT)).head.seq, answered.length);
       const old = answered.slice(0, 10);
       for (const id of old) await settle(store, id);
       await store.retention.retireMessages(TENANT, old, NOON_MS);
@@ -342,7 +341,7 @@ describe("the SQLite store", () => {
       const prepare = context.mock.method(DatabaseSync.prototype, "prepare");
       const path = newPath();
       await using store = await open(path);
-      assert.equal(await store.agents.count(TENANT), 0);
+      assert.deepEqual(await store.agents.count(TENANT), { all: 0, remote: 0 });
       const sqls = prepare.mock.calls.map((call) => call.arguments[0]);
       prepare.mock.restore();
       using database = new DatabaseSync(path);
@@ -373,24 +372,20 @@ describe("the SQLite store", () => {
 
 /** What the store answers about everything that the first case above put into it. */
 async function contents(store: RelayStore, messageId: string): Promise<unknown> {
-  const message = await store.messages.get(TENANT, messageId);
+  const [message] = await store.messages.get(TENANT, [messageId]);
   return {
     message,
-    delivery: await store.deliveries.get(TENANT, messageId),
+    delivery: (await store.deliveries.get(TENANT, [messageId]))[0],
     sendKey: message && (await store.messages.sendKey(TENANT, message.sender, message.recipient, "钥匙")),
-    task: await store.tasks.get(TENANT, "task"),
+    task: (await store.tasks.get(TENANT, ["task"]))[0],
     artifacts: await store.tasks.artifacts(TENANT, "task"),
     agent: await store.agents.get(TENANT, ZHIWEI),
-    named: await store.agents.named(TENANT, "别名"),
+    named: await agentsNamed(store, TENANT, "别名"),
     readable: await readIds(store),
-    open: [
-      await store.deliveries.countOpen(TENANT, ZHIWEI),
-      await store.deliveries.countOpen(OTHER_TENANT, ZHIWEI),
-    ],
-    byState: [...(await store.deliveries.countByState(TENANT))],
+    open: [await countOpen(store, TENANT, ZHIWEI), await countOpen(store, OTHER_TENANT, ZHIWEI)],
     leased: await store.deliveries.queue({ ...QUEUE, state: "leased" }),
-    heads: [await store.journal.head(TENANT), await store.journal.head(OTHER_TENANT)],
-    story: await store.journal.ofMessage(TENANT, messageId),
+    heads: [(await store.journal.chain(TENANT)).head, (await store.journal.chain(OTHER_TENANT)).head],
+    story: await store.journal.ofMessages(TENANT, [messageId]),
   };
 }
 

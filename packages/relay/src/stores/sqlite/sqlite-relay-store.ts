@@ -19,9 +19,10 @@ import { Journal } from "./journal.ts";
 import { Messages } from "./messages.ts";
 import { Endpoints, Pushes } from "./pushes.ts";
 import { RemoteTasks } from "./remote-tasks.ts";
-import { Retention } from "./retention.ts";
+import { RetentionRows } from "./retention.ts";
 import { relayErrorFrom } from "./sqlite-error.ts";
 import { StoreState } from "./store-state.ts";
+import { Sweeps } from "./sweeps.ts";
 import { TaskPushes } from "./task-pushes.ts";
 import { Tasks } from "./tasks.ts";
 
@@ -41,9 +42,19 @@ const PROBE = `
  * that says what to do, when the file cannot be used.
  */
 export async function openSqliteStore(options: SqliteStoreOptions): Promise<RelayStore> {
+  const [store] = await openSqliteHandles(options, 1);
+  return store as RelayStore;
+}
+
+/** Several handles on one database, as several relays have. The last one that is closed closes the database. */
+export async function openSqliteHandles(
+  options: SqliteStoreOptions,
+  count: number,
+): Promise<readonly RelayStore[]> {
   const opened = openDatabase(options);
   try {
-    return storeOn(new SqliteEngine(opened, options));
+    const engine = new SqliteEngine(opened, options, count);
+    return Array.from({ length: count }, () => storeOn(engine));
   } catch (error) {
     opened.database.close();
     opened.lock?.[Symbol.dispose]();
@@ -59,9 +70,11 @@ class SqliteEngine implements Engine {
   readonly claims = new InProcessClaims();
   readonly #lock: DatabaseLock | undefined;
   readonly #checkpoints: Checkpoints | undefined;
+  #handles: number;
   #failed = false;
 
-  constructor({ database, lock }: OpenDatabase, options: SqliteStoreOptions) {
+  constructor({ database, lock }: OpenDatabase, options: SqliteStoreOptions, handles: number) {
+    this.#handles = handles;
     this.database = database;
     this.state = new StoreState(database);
     this.#lock = lock;
@@ -80,8 +93,13 @@ class SqliteEngine implements Engine {
     });
   }
 
-  /** Runs the queued writes and leaves one file without a log. After a disk failure it leaves the files alone. */
+  /**
+   * Called once for each handle; the last call runs the queued writes and leaves one file without a log. After a disk
+   * failure it leaves the files alone.
+   */
   async close(lastWrite: Promise<void>): Promise<void> {
+    this.#handles -= 1;
+    if (this.#handles > 0) return lastWrite;
     if (!this.database.isOpen || this.#failed) return;
     this.commits.close(new RelayError("unavailable", "the store is closed"));
     await lastWrite;
@@ -93,15 +111,34 @@ class SqliteEngine implements Engine {
   }
 }
 
+interface StoreParts {
+  readonly agents: Agents;
+  readonly capabilities: Capabilities;
+  readonly claims: InProcessClaims;
+  readonly deliveries: Deliveries;
+  readonly endpoints: Endpoints;
+  readonly journal: Journal;
+  readonly keys: Keys;
+  readonly messages: Messages;
+  readonly pushes: Pushes;
+  readonly remoteTasks: RemoteTasks;
+  readonly retention: RetentionRows;
+  readonly sweeps: Sweeps;
+  readonly taskPushes: TaskPushes;
+  readonly tasks: Tasks;
+  readonly tenants: Tenants;
+}
+
 /** Everything a handle has for itself: statements, but no state. The engine holds what handles share. */
-function partsOn(engine: Engine) {
+function partsOn(engine: SqliteEngine): StoreParts {
   const agents = new Agents(engine);
   const messages = new Messages(engine);
   const journal = new Journal(engine);
   const parts = {
     agents,
     capabilities: new Capabilities(engine, agents),
-    deliveries: new Deliveries(engine, messages, journal),
+    claims: engine.claims,
+    deliveries: new Deliveries(engine, { messages, journal, apply: (changes) => apply(all, changes) }),
     endpoints: new Endpoints(engine),
     journal,
     keys: new Keys(engine),
@@ -112,43 +149,35 @@ function partsOn(engine: Engine) {
     tasks: new Tasks(engine),
     tenants: new Tenants(engine),
   };
-  return { ...parts, retention: new Retention(engine, parts) };
+  const all: StoreParts = {
+    ...parts,
+    retention: new RetentionRows(engine, parts),
+    sweeps: new Sweeps(parts),
+  };
+  return all;
 }
-
-type StoreParts = ReturnType<typeof partsOn>;
 
 function storeOn(engine: SqliteEngine): RelayStore {
   const parts = partsOn(engine);
   const probe = new Statement(engine.database, PROBE);
+  let closed: Promise<void> | undefined;
   return {
     ...parts,
-    claims: engine.claims,
     feed: engine.feed,
     commit: (changes) => commit(engine, parts, changes),
     probe: async (nowMs) => void (await engine.commits.submit(() => probe.run(nowMs))),
-    [Symbol.asyncDispose]: () => engine.close(parts.agents.savePresence()),
+    [Symbol.asyncDispose]: () => (closed ??= engine.close(parts.agents.savePresence())),
   };
 }
 
-async function commit(
-  { claims, commits }: SqliteEngine,
-  parts: StoreParts,
-  changes: Changes,
-): Promise<CommitOutcome> {
-  try {
-    await commits.submit(() => {
-      if (changes.claims?.every((claim) => claims.isHeld(claim)) === false) throw new ClashError("claim");
-      apply(parts, changes);
-    });
-    return { committed: true };
-  } catch (error) {
-    if (error instanceof ClashError) return { committed: false, clash: error.clash };
-    throw error;
-  }
+async function commit({ commits }: Engine, parts: StoreParts, changes: Changes): Promise<CommitOutcome> {
+  const outcome = await commits.attempt(() => apply(parts, changes));
+  return outcome.committed ? { committed: true } : outcome;
 }
 
 function apply(parts: StoreParts, changes: Changes): void {
   const { agents, endpoints, journal, keys, pushes, taskPushes, tasks } = parts;
+  if (changes.claims?.every((claim) => parts.claims.isHeld(claim)) === false) throw new ClashError("claim");
   for (const nonce of changes.nonces ?? []) keys.useNonce(changes.tenant, nonce);
   for (const key of changes.keys ?? []) keys.put(key);
   for (const tenant of changes.tenants ?? []) parts.tenants.put(tenant);
@@ -160,10 +189,8 @@ function apply(parts: StoreParts, changes: Changes): void {
   applyMessages(parts, changes, acceptances);
   for (const task of changes.tasks ?? []) tasks.put(task);
   for (const artifact of changes.artifacts ?? []) tasks.putArtifact(artifact);
-  for (const update of changes.taskUpdates ?? []) {
-    tasks.addUpdate(update);
-    taskPushes.makeDue(update);
-  }
+  for (const update of changes.taskUpdates ?? []) tasks.addUpdate(update);
+  for (const due of changes.duePushes ?? []) taskPushes.makeDue(changes.tenant, due);
   for (const result of changes.cachedResults ?? []) tasks.putCachedResult(result);
   for (const endpoint of changes.pushEndpoints ?? []) endpoints.put(endpoint, "wake");
   for (const endpoint of changes.pushProgress ?? []) endpoints.put(endpoint, "quiet");
@@ -172,6 +199,7 @@ function apply(parts: StoreParts, changes: Changes): void {
   for (const task of changes.remoteTasks ?? []) parts.remoteTasks.put(task);
   for (const key of changes.forgottenTaskPushes ?? []) taskPushes.remove(key);
   for (const config of changes.taskPushes ?? []) taskPushes.put(config);
+  for (const anchor of changes.anchors ?? []) journal.putAnchor(anchor);
   journal.append(changes.tenant, changes.events, acceptances);
 }
 

@@ -1,6 +1,7 @@
 import type { DatabaseSync } from "node:sqlite";
-import { RelayError } from "@a2a-relay/protocol";
+import { type AgentId, RelayError } from "@a2a-relay/protocol";
 import type { Topic } from "../../core/ports/change-feed.ts";
+import type { NamedAgent } from "../../core/ports/agents.ts";
 import type { ChainHead } from "../../core/ports/journal.ts";
 import { GENESIS } from "../../core/rules/event.ts";
 import { prepareAll, type Statements } from "./database.ts";
@@ -23,12 +24,23 @@ export interface StateMark {
   readonly topicsLength: number;
 }
 
+/** A report that an agent is present. */
+export interface Sighting {
+  readonly tenant: string;
+  readonly agentId: AgentId;
+  readonly seenAtMs: number;
+}
+
 /**
- * What the store keeps in memory beside its rows: the last position, the head of each tenant's chain, the open
- * deliveries, and the topics that the running batch will wake. It changes with every job and rolls back with every
- * rollback; the commit queue saves positions and heads once a batch.
+ * What the store keeps in memory beside its rows, for all handles on the database: the last position, the head of each
+ * tenant's chain, the open deliveries, and the topics that the running batch will wake. It changes with every job and
+ * rolls back with every rollback; the commit queue saves positions and heads once a batch.
  */
 export class StoreState {
+  /** Names of agents by tenant and text, as read; emptied when an agent changes. Reading them costs a send 20 %. */
+  readonly namesByText = new Map<string, readonly NamedAgent[]>();
+  /** Those that are not on disk yet, by tenant and agent. Every request is one, so they are written together. */
+  readonly sightings = new Map<string, Sighting>();
   readonly #database: DatabaseSync;
   readonly #sql: Statements<typeof SQL>;
   readonly #deliveries: OpenDeliveries;
@@ -119,6 +131,7 @@ export class StoreState {
   }
 
   rollBackTo(mark: StateMark): void {
+    this.namesByText.clear();
     for (let step = this.#undo.length; step > mark.undoLength; step -= 1) this.#undo.pop()?.();
     this.#topics.length = mark.topicsLength;
     this.#position = mark.position;

@@ -2,13 +2,13 @@ import { type A2aVersion, type AgentId, LIMITS } from "@a2a-relay/protocol";
 import { originOf } from "../../core/rules/egress-policy.ts";
 import { TASK_PUSHES_TOPIC } from "../../core/ports/change-feed.ts";
 import type {
+  DueTaskPush,
   DueTaskPushes,
   TaskPushConfig,
   TaskPushKey,
   TaskPushShare,
   TaskPushStore,
 } from "../../core/ports/task-pushes.ts";
-import type { TaskUpdate } from "../../core/ports/tasks.ts";
 import { ClashError, type Engine } from "./commit-queue.ts";
 import { prepareAll, type Row, type Statements } from "./database.ts";
 import type { StoreState } from "./store-state.ts";
@@ -127,8 +127,7 @@ export class TaskPushes implements TaskPushStore {
     if (config.state === "active" && isDue) this.#state.wake(TASK_PUSHES_TOPIC);
   }
 
-  /** Makes the active configurations of the task due, because of this update. */
-  makeDue({ tenant, taskId, atMs }: TaskUpdate): void {
+  makeDue(tenant: string, { taskId, atMs }: DueTaskPush): void {
     const updated = this.#sql.makeDue.run(atMs, tenant, taskId);
     if (updated !== 0) this.#state.wake(TASK_PUSHES_TOPIC);
   }

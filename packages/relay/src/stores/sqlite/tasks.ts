@@ -17,10 +17,10 @@ import type {
   TaskUpdatesQuery,
   WholeTask,
 } from "../../core/ports/tasks.ts";
-import { beginnerOf } from "../../core/rules/own-thread.ts";
 import { ClashError, type Engine } from "./commit-queue.ts";
 import { prepareAll, type Row, type Statement, type Statements } from "./database.ts";
 import {
+  beginnerOf,
   oneOf,
   parseJson,
   parseNullableJson,
@@ -81,19 +81,25 @@ const SQL = {
     order by id desc limit ${NAMED_TASKS_MAX}`,
   unfinishedWithResultKey: `
     select ${TASK_COLUMNS} from task indexed by task_result_key
-    where tenant = ? and result_key is not null and result_key = ? and ${UNFINISHED} order by id limit 1`,
+    where tenant = ? and result_key is not null and result_key = ? and ${UNFINISHED}
+    order by waiting, id limit 1`,
+  sameWork: `
+    select waiting from task indexed by task_result_key
+    where tenant = ? and result_key is not null and result_key = ? and ${UNFINISHED} and id <> ?
+    order by waiting, id limit 1`,
   askedPage: `
     select ${TASK_COLUMNS} ${ASKED} and (updated_at_ms, id) < (?9, ?10)
     order by updated_at_ms desc, id desc limit ?11`,
   countAsked: `select count(*) ${ASKED}`,
   insert: `
     insert into task (${TASK_COLUMNS})
-    values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1) on conflict do nothing`,
+    values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1) on conflict do nothing`,
   update: `
     update task set requester = ?, assignee = ?, state = ?, thread_id = ?, message_id = ?, subject = ?,
       client_id = ?, result_key = ?, parent_id = ?, deadline_ms = ?, status_text = ?, result_status = ?,
       result_message_id = ?, result_digest = ?, handoffs_json = ?, first_message_id = ?, asked_of = ?,
-      plain = ?, update_count = ?, update_bytes = ?, created_at_ms = ?, updated_at_ms = ?, version = version + 1
+      plain = ?, update_count = ?, update_bytes = ?, created_at_ms = ?, updated_at_ms = ?, waiting = ?,
+      version = version + 1
     where tenant = ? and id = ? and version = ?`,
   remove: "delete from task where tenant = ? and id = ? and message_id = ?",
 
@@ -146,8 +152,8 @@ export class Tasks implements TaskStore {
     this.#sql = prepareAll(database, SQL);
   }
 
-  async get(tenant: string, id: string): Promise<TaskRecord | undefined> {
-    return this.find(tenant, id);
+  async get(tenant: string, ids: readonly string[]): Promise<readonly (TaskRecord | undefined)[]> {
+    return ids.map((id) => this.find(tenant, id));
   }
 
   async withArtifacts(tenant: string, id: string): Promise<WholeTask | undefined> {
@@ -164,7 +170,7 @@ export class Tasks implements TaskStore {
     return new Map(rows.map((row) => [row[0] as string, row[1] as number]));
   }
 
-  async overdue(nowMs: number, limit: number): Promise<readonly TaskRecord[]> {
+  findOverdue(nowMs: number, limit: number): readonly TaskRecord[] {
     return this.#sql.overdue.all(nowMs, limit).map((row) => taskFromRow(row));
   }
 
@@ -246,6 +252,7 @@ export class Tasks implements TaskStore {
 
   put(task: TaskRecord): void {
     const { tenant, id, version } = task;
+    this.#assertSharesWork(task);
     if (version !== 0) {
       const updated = this.#sql.update.run(...taskValues(task), tenant, id, version);
       if (updated === 0) throw new ClashError("task");
@@ -294,6 +301,13 @@ export class Tasks implements TaskStore {
       tenant = this.#sql.nextResultTenant.get(tenant)?.[0];
     }
     return removed;
+  }
+
+  #assertSharesWork({ tenant, id, state, resultKey, isWaiting, version }: TaskRecord): void {
+    if (resultKey === null || isTerminal(state)) return;
+    const other = this.#sql.sameWork.get(tenant, resultKey, id);
+    const isWrong = isWaiting ? version === 0 && other === undefined : other?.[0] === 0;
+    if (isWrong) throw new ClashError("result_key");
   }
 }
 
@@ -354,6 +368,7 @@ function taskValues(task: TaskRecord): SQLInputValue[] {
     task.updateBytes,
     task.createdAtMs,
     task.updatedAtMs,
+    task.isWaiting ? 1 : 0,
   ];
 }
 

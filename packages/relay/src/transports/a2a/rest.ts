@@ -3,7 +3,9 @@ import {
   A2aError,
   type A2aDialect,
   type A2aOperation,
+  readRestPath,
   RelayError,
+  type RestMethod,
   toJsonRpcError,
   toRestError,
   V03_REST_DIALECT,
@@ -14,9 +16,16 @@ import { type Answer, type Call, JSON_TYPE, type RouteFamily } from "../http/rou
 import type { EventStream } from "../http/event-stream.ts";
 import { a2aEventStream, extensionHeaders, HttpA2aCall, readHeaders } from "./a2a-exchange.ts";
 import type { A2aHandler } from "./a2a-handler.ts";
-import { type RestMethod, type RestRequest, restRequestOf } from "./rest-path.ts";
 
 const A2A_JSON = "application/a2a+json";
+
+/** The operation that a path names, with its parameters. */
+interface RestRequest {
+  readonly operation: A2aOperation;
+  readonly dialect: A2aDialect;
+  /** Parameters of the path, as the dialect names them. */
+  readonly fixed: Readonly<Record<string, string>>;
+}
 
 /** The HTTP+JSON binding below one agent's address: 1.0, and 0.3 below `v1/`. */
 export class RestBinding {
@@ -53,13 +62,29 @@ export class RestBinding {
   }
 }
 
+/** Reads the path below an agent's address; an A2A tenant may precede the operation. */
+function restRequestOf(method: RestMethod, fullPath: string): RestRequest {
+  const path = fullPath.replace(/\/$/, "");
+  const isOld = path.startsWith("v1/");
+  const asked = isOld ? path.slice("v1/".length) : path;
+  const dialect = isOld ? V03_REST_DIALECT : V1_DIALECT;
+  const found = readRestPath(method, asked);
+  if (found !== undefined) return { operation: found.operation, dialect, fixed: found.params };
+  const [, tenant, rest] = /^([^/]+)\/(.+)$/.exec(asked) ?? [];
+  const below = rest === undefined ? undefined : readRestPath(method, rest);
+  if (below === undefined || tenant === undefined) {
+    throw new A2aError("MethodNotFound", `there is no ${method} ${path} in A2A's HTTP+JSON binding`);
+  }
+  return { operation: below.operation, dialect, fixed: { ...below.params, tenant } };
+}
+
 /** Errors before the request is parsed. */
 export const REST_FAMILY: RouteFamily = {
   owns: (path) => /^\/agents\/[^/]+\/a2a\/./.test(path),
   errorBody: (error) => toRestError(namedByA2a(error), restStatusOf(error)),
   statusOf: (error) => restStatusOf(error),
-  errorName: "A2aError",
   errorSchema: {
+    title: "A2aError",
     type: "object",
     required: ["error"],
     properties: {

@@ -5,7 +5,7 @@ import { connect as connectTls } from "node:tls";
 import { quote } from "@a2a-relay/protocol";
 import type { buildConnector } from "undici";
 import type { EgressPolicy } from "../../core/rules/egress-policy.ts";
-import { OutboundFailure } from "../../core/ports/outbound-http.ts";
+import { OutboundFailure } from "./http-client.ts";
 import { blocked, connectFailure, noAddress, stopping } from "./failure.ts";
 import type { Resolve } from "./name-servers.ts";
 

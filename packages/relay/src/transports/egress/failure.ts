@@ -1,6 +1,6 @@
 import { quote } from "@a2a-relay/protocol";
 import { HOW_TO_ALLOW } from "../../core/rules/egress-policy.ts";
-import { OutboundFailure } from "../../core/ports/outbound-http.ts";
+import { OutboundFailure } from "./http-client.ts";
 
 /** Error codes of OpenSSL and Node for a bad certificate or handshake. */
 const TLS_CODE =

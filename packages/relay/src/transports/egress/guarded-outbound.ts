@@ -1,11 +1,11 @@
 import { quote, RelayError } from "@a2a-relay/protocol";
 import type { EgressPolicy } from "../../core/rules/egress-policy.ts";
 import {
-  type Outbound,
+  type HttpClient,
   type OutboundAnswer,
   OutboundFailure,
   type OutboundRequest,
-} from "../../core/ports/outbound-http.ts";
+} from "./http-client.ts";
 import { CheckedConnector, type Dial, dialTcp } from "./checked-connector.ts";
 import { HttpExchange } from "./http-exchange.ts";
 import { stopping } from "./failure.ts";
@@ -43,7 +43,7 @@ const OWN_HEADERS: ReadonlySet<string> = new Set([
  * The guarded HTTP/1.1 client for every outbound request. It connects only to addresses that the policy allows, keeps
  * connections for a short time, and follows no redirects.
  */
-export class GuardedOutbound implements Outbound, AsyncDisposable {
+export class GuardedOutbound implements HttpClient, AsyncDisposable {
   readonly #policy: EgressPolicy;
   readonly #connector: CheckedConnector;
   readonly #pools: OriginPools;

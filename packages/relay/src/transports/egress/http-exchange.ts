@@ -1,10 +1,6 @@
 import { quote } from "@a2a-relay/protocol";
 import type { Dispatcher } from "undici";
-import {
-  type OutboundAnswer,
-  OutboundFailure,
-  type OutboundRequest,
-} from "../../core/ports/outbound-http.ts";
+import { type OutboundAnswer, OutboundFailure, type OutboundRequest } from "./http-client.ts";
 import { exchangeFailure } from "./failure.ts";
 
 type Headers = Parameters<NonNullable<Dispatcher.DispatchHandler["onResponseStart"]>>[2];

@@ -1,6 +1,13 @@
 import { type FileHandle, open } from "node:fs/promises";
 import { addAbortSignal } from "node:stream";
-import { type EventView, formatInstant, LIMITS, RelayError, type VerifyResponse } from "@a2a-relay/protocol";
+import {
+  type AnchorView,
+  type EventView,
+  formatInstant,
+  LIMITS,
+  RelayError,
+  type VerifyResponse,
+} from "@a2a-relay/protocol";
 import { type Command, InvalidArgumentError } from "commander";
 import {
   anchorLine,
@@ -133,12 +140,13 @@ function reportLines(report: VerifyResponse | ExportReport): readonly string[] {
     ["events", events === 0 ? "none" : `${first_seq} to ${last_seq}`],
     ["messages", "messages" in report ? String(report.messages) : undefined],
     ["head", `${last_seq}:${head}`],
-    ["anchor", "messages" in report ? anchorText(report) : undefined],
+    ["anchor", "messages" in report ? anchorText(report.anchor) : undefined],
+    ["newest", "newest_anchor" in report ? anchorText(report.newest_anchor) : undefined],
   ]);
   return report.ok ? [`the chain of ${events} events is unbroken`, ...facts] : facts;
 }
 
-function anchorText({ anchor }: VerifyResponse): string {
+function anchorText(anchor: AnchorView | undefined): string {
   return anchor === undefined
     ? "none is kept outside the log yet"
     : `${anchor.seq}:${anchor.hash} of ${anchor.at}`;

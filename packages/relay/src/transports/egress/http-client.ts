@@ -1,7 +1,7 @@
 /** A request of the relay to a server outside. */
 export interface OutboundRequest {
   readonly url: string;
-  readonly method: "GET" | "POST";
+  readonly method: "GET" | "POST" | "DELETE";
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string;
   /** From resolving the host name to the last byte of the answer. */
@@ -51,7 +51,7 @@ export type OutboundFailureCode = (typeof OUTBOUND_FAILURE_CODES)[number];
  * Every outbound request of the relay goes through it. It refuses addresses that the
  * operator did not allow (`blocked`), connects to the very address it has checked, and follows no redirect.
  */
-export interface Outbound {
+export interface HttpClient {
   /** Throws only `OutboundFailure`; any status is an answer. */
   request(request: OutboundRequest): Promise<OutboundAnswer>;
 }

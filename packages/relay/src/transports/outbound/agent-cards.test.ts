@@ -2,9 +2,10 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { FakeClock } from "../../../testing/fake-clock.ts";
 import { anAnswer, FakeOutside } from "../../../testing/fake-outside.ts";
-import { OutboundFailure } from "../ports/outbound-http.ts";
-import { RemoteCalls } from "./remote-calls.ts";
-import { RemoteCards } from "./remote-cards.ts";
+import { OutboundFailure } from "../egress/http-client.ts";
+import { AgentCaller } from "./agent-caller.ts";
+import { AgentCards } from "./agent-cards.ts";
+import { OutboundExchange } from "./outbound-exchange.ts";
 
 const HOST = "https://agent.example";
 const RPC = { url: `${HOST}/rpc`, protocolBinding: "JSONRPC", protocolVersion: "1.0" };
@@ -13,7 +14,7 @@ const { signal } = new AbortController();
 
 /** A host that serves these paths only. */
 function hostWith(found: Readonly<Record<string, object>>): {
-  readonly cards: RemoteCards;
+  readonly cards: AgentCards;
   readonly clock: FakeClock;
   readonly outside: FakeOutside;
   readonly asked: () => readonly string[];
@@ -26,9 +27,9 @@ function hostWith(found: Readonly<Record<string, object>>): {
     if (headers["if-none-match"] === '"一"') return anAnswer(304);
     return anAnswer(200, { headers: { etag: '"一"' }, text: JSON.stringify(card) });
   };
-  const calls = new RemoteCalls(outside, { userAgent: "test", pushTimeoutMs: 1_000 });
+  const exchange = new OutboundExchange(outside, clock, { userAgent: "test", pushTimeoutMs: 1_000 });
   const asked = (): readonly string[] => outside.requests.map(({ url }) => url);
-  return { cards: new RemoteCards(calls, clock), clock, outside, asked };
+  return { cards: new AgentCards(new AgentCaller(exchange), clock), clock, outside, asked };
 }
 
 describe("the interface of a remote agent", () => {
@@ -41,9 +42,8 @@ describe("the interface of a remote agent", () => {
   ] as const) {
     it(`is read from a card ${title}`, async () => {
       const { cards } = hostWith({ [cardUrl]: { name: "甲", supportedInterfaces: [RPC] } });
-      const { at, isGuessed } = await cards.find(url, signal);
+      const at = await cards.find(url, signal);
       assert.deepEqual(at, { url: RPC.url, binding: "JSONRPC", dialect: "1.0", a2aTenant: null });
-      assert.equal(isGuessed, false);
     });
   }
 
@@ -51,13 +51,13 @@ describe("the interface of a remote agent", () => {
     const { cards } = hostWith({
       [`${HOST}/.well-known/agent-card.json`]: { supportedInterfaces: [RPC, REST] },
     });
-    assert.deepEqual((await cards.find(REST.url, signal)).at, {
+    assert.deepEqual(await cards.find(REST.url, signal), {
       url: REST.url,
       binding: "HTTP+JSON",
       dialect: "1.0",
       a2aTenant: "甲",
     });
-    assert.equal((await cards.find(`${HOST}/other`, signal)).isGuessed, true);
+    assert.equal((await cards.find(`${HOST}/other`, signal)).otherDialect, "1.0");
   });
 
   it("is chosen among its interfaces: JSON-RPC first, then the newest", async () => {
@@ -66,21 +66,21 @@ describe("the interface of a remote agent", () => {
     const { cards } = hostWith({
       [`${HOST}/.well-known/agent-card.json`]: { supportedInterfaces: [grpc, REST, older, RPC] },
     });
-    assert.equal((await cards.find(HOST, signal)).at.url, RPC.url);
+    assert.equal((await cards.find(HOST, signal)).url, RPC.url);
   });
 
   it("is read from cards of older versions, also as a relative URL", async () => {
     const { cards } = hostWith({
       [`${HOST}/.well-known/agent.json`]: { name: "旧", url: "/a2a", version: "1" },
     });
-    const { at } = await cards.find(HOST, signal);
+    const at = await cards.find(HOST, signal);
     assert.deepEqual([at.url, at.dialect, at.binding], [`${HOST}/a2a`, "0.3", "JSONRPC"]);
   });
 
   it("is guessed to be the address itself when there is no card", async () => {
     const { cards } = hostWith({ [`${HOST}/rpc`]: { 不是: "名片" } });
-    const { at, isGuessed } = await cards.find(RPC.url, signal);
-    assert.deepEqual([at.url, at.dialect, isGuessed], [RPC.url, "0.3", true]);
+    const { url, dialect, otherDialect } = await cards.find(RPC.url, signal);
+    assert.deepEqual([url, dialect, otherDialect], [RPC.url, "0.3", "1.0"]);
   });
 
   it("is none that the relay cannot call, and none over http when the card came over https", async () => {
@@ -116,7 +116,7 @@ describe("a cached card", () => {
     await cards.find(HOST, signal);
     assert.deepEqual(asked(), [CARD_URL]);
     clock.advance(1);
-    assert.equal((await cards.find(HOST, signal)).at.url, RPC.url);
+    assert.equal((await cards.find(HOST, signal)).url, RPC.url);
     assert.equal(outside.last.headers["if-none-match"], '"一"');
     clock.advance(299_999);
     await cards.find(HOST, signal);
@@ -130,10 +130,10 @@ describe("a cached card", () => {
     delete found[CARD_URL];
     found[`${HOST}/.well-known/agent.json`] = { url: `${HOST}/new` };
     clock.advance(300_000);
-    assert.equal((await cards.find(HOST, signal)).at.url, `${HOST}/new`);
+    assert.equal((await cards.find(HOST, signal)).url, `${HOST}/new`);
     found[CARD_URL] = { supportedInterfaces: [RPC] };
-    assert.equal((await cards.find(HOST, signal)).at.url, `${HOST}/new`);
+    assert.equal((await cards.find(HOST, signal)).url, `${HOST}/new`);
     cards.forget(HOST);
-    assert.equal((await cards.find(HOST, signal)).at.url, RPC.url);
+    assert.equal((await cards.find(HOST, signal)).url, RPC.url);
   });
 });
