@@ -1,6 +1,7 @@
 import type { Claim, WorkUnit } from "../ports/claims.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
+import { joinedKey } from "./joined-key.ts";
 
 /** How long a claim lasts without renewal: the work of a process that stalls longer goes to another. */
 export const CLAIM_MS = 60_000;
@@ -21,7 +22,7 @@ export class ClaimLost extends Error {
 
 /** The key contains the tenant where the work belongs to one. */
 export function workUnit(kind: WorkUnit["kind"], ...key: readonly string[]): WorkUnit {
-  return { kind, key: JSON.stringify(key) };
+  return { kind, key: joinedKey(...key) };
 }
 
 /** The claims of one process. The background renews them; each worker releases its own. */

@@ -318,7 +318,7 @@ describe("the SQLite store", () => {
     it("ends rather than guess when a commit fails on the disk", { skip: noUlimit }, async () => {
       const path = newPath();
       // A file size limit makes the log's write fail in the middle of a commit.
-      const limited = ["/bin/sh", "-c", 'ulimit -f 2000; exec "$0" "$@"', process.execPath];
+      const limited = ["/bin/sh", "-c", 'ulimit -f 3000; exec "$0" "$@"', process.execPath];
       const { child, lines } = startStoreProcess(limited, path);
       const exited = once(child, "close");
       const said: string[] = [];
