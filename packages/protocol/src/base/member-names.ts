@@ -70,7 +70,7 @@ function camelNamesOf(declared: ReadonlySet<string>): ReadonlyMap<string, string
 }
 
 function toCamel(name: string): string {
-  return name.replaceAll(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
+  return name.replaceAll(/_([a-z0-9])/g, (_, first: string) => first.toUpperCase());
 }
 
 function alternatives(shape: Shape, definitions: Definitions): readonly Shape[] {
