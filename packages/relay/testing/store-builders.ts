@@ -245,7 +245,6 @@ export function anEvent(said: Partial<EventDraft> = {}): EventDraft {
   };
 }
 
-/** The event that a mailbox verb records about one delivery. */
 /** Marks that messages were read, each with an event. */
 export function marks(
   tenant: string,

@@ -126,6 +126,13 @@ interface StoreParts {
   readonly tenants: Tenants;
 }
 
+/** A handle that is closed refuses every act, also while another one keeps the database open. */
+const CLOSED = new Proxy(refuse, { get: () => refuse });
+
+async function refuse(): Promise<never> {
+  throw new RelayError("unavailable", "the store is closed");
+}
+
 /** Everything a handle has for itself: statements, but no state. The engine holds what handles share. */
 function partsOn(engine: Engine): StoreParts {
   const agents = new Agents(engine);
@@ -157,13 +164,17 @@ function storeOn(engine: SqliteEngine): RelayStore {
   const parts = partsOn(engine);
   const probe = new Statement(engine.database, PROBE);
   let closed: Promise<void> | undefined;
-  return {
+  const store: RelayStore = {
     ...parts,
     feed: engine.feed,
     commit: (changes) => commit(engine, parts, changes),
     probe: async (nowMs) => void (await engine.commits.submit(() => probe.run(nowMs))),
-    [Symbol.asyncDispose]: () => (closed ??= engine.close(parts.agents.savePresence())),
+    [Symbol.asyncDispose]: () => {
+      for (const name of [...Object.keys(parts), "commit", "probe"]) Object.assign(store, { [name]: CLOSED });
+      return (closed ??= engine.close(parts.agents.savePresence()));
+    },
   };
+  return store;
 }
 
 async function commit({ commits }: Engine, parts: StoreParts, changes: Changes): Promise<CommitOutcome> {
