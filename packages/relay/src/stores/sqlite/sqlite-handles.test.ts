@@ -26,8 +26,8 @@ interface TwoHandles extends AsyncDisposable {
 async function openTwo(): Promise<TwoHandles> {
   const stack = new AsyncDisposableStack();
   const options = { path: ":memory:", checkpointPages: 1_000, onFatal: () => undefined };
-  const [one, two] = await openSqliteHandles(options, 2);
-  assert.ok(one !== undefined && two !== undefined);
+  const newHandle = await openSqliteHandles(options);
+  const [one, two] = [newHandle(), newHandle()];
   return { one: stack.use(one), two: stack.use(two), [Symbol.asyncDispose]: () => stack.disposeAsync() };
 }
 
