@@ -68,7 +68,7 @@ export function describeCursors(open: OpenStore): void {
   });
 }
 
-/** Several writers at once, each of which waits for its commits. */
+/** Several writers at once; each waits for its own commits. */
 async function atOnce(write: () => Promise<string>): Promise<readonly string[]> {
   const written: string[] = [];
   const writeAll = async (): Promise<void> => {

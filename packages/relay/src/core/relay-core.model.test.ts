@@ -27,7 +27,7 @@ interface Lease {
 }
 
 /** What the answers of one history have named so far. */
-class Known {
+class Answered {
   readonly leases: Lease[] = [];
   readonly tasks: string[] = [];
   readonly queued: string[] = [];
@@ -45,7 +45,7 @@ class Known {
 interface Scene {
   readonly core: RelayCore;
   readonly on: CoreOnMemory;
-  readonly known: Known;
+  readonly answered: Answered;
 }
 
 type Perform = (scene: Scene, a: number, b: number) => Promise<unknown>;
@@ -61,36 +61,42 @@ const ACTS = {
     }),
   sendOnce: (scene, a, b) => send(scene, { to: ZHIWEI, idempotency_key: `k${a % 3}`, body: `信${b % 2}` }),
   sendToName: (scene, a) => send(scene, { to: pick(NAMES, a) }),
-  sendShort: ({ core, on, known }, a) => {
+  sendShort: ({ core, on, answered }, a) => {
     const expires_at = new Date(on.clock.nowMs() + 1_500).toISOString();
-    return send({ core, on, known }, { to: pick(AGENTS, a), expires_at });
+    return send({ core, on, answered }, { to: pick(AGENTS, a), expires_at });
   },
-  followUp: (scene, a, b) => send(scene, { to: pick(AGENTS, a), task_id: scene.known.task(b) }),
+  followUp: (scene, a, b) => send(scene, { to: pick(AGENTS, a), task_id: scene.answered.task(b) }),
   answer: (scene, a, b) =>
-    send(scene, { from: ZHIWEI, to: LULU, type: "reply", task_id: scene.known.task(a), body: `答${b % 2}` }),
+    send(scene, {
+      from: ZHIWEI,
+      to: LULU,
+      type: "reply",
+      task_id: scene.answered.task(a),
+      body: `答${b % 2}`,
+    }),
   read: ({ core, on }, a, b) => core.mailboxes.read(on.operator, pick(AGENTS, a), { limit: (b % 3) + 1 }),
-  lease: async ({ core, on, known }, a, b) => {
+  lease: async ({ core, on, answered }, a, b) => {
     const agent = a < 4 ? ZHIWEI : LULU;
     const limits = b % 2 === 0 ? {} : { lease_ms: 1_000 };
     const answer = await core.mailboxes.lease(on.operator, agent, { max: (b % 2) + 1, ...limits });
     for (const { message_id, lease } of answer.messages)
-      known.leases.push({ agent, message_id, lease_id: lease.id });
+      answered.leases.push({ agent, message_id, lease_id: lease.id });
     return answer;
   },
-  ack: ({ core, on, known }, a) => {
-    const { agent, ...ref } = known.lease(a);
+  ack: ({ core, on, answered }, a) => {
+    const { agent, ...ref } = answered.lease(a);
     return core.mailboxes.ack(on.operator, agent, { leases: [ref] });
   },
-  renew: ({ core, on, known }, a) => {
-    const { agent, ...ref } = known.lease(a);
+  renew: ({ core, on, answered }, a) => {
+    const { agent, ...ref } = answered.lease(a);
     return core.mailboxes.renew(on.operator, agent, { leases: [ref], lease_ms: 1_000 });
   },
-  release: ({ core, on, known }, a) => {
-    const { agent, ...ref } = known.lease(a);
+  release: ({ core, on, answered }, a) => {
+    const { agent, ...ref } = answered.lease(a);
     return core.mailboxes.release(on.operator, agent, { leases: [ref] });
   },
-  failDelivery: ({ core, on, known }, a) => {
-    const { agent, ...ref } = known.lease(a);
+  failDelivery: ({ core, on, answered }, a) => {
+    const { agent, ...ref } = answered.lease(a);
     return core.mailboxes.fail(on.operator, agent, { ...ref, reason: "做不了" });
   },
   requeue: (scene, a) => repair(scene, a, { action: "requeue", duplicate_risk: "operator_accepted" }),
@@ -102,17 +108,17 @@ const ACTS = {
       max_attempts: 3,
       max_requeues: b % 3,
     }),
-  working: ({ core, on, known }, a, b) =>
-    core.tasks.reportStatus(on.operator, known.task(a), { state: "working", ...heldLease(known, b) }),
-  artifact: ({ core, on, known }, a, b) => {
+  working: ({ core, on, answered }, a, b) =>
+    core.tasks.reportStatus(on.operator, answered.task(a), { state: "working", ...heldLease(answered, b) }),
+  artifact: ({ core, on, answered }, a, b) => {
     const artifact = { artifactId: `a${b % 2}`, parts: [{ text: "…" }] };
-    return core.tasks.addArtifact(on.operator, known.task(a), { artifact, ...heldLease(known, b) });
+    return core.tasks.addArtifact(on.operator, answered.task(a), { artifact, ...heldLease(answered, b) });
   },
-  complete: ({ core, on, known }, a, b) =>
-    core.tasks.complete(on.operator, known.task(a), { text: "好了", ...heldLease(known, b) }),
-  failTask: ({ core, on, known }, a, b) =>
-    core.tasks.fail(on.operator, known.task(a), { reason: "不行", ...heldLease(known, b) }),
-  cancel: ({ core, on, known }, a) => core.tasks.cancel(on.operator, known.task(a), {}),
+  complete: ({ core, on, answered }, a, b) =>
+    core.tasks.complete(on.operator, answered.task(a), { text: "好了", ...heldLease(answered, b) }),
+  failTask: ({ core, on, answered }, a, b) =>
+    core.tasks.fail(on.operator, answered.task(a), { reason: "不行", ...heldLease(answered, b) }),
+  cancel: ({ core, on, answered }, a) => core.tasks.cancel(on.operator, answered.task(a), {}),
   register: ({ core, on }, a, b) =>
     core.agents.register(on.operator, {
       agent_id: pick(AGENTS.slice(2), a),
@@ -122,44 +128,44 @@ const ACTS = {
   remove: ({ core, on }, a) => core.agents.remove(on.operator, pick(AGENTS.slice(2), a)),
   heartbeat: ({ core, on }, a) => core.agents.heartbeat(on.operator, pick(NAMES, a)),
   agents: ({ core, on }) => core.agents.list(on.operator, {}),
-  grant: async ({ core, on, known }, a, b) => {
+  grant: async ({ core, on, answered }, a, b) => {
     const [subject, action] = a % 2 === 0 ? [LULU, `a2a.send.${ZHIWEI}`] : [ZHIWEI, `a2a.recv.${LULU}`];
     const scope = b < 3 ? { max_uses: b + 1 } : {};
     const granted = await core.capabilities.grant(on.operator, { subject, action, scope });
-    known.capabilities.push(granted.id);
+    answered.capabilities.push(granted.id);
     return granted;
   },
-  revoke: ({ core, on, known }, a) =>
-    core.capabilities.revoke(on.operator, { id: fromNewest(known.capabilities, a) ?? "cap_0" }),
+  revoke: ({ core, on, answered }, a) =>
+    core.capabilities.revoke(on.operator, { id: fromNewest(answered.capabilities, a) ?? "cap_0" }),
   sendAsAgent: ({ core, on }, a) =>
     core.messages.send(on.lulu, { to: ZHIWEI, type: "request", body: `信${a}` }),
-  queueTask: async ({ core, on, known }, a) => {
-    const id = `00000000-0000-4000-8000-${String(known.queued.length).padStart(12, "0")}`;
+  queueTask: async ({ core, on, answered }, a) => {
+    const id = `00000000-0000-4000-8000-${String(answered.queued.length).padStart(12, "0")}`;
     const answer = await core.taskQueue.sendTask(on.lulu, aSharedTask(`k${a % 2}`, { id }));
-    known.queued.push(answer.task_id);
+    answered.queued.push(answer.task_id);
     return answer;
   },
   nextTask: ({ core, on }) => core.taskQueue.nextTask(on.zhiwei, {}),
-  postResult: ({ core, on, known }, a) =>
-    core.taskQueue.postResult(on.zhiwei, anOkResult(fromNewest(known.queued, a) ?? "no-task")),
+  postResult: ({ core, on, answered }, a) =>
+    core.taskQueue.postResult(on.zhiwei, anOkResult(fromNewest(answered.queued, a) ?? "no-task")),
   advance: async ({ on }, a) => on.clock.advance(a * 333),
   sweep: ({ core }) => core.sweep.step(),
 } satisfies Readonly<Record<string, Perform>>;
 
-async function send({ core, on, known }: Scene, message: object): Promise<unknown> {
+async function send({ core, on, answered }: Scene, message: object): Promise<unknown> {
   const answer = await core.messages.send(on.operator, { from: LULU, body: "知微你好", ...message });
-  if (answer.receipt.task_id !== undefined) known.tasks.push(answer.receipt.task_id);
+  if (answer.receipt.task_id !== undefined) answered.tasks.push(answer.receipt.task_id);
   return answer;
 }
 
-function repair({ core, on, known }: Scene, index: number, command: object): Promise<unknown> {
-  const { message_id, lease_id } = known.lease(index);
+function repair({ core, on, answered }: Scene, index: number, command: object): Promise<unknown> {
+  const { message_id, lease_id } = answered.lease(index);
   const said = { message_id, reason: "it hangs", command: { ...command, lease_id } };
   return core.repairs.repair(on.operator, said);
 }
 
-function heldLease(known: Known, index: number): { readonly lease_id?: string } {
-  return index % 2 === 0 ? {} : { lease_id: known.lease(index).lease_id };
+function heldLease(answered: Answered, index: number): { readonly lease_id?: string } {
+  return index % 2 === 0 ? {} : { lease_id: answered.lease(index).lease_id };
 }
 
 describe("two cores on one store", () => {
@@ -186,7 +192,7 @@ async function historyOf(
 ): Promise<readonly string[]> {
   await using on = await coreOnMemory({ capabilities });
   const other = cores === 1 ? on : on.beside();
-  const known = new Known();
+  const answered = new Answered();
   const story: string[] = [];
   const hideRandomness = newMask();
   const tell = (said: unknown): void => void story.push(hideRandomness(JSON.stringify(said)));
@@ -194,7 +200,7 @@ async function historyOf(
     // Ids of two relays are in the order of their milliseconds only.
     on.clock.advance(1);
     const perform: Perform = ACTS[act];
-    tell([act, a, b, await answerOf(perform({ core: isSecond ? other : on, on, known }, a, b))]);
+    tell([act, a, b, await answerOf(perform({ core: isSecond ? other : on, on, answered }, a, b))]);
   }
   for (const core of [on, other]) {
     for (const agent of [LULU, ZHIWEI]) {
