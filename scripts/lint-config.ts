@@ -67,7 +67,7 @@ export const TRANSPORT_ROOMS: readonly (readonly string[])[] = [
   ["streams"],
   ["http"],
   ["outbound"],
-  ["egress"],
+  ["egress", "gateway"],
 ];
 /** The rooms of the core that a store may import. */
 const STORE_ROOMS = ["mechanisms", "ports", "rules"];

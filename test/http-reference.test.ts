@@ -7,8 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { RelayClient } from "@a2a-relay/client";
-import { toBase58 } from "@a2a-relay/protocol";
+import { a2aEndpoints, operations, operationsIn, toBase58 } from "@a2a-relay/protocol";
 import { loadConfig, type RunningRelay, startRelay } from "a2a-relay";
 
 /**
@@ -48,12 +47,9 @@ interface Exchange {
 describe("the HTTP reference", () => {
   const page = readFileSync(PAGE, "utf8");
 
-  it("describes every route, and none that does not exist", async () => {
-    await using relay = await DocumentedRelay.start();
-    const { paths } = (await relay.client.openapi()) as { readonly paths: Record<string, object> };
-    const served = Object.entries(paths).flatMap(([path, methods]) =>
-      Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
-    );
+  it("has a heading for every operation of the table, and no other", () => {
+    const all = [...operationsIn(operations), ...operationsIn(a2aEndpoints)];
+    const served = all.map(({ method, path }) => `${method} ${path}`);
     const headings = page.match(/^### .+$/gm) ?? [];
     const described = headings.flatMap((heading) => [...heading.matchAll(/`([A-Z]+ [^`]+)`/g)]);
     assert.deepEqual(described.map((match) => match[1] ?? "").toSorted(), served.toSorted());
@@ -103,7 +99,6 @@ function replaceAll(
 }
 
 class DocumentedRelay implements AsyncDisposable {
-  readonly client: RelayClient;
   readonly #relay: RunningRelay;
   readonly #data: string;
   readonly #clock: { nowMs: number };
@@ -115,7 +110,6 @@ class DocumentedRelay implements AsyncDisposable {
   #keptIds = 0;
 
   private constructor(relay: RunningRelay, data: string, clock: { nowMs: number }) {
-    this.client = new RelayClient({ url: relay.url });
     this.#relay = relay;
     this.#data = data;
     this.#clock = clock;

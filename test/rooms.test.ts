@@ -1,10 +1,20 @@
 import { dirname, join } from "node:path";
 import { describe, it } from "node:test";
-import { assertNone, lineOf, sources } from "./support/tree.ts";
+import { assertNone, assertNowhere, lineOf, sources } from "./support/tree.ts";
 
 /** Folders of the packages: they depend on each other in one direction, and each can be surveyed. */
 
 const FOLDER_FILES_MAX = 20;
+
+const CORE = "packages/relay/src/core/";
+const WIRE_IN_CORE = [
+  // Stored text, which digests and hashes cover.
+  "mechanisms/stored-json.ts",
+  // Names as one key.
+  "mechanisms/joined-key.ts",
+  // The parts of a message as the text of a body.
+  "queue/queue-mapping.ts",
+];
 
 interface Import {
   readonly from: string;
@@ -42,6 +52,20 @@ describe("the folders of the packages", () => {
     );
     const repeated = [...Map.groupBy(declared, ({ key }) => key)].filter(([, list]) => list.length > 1);
     assertNone(repeated.map(([key, list]) => `${key}: ${list.map(({ where }) => where).join(", ")}`));
+  });
+});
+
+describe("the core", () => {
+  it("returns values: no JSON text and no HTTP header, but for the files that say why", () => {
+    const silent = [...sources].filter(
+      ([path]) => path.startsWith(CORE) && !WIRE_IN_CORE.some((known) => path.startsWith(CORE + known)),
+    );
+    assertNowhere(/\bJSON\.(?:parse|stringify)\b/, "JSON text", new Map(silent));
+    assertNowhere(
+      /"(?:accept|authorization|content-type|retry-after|user-agent)"/,
+      "a header",
+      new Map(silent),
+    );
   });
 });
 

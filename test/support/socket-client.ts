@@ -1,6 +1,13 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import type { ErrorBody, MailboxItem, MailboxNotice, SocketAnswers, SocketVerb } from "@a2a-relay/protocol";
+import type {
+  AnswerOf,
+  ErrorBody,
+  MailboxItem,
+  MailboxNotice,
+  SocketOperations,
+  SocketVerb,
+} from "@a2a-relay/protocol";
 import { type ClientOptions, WebSocket } from "ws";
 
 export interface SocketOptions extends ClientOptions {
@@ -79,10 +86,10 @@ export class SocketClient implements AsyncDisposable {
     return promise;
   }
 
-  async ask<Verb extends SocketVerb>(verb: Verb, input?: unknown): Promise<SocketAnswers[Verb]> {
+  async ask<Verb extends SocketVerb>(verb: Verb, input?: unknown): Promise<AnswerOf<SocketOperations[Verb]>> {
     const { body, error } = await this.request(verb, input);
     assert.equal(error, undefined, JSON.stringify(error));
-    return body as SocketAnswers[Verb];
+    return body as AnswerOf<SocketOperations[Verb]>;
   }
 
   /** The next frame that answers nothing. */

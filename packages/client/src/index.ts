@@ -3,7 +3,7 @@
  *
  * executor/   serves an `AgentExecutor` of the A2A SDK as a RelayAgent; the entry `@a2a-relay/client/a2a-executor`
  * agent/      RelayAgent: leases messages, runs handlers, renews leases, settles outcomes; start at relay-agent.ts
- * client/     RelayClient: one method for each route; start at relay-client.ts
+ * client/     RelayClient: one method for each operation; start at relay-client.ts
  * a2a/        A2AClient: calls any A2A agent; start at a2a-client.ts
  * live/       streams and sockets that reconnect and resume
  * signing/    signed messages, webhooks and key proofs

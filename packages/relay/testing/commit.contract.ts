@@ -77,11 +77,20 @@ export function describeCommit(open: OpenStore): void {
       assert.equal((await store.journal.ofMessages(TENANT, [message.id])).length, 1);
     });
 
-    for (const clash of ["agent", "agent_name", "message_id", "send_key", "delivery", "task"] as const) {
+    const clashes = [
+      "agent",
+      "agent_name",
+      "message_id",
+      "send_key",
+      "delivery",
+      "task",
+      "result_key",
+    ] as const;
+    for (const clash of clashes) {
       it(`writes nothing at all when another caller was faster: ${clash}`, async () => {
         await using store = await open();
         const existing = aNewMessage();
-        const existingTask = aNewTask({ messageId: existing.id });
+        const existingTask = aNewTask({ messageId: existing.id, resultKey: "结果" });
         const existingAgent = aNewAgent({ id: "another@host" as typeof ZHIWEI, aliases: ["又名"] });
         await commit(store, {
           agents: [existingAgent],
@@ -99,6 +108,7 @@ export function describeCommit(open: OpenStore): void {
           send_key: { sendKeys: [sendKeyOf(existing, "taken")] },
           delivery: { deliveries: [stale] },
           task: { tasks: [{ ...existingTask, version: 7 }] },
+          result_key: { tasks: [aNewTask({ resultKey: "结果" })] },
         };
         const { changes, id } = aWideChange(bad[clash]);
         assert.equal(await clashOf(store, changes), clash);

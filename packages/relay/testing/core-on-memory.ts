@@ -18,8 +18,7 @@ import { type CoreSettings, createCore, type RelayCore } from "../src/core/relay
 import type { RelayStore } from "../src/core/ports/relay-store.ts";
 import { openSqliteHandles } from "../src/stores/sqlite/sqlite-relay-store.ts";
 import { GuardedOutbound } from "../src/transports/egress/guarded-outbound.ts";
-import type { ExchangeSettings } from "../src/transports/outbound/outbound-exchange.ts";
-import { HttpOutbound } from "../src/transports/outbound/http-outbound.ts";
+import { HttpOutbound, type HttpOutboundSettings } from "../src/transports/outbound/http-outbound.ts";
 import { FakeClock } from "./fake-clock.ts";
 import { MemoryAnchors } from "./memory-anchors.ts";
 
@@ -42,15 +41,19 @@ const SETTINGS: CoreSettings = {
   publicUrl: () => "http://relay.test",
 };
 
-const EXCHANGE: ExchangeSettings = { pushTimeoutMs: 15_000, userAgent: "a2a-relay/test" };
+const OUTBOUND: HttpOutboundSettings = {
+  pushTimeoutMs: 15_000,
+  userAgent: "a2a-relay/test",
+  publicUrl: SETTINGS.publicUrl,
+};
 
 /** An archive that a test can read back. */
 export class MemoryArchive implements Archive {
-  readonly messages: string[] = [];
-  readonly events: string[] = [];
+  readonly messages: object[] = [];
+  readonly events: object[] = [];
 
-  async append(stream: "messages" | "events", lines: readonly string[]): Promise<void> {
-    this[stream].push(...lines);
+  async append(stream: "messages" | "events", values: readonly object[]): Promise<void> {
+    this[stream].push(...values);
   }
 }
 
@@ -112,7 +115,7 @@ export async function coreOnMemory(
   const identity = signingKey(newKeyPair().privateKey);
   const egress = new EgressPolicy(["127.0.0.0/8"]);
   const guarded = opening.use(new GuardedOutbound({ policy: egress }));
-  const outbound = new HttpOutbound(outside ?? guarded, clock, EXCHANGE);
+  const outbound = new HttpOutbound(outside ?? guarded, clock, OUTBOUND);
   const parts = { clock, randomness, identity, archive, anchors, egress, outbound };
   const newCore = (own: { readonly store: RelayStore; readonly anchors?: Anchors }): RelayCore =>
     createCore(

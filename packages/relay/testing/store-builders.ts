@@ -14,6 +14,7 @@ import type {
   QueueFilter,
 } from "../src/core/ports/deliveries.ts";
 import type { MessageRecord, SendKey } from "../src/core/ports/messages.ts";
+import type { StoredJson } from "../src/core/ports/stored-json.ts";
 import type { PushAttempt, PushEndpoint, PushRecord } from "../src/core/ports/pushes.ts";
 import type { CachedResult, TaskRecord } from "../src/core/ports/tasks.ts";
 import { NOON_MS } from "./fake-clock.ts";
@@ -60,7 +61,10 @@ export function aNewAgent(said: Partial<AgentRecord> = {}): AgentRecord {
   };
 }
 
-export function aNewMessage(said: Partial<MessageRecord> = {}): MessageRecord {
+/** What a test says of a message. */
+type SaidMessage = Partial<Omit<MessageRecord, "json"> & { readonly json: string }>;
+
+export function aNewMessage({ json, ...said }: SaidMessage = {}): MessageRecord {
   const id = said.id ?? newId("m");
   return {
     tenant: TENANT,
@@ -71,7 +75,7 @@ export function aNewMessage(said: Partial<MessageRecord> = {}): MessageRecord {
     threadId: `thread-of-${id}`,
     taskId: null,
     acceptedAtMs: NOON_MS,
-    json: JSON.stringify({ id, body: "知微你好" }),
+    json: (json ?? JSON.stringify({ id, body: "知微你好" })) as StoredJson,
     ...said,
   };
 }
@@ -267,7 +271,7 @@ export async function countOpen(store: RelayStore, tenant: string, agentId: Agen
 
 /** The change that a send makes. */
 export function aSend(
-  fields: Partial<MessageRecord> = {},
+  fields: SaidMessage = {},
   delivery: Partial<DeliveryRecord> = {},
 ): Changes & { readonly messages: readonly [MessageRecord] } {
   const message = aNewMessage(fields);
@@ -284,7 +288,7 @@ export function aSend(
 
 export async function send(
   store: RelayStore,
-  fields: Partial<MessageRecord> = {},
+  fields: SaidMessage = {},
   delivery: Partial<DeliveryRecord> = {},
 ): Promise<MessageRecord> {
   const changes = aSend(fields, delivery);

@@ -78,13 +78,18 @@ export class TaskModel {
 
   /** Working on it: status and artifacts. */
   mayWork(task: ModelTask, leaseId: string | undefined): TaskOutcome {
-    const asking = this.work.get(task.messageId);
-    const isRevoked = asking !== undefined && asking.attempts > 0 && asking.leaseId === undefined;
-    if (isRevoked && leaseId !== undefined) return "lease_lost";
+    if (this.isRevoked(task, leaseId)) return "lease_lost";
     if (task.state === "canceled") return "task_canceled";
     if (isTerminal(task.state)) return "task_finished";
     if (this.isOverdue(task)) return "task_finished";
     return this.#holds(task, leaseId);
+  }
+
+  /** An operator ended the last lease, and the caller shows one. */
+  isRevoked(task: ModelTask, leaseId: string | undefined): boolean {
+    const asking = this.work.get(task.messageId);
+    const wasEnded = asking !== undefined && asking.attempts > 0 && asking.leaseId === undefined;
+    return wasEnded && leaseId !== undefined;
   }
 
   report(task: ModelTask, state: TaskState, leaseId: string | undefined): TaskOutcome {

@@ -1,4 +1,5 @@
 import {
+  a2aEndpoints,
   A2aError,
   type A2aOperation,
   type A2aPushConfig,
@@ -7,6 +8,7 @@ import {
   type A2aTaskList,
   type AgentCard,
   type JsonObject,
+  pathOf,
 } from "@a2a-relay/protocol";
 import type { CallOptions } from "../http/http-exchange.ts";
 import type { FilledClientOptions } from "../http/relay-client-options.ts";
@@ -199,7 +201,7 @@ function asPushConfig(result: JsonObject): A2aPushConfig {
 /** A client for an agent of a relay. It needs no card: the address and the version are fixed. */
 export function createAgentClient(relay: FilledClientOptions, agentId: string): A2AClient {
   const { apiKey, fetch, retries, retryDelayMs, retryDelayMsMax } = relay;
-  const url = `${relay.url}/agents/${encodeURIComponent(agentId)}/a2a`;
+  const url = relay.url + pathOf(a2aEndpoints.a2a.agent, { agent_id: agentId });
   const supportedInterfaces = [{ url, protocolBinding: "JSONRPC", protocolVersion: "1.0" }];
   const card = { name: agentId, supportedInterfaces, capabilities: { streaming: true } };
   return new A2AClient({ card, apiKey, fetch, retries, retryDelayMs, retryDelayMsMax });

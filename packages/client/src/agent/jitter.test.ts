@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it, mock } from "node:test";
-import { RelayError } from "@a2a-relay/protocol";
+import { operations, RelayError } from "@a2a-relay/protocol";
 import { AGENT, openChannel, page, take } from "../../testing/open-channel.ts";
 import { WireServer } from "../../testing/wire-server.ts";
 import { WireSocket } from "../../testing/wire-socket.ts";
@@ -48,7 +48,7 @@ async function reopenStream(random: Random): Promise<void> {
   );
   const exchange = new HttpExchange(fillClientOptions({ url: server.url }));
   const parts = { exchange, delays: { firstMs: CEILING_MS, maxMs: CEILING_MS }, random };
-  const stream = new ResumedStream({ path: ["events"], query: {}, since: undefined }, parts, {});
+  const stream = new ResumedStream({ operation: operations.journal.events, since: undefined }, parts, {});
   assert.equal((await stream.next())?.id, "10");
   stream.close();
 }

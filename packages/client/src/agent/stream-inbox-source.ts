@@ -1,4 +1,4 @@
-import { type LeaseRequest, type LeaseResponse, RelayError } from "@a2a-relay/protocol";
+import { type LeaseRequest, type LeaseResponse, operations, RelayError } from "@a2a-relay/protocol";
 import type { RelayClient } from "../client/relay-client.ts";
 import { onAbort } from "../http/abort.ts";
 import { Failure } from "../http/http-answer.ts";
@@ -28,7 +28,12 @@ export class StreamInboxSource implements InboxSource {
 
   private constructor(parts: StreamInboxSourceParts) {
     this.#parts = parts;
-    const call = { path: ["mailbox", parts.agentId, "stream"], query: { notice: true }, since: undefined };
+    const call = {
+      operation: operations.mailboxes.stream,
+      params: { agent_id: parts.agentId },
+      query: { notice: true },
+      since: undefined,
+    };
     const { signal } = this.#closing;
     this.#stream = new ResumedStream(call, parts, { signal, onAway: (error) => this.#fail(error) });
   }

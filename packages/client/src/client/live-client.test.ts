@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { HEARTBEAT_HEADER } from "@a2a-relay/protocol";
+import { HEARTBEAT_HEADER, operations } from "@a2a-relay/protocol";
 import { type StreamEnd, type WireAnswer, type WireRequest, WireServer } from "../../testing/wire-server.ts";
 import { HttpExchange } from "../http/http-exchange.ts";
 import type { StreamedItem } from "./live-client.ts";
@@ -175,7 +175,9 @@ describe("a stream of the journal", () => {
   it("that begins with the latest event begins at that end, also when it breaks before the first one", async () => {
     let head = 3;
     await using server = await WireServer.start((request) => {
-      if (request.query.get("since") === "latest") return { json: { events: [], cursor: String(head * 10) } };
+      if (request.query.get("since") === "latest") {
+        return { json: { events: [], cursor: String(head * 10), has_more: false } };
+      }
       if (server.requests.length > 2) {
         return { stream: (write) => (write(eventText(after(request) + 1, "event")), "silence") };
       }
@@ -228,7 +230,12 @@ describe("a stream that is opened again", () => {
       random: () => 1,
       ...more,
     };
-    return new ResumedStream({ path: ["mailbox", AGENT, "stream"], query: {}, since: undefined }, parts, {});
+    const call = {
+      operation: operations.mailboxes.stream,
+      params: { agent_id: AGENT },
+      since: undefined,
+    };
+    return new ResumedStream(call, parts, {});
   };
 
   it("counts as dead without a byte for the idle time, and heartbeats are bytes", async () => {

@@ -5,6 +5,7 @@ import {
   type MailboxItem,
   type MailboxNotice,
   type MailboxStreamQuery,
+  operations,
   type PushEndpointView,
   type PushQuery,
   type PushReplayed,
@@ -88,7 +89,8 @@ export class LiveClient {
     options: FollowOptions = {},
   ): AsyncIterable<StreamedItem | StreamedNotice> {
     const { since, ...rest } = query;
-    const call = { path: ["mailbox", agentId, "stream"], query: rest, since };
+    const operation = operations.mailboxes.stream;
+    const call = { operation, params: { agent_id: agentId }, query: rest, since };
     if (query.notice === true) {
       const notices = this.#follow<MailboxNotice>(call, "notice", options);
       for await (const [notice, cursor] of notices) yield { notice, cursor };
@@ -129,7 +131,7 @@ export class LiveClient {
   ): AsyncIterable<StreamedEvent> {
     const { since, ...rest } = query;
     const from = since === "latest" ? await this.#latestCursor(options) : since;
-    const call = { path: ["events"], query: rest, since: from };
+    const call = { operation: operations.journal.events, query: rest, since: from };
     for await (const [event, cursor] of this.#follow<EventView>(call, "event", options))
       yield { event, cursor };
   }
@@ -140,7 +142,7 @@ export class LiveClient {
     query: TaskEventsQuery = {},
     options: FollowOptions = {},
   ): AsyncIterable<StreamedTaskEvent> {
-    const call = { path: ["tasks", taskId, "events"], query: {}, since: query.since };
+    const call = { operation: operations.tasks.events, params: { id: taskId }, since: query.since };
     for await (const [event, cursor] of this.#follow<TaskEventView>(call, "event", options))
       yield { event, cursor };
   }
@@ -155,8 +157,7 @@ export class LiveClient {
 
   /** The agent's push endpoint, its state, and the latest pushes. */
   push(id: string, query: PushQuery = {}, options: CallOptions = {}): Promise<PushEndpointView> {
-    const call = { method: "GET", path: ["agents", id, "push"], query, repeat: "always" } as const;
-    return this.#exchange.json(call, "pushes", options);
+    return this.#exchange.call(operations.push.get, { params: { id }, query }, options);
   }
 
   /** Makes a new secret for pushes; only this answer contains it. Not repeated after a lost reply. */
@@ -165,16 +166,12 @@ export class LiveClient {
     request: PushRotateRequest = {},
     options: CallOptions = {},
   ): Promise<PushRotated> {
-    const path = ["agents", id, "push", "rotate"];
-    const call = { method: "POST", path, body: request, repeat: "if_not_done" } as const;
-    return this.#exchange.json(call, "push_secret", options);
+    return this.#exchange.call(operations.push.rotate, { params: { id }, body: request }, options);
   }
 
   /** Pushes open messages again. Not repeated after a lost reply: it would push them once more. */
   replayPushes(id: string, request: PushReplayRequest, options: CallOptions = {}): Promise<PushReplayed> {
-    const path = ["agents", id, "push", "replay"];
-    const call = { method: "POST", path, body: request, repeat: "if_not_done" } as const;
-    return this.#exchange.json(call, "replayed", options);
+    return this.#exchange.call(operations.push.replay, { params: { id }, body: request }, options);
   }
 
   #socketParts(agentId: string): SocketChannelParts {
@@ -187,8 +184,8 @@ export class LiveClient {
     onAway = () => {},
   }: FollowOptions): Promise<string> {
     const query = { since: "latest", limit: 1 };
-    const call = { method: "GET", path: ["events"], query, repeat: "never" } as const;
-    const ask = (): Promise<EventsResponse> => this.#exchange.json(call, "cursor", { signal });
+    const ask = (): Promise<EventsResponse> =>
+      this.#exchange.call(operations.journal.events, { query, repeat: "never" }, { signal });
     return (await untilReached(ask, { signal, delays: this.#delays, onAway })).cursor;
   }
 

@@ -1,39 +1,15 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { ANY_ANSWER } from "../../testing/any-answer.ts";
 import { type WireRequest, WireServer } from "../../testing/wire-server.ts";
 import { RelayClient } from "./relay-client.ts";
 
-/** An answer with the members that all routes need. */
 const ANYTHING = {
-  status: "ok",
-  agent: {},
-  agent_id: "a",
-  agents: [],
+  ...ANY_ANSWER,
   name: "card",
-  removed: "a",
-  receipt: {},
-  message: {},
-  messages: [],
-  results: [],
   delivery: { state: "dead" },
-  tasks: [],
   task: { id: "t" },
   tree: { task: {}, children: [] },
-  threads: [],
-  events: [],
-  entries: [],
-  action: "requeued",
-  requeued: [],
-  key: "key_1.x",
-  key_id: "key_1",
-  keys: [],
-  tenant: "t",
-  tenants: [],
-  ok: true,
-  openapi: "3.1.0",
-  pushes: [],
-  push_secret: "whsec_x",
-  replayed: 1,
 };
 
 const SIGNED = {

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { RelayError } from "@a2a-relay/protocol";
+import { ANY_ANSWER } from "../../testing/any-answer.ts";
 import { type WireAnswer, type WireRequest, WireServer } from "../../testing/wire-server.ts";
 import { RelayClient } from "./relay-client.ts";
 import type { TaskQueueClient } from "./task-queue-client.ts";
@@ -13,19 +14,7 @@ const REPAIR = {
   command: { action: "requeue", duplicate_risk: "idempotent" },
 } as const;
 
-/** An answer with the members that all routes need. */
-const ANYTHING = {
-  task_id: "t1",
-  task: null,
-  tasks: [],
-  result: null,
-  results: [],
-  outcome: {},
-  report: {},
-  dropped: 0,
-};
-
-async function setup(respond: () => WireAnswer = () => ({ json: ANYTHING })) {
+async function setup(respond: () => WireAnswer = () => ({ json: ANY_ANSWER })) {
   const server = await WireServer.start(respond);
   const { taskQueue } = new RelayClient({ url: server.url, retries: 2, retryDelayMs: 1 });
   return { server, taskQueue };
@@ -99,8 +88,8 @@ describe("TaskQueueClient", () => {
   };
   for (const [name, [act, isRepeated]] of Object.entries(afterLostReply)) {
     it(`${name} ${isRepeated ? "again" : "once"} when the reply got lost`, async () => {
-      const answers: WireAnswer[] = ["reset_midway", { json: ANYTHING }];
-      const { server, taskQueue } = await setup(() => answers.shift() ?? { json: ANYTHING });
+      const answers: WireAnswer[] = ["reset_midway", { json: ANY_ANSWER }];
+      const { server, taskQueue } = await setup(() => answers.shift() ?? { json: ANY_ANSWER });
       await using _ = server;
       if (isRepeated) await act(taskQueue);
       else await assert.rejects(act(taskQueue), { code: "unavailable" });

@@ -1,11 +1,12 @@
-import { isRelayErrorCode, quote, RelayError, type RelayErrorCode } from "@a2a-relay/protocol";
+import {
+  isRelayErrorCode,
+  type Operation,
+  quote,
+  RelayError,
+  type RelayErrorCode,
+  type Repeat,
+} from "@a2a-relay/protocol";
 import { parseRetryAfterMs } from "./retry.ts";
-
-/**
- * When a failed attempt may be repeated: `always` for calls that may safely happen twice, `if_not_done` for calls that
- * may not, `never` for questions about the current moment.
- */
-export type Repeat = "always" | "if_not_done" | "never";
 
 /**
  * Why an attempt failed, and whether the relay acted on it:
@@ -25,10 +26,8 @@ export class Failure {
   }
 
   allows(repeat: Repeat): boolean {
-    return (
-      (repeat === "always" && this.outcome !== "refused") ||
-      (repeat === "if_not_done" && this.outcome === "not_done")
-    );
+    if (repeat === "never") return false;
+    return this.outcome === "not_done" || (this.outcome === "unknown" && repeat !== "if_not_done");
   }
 }
 
@@ -39,16 +38,18 @@ export interface HttpAnswer {
   readonly text: string;
 }
 
-/** The JSON object of an answer, which must have the member, or a Failure. */
-export function readJson(answer: HttpAnswer, member: string): Readonly<Record<string, unknown>> | Failure {
+/** The body as the operation describes it, or a Failure. */
+export function readBody(answer: HttpAnswer, { answers }: Operation): unknown {
   if (!isSuccess(answer)) return readFailure(answer);
+  const { schema, mediaType } = answers[answer.status] ?? Object.values(answers)[0] ?? {};
+  if (mediaType !== undefined) return answer.text;
   const body = parseObject(answer.text);
-  if (body !== undefined && Object.hasOwn(body, member)) return body;
-  return new Failure(foreignAnswer(answer, `without the expected ${quote(member)}`), "refused");
-}
-
-export function readText(answer: HttpAnswer): string | Failure {
-  return isSuccess(answer) ? answer.text : readFailure(answer);
+  const { required = [] } = (schema ?? {}) as { readonly required?: readonly string[] };
+  const missing = required.find((member) => body === undefined || !Object.hasOwn(body, member));
+  if (body !== undefined && missing === undefined) return body;
+  const lack =
+    missing === undefined ? "instead of the relay's JSON" : `without the expected ${quote(missing)}`;
+  return new Failure(foreignAnswer(answer, lack), "refused");
 }
 
 /** Why there is no stream. Errors of the relay (5xx) may be repeated, errors of the caller may not. */

@@ -1,14 +1,17 @@
-import { HEARTBEAT_HEADER, quote, RelayError } from "@a2a-relay/protocol";
-import { onAbort, pause } from "./abort.ts";
 import {
-  Failure,
-  type HttpAnswer,
-  readJson,
-  readStreamFailure,
-  readText,
+  type AnswerOf,
+  HEARTBEAT_HEADER,
+  type Operation,
+  operations,
+  pathOf,
+  quote,
+  RelayError,
   type Repeat,
-  TransportBlocked,
-} from "./http-answer.ts";
+  repeatOf,
+  type RequestOf,
+} from "@a2a-relay/protocol";
+import { onAbort, pause } from "./abort.ts";
+import { Failure, type HttpAnswer, readBody, readStreamFailure, TransportBlocked } from "./http-answer.ts";
 import type { FilledClientOptions } from "./relay-client-options.ts";
 import { retryDelayMs } from "./retry.ts";
 
@@ -17,24 +20,22 @@ export interface CallOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** The segments of a path before encoding: an id may hold any character. */
-export type Path = readonly string[];
-
-/** One request, with all its attempts. */
-export interface Call {
-  readonly method: "GET" | "POST" | "DELETE";
-  readonly path: Path;
+/** What a request puts into the address of its operation. */
+export interface AddressParts {
+  /** Before encoding: an id may hold any character. */
+  readonly params?: Readonly<Record<string, string>> | undefined;
   readonly query?: object | undefined;
+}
+
+interface Call extends AddressParts {
   readonly body?: object | undefined;
-  readonly repeat: Repeat;
-  /** How long the relay may wait before it answers. */
-  readonly waitMs?: number | undefined;
-  /** The request is signed, so the client does not send its key. */
-  readonly isAnonymous?: boolean | undefined;
+  /** Instead of the operation's own. */
+  readonly repeat?: Repeat | undefined;
 }
 
 /** One attempt to open a stream. */
-export interface StreamCall extends Pick<Call, "path" | "query"> {
+export interface StreamCall extends AddressParts {
+  readonly operation: Operation;
   /** How long the first byte may take. */
   readonly limitMs: number;
 }
@@ -47,53 +48,59 @@ export class HttpExchange {
     this.#options = options;
   }
 
-  /** `member` is one that the relay's answer has; it detects a server that is no relay. */
-  async json<T>(call: Call, member: string, options: CallOptions): Promise<T> {
-    // The client trusts the relay's answers to have the declared shape.
-    return (await this.#exchange(call, options, (answer) => readJson(answer, member))) as T;
+  /** The relay's address without a slash at the end. */
+  get url(): string {
+    return this.#options.url;
   }
 
-  text(call: Call, options: CallOptions): Promise<string> {
-    return this.#exchange(call, options, readText);
+  /** One request of the table, with all its attempts. */
+  async call<Entry extends Operation>(
+    operation: Entry,
+    request: RequestOf<Entry> & Pick<Call, "repeat">,
+    options: CallOptions,
+  ): Promise<AnswerOf<Entry>> {
+    // The client trusts the relay's answers to have the declared shape.
+    return (await this.#exchange(operation, request, options)) as AnswerOf<Entry>;
   }
 
   /** Undefined when the relay says that the stream has ended for good. */
   async stream(call: StreamCall, options: CallOptions): Promise<StreamAnswer | Failure | undefined> {
-    const { limitMs } = call;
-    const headers = { ...this.#headers(), accept: EVENT_STREAM };
-    return this.#try({ method: "GET", url: this.urlOf(call), headers, limitMs }, options, readStream);
+    const { operation, limitMs } = call;
+    const headers = { ...this.#headers(operation), accept: EVENT_STREAM };
+    return this.#try(
+      { method: "GET", url: this.urlOf(operation, call), headers, limitMs },
+      options,
+      readStream,
+    );
   }
 
-  urlOf({ path, query }: Pick<Call, "path" | "query">): string {
-    return this.#options.url + encodePath(path) + queryString(query);
+  urlOf(operation: Operation, { params = {}, query }: AddressParts): string {
+    return this.#options.url + pathOf(operation, params, encodeSegment) + queryString(query);
   }
 
-  async #exchange<T>(
-    call: Call,
-    options: CallOptions,
-    read: (answer: HttpAnswer) => T | Failure,
-  ): Promise<T> {
+  async #exchange(operation: Operation, call: Call, options: CallOptions): Promise<unknown> {
     const body = call.body === undefined ? undefined : toJson(call.body);
     const sent = {
-      method: call.method,
-      url: this.urlOf(call),
-      headers: this.#headers(call, body),
+      method: operation.method,
+      url: this.urlOf(operation, call),
+      headers: this.#headers(operation, body),
       body,
-      limitMs: this.#options.timeoutMs + (call.waitMs ?? 0),
+      limitMs: this.#options.timeoutMs + waitMsOf(operation, call),
     };
+    const repeat = call.repeat ?? repeatOf(operation, call.body);
     for (let attempt = 1; ; attempt += 1) {
       const answer = await this.#try(sent, options, readAnswer);
-      const result = answer instanceof Failure ? answer : read(answer);
+      const result = answer instanceof Failure ? answer : readBody(answer, operation);
       if (!(result instanceof Failure)) return result;
-      const delayMs = this.#delayAfter(attempt, call, result);
+      const delayMs = this.#delayAfter(attempt, repeat, result);
       if (delayMs === undefined) throw result.error;
       await pause(delayMs, options);
     }
   }
 
-  #delayAfter(attempt: number, call: Call, failure: Failure): number | undefined {
+  #delayAfter(attempt: number, repeat: Repeat, failure: Failure): number | undefined {
     const { retries, retryDelayMs: firstMs, retryDelayMsMax: maxMs } = this.#options;
-    if (!failure.allows(call.repeat) || attempt > retries) return undefined;
+    if (!failure.allows(repeat) || attempt > retries) return undefined;
     if (failure.retryAfterMs > maxMs) return undefined;
     return failure.retryAfterMs + retryDelayMs(attempt, { firstMs, maxMs });
   }
@@ -133,18 +140,18 @@ export class HttpExchange {
     }
   }
 
-  #headers(call: Pick<Call, "isAnonymous"> = {}, body?: string): Record<string, string> {
+  #headers({ isSigned = false }: Operation, body?: string): Record<string, string> {
     const { apiKey } = this.#options;
     return {
       accept: "application/json",
       ...(body === undefined ? {} : { "content-type": "application/json" }),
-      ...(apiKey === undefined || call.isAnonymous === true ? {} : { authorization: `Bearer ${apiKey}` }),
+      ...(apiKey === undefined || isSigned ? {} : { authorization: `Bearer ${apiKey}` }),
     };
   }
 }
 
 interface SentRequest {
-  readonly method: Call["method"];
+  readonly method: Operation["method"];
   readonly url: string;
   readonly headers: Record<string, string>;
   readonly body?: string | undefined;
@@ -176,8 +183,10 @@ async function readStream(response: Response, url: string): Promise<StreamAnswer
   return readStreamFailure(await readAnswer(response, url));
 }
 
-function encodePath(path: Path): string {
-  return path.map((segment) => `/${encodeSegment(segment)}`).join("");
+/** How long the relay may wait before it answers. */
+function waitMsOf({ waits = false, durationMsMax = 0 }: Operation, { query, body }: Call): number {
+  const { wait_ms: waitMs = 0 }: { readonly wait_ms?: number } = { ...query, ...body };
+  return waits ? waitMs : durationMsMax;
 }
 
 function encodeSegment(segment: string): string {
@@ -258,15 +267,15 @@ export async function whyBlocked(
   what: string,
   options: { readonly signal: AbortSignal },
 ): Promise<RelayError> {
+  const params = { agent_id: agentId };
   const query = { peek: true, limit: 1 };
-  const call = { method: "GET", path: ["mailbox", agentId], query, repeat: "never" } as const;
   try {
-    await exchange.json(call, "messages", options);
+    await exchange.call(operations.mailboxes.read, { params, query, repeat: "never" }, options);
   } catch (reason) {
     options.signal.throwIfAborted();
     return RelayError.from(reason);
   }
   return new TransportBlocked(
-    `the relay at ${exchange.urlOf({ path: [] })} answers, but ${what}; is there a proxy in between?`,
+    `the relay at ${exchange.url} answers, but ${what}; is there a proxy in between?`,
   );
 }

@@ -1,7 +1,7 @@
-import { RelayError } from "@a2a-relay/protocol";
+import { type Operation, RelayError } from "@a2a-relay/protocol";
 import { pause } from "../http/abort.ts";
 import { Failure, TransportBlocked } from "../http/http-answer.ts";
-import { type CallOptions, type HttpExchange, LateAnswer, type Path } from "../http/http-exchange.ts";
+import { type AddressParts, type CallOptions, type HttpExchange, LateAnswer } from "../http/http-exchange.ts";
 import { retryDelayMs, type RetryDelays } from "../http/retry.ts";
 import type { ServerSentEvent } from "../http/sse-parser.ts";
 import { IDLE_MS, SseReader } from "../http/sse-reader.ts";
@@ -11,9 +11,8 @@ export interface FollowOptions extends CallOptions {
   readonly onAway?: ((error: RelayError) => void) | undefined;
 }
 
-export interface FollowedCall {
-  readonly path: Path;
-  readonly query: object;
+export interface FollowedCall extends AddressParts {
+  readonly operation: Operation;
   /** The cursor after which to begin. */
   readonly since: string | undefined;
 }
@@ -75,14 +74,15 @@ export class ResumedStream {
   async open(): Promise<boolean | Failure> {
     if (this.#reader !== undefined) return true;
     const { exchange, firstByteMs = FIRST_BYTE_MS, idleMs = IDLE_MS } = this.#parts;
-    const { path, query } = this.#call;
+    const { operation, params, query } = this.#call;
     const { signal } = this.#options;
-    const call = { path, query: { ...query, since: this.#cursor }, limitMs: firstByteMs };
+    const url = exchange.urlOf(operation, { params });
+    const call = { operation, params, query: { ...query, since: this.#cursor }, limitMs: firstByteMs };
     const answer = await exchange.stream(call, { signal });
     if (answer === undefined) return false;
     if (answer instanceof Failure) {
       const isLate = answer.error instanceof LateAnswer;
-      return isLate ? this.#blocked(exchange.urlOf({ path }), firstByteMs) : answer;
+      return isLate ? this.#blocked(url, firstByteMs) : answer;
     }
     const { body, heartbeatMs = 0 } = answer;
     const reader = new SseReader(body, {
@@ -91,7 +91,7 @@ export class ResumedStream {
     });
     const beginning = await reader.beginsWithin(firstByteMs);
     if (beginning === "ended") return ENDED;
-    if (beginning === "silent") return this.#blocked(exchange.urlOf({ path }), firstByteMs);
+    if (beginning === "silent") return this.#blocked(url, firstByteMs);
     this.#reader = reader;
     this.#openedAtMs = performance.now();
     this.#hasFlowed = true;

@@ -85,7 +85,7 @@ describe("a socket", () => {
     await using wire = await WireSocket.start({
       onAsk: (ask) => {
         if (wire.asked.length < 3) ask.socket.say({ type: "answer", id: ask.id, error });
-        else answer(ask, { messages: [] });
+        else answer(ask, { messages: [], cursor: "0" });
       },
     });
     const channel = await openChannel(wire);
@@ -113,7 +113,8 @@ describe("a socket that breaks", () => {
 
   it("rejects a lease, because the relay may have leased without an answer, and goes on", async () => {
     await using wire = await WireSocket.start({
-      onAsk: (ask) => (wire.asked.length === 1 ? ask.socket.reset() : answer(ask, { messages: [] })),
+      onAsk: (ask) =>
+        wire.asked.length === 1 ? ask.socket.reset() : answer(ask, { messages: [], cursor: "0" }),
     });
     const channel = await openChannel(wire, { quiet: true });
     await assert.rejects(channel.lease({ wait_ms: 60_000 }), {
@@ -202,7 +203,10 @@ describe("a socket that breaks", () => {
       onAsk: (ask) => answer(ask, { acknowledged: 7, results: [] }),
       onHttp: () => ({
         status,
-        json: status === 200 ? { messages: [] } : { error: { code: "unknown_agent", message: "who?" } },
+        json:
+          status === 200
+            ? { messages: [], cursor: "0" }
+            : { error: { code: "unknown_agent", message: "who?" } },
       }),
     });
     const onAway = ({ message }: Error): void => {
@@ -225,7 +229,7 @@ describe("a socket that breaks", () => {
 
 describe("opening a socket", () => {
   it("rejects with what a plain request is told: that only the socket is blocked, a wrong key, no relay", async () => {
-    let json: unknown = { messages: [] };
+    let json: unknown = { messages: [], cursor: "0" };
     await using wire = await WireSocket.start({
       refuse: () => 426,
       onHttp: () => ({ status: "error" in (json as object) ? 401 : 200, json }),

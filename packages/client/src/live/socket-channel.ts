@@ -1,25 +1,30 @@
-import type {
-  AckRequest,
-  AckResponse,
-  BatchRequest,
-  BatchResponse,
-  DeliveryView,
-  FailRequest,
-  LeaseRequest,
-  LeaseResponse,
-  MailboxSocketQuery,
-  MessageInput,
-  RelayError,
-  ReleaseRequest,
-  ReleaseResponse,
-  RenewRequest,
-  RenewResponse,
-  SendResponse,
-  SocketFrame,
-  SocketVerb,
+import {
+  type AckRequest,
+  type AckResponse,
+  type AnswerOf,
+  type BatchRequest,
+  type BatchResponse,
+  type DeliveryView,
+  type FailRequest,
+  type LeaseRequest,
+  type LeaseResponse,
+  type MailboxSocketQuery,
+  type MessageInput,
+  operations,
+  type RelayError,
+  type ReleaseRequest,
+  type ReleaseResponse,
+  type RenewRequest,
+  type RenewResponse,
+  repeatOf,
+  type SendResponse,
+  type SocketFrame,
+  socketOperations,
+  type SocketOperations,
+  type SocketVerb,
 } from "@a2a-relay/protocol";
 import { onAbort, pause } from "../http/abort.ts";
-import { Failure, type Repeat, TransportBlocked } from "../http/http-answer.ts";
+import { Failure, TransportBlocked } from "../http/http-answer.ts";
 import { type CallOptions, type HttpExchange, whyBlocked } from "../http/http-exchange.ts";
 import { withIdempotencyKey } from "../http/idempotency.ts";
 import type { FilledClientOptions } from "../http/relay-client-options.ts";
@@ -129,7 +134,7 @@ export class SocketChannel {
 
   /** Messages that are leased after the caller has aborted the signal are released. */
   lease(request: LeaseRequest = {}, options: CallOptions = {}): Promise<LeaseResponse> {
-    return this.#ask("lease", request, options, { repeat: "if_not_done", waitMs: request.wait_ms });
+    return this.#ask("lease", request, options, request.wait_ms);
   }
 
   renew(request: RenewRequest, options: CallOptions = {}): Promise<RenewResponse> {
@@ -145,7 +150,7 @@ export class SocketChannel {
   }
 
   async fail(request: FailRequest, options: CallOptions = {}): Promise<DeliveryView> {
-    return (await this.#ask<{ readonly delivery: DeliveryView }>("fail", request, options)).delivery;
+    return (await this.#ask("fail", request, options)).delivery;
   }
 
   /** Open requests reject. */
@@ -153,20 +158,21 @@ export class SocketChannel {
     await Promise.all([this.#socket.close(), this.#mailboxSocket?.close()]);
   }
 
-  async #ask<T>(
-    verb: SocketVerb,
+  async #ask<Verb extends SocketVerb>(
+    verb: Verb,
     input: object,
     { signal }: CallOptions,
-    how: { readonly repeat: Repeat; readonly waitMs?: number | undefined } = { repeat: "always" },
-  ): Promise<T> {
+    waitMs = 0,
+  ): Promise<AnswerOf<SocketOperations[Verb]>> {
     const { timeoutMs, retries } = this.#parts.options;
-    const limitMs = timeoutMs + (how.waitMs ?? 0);
+    const repeat = repeatOf(socketOperations[verb], input);
+    const limitMs = timeoutMs + waitMs;
     for (let attempt = 1; ; attempt += 1) {
       const connection = await this.#socket.connected({ signal, limitMs: timeoutMs });
       const result = await this.#requests.ask(connection, { verb, input, limitMs, signal });
       // The client trusts the relay's answers to have the declared shape.
-      if (!(result instanceof Failure)) return result as T;
-      if (!result.allows(how.repeat) || attempt > retries) throw result.error;
+      if (!(result instanceof Failure)) return result as AnswerOf<SocketOperations[Verb]>;
+      if (!result.allows(repeat) || attempt > retries) throw result.error;
       await pause(retryDelayMs(attempt, this.#delays, this.#random), { signal });
     }
   }
@@ -245,8 +251,8 @@ export class SocketChannel {
         "there is no WebSocket here; give one as `webSocket`, such as that of the ws package",
       );
     }
-    const path = ["mailbox", agentId, "ws"];
-    return { WebSocket, apiKey, url: exchange.urlOf({ path, query }) };
+    const url = exchange.urlOf(operations.mailboxes.socket, { params: { agent_id: agentId }, query });
+    return { WebSocket, apiKey, url };
   }
 }
 

@@ -1,3 +1,6 @@
+import { type Static, Type } from "typebox";
+import { type Frozen, membersSchema } from "./schema.ts";
+
 /** Every code that can cross a boundary. `docs/reference/errors.md` lists the same ones; a test compares them. */
 export const RELAY_ERROR_CODES = [
   "invalid_argument",
@@ -55,14 +58,16 @@ export function isRelayErrorCode(value: unknown): value is RelayErrorCode {
   return (RELAY_ERROR_CODES as readonly unknown[]).includes(value);
 }
 
+/** The members that an error has on every native wire. */
+export const errorMembers = {
+  code: Type.Enum(RELAY_ERROR_CODES),
+  message: Type.String({ description: "What was wrong, with which value, and what to do." }),
+  details: Type.Optional(membersSchema),
+};
+
 /** The native wire's error body: `{"error":{code,message,details?}}`. */
-export interface ErrorBody {
-  readonly error: {
-    readonly code: RelayErrorCode;
-    readonly message: string;
-    readonly details?: RelayErrorDetails;
-  };
-}
+export const ErrorBodySchema = Type.Object({ error: Type.Object(errorMembers) }, { title: "Error" });
+export type ErrorBody = Frozen<Static<typeof ErrorBodySchema>>;
 
 export function toErrorBody({ code, message, details }: RelayError): ErrorBody {
   return { error: { code, message, ...(details === undefined ? {} : { details }) } };

@@ -1,6 +1,7 @@
 import { type Static, Type } from "typebox";
 import { LIMITS } from "../base/limits.ts";
-import { PUSH_MODES, type PushMode } from "./push.ts";
+import { type Frozen, instantSchema, openObject } from "../base/schema.ts";
+import { PUSH_MODES } from "./push.ts";
 
 const name = Type.String({ minLength: 1, maxLength: LIMITS.idCharsMax });
 
@@ -19,6 +20,9 @@ export type AgentCard = Readonly<Record<string, unknown>>;
 export const AgentCardSchema = Type.Unsafe<AgentCard>(
   Type.Object({}, { additionalProperties: true, title: "AgentCard" }),
 );
+
+/** A card as the relay serves it to callers. */
+export const ServedCardSchema = openObject({ name: Type.String() }, "ServedCard");
 
 /**
  * Proves that the caller holds the private key: an Ed25519 signature over the lines
@@ -108,24 +112,26 @@ export const PRESENCES = ["online", "offline", "unknown"] as const;
 export type Presence = (typeof PRESENCES)[number];
 
 /** An agent in answers of the API. */
-export interface AgentView {
-  readonly agent_id: string;
-  readonly display_name: string;
-  readonly slug: string;
-  readonly aliases: readonly string[];
-  readonly skills: readonly Skill[];
-  readonly representative_queries: readonly string[];
-  /** For the agent itself and for operators. */
-  readonly callback_url?: string;
-  /** How messages are pushed there; absent when they are not. */
-  readonly push?: PushMode;
-  readonly ttl_ms?: number;
-  readonly presence: Presence;
-  /** The agent's Ed25519 public key in base58. */
-  readonly pubkey_b58?: string;
-  /** The relay holds the private key. */
-  readonly custodial?: boolean;
-  readonly registered_at: string;
-  readonly last_seen_at?: string;
-  readonly agent_card: AgentCard;
-}
+export const AgentViewSchema = Type.Object(
+  {
+    agent_id: Type.String(),
+    display_name: Type.String(),
+    slug: Type.String(),
+    aliases: Type.Array(Type.String()),
+    skills: Type.Array(SkillSchema),
+    representative_queries: Type.Array(Type.String()),
+    callback_url: Type.Optional(Type.String({ description: "For the agent itself and for operators." })),
+    push: Type.Optional(
+      Type.Enum(PUSH_MODES, { description: "How messages are pushed there; absent when they are not." }),
+    ),
+    ttl_ms: Type.Optional(Type.Integer()),
+    presence: Type.Enum(PRESENCES),
+    pubkey_b58: Type.Optional(Type.String({ description: "The agent's Ed25519 public key in base58." })),
+    custodial: Type.Optional(Type.Boolean({ description: "The relay holds the private key." })),
+    registered_at: instantSchema,
+    last_seen_at: Type.Optional(instantSchema),
+    agent_card: AgentCardSchema,
+  },
+  { title: "Agent" },
+);
+export type AgentView = Frozen<Static<typeof AgentViewSchema>>;

@@ -1,3 +1,6 @@
+import { type Static, Type } from "typebox";
+import { type Frozen, instantSchema } from "../base/schema.ts";
+
 /** Open deliveries are held, available or leased; settled deliveries never open again. */
 export const OPEN_DELIVERY_STATES = ["held", "available", "leased"] as const;
 export const SETTLED_DELIVERY_STATES = ["acknowledged", "expired", "withdrawn", "dead"] as const;
@@ -12,13 +15,17 @@ export function isSettled(state: DeliveryState): state is SettledDeliveryState {
 export const DUPLICATE_RISKS = ["idempotent", "operator_accepted"] as const;
 export type DuplicateRisk = (typeof DUPLICATE_RISKS)[number];
 
-export interface LeaseView {
-  readonly id: string;
-  readonly attempt: number;
-  readonly worker?: string;
-  readonly leased_at: string;
-  readonly expires_at?: string;
-}
+export const LeaseViewSchema = Type.Object(
+  {
+    id: Type.String(),
+    attempt: Type.Integer(),
+    worker: Type.Optional(Type.String()),
+    leased_at: instantSchema,
+    expires_at: Type.Optional(instantSchema),
+  },
+  { title: "Lease" },
+);
+export type LeaseView = Frozen<Static<typeof LeaseViewSchema>>;
 
 /** The steps of a message, in the order in which they usually happen. */
 export const RECEIPT_STAGES = [
@@ -46,31 +53,43 @@ export const RECEIPT_STAGES = [
 ] as const;
 export type ReceiptStage = (typeof RECEIPT_STAGES)[number];
 
-export interface ReceiptStep {
-  readonly stage: ReceiptStage;
-  readonly at: string;
-  readonly by: string;
-  readonly reason?: string;
-  readonly attempt?: number;
-}
+export const ReceiptStepSchema = Type.Object(
+  {
+    stage: Type.Enum(RECEIPT_STAGES),
+    at: instantSchema,
+    by: Type.String(),
+    reason: Type.Optional(Type.String()),
+    attempt: Type.Optional(Type.Integer()),
+  },
+  { title: "ReceiptStep" },
+);
+export type ReceiptStep = Frozen<Static<typeof ReceiptStepSchema>>;
 
 /** The answer to a send. */
-export interface Receipt {
-  readonly message_id: string;
-  readonly stage: "accepted";
-  readonly recipient: string;
-  readonly thread_id: string;
-  readonly task_id?: string;
-}
+export const ReceiptSchema = Type.Object(
+  {
+    message_id: Type.String(),
+    stage: Type.Literal("accepted"),
+    recipient: Type.String(),
+    thread_id: Type.String(),
+    task_id: Type.Optional(Type.String()),
+  },
+  { title: "Receipt" },
+);
+export type Receipt = Frozen<Static<typeof ReceiptSchema>>;
 
-export interface DeliveryView {
-  readonly message_id: string;
-  readonly recipient: string;
-  readonly state: DeliveryState;
-  readonly attempt: number;
-  readonly delivered_at?: string;
-  readonly expires_at?: string;
-  readonly settled_at?: string;
-  readonly reason?: string;
-  readonly lease?: LeaseView;
-}
+export const DeliveryViewSchema = Type.Object(
+  {
+    message_id: Type.String(),
+    recipient: Type.String(),
+    state: Type.Enum(DELIVERY_STATES),
+    attempt: Type.Integer(),
+    delivered_at: Type.Optional(instantSchema),
+    expires_at: Type.Optional(instantSchema),
+    settled_at: Type.Optional(instantSchema),
+    reason: Type.Optional(Type.String()),
+    lease: Type.Optional(LeaseViewSchema),
+  },
+  { title: "Delivery" },
+);
+export type DeliveryView = Frozen<Static<typeof DeliveryViewSchema>>;

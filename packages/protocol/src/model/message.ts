@@ -1,7 +1,7 @@
 import { type Static, Type } from "typebox";
 import { LIMITS } from "../base/limits.ts";
-import { idSchema, nullable } from "../base/schema.ts";
-import { PartsSchema } from "./part.ts";
+import { type Frozen, idSchema, instantSchema, nullable, openObject } from "../base/schema.ts";
+import { PartSchema, PartsSchema } from "./part.ts";
 import { TASK_STATES } from "./task.ts";
 
 export const MESSAGE_VERSION = "a2a.v1";
@@ -114,24 +114,27 @@ export const SignedMessageSchema = Type.Object(
 );
 export type SignedMessage = Static<typeof SignedMessageSchema>;
 
+/** The members of a stored message; others are kept as the sender wrote them. */
+export const messageMembers = {
+  version: Type.Literal(MESSAGE_VERSION),
+  id: Type.String(),
+  from: Type.String(),
+  to: Type.String(),
+  type: Type.Enum(MESSAGE_KINDS),
+  subject: Type.String(),
+  body: Type.String(),
+  created_at: instantSchema,
+  thread_id: Type.String(),
+  urgency: Type.Enum(URGENCIES),
+  needs_reply: Type.Boolean(),
+  expires_at: Type.Optional(instantSchema),
+  reply_to: Type.Optional(Type.String()),
+  task_id: Type.Optional(Type.String()),
+  parent: Type.Optional(Type.String()),
+  deadline_ms: Type.Optional(Type.Integer()),
+  parts: Type.Optional(Type.Array(PartSchema)),
+};
+
 /** A message as the relay stores it: immutable, complete, already checked. */
-export interface Message {
-  readonly version: typeof MESSAGE_VERSION;
-  readonly id: string;
-  readonly from: string;
-  readonly to: string;
-  readonly type: MessageKind;
-  readonly subject: string;
-  readonly body: string;
-  readonly created_at: string;
-  readonly thread_id: string;
-  readonly urgency: Urgency;
-  readonly needs_reply: boolean;
-  readonly expires_at?: string;
-  readonly reply_to?: string;
-  readonly task_id?: string;
-  readonly parent?: string;
-  readonly deadline_ms?: number;
-  readonly parts?: readonly Readonly<Record<string, unknown>>[];
-  readonly [member: string]: unknown;
-}
+export const MessageSchema = openObject(messageMembers, "Message");
+export type Message = Frozen<Static<typeof MessageSchema>>;

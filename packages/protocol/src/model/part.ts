@@ -1,5 +1,6 @@
 import { type Static, Type } from "typebox";
 import { LIMITS } from "../base/limits.ts";
+import { type Frozen, openObject } from "../base/schema.ts";
 
 /**
  * A2A parts and artifacts as A2A JSON. The relay carries them without interpreting them: unknown members stay, and so
@@ -23,11 +24,11 @@ export const ArtifactSchema = Type.Object(
 export type ArtifactInput = Static<typeof ArtifactSchema>;
 
 /** An artifact as the relay stores it: with an id, in A2A's camelCase. */
-export interface Artifact {
-  readonly artifactId: string;
-  readonly parts: readonly Part[];
-  readonly [member: string]: unknown;
-}
+export const StoredArtifactSchema = openObject(
+  { artifactId: Type.String(), parts: Type.Array(PartSchema) },
+  "StoredArtifact",
+);
+export type Artifact = Frozen<Static<typeof StoredArtifactSchema>>;
 
 /** The text of all text parts, whatever dialect they are written in. */
 export function textOfParts(parts: readonly Part[]): string {

@@ -1,5 +1,5 @@
 import { type Static, Type } from "typebox";
-import { exactly, listLimitSchema } from "../base/schema.ts";
+import { exactly, type Frozen, instantSchema, listLimitSchema } from "../base/schema.ts";
 import { LIMITS } from "../base/limits.ts";
 
 /** How the relay calls an agent at its callback URL: with signed webhooks, or as an A2A client. */
@@ -36,57 +36,72 @@ export const PushQuerySchema = exactly({
 export type PushQuery = Static<typeof PushQuerySchema>;
 
 /** One request to an endpoint. Without an answer there is no `status`, and `error` gives the reason. */
-export interface PushAttemptView {
-  readonly attempt: number;
-  readonly at: string;
-  readonly duration_ms: number;
-  readonly status?: number;
-  readonly error?: string;
-  /** The beginning of the answer; only for the agent itself and for operators. */
-  readonly answer?: string;
-}
+export const PushAttemptViewSchema = Type.Object(
+  {
+    attempt: Type.Integer(),
+    at: instantSchema,
+    duration_ms: Type.Integer(),
+    status: Type.Optional(Type.Integer()),
+    error: Type.Optional(Type.String()),
+    answer: Type.Optional(
+      Type.String({
+        description: "The beginning of the answer; only for the agent itself and for operators.",
+      }),
+    ),
+  },
+  { title: "PushAttempt" },
+);
+export type PushAttemptView = Frozen<Static<typeof PushAttemptViewSchema>>;
 
 /** The pushes of one message. The message stays in the mailbox until it is acknowledged. */
-export interface PushView {
-  readonly message_id: string;
-  readonly state: PushState;
-  readonly reason?: string;
-  readonly next_attempt_at?: string;
-  readonly attempts: readonly PushAttemptView[];
-}
+export const PushViewSchema = Type.Object(
+  {
+    message_id: Type.String(),
+    state: Type.Enum(PUSH_STATES),
+    reason: Type.Optional(Type.String()),
+    next_attempt_at: Type.Optional(instantSchema),
+    attempts: Type.Array(PushAttemptViewSchema),
+  },
+  { title: "Push" },
+);
+export type PushView = Frozen<Static<typeof PushViewSchema>>;
 
-/** `GET /agents/{id}/push`. */
-export interface PushEndpointView {
-  readonly agent_id: string;
-  readonly push: PushMode;
-  readonly callback_url: string;
-  readonly notice: boolean;
-  readonly ack: boolean;
-  readonly state: "active" | "disabled";
-  /** Why it is disabled. */
-  readonly reason?: string;
-  /** Consecutive failures; after some of them the circuit opens and pushes pause. */
-  readonly failures: number;
-  readonly circuit: "closed" | "open";
-  readonly open_until?: string;
-  readonly pending: number;
-  /** Until then the previous secret signs too. */
-  readonly old_secret_until?: string;
-  /** Newest first. */
-  readonly pushes: readonly PushView[];
-}
+export const PushEndpointViewSchema = Type.Object(
+  {
+    agent_id: Type.String(),
+    push: Type.Enum(PUSH_MODES),
+    callback_url: Type.String(),
+    notice: Type.Boolean(),
+    ack: Type.Boolean(),
+    state: Type.Enum(["active", "disabled"] as const),
+    reason: Type.Optional(Type.String({ description: "Why it is disabled." })),
+    failures: Type.Integer({
+      description: "Consecutive failures; after some of them the circuit opens and pushes pause.",
+    }),
+    circuit: Type.Enum(["closed", "open"] as const),
+    open_until: Type.Optional(instantSchema),
+    pending: Type.Integer(),
+    old_secret_until: Type.Optional(
+      Type.String({ format: "date-time", description: "Until then the previous secret signs too." }),
+    ),
+    pushes: Type.Array(PushViewSchema, { description: "Newest first." }),
+  },
+  { title: "PushEndpoint" },
+);
+export type PushEndpointView = Frozen<Static<typeof PushEndpointViewSchema>>;
 
 /** The only answer that holds the secret. */
-export interface PushRotated {
-  readonly agent_id: string;
-  readonly push_secret: string;
-  readonly old_secret_until: string;
-}
+export const PushRotatedSchema = Type.Object(
+  { agent_id: Type.String(), push_secret: Type.String(), old_secret_until: instantSchema },
+  { title: "PushRotated" },
+);
+export type PushRotated = Frozen<Static<typeof PushRotatedSchema>>;
 
-export interface PushReplayed {
-  readonly agent_id: string;
-  readonly replayed: number;
-}
+export const PushReplayedSchema = Type.Object(
+  { agent_id: Type.String(), replayed: Type.Integer() },
+  { title: "PushReplayed" },
+);
+export type PushReplayed = Frozen<Static<typeof PushReplayedSchema>>;
 
 /** The body of a webhook, in the form that Standard Webhooks suggests. */
 export interface PushPayload {

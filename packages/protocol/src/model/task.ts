@@ -1,7 +1,7 @@
 import { type Static, Type } from "typebox";
-import { exactly, reasonSchema } from "../base/schema.ts";
+import { exactly, type Frozen, instantSchema, reasonSchema } from "../base/schema.ts";
 import { LIMITS } from "../base/limits.ts";
-import { type Artifact, ArtifactSchema, PartsSchema } from "./part.ts";
+import { ArtifactSchema, PartsSchema, StoredArtifactSchema } from "./part.ts";
 
 export const TASK_STATES = [
   "submitted",
@@ -26,42 +26,56 @@ export const RESULT_STATUSES = ["ok", "error", "partial"] as const;
 export type ResultStatus = (typeof RESULT_STATUSES)[number];
 
 /** One handoff of a task from agent to agent. */
-export interface HandoffStep {
-  readonly from: string;
-  readonly to: string;
-  readonly message_id: string;
-  readonly at: string;
-}
+export const HandoffStepSchema = Type.Object(
+  { from: Type.String(), to: Type.String(), message_id: Type.String(), at: instantSchema },
+  { title: "HandoffStep" },
+);
+export type HandoffStep = Frozen<Static<typeof HandoffStepSchema>>;
+
+const taskMembers = {
+  id: Type.String(),
+  state: Type.Enum(TASK_STATES),
+  requester: Type.String(),
+  assignee: Type.String(),
+  thread_id: Type.String(),
+  message_id: Type.String(),
+  subject: Type.String(),
+  parent: Type.Optional(Type.String()),
+  deadline_ms: Type.Optional(Type.Integer()),
+  status_text: Type.Optional(Type.String()),
+  result_status: Type.Optional(Type.Enum(RESULT_STATUSES)),
+  result_message_id: Type.Optional(Type.String()),
+  plain: Type.Optional(
+    Type.Literal(true, {
+      description: "Completed with a plain message; a waiting A2A caller got only that message.",
+    }),
+  ),
+  handoffs: Type.Array(HandoffStepSchema),
+  created_at: instantSchema,
+  updated_at: instantSchema,
+};
 
 /** A task in answers of the API. */
-export interface TaskView {
-  readonly id: string;
-  readonly state: TaskState;
-  readonly requester: string;
-  readonly assignee: string;
-  readonly thread_id: string;
-  readonly message_id: string;
-  readonly subject: string;
-  readonly parent?: string;
-  readonly deadline_ms?: number;
-  readonly status_text?: string;
-  readonly result_status?: ResultStatus;
-  readonly result_message_id?: string;
-  /** Completed with a plain message; a waiting A2A caller got only that message. */
-  readonly plain?: true;
-  readonly artifacts: readonly Artifact[];
-  readonly handoffs: readonly HandoffStep[];
-  readonly created_at: string;
-  readonly updated_at: string;
-}
+export const TaskViewSchema = Type.Object(
+  { ...taskMembers, artifacts: Type.Array(StoredArtifactSchema) },
+  { title: "Task" },
+);
+export type TaskView = Frozen<Static<typeof TaskViewSchema>>;
 
 /** A task in a list, without its artifacts. */
-export type TaskSummary = Omit<TaskView, "artifacts"> & { readonly artifact_count: number };
+export const TaskSummarySchema = Type.Object(
+  { ...taskMembers, artifact_count: Type.Integer() },
+  { title: "TaskSummary" },
+);
+export type TaskSummary = Frozen<Static<typeof TaskSummarySchema>>;
 
-export interface TaskTreeView {
-  readonly task: TaskSummary;
-  readonly children: readonly TaskTreeView[];
-}
+export const TaskTreeViewSchema = Type.Cyclic(
+  {
+    TaskTree: Type.Object({ task: TaskSummarySchema, children: Type.Array(Type.Ref("TaskTree")) }),
+  },
+  "TaskTree",
+);
+export type TaskTreeView = Frozen<Static<typeof TaskTreeViewSchema>>;
 
 const leaseId = Type.Optional(
   Type.String({

@@ -1,6 +1,13 @@
 import { type Static, Type } from "typebox";
-import { exactly, idSchema, listLimitSchema, reasonSchema } from "../base/schema.ts";
-import { DELIVERY_STATES, DUPLICATE_RISKS, type LeaseView } from "../model/delivery.ts";
+import {
+  exactly,
+  type Frozen,
+  idSchema,
+  instantSchema,
+  listLimitSchema,
+  reasonSchema,
+} from "../base/schema.ts";
+import { DELIVERY_STATES, DUPLICATE_RISKS, LeaseViewSchema } from "../model/delivery.ts";
 
 const id = idSchema;
 
@@ -12,7 +19,6 @@ export const RetryStaleRequestSchema = exactly({
   scan_limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000, default: 100 })),
 });
 export type RetryStaleRequest = Static<typeof RetryStaleRequestSchema>;
-export type RetryStalePolicy = Required<RetryStaleRequest>;
 
 export const RETRY_SKIP_REASONS = [
   "disabled",
@@ -26,24 +32,42 @@ export const RETRY_SKIP_REASONS = [
 ] as const;
 export type RetrySkipReason = (typeof RETRY_SKIP_REASONS)[number];
 
-export interface RetryStaleResponse {
-  readonly policy: RetryStalePolicy;
-  readonly considered: number;
-  readonly requeued: readonly {
-    readonly message_id: string;
-    readonly task_id?: string;
-    readonly lease_id: string;
-    readonly attempt: number;
-    readonly idempotency_key: string;
-  }[];
-  readonly skipped: readonly {
-    readonly message_id: string;
-    readonly task_id?: string;
-    readonly reason: RetrySkipReason;
-    readonly attempt: number;
-    readonly lease_age_ms: number;
-  }[];
-}
+/** The policy that was applied. */
+export const RetryStalePolicySchema = Type.Object(
+  {
+    enabled: Type.Boolean(),
+    min_lease_age_ms: Type.Integer(),
+    max_attempts: Type.Integer(),
+    max_requeues: Type.Integer(),
+    scan_limit: Type.Integer(),
+  },
+  { title: "RetryStalePolicy" },
+);
+export type RetryStalePolicy = Frozen<Static<typeof RetryStalePolicySchema>>;
+
+export const RetryStaleResponseSchema = Type.Object({
+  policy: RetryStalePolicySchema,
+  considered: Type.Integer(),
+  requeued: Type.Array(
+    Type.Object({
+      message_id: Type.String(),
+      task_id: Type.Optional(Type.String()),
+      lease_id: Type.String(),
+      attempt: Type.Integer(),
+      idempotency_key: Type.String(),
+    }),
+  ),
+  skipped: Type.Array(
+    Type.Object({
+      message_id: Type.String(),
+      task_id: Type.Optional(Type.String()),
+      reason: Type.Enum(RETRY_SKIP_REASONS),
+      attempt: Type.Integer(),
+      lease_age_ms: Type.Integer(),
+    }),
+  ),
+});
+export type RetryStaleResponse = Frozen<Static<typeof RetryStaleResponseSchema>>;
 
 export const QueueQuerySchema = exactly({
   state: Type.Optional(Type.Enum(DELIVERY_STATES)),
@@ -52,13 +76,7 @@ export const QueueQuerySchema = exactly({
   deadline_within_ms: Type.Optional(Type.Integer({ minimum: 0 })),
   limit: listLimitSchema,
 });
-export interface QueueQuery {
-  readonly state?: (typeof DELIVERY_STATES)[number];
-  readonly agent?: string;
-  readonly min_lease_age_ms?: number;
-  readonly deadline_within_ms?: number;
-  readonly limit?: number;
-}
+export type QueueQuery = Static<typeof QueueQuerySchema>;
 
 export const RepairRequestSchema = exactly({
   message_id: Type.Optional(id),
@@ -79,31 +97,37 @@ export const RepairRequestSchema = exactly({
 });
 export type RepairRequest = Static<typeof RepairRequestSchema>;
 
-export interface QueueEntry {
-  readonly message_id: string;
-  readonly task_id?: string;
-  readonly recipient: string;
-  readonly sender: string;
-  readonly kind: string;
-  readonly subject: string;
-  readonly state: string;
-  readonly attempt: number;
-  readonly duplicate_safety: string;
-  readonly accepted_at: string;
-  readonly deadline_ms?: number;
-  readonly lease_age_ms?: number;
-  readonly lease?: LeaseView;
-}
+export const QueueEntrySchema = Type.Object(
+  {
+    message_id: Type.String(),
+    task_id: Type.Optional(Type.String()),
+    recipient: Type.String(),
+    sender: Type.String(),
+    kind: Type.String(),
+    subject: Type.String(),
+    state: Type.String(),
+    attempt: Type.Integer(),
+    duplicate_safety: Type.String(),
+    accepted_at: instantSchema,
+    deadline_ms: Type.Optional(Type.Integer()),
+    lease_age_ms: Type.Optional(Type.Integer()),
+    lease: Type.Optional(LeaseViewSchema),
+  },
+  { title: "QueueEntry" },
+);
+export type QueueEntry = Frozen<Static<typeof QueueEntrySchema>>;
 
-export interface QueueResponse {
-  readonly entries: readonly QueueEntry[];
-  readonly totals: Readonly<Record<string, number>>;
-}
+export const QueueResponseSchema = Type.Object({
+  entries: Type.Array(QueueEntrySchema),
+  totals: Type.Record(Type.String(), Type.Integer()),
+});
+export type QueueResponse = Frozen<Static<typeof QueueResponseSchema>>;
 
-export interface RepairResponse {
-  readonly message_id: string;
-  readonly task_id?: string;
-  readonly action: "requeued" | "forced_error";
-  readonly state: string;
-  readonly attempt: number;
-}
+export const RepairResponseSchema = Type.Object({
+  message_id: Type.String(),
+  task_id: Type.Optional(Type.String()),
+  action: Type.Enum(["requeued", "forced_error"] as const),
+  state: Type.String(),
+  attempt: Type.Integer(),
+});
+export type RepairResponse = Frozen<Static<typeof RepairResponseSchema>>;

@@ -1,14 +1,6 @@
 import { type Static, Type } from "typebox";
-import type {
-  AckResponse,
-  BatchResponse,
-  LeaseResponse,
-  MailboxItem,
-  ReleaseResponse,
-  RenewResponse,
-  SendResponse,
-} from "./api.ts";
-import { exactly } from "../base/schema.ts";
+import type { MailboxItem } from "./answers.ts";
+import { exactly, type Frozen, instantSchema, membersSchema } from "../base/schema.ts";
 import { LIMITS } from "../base/limits.ts";
 import type { ErrorBody } from "../base/relay-error.ts";
 
@@ -49,14 +41,18 @@ export const TaskEventsQuerySchema = exactly({ since });
 export type TaskEventsQuery = Static<typeof TaskEventsQuerySchema>;
 
 /** A message's header, without the message. */
-export interface MailboxNotice {
-  readonly message_id: string;
-  readonly task_id?: string;
-  readonly sender_agent_id: string;
-  readonly type: string;
-  readonly subject: string;
-  readonly urgency?: string;
-}
+export const MailboxNoticeSchema = Type.Object(
+  {
+    message_id: Type.String(),
+    task_id: Type.Optional(Type.String()),
+    sender_agent_id: Type.String(),
+    type: Type.String(),
+    subject: Type.String(),
+    urgency: Type.Optional(Type.String()),
+  },
+  { title: "MailboxNotice" },
+);
+export type MailboxNotice = Frozen<Static<typeof MailboxNoticeSchema>>;
 
 /** Names of server-sent events. Each has an `id`, which is its cursor, and JSON in `data`; heartbeats are comments. */
 export const STREAM_EVENTS = ["message", "notice", "event"] as const;
@@ -66,18 +62,28 @@ export type StreamEventName = (typeof STREAM_EVENTS)[number];
 export const HEARTBEAT_HEADER = "x-a2a-heartbeat-ms";
 
 /** A journal event about a task, without its hashes, for the participants of the task. */
-export interface TaskEventView {
-  readonly seq: number;
-  readonly type: string;
-  readonly at: string;
-  readonly actor: string;
-  readonly agent?: string;
-  readonly message_id?: string;
-  readonly task_id: string;
-  readonly data: Readonly<Record<string, unknown>>;
-}
+export const TaskEventViewSchema = Type.Object(
+  {
+    seq: Type.Integer(),
+    type: Type.String(),
+    at: instantSchema,
+    actor: Type.String(),
+    agent: Type.Optional(Type.String()),
+    message_id: Type.Optional(Type.String()),
+    task_id: Type.String(),
+    data: membersSchema,
+  },
+  { title: "TaskEvent" },
+);
+export type TaskEventView = Frozen<Static<typeof TaskEventViewSchema>>;
 
-/** The requests of a socket; `input` is the body of the route of the same name. */
+export const TaskEventsResponseSchema = Type.Object({
+  events: Type.Array(TaskEventViewSchema),
+  cursor: Type.String(),
+});
+export type TaskEventsResponse = Frozen<Static<typeof TaskEventsResponseSchema>>;
+
+/** The requests of a socket. */
 export const SOCKET_VERBS = ["send", "send_batch", "lease", "renew", "release", "ack", "fail"] as const;
 export type SocketVerb = (typeof SOCKET_VERBS)[number];
 
@@ -90,17 +96,6 @@ export interface SocketRequest {
   readonly id: string;
   readonly verb: SocketVerb;
   readonly input?: unknown;
-}
-
-/** The answer to each verb: the body of its route. */
-export interface SocketAnswers {
-  readonly send: SendResponse;
-  readonly send_batch: BatchResponse;
-  readonly lease: LeaseResponse;
-  readonly renew: RenewResponse;
-  readonly release: ReleaseResponse;
-  readonly ack: AckResponse;
-  readonly fail: unknown;
 }
 
 /** The frames that a relay sends over a socket, each one JSON text. */

@@ -1,9 +1,8 @@
 import { type Static, Type } from "typebox";
 import { DUPLICATE_RISKS } from "../model/delivery.ts";
-import { exactly, idSchema, nullable, waitMsSchema } from "../base/schema.ts";
+import { exactly, type Frozen, idSchema, nullable, waitMsSchema } from "../base/schema.ts";
 import { LIMITS } from "../base/limits.ts";
 import { DUPLICATE_SAFETIES } from "../model/message.ts";
-import type { RelayErrorCode, RelayErrorDetails } from "../base/relay-error.ts";
 import { RetryStaleRequestSchema } from "./repair.ts";
 import { RESULT_STATUSES } from "../model/task.ts";
 
@@ -21,10 +20,7 @@ export const QueueAgentSchema = Type.Object(
   { display: id, pubkey: Type.Optional(Type.String({ maxLength: LIMITS.idCharsMax })) },
   { additionalProperties: false, title: "AgentId" },
 );
-export interface QueueAgent {
-  readonly display: string;
-  readonly pubkey?: string;
-}
+export type QueueAgent = Frozen<Static<typeof QueueAgentSchema>>;
 
 const agent = Type.Union([QueueAgentSchema, id]);
 /** The core refuses blank text where the seed requires some, in the seed's words. */
@@ -50,24 +46,29 @@ export const QueueTaskSchema = Type.Object(
 );
 export type QueueTaskInput = Static<typeof QueueTaskSchema>;
 
-export interface QueueTask {
-  readonly id: string;
-  readonly sender: QueueAgent;
-  readonly recipient: QueueAgent;
-  readonly intent_text: string;
-  readonly task_kind?: string;
-  readonly parent?: string;
-  readonly deadline_ms?: number;
-  readonly idempotency?: { readonly duplicate_safety: "unsafe" | "idempotent"; readonly key: string };
-}
+/** A task in answers: absent members are left out. */
+export const QueueTaskViewSchema = Type.Object(
+  {
+    id: Type.String(),
+    sender: QueueAgentSchema,
+    recipient: QueueAgentSchema,
+    intent_text: Type.String(),
+    task_kind: Type.Optional(Type.String()),
+    parent: Type.Optional(Type.String()),
+    deadline_ms: Type.Optional(Type.Integer()),
+    idempotency: Type.Optional(
+      Type.Object({ duplicate_safety: Type.Enum(DUPLICATE_SAFETIES), key: Type.String() }),
+    ),
+  },
+  { title: "QueueTaskView" },
+);
+export type QueueTask = Frozen<Static<typeof QueueTaskViewSchema>>;
 
 export const QueueContentSchema = Type.Union([
   exactly({ type: Type.Literal("text"), text }),
   exactly({ type: Type.Literal("json"), value: Type.Unknown() }),
 ]);
-export type QueueContent =
-  | { readonly type: "text"; readonly text: string }
-  | { readonly type: "json"; readonly value: unknown };
+export type QueueContent = Frozen<Static<typeof QueueContentSchema>>;
 
 export const QueueTaskResultSchema = Type.Object(
   {
@@ -81,34 +82,45 @@ export const QueueTaskResultSchema = Type.Object(
 );
 export type QueueTaskResultInput = Static<typeof QueueTaskResultSchema>;
 
-export interface QueueTaskResult {
-  readonly task_id: string;
-  readonly status: (typeof RESULT_STATUSES)[number];
-  readonly content: readonly QueueContent[];
-  readonly error_message?: string;
-}
+export const QueueTaskResultViewSchema = Type.Object(
+  {
+    task_id: Type.String(),
+    status: Type.Enum(RESULT_STATUSES),
+    content: Type.Array(QueueContentSchema),
+    error_message: Type.Optional(Type.String()),
+  },
+  { title: "QueueTaskResultView" },
+);
+export type QueueTaskResult = Frozen<Static<typeof QueueTaskResultViewSchema>>;
 
 /** The lease of a taken task or result. */
-export interface QueueLease {
-  readonly lease_id: string;
-  readonly attempt: number;
-  readonly leased_at_ms: number;
-  readonly message_id: string;
-  /** The relay's id of the task. */
-  readonly relay_task_id: string;
-}
+export const QueueLeaseSchema = Type.Object(
+  {
+    lease_id: Type.String(),
+    attempt: Type.Integer(),
+    leased_at_ms: Type.Integer(),
+    message_id: Type.String(),
+    relay_task_id: Type.String({ description: "The relay's id of the task." }),
+  },
+  { title: "QueueLease" },
+);
+export type QueueLease = Frozen<Static<typeof QueueLeaseSchema>>;
 
 export const QUEUE_STATES = ["queued", "in_flight"] as const;
 export type QueueState = (typeof QUEUE_STATES)[number];
 
-export interface QueueTaskEntry {
-  readonly state: QueueState;
-  readonly task: QueueTask;
-  readonly lease_id?: string;
-  readonly leased_to?: QueueAgent;
-  readonly leased_at_ms?: number;
-  readonly attempt: number;
-}
+export const QueueTaskEntrySchema = Type.Object(
+  {
+    state: Type.Enum(QUEUE_STATES),
+    task: QueueTaskViewSchema,
+    lease_id: Type.Optional(Type.String()),
+    leased_to: Type.Optional(QueueAgentSchema),
+    leased_at_ms: Type.Optional(Type.Integer()),
+    attempt: Type.Integer(),
+  },
+  { title: "QueueTaskEntry" },
+);
+export type QueueTaskEntry = Frozen<Static<typeof QueueTaskEntrySchema>>;
 
 const limit = Type.Optional(
   Type.Integer({ minimum: 0, maximum: LIMITS.listLimitMax, default: LIMITS.queueLimitDefault }),
@@ -138,10 +150,7 @@ export const ResultAckSchema = exactly({ agent: forAgent, message_id: id, lease_
 export type ResultAck = Static<typeof ResultAckSchema>;
 
 export const QueueRecentSchema = exactly({ agent: forAgent, limit });
-export interface QueueRecent {
-  readonly agent?: string;
-  readonly limit?: number;
-}
+export type QueueRecent = Static<typeof QueueRecentSchema>;
 
 export const TaskQueueQuerySchema = exactly({
   agent: forAgent,
@@ -150,13 +159,7 @@ export const TaskQueueQuerySchema = exactly({
   deadline_within_ms: Type.Optional(Type.Integer({ minimum: 0 })),
   state_filter: Type.Optional(Type.Enum(QUEUE_STATES)),
 });
-export interface TaskQueueQuery {
-  readonly agent?: string;
-  readonly limit?: number;
-  readonly min_lease_age_ms?: number;
-  readonly deadline_within_ms?: number;
-  readonly state_filter?: QueueState;
-}
+export type TaskQueueQuery = Static<typeof TaskQueueQuerySchema>;
 
 export const QueueRepairRequestSchema = exactly({
   task_id: id,
@@ -172,112 +175,8 @@ export const QueueRepairRequestSchema = exactly({
 });
 export type QueueRepairRequest = Static<typeof QueueRepairRequestSchema>;
 
-export interface QueueRepairOutcome {
-  readonly task_id: string;
-  readonly action: "requeued" | "forced_error";
-  readonly state: "queued" | "result_pending";
-  readonly attempt: number;
-  readonly result?: QueueTaskResult;
-}
-
 /** The policy by itself, or wrapped as `policy`. */
 export const QueueRetryStaleSchema = exactly({
   policy: Type.Optional(RetryStaleRequestSchema),
   ...RetryStaleRequestSchema.properties,
 });
-
-export interface QueueRetryReport {
-  readonly policy: {
-    readonly enabled: boolean;
-    readonly min_lease_age_ms: number;
-    readonly max_attempts: number;
-    readonly max_requeues: number;
-    readonly scan_limit: number;
-  };
-  readonly considered: number;
-  readonly requeued: readonly {
-    readonly task_id: string;
-    readonly lease_id: string;
-    readonly attempt: number;
-    readonly idempotency_key: string;
-  }[];
-  readonly skipped: readonly {
-    readonly task_id: string;
-    readonly reason: string;
-    readonly attempt: number;
-    readonly lease_age_ms?: number;
-  }[];
-}
-
-export interface QueueTaskAccepted {
-  readonly kind: "a2a_task_queued";
-  readonly task_id: string;
-}
-
-export interface QueueTaskOption {
-  readonly kind: "a2a_task_opt";
-  readonly task: QueueTask | null;
-  readonly lease?: QueueLease;
-}
-
-export interface QueueTasks {
-  readonly kind: "a2a_tasks";
-  readonly tasks: readonly QueueTask[];
-}
-
-export interface QueueResultAccepted {
-  readonly kind: "a2a_result_posted";
-  readonly task_id: string;
-}
-
-export interface QueueResultOption {
-  readonly kind: "a2a_result_opt";
-  readonly result: QueueTaskResult | null;
-  /** Absent when taking the result acknowledged it. */
-  readonly lease?: QueueLease;
-}
-
-export interface QueueResultAcked {
-  readonly kind: "a2a_result_acked";
-  readonly task_id: string;
-}
-
-export interface QueueResults {
-  readonly kind: "a2a_results";
-  readonly results: readonly QueueTaskResult[];
-}
-
-/** The queue and the applied filters; null means no filter. */
-export interface QueueSnapshot {
-  readonly kind: "a2a_queue";
-  readonly limit: number;
-  readonly min_lease_age_ms: number | null;
-  readonly deadline_within_ms: number | null;
-  readonly state_filter: QueueState | null;
-  readonly tasks: readonly QueueTaskEntry[];
-  readonly results: readonly QueueTaskResult[];
-}
-
-export interface QueueRepaired {
-  readonly kind: "a2a_repaired";
-  readonly outcome: QueueRepairOutcome;
-}
-
-export interface QueueAutoRetried {
-  readonly kind: "a2a_auto_retried";
-  readonly report: QueueRetryReport;
-}
-
-export interface QueueCompacted {
-  readonly kind: "a2a_compacted";
-  /** How many messages moved to the archive. */
-  readonly dropped: number;
-}
-
-/** This wire's error body. */
-export interface QueueErrorBody {
-  readonly kind: "error";
-  readonly message: string;
-  readonly code: RelayErrorCode;
-  readonly details?: RelayErrorDetails;
-}

@@ -61,11 +61,11 @@ const ACTS = {
     }),
   sendOnce: (scene, a, b) => send(scene, { to: ZHIWEI, idempotency_key: `k${a % 3}`, body: `信${b % 2}` }),
   sendToName: (scene, a) => send(scene, { to: pick(NAMES, a) }),
-  sendShort: ({ core, on, answered }, a) => {
-    const expires_at = new Date(on.clock.nowMs() + 1_500).toISOString();
-    return send({ core, on, answered }, { to: pick(AGENTS, a), expires_at });
+  sendShort: (scene, a) => {
+    const expires_at = new Date(scene.on.clock.nowMs() + 1_500).toISOString();
+    return send(scene, { to: pick(AGENTS.slice(1), a), expires_at });
   },
-  followUp: (scene, a, b) => send(scene, { to: pick(AGENTS, a), task_id: scene.answered.task(b) }),
+  followUp: (scene, a, b) => send(scene, { to: pick(AGENTS.slice(1), a), task_id: scene.answered.task(b) }),
   answer: (scene, a, b) =>
     send(scene, {
       from: ZHIWEI,

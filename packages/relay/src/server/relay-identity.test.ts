@@ -20,14 +20,14 @@ import { loadIdentity } from "./relay-identity.ts";
 
 const POSIX = process.platform !== "win32";
 
-interface Place extends AsyncDisposable {
+interface StoreAndData extends AsyncDisposable {
   readonly store: RelayStore;
   readonly data: string;
   readonly file: string;
 }
 
 /** An empty store and a temporary data directory. */
-async function place(): Promise<Place> {
+async function storeAndData(): Promise<StoreAndData> {
   const data = mkdtempSync(join(tmpdir(), "relay-identity-数据-"));
   const store = await openMemoryStore();
   return {
@@ -41,14 +41,14 @@ async function place(): Promise<Place> {
   };
 }
 
-function keyFile({ file }: Place, text = newKeyPair().privateKey): void {
+function keyFile({ file }: StoreAndData, text = newKeyPair().privateKey): void {
   writeFileSync(file, `${text}\n`, { mode: 0o600 });
 }
 
 describe("the relay's identity", () => {
   it("is made once, and is the same for all relays on one store", async () => {
-    await using at = await place();
-    await using other = await place();
+    await using at = await storeAndData();
+    await using other = await storeAndData();
     const [first, second] = await Promise.all([
       loadIdentity(at.store.keys, at.data),
       loadIdentity(at.store.keys, other.data),
@@ -59,8 +59,8 @@ describe("the relay's identity", () => {
   });
 
   it("of one store is not that of another", async () => {
-    await using one = await place();
-    await using other = await place();
+    await using one = await storeAndData();
+    await using other = await storeAndData();
     const [mine, theirs] = [
       await loadIdentity(one.store.keys, one.data),
       await loadIdentity(other.store.keys, other.data),
@@ -69,7 +69,7 @@ describe("the relay's identity", () => {
   });
 
   it("is the one in the file of an earlier relay, which is left as it is and may be removed", async () => {
-    await using at = await place();
+    await using at = await storeAndData();
     const { publicKey, privateKey } = newKeyPair();
     keyFile(at, privateKey);
     for (const _ of [1, 2]) assert.equal((await loadIdentity(at.store.keys, at.data)).publicKey, publicKey);
@@ -79,7 +79,7 @@ describe("the relay's identity", () => {
   });
 
   it("is refused when the file has another key than the store", async () => {
-    await using at = await place();
+    await using at = await storeAndData();
     const { publicKey } = await loadIdentity(at.store.keys, at.data);
     keyFile(at);
     await refused(
@@ -93,7 +93,7 @@ describe("the relay's identity", () => {
 
   it("is refused when others can read the file", { skip: !POSIX }, async () => {
     for (const mode of [0o640, 0o604, 0o660, 0o644]) {
-      await using at = await place();
+      await using at = await storeAndData();
       keyFile(at);
       chmodSync(at.file, mode);
       await refused(
@@ -107,7 +107,7 @@ describe("the relay's identity", () => {
   });
 
   it("is refused when the file is a symbolic link, also one to a good key", { skip: !POSIX }, async () => {
-    await using at = await place();
+    await using at = await storeAndData();
     keyFile(at);
     renameSync(at.file, `${at.file}.real`);
     symlinkSync(`${at.file}.real`, at.file);
@@ -116,7 +116,7 @@ describe("the relay's identity", () => {
 
   it("is refused when the file holds no key, and the file is left as it is", async () => {
     for (const text of ["", "你好", "QUJD"]) {
-      await using at = await place();
+      await using at = await storeAndData();
       keyFile(at, text);
       await refused(
         loadIdentity(at.store.keys, at.data),
@@ -128,7 +128,7 @@ describe("the relay's identity", () => {
   });
 
   it("is refused when the file is a directory", async () => {
-    await using at = await place();
+    await using at = await storeAndData();
     mkdirSync(at.file);
     await refused(loadIdentity(at.store.keys, at.data), "unavailable", /identity\.key/);
   });

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { type CoreOnMemory, coreOnMemory } from "../../testing/core-on-memory.ts";
+import { Gateway } from "../transports/gateway/gateway.ts";
 import { docsPage } from "../transports/http/docs-page.ts";
 import { HttpMetrics } from "../transports/http/http-metrics.ts";
 import { createHttpServer } from "../transports/http/http-server.ts";
@@ -27,10 +28,8 @@ function serverOf(core: CoreOnMemory): ReturnType<typeof createHttpServer> {
     {
       routes: routesOf(core),
       metrics: METRICS,
-      authenticator: { authenticate: async () => core.operator },
-      tenants: core.tenants,
+      gateway: new Gateway({ ...core, authenticator: { authenticate: async () => core.operator } }),
       log: { error: (about) => assert.fail(JSON.stringify(about)) },
-      stopping: new AbortController().signal,
     },
     { hosts: [], allowedOrigins: [], heartbeatMs: 15_000, streamStallMs: 30_000 },
   );

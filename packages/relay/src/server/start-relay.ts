@@ -23,6 +23,7 @@ import type { RelayStore } from "../core/ports/relay-store.ts";
 import { openSqliteStore } from "../stores/sqlite/sqlite-relay-store.ts";
 import { A2aHandler } from "../transports/a2a/a2a-handler.ts";
 import type { GrpcServerParts, RunningGrpc } from "../transports/grpc/grpc-server.ts";
+import { Gateway } from "../transports/gateway/gateway.ts";
 import { GuardedOutbound } from "../transports/egress/guarded-outbound.ts";
 import { HttpOutbound } from "../transports/outbound/http-outbound.ts";
 import { HttpMetrics } from "../transports/http/http-metrics.ts";
@@ -65,13 +66,14 @@ export async function startRelay(config: RelayConfig, overrides: RelayOverrides 
   const archive = new JsonlArchive(join(config.dataDirectory, "archive"), clock);
   const anchors = openAnchors(config);
   let url = "";
-  let grpcPort: number | undefined;
+  let grpc: RunningGrpc | undefined = undefined;
   const publicUrl = (): string => config.publicUrl ?? url;
-  const grpcUrl = (): string | undefined => grpcUrlOf(publicUrl(), grpcPort);
+  const grpcUrl = (): string | undefined => grpcUrlOf(publicUrl(), grpc?.port);
   const identity = await loadIdentity(store.keys, config.dataDirectory);
   const egress = new EgressPolicy(config.egressAllow);
   const client = stack.use(new GuardedOutbound({ policy: egress }));
-  const outbound = new HttpOutbound(client, clock, { ...config, userAgent: `a2a-relay/${VERSION}` });
+  const userAgent = `a2a-relay/${VERSION}`;
+  const outbound = new HttpOutbound(client, clock, { ...config, publicUrl, userAgent });
   const parts = { store, clock, ids, randomness, identity, archive, anchors, egress, outbound };
   const core = createCore(parts, {
     ...config,
@@ -81,28 +83,27 @@ export async function startRelay(config: RelayConfig, overrides: RelayOverrides 
     hasKeys: config.apiKey !== undefined,
   });
   const { refusals } = core;
-  const stopping = new AbortController();
   const authenticator = overrides.authenticator ?? new KeyAuthenticator({ store, clock, refusals }, config);
+  const gateway = new Gateway({ ...core, authenticator });
   const metrics = new HttpMetrics((tenant) => store.deliveries.countByState(tenant));
   const routes = relayRoutes(core, metrics, { ...config, version: VERSION, publicUrl });
-  const app = createHttpServer(
-    { routes, metrics, authenticator, tenants: core.tenants, log, stopping: stopping.signal },
-    { ...config, hosts: localHosts(config) },
-  );
+  const app = createHttpServer({ routes, metrics, gateway, log }, { ...config, hosts: localHosts(config) });
   const report = (reason: unknown): void => log.error({ err: reason }, "background work failed");
   // After the last request, before the store closes: every answered request has its anchor.
   stack.defer(() => core.anchoring.keepAll().catch(report));
   const unused = new UnusedConnections(app.server);
-  stack.defer(() => drain(app, unused, stopping, config.drainMs));
+  stack.defer(async () => {
+    gateway.stop();
+    await Promise.all([drain(app, unused, config.drainMs), grpc?.[Symbol.asyncDispose]()]);
+  });
   url = await listen(app, config);
-  const grpc = await listenForGrpc(config, { core, authenticator, log, stopping: stopping.signal });
-  if (grpc !== undefined) grpcPort = stack.use(grpc).port;
+  grpc = await listenForGrpc(config, { core, gateway, log });
   stack.use(startBackgroundWork(core, config, report));
   const running = stack.move();
   return {
     url,
-    ...(grpcPort === undefined ? {} : { grpcPort }),
-    mailbox: (tenant) => new InProcessQueue(core.taskQueue, rootOperator(tenant), stopping.signal),
+    ...(grpc === undefined ? {} : { grpcPort: grpc.port }),
+    mailbox: (tenant) => new InProcessQueue(core.taskQueue, rootOperator(tenant), gateway.stopping),
     [Symbol.asyncDispose]: () => running.disposeAsync(),
   };
 }
@@ -172,23 +173,17 @@ function grpcUrlOf(publicUrl: string, grpcPort: number | undefined): string | un
 /** Loads the heavy gRPC libraries only when a port is configured. */
 async function listenForGrpc(
   config: RelayConfig,
-  { core, ...parts }: Omit<GrpcServerParts, "handler" | "tenants"> & { readonly core: RelayCore },
+  { core, ...parts }: Omit<GrpcServerParts, "handler"> & { readonly core: RelayCore },
 ): Promise<RunningGrpc | undefined> {
   const { grpcPort: port, host, streamStallMs, drainMs } = config;
   if (port === undefined) return undefined;
   const { startGrpc } = await import("../transports/grpc/grpc-server.ts");
   const handler = new A2aHandler(core);
-  return startGrpc({ ...parts, handler, tenants: core.tenants }, { host, port, streamStallMs, drainMs });
+  return startGrpc({ ...parts, handler }, { host, port, streamStallMs, drainMs });
 }
 
-/** Lets requests under way finish, answers waiting calls, and closes all other connections after `drainMs`. */
-async function drain(
-  app: FastifyInstance,
-  unused: UnusedConnections,
-  stopping: AbortController,
-  drainMs: number,
-): Promise<void> {
-  stopping.abort();
+/** Lets requests under way finish and closes all other connections after `drainMs`. */
+async function drain(app: FastifyInstance, unused: UnusedConnections, drainMs: number): Promise<void> {
   const timer = setTimeout(() => app.server.closeAllConnections(), drainMs);
   // A connection becomes idle when its last request is answered, so the server checks repeatedly.
   const tidy = setInterval(() => app.server.closeIdleConnections(), IDLE_CHECK_MS);

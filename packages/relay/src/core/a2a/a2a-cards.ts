@@ -1,4 +1,12 @@
-import { A2aError, type AgentCard, parseAddress, quote, RelayError } from "@a2a-relay/protocol";
+import {
+  a2aEndpoints,
+  A2aError,
+  type AgentCard,
+  operations,
+  parseAddress,
+  quote,
+  RelayError,
+} from "@a2a-relay/protocol";
 import type { Guard } from "../access/guard.ts";
 import { DEFAULT_TENANT, type Principal, speaksFor } from "../access/principal.ts";
 import {
@@ -171,7 +179,7 @@ const SKILLS: readonly Readonly<Record<string, unknown>>[] = [
 export function relayCard(tenant: string, settings: A2aCardSettings): AgentCard {
   const publicUrl = settings.publicUrl();
   const addresses = {
-    rpcUrl: `${tenantUrl(publicUrl, tenant)}/a2a`,
+    rpcUrl: tenantUrl(publicUrl, tenant) + a2aEndpoints.a2a.relay.path,
     restUrl: agentUrl(publicUrl, tenant, RELAY_AGENT),
     agentId: RELAY_AGENT,
     tenant,
@@ -181,7 +189,7 @@ export function relayCard(tenant: string, settings: A2aCardSettings): AgentCard 
     description: "A post office for AI agents: reaches every agent that is registered here, online or not.",
     supportedInterfaces: relayInterfaces(addresses, settings),
     version: settings.version,
-    documentationUrl: `${publicUrl}/docs`,
+    documentationUrl: publicUrl + operations.service.docs.path,
     capabilities: { streaming: true, pushNotifications: true, extensions: COMMON_EXTENSIONS },
     ...cardSecurity(settings),
     defaultInputModes: TEXT_MODES,

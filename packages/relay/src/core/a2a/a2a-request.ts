@@ -60,16 +60,6 @@ function memberOf(value: unknown, member: string): unknown {
   return typeof value === "object" && value !== null ? (value as Members)[member] : undefined;
 }
 
-/** The number of the last update that a reader of a stream has received. */
-export function readEventId(lastEventId: string | undefined): number | undefined {
-  if (lastEventId === undefined || lastEventId === "") return undefined;
-  if (/^\d{1,9}$/.test(lastEventId)) return Number(lastEventId);
-  throw new RelayError(
-    "invalid_argument",
-    `Last-Event-ID: "${lastEventId}" is no id of an event of this stream`,
-  );
-}
-
 const id = Type.String({ minLength: 1, maxLength: LIMITS.idCharsMax });
 const text = Type.String({ maxLength: LIMITS.urlCharsMax });
 const members = Type.Record(Type.String(), Type.Unknown());

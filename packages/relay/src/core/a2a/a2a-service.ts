@@ -43,6 +43,7 @@ import {
 } from "./a2a-request.ts";
 import { type A2aPage, type A2aStreamOptions, A2aStreams, isEnd } from "./a2a-streams.ts";
 import { type A2aTasks, noTask, ownSinceMs, taskIdFor } from "./a2a-tasks.ts";
+import { bytesAsJson } from "../mechanisms/stored-json.ts";
 
 export interface A2aSettings {
   /** How long a send waits for the end of its task before it answers with the unfinished task. */
@@ -328,7 +329,7 @@ export class A2aService {
     let bytes = 0;
     for (const record of records) {
       const { task } = await this.#taskReader.read(record, extent);
-      bytes += Buffer.byteLength(JSON.stringify(task));
+      bytes += bytesAsJson(task);
       if (bytes > LIMITS.answerBytesMax && tasks.length > 0) break;
       tasks.push({ ...task, id: taskIdFor(caller, record) });
     }

@@ -1,9 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { AgentId } from "@a2a-relay/protocol";
+import { type AgentId, type Verb, VERBS } from "@a2a-relay/protocol";
 import { LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
 import { denialOf, isAllowed, type Target } from "./authorize.ts";
-import { type Verb, VERBS } from "../ports/access.ts";
 import { actorName, agentOf, DEFAULT_TENANT, operatorOf, rootOperator } from "./principal.ts";
 
 const KAMES = "kames@kamac" as AgentId;

@@ -1,5 +1,4 @@
-import { type AgentId, RelayError } from "@a2a-relay/protocol";
-import type { Verb } from "../ports/access.ts";
+import { type AgentId, RelayError, type Verb } from "@a2a-relay/protocol";
 import type { Principal } from "./principal.ts";
 import { isRemote } from "../rules/remote-address.ts";
 

@@ -1,5 +1,4 @@
-import { RelayError } from "@a2a-relay/protocol";
-import type { Verb } from "../ports/access.ts";
+import { RelayError, type Verb } from "@a2a-relay/protocol";
 import type { Clock } from "../ports/clock.ts";
 import { type EventDraft, NO_SUBJECT } from "../ports/journal.ts";
 import type { RelayStore } from "../ports/relay-store.ts";

@@ -1,5 +1,4 @@
-import type { AgentId } from "@a2a-relay/protocol";
-import type { Verb } from "../ports/access.ts";
+import type { AgentId, Verb } from "@a2a-relay/protocol";
 
 export const DEFAULT_TENANT = "default";
 

@@ -1,4 +1,9 @@
-import { IDEMPOTENCY_KEY_EXTENSION, STREAM_RESUME_EXTENSION } from "@a2a-relay/protocol";
+import {
+  a2aEndpoints,
+  IDEMPOTENCY_KEY_EXTENSION,
+  pathOf,
+  STREAM_RESUME_EXTENSION,
+} from "@a2a-relay/protocol";
 import { DEFAULT_TENANT } from "../access/principal.ts";
 
 /** The settings for the parts that the relay adds to every card: interfaces, extensions and security. */
@@ -64,7 +69,7 @@ export function readA2aTenant(field: unknown): {
 
 /** The agent's own A2A address. */
 export function agentUrl(publicUrl: string, tenant: string, agentId: string): string {
-  return `${tenantUrl(publicUrl, tenant)}/agents/${segment(agentId)}/a2a`;
+  return tenantUrl(publicUrl, tenant) + pathOf(a2aEndpoints.a2a.agent, { agent_id: agentId }, segment);
 }
 
 export function tenantUrl(publicUrl: string, tenant: string): string {

@@ -172,8 +172,8 @@ describe("two relays on one store, each with its own anchors", () => {
     const { seq, hash } = await head(core);
     const seen = { seq, hash, at: "2026-05-08T12:00:00.000Z" };
     const before = await relay.journal.verify(core.operator);
-    assert.deepEqual([before.ok, before.anchor, before.anchor_elsewhere], [true, undefined, seen]);
-    assert.equal((await core.journal.verify(core.operator)).anchor_elsewhere, undefined);
+    assert.deepEqual([before.ok, before.anchor, before.newest_anchor], [true, undefined, seen]);
+    assert.equal((await core.journal.verify(core.operator)).newest_anchor, undefined);
     core.clock.advance(1_000);
     await core.send();
     await relay.anchoring.keepAll();
@@ -182,7 +182,7 @@ describe("two relays on one store, each with its own anchors", () => {
       [seq + 1],
     );
     const after = await core.journal.verify(core.operator);
-    assert.deepEqual([after.ok, after.anchor, after.anchor_elsewhere?.seq], [true, seen, seq + 1]);
+    assert.deepEqual([after.ok, after.anchor, after.newest_anchor?.seq], [true, seen, seq + 1]);
     await core.send();
     await core.anchoring.keepAll();
     assert.equal((await core.journal.verify(core.operator)).anchor?.seq, seq + 2);

@@ -1,5 +1,6 @@
 import { type EventView, formatInstant, type ReceiptStage, type ReceiptStep } from "@a2a-relay/protocol";
 import type { EventRecord, EventType } from "../ports/journal.ts";
+import { eventDataOf, toStoredJson } from "../mechanisms/stored-json.ts";
 
 /** Contains all that the hash covers, so that a reader can recompute the hash. */
 export function viewEvent(event: EventRecord): EventView {
@@ -13,13 +14,13 @@ export function viewEvent(event: EventRecord): EventView {
     ...(event.messageId === null ? {} : { message_id: event.messageId }),
     ...(event.taskId === null ? {} : { task_id: event.taskId }),
     ...(event.threadId === null ? {} : { thread_id: event.threadId }),
-    data: JSON.parse(event.dataJson) as Readonly<Record<string, unknown>>,
+    data: eventDataOf(event),
     previous_hash: event.previousHash,
     hash: event.hash,
   };
 }
 
-/** The event of a view. `JSON.stringify` after `JSON.parse` gives the text of the data that was hashed. */
+/** The event of a view. JSON that was parsed and written again is the text that was hashed. */
 export function eventOfView(view: EventView): EventRecord {
   return {
     tenant: view.tenant,
@@ -32,7 +33,7 @@ export function eventOfView(view: EventView): EventRecord {
     messageId: view.message_id ?? null,
     taskId: view.task_id ?? null,
     threadId: view.thread_id ?? null,
-    dataJson: JSON.stringify(view.data),
+    dataJson: toStoredJson(view.data),
     previousHash: view.previous_hash,
     hash: view.hash,
   };
@@ -70,7 +71,7 @@ export function receiptsOf(events: readonly EventRecord[]): readonly ReceiptStep
   return events.flatMap((event) => {
     const stage = STAGES[event.type];
     if (stage === undefined) return [];
-    const data = JSON.parse(event.dataJson) as { readonly reason?: string; readonly attempt?: number };
+    const data = eventDataOf(event) as { readonly reason?: string; readonly attempt?: number };
     return [
       {
         stage,

@@ -1,8 +1,7 @@
 import { type EventView, formatInstant } from "@a2a-relay/protocol";
-import { textLines } from "../mechanisms/text-lines.ts";
 import type { ChainHead, EventRecord } from "../ports/journal.ts";
 import { GENESIS, missingEventsText } from "../rules/event.ts";
-import { eventOfView, viewEvent } from "./event-view.ts";
+import { eventOfView } from "./event-view.ts";
 import { brokenLink } from "./verify-chain.ts";
 
 /** An anchor that the user kept outside the relay. */
@@ -106,65 +105,14 @@ export function notedProblem(
   return `the anchor has seen event ${noted.seq} with another hash: events up to it were rewritten`;
 }
 
-/** Recomputes every hash of an export. Needs no relay. */
-export async function verifyExport(
-  chunks: AsyncIterable<Uint8Array>,
-  noted?: NotedAnchor,
-): Promise<ExportReport> {
-  const chain = new ExportedChain(noted);
-  let number = 0;
-  let isComplete = false;
-  for await (const { text } of textLines(chunks)) {
-    number += 1;
-    const line = readLine(text);
-    if (line === undefined) {
-      return chain.report(`line ${number} is not as the relay writes it: it was edited or cut`);
-    }
-    const problem = "event" in line ? chain.add(line.event) : chain.compare(line.anchor);
-    if (problem !== undefined) return chain.report(`line ${number}: ${problem}`);
-    isComplete = "anchor" in line;
-  }
-  if (chain.last === undefined) return chain.report("there are no events in it");
-  if (isComplete) return chain.report(chain.end());
-  const cut = "the last line is not an anchor record: the end was cut off, or the export was not finished";
-  return chain.report(chain.end() ?? cut);
-}
-
-/** Reads untrusted JSON; undefined when it is no event. */
+/** Reads an untrusted value; undefined when it is no event. */
 export function eventFrom(value: unknown): EventRecord | undefined {
-  if (!isEventView(value)) return undefined;
-  return eventOfView(value);
+  return isEventView(value) ? eventOfView(value) : undefined;
 }
 
-export function eventLine(event: EventRecord): string {
-  return JSON.stringify(viewEvent(event));
-}
-
-export function anchorLine({ tenant, seq, hash, at }: AnchorRecord): string {
-  return JSON.stringify({ anchor: { tenant, seq, hash, at } });
-}
-
-/**
- * Undefined unless the text is exactly as the relay writes it. A duplicate member, or one that the hash does not cover,
- * would else be read by people but not by the check.
- */
-function readLine(
-  text: string,
-): { readonly event: EventRecord } | { readonly anchor: AnchorRecord } | undefined {
-  const value = objectFrom(text);
-  const event = eventFrom(value);
-  if (event !== undefined) return eventLine(event) === text ? { event } : undefined;
-  const anchor = value?.["anchor"];
-  return isAnchorRecord(anchor) && anchorLine(anchor) === text ? { anchor } : undefined;
-}
-
-function objectFrom(text: string): Readonly<Record<string, unknown>> | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    return isObject(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
+/** Reads an untrusted value; undefined when it is no anchor record. */
+export function anchorFrom(value: unknown): AnchorRecord | undefined {
+  return isAnchorRecord(value) ? value : undefined;
 }
 
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {

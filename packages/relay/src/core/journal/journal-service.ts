@@ -1,15 +1,12 @@
 import {
-  type EventsQuery,
   EventsQuerySchema,
   type EventsResponse,
   formatInstant,
   LIMITS,
-  type Message,
   parseRecordId,
   quote,
   RelayError,
   type ThreadResponse,
-  type ThreadsQuery,
   ThreadsQuerySchema,
   type ThreadsResponse,
   type VerifyResponse,
@@ -30,6 +27,7 @@ import type { WaitOptions } from "../mechanisms/wait-options.ts";
 import { EVENT_TYPES, type EventFilter, type EventPage } from "../ports/journal.ts";
 import { viewEvent } from "./event-view.ts";
 import { verifyChain } from "./verify-chain.ts";
+import { messageOf } from "../mechanisms/stored-json.ts";
 import { agentsNamed } from "../rules/agent-names.ts";
 
 export interface JournalParts {
@@ -132,7 +130,7 @@ export class JournalService {
 
   async threads(principal: Principal, input: unknown): Promise<ThreadsResponse> {
     await this.#guard.authorize(principal, "threads.read");
-    const query = parseThreads(input) as ThreadsQuery;
+    const query = parseThreads(input);
     const { tenant } = principal;
     const page = await this.#store.messages.threads({
       tenant,
@@ -167,7 +165,7 @@ export class JournalService {
     });
     if (page.messages.length === 0) throw new RelayError("not_found", `there is no thread ${threadId}`);
     const messages = page.messages.map(({ message, delivery }) => ({
-      ...(JSON.parse(message.json) as Message),
+      ...messageOf(message),
       ...(delivery === undefined ? {} : { delivery_state: delivery.state }),
     }));
     return { thread_id: threadId, messages, truncated: page.hasMore };
@@ -175,7 +173,7 @@ export class JournalService {
 
   async #read(principal: Principal, input: unknown): Promise<EventsWanted> {
     await this.#guard.authorize(principal, "events.read");
-    const query = parseEvents(input) as EventsQuery;
+    const query = parseEvents(input);
     assertKnownType(query.type);
     const { tenant } = principal;
     return {

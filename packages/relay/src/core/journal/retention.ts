@@ -122,7 +122,7 @@ export class Retention {
     if (messages.length === 0) return 0;
     await this.#archive.append(
       "messages",
-      messages.map(({ line }) => JSON.stringify(line)),
+      messages.map(({ line }) => line),
     );
     const messageIds = messages.map(({ messageId }) => messageId);
     await this.#store.retention.retireMessages(
@@ -152,10 +152,7 @@ export class Retention {
     if (last === undefined) return 0;
     // Keep an anchor first. Then events missing beyond the newest anchor were not taken by retention.
     await this.#anchoring.keep(tenant);
-    await this.#archive.append(
-      "events",
-      events.map((event) => JSON.stringify(event)),
-    );
+    await this.#archive.append("events", events);
     await this.#store.retention.retireEvents(tenant, { seq: last.seq, hash: last.hash });
     return events.length;
   }

@@ -6,6 +6,7 @@ import { digestOfText } from "../rules/digest.ts";
 import type { ChainHead, EventRecord, RetiredMessage } from "../ports/journal.ts";
 import { eventHash } from "../rules/event.ts";
 import { verifyAnchors } from "./anchoring.ts";
+import { eventDataOf } from "../mechanisms/stored-json.ts";
 
 const PAGE_ROWS = 200;
 /** Bytes of messages digested in one step: a few milliseconds. */
@@ -27,13 +28,13 @@ export async function verifyChain(parts: VerifyParts, tenant: string): Promise<V
   const walk = new ChainWalk(parts.store, tenant, start);
   const problem = await walkToEnd(walk, parts, tenant);
   const anchored = await verifyAnchors(parts, tenant, start);
-  const newest = await parts.store.journal.newestAnchor(tenant);
+  const { newestAnchor: newest } = await parts.store.journal.chain(tenant);
   return {
     ...walk.report(problem ?? anchored.problem),
     ...(anchored.latest === undefined ? {} : { anchor: viewAnchor(anchored.latest) }),
     ...(newest === undefined || newest.seq <= (anchored.latest?.seq ?? 0)
       ? {}
-      : { anchor_elsewhere: viewAnchor(newest) }),
+      : { newest_anchor: viewAnchor(newest) }),
   };
 }
 
@@ -155,13 +156,13 @@ class ChainWalk {
       return undefined;
     }
     this.#bytesLeft -= message.json.length;
-    const { digest } = JSON.parse(event.dataJson) as { readonly digest: string };
+    const { digest } = eventDataOf(event) as { readonly digest: string };
     if (digestOfText(message.json) === digest) return undefined;
     return `message ${event.messageId} is not the one that event ${event.seq} accepted`;
   }
 
   #account(event: EventRecord): void {
-    const { messages } = JSON.parse(event.dataJson) as { readonly messages: readonly RetiredMessage[] };
+    const { messages } = eventDataOf(event) as { readonly messages: readonly RetiredMessage[] };
     for (const [messageId, acceptedSeq] of messages) {
       // Skips messages accepted before the start, and messages that were retired after this walk had read them.
       const headSeq = this.#reads.find(({ lastSeq }) => acceptedSeq <= lastSeq)?.headSeq ?? 0;

@@ -1,12 +1,11 @@
 import assert from "node:assert/strict";
 import { hash } from "node:crypto";
 import { describe, it } from "node:test";
-import { toBase58 } from "@a2a-relay/protocol";
+import { toBase58, type Verb } from "@a2a-relay/protocol";
 import { type CoreOnMemory, coreOnMemory, DAY_MS, LULU } from "../../../testing/core-on-memory.ts";
 import { refused } from "../../../testing/refusal.ts";
 import { newKey, PLAIN, signed } from "../../../testing/signed-message.ts";
 import { KeyAuthenticator } from "../access/authenticator.ts";
-import type { Verb } from "../ports/access.ts";
 import { operatorOf, rootOperator } from "../access/principal.ts";
 import { readSigningSecret } from "./key-maker.ts";
 

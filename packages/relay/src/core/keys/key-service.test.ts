@@ -1,10 +1,9 @@
 import assert from "node:assert/strict";
 import { hash } from "node:crypto";
 import { describe, it } from "node:test";
-import { type AgentId, LIMITS } from "@a2a-relay/protocol";
+import { type AgentId, LIMITS, type Verb } from "@a2a-relay/protocol";
 import { type CoreOnMemory, coreOnMemory, DAY_MS, LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
 import { refused } from "../../../testing/refusal.ts";
-import type { Verb } from "../ports/access.ts";
 import { agentOf, operatorOf, type Principal, rootOperator } from "../access/principal.ts";
 
 const ROOT = rootOperator();

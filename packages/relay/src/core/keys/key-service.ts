@@ -1,5 +1,6 @@
 import {
   type AgentId,
+  formatInstant,
   type KeyCreated,
   KeyCreateRequestSchema,
   type KeyRotated,
@@ -8,11 +9,12 @@ import {
   type KeysResponse,
   type KeyUse,
   type KeyView,
-  formatInstant,
   LIMITS,
   parseAgentId,
   quote,
   RelayError,
+  type Verb,
+  VERBS,
 } from "@a2a-relay/protocol";
 import { readAgentId } from "../rules/agent-name.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -20,7 +22,7 @@ import { decideAndCommit } from "../mechanisms/commit-retry.ts";
 import type { EventDraft } from "../ports/journal.ts";
 import type { Changes, RelayStore } from "../ports/relay-store.ts";
 import { parserOf } from "../mechanisms/schema-check.ts";
-import { type KeyRecord, revokedAt, type TenantRecord, type Verb, VERBS } from "../ports/access.ts";
+import { type KeyRecord, revokedAt, type TenantRecord } from "../ports/access.ts";
 import { hasExpired, parseExpiry } from "../access/expiry.ts";
 import type { Guard } from "../access/guard.ts";
 import type { KeyMaker, KeyScope } from "./key-maker.ts";

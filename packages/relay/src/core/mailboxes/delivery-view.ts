@@ -9,6 +9,7 @@ import {
 } from "@a2a-relay/protocol";
 import type { DeliveryRecord, MailboxMessage } from "../ports/deliveries.ts";
 import type { MessageRecord } from "../ports/messages.ts";
+import { messageOf } from "../mechanisms/stored-json.ts";
 
 /** A delivery as the API shows it. */
 export function viewDelivery(delivery: DeliveryRecord): DeliveryView {
@@ -42,7 +43,7 @@ export function viewLease(delivery: DeliveryRecord): LeaseView | undefined {
 /** A delivery with its message, as readers and workers get it. */
 export function viewMailboxItem({ delivery, message: record }: MailboxMessage): MailboxItem {
   const lease = viewLease(delivery);
-  const message = JSON.parse(record.json) as Message;
+  const message = messageOf(record);
   return {
     id: delivery.messageId,
     message_id: delivery.messageId,
@@ -74,8 +75,8 @@ function a2aPayloadOf(record: MessageRecord, { parts, body }: Message): MailboxI
   };
 }
 
-export function viewNotice({ delivery, message: { json } }: MailboxMessage): MailboxNotice {
-  const { type, subject, urgency } = JSON.parse(json) as Message;
+export function viewNotice({ delivery, message }: MailboxMessage): MailboxNotice {
+  const { type, subject, urgency } = messageOf(message);
   return {
     message_id: delivery.messageId,
     ...(delivery.taskId === null ? {} : { task_id: delivery.taskId }),

@@ -4,27 +4,25 @@ import {
   type AckResponse,
   type AgentId,
   FailRequestSchema,
+  type FailResponse,
+  isTerminal,
   type ItemResult,
   type LeaseRef,
-  type LeaseRequest,
   LeaseRequestSchema,
   type LeaseResponse,
-  isTerminal,
   LIMITS,
-  type MailboxRead,
   MailboxReadSchema,
   type MailboxResponse,
   type MailboxStreamQuery,
   MailboxStreamQuerySchema,
-  type MessageResponse,
   RelayError,
   type ReleaseRequest,
   ReleaseRequestSchema,
   type ReleaseResponse,
   RenewRequestSchema,
   type RenewResponse,
+  type Verb,
 } from "@a2a-relay/protocol";
-import type { Verb } from "../ports/access.ts";
 import type { RespondDemand } from "../access/capability-demand.ts";
 import type { CapabilityGate } from "../access/capability-gate.ts";
 import type { Guard } from "../access/guard.ts";
@@ -131,7 +129,7 @@ export class MailboxService {
     input: unknown,
     waiting: WaitOptions = {},
   ): Promise<MailboxResponse> {
-    const query = parseRead(input) as MailboxRead;
+    const query = parseRead(input);
     const agentId = await this.#mailboxOf(principal, agent, "mailbox.read");
     const { tenant } = principal;
     const afterPosition = parseCursor(query.since, "since");
@@ -159,13 +157,18 @@ export class MailboxService {
     return followMailbox(this.#parts, this.#settings, { principal, agentId, query }, waiting);
   }
 
+  /** For a reader that asks for no messages yet. */
+  async authorizeReader(principal: Principal, agent: string): Promise<void> {
+    await this.#mailboxOf(principal, agent, "mailbox.read");
+  }
+
   async lease(
     principal: Principal,
     agent: string,
     input: unknown,
     taking: LeaseOptions = {},
   ): Promise<LeaseResponse> {
-    const request = parseLease(input) as LeaseRequest;
+    const request = parseLease(input);
     const agentId = await this.#mailboxOf(principal, agent, "mailbox.settle");
     const wanted = {
       purpose: undefined,
@@ -259,16 +262,11 @@ export class MailboxService {
   }
 
   /** The message cannot be done: it is dead, and its sender is told why. */
-  async fail(
-    principal: Principal,
-    agent: string,
-    input: unknown,
-  ): Promise<Pick<MessageResponse, "delivery">> {
+  async fail(principal: Principal, agent: string, input: unknown): Promise<FailResponse> {
     const request = parseFail(input);
     const agentId = await this.#mailboxOf(principal, agent, "mailbox.settle");
     const { tenant } = principal;
-    const spendExclusively = this.#capabilityMutex.at(tenant, agentId);
-    const decide = async (): Promise<Decision<Pick<MessageResponse, "delivery">>> => {
+    const decide = async (): Promise<Decision<FailResponse>> => {
       const nowMs = this.#clock.nowMs();
       const defaults = { ids: this.#ids, nowMs, messageTtlMs: this.#settings.messageTtlMs };
       const delivery = await this.#changes.deliveryIn(tenant, agentId, request.message_id);
@@ -279,7 +277,7 @@ export class MailboxService {
       const changes = await undeliveredChanges(this.#store, defaults, dead, by);
       return { changes: combine(tenant, [pass, ...changes]), answer: { delivery: viewDelivery(dead) } };
     };
-    return decideAndCommit(this.#store, decide, spendExclusively);
+    return decideAndCommit(this.#store, decide, this.#capabilityMutex.at(tenant, agentId));
   }
 
   async #mailboxOf(principal: Principal, agent: string, verb: Verb): Promise<AgentId> {

@@ -3,7 +3,6 @@ import {
   LIMITS,
   POSTMASTER,
   type QueueEntry,
-  type QueueQuery,
   QueueQuerySchema,
   type QueueResponse,
   RelayError,
@@ -111,7 +110,7 @@ export class RepairService {
   }
 
   async queue(principal: Principal, input: unknown): Promise<QueueResponse> {
-    const query = parseQueue(input) as QueueQuery;
+    const query = parseQueue(input);
     const { tenant } = principal;
     const agentId =
       query.agent === undefined ? undefined : await this.#directory.resolve(tenant, query.agent, "agent");

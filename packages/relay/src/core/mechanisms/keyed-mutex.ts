@@ -1,4 +1,5 @@
 import type { Clock } from "../ports/clock.ts";
+import { joinedKey } from "./joined-key.ts";
 
 /**
  * One mutex per key, for callers of this process that change the same record: each reads what the one before it wrote,
@@ -20,7 +21,7 @@ export class KeyedMutex {
 
   /** A function that runs an act under the mutex of these names. */
   at(...names: readonly string[]): <Answer>(act: () => Promise<Answer>) => Promise<Answer> {
-    return (act) => this.run(JSON.stringify(names), act);
+    return (act) => this.run(joinedKey(...names), act);
   }
 
   /** Runs `act` after all earlier acts with the same key have ended, also those that failed. */

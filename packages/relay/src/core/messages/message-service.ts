@@ -1,11 +1,4 @@
-import {
-  LIMITS,
-  type Message,
-  type MessageResponse,
-  parseRecordId,
-  type PushView,
-  RelayError,
-} from "@a2a-relay/protocol";
+import { LIMITS, type MessageResponse, parseRecordId, type PushView, RelayError } from "@a2a-relay/protocol";
 import { type Principal, speaksFor } from "../access/principal.ts";
 import { receiptsOf } from "../journal/event-view.ts";
 import { viewDelivery } from "../mailboxes/delivery-view.ts";
@@ -14,6 +7,7 @@ import type { MessageRecord } from "../ports/messages.ts";
 import type { SendResult } from "./decide-send.ts";
 import { send, type SendOptions, type SendParts, type SendSettings } from "./send.ts";
 import { sendBatch, type SendOutcome } from "./send-batch.ts";
+import { messageOf } from "../mechanisms/stored-json.ts";
 
 /** Messages: sending them, and what became of one. Start reading at `send.ts`. */
 export class MessageService {
@@ -43,7 +37,7 @@ export class MessageService {
     const [delivery] = await store.deliveries.get(tenant, [id]);
     const push = await this.#pushOf(principal, record);
     return {
-      message: JSON.parse(record.json) as Message,
+      message: messageOf(record),
       ...(delivery === undefined ? {} : { delivery: viewDelivery(delivery) }),
       ...(record.taskId === null ? {} : { task_id: record.taskId }),
       receipts: receiptsOf(await store.journal.ofMessages(tenant, [id])),

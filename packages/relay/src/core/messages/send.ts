@@ -25,6 +25,7 @@ import {
 } from "./message-draft.ts";
 import { loadRecords } from "./send-records.ts";
 import { answerDigest, answerState } from "./task-effect.ts";
+import { messageOf } from "../mechanisms/stored-json.ts";
 
 export interface SendParts {
   readonly store: RelayStore;
@@ -287,7 +288,7 @@ async function storedResult(
     ...(taskId === null ? {} : { task_id: taskId }),
   };
   // The key outlives its message by weeks: a late retry still gets its receipt, with the message's id only.
-  const message = (record === undefined ? { id: messageId } : JSON.parse(record.json)) as Message;
+  const message = record === undefined ? ({ id: messageId } as Message) : messageOf(record);
   return { created: false, message, receipt };
 }
 

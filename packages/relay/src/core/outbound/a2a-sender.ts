@@ -12,6 +12,7 @@ import { isRemote } from "../rules/remote-address.ts";
 import { GIVEN_UP_BY_RELAY, undeliveredChanges } from "../rules/undelivered.ts";
 import type { AttemptOptions, AttemptReport, PushSender, RecordedAttempt } from "./push-outcome.ts";
 import { assertHopsLeft, type RemoteTarget, sendParams } from "./remote-message.ts";
+import { messageOf } from "../mechanisms/stored-json.ts";
 import { ownedSinceMs } from "../rules/agent-owner.ts";
 
 export interface A2aSenderParts {
@@ -54,7 +55,7 @@ export class A2aSender implements PushSender {
     const isRepeatable = delivery.duplicateSafety === "idempotent";
     let isMarked = false;
     try {
-      const parsed = JSON.parse(message.json) as Message;
+      const parsed = messageOf(message);
       assertHopsLeft(parsed);
       const to = await this.#destination(endpoint, delivery, signal);
       if (!isRepeatable) {

@@ -20,7 +20,7 @@ import {
   type PushSender,
 } from "./push-outcome.ts";
 import { dropped, dropReason, enqueued, mayHaveArrived } from "./push-round.ts";
-import { WebhookSender, type WebhookSettings } from "./webhook-sender.ts";
+import { WebhookSender } from "./webhook-sender.ts";
 
 export interface PushParts {
   readonly store: RelayStore;
@@ -32,7 +32,7 @@ export interface PushDeliveryParts extends PushParts {
   readonly ids: Identifiers;
 }
 
-export interface PushSettings extends WebhookSettings {
+export interface PushSettings {
   /** When attempts are made, counted from the first. */
   readonly pushAttemptsMs: readonly number[];
 }
@@ -81,7 +81,7 @@ export class PushDelivery {
     this.#clock = parts.clock;
     this.#settings = settings;
     this.#senders = {
-      webhook: new WebhookSender(parts.outbound, settings),
+      webhook: new WebhookSender(parts.outbound),
       a2a: new A2aSender(parts, settings),
     };
   }

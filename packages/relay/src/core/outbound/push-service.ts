@@ -11,8 +11,8 @@ import {
   PushRotateRequestSchema,
   type PushView,
   RelayError,
+  type Verb,
 } from "@a2a-relay/protocol";
-import type { Verb } from "../ports/access.ts";
 import type { Guard } from "../access/guard.ts";
 import { actorName, type Principal } from "../access/principal.ts";
 import { newSigningSecret } from "../keys/key-maker.ts";

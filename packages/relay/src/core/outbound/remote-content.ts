@@ -10,6 +10,7 @@ import {
 import type { RelayStore } from "../ports/relay-store.ts";
 import type { TaskRecord } from "../ports/tasks.ts";
 import { HISTORY_LENGTH } from "./remote-message.ts";
+import { bytesAsJson } from "../mechanisms/stored-json.ts";
 
 /** A message of a remote agent, in the form that `TaskService` takes. */
 export interface RemoteContent {
@@ -35,7 +36,7 @@ export function contentOf(message: A2aMessage | undefined): RemoteContent {
     ...(hasParts ? { parts } : {}),
     ...(more.length === 0 ? {} : { a2a_message: Object.fromEntries(more) }),
   };
-  if (bytesOf(content) <= CONTENT_BYTES_MAX) return content;
+  if (bytesAsJson(content) <= CONTENT_BYTES_MAX) return content;
   const messageId = messageIdOf(content);
   return { text: cut(text), ...(messageId === undefined ? {} : { a2a_message: { messageId } }) };
 }
@@ -86,10 +87,6 @@ function cut(text: string): string {
   if (Buffer.byteLength(text) <= CONTENT_BYTES_MAX) return text;
   const bytes = Buffer.from(text).subarray(0, CONTENT_BYTES_MAX - Buffer.byteLength(CUT));
   return new TextDecoder().decode(bytes, { stream: true }) + CUT;
-}
-
-function bytesOf(content: RemoteContent): number {
-  return Buffer.byteLength(JSON.stringify(content));
 }
 
 /**

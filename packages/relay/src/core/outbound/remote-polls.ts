@@ -2,6 +2,7 @@ import { LIMITS } from "@a2a-relay/protocol";
 import type { RelayStore } from "../ports/relay-store.ts";
 import type { TimedRemoteTask } from "../ports/remote-tasks.ts";
 import type { DueWork } from "./outbound-schedule.ts";
+import { joinedKey } from "../mechanisms/joined-key.ts";
 
 type Polled = Pick<TimedRemoteTask, "tenant" | "taskId" | "origin">;
 
@@ -37,7 +38,7 @@ export async function chooseDuePolls(
 }
 
 export function pollKey({ tenant, taskId }: Pick<Polled, "tenant" | "taskId">): string {
-  return JSON.stringify([tenant, taskId]);
+  return joinedKey(tenant, taskId);
 }
 
 /** Counts polls under way by tenant and origin. */

@@ -18,6 +18,7 @@ import type { TaskRecord } from "../ports/tasks.ts";
 import { digestOfText } from "../rules/digest.ts";
 import type { TaskService } from "../tasks/task-service.ts";
 import { contentOf, isSilent, listOf, reasonOf, resultOf, unrecordedMessages } from "./remote-content.ts";
+import { isSameJson, toStoredJson } from "../mechanisms/stored-json.ts";
 
 export interface RecordedTask {
   readonly isNews: boolean;
@@ -205,8 +206,8 @@ function piecesOf(ours: Artifact | undefined, theirs: Artifact, isEnd: boolean):
 
 /** Whether theirs is ours with more parts at its end. */
 function isBeginning({ parts: before, ...ours }: Artifact, { parts, ...theirs }: Artifact): boolean {
-  if (before.length > parts.length || JSON.stringify(ours) !== JSON.stringify(theirs)) return false;
-  return JSON.stringify(before) === JSON.stringify(parts.slice(0, before.length));
+  if (before.length > parts.length || !isSameJson(ours, theirs)) return false;
+  return isSameJson(before, parts.slice(0, before.length));
 }
 
 /** Replaces an absent or too long id. The fixed order of members makes the JSON comparable. */
@@ -221,7 +222,7 @@ function digestOfStatus({ state, message, timestamp }: A2aStatus): string {
   const said = message === undefined || message === null ? undefined : [message.messageId, message.parts];
   const isTold = typeof message?.messageId === "string";
   const when = isTold || readTaskState(state) === "working" ? undefined : timestamp;
-  return digestOfText(JSON.stringify([readTaskState(state), said, when]));
+  return digestOfText(toStoredJson([readTaskState(state), said, when]));
 }
 
 function after(text: string): string {

@@ -15,6 +15,7 @@ import type { FailedOutcome } from "../ports/outbound.ts";
 import type { TaskPushConfig, TaskPushKey } from "../ports/task-pushes.ts";
 import type { TaskRecord } from "../ports/tasks.ts";
 import { nextAttemptAtMs } from "./outbound-schedule.ts";
+import { joinedKey } from "../mechanisms/joined-key.ts";
 
 const idSchema = Type.String({ minLength: 1, maxLength: LIMITS.idCharsMax });
 /** gRPC sends an absent id as an empty one. */
@@ -197,7 +198,7 @@ export function ownerOf(principal: Principal): AgentId {
 }
 
 export function configKey({ tenant, taskId, id }: TaskPushKey): string {
-  return JSON.stringify([tenant, taskId, id]);
+  return joinedKey(tenant, taskId, id);
 }
 
 /** It names the host and never the URL, which may contain a secret. */

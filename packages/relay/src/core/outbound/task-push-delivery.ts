@@ -19,6 +19,7 @@ import {
   isSameConfig,
   taskPushEvent,
 } from "./task-push-config.ts";
+import { joinedKey } from "../mechanisms/joined-key.ts";
 
 /** An attempt that has ended and is not recorded yet. */
 export interface EndedTaskPush {
@@ -194,7 +195,7 @@ export class TaskPushDelivery {
 
 function shareKeys(config: TaskPushConfig): readonly [owner: string, receiver: string] {
   const { tenant, owner } = config;
-  return [JSON.stringify([tenant, owner]), JSON.stringify([tenant, owner, originOf(config)])];
+  return [joinedKey(tenant, owner), joinedKey(tenant, owner, originOf(config))];
 }
 
 function disabledEvent(config: TaskPushConfig, atMs: number): ReturnType<typeof taskPushEvent> {

@@ -1,36 +1,4 @@
-import type { AgentId, CapabilityScope } from "@a2a-relay/protocol";
-
-/** What a caller may do; a key may be limited to some of them. */
-export const VERBS = [
-  "agents.read",
-  "agents.write",
-  "capabilities.grant",
-  "capabilities.read",
-  "capabilities.revoke",
-  "events.read",
-  "journal.verify",
-  "keys.read",
-  "keys.write",
-  "mail.compact",
-  "mailbox.read",
-  "mailbox.settle",
-  "messages.read",
-  "messages.send",
-  "metrics.read",
-  "push.read",
-  "push.write",
-  "queue.read",
-  "repair.write",
-  "task-queue.read",
-  "tasks.cancel",
-  "tasks.list",
-  "tasks.read",
-  "tasks.work",
-  "tenants.read",
-  "tenants.write",
-  "threads.read",
-] as const;
-export type Verb = (typeof VERBS)[number];
+import type { AgentId, CapabilityScope, Verb } from "@a2a-relay/protocol";
 
 /** A stored API key: only the digest of its secret, unless the relay has to check signatures with it. */
 export interface KeyRecord {
@@ -142,8 +110,8 @@ export interface KeyStore {
   /** Revoked and expired ones too, by id. */
   list(filter: KeyFilter): Promise<readonly KeyRecord[]>;
   /**
-   * The private key with which all relays on this store sign, as PKCS #8, DER, in base64. The store keeps `candidate` if
-   * it has none yet; every later caller gets the kept one.
+   * The private key with which all relays on this store sign, as PKCS #8, DER, in base64. The store keeps `candidate`
+   * if it has none yet; every later caller gets the kept one.
    */
   identity(candidate: string): Promise<string>;
 }

@@ -52,7 +52,7 @@ export interface AgentOwner {
 }
 
 /** An agent and one of its names. */
-export interface AgentName {
+export interface NamedAgent {
   readonly agentId: AgentId;
   readonly kind: "id" | "alias" | "display_name";
   /** Removed agents keep their id and no other name. */
@@ -65,7 +65,7 @@ export interface AgentStore {
   /** As many as ids, in their order; undefined for agents that are removed or unknown. */
   owners(tenant: string, ids: readonly AgentId[]): Promise<readonly (AgentOwner | undefined)[]>;
   /** Who carries this name, the id first, then aliases, then display names, each by id. At most 100. */
-  named(tenant: string, name: string): Promise<readonly AgentName[]>;
+  named(tenant: string, name: string): Promise<readonly NamedAgent[]>;
   /** The agent, not removed, whose public key this is. */
   withKey(tenant: string, publicKey: string): Promise<AgentId | undefined>;
   /** By id, after `afterId`: the removed ones, or those that are not. */

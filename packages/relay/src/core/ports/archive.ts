@@ -1,7 +1,7 @@
-/** Keeps retired rows as lines of JSON, before the store removes them. */
+/** Keeps retired messages and events, before the store removes them. */
 export interface Archive {
-  /** Appends the lines to the named stream and answers once they are on disk. */
-  append(stream: "messages" | "events", lines: readonly string[]): Promise<void>;
+  /** Appends the values to the named stream and answers once they are on disk. */
+  append(stream: "messages" | "events", values: readonly object[]): Promise<void>;
 }
 
 /** A copy of a chain's end: the tenant's chain had this event, with this hash. */

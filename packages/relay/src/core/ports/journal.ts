@@ -1,4 +1,5 @@
 import type { Anchor } from "./archive.ts";
+import type { StoredJson } from "./stored-json.ts";
 
 export const EVENT_TYPES = [
   "access.denied",
@@ -69,7 +70,7 @@ export const NO_SUBJECT = { agentId: null, messageId: null, taskId: null, thread
 export interface EventRecord extends Omit<EventDraft, "data"> {
   readonly tenant: string;
   readonly seq: number;
-  readonly dataJson: string;
+  readonly dataJson: StoredJson;
   /** The hash of the event before, so that a page of events can be checked by itself. */
   readonly previousHash: string;
   readonly hash: string;
@@ -90,6 +91,8 @@ export interface Chain {
   readonly start: ChainHead;
   /** The last event that the table has, whatever the head says. */
   readonly lastSeq: number;
+  /** The newest anchor that any relay on this store has kept outside it. */
+  readonly newestAnchor: Anchor | undefined;
 }
 
 export interface EventFilter {
@@ -122,8 +125,6 @@ export interface JournalStore {
   /** In the order of the chain. */
   ofMessages(tenant: string, messageIds: readonly string[]): Promise<readonly EventRecord[]>;
   chain(tenant: string): Promise<Chain>;
-  /** The newest anchor that any relay on this store has kept outside it. */
-  newestAnchor(tenant: string): Promise<Anchor | undefined>;
 }
 
 /** What retention archives and removes. */

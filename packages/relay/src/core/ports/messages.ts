@@ -1,5 +1,6 @@
 import type { AgentId, MessageKind } from "@a2a-relay/protocol";
 import type { DeliveryRecord } from "./deliveries.ts";
+import type { StoredJson } from "./stored-json.ts";
 
 /** A stored message: `json` is the a2a.v1 text and the truth, the rest are its indexed fields. */
 export interface MessageRecord {
@@ -11,7 +12,7 @@ export interface MessageRecord {
   readonly threadId: string;
   readonly taskId: string | null;
   readonly acceptedAtMs: number;
-  readonly json: string;
+  readonly json: StoredJson;
 }
 
 /** Outlives its message, so that the relay still recognises a late retry. */

@@ -2,8 +2,11 @@ import type {
   A2aMessage,
   A2aStreamResponse,
   A2aTask,
+  AgentId,
   AgentInterface,
   JsonObject,
+  MailboxItem,
+  MailboxNotice,
   OfferedInterface,
   RelayError,
 } from "@a2a-relay/protocol";
@@ -16,7 +19,7 @@ import type { TaskPushConfig } from "./task-pushes.ts";
  */
 export interface Outbound {
   /** Undefined when it was stopped before the request had an outcome. */
-  post(post: OutboundPost, signal: AbortSignal): Promise<PushReport | undefined>;
+  pushWebhook(webhook: Webhook, signal: AbortSignal): Promise<PushReport | undefined>;
   /** Undefined when it was stopped before the request had an outcome. */
   pushTaskUpdate(push: TaskUpdatePush, signal: AbortSignal): Promise<PushOutcome | undefined>;
   /** `url` is that of the agent's card, of the folder it is in, or of an interface. Throws `RemoteFailure`. */
@@ -29,10 +32,18 @@ export interface Outbound {
   cancelTask(at: AgentInterface, task: Pick<RemoteTaskQuery, "id">, signal: AbortSignal): Promise<void>;
 }
 
-export interface OutboundPost {
+/** A message, or a notice of it, for the webhook of an agent. */
+export interface Webhook {
   readonly url: string;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: string;
+  readonly tenant: string;
+  readonly agentId: AgentId;
+  /** By it receivers recognize a repeated push. */
+  readonly messageId: string;
+  /** Every attempt sends the same content with the same time. */
+  readonly acceptedAtMs: number;
+  readonly content: { readonly item: MailboxItem } | { readonly notice: MailboxNotice };
+  /** Each of them signs; the receiver verifies one signature. */
+  readonly secrets: readonly string[];
 }
 
 /** What is recorded of an attempt: the answer, or why there was none. It may name the host, but never the URL. */

@@ -4,13 +4,13 @@ import {
   type QueueTaskResult,
   type AgentId,
   LIMITS,
-  type Message,
   type QueueState,
 } from "@a2a-relay/protocol";
 import type { RelayStore } from "../ports/relay-store.ts";
 import type { DeliveryRecord, MailboxMessage, QueueFilter } from "../ports/deliveries.ts";
 import type { QueueAgents } from "./queue-agents.ts";
 import { toEntry, toResult, toTask } from "./queue-mapping.ts";
+import { bytesAsJson, messageOf } from "../mechanisms/stored-json.ts";
 
 /** Filters of a queue reading; an undefined filter accepts everything. */
 export interface QueueTaskFilter {
@@ -40,7 +40,7 @@ export class QueueView {
     if (task === undefined) return undefined;
     const parent =
       task.parentId === null ? undefined : (await this.#store.tasks.get(tenant, [task.parentId]))[0];
-    return toTask(JSON.parse(message.json) as Message, delivery, task, {
+    return toTask(messageOf(message), delivery, task, {
       sender: await this.#agents.view(tenant, task.requester),
       recipient: await this.#agents.view(tenant, task.assignee),
       parent,
@@ -51,7 +51,7 @@ export class QueueView {
     const { tenant, taskId } = delivery;
     const task = taskId === null ? undefined : (await this.#store.tasks.get(tenant, [taskId]))[0];
     const artifacts = task === undefined ? [] : await this.#store.tasks.artifacts(tenant, task.id);
-    return toResult(JSON.parse(message.json) as Message, task, artifacts);
+    return toResult(messageOf(message), task, artifacts);
   }
 
   /** Queued tasks in the order of their leasing, then leased ones, the oldest lease first. */
@@ -121,7 +121,7 @@ export class QueueView {
       const [message] = await this.#store.messages.get(delivery.tenant, [delivery.messageId]);
       const viewed = message === undefined ? undefined : await view({ delivery, message });
       if (viewed === undefined) continue;
-      bytesLeft -= Buffer.byteLength(JSON.stringify(viewed));
+      bytesLeft -= bytesAsJson(viewed);
       if (bytesLeft < 0 && views.length > 0) break;
       views.push(viewed);
     }

@@ -18,9 +18,7 @@ describe("compaction", () => {
       await refused(core.messages.get(core.operator, gone), "not_found");
     }
     await refused(core.tasks.get(core.operator, task?.id ?? ""), "not_found");
-    const archived = core.archive.messages.map(
-      (line) => (JSON.parse(line) as { message: { id: string } }).message.id,
-    );
+    const archived = core.archive.messages.map((line) => (line as { message: { id: string } }).message.id);
     assert.deepEqual(archived, [message_id, result_message_id]);
     assert.equal((await core.journal.verify(core.operator)).ok, true);
     assert.deepEqual(await core.taskQueue.compact(core.operator), { kind: "a2a_compacted", dropped: 0 });

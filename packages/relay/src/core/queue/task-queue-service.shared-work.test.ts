@@ -356,31 +356,6 @@ describe("work that is under way under the same key", () => {
     assert.equal((await core.inboxOf(ZHIWEI)).length, 0);
   });
 
-  it("is told apart also when two relays on one store are asked at the same time", async () => {
-    await using core = await coreWithQueue();
-    const relays = [core, core.beside(), core.beside()];
-    const asked = Array.from({ length: 30 }, (_, index) =>
-      relays[index % relays.length]?.taskQueue.sendTask(core.lulu, aSharedTask("k-1")),
-    );
-    await Promise.all(asked);
-    const [work, ...others] = await core.inboxOf(ZHIWEI);
-    assert.deepEqual([work?.message.type, others], ["request", []]);
-    await core.finishTask();
-    await core.sweep.step();
-    assert.equal((await core.taskQueue.recentResults(core.lulu, { limit: 100 })).results.length, 30);
-    assert.equal((await core.inboxOf(ZHIWEI)).length, 0);
-  });
-
-  it("is the next to be done once, also when two relays release it at the same time", async () => {
-    await using core = await coreWithQueue();
-    const first = await share(core, "k-1");
-    for (const _ of [1, 2, 3]) await share(core, "k-1");
-    await core.takeTask();
-    await core.taskQueue.postResult(core.zhiwei, { task_id: first, status: "error" });
-    await Promise.all([core.sweep.step(), core.beside().sweep.step()]);
-    assert.equal((await core.inboxOf(ZHIWEI)).length, 1);
-  });
-
   it("is not waited for when it ends while another requester asks for the same", async () => {
     await using core = await coreWithQueue();
     const first = await share(core, "k-1");

@@ -1,6 +1,5 @@
 import {
   type AgentId,
-  type AgentsQuery,
   AgentsQuerySchema,
   type AgentsResponse,
   type AgentView,
@@ -120,7 +119,7 @@ export class AgentService {
 
   async list(principal: Principal, input: unknown): Promise<AgentsResponse> {
     await this.#guard.authorize(principal, "agents.read");
-    const query = parseQuery(input) as AgentsQuery;
+    const query = parseQuery(input);
     const { tenant } = principal;
     const limit = query.limit ?? LIMITS.listLimitDefault;
     const found = await this.#listed(principal, query.page_token ?? "", limit);

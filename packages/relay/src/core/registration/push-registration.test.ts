@@ -1,11 +1,10 @@
 import assert from "node:assert/strict";
 import { hash } from "node:crypto";
 import { describe, it } from "node:test";
-import type { AgentId, RegisterRequest } from "@a2a-relay/protocol";
+import type { AgentId, RegisterRequest, Verb } from "@a2a-relay/protocol";
 import { type CoreOnMemory, coreOnMemory, LULU, ZHIWEI } from "../../../testing/core-on-memory.ts";
 import { HOOK, pushingCore } from "../../../testing/pushing-core.ts";
 import { refused } from "../../../testing/refusal.ts";
-import type { Verb } from "../ports/access.ts";
 import type { Principal } from "../access/principal.ts";
 
 const KEY_ID = "key_limited";

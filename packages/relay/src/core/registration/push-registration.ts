@@ -1,6 +1,5 @@
 import { hash } from "node:crypto";
-import type { RegisterRequest } from "@a2a-relay/protocol";
-import type { Verb } from "../ports/access.ts";
+import type { RegisterRequest, Verb } from "@a2a-relay/protocol";
 import type { Guard } from "../access/guard.ts";
 import type { Principal } from "../access/principal.ts";
 import { newSigningSecret } from "../keys/key-maker.ts";
@@ -64,7 +63,7 @@ export class PushRegistration {
     }
     const wish = { ...request, tenant, agentId: id, callbackUrl };
     const endpoint = endpointAfter(before, wish, () => newSigningSecret(this.#randomness));
-    const isChanged = endpoint !== undefined && JSON.stringify(endpoint) !== JSON.stringify(before);
+    const isChanged = endpoint !== undefined && !isUnchanged(endpoint, before);
     return {
       endpoint,
       changed: isChanged ? [endpoint] : [],
@@ -73,6 +72,11 @@ export class PushRegistration {
       data: isChanged ? dataOf(endpoint, principal) : {},
     };
   }
+}
+
+function isUnchanged(endpoint: PushEndpoint, before: PushEndpoint | undefined): boolean {
+  const members = Object.entries(before ?? {}) as [keyof PushEndpoint, unknown][];
+  return before !== undefined && members.every(([name, value]) => endpoint[name] === value);
 }
 
 /** The caller who chooses the endpoint reads the messages there, and settles them if an answer acknowledges. */

@@ -5,6 +5,7 @@ import type { Identity } from "../agents/agent-identity.ts";
 import { readAgentId } from "../rules/agent-name.ts";
 import type { AgentRecord } from "../ports/agents.ts";
 import type { EventDraft } from "../ports/journal.ts";
+import { bytesAsJson } from "../mechanisms/stored-json.ts";
 
 /** An agent that registers. */
 export interface Registrant {
@@ -70,7 +71,7 @@ function assertNoForeignKey({ id, aliases, displayName, publicKey }: AgentRecord
 /** Counts the fields that stay unchanged too. */
 function assertRecordBytes(record: AgentRecord): void {
   const limit = LIMITS.registrationBytesMax;
-  const bytes = Buffer.byteLength(JSON.stringify(record));
+  const bytes = bytesAsJson(record);
   if (bytes <= limit) return;
   throw new RelayError(
     "too_large",

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { AgentId } from "@a2a-relay/protocol";
-import type { AgentName } from "../ports/agents.ts";
+import type { NamedAgent } from "../ports/agents.ts";
 import { meant } from "./agent-names.ts";
 
-function name(agentId: string, kind: AgentName["kind"], isRemoved = false): AgentName {
+function name(agentId: string, kind: NamedAgent["kind"], isRemoved = false): NamedAgent {
   return { agentId: agentId as AgentId, kind, isRemoved };
 }
 

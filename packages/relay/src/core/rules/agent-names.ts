@@ -1,5 +1,5 @@
 import type { AgentId } from "@a2a-relay/protocol";
-import type { AgentName } from "../ports/agents.ts";
+import type { NamedAgent } from "../ports/agents.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
 
 /**
@@ -15,7 +15,7 @@ export async function agentsNamed(
 }
 
 /** Pure. */
-export function meant(names: readonly AgentName[]): readonly AgentId[] {
+export function meant(names: readonly NamedAgent[]): readonly AgentId[] {
   const reserved = names.filter(({ kind }) => kind !== "display_name");
   const counted = reserved.length === 0 ? names : reserved;
   return counted.filter(({ isRemoved }) => !isRemoved).map(({ agentId }) => agentId);

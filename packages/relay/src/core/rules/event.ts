@@ -1,5 +1,6 @@
 import { hash } from "node:crypto";
 import type { ChainHead, EventDraft, EventRecord } from "../ports/journal.ts";
+import { toStoredJson } from "../mechanisms/stored-json.ts";
 
 /** For an error text. */
 export function missingEventsText(count: number): string {
@@ -20,7 +21,7 @@ export function sealEvent(tenant: string, head: ChainHead, draft: EventDraft): E
     messageId: draft.messageId,
     taskId: draft.taskId,
     threadId: draft.threadId,
-    dataJson: JSON.stringify(draft.data),
+    dataJson: toStoredJson(draft.data),
     previousHash: head.hash,
   };
   return { ...event, hash: eventHash(event) };
@@ -41,5 +42,5 @@ export function eventHash(event: Omit<EventRecord, "hash">): string {
     event.threadId,
     event.dataJson,
   ];
-  return hash("sha256", JSON.stringify(fields), "hex");
+  return hash("sha256", toStoredJson(fields), "hex");
 }

@@ -2,12 +2,13 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { LIMITS } from "@a2a-relay/protocol";
 import { aMessage } from "../../../testing/records.ts";
+import { messageOf } from "../mechanisms/stored-json.ts";
 import { type NewMessage, createMessage } from "./new-message.ts";
 
 describe("a message as it is kept", () => {
   it("has its members in one order, whatever the sender's, and the sender's own behind them", () => {
     const more = { own: "自己的", urgency: "high", thread_id: "another", to: "another" };
-    const { message, json } = createMessage(aMessage({ replyTo: "msg_零", taskId: "task", more }));
+    const { message, changes } = createMessage(aMessage({ replyTo: "msg_零", taskId: "task", more }));
     assert.deepEqual(Object.keys(message), [
       "version",
       "id",
@@ -27,16 +28,16 @@ describe("a message as it is kept", () => {
     ]);
     const { to, urgency, thread_id: threadId, own } = message;
     assert.deepEqual([to, urgency, threadId, own], ["知微@known-blocks1", "high", "thread_一", "自己的"]);
-    assert.deepEqual(JSON.parse(json), message);
+    assert.deepEqual(changes.messages.map(messageOf), [message]);
   });
 
   it("inherits nothing from what its sender calls __proto__", () => {
     const more = JSON.parse(`{"__proto__":{"task_id":"邪"},"own":1}`) as NewMessage["more"];
-    const { message, json } = createMessage(aMessage({ more }));
+    const { message, changes } = createMessage(aMessage({ more }));
     assert.equal(Object.getPrototypeOf(message), Object.prototype);
     assert.equal(message.task_id, undefined);
     assert.equal(message["own"], 1);
-    assert.doesNotMatch(json, /邪/);
+    assert.doesNotMatch(changes.messages[0]?.json ?? "邪", /邪/);
   });
 
   it("is measured in bytes, whatever its script", () => {

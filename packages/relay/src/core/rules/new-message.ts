@@ -12,6 +12,7 @@ import type { Changes } from "../ports/relay-store.ts";
 import type { EventDraft } from "../ports/journal.ts";
 import type { DeliveryPurpose, DeliveryRecord } from "../ports/deliveries.ts";
 import { digestOfText } from "./digest.ts";
+import { bytesAsJson, toStoredJson } from "../mechanisms/stored-json.ts";
 
 /** All that a message and its delivery are made of. */
 export interface NewMessage {
@@ -40,14 +41,13 @@ export interface NewMessage {
 
 export interface CreatedMessage {
   readonly message: Message;
-  readonly json: string;
   readonly changes: Pick<Required<Changes>, "messages" | "deliveries" | "events">;
 }
 
 /** The records of a new message: the message, its delivery and the event of its acceptance. */
 export function createMessage(input: NewMessage): CreatedMessage {
   const message = writeMessage(input);
-  const json = JSON.stringify(message);
+  const json = toStoredJson(message);
   assertMessageBytes(input, json);
   const { tenant, id, sender, recipient, kind, threadId } = input;
   const taskId = input.taskId ?? null;
@@ -79,7 +79,6 @@ export function createMessage(input: NewMessage): CreatedMessage {
   };
   return {
     message,
-    json,
     changes: { messages: [record], deliveries: [newDelivery(input)], events: [accepted] },
   };
 }
@@ -89,7 +88,7 @@ function assertMessageBytes({ body, more }: NewMessage, json: string): void {
   const bytes = Buffer.byteLength(json);
   if (bytes <= LIMITS.bodyBytesMax) return;
   const isDerived = more["body"] === undefined && more["parts"] !== undefined;
-  const own = LIMITS.messageBytesAdded + (isDerived ? Buffer.byteLength(JSON.stringify(body)) : 0);
+  const own = LIMITS.messageBytesAdded + (isDerived ? bytesAsJson(body) : 0);
   if (bytes - own <= LIMITS.bodyBytesMax) return;
   throw new RelayError("too_large", `message: at most ${LIMITS.bodyBytesMax} bytes as JSON`, {
     details: { limit: LIMITS.bodyBytesMax },

@@ -4,6 +4,7 @@ import type { DeliveryRecord } from "../ports/deliveries.ts";
 import type { TaskRecord } from "../ports/tasks.ts";
 import { createMessage, type CreatedMessage, type NewMessage } from "./new-message.ts";
 import type { MessageRecord } from "../ports/messages.ts";
+import { messageOf } from "../mechanisms/stored-json.ts";
 
 /** What the relay itself needs to write a message. */
 export interface MessageDefaults {
@@ -70,5 +71,5 @@ function relayMessage(
 }
 
 function subjectOf(message: MessageRecord): string {
-  return (JSON.parse(message.json) as { subject: string }).subject;
+  return messageOf(message).subject;
 }

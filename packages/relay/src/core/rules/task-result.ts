@@ -15,6 +15,7 @@ import { taskEvent } from "./task-changes.ts";
 import type { A2aMembers, TaskRecord } from "../ports/tasks.ts";
 import { moveTask } from "./task-state.ts";
 import { saidBy, tellEnd, type Told } from "./task-update.ts";
+import { bytesAsJson } from "../mechanisms/stored-json.ts";
 
 /** How a task ends. */
 export interface Ending {
@@ -98,7 +99,7 @@ export function cachedResultOf(
   const { tenant, id: taskId, resultKey, updatedAtMs: storedAtMs } = ended;
   if (resultKey === null || ended.state !== "completed" || ended.resultStatus !== "ok") return {};
   const content = { text, parts: parts ?? null, artifacts };
-  if (Buffer.byteLength(JSON.stringify(content)) > LIMITS.bodyBytesMax) return {};
+  if (bytesAsJson(content) > LIMITS.bodyBytesMax) return {};
   const expiresAtMs = storedAtMs + LIMITS.cachedResultKeptMs;
   return { cachedResults: [{ tenant, resultKey, taskId, ...content, storedAtMs, expiresAtMs }] };
 }

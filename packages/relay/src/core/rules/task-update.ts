@@ -1,6 +1,7 @@
 import { type Artifact, LIMITS, type Part, RelayError } from "@a2a-relay/protocol";
 import type { Changes } from "../ports/relay-store.ts";
 import type { A2aMembers, ArtifactStep, Said, TaskRecord, TaskStep } from "../ports/tasks.ts";
+import { bytesAsJson } from "../mechanisms/stored-json.ts";
 
 /** A task after some steps, and the steps, to be written together. */
 export interface Told {
@@ -49,7 +50,7 @@ interface SaidParts {
 
 function bytesOf(steps: readonly TaskStep[]): number {
   let bytes = 0;
-  for (const step of steps) bytes += Buffer.byteLength(JSON.stringify(step));
+  for (const step of steps) bytes += bytesAsJson(step);
   return bytes;
 }
 

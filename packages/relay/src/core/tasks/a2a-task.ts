@@ -4,12 +4,12 @@ import {
   type A2aTask,
   formatInstant,
   LIMITS,
-  type Message,
   toA2aState,
 } from "@a2a-relay/protocol";
 import type { RelayStore } from "../ports/relay-store.ts";
 import type { TaskRecord, TaskUpdate } from "../ports/tasks.ts";
 import { a2aMessageOf, a2aStatusOf, a2aTaskOf, saidMessage } from "./a2a-view.ts";
+import { bytesAsJson, messageOf } from "../mechanisms/stored-json.ts";
 
 /** How much of a task to read. */
 export interface A2aTaskExtent {
@@ -68,7 +68,7 @@ export class A2aTaskReader {
     const messages: A2aMessage[] = [];
     let bytes = 0;
     for await (const message of this.#newestFirst(task, lengthMax)) {
-      bytes += Buffer.byteLength(JSON.stringify(message));
+      bytes += bytesAsJson(message);
       if (bytes > LIMITS.answerBytesMax && messages.length > 0) break;
       messages.push(message);
       if (messages.length >= lengthMax) break;
@@ -126,6 +126,6 @@ export class A2aTaskReader {
     role: A2aMessage["role"],
   ): Promise<A2aMessage | undefined> {
     const [record] = await this.#store.messages.get(task.tenant, [messageId]);
-    return record === undefined ? undefined : a2aMessageOf(JSON.parse(record.json) as Message, role, task);
+    return record === undefined ? undefined : a2aMessageOf(messageOf(record), role, task);
   }
 }

@@ -1,4 +1,5 @@
 import { type Artifact, type ArtifactInput, LIMITS, RelayError } from "@a2a-relay/protocol";
+import { bytesAsJson } from "../mechanisms/stored-json.ts";
 
 /** The artifact with A2A's spelling of its id; one without an id gets a new one. */
 export function readArtifact(input: ArtifactInput, makeId: () => string): Artifact {
@@ -36,7 +37,7 @@ export function withArtifacts(present: readonly Artifact[], put: readonly Artifa
 /** The limit holds for all artifacts of a task together, however many there are. */
 export function assertArtifactBytes(artifacts: readonly Artifact[]): void {
   const limit = LIMITS.taskArtifactBytesMax;
-  const bytes = Buffer.byteLength(JSON.stringify(artifacts));
+  const bytes = bytesAsJson(artifacts);
   if (bytes <= limit) return;
   throw new RelayError(
     "too_large",

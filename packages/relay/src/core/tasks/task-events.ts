@@ -22,6 +22,7 @@ import type { WaitOptions } from "../mechanisms/wait-options.ts";
 import type { EventRecord, EventType } from "../ports/journal.ts";
 import type { TaskRecord } from "../ports/tasks.ts";
 import { visibleTask } from "./task-view.ts";
+import { eventDataOf } from "../mechanisms/stored-json.ts";
 
 /** Events of a task, and the cursor after the last of them. */
 export interface TaskEventsPage {
@@ -162,7 +163,7 @@ function isAboutTask({ type }: EventRecord): boolean {
 
 /** Leaves out the lease id, which only its holder may know. */
 function viewTaskEvent(event: EventRecord): TaskEventView {
-  const { lease_id: _, ...data } = JSON.parse(event.dataJson) as Readonly<Record<string, unknown>>;
+  const { lease_id: _, ...data } = eventDataOf(event);
   return {
     seq: event.seq,
     type: event.type,

@@ -256,7 +256,8 @@ class History {
     const by = `by status message ${said}`;
     const may = this.#model.mayFollowUp(on);
     const forbidden = (state === "canceled" || state === "submitted") && may === "ok";
-    if (forbidden) return assert.equal(outcome, "invalid_argument");
+    const isRevoked = this.#model.isRevoked(on, leaseId);
+    if (forbidden) return assert.equal(outcome, isRevoked ? "lease_lost" : "invalid_argument");
     const expected = isTerminal(state)
       ? this.#model.end(on, state, by, leaseId)
       : this.#model.report(on, state, leaseId);

@@ -6,7 +6,6 @@ import {
   TaskCompleteRequestSchema,
   TaskFailRequestSchema,
   TaskStatusRequestSchema,
-  type TasksQuery,
   TasksQuerySchema,
   type TasksResponse,
   type TaskTreeView,
@@ -88,7 +87,7 @@ export class TaskService {
   }
 
   async list(principal: Principal, input: unknown): Promise<TasksResponse> {
-    const query = parseTasks(input) as TasksQuery;
+    const query = parseTasks(input);
     const { store, guard, directory } = this.#parts;
     const { tenant } = principal;
     const own = principal.kind === "agent" ? principal.agentId : undefined;

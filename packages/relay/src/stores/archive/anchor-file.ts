@@ -2,7 +2,7 @@ import { type FileHandle, open, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { formatInstant, RelayError } from "@a2a-relay/protocol";
 import type { Anchor, Anchors } from "../../core/ports/archive.ts";
-import { textLines } from "../../core/mechanisms/text-lines.ts";
+import { textLines } from "./text-lines.ts";
 
 export interface AnchorFileLimits {
   /** The file is rewritten when it grows beyond this: about a week of anchors. */

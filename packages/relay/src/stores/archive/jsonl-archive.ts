@@ -13,8 +13,8 @@ interface OwnFile {
 
 /**
  * One JSON object a line, on disk before the store removes the rows, in files by stream and day. It appends only to
- * files that it has made itself: several relays may share the directory, and a line that a crash has torn stays the last
- * of its file.
+ * files that it has made itself: several relays may share the directory, and a line that a crash has torn stays the
+ * last of its file.
  */
 export class JsonlArchive implements Archive {
   readonly #directory: string;
@@ -28,13 +28,13 @@ export class JsonlArchive implements Archive {
   }
 
   /** One after the other: a long append takes several writes. */
-  append(stream: Stream, lines: readonly string[]): Promise<void> {
-    const appended = this.#last.then(() => this.#append(stream, lines));
+  append(stream: Stream, values: readonly object[]): Promise<void> {
+    const appended = this.#last.then(() => this.#append(stream, values));
     this.#last = appended.catch(() => undefined);
     return appended;
   }
 
-  async #append(stream: Stream, lines: readonly string[]): Promise<void> {
+  async #append(stream: Stream, values: readonly object[]): Promise<void> {
     const day = new Date(this.#clock.nowMs()).toISOString().slice(0, 10);
     const own = this.#own.get(stream);
     // After a failure the end of the file is unknown; the next lines go to another one.
@@ -42,7 +42,7 @@ export class JsonlArchive implements Archive {
     const { path, file } =
       (own?.day === day ? await reopened(own.path) : undefined) ?? (await this.#made(stream, day));
     await using _ = file;
-    await file.appendFile(`${lines.join("\n")}\n`);
+    await file.appendFile(values.map((value) => `${JSON.stringify(value)}\n`).join(""));
     await file.sync();
     this.#own.set(stream, { day, path });
   }

@@ -1,6 +1,6 @@
 import type { AgentId } from "@a2a-relay/protocol";
 import type {
-  AgentName,
+  NamedAgent,
   AgentOwner,
   AgentPage,
   AgentRecord,
@@ -107,7 +107,7 @@ export class Agents implements AgentStore {
     return ids.map((id) => this.findOwner(tenant, id));
   }
 
-  async named(tenant: string, name: string): Promise<readonly AgentName[]> {
+  async named(tenant: string, name: string): Promise<readonly NamedAgent[]> {
     return this.#named(tenant, name);
   }
 
@@ -206,7 +206,7 @@ export class Agents implements AgentStore {
     return this.#sql.withKey.get(tenant, publicKey)?.[0] as AgentId | undefined;
   }
 
-  #named(tenant: string, name: string): readonly AgentName[] {
+  #named(tenant: string, name: string): readonly NamedAgent[] {
     const key = `${tenant}\n${name}`;
     const { namesByText } = this.#state;
     const known = namesByText.get(key);
@@ -246,8 +246,8 @@ function sightingKey(tenant: string, agentId: string): string {
   return `${tenant}\n${agentId}`;
 }
 
-function nameFromRow(row: Row): AgentName {
-  return { agentId: row[0] as AgentId, kind: row[1] as AgentName["kind"], isRemoved: row[2] === 1 };
+function nameFromRow(row: Row): NamedAgent {
+  return { agentId: row[0] as AgentId, kind: row[1] as NamedAgent["kind"], isRemoved: row[2] === 1 };
 }
 
 function agentFromRow(row: Row): AgentWithPresence {

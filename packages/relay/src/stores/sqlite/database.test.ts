@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -132,9 +132,21 @@ function writeThirdSchema(path: string): void {
   }
 }
 
-describe("migrations", () => {
-  after(() => rmSync(directory, { recursive: true, force: true }));
+after(() => rmSync(directory, { recursive: true, force: true }));
 
+describe("the database file", () => {
+  it("is closed to others, also when it was restored with another mode", async () => {
+    if (process.platform === "win32") return;
+    const path = join(directory, "restored.db");
+    await (await open(path))[Symbol.asyncDispose]();
+    chmodSync(path, 0o644);
+    await using store = await open(path);
+    await send(store);
+    for (const file of [path, `${path}-wal`]) assert.equal(statSync(file).mode & 0o777, 0o600);
+  });
+});
+
+describe("migrations", () => {
   it("open a file of the first schema with all its records, and continue it", async () => {
     const path = join(directory, "relay.db");
     writeFirstSchema(path);
@@ -195,6 +207,20 @@ describe("migrations", () => {
       [await firstOf("own"), await firstOf("chosen"), await firstOf("gone"), await firstOf("task")],
       ["msg_甲", "msg_丙", null, null],
     );
+  });
+
+  it("let the oldest unfinished task of an older file do the shared work, and the others wait", async () => {
+    const path = join(directory, "shared.db");
+    writeThirdSchema(path);
+    {
+      using database = new DatabaseSync(path);
+      database.exec("update task set result_key = '同一件事'");
+    }
+    await using store = await open(path);
+    const tasks = await store.tasks.get(TENANT, ["chosen", "gone", "own", "task"]);
+    const found = tasks.map((task) => task?.isWaiting);
+    assert.deepEqual(found, [false, true, true, false]);
+    assert.equal((await store.tasks.unfinishedWithResultKey(TENANT, "同一件事"))?.id, "chosen");
   });
 
   it("return the events of a message of an older file, also after it is retired", async () => {

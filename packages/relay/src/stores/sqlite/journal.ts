@@ -11,6 +11,7 @@ import type {
   JournalStore,
 } from "../../core/ports/journal.ts";
 import type { Changes } from "../../core/ports/relay-store.ts";
+import type { StoredJson } from "../../core/ports/stored-json.ts";
 import { GENESIS, sealEvent } from "../../core/rules/event.ts";
 import type { Engine } from "./commit-queue.ts";
 import { prepareAll, type Row, type Statements } from "./database.ts";
@@ -93,18 +94,12 @@ export class Journal implements JournalStore {
     return rows.map((row) => eventFromRow(tenant, row)).toSorted((a, b) => a.seq - b.seq);
   }
 
-  async newestAnchor(tenant: string): Promise<Anchor | undefined> {
-    const row = this.#sql.newestAnchor.get(tenant);
-    if (row === undefined) return undefined;
-    return { tenant, seq: row[0] as number, hash: row[1] as string, atMs: row[2] as number };
-  }
-
   async chain(tenant: string): Promise<Chain> {
     const { first, last } = this.#keyRange(tenant);
     const start = this.#anchor(tenant);
     const key = this.#sql.last.get(first, last)?.[0];
     const lastSeq = typeof key === "number" ? key - first : start.seq;
-    return { head: this.#state.chainHead(tenant), start, lastSeq };
+    return { head: this.#state.chainHead(tenant), start, lastSeq, newestAnchor: this.#newestAnchor(tenant) };
   }
 
   /** Retention removes events only from the beginning of the chain, so this stops at the first that must stay. */
@@ -178,6 +173,12 @@ export class Journal implements JournalStore {
     this.#state.wake(journalTopic(tenant));
   }
 
+  #newestAnchor(tenant: string): Anchor | undefined {
+    const row = this.#sql.newestAnchor.get(tenant);
+    if (row === undefined) return undefined;
+    return { tenant, seq: row[0] as number, hash: row[1] as string, atMs: row[2] as number };
+  }
+
   #anchor(tenant: string): ChainHead {
     const row = this.#sql.anchor.get(tenant);
     return row === undefined ? GENESIS : { seq: row[0] as number, hash: row[1] as string };
@@ -202,7 +203,7 @@ function eventFromRow(tenant: string, row: Row): EventRecord {
     messageId: (row[5] ?? row[11]) as string | null,
     taskId: row[6] as string | null,
     threadId: row[7] as string | null,
-    dataJson: row[8] as string,
+    dataJson: row[8] as StoredJson,
     previousHash: Buffer.from(row[9] as Uint8Array).toString("hex"),
     hash: Buffer.from(row[10] as Uint8Array).toString("hex"),
   };

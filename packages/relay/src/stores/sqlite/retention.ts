@@ -74,7 +74,7 @@ interface ScanResult {
 }
 
 /** Finds and removes old finished messages. It scans them by age, so that a send pays for no index. */
-export class Retention implements RetentionStore {
+export class RetentionRows implements RetentionStore {
   readonly #commits: CommitQueue;
   readonly #parts: RetiredParts;
   readonly #sql: Statements<typeof SQL>;

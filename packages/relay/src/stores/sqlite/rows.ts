@@ -11,6 +11,7 @@ import type {
 import type { DeliveryPurpose, DeliveryRecord } from "../../core/ports/deliveries.ts";
 import type { MessageRecord } from "../../core/ports/messages.ts";
 import type { TaskRecord } from "../../core/ports/tasks.ts";
+import type { StoredJson } from "../../core/ports/stored-json.ts";
 import { ownThreadId } from "../../core/rules/own-thread.ts";
 import type { Row } from "./database.ts";
 
@@ -47,7 +48,7 @@ export function messageFromRow(row: Row, offset = 0): MessageRecord {
     threadId: threadFrom(row[offset + 5], row[offset + 1]),
     taskId: row[offset + 6] as string | null,
     acceptedAtMs: row[offset + 7] as number,
-    json: row[offset + 8] as string,
+    json: row[offset + 8] as StoredJson,
   };
 }
 

@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import {
-  chmodSync,
   copyFileSync,
   existsSync,
   mkdirSync,
@@ -50,9 +49,7 @@ import { agentsNamed } from "../../core/rules/agent-names.ts";
 const STORE_PROCESS = join(import.meta.dirname, "../../../testing/store-process.ts");
 const directory = mkdtempSync(join(tmpdir(), "a2a-relay-store-"));
 
-function newPath(): string {
-  return join(directory, newId("store"), "relay.db");
-}
+const newPath = (): string => join(directory, newId("store"), "relay.db");
 
 function open(path: string, said: Partial<SqliteStoreOptions> = {}): Promise<RelayStore> {
   return openSqliteStore({
@@ -158,16 +155,6 @@ describe("the SQLite store", () => {
       }
       assert.ok(!existsSync(`${path}-wal`));
       if (process.platform !== "win32") assert.equal(statSync(path).mode & 0o777, 0o600);
-    });
-
-    it("closes a file to others that was restored with another mode", async () => {
-      if (process.platform === "win32") return;
-      const path = newPath();
-      await (await open(path))[Symbol.asyncDispose]();
-      chmodSync(path, 0o644);
-      await using store = await open(path);
-      await send(store);
-      for (const file of [path, `${path}-wal`]) assert.equal(statSync(file).mode & 0o777, 0o600);
     });
 
     it("has nothing left in its file of what ended keys signed with", async () => {

@@ -18,7 +18,7 @@ import { Journal } from "./journal.ts";
 import { Messages } from "./messages.ts";
 import { Endpoints, Pushes } from "./pushes.ts";
 import { RemoteTasks } from "./remote-tasks.ts";
-import { Retention } from "./retention.ts";
+import { RetentionRows } from "./retention.ts";
 import { relayErrorFrom } from "./sqlite-error.ts";
 import { StoreState } from "./store-state.ts";
 import { Sweeps } from "./sweeps.ts";
@@ -126,7 +126,7 @@ interface StoreParts {
   readonly messages: Messages;
   readonly pushes: Pushes;
   readonly remoteTasks: RemoteTasks;
-  readonly retention: Retention;
+  readonly retention: RetentionRows;
   readonly sweeps: Sweeps;
   readonly taskPushes: TaskPushes;
   readonly tasks: Tasks;
@@ -161,7 +161,7 @@ function partsOn(engine: Engine): StoreParts {
   };
   const all: StoreParts = {
     ...parts,
-    retention: new Retention(engine, parts),
+    retention: new RetentionRows(engine, parts),
     sweeps: new Sweeps(parts),
   };
   return all;

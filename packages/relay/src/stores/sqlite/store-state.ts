@@ -1,7 +1,7 @@
 import type { DatabaseSync } from "node:sqlite";
 import { type AgentId, RelayError } from "@a2a-relay/protocol";
 import type { Topic } from "../../core/ports/change-feed.ts";
-import type { AgentName } from "../../core/ports/agents.ts";
+import type { NamedAgent } from "../../core/ports/agents.ts";
 import type { ChainHead } from "../../core/ports/journal.ts";
 import { GENESIS } from "../../core/rules/event.ts";
 import { prepareAll, type Statements } from "./database.ts";
@@ -38,7 +38,7 @@ export interface Sighting {
  */
 export class StoreState {
   /** Names of agents by tenant and text, as read; emptied when an agent changes. Reading them costs a send 20 %. */
-  readonly namesByText = new Map<string, readonly AgentName[]>();
+  readonly namesByText = new Map<string, readonly NamedAgent[]>();
   /** Those that are not on disk yet, by tenant and agent. Every request is one, so they are written together. */
   readonly sightings = new Map<string, Sighting>();
   readonly #database: DatabaseSync;

@@ -1,6 +1,6 @@
-import type { A2aOperation, A2aVersion } from "@a2a-relay/protocol";
+import { type A2aOperation, type A2aVersion, RelayError } from "@a2a-relay/protocol";
 import type { A2aPage } from "../../core/a2a/a2a-streams.ts";
-import { type A2aCaller, isForRelay, readEventId, targetOf } from "../../core/a2a/a2a-request.ts";
+import { type A2aCaller, isForRelay, targetOf } from "../../core/a2a/a2a-request.ts";
 import type { Principal } from "../../core/access/principal.ts";
 import type { RelayCore } from "../../core/relay-core.ts";
 import type { WaitOptions } from "../../core/mechanisms/wait-options.ts";
@@ -78,4 +78,14 @@ export class A2aHandler {
 
 async function* onePage(result: { readonly message: object }): AsyncGenerator<A2aPage> {
   yield { events: [{ n: 0, event: result as A2aPage["events"][number]["event"], isFinal: true }] };
+}
+
+/** The number of the last update that a reader of a stream has received. */
+function readEventId(lastEventId: string | undefined): number | undefined {
+  if (lastEventId === undefined || lastEventId === "") return undefined;
+  if (/^\d{1,9}$/.test(lastEventId)) return Number(lastEventId);
+  throw new RelayError(
+    "invalid_argument",
+    `Last-Event-ID: "${lastEventId}" is no id of an event of this stream`,
+  );
 }

@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
-import { A2A_DIALECTS, type A2aVersion, type AgentCard } from "@a2a-relay/protocol";
+import { A2A_DIALECTS, a2aEndpoints, type A2aVersion, type AgentCard, operations } from "@a2a-relay/protocol";
 import type { A2aCardService, ServedCard } from "../../core/a2a/a2a-cards.ts";
 import { DEFAULT_TENANT } from "../../core/access/principal.ts";
 import { parseTenantName } from "../../core/keys/tenant-service.ts";
-import { type Answer, JSON_TYPE, type OpenCall, param, type Route } from "../http/route.ts";
+import { type Answer, JSON_TYPE, type OpenCall, route, type Route } from "../http/route.ts";
 import { readHeaders } from "./a2a-exchange.ts";
 
 export interface CardRouteSettings {
@@ -13,65 +13,42 @@ export interface CardRouteSettings {
 
 export type CardDialect = Extract<A2aVersion, "1.0" | "0.3">;
 
-const tag = "A2A";
-const answers = { 200: "The card", 304: "The caller has the current card" };
 const CACHED_S = 60;
 
-/** The paths where clients of each version request a card, with the default dialect. */
-function cardPaths({
-  cardDialect,
-}: CardRouteSettings): readonly (readonly [path: string, dialect: CardDialect])[] {
-  return [
-    ["/.well-known/agent-card.json", cardDialect],
-    // Only clients older than 0.3 use it.
-    ["/.well-known/agent.json", "0.3"],
-    ["/.well-known/a2a-agent-card", cardDialect],
-  ];
-}
-
 /** Cards over HTTP: the relay's, each agent's as callers need it, and as its owner wrote it. */
-export function cardRoutes(cards: A2aCardService, settings: CardRouteSettings): readonly Route[] {
-  const paths = cardPaths(settings);
+export function cardRoutes(cards: A2aCardService, { cardDialect }: CardRouteSettings): readonly Route[] {
+  const { relayCards, agentCards } = a2aEndpoints;
+  // The default dialect of each path.
+  const ofRelay = [
+    [relayCards.current, cardDialect],
+    [relayCards.old, "0.3"],
+    [relayCards.legacy, cardDialect],
+  ] as const;
+  const ofAgents = [
+    [operations.agents.card, cardDialect],
+    [agentCards.old, "0.3"],
+    [agentCards.legacy, cardDialect],
+    [agentCards.currentAtEndpoint, cardDialect],
+    [agentCards.oldAtEndpoint, "0.3"],
+    [agentCards.legacyAtEndpoint, cardDialect],
+  ] as const;
   return [
-    ...paths.map(([path, dialect]): Route => ({
-      method: "GET",
-      path,
-      tag,
-      summary: "The relay's own A2A card",
-      open: true,
-      answers,
-      handle: async (call) => {
+    ...ofRelay.map(([operation, dialect]) =>
+      route(operation, async (call) => {
         const tenant = call.tenant === undefined ? DEFAULT_TENANT : parseTenantName(call.tenant);
         return cardAnswer(call, cards.relayCard(tenant), writerFor(call, dialect));
-      },
-    })),
-    // Some clients expect the card below the address that they call.
-    ...[...paths, ...paths.map(([path, dialect]) => [`/a2a${path}`, dialect] as const)].map(
-      ([path, dialect]): Route => ({
-        method: "GET",
-        path: `/agents/{id}${path}`,
-        tag,
-        summary: "The agent's A2A card, with the relay's interfaces in front",
-        open: "unless-keyed",
-        answers,
-        handle: async (call) => {
-          const write = writerFor(call, dialect);
-          return cardAnswer(call, await cards.agentCard(call.principal, param(call, "id")), write);
-        },
       }),
     ),
-    {
-      method: "GET",
-      path: "/agents/{id}/card",
-      tag,
-      summary: "The agent's card as its owner wrote it",
-      open: "unless-keyed",
-      answers,
-      handle: async (call) => {
-        const written = await cards.writtenCard(call.principal, param(call, "id"));
-        return cardAnswer(call, written, (card) => card);
-      },
-    },
+    ...ofAgents.map(([operation, dialect]) =>
+      route(operation, async (call) => {
+        const write = writerFor(call, dialect);
+        return cardAnswer(call, await cards.agentCard(call.principal, call.params.id), write);
+      }),
+    ),
+    route(agentCards.written, async (call) => {
+      const written = await cards.writtenCard(call.principal, call.params.id);
+      return cardAnswer(call, written, (card) => card);
+    }),
   ];
 }
 
@@ -83,7 +60,7 @@ function writerFor(call: OpenCall, dialect: CardDialect): CardWriter {
   return (card) => A2A_DIALECTS[version].writeCard(card);
 }
 
-function cardAnswer(call: OpenCall, { card, changedAtMs }: ServedCard, write: CardWriter): Answer {
+function cardAnswer(call: OpenCall, { card, changedAtMs }: ServedCard, write: CardWriter): Answer<never> {
   const json = JSON.stringify(write(card));
   const etag = `"${createHash("sha256").update(json).digest("base64url")}"`;
   // A card that needed a key must not be cached for others.

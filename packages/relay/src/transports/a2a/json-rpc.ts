@@ -82,8 +82,8 @@ export const JSON_RPC_FAMILY: RouteFamily = {
   owns: (path) => /^(?:\/a2a|\/agents\/[^/]+\/a2a)\/?$/.test(path) && path !== "/a2a/",
   errorBody: (error) => ({ jsonrpc: "2.0", id: null, error: toJsonRpcError(unread(error), "1.0") }),
   statusOf: (error) => rpcStatusOf(error),
-  errorName: "JsonRpcError",
   errorSchema: {
+    title: "JsonRpcError",
     type: "object",
     required: ["jsonrpc", "id", "error"],
     properties: {

@@ -83,8 +83,8 @@ export const REST_FAMILY: RouteFamily = {
   owns: (path) => /^\/agents\/[^/]+\/a2a\/./.test(path),
   errorBody: (error) => toRestError(namedByA2a(error), restStatusOf(error)),
   statusOf: (error) => restStatusOf(error),
-  errorName: "A2aError",
   errorSchema: {
+    title: "A2aError",
     type: "object",
     required: ["error"],
     properties: {

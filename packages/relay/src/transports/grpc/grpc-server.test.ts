@@ -6,8 +6,8 @@ import { describe, it } from "node:test";
 import { LIMITS, RelayError } from "@a2a-relay/protocol";
 import { A2aHandler } from "../a2a/a2a-handler.ts";
 import { KeyAuthenticator } from "../../core/access/authenticator.ts";
-import { RefusedCallers } from "../../core/access/refused-callers.ts";
 import { coreOnMemory } from "../../../testing/core-on-memory.ts";
+import { Gateway } from "../gateway/gateway.ts";
 import { type GrpcServerSettings, startGrpc } from "./grpc-server.ts";
 
 const WAIT_MS_MAX = 10_000;
@@ -18,13 +18,8 @@ async function setup(settings: Partial<GrpcServerSettings> = {}) {
   const core = stack.use(await coreOnMemory());
   const parts = {
     handler: new A2aHandler(core),
-    tenants: core.tenants,
-    authenticator: new KeyAuthenticator(
-      { ...core, refusals: new RefusedCallers(core) },
-      { apiKey: undefined },
-    ),
+    gateway: new Gateway({ ...core, authenticator: new KeyAuthenticator(core, { apiKey: undefined }) }),
     log: { error: (about: object): void => assert.fail(JSON.stringify(about)) },
-    stopping: new AbortController().signal,
   };
   const grpc = stack.use(await startGrpc(parts, { ...SETTINGS, ...settings }));
   return {

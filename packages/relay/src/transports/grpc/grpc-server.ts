@@ -24,21 +24,17 @@ import {
   type UntypedServiceImplementation,
 } from "@grpc/grpc-js";
 import type { A2aEvent } from "../../core/a2a/a2a-streams.ts";
-import type { Authenticator } from "../../core/access/authenticator.ts";
-import type { TenantService } from "../../core/keys/tenant-service.ts";
 import { readA2aTenant } from "../../core/agents/card-interfaces.ts";
 import type { A2aHandler } from "../a2a/a2a-handler.ts";
+import type { Gateway } from "../gateway/gateway.ts";
 import { GrpcA2aCall, headerOf, type IncomingCall, namedExtensions } from "./grpc-call.ts";
 import { STREAM_METHODS, UNARY_METHODS, type UnaryMethod } from "./grpc-methods.ts";
 import { toGrpcStatus } from "./grpc-status.ts";
 
 export interface GrpcServerParts {
   readonly handler: A2aHandler;
-  readonly authenticator: Authenticator;
-  readonly tenants: Pick<TenantService, "enter">;
+  readonly gateway: Gateway;
   readonly log: { error(about: Readonly<Record<string, unknown>>, text: string): void };
-  /** Aborted when the relay stops; calls that wait are answered at once. */
-  readonly stopping: AbortSignal;
 }
 
 export interface GrpcServerSettings {
@@ -60,7 +56,7 @@ export interface RunningGrpc extends AsyncDisposable {
   readonly port: number;
 }
 
-/** The gRPC binding of A2A 1.0; its tenant field names the agent. */
+/** The gRPC binding of A2A 1.0; its tenant field names the agent. Stopping the gateway ends calls that wait. */
 export async function startGrpc(parts: GrpcServerParts, settings: GrpcServerSettings): Promise<RunningGrpc> {
   const server = new Server({
     ...KEEPALIVE,
@@ -69,15 +65,11 @@ export async function startGrpc(parts: GrpcServerParts, settings: GrpcServerSett
     "grpc.max_concurrent_streams": LIMITS.grpcCallsOfConnectionMax,
     "grpc.max_connection_idle_ms": settings.idleMs ?? LIMITS.grpcIdleMsMax,
   });
-  const closing = new AbortController();
-  const stopping = AbortSignal.any([parts.stopping, closing.signal]);
-  server.addService(A2AService, serviceOf(new GrpcBinding({ ...parts, stopping }, settings)));
+  server.addService(A2AService, serviceOf(new GrpcBinding(parts, settings)));
   const listener = await listen(server, settings);
   return {
     port: (listener.address() as AddressInfo).port,
     [Symbol.asyncDispose]: async () => {
-      // Calls that wait end now, or the server would wait for them.
-      closing.abort();
       const closed = once(listener, "close");
       listener.close();
       await shutDown(server, settings.drainMs);
@@ -123,7 +115,7 @@ class GrpcBinding {
       if (call.cancelled) return;
     }
     // Without an error the caller would take the end of the stream for the end of the task.
-    if (!isWhole && this.#parts.stopping.aborted) {
+    if (!isWhole && this.#parts.gateway.stopping.aborted) {
       throw new RelayError("unavailable", "the relay is stopping; subscribe again in a moment");
     }
   }
@@ -150,13 +142,13 @@ class GrpcBinding {
     request: unknown,
     call: IncomingCall,
   ): ReturnType<A2aHandler["handle"]> {
-    const { authenticator, handler, stopping, tenants } = this.#parts;
-    if (stopping.aborted) throw new RelayError("unavailable", "the relay is stopping; try again in a moment");
-    const caller = await authenticator.authenticate(headerOf(call, "authorization"), "grpc");
-    const { tenant: field, ...params } = V1_DIALECT.readParams(operation, request);
-    const { tenant, agentName } = readA2aTenant(field);
-    const principal = tenant === undefined ? caller : await tenants.enter(caller, tenant);
-    return handler.handle(operation, params, new GrpcA2aCall(call, { principal, agentName, stopping }));
+    const { gateway, handler } = this.#parts;
+    const { tenant, agentName } = readA2aTenant((request as { readonly tenant?: unknown }).tenant);
+    const credential = headerOf(call, "authorization");
+    const principal = await gateway.admit({ credential, tenant, transport: "grpc" });
+    const { tenant: _, ...params } = V1_DIALECT.readParams(operation, request);
+    const context = { principal, agentName, stopping: gateway.stopping };
+    return handler.handle(operation, params, new GrpcA2aCall(call, context));
   }
 
   /** Rejects when the reader takes nothing for the stall time. */

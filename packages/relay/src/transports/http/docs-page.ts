@@ -1,3 +1,4 @@
+import { operations } from "@a2a-relay/protocol";
 import type { TSchema } from "typebox";
 import { fieldsOf, type Property, type Route } from "./route.ts";
 
@@ -16,13 +17,13 @@ export function docsPage(routes: readonly Route[], version: string): string {
 <p>A durable message relay for AI agents. JSON in and out; times are ISO 8601 in UTC, <code>*_ms</code> are integers.
 Errors are <code>{"error":{"code","message","details"}}</code>, below <code>/a2a/</code>
 <code>{"kind":"error","message","code"}</code>.
-Machine-readable: <a href="/openapi.json">openapi.json</a>.</p><nav>${links}</nav></header>
+Machine-readable: <a href="${operations.service.openapi.path}">openapi.json</a>.</p><nav>${links}</nav></header>
 <main>${sections.join("")}</main></body></html>`;
 }
 
 function routeBlock(route: Route): string {
   const answers = Object.entries(route.answers)
-    .map(([status, text]) => `<li><b>${status}</b> ${escape(text)}</li>`)
+    .map(([status, { description }]) => `<li><b>${status}</b> ${escape(description)}</li>`)
     .join("");
   return `<details><summary><span class="method ${route.method}">${route.method}</span>
 <code>${escape(route.path)}</code> <span>${escape(route.summary)}</span></summary>

@@ -6,8 +6,7 @@ import Fastify, {
   type FastifyRequest,
   type onRequestHookHandler,
 } from "fastify";
-import type { Authenticator } from "../../core/access/authenticator.ts";
-import type { TenantService } from "../../core/keys/tenant-service.ts";
+import type { Gateway } from "../gateway/gateway.ts";
 import { beginningWith, type EventStream, writeEvents } from "./event-stream.ts";
 import { CallSignals, HttpCall, withoutTenant } from "./http-call.ts";
 import { fromServerError, RETRY_AFTER_S, statusOf, toWireAnswer } from "./http-error.ts";
@@ -15,9 +14,9 @@ import type { HttpMetrics } from "./http-metrics.ts";
 import { assertNoForeignLink, LocalGuard, type LocalGuardSettings } from "./local-guard.ts";
 import { parseJson, readBody } from "./read-body.ts";
 import {
-  authenticateCaller,
-  authenticateKeyedCaller,
-  type AuthenticationHook,
+  admitAnyone,
+  admitCaller,
+  type AdmissionHook,
   callOf,
   recordAnswer,
   type RouteHost,
@@ -29,12 +28,9 @@ import { mountSockets, upgradesTo } from "./socket-mount.ts";
 
 export interface HttpServerParts {
   readonly routes: readonly Route[];
-  readonly authenticator: Authenticator;
-  readonly tenants: Pick<TenantService, "enter">;
+  readonly gateway: Gateway;
   readonly metrics: HttpMetrics;
   readonly log: ErrorLog;
-  /** Aborted when the relay stops; calls that wait are answered at once. */
-  readonly stopping: AbortSignal;
 }
 
 /** Receives errors that a client must not see. */
@@ -55,7 +51,7 @@ const PARAM_CHARS_MAX = 1_000;
 
 /** Reads the wire, calls the core, writes the wire. No rules live here. */
 export function createHttpServer(parts: HttpServerParts, settings: HttpServerSettings): FastifyInstance {
-  const { routes, metrics, log, stopping } = parts;
+  const { routes, gateway, metrics, log } = parts;
   const sendError = errorSenderOf(routes, metrics);
   const app = Fastify({
     // `readBody` enforces the limit, because it also drains the rest.
@@ -79,7 +75,7 @@ export function createHttpServer(parts: HttpServerParts, settings: HttpServerSet
   app.decorateRequest("startedAtMs", 0);
   for (const name of ["route", "principal", "session"] as const) app.decorateRequest(name, undefined);
   readBodies(app);
-  guardRequests(app, new LocalGuard(settings), stopping);
+  guardRequests(app, new LocalGuard(settings), gateway);
   app.setErrorHandler((reason, request, reply) => {
     const error = fromServerError(reason);
     if (error.code === "internal") {
@@ -93,9 +89,8 @@ export function createHttpServer(parts: HttpServerParts, settings: HttpServerSet
     return sendError(new RelayError("not_found", what), request, reply);
   });
   const host: RouteHost = {
-    authenticator: parts.authenticator,
-    tenants: parts.tenants,
-    signals: new CallSignals(stopping),
+    gateway,
+    signals: new CallSignals(gateway.stopping),
     metrics,
     streams: {
       meter: metrics.streams,
@@ -118,7 +113,7 @@ function mount(app: FastifyInstance, route: Exclude<Route, SocketRoute>, host: R
     onRequest: [
       setRoute(route),
       ...(route.drains === true ? [refuseForeignLinks] : []),
-      ...authenticationOf(route, host),
+      ...admissionTo(route, host),
     ],
     handler: async (request, reply) => {
       const answer = await handle(route, request, reply, host);
@@ -144,9 +139,9 @@ function handle(
   return route.handle(callOf(request, reply, host));
 }
 
-function authenticationOf(route: Route, host: RouteHost): readonly AuthenticationHook[] {
+function admissionTo(route: Route, host: RouteHost): readonly AdmissionHook[] {
   if (route.open === true) return [];
-  return [route.open === "unless-keyed" ? authenticateKeyedCaller(host) : authenticateCaller(host)];
+  return [route.open === "unless-keyed" ? admitAnyone(host) : admitCaller(host)];
 }
 
 const refuseForeignLinks: onRequestHookHandler = (request, _reply, done) => {
@@ -235,13 +230,12 @@ function readBodies(app: FastifyInstance): void {
   );
 }
 
-function guardRequests(app: FastifyInstance, guard: LocalGuard, stopping: AbortSignal): void {
+function guardRequests(app: FastifyInstance, guard: LocalGuard, gateway: Gateway): void {
   app.addHook("onRequest", (request, reply, done) => {
     request.startedAtMs = performance.now();
     const { origin } = request.headers;
     try {
-      if (stopping.aborted)
-        throw new RelayError("unavailable", "the relay is stopping; try again in a moment");
+      gateway.assertRunning();
       guard.check(request.headers);
     } catch (reason) {
       done(reason as Error);

@@ -1,30 +1,30 @@
-import { RELAY_ERROR_CODES } from "@a2a-relay/protocol";
+import assert from "node:assert/strict";
+import { isDeepStrictEqual } from "node:util";
+import {
+  type AnswerOf,
+  ErrorBodySchema,
+  errorsOf,
+  type OperationAnswer,
+  type operations,
+} from "@a2a-relay/protocol";
 import type { TSchema } from "typebox";
+import { HTTP_STATUS } from "./http-error.ts";
 import { fieldsOf, type Route } from "./route.ts";
 
 type Json = Readonly<Record<string, unknown>>;
-
-const ERROR_SCHEMA: Json = {
-  type: "object",
-  required: ["error"],
-  properties: {
-    error: {
-      type: "object",
-      required: ["code", "message"],
-      properties: {
-        code: { type: "string", enum: RELAY_ERROR_CODES },
-        message: { type: "string", description: "What was wrong, with which value, and what to do." },
-        details: { type: "object", additionalProperties: true },
-      },
-    },
-  },
-};
+type OpenApiDocument = AnswerOf<typeof operations.service.openapi>;
 
 /** TypeBox schemas are JSON Schema, and OpenAPI 3.1 takes them as they are: no second description. */
-export function openApiDocument(routes: readonly Route[], version: string, publicUrl: string): Json {
+export function openApiDocument(
+  routes: readonly Route[],
+  version: string,
+  publicUrl: string,
+): OpenApiDocument & Json {
+  const schemas = new SharedSchemas();
   const paths: Record<string, Record<string, Json>> = {};
   for (const route of routes) {
-    paths[route.path] = { ...paths[route.path], [route.method.toLowerCase()]: operationOf(route) };
+    const operation = operationOf(route, schemas);
+    paths[route.path] = { ...paths[route.path], [route.method.toLowerCase()]: operation };
   }
   return {
     openapi: "3.1.0",
@@ -38,42 +38,102 @@ export function openApiDocument(routes: readonly Route[], version: string, publi
     tags: [...new Set(routes.map((route) => route.tag))].map((name) => ({ name })),
     paths,
     components: {
-      schemas: { Error: ERROR_SCHEMA, ...familySchemas(routes) },
+      schemas: schemas.all(),
       securitySchemes: { apiKey: { type: "http", scheme: "bearer" } },
     },
   };
 }
 
-function familySchemas(routes: readonly Route[]): Json {
-  const families = routes.flatMap(({ family }) => family ?? []);
-  return Object.fromEntries(families.map(({ errorName, errorSchema }) => [errorName, errorSchema]));
+/** Schemas with a title are written once and referred to by it. */
+class SharedSchemas {
+  readonly #byTitle = new Map<string, Json>();
+
+  all(): Json {
+    return Object.fromEntries([...this.#byTitle].toSorted(([a], [b]) => (a < b ? -1 : 1)));
+  }
+
+  /** The schema, or a reference to it. */
+  of(schema: TSchema): Json {
+    const { $defs, ...rest } = schema as Json & { readonly $defs?: Readonly<Record<string, TSchema>> };
+    for (const [name, definition] of Object.entries($defs ?? {})) this.#share(name, definition);
+    const { title } = rest;
+    return typeof title === "string" ? this.#share(title, rest) : this.#members(rest);
+  }
+
+  #share(title: string, schema: TSchema): Json {
+    const shared = this.#members(schema as Json);
+    const before = this.#byTitle.get(title);
+    assert(before === undefined || isDeepStrictEqual(before, shared), `two schemas have the title ${title}`);
+    this.#byTitle.set(title, shared);
+    return { $ref: `#/components/schemas/${title}` };
+  }
+
+  #members(schema: Json): Json {
+    // An own id would become the base of the references inside.
+    const members = Object.entries(schema).filter(([key]) => key !== "$id");
+    return Object.fromEntries(members.map(([key, value]) => [key, this.#value(key, value)]));
+  }
+
+  #value(key: string, value: unknown): unknown {
+    if (Array.isArray(value)) return value.map((item) => this.#value("", item));
+    if (typeof value === "object" && value !== null) return this.of(value);
+    return key === "$ref" ? `#/components/schemas/${String(value)}` : value;
+  }
 }
 
-function operationOf(route: Route): Json {
-  const shape = route.family?.errorName ?? "Error";
-  const failure = {
-    description: "An error",
-    content: { "application/json": { schema: { $ref: `#/components/schemas/${shape}` } } },
-  };
-  const answers = Object.entries(route.answers).map(([status, description]) => [
-    status,
-    { description, ...(status === "200" ? streamContent(route) : {}) },
-  ]);
+function operationOf(route: Route, schemas: SharedSchemas): Json {
+  const { example } = route;
   return {
     tags: [route.tag],
     summary: route.summary,
-    operationId: operationId(route),
+    operationId: route.name,
     parameters: [
-      ...pathParameters(route.path),
-      ...queryParameters(route.query),
+      ...pathParameters(route),
+      ...queryParameters(route, schemas),
       ...(route.streams === undefined ? [] : [LAST_EVENT_ID]),
     ],
     ...(route.body === undefined
       ? {}
-      : { requestBody: { content: { "application/json": { schema: route.body } } } }),
-    responses: { ...Object.fromEntries(answers), default: failure },
+      : {
+          requestBody: {
+            content: { "application/json": { schema: schemas.of(route.body), example: example.body } },
+          },
+        }),
+    responses: { ...answersOf(route, schemas), ...failuresOf(route, schemas) },
     security: route.open === true ? [{}] : [{}, { apiKey: [] }],
   };
+}
+
+function answersOf(route: Route, schemas: SharedSchemas): Json {
+  return Object.fromEntries(
+    Object.entries(route.answers).map(
+      ([status, answer]) =>
+        [status, { description: answer.description, ...contentOf(route, answer, schemas) }] as const,
+    ),
+  );
+}
+
+function contentOf(route: Route, { schema, mediaType }: OperationAnswer, schemas: SharedSchemas): Json {
+  if (schema === undefined) return {};
+  const { streams, event } = route;
+  const value = { [mediaType ?? "application/json"]: { schema: schemas.of(schema) } };
+  if (streams === undefined || event === undefined) return { content: value };
+  const stream = { "text/event-stream": { schema: { type: "string" }, "x-event-data": schemas.of(event) } };
+  return { content: streams === "always" ? stream : { ...value, ...stream } };
+}
+
+/** The errors by status, each with its codes. A2A maps codes to statuses in its own ways. */
+function failuresOf(route: Route, schemas: SharedSchemas): Json {
+  const schema = schemas.of(route.family?.errorSchema ?? ErrorBodySchema);
+  const content = { "application/json": { schema } };
+  const codes =
+    route.family?.statusOf === undefined
+      ? Map.groupBy(errorsOf(route), (code) => String(HTTP_STATUS[code]))
+      : new Map<string, readonly string[]>();
+  const failures = [...codes].map(
+    ([status, own]) => [status, { description: own.join(", "), content }] as const,
+  );
+  return { ...Object.fromEntries(failures), default: { description: "An error", content } };
 }
 
 /** Browsers send it by themselves when they reconnect to a stream. */
@@ -85,32 +145,23 @@ const LAST_EVENT_ID: Json = {
   description: "For a stream: the id of the last event that was received. Wins over `since`.",
 };
 
-function streamContent({ streams }: Route): Json {
-  if (streams === undefined) return {};
-  const events = { "text/event-stream": { schema: { type: "string" } } };
-  return { content: streams === "always" ? events : { "application/json": {}, ...events } };
-}
-
-function operationId(route: Route): string {
-  const words = route.path.split(/[^A-Za-z0-9]+/).filter((word) => word !== "");
-  return [route.method.toLowerCase(), ...words].join("_");
-}
-
-function pathParameters(path: string): readonly Json[] {
-  return [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => ({
+function pathParameters({ path, example }: Route): readonly Json[] {
+  return [...path.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => ({
     name,
     in: "path",
     required: true,
     schema: { type: "string" },
+    example: example.params?.[name],
   }));
 }
 
-function queryParameters(schema: TSchema | undefined): readonly Json[] {
-  return Object.entries(fieldsOf(schema).properties).map(([name, property]) => ({
+function queryParameters({ query, example }: Route, schemas: SharedSchemas): readonly Json[] {
+  return Object.entries(fieldsOf(query).properties).map(([name, property]) => ({
     name,
     in: "query",
     required: false,
-    schema: property,
+    schema: schemas.of(property),
     ...(property.description === undefined ? {} : { description: property.description }),
+    ...(example.query?.[name] === undefined ? {} : { example: example.query[name] }),
   }));
 }

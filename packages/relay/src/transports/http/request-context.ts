@@ -1,9 +1,7 @@
 import assert from "node:assert/strict";
-import type { IncomingHttpHeaders } from "node:http";
 import type { FastifyReply, FastifyRequest, onRequestHookHandler } from "fastify";
-import type { Authenticator } from "../../core/access/authenticator.ts";
 import type { Principal } from "../../core/access/principal.ts";
-import type { TenantService } from "../../core/keys/tenant-service.ts";
+import type { ArrivingCall, Gateway } from "../gateway/gateway.ts";
 import type { StreamHost } from "./event-stream.ts";
 import { type CallSignals, HttpCall, tenantOfPath } from "./http-call.ts";
 import type { HttpMetrics } from "./http-metrics.ts";
@@ -23,8 +21,7 @@ declare module "fastify" {
 
 /** What the routes need of the server. */
 export interface RouteHost {
-  readonly authenticator: Authenticator;
-  readonly tenants: Pick<TenantService, "enter">;
+  readonly gateway: Gateway;
   readonly signals: CallSignals;
   readonly metrics: HttpMetrics;
   readonly streams: StreamHost;
@@ -44,30 +41,24 @@ export function setRoute(route: Route): onRequestHookHandler {
   };
 }
 
-/** A hook that finds out who calls. */
-export type AuthenticationHook = (request: FastifyRequest) => Promise<void>;
+/** A hook that admits the caller, before the body is read: the relay parses nothing for strangers. */
+export type AdmissionHook = (request: FastifyRequest) => Promise<void>;
 
-/** Runs before the body is read, so that the relay parses nothing for strangers. */
-export function authenticateCaller(
-  { authenticator, tenants }: RouteHost,
-  credentialIn = ({ authorization }: IncomingHttpHeaders): string | undefined => authorization,
-  transport = "http",
-): AuthenticationHook {
+export function admitCaller({ gateway }: RouteHost, readCall = readHttpCall): AdmissionHook {
   return async (request) => {
-    const principal = await authenticator.authenticate(credentialIn(request.headers), transport);
-    const tenant = tenantOfPath(request.originalUrl);
-    request.principal = tenant === undefined ? principal : await tenants.enter(principal, tenant);
+    request.principal = await gateway.admit(readCall(request));
   };
 }
 
-/** For routes that are open to callers without a key; a tenant's path needs one. */
-export function authenticateKeyedCaller(host: RouteHost): AuthenticationHook {
-  const authenticate = authenticateCaller(host);
+/** For routes that are open to callers without a key. */
+export function admitAnyone({ gateway }: RouteHost): AdmissionHook {
   return async (request) => {
-    const isKeyed = (request.headers.authorization ?? "") !== "";
-    if (isKeyed || tenantOfPath(request.originalUrl) !== undefined) await authenticate(request);
-    else request.principal = host.authenticator.everybody;
+    request.principal = await gateway.admitAnyone(readHttpCall(request));
   };
+}
+
+function readHttpCall({ headers, originalUrl }: FastifyRequest): ArrivingCall {
+  return { credential: headers.authorization, tenant: tenantOfPath(originalUrl), transport: "http" };
 }
 
 export function callOf(

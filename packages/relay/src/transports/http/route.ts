@@ -1,7 +1,8 @@
-import type { RelayError } from "@a2a-relay/protocol";
+import type { AnswerOf, Operation, ParamsOf, RelayError } from "@a2a-relay/protocol";
 import type { WebSocket } from "@fastify/websocket";
 import type { TSchema } from "typebox";
 import type { Principal } from "../../core/access/principal.ts";
+import type { Gateway } from "../gateway/gateway.ts";
 import type { EventStream, StreamHost } from "./event-stream.ts";
 
 export const JSON_TYPE = "application/json; charset=utf-8";
@@ -38,14 +39,26 @@ export interface PublicCall extends OpenCall {
   readonly principal: Principal | undefined;
 }
 
-export interface Answer {
+export type Answer<Body = unknown> = ValueAnswer<Body> | TextAnswer;
+
+interface AnswerHead {
   readonly status?: number;
-  /** A value that is sent as JSON; with a `contentType`, the text to send. */
-  readonly body?: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** A value that is sent as JSON. */
+interface ValueAnswer<Body> extends AnswerHead {
+  readonly body?: Body;
   /** A stream instead of a body. Without a first event the answer is 204. */
   readonly events?: EventStream;
-  readonly contentType?: string;
-  readonly headers?: Readonly<Record<string, string>>;
+  readonly contentType?: undefined;
+}
+
+/** Text that is sent as it is. */
+interface TextAnswer extends AnswerHead {
+  readonly body: string;
+  readonly contentType: string;
+  readonly events?: undefined;
 }
 
 /**
@@ -57,67 +70,75 @@ export interface RouteFamily {
   readonly errorBody: (error: RelayError) => object;
   /** Absent: the statuses of the native routes. */
   readonly statusOf?: (error: RelayError) => number;
-  /** The name of the error's schema in the OpenAPI document. */
-  readonly errorName: string;
-  readonly errorSchema: Readonly<Record<string, unknown>>;
+  readonly errorSchema: TSchema;
 }
 
-/** One route as data: the server mounts it, the OpenAPI document and the docs page describe it. */
+/** One operation with its handler: the server mounts it, the OpenAPI document and the docs page describe it. */
 export type Route = OpenRoute | PublicRoute | KeyedRoute | SocketRoute;
 
+interface Served extends Operation {
+  /** Absent: errors have the native shape. */
+  readonly family?: RouteFamily | undefined;
+}
+
 /** Needs no key and checks none. */
-interface OpenRoute extends RouteDescription {
+interface OpenRoute extends Served {
   readonly open: true;
   readonly socket?: false;
   handle(call: OpenCall): Promise<Answer>;
 }
 
 /** Needs no key on the plain path, but checks one that is shown. A tenant's path needs a key. */
-interface PublicRoute extends RouteDescription {
+interface PublicRoute extends Served {
   readonly open: "unless-keyed";
   readonly socket?: false;
   handle(call: PublicCall): Promise<Answer>;
 }
 
-interface KeyedRoute extends RouteDescription {
-  readonly open?: false;
+interface KeyedRoute extends Served {
+  readonly open?: never;
   readonly socket?: false;
   handle(call: Call): Promise<Answer>;
 }
 
 /** Upgrades to a WebSocket. `accept` refuses a caller before the upgrade. */
-export interface SocketRoute extends RouteDescription {
-  readonly open?: false;
+export interface SocketRoute extends Served {
+  readonly open?: never;
   readonly socket: true;
   accept(call: Call): Promise<SocketSession>;
 }
 
 /** An accepted caller of a socket route. The server disposes of it when the upgrade fails. */
 export interface SocketSession extends Disposable {
-  run(socket: WebSocket, host: StreamHost): void;
+  run(socket: WebSocket, host: SocketHost): void;
 }
 
-interface RouteDescription {
-  readonly method: "GET" | "POST" | "DELETE";
-  /** With `{name}` for a parameter. */
-  readonly path: string;
-  readonly tag: string;
-  readonly summary: string;
-  readonly query?: TSchema;
-  readonly body?: TSchema;
-  /** Success statuses and what they mean. */
-  readonly answers: Readonly<Record<number, string>>;
-  /** Absent: errors have the native shape. */
-  readonly family?: RouteFamily;
-  /** Whether the answer is a stream of events. */
-  readonly streams?: "always" | "on request";
-  /** The last parameter takes the rest of the path. */
-  readonly isOpenEnded?: boolean;
-  /** A GET that takes messages, which no link on another site's page may do. */
-  readonly drains?: boolean;
-  /** The route may wait for messages, so it has no HEAD. */
-  readonly waits?: boolean;
-  readonly bodyBytesMax?: number;
+/** What a socket needs of the server. */
+export interface SocketHost extends StreamHost {
+  readonly gateway: Pick<Gateway, "readmit">;
+}
+
+type CallOf<Entry extends Operation> = (Entry extends { readonly open: true }
+  ? OpenCall
+  : Entry extends { readonly open: "unless-keyed" }
+    ? PublicCall
+    : Call) & { readonly params: Readonly<Record<ParamsOf<Entry["path"]>, string>> };
+
+/** Serves an operation of the table. */
+export function route<Entry extends Operation>(
+  operation: Entry,
+  handle: (call: CallOf<Entry>) => Promise<Answer<AnswerOf<Entry>>>,
+  family?: RouteFamily,
+): Route {
+  return { ...operation, family, handle };
+}
+
+/** Serves an operation that upgrades to a socket. */
+export function socketRoute<Entry extends Operation & { readonly open?: never }>(
+  operation: Entry,
+  accept: (call: CallOf<Entry>) => Promise<SocketSession>,
+): SocketRoute {
+  return { ...operation, socket: true, accept };
 }
 
 /** What a schema says of one field, as far as the wire and its descriptions need it. */
@@ -150,9 +171,4 @@ export function fieldsOf(schema: TSchema | undefined): Required<ObjectSchema> {
 /** The query of a stream. `Last-Event-ID` wins over `since`. */
 export function resumed({ query, lastEventId }: Call): unknown {
   return lastEventId === undefined ? query : { ...(query as object), since: lastEventId };
-}
-
-/** A parameter that the route's own path promises. */
-export function param(call: OpenCall, name: string): string {
-  return call.params[name] ?? "";
 }

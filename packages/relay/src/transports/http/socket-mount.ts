@@ -1,16 +1,10 @@
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import { LIMITS, RelayError, SOCKET_KEY_PREFIX, SOCKET_PROTOCOL } from "@a2a-relay/protocol";
 import websocket from "@fastify/websocket";
-import type { FastifyInstance } from "fastify";
-import { withoutTenant } from "./http-call.ts";
-import {
-  authenticateCaller,
-  callOf,
-  recordAnswer,
-  type RouteHost,
-  setRoute,
-  urlOf,
-} from "./request-context.ts";
+import type { FastifyInstance, FastifyRequest } from "fastify";
+import type { ArrivingCall } from "../gateway/gateway.ts";
+import { tenantOfPath, withoutTenant } from "./http-call.ts";
+import { admitCaller, callOf, recordAnswer, type RouteHost, setRoute, urlOf } from "./request-context.ts";
 import type { Route, SocketRoute } from "./route.ts";
 
 /** How long the client may take to answer a close frame. */
@@ -54,7 +48,7 @@ function mountSocket(scope: FastifyInstance, route: SocketRoute, host: RouteHost
     method: route.method,
     url: urlOf(route),
     exposeHeadRoute: false,
-    onRequest: [setRoute(route), authenticateCaller(host, socketCredential, "websocket")],
+    onRequest: [setRoute(route), admitCaller(host, readSocketCall)],
     preHandler: async (request, reply) => {
       request.session = await route.accept(callOf(request, reply, host));
     },
@@ -64,9 +58,14 @@ function mountSocket(scope: FastifyInstance, route: SocketRoute, host: RouteHost
     },
     wsHandler: (socket, request) => {
       recordAnswer(host.metrics, request, 101);
-      request.session?.run(socket, host.streams);
+      request.session?.run(socket, { ...host.streams, gateway: host.gateway });
     },
   });
+}
+
+function readSocketCall({ headers, originalUrl }: FastifyRequest): ArrivingCall {
+  const tenant = tenantOfPath(originalUrl);
+  return { credential: socketCredential(headers), tenant, transport: "websocket" };
 }
 
 /** The key as an Authorization header has it. Browsers send it as a subprotocol, since they cannot set the header. */

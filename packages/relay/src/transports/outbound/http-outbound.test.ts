@@ -2,11 +2,10 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { AGENT, AGENT_URL, aRemoteTask, FakeAgent, RpcError } from "../../../testing/fake-agent.ts";
 import { FakeClock } from "../../../testing/fake-clock.ts";
-import { anAnswer, FakeOutside } from "../../../testing/fake-outside.ts";
 import { HttpOutbound } from "./http-outbound.ts";
 
 const { signal } = new AbortController();
-const SETTINGS = { userAgent: "test", pushTimeoutMs: 1_000 };
+const SETTINGS = { userAgent: "test", pushTimeoutMs: 1_000, publicUrl: () => "http://relay.test" };
 const PARAMS = { message: { messageId: "一", role: "ROLE_USER", parts: [{ text: "你好" }] } };
 
 describe("a message to a remote agent", () => {
@@ -45,20 +44,5 @@ describe("a message to a remote agent", () => {
       kind: "refused",
       reason: /^the agent's answer cannot be read: /,
     });
-  });
-});
-
-describe("a request that the relay stops", () => {
-  it("has no outcome", async () => {
-    const outside = new FakeOutside();
-    const outbound = new HttpOutbound(outside, new FakeClock(), SETTINGS);
-    outside.receiver = outside.hanging;
-    const stopping = new AbortController();
-    const report = outbound.post({ url: AGENT, headers: {}, body: "{}" }, stopping.signal);
-    stopping.abort();
-    assert.equal(await report, undefined);
-    outside.receiver = () => anAnswer(204);
-    const ended = await outbound.post({ url: AGENT, headers: {}, body: "{}" }, signal);
-    assert.deepEqual(ended?.outcome, { kind: "delivered" });
   });
 });

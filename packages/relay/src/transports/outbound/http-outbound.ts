@@ -7,12 +7,10 @@ import {
   type JsonObject,
   LIMITS,
 } from "@a2a-relay/protocol";
-import { headerText } from "../../core/outbound/webhook-sender.ts";
 import type { Clock } from "../../core/ports/clock.ts";
 import {
   type FoundAgent,
   type Outbound,
-  type OutboundPost,
   type PushOutcome,
   type PushReport,
   RemoteFailure,
@@ -20,35 +18,46 @@ import {
   type RemoteSendOptions,
   type SentMessage,
   type TaskUpdatePush,
+  type Webhook,
 } from "../../core/ports/outbound.ts";
 import { HOW_TO_ALLOW } from "../../core/rules/egress-policy.ts";
 import type { HttpClient } from "../egress/http-client.ts";
 import { AgentCaller } from "./agent-caller.ts";
 import { AgentCards } from "./agent-cards.ts";
-import { OutboundExchange, type ExchangeSettings } from "./outbound-exchange.ts";
+import { OutboundExchange, type ExchangeSettings, type Post } from "./outbound-exchange.ts";
 import { REASONS, reportOf } from "./push-answer.ts";
+import { headerText, webhookPost } from "./webhook-post.ts";
 
 const BLOCKED = `the url is at an address that the relay does not call; ${HOW_TO_ALLOW}`;
 
+export interface HttpOutboundSettings extends ExchangeSettings {
+  /** The relay's public address; known once it listens. */
+  readonly publicUrl: () => string;
+}
+
 /** Webhooks, pushes of tasks and calls of A2A agents, over HTTP. */
 export class HttpOutbound implements Outbound {
+  readonly #clock: Clock;
+  readonly #publicUrl: () => string;
   readonly #exchange: OutboundExchange;
   readonly #agents: AgentCaller;
   readonly #cards: AgentCards;
 
-  constructor(client: HttpClient, clock: Clock, settings: ExchangeSettings) {
+  constructor(client: HttpClient, clock: Clock, settings: HttpOutboundSettings) {
+    this.#clock = clock;
+    this.#publicUrl = settings.publicUrl;
     this.#exchange = new OutboundExchange(client, clock, settings);
     this.#agents = new AgentCaller(this.#exchange);
     this.#cards = new AgentCards(this.#agents, clock);
   }
 
-  post(post: OutboundPost, signal: AbortSignal): Promise<PushReport | undefined> {
-    const request = { ...post, method: "POST", answerBytesMax: LIMITS.pushAnswerBytesMax, signal } as const;
-    return reportOf(this.#exchange.request(request), signal);
+  pushWebhook(webhook: Webhook, signal: AbortSignal): Promise<PushReport | undefined> {
+    const at = { publicUrl: this.#publicUrl(), nowMs: this.#clock.nowMs() };
+    return this.#post(webhookPost(webhook, at), signal);
   }
 
   async pushTaskUpdate(push: TaskUpdatePush, signal: AbortSignal): Promise<PushOutcome | undefined> {
-    const report = await this.post(taskUpdatePost(push), signal);
+    const report = await this.#post(taskUpdatePost(push), signal);
     if (report?.outcome.kind !== "failed" || report.outcome.reason !== REASONS.blocked)
       return report?.outcome;
     return { ...report.outcome, reason: BLOCKED };
@@ -88,6 +97,11 @@ export class HttpOutbound implements Outbound {
     await this.#agents.call(at, { operation: "cancel", params: { id } }, signal);
   }
 
+  #post(post: Post, signal: AbortSignal): Promise<PushReport | undefined> {
+    const request = { ...post, method: "POST", answerBytesMax: LIMITS.pushAnswerBytesMax, signal } as const;
+    return reportOf(this.#exchange.request(request), signal);
+  }
+
   async #send(
     at: AgentInterface,
     params: JsonObject,
@@ -110,7 +124,7 @@ export class HttpOutbound implements Outbound {
   }
 }
 
-function taskUpdatePost({ url, dialect, content, token, scheme, credentials }: TaskUpdatePush): OutboundPost {
+function taskUpdatePost({ url, dialect, content, token, scheme, credentials }: TaskUpdatePush): Post {
   const written = A2A_DIALECTS[dialect];
   const [body, type] =
     "event" in content

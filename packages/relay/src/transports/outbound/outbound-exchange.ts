@@ -9,6 +9,8 @@ export interface ExchangeSettings {
   readonly pushTimeoutMs: number;
 }
 
+export type Post = Required<Pick<OutboundRequest, "url" | "headers" | "body">>;
+
 export interface TimedAnswer extends OutboundAnswer {
   /** `Retry-After` in milliseconds; 0 where it is absent or unreadable. */
   readonly retryAfterMs: number;

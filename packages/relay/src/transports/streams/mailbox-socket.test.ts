@@ -5,6 +5,7 @@ import { type MailboxItem, RelayError, type RelayErrorCode, SOCKET_CLOSE } from 
 import { type CoreOnMemory, coreOnMemory, ZHIWEI } from "../../../testing/core-on-memory.ts";
 import { openPair, type SocketPair } from "../../../testing/socket-pair.ts";
 import type { MailboxPage } from "../../core/mailboxes/mailbox-stream.ts";
+import { Gateway } from "../gateway/gateway.ts";
 import { MailboxSocket } from "./mailbox-socket.ts";
 import { HttpMetrics } from "../http/http-metrics.ts";
 import { HeartbeatTimer } from "./heartbeat-timer.ts";
@@ -19,7 +20,9 @@ interface Running {
 function run(core: CoreOnMemory, pair: SocketPair, pages?: AsyncIterable<MailboxPage>): Running {
   const failures: unknown[] = [];
   const [stopping, ended] = [new AbortController(), new AbortController()];
+  const authenticator = { authenticate: async () => core.zhiwei };
   const host = {
+    gateway: new Gateway({ ...core, authenticator }),
     meter: new HttpMetrics(async () => new Map()).streams,
     heartbeats: new HeartbeatTimer(60_000),
     heartbeatMs: 60_000,

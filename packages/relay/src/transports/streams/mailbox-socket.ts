@@ -11,14 +11,14 @@ import {
 import { shapeParserOf } from "../../core/mechanisms/schema-check.ts";
 import type { MailboxPage } from "../../core/mailboxes/mailbox-stream.ts";
 import type { LeaseOptions } from "../../core/mailboxes/mailbox-service.ts";
-import type { StreamHost } from "../http/event-stream.ts";
 import { parseJson } from "../http/read-body.ts";
+import type { SocketHost } from "../http/route.ts";
 import type { HeartbeatTimer } from "./heartbeat-timer.ts";
 import { LeaseLimiter, type LeaseSlot } from "./lease-limiter.ts";
 import { type Acted, SOCKET_ACTS, type SocketCaller, type SocketCore } from "./socket-verbs.ts";
 import { SocketWriter } from "./socket-writer.ts";
 
-export interface MailboxSocketHost extends StreamHost {
+export interface MailboxSocketHost extends SocketHost {
   readonly heartbeats: HeartbeatTimer;
 }
 
@@ -203,7 +203,7 @@ export class MailboxSocket {
       const frame = parseJson(data, "frame");
       id = idOf(frame);
       const { verb, input } = parseRequest(frame) as SocketRequest;
-      await this.#assertOpen();
+      await this.#readmit();
       const acted = await SOCKET_ACTS[verb](this.#core, this.#session, input, this.#takingInto(slot));
       return { ...acted, body: JSON.stringify({ type: "answer", id, body: acted.body }) };
     } catch (reason) {
@@ -230,13 +230,9 @@ export class MailboxSocket {
     return error;
   }
 
-  /** The relay is not stopping, and the caller's key is still valid. */
-  async #assertOpen(): Promise<void> {
-    if (this.#session.stopping.aborted) {
-      throw new RelayError("unavailable", "the relay is stopping; try again in a moment");
-    }
+  async #readmit(): Promise<void> {
     try {
-      await this.#core.guard.assertStillValid(this.#session.principal);
+      await this.#host.gateway.readmit(this.#session.principal);
     } catch (reason) {
       if (RelayError.from(reason).code === "unauthenticated") this.#ending = reason;
       throw reason;

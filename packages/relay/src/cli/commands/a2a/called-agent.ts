@@ -1,6 +1,13 @@
 import { readFile } from "node:fs/promises";
 import { A2AClient, type A2AClientOptions, type Fetch } from "@a2a-relay/client";
-import { A2A_VERSIONS, type A2aVersion, RelayError } from "@a2a-relay/protocol";
+import {
+  A2A_VERSIONS,
+  a2aEndpoints,
+  type A2aVersion,
+  operations,
+  pathOf,
+  RelayError,
+} from "@a2a-relay/protocol";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import type { ClientConfig } from "../../../config/load-config.ts";
 import { type CommandContext, RETRIES } from "../../command-line/command-context.ts";
@@ -94,12 +101,13 @@ class RelayedAgent implements CalledAgent {
 
   constructor(context: CommandContext, name: string, shared: SharedOptions) {
     if (name === "") throw new InvalidArgumentError("expected the name of an agent, or its address");
-    const url = `${baseOf(context.connection)}agents/${encodeURIComponent(name)}`;
+    const base = baseOf(context.connection).replace(/\/$/, "");
+    const url = base + pathOf(a2aEndpoints.a2a.agent, { agent_id: name });
     const protocolVersion = shared.dialect ?? "1.0";
-    const supportedInterfaces = [{ url: `${url}/a2a`, protocolBinding: "JSONRPC", protocolVersion }];
+    const supportedInterfaces = [{ url, protocolBinding: "JSONRPC", protocolVersion }];
     const card = { name, supportedInterfaces, capabilities: { streaming: true } };
     this.words = wordsOf(name, shared);
-    this.cards = openClient({ ...shared, url: `${url}/.well-known/agent-card.json` });
+    this.cards = openClient({ ...shared, url: base + pathOf(operations.agents.card, { id: name }) });
     this.#client = openClient({ ...shared, card });
     this.#context = context;
     this.#name = name;

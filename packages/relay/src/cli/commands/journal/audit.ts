@@ -141,7 +141,7 @@ function reportLines(report: VerifyResponse | ExportReport): readonly string[] {
     ["messages", "messages" in report ? String(report.messages) : undefined],
     ["head", `${last_seq}:${head}`],
     ["anchor", "messages" in report ? anchorText(report.anchor) : undefined],
-    ["elsewhere", "anchor_elsewhere" in report ? anchorText(report.anchor_elsewhere) : undefined],
+    ["newest", "newest_anchor" in report ? anchorText(report.newest_anchor) : undefined],
   ]);
   return report.ok ? [`the chain of ${events} events is unbroken`, ...facts] : facts;
 }

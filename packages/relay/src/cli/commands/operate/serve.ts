@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { RelayError } from "@a2a-relay/protocol";
+import { operations, RelayError } from "@a2a-relay/protocol";
 import type { RelayConfig } from "../../../config/relay-config.ts";
 import { RELAY_URL } from "../../../config/settings.ts";
 import type { RunningRelay } from "../../../server/start-relay.ts";
@@ -57,7 +57,7 @@ function greeting(relay: RunningRelay, config: RelayConfig): Readonly<Record<str
     url: relay.url,
     data: config.dataDirectory,
     api_key_required: config.apiKey !== undefined,
-    docs: `${relay.url}/docs`,
+    docs: `${relay.url}${operations.service.docs.path}`,
     ...(relay.grpcPort === undefined ? {} : { grpc_port: relay.grpcPort }),
   };
 }
@@ -79,7 +79,7 @@ function greetingLines(
     ...(relay.grpcPort === undefined ? [] : [`  gRPC        port ${relay.grpcPort}`]),
     `  data        ${config.dataDirectory}`,
     `  trust       ${trust}`,
-    `  docs        ${relay.url}/docs`,
+    `  docs        ${relay.url}${operations.service.docs.path}`,
     "",
     `Try next, in another terminal${withKey}:`,
     `  npx a2a-relay agents register --id hello@here${relayFlag}`,

@@ -20,7 +20,8 @@ create table retention_progress (
   scanned_ref integer not null
 ) strict, without rowid;
 
--- Of the unfinished tasks that ask for the same work, one does it and the others wait. Until now the oldest was the one.
+-- Of the unfinished tasks that ask for the same work, one does it and the others wait.
+-- Until now the oldest was the one.
 alter table task add column waiting integer not null default 0;
 drop index task_result_key;
 create index task_result_key on task (tenant, result_key, waiting, id)

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { NOON_MS } from "../../../testing/fake-clock.ts";
-import type { ChainHead, EventDraft, EventRecord } from "../ports/journal.ts";
-import { GENESIS, sealEvent } from "../rules/event.ts";
+import { NOON_MS } from "../../testing/fake-clock.ts";
+import type { ChainHead, EventDraft, EventRecord } from "../core/ports/journal.ts";
+import { GENESIS, sealEvent } from "../core/rules/event.ts";
 import {
   anchorLine,
   eventFrom,
@@ -10,7 +10,7 @@ import {
   type ExportReport,
   type NotedAnchor,
   verifyExport,
-} from "./exported-chain.ts";
+} from "./offline-audit.ts";
 
 const AT = "2026-05-08T12:00:00.000Z";
 

@@ -1,0 +1,10 @@
+export { agents } from "./agents.ts";
+export { capabilities } from "./capabilities.ts";
+export { journal, repairs, threads } from "./journal.ts";
+export { keys, tenants } from "./keys.ts";
+export { mailboxes } from "./mailboxes.ts";
+export { messages } from "./messages.ts";
+export { push } from "./push.ts";
+export { service } from "./service.ts";
+export { queue, queueResults, queueTasks } from "./task-queue.ts";
+export { tasks } from "./tasks.ts";
