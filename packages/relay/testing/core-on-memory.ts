@@ -16,7 +16,7 @@ import { TimeOrderedIds } from "../src/core/mechanisms/time-ordered-ids.ts";
 import type { SendResult } from "../src/core/messages/decide-send.ts";
 import { type CoreSettings, createCore, type RelayCore } from "../src/core/relay-core.ts";
 import type { RelayStore } from "../src/core/ports/relay-store.ts";
-import { openSqliteStore } from "../src/stores/sqlite/sqlite-relay-store.ts";
+import { openSqliteHandles } from "../src/stores/sqlite/sqlite-relay-store.ts";
 import { GuardedOutbound } from "../src/transports/egress/guarded-outbound.ts";
 import { HttpOutbound, type HttpOutboundSettings } from "../src/transports/outbound/http-outbound.ts";
 import { FakeClock } from "./fake-clock.ts";
@@ -67,7 +67,7 @@ export interface CoreOnMemory extends RelayCore, AsyncDisposable {
   readonly operator: OperatorPrincipal;
   readonly lulu: AgentPrincipal;
   readonly zhiwei: AgentPrincipal;
-  /** Another core on the same store, as a second relay has: its own caches, mutexes and ids. */
+  /** Another core on the same database, as a second relay has: its own handle, caches, mutexes and ids. */
   beside(own?: { readonly anchors: Anchors }): RelayCore;
   /** Sends a note from lulu to zhiwei, or what is said instead. */
   send(message?: Partial<MessageInput>): Promise<SendResult>;
@@ -85,8 +85,13 @@ export interface Leased {
   readonly attempt: number;
 }
 
-export function openMemoryStore(): Promise<RelayStore> {
-  return openSqliteStore({
+export async function openMemoryStore(): Promise<RelayStore> {
+  const newHandle = await openMemoryHandles();
+  return newHandle();
+}
+
+function openMemoryHandles(): Promise<() => RelayStore> {
+  return openSqliteHandles({
     path: ":memory:",
     checkpointPages: 1_000,
     onFatal: (reason) => {
@@ -103,22 +108,25 @@ export async function coreOnMemory(
   const clock = new FakeClock();
   const archive = new MemoryArchive();
   const anchors = new MemoryAnchors();
-  const store = await openMemoryStore();
+  await using opening = new AsyncDisposableStack();
+  const newHandle = await openMemoryHandles();
+  const store = opening.use(newHandle());
   const randomness: Randomness = (bytes) => void randomFillSync(bytes);
   const identity = signingKey(newKeyPair().privateKey);
   const egress = new EgressPolicy(["127.0.0.0/8"]);
-  const guarded = new GuardedOutbound({ policy: egress });
+  const guarded = opening.use(new GuardedOutbound({ policy: egress }));
   const outbound = new HttpOutbound(outside ?? guarded, clock, OUTBOUND);
-  const parts = { store, clock, randomness, identity, archive, anchors, egress, outbound };
-  const newCore: CoreOnMemory["beside"] = (own = { anchors }) =>
+  const parts = { clock, randomness, identity, archive, anchors, egress, outbound };
+  const newCore = (own: { readonly store: RelayStore; readonly anchors?: Anchors }): RelayCore =>
     createCore(
       { ...parts, ...own, ids: new TimeOrderedIds(clock, randomness) },
       { ...SETTINGS, ...settings },
     );
-  const core = newCore();
+  const core = newCore({ store });
   const operator = operatorOf(DEFAULT_TENANT);
   await core.agents.register(operator, { agent_id: LULU, aliases: ["lulu"] });
   await core.agents.register(operator, { agent_id: ZHIWEI, aliases: ["zhiwei"] });
+  const opened = opening.move();
   return {
     ...core,
     store,
@@ -129,12 +137,9 @@ export async function coreOnMemory(
     operator,
     lulu: agentOf(DEFAULT_TENANT, LULU),
     zhiwei: agentOf(DEFAULT_TENANT, ZHIWEI),
-    beside: newCore,
+    beside: (own) => newCore({ ...own, store: opened.use(newHandle()) }),
     ...shorthands(core, operator),
-    [Symbol.asyncDispose]: async () => {
-      await guarded[Symbol.asyncDispose]();
-      await store[Symbol.asyncDispose]();
-    },
+    [Symbol.asyncDispose]: () => opened.disposeAsync(),
   };
 }
 
