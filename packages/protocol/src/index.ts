@@ -13,6 +13,7 @@ export * from "./a2a/caller/index.ts";
 export * from "./a2a/index.ts";
 export * from "./base/base58.ts";
 export * from "./base/limits.ts";
+export * from "./base/member-names.ts";
 export * from "./base/relay-error.ts";
 export * from "./base/text.ts";
 export * from "./model/address.ts";

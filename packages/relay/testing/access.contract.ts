@@ -339,8 +339,8 @@ function describeCapabilities(open: OpenStore): void {
       const outcomes = await Promise.all(
         Array.from({ length: 20 }, () => clashOf(store, { capabilities: [{ ...before, used: 1 }] })),
       );
-      assert.equal(outcomes[0], "none, it was committed");
-      assert.ok(outcomes.slice(1).every((outcome) => outcome === "capability"));
+      assert.equal(outcomes.filter((outcome) => outcome === "none, it was committed").length, 1);
+      assert.equal(outcomes.filter((outcome) => outcome === "capability").length, 19);
       assert.equal((await store.capabilities.get(TENANT, id))?.used, 1);
     });
 

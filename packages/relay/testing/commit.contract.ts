@@ -152,9 +152,9 @@ export function describeCommit(open: OpenStore): void {
         clashOf(store, { deliveries: [{ ...before, state: "acknowledged" }] }),
         clashOf(store, { deliveries: [{ ...before, state: "dead" }] }),
       ]);
-      assert.deepEqual(outcomes, ["none, it was committed", "delivery"]);
+      assert.deepEqual(outcomes.toSorted(), ["delivery", "none, it was committed"]);
       const after = await storedDelivery(store, id);
-      assert.equal(after.state, "acknowledged");
+      assert.equal(after.state, outcomes[0] === "delivery" ? "dead" : "acknowledged");
       assert.equal(after.version, before.version + 1);
     });
 
@@ -169,7 +169,9 @@ export function describeCommit(open: OpenStore): void {
         assert.equal(outcome.committed, index % 3 !== 1, `commit ${index}`);
       }
       const kept = changes.filter((_, index) => index % 3 !== 1).map(({ messages }) => messages[0].id);
-      assert.deepEqual(await readIds(store), [taken.id, ...kept]);
+      const [first, ...others] = await readIds(store);
+      assert.equal(first, taken.id);
+      assert.deepEqual(others.toSorted(), kept.toSorted());
       assert.equal(await countOpen(store, TENANT, ZHIWEI), 41);
       assert.equal((await store.journal.chain(TENANT)).head.seq, 41);
     });
@@ -210,8 +212,11 @@ export function describeCommit(open: OpenStore): void {
       await commit(store, { agents: [aNewAgent()] });
       const room = [{ agentId: ZHIWEI, openMax: 3 }];
       const outcomes = await Promise.all(Array.from({ length: 8 }, () => store.commit({ ...aSend(), room })));
-      assert.equal(outcomes.filter(({ committed }) => committed).length, 3);
-      assert.deepEqual(outcomes.at(-1), { committed: false, clash: "mailbox" });
+      const refused = outcomes.filter(({ committed }) => !committed);
+      assert.deepEqual(
+        refused,
+        Array.from({ length: 5 }, () => ({ committed: false, clash: "mailbox" })),
+      );
       assert.equal(await countOpen(store, TENANT, ZHIWEI), 3);
       await commit(store, aSend());
       assert.equal(await countOpen(store, TENANT, ZHIWEI), 4);

@@ -17,7 +17,7 @@ import { TimeOrderedIds } from "../src/core/mechanisms/time-ordered-ids.ts";
 import type { SendResult } from "../src/core/messages/decide-send.ts";
 import { type CoreSettings, createCore, type RelayCore } from "../src/core/relay-core.ts";
 import type { RelayStore } from "../src/core/ports/relay-store.ts";
-import { openSqliteStore } from "../src/stores/sqlite/sqlite-relay-store.ts";
+import { openSqliteHandles } from "../src/stores/sqlite/sqlite-relay-store.ts";
 import { GuardedOutbound } from "../src/transports/egress/guarded-outbound.ts";
 import { HttpOutbound, type HttpOutboundSettings } from "../src/transports/outbound/http-outbound.ts";
 import { FakeClock } from "./fake-clock.ts";
@@ -68,7 +68,7 @@ export interface CoreOnMemory extends RelayCore, AsyncDisposable {
   readonly operator: OperatorPrincipal;
   readonly lulu: AgentPrincipal;
   readonly zhiwei: AgentPrincipal;
-  /** Another core on the same store, as a second relay has: its own claims, caches, mutexes and ids. */
+  /** Another core on the same database, as a second relay has: its own handle, claims, caches, mutexes and ids. */
   beside(own?: { readonly anchors: Anchors }): RelayCore;
   /** Claims for this core what no other holds. */
   claim(unit: WorkUnit): Promise<Claim>;
@@ -88,8 +88,13 @@ export interface Leased {
   readonly attempt: number;
 }
 
-export function openMemoryStore(): Promise<RelayStore> {
-  return openSqliteStore({
+export async function openMemoryStore(): Promise<RelayStore> {
+  const newHandle = await openMemoryHandles();
+  return newHandle();
+}
+
+function openMemoryHandles(): Promise<() => RelayStore> {
+  return openSqliteHandles({
     path: ":memory:",
     checkpointPages: 1_000,
     onFatal: (reason) => {
@@ -106,22 +111,25 @@ export async function coreOnMemory(
   const clock = new FakeClock();
   const archive = new MemoryArchive();
   const anchors = new MemoryAnchors();
-  const store = await openMemoryStore();
+  await using opening = new AsyncDisposableStack();
+  const newHandle = await openMemoryHandles();
+  const store = opening.use(newHandle());
   const randomness: Randomness = (bytes) => void randomFillSync(bytes);
   const identity = signingKey(newKeyPair().privateKey);
   const egress = new EgressPolicy(["127.0.0.0/8"]);
-  const guarded = new GuardedOutbound({ policy: egress });
+  const guarded = opening.use(new GuardedOutbound({ policy: egress }));
   const outbound = new HttpOutbound(outside ?? guarded, clock, OUTBOUND);
-  const parts = { store, clock, randomness, identity, archive, anchors, egress, outbound };
-  const newCore: CoreOnMemory["beside"] = (own = { anchors }) =>
+  const parts = { clock, randomness, identity, archive, anchors, egress, outbound };
+  const newCore = (own: { readonly store: RelayStore; readonly anchors?: Anchors }): RelayCore =>
     createCore(
       { ...parts, ...own, owner: randomUUID(), ids: new TimeOrderedIds(clock, randomness) },
       { ...SETTINGS, ...settings },
     );
-  const core = newCore();
+  const core = newCore({ store });
   const operator = operatorOf(DEFAULT_TENANT);
   await core.agents.register(operator, { agent_id: LULU, aliases: ["lulu"] });
   await core.agents.register(operator, { agent_id: ZHIWEI, aliases: ["zhiwei"] });
+  const opened = opening.move();
   return {
     ...core,
     store,
@@ -132,12 +140,9 @@ export async function coreOnMemory(
     operator,
     lulu: agentOf(DEFAULT_TENANT, LULU),
     zhiwei: agentOf(DEFAULT_TENANT, ZHIWEI),
-    beside: newCore,
+    beside: (own) => newCore({ ...own, store: opened.use(newHandle()) }),
     ...shorthands(core, operator),
-    [Symbol.asyncDispose]: async () => {
-      await guarded[Symbol.asyncDispose]();
-      await store[Symbol.asyncDispose]();
-    },
+    [Symbol.asyncDispose]: () => opened.disposeAsync(),
   };
 }
 

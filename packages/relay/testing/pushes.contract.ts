@@ -214,9 +214,9 @@ function describePushRecords(open: OpenStore): void {
         clashOf(store, { pushes: [{ ...before, state: "delivered", nextAtMs: null }] }),
         clashOf(store, { pushes: [{ ...before, state: "failed", nextAtMs: null }] }),
       ]);
-      assert.deepEqual(outcomes, ["none, it was committed", "push"]);
+      assert.deepEqual(outcomes.toSorted(), ["none, it was committed", "push"]);
       const [after] = await store.pushes.get(TENANT, [before.messageId]);
-      assert.deepEqual([after?.state, after?.version], ["delivered", 2]);
+      assert.deepEqual([after?.state, after?.version], [outcomes[0] === "push" ? "failed" : "delivered", 2]);
       assert.equal(await clashOf(store, { pushes: [{ ...before, version: 0 }] }), "push");
     });
 

@@ -7,6 +7,7 @@ import { describeBoundedAnswers } from "./bounded-answers.contract.ts";
 import { describeClaims } from "./claims.contract.ts";
 import { describeChangeFeed } from "./change-feed.contract.ts";
 import { describeCommit } from "./commit.contract.ts";
+import { describeCursors } from "./cursors.contract.ts";
 import { describeJournal } from "./journal.contract.ts";
 import { describeLeases } from "./leases.contract.ts";
 import { describeDeliveries } from "./deliveries.contract.ts";
@@ -24,7 +25,9 @@ import { describeTenants } from "./tenants.contract.ts";
 import { describeDeliveryQueue } from "./delivery-queue.contract.ts";
 
 /**
- * What every store must do; a store promises nothing else. `open` gives a new, empty store to each case.
+ * What every store must do; a store promises nothing else. `open` gives a new, empty store to each case. It may be two
+ * handles on one database that take the calls in turn: so no case expects that commits which run at the same time are
+ * written in the order of the calls, nor that a call sees a commit which has not been answered.
  */
 export function describeRelayStore(name: string, open: () => Promise<RelayStore>): void {
   describe(`RelayStore contract: ${name}`, () => {
@@ -49,6 +52,7 @@ export function describeRelayStore(name: string, open: () => Promise<RelayStore>
     describeNonces(open);
     describeRetention(open);
     describeChangeFeed(open);
+    describeCursors(open);
     describeTenants(open);
   });
 }

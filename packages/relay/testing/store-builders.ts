@@ -249,7 +249,6 @@ export function anEvent(said: Partial<EventDraft> = {}): EventDraft {
   };
 }
 
-/** The event that a mailbox verb records about one delivery. */
 /** Marks that messages were read, each with an event. */
 export function marks(
   tenant: string,

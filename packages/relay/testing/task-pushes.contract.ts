@@ -61,13 +61,17 @@ export function describeTaskPushes(open: OpenStore): void {
       await using store = await open();
       const { id: taskId } = await storedTask(store);
       const before = await storedTaskPush(store, { taskId });
+      const [one, two] = [
+        { ...before, afterN: 1, url: "https://one.example/" },
+        { ...before, afterN: 2 },
+      ];
       const outcomes = await Promise.all([
-        clashOf(store, { taskPushes: [{ ...before, afterN: 1, url: "https://one.example/" }] }),
-        clashOf(store, { taskPushes: [{ ...before, afterN: 2 }] }),
+        clashOf(store, { taskPushes: [one] }),
+        clashOf(store, { taskPushes: [two] }),
       ]);
-      assert.deepEqual(outcomes, ["none, it was committed", "task_push"]);
+      assert.deepEqual(outcomes.toSorted(), ["none, it was committed", "task_push"]);
       const after = await store.taskPushes.get(TENANT, taskId, before.id);
-      assert.deepEqual(after, { ...before, afterN: 1, url: "https://one.example/", version: 2 });
+      assert.deepEqual(after, { ...(outcomes[0] === "task_push" ? two : one), version: 2 });
       assert.equal(await clashOf(store, { taskPushes: [{ ...before, version: 0 }] }), "task_push");
       const unknown = aNewTaskPush({ taskId, version: 1 });
       assert.equal(await clashOf(store, { taskPushes: [unknown] }), "task_push");

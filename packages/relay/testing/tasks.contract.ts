@@ -73,10 +73,9 @@ export function describeTasks(open: OpenStore): void {
           clashOf(store, { tasks: [{ ...before, state: "completed", resultDigest: `d${index}` }] }),
         ),
       );
-      assert.equal(outcomes[0], "none, it was committed");
-      assert.ok(outcomes.slice(1).every((outcome) => outcome === "task"));
+      assert.equal(outcomes.filter((outcome) => outcome === "task").length, 19);
       const after = await stored(store, before.id);
-      assert.equal(after.resultDigest, "d0");
+      assert.equal(after.resultDigest, `d${outcomes.indexOf("none, it was committed")}`);
       assert.equal(after.version, before.version + 1);
     });
 

@@ -14,7 +14,7 @@ import {
   deliveryOf,
   marks,
   idsOf,
-  lease,
+  leaseQuery,
   LULU,
   newId,
   type OpenStore,
@@ -75,24 +75,23 @@ export function describeWatchedMailboxes(openStore: OpenStore): void {
 
     it("return the changes of new deliveries", async () => {
       await using store = await open();
-      const [marked, freed, again, gone, leased] = await Promise.all(
-        Array.from({ length: 5 }, async () => (await send(store, {}, { reservedFor: "w1" })).id),
-      );
-      await store.deliveries.markDelivered(marks(TENANT, [marked ?? ""]));
-      await change(store, freed ?? "", { reservedFor: null, reason: "大家都可以做" });
-      await change(store, again ?? "", { state: "leased", leaseId: "租约" });
-      await change(store, again ?? "", { state: "available" });
-      await settle(store, gone ?? "");
-      await change(store, leased ?? "", { state: "leased", leaseId: "租约" });
-      await assertReturnsWhatIsKept(store, [marked ?? "", freed ?? "", again ?? ""]);
+      const one = async (): Promise<string> => (await send(store, {}, { reservedFor: "w1" })).id;
+      const [marked, freed, again] = [await one(), await one(), await one()];
+      const [gone, leased] = [await one(), await one()];
+      await store.deliveries.markDelivered(marks(TENANT, [marked]));
+      await change(store, freed, { reservedFor: null, reason: "大家都可以做" });
+      await change(store, again, { state: "leased", leaseId: "租约" });
+      await change(store, again, { state: "available" });
+      await settle(store, gone);
+      await change(store, leased, { state: "leased", leaseId: "租约" });
+      await assertReturnsWhatIsKept(store, [marked, freed, again]);
     });
 
     it("leave out a message that was leased in the commit that brought it", async () => {
       await using store = await open();
-      const sent = store.commit(aSend());
-      const taken = lease(store);
-      await sent;
-      const [leased] = await taken;
+      const outcome = await store.deliveries.lease(leaseQuery(), aSend());
+      assert.ok(outcome.committed);
+      const [leased] = outcome.messages;
       assert.equal(leased?.delivery.state, "leased");
       assert.deepEqual(leased.delivery, await storedDelivery(store, leased.message.id));
       assert.deepEqual(await readIds(store), []);
@@ -101,18 +100,19 @@ export function describeWatchedMailboxes(openStore: OpenStore): void {
     it("leave out a message that could not be written, and return the next one", async () => {
       await using store = await open();
       const [first, second] = [aSend({ id: "同名" }), aSend({ id: "同名", json: `{"body":"晚了"}` })];
-      const outcomes = await Promise.all([
-        store.commit(first),
-        store.commit(aSend({ id: "別" })),
-        store.commit(second),
+      const [one, , two] = await Promise.all([
+        clashOf(store, first),
+        commit(store, aSend({ id: "別" })),
+        clashOf(store, second),
       ]);
-      assert.deepEqual(
-        outcomes.map(({ committed }) => committed),
-        [true, true, false],
-      );
+      assert.deepEqual([one, two].toSorted(), ["message_id", "none, it was committed"]);
       assert.equal(await clashOf(store, second), "message_id");
+      const [winner] = one === "message_id" ? second.messages : first.messages;
+      assert.deepEqual((await store.messages.get(TENANT, ["同名"]))[0], winner);
+      const ids = await readIds(store);
+      assert.deepEqual(ids.toSorted(), ["別", "同名"].toSorted());
       const long = await send(store, { json: JSON.stringify({ body: "信".repeat(100_000) }) });
-      await assertReturnsWhatIsKept(store, ["同名", "別", long.id]);
+      await assertReturnsWhatIsKept(store, [...ids, long.id]);
     });
   });
 }

@@ -61,6 +61,8 @@ export const tasks = {
     path: "/tasks/{id}/complete",
     summary: "Finish: task, message and result in one step; a second, different completion is refused",
     body: TaskCompleteRequestSchema,
+    // Named artifacts make the same completion recognisable.
+    repeat: "with_key",
     example: { params, body: { text: "PR 12 is fine", lease_id } },
   },
   fail: {

@@ -29,7 +29,7 @@ export function journalTopic(tenant: string): Topic {
 }
 
 /**
- * Wakes a waiting reader to poll again; it carries no facts itself. In one process it is
+ * Wakes a waiting reader to poll again, once or more; it carries no facts itself. In one process it is
  * memory; over PostgreSQL it is LISTEN/NOTIFY.
  */
 export interface ChangeFeed {

@@ -117,7 +117,8 @@ export type CommitOutcome =
  * `testing/relay-store.contract.ts`; a behaviour that it does not test is not promised.
  *
  * Every write is durable once its promise resolves. A full disk is `storage_full`, and nothing of that
- * caller's change is written.
+ * caller's change is written. Commits that run at the same time are written in any order; positions and numbers of
+ * events follow the order in which they are written, so that a reader behind a cursor never misses one.
  */
 export interface RelayStore extends AsyncDisposable {
   readonly agents: AgentStore;

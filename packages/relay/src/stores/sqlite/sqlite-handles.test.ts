@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { alternating } from "../../../testing/alternating.ts";
 import { NOON_MS } from "../../../testing/fake-clock.ts";
+import { refused } from "../../../testing/refusal.ts";
+import { describeRelayStore } from "../../../testing/relay-store.contract.ts";
 import {
   aNewAgent,
   aSend,
@@ -23,10 +26,15 @@ interface TwoHandles extends AsyncDisposable {
 async function openTwo(): Promise<TwoHandles> {
   const stack = new AsyncDisposableStack();
   const options = { path: ":memory:", checkpointPages: 1_000, onFatal: () => undefined };
-  const [one, two] = await openSqliteHandles(options, 2);
-  assert.ok(one !== undefined && two !== undefined);
+  const newHandle = await openSqliteHandles(options);
+  const [one, two] = [newHandle(), newHandle()];
   return { one: stack.use(one), two: stack.use(two), [Symbol.asyncDispose]: () => stack.disposeAsync() };
 }
+
+describeRelayStore("SQLite, two handles", async () => {
+  const { one, two } = await openTwo();
+  return alternating(one, two);
+});
 
 describe("two handles on one SQLite database", () => {
   it("find an agent by the names that the other gave it", async () => {
@@ -80,12 +88,16 @@ describe("two handles on one SQLite database", () => {
     assert.deepEqual(await found(one), [old.id]);
   });
 
-  it("stay open until both are closed", async () => {
+  it("stay open until both are closed, while the closed one refuses every act", async () => {
     await using both = await openTwo();
     const { one, two } = both;
     await one[Symbol.asyncDispose]();
     await one[Symbol.asyncDispose]();
     const { id } = await send(two);
     assert.deepEqual(await readIds(two), [id]);
+    await refused(one.commit(aSend()), "unavailable", /closed/);
+    await refused(one.deliveries.get(TENANT, [id]), "unavailable", /closed/);
+    await two[Symbol.asyncDispose]();
+    await refused(two.deliveries.get(TENANT, [id]), "unavailable", /closed/);
   });
 });

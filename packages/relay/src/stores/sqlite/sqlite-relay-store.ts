@@ -42,22 +42,26 @@ const PROBE = `
  * that says what to do, when the file cannot be used.
  */
 export async function openSqliteStore(options: SqliteStoreOptions): Promise<RelayStore> {
-  const [store] = await openSqliteHandles(options, 1);
-  return store as RelayStore;
+  const newHandle = await openSqliteHandles(options);
+  return newHandle();
 }
 
-/** Several handles on one database, as several relays have. The last one that is closed closes the database. */
-export async function openSqliteHandles(
-  options: SqliteStoreOptions,
-  count: number,
-): Promise<readonly RelayStore[]> {
+/**
+ * Opens a database for several handles, as several relays have: each call of the answer makes one more. Closing the
+ * last of them closes the database.
+ */
+export async function openSqliteHandles(options: SqliteStoreOptions): Promise<() => RelayStore> {
   const opened = openDatabase(options);
+  const engine = orClose(opened, () => new SqliteEngine(opened, options));
+  return () => orClose(opened, () => storeOn(engine));
+}
+
+function orClose<T>({ database, lock }: OpenDatabase, make: () => T): T {
   try {
-    const engine = new SqliteEngine(opened, options, count);
-    return Array.from({ length: count }, () => storeOn(engine));
+    return make();
   } catch (error) {
-    opened.database.close();
-    opened.lock?.[Symbol.dispose]();
+    database.close();
+    lock?.[Symbol.dispose]();
     throw relayErrorFrom(error);
   }
 }
@@ -70,11 +74,10 @@ class SqliteEngine implements Engine {
   readonly claims = new InProcessClaims();
   readonly #lock: DatabaseLock | undefined;
   readonly #checkpoints: Checkpoints | undefined;
-  #handles: number;
+  #handles = 0;
   #failed = false;
 
-  constructor({ database, lock }: OpenDatabase, options: SqliteStoreOptions, handles: number) {
-    this.#handles = handles;
+  constructor({ database, lock }: OpenDatabase, options: SqliteStoreOptions) {
     this.database = database;
     this.state = new StoreState(database);
     this.#lock = lock;
@@ -91,6 +94,10 @@ class SqliteEngine implements Engine {
       },
       onFatal,
     });
+  }
+
+  addHandle(): void {
+    this.#handles += 1;
   }
 
   /**
@@ -129,6 +136,13 @@ interface StoreParts {
   readonly tenants: Tenants;
 }
 
+/** A handle that is closed refuses every act, also while another one keeps the database open. */
+const CLOSED = new Proxy(refuse, { get: () => refuse });
+
+async function refuse(): Promise<never> {
+  throw new RelayError("unavailable", "the store is closed");
+}
+
 /** Everything a handle has for itself: statements, but no state. The engine holds what handles share. */
 function partsOn(engine: SqliteEngine): StoreParts {
   const agents = new Agents(engine);
@@ -159,15 +173,20 @@ function partsOn(engine: SqliteEngine): StoreParts {
 
 function storeOn(engine: SqliteEngine): RelayStore {
   const parts = partsOn(engine);
+  engine.addHandle();
   const probe = new Statement(engine.database, PROBE);
   let closed: Promise<void> | undefined;
-  return {
+  const store: RelayStore = {
     ...parts,
     feed: engine.feed,
     commit: (changes) => commit(engine, parts, changes),
     probe: async (nowMs) => void (await engine.commits.submit(() => probe.run(nowMs))),
-    [Symbol.asyncDispose]: () => (closed ??= engine.close(parts.agents.savePresence())),
+    [Symbol.asyncDispose]: () => {
+      for (const name of [...Object.keys(parts), "commit", "probe"]) Object.assign(store, { [name]: CLOSED });
+      return (closed ??= engine.close(parts.agents.savePresence()));
+    },
   };
+  return store;
 }
 
 async function commit({ commits }: Engine, parts: StoreParts, changes: Changes): Promise<CommitOutcome> {
