@@ -1,5 +1,5 @@
 import { createHmac } from "node:crypto";
-import { formatInstant, type PushPayload } from "@a2a-relay/protocol";
+import { formatInstant, operations, pathOf, type PushPayload } from "@a2a-relay/protocol";
 import { DEFAULT_TENANT } from "../../core/access/principal.ts";
 import { readSigningSecret } from "../../core/keys/key-maker.ts";
 import type { Webhook } from "../../core/ports/outbound.ts";
@@ -21,7 +21,7 @@ function payloadOf(webhook: Webhook, publicUrl: string): PushPayload {
   const timestamp = formatInstant(webhook.acceptedAtMs);
   if ("item" in content) return { type: "message.available", timestamp, data: content.item };
   const below = tenant === DEFAULT_TENANT ? "" : `/t/${encodeURIComponent(tenant)}`;
-  const mailbox_url = `${publicUrl}${below}/mailbox/${encodeURIComponent(agentId)}`;
+  const mailbox_url = publicUrl + below + pathOf(operations.mailboxes.read, { agent_id: agentId });
   return { type: "message.notice", timestamp, data: { ...content.notice, mailbox_url } };
 }
 
