@@ -93,9 +93,10 @@ export function describeChangeFeed(open: OpenStore): void {
 
     it("stays silent about what was refused", async () => {
       await using store = await open();
-      const { id } = await send(store);
       using mailbox = store.feed.watch(mailboxTopic(TENANT, ZHIWEI));
       using journal = store.feed.watch(journalTopic(TENANT));
+      const { id } = await send(store);
+      for (const watch of [mailbox, journal]) await watch.changed({ timeoutMs: LONG_MS });
       await store.commit(aSend({ id }));
       assert.equal(await mailbox.changed(POLL), false);
       assert.equal(await journal.changed(POLL), false);

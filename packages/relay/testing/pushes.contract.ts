@@ -171,9 +171,10 @@ function describeEndpoints(open: OpenStore): void {
 
     it("wake no reader when the change is refused, or is only progress, a push or a message", async () => {
       await using store = await open();
-      const endpoint = await storedEndpoint(store);
       using watch = store.feed.watch(PUSH_ENDPOINTS_TOPIC);
       using mailbox = store.feed.watch(mailboxTopic(TENANT, LULU));
+      const endpoint = await storedEndpoint(store);
+      assert.equal(await watch.changed({ timeoutMs: LONG_MS }), true);
       assert.equal(await clashOf(store, { pushEndpoints: [{ ...endpoint, version: 7 }] }), "push_endpoint");
       const existing = await send(store);
       assert.equal(await clashOf(store, { pushEndpoints: [endpoint], messages: [existing] }), "message_id");

@@ -75,6 +75,26 @@ describe("verifying the journal", () => {
     assert.equal(clock.yields, 3);
   });
 
+  it("accepts a chain to which another relay appends while it runs", async () => {
+    await using core = await coreOnMemory();
+    await core.send();
+    const { journal } = core.store;
+    let sendsLeft = 10;
+    const chain: typeof journal.chain = async (tenant) => {
+      const found = await journal.chain(tenant);
+      sendsLeft -= 1;
+      if (sendsLeft >= 0) await core.send();
+      return found;
+    };
+    const store = {
+      ...core.store,
+      journal: Object.assign({}, journal, { chain, events: journal.events.bind(journal) }),
+    };
+    const parts = { store, clock: new FakeClock(), anchors: new MemoryAnchors() };
+    const { ok, problem } = await verifyChain(parts, DEFAULT_TENANT);
+    assert.deepEqual([ok, problem], [true, undefined]);
+  });
+
   it("accepts messages that are retired while it runs", async () => {
     await using core = await coreOnMemory();
     const ids: string[] = [];

@@ -3,7 +3,7 @@ import type { Anchor, Anchors } from "../ports/archive.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
 import { digestOfText } from "../rules/digest.ts";
-import type { ChainHead, EventRecord, RetiredMessage } from "../ports/journal.ts";
+import type { Chain, ChainHead, EventRecord, RetiredMessage } from "../ports/journal.ts";
 import { eventHash } from "../rules/event.ts";
 import { verifyAnchors } from "./anchoring.ts";
 import { eventDataOf } from "../mechanisms/stored-json.ts";
@@ -48,9 +48,9 @@ async function walkToEnd(
   tenant: string,
 ): Promise<string | undefined> {
   for (;;) {
-    const head = (await store.journal.chain(tenant)).head;
-    if (walk.reached.seq >= head.seq) return walk.end(head);
-    const problem = await walk.step(head);
+    const chain = await store.journal.chain(tenant);
+    if (walk.reached.seq >= chain.head.seq) return walk.end(chain);
+    const problem = await walk.step(chain.head);
     if (problem !== undefined) return problem;
     await clock.nextTurn();
   }
@@ -122,11 +122,10 @@ class ChainWalk {
     return undefined;
   }
 
-  async end(head: ChainHead): Promise<string | undefined> {
+  end({ head, lastSeq: last }: Chain): string | undefined {
     if (this.reached.hash !== head.hash) {
       return `the head says ${head.hash}, the chain ends in ${this.reached.hash}`;
     }
-    const last = (await this.#store.journal.chain(this.#tenant)).lastSeq;
     if (last > head.seq) return `event ${last} was put behind the head of the chain, ${head.seq}`;
     if (this.#unaccounted === 0n) return undefined;
     return "a message that was accepted is gone, and retention did not take it";

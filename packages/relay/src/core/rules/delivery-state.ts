@@ -1,4 +1,4 @@
-import { type DeliveryState, isSettled, LIMITS, RelayError } from "@a2a-relay/protocol";
+import { type DeliveryState, isSettled, LIMITS, RelayError, formatInstant } from "@a2a-relay/protocol";
 import type { DeliveryRecord, LeaseGrant } from "../ports/deliveries.ts";
 
 export const DELIVERY_ACTS = [
@@ -200,5 +200,27 @@ function freed(delivery: DeliveryRecord): DeliveryRecord {
     leasedAtMs: null,
     leaseExpiresAtMs: null,
     reservedFor: null,
+  };
+}
+
+/** A delivery as the archive keeps it. */
+export function archivedDelivery(delivery: DeliveryRecord): Readonly<Record<string, unknown>> {
+  const at = (ms: number | null): string | undefined => (ms === null ? undefined : formatInstant(ms));
+  // JSON leaves out what is undefined.
+  return {
+    recipient: delivery.agentId,
+    sender: delivery.sender,
+    task_id: delivery.taskId ?? undefined,
+    state: delivery.state,
+    reason: delivery.reason ?? undefined,
+    attempt: delivery.attempt,
+    lease_id: delivery.leaseId ?? undefined,
+    worker: delivery.worker ?? undefined,
+    leased_at: at(delivery.leasedAtMs),
+    delivered_at: at(delivery.deliveredAtMs),
+    expires_at: at(delivery.expiresAtMs),
+    settled_at: at(delivery.settledAtMs),
+    duplicate_safety: delivery.duplicateSafety,
+    idempotency_key: delivery.idempotencyKey ?? undefined,
   };
 }

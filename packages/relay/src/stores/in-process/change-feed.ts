@@ -35,6 +35,10 @@ export class InProcessChangeFeed implements ChangeFeed, Disposable {
     }
   }
 
+  notifyAll(): void {
+    this.notify([...this.#topics.keys()]);
+  }
+
   /** Ends every wait with false. */
   [Symbol.dispose](): void {
     this.#closed = true;

@@ -1,13 +1,5 @@
 import { setImmediate } from "node:timers/promises";
-import {
-  type DeliveryState,
-  formatInstant,
-  isSettled,
-  isTerminal,
-  LIMITS,
-  type TaskState,
-} from "@a2a-relay/protocol";
-import type { DeliveryRecord } from "../../core/ports/deliveries.ts";
+import { type DeliveryState, isSettled, isTerminal, LIMITS, type TaskState } from "@a2a-relay/protocol";
 import type {
   ChainHead,
   EventDraft,
@@ -16,6 +8,7 @@ import type {
   RetentionStore,
   RetirableMessage,
 } from "../../core/ports/journal.ts";
+import { archivedDelivery } from "../../core/rules/delivery-state.ts";
 import type { Keys } from "./access.ts";
 import type { CommitQueue, Engine } from "./commit-queue.ts";
 import { prepareAll, type Row, type Statements } from "./database.ts";
@@ -189,7 +182,7 @@ export class RetentionRows implements RetentionStore {
     return {
       tenant,
       message: JSON.parse(message.json) as unknown,
-      ...(delivery === undefined ? {} : { delivery: readableDelivery(delivery) }),
+      ...(delivery === undefined ? {} : { delivery: archivedDelivery(delivery) }),
       ...(begun === undefined ? {} : { task: begun, artifacts: tasks.findArtifacts(tenant, begun.id) }),
     };
   }
@@ -213,25 +206,4 @@ function isRetirable(row: Row, settledBeforeMs: number): boolean {
   if (taskState !== null && !isTerminal(taskState as TaskState)) return false;
   if (deliveryState === null) return true;
   return isSettled(deliveryState as DeliveryState) && Number(settledAtMs) < settledBeforeMs;
-}
-
-function readableDelivery(delivery: DeliveryRecord): Readonly<Record<string, unknown>> {
-  const at = (ms: number | null): string | undefined => (ms === null ? undefined : formatInstant(ms));
-  // JSON leaves out what is undefined.
-  return {
-    recipient: delivery.agentId,
-    sender: delivery.sender,
-    task_id: delivery.taskId ?? undefined,
-    state: delivery.state,
-    reason: delivery.reason ?? undefined,
-    attempt: delivery.attempt,
-    lease_id: delivery.leaseId ?? undefined,
-    worker: delivery.worker ?? undefined,
-    leased_at: at(delivery.leasedAtMs),
-    delivered_at: at(delivery.deliveredAtMs),
-    expires_at: at(delivery.expiresAtMs),
-    settled_at: at(delivery.settledAtMs),
-    duplicate_safety: delivery.duplicateSafety,
-    idempotency_key: delivery.idempotencyKey ?? undefined,
-  };
 }
