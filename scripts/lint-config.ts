@@ -192,7 +192,10 @@ const LAYERS: readonly Layer[] = [
           .join("|")})/`,
         message: "A store knows the core's ports and the rules that rooms share.",
       },
-      only(["@a2a-relay/protocol", ...NODE], "A store depends on its database alone; name its driver here."),
+      only(
+        ["@a2a-relay/protocol", "pg", ...NODE],
+        "A store depends on its database alone; name its driver here.",
+      ),
     ],
   },
   {

@@ -32,6 +32,7 @@ import {
 import { loadConfig } from "../src/config/load-config.ts";
 import { type RelayOverrides, startRelay } from "../src/server/start-relay.ts";
 import { HTTP_STATUS } from "../src/transports/http/http-error.ts";
+import { storeFlags } from "./chosen-store.ts";
 
 export const LULU = "lulu@kamac";
 export const ZHIWEI = "zhiwei@known-blocks1";
@@ -124,7 +125,13 @@ export async function openHttpRelay(options: HttpRelayOptions = {}): Promise<Htt
   const directory = await mkdtemp(join(tmpdir(), "http-relay-"));
   stack.defer(() => rm(directory, { recursive: true, force: true }));
   const dataDirectory = join(directory, "data");
-  const flags = { port: "0", data: dataDirectory, "log-level": "silent", ...options.flags };
+  const flags = {
+    port: "0",
+    data: dataDirectory,
+    "log-level": "silent",
+    ...(await storeFlags(options.flags?.["data"] ?? dataDirectory)),
+    ...options.flags,
+  };
   const config = loadConfig({ flags, env: options.env ?? {}, dotenv: {} });
   const relay = stack.use(await startRelay(config, options));
   const wire = new Wire(relay.url, options.headers ?? {});

@@ -1,0 +1,186 @@
+import { RelayError } from "@a2a-relay/protocol";
+import type { Topic } from "../../core/ports/change-feed.ts";
+import type { Changes, Clash } from "../../core/ports/relay-store.ts";
+import type { Database, Transaction } from "./database.ts";
+import { isTransient, relayErrorFrom } from "./postgres-error.ts";
+
+/** Jobs that share one transaction. */
+const BATCH_JOBS_MAX = 256;
+const QUEUED_JOBS_MAX = 50_000;
+/** A batch is repeated after a deadlock or a serialization failure. */
+const REPEATS_MAX = 5;
+
+/** Ends a job because another caller changed the record first; the queue undoes what the job has written. */
+export class ClashError extends Error {
+  override readonly name: string = "ClashError";
+  readonly clash: Clash;
+
+  constructor(clash: Clash) {
+    super(`another caller was faster: ${clash}`);
+    this.clash = clash;
+  }
+}
+
+export type AttemptOutcome<T> =
+  | { readonly committed: true; readonly value: T }
+  | { readonly committed: false; readonly clash: Clash };
+
+/** Changes and then an act, in one transaction. */
+interface Job {
+  readonly changes: Changes | undefined;
+  readonly act: (transaction: Transaction) => Promise<unknown>;
+  readonly resolve: (value: unknown) => void;
+  readonly reject: (reason: unknown) => void;
+}
+
+type Outcome = { readonly value: unknown } | { readonly error: unknown };
+
+export interface CommitQueueHooks {
+  /** Writes the changes of all callers, each list in one statement. */
+  readonly apply: (transaction: Transaction, all: readonly Changes[]) => Promise<void>;
+  readonly onCommit: (topics: readonly Topic[]) => void;
+}
+
+/** Group commit: what waits while one transaction runs shares the next one. */
+export class CommitQueue {
+  readonly #database: Database;
+  readonly #hooks: CommitQueueHooks;
+  #queued: Job[] = [];
+  #running: Promise<void> | undefined;
+  #isClosed = false;
+
+  constructor(database: Database, hooks: CommitQueueHooks) {
+    this.#database = database;
+    this.#hooks = hooks;
+  }
+
+  submit<T>(act: (transaction: Transaction) => Promise<T>, changes?: Changes): Promise<T> {
+    const { promise, resolve, reject } = Promise.withResolvers<T>();
+    if (this.#isClosed) {
+      reject(new RelayError("unavailable", "the store is closed"));
+    } else if (this.#queued.length >= QUEUED_JOBS_MAX) {
+      reject(new RelayError("resource_exhausted", "too many writes are waiting for the database; try again"));
+    } else {
+      this.#queued.push({ changes, act, resolve: resolve as (value: unknown) => void, reject });
+      this.#running ??= this.#run();
+    }
+    return promise;
+  }
+
+  /** The same with a clash as an answer. */
+  async attempt<T>(
+    act: (transaction: Transaction) => Promise<T>,
+    changes?: Changes,
+  ): Promise<AttemptOutcome<T>> {
+    try {
+      return { committed: true, value: await this.submit(act, changes) };
+    } catch (error) {
+      if (error instanceof ClashError) return { committed: false, clash: error.clash };
+      throw error;
+    }
+  }
+
+  /** Runs the queued jobs, then refuses everything. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    // Callers of the same turn share the first transaction.
+    await Promise.resolve();
+    while (this.#queued.length > 0) {
+      const batch = this.#queued.splice(0, BATCH_JOBS_MAX);
+      try {
+        const { outcomes, topics } = await this.#runBatch(batch, 0);
+        this.#hooks.onCommit(topics);
+        answer(batch, outcomes);
+      } catch (error) {
+        const reason = relayErrorFrom(error);
+        for (const job of batch) job.reject(reason);
+      }
+    }
+    this.#running = undefined;
+  }
+
+  async #runBatch(batch: readonly Job[], repeats: number): Promise<BatchResult> {
+    try {
+      return await this.#together(batch);
+    } catch (error) {
+      if (isTransient(error) && repeats < REPEATS_MAX) return this.#runBatch(batch, repeats + 1);
+      const [only] = batch;
+      if (only === undefined || (isTransient(error) && batch.length === 1)) throw error;
+      if (batch.length === 1) return { outcomes: [{ error }], topics: [] };
+      return this.#apart(batch, 0);
+    }
+  }
+
+  #together(batch: readonly Job[]): Promise<BatchResult> {
+    return this.#database.transaction(async (transaction) => {
+      await this.#hooks.apply(
+        transaction,
+        batch.flatMap(({ changes }) => changes ?? []),
+      );
+      const outcomes: Outcome[] = [];
+      for (const job of batch) outcomes.push({ value: await job.act(transaction) });
+      return { outcomes, topics: await notified(transaction) };
+    });
+  }
+
+  /** After one job failed: runs the whole batch again, each job with its own savepoint. */
+  async #apart(batch: readonly Job[], repeats: number): Promise<BatchResult> {
+    try {
+      return await this.#database.transaction(async (transaction) => {
+        const outcomes: Outcome[] = [];
+        for (const job of batch) outcomes.push(await this.#runJob(transaction, job));
+        return { outcomes, topics: await notified(transaction) };
+      });
+    } catch (error) {
+      if (!isTransient(error) || repeats >= REPEATS_MAX) throw error;
+      return this.#apart(batch, repeats + 1);
+    }
+  }
+
+  async #runJob(transaction: Transaction, job: Job): Promise<Outcome> {
+    const topicsBefore = new Set(transaction.topics);
+    await transaction.script("savepoint job");
+    try {
+      if (job.changes !== undefined) await this.#hooks.apply(transaction, [job.changes]);
+      const value = await job.act(transaction);
+      await transaction.script("release savepoint job");
+      return { value };
+    } catch (error) {
+      if (isTransient(error)) throw error;
+      await transaction.script("rollback to savepoint job; release savepoint job");
+      for (const topic of transaction.topics) if (!topicsBefore.has(topic)) transaction.topics.delete(topic);
+      return { error };
+    }
+  }
+}
+
+interface BatchResult {
+  readonly outcomes: readonly Outcome[];
+  readonly topics: readonly Topic[];
+}
+
+/** Other relays are told with the commit. */
+async function notified(transaction: Transaction): Promise<readonly Topic[]> {
+  const topics = [...transaction.topics];
+  if (topics.length > 0) {
+    await transaction.rows("select pg_notify($1, topic) from unnest($2::text[]) topic", [
+      `a2a_relay_${transaction.schema}`,
+      topics.map((topic) => `${transaction.databaseId} ${topic}`),
+    ]);
+  }
+  return topics;
+}
+
+function answer(batch: readonly Job[], outcomes: readonly Outcome[]): void {
+  for (const [index, job] of batch.entries()) {
+    const outcome = outcomes[index];
+    if (outcome === undefined) continue;
+    if ("value" in outcome) job.resolve(outcome.value);
+    else if (outcome.error instanceof ClashError) job.reject(outcome.error);
+    else job.reject(relayErrorFrom(outcome.error));
+  }
+}
