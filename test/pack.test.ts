@@ -79,6 +79,17 @@ describe("the published packages", { timeout: TIMEOUT_MS }, () => {
     }
   });
 
+  it("say how to install the driver of PostgreSQL, which they do not bring", (t) => {
+    if (offline !== undefined) return t.skip(offline);
+    const { status, stderr } = spawnSync(
+      commandLine(folder),
+      ["serve", "--data", join(folder, "data"), "--database", "postgres://127.0.0.1:1/relay"],
+      { cwd: join(folder, "project"), encoding: "utf8", env: environment() },
+    );
+    assert.equal(status, 1);
+    assert.equal(stderr, "error: a PostgreSQL database needs the package pg; run: npm install pg\n");
+  });
+
   for (const { where, compilerOptions } of consumers()) {
     it(`type-check for a program written for ${where}, their declarations included`, async (t) => {
       if (offline !== undefined) return t.skip(offline);

@@ -23,6 +23,7 @@ import { addThreads } from "./commands/messages/threads.ts";
 import { addWait } from "./commands/messages/wait.ts";
 import { addConfig } from "./commands/operate/config.ts";
 import { addDoctor } from "./commands/operate/doctor.ts";
+import { addMigrate } from "./commands/operate/migrate.ts";
 import { addForceError, addRequeue, addRetryStale } from "./commands/operate/repair.ts";
 import { addServe } from "./commands/operate/serve.ts";
 import { addStatus } from "./commands/operate/status.ts";
@@ -32,7 +33,7 @@ import type { CliIo } from "./terminal/output.ts";
 /**
  * The command line. Each folder imports only those before it: `terminal` (text, tables, output), `command-line`
  * (options, context, exit codes), `following` (streams and retries), `commands` (a file per command). Commands call a
- * relay through the client; `serve` loads the server.
+ * relay through the client; `serve` and `migrate` load the server.
  */
 
 /** Runs one command line, e.g. `["send", "--from", …]`, and returns its exit code. Uses no globals. */
@@ -51,7 +52,7 @@ type AddCommand = (line: CommandLine) => void;
 
 /** In the order of the help. */
 const GROUPS: readonly (readonly [heading: string, commands: readonly AddCommand[]])[] = [
-  ["Relay:", [addServe, addConfig, addDoctor]],
+  ["Relay:", [addServe, addConfig, addMigrate, addDoctor]],
   [
     "Messages:",
     [addSend, addInbox, addPoll, addWatch, addWait, addAck, addReply, addShow, addThreads, addTimeline],

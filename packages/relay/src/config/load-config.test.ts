@@ -3,7 +3,7 @@ import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { describe, it } from "node:test";
 import { RelayError } from "@a2a-relay/protocol";
-import { loadConfig, loadConfigWithSources, loadClientConfig } from "./load-config.ts";
+import { loadClientConfig, loadConfig, loadConfigWithSources, loadConnectionConfig } from "./load-config.ts";
 import type { ConfigSources } from "./setting-reader.ts";
 
 const KEY = "0123456789abcdef";
@@ -29,6 +29,12 @@ describe("loadConfig", () => {
       host: "127.0.0.1",
       port: 8080,
       dataDirectory: join(homedir(), ".a2a-relay"),
+      database: undefined,
+      databaseCa: undefined,
+      databaseStatementTimeoutMs: 30_000,
+      databaseLockTimeoutMs: 5_000,
+      databasePoolMax: 10,
+      migrate: false,
       anchorDirectory: join(homedir(), ".a2a-relay", "anchors"),
       publicUrl: undefined,
       apiKey: undefined,
@@ -252,6 +258,24 @@ describe("loadConfigWithSources", () => {
     const env = { A2A_RELAY_URL: "http://127.0.0.1:1", A2A_RELAY_DRIAN_MS: "1", PATH: "/bin" };
     const { unknownVariables } = loadConfigWithSources({ flags: {}, env, dotenv: { A2A_RELAY_PORT: "1" } });
     assert.deepEqual(unknownVariables, ["A2A_RELAY_DRIAN_MS", "A2A_RELAY_PORT"]);
+  });
+});
+
+describe("loadConnectionConfig", () => {
+  it("reads how to reach the database, whatever is wrong with other settings", () => {
+    const env = {
+      HOST: "0.0.0.0",
+      DATABASE_URL: "postgres://relay@db.example/relay",
+      A2A_RELAY_DATABASE_CA: "ca.pem",
+      A2A_RELAY_DATABASE_STATEMENT_TIMEOUT_MS: "0",
+      A2A_RELAY_DATABASE_LOCK_TIMEOUT_MS: "1000",
+    };
+    assert.deepEqual(loadConnectionConfig({ flags: {}, env, dotenv: {} }), {
+      database: { kind: "postgres", url: "postgres://relay@db.example/relay" },
+      databaseCa: resolve("ca.pem"),
+      databaseStatementTimeoutMs: 0,
+      databaseLockTimeoutMs: 1_000,
+    });
   });
 });
 

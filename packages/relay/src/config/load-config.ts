@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { isLoopbackHost } from "./addresses.ts";
-import type { RelayConfig, RetryScheduler } from "./relay-config.ts";
+import type { ConnectionConfig, RelayConfig, RetryScheduler } from "./relay-config.ts";
 import { type ConfigSources, type EffectiveSetting, SettingReader } from "./setting-reader.ts";
 import { RELAY_URL, SETTINGS } from "./settings.ts";
 
@@ -31,6 +31,9 @@ function fill(reader: SettingReader): RelayConfig {
     host,
     port,
     dataDirectory,
+    ...readConnection(reader),
+    databasePoolMax: reader.read(SETTINGS.databasePoolMax),
+    migrate: reader.read(SETTINGS.migrate),
     anchorDirectory: reader.read(SETTINGS.anchorDirectory) ?? join(dataDirectory, "anchors"),
     publicUrl: reader.read(SETTINGS.publicUrl),
     apiKey: reader.read(SETTINGS.apiKey),
@@ -56,6 +59,15 @@ function fill(reader: SettingReader): RelayConfig {
     pushTimeoutMs: reader.read(SETTINGS.pushTimeoutMs),
     retryScheduler: readRetryScheduler(reader),
   });
+}
+
+function readConnection(reader: SettingReader): ConnectionConfig {
+  return {
+    database: reader.read(SETTINGS.database),
+    databaseCa: reader.read(SETTINGS.databaseCa),
+    databaseStatementTimeoutMs: reader.read(SETTINGS.databaseStatementTimeoutMs),
+    databaseLockTimeoutMs: reader.read(SETTINGS.databaseLockTimeoutMs),
+  };
 }
 
 function readRetryScheduler(reader: SettingReader): RetryScheduler | undefined {
@@ -98,6 +110,11 @@ function unknownVariables(sources: ConfigSources): readonly string[] {
   const known = new Set([...Object.values(SETTINGS), RELAY_URL].flatMap((setting) => setting.variables));
   const present = new Set([...Object.keys(sources.env), ...Object.keys(sources.dotenv)]);
   return [...present].filter((name) => name.startsWith("A2A_RELAY_") && !known.has(name)).toSorted();
+}
+
+/** What `migrate` needs; nothing else has to be right for it. */
+export function loadConnectionConfig(sources: ConfigSources): ConnectionConfig {
+  return Object.freeze(readConnection(new SettingReader(sources)));
 }
 
 /** What a program needs to talk to a relay. */

@@ -1,13 +1,30 @@
 import type { RetryStalePolicy } from "@a2a-relay/protocol";
+import type { DatabaseChoice } from "./database.ts";
+
+/** How to reach the database. */
+export interface ConnectionConfig {
+  /** Default: SQLite in the data directory. */
+  readonly database: DatabaseChoice | undefined;
+  /** The file with the authority of PostgreSQL's certificate. Default: the authorities that Node.js trusts. */
+  readonly databaseCa: string | undefined;
+  /** Default 30 s; 0 waits without end. */
+  readonly databaseStatementTimeoutMs: number;
+  /** Default 5 s; 0 waits without end. */
+  readonly databaseLockTimeoutMs: number;
+}
 
 /** All settings of a relay. `loadConfig` fills, validates and freezes them once. */
-export interface RelayConfig {
+export interface RelayConfig extends ConnectionConfig {
   /** The address to listen on. Anything but loopback needs an API key. Default 127.0.0.1. */
   readonly host: string;
   /** 0 picks a free port. Default 8080. */
   readonly port: number;
   /** The directory of the database, its lock and the archive. Default ~/.a2a-relay. */
   readonly dataDirectory: string;
+  /** Connections to PostgreSQL, beside the one that listens. Default 10. */
+  readonly databasePoolMax: number;
+  /** Whether pending migrations of PostgreSQL run at the start. Default off. */
+  readonly migrate: boolean;
   /** Where anchors of the journal are kept, best on another disk. Default: anchors in the data directory. */
   readonly anchorDirectory: string;
   /** The address the relay tells others, without a slash at the end. Default: where it listens. */

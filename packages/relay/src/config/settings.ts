@@ -2,6 +2,7 @@ import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { LIMITS } from "@a2a-relay/protocol";
 import { parseCidrs, parseHost, parseOrigins, parsePublicUrl } from "./addresses.ts";
+import { DATABASE_SETTINGS } from "./database.ts";
 import type { RelayConfig } from "./relay-config.ts";
 import { type Complain, integerSetting, type Setting, switchSetting } from "./setting.ts";
 
@@ -336,6 +337,7 @@ export const SETTINGS = {
   host,
   port,
   dataDirectory,
+  ...DATABASE_SETTINGS,
   anchorDirectory,
   publicUrl,
   apiKey,

@@ -38,8 +38,19 @@ export interface RunningRelay extends AsyncDisposable {
   readonly url: string;
   /** Undefined without gRPC. */
   readonly grpcPort?: number;
+  /** Undefined with SQLite. */
+  readonly database?: ConnectedDatabase;
   /** The task queue of a tenant (the default one if omitted), for a program that embeds the relay. */
   mailbox(tenant?: string): Mailbox;
+}
+
+/** Declared here, so that the types of an embedding program do not need those of `pg`. */
+export interface ConnectedDatabase {
+  /** `host/name`. */
+  readonly name: string;
+  readonly schemaVersion: number;
+  /** How many relays were on it already. */
+  readonly otherRelays: number;
 }
 
 /** Parts that a test or an embedding program may replace. */
@@ -104,15 +115,25 @@ export async function startRelay(config: RelayConfig, overrides: RelayOverrides 
   return {
     url,
     ...(grpc === undefined ? {} : { grpcPort: grpc.port }),
+    ...(store.database === undefined ? {} : { database: store.database }),
     mailbox: (tenant) => new InProcessQueue(core.taskQueue, rootOperator(tenant), gateway.stopping),
     [Symbol.asyncDispose]: () => running.disposeAsync(),
   };
 }
 
-async function openStore(config: RelayConfig, log: Logger): Promise<RelayStore> {
+async function openStore(
+  config: RelayConfig,
+  log: Logger,
+): Promise<RelayStore & { readonly database?: ConnectedDatabase }> {
   openDirectory("data directory", config.dataDirectory, "--data");
+  const { database, databasePoolMax: poolMax, migrate } = config;
+  if (database?.kind === "postgres") {
+    const { connectionOptions } = await import("./migrate-database.ts");
+    const { openPostgresStore } = await import("../stores/postgres/postgres-relay-store.ts");
+    return openPostgresStore({ ...connectionOptions(database.url, config), poolMax, migrate });
+  }
   return openSqliteStore({
-    path: join(config.dataDirectory, "relay.sqlite"),
+    path: database?.path ?? join(config.dataDirectory, "relay.sqlite"),
     checkpointPages: config.checkpointPages,
     onFatal: (reason) => {
       log.fatal({ err: reason }, "the disk failed; stopping, because what is on it is not known");

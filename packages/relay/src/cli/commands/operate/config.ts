@@ -1,6 +1,7 @@
 import { type Command, Option } from "commander";
 import { type LoadedConfig, loadConfigWithSources } from "../../../config/load-config.ts";
-import { readDotenv, type EffectiveSetting } from "../../../config/setting-reader.ts";
+import { type ConfigSources, readDotenv, type EffectiveSetting } from "../../../config/setting-reader.ts";
+import type { Setting } from "../../../config/setting.ts";
 import { SETTINGS } from "../../../config/settings.ts";
 import type { CommandContext } from "../../command-line/command-context.ts";
 import type { CommandLine } from "../../command-line/command-line.ts";
@@ -43,12 +44,17 @@ export function addConfig(line: CommandLine): void {
 // The key has its flag among the global options already.
 const SERVER_SETTINGS = Object.values(SETTINGS).filter((setting) => setting !== SETTINGS.apiKey);
 
-/** A flag for every setting of the relay, shared by `serve` and `config`. */
-export function addSettingOptions(command: Command): Command {
-  for (const { flag, placeholder, meaning, variables, fallback } of SERVER_SETTINGS) {
+/** A flag for each of the settings; without them for every setting of the relay. */
+export function addSettingOptions(
+  command: Command,
+  settings: readonly Setting<unknown>[] = SERVER_SETTINGS,
+): Command {
+  for (const { flag, placeholder, meaning, variables, fallback } of settings) {
     const shown = typeof fallback === "number" || typeof fallback === "string" ? `; default ${fallback}` : "";
     const text = `${meaning} (${variables.join(" or ")}${shown})`;
-    command.addOption(new Option(`--${flag} <${placeholder}>`, text).helpGroup("Settings:"));
+    // A switch alone is on.
+    const value = typeof fallback === "boolean" ? `[${placeholder}]` : `<${placeholder}>`;
+    command.addOption(new Option(`--${flag} ${value}`, text).preset("on").helpGroup("Settings:"));
   }
   return command;
 }
@@ -56,12 +62,12 @@ export function addSettingOptions(command: Command): Command {
 export type SettingFlags = Readonly<Record<string, string | undefined>>;
 
 /** The configuration in force for flags that commander read. */
-export function loadConfigOf({ io, globals }: CommandContext, options: SettingFlags): LoadedConfig {
+export function loadConfigOf(context: CommandContext, options: SettingFlags): LoadedConfig {
+  return loadConfigWithSources(sourcesOf(context, options));
+}
+
+export function sourcesOf({ io, globals }: CommandContext, options: SettingFlags): ConfigSources {
   const flags: Record<string, string | undefined> = { "api-key": globals.apiKey };
   for (const { flag } of SERVER_SETTINGS) flags[flag] = options[new Option(`--${flag}`).attributeName()];
-  return loadConfigWithSources({
-    flags,
-    env: io.env,
-    dotenv: readDotenv(io.workingDirectory),
-  });
+  return { flags, env: io.env, dotenv: readDotenv(io.workingDirectory) };
 }

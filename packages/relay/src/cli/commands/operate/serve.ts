@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { operations, RelayError } from "@a2a-relay/protocol";
 import type { RelayConfig } from "../../../config/relay-config.ts";
 import { RELAY_URL } from "../../../config/settings.ts";
-import type { RunningRelay } from "../../../server/start-relay.ts";
+import type { ConnectedDatabase, RunningRelay } from "../../../server/start-relay.ts";
 import { VERSION } from "../../../server/version.ts";
 import type { CommandContext } from "../../command-line/command-context.ts";
 import type { CommandLine } from "../../command-line/command-line.ts";
@@ -17,6 +17,7 @@ export function addServe(line: CommandLine): void {
   const command = line.command("serve", "Run the relay until SIGTERM or Ctrl-C.", [
     "a2a-relay serve",
     "a2a-relay serve --port 9000 --data ./relay-data",
+    "a2a-relay serve --database postgres://relay@db.example/relay --migrate",
     'HOST=0.0.0.0 A2A_RELAY_API_KEY="$(openssl rand -hex 24)" a2a-relay serve',
   ]);
   addSettingOptions(command).action(
@@ -59,7 +60,17 @@ function greeting(relay: RunningRelay, config: RelayConfig): Readonly<Record<str
     api_key_required: config.apiKey !== undefined,
     docs: `${relay.url}${operations.service.docs.path}`,
     ...(relay.grpcPort === undefined ? {} : { grpc_port: relay.grpcPort }),
+    ...(relay.database === undefined ? {} : { database: databaseView(relay.database) }),
   };
+}
+
+function databaseView({ name, schemaVersion, otherRelays }: ConnectedDatabase) {
+  return { kind: "postgres", name, schema_version: schemaVersion, other_relays: otherRelays };
+}
+
+function databaseLine({ name, schemaVersion, otherRelays }: ConnectedDatabase): string {
+  const others = `${otherRelays} other ${otherRelays === 1 ? "relay" : "relays"}`;
+  return `  database    postgres ${name}, schema version ${schemaVersion}, ${others}`;
 }
 
 function greetingLines(
@@ -78,6 +89,7 @@ function greetingLines(
     `  listening   ${paint("cyan", relay.url)}`,
     ...(relay.grpcPort === undefined ? [] : [`  gRPC        port ${relay.grpcPort}`]),
     `  data        ${config.dataDirectory}`,
+    ...(relay.database === undefined ? [] : [databaseLine(relay.database)]),
     `  trust       ${trust}`,
     `  docs        ${relay.url}${operations.service.docs.path}`,
     "",

@@ -1,0 +1,43 @@
+import type { ConnectionConfig } from "../config/relay-config.ts";
+import { type ConnectionOptions, databaseName, withConnection } from "../stores/postgres/database.ts";
+import {
+  migrate,
+  readSchema,
+  refuseNewerSchema,
+  type SchemaStatus,
+} from "../stores/postgres/migrations/migrations.ts";
+
+const SCHEMA = "a2a_relay";
+
+export function connectionOptions(url: string, config: ConnectionConfig): ConnectionOptions {
+  return {
+    url,
+    schema: SCHEMA,
+    caFile: config.databaseCa,
+    statementTimeoutMs: config.databaseStatementTimeoutMs,
+    lockTimeoutMs: config.databaseLockTimeoutMs,
+  };
+}
+
+/** The schema of a PostgreSQL database, from before a migration. */
+export interface DatabaseSchema extends SchemaStatus {
+  /** `host/name`. */
+  readonly database: string;
+}
+
+/** What the command does: only read, read as if it would migrate, or migrate. */
+export type MigrateMode = "status" | "dry-run" | "migrate";
+
+/** Undefined for SQLite, whose migrations run when it is opened. */
+export async function migrateDatabase(
+  config: ConnectionConfig,
+  mode: MigrateMode,
+): Promise<DatabaseSchema | undefined> {
+  if (config.database?.kind !== "postgres") return undefined;
+  const { url } = config.database;
+  const status = await withConnection(connectionOptions(url, config), (client) =>
+    mode === "migrate" ? migrate(client, SCHEMA, "always") : readSchema(client),
+  );
+  if (mode !== "status") refuseNewerSchema(status);
+  return { database: databaseName(url), ...status };
+}
