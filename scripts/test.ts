@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { stripVTControlCharacters } from "node:util";
 
 /**
- * What `npm test` runs: the programs of four stages, some at a time, those that take longest first.
+ * What `npm test` runs: the programs of five stages, some at a time, those that take longest first.
  * `npm test -- unit features` runs only the stages named.
  */
 
@@ -26,6 +26,32 @@ interface Stage {
   programs(): readonly (readonly string[])[];
 }
 
+/** Tests of what a store decides. The others would say the same about any store. */
+const ON_POSTGRES = [
+  "capabilities",
+  "idempotency",
+  "inbox",
+  "keys",
+  "long-poll",
+  "mailbox",
+  "messages",
+  "operators",
+  "push",
+  "push-receivers",
+  "remote-agents",
+  "resume",
+  "sdk-client",
+  "socket",
+  "stream-resume",
+  "streams",
+  "task-push",
+  "task-queue",
+  "tasks",
+  "trust",
+];
+/** SQLite commits in the order of the calls; PostgreSQL promises only that positions follow the commits. */
+const SQLITE_ORDER = "answers in whatever order things are done";
+
 const STAGES: readonly Stage[] = [
   {
     name: "unit",
@@ -42,6 +68,15 @@ const STAGES: readonly Stage[] = [
       ...shares(find("test/{a2a,http}/*.test.ts"), 4).map(testsTogether),
       ...find("test/{cassettes,crash,faults}/*.test.ts").map(testsAlone),
       ...find("test/*.test.ts").map(testsAlone),
+    ],
+  },
+  {
+    name: "postgres",
+    what: "tests of the whole product on PostgreSQL, and of several relays on one database",
+    timeoutMs: 10 * MINUTE_MS,
+    programs: () => [
+      ...shares(find(`test/{a2a,http}/{${ON_POSTGRES.join()}}.test.ts`), 2).map(testsOnPostgres),
+      ...find("test/postgres/*.test.ts").map(testsAlone),
     ],
   },
   {
@@ -165,6 +200,11 @@ function testsAlone(file: string): readonly string[] {
 
 function testsTogether(files: readonly string[]): readonly string[] {
   return ["--test", "--test-isolation=none", "--test-timeout=120000", ...files];
+}
+
+function testsOnPostgres(files: readonly string[]): readonly string[] {
+  const skipped = `--test-skip-pattern=${SQLITE_ORDER}`;
+  return ["--import", "./test/support/on-postgres.ts", skipped, ...testsTogether(files)];
 }
 
 /** The figures of node:test's last report, or of cucumber's. A program without a report, such as an example, is one. */

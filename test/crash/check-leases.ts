@@ -16,8 +16,8 @@ export function checkAttemptsGrow(entries: readonly Entry[], verdict: Verdict): 
       const before = grants[index - 1];
       if (before === undefined) continue;
       verdict.expect(
-        grant.attempt > before.attempt,
-        () => `attempt ${grant.attempt} on message ${messageId} came after attempt ${before.attempt}`,
+        grant.attempt > before.attempt && grant.end > before.start,
+        () => `attempt ${before.attempt} on message ${messageId} came after attempt ${grant.attempt}`,
       );
     }
   }
@@ -44,8 +44,9 @@ export function checkOneHolder(entries: readonly Entry[], verdict: Verdict): voi
       const before = grants[index - 1];
       // After a lease whose answer was lost, its holder is unknown.
       if (before?.attempt !== grant.attempt - 1 || idempotent.has(grant.body)) continue;
+      // One without an answer may have come into effect later.
       const returned = (returns.get(messageId) ?? []).some(
-        (entry) => entry.start < grant.end && entry.end > before.start,
+        ({ start, end, outcome }) => start < grant.end && (outcome === "unknown" || end > before.start),
       );
       verdict.expect(
         returned,
@@ -74,10 +75,11 @@ export function checkStaleLeasesRefused(entries: readonly Entry[], verdict: Verd
   }
 }
 
-/** By message, in the order in which they were heard of. */
+/** By message and attempt: the answers of two relays may overtake each other. */
 function grantsByMessage(entries: readonly Entry[]): ReadonlyMap<string, readonly TimedGrant[]> {
   const timed = entriesOf(entries, "lease").flatMap(({ grants, start, end }) =>
     grants.map((grant) => ({ ...grant, start, end })),
   );
+  timed.sort((one, other) => one.attempt - other.attempt);
   return groupBy(timed, (grant) => grant.messageId);
 }

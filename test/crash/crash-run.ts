@@ -3,7 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type ChildRelay, runChildRelay, startChildRelay } from "../support/child-relay.ts";
-import { type Actor, Operator, Reader, Sender, Worker } from "./actors.ts";
+import type { Actor } from "./actors.ts";
+import { answeredLately, atOnce, Cast, recordComplaints, unfinished } from "./cast.ts";
 import { type CheckReport, checkHistory } from "./check-history.ts";
 import { type Entry, entriesOf, History } from "./history.ts";
 import { HttpConnection } from "../support/http-connection.ts";
@@ -24,10 +25,6 @@ export interface CrashRunReport extends CheckReport {
   readonly directory: string;
 }
 
-const SENDERS = ["sender-1@crash", "sender-2@crash", "sender-3@crash"] as const;
-const READERS = ["reader-1@crash", "reader-2@crash"] as const;
-const WORKERS = ["worker-1@crash", "worker-2@crash"] as const;
-
 const LOAD_MS = { minimum: 20, maximum: 500 } as const;
 const ANSWERS_BEFORE_KILL = { minimum: 5, maximum: 400 } as const;
 /** Of the time the last start took: from before the relay opens its files until after it listens. */
@@ -37,7 +34,6 @@ const STOPPING_MS_MAX = 60;
 const LARGE_BATCH_MS_MAX = 60;
 const NEVER_MS = 3_600_000;
 const VERIFY_EVERY = 5;
-const FETCHES_AT_ONCE = 16;
 const FETCHES_AFTER_RESTART_MAX = 60;
 
 /** A kind that is listed twice happens twice as often. */
@@ -72,8 +68,7 @@ class Run {
   readonly #options: CrashRunOptions;
   readonly #random: Random;
   readonly #history = new History();
-  readonly #sender: Sender;
-  readonly #actors: readonly Actor[];
+  readonly #cast: Cast;
   #planned: readonly Kill[] = [];
   #kills = 0;
   #checked = 0;
@@ -82,18 +77,7 @@ class Run {
     this.#directory = directory;
     this.#options = options;
     this.#random = new Random(options.seed);
-    const fork = (): Random => this.#random.fork();
-    const to = { readers: READERS, workers: WORKERS };
-    this.#sender = new Sender(SENDERS[0], to, fork());
-    this.#actors = [
-      this.#sender,
-      ...SENDERS.slice(1).map((name) => new Sender(name, to, fork())),
-      ...[...READERS, ...SENDERS].map((mailbox) => new Reader(mailbox, fork())),
-      ...WORKERS.flatMap((mailbox) =>
-        [1, 2].map((n) => new Worker(mailbox, `hand-${n} of ${mailbox}`, fork())),
-      ),
-      new Operator(fork()),
-    ];
+    this.#cast = new Cast(this.#random);
   }
 
   get entries(): readonly Entry[] {
@@ -110,7 +94,7 @@ class Run {
     await using relay = await this.#start();
     using connection = new HttpConnection(relay.url);
     const client = new RecordingClient(connection, this.#history);
-    for (const agent of [...SENDERS, ...READERS, ...WORKERS]) await client.register(agent);
+    await this.#cast.register(client);
     await relay.kill("SIGTERM");
   }
 
@@ -134,25 +118,13 @@ class Run {
     return next;
   }
 
-  /** The end: every unknown outcome is asked for again, and every message and task is fetched. */
   async #fetchAll(): Promise<void> {
     // Nothing may change between reading the journal and reading the messages.
     await using relay = await this.#start({ A2A_RELAY_SWEEP_INTERVAL_MS: String(NEVER_MS) });
     using connection = new HttpConnection(relay.url);
-    const client = new RecordingClient(connection, this.#history);
-    await Promise.all(this.#actors.map((actor) => actor.reconcile(client)));
-    await client.verify();
-    const events = await client.journal();
-    const messageIds = new Set(events.flatMap((event) => event.messageId ?? []));
-    for (const send of entriesOf(this.entries, "send")) {
-      if (send.messageId !== undefined) messageIds.add(send.messageId);
-    }
-    const taskIds = new Set(events.flatMap((event) => event.taskId ?? []));
-    for (const finish of entriesOf(this.entries, "finish")) taskIds.add(finish.taskId);
-    await atOnce([...messageIds], (id) => client.fetch(id));
-    await atOnce([...taskIds], (id) => client.fetchTask(id));
+    await this.#cast.fetchAll(new RecordingClient(connection, this.#history), this.entries);
     await relay.kill("SIGTERM");
-    this.#listenToLog(relay);
+    recordComplaints(relay.stderr(), this.#history);
   }
 
   async #killWhileStarting(): Promise<void> {
@@ -183,18 +155,18 @@ class Run {
     const client = new RecordingClient(connection, this.#history);
     await this.#fetchRecent(client);
     if (this.#kills % VERIFY_EVERY === 0) await client.verify();
-    const load = Promise.all(this.#actors.map((actor) => useUntilGone(actor, client)));
+    const load = Promise.all(this.#cast.actors.map((actor) => useUntilGone(actor, client)));
     if (how === "right after an answer") {
       answersLeft = this.#random.integer(ANSWERS_BEFORE_KILL.minimum, ANSWERS_BEFORE_KILL.maximum);
       await due.promise;
     } else {
       await sleep(this.#random.integer(LOAD_MS.minimum, LOAD_MS.maximum));
     }
-    const large = how === "while a large batch is written" ? this.#sender.sendLarge(client) : undefined;
+    const large = how === "while a large batch is written" ? this.#cast.sender.sendLarge(client) : undefined;
     if (large !== undefined) await sleep(this.#random.integer(0, LARGE_BATCH_MS_MAX));
     await this.#kill(relay, how);
     await Promise.all([load, large]);
-    this.#listenToLog(relay);
+    recordComplaints(relay.stderr(), this.#history);
   }
 
   async #kill(relay: ChildRelay, how: Kill): Promise<void> {
@@ -209,16 +181,12 @@ class Run {
     this.#history.record(start, { act: "kill", how });
   }
 
-  /** What was answered shortly before the crash is what a crash may have lost. */
   async #fetchRecent(client: RecordingClient): Promise<void> {
     const recent = this.entries.slice(this.#checked);
     this.#checked = this.entries.length;
-    const sent = entriesOf(recent, "send").flatMap(({ messageId }) => messageId ?? []);
-    const finished = entriesOf(recent, "finish").flatMap(({ outcome, taskId }) =>
-      outcome === "ok" ? taskId : [],
-    );
-    await atOnce(sent.slice(-FETCHES_AFTER_RESTART_MAX), (id) => client.fetch(id));
-    await atOnce(finished.slice(-FETCHES_AFTER_RESTART_MAX), (id) => client.fetchTask(id));
+    const { messageIds, taskIds } = answeredLately(recent, FETCHES_AFTER_RESTART_MAX);
+    await atOnce(messageIds, (id) => client.fetch(id));
+    await atOnce(taskIds, (id) => client.fetchTask(id));
   }
 
   async #start(env: Readonly<Record<string, string>> = {}): Promise<ChildRelay> {
@@ -240,34 +208,9 @@ class Run {
       },
     };
   }
-
-  /** The relay's log has nothing to report of a run like this. */
-  #listenToLog(relay: ChildRelay): void {
-    const start = this.#history.begin();
-    for (const line of relay.stderr().split("\n")) {
-      if (/"level":(50|60)|unexpected|at .*\.ts:\d+/.test(line)) {
-        this.#history.record(start, { act: "complaint", text: line });
-      }
-    }
-  }
-}
-
-/** Without the last fetch there is nothing to compare, so the reason for its absence is reported. */
-function unfinished(reason: unknown): CheckReport {
-  const text = reason instanceof Error ? (reason.stack ?? reason.message) : String(reason);
-  return { violations: [{ invariant: "the relay comes up by itself", text }], checked: new Map() };
 }
 
 async function useUntilGone(actor: Actor, client: RecordingClient): Promise<void> {
   await actor.reconcile(client);
   while (!client.cutOff) await actor.step(client);
-}
-
-async function atOnce<Item>(items: readonly Item[], act: (item: Item) => Promise<unknown>): Promise<void> {
-  const left = items.values();
-  await Promise.all(
-    Array.from({ length: FETCHES_AT_ONCE }, async () => {
-      for (const item of left) await act(item);
-    }),
-  );
 }

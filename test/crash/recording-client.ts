@@ -26,9 +26,9 @@ import type {
   SendEntry,
   TaskFetchEntry,
 } from "./history.ts";
-import type { Answer, HttpConnection } from "../support/http-connection.ts";
+import type { Answer, Connection } from "../support/http-connection.ts";
 
-/** The relay's answer while it stops; whether it did what was asked is not said. */
+/** The relay's answer while it stops or its database does not answer; whether it did what was asked is not said. */
 const STOPPING = { status: 503, code: "unavailable" } as const;
 
 interface Judged {
@@ -38,10 +38,10 @@ interface Judged {
 
 /** Calls the relay and writes down what it said. Knows the wire, and no rules. */
 export class RecordingClient {
-  readonly #connection: HttpConnection;
+  readonly #connection: Connection;
   readonly #history: History;
 
-  constructor(connection: HttpConnection, history: History) {
+  constructor(connection: Connection, history: History) {
     this.#connection = connection;
     this.#history = history;
   }
@@ -208,7 +208,7 @@ export class RecordingClient {
   async fetch(messageId: string): Promise<FetchEntry["found"]> {
     const start = this.#history.begin();
     const answer = await this.#connection.call("GET", `/messages/${messageId}`);
-    if (answer === undefined) return undefined;
+    if (answer === undefined || answer.status === STOPPING.status) return undefined;
     const found = answer.status === 200 ? foundOf(answer.body as MessageResponse) : undefined;
     this.#history.record(start, { act: "fetch", messageId, found });
     return found;
@@ -217,7 +217,7 @@ export class RecordingClient {
   async fetchTask(taskId: string): Promise<TaskFetchEntry["found"]> {
     const start = this.#history.begin();
     const answer = await this.#connection.call("GET", `/tasks/${taskId}`);
-    if (answer === undefined) return undefined;
+    if (answer === undefined || answer.status === STOPPING.status) return undefined;
     const task = answer.status === 200 ? (answer.body as { readonly task: TaskView }).task : undefined;
     const found =
       task === undefined
@@ -230,7 +230,7 @@ export class RecordingClient {
   async verify(): Promise<void> {
     const start = this.#history.begin();
     const answer = await this.#connection.call("GET", "/journal/verify");
-    if (answer === undefined) return;
+    if (answer === undefined || answer.status === STOPPING.status) return;
     const { ok, problem, last_seq: lastSeq } = answer.body as VerifyResponse;
     this.#history.record(start, { act: "verify", ok: answer.status === 200 && ok, problem, lastSeq });
   }

@@ -5,21 +5,28 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { crashRun } from "./crash-run.ts";
 import { reportLines } from "./report.ts";
+import { threeRelaysRun } from "./three-relays-run.ts";
 
 /**
  * `npm run test:crash -- --kills 1000 --seed 7 --readers 1000`: the crash run and the slow readers at full size,
- * which `npm test` runs in small.
+ * which `npm test` runs in small. With `--postgres` three relays on one PostgreSQL database are killed and cut off, and
+ * there are no slow readers.
  */
 
 const { values } = parseArgs({
-  options: { kills: { type: "string" }, seed: { type: "string" }, readers: { type: "string" } },
+  options: {
+    kills: { type: "string" },
+    seed: { type: "string" },
+    readers: { type: "string" },
+    postgres: { type: "boolean", default: false },
+  },
 });
 const kills = Number(values.kills ?? 200);
-const readers = Number(values.readers ?? 1_000);
+const readers = Number(values.readers ?? (values.postgres ? 0 : 1_000));
 const seed = Number(values.seed ?? randomInt(2 ** 32));
 if (![kills, readers, seed].every((value) => Number.isSafeInteger(value) && value >= 0)) {
   process.stderr.write(
-    "usage: npm run test:crash -- [--kills 200] [--readers 1000] [--seed a number, else random]\n",
+    "usage: npm run test:crash -- [--kills 200] [--readers 1000] [--postgres] [--seed a number, else random]\n",
   );
   process.exit(2);
 }
@@ -29,7 +36,8 @@ process.exitCode = [await killed(), read()].every(Boolean) ? 0 : 1;
 async function killed(): Promise<boolean> {
   if (kills === 0) return true;
   console.log(`seed ${seed}, ${kills} kills`);
-  const report = await crashRun({ kills, seed, say: (line) => console.log(line) });
+  const run = values.postgres ? threeRelaysRun : crashRun;
+  const report = await run({ kills, seed, say: (line) => console.log(line) });
   for (const line of reportLines(report)) console.log(line);
   return report.violations.length === 0;
 }

@@ -13,6 +13,7 @@ import { ask } from "../support/ask.ts";
 import { eventually } from "../support/eventually.ts";
 import { type Answering, answers, PushReceiver, signaturesBy, with200 } from "../support/push-receiver.ts";
 import { ENV, KAMES, openPushingRelay } from "../support/pushing-relay.ts";
+import { storeFlags } from "../../packages/relay/testing/chosen-store.ts";
 
 const dropByDrop: Answering = (response) => {
   response.writeHead(200, { "content-length": "1000" });
@@ -149,7 +150,8 @@ describe("a receiver", () => {
     const flags = { data: join(directory, "data") };
     const wanted = { agent_id: KAMES, callback_url: receiver.url, push: "webhook" };
     {
-      const config = loadConfig({ flags: { ...flags, port: "0", "log-level": "silent" }, env: ENV });
+      const shared = { ...flags, ...(await storeFlags(flags.data)), port: "0", "log-level": "silent" };
+      const config = loadConfig({ flags: shared, env: ENV });
       await using allowed = await startRelay(config);
       assert.equal((await ask(allowed.url, "POST", "/agents/register", wanted)).status, 201);
     }

@@ -8,8 +8,15 @@ const SOCKETS_MAX = 32;
 /** Undefined when the connection broke before the whole answer was there. */
 export type Answer = { readonly status: number; readonly body: unknown } | undefined;
 
-/** Plain HTTP over connections that stay open. It never tries again: what broke is for the history to tell. */
-export class HttpConnection implements Disposable {
+/** Calls a relay and never tries again: what broke is for the history to tell. */
+export interface Connection {
+  /** A call was not answered. */
+  readonly broken: boolean;
+  call(method: "GET" | "POST", path: string, content?: unknown): Promise<Answer>;
+}
+
+/** Plain HTTP over connections that stay open. */
+export class HttpConnection implements Connection, Disposable {
   readonly #url: string;
   readonly #agent = new Agent({ keepAlive: true, maxSockets: SOCKETS_MAX });
   readonly #onAnswer: () => void;
