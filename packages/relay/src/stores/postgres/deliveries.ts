@@ -22,8 +22,6 @@ import type { Engine } from "./postgres-relay-store.ts";
 /** How often a lease asks again that found only deliveries which other transactions had locked. */
 const LEASE_REPEATS_MAX = 5;
 
-const OPEN = "(d.state = 'held' or d.state = 'available' or d.state = 'leased')";
-
 const WITH_MESSAGE = `d.*, m.sender as m_sender, m.recipient as m_recipient, m.kind as m_kind,
   m.thread_id as m_thread_id, m.task_id as m_task_id, m.accepted_at_ms as m_accepted_at_ms, m.json as m_json`;
 
@@ -34,7 +32,7 @@ const FOR_WORKER = "(d.reserved_for is null or d.reserved_for = $4)";
 function fitting(where: string, limit: string): string {
   return `
     with picked as materialized (
-      select d.*, octet_length(m.json) as bytes from delivery d join message m on m.ref = d.ref
+      select d.*, octet_length(m.json) as bytes from delivery d join message m on m.tenant = d.tenant and m.ref = d.ref
       where ${AVAILABLE} and ${where} order by d.position ${limit}),
     sized as (
       select *, row_number() over line as n, sum(bytes) over line as total from picked
@@ -44,7 +42,7 @@ function fitting(where: string, limit: string): string {
 
 function readSql(where = ""): string {
   return `${fitting(`d.position > $4 ${where}`, "limit $6")}
-    select ${WITH_MESSAGE} from fitting d join message m on m.ref = d.ref order by d.position`;
+    select ${WITH_MESSAGE} from fitting d join message m on m.tenant = d.tenant and m.ref = d.ref order by d.position`;
 }
 
 function leaseSql(where = ""): string {
@@ -54,7 +52,7 @@ function leaseSql(where = ""): string {
         worker = $4, leased_at_ms = $3, lease_expires_at_ms = $7, version = d.version + 1
       from fitting f where d.tenant = f.tenant and d.message_id = f.message_id
       returning d.*)
-    select ${WITH_MESSAGE} from leased d join message m on m.ref = d.ref order by d.position`;
+    select ${WITH_MESSAGE} from leased d join message m on m.tenant = d.tenant and m.ref = d.ref order by d.position`;
 }
 
 /** The purpose is part of the statement, so that it may use an index of few purposes. */
@@ -74,19 +72,26 @@ const LISTED = `
   and ($7::bigint is null or d.state <> 'leased' or coalesce(d.leased_at_ms, 0) <= $7)
   and ($8::bigint is null or t.deadline_ms <= $8)`;
 
+/** Without those of retired messages. */
+const SETTLED = `settled_delivery d
+  join message_key k on k.tenant = d.tenant and k.id = d.message_id`;
+
 /** The subject is null where PostgreSQL may refuse to read an escape of the message. */
-function listSql(where: string, order: string, { from = "delivery d", by = order } = {}): string {
+function listSql(where: string, order: string, from = "delivery d"): string {
   return `
     with listed as materialized (
       select d.*, t.deadline_ms from ${from} left join task t on t.tenant = d.tenant and t.id = d.task_id
-      where ${where} and ${LISTED} order by ${by} limit $2)
+      where ${where} and ${LISTED} order by ${order} limit $2)
     select d.*, m.kind, m.accepted_at_ms,
       case strpos(m.json, '\\u') when 0 then coalesce(m.json::json ->> 'subject', '') end as subject
-    from listed d join message m on m.ref = d.ref order by ${order}`;
+    from listed d join message m on m.tenant = d.tenant and m.ref = d.ref order by ${order}`;
 }
 
 const SQL = {
-  select: "select d.* from delivery d where d.tenant = $1 and d.message_id = any ($2)",
+  select: `
+    select d.* from message_key k
+    join any_delivery d on d.tenant = k.tenant and d.message_id = k.id and d.ref = k.ref
+    where k.tenant = $1 and k.id = any ($2)`,
   available: readSql(),
   availableOfPurpose: readSql("and d.purpose = $7"),
   lease: leaseSql(),
@@ -97,7 +102,7 @@ const SQL = {
   openOfTasks: `
     select d.* from unnest($2::text[]) with ordinality as wanted (task_id, n)
     cross join lateral (
-      select * from delivery d where d.tenant = $1 and d.task_id = wanted.task_id and ${OPEN} offset 0) d
+      select * from delivery d where d.tenant = $1 and d.task_id = wanted.task_id offset 0) d
     order by wanted.n, d.ref`,
   openOfAgent: `
     (select * from delivery where tenant = $1 and agent_id = $2 and state = 'available' order by position limit $3)
@@ -131,17 +136,10 @@ const SQL = {
     result: listSql("d.state = 'available' and d.purpose = 'result'", "d.position"),
     ["mail"]: listSql("d.state = 'available' and d.purpose = 'mail'", "d.position"),
   },
-  returned: listSql(
-    "d.state = $6 and (d.state = 'expired' or d.state = 'withdrawn' or d.state = 'dead')",
-    "d.ref desc",
-  ),
-  // Walks the messages: deliveries have no index of what is acknowledged.
-  acknowledged: listSql("d.state = 'acknowledged'", "d.ref desc", {
-    from: `(select id, ref from message where tenant = $1 order by ref desc offset 0) sent
-      cross join lateral (select * from delivery where tenant = $1 and message_id = sent.id offset 0) d`,
-    by: "sent.ref desc",
-  }),
-  json: "select json from message where ref = $1",
+  returned: listSql("d.state = $6 and d.state <> 'acknowledged'", "d.ref desc", SETTLED),
+  // Without an index of the state: most settled deliveries are acknowledged.
+  acknowledged: listSql("d.state = 'acknowledged'", "d.ref desc", SETTLED),
+  json: "select json from message where tenant = $1 and ref = $2",
   // In writes by key `coalesce` keeps the planner from an index of the state.
   markDelivered: `
     update delivery set delivered_at_ms = $2, version = version + 1
@@ -274,7 +272,7 @@ export class Deliveries implements DeliveryStore {
 
   /** Of one message at a time, because they are long. */
   async #subject(row: Row): Promise<string> {
-    const message = await this.#database.row(SQL.json, [row["ref"]]);
+    const message = await this.#database.row(SQL.json, [row["tenant"], row["ref"]]);
     return (JSON.parse((message?.["json"] ?? "{}") as string) as { readonly subject?: string }).subject ?? "";
   }
 

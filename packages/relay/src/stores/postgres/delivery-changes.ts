@@ -1,4 +1,4 @@
-import type { DeliveryState } from "@a2a-relay/protocol";
+import { type DeliveryState, isSettled } from "@a2a-relay/protocol";
 import { mailboxTopic } from "../../core/ports/change-feed.ts";
 import type { DeliveryRecord } from "../../core/ports/deliveries.ts";
 import type { Changes } from "../../core/ports/relay-store.ts";
@@ -49,9 +49,9 @@ const SQL = {
     insert into delivery (${COLUMNS}, ref, position, version)
     select ${COLUMNS}, message_ref, case state when 'available' then nextval('delivery_position') else 0 end, 1
     from (
-      select r.*, m.ref as message_ref from json_populate_recordset(null::delivery, $1) r
-      join message m on m.tenant = r.tenant and m.id = r.message_id
-      order by r.position, m.ref) r
+      select r.*, k.ref as message_ref from json_populate_recordset(null::delivery, $1) r
+      join message_key k on k.tenant = r.tenant and k.id = r.message_id
+      order by r.position, k.ref) r
     on conflict do nothing`,
   update: `
     with r as materialized (
@@ -60,6 +60,16 @@ const SQL = {
     update delivery d set ${PROGRESS_COLUMNS.map((column) => `${column} = r.${column}`).join(", ")},
       position = r.next_position, version = d.version + 1
     from r where d.tenant = r.tenant and d.message_id = r.message_id`,
+  // Moves what is no longer open.
+  settle: `
+    with r as materialized (select * from json_populate_recordset(null::delivery, $1)),
+    moved as (
+      delete from delivery d using r where d.tenant = r.tenant and d.message_id = r.message_id
+      returning ${COLUMNS.split(", ")
+        .map((column) => `r.${column}`)
+        .join(", ")}, d.ref, d.position, r.version)
+    insert into settled_delivery (${COLUMNS}, ref, position, version)
+    select ${COLUMNS}, ref, position, version from moved`,
 };
 
 interface Before {
@@ -87,12 +97,18 @@ export async function putDeliveries(transaction: Transaction, all: readonly Chan
     const written = await transaction.run(SQL.insert, [JSON.stringify(rows)]);
     if (written !== fresh.length) throw new ClashError("delivery");
   }
-  const rows = changes.flatMap(({ delivery, before }) =>
+  const settled = changes.filter(({ delivery }) => isSettled(delivery.state));
+  const open = changes.filter(({ delivery }) => !isSettled(delivery.state));
+  const rows = open.flatMap(({ delivery, before }) =>
     before === undefined
       ? []
       : [rowOf(delivery, becomesAvailable(delivery, before) ? null : before.position)],
   );
   if (rows.length > 0) await transaction.run(SQL.update, [JSON.stringify(rows)]);
+  if (settled.length > 0) {
+    const settledRows = settled.map(({ delivery }) => rowOf(delivery, null));
+    await transaction.run(SQL.settle, [JSON.stringify(settledRows)]);
+  }
   for (const { delivery } of changes) {
     if (delivery.state === "available") transaction.wake(mailboxTopic(delivery.tenant, delivery.agentId));
   }
@@ -166,7 +182,7 @@ function addedTo({ state }: DeliveryRecord, before: Before | undefined): number 
 }
 
 function openCount(state: DeliveryState): number {
-  return state === "held" || state === "available" || state === "leased" ? 1 : 0;
+  return isSettled(state) ? 0 : 1;
 }
 
 function becomesAvailable({ state }: DeliveryRecord, before: Before): boolean {
@@ -205,5 +221,6 @@ function rowOf(delivery: DeliveryRecord, position: number | null): Row {
     settled_at_ms: delivery.settledAtMs,
     reason: delivery.reason,
     position,
+    version: delivery.version + 1,
   };
 }

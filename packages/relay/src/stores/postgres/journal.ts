@@ -34,8 +34,10 @@ const MATCHES = `s.tenant = $1 and s.seq > $2 and s.seq <= $3 and ($4::text is n
 const IS_COPY = `(pg_snapshot_xmin(h.sealed) > pg_snapshot_xmin(pg_current_snapshot())
   or pg_snapshot_xmax(h.sealed) > pg_snapshot_xmax(pg_current_snapshot()))`;
 
-const UNSEALED =
-  "not pg_visible_in_snapshot(event.xid, h.sealed) and pg_visible_in_snapshot(event.xid, h.target)";
+const UNSEALED = `event.position >= h.floor and not pg_visible_in_snapshot(event.xid, h.sealed)
+  and pg_visible_in_snapshot(event.xid, h.target)`;
+/** Of the day before, in which no transaction can still be open. */
+const FLOOR = "first_of_day(partition_day() - 1)";
 
 const SQL = {
   append: `
@@ -46,7 +48,7 @@ const SQL = {
 
   mustSeal: `
     select h.target is not null or ${IS_COPY} or exists (
-      select 1 from event where event.xid >= pg_snapshot_xmin(h.sealed)
+      select 1 from event where event.position >= h.floor and event.xid >= pg_snapshot_xmin(h.sealed)
         and not pg_visible_in_snapshot(event.xid, h.sealed)) as must_seal
     from seal_horizon h`,
   lock: `select pg_advisory_xact_lock(${SEAL_LOCK}, hashtext($1))`,
@@ -54,7 +56,7 @@ const SQL = {
   // by the index of xids first, then on from a position; the sum keeps the planner from the other index.
   unsealed: `
     with horizon as materialized (
-      select sealed, position, target is not null as is_continued,
+      select sealed, position, floor, target is not null as is_continued,
         coalesce(target, pg_current_snapshot()) as target
       from seal_horizon)
     select h.target, h.is_continued, ${IS_COPY} as is_copy, e.*
@@ -77,15 +79,17 @@ const SQL = {
       on conflict (tenant) do update set seq = excluded.seq, hash = excluded.hash
     )
     update seal_horizon set position = $4::bigint, sealed = case when $4 = 0 then $3::pg_snapshot else sealed end,
-      target = case when $4 <> 0 then $3 end`,
+      target = case when $4 <> 0 then $3 end, floor = case when $4 = 0 then ${FLOOR} else floor end`,
   // Transactions of this server get its own numbers.
   renumber: `
     with renumbered as (
       update event e set xid =
-        case when exists (select 1 from event_seal s where s.position = e.position) then '0'::xid8
+        case when pg_visible_in_snapshot(e.xid, h.sealed)
+            or exists (select 1 from event_seal s where s.position = e.position) then '0'::xid8
         else pg_current_xact_id() end
+      from seal_horizon h
     )
-    update seal_horizon set sealed = pg_current_snapshot(), target = null, position = 0`,
+    update seal_horizon set sealed = pg_current_snapshot(), target = null, position = 0, floor = 0`,
 
   bounds: `
     select coalesce((select seq from chain_head where tenant = $1), 0) as head, ${START} as start`,
@@ -95,9 +99,13 @@ const SQL = {
     select ${COLUMNS} from event e
     cross join lateral (select * from event_seal where event_seal.position = e.position offset 0) s
     where e.tenant = $1 and e.task_id = $8 and ${MATCHES}`,
+  // No event of a message is of a day before the message.
   ofMessages: `
-    select ${COLUMNS} from event e join event_seal s on s.position = e.position
-    where e.tenant = $1 and e.message_id = any ($2) order by s.seq`,
+    select ${COLUMNS} from unnest($2::text[]) as wanted (id)
+    left join message_key k on k.tenant = $1 and k.id = wanted.id
+    join event e on e.tenant = $1 and e.message_id = wanted.id and e.position >= coalesce((k.ref >> 38) << 38, 0)
+    join event_seal s on s.position = e.position
+    order by s.seq`,
   oldest: `
     select ${COLUMNS} from event_seal s join event e on e.position = s.position
     where s.tenant = $1 and s.seq > ${START} and s.seq <= ${START} + $2 order by s.seq`,
@@ -111,9 +119,8 @@ const SQL = {
   moveStart: `
     insert into chain_start as kept (tenant, seq, hash) values ($1, $2, $3)
     on conflict (tenant) do update set seq = excluded.seq, hash = excluded.hash where excluded.seq > kept.seq`,
-  remove: `
-    with removed as (delete from event_seal where tenant = $1 and seq <= $2 returning position)
-    delete from event e using removed where e.position = removed.position`,
+  // The events go with their partition.
+  remove: "delete from event_seal where tenant = $1 and seq <= $2",
   putAnchors: `
     insert into anchor as kept (tenant, seq, hash, at_ms)
     select distinct on (tenant) tenant, seq, hash, at_ms

@@ -8,6 +8,7 @@ import type {
   ThreadSummary,
 } from "../../core/ports/messages.ts";
 import type { StoredJson } from "../../core/ports/stored-json.ts";
+import { ClashError } from "./commit-queue.ts";
 import type { Database, Row, Transaction } from "./database.ts";
 import { deliveryFromRow } from "./deliveries.ts";
 import type { Engine } from "./postgres-relay-store.ts";
@@ -22,17 +23,7 @@ const SCAN_ROWS = 200;
 const COUNT_THREADS = 20;
 const COUNT_ROWS = 1_000;
 
-const MESSAGE_COLUMNS = [
-  "tenant",
-  "id",
-  "sender",
-  "recipient",
-  "kind",
-  "thread_id",
-  "task_id",
-  "accepted_at_ms",
-  "json",
-];
+const MESSAGE_COLUMNS = "tenant, ref, id, sender, recipient, kind, thread_id, task_id, accepted_at_ms, json";
 const SEND_KEY_COLUMNS = [
   "tenant",
   "key",
@@ -45,23 +36,41 @@ const SEND_KEY_COLUMNS = [
 ];
 
 const SQL = {
-  messages: "select * from message where tenant = $1 and id = any ($2)",
+  // A message whose key exists is not written.
+  insert: `
+    with fresh as materialized (
+      select r.*, next_of_day('message_ref') as new_ref from json_populate_recordset(null::message, $1) r),
+    keys as (
+      insert into message_key (tenant, id, thread_id, ref)
+      select tenant, id, thread_id, new_ref from fresh on conflict do nothing returning 1),
+    messages as (
+      insert into message (${MESSAGE_COLUMNS})
+      select ${MESSAGE_COLUMNS.replace("ref", "new_ref")} from fresh)
+    select count(*) as written from keys`,
+  messages: `
+    select m.* from message_key k join message m on m.tenant = k.tenant and m.ref = k.ref
+    where k.tenant = $1 and k.id = any ($2)`,
   sendKey: "select * from send_key where tenant = $1 and key = $2 and sender = $3 and recipient = $4",
   // Reads only the lengths of those that do not fit.
   thread: `
     select m.*, to_json(d) as delivery from (
-      select *, count(*) over () as read_count, row_number() over (order by ref) as n,
+      select read.*, count(*) over () as read_count, row_number() over (order by ref) as n,
         sum(octet_length(json)) over (order by ref) as bytes
-      from (select * from message where tenant = $1 and thread_id = $2 order by ref limit $3::bigint + 1) read) m
-    left join delivery d on d.tenant = m.tenant and d.message_id = m.id
+      from (
+        select m.* from (
+          select * from message_key where tenant = $1 and thread_id = $2 order by ref limit $3::bigint + 1) k
+        join message m on m.tenant = k.tenant and m.ref = k.ref) read) m
+    left join lateral (${deliveryOf("m")}) d on true
     where m.n = 1 or m.n <= $3 and m.bytes <= $4
     order by m.ref`,
   // An earlier page had the thread if it has a newer message.
   scan: `
-    select m.ref, m.thread_id, m.tenant = $1 and not exists (
-      select 1 from message newer
-      where newer.tenant = $1 and newer.thread_id = m.thread_id and newer.ref > m.ref) as is_newest
-    from message m where m.ref < $2 order by m.ref desc limit $3`,
+    select m.ref, m.thread_id,
+      exists (select 1 from message_key k where k.tenant = $1 and k.id = m.id)
+        and not exists (
+          select 1 from message_key newer
+          where newer.tenant = $1 and newer.thread_id = m.thread_id and newer.ref > m.ref) as is_newest
+    from message m where m.tenant = $1 and m.ref < $2 order by m.ref desc limit $3`,
   count: `
     select t.thread_id, c.* from unnest($2::text[]) as t (thread_id)
     cross join lateral (
@@ -70,20 +79,29 @@ const SQL = {
         array_agg(distinct coalesce(d.sender, m.sender)) as senders,
         array_agg(distinct coalesce(d.agent_id, m.recipient)) as recipients
       from (
-        select ref, tenant, id, sender, recipient from message
-        where tenant = $1 and thread_id = t.thread_id and ref > $3 order by ref limit ${COUNT_ROWS}) m
-      left join delivery d on d.tenant = m.tenant and d.message_id = m.id) c`,
+        select * from message_key
+        where tenant = $1 and thread_id = t.thread_id and ref > $3 order by ref limit ${COUNT_ROWS}) k
+      join message m on m.tenant = k.tenant and m.ref = k.ref
+      left join lateral (${deliveryOf("m")}) d on true) c`,
   // PostgreSQL refuses to read JSON with some escapes, as of U+0000: then the whole message is the answer.
   ends: `
     select t.thread_id, first.accepted_at_ms as first_at_ms, last.accepted_at_ms as last_at_ms,
       case when strpos(first.json, '\\u') = 0 then first.json::json ->> 'subject' end as subject,
       case when strpos(first.json, '\\u') > 0 then first.json end as json
     from unnest($2::text[], $3::bigint[]) as t (thread_id, ref)
-    join message last on last.ref = t.ref
+    join message last on last.tenant = $1 and last.ref = t.ref
     cross join lateral (
-      select accepted_at_ms, json from message
-      where tenant = $1 and thread_id = t.thread_id order by ref limit 1) first`,
+      select ref from message_key
+      where tenant = $1 and thread_id = t.thread_id order by ref limit 1) oldest
+    join message first on first.tenant = $1 and first.ref = oldest.ref`,
 };
+
+/** The delivery of a message, open or settled. */
+function deliveryOf(message: string): string {
+  return `
+    select * from any_delivery d
+    where d.tenant = ${message}.tenant and d.message_id = ${message}.id and d.ref = ${message}.ref`;
+}
 
 interface ThreadCount {
   readonly messageCount: number;
@@ -193,7 +211,9 @@ export class Messages implements MessageStore {
       accepted_at_ms: message.acceptedAtMs,
       json: message.json,
     }));
-    await insertAll(transaction, { name: "message", clash: "message_id" }, rows, MESSAGE_COLUMNS);
+    if (rows.length === 0) return;
+    const result = await transaction.row(SQL.insert, [JSON.stringify(rows)]);
+    if (result?.["written"] !== rows.length) throw new ClashError("message_id");
   }
 
   async #countThreads(tenant: string, threadIds: readonly string[]): Promise<Map<string, ThreadCount>> {

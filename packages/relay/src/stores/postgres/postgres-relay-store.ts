@@ -9,6 +9,7 @@ import { Database, databaseName, type PostgresOptions, type Transaction } from "
 import { Deliveries } from "./deliveries.ts";
 import { Journal } from "./journal.ts";
 import { Messages } from "./messages.ts";
+import { Partitions } from "./partitions.ts";
 import { Endpoints, Pushes } from "./pushes.ts";
 import { RemoteTasks } from "./remote-tasks.ts";
 import { RetentionRows } from "./retention.ts";
@@ -62,6 +63,7 @@ async function refuse(): Promise<never> {
 /** The store that several relays share: one PostgreSQL database. Every noun has a part in a file of its name. */
 export async function openPostgresStore(options: PostgresOptions): Promise<PostgresStore> {
   const database = await Database.open(options);
+  await new Partitions(database).add();
   const feed = await ListeningChangeFeed.open(options, database);
   const commits: CommitQueue = new CommitQueue(database, {
     apply: (transaction, all) => apply(parts, transaction, all),

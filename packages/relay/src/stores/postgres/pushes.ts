@@ -40,7 +40,7 @@ const PUSH_SQL = {
   // Until the commit no other relay removes them.
   lockMessages: `
     select 1 from unnest($1::text[], $2::text[]) as wanted (tenant, id)
-    join message m on m.tenant = wanted.tenant and m.id = wanted.id for key share of m`,
+    join message_key k on k.tenant = wanted.tenant and k.id = wanted.id for key share of k`,
   lockPushes: `
     select 1 from unnest($1::text[], $2::text[]) as wanted (tenant, id)
     join push p on p.tenant = wanted.tenant and p.message_id = wanted.id for key share of p`,

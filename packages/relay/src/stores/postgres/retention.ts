@@ -14,6 +14,7 @@ import type { Database, Transaction } from "./database.ts";
 import type { Deliveries } from "./deliveries.ts";
 import type { Journal } from "./journal.ts";
 import type { Messages } from "./messages.ts";
+import { Partitions } from "./partitions.ts";
 import type { Engine } from "./postgres-relay-store.ts";
 import type { Tasks } from "./tasks.ts";
 
@@ -27,11 +28,14 @@ const TERMINAL = oneOf(TERMINAL_TASK_STATES);
 const SQL = {
   // A message to an agent without a mailbox has no delivery; its age counts from its acceptance.
   scan: `
-    select m.ref, m.tenant, m.id, m.accepted_at_ms,
-      (t.state is null or t.state in ${TERMINAL})
-        and (d.state is null or (d.state in ${SETTLED} and d.settled_at_ms < $3)) as is_retirable
-    from (select ref, tenant, id, task_id, accepted_at_ms from message where ref > $1 order by ref limit $2) m
-    left join delivery d on d.tenant = m.tenant and d.message_id = m.id
+    select m.ref, m.id, m.accepted_at_ms,
+      exists (select 1 from message_key k where k.tenant = m.tenant and k.id = m.id)
+        and (t.state is null or t.state in ${TERMINAL})
+        and (d.state is null or (d.state in ${SETTLED} and d.settled_at_ms < $4)) as is_retirable
+    from (
+      select ref, tenant, id, task_id, accepted_at_ms from message
+      where tenant = $1 and ref > $2 order by ref limit $3) m
+    left join any_delivery d on d.tenant = m.tenant and d.message_id = m.id and d.ref = m.ref
     left join task t on t.tenant = m.tenant and t.id = m.task_id
     order by m.ref`,
   // The ref after which the tenant's scan continues: it has checked the messages before and they must stay.
@@ -42,13 +46,13 @@ const SQL = {
   artifacts: `
     select task_id, json from artifact where tenant = $1 and task_id = any ($2) order by task_id, ordinal, artifact_id`,
 
-  removeDeliveries: `
-    delete from delivery where tenant = $1 and message_id = any ($2) and state in ${SETTLED}`,
-  // A message whose delivery is open again stays.
+  // The message and its settled delivery go with their partition. A message with an open delivery stays.
   removeMessages: `
-    delete from message m where m.tenant = $1 and m.id = any ($2)
-      and not exists (select 1 from delivery d where d.tenant = m.tenant and d.message_id = m.id)
-    returning m.id, m.task_id`,
+    with removed as (
+      delete from message_key k where k.tenant = $1 and k.id = any ($2)
+        and not exists (select 1 from delivery d where d.tenant = k.tenant and d.message_id = k.id)
+      returning k.tenant, k.id, k.ref)
+    select m.id, m.task_id from removed r join message m on m.tenant = r.tenant and m.ref = r.ref`,
   removeOfMessages: `
     with attempts as (
       delete from push_attempt where tenant = $1 and message_id = any ($2)
@@ -85,11 +89,13 @@ export class RetentionRows implements RetentionStore {
   readonly #database: Database;
   readonly #commits: CommitQueue;
   readonly #parts: RetiredParts;
+  readonly #partitions: Partitions;
 
   constructor(engine: Engine, parts: RetiredParts) {
     this.#database = engine.database;
     this.#commits = engine.commits;
     this.#parts = parts;
+    this.#partitions = new Partitions(engine.database);
   }
 
   async messages(
@@ -165,7 +171,8 @@ export class RetentionRows implements RetentionStore {
       (transaction) => keys.clearSecrets(transaction, nowMs, REMOVED_ROWS_MAX),
       (transaction) => tasks.removeResults(transaction, nowMs, cachedResultsMax, REMOVED_ROWS_MAX),
     ];
-    let total = 0;
+    await this.#partitions.add();
+    let total = await this.#partitions.dropEmpty();
     for (const remove of removals) {
       for (let removed = REMOVED_ROWS_MAX; removed >= REMOVED_ROWS_MAX;) {
         removed = await this.#commits.submit(remove);
@@ -181,7 +188,6 @@ export class RetentionRows implements RetentionStore {
     messageIds: readonly string[],
     nowMs: number,
   ): Promise<void> {
-    await transaction.run(SQL.removeDeliveries, [tenant, messageIds]);
     const rows = await transaction.rows(SQL.removeMessages, [tenant, messageIds]);
     const ids = rows.map((row) => row["id"] as string);
     if (ids.length === 0) return;
@@ -198,14 +204,14 @@ export class RetentionRows implements RetentionStore {
     let firstFoundRef = 0;
     let lastRef = startRef;
     for (let rowsLeft = LIMITS.scanRowsMax; rowsLeft > 0; rowsLeft -= SCAN_ROWS) {
-      const rows = await this.#database.rows(SQL.scan, [lastRef, SCAN_ROWS, settledBeforeMs]);
+      const rows = await this.#database.rows(SQL.scan, [tenant, lastRef, SCAN_ROWS, settledBeforeMs]);
       for (const row of rows) {
         // A message that was accepted after the time cannot have been settled before it.
         if (Number(row["accepted_at_ms"]) >= settledBeforeMs) {
           return { found, firstFoundRef, lastRef, ended: true };
         }
         lastRef = row["ref"] as number;
-        if (row["tenant"] !== tenant || row["is_retirable"] !== true) continue;
+        if (row["is_retirable"] !== true) continue;
         if (found.length === 0) firstFoundRef = lastRef;
         found.push(row["id"] as string);
         if (found.length >= limit) return { found, firstFoundRef, lastRef, ended: false };

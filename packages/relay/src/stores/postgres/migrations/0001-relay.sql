@@ -1,10 +1,21 @@
 -- Text is compared by bytes, as the cursors of lists need it.
+--
+-- Messages, settled deliveries and events are partitioned by the day of the database's clock. Their number is the day
+-- and a sequence, so it orders them by age and names their partition. partitions.ts makes and drops partitions.
 create sequence message_ref;
+create sequence event_position;
 create sequence delivery_position;
 create sequence fence;
 
+create function partition_day() returns bigint language sql volatile
+  return floor(extract(epoch from clock_timestamp()) / 86400)::bigint;
+-- 2^38 numbers a day; JavaScript counts exactly up to 2^53.
+create function first_of_day(day bigint) returns bigint language sql immutable return day << 38;
+create function next_of_day(counter regclass) returns bigint language sql volatile
+  return first_of_day(partition_day()) + nextval(counter) % (1::bigint << 38);
+
 create table message (
-  ref bigint primary key default nextval('message_ref'),
+  ref bigint not null,
   tenant text collate "C" not null,
   id text collate "C" not null,
   sender text collate "C" not null,
@@ -13,10 +24,20 @@ create table message (
   thread_id text collate "C" not null,
   task_id text collate "C",
   accepted_at_ms bigint not null,
-  json text not null
+  json text not null,
+  primary key (tenant, ref)
+) partition by range (ref);
+
+-- A message exists while it has a row here. Retention deletes this row; the message itself goes with its partition.
+create table message_key (
+  tenant text collate "C" not null,
+  id text collate "C" not null,
+  thread_id text collate "C" not null,
+  ref bigint not null,
+  primary key (tenant, id)
 );
-create unique index message_id on message (tenant, id);
-create index message_thread on message (tenant, thread_id, ref);
+create index message_key_thread on message_key (tenant, thread_id, ref);
+create index message_key_ref on message_key (ref);
 
 -- One row a mailbox: commits lock the rows of their mailboxes in the order of their keys before they take positions, so
 -- positions of one mailbox are in commit order.
@@ -27,6 +48,7 @@ create table mailbox (
   primary key (tenant, agent_id)
 ) with (fillfactor = 20);
 
+-- Open deliveries: held, available and leased.
 create table delivery (
   tenant text collate "C" not null,
   message_id text collate "C" not null,
@@ -53,13 +75,27 @@ create table delivery (
   purpose text not null,
   version bigint not null,
   primary key (tenant, message_id)
-);
+) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000,
+  autovacuum_vacuum_cost_delay = 0);
 -- The columns after the position: the index alone tells which entries to skip.
 create index delivery_available on delivery (tenant, agent_id, position, expires_at_ms, purpose)
   where state = 'available';
 create index delivery_line on delivery (tenant, purpose, position, expires_at_ms)
   where state = 'available' and purpose <> 'mail';
 create index delivery_held on delivery (tenant, agent_id, ref) where state = 'held';
+create index delivery_leased on delivery (tenant, leased_at_ms, ref) where state = 'leased';
+create index delivery_lease_end on delivery (lease_expires_at_ms)
+  where state = 'leased' and duplicate_safety = 'idempotent' and lease_expires_at_ms is not null;
+-- Every position is 0 or more; this index is only for statements that say so, not for those of one mailbox.
+create index delivery_expiry on delivery (tenant, expires_at_ms, ref)
+  where (state = 'held' or state = 'available') and position >= 0;
+create index delivery_open_of_task on delivery (tenant, task_id) where task_id is not null;
+
+create table settled_delivery (like delivery, primary key (tenant, ref)) partition by range (ref);
+create index settled_delivery_returned on settled_delivery (tenant, state, ref) where state <> 'acknowledged';
+
+create view any_delivery with (security_invoker = true) as
+  select * from delivery union all select * from settled_delivery;
 
 create table task_update (
   tenant text collate "C" not null,
@@ -95,9 +131,10 @@ create table remote_task (
 );
 
 -- `position` is taken after the locks on mailboxes, so events of one mailbox are in its order. The sealer appends the
--- events of finished transactions to the chain.
+-- events of finished transactions to the chain. An event exists until retention deletes its seal; then it goes with
+-- its partition.
 create table event (
-  position bigint primary key generated always as identity,
+  position bigint not null default next_of_day('event_position') primary key,
   xid xid8 not null default pg_current_xact_id(),
   tenant text collate "C" not null,
   type text not null,
@@ -108,7 +145,7 @@ create table event (
   task_id text collate "C",
   thread_id text,
   data_json text not null
-);
+) partition by range (position);
 create index event_xid on event (xid, position);
 create index event_message on event (tenant, message_id) where message_id is not null;
 create index event_task on event (tenant, task_id) where task_id is not null;
@@ -120,15 +157,16 @@ create table event_seal (
   hash text not null,
   primary key (tenant, seq)
 );
--- All events that `sealed` sees are sealed. While `target` is set, those that it sees are being sealed, and are up to
--- `position`.
+-- All events that `sealed` sees are sealed, and all below the position `floor`. While `target` is set, those that it
+-- sees are being sealed, and are up to `position`.
 create table seal_horizon (
   only_row bigint primary key check (only_row = 1),
   sealed pg_snapshot not null,
   target pg_snapshot,
-  position bigint not null
+  position bigint not null,
+  floor bigint not null
 );
-insert into seal_horizon values (1, '1:1:', null, 0);
+insert into seal_horizon values (1, '1:1:', null, 0, 0);
 create table chain_head (tenant text collate "C" primary key, seq bigint not null, hash text not null);
 create table chain_start (tenant text collate "C" primary key, seq bigint not null, hash text not null);
 -- How far retention has scanned the messages of a tenant.
@@ -196,9 +234,6 @@ create table send_key (
 );
 create index send_key_message on send_key (tenant, message_id);
 create index send_key_gone on send_key (gone_at_ms) where gone_at_ms is not null;
-create index delivery_leased on delivery (tenant, leased_at_ms, ref) where state = 'leased';
-create index delivery_lease_end on delivery (lease_expires_at_ms)
-  where state = 'leased' and duplicate_safety = 'idempotent' and lease_expires_at_ms is not null;
 
 create table task (
   tenant text collate "C" not null,
@@ -402,13 +437,6 @@ create index task_push_config_due on task_push_config (tenant, owner, next_at_ms
 create index remote_task_due on remote_task (tenant, next_at_ms, task_id, origin) where next_at_ms is not null;
 create index remote_task_thread on remote_task (tenant, agent_id, requester, thread_id, url, task_id)
   where remote_context_id is not null;
--- Every position is 0 or more; this index is only for statements that say so, not for those of one mailbox.
-create index delivery_expiry on delivery (tenant, expires_at_ms, ref)
-  where (state = 'held' or state = 'available') and position >= 0;
-create index delivery_open_of_task on delivery (tenant, task_id)
-  where task_id is not null and (state = 'held' or state = 'available' or state = 'leased');
-create index delivery_returned on delivery (tenant, state, ref)
-  where (state = 'expired' or state = 'withdrawn' or state = 'dead');
 create index task_unfinished on task (tenant, id)
   where (state = 'submitted' or state = 'working' or state = 'input-required' or state = 'auth-required');
 create index task_deadline on task (deadline_ms)
