@@ -14,7 +14,7 @@ export async function storeFlags(dataDirectory: string): Promise<Readonly<Record
   const { newDatabase } = await server;
   const database = databases.get(dataDirectory) ?? newDatabase();
   databases.set(dataDirectory, database);
-  return { database: await database };
+  return { database: await database, "database-rls": "on" };
 }
 
 // All files of a process share the server.

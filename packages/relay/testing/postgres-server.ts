@@ -35,6 +35,7 @@ export async function startPostgres(): Promise<TestServer> {
   // oxlint-disable-next-line node/no-process-env -- a switch of the person who runs the tests
   const given = process.env["TEST_DATABASE_URL"];
   if (given !== undefined) {
+    await makeTenantRole(given);
     const newDatabase = (): Promise<string> => makeDatabase(given);
     return { url: given, newSchema, newDatabase, [Symbol.asyncDispose]: async () => undefined };
   }
@@ -42,6 +43,7 @@ export async function startPostgres(): Promise<TestServer> {
   const port = await freePort();
   const server = await start(directory, port);
   const url = `postgres://postgres:${PASSWORD}@127.0.0.1:${port}/postgres`;
+  await makeTenantRole(url);
   return {
     url,
     newSchema,
@@ -96,6 +98,16 @@ function isOpen(path: string): boolean {
   const parent = dirname(path);
   if (parent === path) return true;
   return (statSync(parent).mode & OTHERS_MAY_ENTER) !== 0 && isOpen(parent);
+}
+
+/** For row-level security. */
+async function makeTenantRole(url: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  const sql =
+    "create role a2a_relay_tenant nologin; exception when duplicate_object or unique_violation then";
+  await client.query(`do $$ begin ${sql} end $$`);
+  await client.end();
 }
 
 async function makeDatabase(url: string): Promise<string> {

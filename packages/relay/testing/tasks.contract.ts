@@ -231,7 +231,7 @@ export function describeTasks(open: OpenStore): void {
         "none, it was committed",
         ...Array.from({ length: 4 }, () => "result_key"),
       ]);
-      await commit(store, { tasks: [shared({ tenant: OTHER_TENANT })] });
+      await commit(store, { tenant: OTHER_TENANT, tasks: [shared({ tenant: OTHER_TENANT })] });
       await commit(store, { tasks: [shared({ state: "completed" })] });
       const first = await store.tasks.unfinishedWithResultKey(TENANT, "结果");
       const second = await put(store, { resultKey: "结果", isWaiting: true });

@@ -64,6 +64,14 @@ const databaseLockTimeoutMs = integerSetting({
   remark: "0 waits without end",
 });
 
+const databaseRls = switchSetting({
+  variables: ["A2A_RELAY_DATABASE_RLS"],
+  flag: "database-rls",
+  meaning:
+    "Whether PostgreSQL itself keeps tenants apart, by row-level security. It needs the role a2a_relay_tenant.",
+  fallback: false,
+});
+
 const migrate = switchSetting({
   variables: ["A2A_RELAY_MIGRATE"],
   flag: "migrate",
@@ -80,7 +88,7 @@ export const CONNECTION_SETTINGS = {
   databaseLockTimeoutMs,
 } as const;
 
-export const DATABASE_SETTINGS = { ...CONNECTION_SETTINGS, databasePoolMax, migrate } as const;
+export const DATABASE_SETTINGS = { ...CONNECTION_SETTINGS, databasePoolMax, databaseRls, migrate } as const;
 
 export function parseDatabaseUrl(text: string, complain: Complain): DatabaseChoice {
   if (text.includes("\0")) return complain(EXPECTED);

@@ -34,6 +34,7 @@ describe("loadConfig", () => {
       databaseStatementTimeoutMs: 30_000,
       databaseLockTimeoutMs: 5_000,
       databasePoolMax: 10,
+      databaseRls: false,
       migrate: false,
       anchorDirectory: join(homedir(), ".a2a-relay", "anchors"),
       publicUrl: undefined,

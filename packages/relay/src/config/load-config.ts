@@ -33,6 +33,7 @@ function fill(reader: SettingReader): RelayConfig {
     dataDirectory,
     ...readConnection(reader),
     databasePoolMax: reader.read(SETTINGS.databasePoolMax),
+    databaseRls: reader.read(SETTINGS.databaseRls),
     migrate: reader.read(SETTINGS.migrate),
     anchorDirectory: reader.read(SETTINGS.anchorDirectory) ?? join(dataDirectory, "anchors"),
     publicUrl: reader.read(SETTINGS.publicUrl),

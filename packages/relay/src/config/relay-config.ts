@@ -23,6 +23,8 @@ export interface RelayConfig extends ConnectionConfig {
   readonly dataDirectory: string;
   /** Connections to PostgreSQL, beside the one that listens. Default 10. */
   readonly databasePoolMax: number;
+  /** PostgreSQL itself keeps tenants apart. */
+  readonly databaseRls: boolean;
   /** Whether pending migrations of PostgreSQL run at the start. Default off. */
   readonly migrate: boolean;
   /** Where anchors of the journal are kept, best on another disk. Default: anchors in the data directory. */

@@ -126,11 +126,11 @@ async function openStore(
   log: Logger,
 ): Promise<RelayStore & { readonly database?: ConnectedDatabase }> {
   openDirectory("data directory", config.dataDirectory, "--data");
-  const { database, databasePoolMax: poolMax, migrate } = config;
+  const { database, databasePoolMax: poolMax, databaseRls: isRowSecured, migrate } = config;
   if (database?.kind === "postgres") {
     const { connectionOptions } = await import("./migrate-database.ts");
     const { openPostgresStore } = await import("../stores/postgres/postgres-relay-store.ts");
-    return openPostgresStore({ ...connectionOptions(database.url, config), poolMax, migrate });
+    return openPostgresStore({ ...connectionOptions(database.url, config), poolMax, isRowSecured, migrate });
   }
   return openSqliteStore({
     path: database?.path ?? join(config.dataDirectory, "relay.sqlite"),

@@ -145,8 +145,8 @@ export class Keys implements KeyStore {
   async list({ tenant, agentId, afterId, limit }: KeyFilter): Promise<readonly KeyRecord[]> {
     const rows =
       agentId === undefined
-        ? await this.#database.rows(SQL.keys, [tenant, afterId, limit])
-        : await this.#database.rows(SQL.keysOfAgent, [tenant, agentId, afterId, limit]);
+        ? await this.#database.ofTenant(tenant).rows(SQL.keys, [tenant, afterId, limit])
+        : await this.#database.ofTenant(tenant).rows(SQL.keysOfAgent, [tenant, agentId, afterId, limit]);
     return rows.map((row) => keyFromRow(row));
   }
 
@@ -211,17 +211,17 @@ export class Capabilities implements CapabilityStore {
   }
 
   async get(tenant: string, id: string): Promise<CapabilityRecord | undefined> {
-    const row = await this.#database.row(SQL.capability, [tenant, id]);
+    const row = await this.#database.ofTenant(tenant).row(SQL.capability, [tenant, id]);
     return row === undefined ? undefined : capabilityFromRow(row);
   }
 
   async of(tenant: string, subjectKey: string, action: string): Promise<readonly CapabilityRecord[]> {
-    const rows = await this.#database.rows(SQL.inForce, [tenant, subjectKey, action]);
+    const rows = await this.#database.ofTenant(tenant).rows(SQL.inForce, [tenant, subjectKey, action]);
     return rows.map((row) => capabilityFromRow(row));
   }
 
   async between(tenant: string, sender: AgentId, recipient: AgentId): Promise<PairAccess> {
-    const rows = await this.#database.rows(SQL.publicKeys, [tenant, [sender, recipient]]);
+    const rows = await this.#database.ofTenant(tenant).rows(SQL.publicKeys, [tenant, [sender, recipient]]);
     const keys = new Map(
       rows.map((row) => [row["id"], (row["pubkey_b58"] ?? undefined) as string | undefined]),
     );
@@ -239,14 +239,10 @@ export class Capabilities implements CapabilityStore {
   async list({ tenant, party, afterId, limit }: CapabilityFilter): Promise<readonly CapabilityRecord[]> {
     const rows =
       party === undefined
-        ? await this.#database.rows(SQL.capabilities, [tenant, afterId, limit])
-        : await this.#database.rows(SQL.capabilitiesOfParty, [
-            tenant,
-            party.subjectKey,
-            party.grantedBy,
-            afterId,
-            limit,
-          ]);
+        ? await this.#database.ofTenant(tenant).rows(SQL.capabilities, [tenant, afterId, limit])
+        : await this.#database
+            .ofTenant(tenant)
+            .rows(SQL.capabilitiesOfParty, [tenant, party.subjectKey, party.grantedBy, afterId, limit]);
     return rows.map((row) => capabilityFromRow(row));
   }
 

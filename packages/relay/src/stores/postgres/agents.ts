@@ -150,37 +150,41 @@ export class Agents implements AgentStore {
   }
 
   async get(tenant: string, id: AgentId): Promise<AgentWithPresence | undefined> {
-    const row = await this.#database.row(SQL.agent, [tenant, id]);
+    const row = await this.#database.ofTenant(tenant).row(SQL.agent, [tenant, id]);
     return row === undefined ? undefined : agentFromRow(row);
   }
 
   async owners(tenant: string, ids: readonly AgentId[]): Promise<readonly (AgentOwner | undefined)[]> {
-    const rows = await this.#database.rows(SQL.owners, [tenant, ids]);
+    const rows = await this.#database.ofTenant(tenant).rows(SQL.owners, [tenant, ids]);
     const owners = new Map(rows.map((row) => [row["id"], ownerFromRow(row)]));
     return ids.map((id) => owners.get(id));
   }
 
   async named(tenant: string, name: string): Promise<readonly NamedAgent[]> {
-    return (await this.#database.rows(SQL.named, [tenant, name])).map((row) => nameFromRow(row));
+    return (await this.#database.ofTenant(tenant).rows(SQL.named, [tenant, name])).map((row) =>
+      nameFromRow(row),
+    );
   }
 
   async withKey(tenant: string, publicKey: string): Promise<AgentId | undefined> {
-    const row = await this.#database.row(SQL.withKey, [tenant, publicKey]);
+    const row = await this.#database.ofTenant(tenant).row(SQL.withKey, [tenant, publicKey]);
     return row?.["id"] as AgentId | undefined;
   }
 
   async list({ tenant, isRemoved, afterId, limit }: AgentPage): Promise<readonly AgentWithPresence[]> {
-    const rows = await this.#database.rows(isRemoved ? SQL.removed : SQL.page, [tenant, afterId, limit]);
+    const rows = await this.#database
+      .ofTenant(tenant)
+      .rows(isRemoved ? SQL.removed : SQL.page, [tenant, afterId, limit]);
     return rows.map((row) => agentFromRow(row));
   }
 
   async count(tenant: string): Promise<{ readonly all: number; readonly remote: number }> {
-    const row = await this.#database.row(SQL.count, [tenant]);
+    const row = await this.#database.ofTenant(tenant).row(SQL.count, [tenant]);
     return { all: Number(row?.["all"]), remote: Number(row?.["remote"]) };
   }
 
   async custodialKey(tenant: string, publicKey: string): Promise<CustodialKey | undefined> {
-    const row = await this.#database.row(SQL.custodialKey, [tenant, publicKey]);
+    const row = await this.#database.ofTenant(tenant).row(SQL.custodialKey, [tenant, publicKey]);
     return row === undefined ? undefined : { tenant, publicKey, privateKey: row["private_key"] as string };
   }
 

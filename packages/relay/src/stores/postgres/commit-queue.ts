@@ -27,6 +27,8 @@ export type AttemptOutcome<T> =
 
 /** Changes and then an act, in one transaction. */
 interface Job {
+  /** Undefined: of several tenants. */
+  readonly tenant: string | undefined;
   readonly changes: Changes | undefined;
   readonly act: (transaction: Transaction) => Promise<unknown>;
   readonly resolve: (value: unknown) => void;
@@ -54,14 +56,18 @@ export class CommitQueue {
     this.#hooks = hooks;
   }
 
-  submit<T>(act: (transaction: Transaction) => Promise<T>, changes?: Changes): Promise<T> {
+  submit<T>(
+    tenant: string | undefined,
+    act: (transaction: Transaction) => Promise<T>,
+    changes?: Changes,
+  ): Promise<T> {
     const { promise, resolve, reject } = Promise.withResolvers<T>();
     if (this.#isClosed) {
       reject(new RelayError("unavailable", "the store is closed"));
     } else if (this.#queued.length >= QUEUED_JOBS_MAX) {
       reject(new RelayError("resource_exhausted", "too many writes are waiting for the database; try again"));
     } else {
-      this.#queued.push({ changes, act, resolve: resolve as (value: unknown) => void, reject });
+      this.#queued.push({ tenant, changes, act, resolve: resolve as (value: unknown) => void, reject });
       this.#running ??= this.#run();
     }
     return promise;
@@ -69,11 +75,12 @@ export class CommitQueue {
 
   /** The same with a clash as an answer. */
   async attempt<T>(
+    tenant: string | undefined,
     act: (transaction: Transaction) => Promise<T>,
     changes?: Changes,
   ): Promise<AttemptOutcome<T>> {
     try {
-      return { committed: true, value: await this.submit(act, changes) };
+      return { committed: true, value: await this.submit(tenant, act, changes) };
     } catch (error) {
       if (error instanceof ClashError) return { committed: false, clash: error.clash };
       throw error;
@@ -90,7 +97,7 @@ export class CommitQueue {
     // Callers of the same turn share the first transaction.
     await Promise.resolve();
     while (this.#queued.length > 0) {
-      const batch = this.#queued.splice(0, BATCH_JOBS_MAX);
+      const batch = this.#nextBatch();
       try {
         const { outcomes, topics } = await this.#runBatch(batch, 0);
         this.#hooks.onCommit(topics);
@@ -101,6 +108,16 @@ export class CommitQueue {
       }
     }
     this.#running = undefined;
+  }
+
+  /** With row-level security a transaction has one tenant. The order of one tenant's jobs stays. */
+  #nextBatch(): readonly Job[] {
+    if (!this.#database.isRowSecured) return this.#queued.splice(0, BATCH_JOBS_MAX);
+    const tenant = this.#queued[0]?.tenant;
+    const batch = this.#queued.filter((job) => job.tenant === tenant).slice(0, BATCH_JOBS_MAX);
+    const taken = new Set(batch);
+    this.#queued = this.#queued.filter((job) => !taken.has(job));
+    return batch;
   }
 
   async #runBatch(batch: readonly Job[], repeats: number): Promise<BatchResult> {
@@ -124,7 +141,7 @@ export class CommitQueue {
       const outcomes: Outcome[] = [];
       for (const job of batch) outcomes.push({ value: await job.act(transaction) });
       return { outcomes, topics: await notified(transaction) };
-    });
+    }, batch[0]?.tenant);
   }
 
   /** After one job failed: runs the whole batch again, each job with its own savepoint. */
@@ -134,7 +151,7 @@ export class CommitQueue {
         const outcomes: Outcome[] = [];
         for (const job of batch) outcomes.push(await this.#runJob(transaction, job));
         return { outcomes, topics: await notified(transaction) };
-      });
+      }, batch[0]?.tenant);
     } catch (error) {
       if (!isTransient(error) || repeats >= REPEATS_MAX) throw error;
       return this.#apart(batch, repeats + 1);

@@ -4,6 +4,7 @@ import type { Client, CustomTypesConfig, Pool, PoolClient } from "pg";
 import type { Topic } from "../../core/ports/change-feed.ts";
 import { migrate } from "./migrations/migrations.ts";
 import { relayErrorFrom } from "./postgres-error.ts";
+import { beginAs, prepareTenantRole } from "./row-security.ts";
 
 export type Row = Readonly<Record<string, unknown>>;
 
@@ -23,6 +24,8 @@ export interface PostgresOptions extends ConnectionOptions {
   readonly poolMax: number;
   /** Whether pending migrations run. In an empty database they always run. */
   readonly migrate?: boolean;
+  /** Whether the database itself keeps tenants apart: see row-security.ts. */
+  readonly isRowSecured?: boolean;
 }
 
 const INT8 = 20;
@@ -37,24 +40,36 @@ const PLANNER = ["hashjoin", "mergejoin", "bitmapscan", "seqscan"]
   .concat("-c plan_cache_mode=force_generic_plan")
   .join(" ");
 
+/** Reads of one tenant, or of all. */
+export interface Reader {
+  rows(sql: string, values?: readonly unknown[]): Promise<readonly Row[]>;
+  row(sql: string, values?: readonly unknown[]): Promise<Row | undefined>;
+}
+
 /** The connections of one relay. */
-export class Database implements AsyncDisposable {
+export class Database implements Reader, AsyncDisposable {
   /** Tells the wake-ups of this relay from those of others. */
   readonly id = randomUUID();
   readonly pool: Pool;
   readonly schema: string;
   readonly schemaVersion: number;
+  readonly isRowSecured: boolean;
 
-  private constructor(pool: Pool, schema: string, schemaVersion: number) {
+  private constructor(pool: Pool, options: PostgresOptions, schemaVersion: number) {
     this.pool = pool;
-    this.schema = schema;
+    this.schema = options.schema;
     this.schemaVersion = schemaVersion;
+    this.isRowSecured = options.isRowSecured ?? false;
   }
 
   static async open(options: PostgresOptions): Promise<Database> {
     const { schema, poolMax: max } = options;
     const when = options.migrate === true ? "always" : "empty";
-    const { knownVersion } = await withConnection(options, (client) => migrate(client, schema, when));
+    const { knownVersion } = await withConnection(options, async (client) => {
+      const status = await migrate(client, schema, when);
+      if (options.isRowSecured === true) await prepareTenantRole(client);
+      return status;
+    });
     const pg = await loadPg();
     const pool = new pg.Pool({
       connectionString: connectionString(options),
@@ -65,7 +80,7 @@ export class Database implements AsyncDisposable {
     pool.on("error", () => undefined);
     // One that breaks in a transaction fails its next statement. Without a listener it would end the process.
     pool.on("connect", (client) => client.on("error", () => undefined));
-    return new Database(pool, schema, knownVersion);
+    return new Database(pool, options, knownVersion);
   }
 
   async rows(sql: string, values: readonly unknown[] = []): Promise<readonly Row[]> {
@@ -80,12 +95,26 @@ export class Database implements AsyncDisposable {
     return (await this.rows(sql, values))[0];
   }
 
-  async transaction<T>(act: (transaction: Transaction) => Promise<T>): Promise<T> {
+  /** With row-level security the database shows it nothing of other tenants, whatever the statement says. */
+  ofTenant(tenant: string): Reader {
+    if (!this.isRowSecured) return this;
+    const rows: Reader["rows"] = async (sql, values) => {
+      try {
+        return await this.transaction((transaction) => transaction.rows(sql, values), tenant);
+      } catch (error) {
+        throw relayErrorFrom(error);
+      }
+    };
+    return { rows, row: async (sql, values) => (await rows(sql, values))[0] };
+  }
+
+  /** Undefined: of several tenants. */
+  async transaction<T>(act: (transaction: Transaction) => Promise<T>, tenant?: string): Promise<T> {
     const client = await this.pool.connect();
     const transaction = new Transaction(client, this);
     let broken: Error | undefined;
     try {
-      await client.query("begin");
+      await client.query(tenant !== undefined && this.isRowSecured ? beginAs(tenant) : "begin");
       const value = await act(transaction);
       // The commit of a failed transaction succeeds as a rollback.
       const { command } = await client.query("commit");

@@ -166,7 +166,7 @@ export class Deliveries implements DeliveryStore {
   }
 
   async get(tenant: string, messageIds: readonly string[]): Promise<readonly (DeliveryRecord | undefined)[]> {
-    const rows = await this.#database.rows(SQL.select, [tenant, messageIds]);
+    const rows = await this.#database.ofTenant(tenant).rows(SQL.select, [tenant, messageIds]);
     const found = new Map(rows.map((row) => [row["message_id"], deliveryFromRow(row)]));
     return messageIds.map((messageId) => found.get(messageId));
   }
@@ -174,31 +174,33 @@ export class Deliveries implements DeliveryStore {
   async available(query: MailboxReadQuery): Promise<readonly MailboxMessage[]> {
     const { tenant, agentId, nowMs, afterPosition, bytesMax, limit, purpose } = query;
     const values = [tenant, agentId, nowMs, afterPosition, bytesMax, limit];
+    const reader = this.#database.ofTenant(tenant);
     const rows =
       purpose === undefined
-        ? await this.#database.rows(SQL.available, values)
-        : await this.#database.rows(SQL.availableOfPurpose, [...values, purpose]);
+        ? await reader.rows(SQL.available, values)
+        : await reader.rows(SQL.availableOfPurpose, [...values, purpose]);
     return rows.map((row) => mailboxMessageFromRow(row));
   }
 
   async openOfTasks(tenant: string, taskIds: readonly string[]): Promise<readonly DeliveryRecord[]> {
-    const rows = await this.#database.rows(SQL.openOfTasks, [tenant, taskIds]);
+    const rows = await this.#database.ofTenant(tenant).rows(SQL.openOfTasks, [tenant, taskIds]);
     return rows.map((row) => deliveryFromRow(row));
   }
 
   async openOfAgent(tenant: string, agentId: AgentId, limit: number): Promise<readonly DeliveryRecord[]> {
-    const rows = await this.#database.rows(SQL.openOfAgent, [tenant, agentId, limit]);
+    const rows = await this.#database.ofTenant(tenant).rows(SQL.openOfAgent, [tenant, agentId, limit]);
     return rows.map((row) => deliveryFromRow(row));
   }
 
   async queue(filter: QueueFilter): Promise<readonly QueuedDelivery[]> {
     const { tenant, agentId, party, purpose, state, leasedBeforeMs, deadlineBeforeMs, limit } = filter;
     const values = [tenant, limit, agentId, party, purpose, state, leasedBeforeMs, deadlineBeforeMs];
+    const reader = this.#database.ofTenant(tenant);
     // By message: a delivery may move from one list into the next between the statements.
     const found = new Map<unknown, Row>();
     for (const sql of listsOf(filter)) {
       if (found.size >= limit) break;
-      for (const row of await this.#database.rows(sql, values)) found.set(row["message_id"], row);
+      for (const row of await reader.rows(sql, values)) found.set(row["message_id"], row);
     }
     const queued: QueuedDelivery[] = [];
     for (const row of [...found.values()].slice(0, limit)) {
@@ -214,15 +216,15 @@ export class Deliveries implements DeliveryStore {
   }
 
   async oldestMailbox(tenant: string, purpose: DeliveryPurpose, nowMs: number): Promise<AgentId | undefined> {
-    const row = await this.#database.row(SQL.oldest[purpose], [tenant, nowMs]);
+    const row = await this.#database.ofTenant(tenant).row(SQL.oldest[purpose], [tenant, nowMs]);
     return row?.["agent_id"] as AgentId | undefined;
   }
 
   async countByState(tenant: string, agentId?: AgentId): Promise<ReadonlyMap<DeliveryState, number>> {
     const row =
       agentId === undefined
-        ? await this.#database.row(SQL.count, [tenant])
-        : await this.#database.row(SQL.countOfAgent, [tenant, agentId]);
+        ? await this.#database.ofTenant(tenant).row(SQL.count, [tenant])
+        : await this.#database.ofTenant(tenant).row(SQL.countOfAgent, [tenant, agentId]);
     return new Map(
       (["held", "available", "leased"] as const).map((state) => [state, row?.[state] as number]),
     );
@@ -234,7 +236,7 @@ export class Deliveries implements DeliveryStore {
     marks,
   }: Parameters<DeliveryStore["markDelivered"]>[0]): Promise<void> {
     const ids = marks.map(({ messageId }) => messageId);
-    await this.#commits.submit(async (transaction) => {
+    await this.#commits.submit(tenant, async (transaction) => {
       const rows = await transaction.rows(SQL.markDelivered, [tenant, deliveredAtMs, ids]);
       const marked = new Set(rows.map((row) => row["message_id"]));
       const events = marks.filter(({ messageId }) => marked.delete(messageId)).map(({ event }) => event);
@@ -243,12 +245,13 @@ export class Deliveries implements DeliveryStore {
   }
 
   async lease(query: MailboxLeaseQuery, changes?: Changes): Promise<LeaseOutcome> {
-    const outcome = await this.#commits.attempt((transaction) => this.#leaseAll(transaction, query), changes);
+    const leaseAll = (transaction: Transaction) => this.#leaseAll(transaction, query);
+    const outcome = await this.#commits.attempt(query.tenant, leaseAll, changes);
     if (!outcome.committed) return outcome;
     let messages = outcome.value;
     // No wake-up may come when the other transaction leaves them available.
     for (let repeats = 0; messages === "locked" && repeats < LEASE_REPEATS_MAX; repeats += 1) {
-      messages = await this.#commits.submit((transaction) => this.#leaseAll(transaction, query));
+      messages = await this.#commits.submit(query.tenant, leaseAll);
     }
     return { committed: true, messages: messages === "locked" ? [] : messages };
   }
@@ -262,7 +265,7 @@ export class Deliveries implements DeliveryStore {
     const messageIds = leases.map(({ messageId }) => messageId);
     const leaseIds = leases.map(({ leaseId }) => leaseId);
     const values = [tenant, agentId, messageIds, leaseIds, leaseExpiresAtMs];
-    const rows = await this.#commits.submit((transaction) => transaction.rows(SQL.renew, values));
+    const rows = await this.#commits.submit(tenant, (transaction) => transaction.rows(SQL.renew, values));
     return new Map(rows.map((row) => [row["message_id"] as string, deliveryFromRow(row)]));
   }
 
@@ -272,7 +275,8 @@ export class Deliveries implements DeliveryStore {
 
   /** Of one message at a time, because they are long. */
   async #subject(row: Row): Promise<string> {
-    const message = await this.#database.row(SQL.json, [row["tenant"], row["ref"]]);
+    const tenant = row["tenant"] as string;
+    const message = await this.#database.ofTenant(tenant).row(SQL.json, [tenant, row["ref"]]);
     return (JSON.parse((message?.["json"] ?? "{}") as string) as { readonly subject?: string }).subject ?? "";
   }
 

@@ -148,16 +148,17 @@ export class Journal implements JournalStore {
   async events(filter: EventFilter): Promise<EventPage> {
     await this.#sealCommitted();
     const { tenant, afterSeq, type, agentId, threadId, taskId, limit } = filter;
-    const bounds = await this.#database.row(SQL.bounds, [tenant]);
+    const bounds = await this.#database.ofTenant(tenant).row(SQL.bounds, [tenant]);
     const head = bounds?.["head"] as number;
     const start = Math.max(afterSeq, bounds?.["start"] as number);
     const scanned = taskId === undefined ? start + filter.scanRowsMax : head;
     const end = Math.max(afterSeq, Math.min(head, scanned));
     const wanted = [tenant, afterSeq, end, type, agentId, threadId, limit];
+    const reader = this.#database.ofTenant(tenant);
     const rows =
       taskId === undefined
-        ? await this.#database.rows(SQL.page, wanted)
-        : await this.#database.rows(SQL.ofTask, [...wanted, taskId]);
+        ? await reader.rows(SQL.page, wanted)
+        : await reader.rows(SQL.ofTask, [...wanted, taskId]);
     const events = rows.map((row) => eventFromRow(row));
     const lastSeq = events.length === limit ? (events.at(-1)?.seq ?? end) : end;
     return { events, lastSeq, hasMore: lastSeq < head };
@@ -165,13 +166,13 @@ export class Journal implements JournalStore {
 
   async ofMessages(tenant: string, messageIds: readonly string[]): Promise<readonly EventRecord[]> {
     await this.#sealCommitted();
-    const rows = await this.#database.rows(SQL.ofMessages, [tenant, messageIds]);
+    const rows = await this.#database.ofTenant(tenant).rows(SQL.ofMessages, [tenant, messageIds]);
     return rows.map((row) => eventFromRow(row));
   }
 
   async chain(tenant: string): Promise<Chain> {
     await this.#sealCommitted();
-    const row = (await this.#database.row(SQL.chain, [tenant])) ?? {};
+    const row = (await this.#database.ofTenant(tenant).row(SQL.chain, [tenant])) ?? {};
     const start = headFrom(row["start_seq"], row["start_hash"]);
     return {
       head: headFrom(row["head_seq"], row["head_hash"]),
@@ -191,7 +192,9 @@ export class Journal implements JournalStore {
   /** Retention removes events only from the beginning of the chain, so this stops at the first that must stay. */
   async oldest(tenant: string, beforeMs: number, limit: number): Promise<readonly EventRecord[]> {
     await this.#sealCommitted();
-    const events = (await this.#database.rows(SQL.oldest, [tenant, limit])).map((row) => eventFromRow(row));
+    const events = (await this.#database.ofTenant(tenant).rows(SQL.oldest, [tenant, limit])).map((row) =>
+      eventFromRow(row),
+    );
     const kept = events.findIndex((event) => event.atMs >= beforeMs);
     return kept === -1 ? events : events.slice(0, kept);
   }

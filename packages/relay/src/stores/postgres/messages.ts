@@ -123,7 +123,7 @@ export class Messages implements MessageStore {
   }
 
   async get(tenant: string, ids: readonly string[]): Promise<readonly (MessageRecord | undefined)[]> {
-    const rows = await this.#database.rows(SQL.messages, [tenant, ids]);
+    const rows = await this.#database.ofTenant(tenant).rows(SQL.messages, [tenant, ids]);
     const messages = new Map(rows.map((row) => [row["id"], messageFromRow(row)]));
     return ids.map((id) => messages.get(id));
   }
@@ -134,12 +134,12 @@ export class Messages implements MessageStore {
     recipient: AgentId,
     key: string,
   ): Promise<SendKey | undefined> {
-    const row = await this.#database.row(SQL.sendKey, [tenant, key, sender, recipient]);
+    const row = await this.#database.ofTenant(tenant).row(SQL.sendKey, [tenant, key, sender, recipient]);
     return row === undefined ? undefined : sendKeyFromRow(row);
   }
 
   async thread({ tenant, threadId, limit, bytesMax }: ThreadQuery): Promise<ThreadPage> {
-    const rows = await this.#database.rows(SQL.thread, [tenant, threadId, limit, bytesMax]);
+    const rows = await this.#database.ofTenant(tenant).rows(SQL.thread, [tenant, threadId, limit, bytesMax]);
     const messages = rows.map((row) => ({
       message: messageFromRow(row),
       delivery: row["delivery"] === null ? undefined : deliveryFromRow(row["delivery"] as Row),
@@ -155,7 +155,7 @@ export class Messages implements MessageStore {
     let rowsLeft = query.scanRowsMax;
     while (rowsLeft > 0) {
       const wanted = Math.min(rowsLeft, SCAN_ROWS);
-      const rows = await this.#database.rows(SQL.scan, [tenant, lastPosition, wanted]);
+      const rows = await this.#database.ofTenant(tenant).rows(SQL.scan, [tenant, lastPosition, wanted]);
       const uncounted = rows.filter((row) => row["is_newest"]).map((row) => row["thread_id"] as string);
       let counts = new Map<string, ThreadCount>();
       for (const row of rows) {
@@ -218,7 +218,7 @@ export class Messages implements MessageStore {
 
   async #countThreads(tenant: string, threadIds: readonly string[]): Promise<Map<string, ThreadCount>> {
     const counts = new Map<string, ThreadCount>();
-    for (const row of await this.#database.rows(SQL.count, [tenant, threadIds, 0])) {
+    for (const row of await this.#database.ofTenant(tenant).rows(SQL.count, [tenant, threadIds, 0])) {
       const threadId = row["thread_id"] as string;
       counts.set(threadId, await this.#countRest(tenant, threadId, row));
     }
@@ -237,7 +237,7 @@ export class Messages implements MessageStore {
       openCount += step["open_count"] as number;
       for (const name of [...names(step["senders"]), ...names(step["recipients"])]) participants.add(name);
       if (count < COUNT_ROWS) break;
-      step = await this.#database.row(SQL.count, [tenant, [threadId], step["last_ref"]]);
+      step = await this.#database.ofTenant(tenant).row(SQL.count, [tenant, [threadId], step["last_ref"]]);
     }
     return { messageCount, openCount, participants };
   }
@@ -246,7 +246,7 @@ export class Messages implements MessageStore {
     if (found.length === 0) return [];
     const ids = found.map(({ threadId }) => threadId);
     const refs = found.map(({ lastPosition }) => lastPosition);
-    const rows = await this.#database.rows(SQL.ends, [tenant, ids, refs]);
+    const rows = await this.#database.ofTenant(tenant).rows(SQL.ends, [tenant, ids, refs]);
     const ends = new Map(rows.map((row) => [row["thread_id"], row]));
     return found.flatMap((thread) => {
       const row = ends.get(thread.threadId);

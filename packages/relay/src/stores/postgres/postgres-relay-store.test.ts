@@ -13,13 +13,13 @@ before(async () => {
 
 after(() => server[Symbol.asyncDispose]());
 
-function open(schema: string): Promise<RelayStore> {
-  return openPostgresStore({ url: server.url, poolMax: 4, schema });
+function open(schema: string, isRowSecured = false): Promise<RelayStore> {
+  return openPostgresStore({ url: server.url, poolMax: 4, schema, isRowSecured });
 }
 
 describeRelayStore("PostgreSQL", () => open(server.newSchema()));
 
-describeRelayStore("PostgreSQL, two relays", async () => {
+describeRelayStore("PostgreSQL, two relays, one of them with row-level security", async () => {
   const schema = server.newSchema();
-  return alternating(await open(schema), await open(schema));
+  return alternating(await open(schema), await open(schema, true));
 });

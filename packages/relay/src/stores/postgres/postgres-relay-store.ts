@@ -120,7 +120,9 @@ function partsOn(engine: Engine): StoreParts {
 }
 
 async function commit(commits: CommitQueue, changes: Changes): Promise<CommitOutcome> {
-  const outcome = await commits.attempt(async () => undefined, changes);
+  // Who creates a tenant is not in it.
+  const tenant = changes.tenants === undefined ? changes.tenant : undefined;
+  const outcome = await commits.attempt(tenant, async () => undefined, changes);
   return outcome.committed ? { committed: true } : outcome;
 }
 

@@ -108,7 +108,7 @@ export class Endpoints implements EndpointStore {
   }
 
   async get(tenant: string, agentId: AgentId): Promise<PushEndpoint | undefined> {
-    const row = await this.#database.row(ENDPOINT_SQL.get, [tenant, agentId]);
+    const row = await this.#database.ofTenant(tenant).row(ENDPOINT_SQL.get, [tenant, agentId]);
     return row === undefined ? undefined : endpointFromRow(row);
   }
 
@@ -136,29 +136,29 @@ export class Pushes implements PushStore {
   }
 
   async get(tenant: string, messageIds: readonly string[]): Promise<readonly (PushRecord | undefined)[]> {
-    const rows = await this.#database.rows(PUSH_SQL.get, [tenant, messageIds]);
+    const rows = await this.#database.ofTenant(tenant).rows(PUSH_SQL.get, [tenant, messageIds]);
     const found = new Map(rows.map((row) => [row["message_id"], pushFromRow(row)]));
     return messageIds.map((messageId) => found.get(messageId));
   }
 
   async attempts(tenant: string, messageId: string, limit: number): Promise<readonly PushAttempt[]> {
-    const rows = await this.#database.rows(PUSH_SQL.attempts, [tenant, messageId, limit]);
+    const rows = await this.#database.ofTenant(tenant).rows(PUSH_SQL.attempts, [tenant, messageId, limit]);
     return rows.map((row) => attemptFromRow(row));
   }
 
   async due(tenant: string, agentId: AgentId, nowMs: number, limit: number): Promise<readonly PushRecord[]> {
-    const rows = await this.#database.rows(PUSH_SQL.due, [tenant, agentId, nowMs, limit]);
+    const rows = await this.#database.ofTenant(tenant).rows(PUSH_SQL.due, [tenant, agentId, nowMs, limit]);
     return rows.map((row) => pushFromRow(row));
   }
 
   async list({ tenant, agentId, state, limit }: PushFilter): Promise<readonly PushRecord[]> {
     const states = state === undefined ? PUSH_STATES : [state];
-    const rows = await this.#database.rows(PUSH_SQL.list, [tenant, agentId, states, limit]);
+    const rows = await this.#database.ofTenant(tenant).rows(PUSH_SQL.list, [tenant, agentId, states, limit]);
     return rows.map((row) => pushFromRow(row));
   }
 
   async countPending(tenant: string, agentId: AgentId): Promise<number> {
-    const row = await this.#database.row(PUSH_SQL.countPending, [tenant, agentId]);
+    const row = await this.#database.ofTenant(tenant).row(PUSH_SQL.countPending, [tenant, agentId]);
     return row?.["pending"] as number;
   }
 

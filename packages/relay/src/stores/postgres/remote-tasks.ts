@@ -74,7 +74,7 @@ export class RemoteTasks implements RemoteTaskStore {
   }
 
   async get(tenant: string, taskId: string): Promise<RemoteTask | undefined> {
-    const row = await this.#database.row(SQL.get, [tenant, taskId]);
+    const row = await this.#database.ofTenant(tenant).row(SQL.get, [tenant, taskId]);
     return row === undefined ? undefined : fromRow(row);
   }
 
@@ -92,7 +92,9 @@ export class RemoteTasks implements RemoteTaskStore {
 
   async contextId(query: RemoteContextQuery): Promise<string | undefined> {
     const { tenant, agentId, requester, threadId, url, sinceMs } = query;
-    const row = await this.#database.row(SQL.context, [tenant, agentId, requester, threadId, url, sinceMs]);
+    const row = await this.#database
+      .ofTenant(tenant)
+      .row(SQL.context, [tenant, agentId, requester, threadId, url, sinceMs]);
     return row?.["remote_context_id"] as string | undefined;
   }
 

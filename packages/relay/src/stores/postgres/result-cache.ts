@@ -37,7 +37,7 @@ export class ResultCache {
   }
 
   async get(tenant: string, resultKey: string, nowMs: number): Promise<CachedResult | undefined> {
-    const row = await this.#database.row(SQL.get, [tenant, resultKey, nowMs]);
+    const row = await this.#database.ofTenant(tenant).row(SQL.get, [tenant, resultKey, nowMs]);
     return row === undefined ? undefined : resultFromRow(row);
   }
 

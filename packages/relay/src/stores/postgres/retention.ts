@@ -103,7 +103,7 @@ export class RetentionRows implements RetentionStore {
     settledBeforeMs: number,
     limit: number,
   ): Promise<readonly RetirableMessage[]> {
-    const progress = await this.#database.row(SQL.progress, [tenant]);
+    const progress = await this.#database.ofTenant(tenant).row(SQL.progress, [tenant]);
     const start = (progress?.["scanned_ref"] ?? 0) as number;
     let result = await this.#scan(tenant, start, settledBeforeMs, limit);
     if (result.ended && result.found.length === 0 && start > 0) {
@@ -111,7 +111,7 @@ export class RetentionRows implements RetentionStore {
     }
     const next = nextStart(result);
     if (next !== start) {
-      await this.#commits.submit((transaction) => transaction.run(SQL.saveProgress, [tenant, next]));
+      await this.#commits.submit(tenant, (transaction) => transaction.run(SQL.saveProgress, [tenant, next]));
     }
     return this.archiveLines(tenant, result.found);
   }
@@ -148,7 +148,7 @@ export class RetentionRows implements RetentionStore {
     nowMs: number,
     event?: EventDraft,
   ): Promise<void> {
-    await this.#commits.submit(async (transaction) => {
+    await this.#commits.submit(tenant, async (transaction) => {
       await this.#retire(transaction, tenant, messageIds, nowMs);
       if (event !== undefined) await this.#parts.journal.append(transaction, [{ tenant, events: [event] }]);
     });
@@ -159,7 +159,9 @@ export class RetentionRows implements RetentionStore {
   }
 
   async retireEvents(tenant: string, anchor: ChainHead): Promise<void> {
-    await this.#commits.submit((transaction) => this.#parts.journal.removeUntil(transaction, tenant, anchor));
+    await this.#commits.submit(tenant, (transaction) =>
+      this.#parts.journal.removeUntil(transaction, tenant, anchor),
+    );
   }
 
   async forgetExpired({ nowMs, sendKeysBeforeMs, cachedResultsMax }: ExpiryTimes): Promise<number> {
@@ -175,7 +177,7 @@ export class RetentionRows implements RetentionStore {
     let total = await this.#partitions.dropEmpty();
     for (const remove of removals) {
       for (let removed = REMOVED_ROWS_MAX; removed >= REMOVED_ROWS_MAX;) {
-        removed = await this.#commits.submit(remove);
+        removed = await this.#commits.submit(undefined, remove);
         total += removed;
       }
     }
@@ -204,7 +206,9 @@ export class RetentionRows implements RetentionStore {
     let firstFoundRef = 0;
     let lastRef = startRef;
     for (let rowsLeft = LIMITS.scanRowsMax; rowsLeft > 0; rowsLeft -= SCAN_ROWS) {
-      const rows = await this.#database.rows(SQL.scan, [tenant, lastRef, SCAN_ROWS, settledBeforeMs]);
+      const rows = await this.#database
+        .ofTenant(tenant)
+        .rows(SQL.scan, [tenant, lastRef, SCAN_ROWS, settledBeforeMs]);
       for (const row of rows) {
         // A message that was accepted after the time cannot have been settled before it.
         if (Number(row["accepted_at_ms"]) >= settledBeforeMs) {
@@ -225,7 +229,7 @@ export class RetentionRows implements RetentionStore {
     tenant: string,
     taskIds: readonly string[],
   ): Promise<ReadonlyMap<string, readonly Artifact[]>> {
-    const rows = await this.#database.rows(SQL.artifacts, [tenant, taskIds]);
+    const rows = await this.#database.ofTenant(tenant).rows(SQL.artifacts, [tenant, taskIds]);
     const byTask = Map.groupBy(rows, (row) => row["task_id"] as string);
     return new Map(
       [...byTask].map(([taskId, ofTask]) => [

@@ -103,12 +103,14 @@ export class TaskPushes implements TaskPushStore {
   }
 
   async get(tenant: string, taskId: string, id: string): Promise<TaskPushConfig | undefined> {
-    const row = await this.#database.row(SQL.one, [tenant, taskId, id]);
+    const row = await this.#database.ofTenant(tenant).row(SQL.one, [tenant, taskId, id]);
     return row === undefined ? undefined : configFromRow(row);
   }
 
   async ofTask(tenant: string, taskId: string): Promise<readonly TaskPushConfig[]> {
-    return (await this.#database.rows(SQL.ofTask, [tenant, taskId])).map((row) => configFromRow(row));
+    return (await this.#database.ofTenant(tenant).rows(SQL.ofTask, [tenant, taskId])).map((row) =>
+      configFromRow(row),
+    );
   }
 
   async due(nowMs: number, share: TaskPushShare): Promise<DueTaskPushes> {

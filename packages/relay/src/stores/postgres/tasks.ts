@@ -154,7 +154,7 @@ export class Tasks implements TaskStore {
   }
 
   async get(tenant: string, ids: readonly string[]): Promise<readonly (TaskRecord | undefined)[]> {
-    const rows = await this.#database.rows(SQL.get, [tenant, ids]);
+    const rows = await this.#database.ofTenant(tenant).rows(SQL.get, [tenant, ids]);
     const found = new Map(rows.map((row) => [row["id"], taskFromRow(row)]));
     return ids.map((id) => found.get(id));
   }
@@ -163,7 +163,7 @@ export class Tasks implements TaskStore {
   async list(filter: TaskFilter): Promise<readonly TaskRecord[]> {
     const { tenant, afterId, state = null, agentId = null, threadId = null, parentId = null, limit } = filter;
     const values = [tenant, afterId, state, agentId, threadId, parentId, limit];
-    const rows = await this.#database.rows(listSql(filter), values);
+    const rows = await this.#database.ofTenant(tenant).rows(listSql(filter), values);
     return rows.map((row) => taskFromRow(row));
   }
 
@@ -172,12 +172,14 @@ export class Tasks implements TaskStore {
     agentId: AgentId | undefined,
     clientId: string,
   ): Promise<readonly TaskRecord[]> {
-    const rows = await this.#database.rows(SQL.withClientId, [tenant, agentId ?? null, clientId]);
+    const rows = await this.#database
+      .ofTenant(tenant)
+      .rows(SQL.withClientId, [tenant, agentId ?? null, clientId]);
     return rows.map((row) => taskFromRow(row));
   }
 
   async unfinishedWithResultKey(tenant: string, resultKey: string): Promise<TaskRecord | undefined> {
-    const row = await this.#database.row(SQL.unfinishedWithResultKey, [tenant, resultKey]);
+    const row = await this.#database.ofTenant(tenant).row(SQL.unfinishedWithResultKey, [tenant, resultKey]);
     return row === undefined ? undefined : taskFromRow(row);
   }
 
@@ -186,19 +188,19 @@ export class Tasks implements TaskStore {
   }
 
   async artifacts(tenant: string, taskId: string): Promise<readonly Artifact[]> {
-    const rows = await this.#database.rows(SQL.artifacts, [tenant, taskId]);
+    const rows = await this.#database.ofTenant(tenant).rows(SQL.artifacts, [tenant, taskId]);
     return rows.map((row) => JSON.parse(row["json"] as string) as Artifact);
   }
 
   async withArtifacts(tenant: string, id: string): Promise<WholeTask | undefined> {
-    const row = await this.#database.row(SQL.withArtifacts, [tenant, id]);
+    const row = await this.#database.ofTenant(tenant).row(SQL.withArtifacts, [tenant, id]);
     if (row === undefined) return undefined;
     const artifacts = JSON.parse((row["artifacts_json"] ?? "[]") as string) as readonly Artifact[];
     return { task: taskFromRow(row), artifacts };
   }
 
   async countArtifacts(tenant: string, taskIds: readonly string[]): Promise<ReadonlyMap<string, number>> {
-    const rows = await this.#database.rows(SQL.countArtifacts, [tenant, taskIds]);
+    const rows = await this.#database.ofTenant(tenant).rows(SQL.countArtifacts, [tenant, taskIds]);
     return new Map(rows.map((row) => [row["task_id"] as string, row["artifacts"] as number]));
   }
 
@@ -207,9 +209,10 @@ export class Tasks implements TaskStore {
     const { state = null, threadId = null } = query;
     const filter = [tenant, askedOf, requester, sinceMs, createdSinceMs, state, threadId];
     const { updatedAtMs, id } = before ?? { updatedAtMs: Number.MAX_SAFE_INTEGER, id: LAST_ID };
+    const reader = this.#database.ofTenant(tenant);
     const [rows, counted] = await Promise.all([
-      this.#database.rows(SQL.askedPage, [...filter, updatedAtMs, id, limit + 1]),
-      this.#database.row(SQL.countAsked, filter),
+      reader.rows(SQL.askedPage, [...filter, updatedAtMs, id, limit + 1]),
+      reader.row(SQL.countAsked, filter),
     ]);
     const tasks = rows.slice(0, limit).map((row) => taskFromRow(row));
     return { tasks, hasMore: rows.length > limit, total: counted?.["total"] as number };
@@ -218,13 +221,13 @@ export class Tasks implements TaskStore {
   async updates(query: TaskUpdatesQuery): Promise<TaskUpdatesPage> {
     const { tenant, taskId, afterN, withArtifacts, limit, bytesMax } = query;
     const values = [tenant, taskId, afterN, withArtifacts, limit, bytesMax];
-    return updatesPage(await this.#database.rows(SQL.updates, values), query);
+    return updatesPage(await this.#database.ofTenant(tenant).rows(SQL.updates, values), query);
   }
 
   async lastUpdates(query: LastTaskUpdatesQuery): Promise<TaskUpdatesPage> {
     const { tenant, taskId, untilN, statusOnly, limit, bytesMax } = query;
     const values = [tenant, taskId, untilN, statusOnly, limit, bytesMax];
-    return updatesPage(await this.#database.rows(SQL.lastUpdates, values), query);
+    return updatesPage(await this.#database.ofTenant(tenant).rows(SQL.lastUpdates, values), query);
   }
 
   async putAll(transaction: Transaction, tasks: readonly TaskRecord[]): Promise<void> {

@@ -458,3 +458,16 @@ create index task_result_key on task (tenant, result_key, waiting, id)
   where result_key is not null
     and (state = 'submitted' or state = 'working' or state = 'input-required' or state = 'auth-required');
 insert into tenant (id, capabilities, created_at_ms, version) values ('default', 0, 0, 1);
+
+-- A second wall between tenants, for relays that run as a role that is not the owner: row-security.ts.
+do $$
+declare name text;
+begin
+  for name in
+    select c.relname from pg_class c join pg_attribute a on a.attrelid = c.oid
+    where c.relnamespace = current_schema()::regnamespace and c.relkind in ('r', 'p') and a.attname = 'tenant'
+  loop
+    execute format('alter table %I enable row level security', name);
+    execute format('create policy own_tenant on %I using (tenant = current_setting(''a2a_relay.tenant'', true))', name);
+  end loop;
+end $$;
