@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import pg from "pg";
+import { eventually } from "../../../../../test/support/eventually.ts";
 import { startPostgres, type TestServer } from "../../../testing/postgres-server.ts";
 import { aNewMessage, aSend, commit, TENANT } from "../../../testing/store-builders.ts";
 import { openPostgresStore } from "./postgres-relay-store.ts";
@@ -69,5 +70,26 @@ describe("the journal of several relays", () => {
         [4_501, false],
       ],
     );
+  });
+
+  it("is sealed soon though no reader asks, also what a killed relay has left", async () => {
+    const schema = server.newSchema();
+    await using store = await openPostgresStore({ url: server.url, poolMax: 4, schema });
+    const killed = await openTransaction(schema);
+    await killed.query(
+      "insert into event (tenant, type, at_ms, actor, data_json) values ($1, 'message.leased', 0, 'lulu', '{}')",
+      [TENANT],
+    );
+    await killed.query("commit");
+    const sealed = async (): Promise<number> => {
+      const { rows } = await killed.query<{ count: number }>("select count(*)::int as count from event_seal");
+      return rows[0]?.count ?? 0;
+    };
+    await using beside = await openPostgresStore({ url: server.url, poolMax: 4, schema });
+    await eventually(sealed, (count) => count === 1);
+    await commit(store, aSend());
+    await eventually(sealed, (count) => count === 2);
+    assert.equal((await beside.journal.chain(TENANT)).head.seq, 2);
+    await killed.end();
   });
 });

@@ -21,6 +21,8 @@ import type { Engine } from "./postgres-relay-store.ts";
 const SEAL_LOCK = 0x73_65_61;
 /** Events that one transaction seals. */
 const SEALED_MAX = 2_000;
+/** How long committed events may wait for their seal when no reader asks for them. */
+const SEAL_AFTER_MS = 500;
 
 const DRAFT_COLUMNS = "tenant, type, at_ms, actor, agent_id, message_id, task_id, thread_id, data_json";
 const COLUMNS = `s.seq, s.previous_hash, s.hash, e.tenant, e.type, e.at_ms, e.actor, e.agent_id, e.message_id,
@@ -132,13 +134,15 @@ const SQL = {
 };
 
 /**
- * Events and their hash chain. Commits only insert events, so that they do not wait for each other. A reader first
- * seals them: it appends the events of finished transactions to the chain. All that is read is sealed.
+ * Events and their hash chain. Commits only insert events, so that they do not wait for each other. Soon after a
+ * commit, and before every read, they are sealed: the events of finished transactions are appended to the chain. All
+ * that is read is sealed.
  */
 export class Journal implements JournalStore {
   readonly #database: Database;
   #running: Promise<boolean> | undefined;
   #next: Promise<boolean> | undefined;
+  #soon: NodeJS.Timeout | undefined;
 
   constructor({ database }: Engine) {
     this.#database = database;
@@ -230,6 +234,20 @@ export class Journal implements JournalStore {
       if (taskId !== null) transaction.wake(taskTopic(tenant, taskId));
       transaction.wake(journalTopic(tenant));
     }
+  }
+
+  sealSoon(): void {
+    this.#soon ??= setTimeout(() => {
+      this.#soon = undefined;
+      // What fails now is sealed after the next commit, or by the next reader.
+      void this.#sealCommitted().catch(() => undefined);
+    }, SEAL_AFTER_MS).unref();
+  }
+
+  /** Before the database is closed. */
+  async stopSealing(): Promise<void> {
+    clearTimeout(this.#soon);
+    await this.#running?.catch(() => undefined);
   }
 
   /**

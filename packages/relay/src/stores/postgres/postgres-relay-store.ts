@@ -67,12 +67,18 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Postg
   const feed = await ListeningChangeFeed.open(options, database);
   const commits: CommitQueue = new CommitQueue(database, {
     apply: (transaction, all) => apply(parts, transaction, all),
-    onCommit: (topics) => feed.notify(topics),
+    onCommit: (topics) => {
+      feed.notify(topics);
+      parts.journal.sealSoon();
+    },
   });
   const parts = partsOn({ database, commits });
+  // What a relay that was killed has left.
+  parts.journal.sealSoon();
   let closed: Promise<void> | undefined;
   const close = async (): Promise<void> => {
     await commits.close();
+    await parts.journal.stopSealing();
     await feed.close();
     await database[Symbol.asyncDispose]();
   };
