@@ -172,9 +172,8 @@ export class Tasks implements TaskStore {
     agentId: AgentId | undefined,
     clientId: string,
   ): Promise<readonly TaskRecord[]> {
-    const rows = await this.#database
-      .ofTenant(tenant)
-      .rows(SQL.withClientId, [tenant, agentId ?? null, clientId]);
+    const values = [tenant, agentId, clientId];
+    const rows = await this.#database.ofTenant(tenant).rows(SQL.withClientId, values);
     return rows.map((row) => taskFromRow(row));
   }
 
@@ -205,8 +204,7 @@ export class Tasks implements TaskStore {
   }
 
   async asked(query: AskedTasksQuery): Promise<AskedTasksPage> {
-    const { tenant, askedOf, requester, sinceMs, createdSinceMs, before, limit } = query;
-    const { state = null, threadId = null } = query;
+    const { tenant, askedOf, requester, sinceMs, createdSinceMs, state, threadId, before, limit } = query;
     const filter = [tenant, askedOf, requester, sinceMs, createdSinceMs, state, threadId];
     const { updatedAtMs, id } = before ?? { updatedAtMs: Number.MAX_SAFE_INTEGER, id: LAST_ID };
     const reader = this.#database.ofTenant(tenant);

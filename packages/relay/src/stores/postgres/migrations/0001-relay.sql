@@ -46,7 +46,8 @@ create table mailbox (
   agent_id text collate "C" not null,
   open_count bigint not null,
   primary key (tenant, agent_id)
-) with (fillfactor = 20);
+) with (fillfactor = 20, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000,
+  autovacuum_vacuum_cost_delay = 0);
 
 -- Open deliveries: held, available and leased.
 create table delivery (
@@ -179,7 +180,7 @@ create table claim (
   fence bigint not null,
   until_ms bigint not null,
   primary key (kind, key)
-);
+) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 create table probe (only_row bigint primary key check (only_row = 1), at_ms bigint not null);
 
 create table agent (
@@ -218,7 +219,7 @@ create table presence (
   agent_id text collate "C" not null,
   last_seen_at_ms bigint not null,
   primary key (tenant, agent_id)
-) with (fillfactor = 50);
+) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 20000);
 
 create table send_key (
   tenant text collate "C" not null,
