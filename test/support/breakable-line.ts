@@ -2,6 +2,11 @@ import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
 import { Duplex } from "node:stream";
 
+interface PlannedBreak {
+  readonly text: string;
+  readonly when: "before" | "answered";
+}
+
 /** A line to a relay that stays at one address, also when the relay moves, and can be cut by a test. */
 export class BreakableLine implements AsyncDisposable {
   readonly url: string;
@@ -9,6 +14,7 @@ export class BreakableLine implements AsyncDisposable {
   readonly #sockets = new Set<Socket>();
   /** Settled while bytes may pass. */
   #open: Promise<void> = Promise.resolve();
+  #planned: PlannedBreak | undefined;
 
   private constructor(server: Server) {
     this.#server = server;
@@ -37,6 +43,16 @@ export class BreakableLine implements AsyncDisposable {
     for (const socket of this.#sockets) socket.resetAndDestroy();
   }
 
+  /** Breaks the next connection that sends this text: before it reaches the other side, or when that has answered. */
+  breakAt(text: string, when: PlannedBreak["when"]): void {
+    this.#planned = { text, when };
+  }
+
+  /** Whether the break is still to come. */
+  get isBreakPlanned(): boolean {
+    return this.#planned !== undefined;
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     this.cut();
     this.#server.close();
@@ -47,7 +63,15 @@ export class BreakableLine implements AsyncDisposable {
     const far = connect({ host: hostname, port: Number(port) });
     this.#keep(near);
     this.#keep(far);
-    near.pipe(this.#gate()).pipe(far).pipe(this.#gate()).pipe(near);
+    let isAnswerLost = false;
+    const sent = (chunk: Buffer): boolean => {
+      const when = this.#takeBreak(chunk);
+      isAnswerLost ||= when === "answered";
+      return when !== "before";
+    };
+    const toFar = this.#gate((chunk) => sent(chunk) || this.#reset(near));
+    const toNear = this.#gate(() => !isAnswerLost || this.#reset(near));
+    near.pipe(toFar).pipe(far).pipe(toNear).pipe(near);
     near.on("close", () => far.destroy());
     far.on("close", () => near.destroy());
   }
@@ -58,12 +82,24 @@ export class BreakableLine implements AsyncDisposable {
     socket.on("close", () => this.#sockets.delete(socket));
   }
 
-  #gate(): Duplex {
+  #takeBreak(chunk: Buffer): PlannedBreak["when"] | undefined {
+    if (this.#planned === undefined || !chunk.includes(this.#planned.text)) return undefined;
+    const { when } = this.#planned;
+    this.#planned = undefined;
+    return when;
+  }
+
+  #reset(socket: Socket): false {
+    socket.resetAndDestroy();
+    return false;
+  }
+
+  #gate(passes: (chunk: Buffer) => boolean): Duplex {
     const opened = (): Promise<void> => this.#open;
     return Duplex.from(async function* pass(source: AsyncIterable<Buffer>) {
       for await (const chunk of source) {
         await opened();
-        yield chunk;
+        if (passes(chunk)) yield chunk;
       }
     });
   }

@@ -18,19 +18,19 @@ const OTHER_LISTENERS = `
  */
 export class ListeningChangeFeed extends InProcessChangeFeed {
   readonly #options: ConnectionOptions;
-  readonly #ownId: string;
+  readonly #database: Database;
   #client: Client | undefined;
   #retry: NodeJS.Timeout | undefined;
   #isOver = false;
 
-  private constructor(options: ConnectionOptions, ownId: string) {
+  private constructor(options: ConnectionOptions, database: Database) {
     super();
     this.#options = options;
-    this.#ownId = ownId;
+    this.#database = database;
   }
 
-  static async open(options: ConnectionOptions, { id }: Database): Promise<ListeningChangeFeed> {
-    const feed = new ListeningChangeFeed(options, id);
+  static async open(options: ConnectionOptions, database: Database): Promise<ListeningChangeFeed> {
+    const feed = new ListeningChangeFeed(options, database);
     await feed.#listen();
     return feed;
   }
@@ -61,7 +61,7 @@ export class ListeningChangeFeed extends InProcessChangeFeed {
   /** What this relay commits, it has notified itself. */
   #received(payload: string): void {
     const end = payload.indexOf(" ");
-    if (payload.slice(0, end) !== this.#ownId) this.notify([payload.slice(end + 1) as Topic]);
+    if (payload.slice(0, end) !== this.#database.id) this.notify([payload.slice(end + 1) as Topic]);
   }
 
   #lost(): void {

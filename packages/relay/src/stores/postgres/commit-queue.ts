@@ -2,13 +2,15 @@ import { RelayError } from "@a2a-relay/protocol";
 import type { Topic } from "../../core/ports/change-feed.ts";
 import type { Changes, Clash } from "../../core/ports/relay-store.ts";
 import type { Database, Transaction } from "./database.ts";
-import { isTransient, relayErrorFrom } from "./postgres-error.ts";
+import { CommitUnknownError, isLost, isTransient, relayErrorFrom } from "./postgres-error.ts";
 
 /** Jobs that share one transaction. */
 const BATCH_JOBS_MAX = 256;
 const QUEUED_JOBS_MAX = 50_000;
 /** A batch is repeated after a deadlock or a serialization failure. */
 const REPEATS_MAX = 5;
+/** And after its connection was lost before the commit. */
+const RECONNECTS_MAX = 1;
 
 /** Ends a job because another caller changed the record first; the queue undoes what the job has written. */
 export class ClashError extends Error {
@@ -96,6 +98,7 @@ export class CommitQueue {
         this.#hooks.onCommit(topics);
         answer(batch, outcomes);
       } catch (error) {
+        if (error instanceof CommitUnknownError) this.#hooks.onCommit(error.topics);
         const reason = relayErrorFrom(error);
         for (const job of batch) job.reject(reason);
       }
@@ -107,11 +110,9 @@ export class CommitQueue {
     try {
       return await this.#together(batch);
     } catch (error) {
-      if (isTransient(error) && repeats < REPEATS_MAX) return this.#runBatch(batch, repeats + 1);
-      const [only] = batch;
-      if (only === undefined || (isTransient(error) && batch.length === 1)) throw error;
-      if (batch.length === 1) return { outcomes: [{ error }], topics: [] };
-      return this.#apart(batch, 0);
+      if (mayRepeat(error, repeats)) return this.#runBatch(batch, repeats + 1);
+      if (!isOfJob(error)) throw error;
+      return batch.length === 1 ? { outcomes: [{ error }], topics: [] } : this.#apart(batch, 0);
     }
   }
 
@@ -136,7 +137,7 @@ export class CommitQueue {
         return { outcomes, topics: await notified(transaction) };
       });
     } catch (error) {
-      if (!isTransient(error) || repeats >= REPEATS_MAX) throw error;
+      if (!mayRepeat(error, repeats)) throw error;
       return this.#apart(batch, repeats + 1);
     }
   }
@@ -150,12 +151,23 @@ export class CommitQueue {
       await transaction.script("release savepoint job");
       return { value };
     } catch (error) {
-      if (isTransient(error)) throw error;
+      if (!isOfJob(error)) throw error;
       await transaction.script("rollback to savepoint job; release savepoint job");
       for (const topic of transaction.topics) if (!topicsBefore.has(topic)) transaction.topics.delete(topic);
       return { error };
     }
   }
+}
+
+/** Nothing of the transaction was written, and it may succeed the next time. */
+function mayRepeat(error: unknown, repeats: number): boolean {
+  if (isTransient(error)) return repeats < REPEATS_MAX;
+  return isLost(error) && repeats < RECONNECTS_MAX;
+}
+
+/** Says something about one caller, not about the transaction of all. */
+function isOfJob(error: unknown): boolean {
+  return !isTransient(error) && !isLost(error) && !(error instanceof CommitUnknownError);
 }
 
 interface BatchResult {

@@ -3,7 +3,7 @@ import { RelayError } from "@a2a-relay/protocol";
 import type { Client, CustomTypesConfig, Pool, PoolClient } from "pg";
 import type { Topic } from "../../core/ports/change-feed.ts";
 import { migrate } from "./migrations/migrations.ts";
-import { relayErrorFrom } from "./postgres-error.ts";
+import { CommitUnknownError, isLost, relayErrorFrom } from "./postgres-error.ts";
 
 export type Row = Readonly<Record<string, unknown>>;
 
@@ -39,11 +39,10 @@ const PLANNER = ["hashjoin", "mergejoin", "bitmapscan", "seqscan"]
 
 /** The connections of one relay. */
 export class Database implements AsyncDisposable {
-  /** Tells the wake-ups of this relay from those of others. */
-  readonly id = randomUUID();
   readonly pool: Pool;
   readonly schema: string;
   readonly schemaVersion: number;
+  #id = randomUUID();
 
   private constructor(pool: Pool, schema: string, schemaVersion: number) {
     this.pool = pool;
@@ -68,6 +67,11 @@ export class Database implements AsyncDisposable {
     return new Database(pool, schema, knownVersion);
   }
 
+  /** Tells the wake-ups of this relay, whose readers it has woken itself, from those of others. */
+  get id(): string {
+    return this.#id;
+  }
+
   async rows(sql: string, values: readonly unknown[] = []): Promise<readonly Row[]> {
     try {
       return (await this.pool.query(namedQuery(sql, values))).rows as readonly Row[];
@@ -80,22 +84,32 @@ export class Database implements AsyncDisposable {
     return (await this.rows(sql, values))[0];
   }
 
+  /** `CommitUnknownError` when only the server knows whether it committed. After any other error it did not. */
   async transaction<T>(act: (transaction: Transaction) => Promise<T>): Promise<T> {
     const client = await this.pool.connect();
     const transaction = new Transaction(client, this);
+    let isCommitSent = false;
     let broken: Error | undefined;
     try {
       await client.query("begin");
       const value = await act(transaction);
+      isCommitSent = true;
       // The commit of a failed transaction succeeds as a rollback.
       const { command } = await client.query("commit");
       if (command !== "COMMIT") throw new RelayError("unavailable", "the database rolled the write back");
       return value;
     } catch (error) {
-      await client.query("rollback").catch((reason: unknown) => {
-        broken = reason as Error;
-      });
-      throw error;
+      if (!isLost(error)) {
+        await client.query("rollback").catch((reason: unknown) => {
+          broken = reason as Error;
+        });
+        throw error;
+      }
+      broken = error as Error;
+      if (!isCommitSent) throw error;
+      // Should it still commit, its wake-ups come as if from another relay.
+      this.#id = randomUUID();
+      throw new CommitUnknownError(transaction.topics, error);
     } finally {
       client.release(broken);
     }
