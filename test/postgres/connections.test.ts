@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
+import pg from "pg";
 import { mailboxTopic } from "../../packages/relay/src/core/ports/change-feed.ts";
 import type { PostgresOptions } from "../../packages/relay/src/stores/postgres/database.ts";
 import {
@@ -100,3 +101,75 @@ describe("a PostgreSQL connection that breaks", () => {
     assert.equal(await watch.changed({ timeoutMs: 20_000 }), true);
   });
 });
+
+/** Long enough for a busy machine, short enough for a test. */
+const ANSWER = { answerTimeoutMs: 1_000 };
+const CHECK = { checkMs: 500 };
+
+describe("a PostgreSQL connection that falls silent", () => {
+  it("during the commit is given up, and only this batch has no verdict", async () => {
+    await using scene = await openScene(ANSWER);
+    scene.line.breakAt(COMMIT, "silent");
+    await assert.rejects(commit(scene.store, aSend({ id: "信1" })), UNKNOWN);
+    await commit(scene.store, aSend({ id: "信2" }));
+    assert.deepEqual(await readIds(scene.other), ["信2"]);
+  });
+
+  it("before the commit is given up, and the batch runs on another one", async () => {
+    await using scene = await openScene(ANSWER);
+    scene.line.silence();
+    await commit(scene.store, aSend({ id: "信1" }));
+    assert.deepEqual(await readIds(scene.other), ["信1"]);
+  });
+
+  it("fails the reads and the probe that wait for it, then is replaced", async () => {
+    await using scene = await openScene({ ...ANSWER, poolMax: 1 });
+    const { store, line } = scene;
+    const answers = { code: "unavailable", message: "the database does not answer; try again" };
+    await store.probe(1);
+    line.silence();
+    await assert.rejects(store.probe(2), answers);
+    await store.probe(3);
+    line.silence();
+    await assert.rejects(store.tenants.list(), answers);
+    await store.tenants.list();
+  });
+
+  it("is noticed by a reader's relay, which listens on a new one and wakes the reader", async () => {
+    await using scene = await openScene({ ...ANSWER, ...CHECK });
+    using watch = scene.store.feed.watch(mailboxTopic(TENANT, ZHIWEI));
+    scene.line.silence();
+    await send(scene.other);
+    assert.equal(await watch.changed({ timeoutMs: 20_000 }), true);
+    // From then on wake-ups come at once again.
+    using next = scene.store.feed.watch(mailboxTopic(TENANT, ZHIWEI));
+    await send(scene.other);
+    assert.equal(await next.changed({ timeoutMs: 20_000 }), true);
+  });
+});
+
+describe("a relay on PostgreSQL", () => {
+  it("uses no standby, and recovers when the server is a primary again", async () => {
+    const url = await server.newDatabase();
+    await using store = await openPostgresStore({ url, poolMax: 2, schema: server.newSchema() });
+    const name = new URL(url).pathname.slice(1);
+    const turn = async (readOnly: "on" | "off"): Promise<void> => {
+      await admin(`alter database ${name} set default_transaction_read_only = ${readOnly}`);
+      await admin(`select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}'`);
+    };
+    await turn("on");
+    await assert.rejects(store.probe(1), { code: "unavailable" });
+    await assert.rejects(store.tenants.list(), { code: "unavailable" });
+    await assert.rejects(commit(store, aSend()), { code: "unavailable" });
+    await turn("off");
+    await store.probe(2);
+    await commit(store, aSend());
+  });
+});
+
+async function admin(sql: string): Promise<void> {
+  const client = new pg.Client({ connectionString: server.url });
+  await client.connect();
+  await client.query(sql);
+  await client.end();
+}

@@ -4,7 +4,12 @@ import { Duplex } from "node:stream";
 
 interface PlannedBreak {
   readonly text: string;
-  readonly when: "before" | "answered";
+  readonly when: "before" | "answered" | "silent";
+}
+
+interface Passage {
+  isAnswerLost: boolean;
+  isSilent: boolean;
 }
 
 /** A line to a relay that stays at one address, also when the relay moves, and can be cut by a test. */
@@ -12,6 +17,7 @@ export class BreakableLine implements AsyncDisposable {
   readonly url: string;
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
+  readonly #passages = new Set<Passage>();
   /** Settled while bytes may pass. */
   #open: Promise<void> = Promise.resolve();
   #planned: PlannedBreak | undefined;
@@ -43,7 +49,15 @@ export class BreakableLine implements AsyncDisposable {
     for (const socket of this.#sockets) socket.resetAndDestroy();
   }
 
-  /** Breaks the next connection that sends this text: before it reaches the other side, or when that has answered. */
+  /** Connections stay open but carry nothing any more, as when a machine vanishes. New ones work. */
+  silence(): void {
+    for (const passage of this.#passages) passage.isSilent = true;
+  }
+
+  /**
+   * Breaks the next connection that sends this text: before it reaches the other side, or when that has answered, or
+   * it falls silent.
+   */
   breakAt(text: string, when: PlannedBreak["when"]): void {
     this.#planned = { text, when };
   }
@@ -63,14 +77,11 @@ export class BreakableLine implements AsyncDisposable {
     const far = connect({ host: hostname, port: Number(port) });
     this.#keep(near);
     this.#keep(far);
-    let isAnswerLost = false;
-    const sent = (chunk: Buffer): boolean => {
-      const when = this.#takeBreak(chunk);
-      isAnswerLost ||= when === "answered";
-      return when !== "before";
-    };
-    const toFar = this.#gate((chunk) => sent(chunk) || this.#reset(near));
-    const toNear = this.#gate(() => !isAnswerLost || this.#reset(near));
+    const passage: Passage = { isAnswerLost: false, isSilent: false };
+    this.#passages.add(passage);
+    near.on("close", () => this.#passages.delete(passage));
+    const toFar = this.#gate((chunk) => this.#maySend(chunk, passage, near));
+    const toNear = this.#gate(() => !passage.isSilent && (!passage.isAnswerLost || this.#reset(near)));
     near.pipe(toFar).pipe(far).pipe(toNear).pipe(near);
     near.on("close", () => far.destroy());
     far.on("close", () => near.destroy());
@@ -82,11 +93,15 @@ export class BreakableLine implements AsyncDisposable {
     socket.on("close", () => this.#sockets.delete(socket));
   }
 
-  #takeBreak(chunk: Buffer): PlannedBreak["when"] | undefined {
-    if (this.#planned === undefined || !chunk.includes(this.#planned.text)) return undefined;
-    const { when } = this.#planned;
-    this.#planned = undefined;
-    return when;
+  #maySend(chunk: Buffer, passage: Passage, near: Socket): boolean {
+    if (this.#planned !== undefined && chunk.includes(this.#planned.text)) {
+      const { when } = this.#planned;
+      this.#planned = undefined;
+      if (when === "before") return this.#reset(near);
+      passage.isAnswerLost = when === "answered";
+      passage.isSilent = when === "silent";
+    }
+    return !passage.isSilent;
   }
 
   #reset(socket: Socket): false {

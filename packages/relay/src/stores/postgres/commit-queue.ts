@@ -180,7 +180,7 @@ async function notified(transaction: Transaction): Promise<readonly Topic[]> {
   const topics = [...transaction.topics];
   if (topics.length > 0) {
     await transaction.rows("select pg_notify($1, topic) from unnest($2::text[]) topic", [
-      `a2a_relay_${transaction.schema}`,
+      transaction.channel,
       topics.map((topic) => `${transaction.databaseId} ${topic}`),
     ]);
   }

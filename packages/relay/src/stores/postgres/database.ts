@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { RelayError } from "@a2a-relay/protocol";
-import type { Client, CustomTypesConfig, Pool, PoolClient } from "pg";
+import type { Client, ClientBase, ClientConfig, CustomTypesConfig, Pool, PoolClient } from "pg";
 import type { Topic } from "../../core/ports/change-feed.ts";
 import { migrate } from "./migrations/migrations.ts";
 import { CommitUnknownError, isLost, relayErrorFrom } from "./postgres-error.ts";
@@ -16,6 +16,10 @@ export interface ConnectionOptions {
   readonly caFile?: string | undefined;
   readonly statementTimeoutMs?: number;
   readonly lockTimeoutMs?: number;
+  /** Without an answer for so long the connection is taken for dead. Without it the operating system decides. */
+  readonly answerTimeoutMs?: number | undefined;
+  /** How often the relay proves that wake-ups reach it. Only tests change it. */
+  readonly checkMs?: number;
 }
 
 export interface PostgresOptions extends ConnectionOptions {
@@ -26,7 +30,12 @@ export interface PostgresOptions extends ConnectionOptions {
 }
 
 const INT8 = 20;
+/** Until a connection is made, or one of the pool is free. */
 const CONNECT_MS_MAX = 10_000;
+/** A connection without traffic is probed by the operating system. */
+const KEEPALIVE_MS = 10_000;
+/** A relay that is cut off inside a transaction holds its locks no longer than this. */
+const IDLE_IN_TRANSACTION_MS_MAX = 10_000;
 
 /**
  * Index scans only: without statistics the planner would read whole tables for the few rows of a batch. Statements
@@ -56,9 +65,12 @@ export class Database implements AsyncDisposable {
     const { knownVersion } = await withConnection(options, (client) => migrate(client, schema, when));
     const pg = await loadPg();
     const pool = new pg.Pool({
-      connectionString: connectionString(options),
+      ...clientConfig(options),
       max,
       types: numberTypes(pg.types),
+      verify: (client, done) => void refuseStandby(client).then(() => done(), done),
+      // A connection that is open at this end only must not keep a stopped relay alive.
+      allowExitOnIdle: true,
     });
     // A connection that breaks while it is idle is replaced by the pool.
     pool.on("error", () => undefined);
@@ -72,9 +84,13 @@ export class Database implements AsyncDisposable {
     return this.#id;
   }
 
-  async rows(sql: string, values: readonly unknown[] = []): Promise<readonly Row[]> {
+  async rows(
+    sql: string,
+    values: readonly unknown[] = [],
+    limits: { readonly query_timeout?: number } = {},
+  ): Promise<readonly Row[]> {
     try {
-      return (await this.pool.query(namedQuery(sql, values))).rows as readonly Row[];
+      return (await this.pool.query({ ...namedQuery(sql, values), ...limits })).rows as readonly Row[];
     } catch (error) {
       throw relayErrorFrom(error);
     }
@@ -82,6 +98,16 @@ export class Database implements AsyncDisposable {
 
   async row(sql: string, values: readonly unknown[] = []): Promise<Row | undefined> {
     return (await this.rows(sql, values))[0];
+  }
+
+  /** On which the relays of this schema tell each other what they commit. */
+  get channel(): string {
+    return `a2a_relay_${this.schema}`;
+  }
+
+  async notify(payload: string, timeoutMs: number): Promise<void> {
+    const sql = "select pg_notify($1, $2)";
+    await this.rows(sql, [this.channel, payload], { query_timeout: timeoutMs });
   }
 
   /** `CommitUnknownError` when only the server knows whether it committed. After any other error it did not. */
@@ -137,14 +163,30 @@ function numberTypes({ getTypeParser }: CustomTypesConfig): CustomTypesConfig {
   return { getTypeParser: parserOf as CustomTypesConfig["getTypeParser"] };
 }
 
+function clientConfig(options: ConnectionOptions, applicationName?: string): ClientConfig {
+  const { answerTimeoutMs } = options;
+  return {
+    connectionString: connectionString(options, applicationName),
+    connectionTimeoutMillis: Math.min(CONNECT_MS_MAX, answerTimeoutMs ?? CONNECT_MS_MAX),
+    query_timeout: answerTimeoutMs,
+    keepAlive: true,
+    keepAliveInitialDelayMillis: KEEPALIVE_MS,
+  };
+}
+
+/** What a standby shows is old, and it cannot write. */
+async function refuseStandby(client: ClientBase): Promise<void> {
+  const { rows } = await client.query<{ readonly read_only: string }>(
+    "select current_setting('transaction_read_only') as read_only",
+  );
+  if (rows[0]?.read_only === "on") throw new Error("the server is read-only, as a standby is");
+}
+
 /** A connection of its own, beside those of the pool. The caller ends it. */
 export async function connect(options: ConnectionOptions, applicationName?: string): Promise<Client> {
   const pg = await loadPg();
   try {
-    const client = new pg.Client({
-      connectionString: connectionString(options, applicationName),
-      connectionTimeoutMillis: CONNECT_MS_MAX,
-    });
+    const client = new pg.Client(clientConfig(options, applicationName));
     await client.connect();
     return client;
   } catch (error) {
@@ -152,12 +194,12 @@ export async function connect(options: ConnectionOptions, applicationName?: stri
   }
 }
 
-/** Runs the act on a connection that ends with it. Failures are one sentence. */
+/** Runs the act, which may take hours, on a connection that ends with it. Failures are one sentence. */
 export async function withConnection<T>(
   options: ConnectionOptions,
   act: (client: Client) => Promise<T>,
 ): Promise<T> {
-  const client = await connect(options);
+  const client = await connect({ ...options, answerTimeoutMs: undefined });
   // What breaks the connection fails the statement under way too.
   client.on("error", () => undefined);
   try {
@@ -176,6 +218,7 @@ function connectionString(options: ConnectionOptions, applicationName?: string):
   const url = new URL(options.url.replaceAll(/%(?![\da-f]{2})/gi, "%25"));
   const { searchParams } = url;
   const parameters = [searchParams.get("options") ?? "", `-c search_path=${schema}`, PLANNER];
+  parameters.push(`-c idle_in_transaction_session_timeout=${IDLE_IN_TRANSACTION_MS_MAX}`);
   if (statementTimeoutMs !== undefined) parameters.push(`-c statement_timeout=${statementTimeoutMs}`);
   if (lockTimeoutMs !== undefined) parameters.push(`-c lock_timeout=${lockTimeoutMs}`);
   searchParams.set("options", parameters.join(" ").trim());
@@ -200,13 +243,15 @@ function unusable(url: string, cause: unknown): RelayError {
 /** One transaction. What it wakes is notified when it commits. */
 export class Transaction {
   readonly schema: string;
+  readonly channel: string;
   readonly databaseId: string;
   readonly topics = new Set<Topic>();
   readonly #client: PoolClient;
 
-  constructor(client: PoolClient, { schema, id }: Pick<Database, "schema" | "id">) {
+  constructor(client: PoolClient, { schema, channel, id }: Database) {
     this.#client = client;
     this.schema = schema;
+    this.channel = channel;
     this.databaseId = id;
   }
 

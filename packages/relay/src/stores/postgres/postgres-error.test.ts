@@ -13,7 +13,7 @@ function ofSocket(code: string): Error {
 const CASES: readonly (readonly [what: string, reason: Error, code: string, isLost: boolean])[] = [
   ["a dropped connection", new Error("Connection terminated unexpectedly"), "unavailable", true],
   ["no answer in time", new Error("Query read timeout"), "unavailable", true],
-  ["a socket whose code looks like one of the server's", ofSocket("EPIPE"), "unavailable", true],
+  ["a socket whose code has the form of the server's", ofSocket("EPIPE"), "unavailable", true],
   ["a server that shuts down", answered("FATAL", "57P01"), "unavailable", true],
   ["a server that has become a standby", answered("ERROR", "25006"), "unavailable", true],
   ["a password that is no longer right", answered("FATAL", "28P01"), "unavailable", true],

@@ -6,7 +6,7 @@ const TRANSIENT_CODES = new Set(["40P01", "40001"]);
 const DISK_FULL = "53100";
 /** The server is a standby, or has become one: another connection may lead to the primary. */
 const READ_ONLY = "25006";
-/** Connection, read-only, refused at the door, resources, limits such as a full queue of notifications, locks, shutdown. */
+/** Connection, standby, password, resources, limits such as a full queue of notifications, locks, shutdown. */
 const OUTAGE_CLASSES = /^(?:08|25006|28|53|54|55|57)/;
 
 function codeOf(reason: unknown): string | undefined {
@@ -58,7 +58,7 @@ function isOutage(reason: unknown): boolean {
   return OUTAGE_CLASSES.test(reason.code) || isTransient(reason) || isLost(reason);
 }
 
-/** Only what the server answers has a severity. Codes of sockets may look like its codes: EPIPE. */
+/** Only what the server answers has a severity. A code alone is not enough: EPIPE is of a socket. */
 function isAnswer(reason: unknown): reason is { readonly severity: string; readonly code: string } {
   return typeof (reason as { readonly severity?: unknown } | undefined)?.severity === "string";
 }
