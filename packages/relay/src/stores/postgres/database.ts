@@ -3,7 +3,7 @@ import { RelayError } from "@a2a-relay/protocol";
 import type { Client, ClientBase, ClientConfig, CustomTypesConfig, Pool, PoolClient } from "pg";
 import type { Topic } from "../../core/ports/change-feed.ts";
 import { migrate } from "./migrations/migrations.ts";
-import { CommitUnknownError, isLost, relayErrorFrom } from "./postgres-error.ts";
+import { CommitUnknownError, isLost, isStalePlan, relayErrorFrom } from "./postgres-error.ts";
 
 export type Row = Readonly<Record<string, unknown>>;
 
@@ -90,7 +90,8 @@ export class Database implements AsyncDisposable {
     limits: { readonly query_timeout?: number } = {},
   ): Promise<readonly Row[]> {
     try {
-      return (await this.pool.query({ ...namedQuery(sql, values), ...limits })).rows as readonly Row[];
+      const { rows } = await withFreshPlans(() => this.pool.query({ ...namedQuery(sql, values), ...limits }));
+      return rows as readonly Row[];
     } catch (error) {
       throw relayErrorFrom(error);
     }
@@ -111,7 +112,11 @@ export class Database implements AsyncDisposable {
   }
 
   /** `CommitUnknownError` when only the server knows whether it committed. After any other error it did not. */
-  async transaction<T>(act: (transaction: Transaction) => Promise<T>): Promise<T> {
+  transaction<T>(act: (transaction: Transaction) => Promise<T>): Promise<T> {
+    return withFreshPlans(() => this.#attempt(act));
+  }
+
+  async #attempt<T>(act: (transaction: Transaction) => Promise<T>): Promise<T> {
     const client = await this.pool.connect();
     const transaction = new Transaction(client, this);
     let isCommitSent = false;
@@ -279,15 +284,28 @@ export class Transaction {
 }
 
 const names = new Map<string, string>();
+let lastName = 0;
 
 /** Statements are constants, so each has one name, under which every connection prepares it once. */
 function namedQuery(sql: string, values: readonly unknown[]) {
   let name = names.get(sql);
   if (name === undefined) {
-    name = `s${names.size}`;
+    lastName += 1;
+    name = `s${lastName}`;
     names.set(sql, name);
   }
   return { name, text: sql, values: values.map(withinInt8) };
+}
+
+/** After a migration that added a column, all statements get new names, so that every connection prepares them again. */
+async function withFreshPlans<T>(act: () => Promise<T>): Promise<T> {
+  try {
+    return await act();
+  } catch (error) {
+    if (!isStalePlan(error)) throw error;
+    names.clear();
+    return act();
+  }
 }
 
 /** A caller may ask for an age that reaches beyond all time. */
