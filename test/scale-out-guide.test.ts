@@ -71,7 +71,7 @@ describe("the guide to several relays on one database", () => {
     const admin = new URL(server.url);
     admin.pathname = NAME;
     await runSql(admin.href, here(textOf("Server settings", "sql", "autovacuum_vacuum_threshold")));
-    await runSql(admin.href, here(textOf("Server settings", "sql", "statement_timeout")));
+    await runSql(admin.href, here(textOf("Connections and pooling", "sql", "statement_timeout")));
     const figures = await runSql(admin.href, textOf("Watch it", "sql", "pg_stat_activity"));
     assert.deepEqual(
       figures.map((rows) => rows.length),

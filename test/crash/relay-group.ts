@@ -11,7 +11,8 @@ interface Running {
 }
 
 /** What background work reports while the database is out of reach. */
-const OUTAGE = "the database does not answer; try again";
+const OUTAGE =
+  /the database does not answer; try again|the connection to the database broke during the commit/;
 const SETTINGS = { A2A_RELAY_SWEEP_INTERVAL_MS: "50" };
 
 /** One of the relays of a group: a process that is killed and started again. */
@@ -67,7 +68,7 @@ export class Member {
 
   recordComplaints(): void {
     const lines = (this.#running?.relay.stderr() ?? "").split("\n");
-    recordComplaints(lines.filter((line) => !line.includes(OUTAGE)).join("\n"), this.#history);
+    recordComplaints(lines.filter((line) => !OUTAGE.test(line)).join("\n"), this.#history);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

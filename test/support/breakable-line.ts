@@ -2,13 +2,25 @@ import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
 import { Duplex } from "node:stream";
 
+interface PlannedBreak {
+  readonly text: string;
+  readonly when: "before" | "answered" | "silent";
+}
+
+interface Passage {
+  isAnswerLost: boolean;
+  isSilent: boolean;
+}
+
 /** A line to a relay that stays at one address, also when the relay moves, and can be cut by a test. */
 export class BreakableLine implements AsyncDisposable {
   readonly url: string;
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
+  readonly #passages = new Set<Passage>();
   /** Settled while bytes may pass. */
   #open: Promise<void> = Promise.resolve();
+  #planned: PlannedBreak | undefined;
 
   private constructor(server: Server) {
     this.#server = server;
@@ -37,6 +49,24 @@ export class BreakableLine implements AsyncDisposable {
     for (const socket of this.#sockets) socket.resetAndDestroy();
   }
 
+  /** Connections stay open but carry nothing any more, as when a machine vanishes. New ones work. */
+  silence(): void {
+    for (const passage of this.#passages) passage.isSilent = true;
+  }
+
+  /**
+   * Breaks the next connection that sends this text: before it reaches the other side, or when that has answered, or
+   * it falls silent.
+   */
+  breakAt(text: string, when: PlannedBreak["when"]): void {
+    this.#planned = { text, when };
+  }
+
+  /** Whether the break is still to come. */
+  get isBreakPlanned(): boolean {
+    return this.#planned !== undefined;
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     this.cut();
     this.#server.close();
@@ -47,7 +77,12 @@ export class BreakableLine implements AsyncDisposable {
     const far = connect({ host: hostname, port: Number(port) });
     this.#keep(near);
     this.#keep(far);
-    near.pipe(this.#gate()).pipe(far).pipe(this.#gate()).pipe(near);
+    const passage: Passage = { isAnswerLost: false, isSilent: false };
+    this.#passages.add(passage);
+    near.on("close", () => this.#passages.delete(passage));
+    const toFar = this.#gate((chunk) => this.#maySend(chunk, passage, near));
+    const toNear = this.#gate(() => !passage.isSilent && (!passage.isAnswerLost || this.#reset(near)));
+    near.pipe(toFar).pipe(far).pipe(toNear).pipe(near);
     near.on("close", () => far.destroy());
     far.on("close", () => near.destroy());
   }
@@ -58,12 +93,28 @@ export class BreakableLine implements AsyncDisposable {
     socket.on("close", () => this.#sockets.delete(socket));
   }
 
-  #gate(): Duplex {
+  #maySend(chunk: Buffer, passage: Passage, near: Socket): boolean {
+    if (this.#planned !== undefined && chunk.includes(this.#planned.text)) {
+      const { when } = this.#planned;
+      this.#planned = undefined;
+      if (when === "before") return this.#reset(near);
+      passage.isAnswerLost = when === "answered";
+      passage.isSilent = when === "silent";
+    }
+    return !passage.isSilent;
+  }
+
+  #reset(socket: Socket): false {
+    socket.resetAndDestroy();
+    return false;
+  }
+
+  #gate(passes: (chunk: Buffer) => boolean): Duplex {
     const opened = (): Promise<void> => this.#open;
     return Duplex.from(async function* pass(source: AsyncIterable<Buffer>) {
       for await (const chunk of source) {
         await opened();
-        yield chunk;
+        if (passes(chunk)) yield chunk;
       }
     });
   }

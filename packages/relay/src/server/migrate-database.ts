@@ -8,14 +8,18 @@ import {
 } from "../stores/postgres/migrations/migrations.ts";
 
 const SCHEMA = "a2a_relay";
+/** How much longer than the server works on a statement the relay waits for its answer. */
+const ANSWER_EXTRA_MS = 5_000;
 
 export function connectionOptions(url: string, config: ConnectionConfig): ConnectionOptions {
+  const { databaseStatementTimeoutMs: statementTimeoutMs } = config;
   return {
     url,
     schema: SCHEMA,
     caFile: config.databaseCa,
-    statementTimeoutMs: config.databaseStatementTimeoutMs,
+    statementTimeoutMs,
     lockTimeoutMs: config.databaseLockTimeoutMs,
+    answerTimeoutMs: statementTimeoutMs === 0 ? undefined : statementTimeoutMs + ANSWER_EXTRA_MS,
   };
 }
 

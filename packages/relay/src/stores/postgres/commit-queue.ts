@@ -2,13 +2,22 @@ import { RelayError } from "@a2a-relay/protocol";
 import type { Topic } from "../../core/ports/change-feed.ts";
 import type { Changes, Clash } from "../../core/ports/relay-store.ts";
 import type { Database, Transaction } from "./database.ts";
-import { isTransient, relayErrorFrom } from "./postgres-error.ts";
+import {
+  CommitUnknownError,
+  isLost,
+  isPartitionMissing,
+  isStalePlan,
+  isTransient,
+  relayErrorFrom,
+} from "./postgres-error.ts";
 
 /** Jobs that share one transaction. */
 const BATCH_JOBS_MAX = 256;
 const QUEUED_JOBS_MAX = 50_000;
 /** A batch is repeated after a deadlock or a serialization failure. */
 const REPEATS_MAX = 5;
+/** And after its connection was lost before the commit. */
+const RECONNECTS_MAX = 1;
 
 /** Ends a job because another caller changed the record first; the queue undoes what the job has written. */
 export class ClashError extends Error {
@@ -40,6 +49,8 @@ type Outcome = { readonly value: unknown } | { readonly error: unknown };
 export interface CommitQueueHooks {
   /** Writes the changes of all callers, each list in one statement. */
   readonly apply: (transaction: Transaction, all: readonly Changes[]) => Promise<void>;
+  /** After a long sleep of the machine the partition of the day may be missing. */
+  readonly addPartitions: () => Promise<void>;
   readonly onCommit: (topics: readonly Topic[]) => void;
 }
 
@@ -103,6 +114,7 @@ export class CommitQueue {
         this.#hooks.onCommit(topics);
         answer(batch, outcomes);
       } catch (error) {
+        if (error instanceof CommitUnknownError) this.#hooks.onCommit(error.topics);
         const reason = relayErrorFrom(error);
         for (const job of batch) job.reject(reason);
       }
@@ -124,11 +136,13 @@ export class CommitQueue {
     try {
       return await this.#together(batch);
     } catch (error) {
-      if (isTransient(error) && repeats < REPEATS_MAX) return this.#runBatch(batch, repeats + 1);
-      const [only] = batch;
-      if (only === undefined || (isTransient(error) && batch.length === 1)) throw error;
-      if (batch.length === 1) return { outcomes: [{ error }], topics: [] };
-      return this.#apart(batch, 0);
+      if (mayRepeat(error, repeats)) return this.#runBatch(batch, repeats + 1);
+      if (isPartitionMissing(error) && repeats === 0) {
+        await this.#hooks.addPartitions();
+        return this.#runBatch(batch, 1);
+      }
+      if (!isOfJob(error)) throw error;
+      return batch.length === 1 ? { outcomes: [{ error }], topics: [] } : this.#apart(batch, 0);
     }
   }
 
@@ -153,7 +167,7 @@ export class CommitQueue {
         return { outcomes, topics: await notified(transaction) };
       }, batch[0]?.tenant);
     } catch (error) {
-      if (!isTransient(error) || repeats >= REPEATS_MAX) throw error;
+      if (!mayRepeat(error, repeats)) throw error;
       return this.#apart(batch, repeats + 1);
     }
   }
@@ -167,12 +181,25 @@ export class CommitQueue {
       await transaction.script("release savepoint job");
       return { value };
     } catch (error) {
-      if (isTransient(error)) throw error;
+      if (!isOfJob(error)) throw error;
       await transaction.script("rollback to savepoint job; release savepoint job");
       for (const topic of transaction.topics) if (!topicsBefore.has(topic)) transaction.topics.delete(topic);
       return { error };
     }
   }
+}
+
+/** Nothing of the transaction was written, and it may succeed the next time. */
+function mayRepeat(error: unknown, repeats: number): boolean {
+  if (isTransient(error)) return repeats < REPEATS_MAX;
+  return isLost(error) && repeats < RECONNECTS_MAX;
+}
+
+/** Says something about one caller, not about the transaction of all. */
+function isOfJob(error: unknown): boolean {
+  return (
+    ![isTransient, isLost, isStalePlan].some((is) => is(error)) && !(error instanceof CommitUnknownError)
+  );
 }
 
 interface BatchResult {
@@ -185,7 +212,7 @@ async function notified(transaction: Transaction): Promise<readonly Topic[]> {
   const topics = [...transaction.topics];
   if (topics.length > 0) {
     await transaction.rows("select pg_notify($1, topic) from unnest($2::text[]) topic", [
-      `a2a_relay_${transaction.schema}`,
+      transaction.channel,
       topics.map((topic) => `${transaction.databaseId} ${topic}`),
     ]);
   }

@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto";
 import { RelayError } from "@a2a-relay/protocol";
-import type { Client, CustomTypesConfig, Pool, PoolClient } from "pg";
+import type { Client, ClientBase, ClientConfig, CustomTypesConfig, Pool, PoolClient } from "pg";
 import type { Topic } from "../../core/ports/change-feed.ts";
 import { migrate } from "./migrations/migrations.ts";
-import { relayErrorFrom } from "./postgres-error.ts";
+import { CommitUnknownError, isLost, isStalePlan, relayErrorFrom } from "./postgres-error.ts";
 import { beginAs, prepareTenantRole } from "./row-security.ts";
 
 export type Row = Readonly<Record<string, unknown>>;
@@ -17,6 +17,10 @@ export interface ConnectionOptions {
   readonly caFile?: string | undefined;
   readonly statementTimeoutMs?: number;
   readonly lockTimeoutMs?: number;
+  /** Without an answer for so long the connection is taken for dead. Without it the operating system decides. */
+  readonly answerTimeoutMs?: number | undefined;
+  /** How often the relay proves that wake-ups reach it. Only tests change it. */
+  readonly checkMs?: number;
 }
 
 export interface PostgresOptions extends ConnectionOptions {
@@ -29,7 +33,12 @@ export interface PostgresOptions extends ConnectionOptions {
 }
 
 const INT8 = 20;
+/** Until a connection is made, or one of the pool is free. */
 const CONNECT_MS_MAX = 10_000;
+/** A connection without traffic is probed by the operating system. */
+const KEEPALIVE_MS = 10_000;
+/** A relay that is cut off inside a transaction holds its locks no longer than this. */
+const IDLE_IN_TRANSACTION_MS_MAX = 10_000;
 
 /**
  * Index scans only: without statistics the planner would read whole tables for the few rows of a batch. Statements
@@ -48,12 +57,11 @@ export interface Reader {
 
 /** The connections of one relay. */
 export class Database implements Reader, AsyncDisposable {
-  /** Tells the wake-ups of this relay from those of others. */
-  readonly id = randomUUID();
   readonly pool: Pool;
   readonly schema: string;
   readonly schemaVersion: number;
   readonly isRowSecured: boolean;
+  #id = randomUUID();
 
   private constructor(pool: Pool, options: PostgresOptions, schemaVersion: number) {
     this.pool = pool;
@@ -72,9 +80,12 @@ export class Database implements Reader, AsyncDisposable {
     });
     const pg = await loadPg();
     const pool = new pg.Pool({
-      connectionString: connectionString(options),
+      ...clientConfig(options),
       max,
       types: numberTypes(pg.types),
+      verify: (client, done) => void refuseStandby(client).then(() => done(), done),
+      // A connection that is open at this end only must not keep a stopped relay alive.
+      allowExitOnIdle: true,
     });
     // A connection that breaks while it is idle is replaced by the pool.
     pool.on("error", () => undefined);
@@ -83,9 +94,19 @@ export class Database implements Reader, AsyncDisposable {
     return new Database(pool, options, knownVersion);
   }
 
-  async rows(sql: string, values: readonly unknown[] = []): Promise<readonly Row[]> {
+  /** Tells the wake-ups of this relay, whose readers it has woken itself, from those of others. */
+  get id(): string {
+    return this.#id;
+  }
+
+  async rows(
+    sql: string,
+    values: readonly unknown[] = [],
+    limits: { readonly query_timeout?: number } = {},
+  ): Promise<readonly Row[]> {
     try {
-      return (await this.pool.query(namedQuery(sql, values))).rows as readonly Row[];
+      const { rows } = await withFreshPlans(() => this.pool.query({ ...namedQuery(sql, values), ...limits }));
+      return rows as readonly Row[];
     } catch (error) {
       throw relayErrorFrom(error);
     }
@@ -108,23 +129,49 @@ export class Database implements Reader, AsyncDisposable {
     return { rows, row: async (sql, values) => (await rows(sql, values))[0] };
   }
 
-  /** Undefined: of several tenants. */
-  async transaction<T>(act: (transaction: Transaction) => Promise<T>, tenant?: string): Promise<T> {
+  /** On which the relays of this schema tell each other what they commit. */
+  get channel(): string {
+    return `a2a_relay_${this.schema}`;
+  }
+
+  async notify(payload: string, timeoutMs: number): Promise<void> {
+    const sql = "select pg_notify($1, $2)";
+    await this.rows(sql, [this.channel, payload], { query_timeout: timeoutMs });
+  }
+
+  /**
+   * Of one tenant, or of several (undefined). `CommitUnknownError` when only the server knows whether it committed.
+   * After any other error it did not.
+   */
+  transaction<T>(act: (transaction: Transaction) => Promise<T>, tenant?: string): Promise<T> {
+    return withFreshPlans(() => this.#attempt(act, tenant));
+  }
+
+  async #attempt<T>(act: (transaction: Transaction) => Promise<T>, tenant: string | undefined): Promise<T> {
     const client = await this.pool.connect();
     const transaction = new Transaction(client, this);
+    let isCommitSent = false;
     let broken: Error | undefined;
     try {
       await client.query(tenant !== undefined && this.isRowSecured ? beginAs(tenant) : "begin");
       const value = await act(transaction);
+      isCommitSent = true;
       // The commit of a failed transaction succeeds as a rollback.
       const { command } = await client.query("commit");
       if (command !== "COMMIT") throw new RelayError("unavailable", "the database rolled the write back");
       return value;
     } catch (error) {
-      await client.query("rollback").catch((reason: unknown) => {
-        broken = reason as Error;
-      });
-      throw error;
+      if (!isLost(error)) {
+        await client.query("rollback").catch((reason: unknown) => {
+          broken = reason as Error;
+        });
+        throw error;
+      }
+      broken = error as Error;
+      if (!isCommitSent) throw error;
+      // Should it still commit, its wake-ups come as if from another relay.
+      this.#id = randomUUID();
+      throw new CommitUnknownError(transaction.topics, error);
     } finally {
       client.release(broken);
     }
@@ -152,14 +199,30 @@ function numberTypes({ getTypeParser }: CustomTypesConfig): CustomTypesConfig {
   return { getTypeParser: parserOf as CustomTypesConfig["getTypeParser"] };
 }
 
+function clientConfig(options: ConnectionOptions, applicationName?: string): ClientConfig {
+  const { answerTimeoutMs } = options;
+  return {
+    connectionString: connectionString(options, applicationName),
+    connectionTimeoutMillis: Math.min(CONNECT_MS_MAX, answerTimeoutMs ?? CONNECT_MS_MAX),
+    query_timeout: answerTimeoutMs,
+    keepAlive: true,
+    keepAliveInitialDelayMillis: KEEPALIVE_MS,
+  };
+}
+
+/** What a standby shows is old, and it cannot write. */
+async function refuseStandby(client: ClientBase): Promise<void> {
+  const { rows } = await client.query<{ readonly read_only: string }>(
+    "select current_setting('transaction_read_only') as read_only",
+  );
+  if (rows[0]?.read_only === "on") throw new Error("the server is read-only, as a standby is");
+}
+
 /** A connection of its own, beside those of the pool. The caller ends it. */
 export async function connect(options: ConnectionOptions, applicationName?: string): Promise<Client> {
   const pg = await loadPg();
   try {
-    const client = new pg.Client({
-      connectionString: connectionString(options, applicationName),
-      connectionTimeoutMillis: CONNECT_MS_MAX,
-    });
+    const client = new pg.Client(clientConfig(options, applicationName));
     await client.connect();
     return client;
   } catch (error) {
@@ -167,12 +230,12 @@ export async function connect(options: ConnectionOptions, applicationName?: stri
   }
 }
 
-/** Runs the act on a connection that ends with it. Failures are one sentence. */
+/** Runs the act, which may take hours, on a connection that ends with it. Failures are one sentence. */
 export async function withConnection<T>(
   options: ConnectionOptions,
   act: (client: Client) => Promise<T>,
 ): Promise<T> {
-  const client = await connect(options);
+  const client = await connect({ ...options, answerTimeoutMs: undefined });
   // What breaks the connection fails the statement under way too.
   client.on("error", () => undefined);
   try {
@@ -191,6 +254,7 @@ function connectionString(options: ConnectionOptions, applicationName?: string):
   const url = new URL(options.url.replaceAll(/%(?![\da-f]{2})/gi, "%25"));
   const { searchParams } = url;
   const parameters = [searchParams.get("options") ?? "", `-c search_path=${schema}`, PLANNER];
+  parameters.push(`-c idle_in_transaction_session_timeout=${IDLE_IN_TRANSACTION_MS_MAX}`);
   if (statementTimeoutMs !== undefined) parameters.push(`-c statement_timeout=${statementTimeoutMs}`);
   if (lockTimeoutMs !== undefined) parameters.push(`-c lock_timeout=${lockTimeoutMs}`);
   searchParams.set("options", parameters.join(" ").trim());
@@ -215,13 +279,15 @@ function unusable(url: string, cause: unknown): RelayError {
 /** One transaction. What it wakes is notified when it commits. */
 export class Transaction {
   readonly schema: string;
+  readonly channel: string;
   readonly databaseId: string;
   readonly topics = new Set<Topic>();
   readonly #client: PoolClient;
 
-  constructor(client: PoolClient, { schema, id }: Pick<Database, "schema" | "id">) {
+  constructor(client: PoolClient, { schema, channel, id }: Database) {
     this.#client = client;
     this.schema = schema;
+    this.channel = channel;
     this.databaseId = id;
   }
 
@@ -249,15 +315,28 @@ export class Transaction {
 }
 
 const names = new Map<string, string>();
+let lastName = 0;
 
 /** Statements are constants, so each has one name, under which every connection prepares it once. */
 function namedQuery(sql: string, values: readonly unknown[]) {
   let name = names.get(sql);
   if (name === undefined) {
-    name = `s${names.size}`;
+    lastName += 1;
+    name = `s${lastName}`;
     names.set(sql, name);
   }
   return { name, text: sql, values: values.map(withinInt8) };
+}
+
+/** After a migration that added a column, all statements get new names, so that every connection prepares them again. */
+async function withFreshPlans<T>(act: () => Promise<T>): Promise<T> {
+  try {
+    return await act();
+  } catch (error) {
+    if (!isStalePlan(error)) throw error;
+    names.clear();
+    return act();
+  }
 }
 
 /** A caller may ask for an age that reaches beyond all time. */

@@ -50,6 +50,17 @@ describe("the partitions of a PostgreSQL store", () => {
     assert.ok((await partitions(options)).includes("message_502"));
   });
 
+  it("are made by the first commit of a day for which there is none, as after a long sleep", async () => {
+    const options = { url: server.url, poolMax: 2, schema: server.newSchema() };
+    await using store = await openOnDay(options, 500);
+    await moveTo(options, 507);
+    await Promise.all([send(store, { id: "醒" }), send(store, { id: "了" })]);
+    assert.deepEqual(
+      (await store.messages.get(TENANT, ["醒", "了"])).map((message) => message?.id),
+      ["醒", "了"],
+    );
+  });
+
   it("of a past day are dropped when its messages and events were retired, and not before", async () => {
     const options = { url: server.url, poolMax: 2, schema: server.newSchema() };
     await using store = await openOnDay(options, 500);

@@ -19,6 +19,8 @@ import { Tasks } from "./tasks.ts";
 
 const PROBE = `
   insert into probe (only_row, at_ms) values (1, $1) on conflict (only_row) do update set at_ms = excluded.at_ms`;
+/** A relay whose database takes longer to answer is not ready. */
+const PROBE_MS_MAX = 5_000;
 
 /** What every part of the store works on. */
 export interface Engine {
@@ -63,10 +65,13 @@ async function refuse(): Promise<never> {
 /** The store that several relays share: one PostgreSQL database. Every noun has a part in a file of its name. */
 export async function openPostgresStore(options: PostgresOptions): Promise<PostgresStore> {
   const database = await Database.open(options);
-  await new Partitions(database).add();
-  const feed = await ListeningChangeFeed.open(options, database);
+  const feed = await listenAndPrepare(options, database).catch(async (reason: unknown) => {
+    await database[Symbol.asyncDispose]();
+    throw reason;
+  });
   const commits: CommitQueue = new CommitQueue(database, {
     apply: (transaction, all) => apply(parts, transaction, all),
+    addPartitions: () => new Partitions(database).add(),
     onCommit: (topics) => {
       feed.notify(topics);
       parts.journal.sealSoon();
@@ -75,6 +80,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Postg
   const parts = partsOn({ database, commits });
   // What a relay that was killed has left.
   parts.journal.sealSoon();
+  const probeLimits = { query_timeout: Math.min(PROBE_MS_MAX, options.answerTimeoutMs ?? PROBE_MS_MAX) };
   let closed: Promise<void> | undefined;
   const close = async (): Promise<void> => {
     await commits.close();
@@ -91,13 +97,18 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Postg
       otherRelays: await feed.otherRelays(),
     },
     commit: (changes) => commit(commits, changes),
-    probe: async (nowMs) => void (await database.rows(PROBE, [nowMs])),
+    probe: async (nowMs) => void (await database.rows(PROBE, [nowMs], probeLimits)),
     [Symbol.asyncDispose]: () => {
       for (const name of [...Object.keys(parts), "commit", "probe"]) Object.assign(store, { [name]: CLOSED });
       return (closed ??= close());
     },
   };
   return store;
+}
+
+async function listenAndPrepare(options: PostgresOptions, database: Database): Promise<ListeningChangeFeed> {
+  await new Partitions(database).add();
+  return ListeningChangeFeed.open(options, database);
 }
 
 function partsOn(engine: Engine): StoreParts {
