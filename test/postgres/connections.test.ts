@@ -22,7 +22,7 @@ import { BreakableLine } from "../support/breakable-line.ts";
 
 /** The commands as they are on the wire. */
 const COMMIT = "commit\0";
-const BEFORE_COMMIT = { "the first statement": "begin\0", "the last statement": "pg_notify" };
+const BEFORE_COMMIT = { "the first statement": "begin\0", "the last statement": "insert into event (" };
 
 let server: TestServer;
 before(async () => {

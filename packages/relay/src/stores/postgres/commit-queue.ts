@@ -154,7 +154,7 @@ export class CommitQueue {
       );
       const outcomes: Outcome[] = [];
       for (const job of batch) outcomes.push({ value: await job.act(transaction) });
-      return { outcomes, topics: await notified(transaction) };
+      return { outcomes, topics: [...transaction.topics] };
     }, batch[0]?.tenant);
   }
 
@@ -164,7 +164,7 @@ export class CommitQueue {
       return await this.#database.transaction(async (transaction) => {
         const outcomes: Outcome[] = [];
         for (const job of batch) outcomes.push(await this.#runJob(transaction, job));
-        return { outcomes, topics: await notified(transaction) };
+        return { outcomes, topics: [...transaction.topics] };
       }, batch[0]?.tenant);
     } catch (error) {
       if (!mayRepeat(error, repeats)) throw error;
@@ -205,18 +205,6 @@ function isOfJob(error: unknown): boolean {
 interface BatchResult {
   readonly outcomes: readonly Outcome[];
   readonly topics: readonly Topic[];
-}
-
-/** Other relays are told with the commit. */
-async function notified(transaction: Transaction): Promise<readonly Topic[]> {
-  const topics = [...transaction.topics];
-  if (topics.length > 0) {
-    await transaction.rows("select pg_notify($1, topic) from unnest($2::text[]) topic", [
-      transaction.channel,
-      topics.map((topic) => `${transaction.databaseId} ${topic}`),
-    ]);
-  }
-  return topics;
 }
 
 function answer(batch: readonly Job[], outcomes: readonly Outcome[]): void {

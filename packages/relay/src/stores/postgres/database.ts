@@ -3,7 +3,7 @@ import { RelayError } from "@a2a-relay/protocol";
 import type { Client, ClientBase, ClientConfig, CustomTypesConfig, Pool, PoolClient } from "pg";
 import type { Topic } from "../../core/ports/change-feed.ts";
 import { migrate } from "./migrations/migrations.ts";
-import { CommitUnknownError, isLost, isStalePlan, relayErrorFrom } from "./postgres-error.ts";
+import { CommitUnknownError, isLost, isFollowUp, isStalePlan, relayErrorFrom } from "./postgres-error.ts";
 import { beginAs, prepareTenantRole } from "./row-security.ts";
 
 export type Row = Readonly<Record<string, unknown>>;
@@ -153,11 +153,12 @@ export class Database implements Reader, AsyncDisposable {
     let isCommitSent = false;
     let broken: Error | undefined;
     try {
-      await client.query(tenant !== undefined && this.isRowSecured ? beginAs(tenant) : "begin");
-      const value = await act(transaction);
+      const begin = tenant !== undefined && this.isRowSecured ? beginAs(tenant) : "begin";
+      // The first statements do not wait for its answer.
+      const [, value] = await allOf([client.query(begin), act(transaction)]);
       isCommitSent = true;
       // The commit of a failed transaction succeeds as a rollback.
-      const { command } = await client.query("commit");
+      const [, { command }] = await allOf([transaction.notify(), client.query("commit")]);
       if (command !== "COMMIT") throw new RelayError("unavailable", "the database rolled the write back");
       return value;
     } catch (error) {
@@ -205,6 +206,8 @@ function clientConfig(options: ConnectionOptions, applicationName?: string): Cli
     connectionString: connectionString(options, applicationName),
     connectionTimeoutMillis: Math.min(CONNECT_MS_MAX, answerTimeoutMs ?? CONNECT_MS_MAX),
     query_timeout: answerTimeoutMs,
+    // Statements are sent without waiting for the answers of those before.
+    pipeline: true,
     keepAlive: true,
     keepAliveInitialDelayMillis: KEEPALIVE_MS,
   };
@@ -279,16 +282,16 @@ function unusable(url: string, cause: unknown): RelayError {
 /** One transaction. What it wakes is notified when it commits. */
 export class Transaction {
   readonly schema: string;
-  readonly channel: string;
-  readonly databaseId: string;
   readonly topics = new Set<Topic>();
   readonly #client: PoolClient;
+  readonly #channel: string;
+  readonly #databaseId: string;
 
   constructor(client: PoolClient, { schema, channel, id }: Database) {
     this.#client = client;
     this.schema = schema;
-    this.channel = channel;
-    this.databaseId = id;
+    this.#channel = channel;
+    this.#databaseId = id;
   }
 
   async rows(sql: string, values: readonly unknown[] = []): Promise<readonly Row[]> {
@@ -312,6 +315,30 @@ export class Transaction {
   wake(topic: Topic): void {
     this.topics.add(topic);
   }
+
+  /** Tells other relays with the commit. */
+  async notify(): Promise<void> {
+    if (this.topics.size === 0) return;
+    const payloads = [...this.topics].map((topic) => `${this.#databaseId} ${topic}`);
+    await this.rows(NOTIFY, [this.#channel, payloads]);
+  }
+}
+
+const NOTIFY = "select pg_notify($1, payload) from unnest($2::text[]) payload";
+
+type Results<Tasks extends readonly unknown[]> = { -readonly [Index in keyof Tasks]: Awaited<Tasks[Index]> };
+
+/**
+ * Waits until all have ended, so that no statement follows a rollback. Of several failures the cause is thrown: what the
+ * others say is that the transaction has failed already.
+ */
+export async function allOf<Tasks extends readonly unknown[]>(
+  tasks: readonly [...Tasks],
+): Promise<Results<Tasks>> {
+  const settled = await Promise.allSettled(tasks);
+  const failures = settled.flatMap((one) => (one.status === "rejected" ? [one.reason as unknown] : []));
+  if (failures.length > 0) throw failures.find((reason) => !isFollowUp(reason)) ?? failures[0];
+  return settled.map((one) => (one.status === "fulfilled" ? one.value : undefined)) as Results<Tasks>;
 }
 
 const names = new Map<string, string>();

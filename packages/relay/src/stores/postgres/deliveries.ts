@@ -15,7 +15,6 @@ import type { StoredJson } from "../../core/ports/stored-json.ts";
 import { leasedEvent } from "../../core/rules/task-changes.ts";
 import type { CommitQueue } from "./commit-queue.ts";
 import type { Database, Row, Transaction } from "./database.ts";
-import { putDeliveries } from "./delivery-changes.ts";
 import type { Journal } from "./journal.ts";
 import type { Engine } from "./postgres-relay-store.ts";
 
@@ -267,10 +266,6 @@ export class Deliveries implements DeliveryStore {
     const values = [tenant, agentId, messageIds, leaseIds, leaseExpiresAtMs];
     const rows = await this.#commits.submit(tenant, (transaction) => transaction.rows(SQL.renew, values));
     return new Map(rows.map((row) => [row["message_id"] as string, deliveryFromRow(row)]));
-  }
-
-  putAll(transaction: Transaction, all: readonly Changes[]): Promise<void> {
-    return putDeliveries(transaction, all);
   }
 
   /** Of one message at a time, because they are long. */

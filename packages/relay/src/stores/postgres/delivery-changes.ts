@@ -77,7 +77,7 @@ interface Before {
   readonly position: number;
 }
 
-interface DeliveryChange {
+export interface DeliveryChange {
   readonly delivery: DeliveryRecord;
   /** Undefined if it is new. */
   readonly before: Before | undefined;
@@ -86,10 +86,20 @@ interface DeliveryChange {
 }
 
 /** Locks deliveries first, then mailboxes, each in the order of their keys. */
-export async function putDeliveries(transaction: Transaction, all: readonly Changes[]): Promise<void> {
+export async function lockMailboxes(
+  transaction: Transaction,
+  all: readonly Changes[],
+): Promise<readonly DeliveryChange[]> {
   const changes = await changesOf(transaction, all);
-  if (changes.length === 0) return;
   await countOpen(transaction, changes);
+  return changes;
+}
+
+/** Their mailboxes are locked. */
+export async function putDeliveries(
+  transaction: Transaction,
+  changes: readonly DeliveryChange[],
+): Promise<void> {
   const fresh = changes.filter(({ before }) => before === undefined);
   if (fresh.length > 0) {
     const rows = fresh.map(({ delivery, caller }) => rowOf(delivery, caller));

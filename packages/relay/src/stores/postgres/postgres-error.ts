@@ -4,6 +4,7 @@ import type { Topic } from "../../core/ports/change-feed.ts";
 /** Deadlock, serialization failure: the transaction was rolled back and may be repeated. */
 const TRANSIENT_CODES = new Set(["40P01", "40001"]);
 const STALE_PLAN = "0A000";
+const FAILED_TRANSACTION = "25P02";
 const CHECK_VIOLATION = "23514";
 const DISK_FULL = "53100";
 /** The server is a standby, or has become one: another connection may lead to the primary. */
@@ -28,6 +29,11 @@ export function isStalePlan(reason: unknown): boolean {
 /** A row has no partition: a check violation without the name of a constraint. */
 export function isPartitionMissing(reason: unknown): boolean {
   return codeOf(reason) === CHECK_VIOLATION && (reason as { constraint?: string }).constraint === undefined;
+}
+
+/** An earlier statement of the transaction has failed. */
+export function isFollowUp(reason: unknown): boolean {
+  return codeOf(reason) === FAILED_TRANSACTION;
 }
 
 /** The connection broke, the server ended it, or it did not answer in time. */

@@ -5,8 +5,9 @@ import { Agents } from "./agents.ts";
 import { ListeningChangeFeed } from "./change-feed.ts";
 import { Claims } from "./claims.ts";
 import { CommitQueue } from "./commit-queue.ts";
-import { Database, databaseName, type PostgresOptions, type Transaction } from "./database.ts";
+import { allOf, Database, databaseName, type PostgresOptions, type Transaction } from "./database.ts";
 import { Deliveries } from "./deliveries.ts";
+import { lockMailboxes, putDeliveries } from "./delivery-changes.ts";
 import { Journal } from "./journal.ts";
 import { Messages } from "./messages.ts";
 import { Partitions } from "./partitions.ts";
@@ -143,35 +144,46 @@ async function commit(commits: CommitQueue, changes: Changes): Promise<CommitOut
   return outcome.committed ? { committed: true } : outcome;
 }
 
-/** Writes the changes of several callers, each list in one statement. Mailboxes are locked as late as possible. */
+/**
+ * Writes the changes of several callers, each list in one statement. Lists that do not need each other are written
+ * without waiting for each other's answer. Mailboxes are locked as late as possible.
+ */
 async function apply(parts: StoreParts, transaction: Transaction, all: readonly Changes[]): Promise<void> {
   const listOf = <Name extends keyof Changes>(name: Name): NonNullable<Changes[Name]> =>
     all.flatMap((changes) => (changes[name] ?? []) as readonly unknown[]) as unknown as NonNullable<
       Changes[Name]
     >;
-  await parts.claims.assertHeld(transaction, listOf("claims"));
-  await parts.keys.useNonces(transaction, all);
-  await parts.keys.putAll(transaction, listOf("keys"));
-  await parts.tenants.putAll(transaction, listOf("tenants"));
-  await parts.capabilities.putAll(transaction, listOf("capabilities"));
-  await parts.agents.putCustodialKeys(transaction, listOf("custodialKeys"));
-  await parts.agents.putAll(transaction, listOf("agents"));
-  await parts.agents.assertPresent(transaction, all);
-  await parts.messages.insertSendKeys(transaction, listOf("sendKeys"));
-  await parts.messages.insertAll(transaction, listOf("messages"));
+  await allOf([
+    parts.claims.assertHeld(transaction, listOf("claims")),
+    parts.keys.useNonces(transaction, all),
+    parts.keys.putAll(transaction, listOf("keys")),
+    parts.tenants.putAll(transaction, listOf("tenants")),
+    parts.capabilities.putAll(transaction, listOf("capabilities")),
+    parts.agents.putCustodialKeys(transaction, listOf("custodialKeys")),
+    parts.agents
+      .putAll(transaction, listOf("agents"))
+      .then(() => parts.agents.assertPresent(transaction, all)),
+    parts.messages.insertSendKeys(transaction, listOf("sendKeys")),
+    parts.messages.insertAll(transaction, listOf("messages")),
+    parts.journal.putAnchors(transaction, listOf("anchors")),
+  ]);
   await parts.tasks.putAll(transaction, listOf("tasks"));
-  await parts.tasks.putArtifacts(transaction, listOf("artifacts"));
-  await parts.tasks.addUpdates(transaction, listOf("taskUpdates"));
-  await parts.taskPushes.makeDue(transaction, all);
-  await parts.tasks.putCachedResults(transaction, listOf("cachedResults"));
-  await parts.endpoints.putAll(transaction, listOf("pushEndpoints"), "wake");
-  await parts.endpoints.putAll(transaction, listOf("pushProgress"), "quiet");
-  await parts.pushes.putAll(transaction, listOf("pushes"));
-  await parts.pushes.addAttempts(transaction, listOf("pushAttempts"));
-  await parts.remoteTasks.putAll(transaction, listOf("remoteTasks"));
-  await parts.taskPushes.removeAll(transaction, listOf("forgottenTaskPushes"));
-  await parts.taskPushes.putAll(transaction, listOf("taskPushes"));
-  await parts.journal.putAnchors(transaction, listOf("anchors"));
-  await parts.deliveries.putAll(transaction, all);
-  await parts.journal.append(transaction, all);
+  await allOf([
+    parts.tasks.putArtifacts(transaction, listOf("artifacts")),
+    parts.tasks.addUpdates(transaction, listOf("taskUpdates")),
+    parts.tasks.putCachedResults(transaction, listOf("cachedResults")),
+    parts.remoteTasks.putAll(transaction, listOf("remoteTasks")),
+    parts.endpoints
+      .putAll(transaction, listOf("pushEndpoints"), "wake")
+      .then(() => parts.endpoints.putAll(transaction, listOf("pushProgress"), "quiet")),
+    parts.pushes
+      .putAll(transaction, listOf("pushes"))
+      .then(() => parts.pushes.addAttempts(transaction, listOf("pushAttempts"))),
+    parts.taskPushes
+      .makeDue(transaction, all)
+      .then(() => parts.taskPushes.removeAll(transaction, listOf("forgottenTaskPushes")))
+      .then(() => parts.taskPushes.putAll(transaction, listOf("taskPushes"))),
+  ]);
+  const deliveries = await lockMailboxes(transaction, all);
+  await allOf([putDeliveries(transaction, deliveries), parts.journal.append(transaction, all)]);
 }

@@ -57,7 +57,8 @@ describe("a relay that runs while the schema of its PostgreSQL database gets new
     await Promise.all([1, 2, 3, 4].map(() => store.agents.get(TENANT, ZHIWEI)));
     await withConnection(options, async (client) => {
       const { rows } = await client.query<{ readonly name: string }>(
-        "select tablename as name from pg_tables where schemaname = current_schema()",
+        `select relname as name from pg_class where relnamespace = current_schema()::regnamespace
+           and relkind in ('r', 'p') and not relispartition`,
       );
       for (const { name } of rows) await client.query(`alter table ${name} add column 新的 text`);
     });
