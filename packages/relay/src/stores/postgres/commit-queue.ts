@@ -2,7 +2,7 @@ import { RelayError } from "@a2a-relay/protocol";
 import type { Topic } from "../../core/ports/change-feed.ts";
 import type { Changes, Clash } from "../../core/ports/relay-store.ts";
 import type { Database, Transaction } from "./database.ts";
-import { CommitUnknownError, isLost, isTransient, relayErrorFrom } from "./postgres-error.ts";
+import { CommitUnknownError, isLost, isStalePlan, isTransient, relayErrorFrom } from "./postgres-error.ts";
 
 /** Jobs that share one transaction. */
 const BATCH_JOBS_MAX = 256;
@@ -167,7 +167,9 @@ function mayRepeat(error: unknown, repeats: number): boolean {
 
 /** Says something about one caller, not about the transaction of all. */
 function isOfJob(error: unknown): boolean {
-  return !isTransient(error) && !isLost(error) && !(error instanceof CommitUnknownError);
+  return (
+    ![isTransient, isLost, isStalePlan].some((is) => is(error)) && !(error instanceof CommitUnknownError)
+  );
 }
 
 interface BatchResult {

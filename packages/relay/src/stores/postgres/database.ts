@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto";
 import { RelayError } from "@a2a-relay/protocol";
-import type { Client, ClientBase, ClientConfig, CustomTypesConfig, Pool, PoolClient } from "pg";
+import type { Client, ClientConfig, CustomTypesConfig, Pool, PoolClient, QueryResult } from "pg";
 import type { Topic } from "../../core/ports/change-feed.ts";
 import { migrate } from "./migrations/migrations.ts";
-import { CommitUnknownError, isLost, relayErrorFrom } from "./postgres-error.ts";
+import { CommitUnknownError, isLost, isStalePlan, relayErrorFrom } from "./postgres-error.ts";
 
 export type Row = Readonly<Record<string, unknown>>;
 
@@ -68,7 +68,7 @@ export class Database implements AsyncDisposable {
       ...clientConfig(options),
       max,
       types: numberTypes(pg.types),
-      verify: (client, done) => void refuseStandby(client).then(() => done(), done),
+      verify: refuseStandby,
       // A connection that is open at this end only must not keep a stopped relay alive.
       allowExitOnIdle: true,
     });
@@ -90,7 +90,8 @@ export class Database implements AsyncDisposable {
     limits: { readonly query_timeout?: number } = {},
   ): Promise<readonly Row[]> {
     try {
-      return (await this.pool.query({ ...namedQuery(sql, values), ...limits })).rows as readonly Row[];
+      const { rows } = await withFreshPlans(() => this.pool.query({ ...namedQuery(sql, values), ...limits }));
+      return rows as readonly Row[];
     } catch (error) {
       throw relayErrorFrom(error);
     }
@@ -111,7 +112,11 @@ export class Database implements AsyncDisposable {
   }
 
   /** `CommitUnknownError` when only the server knows whether it committed. After any other error it did not. */
-  async transaction<T>(act: (transaction: Transaction) => Promise<T>): Promise<T> {
+  transaction<T>(act: (transaction: Transaction) => Promise<T>): Promise<T> {
+    return withFreshPlans(() => this.#attempt(act));
+  }
+
+  async #attempt<T>(act: (transaction: Transaction) => Promise<T>): Promise<T> {
     const client = await this.pool.connect();
     const transaction = new Transaction(client, this);
     let isCommitSent = false;
@@ -175,11 +180,11 @@ function clientConfig(options: ConnectionOptions, applicationName?: string): Cli
 }
 
 /** What a standby shows is old, and it cannot write. */
-async function refuseStandby(client: ClientBase): Promise<void> {
-  const { rows } = await client.query<{ readonly read_only: string }>(
-    "select current_setting('transaction_read_only') as read_only",
-  );
-  if (rows[0]?.read_only === "on") throw new Error("the server is read-only, as a standby is");
+function refuseStandby(client: PoolClient, done: (error?: Error) => void): void {
+  client.query("show transaction_read_only", (error: Error | null, result?: QueryResult<Row>) => {
+    const isStandby = result?.rows[0]?.["transaction_read_only"] === "on";
+    done(isStandby ? new Error("the server is read-only, as a standby is") : (error ?? undefined));
+  });
 }
 
 /** A connection of its own, beside those of the pool. The caller ends it. */
@@ -279,15 +284,28 @@ export class Transaction {
 }
 
 const names = new Map<string, string>();
+let lastName = 0;
 
 /** Statements are constants, so each has one name, under which every connection prepares it once. */
 function namedQuery(sql: string, values: readonly unknown[]) {
   let name = names.get(sql);
   if (name === undefined) {
-    name = `s${names.size}`;
+    lastName += 1;
+    name = `s${lastName}`;
     names.set(sql, name);
   }
   return { name, text: sql, values: values.map(withinInt8) };
+}
+
+/** After a migration that added a column all statements get new names: every connection prepares them again. */
+async function withFreshPlans<T>(act: () => Promise<T>): Promise<T> {
+  try {
+    return await act();
+  } catch (error) {
+    if (!isStalePlan(error)) throw error;
+    names.clear();
+    return act();
+  }
 }
 
 /** A caller may ask for an age that reaches beyond all time. */

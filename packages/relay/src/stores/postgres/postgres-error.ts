@@ -3,6 +3,7 @@ import type { Topic } from "../../core/ports/change-feed.ts";
 
 /** Deadlock, serialization failure: the transaction was rolled back and may be repeated. */
 const TRANSIENT_CODES = new Set(["40P01", "40001"]);
+const STALE_PLAN = "0A000";
 const DISK_FULL = "53100";
 /** The server is a standby, or has become one: another connection may lead to the primary. */
 const READ_ONLY = "25006";
@@ -16,6 +17,11 @@ function codeOf(reason: unknown): string | undefined {
 
 export function isTransient(reason: unknown): boolean {
   return TRANSIENT_CODES.has(codeOf(reason) ?? "");
+}
+
+/** A prepared statement has other columns than before, because a migration has added one. Nothing was written. */
+export function isStalePlan(reason: unknown): boolean {
+  return codeOf(reason) === STALE_PLAN;
 }
 
 /** The connection broke, the server ended it, or it did not answer in time. */
