@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { RelayError } from "@a2a-relay/protocol";
 import type { Client, ClientConfig, CustomTypesConfig, Pool, PoolClient, QueryResult } from "pg";
 import type { Topic } from "../../core/ports/change-feed.ts";
+import { DatabaseClock } from "./database-clock.ts";
 import { migrate } from "./migrations/migrations.ts";
 import { CommitUnknownError, isLost, isStalePlan, relayErrorFrom } from "./postgres-error.ts";
 
@@ -27,8 +28,16 @@ export interface PostgresOptions extends ConnectionOptions {
   readonly poolMax: number;
   /** Whether pending migrations run. In an empty database they always run. */
   readonly migrate?: boolean;
+  /** The clock of this machine. Only tests change it. */
+  readonly localMs?: () => number;
 }
 
+/** In the words of the driver; without it the connection's own limit counts. */
+interface StatementLimits {
+  readonly query_timeout?: number;
+}
+
+const PING = "select pg_notify($1, $2), (extract(epoch from clock_timestamp()) * 1000)::bigint as now_ms";
 const INT8 = 20;
 /** Until a connection is made, or one of the pool is free. */
 const CONNECT_MS_MAX = 10_000;
@@ -51,12 +60,14 @@ export class Database implements AsyncDisposable {
   readonly pool: Pool;
   readonly schema: string;
   readonly schemaVersion: number;
+  readonly clock: DatabaseClock;
   #id = randomUUID();
 
-  private constructor(pool: Pool, schema: string, schemaVersion: number) {
+  private constructor(pool: Pool, { schema, localMs }: PostgresOptions, schemaVersion: number) {
     this.pool = pool;
     this.schema = schema;
     this.schemaVersion = schemaVersion;
+    this.clock = new DatabaseClock(localMs ?? Date.now);
   }
 
   static async open(options: PostgresOptions): Promise<Database> {
@@ -76,7 +87,7 @@ export class Database implements AsyncDisposable {
     pool.on("error", () => undefined);
     // One that breaks in a transaction fails its next statement. Without a listener it would end the process.
     pool.on("connect", (client) => client.on("error", () => undefined));
-    return new Database(pool, schema, knownVersion);
+    return new Database(pool, options, knownVersion);
   }
 
   /** Tells the wake-ups of this relay, whose readers it has woken itself, from those of others. */
@@ -87,7 +98,7 @@ export class Database implements AsyncDisposable {
   async rows(
     sql: string,
     values: readonly unknown[] = [],
-    limits: { readonly query_timeout?: number } = {},
+    limits: StatementLimits = {},
   ): Promise<readonly Row[]> {
     try {
       const { rows } = await withFreshPlans(() => this.pool.query({ ...namedQuery(sql, values), ...limits }));
@@ -97,8 +108,12 @@ export class Database implements AsyncDisposable {
     }
   }
 
-  async row(sql: string, values: readonly unknown[] = []): Promise<Row | undefined> {
-    return (await this.rows(sql, values))[0];
+  async row(
+    sql: string,
+    values: readonly unknown[] = [],
+    limits: StatementLimits = {},
+  ): Promise<Row | undefined> {
+    return (await this.rows(sql, values, limits))[0];
   }
 
   /** On which the relays of this schema tell each other what they commit. */
@@ -106,9 +121,12 @@ export class Database implements AsyncDisposable {
     return `a2a_relay_${this.schema}`;
   }
 
-  async notify(payload: string, timeoutMs: number): Promise<void> {
-    const sql = "select pg_notify($1, $2)";
-    await this.rows(sql, [this.channel, payload], { query_timeout: timeoutMs });
+  /** Notifies all listeners of the channel, and asks for the time at once. */
+  async ping(payload: string, timeoutMs: number): Promise<void> {
+    await this.clock.adjust(async () => {
+      const row = await this.row(PING, [this.channel, payload], { query_timeout: timeoutMs });
+      return row?.["now_ms"] as number;
+    });
   }
 
   /** `CommitUnknownError` when only the server knows whether it committed. After any other error it did not. */
