@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
+import { type AgentId, LIMITS } from "@a2a-relay/protocol";
 import pg from "pg";
 import { mailboxTopic } from "../../packages/relay/src/core/ports/change-feed.ts";
 import type { PostgresOptions } from "../../packages/relay/src/stores/postgres/database.ts";
@@ -14,6 +15,7 @@ import {
   lease,
   readIds,
   send,
+  sendKeyOf,
   storedDelivery,
   TENANT,
   ZHIWEI,
@@ -149,6 +151,20 @@ describe("a PostgreSQL connection that falls silent", () => {
 });
 
 describe("a relay on PostgreSQL", () => {
+  it("wakes readers of names as long as names may be", async () => {
+    await using scene = await openScene();
+    // No two alike, so that the server cannot compress them; four bytes each.
+    const longest = (chars: number, first: number): string =>
+      String.fromCodePoint(...Array.from({ length: chars }, (_, index) => 0x2_0000 + first + index * 7));
+    const [sender, recipient] = [1, 2].map((first) => longest(LIMITS.idCharsMax, first) as AgentId);
+    const [tenant, key] = [longest(LIMITS.tenantCharsMax, 3), longest(LIMITS.idempotencyKeyCharsMax, 4)];
+    assert.ok(sender !== undefined && recipient !== undefined);
+    using watch = scene.store.feed.watch(mailboxTopic(tenant, recipient));
+    const changes = aSend({ tenant, sender, recipient, taskId: longest(LIMITS.idCharsMax, 5) });
+    await commit(scene.other, { ...changes, sendKeys: [sendKeyOf(changes.messages[0], key)] });
+    assert.equal(await watch.changed({ timeoutMs: 20_000 }), true);
+  });
+
   it("uses no standby, and recovers when the server is a primary again", async () => {
     const url = await server.newDatabase();
     await using store = await openPostgresStore({ url, poolMax: 2, schema: server.newSchema() });

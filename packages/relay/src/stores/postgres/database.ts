@@ -1,7 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { RelayError } from "@a2a-relay/protocol";
-import type { Client, ClientBase, ClientConfig, CustomTypesConfig, Pool, PoolClient } from "pg";
+import type { Client, ClientConfig, CustomTypesConfig, Pool, PoolClient, QueryResult } from "pg";
 import type { Topic } from "../../core/ports/change-feed.ts";
+import { DatabaseClock } from "./database-clock.ts";
 import { migrate } from "./migrations/migrations.ts";
 import { CommitUnknownError, isLost, isFollowUp, isStalePlan, relayErrorFrom } from "./postgres-error.ts";
 import { beginAs, prepareTenantRole } from "./row-security.ts";
@@ -30,8 +31,16 @@ export interface PostgresOptions extends ConnectionOptions {
   readonly migrate?: boolean;
   /** Whether the database itself keeps tenants apart: see row-security.ts. */
   readonly isRowSecured?: boolean;
+  /** The clock of this machine. Only tests change it. */
+  readonly localMs?: () => number;
 }
 
+/** In the words of the driver; without it the connection's own limit counts. */
+interface StatementLimits {
+  readonly query_timeout?: number;
+}
+
+const PING = "select pg_notify($1, $2), (extract(epoch from clock_timestamp()) * 1000)::bigint as now_ms";
 const INT8 = 20;
 /** Until a connection is made, or one of the pool is free. */
 const CONNECT_MS_MAX = 10_000;
@@ -61,6 +70,7 @@ export class Database implements Reader, AsyncDisposable {
   readonly schema: string;
   readonly schemaVersion: number;
   readonly isRowSecured: boolean;
+  readonly clock: DatabaseClock;
   #id = randomUUID();
 
   private constructor(pool: Pool, options: PostgresOptions, schemaVersion: number) {
@@ -68,6 +78,7 @@ export class Database implements Reader, AsyncDisposable {
     this.schema = options.schema;
     this.schemaVersion = schemaVersion;
     this.isRowSecured = options.isRowSecured ?? false;
+    this.clock = new DatabaseClock(options.localMs ?? Date.now);
   }
 
   static async open(options: PostgresOptions): Promise<Database> {
@@ -83,7 +94,7 @@ export class Database implements Reader, AsyncDisposable {
       ...clientConfig(options),
       max,
       types: numberTypes(pg.types),
-      verify: (client, done) => void refuseStandby(client).then(() => done(), done),
+      verify: refuseStandby,
       // A connection that is open at this end only must not keep a stopped relay alive.
       allowExitOnIdle: true,
     });
@@ -102,7 +113,7 @@ export class Database implements Reader, AsyncDisposable {
   async rows(
     sql: string,
     values: readonly unknown[] = [],
-    limits: { readonly query_timeout?: number } = {},
+    limits: StatementLimits = {},
   ): Promise<readonly Row[]> {
     try {
       const { rows } = await withFreshPlans(() => this.pool.query({ ...namedQuery(sql, values), ...limits }));
@@ -112,8 +123,12 @@ export class Database implements Reader, AsyncDisposable {
     }
   }
 
-  async row(sql: string, values: readonly unknown[] = []): Promise<Row | undefined> {
-    return (await this.rows(sql, values))[0];
+  async row(
+    sql: string,
+    values: readonly unknown[] = [],
+    limits: StatementLimits = {},
+  ): Promise<Row | undefined> {
+    return (await this.rows(sql, values, limits))[0];
   }
 
   /** With row-level security the database shows it nothing of other tenants, whatever the statement says. */
@@ -134,9 +149,12 @@ export class Database implements Reader, AsyncDisposable {
     return `a2a_relay_${this.schema}`;
   }
 
-  async notify(payload: string, timeoutMs: number): Promise<void> {
-    const sql = "select pg_notify($1, $2)";
-    await this.rows(sql, [this.channel, payload], { query_timeout: timeoutMs });
+  /** Notifies all listeners of the channel, and asks for the time at once. */
+  async ping(payload: string, timeoutMs: number): Promise<void> {
+    await this.clock.adjust(async () => {
+      const row = await this.row(PING, [this.channel, payload], { query_timeout: timeoutMs });
+      return row?.["now_ms"] as number;
+    });
   }
 
   /**
@@ -214,11 +232,11 @@ function clientConfig(options: ConnectionOptions, applicationName?: string): Cli
 }
 
 /** What a standby shows is old, and it cannot write. */
-async function refuseStandby(client: ClientBase): Promise<void> {
-  const { rows } = await client.query<{ readonly read_only: string }>(
-    "select current_setting('transaction_read_only') as read_only",
-  );
-  if (rows[0]?.read_only === "on") throw new Error("the server is read-only, as a standby is");
+function refuseStandby(client: PoolClient, done: (error?: Error) => void): void {
+  client.query("show transaction_read_only", (error: Error | null, result?: QueryResult<Row>) => {
+    const isStandby = result?.rows[0]?.["transaction_read_only"] === "on";
+    done(isStandby ? new Error("the server is read-only, as a standby is") : (error ?? undefined));
+  });
 }
 
 /** A connection of its own, beside those of the pool. The caller ends it. */
@@ -355,7 +373,7 @@ function namedQuery(sql: string, values: readonly unknown[]) {
   return { name, text: sql, values: values.map(withinInt8) };
 }
 
-/** After a migration that added a column, all statements get new names, so that every connection prepares them again. */
+/** After a migration that added a column all statements get new names: every connection prepares them again. */
 async function withFreshPlans<T>(act: () => Promise<T>): Promise<T> {
   try {
     return await act();
