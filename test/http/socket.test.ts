@@ -132,6 +132,7 @@ describe("a mailbox over a socket", TIMEOUT, () => {
       (await socket.request("send", { ...aMessage("x"), to: "missing" })).error?.code,
       "unknown_agent",
     );
+    assert.match((await socket.request("send", aMessage("知\0微"))).error?.message ?? "", /U\+0000/);
     assert.equal((await socket.request("ack", {})).error?.code, "invalid_argument");
     assert.equal((await socket.request("renew")).error?.code, "invalid_argument");
     await socket.ask("send", aMessage("还在"));
