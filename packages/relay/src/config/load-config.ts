@@ -35,6 +35,7 @@ function fill(reader: SettingReader): RelayConfig {
     databasePoolMax: reader.read(SETTINGS.databasePoolMax),
     migrate: reader.read(SETTINGS.migrate),
     anchorDirectory: reader.read(SETTINGS.anchorDirectory) ?? join(dataDirectory, "anchors"),
+    archiveDirectory: reader.read(SETTINGS.archiveDirectory) ?? join(dataDirectory, "archive"),
     publicUrl: reader.read(SETTINGS.publicUrl),
     apiKey: reader.read(SETTINGS.apiKey),
     capabilities: reader.read(SETTINGS.capabilities),

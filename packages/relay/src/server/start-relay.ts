@@ -74,7 +74,7 @@ export async function startRelay(config: RelayConfig, overrides: RelayOverrides 
   const store = stack.use(await openStore(config, log));
   const randomness: Randomness = (bytes) => void randomFillSync(bytes);
   const ids = new TimeOrderedIds(clock, randomness);
-  const archive = new JsonlArchive(join(config.dataDirectory, "archive"), clock);
+  const archive = openArchive(config, clock);
   const anchors = openAnchors(config);
   let url = "";
   let grpc: RunningGrpc | undefined = undefined;
@@ -145,6 +145,11 @@ async function openStore(
 function openAnchors({ anchorDirectory }: RelayConfig): AnchorFile {
   openDirectory("anchor directory", anchorDirectory, "--anchor-dir");
   return new AnchorFile(anchorDirectory);
+}
+
+function openArchive({ archiveDirectory }: RelayConfig, clock: Clock): JsonlArchive {
+  openDirectory("archive directory", archiveDirectory, "--archive-dir");
+  return new JsonlArchive(archiveDirectory, clock);
 }
 
 function openDirectory(what: string, path: string, flag: string): void {
