@@ -221,8 +221,10 @@ describe("who may have a socket", TIMEOUT, () => {
       ],
     ] as const;
     for (const [options, status, code] of refusals) {
-      const [answered, { error }] = await SocketClient.refused(relay.url, PATH, options);
-      assert.deepEqual([answered, error?.code], [status, code]);
+      for (const path of [PATH, `${PATH}?quiet=true`]) {
+        const [answered, { error }] = await SocketClient.refused(relay.url, path, options);
+        assert.deepEqual([answered, error?.code], [status, code], path);
+      }
     }
     const { json } = await relay.get("/events?type=access.unauthenticated");
     assert.equal(json.events[0]?.data["transport"], "websocket");
@@ -231,6 +233,7 @@ describe("who may have a socket", TIMEOUT, () => {
       [`${PATH}?since=x`, 400],
       [`${PATH}?color=red`, 400],
       ["/mailbox/missing/ws", 404],
+      ["/mailbox/missing/ws?quiet=true", 404],
       ["/mailbox/%zz/ws", 400],
       [`/mailbox/${"x".repeat(1_001)}/ws`, 413],
     ] as const) {
