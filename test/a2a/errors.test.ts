@@ -127,6 +127,18 @@ describe("the errors of A2A", { timeout: 30_000 }, () => {
       }
     });
 
+    it(`refuse U+0000 in a message, its context and an id, over ${binding.name}`, async () => {
+      const text = "知\0微";
+      for (const asked of [
+        { operation: "send", params: userMessage(text) },
+        { operation: "send", params: userMessage("x", { contextId: text }) },
+        { operation: "get", params: { id: text } },
+      ] as const) {
+        const { message } = await refusal(binding, relay, ZHIWEI, asked);
+        assert.match(message, /U\+0000/);
+      }
+    });
+
     it(`refuse parameters that cannot be, over ${binding.name}`, async () => {
       const params = { message: { messageId: "m", role: "ROLE_USER", parts: [] } };
       const { code } = await refusal(binding, relay, ZHIWEI, { operation: "send", params });

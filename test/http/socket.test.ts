@@ -132,6 +132,7 @@ describe("a mailbox over a socket", TIMEOUT, () => {
       (await socket.request("send", { ...aMessage("x"), to: "missing" })).error?.code,
       "unknown_agent",
     );
+    assert.match((await socket.request("send", aMessage("知\0微"))).error?.message ?? "", /U\+0000/);
     assert.equal((await socket.request("ack", {})).error?.code, "invalid_argument");
     assert.equal((await socket.request("renew")).error?.code, "invalid_argument");
     await socket.ask("send", aMessage("还在"));
@@ -220,8 +221,10 @@ describe("who may have a socket", TIMEOUT, () => {
       ],
     ] as const;
     for (const [options, status, code] of refusals) {
-      const [answered, { error }] = await SocketClient.refused(relay.url, PATH, options);
-      assert.deepEqual([answered, error?.code], [status, code]);
+      for (const path of [PATH, `${PATH}?quiet=true`]) {
+        const [answered, { error }] = await SocketClient.refused(relay.url, path, options);
+        assert.deepEqual([answered, error?.code], [status, code], path);
+      }
     }
     const { json } = await relay.get("/events?type=access.unauthenticated");
     assert.equal(json.events[0]?.data["transport"], "websocket");
@@ -230,6 +233,7 @@ describe("who may have a socket", TIMEOUT, () => {
       [`${PATH}?since=x`, 400],
       [`${PATH}?color=red`, 400],
       ["/mailbox/missing/ws", 404],
+      ["/mailbox/missing/ws?quiet=true", 404],
       ["/mailbox/%zz/ws", 400],
       [`/mailbox/${"x".repeat(1_001)}/ws`, 413],
     ] as const) {

@@ -3,7 +3,12 @@ import type { Anchor, Anchors } from "../src/core/ports/archive.ts";
 /** Anchors that a test can read and edit. */
 export class MemoryAnchors implements Anchors {
   kept: Anchor[] = [];
+  readonly areAll: boolean;
   #watching: (() => void)[] = [];
+
+  constructor({ areAll = true } = {}) {
+    this.areAll = areAll;
+  }
 
   async latest(): Promise<ReadonlyMap<string, Anchor>> {
     return new Map(this.kept.map((anchor) => [anchor.tenant, anchor]));

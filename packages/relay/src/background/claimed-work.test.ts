@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { coreOnMemory, type CoreOnMemory } from "../../testing/core-on-memory.ts";
+import { coreOnMemory, type CoreOnMemory, LULU } from "../../testing/core-on-memory.ts";
 import { aRemoteTask, remoteCore, saying } from "../../testing/fake-agent.ts";
 import { anAnswer, type FakeOutside } from "../../testing/fake-outside.ts";
 import { pushingCore } from "../../testing/pushing-core.ts";
@@ -229,6 +229,35 @@ describe("a core that stalls after it announced a request", () => {
     open();
     await until(core, async () => (await core.config(taskId)).afterN === 1);
     assert.deepEqual([(await core.config(taskId)).sentAtMs, core.outside.requests.length], [null, 2]);
+  });
+
+  it("cannot repeat the question of a remote agent that the other core has recorded", async () => {
+    await using core = await remoteCore();
+    const { taskId } = await core.taken();
+    const [asked, gate] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    core.agent.get = async () => {
+      asked.resolve();
+      await gate.promise;
+      return saying("INPUT_REQUIRED", "哪一个？");
+    };
+    core.clock.advance(250);
+    const key = { tenant: DEFAULT_TENANT, taskId };
+    const unit = workUnit("remote-task", DEFAULT_TENANT, taskId);
+    const { signal } = new AbortController();
+    const stalled = core.remoteWork.poll(key, { claim: await core.claim(unit), signal });
+    await asked.promise;
+    core.clock.advance(CLAIM_MS);
+    const other = core.beside();
+    const [claim] = await other.claims.take([unit]);
+    assert.ok(claim);
+    core.agent.get = () => saying("INPUT_REQUIRED", "哪一个？");
+    await other.remoteWork.poll(key, { claim, signal });
+    gate.resolve();
+    await assert.rejects(stalled, ClaimLost);
+    assert.deepEqual(
+      (await core.inboxOf(LULU)).map(({ message }) => message.body),
+      ["哪一个？"],
+    );
   });
 
   it("sends nothing more once its claim is lost", async () => {

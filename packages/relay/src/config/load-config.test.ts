@@ -37,6 +37,7 @@ describe("loadConfig", () => {
       databaseRls: false,
       migrate: false,
       anchorDirectory: join(homedir(), ".a2a-relay", "anchors"),
+      archiveDirectory: join(homedir(), ".a2a-relay", "archive"),
       publicUrl: undefined,
       apiKey: undefined,
       capabilities: false,
@@ -63,10 +64,16 @@ describe("loadConfig", () => {
     });
   });
 
-  it("keeps anchors with the data unless another directory is named", () => {
-    assert.equal(load({ flags: { data: "/relay" } }).anchorDirectory, resolve("/relay/anchors"));
-    const env = { A2A_RELAY_ANCHOR_DIR: "~/other-disk" };
-    assert.equal(load({ flags: { data: "/relay" }, env }).anchorDirectory, join(homedir(), "other-disk"));
+  it("keeps anchors and the archive with the data unless another directory is named", () => {
+    const { anchorDirectory, archiveDirectory } = load({ flags: { data: "/relay" } });
+    assert.deepEqual(
+      [anchorDirectory, archiveDirectory],
+      [resolve("/relay/anchors"), resolve("/relay/archive")],
+    );
+    const env = { A2A_RELAY_ANCHOR_DIR: "~/other-disk", A2A_RELAY_ARCHIVE_DIR: "/mnt/存档" };
+    const named = load({ flags: { data: "/relay" }, env });
+    assert.equal(named.anchorDirectory, join(homedir(), "other-disk"));
+    assert.equal(named.archiveDirectory, resolve("/mnt/存档"));
   });
 
   it("is frozen, its lists and parts too", () => {

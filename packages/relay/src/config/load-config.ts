@@ -36,6 +36,7 @@ function fill(reader: SettingReader): RelayConfig {
     databaseRls: reader.read(SETTINGS.databaseRls),
     migrate: reader.read(SETTINGS.migrate),
     anchorDirectory: reader.read(SETTINGS.anchorDirectory) ?? join(dataDirectory, "anchors"),
+    archiveDirectory: reader.read(SETTINGS.archiveDirectory) ?? join(dataDirectory, "archive"),
     publicUrl: reader.read(SETTINGS.publicUrl),
     apiKey: reader.read(SETTINGS.apiKey),
     capabilities: reader.read(SETTINGS.capabilities),

@@ -19,7 +19,7 @@ export interface RelayConfig extends ConnectionConfig {
   readonly host: string;
   /** 0 picks a free port. Default 8080. */
   readonly port: number;
-  /** The directory of the database, its lock and the archive. Default ~/.a2a-relay. */
+  /** The directory of the database and its lock. Default ~/.a2a-relay. */
   readonly dataDirectory: string;
   /** Connections to PostgreSQL, beside the one that listens. Default 10. */
   readonly databasePoolMax: number;
@@ -29,6 +29,8 @@ export interface RelayConfig extends ConnectionConfig {
   readonly migrate: boolean;
   /** Where anchors of the journal are kept, best on another disk. Default: anchors in the data directory. */
   readonly anchorDirectory: string;
+  /** Where retention archives messages and events; relays may share it. Default: archive in the data directory. */
+  readonly archiveDirectory: string;
   /** The address the relay tells others, without a slash at the end. Default: where it listens. */
   readonly publicUrl: string | undefined;
   /** The key of the operator. When set, every request needs it, or a key that was made with it. */

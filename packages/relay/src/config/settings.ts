@@ -45,7 +45,7 @@ const dataDirectory: Setting<string> = {
   variables: ["A2A_RELAY_DATA"],
   flag: "data",
   placeholder: "directory",
-  meaning: "The directory of the database, its lock and the archive.",
+  meaning: "The directory of the database and its lock, and of the archive unless another is named.",
   fallback: join(homedir(), ".a2a-relay"),
   parse: parseDirectory,
 };
@@ -55,6 +55,15 @@ const anchorDirectory: Setting<string | undefined> = {
   flag: "anchor-dir",
   placeholder: "directory",
   meaning: "Where anchors of the journal are kept. Without it: anchors in the data directory.",
+  fallback: undefined,
+  parse: parseDirectory,
+};
+
+const archiveDirectory: Setting<string | undefined> = {
+  variables: ["A2A_RELAY_ARCHIVE_DIR"],
+  flag: "archive-dir",
+  placeholder: "directory",
+  meaning: "Where retention archives messages and events. Without it: archive in the data directory.",
   fallback: undefined,
   parse: parseDirectory,
 };
@@ -339,6 +348,7 @@ export const SETTINGS = {
   dataDirectory,
   ...DATABASE_SETTINGS,
   anchorDirectory,
+  archiveDirectory,
   publicUrl,
   apiKey,
   capabilities,

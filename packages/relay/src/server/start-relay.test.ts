@@ -105,6 +105,8 @@ describe("a relay", () => {
     await refused(startRelay(scratch.config({ data: join(file, "data") })), "unavailable", /--data/);
     const anchors = scratch.config({ "anchor-dir": join(file, "anchors") });
     await refused(startRelay(anchors), "unavailable", /cannot create the anchor directory .*--anchor-dir/);
+    const archive = scratch.config({ "archive-dir": join(file, "archive") });
+    await refused(startRelay(archive), "unavailable", /cannot create the archive directory .*--archive-dir/);
   });
 
   it("reports an address on which it cannot listen", async () => {

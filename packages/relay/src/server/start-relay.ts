@@ -72,7 +72,7 @@ export async function startRelay(config: RelayConfig, overrides: RelayOverrides 
   const clock = overrides.clock ?? { nowMs: () => store.nowMs?.() ?? Date.now(), nextTurn: () => nextTurn() };
   const randomness: Randomness = (bytes) => void randomFillSync(bytes);
   const ids = new TimeOrderedIds(clock, randomness);
-  const archive = new JsonlArchive(join(config.dataDirectory, "archive"), clock);
+  const archive = openArchive(config, clock);
   const anchors = openAnchors(config);
   let url = "";
   let grpc: RunningGrpc | undefined = undefined;
@@ -143,9 +143,14 @@ async function openStore(config: RelayConfig, log: Logger): Promise<OpenedStore>
   });
 }
 
-function openAnchors({ anchorDirectory }: RelayConfig): AnchorFile {
+function openAnchors({ anchorDirectory, database }: RelayConfig): AnchorFile {
   openDirectory("anchor directory", anchorDirectory, "--anchor-dir");
-  return new AnchorFile(anchorDirectory);
+  return new AnchorFile(anchorDirectory, { areAll: database?.kind !== "postgres" });
+}
+
+function openArchive({ archiveDirectory }: RelayConfig, clock: Clock): JsonlArchive {
+  openDirectory("archive directory", archiveDirectory, "--archive-dir");
+  return new JsonlArchive(archiveDirectory, clock);
 }
 
 function openDirectory(what: string, path: string, flag: string): void {

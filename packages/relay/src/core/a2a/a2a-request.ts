@@ -4,6 +4,7 @@ import {
   type AgentId,
   LIMITS,
   parseInstant,
+  parseRecordId,
   PartsSchema,
   readTaskState,
   RelayError,
@@ -11,7 +12,7 @@ import {
 } from "@a2a-relay/protocol";
 import { type Static, Type } from "typebox";
 import type { Principal } from "../access/principal.ts";
-import { parserOf, shapeParserOf } from "../mechanisms/schema-check.ts";
+import { parserOf } from "../mechanisms/schema-check.ts";
 import { RELAY_AGENT } from "../rules/agent-name.ts";
 import { threadOfContext } from "../tasks/a2a-view.ts";
 
@@ -116,8 +117,7 @@ const ListSchema = Type.Object(
 );
 export type A2aListRequest = Static<typeof ListSchema>;
 
-/** Checks the shape only: sending the message checks its content. */
-const parseSendMembers = shapeParserOf(SendSchema, "params");
+const parseSendMembers = parserOf(SendSchema, "params");
 
 /** Refuses an invalid contextId here, so that the error names A2A's field and not `thread_id`. */
 export function parseSend(params: unknown): A2aSendRequest {
@@ -171,5 +171,5 @@ export function readPageToken(token: string | undefined): PageToken | undefined 
   if (updatedAtMs === undefined || lastId === undefined) {
     throw new RelayError("invalid_argument", "pageToken: is not one that this relay gave; begin without it");
   }
-  return { updatedAtMs: Number(updatedAtMs), id: lastId };
+  return { updatedAtMs: Number(updatedAtMs), id: parseRecordId(lastId, "pageToken") };
 }

@@ -1,4 +1,4 @@
-import { A2aError, GUEST, LIMITS, RelayError } from "@a2a-relay/protocol";
+import { A2aError, assertCleanJson, GUEST, LIMITS, RelayError } from "@a2a-relay/protocol";
 import type { Guard } from "../access/guard.ts";
 import type { Principal } from "../access/principal.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
@@ -29,6 +29,7 @@ export class A2aTasks {
   ): Promise<TaskRecord | undefined> {
     const { principal, version } = caller;
     if (version !== "0.1") return undefined;
+    assertCleanJson(clientId, "id");
     const requester = principal.kind === "agent" ? principal.agentId : GUEST;
     const { store, guard } = this.#parts;
     const tasks = await store.tasks.withClientId(principal.tenant, requester, clientId);

@@ -51,6 +51,27 @@ describe("keeping anchors", () => {
     assert.equal(seqs.at(-1), (await head(core)).seq);
   });
 
+  it("goes on when retention at another relay, which anchors too, has passed its own newest anchor", async () => {
+    for (const areAll of [false, true]) {
+      await using core = await coreOnMemory();
+      await core.anchoring.keepAll();
+      const anchors = new MemoryAnchors({ areAll });
+      const beside = core.beside({ anchors });
+      await beside.anchoring.keepAll();
+      await core.send();
+      await core.anchoring.keepAll();
+      await core.store.retention.retireEvents(DEFAULT_TENANT, await head(core));
+      await core.send();
+      const { problem } = await beside.journal.verify(core.operator);
+      const verdict = beside.anchoring.keepAll().then(
+        () => "kept",
+        () => "stopped",
+      );
+      const expected = areAll ? [true, "stopped"] : [false, "kept"];
+      assert.deepEqual([problem !== undefined, await verdict], expected);
+    }
+  });
+
   it("stops for a chain that lacks anchored events", async () => {
     await using core = await coreOnMemory();
     await core.anchoring.keepAll();

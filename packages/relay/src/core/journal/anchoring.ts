@@ -2,7 +2,7 @@ import { formatInstant, RelayError } from "@a2a-relay/protocol";
 import type { Anchor, Anchors } from "../ports/archive.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
-import type { ChainHead } from "../ports/journal.ts";
+import type { Chain, ChainHead } from "../ports/journal.ts";
 import { KeyedMutex } from "../mechanisms/keyed-mutex.ts";
 import { missingEventsText } from "../rules/event.ts";
 
@@ -11,8 +11,8 @@ const STEP_ANCHORS = 200;
 
 /**
  * Writes the head of each chain to the anchors. It stops for a chain that does not contain the last anchor's event:
- * a new anchor would hide the damage. Each relay compares with its own anchors alone; the store only notes which is the
- * newest of all, because an editor of the log could edit that too.
+ * a new anchor would hide the damage. Each relay compares the chain with its own anchors alone: the store notes which is
+ * the newest of all, but an editor of the log could edit that too.
  */
 export class Anchoring {
   readonly #store: RelayStore;
@@ -62,7 +62,9 @@ export class Anchoring {
 
   async #problem(before: Anchor): Promise<string | undefined> {
     const problem = await anchorProblem(this.#store, before);
-    return problem ?? passedByRetention(before, (await this.#store.journal.chain(before.tenant)).start);
+    if (problem !== undefined) return problem;
+    const chain = await this.#store.journal.chain(before.tenant);
+    return passedByRetention(newestAnchor(this.#anchors, before, chain), chain.start);
   }
 }
 
@@ -100,7 +102,14 @@ export async function verifyAnchors(
     if (!(reason instanceof RelayError)) throw reason;
     return { latest, problem: reason.message };
   }
-  return { latest, problem: latest === undefined ? undefined : passedByRetention(latest, start) };
+  if (latest === undefined) return { latest, problem: undefined };
+  const newest = newestAnchor(anchors, latest, await store.journal.chain(tenant));
+  return { latest, problem: passedByRetention(newest, start) };
+}
+
+/** Another relay may have kept a newer one. Only the store knows of it, so this counts only where there are others. */
+function newestAnchor({ areAll }: Anchors, own: Anchor, { newestAnchor: noted }: Chain): Anchor {
+  return areAll || noted === undefined || noted.seq <= own.seq ? own : noted;
 }
 
 /**

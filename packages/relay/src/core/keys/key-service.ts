@@ -1,5 +1,6 @@
 import {
   type AgentId,
+  assertCleanJson,
   formatInstant,
   type KeyCreated,
   KeyCreateRequestSchema,
@@ -169,6 +170,7 @@ export class KeyService {
       nowMs: number,
     ) => Promise<{ readonly changes: Omit<Changes, "tenant">; readonly answer: Answer }>,
   ): Promise<Answer> {
+    assertCleanJson(keyId, "key_id");
     const isRoot = principal.kind === "operator" && principal.isRoot;
     return decideAndCommit(this.#store, async () => {
       const key = await this.#store.keys.get(keyId);

@@ -1,4 +1,5 @@
 import {
+  assertCleanJson,
   formatInstant,
   LIMITS,
   quote,
@@ -72,6 +73,7 @@ export class TenantService {
    */
   async enter(principal: Principal, name: string): Promise<Principal> {
     const tenant = name.normalize("NFC");
+    assertCleanJson(tenant, "tenant");
     if (principal.tenant === tenant) return principal;
     if (principal.kind === "operator" && principal.isRoot) {
       if ((await this.#store.tenants.get(tenant)) === undefined) throw noTenant(tenant);

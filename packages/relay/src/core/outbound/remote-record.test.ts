@@ -69,13 +69,14 @@ describe("a remote task that is polled", () => {
     await using core = await remoteCore();
     const { taskId } = await core.taken();
     core.agent.get = () => ({ ...saying("INPUT_REQUIRED", "哪一个？"), ...made("草稿") });
-    const addArtifact = core.tasks.addArtifact.bind(core.tasks);
-    core.tasks.addArtifact = async () => {
-      throw new Error("坏了");
+    const commit = core.store.commit.bind(core.store);
+    core.store.commit = async (changes) => {
+      if (changes.artifacts !== undefined) throw new Error("坏了");
+      return commit(changes);
     };
     core.clock.advance(await core.waitMs());
     await assert.rejects(core.poll());
-    core.tasks.addArtifact = addArtifact;
+    core.store.commit = commit;
     await core.pollNext();
     assert.deepEqual(await storyOf(core, taskId), ["working", "input-required 哪一个？", "草稿"]);
     assert.equal((await core.inboxOf(LULU)).length, 1);

@@ -11,6 +11,7 @@ import {
   type TaskState,
 } from "@a2a-relay/protocol";
 import { agentOf, type Principal } from "../access/principal.ts";
+import type { Claim } from "../ports/claims.ts";
 import { RemoteFailure } from "../ports/outbound.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
 import type { RemoteTask } from "../ports/remote-tasks.ts";
@@ -44,11 +45,14 @@ export class HalfRecorded extends Error {
   }
 }
 
-type PolledTask = Pick<RemoteTask, "tenant" | "taskId" | "agentId" | "statusDigest">;
+/** A remote task with the claim under which it was polled. */
+export interface PolledTask extends RemoteTask {
+  readonly claim: Claim;
+}
 
 /**
  * Copies the state of a remote task to ours, acting as the agent that has it. Compares with what is recorded, so that a
- * repeated call changes nothing.
+ * repeated call changes nothing. Once the claim is lost, it writes nothing more (`ClaimLost`).
  */
 export class RemoteRecord {
   readonly #store: RelayStore;
@@ -60,19 +64,17 @@ export class RemoteRecord {
   }
 
   /** An agent that answers with a message has completed the task. */
-  async message({ tenant, taskId, agentId }: PolledTask, message: A2aMessage): Promise<void> {
+  async message({ tenant, taskId, agentId, claim }: PolledTask, message: A2aMessage): Promise<void> {
     const { text, ...more } = contentOf(message);
-    await this.#tasks.complete(agentOf(tenant, agentId), taskId, { ...more, text, plain: true });
+    const completion = { ...more, text, plain: true };
+    await this.#tasks.under(claim).complete(agentOf(tenant, agentId), taskId, completion);
   }
 
   /** A message about a task that goes on. */
   async remark(remote: PolledTask, message: A2aMessage): Promise<void> {
     const content = contentOf(message);
     if (isSilent(content)) return;
-    await this.#tasks.reportStatus(agentOf(remote.tenant, remote.agentId), remote.taskId, {
-      state: "working",
-      ...content,
-    });
+    await this.#reportWorking(remote, content);
   }
 
   /** Records artifacts after a status that goes on, and before one that ends the task. */
@@ -109,19 +111,22 @@ export class RemoteRecord {
   ): Promise<boolean> {
     if (state === "submitted" || (isSame && state !== "working" && !isTerminal(state))) return false;
     const said = await unrecordedMessages(this.#store, ours, theirs, state);
-    for (const content of said) {
-      const status = { state: "working", ...content };
-      await this.#tasks.reportStatus(agentOf(remote.tenant, remote.agentId), remote.taskId, status);
-    }
+    for (const content of said) await this.#reportWorking(remote, content);
     return said.length > 0;
   }
 
+  async #reportWorking({ tenant, taskId, agentId, claim }: PolledTask, content: object): Promise<void> {
+    const status = { state: "working", ...content };
+    await this.#tasks.under(claim).reportStatus(agentOf(tenant, agentId), taskId, status);
+  }
+
   async #status(
-    { tenant, taskId, agentId }: PolledTask,
+    { tenant, taskId, agentId, claim }: PolledTask,
     ours: TaskRecord,
     theirs: A2aTask,
     state: TaskState,
   ): Promise<void> {
+    const tasks = this.#tasks.under(claim);
     const principal: Principal = agentOf(tenant, agentId);
     const content = contentOf(theirs.status.message);
     const { text: _text, ...more } = content;
@@ -130,36 +135,36 @@ export class RemoteRecord {
         return;
       case "working": {
         if (isSilent(content) && ours.state === "working") return;
-        await this.#tasks.reportStatus(principal, taskId, { state, ...content });
+        await tasks.reportStatus(principal, taskId, { state, ...content });
         return;
       }
       case "input-required":
       case "auth-required":
-        await this.#tasks.reportStatus(principal, taskId, { state, ...content });
+        await tasks.reportStatus(principal, taskId, { state, ...content });
         return;
       case "completed":
-        await this.#tasks.complete(principal, taskId, resultOf(theirs));
+        await tasks.complete(principal, taskId, resultOf(theirs));
         return;
       case "rejected": {
         const reason = reasonOf(content, "the agent rejected it and gave no reason");
-        await this.#tasks.reject(principal, taskId, { ...more, reason });
+        await tasks.reject(principal, taskId, { ...more, reason });
         return;
       }
       case "canceled": {
         const reason = reasonOf({ text: `canceled by the remote agent${after(content.text)}` }, "");
-        await this.#tasks.fail(principal, taskId, { ...more, reason });
+        await tasks.fail(principal, taskId, { ...more, reason });
         return;
       }
       default: {
         const reason = reasonOf(content, "the agent failed and gave no reason");
-        await this.#tasks.fail(principal, taskId, { ...more, reason });
+        await tasks.fail(principal, taskId, { ...more, reason });
       }
     }
   }
 
   /** Records new and changed artifacts; of one that only grew, its new parts. */
   async #artifacts(
-    { tenant, taskId, agentId }: PolledTask,
+    { tenant, taskId, agentId, claim }: PolledTask,
     { artifacts }: A2aTask,
     { isEnd }: { readonly isEnd: boolean },
   ): Promise<boolean> {
@@ -173,7 +178,7 @@ export class RemoteRecord {
     let isNews = false;
     for (const artifact of theirs) {
       for (const piece of piecesOf(ours.get(artifact.artifactId), artifact, isEnd)) {
-        await this.#tasks.addArtifact(agentOf(tenant, agentId), taskId, piece);
+        await this.#tasks.under(claim).addArtifact(agentOf(tenant, agentId), taskId, piece);
         isNews = true;
       }
     }

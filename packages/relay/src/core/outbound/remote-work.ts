@@ -1,8 +1,7 @@
 import { A2aError, isTerminal, LIMITS, RelayError, type RelayErrorCode } from "@a2a-relay/protocol";
 import { agentOf, operatorOf } from "../access/principal.ts";
-import type { ClaimedWork } from "../mechanisms/own-claims.ts";
+import { type ClaimedWork, ClaimLost } from "../mechanisms/own-claims.ts";
 import { REMOTE_TASKS_TOPIC, type Watch } from "../ports/change-feed.ts";
-import type { Claim } from "../ports/claims.ts";
 import type { Clock } from "../ports/clock.ts";
 import { type Outbound, RemoteFailure } from "../ports/outbound.ts";
 import type { RelayStore } from "../ports/relay-store.ts";
@@ -18,17 +17,19 @@ import {
 } from "./outbound-schedule.ts";
 import { HISTORY_LENGTH } from "./remote-message.ts";
 import { chooseDuePolls } from "./remote-polls.ts";
-import { HalfRecorded, type RecordedTask, RemoteRecord, UnknownState } from "./remote-record.ts";
+import {
+  HalfRecorded,
+  type PolledTask,
+  type RecordedTask,
+  RemoteRecord,
+  UnknownState,
+} from "./remote-record.ts";
 
 export interface RemoteWorkParts {
   readonly store: RelayStore;
   readonly clock: Clock;
   readonly outbound: Outbound;
   readonly tasks: TaskService;
-}
-
-interface ClaimedTask extends RemoteTask {
-  readonly claim: Claim;
 }
 
 /** What a poll changes of a remote task. */
@@ -46,7 +47,8 @@ const OVER: After = { answer: null, nextAtMs: null };
 
 /**
  * Polls remote tasks until they end: `chooseDue` → `poll`, which records the outcome and the time of the next poll. All
- * state is in the store, so that another process can continue at any step. The caller has claimed the remote task.
+ * state is in the store, so that another process can continue at any step. The caller has claimed the remote task; once
+ * the claim is lost, nothing more is recorded (`ClaimLost`).
  */
 export class RemoteWork {
   readonly #store: RelayStore;
@@ -91,13 +93,14 @@ export class RemoteWork {
       if (signal.aborted) return;
       if (reason instanceof RemoteFailure) return this.#failed(remote, reason);
       // Keeps the digest, so that a recorded question is not recorded again.
-      if (!(reason instanceof HalfRecorded)) return this.#notRecorded(remote, RelayError.from(reason));
-      const { statusDigest, cause } = reason;
+      const { statusDigest } = reason instanceof HalfRecorded ? reason : remote;
+      const cause = reason instanceof HalfRecorded ? reason.cause : reason;
+      if (cause instanceof ClaimLost) throw cause;
       await this.#notRecorded({ ...remote, statusDigest }, RelayError.from(cause));
     }
   }
 
-  async #follow(remote: RemoteTask, ours: TaskRecord, signal: AbortSignal): Promise<After> {
+  async #follow(remote: PolledTask, ours: TaskRecord, signal: AbortSignal): Promise<After> {
     const { answer, remoteTaskId } = remote;
     if (answer !== null) return this.#answered(remote, ours, answer);
     if (remoteTaskId === null) return OVER;
@@ -106,7 +109,7 @@ export class RemoteWork {
     return this.#after(remote, await this.#record.task(remote, ours, theirs));
   }
 
-  async #answered(remote: RemoteTask, ours: TaskRecord, answer: RemoteAnswer): Promise<After> {
+  async #answered(remote: PolledTask, ours: TaskRecord, answer: RemoteAnswer): Promise<After> {
     if ("refused" in answer) {
       await this.#giveUp(remote, answer.refused);
       return OVER;
@@ -127,7 +130,7 @@ export class RemoteWork {
     return { answer: null, statusDigest, changedAtMs, nextAtMs, failures: 0, misses: 0 };
   }
 
-  async #failed(remote: ClaimedTask, failure: RemoteFailure): Promise<void> {
+  async #failed(remote: PolledTask, failure: RemoteFailure): Promise<void> {
     const { isNotFound } = failure;
     const misses = isNotFound ? remote.misses + 1 : remote.misses;
     const failures = isNotFound ? remote.failures : remote.failures + 1;
@@ -147,7 +150,7 @@ export class RemoteWork {
    * Our task did not accept what the agent said: for good, or only while another caller holds the task, or between the
    * task's deadline and the sweep that fails it.
    */
-  async #notRecorded(remote: ClaimedTask, error: RelayError): Promise<void> {
+  async #notRecorded(remote: PolledTask, error: RelayError): Promise<void> {
     const failures = remote.failures + 1;
     const isLast = failures >= POLL_FAILURES_MAX;
     let trouble = error;
@@ -156,6 +159,7 @@ export class RemoteWork {
         // The next poll cancels the task at the agent.
         if (await this.#giveUp(remote, `what the agent answered cannot be kept: ${error.message}`)) return;
       } catch (reason) {
+        if (reason instanceof ClaimLost) throw reason;
         trouble = RelayError.from(reason);
       }
     }
@@ -165,22 +169,23 @@ export class RemoteWork {
   }
 
   /** True when this failed our task; false when it was over already. */
-  async #giveUp({ tenant, taskId, agentId }: RemoteTask, why: string): Promise<boolean> {
+  async #giveUp({ tenant, taskId, agentId, claim }: PolledTask, why: string): Promise<boolean> {
     const reason = why.slice(0, LIMITS.reasonCharsMax).toWellFormed();
+    const tasks = this.#tasks.under(claim);
     try {
-      await this.#tasks.fail(agentOf(tenant, agentId), taskId, { reason });
+      await tasks.fail(agentOf(tenant, agentId), taskId, { reason });
     } catch (cause) {
       const { code } = RelayError.from(cause);
       if (code === "task_finished" || code === "task_canceled") return false;
       if (code !== "permission_denied") throw cause;
       // The requester must not wait for ever for an agent that may not answer.
-      await this.#tasks.fail(operatorOf(tenant), taskId, { reason });
+      await tasks.fail(operatorOf(tenant), taskId, { reason });
     }
     return true;
   }
 
   /** Our task is over or has another assignee: cancels the agent's task if it failed or was canceled here. */
-  async #cancel(remote: ClaimedTask, ours: TaskRecord, signal: AbortSignal): Promise<void> {
+  async #cancel(remote: PolledTask, ours: TaskRecord, signal: AbortSignal): Promise<void> {
     const { remoteTaskId } = remote;
     const isUnwanted = ours.state === "canceled" || ours.state === "failed";
     if (remoteTaskId === null || !isUnwanted || ours.assignee !== remote.agentId)
@@ -200,7 +205,7 @@ export class RemoteWork {
   }
 
   /** A lost race is fine: a newer version holds a newer answer, and the next poll reads it. */
-  async #save({ claim, ...remote }: ClaimedTask, after: After): Promise<void> {
+  async #save({ claim, ...remote }: PolledTask, after: After): Promise<void> {
     const { tenant } = remote;
     const remoteTasks = [{ ...remote, ...after }];
     await this.#store.commit({ tenant, claims: [claim], remoteTasks, events: [] });

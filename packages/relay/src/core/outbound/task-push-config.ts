@@ -138,7 +138,7 @@ export function configAfterArrival(
   return { ...configAtUpdate(config, task, n, nowMs), givenUp: 0, reason: null };
 }
 
-/** Schedules the next attempt of update `n`, or gives it up and continues with the next; 410 ends the configuration. */
+/** Schedules the next attempt of update `n`, or gives it up and continues with the next. `gone` ends all of them. */
 export function configAfterFailure(
   config: TaskPushConfig,
   task: TaskRecord,

@@ -17,6 +17,8 @@ export interface Anchor {
  * `unavailable`, with a sentence that says why, when they cannot be read or written.
  */
 export interface Anchors {
+  /** False: other relays on the store keep anchors too, where this relay cannot read them. */
+  readonly areAll: boolean;
   /** The newest of every tenant that has one. */
   latest(): Promise<ReadonlyMap<string, Anchor>>;
   /** All that are still kept of one tenant, oldest first. */

@@ -19,6 +19,7 @@ import { decideAndCommit, type Decision, type RunExclusive } from "../mechanisms
 import { KeyedMutex } from "../mechanisms/keyed-mutex.ts";
 import { parserOf } from "../mechanisms/schema-check.ts";
 import { timeDigits } from "../mechanisms/time-ordered-ids.ts";
+import type { Claim } from "../ports/claims.ts";
 import type { Identifiers } from "../ports/ids.ts";
 import type { TaskRecord } from "../ports/tasks.ts";
 import { CANCELED_REASON } from "../rules/delivery-state.ts";
@@ -66,15 +67,22 @@ export interface TaskSettings {
 export class TaskService {
   readonly #parts: TaskParts;
   readonly #events: TaskEvents;
-  readonly #messageTtlMs: number;
+  readonly #settings: TaskSettings;
+  readonly #claims: readonly Claim[];
   /** Saves retries: of the changes of one task, only those of other rooms and relays clash with each other. */
   readonly #taskMutex: KeyedMutex;
 
-  constructor(parts: TaskParts, settings: TaskSettings) {
+  constructor(parts: TaskParts, settings: TaskSettings, claims: readonly Claim[] = []) {
     this.#parts = parts;
     this.#events = new TaskEvents(parts, settings);
-    this.#messageTtlMs = settings.messageTtlMs;
+    this.#settings = settings;
+    this.#claims = claims;
     this.#taskMutex = new KeyedMutex(parts.clock);
+  }
+
+  /** The same service for background work: once the claim is lost, it writes nothing (`ClaimLost`). */
+  under(claim: Claim): TaskService {
+    return new TaskService(this.#parts, this.#settings, [claim]);
   }
 
   async get(principal: Principal, id: string): Promise<TaskView> {
@@ -239,7 +247,11 @@ export class TaskService {
       const [task] = await store.tasks.get(tenant, [id]);
       return capabilityMutex.at(tenant, task?.requester ?? "")(act);
     };
-    return this.#taskMutex.at(tenant, id)(() => decideAndCommit(store, decide, spendExclusively));
+    const decideClaimed = async (): Promise<Decision<TaskView>> => {
+      const { changes, answer } = await decide();
+      return { changes: changes && { ...changes, claims: this.#claims }, answer };
+    };
+    return this.#taskMutex.at(tenant, id)(() => decideAndCommit(store, decideClaimed, spendExclusively));
   }
 
   /** Task ids begin with their time, so those of an earlier owner of the caller's id sort before the caller's own. */
@@ -253,7 +265,7 @@ export class TaskService {
 
   #defaults(): MessageDefaults {
     const { ids, clock } = this.#parts;
-    return { ids, nowMs: clock.nowMs(), messageTtlMs: this.#messageTtlMs };
+    return { ids, nowMs: clock.nowMs(), messageTtlMs: this.#settings.messageTtlMs };
   }
 
   async #view(task: TaskRecord): Promise<TaskView> {

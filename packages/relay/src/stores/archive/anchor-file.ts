@@ -31,6 +31,7 @@ interface AnchorLine {
  * storage. A long file is rewritten, unless the storage forbids it.
  */
 export class AnchorFile implements Anchors {
+  readonly areAll: boolean;
   readonly #directory: string;
   readonly #path: string;
   readonly #limits: AnchorFileLimits;
@@ -39,7 +40,9 @@ export class AnchorFile implements Anchors {
   #latest = new Map<string, Anchor>();
   #readState: string | undefined;
 
-  constructor(directory: string, limits: AnchorFileLimits = LIMITS) {
+  constructor(directory: string, options: Partial<AnchorFileLimits> & { readonly areAll?: boolean } = {}) {
+    const limits = { ...LIMITS, ...options };
+    this.areAll = options.areAll ?? true;
     this.#directory = directory;
     this.#path = join(directory, FILE);
     this.#limits = limits;

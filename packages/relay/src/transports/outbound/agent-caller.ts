@@ -132,7 +132,8 @@ function unansweredFailure(failure: OutboundFailure, signal: AbortSignal): Remot
 
 /** For an error that the agent named. */
 function namedFailure(error: RelayError, answer: TimedAnswer): RemoteFailure {
-  const text = error.message.slice(0, ERROR_CHARS_MAX).toWellFormed();
+  // The reason is kept, and a store may be unable to keep U+0000.
+  const text = error.message.slice(0, ERROR_CHARS_MAX).toWellFormed().replaceAll("\0", "\uFFFD");
   const reason = `the agent answered: ${text}`;
   const { status } = answer;
   if (isBroken(answer) && UNSPECIFIC_CODES.has(error.code)) {

@@ -35,6 +35,17 @@ describe("a message to a remote agent", () => {
     assert.equal(agent.outside.requests.length, length + 1);
   });
 
+  it("is refused with a reason that a store can keep, whatever the agent wrote", async () => {
+    const agent = new FakeAgent();
+    const outbound = new HttpOutbound(agent.outside, new FakeClock(), SETTINGS);
+    agent.send = () => {
+      throw new RpcError(-32602, "看\0不懂\ud800");
+    };
+    const found = await outbound.findAgent(AGENT, signal);
+    const reason = "the agent refused it: 看\uFFFD不懂\uFFFD";
+    await assert.rejects(outbound.sendMessage(found, PARAMS, options), { kind: "refused", reason });
+  });
+
   it("is refused when its answer cannot be kept", async () => {
     const agent = new FakeAgent();
     const outbound = new HttpOutbound(agent.outside, new FakeClock(), SETTINGS);
