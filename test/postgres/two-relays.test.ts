@@ -9,6 +9,7 @@ import { RelayClient } from "@a2a-relay/client";
 import { loadConfig } from "../../packages/relay/src/config/load-config.ts";
 import { type RunningRelay, startRelay } from "../../packages/relay/src/server/start-relay.ts";
 import { startPostgres, type TestServer } from "../../packages/relay/testing/postgres-server.ts";
+import { startChildRelay } from "../support/child-relay.ts";
 
 const LULU = "lulu@笔记本";
 const ZHIWEI = "知微@studio";
@@ -126,6 +127,22 @@ describe("two relays on one PostgreSQL database", () => {
     const { ok, problem } = await two.client.verifyJournal();
     assert.deepEqual([ok, problem], [true, undefined]);
     receiver.close();
+  });
+
+  it("lease until a time of the database, also where a machine's clock is wrong by ten minutes", async () => {
+    await using right = await open();
+    await register(right.client);
+    const shift = "data:text/javascript,const now = Date.now; Date.now = () => now() + 600_000;";
+    const env = { NODE_OPTIONS: `--import=${shift.replaceAll(" ", "%20")}` };
+    await using wrong = await startChildRelay({ args: ["--database", server.url], env });
+    const client = new RelayClient({ url: wrong.url });
+    await right.client.send({ from: LULU, to: ZHIWEI, body: "几点了" });
+    const { messages } = await client.lease(ZHIWEI, { lease_ms: 60_000 });
+    const leftMs = Date.parse(messages[0]?.lease.expires_at ?? "") - Date.now();
+    assert.ok(leftMs > 0 && leftMs <= 61_000, `the lease ends in ${leftMs} ms`);
+    await client.ack(ZHIWEI, {
+      leases: messages.map(({ message_id, lease }) => ({ message_id, lease_id: lease.id })),
+    });
   });
 
   it("show what is stored after both have stopped", async () => {

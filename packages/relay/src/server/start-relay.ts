@@ -64,14 +64,12 @@ const EXIT_DISK_FAILED = 70;
 
 const IDLE_CHECK_MS = 50;
 
-const systemClock: Clock = { nowMs: () => Date.now(), nextTurn: () => nextTurn() };
-
 /** Composes the relay. Only this folder knows every part. */
 export async function startRelay(config: RelayConfig, overrides: RelayOverrides = {}): Promise<RunningRelay> {
   const log = pino({ level: config.logLevel }, pino.destination({ dest: 2, sync: true }));
-  const clock = overrides.clock ?? systemClock;
   await using stack = new AsyncDisposableStack();
   const store = stack.use(await openStore(config, log));
+  const clock = overrides.clock ?? { nowMs: () => store.nowMs?.() ?? Date.now(), nextTurn: () => nextTurn() };
   const randomness: Randomness = (bytes) => void randomFillSync(bytes);
   const ids = new TimeOrderedIds(clock, randomness);
   const archive = new JsonlArchive(join(config.dataDirectory, "archive"), clock);
@@ -121,10 +119,13 @@ export async function startRelay(config: RelayConfig, overrides: RelayOverrides 
   };
 }
 
-async function openStore(
-  config: RelayConfig,
-  log: Logger,
-): Promise<RelayStore & { readonly database?: ConnectedDatabase }> {
+/** Only a database that several relays share says what it is, and what time it is. */
+interface OpenedStore extends RelayStore {
+  readonly database?: ConnectedDatabase;
+  nowMs?(): number;
+}
+
+async function openStore(config: RelayConfig, log: Logger): Promise<OpenedStore> {
   openDirectory("data directory", config.dataDirectory, "--data");
   const { database, databasePoolMax: poolMax, migrate } = config;
   if (database?.kind === "postgres") {

@@ -110,7 +110,7 @@ export class ListeningChangeFeed extends InProcessChangeFeed {
     const token = `check-${randomUUID()}`;
     const signal = AbortSignal.any([this.#lost.signal, AbortSignal.timeout(this.#checkMs)]);
     try {
-      await Promise.all([once(this.#checks, token, { signal }), this.#database.notify(token, this.#checkMs)]);
+      await Promise.all([once(this.#checks, token, { signal }), this.#database.ping(token, this.#checkMs)]);
     } catch (cause) {
       const what = "the database does not deliver notifications";
       throw new RelayError("unavailable", `${what}; a pooler before it must be in session mode`, { cause });

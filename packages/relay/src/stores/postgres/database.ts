@@ -27,8 +27,16 @@ export interface PostgresOptions extends ConnectionOptions {
   readonly poolMax: number;
   /** Whether pending migrations run. In an empty database they always run. */
   readonly migrate?: boolean;
+  /** The clock of this machine. Only tests change it. */
+  readonly localMs?: () => number;
 }
 
+/** In the words of the driver; without it the connection's own limit counts. */
+interface StatementLimits {
+  readonly query_timeout?: number;
+}
+
+const PING = "select pg_notify($1, $2), (extract(epoch from clock_timestamp()) * 1000)::bigint as now_ms";
 const INT8 = 20;
 /** Until a connection is made, or one of the pool is free. */
 const CONNECT_MS_MAX = 10_000;
@@ -51,12 +59,14 @@ export class Database implements AsyncDisposable {
   readonly pool: Pool;
   readonly schema: string;
   readonly schemaVersion: number;
+  readonly clock: DatabaseClock;
   #id = randomUUID();
 
-  private constructor(pool: Pool, schema: string, schemaVersion: number) {
+  private constructor(pool: Pool, { schema, localMs }: PostgresOptions, schemaVersion: number) {
     this.pool = pool;
     this.schema = schema;
     this.schemaVersion = schemaVersion;
+    this.clock = new DatabaseClock(localMs ?? Date.now);
   }
 
   static async open(options: PostgresOptions): Promise<Database> {
@@ -76,7 +86,7 @@ export class Database implements AsyncDisposable {
     pool.on("error", () => undefined);
     // One that breaks in a transaction fails its next statement. Without a listener it would end the process.
     pool.on("connect", (client) => client.on("error", () => undefined));
-    return new Database(pool, schema, knownVersion);
+    return new Database(pool, options, knownVersion);
   }
 
   /** Tells the wake-ups of this relay, whose readers it has woken itself, from those of others. */
@@ -87,7 +97,7 @@ export class Database implements AsyncDisposable {
   async rows(
     sql: string,
     values: readonly unknown[] = [],
-    limits: { readonly query_timeout?: number } = {},
+    limits: StatementLimits = {},
   ): Promise<readonly Row[]> {
     try {
       const { rows } = await withFreshPlans(() => this.pool.query({ ...namedQuery(sql, values), ...limits }));
@@ -97,8 +107,12 @@ export class Database implements AsyncDisposable {
     }
   }
 
-  async row(sql: string, values: readonly unknown[] = []): Promise<Row | undefined> {
-    return (await this.rows(sql, values))[0];
+  async row(
+    sql: string,
+    values: readonly unknown[] = [],
+    limits: StatementLimits = {},
+  ): Promise<Row | undefined> {
+    return (await this.rows(sql, values, limits))[0];
   }
 
   /** On which the relays of this schema tell each other what they commit. */
@@ -106,9 +120,12 @@ export class Database implements AsyncDisposable {
     return `a2a_relay_${this.schema}`;
   }
 
-  async notify(payload: string, timeoutMs: number): Promise<void> {
-    const sql = "select pg_notify($1, $2)";
-    await this.rows(sql, [this.channel, payload], { query_timeout: timeoutMs });
+  /** Notifies all listeners of the channel, and asks for the time at once. */
+  async ping(payload: string, timeoutMs: number): Promise<void> {
+    await this.clock.adjust(async () => {
+      const row = await this.row(PING, [this.channel, payload], { query_timeout: timeoutMs });
+      return row?.["now_ms"] as number;
+    });
   }
 
   /** `CommitUnknownError` when only the server knows whether it committed. After any other error it did not. */
@@ -312,4 +329,29 @@ async function withFreshPlans<T>(act: () => Promise<T>): Promise<T> {
 function withinInt8(value: unknown): unknown {
   if (typeof value !== "number") return value;
   return Math.max(-Number.MAX_SAFE_INTEGER, Math.min(value, Number.MAX_SAFE_INTEGER));
+}
+
+/**
+ * The clock of the database, which all relays on it share: the clock of this machine, and what the database's is ahead.
+ * So the deadlines of one relay mean the same to the others, however wrong the clocks of their machines are.
+ */
+export class DatabaseClock {
+  readonly #localMs: () => number;
+  #aheadMs = 0;
+
+  constructor(localMs: () => number) {
+    this.#localMs = localMs;
+  }
+
+  readonly nowMs = (): number => this.#localMs() + this.#aheadMs;
+
+  /** `ask` returns the time of the database. */
+  async adjust(ask: () => Promise<number>): Promise<void> {
+    const askedAtMs = this.#localMs();
+    const databaseMs = await ask();
+    const tookMs = this.#localMs() - askedAtMs;
+    const aheadMs = databaseMs - (askedAtMs + tookMs / 2);
+    // What cannot be told from the time that question and answer took does not move the clock.
+    if (Math.abs(aheadMs - this.#aheadMs) > tookMs / 2 + 1) this.#aheadMs = Math.round(aheadMs);
+  }
 }

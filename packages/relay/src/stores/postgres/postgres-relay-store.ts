@@ -46,6 +46,8 @@ interface StoreParts {
 }
 
 export interface PostgresStore extends RelayStore {
+  /** By the clock of the database. */
+  nowMs(): number;
   /** What a relay says about its database when it starts: `host/name`, and how many relays were on it already. */
   readonly database: {
     readonly name: string;
@@ -83,6 +85,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Postg
   const store: PostgresStore = {
     ...parts,
     feed,
+    nowMs: database.clock.nowMs,
     database: {
       name: databaseName(options.url),
       schemaVersion: database.schemaVersion,
