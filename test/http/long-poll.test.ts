@@ -61,6 +61,8 @@ describe("a long poll", () => {
       await once(socket, "close");
     }
     await settled(relay);
+    // A lease that was under way when its client left is committed before this one.
+    await relay.post(`${MAILBOX}/lease`, {});
     const { message_id } = await relay.send();
     await settled(relay);
     const { delivery } = (await relay.get(`/messages/${message_id}`)).json;

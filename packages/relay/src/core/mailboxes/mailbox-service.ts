@@ -325,12 +325,14 @@ export class MailboxService {
     waiting: WaitOptions,
     poll: () => Promise<readonly MailboxMessage[]>,
   ): Promise<readonly MailboxMessage[]> {
-    if (waitMs === 0) return poll();
+    // A caller that left while it was authorised takes nothing.
+    const pollForCaller = async (): Promise<readonly MailboxMessage[]> => (isGone(waiting) ? [] : poll());
+    if (waitMs === 0) return pollForCaller();
     const { signal } = waiting;
     using watch = this.#waitQuota.watch(principal, mailboxTopic(principal.tenant, agentId));
     const endMs = this.#clock.nowMs() + waitMs;
     for (;;) {
-      const messages = await poll();
+      const messages = await pollForCaller();
       const leftMs = endMs - this.#clock.nowMs();
       if (messages.length > 0 || leftMs <= 0 || signal?.aborted === true) return messages;
       if (!(await watch.changed({ timeoutMs: leftMs, signal }))) return messages;

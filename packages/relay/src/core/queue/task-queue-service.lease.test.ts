@@ -64,13 +64,21 @@ describe("the next task", () => {
     assert.equal((await waiting).task?.id, id);
   });
 
-  it("goes back when the waiting caller has disconnected", async () => {
-    await using core = await coreWithQueue();
-    await core.queueTask();
-    const gone = { signal: AbortSignal.abort(), isGone: () => true };
-    assert.deepEqual(await core.taskQueue.nextTask(core.zhiwei, {}, gone), NOTHING);
-    assert.equal((await core.inboxOf(ZHIWEI)).length, 1);
-  });
+  for (const [when, checksBefore, attempt] of [
+    ["is not taken for a caller that has disconnected", 0, 0],
+    ["goes back when the caller disconnects while it is taken", 1, 1],
+  ] as const) {
+    it(when, async () => {
+      await using core = await coreWithQueue();
+      await core.queueTask();
+      let checks = 0;
+      const isGone = (): boolean => (checks += 1) > checksBefore;
+      const gone = { signal: AbortSignal.abort(), isGone };
+      assert.deepEqual(await core.taskQueue.nextTask(core.zhiwei, {}, gone), NOTHING);
+      const [message] = await core.inboxOf(ZHIWEI);
+      assert.equal((await core.delivery(message?.message_id ?? "")).attempt, attempt);
+    });
+  }
 
   it("of another agent is refused, and of all agents is for operators", async () => {
     await using core = await coreWithQueue();
