@@ -13,7 +13,12 @@ interface Running {
 /** What background work reports while the database is out of reach. */
 const OUTAGE =
   /the database does not answer; try again|the connection to the database broke during the commit/;
-const SETTINGS = { A2A_RELAY_SWEEP_INTERVAL_MS: "50" };
+const SETTINGS = {
+  A2A_RELAY_SWEEP_INTERVAL_MS: "50",
+  A2A_RELAY_EGRESS_ALLOW: "127.0.0.0/8",
+  // A connection that is silent is given up 5 seconds later.
+  A2A_RELAY_DATABASE_STATEMENT_TIMEOUT_MS: "3000",
+};
 
 /** One of the relays of a group: a process that is killed and started again. */
 export class Member {
