@@ -44,6 +44,8 @@ export class Member {
     const startedAtMs = performance.now();
     const relay = await startChildRelay({ ...this.#options, env: { ...SETTINGS, ...env } });
     this.#running?.connection[Symbol.dispose]();
+    // Answers that the process before did not give must not kill this one.
+    this.#answersLeft = Number.POSITIVE_INFINITY;
     this.#running = { relay, connection: new HttpConnection(relay.url, () => this.#heard()) };
     void this.#watch(relay);
     this.#startMs = performance.now() - startedAtMs;
