@@ -7,6 +7,8 @@ import type { RecordingClient } from "./recording-client.ts";
 const SENDERS = ["sender-1@crash", "sender-2@crash", "sender-3@crash"] as const;
 const READERS = ["reader-1@crash", "reader-2@crash"] as const;
 const WORKERS = ["worker-1@crash", "worker-2@crash"] as const;
+/** Several: the pushes of one wait up to a minute after the relay that claimed them was killed. */
+const HOOKS = ["hook-1@crash", "hook-2@crash", "hook-3@crash", "hook-4@crash"] as const;
 const FETCHES_AT_ONCE = 16;
 
 /** All clients of a run. */
@@ -14,10 +16,12 @@ export class Cast {
   /** The one that sends large batches too. */
   readonly sender: Sender;
   readonly actors: readonly Actor[];
+  readonly #callbackUrl: string;
 
-  constructor(random: Random) {
+  constructor(random: Random, callbackUrl: string) {
+    this.#callbackUrl = callbackUrl;
     const fork = (): Random => random.fork();
-    const to = { readers: READERS, workers: WORKERS };
+    const to = { readers: [...READERS, ...READERS, ...HOOKS] as const, workers: WORKERS };
     this.sender = new Sender(SENDERS[0], to, fork());
     this.actors = [
       this.sender,
@@ -32,6 +36,7 @@ export class Cast {
 
   async register(client: RecordingClient): Promise<void> {
     for (const agent of [...SENDERS, ...READERS, ...WORKERS]) await client.register(agent);
+    for (const agent of HOOKS) await client.register(agent, this.#callbackUrl);
   }
 
   /** The end: every unknown outcome is asked for again, and every message and task is fetched. */

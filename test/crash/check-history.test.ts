@@ -69,6 +69,16 @@ function planted(): readonly Planted[] {
       (entries) => changeFetch(entries, "m1", undefined),
     ],
     [
+      "a webhook that is repeated though nothing failed",
+      "a webhook is repeated only after a failure",
+      (entries) => [...entries, late({ act: "webhook", messageId: "m2" })],
+    ],
+    [
+      "a webhook that is shown as delivered and never came",
+      "a webhook is repeated only after a failure",
+      (entries) => changeFetch(entries, "m1", { push: "delivered" }),
+    ],
+    [
       "changed content",
       "an answered send is kept, word for word",
       (entries) => changeFetch(entries, "m1", { body: "other" }),

@@ -10,6 +10,7 @@ import {
   checkSameKeySameReceipt,
 } from "./check-sends.ts";
 import { checkEndingsAreFinal, checkOneCompletion } from "./check-tasks.ts";
+import { checkWebhooks } from "./check-webhooks.ts";
 import type { Entry } from "./history.ts";
 import { type Check, Verdict } from "./verdict.ts";
 
@@ -28,6 +29,7 @@ export const INVARIANTS = {
   "lease attempts grow": checkAttemptsGrow,
   "a leased delivery has one holder": checkOneHolder,
   "a stale lease finishes nothing": checkStaleLeasesRefused,
+  "a webhook is repeated only after a failure": checkWebhooks,
   "the journal verifies and never shrinks": checkJournalVerifies,
   "the journal and the mailboxes agree": checkJournalMatchesState,
   "every refusal has a reason in what was done": checkAnswersExplained,

@@ -10,6 +10,7 @@ import { type Entry, entriesOf, History } from "./history.ts";
 import { HttpConnection } from "../support/http-connection.ts";
 import { Random } from "./random.ts";
 import { RecordingClient } from "./recording-client.ts";
+import { WebhookReceiver } from "./webhook-receiver.ts";
 
 export interface CrashRunOptions {
   readonly kills: number;
@@ -57,27 +58,36 @@ type Kill = (typeof KILLS)[number];
 export async function crashRun(options: CrashRunOptions): Promise<CrashRunReport> {
   const startedAtMs = performance.now();
   const directory = await mkdtemp(join(tmpdir(), "a2a-relay-crash-"));
-  const run = new Run(directory, options);
+  const history = new History();
+  await using receiver = await WebhookReceiver.open(history);
+  const run = new Run({ directory, history, receiver }, options);
   const report = await run.all().then(() => checkHistory(run.entries), unfinished);
   if (report.violations.length === 0) await rm(directory, { recursive: true, force: true });
   return { ...report, entries: run.entries, directory, tookMs: performance.now() - startedAtMs };
+}
+
+interface Scene {
+  readonly directory: string;
+  readonly history: History;
+  readonly receiver: WebhookReceiver;
 }
 
 class Run {
   readonly #directory: string;
   readonly #options: CrashRunOptions;
   readonly #random: Random;
-  readonly #history = new History();
+  readonly #history: History;
   readonly #cast: Cast;
   #planned: readonly Kill[] = [];
   #kills = 0;
   #checked = 0;
 
-  constructor(directory: string, options: CrashRunOptions) {
+  constructor({ directory, history, receiver }: Scene, options: CrashRunOptions) {
     this.#directory = directory;
+    this.#history = history;
     this.#options = options;
     this.#random = new Random(options.seed);
-    this.#cast = new Cast(this.#random);
+    this.#cast = new Cast(this.#random, receiver.url);
   }
 
   get entries(): readonly Entry[] {
@@ -204,6 +214,7 @@ class Run {
         // So few that a checkpoint follows almost every commit.
         A2A_RELAY_CHECKPOINT_PAGES: String(this.#random.integer(20, 50)),
         A2A_RELAY_SWEEP_INTERVAL_MS: "50",
+        A2A_RELAY_EGRESS_ALLOW: "127.0.0.0/8",
         ...env,
       },
     };

@@ -1,4 +1,4 @@
-import type { DeliveryState, TaskState } from "@a2a-relay/protocol";
+import type { DeliveryState, PushState, TaskState } from "@a2a-relay/protocol";
 
 /**
  * What one client saw, in the order in which it saw it. `start` and `end` are positions in that order: an act
@@ -104,6 +104,7 @@ export interface FetchEntry extends Timed {
         readonly state: DeliveryState;
         readonly attempt: number;
         readonly replyTo?: string | undefined;
+        readonly push?: PushState | undefined;
       }
     | undefined;
 }
@@ -140,6 +141,12 @@ export interface JournalEntry extends Timed {
   readonly events: readonly JournalEvent[];
 }
 
+/** The receiver got the webhook of a message. */
+export interface WebhookEntry extends Timed {
+  readonly act: "webhook";
+  readonly messageId: string;
+}
+
 export interface StartEntry extends Timed {
   readonly act: "start";
   readonly tookMs: number;
@@ -166,6 +173,7 @@ export type Entry =
   | TaskFetchEntry
   | VerifyEntry
   | JournalEntry
+  | WebhookEntry
   | StartEntry
   | KillEntry
   | ComplaintEntry;

@@ -45,8 +45,10 @@ export function honest(): readonly Entry[] {
   const batch = { name: "b", atomic: true };
   send(FIRST_OF_BATCH, "unknown", { batch });
   send(SECOND_OF_BATCH, "unknown", { batch });
+  add({ act: "webhook", messageId: "m2" });
   add({ act: "kill", how: "at a random moment" });
   add({ act: "start", tookMs: 500 });
+  add({ act: "webhook", messageId: "m2" });
   send(RETRIED, "ok", { status: 201, messageId: "m5" });
   send(KEYED, "ok", { status: 200, messageId: "m1" });
   send(HOPELESS, "ok", { status: 201, messageId: "m7" });
@@ -84,7 +86,7 @@ const EVENTS: readonly JournalEvent[] = [
 
 const FOUND: readonly (readonly [string, NonNullable<FetchEntry["found"]>])[] = [
   ["m1", { ...stored(KEYED), state: "acknowledged" }],
-  ["m2", stored(PLAIN)],
+  ["m2", { ...stored(PLAIN), push: "delivered" }],
   ["m2b", stored(message("another", {}))],
   ["m3", { ...stored(REQUEST), state: "acknowledged", attempt: 2 }],
   ["m4", { ...stored(message("done", {})), sender: BOB, recipient: ADA, replyTo: "m3" }],

@@ -51,8 +51,9 @@ export class RecordingClient {
     return this.#connection.broken;
   }
 
-  async register(agentId: string): Promise<void> {
-    const answer = await this.#connection.call("POST", "/agents/register", { agent_id: agentId });
+  async register(agentId: string, callbackUrl?: string): Promise<void> {
+    const push = callbackUrl === undefined ? {} : { callback_url: callbackUrl, push: "webhook" };
+    const answer = await this.#connection.call("POST", "/agents/register", { agent_id: agentId, ...push });
     if (answer?.status !== 201) throw new Error(`${agentId} could not register: ${JSON.stringify(answer)}`);
   }
 
@@ -313,7 +314,7 @@ function judgeError({ error: { code } }: ErrorBody): Judged {
   return { outcome: code === STOPPING.code ? "unknown" : "refused", code };
 }
 
-function foundOf({ message, delivery }: MessageResponse): FetchEntry["found"] {
+function foundOf({ message, delivery, push }: MessageResponse): FetchEntry["found"] {
   if (delivery === undefined) return undefined;
   return {
     sender: message.from,
@@ -322,6 +323,7 @@ function foundOf({ message, delivery }: MessageResponse): FetchEntry["found"] {
     state: delivery.state,
     attempt: delivery.attempt,
     replyTo: message.reply_to,
+    push: push?.state,
   };
 }
 

@@ -13,7 +13,12 @@ interface Running {
 /** What background work reports while the database is out of reach. */
 const OUTAGE =
   /the database does not answer; try again|the connection to the database broke during the commit/;
-const SETTINGS = { A2A_RELAY_SWEEP_INTERVAL_MS: "50" };
+const SETTINGS = {
+  A2A_RELAY_SWEEP_INTERVAL_MS: "50",
+  A2A_RELAY_EGRESS_ALLOW: "127.0.0.0/8",
+  // A connection that is silent is given up 5 seconds later.
+  A2A_RELAY_DATABASE_STATEMENT_TIMEOUT_MS: "3000",
+};
 
 /** One of the relays of a group: a process that is killed and started again. */
 export class Member {
@@ -39,6 +44,8 @@ export class Member {
     const startedAtMs = performance.now();
     const relay = await startChildRelay({ ...this.#options, env: { ...SETTINGS, ...env } });
     this.#running?.connection[Symbol.dispose]();
+    // Answers that the process before did not give must not kill this one.
+    this.#answersLeft = Number.POSITIVE_INFINITY;
     this.#running = { relay, connection: new HttpConnection(relay.url, () => this.#heard()) };
     void this.#watch(relay);
     this.#startMs = performance.now() - startedAtMs;

@@ -14,6 +14,7 @@ import { type Entry, History } from "./history.ts";
 import { Random } from "./random.ts";
 import { RecordingClient } from "./recording-client.ts";
 import { Member, SpreadConnection } from "./relay-group.ts";
+import { WebhookReceiver } from "./webhook-receiver.ts";
 
 const RELAYS = 3;
 const LOAD_MS = { minimum: 100, maximum: 700 } as const;
@@ -24,6 +25,7 @@ const STOPPING_MS_MAX = 60;
 const LARGE_BATCH_MS_MAX = 60;
 const HELD_MS = { minimum: 50, maximum: 1_500 } as const;
 const BACKENDS_MAX = 12;
+const LOST_COMMITS_MAX = 5;
 /** After a connection to the database broke, until every call that it concerned is answered. */
 const SETTLING_MS = 400;
 const BROKEN_PAUSE_MS = 10;
@@ -41,8 +43,11 @@ const FAULTS = [
   "line cut",
   "line delayed",
   "line half open",
+  "answers to commits lost",
 ] as const;
-type Fault = (typeof FAULTS)[number];
+/** Takes longer: until the relay has given its connections up. */
+const SILENCE = "line silent";
+type Fault = (typeof FAULTS)[number] | typeof SILENCE;
 
 /** Relays on one PostgreSQL database are killed and cut off in turn while clients use all of them. */
 export async function threeRelaysRun(options: CrashRunOptions): Promise<CrashRunReport> {
@@ -58,8 +63,10 @@ export async function threeRelaysRun(options: CrashRunOptions): Promise<CrashRun
   url.pathname = name;
   const database = new pg.Client({ connectionString: url.href });
   await database.connect();
+  const history = new History();
+  await using receiver = await WebhookReceiver.open(history);
   await using line = await BreakableLine.open(() => server.url.replace(/^postgres(ql)?:/, "http:"));
-  const run = new Run({ directory, database, url, line }, options);
+  const run = new Run({ directory, database, url, line, history, receiver }, options);
   const report = await run.all().then(() => checkHistory(run.entries), unfinished);
   await run[Symbol.asyncDispose]();
   await database.end();
@@ -75,23 +82,28 @@ interface Scene {
   readonly url: URL;
   /** Between the last relay and the database. */
   readonly line: BreakableLine;
+  readonly history: History;
+  readonly receiver: WebhookReceiver;
 }
 
 class Run {
   readonly #scene: Scene;
   readonly #options: CrashRunOptions;
   readonly #random: Random;
-  readonly #history = new History();
+  readonly #history: History;
   readonly #cast: Cast;
   readonly #members: readonly Member[];
+  readonly #faults: readonly Fault[];
   #isOver = false;
   #planned: readonly Fault[] = [];
 
   constructor(scene: Scene, options: CrashRunOptions) {
     this.#scene = scene;
     this.#options = options;
+    this.#faults = options.kills > FAULTS.length ? [...FAULTS, SILENCE] : FAULTS;
     this.#random = new Random(options.seed);
-    this.#cast = new Cast(this.#random);
+    this.#history = scene.history;
+    this.#cast = new Cast(this.#random, scene.receiver.url);
     const throughLine = new URL(scene.url);
     throughLine.host = new URL(scene.line.url).host;
     this.#members = Array.from({ length: RELAYS }, (_, index) => {
@@ -156,7 +168,7 @@ class Run {
   async #breakAll(): Promise<void> {
     for (let count = 1; count <= this.#options.kills && !this.#isOver; count += 1) {
       await sleep(this.#random.integer(LOAD_MS.minimum, LOAD_MS.maximum));
-      if (this.#planned.length === 0) this.#planned = this.#random.shuffled(FAULTS);
+      if (this.#planned.length === 0) this.#planned = this.#random.shuffled(this.#faults);
       const [fault = FAULTS[0], ...rest] = this.#planned;
       this.#planned = rest;
       await this.#break(fault);
@@ -171,6 +183,8 @@ class Run {
       case "line cut":
       case "line delayed":
       case "line half open":
+      case "answers to commits lost":
+      case SILENCE:
         await this.#cutOff(fault);
         await sleep(SETTLING_MS);
         this.#history.record(start, { act: "kill", how: "of its database connections" });
@@ -192,6 +206,17 @@ class Run {
     }
     if (fault === "line cut") {
       line.cut();
+      return;
+    }
+    if (fault === SILENCE) {
+      await line.silence();
+      return;
+    }
+    if (fault === "answers to commits lost") {
+      for (let left = this.#random.integer(1, LOST_COMMITS_MAX); left > 0 && !this.#isOver; left -= 1) {
+        line.breakAt("commit\0", "answered");
+        while (line.isBreakPlanned && !this.#isOver) await sleep(BROKEN_PAUSE_MS);
+      }
       return;
     }
     const release = line.hold();

@@ -119,7 +119,7 @@ describe("a PostgreSQL connection that falls silent", () => {
 
   it("before the commit is given up, and the batch runs on another one", async () => {
     await using scene = await openScene(ANSWER);
-    scene.line.silence();
+    void scene.line.silence();
     await commit(scene.store, aSend({ id: "信1" }));
     assert.deepEqual(await readIds(scene.other), ["信1"]);
   });
@@ -129,10 +129,10 @@ describe("a PostgreSQL connection that falls silent", () => {
     const { store, line } = scene;
     const answers = { code: "unavailable", message: "the database does not answer; try again" };
     await store.probe(1);
-    line.silence();
+    void line.silence();
     await assert.rejects(store.probe(2), answers);
     await store.probe(3);
-    line.silence();
+    void line.silence();
     await assert.rejects(store.tenants.list(), answers);
     await store.tenants.list();
   });
@@ -140,7 +140,7 @@ describe("a PostgreSQL connection that falls silent", () => {
   it("is noticed by a reader's relay, which listens on a new one and wakes the reader", async () => {
     await using scene = await openScene({ ...ANSWER, ...CHECK });
     using watch = scene.store.feed.watch(mailboxTopic(TENANT, ZHIWEI));
-    scene.line.silence();
+    void scene.line.silence();
     await send(scene.other);
     assert.equal(await watch.changed({ timeoutMs: 20_000 }), true);
     // From then on wake-ups come at once again.

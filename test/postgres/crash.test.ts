@@ -5,7 +5,7 @@ import { reportLines } from "../crash/report.ts";
 import { threeRelaysRun } from "../crash/three-relays-run.ts";
 
 /** One of each planned fault. `npm run test:crash -- --postgres` has the full size. */
-const FAULTS = 9;
+const FAULTS = 10;
 
 describe("three relays on one PostgreSQL database", { timeout: 300_000 }, () => {
   it(`lose nothing they answered while one after the other fails, ${FAULTS} times`, async (test) => {

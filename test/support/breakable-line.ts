@@ -8,6 +8,7 @@ interface PlannedBreak {
 }
 
 interface Passage {
+  readonly closed: Promise<unknown>;
   isAnswerLost: boolean;
   isSilent: boolean;
 }
@@ -49,9 +50,17 @@ export class BreakableLine implements AsyncDisposable {
     for (const socket of this.#sockets) socket.resetAndDestroy();
   }
 
-  /** Connections stay open but carry nothing any more, as when a machine vanishes. New ones work. */
-  silence(): void {
-    for (const passage of this.#passages) passage.isSilent = true;
+  /**
+   * Connections stay open but carry nothing any more, as when a machine vanishes. New ones work. Resolves when the near
+   * side has closed all of them.
+   */
+  async silence(): Promise<void> {
+    await Promise.all(
+      Array.from(this.#passages, (passage) => {
+        passage.isSilent = true;
+        return passage.closed;
+      }),
+    );
   }
 
   /**
@@ -77,7 +86,11 @@ export class BreakableLine implements AsyncDisposable {
     const far = connect({ host: hostname, port: Number(port) });
     this.#keep(near);
     this.#keep(far);
-    const passage: Passage = { isAnswerLost: false, isSilent: false };
+    const passage: Passage = {
+      closed: new Promise((resolve) => near.once("close", resolve)),
+      isAnswerLost: false,
+      isSilent: false,
+    };
     this.#passages.add(passage);
     near.on("close", () => this.#passages.delete(passage));
     const toFar = this.#gate((chunk) => this.#maySend(chunk, passage, near));

@@ -9,7 +9,7 @@ import {
   isStalePlan,
   isTransient,
   relayErrorFrom,
-} from "./postgres-error.ts";
+} from "./connections/postgres-error.ts";
 
 /** Jobs that share one transaction. */
 const BATCH_JOBS_MAX = 256;

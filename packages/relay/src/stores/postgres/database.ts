@@ -2,10 +2,16 @@ import { randomUUID } from "node:crypto";
 import { RelayError } from "@a2a-relay/protocol";
 import type { Client, ClientConfig, CustomTypesConfig, Pool, PoolClient, QueryResult } from "pg";
 import type { Topic } from "../../core/ports/change-feed.ts";
-import { DatabaseClock } from "./database-clock.ts";
+import { DatabaseClock } from "./connections/database-clock.ts";
 import { migrate } from "./migrations/migrations.ts";
-import { CommitUnknownError, isLost, isFollowUp, isStalePlan, relayErrorFrom } from "./postgres-error.ts";
-import { beginAs, prepareTenantRole } from "./row-security.ts";
+import {
+  CommitUnknownError,
+  isLost,
+  isFollowUp,
+  isStalePlan,
+  relayErrorFrom,
+} from "./connections/postgres-error.ts";
+import { beginAs, prepareTenantRole } from "./connections/row-security.ts";
 
 export type Row = Readonly<Record<string, unknown>>;
 

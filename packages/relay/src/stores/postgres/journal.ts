@@ -14,7 +14,7 @@ import type { StoredJson } from "../../core/ports/stored-json.ts";
 import { toStoredJson } from "../../core/mechanisms/stored-json.ts";
 import { eventHash, GENESIS } from "../../core/rules/event.ts";
 import type { Database, Row, Transaction } from "./database.ts";
-import { relayErrorFrom } from "./postgres-error.ts";
+import { relayErrorFrom } from "./connections/postgres-error.ts";
 import type { Engine } from "./postgres-relay-store.ts";
 
 /** Of the advisory lock that the sealer of a schema holds. */

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { NOON_MS } from "../../../testing/fake-clock.ts";
-import { startPostgres, type TestServer } from "../../../testing/postgres-server.ts";
+import { NOON_MS } from "../../../../testing/fake-clock.ts";
+import { startPostgres, type TestServer } from "../../../../testing/postgres-server.ts";
 import { DatabaseClock } from "./database-clock.ts";
-import { openPostgresStore, type PostgresStore } from "./postgres-relay-store.ts";
+import { openPostgresStore, type PostgresStore } from "../postgres-relay-store.ts";
 
 const MINUTE_MS = 60_000;
 

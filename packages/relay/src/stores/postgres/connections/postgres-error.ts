@@ -1,5 +1,5 @@
 import { RelayError } from "@a2a-relay/protocol";
-import type { Topic } from "../../core/ports/change-feed.ts";
+import type { Topic } from "../../../core/ports/change-feed.ts";
 
 /** Deadlock, serialization failure: the transaction was rolled back and may be repeated. */
 const TRANSIENT_CODES = new Set(["40P01", "40001"]);

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { startPostgres, type TestServer } from "../../../testing/postgres-server.ts";
-import { aSend, OTHER_TENANT, send, TENANT } from "../../../testing/store-builders.ts";
-import { Database, type PostgresOptions, withConnection } from "./database.ts";
-import { openPostgresStore } from "./postgres-relay-store.ts";
+import { startPostgres, type TestServer } from "../../../../testing/postgres-server.ts";
+import { aSend, OTHER_TENANT, send, TENANT } from "../../../../testing/store-builders.ts";
+import { Database, type PostgresOptions, withConnection } from "../database.ts";
+import { openPostgresStore } from "../postgres-relay-store.ts";
 
 let server: TestServer;
 before(async () => {
