@@ -23,7 +23,7 @@ import {
 const LONG_MS = 30_000;
 const FAR = "https://agent.example/%E8%BF%9C" as AgentId;
 
-function aRemoteTask(said: Partial<RemoteTask> = {}): RemoteTask {
+export function aRemoteTask(said: Partial<RemoteTask> = {}): RemoteTask {
   return {
     tenant: TENANT,
     taskId: newId("task"),

@@ -6,19 +6,22 @@ export interface TextLine {
   readonly ended: boolean;
 }
 
-/** Far more than any line we write; a file without line breaks must not fill the memory. */
+/** Far more than any line of an archive; a file without line breaks must not fill the memory. */
 const LINE_CHARS_MAX = 16 * 1024 * 1024;
 
 /** The lines of a text, ended by LF alone: JSON may contain other line separators. */
-export async function* textLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<TextLine, void, void> {
+export async function* textLines(
+  chunks: AsyncIterable<Uint8Array>,
+  lineCharsMax = LINE_CHARS_MAX,
+): AsyncGenerator<TextLine, void, void> {
   const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   let rest = "";
   for await (const chunk of chunks) {
     const parts = (rest + decoder.decode(chunk, { stream: true })).split("\n");
     rest = parts.pop() ?? "";
     for (const text of parts) yield { text, ended: true };
-    if (rest.length > LINE_CHARS_MAX) {
-      throw new RelayError("too_large", `a line has more than ${LINE_CHARS_MAX} characters`);
+    if (rest.length > lineCharsMax) {
+      throw new RelayError("too_large", `a line has more than ${lineCharsMax} characters`);
     }
   }
   rest += decoder.decode();

@@ -3,7 +3,7 @@ import { RelayError } from "@a2a-relay/protocol";
 import type { Client, ClientConfig, CustomTypesConfig, Pool, PoolClient, QueryResult } from "pg";
 import type { Topic } from "../../core/ports/change-feed.ts";
 import { DatabaseClock } from "./connections/database-clock.ts";
-import { migrate } from "./migrations/migrations.ts";
+import { migrate, refusePartOfImport } from "./migrations/migrations.ts";
 import {
   CommitUnknownError,
   isLost,
@@ -39,6 +39,8 @@ export interface PostgresOptions extends ConnectionOptions {
   readonly isRowSecured?: boolean;
   /** The clock of this machine. Only tests change it. */
   readonly localMs?: () => number;
+  /** Whether this is the import itself: all others refuse a database with a part of one. */
+  readonly isImport?: boolean | undefined;
 }
 
 /** In the words of the driver; without it the connection's own limit counts. */
@@ -93,6 +95,7 @@ export class Database implements Reader, AsyncDisposable {
     const { knownVersion } = await withConnection(options, async (client) => {
       const status = await migrate(client, schema, when);
       if (options.isRowSecured === true) await prepareTenantRole(client);
+      if (options.isImport !== true) await refusePartOfImport(client);
       return status;
     });
     const pg = await loadPg();

@@ -144,7 +144,7 @@ export class Journal implements JournalStore {
   #next: Promise<boolean> | undefined;
   #soon: NodeJS.Timeout | undefined;
 
-  constructor({ database }: Engine) {
+  constructor({ database }: Pick<Engine, "database">) {
     this.#database = database;
   }
 

@@ -1,4 +1,13 @@
-import { chmodSync, closeSync, mkdirSync, openSync, readdirSync, readFileSync, statSync } from "node:fs";
+import {
+  chmodSync,
+  closeSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+} from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync, type SQLInputValue, type SQLOutputValue } from "node:sqlite";
 import { RelayError } from "@a2a-relay/protocol";
@@ -72,6 +81,8 @@ export interface DatabaseOptions {
   readonly path: string;
   /** The most pages the file may grow to; absent: as many as the disk holds. */
   readonly pagesMax?: number | undefined;
+  /** Whether this is the import itself: all others refuse a database with a part of one. */
+  readonly isImport?: boolean | undefined;
 }
 
 export interface OpenDatabase {
@@ -121,11 +132,50 @@ function configuredDatabase(options: DatabaseOptions): DatabaseSync {
       database.exec(PRAGMAS);
       if (options.pagesMax !== undefined) database.exec(`pragma max_page_count = ${options.pagesMax}`);
     });
+    if (options.isImport !== true) refusePartOfImport(database, options.path);
     return database;
   } catch (error) {
     database.close();
     throw error;
   }
+}
+
+/**
+ * Opens a database only for reading, also beside the relay that uses it. Closing it as the last one leaves one file
+ * without a log, which a read-only connection could not do.
+ */
+export function openForReading(path: string): DatabaseSync {
+  if (!existsSync(path)) {
+    const how = "choose another with --data or --database";
+    throw new RelayError("unavailable", `there is no database ${path}; ${how}`);
+  }
+  let database: DatabaseSync | undefined;
+  try {
+    database = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS });
+    database.exec("pragma query_only = on");
+    const version = schemaVersion(database, path);
+    const newest = newestVersion();
+    refuseNewer(path, version, newest);
+    if (version < newest) {
+      const what = `${path} was written by an older relay (schema ${version}, this one needs ${newest})`;
+      throw new RelayError("unavailable", `${what}; start the relay of this version on it once`);
+    }
+    refusePartOfImport(database, path);
+    return database;
+  } catch (error) {
+    database?.close();
+    throw openErrorFrom(error, path);
+  }
+}
+
+/** The table exists from the beginning of an import until it is verified. */
+export const IMPORT_TABLE = "import_progress";
+
+function refusePartOfImport(database: DatabaseSync, path: string): void {
+  const tables = database.prepare(TABLES).all();
+  if (!tables.some((table) => table["name"] === IMPORT_TABLE)) return;
+  const how = "import the same file again to finish it, or remove the database to begin anew";
+  throw new RelayError("unavailable", `${path} holds a part of an import; ${how}`);
 }
 
 function useWriteAheadLog(database: DatabaseSync, path: string): void {
@@ -230,19 +280,24 @@ const RECORD_VERSION = "insert into schema_version (version, name) values (?, ?)
  */
 export function migrate(database: DatabaseSync, path: string, configure: () => void): void {
   const current = schemaVersion(database, path);
-  const migrations = listMigrations();
-  const newest = migrations.at(-1)?.version ?? 0;
-  if (current > newest) {
-    throw new RelayError(
-      "unavailable",
-      `${path} was written by a newer relay (schema ${current}, this one knows ${newest}); upgrade a2a-relay`,
-    );
-  }
+  refuseNewer(path, current, newestVersion());
   configure();
   database.exec(CREATE_VERSIONS);
-  for (const migration of migrations) {
+  for (const migration of listMigrations()) {
     if (migration.version > current) apply(database, migration);
   }
+}
+
+function newestVersion(): number {
+  return listMigrations().at(-1)?.version ?? 0;
+}
+
+function refuseNewer(path: string, current: number, newest: number): void {
+  if (current <= newest) return;
+  throw new RelayError(
+    "unavailable",
+    `${path} was written by a newer relay (schema ${current}, this one knows ${newest}); upgrade a2a-relay`,
+  );
 }
 
 function schemaVersion(database: DatabaseSync, path: string): number {

@@ -18,7 +18,7 @@ import { prepareAll, type Row, type Statements } from "./database.ts";
 import type { StoreState } from "./store-state.ts";
 
 /** The key of an event is its tenant's chain number times this, plus its seq: events of one tenant lie together. */
-const CHAIN_SPAN = 2 ** 33;
+export const CHAIN_SPAN = 2 ** 33;
 
 const COLUMNS = `rowid, type, at_ms, actor, agent_id, message_id, task_id, thread_id, data_json, previous_hash,
   hash, accepted_id`;

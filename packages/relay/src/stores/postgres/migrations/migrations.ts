@@ -38,6 +38,16 @@ export function refuseNewerSchema({ version, knownVersion }: SchemaStatus): void
   throw new RelayError("unavailable", what);
 }
 
+/** The table exists from the beginning of an import until it is verified. */
+export const IMPORT_TABLE = "import_progress";
+
+export async function refusePartOfImport(client: ClientBase): Promise<void> {
+  const found = "select from pg_tables where schemaname = current_schema() and tablename = $1";
+  if ((await client.query(found, [IMPORT_TABLE])).rowCount === 0) return;
+  const how = "import the same file again to finish it, or drop the schema to begin anew";
+  throw new RelayError("unavailable", `the database holds a part of an import; ${how}`);
+}
+
 /**
  * Runs what is pending and returns the status from before. One connection at a time migrates: the others wait for its
  * advisory lock, which ends with the connection. The caller closes the connection, because its timeouts are changed.
