@@ -21,8 +21,11 @@ import { addSend } from "./commands/messages/send.ts";
 import { addShow } from "./commands/messages/show.ts";
 import { addThreads } from "./commands/messages/threads.ts";
 import { addWait } from "./commands/messages/wait.ts";
+import { addBackup } from "./commands/operate/backup.ts";
 import { addConfig } from "./commands/operate/config.ts";
 import { addDoctor } from "./commands/operate/doctor.ts";
+import { addExport } from "./commands/operate/export.ts";
+import { addImport } from "./commands/operate/import.ts";
 import { addMigrate } from "./commands/operate/migrate.ts";
 import { addForceError, addRequeue, addRetryStale } from "./commands/operate/repair.ts";
 import { addServe } from "./commands/operate/serve.ts";
@@ -33,7 +36,8 @@ import type { CliIo } from "./terminal/output.ts";
 /**
  * The command line. Each folder imports only those before it: `terminal` (text, tables, output), `command-line`
  * (options, context, exit codes), `following` (streams and retries), `commands` (a file per command). Commands call a
- * relay through the client; `serve` and `migrate` load the server.
+ * relay through the client; `serve` and those that work on its data (`migrate`, `backup`, `export`, `import`) load the
+ * server.
  */
 
 /** Runs one command line, e.g. `["send", "--from", …]`, and returns its exit code. Uses no globals. */
@@ -52,7 +56,7 @@ type AddCommand = (line: CommandLine) => void;
 
 /** In the order of the help. */
 const GROUPS: readonly (readonly [heading: string, commands: readonly AddCommand[]])[] = [
-  ["Relay:", [addServe, addConfig, addMigrate, addDoctor]],
+  ["Relay:", [addServe, addConfig, addMigrate, addDoctor, addBackup, addExport, addImport]],
   [
     "Messages:",
     [addSend, addInbox, addPoll, addWatch, addWait, addAck, addReply, addShow, addThreads, addTimeline],

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { isLoopbackHost } from "./addresses.ts";
-import type { ConnectionConfig, RelayConfig, RetryScheduler } from "./relay-config.ts";
+import type { ConnectionConfig, RelayConfig, RetryScheduler, StoreConfig } from "./relay-config.ts";
 import { type ConfigSources, type EffectiveSetting, SettingReader } from "./setting-reader.ts";
 import { RELAY_URL, SETTINGS } from "./settings.ts";
 
@@ -26,17 +26,15 @@ export function loadConfigWithSources(sources: ConfigSources): LoadedConfig {
 function fill(reader: SettingReader): RelayConfig {
   const host = reader.read(SETTINGS.host);
   const port = reader.read(SETTINGS.port);
-  const dataDirectory = reader.read(SETTINGS.dataDirectory);
+  const store = readStore(reader);
   return Object.freeze({
     host,
     port,
-    dataDirectory,
-    ...readConnection(reader),
+    ...store,
     databasePoolMax: reader.read(SETTINGS.databasePoolMax),
     databaseRls: reader.read(SETTINGS.databaseRls),
     migrate: reader.read(SETTINGS.migrate),
-    anchorDirectory: reader.read(SETTINGS.anchorDirectory) ?? join(dataDirectory, "anchors"),
-    archiveDirectory: reader.read(SETTINGS.archiveDirectory) ?? join(dataDirectory, "archive"),
+    archiveDirectory: reader.read(SETTINGS.archiveDirectory) ?? join(store.dataDirectory, "archive"),
     publicUrl: reader.read(SETTINGS.publicUrl),
     apiKey: reader.read(SETTINGS.apiKey),
     capabilities: reader.read(SETTINGS.capabilities),
@@ -61,6 +59,12 @@ function fill(reader: SettingReader): RelayConfig {
     pushTimeoutMs: reader.read(SETTINGS.pushTimeoutMs),
     retryScheduler: readRetryScheduler(reader),
   });
+}
+
+function readStore(reader: SettingReader): StoreConfig {
+  const dataDirectory = reader.read(SETTINGS.dataDirectory);
+  const anchorDirectory = reader.read(SETTINGS.anchorDirectory) ?? join(dataDirectory, "anchors");
+  return { dataDirectory, anchorDirectory, ...readConnection(reader) };
 }
 
 function readConnection(reader: SettingReader): ConnectionConfig {
@@ -117,6 +121,11 @@ function unknownVariables(sources: ConfigSources): readonly string[] {
 /** What `migrate` needs; nothing else has to be right for it. */
 export function loadConnectionConfig(sources: ConfigSources): ConnectionConfig {
   return Object.freeze(readConnection(new SettingReader(sources)));
+}
+
+/** What the commands need that work on the data without a relay. */
+export function loadStoreConfig(sources: ConfigSources): StoreConfig {
+  return Object.freeze(readStore(new SettingReader(sources)));
 }
 
 /** What a program needs to talk to a relay. */

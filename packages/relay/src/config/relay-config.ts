@@ -13,22 +13,26 @@ export interface ConnectionConfig {
   readonly databaseLockTimeoutMs: number;
 }
 
+/** Where the data is. */
+export interface StoreConfig extends ConnectionConfig {
+  /** The directory of the database and its lock. Default ~/.a2a-relay. */
+  readonly dataDirectory: string;
+  /** Where anchors of the journal are kept, best on another disk. Default: anchors in the data directory. */
+  readonly anchorDirectory: string;
+}
+
 /** All settings of a relay. `loadConfig` fills, validates and freezes them once. */
-export interface RelayConfig extends ConnectionConfig {
+export interface RelayConfig extends StoreConfig {
   /** The address to listen on. Anything but loopback needs an API key. Default 127.0.0.1. */
   readonly host: string;
   /** 0 picks a free port. Default 8080. */
   readonly port: number;
-  /** The directory of the database and its lock. Default ~/.a2a-relay. */
-  readonly dataDirectory: string;
   /** Connections to PostgreSQL, beside the one that listens. Default 10. */
   readonly databasePoolMax: number;
   /** PostgreSQL itself keeps tenants apart. */
   readonly databaseRls: boolean;
   /** Whether pending migrations of PostgreSQL run at the start. Default off. */
   readonly migrate: boolean;
-  /** Where anchors of the journal are kept, best on another disk. Default: anchors in the data directory. */
-  readonly anchorDirectory: string;
   /** Where retention archives messages and events; relays may share it. Default: archive in the data directory. */
   readonly archiveDirectory: string;
   /** The address the relay tells others, without a slash at the end. Default: where it listens. */

@@ -1,12 +1,10 @@
 import { randomFillSync, randomUUID } from "node:crypto";
-import { existsSync, mkdirSync } from "node:fs";
 import type { IncomingMessage, Server } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
-import { dirname, join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { RelayError } from "@a2a-relay/protocol";
 import type { FastifyInstance } from "fastify";
-import { type Logger, pino } from "pino";
+import { pino } from "pino";
 import { startBackgroundWork } from "../background/background-work.ts";
 import type { RelayConfig } from "../config/relay-config.ts";
 import { type Authenticator, KeyAuthenticator } from "../core/access/authenticator.ts";
@@ -17,10 +15,8 @@ import type { Randomness } from "../core/ports/ids.ts";
 import { TimeOrderedIds } from "../core/mechanisms/time-ordered-ids.ts";
 import { createCore, type RelayCore } from "../core/relay-core.ts";
 import { type Mailbox, InProcessQueue } from "../core/queue/in-process-queue.ts";
-import { AnchorFile } from "../stores/archive/anchor-file.ts";
+import type { AnchorFile } from "../stores/archive/anchor-file.ts";
 import { JsonlArchive } from "../stores/archive/jsonl-archive.ts";
-import type { RelayStore } from "../core/ports/relay-store.ts";
-import { openSqliteStore } from "../stores/sqlite/sqlite-relay-store.ts";
 import { A2aHandler } from "../transports/a2a/a2a-handler.ts";
 import type { GrpcServerParts, RunningGrpc } from "../transports/grpc/grpc-server.ts";
 import { Gateway } from "../transports/gateway/gateway.ts";
@@ -28,6 +24,7 @@ import { GuardedOutbound } from "../transports/egress/guarded-outbound.ts";
 import { HttpOutbound } from "../transports/outbound/http-outbound.ts";
 import { HttpMetrics } from "../transports/http/http-metrics.ts";
 import { createHttpServer } from "../transports/http/http-server.ts";
+import { anchorsOf, type ConnectedDatabase, openDirectory, openStore } from "./open-store.ts";
 import { loadIdentity } from "./relay-identity.ts";
 import { relayRoutes } from "./routes.ts";
 import { VERSION } from "./version.ts";
@@ -42,15 +39,6 @@ export interface RunningRelay extends AsyncDisposable {
   readonly database?: ConnectedDatabase;
   /** The task queue of a tenant (the default one if omitted), for a program that embeds the relay. */
   mailbox(tenant?: string): Mailbox;
-}
-
-/** Declared here, so that the types of an embedding program do not need those of `pg`. */
-export interface ConnectedDatabase {
-  /** `host/name`. */
-  readonly name: string;
-  readonly schemaVersion: number;
-  /** How many relays were on it already. */
-  readonly otherRelays: number;
 }
 
 /** Parts that a test or an embedding program may replace. */
@@ -68,7 +56,11 @@ const IDLE_CHECK_MS = 50;
 export async function startRelay(config: RelayConfig, overrides: RelayOverrides = {}): Promise<RunningRelay> {
   const log = pino({ level: config.logLevel }, pino.destination({ dest: 2, sync: true }));
   await using stack = new AsyncDisposableStack();
-  const store = stack.use(await openStore(config, log));
+  const onFatal = (reason: unknown): never => {
+    log.fatal({ err: reason }, "the disk failed; stopping, because what is on it is not known");
+    process.exit(EXIT_DISK_FAILED);
+  };
+  const store = stack.use(await openStore(config, { onFatal }));
   const clock = overrides.clock ?? { nowMs: () => store.nowMs?.() ?? Date.now(), nextTurn: () => nextTurn() };
   const randomness: Randomness = (bytes) => void randomFillSync(bytes);
   const ids = new TimeOrderedIds(clock, randomness);
@@ -119,55 +111,14 @@ export async function startRelay(config: RelayConfig, overrides: RelayOverrides 
   };
 }
 
-/** Only a database that several relays share says what it is, and what time it is. */
-interface OpenedStore extends RelayStore {
-  readonly database?: ConnectedDatabase;
-  nowMs?(): number;
-}
-
-async function openStore(config: RelayConfig, log: Logger): Promise<OpenedStore> {
-  openDirectory("data directory", config.dataDirectory, "--data");
-  const { database, databasePoolMax: poolMax, databaseRls: isRowSecured, migrate } = config;
-  if (database?.kind === "postgres") {
-    const { connectionOptions } = await import("./migrate-database.ts");
-    const { openPostgresStore } = await import("../stores/postgres/postgres-relay-store.ts");
-    return openPostgresStore({ ...connectionOptions(database.url, config), poolMax, isRowSecured, migrate });
-  }
-  return openSqliteStore({
-    path: database?.path ?? join(config.dataDirectory, "relay.sqlite"),
-    checkpointPages: config.checkpointPages,
-    onFatal: (reason) => {
-      log.fatal({ err: reason }, "the disk failed; stopping, because what is on it is not known");
-      process.exit(EXIT_DISK_FAILED);
-    },
-  });
-}
-
-function openAnchors({ anchorDirectory, database }: RelayConfig): AnchorFile {
-  openDirectory("anchor directory", anchorDirectory, "--anchor-dir");
-  return new AnchorFile(anchorDirectory, { areAll: database?.kind !== "postgres" });
+function openAnchors(config: RelayConfig): AnchorFile {
+  openDirectory("anchor directory", config.anchorDirectory, "--anchor-dir");
+  return anchorsOf(config);
 }
 
 function openArchive({ archiveDirectory }: RelayConfig, clock: Clock): JsonlArchive {
   openDirectory("archive directory", archiveDirectory, "--archive-dir");
   return new JsonlArchive(archiveDirectory, clock);
-}
-
-function openDirectory(what: string, path: string, flag: string): void {
-  try {
-    makeDirectory(path);
-  } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
-    const sentence = `cannot create the ${what} ${path}: ${why}; choose another with ${flag}`;
-    throw new RelayError("unavailable", sentence, { cause });
-  }
-}
-
-/** Step by step from the first parent that exists: a recursive mkdir never returns for a path under /proc. */
-function makeDirectory(path: string): void {
-  if (existsSync(path)) return;
-  makeDirectory(dirname(path));
-  mkdirSync(path, { mode: 0o700 });
 }
 
 /** Without a key, callers must use one of these names; undefined allows any. */

@@ -37,6 +37,18 @@ export async function readStdin(io: CliIo, bytesMax: number, why: string): Promi
   return Buffer.concat(chunks);
 }
 
+/** A file error is a mistake on the command line; other errors pass through. */
+export function unusableFile(
+  option: string,
+  path: string,
+  verb: "read" | "written",
+): (reason: unknown) => never {
+  return (reason) => {
+    if (!(reason instanceof Error) || !("syscall" in reason)) throw reason;
+    throw new InvalidArgumentError(`${option} ${path} cannot be ${verb}: ${reason.message}`);
+  };
+}
+
 const SIGNED = ["id", "timestamp", "signature"] as const;
 
 interface WebhookHeaderOptions {

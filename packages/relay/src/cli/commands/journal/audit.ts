@@ -22,6 +22,7 @@ import {
 import type { CommandContext } from "../../command-line/command-context.ts";
 import type { CommandLine } from "../../command-line/command-line.ts";
 import { EXIT, type ExitCode } from "../../command-line/exit.ts";
+import { unusableFile } from "../../command-line/input.ts";
 import { parseCount } from "../../command-line/options.ts";
 import type { CliIo, CliWritable, Output } from "../../terminal/output.ts";
 import { factLines, visibleLine } from "../../terminal/text.ts";
@@ -118,12 +119,10 @@ async function verifyFile(
 ): Promise<ExportReport> {
   const { signal, stdin } = io;
   if (path === "-") return verifyExport(addAbortSignal(signal, stdin) as AsyncIterable<Uint8Array>, noted);
-  try {
-    await using file = await open(path, "r");
-    return await verifyExport(addAbortSignal(signal, file.createReadStream({ autoClose: false })), noted);
-  } catch (cause) {
-    throw unusable("--file", path, "read", cause);
-  }
+  const failed = unusableFile("--file", path, "read");
+  await using file = await open(path, "r").catch(failed);
+  const chunks = addAbortSignal(signal, file.createReadStream({ autoClose: false }));
+  return await verifyExport(chunks, noted).catch(failed);
 }
 
 async function showReport(output: Output, report: VerifyResponse | ExportReport): Promise<ExitCode> {
@@ -235,7 +234,8 @@ class Target implements AsyncDisposable {
     try {
       return new Target(await open(out, force === true ? "w" : "wx", 0o600), stdout);
     } catch (cause) {
-      if ((cause as NodeJS.ErrnoException).code !== "EEXIST") throw unusable("--out", out, "written", cause);
+      if ((cause as NodeJS.ErrnoException).code !== "EEXIST")
+        return unusableFile("--out", out, "written")(cause);
       const advice = "choose another name, or pass --force to overwrite it";
       throw new RelayError("conflict", `${out} exists already; ${advice}`, { cause });
     }
@@ -256,10 +256,4 @@ class Target implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#file?.close();
   }
-}
-
-/** A file error is a mistake on the command line; other errors pass through. */
-function unusable(flag: string, path: string, verb: "read" | "written", cause: unknown): unknown {
-  if (!(cause instanceof Error) || !("syscall" in cause)) return cause;
-  return new InvalidArgumentError(`${flag} ${path} cannot be ${verb}: ${cause.message}`);
 }
