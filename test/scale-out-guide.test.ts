@@ -67,6 +67,29 @@ describe("the guide to several relays on one database", () => {
     }
   });
 
+  it("moves the data of a relay on SQLite into an empty database", async () => {
+    const old = open("a2a-relay serve --port 0 --data ./old-relay");
+    const url = LISTENING.exec(await old.said(LISTENING))?.[1] ?? "";
+    const shell = open("sh");
+    for (const id of ["lulu@laptop", "zhiwei@studio"]) {
+      await shell.run(`a2a-relay agents register --id ${id} --relay ${url}`);
+    }
+    await shell.run(`a2a-relay send --from lulu@laptop --to zhiwei@studio --body "你好" --relay ${url}`);
+    await old[Symbol.asyncDispose]();
+    const empty = await server.newDatabase();
+    let printed = "";
+    for (const { language, text } of sectionOf("Move from SQLite")) {
+      if (language === "sh") printed = await shell.run(text.replaceAll(GUIDE_URL, `'${empty}'`));
+      else assert.match(printed, patternOf(text));
+    }
+    const relay = open(
+      `a2a-relay serve --port 0 --database '${empty}' --data ./moved --anchor-dir ./old-relay/anchors`,
+    );
+    const moved = LISTENING.exec(await relay.said(LISTENING))?.[1] ?? "";
+    assert.match(await shell.run(`a2a-relay poll --agent zhiwei@studio --ack --relay ${moved}`), /你好/);
+    assert.match(await shell.run(`a2a-relay audit verify --relay ${moved}`), /is unbroken/);
+  });
+
   it("gives the tables and the role settings that the server takes", async () => {
     const admin = new URL(server.url);
     admin.pathname = NAME;
