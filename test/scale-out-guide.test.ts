@@ -93,7 +93,8 @@ describe("the guide to several relays on one database", () => {
   it("gives the tables and the role settings that the server takes", async () => {
     const admin = new URL(server.url);
     admin.pathname = NAME;
-    await runSql(admin.href, here(textOf("Server settings", "sql", "autovacuum_vacuum_threshold")));
+    await runSql(admin.href, "drop role if exists a2a_relay_tenant;");
+    await runSql(admin.href, here(textOf("Tenants kept apart by the database", "sql", "nologin")));
     await runSql(admin.href, here(textOf("Connections and pooling", "sql", "statement_timeout")));
     const figures = await runSql(admin.href, textOf("Watch it", "sql", "pg_stat_activity"));
     assert.deepEqual(
@@ -145,7 +146,7 @@ describe("the guide to several relays on one database", () => {
 function here(text: string): string {
   let own = text.replaceAll(GUIDE_URL, `'${databaseUrl}'`);
   for (const [index, port] of GUIDE_PORTS.entries()) own = own.replaceAll(port, ports[index] ?? "");
-  return own.replaceAll(/(?<=role |database |owner )relay\b/g, NAME);
+  return own.replaceAll(/(?<=role |database |owner |tenant to )relay\b/g, NAME);
 }
 
 /** One by one, because a database cannot be created in a transaction. */

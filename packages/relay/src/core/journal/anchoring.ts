@@ -11,8 +11,8 @@ const STEP_ANCHORS = 200;
 
 /**
  * Writes the head of each chain to the anchors. It stops for a chain that does not contain the last anchor's event:
- * a new anchor would hide the damage. Each relay compares the chain with its own anchors alone: the store notes which is
- * the newest of all, but an editor of the log could edit that too.
+ * a new anchor would hide the damage. Each relay compares the chain with its own anchors alone: the store notes which
+ * is the newest of all, but an editor of the log could edit that too.
  */
 export class Anchoring {
   readonly #store: RelayStore;

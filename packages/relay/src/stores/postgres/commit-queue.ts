@@ -1,7 +1,7 @@
 import { RelayError } from "@a2a-relay/protocol";
 import type { Topic } from "../../core/ports/change-feed.ts";
 import type { Changes, Clash } from "../../core/ports/relay-store.ts";
-import type { Database, Transaction } from "./database.ts";
+import { allOf, type Database, type Transaction } from "./database.ts";
 import {
   CommitUnknownError,
   isLost,
@@ -152,9 +152,9 @@ export class CommitQueue {
         transaction,
         batch.flatMap(({ changes }) => changes ?? []),
       );
-      const outcomes: Outcome[] = [];
-      for (const job of batch) outcomes.push({ value: await job.act(transaction) });
-      return { outcomes, topics: [...transaction.topics] };
+      // Their statements do not wait for each other's answers; the server runs them in this order.
+      const values = await allOf(batch.map((job) => job.act(transaction)));
+      return { outcomes: values.map((value) => ({ value })), topics: [...transaction.topics] };
     }, batch[0]?.tenant);
   }
 

@@ -356,8 +356,8 @@ const NOTIFY = "select pg_notify($1, payload) from unnest($2::text[]) payload";
 type Results<Tasks extends readonly unknown[]> = { -readonly [Index in keyof Tasks]: Awaited<Tasks[Index]> };
 
 /**
- * Waits until all have ended, so that no statement follows a rollback. Of several failures the cause is thrown: what the
- * others say is that the transaction has failed already.
+ * Waits until all have ended, so that no statement follows a rollback. Of several failures the cause is thrown: the
+ * others only say that the transaction has failed already.
  */
 export async function allOf<Tasks extends readonly unknown[]>(
   tasks: readonly [...Tasks],

@@ -2,8 +2,8 @@ import { RelayError } from "@a2a-relay/protocol";
 import type { ClientBase } from "pg";
 
 /**
- * The second wall between tenants. Every table has a policy that shows only rows of the tenant in `a2a_relay.tenant`. It
- * does not bind the owner of the tables, who looks up keys, sweeps and seals. Everything else runs as this role.
+ * The second wall between tenants. Every table has a policy that shows only rows of the tenant in `a2a_relay.tenant`.
+ * It does not bind the owner of the tables, who searches for keys, sweeps and seals. All else runs as this role.
  */
 const TENANT_ROLE = "a2a_relay_tenant";
 
@@ -15,7 +15,8 @@ const TABLES = `
       select 1 from pg_attribute a where a.attrelid = c.oid and a.attname = 'tenant' and not a.attisdropped))`;
 
 const ROLE_STATUS = `
-  select quote_ident(current_user) as login, rolsuper or rolbypassrls as may_bypass, pg_has_role(r.oid, 'set') as may_set
+  select quote_ident(current_user) as login, rolsuper or rolbypassrls as may_bypass,
+    pg_has_role(r.oid, 'set') as may_set
   from (select 1) as one left join pg_roles r on rolname = $1`;
 
 const SCHEMA_USAGE = `
