@@ -12,6 +12,7 @@ export const MEASURES = [
   "stream-latency",
   "socket",
   "a2a",
+  "postgres",
 ] as const;
 export type MeasureName = (typeof MEASURES)[number];
 

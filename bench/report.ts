@@ -19,6 +19,7 @@ export const TITLES: Readonly<Record<MeasureName, string>> = {
   "stream-latency": "Latency of open streams at 200 messages a second",
   socket: "Send, stream, acknowledge over sockets: round trips a second",
   a2a: "SendMessage of A2A, without waiting: calls a second",
+  postgres: "On PostgreSQL, beside queues that are libraries",
 };
 
 export function machineLines(machine: Machine): readonly string[] {

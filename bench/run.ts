@@ -10,6 +10,7 @@ import { measureEndToEnd } from "./measure/end-to-end.ts";
 import { measureGrowth } from "./measure/growth.ts";
 import { measureLatency } from "./measure/latency.ts";
 import { measureMemory } from "./measure/memory.ts";
+import { measurePostgres } from "./measure/postgres/postgres.ts";
 import { measureSend } from "./measure/send.ts";
 import { measureSocket } from "./measure/socket.ts";
 import { measureStreamLatency } from "./measure/stream-latency.ts";
@@ -30,6 +31,7 @@ const MEASURE: Readonly<Record<MeasureName, Measure>> = {
   "stream-latency": measureStreamLatency,
   socket: measureSocket,
   a2a: measureA2a,
+  postgres: measurePostgres,
 };
 
 const EXIT_BROKEN = 1;

@@ -1,8 +1,8 @@
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 
-/** Which core the servers get and which one the load; undefined when they cannot be kept apart. */
-export type Cores = { readonly server: number; readonly load: number } | undefined;
+/** Which cores the servers get and which one the load, as `taskset` lists them; undefined without two cores. */
+export type Cores = { readonly server: string; readonly load: string } | undefined;
 
 /** Moves this process, which makes the load, to its own core. */
 export function takeCores(): Cores {
@@ -11,12 +11,17 @@ export function takeCores(): Cores {
   const load = allowed.at(-1);
   if (server === undefined || load === undefined || server === load) return undefined;
   const { status } = spawnSync("taskset", ["-a", "-c", "-p", String(load), String(process.pid)]);
-  return status === 0 ? { server, load } : undefined;
+  return status === 0 ? { server: String(server), load: String(load) } : undefined;
 }
 
-/** The command that runs `command` on the servers' core. */
+/** For servers of several processes: they share both cores with the load. */
+export function bothCores(cores: Cores): Cores {
+  return cores === undefined ? undefined : { ...cores, server: `${cores.server},${cores.load}` };
+}
+
+/** The command that runs `command` where servers run. */
 export function onServerCore(cores: Cores, command: readonly string[]): readonly string[] {
-  return cores === undefined ? command : ["taskset", "-c", String(cores.server), ...command];
+  return cores === undefined ? command : ["taskset", "-c", cores.server, ...command];
 }
 
 /** Only Linux tells, in the form "0-3,8". */

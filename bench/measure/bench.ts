@@ -19,6 +19,10 @@ export interface Bench {
   readonly waitingReaders: number;
   /** Streams that are open at one time, where the machine allows so many. */
   readonly openStreams: number;
+  /** Round trips of one relay on PostgreSQL, over which their cost should stay the same. */
+  readonly flatCycles: number;
+  /** After that it ends with fewer of them. */
+  readonly flatMsMax: number;
   /** Says what is being done, for people who wait. */
   readonly progress: (text: string) => void;
 }
@@ -35,6 +39,8 @@ export const FULL: Omit<Bench, "cores" | "directory" | "progress"> = {
   growthRounds: 15,
   waitingReaders: 1_000,
   openStreams: 10_000,
+  flatCycles: 1_000_000,
+  flatMsMax: 900_000,
 };
 
 export const QUICK: typeof FULL = {
@@ -46,4 +52,6 @@ export const QUICK: typeof FULL = {
   storedMessages: [1_000, 100_000],
   growthRounds: 7,
   openStreams: 2_000,
+  flatCycles: 20_000,
+  flatMsMax: 18_000,
 };

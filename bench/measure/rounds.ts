@@ -10,13 +10,15 @@ import { roundsOverStarts } from "./starts.ts";
 /** One thing to be measured, in turns with others. */
 interface Contestant {
   readonly name: string;
-  readonly server: ServerProcess;
+  /** Whose CPU time is measured. */
+  readonly server: Pick<ServerProcess, "pid">;
   /** What it should reach a second. */
   readonly aim?: Bound;
 }
 
 /** Measured by cycles of requests, over many connections at the same time. */
 export interface Runner extends Contestant {
+  readonly server: Pick<ServerProcess, "pid" | "port">;
   readonly cycle: (connection: Connection, number: number) => Promise<void>;
   /** Messages that one cycle moves; 1 unless said otherwise. */
   readonly messagesPerCycle?: number;
@@ -82,7 +84,7 @@ async function runFlow(runner: FlowRunner, durationMs: number): Promise<RoundSam
 }
 
 async function sampled(
-  { server, messagesPerCycle = 1 }: Pick<Runner, "server" | "messagesPerCycle">,
+  { server, messagesPerCycle = 1 }: Contestant & Pick<Runner, "messagesPerCycle">,
   load: () => Promise<LoopResult>,
 ): Promise<RoundSample> {
   const cpuBefore = cpuMicrosOf(server.pid);

@@ -8,13 +8,28 @@ import { createInterface } from "node:readline";
 import { promisify } from "node:util";
 import pg from "pg";
 
-/** A PostgreSQL server of its own for the tests of one process, unless `TEST_DATABASE_URL` names one. */
-export interface TestServer extends AsyncDisposable {
+export interface PostgresServer extends AsyncDisposable {
   readonly url: string;
-  /** A name that no other test uses. */
-  newSchema(): string;
   /** The URL of a new, empty database. */
   readonly newDatabase: () => Promise<string>;
+}
+
+/** A PostgreSQL server of its own for the tests of one process, unless `TEST_DATABASE_URL` names one. */
+export interface TestServer extends PostgresServer {
+  /** A name that no other test uses. */
+  newSchema(): string;
+}
+
+export interface EmbeddedServer extends PostgresServer {
+  /** Of the process whose children are all others of the server. */
+  readonly pid: number;
+}
+
+export interface EmbeddedOptions {
+  /** As `name=value`. */
+  readonly settings: readonly string[];
+  /** The command that runs the server's command, for example on certain cores. */
+  readonly wrap?: (command: readonly string[]) => readonly string[];
 }
 
 interface Binaries {
@@ -26,6 +41,8 @@ interface Binaries {
 const UNPRIVILEGED = { uid: 65_534, gid: 65_534 };
 const OTHERS_MAY_ENTER = 0o001;
 const PASSWORD = "test";
+/** Removing the files waits for processes that still write to them. */
+const REMOVAL = { recursive: true, force: true, maxRetries: 20, retryDelay: 50 };
 
 let lastSchema = 0;
 let lastDatabase = 0;
@@ -39,25 +56,31 @@ export async function startPostgres(): Promise<TestServer> {
     const newDatabase = (): Promise<string> => makeDatabase(given);
     return { url: given, newSchema, newDatabase, [Symbol.asyncDispose]: async () => undefined };
   }
+  // Tests are about what is read back and about killed relays, not about power cuts.
+  return { ...(await startEmbeddedPostgres({ settings: ["fsync=off"] })), newSchema };
+}
+
+/** A new server with an empty database, which ends with this process at the latest. */
+export async function startEmbeddedPostgres(options: EmbeddedOptions): Promise<EmbeddedServer> {
   const directory = mkdtempSync(join(tmpdir(), "a2a-relay-postgres-"));
   const port = await freePort();
-  const server = await start(directory, port);
+  const server = await start(directory, port, options);
   const url = `postgres://postgres:${PASSWORD}@127.0.0.1:${port}/postgres`;
   await makeTenantRole(url);
   return {
     url,
-    newSchema,
+    pid: server.pid ?? 0,
     newDatabase: () => makeDatabase(url),
     [Symbol.asyncDispose]: async () => {
       const ended = once(server, "exit");
       server.kill("SIGINT");
       await ended;
-      rmSync(directory, { recursive: true, force: true });
+      rmSync(directory, REMOVAL);
     },
   };
 }
 
-async function start(directory: string, port: number): Promise<ChildProcess> {
+async function start(directory: string, port: number, options: EmbeddedOptions): Promise<ChildProcess> {
   const isRoot = process.getuid?.() === 0;
   const as = isRoot ? UNPRIVILEGED : {};
   chmodSync(directory, 0o777);
@@ -67,15 +90,15 @@ async function start(directory: string, port: number): Promise<ChildProcess> {
   writeFileSync(password, PASSWORD);
   const flags = ["--username=postgres", `--pwfile=${password}`, "--auth=password", "--encoding=UTF8"];
   await promisify(execFile)(initdb, [...flags, "--locale=C", `--pgdata=${data}`], { cwd: directory, ...as });
-  // Tests are about what is read back and about killed relays, not about power cuts.
-  const settings = ["fsync=off", "max_connections=300", `unix_socket_directories=${directory}`];
-  const server = spawn(
-    postgres,
-    ["-D", data, "-p", String(port), ...settings.flatMap((setting) => ["-c", setting])],
-    { cwd: directory, stdio: ["ignore", "ignore", "pipe"], ...as },
-  );
-  // A test that ends early must not leave the server behind.
-  process.once("exit", () => server.kill("SIGKILL"));
+  const settings = ["max_connections=300", `unix_socket_directories=${directory}`, ...options.settings];
+  const words = [postgres, "-D", data, "-p", String(port), ...settings.flatMap((setting) => ["-c", setting])];
+  const [command = postgres, ...args] = options.wrap?.(words) ?? words;
+  const server = spawn(command, args, { cwd: directory, stdio: ["ignore", "ignore", "pipe"], ...as });
+  // A program that ends early must not leave the server behind.
+  process.once("exit", () => {
+    server.kill("SIGKILL");
+    rmSync(directory, REMOVAL);
+  });
   for await (const line of createInterface({ input: server.stderr })) {
     if (line.includes("ready to accept connections")) break;
   }
