@@ -20,10 +20,10 @@ const SQL = {
     where to_regclass(wanted.name || '_' || day) is null`,
   // Of days that have passed: no commit writes to them any more.
   past: `
-    select parent.relname as name, split_part(child.relname, '_', -1)::bigint as day
+    select parent.relname as name, substring(child.relname from '_([0-9]+)$')::bigint as day
     from pg_inherits i join pg_class child on child.oid = i.inhrelid join pg_class parent on parent.oid = i.inhparent
-    where child.relkind = 'r' and parent.relnamespace = current_schema()::regnamespace
-      and split_part(child.relname, '_', -1)::bigint < partition_day()
+    where parent.relnamespace = current_schema()::regnamespace and parent.relname = any ($1)
+      and substring(child.relname from '_([0-9]+)$')::bigint < partition_day()
     order by day`,
   hasMessages: `
     select 1 from message_key where ref >= first_of_day($1) and ref < first_of_day($1 + 1) limit 1`,
@@ -64,7 +64,7 @@ export class Partitions {
   }
 
   async #past(): Promise<readonly { readonly name: string; readonly day: number }[]> {
-    const rows = await this.#database.rows(SQL.past);
+    const rows = await this.#database.rows(SQL.past, [TABLES]);
     return rows.map((row) => ({ name: row["name"] as string, day: row["day"] as number }));
   }
 
