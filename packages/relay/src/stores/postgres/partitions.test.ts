@@ -50,6 +50,15 @@ describe("the partitions of a PostgreSQL store", () => {
     assert.ok((await partitions(options)).includes("message_502"));
   });
 
+  it("are made once by relays that start at the same time", async () => {
+    const options = { url: server.url, poolMax: 2, schema: server.newSchema() };
+    await (await openOnDay(options, 500))[Symbol.asyncDispose]();
+    await moveTo(options, 600);
+    const stores = await Promise.all([1, 2, 3, 4].map(() => openPostgresStore(options)));
+    for (const store of stores) await store[Symbol.asyncDispose]();
+    assert.equal((await partitions(options)).filter((name) => name.endsWith("_600")).length, 3);
+  });
+
   it("are made by the first commit of a day for which there is none, as after a long sleep", async () => {
     const options = { url: server.url, poolMax: 2, schema: server.newSchema() };
     await using store = await openOnDay(options, 500);

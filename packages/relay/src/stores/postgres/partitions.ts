@@ -13,11 +13,14 @@ const TABLES = ["message", "settled_delivery", "event"] as const;
 
 const SQL = {
   lock: `select pg_advisory_xact_lock(${PARTITIONS_LOCK}, hashtext($1))`,
+  // Not to_regclass, whose cache may not know yet what another relay has just made.
   missing: `
     select wanted.name, day, first_of_day(day) as first, first_of_day(day + 1) as last
     from unnest($1::text[]) as wanted (name),
       generate_series(partition_day(), partition_day() + ${DAYS_AHEAD}) as day
-    where to_regclass(wanted.name || '_' || day) is null`,
+    where not exists (
+      select 1 from pg_class
+      where relnamespace = current_schema()::regnamespace and relname = wanted.name || '_' || day)`,
   // Of days that have passed: no commit writes to them any more.
   past: `
     select parent.relname as name, substring(child.relname from '_([0-9]+)$')::bigint as day
